@@ -1,9 +1,27 @@
-# weir_library(NAME SOURCES... [LINK targets...]) and weir_test(NAME SOURCES... [LINK...] [LABEL unit])
+# weir_library(NAME SOURCES ... [LINK targets...] [PRIVATE_LINK targets...])
+#   A static library of this folder's layer.
+#
+# weir_test(NAME SOURCES ... [LINK targets...] [LABEL unit|golden|fuzz|interop|bench|slow] [TIMEOUT seconds]
+#           [NO_SANITIZERS] [NO_TSAN])
+#   A GoogleTest program; each TEST in it is a CTest test. `make test` builds it again with AddressSanitizer and
+#   ThreadSanitizer, unless told not to: NO_TSAN for what has one thread only (it saves time, nothing else).
+#   Built by the targets unit_tests (all but NO_SANITIZERS) and threaded_tests (those that TSan is for).
+#
+# weir_fuzz_target(NAME SOURCES ... [LINK targets...])
+#   A libFuzzer target (the sources define LLVMFuzzerTestOneInput). With WEIR_FUZZ=ON it is a fuzzer, else a CTest
+#   test, label fuzz, that replays tests/fuzz/corpus/NAME/.
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
 add_library(weir_warnings INTERFACE)
 target_compile_options(weir_warnings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast)
+if(WEIR_WERROR)
+  target_compile_options(weir_warnings INTERFACE -Werror)
+endif()
+
+add_custom_target(unit_tests)
+add_custom_target(threaded_tests)
+add_custom_target(fuzz_targets)
 
 function(weir_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
@@ -13,7 +31,7 @@ function(weir_library name)
 endfunction()
 
 function(weir_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "NO_SANITIZERS;NO_TSAN" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
   endif()
@@ -23,4 +41,83 @@ function(weir_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main weir_warnings)
   gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} DISCOVERY_TIMEOUT 60)
+  if(NOT ARG_NO_SANITIZERS AND ARG_LABEL MATCHES "unit|golden|fuzz")
+    add_dependencies(unit_tests ${name})
+    if(NOT ARG_NO_TSAN)
+      add_dependencies(threaded_tests ${name})
+    endif()
+  endif()
+endfunction()
+
+function(weir_fuzz_target name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  set(corpus ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
+  if(WEIR_FUZZ)
+    add_executable(${name} ${ARG_SOURCES})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+    add_dependencies(fuzz_targets ${name})
+  else()
+    add_executable(${name} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
+    add_test(NAME fuzz.${name} COMMAND ${name} ${corpus})
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+    add_dependencies(unit_tests ${name})
+  endif()
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} weir_warnings)
+endfunction()
+
+# The layers by link targets: fails the configuration when a library of one folder links one of a folder that
+# tools/layers.json does not allow it. Called once, after every folder was added.
+function(weir_check_link_layers)
+  file(READ ${PROJECT_SOURCE_DIR}/tools/layers.json json)
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+               ${PROJECT_SOURCE_DIR}/tools/layers.json)
+  weir_targets_below(${PROJECT_SOURCE_DIR} targets)
+  foreach(target IN LISTS targets)
+    weir_layer_of(${target} layer)
+    # verbs/ is reached through its C ABI (the imported or drop-in libibverbs), which any layer with verbs headers may
+    # link; programs and tests put layers together, so only libraries are checked.
+    get_target_property(type ${target} TYPE)
+    if(NOT type STREQUAL "STATIC_LIBRARY" OR layer MATCHES "^(tests|bench|cli)$")
+      continue()
+    endif()
+    string(JSON allowed ERROR_VARIABLE unknown GET "${json}" layers ${layer} may_include)
+    if(unknown)
+      message(FATAL_ERROR "${target} lives in ${layer}/, which tools/layers.json does not know")
+    endif()
+    get_target_property(links ${target} LINK_LIBRARIES)
+    foreach(link IN LISTS links)
+      if(NOT TARGET ${link})
+        continue()
+      endif()
+      get_target_property(imported ${link} IMPORTED)
+      if(imported OR link STREQUAL "weir_warnings")
+        continue()
+      endif()
+      get_target_property(link_type ${link} TYPE)
+      weir_layer_of(${link} link_layer)
+      if(link_layer STREQUAL layer OR link_layer STREQUAL "" OR allowed MATCHES "\"${link_layer}[/\"]" OR
+         link_type STREQUAL "SHARED_LIBRARY")
+        continue()
+      endif()
+      message(FATAL_ERROR "${target} (${layer}/) links ${link} (${link_layer}/): tools/layers.json forbids that")
+    endforeach()
+  endforeach()
+endfunction()
+
+function(weir_targets_below directory result)
+  get_property(found DIRECTORY ${directory} PROPERTY BUILDSYSTEM_TARGETS)
+  get_property(children DIRECTORY ${directory} PROPERTY SUBDIRECTORIES)
+  foreach(child IN LISTS children)
+    weir_targets_below(${child} below)
+    list(APPEND found ${below})
+  endforeach()
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
+function(weir_layer_of target result)
+  get_target_property(directory ${target} SOURCE_DIR)
+  file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR} ${directory})
+  string(REGEX REPLACE "/.*" "" layer "${relative}")
+  set(${result} ${layer} PARENT_SCOPE)
 endfunction()

@@ -30,4 +30,13 @@ if(WEIR_COVERAGE)
   add_compile_options(--coverage -fprofile-update=atomic)
   add_link_options(--coverage)
 endif()
+option(WEIR_WERROR "warnings are errors" OFF)
 option(WEIR_FUZZ "build the libFuzzer targets (clang only)" OFF)
+if(WEIR_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # Asio 1.22 knows coroutines of clang only where <experimental/coroutine> is; libstdc++ has <coroutine>.
+  add_compile_definitions(ASIO_HAS_CO_AWAIT=1)
+endif()

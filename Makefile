@@ -1,0 +1,66 @@
+# The front door: what a person types. Each target installs what is missing, then calls CMake's presets
+# (CMakePresets.json) or a script of tools/. `make` alone lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+JOBS ?= $(shell nproc)
+PRESET ?= release
+DESTDIR ?=
+PREFIX ?= /usr/local
+
+.PHONY: help demo test install-packages build lint format asan tsan fuzz interop bench coverage install clean
+
+help: ## list these targets
+	@echo "Weir: RDMA under the programs people already run"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "JOBS=$(JOBS) jobs at once; PRESET=$(PRESET) is what make build builds (dev, release, asan, tsan, fuzz, coverage)"
+
+demo interop bench install: PRESET = release
+
+demo: build ## install, build, then show the key-value server over TCP, unix, TLS, RDMA and TLS over RDMA
+	@tools/demo.sh build/release
+
+test: install-packages ## install, build, then run every check and test; ends with 'N passed, N failed, N skipped'
+	@JOBS=$(JOBS) tools/run-tests.py
+
+install-packages: ## install the Debian packages of tools/packages.txt that are missing
+	@tools/install-packages.sh
+
+build: install-packages ## build the preset PRESET into build/PRESET
+	@cmake --preset $(PRESET) --log-level=WARNING
+	@cmake --build --preset $(PRESET) -j $(JOBS)
+
+lint: install-packages ## check format, layers, tree, and run clang-tidy on every file
+	@JOBS=$(JOBS) tools/run-tests.py style tidy-all
+
+format: install-packages ## rewrite the sources as .clang-format says
+	@tools/check-format.sh --fix
+
+asan: install-packages ## unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@JOBS=$(JOBS) tools/run-tests.py asan
+
+tsan: install-packages ## unit tests under ThreadSanitizer
+	@JOBS=$(JOBS) tools/run-tests.py tsan
+
+FUZZ_SECONDS ?= 60
+fuzz: install-packages ## run each libFuzzer target for FUZZ_SECONDS
+	@JOBS=$(JOBS) tools/run-fuzzers.sh $(FUZZ_SECONDS)
+
+interop: build ## run Debian's own RDMA programs on the software NIC, the long forms too
+	@ctest --preset release -L interop --output-on-failure
+
+bench: build ## run the benchmarks (label bench) and print what they print
+	@ctest --preset release -L bench --verbose
+
+coverage: install-packages ## unit tests with gcov; line coverage for each folder
+	@cmake --preset coverage --log-level=WARNING
+	@cmake --build --preset coverage -j $(JOBS)
+	@ctest --preset coverage -LE 'bench|interop|slow' -j $(JOBS) || true
+	@tools/coverage.py build/coverage
+
+install: build ## install programs and drop-in libraries below PREFIX (default /usr/local)
+	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
+
+clean: ## remove build/
+	@rm -rf build
