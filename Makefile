@@ -32,7 +32,7 @@ build: install-packages ## build the preset PRESET into build/PRESET
 	@cmake --build --preset $(PRESET) -j $(JOBS)
 
 lint: install-packages ## check format, layers, tree, and run clang-tidy on every file
-	@JOBS=$(JOBS) tools/run-tests.py style tidy-all
+	@JOBS=$(JOBS) tools/run-tests.py format tree tidy-all
 
 format: install-packages ## rewrite the sources as .clang-format says
 	@tools/check-format.sh --fix

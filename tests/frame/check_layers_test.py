@@ -1,0 +1,54 @@
+"""tools/check-layers.py: each row is a file with one include, and whether the check must refuse it."""
+import unittest
+
+from scratch_tree import ScratchTree
+
+TARGETS = ["wire/bth.hpp", "rnic/adapter.hpp", "rnic/congestion_dcqcn.hpp", "link/same_host.hpp", "verbs/ibv/abi.hpp",
+           "rdma/stream.hpp", "kv/server.hpp", "rpc/call.hpp"]
+
+ROWS = [  # name of the row, file, its include line, accepted
+    ("own_folder", "kv/a.cpp", '#include "kv/server.hpp"', True),
+    ("application_on_rdma", "kv/a.cpp", '#include "rdma/stream.hpp"', True),
+    ("application_on_nic", "kv/a.cpp", '#include "rnic/adapter.hpp"', False),
+    ("application_on_verbs", "kv/a.cpp", '#include "verbs/ibv/abi.hpp"', False),
+    ("application_on_another", "kv/a.cpp", '#include "rpc/call.hpp"', False),
+    ("application_on_system_verbs", "kv/a.cpp", "#include <infiniband/verbs.h>", False),
+    ("rdma_on_system_verbs", "rdma/a.cpp", "#include <infiniband/verbs.h>", True),
+    ("rdma_on_system_cm", "rdma/a.cpp", "#include <rdma/rdma_cma.h>", True),
+    ("rdma_on_our_verbs", "rdma/a.cpp", '#include "verbs/ibv/abi.hpp"', False),
+    ("rdma_on_link", "rdma/a.cpp", '#include "link/same_host.hpp"', False),
+    ("nic_on_wire", "rnic/a.cpp", '#include "wire/bth.hpp"', True),
+    ("nic_on_link", "rnic/a.cpp", '#include "link/same_host.hpp"', False),
+    ("nic_on_sockets", "rnic/a.cpp", "#include <sys/socket.h>", False),
+    ("nic_on_indented_include", "rnic/a.cpp", '  #  include "link/same_host.hpp"', False),
+    ("verbs_on_nic", "verbs/ibv/a.cpp", '#include "rnic/adapter.hpp"', True),
+    ("verbs_on_rdma", "verbs/ibv/a.cpp", '#include "rdma/stream.hpp"', False),
+    ("wire_on_nic", "wire/a.cpp", '#include "rnic/adapter.hpp"', False),
+    ("planner_on_congestion_control", "fabric/a.cpp", '#include "rnic/congestion_dcqcn.hpp"', True),
+    ("planner_on_the_rest_of_the_nic", "fabric/a.cpp", '#include "rnic/adapter.hpp"', False),
+    ("planner_on_link", "fabric/a.cpp", '#include "link/same_host.hpp"', False),
+    ("unknown_folder", "util/a.cpp", "#include <vector>", False),
+    ("relative_name", "kv/a.cpp", '#include "server.hpp"', False),
+    ("own_header_in_angles", "kv/a.cpp", "#include <rnic/adapter.hpp>", False),
+    ("no_such_file", "kv/a.cpp", '#include "kv/gone.hpp"', False),
+    ("system_header", "rnic/a.cpp", "#include <vector>", True),
+]
+
+
+class CheckLayers(unittest.TestCase):
+    def test_each_row(self):
+        for name, file, include, accepted in ROWS:
+            with self.subTest(name):
+                tree = ScratchTree()
+                self.addCleanup(tree.remove)
+                for target in TARGETS:
+                    tree.write(target, "#pragma once\n")
+                tree.write(file, f"// one include\n{include}\n")
+                status, output = tree.run("check-layers.py")
+                self.assertEqual(status, 0 if accepted else 1, output)
+                if not accepted:
+                    self.assertIn(f"{file}:", output)
+
+
+if __name__ == "__main__":
+    unittest.main()

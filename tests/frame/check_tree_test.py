@@ -1,0 +1,50 @@
+"""tools/check-tree.py: each row is a tree of one file more, and what the check must say of it ('' : nothing)."""
+import unittest
+
+from scratch_tree import ScratchTree
+
+ROWS = [  # name of the row, file, text, what the complaint says
+    ("good_source", "kv/a.cpp", "int a;\n", ""),
+    ("words_that_only_look_bad", "kv/a.cpp", "// mktemp -t weir.XXXXXX; network/root/x\n", ""),
+    ("unfinished", "kv/a.cpp", "// TO" + "DO later\n", "unfinished business"),
+    ("machine_path", "docs/a.md", "see /wor" + "k/shared/x\n", "a path of one machine"),
+    ("package_host", "docs/a.md", "from deb.debian" + ".org\n", "a package host"),
+    ("empty_readme", "kv/README.md", "\n", "next to nothing"),
+    ("long_source", "kv/a.cpp", "int a;\n" * 601, "601 lines"),
+    ("long_table_of_data", "tests/golden/a.txt", "row\n" * 5000, ""),
+    ("no_last_newline", "kv/a.cpp", "int a;", "no newline"),
+    ("merge_conflict", "kv/a.cpp", "<" * 7 + " HEAD\n", "a merge conflict"),
+]
+
+
+class CheckTree(unittest.TestCase):
+    def test_each_row(self):
+        for name, file, text, complaint in ROWS:
+            with self.subTest(name):
+                tree = ScratchTree()
+                self.addCleanup(tree.remove)
+                tree.write(file, text)
+                status, output = tree.run("check-tree.py")
+                self.assertEqual(status, 1 if complaint else 0, output)
+                self.assertIn(complaint, output)
+
+    def test_folder_of_sources_without_readme_is_refused(self):
+        tree = ScratchTree()
+        self.addCleanup(tree.remove)
+        tree.write("kv/a.cpp", "int a;\n")
+        (tree.root / "kv/README.md").unlink()
+        status, output = tree.run("check-tree.py")
+        self.assertEqual(status, 1)
+        self.assertIn("kv/README.md:1: missing", output)
+
+    def test_long_source_below_the_limit_is_a_warning_only(self):
+        tree = ScratchTree()
+        self.addCleanup(tree.remove)
+        tree.write("kv/a.cpp", "int a;\n" * 450)
+        status, output = tree.run("check-tree.py")
+        self.assertEqual(status, 0)
+        self.assertIn("warning: kv/a.cpp: 450 lines", output)
+
+
+if __name__ == "__main__":
+    unittest.main()

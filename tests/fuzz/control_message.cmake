@@ -1,0 +1,1 @@
+weir_fuzz_target(control_message SOURCES control_message_fuzz.cpp LINK weir_rdma)

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Runs the checks and tests that `make test` stands for, stage by stage, and counts them.
+
+usage: run-tests.py [STAGE ...]        all of the default stages unless told
+
+A stage that fails does not stop the ones after it, unless they need what it builds. The last line printed is
+'N passed, N failed, N skipped': CTest's tests, and each check that is not a CTest test counted as one.
+Exit status 0 when nothing failed.
+"""
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+JOBS = os.environ.get("JOBS") or str(os.cpu_count() or 2)
+
+
+class Tally:
+    def __init__(self):
+        self.passed, self.failed, self.skipped = 0, 0, 0
+        self.failures, self.stages = [], []
+
+    def one(self, name, ok):
+        if ok:
+            self.passed += 1
+        else:
+            self.failed += 1
+            self.failures.append(name)
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def command(*words, env=None):
+    say("$ " + " ".join(map(str, words)))
+    return subprocess.run(words, cwd=ROOT, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})}).returncode == 0
+
+
+def check(tally, name, *words):
+    ok = command(*words)
+    tally.one(name, ok)
+    return ok
+
+
+def build(tally, preset, targets=()):
+    """Configures and builds; only a failure is counted, as one failed test."""
+    options = ["--target", *targets] if targets else []
+    ok = command("cmake", "--preset", preset, "--log-level=WARNING") and command(
+        "cmake", "--build", "--preset", preset, "-j", JOBS, *options)
+    if not ok:
+        tally.one(f"{preset}: build", False)
+    return ok
+
+
+def without_randomised_addresses():
+    """GCC 12's ThreadSanitizer cannot place its shadow where the kernel randomises addresses by 32 bits."""
+    words = ["setarch", platform.machine(), "-R"]
+    try:
+        return words if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL).returncode == 0 else []
+    except FileNotFoundError:
+        return []
+
+
+def ctest(tally, preset, *selection, before=()):
+    report = ROOT / "build" / preset / "tests.xml"
+    report.unlink(missing_ok=True)
+    ended_well = command(*before, "ctest", "--preset", preset, "-j", JOBS, "--output-junit", str(report), *selection)
+    if not report.exists():
+        tally.one(f"{preset}: ctest", False)
+        return
+    failed_before = tally.failed
+    for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
+        status = case.get("status")
+        if status in ("notrun", "disabled") or case.find("skipped") is not None:
+            tally.skipped += 1
+        else:
+            tally.one(f"{preset}: {case.get('name')}", status == "run")
+    if not ended_well and tally.failed == failed_before:
+        tally.one(f"{preset}: ctest", False)
+
+
+def stage_format(tally):
+    """the sources are as clang-format writes them"""
+    check(tally, "format", "tools/check-format.sh")
+
+
+def stage_tree(tally):
+    """include directions, READMEs, lengths, forbidden words (in the release stage these are CTest tests, label lint)"""
+    check(tally, "layers", "tools/check-layers.py")
+    check(tally, "tree", "tools/check-tree.py")
+
+
+def stage_tidy(tally):
+    """clang-tidy on the layers below the applications"""
+    check(tally, "tidy", "tools/check-tidy.py", "-j", JOBS, "link", "rnic", "verbs", "rdma")
+
+
+def stage_tidy_all(tally):
+    """clang-tidy on everything"""
+    check(tally, "tidy", "tools/check-tidy.py", "-j", JOBS)
+
+
+def stage_release(tally):
+    """everything, built as users get it; every test but the benchmarks and the slow ones"""
+    if build(tally, "release"):
+        ctest(tally, "release", "-LE", "bench|slow")
+
+
+def stage_asan(tally):
+    """unit tests under AddressSanitizer and UndefinedBehaviorSanitizer"""
+    if build(tally, "asan", ["unit_tests"]):
+        ctest(tally, "asan", "-L", "unit|golden|fuzz", "-LE", "bench|slow|interop|lint")
+
+
+def stage_tsan(tally):
+    """unit tests of what has threads, under ThreadSanitizer"""
+    if build(tally, "tsan", ["threaded_tests"]):
+        ctest(tally, "tsan", "-L", "threads", "-LE", "bench|slow|interop|lint", before=without_randomised_addresses())
+
+
+STAGES = {"format": stage_format, "tree": stage_tree, "tidy": stage_tidy, "tidy-all": stage_tidy_all, "release": stage_release,
+          "asan": stage_asan, "tsan": stage_tsan}
+DEFAULT_STAGES = ["format", "release", "tidy", "asan", "tsan"]
+
+
+def main():
+    names = sys.argv[1:] or DEFAULT_STAGES
+    unknown = [name for name in names if name not in STAGES]
+    if unknown:
+        sys.exit(f"no stage {unknown[0]}; there are {', '.join(STAGES)}")
+    tally = Tally()
+    for number, name in enumerate(names, 1):
+        say(f"\n=== {number}/{len(names)} {name}: {STAGES[name].__doc__}")
+        began, failed = time.monotonic(), tally.failed
+        STAGES[name](tally)
+        tally.stages.append((name, time.monotonic() - began, tally.failed - failed))
+    say("\n=== summary")
+    for name, seconds, failed in tally.stages:
+        say(f"{name:10} {seconds:6.0f} s  {'ok' if failed == 0 else f'{failed} failed'}")
+    for name in tally.failures:
+        say(f"FAILED {name}")
+    say(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
+    sys.exit(1 if tally.failed else 0)
+
+
+if __name__ == "__main__":
+    main()
