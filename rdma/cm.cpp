@@ -1,0 +1,78 @@
+#include "rdma/cm.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
+#include <sstream>
+
+namespace weir::rdma {
+namespace {
+
+std::string text(const Endpoint& address) {
+  std::ostringstream out;
+  out << address;
+  return out.str();
+}
+
+Endpoint endpoint_of(const sockaddr* address) {
+  Endpoint endpoint;
+  if (address->sa_family == AF_INET)
+    std::memcpy(endpoint.data(), address, sizeof(sockaddr_in));
+  else if (address->sa_family == AF_INET6)
+    std::memcpy(endpoint.data(), address, sizeof(sockaddr_in6));
+  return endpoint;
+}
+
+}  // namespace
+
+Result<EventChannel> EventChannel::create() {
+  rdma_event_channel* raw = rdma_create_event_channel();
+  if (raw == nullptr)
+    return fail_os(Errc::device_error, "cannot create an RDMA event channel (is rdma_ucm loaded?)", errno);
+  EventChannel channel(raw);
+  const int flags = fcntl(raw->fd, F_GETFL);
+  if (flags < 0 || fcntl(raw->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+    return fail_os(Errc::device_error, "cannot make the event channel non-blocking", errno);
+  return channel;
+}
+
+std::optional<CmEvent> EventChannel::next() {
+  rdma_cm_event* event = nullptr;
+  if (rdma_get_cm_event(channel_.get(), &event) != 0) return std::nullopt;
+  const CmEvent copy{event->event, event->status, event->id, event->listen_id};
+  rdma_ack_cm_event(event);
+  return copy;
+}
+
+Result<CmId> CmId::create(const EventChannel& channel) {
+  rdma_cm_id* id = nullptr;
+  if (rdma_create_id(channel.get(), &id, nullptr, RDMA_PS_TCP) == 0) return CmId(id);
+  return fail_os(Errc::device_error, "cannot create an RDMA connection identifier", errno);
+}
+
+Result<void> CmId::bind(const Endpoint& address) {
+  // IPv6 only where the address says so: the IPv4 wildcard needs its own listener on the same port.
+  int only_its_family = 1;
+  rdma_set_option(get(), RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only_its_family, sizeof only_its_family);
+  Endpoint copy = address;
+  if (rdma_bind_addr(get(), copy.data()) == 0) return {};
+  const int why = errno;
+  if (why == EADDRINUSE)
+    return fail_os(Errc::address_in_use, "cannot bind RDMA to " + text(address) + "; choose another port",
+                   why);
+  return fail_os(Errc::address_unresolved,
+                 "cannot bind RDMA to " + text(address) + "; no RDMA device has that address", why);
+}
+
+Result<void> CmId::listen(int backlog) {
+  if (rdma_listen(get(), backlog) == 0) return {};
+  const int why = errno;
+  return fail_os(why == EADDRINUSE ? Errc::address_in_use : Errc::device_error, "cannot listen for RDMA",
+                 why);
+}
+
+Endpoint CmId::local() const { return endpoint_of(rdma_get_local_addr(get())); }
+Endpoint CmId::remote() const { return endpoint_of(rdma_get_peer_addr(get())); }
+
+}  // namespace weir::rdma

@@ -1,0 +1,151 @@
+#include "rdma/memory_pool.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace weir::rdma {
+namespace {
+
+// Maps `bytes` of shared, anonymous memory. Its size is sealed: a peer that maps it too cannot shrink it
+// under us.
+Result<std::span<std::byte>> map_shared(std::size_t bytes) {
+  const int fd = memfd_create("weir-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return fail_os(Errc::memory_limit, "cannot create shared memory for the pool", errno);
+  void* at = MAP_FAILED;
+  if (ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
+      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
+    at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const int why = errno;
+  close(fd);  // the mapping keeps the memory
+  if (at == MAP_FAILED)
+    return fail_os(Errc::memory_limit, "cannot map " + std::to_string(bytes) + " bytes for the pool", why);
+  return std::span(static_cast<std::byte*>(at), bytes);
+}
+
+}  // namespace
+
+struct MemoryPool::Slab {
+  std::span<std::byte> memory;
+  std::size_t block_bytes;
+  std::vector<std::uint32_t>
+      free;  // indices; the last one freed is the next taken, it may still be in the cache
+  std::optional<MemoryRegion> region;
+
+  Slab(std::span<std::byte> mapped, std::size_t each) : memory(mapped), block_bytes(each) {
+    const auto count = static_cast<std::uint32_t>(mapped.size() / each);
+    free.reserve(count);
+    for (std::uint32_t i = count; i > 0; --i) free.push_back(i - 1);
+  }
+  ~Slab() {
+    region.reset();
+    munmap(memory.data(), memory.size());
+  }
+  Slab(const Slab&) = delete;
+  Slab& operator=(const Slab&) = delete;
+  bool idle() const { return free.size() == memory.size() / block_bytes; }
+};
+
+MemoryPool::MemoryPool(const ProtectionDomain& pd, MemoryPoolOptions options) : pd_(pd), options_(options) {}
+
+MemoryPool::~MemoryPool() { assert(stats_.blocks == 0 && "a block outlives its pool"); }
+
+Result<MemoryPool::Block> MemoryPool::take(std::size_t bytes) {
+  if (bytes > options_.max_bytes) {
+    ++stats_.refused;
+    return fail(Errc::memory_limit, "a block of " + std::to_string(bytes) +
+                                        " bytes exceeds the pool's cap of " +
+                                        std::to_string(options_.max_bytes));
+  }
+  const std::size_t block_bytes = std::bit_ceil(std::max(bytes, min_block_bytes));
+  Result<Slab*> slab = slab_with_room(block_bytes);
+  if (!slab) return std::unexpected(slab.error());
+
+  Block block;
+  block.pool_ = this;
+  block.slab_ = *slab;
+  block.index_ = (*slab)->free.back();
+  block.bytes_ = (*slab)->memory.subspan(block.index_ * block_bytes, block_bytes);
+  (*slab)->free.pop_back();
+  stats_.used_bytes += block_bytes;
+  ++stats_.blocks;
+  return block;
+}
+
+Result<MemoryPool::Slab*> MemoryPool::slab_with_room(std::size_t block_bytes) {
+  SlabList& list = slabs_[block_bytes];
+  for (const auto& slab : list)  // the oldest first, so that the youngest fall idle and can be returned
+    if (!slab->free.empty()) return slab.get();
+  Result<std::unique_ptr<Slab>> fresh = map_slab(block_bytes);
+  if (!fresh) return std::unexpected(fresh.error());
+  list.push_back(std::move(*fresh));
+  return list.back().get();
+}
+
+Result<std::unique_ptr<MemoryPool::Slab>> MemoryPool::map_slab(std::size_t block_bytes) {
+  const std::size_t bytes = std::max(options_.slab_bytes, block_bytes) / block_bytes * block_bytes;
+  if (stats_.slab_bytes + bytes > options_.max_bytes) {
+    ++stats_.refused;
+    return fail(Errc::memory_limit, "the registered pool holds " + std::to_string(stats_.slab_bytes) +
+                                        " of at most " + std::to_string(options_.max_bytes) +
+                                        " bytes; close connections, shrink their buffers or raise the cap");
+  }
+  Result<std::span<std::byte>> memory = map_shared(bytes);
+  if (!memory) return std::unexpected(memory.error());
+  stats_.slab_bytes += bytes;
+  ++stats_.slabs;
+  return std::make_unique<Slab>(*memory, block_bytes);
+}
+
+void MemoryPool::give_back(Slab& slab, std::uint32_t index) {
+  slab.free.push_back(index);
+  stats_.used_bytes -= slab.block_bytes;
+  --stats_.blocks;
+  if (slab.idle() && stats_.slab_bytes - stats_.used_bytes > options_.keep_bytes) return_slab(slab);
+}
+
+void MemoryPool::return_slab(Slab& slab) {
+  stats_.slab_bytes -= slab.memory.size();
+  --stats_.slabs;
+  ++stats_.slabs_returned;
+  std::erase_if(slabs_[slab.block_bytes], [&](const auto& each) { return each.get() == &slab; });
+}
+
+MemoryPool::Block::Block(Block&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)),
+      slab_(std::exchange(other.slab_, nullptr)),
+      index_(other.index_),
+      bytes_(std::exchange(other.bytes_, {})) {}
+
+MemoryPool::Block& MemoryPool::Block::operator=(Block&& other) noexcept {
+  if (this == &other) return *this;
+  if (slab_ != nullptr) pool_->give_back(*slab_, index_);
+  pool_ = std::exchange(other.pool_, nullptr);
+  slab_ = std::exchange(other.slab_, nullptr);
+  index_ = other.index_;
+  bytes_ = std::exchange(other.bytes_, {});
+  return *this;
+}
+
+MemoryPool::Block::~Block() {
+  if (slab_ != nullptr) pool_->give_back(*slab_, index_);
+}
+
+Result<std::uint32_t> MemoryPool::Block::lkey() {
+  if (!slab_->region) {
+    Result<MemoryRegion> region = MemoryRegion::enroll(pool_->pd_, slab_->memory, Access::local);
+    if (!region) return std::unexpected(region.error());
+    slab_->region = std::move(*region);
+  }
+  return slab_->region->lkey();
+}
+
+}  // namespace weir::rdma

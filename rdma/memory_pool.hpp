@@ -1,0 +1,97 @@
+// Registered memory in blocks of powers of two, cut from slabs.
+//
+// A slab holds blocks of one size. It is a memfd mapped MAP_SHARED: on a NIC that executes in software this
+// lets the peer's process be written directly, with no system call; on real hardware it is ordinary memory.
+// Pages are touched only when used, so on a software NIC a pool costs what was used of it; real hardware pins
+// a slab when its first lkey is asked for.
+//
+// A slab's own registration is local only. A block that peers may write gets a registration of its own
+// (MemoryRegion with Access::remote_write over Block::bytes()), so that an rkey opens one connection's block
+// and dies with it.
+//
+// Limits: `max_bytes` of slabs is a hard cap (Errc::memory_limit). A slab whose blocks are all free is
+// returned to the system once free memory exceeds `keep_bytes`, the water-mark.
+//
+// Ownership: the pool outlives its blocks. Threading: one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rdma/error.hpp"
+#include "rdma/objects.hpp"
+
+namespace weir::rdma {
+
+struct MemoryPoolOptions {
+  std::size_t slab_bytes = std::size_t{4} << 20;  // or one block, where a block is larger
+  std::size_t max_bytes = std::size_t{8} << 30;
+  std::size_t keep_bytes = std::size_t{64} << 20;
+};
+
+struct MemoryPoolStats {
+  std::size_t slab_bytes = 0;  // mapped now
+  std::size_t used_bytes = 0;  // in blocks that somebody holds
+  std::size_t slabs = 0;
+  std::size_t blocks = 0;            // held
+  std::uint64_t slabs_returned = 0;  // given back to the system since the start
+  std::uint64_t refused = 0;         // take() that met the cap
+};
+
+class MemoryPool {
+ public:
+  class Block;
+  static constexpr std::size_t min_block_bytes = 4096;
+
+  // `pd` outlives the pool.
+  MemoryPool(const ProtectionDomain& pd, MemoryPoolOptions options);
+  ~MemoryPool();
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+
+  // A block of at least `bytes`, rounded up to a power of two. Its contents are unspecified.
+  Result<Block> take(std::size_t bytes);
+  const MemoryPoolStats& stats() const { return stats_; }
+
+ private:
+  struct Slab;
+  // The slabs of one block size, oldest first.
+  using SlabList = std::vector<std::unique_ptr<Slab>>;
+
+  Result<Slab*> slab_with_room(std::size_t block_bytes);
+  Result<std::unique_ptr<Slab>> map_slab(std::size_t block_bytes);
+  void give_back(Slab& slab, std::uint32_t index);
+  void return_slab(Slab& slab);
+
+  const ProtectionDomain& pd_;
+  MemoryPoolOptions options_;
+  MemoryPoolStats stats_;
+  std::map<std::size_t, SlabList> slabs_;
+};
+
+// A piece of the pool, held by one owner; goes back when destroyed.
+class MemoryPool::Block {
+ public:
+  Block() = default;
+  Block(Block&& other) noexcept;
+  Block& operator=(Block&& other) noexcept;
+  ~Block();
+
+  explicit operator bool() const { return slab_ != nullptr; }
+  std::span<std::byte> bytes() const { return bytes_; }
+  // For local use by the device; registers the slab on its first call.
+  Result<std::uint32_t> lkey();
+
+ private:
+  friend class MemoryPool;
+  MemoryPool* pool_ = nullptr;
+  Slab* slab_ = nullptr;
+  std::uint32_t index_ = 0;
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace weir::rdma

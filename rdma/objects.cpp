@@ -1,0 +1,56 @@
+#include "rdma/objects.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <string>
+
+namespace weir::rdma {
+
+Result<ProtectionDomain> ProtectionDomain::allocate(ibv_context* device) {
+  if (ibv_pd* pd = ibv_alloc_pd(device); pd != nullptr) return ProtectionDomain(pd);
+  return fail_os(Errc::device_error, "cannot allocate a protection domain", errno);
+}
+
+Result<MemoryRegion> MemoryRegion::enroll(const ProtectionDomain& pd, std::span<std::byte> memory,
+                                          Access access) {
+  const int flags =
+      access == Access::local ? IBV_ACCESS_LOCAL_WRITE : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  if (ibv_mr* mr = ibv_reg_mr(pd.get(), memory.data(), memory.size(), flags); mr != nullptr)
+    return MemoryRegion(mr);
+  const int why = errno;
+  // The usual cause on real devices: registration pins pages against RLIMIT_MEMLOCK.
+  return fail_os(why == ENOMEM ? Errc::memory_limit : Errc::device_error,
+                 "cannot register " + std::to_string(memory.size()) + " bytes with the device" +
+                     (why == ENOMEM ? " (raise `ulimit -l` or use smaller buffers)" : ""),
+                 why);
+}
+
+Result<CompletionChannel> CompletionChannel::create(ibv_context* device) {
+  ibv_comp_channel* raw = ibv_create_comp_channel(device);
+  if (raw == nullptr)
+    return fail_os(Errc::device_error, "cannot create a completion channel (out of file descriptors?)",
+                   errno);
+  CompletionChannel channel(raw);
+  const int flags = fcntl(raw->fd, F_GETFL);
+  if (flags < 0 || fcntl(raw->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+    return fail_os(Errc::device_error, "cannot make the completion channel non-blocking", errno);
+  return channel;
+}
+
+void CompletionChannel::drain() {
+  ibv_cq* cq = nullptr;
+  void* context = nullptr;
+  while (ibv_get_cq_event(channel_.get(), &cq, &context) == 0) ibv_ack_cq_events(cq, 1);
+}
+
+Result<CompletionQueue> CompletionQueue::create(ibv_context* device, int entries,
+                                                const CompletionChannel& channel, int vector) {
+  const int vectors = device->num_comp_vectors > 0 ? device->num_comp_vectors : 1;
+  ibv_cq* cq = ibv_create_cq(device, entries, nullptr, channel.get(), vector % vectors);
+  if (cq != nullptr) return CompletionQueue(cq);
+  return fail_os(Errc::device_error,
+                 "cannot create a completion queue of " + std::to_string(entries) + " entries", errno);
+}
+
+}  // namespace weir::rdma

@@ -1,0 +1,95 @@
+// Owners of verbs objects: each destroys what it holds, and its factory says why it could not be made.
+//
+// Order is the caller's: a protection domain outlives its regions and queue pairs, a channel its completion
+// queues, a completion queue its queue pairs (members declared in that order give it). Factories need a
+// device context, and contexts come only from a loaded Provider's libraries. Threading: as verbs; we use each
+// from one thread.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "rdma/error.hpp"
+
+namespace weir::rdma {
+
+// Remote peers write our memory where, and only where, a region says so.
+enum class Access {
+  local,         // the device reads and writes it on our behalf
+  remote_write,  // and whoever holds the rkey may write it
+};
+
+class ProtectionDomain {
+ public:
+  ProtectionDomain() = default;  // holds none
+  static Result<ProtectionDomain> allocate(ibv_context* device);
+  ibv_pd* get() const { return pd_.get(); }
+
+ private:
+  struct Release {
+    void operator()(ibv_pd* pd) const { ibv_dealloc_pd(pd); }
+  };
+  explicit ProtectionDomain(ibv_pd* pd) : pd_(pd) {}
+  std::unique_ptr<ibv_pd, Release> pd_;
+};
+
+// Memory that the device may use. Does not own the memory: it must outlive the region.
+class MemoryRegion {
+ public:
+  static Result<MemoryRegion> enroll(const ProtectionDomain& pd, std::span<std::byte> memory, Access access);
+  std::uint32_t lkey() const { return mr_->lkey; }
+  std::uint32_t rkey() const { return mr_->rkey; }
+
+ private:
+  struct Release {
+    void operator()(ibv_mr* mr) const { ibv_dereg_mr(mr); }
+  };
+  explicit MemoryRegion(ibv_mr* mr) : mr_(mr) {}
+  std::unique_ptr<ibv_mr, Release> mr_;
+};
+
+// The file descriptor that tells of completions while nobody polls. Non-blocking.
+class CompletionChannel {
+ public:
+  static Result<CompletionChannel> create(ibv_context* device);
+  int fd() const { return channel_->fd; }
+  ibv_comp_channel* get() const { return channel_.get(); }
+  // Takes every pending event and acknowledges it.
+  void drain();
+
+ private:
+  struct Release {
+    void operator()(ibv_comp_channel* channel) const { ibv_destroy_comp_channel(channel); }
+  };
+  explicit CompletionChannel(ibv_comp_channel* channel) : channel_(channel) {}
+  std::unique_ptr<ibv_comp_channel, Release> channel_;
+};
+
+class CompletionQueue {
+ public:
+  // `vector` picks the interrupt that signals the channel, modulo what the device has.
+  static Result<CompletionQueue> create(ibv_context* device, int entries, const CompletionChannel& channel,
+                                        int vector);
+  int entries() const { return cq_->cqe; }
+  ibv_cq* get() const { return cq_.get(); }
+  // How many completions were written to `into`; negative: the queue is broken.
+  int poll(std::span<ibv_wc> into) {
+    return ibv_poll_cq(cq_.get(), static_cast<int>(into.size()), into.data());
+  }
+  // The next completion makes the channel readable. Poll once more afterwards: one may have slipped in
+  // before.
+  bool arm() { return ibv_req_notify_cq(cq_.get(), 0) == 0; }
+
+ private:
+  struct Release {
+    void operator()(ibv_cq* cq) const { ibv_destroy_cq(cq); }
+  };
+  explicit CompletionQueue(ibv_cq* cq) : cq_(cq) {}
+  std::unique_ptr<ibv_cq, Release> cq_;
+};
+
+}  // namespace weir::rdma

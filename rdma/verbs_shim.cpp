@@ -1,0 +1,45 @@
+// Defines the verbs functions listed in verbs_calls.def as forwarders into the provider's libraries.
+//
+// They are hidden symbols: libraries in this process that use verbs themselves keep finding the real ones.
+// Threading: bound once by load_provider() before any call; read-only afterwards.
+#include "rdma/verbs_shim.hpp"
+
+#include <dlfcn.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#undef ibv_reg_mr  // the header wraps this one in a macro
+
+namespace {
+
+struct Bound {
+#define WEIR_VERBS_CALL(library, result, name, parameters, arguments) result(*name) parameters = nullptr;
+#include "rdma/verbs_calls.def"
+#undef WEIR_VERBS_CALL
+};
+Bound bound;
+
+}  // namespace
+
+#pragma GCC visibility push(hidden)
+extern "C" {
+#define WEIR_VERBS_CALL(library, result, name, parameters, arguments) \
+  result name parameters { return bound.name arguments; }
+#include "rdma/verbs_calls.def"
+#undef WEIR_VERBS_CALL
+}
+#pragma GCC visibility pop
+
+namespace weir::rdma {
+
+std::string bind_verbs(void* ibverbs, void* rdmacm) {
+  std::string missing;
+#define WEIR_VERBS_CALL(library, result, name, parameters, arguments)         \
+  bound.name = reinterpret_cast<result(*) parameters>(dlsym(library, #name)); \
+  if (bound.name == nullptr) missing += (missing.empty() ? "" : ", ") + std::string(#name);
+#include "rdma/verbs_calls.def"
+#undef WEIR_VERBS_CALL
+  return missing;
+}
+
+}  // namespace weir::rdma

@@ -1,0 +1,91 @@
+// The pool's accounting: rounding, the cap, reuse, the water-mark. Registration is tested where there is a
+// device.
+#include "rdma/memory_pool.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace weir::rdma {
+namespace {
+
+constexpr std::size_t kib = 1024;
+
+struct MemoryPoolTest : testing::Test {
+  ProtectionDomain none;
+  MemoryPool pool{none, {.slab_bytes = 64 * kib, .max_bytes = 256 * kib, .keep_bytes = 64 * kib}};
+};
+
+TEST_F(MemoryPoolTest, rounds_up_to_a_power_of_two) {
+  struct Case {
+    std::size_t asked, given;
+  };
+  for (const Case each :
+       {Case{1, 4 * kib}, Case{4096, 4 * kib}, Case{4097, 8 * kib}, Case{64 * kib, 64 * kib}}) {
+    auto block = pool.take(each.asked);
+    ASSERT_TRUE(block) << block.error().what;
+    EXPECT_EQ(block->bytes().size(), each.given);
+  }
+}
+
+TEST_F(MemoryPoolTest, blocks_do_not_overlap) {
+  std::vector<MemoryPool::Block> blocks;
+  for (int i = 0; i < 16; ++i) blocks.push_back(std::move(*pool.take(4 * kib)));
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    std::ranges::fill(blocks[i].bytes(), static_cast<std::byte>(i));
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    EXPECT_TRUE(
+        std::ranges::all_of(blocks[i].bytes(), [&](std::byte b) { return b == static_cast<std::byte>(i); }));
+  EXPECT_EQ(pool.stats().slabs, 1u);
+}
+
+TEST_F(MemoryPoolTest, refuses_beyond_the_cap_and_says_so) {
+  std::vector<MemoryPool::Block> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(std::move(*pool.take(64 * kib)));
+  auto refused = pool.take(4 * kib);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::memory_limit);
+  EXPECT_NE(refused.error().what.find("262144"), std::string::npos) << refused.error().what;
+  EXPECT_EQ(pool.stats().refused, 1u);
+
+  blocks.pop_back();
+  blocks.pop_back();  // above the water-mark: this one's slab went back, so there is room for another size
+  EXPECT_TRUE(pool.take(4 * kib));
+}
+
+TEST_F(MemoryPoolTest, refuses_a_block_larger_than_the_cap) {
+  EXPECT_EQ(pool.take(512 * kib).error().code, Errc::memory_limit);
+  EXPECT_EQ(pool.take(SIZE_MAX).error().code, Errc::memory_limit);
+}
+
+TEST_F(MemoryPoolTest, keeps_free_slabs_up_to_the_water_mark) {
+  std::vector<MemoryPool::Block> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(std::move(*pool.take(64 * kib)));
+  blocks.clear();
+  EXPECT_EQ(pool.stats().slab_bytes, 64 * kib);
+  EXPECT_EQ(pool.stats().slabs_returned, 3u);
+  EXPECT_EQ(pool.stats().used_bytes, 0u);
+}
+
+TEST_F(MemoryPoolTest, hands_out_the_warmest_block_first) {
+  auto first = std::move(*pool.take(4 * kib));
+  const auto* at = first.bytes().data();
+  first = {};
+  EXPECT_EQ(pool.take(4 * kib)->bytes().data(), at);
+}
+
+TEST_F(MemoryPoolTest, does_not_touch_pages_before_their_user_does) {
+  auto block = std::move(*pool.take(64 * kib));
+  block.bytes()[0] = std::byte{1};
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> resident(block.bytes().size() / page);
+  ASSERT_EQ(mincore(block.bytes().data(), block.bytes().size(), resident.data()), 0);
+  EXPECT_EQ(std::ranges::count_if(resident, [](unsigned char r) { return (r & 1) != 0; }), 1);
+}
+
+}  // namespace
+}  // namespace weir::rdma
