@@ -1,0 +1,142 @@
+"""The programs, as data: each Case is one CTest test.
+
+{port} and {host} are filled in by the run: a TCP port that is free now, and a loopback address. Whatever speaks
+rdma_cm uses the same number in the RDMA port space.
+"""
+import dataclasses
+
+HOST = "127.0.0.1"
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    how: str                     # a function of run_case.py: alone, pair, persistent_server, killed
+    server: list                 # the command; with how="alone" the only one
+    client: list = None
+    ready: str = "tcp"           # when the server is: "tcp" (it listens on {port}), or a line it prints
+    expect: list = ()            # patterns the client must print, in any order
+    expect_server: list = ()     # patterns the server must print
+    limit_s: float = 60
+    label: str = "interop"       # "slow": label slow too, so not in make test
+    sizes: list = ()             # perftest: message sizes that must each have a row of numbers
+    killed: str = ""             # how="killed": "client" or "server"
+
+
+# ---- libibverbs' own examples
+
+def pingpong(program, name, *options, **more):
+    command = [f"ibv_{program}_pingpong", "-p", "{port}", *options]
+    return Case(f"ibv_{program}_pingpong.{name}", "pair", command, [*command, "{host}"],
+                expect=[r"bytes in [\d.]+ seconds", r"iters in [\d.]+ seconds"],
+                expect_server=[r"iters in [\d.]+ seconds"], **more)
+
+
+DEVICES = [
+    Case("ibv_devices", "alone", ["ibv_devices"], expect=[r"^\s*weir0\s+[0-9a-f]{16}\s*$"]),
+    Case("ibv_devinfo", "alone", ["ibv_devinfo"], expect=[r"hca_id:\s*weir0", r"state:\s*PORT_ACTIVE",
+                                                         r"link_layer:\s*Ethernet"]),
+    Case("ibv_devinfo.verbose", "alone", ["ibv_devinfo", "-v"],
+         expect=[r"max_qp:\s*[1-9]", r"max_mr_size:\s*0x[0-9a-f]+", r"GID\[\s*\d+\]:.*127\.0\.0\.1.*RoCE v2"]),
+]
+
+PINGPONGS = [
+    pingpong("rc", "default"),
+    pingpong("rc", "gid", "-g", "0"),
+    pingpong("rc", "events", "-e"),
+    pingpong("rc", "checked", "-c"),
+    pingpong("rc", "new_send", "-N"),
+    pingpong("rc", "events_checked_new_send", "-e", "-c", "-N"),
+    pingpong("rc", "size_1", "-s", "1"),
+    pingpong("rc", "size_4096_checked", "-s", "4096", "-c"),
+    pingpong("rc", "size_1M_checked", "-s", "1048576", "-c", "-n", "200"),
+    pingpong("rc", "iterations_10000", "-n", "10000"),
+    pingpong("rc", "iterations_100000", "-n", "100000", limit_s=300, label="slow"),
+    pingpong("rc", "events_iterations_100000", "-n", "100000", "-e", limit_s=600, label="slow"),
+    pingpong("ud", "default"),
+    pingpong("ud", "gid", "-g", "0"),
+    pingpong("ud", "events_checked", "-e", "-c"),
+    pingpong("srq", "default"),
+    pingpong("srq", "gid", "-g", "0"),
+    pingpong("srq", "events_checked", "-e", "-c"),
+    pingpong("srq", "one_queue_pair", "-q", "1"),
+]
+
+# ---- librdmacm's: rping needs no TCP, so readiness is a line of its debug output
+
+LISTENS = r"rdma_listen"
+
+
+def rping(name, *options, count, expect=(), **more):
+    return Case(f"rping.{name}", "pair", ["rping", "-s", "-d", "-V", "-a", "{host}", "-p", "{port}", "-C", str(count), *options],
+                ["rping", "-c", "-V", "-a", "{host}", "-p", "{port}", "-C", str(count), *options],
+                ready=LISTENS, expect=list(expect), **more)
+
+
+RPINGS = [
+    rping("displayed", "-v", count=100, expect=[r"ping data: rdma-ping-99: "]),
+    rping("validated_10000", count=10000, limit_s=120),
+    rping("displayed_10000", "-v", count=10000, expect=[r"ping data: rdma-ping-9999: "], limit_s=120),
+    rping("size_60000", "-S", "60000", count=100),
+    Case("rping.persistent", "persistent_server", ["rping", "-s", "-d", "-P", "-a", "{host}", "-p", "{port}"],
+         ["rping", "-c", "-v", "-V", "-a", "{host}", "-p", "{port}", "-C", "50"], ready=LISTENS,
+         expect=[r"ping data: rdma-ping-49: "]),
+]
+
+# ---- perftest. -n is small: these are tests that it works, tools/demo.sh and bench/ measure.
+
+EVERY_SIZE = [2 ** power for power in range(1, 24)]
+BANNER = r"Waiting for client to connect"
+
+
+def perftest(program, name, *options, sizes, iterations=200, **more):
+    command = [f"ib_{program}", "-F", "-p", "{port}", "-n", str(iterations), *options]
+    ready = BANNER if "-R" in options else "tcp"
+    return Case(f"ib_{program}.{name}", "pair", command, [*command, "{host}"], ready=ready, sizes=sizes, **more)
+
+
+def perftests():
+    for verb in ("write", "read", "send"):
+        for kind in ("lat", "bw"):
+            program, small = f"{verb}_{kind}", 2 if kind == "lat" else 65536
+            yield perftest(program, "default", sizes=[small], iterations=1000)
+            for size in (1, 64, 4096, 1048576):
+                yield perftest(program, f"size_{size}", "-s", str(size), sizes=[size])
+            yield perftest(program, "all_sizes", "-a", sizes=EVERY_SIZE, iterations=50, limit_s=120)
+            yield perftest(program, "rdma_cm", "-R", sizes=[small])
+            yield perftest(program, "rdma_cm_all_sizes", "-R", "-a", sizes=EVERY_SIZE, iterations=20, limit_s=120)
+            if verb != "write":
+                yield perftest(program, "events", "-e", sizes=[small])
+            if verb != "read":
+                yield perftest(program, "no_inline", "-I", "0", "-s", "64", sizes=[64])
+                yield perftest(program, "inline", "-I", "128", "-s", "64", sizes=[64])
+            if kind == "bw":
+                yield perftest(program, "both_ways", "-b", sizes=[small])
+                yield perftest(program, "both_ways_all_sizes", "-b", "-a", sizes=EVERY_SIZE, iterations=20, limit_s=120)
+                yield perftest(program, "queue_pairs_16", "-q", "16", sizes=[small])
+                yield perftest(program, "queue_pairs_16_both_ways", "-q", "16", "-b", sizes=[small])
+    yield perftest("send_bw", "events_queue_pairs_16", "-e", "-q", "16", sizes=[65536])
+    yield perftest("send_bw", "rdma_cm_queue_pairs_16", "-R", "-q", "16", sizes=[65536])
+    yield perftest("send_bw", "shared_receive_queue", "--use-srq", "-q", "4", sizes=[65536])
+    yield perftest("send_lat", "datagrams", "-c", "UD", sizes=[2])
+    yield perftest("send_bw", "datagrams", "-c", "UD", "-s", "1024", sizes=[1024])
+
+
+# ---- one end killed in the middle: the other must notice, and nothing may stay behind
+
+def killed(program, who, *options):
+    port = ["-p", "{port}"]
+    command = [program, *port, *options]
+    return Case(f"killed.{program}.{who}", "killed", command, [*command, "{host}"], killed=who)
+
+
+KILLED = [killed(program, who, *options)
+          for program, options in [("ib_write_bw", ["-F", "-D", "30"]), ("ib_send_bw", ["-F", "-D", "30"]),
+                                   ("ib_read_bw", ["-F", "-D", "30"]), ("ibv_rc_pingpong", ["-n", "100000000"]),
+                                   ("ibv_rc_pingpong", ["-n", "100000000", "-e"])]
+          for who in ("client", "server")]
+for case in KILLED:
+    if "-e" in case.server:
+        case.name += ".events"
+
+CASES = [*DEVICES, *PINGPONGS, *RPINGS, *perftests(), *KILLED]

@@ -1,0 +1,152 @@
+"""One program under test: started, watched, and ended with everything it started.
+
+Its output goes through a pseudo-terminal, so that C programs flush each line and a test can wait for one. It runs in a
+session of its own: what it forked is found by session id, and killed with it.
+"""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+import time
+import tty
+
+POLL_S = 0.005  # how often a condition that /proc shows is looked at again
+
+
+class Expired(Exception):
+    """A limit ran out; the message says what for."""
+
+
+class Program:
+    def __init__(self, name, command, environment):
+        self.name, self.command = name, command
+        self.lines = []
+        self.grew = threading.Condition()
+        ours, theirs = os.openpty()
+        tty.setraw(theirs)
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=environment,
+                                        start_new_session=True)
+        os.close(theirs)
+        self.reader = threading.Thread(target=self._read, args=(ours,), daemon=True)
+        self.reader.start()
+
+    def _read(self, terminal):
+        partial = b""
+        while True:
+            try:
+                piece = os.read(terminal, 65536)
+            except OSError:  # EIO: the last writer is gone
+                piece = b""
+            *whole, partial = (partial + piece).split(b"\n")
+            if not piece and partial:
+                whole.append(partial)
+            with self.grew:
+                self.lines += [line.decode(errors="replace").rstrip("\r") for line in whole]
+                self.grew.notify_all()
+            if not piece:
+                os.close(terminal)
+                return
+
+    @property
+    def output(self):
+        with self.grew:
+            return "\n".join(self.lines)
+
+    def wait_for_line(self, pattern, limit_s):
+        """The first line that matches. Ends early when the program does."""
+        wanted, deadline = re.compile(pattern), time.monotonic() + limit_s
+        with self.grew:
+            while True:
+                for line in self.lines:
+                    if wanted.search(line):
+                        return line
+                if not self.reader.is_alive():
+                    raise Expired(f"{self.name} ended without printing /{pattern}/")
+                if not self.grew.wait(max(0.0, deadline - time.monotonic())) and time.monotonic() >= deadline:
+                    raise Expired(f"{self.name} did not print /{pattern}/ within {limit_s} s")
+
+    def wait_until_listening(self, port, limit_s):
+        """Returns when a process of this program's session has `port` in the TCP state LISTEN."""
+        deadline = time.monotonic() + limit_s
+        while not listening_inodes(port) & self._socket_inodes():
+            if self.process.poll() is not None:
+                raise Expired(f"{self.name} ended before it listened on port {port}")
+            if time.monotonic() > deadline:
+                raise Expired(f"{self.name} did not listen on port {port} within {limit_s} s")
+            time.sleep(POLL_S)
+
+    def wait_until_it_used_cpu(self, seconds, limit_s):
+        """Returns when the program's processes used so much processor time from now on: they are at work."""
+        deadline, began = time.monotonic() + limit_s, self._cpu_s()
+        while self._cpu_s() - began < seconds:
+            if self.process.poll() is not None:
+                raise Expired(f"{self.name} ended before it had worked for {seconds} s")
+            if time.monotonic() > deadline:
+                raise Expired(f"{self.name} used under {seconds} s of processor time in {limit_s} s")
+            time.sleep(POLL_S)
+
+    def wait(self, limit_s):
+        """The exit status: negative for a signal. Output is complete when this returns."""
+        try:
+            status = self.process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            raise Expired(f"{self.name} did not end within {limit_s:.0f} s") from None
+        self.reader.join(limit_s)
+        return status
+
+    def kill(self, which=signal.SIGKILL):
+        """Signals every process of the session."""
+        try:
+            os.killpg(self.process.pid, which)
+        except ProcessLookupError:
+            pass
+
+    def end(self):
+        """Makes sure that nothing of it runs any more."""
+        self.kill()
+        self.process.wait()
+        self.reader.join(5)
+
+    def _pids(self):
+        found = []
+        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == self.process.pid:  # session
+                found.append((int(stat.parent.name), fields))
+        return found
+
+    def _cpu_s(self):
+        ticks = sum(int(fields[11]) + int(fields[12]) for _, fields in self._pids())
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def _socket_inodes(self):
+        found = set()
+        for pid, _ in self._pids():
+            try:
+                for entry in os.scandir(f"/proc/{pid}/fd"):
+                    match = re.match(r"socket:\[(\d+)\]", os.readlink(entry.path))
+                    if match:
+                        found.add(match.group(1))
+            except OSError:
+                continue
+        return found
+
+
+def listening_inodes(port):
+    """Inodes of the TCP sockets of this host that listen on `port`."""
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            rows = pathlib.Path(table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            fields = row.split()
+            if int(fields[1].rpartition(":")[2], 16) == port and fields[3] == "0A":
+                found.add(fields[9])
+    return found

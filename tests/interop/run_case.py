@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Runs one case of cases.py: Debian's programs, unmodified, on the drop-in libraries of a build.
+
+usage: run_case.py --build DIR CASE      exit status 0: it behaved; 1: what went wrong is printed, with all output
+       run_case.py --list                NAME LABELS LIMIT_S, a line each
+Each case has a WEIR_RUNTIME_DIR of its own, which must hold nothing when the programs have ended.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import socket
+import sys
+import tempfile
+
+import cases
+from program import Expired, Program
+
+READY_S = 20
+WORK_S = 0.3    # processor time a victim has used before it is killed: past set-up, in the middle of its work
+NOTICE_S = 10  # how soon a program must have ended after its partner was killed
+
+
+class Failed(Exception):
+    pass
+
+
+class Run:
+    """What the cases share: the launcher, the runtime folder, and the programs to end whatever happens."""
+
+    def __init__(self, build, case):
+        self.build, self.case, self.programs = build, case, []
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="weir-interop-"))
+        self.runtime = self.scratch / "runtime"
+        self.environment = {**os.environ, "WEIR_RUNTIME_DIR": str(self.runtime)}
+        self.words = {"port": str(free_port()), "host": cases.HOST}
+        launcher = build / "bin/weir"
+        if launcher.exists():
+            self.prefix = [str(launcher), "run", "--"]
+        else:
+            self.prefix = []
+            self.environment["LD_LIBRARY_PATH"] = str(build / "lib/verbs")
+
+    def start(self, name, command):
+        words = [*self.prefix, *(word.format(**self.words) for word in command)]
+        print(f"$ {shlex.join(words)}    # {name}", flush=True)
+        program = Program(name, words, self.environment)
+        self.programs.append(program)
+        return program
+
+    def start_server(self):
+        server = self.start("server", self.case.server)
+        if self.case.ready == "tcp":
+            server.wait_until_listening(int(self.words["port"]), READY_S)
+        else:
+            server.wait_for_line(self.case.ready, READY_S)
+        return server
+
+    def end(self):
+        for program in self.programs:
+            program.end()
+
+    def leftovers(self):
+        return sorted(str(path.relative_to(self.runtime)) for path in self.runtime.rglob("*")) if self.runtime.exists() else []
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((cases.HOST, 0))
+        return probe.getsockname()[1]
+
+
+def must_succeed(program, limit_s):
+    status = program.wait(limit_s)
+    if status != 0:
+        raise Failed(f"{program.name} ended with {status}")
+
+
+def must_print(program, patterns):
+    for pattern in patterns:
+        if not re.search(pattern, program.output, re.MULTILINE):
+            raise Failed(f"{program.name} did not print /{pattern}/")
+
+
+def must_report_sizes(program, sizes):
+    """perftest's table: '#bytes #iterations numbers...', a row for each message size."""
+    rows = re.findall(r"^\s*(\d+)\s+\d+\s+([\d.]+)\s+[\d.]+", program.output, re.MULTILINE)
+    missing = sorted(set(sizes) - {int(size) for size, _ in rows})
+    if missing:
+        raise Failed(f"{program.name} printed no row for {missing} bytes")
+
+
+def alone(run):
+    program = run.start("program", run.case.server)
+    must_succeed(program, run.case.limit_s)
+    must_print(program, run.case.expect)
+
+
+def pair(run):
+    server = run.start_server()
+    client = run.start("client", run.case.client)
+    must_succeed(client, run.case.limit_s)
+    must_succeed(server, READY_S)
+    must_print(client, run.case.expect)
+    must_print(server, run.case.expect_server)
+    must_report_sizes(client, run.case.sizes)
+
+
+def persistent_server(run):
+    server = run.start_server()
+    for number in (1, 2, 3):
+        client = run.start(f"client {number}", run.case.client)
+        must_succeed(client, run.case.limit_s)
+        must_print(client, run.case.expect)
+    if server.process.poll() is not None:
+        raise Failed(f"the server ended with {server.process.poll()}; it was to serve on")
+    server.kill()
+    server.wait(READY_S)
+    must_succeed(run.start("next", ["ibv_devinfo"]), READY_S)  # the next process clears up after a killed one
+
+
+def killed(run):
+    server = run.start_server()
+    client = run.start("client", run.case.client)
+    victim, survivor = (client, server) if run.case.killed == "client" else (server, client)
+    victim.wait_until_it_used_cpu(WORK_S, READY_S)
+    victim.kill()
+    status = survivor.wait(NOTICE_S)
+    if status == 0:
+        raise Failed(f"the {survivor.name} ended with 0 although its partner was killed")
+    if status < 0:
+        raise Failed(f"the {survivor.name} died of signal {-status} when its partner was killed")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("case", nargs="?")
+    arguments = parser.parse_args()
+    if arguments.list:
+        for case in cases.CASES:
+            print(case.name, "interop" if case.label == "interop" else f"interop,{case.label}", int(case.limit_s + 4 * READY_S))
+        return 0
+    case = next((case for case in cases.CASES if case.name == arguments.case), None)
+    if case is None or arguments.build is None:
+        parser.error("wants --build DIR and the name of a case (--list)")
+
+    run, problem = Run(arguments.build.resolve(), case), None
+    try:
+        {"alone": alone, "pair": pair, "persistent_server": persistent_server, "killed": killed}[case.how](run)
+    except (Failed, Expired) as error:
+        problem = str(error)
+    finally:
+        run.end()
+    if problem is None and run.leftovers():
+        problem = f"left behind in WEIR_RUNTIME_DIR: {', '.join(run.leftovers())}"
+    shutil.rmtree(run.scratch, ignore_errors=True)
+    for program in run.programs:
+        print(f"--- {program.name}: exit status {program.process.returncode}")
+        lines = program.lines
+        print("\n".join(lines if len(lines) <= 80 else [*lines[:40], f"... {len(lines) - 80} lines ...", *lines[-40:]]))
+    print(f"FAILED {case.name}: {problem}" if problem else f"passed {case.name}")
+    return 1 if problem else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
