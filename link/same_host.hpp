@@ -14,6 +14,11 @@
 // callbacks run on the link's one progress thread, one at a time, and must not block; in particular they must not
 // call connect() or call(). No callback runs after the destructor has returned.
 //
+// fork: the attachment belongs to the process that made it. In a child every function fails or does nothing, the
+// link's descriptors are closed there at once (a child must not keep its parent's connections open), and the
+// destructor touches neither slot nor directory. A child that wants to talk attaches for itself. A neighbour counts
+// as gone when its process is, even if a child of it still holds the connection's descriptors.
+//
 // Trust: peers are processes of the same user. The link still checks everything it parses: a malformed frame
 // closes that connection and nothing else.
 #pragma once
@@ -29,6 +34,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "link/unique_fd.hpp"
@@ -104,8 +110,12 @@ using FdHandler = std::function<void()>;
 class SameHostLink {
  public:
   struct Options {
-    std::string directory;  // created 0700 if missing; default_directory() unless told
-    Greeting greeting;
+    std::string directory = {};  // created 0700 if missing (its parent must exist); default_directory() unless told
+    Greeting greeting = {};
+    // Installed before the slot becomes visible, so that no early message finds nobody to take it. A request of a
+    // kind without a handler fails at its sender with errc::function_not_supported.
+    std::vector<std::pair<std::uint16_t, MessageHandler>> messages = {};
+    std::vector<GoneHandler> gone = {};
   };
   // $WEIR_RUNTIME_DIR, or /dev/shm/weir-<uid>: chosen by the caller at the edge, passed in as Options::directory.
   static std::string default_directory(const char* override_dir);
@@ -127,8 +137,10 @@ class SameHostLink {
   virtual void on_gone(GoneHandler) = 0;  // any number; each sees each end once
 
   // The progress thread also waits on these.
-  virtual void watch(int fd, FdHandler on_readable) = 0;  // level-triggered; the fd stays the caller's
-  virtual void unwatch(int fd) = 0;                       // after it returns the handler will not run again
+  // Level-triggered; also runs on hang-up. The fd stays the caller's, must be unwatched before it is closed, and
+  // can be watched once at a time.
+  virtual Result<void> watch(int fd, FdHandler on_readable) = 0;
+  virtual void unwatch(int fd) = 0;  // after it returns the handler will not run again
   using TimerId = std::uint64_t;
   virtual TimerId at(Clock::time_point, std::function<void()>) = 0;
   virtual bool cancel(TimerId) = 0;  // false: it ran, runs or never was

@@ -1,0 +1,25 @@
+// Errors of the link: an errno's meaning plus a sentence that names the cause and the next step.
+#pragma once
+
+#include <cstring>
+#include <expected>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "link/same_host.hpp"
+
+namespace weir::link {
+
+inline std::unexpected<Error> failure(std::errc code, std::string what) {
+  return std::unexpected(Error{code, std::move(what)});
+}
+
+// `what` is completed with the errno's own words: "cannot open X: Permission denied; <next step>".
+inline std::unexpected<Error> failure_errno(int error, const std::string& what, const std::string& next_step = {}) {
+  std::string text = what + ": " + std::strerror(error);
+  if (!next_step.empty()) text += "; " + next_step;
+  return failure(static_cast<std::errc>(error), std::move(text));
+}
+
+}  // namespace weir::link

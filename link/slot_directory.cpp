@@ -1,0 +1,253 @@
+#include "link/slot_directory.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "link/error.hpp"
+
+namespace weir::link {
+namespace {
+
+constexpr const char* lock_name = "lock";
+constexpr const char* young_name = "young";  // a socket between bind and link; only under the lock
+constexpr const char* slot_prefix = "slot-";
+constexpr int listen_backlog = 1024;
+constexpr auto vanished = std::errc::resource_unavailable_try_again;
+constexpr const char* elsewhere = "set WEIR_RUNTIME_DIR to a directory of your own";
+
+std::string slot_name(Slot slot) {
+  char name[16];
+  std::snprintf(name, sizeof name, "%s%04u", slot_prefix, slot);
+  return name;
+}
+
+std::optional<Slot> slot_of(std::string_view name) {
+  if (!name.starts_with(slot_prefix)) return std::nullopt;
+  name.remove_prefix(std::strlen(slot_prefix));
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc{} || end != name.data() + name.size() || number == 0 || number >= max_slots) {
+    return std::nullopt;
+  }
+  return static_cast<Slot>(number);
+}
+
+std::optional<sockaddr_un> unix_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return std::nullopt;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+UniqueFd unix_socket(int type) { return UniqueFd(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
+
+template <class Visit>
+void for_each_entry(int directory, Visit visit) {
+  const int again = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (again < 0) return;
+  DIR* stream = ::fdopendir(again);
+  if (stream == nullptr) {
+    ::close(again);
+    return;
+  }
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != ".." && !visit(entry->d_name)) break;
+  }
+  ::closedir(stream);
+}
+
+}  // namespace
+
+// flock on the lock file, given up explicitly: a child forked meanwhile holds the same open file, and merely
+// closing ours would leave the lock with it.
+class SlotDirectory::Lock {
+ public:
+  // `vanished`: the last to leave removed the directory; open it anew.
+  static Result<Lock> take(const SlotDirectory& where) {
+    const auto give_up = Clock::now() + lock_limit;
+    const std::string name = where.path_ + "/" + lock_name;
+    UniqueFd file(::openat(where.directory_.get(), lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file && errno == ENOENT) return failure(vanished, where.path_ + " was removed meanwhile");
+    if (!file) return failure_errno(errno, "cannot create " + name, elsewhere);
+    while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) return failure_errno(errno, "cannot lock " + name, elsewhere);
+      if (Clock::now() >= give_up) {
+        return failure(std::errc::timed_out, "another process holds " + name +
+                                                 " and does not give it up; see which with fuser, or " + elsewhere);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    Lock lock(std::move(file));
+    struct stat held {};
+    if (::fstat(lock.file_.get(), &held) != 0 || held.st_nlink == 0) {
+      return failure(vanished, name + " was removed meanwhile");
+    }
+    return lock;
+  }
+  Lock(Lock&&) = default;
+  Lock& operator=(Lock&&) = delete;
+  ~Lock() {
+    if (file_) ::flock(file_.get(), LOCK_UN);
+  }
+
+ private:
+  explicit Lock(UniqueFd file) : file_(std::move(file)) {}
+  UniqueFd file_;
+};
+
+Result<SlotDirectory> SlotDirectory::open(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return failure_errno(errno, "cannot create the runtime directory " + path, elsewhere);
+  }
+  SlotDirectory opened;
+  opened.path_ = path;
+  opened.directory_.reset(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!opened.directory_) {
+    if (errno == ENOENT) return failure(vanished, path + " was removed meanwhile");
+    return failure_errno(errno, "cannot open the runtime directory " + path, elsewhere);
+  }
+  struct stat status {};
+  if (::fstat(opened.directory_.get(), &status) != 0) return failure_errno(errno, "cannot stat " + path);
+  if (status.st_uid != ::geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return failure(std::errc::permission_denied, "the runtime directory " + path +
+                                                     " belongs to another user or others may write in it; " +
+                                                     elsewhere);
+  }
+  return opened;
+}
+
+std::string SlotDirectory::address_of(const std::string& name) const {
+  const std::string handle = "/proc/self/fd/" + std::to_string(directory_.get());
+  return (::access(handle.c_str(), F_OK) == 0 ? handle : path_) + "/" + name;
+}
+
+// A datagram socket cannot be connected to ours, and the kernel says so only if there is a socket behind the name
+// (EPROTOTYPE); if its process is gone it says ECONNREFUSED. So the living are not disturbed.
+SlotDirectory::Occupant SlotDirectory::probe(Slot slot) const {
+  const auto address = unix_address(address_of(slot_name(slot)));
+  if (!address) return Occupant::living;
+  const UniqueFd probe = unix_socket(SOCK_DGRAM);
+  if (!probe) return Occupant::living;
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0) {
+    return Occupant::living;
+  }
+  if (errno == ENOENT) return Occupant::nobody;
+  return errno == ECONNREFUSED ? Occupant::dead : Occupant::living;
+}
+
+void SlotDirectory::sweep_dead() const {
+  for_each_entry(directory_.get(), [&](const char* name) {
+    const auto slot = slot_of(name);
+    if (slot && probe(*slot) == Occupant::dead) ::unlinkat(directory_.get(), name, 0);
+    return true;
+  });
+}
+
+bool SlotDirectory::anyone_living() const {
+  bool living = false;
+  for_each_entry(directory_.get(), [&](const char* name) {
+    const auto slot = slot_of(name);
+    living = slot && probe(*slot) == Occupant::living;
+    return !living;
+  });
+  return living;
+}
+
+void SlotDirectory::remove_everything() const {
+  struct stat mine {}, named {};
+  // Our directory may have been moved or removed by hand, and its path be somebody else's now.
+  const bool still_ours = ::fstat(directory_.get(), &mine) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
+                          mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+  if (!still_ours) return;
+  for_each_entry(directory_.get(), [&](const char* name) {
+    if (std::strcmp(name, lock_name) != 0) ::unlinkat(directory_.get(), name, 0);
+    return true;
+  });
+  ::unlinkat(directory_.get(), lock_name, 0);
+  ::rmdir(path_.c_str());
+}
+
+Result<UniqueFd> SlotDirectory::listen_as(Slot slot) const {
+  const std::string name = slot_name(slot);
+  const auto address = unix_address(address_of(young_name));
+  if (!address) {
+    return failure(std::errc::filename_too_long,
+                   "the path " + path_ + " is too long for a socket and /proc is not mounted; " + elsewhere);
+  }
+  UniqueFd listener = unix_socket(SOCK_SEQPACKET);
+  if (!listener) return failure_errno(errno, "cannot open a unix socket", "raise the limit of open files (ulimit -n)");
+  ::unlinkat(directory_.get(), young_name, 0);  // a killed process's: we hold the lock, so it is nobody's now
+  const std::string cause = "cannot create a socket in " + path_;
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+    return failure_errno(errno, cause, elsewhere);
+  }
+  int error = ::listen(listener.get(), listen_backlog) != 0 ? errno : 0;
+  if (error == 0 && ::linkat(directory_.get(), young_name, directory_.get(), name.c_str(), 0) != 0) error = errno;
+  ::unlinkat(directory_.get(), young_name, 0);
+  if (error != 0) return failure_errno(error, cause, elsewhere);
+  return listener;
+}
+
+Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t pid) {
+  // The directory can vanish between opening and locking it each time another process is the last to leave.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    auto directory = open(path);
+    if (!directory) {
+      if (directory.error().code == vanished) continue;
+      return std::unexpected(directory.error());
+    }
+    auto lock = Lock::take(*directory);
+    if (!lock) {
+      if (lock.error().code == vanished) continue;
+      return std::unexpected(lock.error());
+    }
+    directory->sweep_dead();
+    for (unsigned step = 0; step < max_slots - 1U; ++step) {
+      const auto slot = static_cast<Slot>(1 + (static_cast<unsigned>(pid) + step) % (max_slots - 1U));
+      if (directory->probe(slot) == Occupant::living) continue;
+      auto listener = directory->listen_as(slot);
+      if (listener) return Claim{std::move(*directory), slot, std::move(*listener)};
+      if (listener.error().code != std::errc::file_exists) return std::unexpected(listener.error());
+    }
+    return failure(std::errc::address_in_use, "all " + std::to_string(max_slots - 1) + " slots of " + path +
+                                                  " are taken by running processes; " + elsewhere);
+  }
+  return failure(vanished, "the runtime directory " + path + " keeps being removed; " + elsewhere);
+}
+
+void SlotDirectory::release(Slot slot) {
+  if (!directory_) return;
+  auto lock = Lock::take(*this);
+  ::unlinkat(directory_.get(), slot_name(slot).c_str(), 0);  // ours, lock or no lock
+  if (lock && !anyone_living()) remove_everything();
+}
+
+Result<UniqueFd> SlotDirectory::dial(Slot slot) const {
+  const auto address = unix_address(address_of(slot_name(slot)));
+  if (!address) return failure(std::errc::filename_too_long, "the path " + path_ + " is too long; " + elsewhere);
+  UniqueFd socket = unix_socket(SOCK_SEQPACKET);
+  if (!socket) return failure_errno(errno, "cannot open a unix socket", "raise the limit of open files (ulimit -n)");
+  const std::string where = "slot " + std::to_string(slot) + " of " + path_;
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+    if (errno == ENOENT || errno == ECONNREFUSED) {
+      return failure(std::errc::no_such_device_or_address, "no process lives in " + where);
+    }
+    return failure_errno(errno, "cannot connect to " + where);
+  }
+  return socket;
+}
+
+}  // namespace weir::link

@@ -1,0 +1,65 @@
+// The per-user directory in which the processes of one host find each other.
+//
+// It holds one listening unix socket a slot ("slot-0007"), a lock file ("lock"), and whatever small files the
+// layers above register there. Invariants:
+//  1. A name "slot-*" appears only once its socket listens: it is bound under another name and hard-linked, so a
+//     socket that refuses connections is always a dead process's and never a young one's.
+//  2. Names are added and removed only under flock on "lock". The lock ends with its holder, killed or not.
+//  3. Whoever leaves last removes everything and the directory; a process that was waiting for the lock
+//     sees that the lock file it holds has no name any more, and begins again.
+//
+// The directory is addressed through its descriptor, so that its path may be longer than a socket address allows.
+// Functions may be called from any thread; claim() and release() block for the lock at most lock_limit.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "link/same_host.hpp"
+#include "link/unique_fd.hpp"
+
+namespace weir::link {
+
+class SlotDirectory {
+ public:
+  static constexpr std::chrono::milliseconds lock_limit{5000};
+
+  struct Claim;
+  // Opens (and makes, if missing) the directory, sweeps what dead processes left, and claims a free slot.
+  // The search begins at a place derived from `pid`, so that a quick successor does not take over a dead
+  // process's slot while others may still hold its number.
+  static Result<Claim> claim(const std::string& path, pid_t pid);
+
+  // Removes the slot; if no live process is left, everything else and the directory too.
+  void release(Slot slot);
+
+  // A non-blocking connection to the process in that slot. errc::no_such_device_or_address: nobody is there;
+  // errc::resource_unavailable_try_again: it is there but its queue is full.
+  Result<UniqueFd> dial(Slot slot) const;
+
+  const std::string& path() const { return path_; }
+  void close() { directory_.reset(); }
+
+ private:
+  class Lock;
+  enum class Occupant { nobody, dead, living };
+
+  static Result<SlotDirectory> open(const std::string& path);
+  std::string address_of(const std::string& name) const;
+  Occupant probe(Slot slot) const;
+  void sweep_dead() const;
+  bool anyone_living() const;
+  void remove_everything() const;
+  Result<UniqueFd> listen_as(Slot slot) const;
+
+  std::string path_;
+  UniqueFd directory_;
+};
+
+struct SlotDirectory::Claim {
+  SlotDirectory directory;
+  Slot slot;
+  UniqueFd listener;  // non-blocking
+};
+
+}  // namespace weir::link
