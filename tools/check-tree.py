@@ -33,6 +33,7 @@ FREE_FORM = ("tests/fuzz/corpus/", "LICENSE")
 def readme_complaints(root, names):
     folders = {str(pathlib.PurePosixPath(name).parent) for name in names
                if pathlib.PurePosixPath(name).suffix in SOURCES and not name.startswith(FREE_FORM)}
+    folders = {folder for folder in folders if not folder.startswith("tests/")}  # tests/README.md tells of each
     folders |= {name.split("/")[0] for name in names if "/" in name and not name.startswith(".")}
     for folder in sorted(folders - {"."}):
         readme = root / folder / "README.md"

@@ -19,7 +19,7 @@ import cases
 from program import Expired, Program
 
 READY_S = 20
-WORK_S = 0.3    # processor time a victim has used before it is killed: past set-up, in the middle of its work
+WORK_S = 0.5    # processor time a client has used before one end is killed: past set-up, in the middle of its work
 NOTICE_S = 10  # how soon a program must have ended after its partner was killed
 
 
@@ -125,7 +125,7 @@ def killed(run):
     server = run.start_server()
     client = run.start("client", run.case.client)
     victim, survivor = (client, server) if run.case.killed == "client" else (server, client)
-    victim.wait_until_it_used_cpu(WORK_S, READY_S)
+    client.wait_until_it_used_cpu(WORK_S, READY_S)  # of one-sided traffic the server sees nothing
     victim.kill()
     status = survivor.wait(NOTICE_S)
     if status == 0:
