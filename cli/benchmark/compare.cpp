@@ -1,0 +1,187 @@
+#include "cli/benchmark/compare.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "cli/benchmark/plan.hpp"
+
+namespace weir::benchmark {
+namespace {
+
+using client::ErrorKind;
+using client::fail;
+using client::Result;
+using client::Transport;
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const auto middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// The port the server itself says it has; 0 if it has none or does not tell.
+std::uint16_t told_port(client::Session* server, const std::string& setting) {
+  std::uint16_t port = 0;
+  if (server) {
+    const auto text = server_setting(*server, setting);
+    std::from_chars(text.data(), text.data() + text.size(), port);
+  }
+  return port;
+}
+
+// Where the server speaks this transport: options first, then what it tells.
+Result<client::Endpoint> locate(const Options& options, Transport transport, client::Session* server) {
+  auto endpoint = options.server.endpoint();
+  endpoint.transport = transport;
+  const auto tls_port = options.tls_port ? *options.tls_port : told_port(server, "tls-port");
+  switch (transport) {
+    case Transport::tcp:
+      break;
+    case Transport::unix_socket:
+      if (endpoint.path.empty() && server) endpoint.path = server_setting(*server, "unixsocket");
+      if (endpoint.path.empty())
+        return fail(ErrorKind::usage, "the server tells no unix socket; name it with -s");
+      break;
+    case Transport::tls:
+      if (!tls_port) return fail(ErrorKind::usage, "the server tells no TLS port; name it with --tls-port");
+      endpoint.port = tls_port;
+      break;
+    case Transport::rdma: {
+      const auto told = told_port(server, "rdma-port");
+      endpoint.port = options.rdma_port ? *options.rdma_port : told ? told : options.server.port;
+      break;
+    }
+    case Transport::tls_rdma: {
+      const auto told = told_port(server, "tls-rdma-port");
+      endpoint.port = options.tls_rdma_port ? *options.tls_rdma_port : told ? told : tls_port;
+      if (!endpoint.port)
+        return fail(ErrorKind::usage,
+                    "the server tells no port for TLS over RDMA; name it with --tls-rdma-port");
+      break;
+    }
+  }
+  return endpoint;
+}
+
+// GET measures nothing if the keys are not there.
+Result<void> load_keys(const Options& options, LoadPlan plan) {
+  const std::string names[] = {"set"};
+  auto workloads = standard_workloads(names, options.data_bytes, options.keyspace > 0);
+  if (!workloads) return std::unexpected(std::move(workloads.error()));
+  plan.duration_s.reset();
+  plan.requests = options.keyspace ? std::min<std::uint64_t>(2 * options.keyspace, 1'000'000) : 1;
+  plan.clients = plan.threads = 1;
+  plan.pipeline = std::min<std::uint64_t>(64, plan.requests);
+  plan.keep_alive = true;
+  auto done = run_load(plan, workloads->front());
+  if (!done) return std::unexpected(std::move(done.error()));
+  return {};
+}
+
+Measured medians(Transport transport, const std::vector<LoadResult>& rounds) {
+  const auto of = [&](auto figure) {
+    std::vector<double> values;
+    for (const auto& round : rounds) values.push_back(figure(round));
+    return values;
+  };
+  const auto percentile = [&](double percent) {
+    return median(
+        of([&](const LoadResult& r) { return static_cast<double>(r.latency.percentile_ns(percent)) / 1e3; }));
+  };
+  Measured row;
+  row.transport = transport;
+  row.rounds_ops_per_s = of([](const LoadResult& r) { return r.requests_per_second(); });
+  row.ops_per_s = median(row.rounds_ops_per_s);
+  row.p50_us = percentile(50);
+  row.p90_us = percentile(90);
+  row.p99_us = percentile(99);
+  row.p999_us = percentile(99.9);
+  row.max_us = percentile(100);
+  row.client_cpu_us = median(of([](const LoadResult& r) {
+    return static_cast<double>(r.cpu_ns) / 1e3 / static_cast<double>(std::max<std::uint64_t>(1, r.requests));
+  }));
+  return row;
+}
+
+Result<Case> measure(const Options& options, const Workload& workload, std::size_t clients,
+                     std::size_t pipeline, const std::vector<client::Endpoint>& endpoints,
+                     ProgressLine& progress) {
+  Case measured{workload.title, clients, pipeline, {}};
+  std::vector<std::vector<LoadResult>> results(endpoints.size());
+  for (std::size_t round = 0; round < options.repeats; ++round)
+    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+      auto plan = plan_for(options, endpoints[i]);
+      plan.clients = clients;
+      plan.pipeline = pipeline;
+      plan.seed = options.seed + round;
+      progress.begin(title_of(measured) + ", " + std::string(name_of(plan.endpoint.transport)) + ", round " +
+                     std::to_string(round + 1) + " of " + std::to_string(options.repeats));
+      auto result = run_load(plan, workload, &progress);
+      if (!result) {
+        result.error().what = std::string(name_of(plan.endpoint.transport)) + ": " + result.error().what;
+        return std::unexpected(std::move(result.error()));
+      }
+      results[i].push_back(std::move(*result));
+    }
+  for (std::size_t i = 0; i < endpoints.size(); ++i)
+    measured.rows.push_back(medians(endpoints[i].transport, results[i]));
+  return measured;
+}
+
+void fill_ratios(Case& measured, Transport baseline) {
+  const auto base = std::ranges::find(measured.rows, baseline, &Measured::transport);
+  for (auto& row : measured.rows) row.ratio = base->ops_per_s > 0 ? row.ops_per_s / base->ops_per_s : 0;
+}
+
+}  // namespace
+
+Result<Comparison> compare(const Options& options, ProgressLine& progress) {
+  // Questions go over the plainest way there is; a server that hides it has to be described by options.
+  auto plain = options.server;
+  plain.tls = plain.rdma = false;
+  auto session = client::Session::open(plain.endpoint(), client::Milliseconds{2000});
+  if (session)
+    if (auto greeted = (*session)->log_in(options.server.login); !greeted)
+      return std::unexpected(std::move(greeted.error()));
+  client::Session* const server = session ? session->get() : nullptr;
+
+  std::vector<client::Endpoint> endpoints;
+  for (const auto transport : options.compare) {
+    auto endpoint = locate(options, transport, server);
+    if (!endpoint) return std::unexpected(std::move(endpoint.error()));
+    endpoints.push_back(std::move(*endpoint));
+  }
+  auto workloads = workloads_of(options);
+  if (!workloads) return std::unexpected(std::move(workloads.error()));
+  if (auto loaded = load_keys(options, plan_for(options, endpoints.front())); !loaded)
+    return std::unexpected(std::move(loaded.error()));
+
+  Comparison comparison{look_around(options.pinned_cpus, server),
+                        options.data_bytes,
+                        options.repeats,
+                        options.threads,
+                        options.compare.front(),
+                        {}};
+  if (std::ranges::find(options.compare, Transport::tcp) != options.compare.end())
+    comparison.baseline = Transport::tcp;
+  for (const auto clients : options.clients)
+    for (const auto pipeline : options.pipeline)
+      for (const auto& workload : *workloads) {
+        auto measured = measure(options, workload, clients, pipeline, endpoints, progress);
+        if (!measured) return std::unexpected(std::move(measured.error()));
+        fill_ratios(*measured, comparison.baseline);
+        comparison.cases.push_back(std::move(*measured));
+      }
+  progress.clear();
+  return comparison;
+}
+
+std::string title_of(const Case& measured) {
+  auto title = measured.test + ", " + std::to_string(measured.clients) +
+               (measured.clients == 1 ? " connection" : " connections");
+  if (measured.pipeline > 1) title += ", pipeline " + std::to_string(measured.pipeline);
+  return title;
+}
+
+}  // namespace weir::benchmark

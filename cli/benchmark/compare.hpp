@@ -1,0 +1,51 @@
+// The same load over several transports in one run, so that their ratios mean something: the transports
+// alternate within each round, and every figure is the median over the rounds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/benchmark/options.hpp"
+#include "cli/benchmark/progress_line.hpp"
+#include "cli/benchmark/surroundings.hpp"
+
+namespace weir::benchmark {
+
+// One transport's figures under one load.
+struct Measured {
+  client::Transport transport = client::Transport::tcp;
+  double ops_per_s = 0;
+  double p50_us = 0;
+  double p90_us = 0;
+  double p99_us = 0;
+  double p999_us = 0;
+  double max_us = 0;
+  double client_cpu_us = 0;  // a request
+  double ratio = 0;          // of ops_per_s, to the first row's baseline (TCP, if it takes part)
+  std::vector<double> rounds_ops_per_s;
+};
+
+struct Case {
+  std::string test;
+  std::size_t clients;
+  std::size_t pipeline;
+  std::vector<Measured> rows;  // in the order asked for
+};
+
+struct Comparison {
+  Surroundings surroundings;
+  std::size_t data_bytes;
+  std::size_t repeats;
+  std::size_t threads;
+  client::Transport baseline;
+  std::vector<Case> cases;
+};
+
+client::Result<Comparison> compare(const Options&, ProgressLine&);
+
+std::string as_table(const Comparison&);
+std::string as_json(const Comparison&);
+// "GET, 1 connection, pipeline 16"
+std::string title_of(const Case&);
+
+}  // namespace weir::benchmark

@@ -1,0 +1,116 @@
+// weir-benchmark: measures a Redis-protocol server over every transport there is.
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <iterator>
+
+#include "cli/benchmark/chart.hpp"
+#include "cli/benchmark/compare.hpp"
+#include "cli/benchmark/json_text.hpp"
+#include "cli/benchmark/plan.hpp"
+#include "cli/benchmark/progress_line.hpp"
+#include "cli/benchmark/report.hpp"
+
+namespace weir::benchmark {
+namespace {
+
+using client::Result;
+
+Result<void> write_file(const std::string& name, const std::string& text) {
+  if (name == "-") {
+    std::fputs(text.c_str(), stdout);
+    return {};
+  }
+  std::FILE* const file = std::fopen(name.c_str(), "w");
+  if (!file)
+    return client::fail(client::ErrorKind::usage, "cannot write " + name + ": " + std::strerror(errno));
+  std::fputs(text.c_str(), file);
+  if (std::fclose(file) != 0) return client::fail(client::ErrorKind::usage, "cannot write " + name);
+  return {};
+}
+
+std::string test_as_json(const Workload& workload, const LoadPlan& plan, const LoadResult& result) {
+  const auto us = [&](double percent) {
+    return static_cast<double>(result.latency.percentile_ns(percent)) / 1e3;
+  };
+  return fmt::format(
+      "{{\"test\": {}, \"transport\": {}, \"connections\": {}, \"pipeline\": {}, \"requests\": {}, "
+      "\"seconds\": {:.6f}, "
+      "\"ops_per_s\": {:.1f}, \"mean_us\": {:.3f}, \"p50_us\": {:.3f}, \"p90_us\": {:.3f}, \"p99_us\": "
+      "{:.3f}, "
+      "\"p99_9_us\": {:.3f}, \"max_us\": {:.3f}}}",
+      json_string(workload.title), json_string(name_of(plan.endpoint.transport)), plan.clients, plan.pipeline,
+      result.requests, result.elapsed_s, result.requests_per_second(), result.latency.mean_ns() / 1e3, us(50),
+      us(90), us(99), us(99.9), us(100));
+}
+
+Result<void> run_tests(const Options& options) {
+  auto workloads = workloads_of(options);
+  if (!workloads) return std::unexpected(std::move(workloads.error()));
+  ProgressLine progress;
+  std::string json;
+  if (options.output == Output::csv) fmt::print("{}", csv_header());
+  for (const auto& workload : *workloads) {
+    const auto plan = plan_for(options, options.server.endpoint());
+    progress.begin(workload.title);
+    auto result = run_load(plan, workload, &progress);
+    progress.clear();
+    if (!result) return std::unexpected(std::move(result.error()));
+    if (options.json_file != "-") fmt::print("{}", told(options, workload, plan, *result));
+    std::fflush(stdout);
+    json += (json.empty() ? "\n  " : ",\n  ") + test_as_json(workload, plan, *result);
+  }
+  if (!options.json_file.empty()) return write_file(options.json_file, "[" + json + "\n]\n");
+  return {};
+}
+
+Result<void> run_comparison(const Options& options) {
+  ProgressLine progress;
+  auto comparison = compare(options, progress);
+  progress.clear();
+  if (!comparison) return std::unexpected(std::move(comparison.error()));
+  if (options.json_file != "-") fmt::print("{}", as_table(*comparison));
+  if (!options.json_file.empty())
+    if (auto written = write_file(options.json_file, as_json(*comparison)); !written) return written;
+  if (!options.chart_file.empty()) return draw_chart(*comparison, options.chart_file);
+  return {};
+}
+
+int run(std::span<const std::string> arguments) {
+  auto options = parse_options(arguments);
+  if (!options) {
+    fmt::print(stderr, "weir-benchmark: {}\n", options.error().what);
+    return 1;
+  }
+  if (options->help) {
+    fmt::print("{}", help_text());
+    return 0;
+  }
+  if (options->version) {
+    fmt::print("weir-benchmark {}\n", WEIR_VERSION);
+    return 0;
+  }
+  if (options->last_argument_from_stdin)
+    options->command.emplace_back(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  for (const auto* variable : {"REDISCLI_AUTH", "WEIRCLI_AUTH"})
+    if (const char* word = std::getenv(variable); word && !options->server.password_on_command_line)
+      options->server.login.password = word;
+  const auto done = options->compare.empty() ? run_tests(*options) : run_comparison(*options);
+  if (done) return 0;
+  std::fflush(stdout);
+  fmt::print(stderr, "weir-benchmark: {}\n", done.error().what);
+  return 1;
+}
+
+}  // namespace
+}  // namespace weir::benchmark
+
+int main(int count, char** values) {
+  const std::vector<std::string> arguments(values + 1, values + count);
+  return weir::benchmark::run(arguments);
+}

@@ -1,0 +1,246 @@
+#include "cli/benchmark/options.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+#include "cli/benchmark/workload.hpp"
+
+namespace weir::benchmark {
+namespace {
+
+using client::ArgumentReader;
+using client::ErrorKind;
+using client::fail;
+using client::Result;
+
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0; start <= text.size();) {
+    const auto comma = std::min(text.find(',', start), text.size());
+    if (comma > start) parts.emplace_back(text.substr(start, comma - start));
+    start = comma + 1;
+  }
+  return parts;
+}
+
+template <class Number>
+Result<bool> number_into(ArgumentReader& arguments, long long least, long long most, Number& target) {
+  const auto number = arguments.number(least, most);
+  if (!number) return std::unexpected(number.error());
+  target = static_cast<Number>(*number);
+  return true;
+}
+
+template <class Number>
+Result<bool> numbers_into(ArgumentReader& arguments, Number least, Number most, std::vector<Number>& target) {
+  const auto option = arguments.current();
+  auto text = arguments.value();
+  if (!text) return std::unexpected(std::move(text.error()));
+  target.clear();
+  for (const auto& part : split_at_commas(*text)) {
+    Number number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error != std::errc{} || end != part.data() + part.size() || number < least || number > most) break;
+    target.push_back(number);
+  }
+  if (target.size() != split_at_commas(*text).size() || target.empty())
+    return fail(ErrorKind::usage, "option " + option + " wants a number from " + std::to_string(least) +
+                                      " to " + std::to_string(most) + ", not '" + *text + "'");
+  return true;
+}
+
+Result<bool> take_size(ArgumentReader& arguments, Options& options) {
+  constexpr long long many = std::numeric_limits<long long>::max();
+  if (arguments.is("-c")) return numbers_into<std::size_t>(arguments, 1, 1'000'000, options.clients);
+  if (arguments.is("-n")) {
+    options.requests_given = true;
+    return number_into(arguments, 1, many, options.requests);
+  }
+  if (arguments.is("-d")) return number_into(arguments, 0, 512LL * 1024 * 1024, options.data_bytes);
+  if (arguments.is("-P")) return numbers_into<std::size_t>(arguments, 1, 1'000'000, options.pipeline);
+  if (arguments.is("-r")) return number_into(arguments, 1, many, options.keyspace);
+  if (arguments.is("-k")) return number_into(arguments, 0, 1, options.keep_alive);
+  if (arguments.is("--dbnum")) return number_into(arguments, 0, 1'000'000, options.server.login.database);
+  if (arguments.is("--threads")) return number_into(arguments, 1, 500, options.threads);
+  if (arguments.is("--seed")) return number_into(arguments, 0, many, options.seed);
+  if (arguments.is("--precision")) return number_into(arguments, 0, 6, options.precision);
+  if (arguments.is("--repeat")) return number_into(arguments, 1, 1000, options.repeats);
+  return false;
+}
+
+Result<bool> take_duration(ArgumentReader& arguments, Options& options) {
+  auto text = arguments.value();
+  if (!text) return std::unexpected(std::move(text.error()));
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), seconds);
+  if (error != std::errc{} || end != text->data() + text->size() || !(seconds > 0 && seconds < 1e6))
+    return fail(ErrorKind::usage, "option --duration wants seconds, not '" + *text + "'");
+  options.duration_s = seconds;
+  return true;
+}
+
+Result<bool> take_pin(ArgumentReader& arguments, Options& options) {
+  auto text = arguments.value();
+  if (!text) return std::unexpected(std::move(text.error()));
+  for (const auto& part : split_at_commas(*text)) {
+    int cpu = -1;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), cpu);
+    if (error != std::errc{} || end != part.data() + part.size() || cpu < 0 || cpu > 1023)
+      return fail(ErrorKind::usage,
+                  "option --pin wants CPU numbers, as in --pin 1 or --pin 2,3, not '" + *text + "'");
+    options.pinned_cpus.push_back(cpu);
+  }
+  return true;
+}
+
+Result<bool> take_compare(ArgumentReader& arguments, Options& options) {
+  auto text = arguments.value();
+  if (!text) return std::unexpected(std::move(text.error()));
+  for (const auto& name : split_at_commas(*text)) {
+    const auto transport = client::transport_named(name);
+    if (!transport) return std::unexpected(transport.error());
+    options.compare.push_back(*transport);
+  }
+  if (options.compare.empty())
+    return fail(ErrorKind::usage,
+                "option --compare wants transports, as in --compare tcp,unix,tls,rdma,tls+rdma");
+  return true;
+}
+
+Result<bool> take_port(ArgumentReader& arguments, std::optional<std::uint16_t>& target) {
+  std::uint16_t port = 0;
+  auto taken = number_into(arguments, 1, 65535, port);
+  if (taken) target = port;
+  return taken;
+}
+
+Result<bool> take_comparison(ArgumentReader& arguments, Options& options) {
+  if (arguments.is("--compare")) return take_compare(arguments, options);
+  if (arguments.is("--tls-port")) return take_port(arguments, options.tls_port);
+  if (arguments.is("--rdma-port")) return take_port(arguments, options.rdma_port);
+  if (arguments.is("--tls-rdma-port")) return take_port(arguments, options.tls_rdma_port);
+  for (auto [name, target] :
+       {std::pair{"--json", &options.json_file}, std::pair{"--chart", &options.chart_file}}) {
+    if (!arguments.is(name)) continue;
+    auto text = arguments.value();
+    if (!text) return std::unexpected(std::move(text.error()));
+    *target = std::move(*text);
+    return true;
+  }
+  return false;
+}
+
+Result<bool> take_way(ArgumentReader& arguments, Options& options) {
+  if (arguments.is("-t")) {
+    auto text = arguments.value();
+    if (!text) return std::unexpected(std::move(text.error()));
+    options.tests = split_at_commas(*text);
+    return true;
+  }
+  if (arguments.is("--duration")) return take_duration(arguments, options);
+  if (arguments.is("--pin")) return take_pin(arguments, options);
+  const std::pair<std::string_view, Output> outputs[] = {{"-q", Output::quiet}, {"--csv", Output::csv}};
+  for (const auto& [name, output] : outputs)
+    if (arguments.is(name)) {
+      options.output = output;
+      arguments.skip();
+      return true;
+    }
+  const std::pair<std::string_view, bool*> flags[] = {
+      {"--help", &options.help}, {"--version", &options.version}, {"-x", &options.last_argument_from_stdin}};
+  for (const auto& [name, target] : flags)
+    if (arguments.is(name)) {
+      *target = true;
+      arguments.skip();
+      return true;
+    }
+  return false;
+}
+
+Result<void> check(const Options& options) {
+  if (options.compare.empty() && !options.chart_file.empty())
+    return fail(ErrorKind::usage, "--chart draws a comparison: say which transports with --compare");
+  if (options.compare.empty() && (options.clients.size() > 1 || options.pipeline.size() > 1))
+    return fail(ErrorKind::usage, "-c and -P take more than one number only with --compare");
+  return {};
+}
+
+}  // namespace
+
+Result<Options> parse_options(std::span<const std::string> arguments) {
+  Options options;
+  ArgumentReader reader(arguments);
+  while (!reader.at_end() && reader.current().starts_with('-')) {
+    // The benchmark's own options first: some are spelled as another program's are.
+    bool taken = false;
+    for (const auto take : {take_size, take_way, take_comparison}) {
+      auto done = take(reader, options);
+      if (!done) return std::unexpected(std::move(done.error()));
+      if ((taken = *done)) break;
+    }
+    if (taken) continue;
+    auto done = client::take_server_option(reader, options.server);
+    if (!done) return std::unexpected(std::move(done.error()));
+    if (!*done)
+      return fail(ErrorKind::usage, "unknown option '" + reader.current() + "'; see weir-benchmark --help");
+  }
+  options.command.assign(reader.rest().begin(), reader.rest().end());
+  if (auto sound = check(options); !sound) return std::unexpected(std::move(sound.error()));
+  if (options.duration_s && !options.requests_given)
+    options.requests = std::numeric_limits<std::uint64_t>::max() / 4;
+  return options;
+}
+
+std::string help_text() {
+  std::string text = R"(Usage: weir-benchmark [OPTIONS] [COMMAND ARG...]
+
+Measures a Redis-protocol server over TCP, unix sockets, TLS, RDMA or TLS over RDMA.
+
+  Each test at 50 connections, 100000 requests, over TCP:
+    $ weir-benchmark
+  GET and SET of 16 bytes over RDMA, one line each:
+    $ weir-benchmark --rdma -t set,get -d 16 -q
+  The transports against each other, in turn, with a chart:
+    $ weir-benchmark --compare tcp,unix,tls,rdma,tls+rdma -s /tmp/weir.sock --tls-port 6380 --insecure \
+        -t set,get -d 16 -c 1,50 --duration 1 --repeat 5 --chart compare.svg --json compare.json
+  A command of your own, with random keys:
+    $ weir-benchmark -r 100000 -n 1000000 -P 16 LPUSH list:__rand_int__ value
+
+Load:
+  -c <clients>         connections (default 50)
+  -n <requests>        requests in all (default 100000)
+  --duration <s>       stop after so many seconds (then -n is unlimited unless given)
+  -P <requests>        pipeline: requests under way on a connection (default 1)
+  -d <bytes>           size of values (default 3)
+  -r <keyspace>        random keys, below that number; __rand_int__ in a COMMAND becomes 12 random digits
+  --seed <n>           of the random numbers (default 12345): the same seed, the same keys
+  -k <0|1>             0: a new connection for each batch (default 1: keep alive)
+  --dbnum <db>         database
+  --threads <n>        threads, each with its share of the connections (default 1)
+  --pin <cpu,...>      run thread i on the i-th of these CPUs
+  -t <test,...>        tests: )" +
+                     names_of_standard_workloads() + R"(
+  -x                   read the last argument of COMMAND from standard input
+
+Report:
+  -q                   one line a test
+  --csv                redis-benchmark's columns, then p99.9
+  --precision <n>      decimal places of latencies in ms (default 3)
+  --json <file>        everything, for programs; - is standard output
+
+Comparison:
+  --compare <list>     run each test over each of tcp, unix, tls, rdma, tls+rdma in turn
+  --repeat <n>         rounds; the transports alternate within a round, the median is shown (default 3)
+  --tls-port, --rdma-port, --tls-rdma-port <port>
+                       where the server listens (default: what the server's CONFIG GET says)
+  -c, -P <n,n,...>     compare at each of these numbers of connections and requests under way
+  --chart <file>       draw it, as .svg or .png (wants gnuplot)
+
+)";
+  text += client::server_options_help();
+  return text;
+}
+
+}  // namespace weir::benchmark

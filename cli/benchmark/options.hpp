@@ -1,0 +1,50 @@
+// weir-benchmark's command line, read into a value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/client/server_options.hpp"
+
+namespace weir::benchmark {
+
+enum class Output { text, quiet, csv };
+
+struct Options {
+  client::ServerOptions server;
+  std::vector<std::size_t> clients{50};  // more than one: a comparison at each
+  std::uint64_t requests = 100'000;
+  bool requests_given = false;
+  std::optional<double> duration_s;
+  std::vector<std::size_t> pipeline{1};  // likewise
+  std::size_t threads = 1;
+  std::size_t data_bytes = 3;
+  std::uint64_t keyspace = 0;
+  std::uint64_t seed = 12345;
+  bool keep_alive = true;
+  int precision = 3;  // decimal places of the latencies in ms
+  std::vector<std::string> tests;
+  std::vector<std::string> command;  // a command of the user's own
+  bool last_argument_from_stdin = false;
+  std::vector<int> pinned_cpus;
+  Output output = Output::text;
+
+  std::vector<client::Transport> compare;  // not empty: compare these
+  std::size_t repeats = 3;
+  std::optional<std::uint16_t> tls_port;  // where the server listens for TLS, for TCP and RDMA alike
+  std::optional<std::uint16_t> rdma_port;
+  std::optional<std::uint16_t> tls_rdma_port;
+  std::string json_file;
+  std::string chart_file;
+
+  bool help = false;
+  bool version = false;
+};
+
+client::Result<Options> parse_options(std::span<const std::string> arguments);
+std::string help_text();
+
+}  // namespace weir::benchmark

@@ -1,0 +1,13 @@
+// From options to what run_load wants.
+#pragma once
+
+#include "cli/benchmark/load.hpp"
+#include "cli/benchmark/options.hpp"
+
+namespace weir::benchmark {
+
+LoadPlan plan_for(const Options&, client::Endpoint);
+// The user's own command, or the standard tests.
+client::Result<std::vector<Workload>> workloads_of(const Options&);
+
+}  // namespace weir::benchmark

@@ -1,0 +1,36 @@
+// The loop below reactors whose streams are Asio's: one io_context, turned by hand.
+#pragma once
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+
+#include "cli/client/connection.hpp"
+
+namespace weir::client {
+
+class AsioLoop {
+ public:
+  asio::io_context& context() { return context_; }
+
+  void turn(Milliseconds limit) {
+    if (context_.poll() == 0 && context_.run_one_for(limit) > 0) context_.poll();
+  }
+
+  // Turns until done() or the time is up; says which.
+  template <class Done>
+  bool turn_until(Done done, Milliseconds limit) {
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    while (!done()) {
+      const auto left = std::chrono::ceil<Milliseconds>(deadline - std::chrono::steady_clock::now());
+      if (left.count() <= 0) return false;
+      turn(left);
+    }
+    return true;
+  }
+
+ private:
+  asio::io_context context_{1};  // one thread: no locks inside
+  asio::executor_work_guard<asio::io_context::executor_type> stays_open_{context_.get_executor()};
+};
+
+}  // namespace weir::client

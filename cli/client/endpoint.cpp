@@ -1,0 +1,147 @@
+#include "cli/client/endpoint.hpp"
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+namespace weir::client {
+namespace {
+
+struct Named {
+  Transport transport;
+  std::string_view name;
+};
+constexpr std::array<Named, 5> transports{{{Transport::tcp, "tcp"},
+                                           {Transport::unix_socket, "unix"},
+                                           {Transport::tls, "tls"},
+                                           {Transport::rdma, "rdma"},
+                                           {Transport::tls_rdma, "tls+rdma"}}};
+
+struct Scheme {
+  std::string_view name;
+  Transport transport;
+};
+constexpr std::array<Scheme, 9> schemes{{{"redis", Transport::tcp},
+                                         {"valkey", Transport::tcp},
+                                         {"weir", Transport::tcp},
+                                         {"rediss", Transport::tls},
+                                         {"valkeys", Transport::tls},
+                                         {"weirs", Transport::tls},
+                                         {"weir+rdma", Transport::rdma},
+                                         {"weirs+rdma", Transport::tls_rdma},
+                                         {"unix", Transport::unix_socket}}};
+
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    unsigned value = 0;
+    if (i + 2 >= text.size()) return std::nullopt;
+    const auto [end, error] = std::from_chars(text.data() + i + 1, text.data() + i + 3, value, 16);
+    if (error != std::errc{} || end != text.data() + i + 3) return std::nullopt;
+    out += static_cast<char>(value);
+    i += 2;
+  }
+  return out;
+}
+
+template <class Number>
+bool whole_number(std::string_view text, Number& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// user:password@ in front of the host. One word alone is the password, as redis-cli has it.
+bool take_login(std::string_view& rest, Uri& uri) {
+  const auto at = rest.rfind('@');
+  if (at == std::string_view::npos) return true;
+  const auto login = rest.substr(0, at);
+  rest.remove_prefix(at + 1);
+  const auto colon = login.find(':');
+  const auto user = colon == std::string_view::npos ? std::string_view{} : login.substr(0, colon);
+  const auto password = colon == std::string_view::npos ? login : login.substr(colon + 1);
+  auto plain_user = percent_decoded(user);
+  auto plain_password = percent_decoded(password);
+  if (!plain_user || !plain_password) return false;
+  uri.user = *plain_user;
+  uri.password = *plain_password;
+  return true;
+}
+
+bool take_host_and_port(std::string_view authority, Endpoint& endpoint) {
+  std::string_view port;
+  if (authority.starts_with('[')) {
+    const auto close = authority.find(']');
+    if (close == std::string_view::npos) return false;
+    endpoint.host = authority.substr(1, close - 1);
+    port = authority.substr(close + 1);
+    if (!port.empty() && !port.starts_with(':')) return false;
+    if (!port.empty()) port.remove_prefix(1);
+  } else {
+    const auto colon = authority.rfind(':');
+    const auto host = authority.substr(0, colon);
+    if (!host.empty()) endpoint.host = host;
+    if (colon != std::string_view::npos) port = authority.substr(colon + 1);
+  }
+  return port.empty() || whole_number(port, endpoint.port);
+}
+
+}  // namespace
+
+std::string_view name_of(Transport transport) {
+  for (const auto& entry : transports)
+    if (entry.transport == transport) return entry.name;
+  return "?";
+}
+
+Result<Transport> transport_named(std::string_view name) {
+  for (const auto& entry : transports)
+    if (entry.name == name) return entry.transport;
+  return fail(ErrorKind::usage, "no transport is called '" + std::string(name) +
+                                    "'; the transports are tcp, unix, tls, rdma and tls+rdma");
+}
+
+bool is_tls(Transport transport) { return transport == Transport::tls || transport == Transport::tls_rdma; }
+
+std::string address_of(const Endpoint& endpoint) {
+  if (endpoint.transport == Transport::unix_socket) return endpoint.path;
+  const bool v6 = endpoint.host.find(':') != std::string::npos;
+  return (v6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" + std::to_string(endpoint.port);
+}
+
+Result<Uri> parse_uri(std::string_view text, Endpoint defaults) {
+  const auto bad = [&](std::string_view why) {
+    return fail(ErrorKind::usage, "'" + std::string(text) + "' is not a server URI: " + std::string(why) +
+                                      "; write redis://[user:password@]host[:port][/database], or the scheme "
+                                      "rediss, weir+rdma, weirs+rdma or unix");
+  };
+  const auto separator = text.find("://");
+  if (separator == std::string_view::npos) return bad("it has no scheme");
+  Uri uri;
+  uri.endpoint = std::move(defaults);
+  bool known = false;
+  for (const auto& scheme : schemes)
+    if (scheme.name == text.substr(0, separator)) {
+      uri.endpoint.transport = scheme.transport;
+      known = true;
+    }
+  if (!known) return bad("the scheme is unknown");
+  auto rest = text.substr(separator + 3);
+  if (uri.endpoint.transport == Transport::unix_socket) {
+    if (rest.empty()) return bad("the socket's path is missing");
+    uri.endpoint.path = rest;
+    return uri;
+  }
+  if (!take_login(rest, uri)) return bad("a %XX escape is broken");
+  const auto slash = rest.find('/');
+  if (!take_host_and_port(rest.substr(0, slash), uri.endpoint)) return bad("host or port is malformed");
+  const auto database = slash == std::string_view::npos ? std::string_view{} : rest.substr(slash + 1);
+  if (!database.empty() && !whole_number(database, uri.database)) return bad("the database is not a number");
+  return uri;
+}
+
+}  // namespace weir::client

@@ -1,0 +1,51 @@
+// Where a server is and how to speak to it: a value, made from options or a URI.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cli/client/error.hpp"
+
+namespace weir::client {
+
+enum class Transport { tcp, unix_socket, tls, rdma, tls_rdma };
+
+// The names users type and tables show: tcp, unix, tls, rdma, tls+rdma.
+std::string_view name_of(Transport);
+Result<Transport> transport_named(std::string_view name);
+bool is_tls(Transport);
+
+struct TlsSettings {
+  std::string ca_file;  // empty, and ca_dir too: the system's trusted roots
+  std::string ca_dir;
+  std::string cert_file;  // the client's own certificate, if the server asks for one
+  std::string key_file;
+  std::string server_name;   // SNI; also the name checked, if given
+  std::string ciphers;       // TLS 1.2 and below
+  std::string ciphersuites;  // TLS 1.3
+  bool verify = true;
+};
+
+struct Endpoint {
+  Transport transport = Transport::tcp;
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 6379;
+  std::string path;  // of the unix socket
+  TlsSettings tls;
+};
+
+// As a prompt shows it: 127.0.0.1:6379, [::1]:6379, or the socket's path.
+std::string address_of(const Endpoint&);
+
+// What a URI tells. The scheme picks the transport: redis, valkey, weir (TCP); rediss, valkeys, weirs (TLS);
+// weir+rdma, weirs+rdma; unix (path).
+struct Uri {
+  Endpoint endpoint;
+  std::string user;
+  std::string password;
+  int database = 0;
+};
+Result<Uri> parse_uri(std::string_view text, Endpoint defaults = {});
+
+}  // namespace weir::client

@@ -1,0 +1,22 @@
+// Which loop and which streams a transport takes: the one place that knows all of them.
+#include "cli/client/connection.hpp"
+#include "cli/client/socket_reactor.hpp"
+#include "cli/client/tls_reactor.hpp"
+
+namespace weir::client {
+
+Result<std::unique_ptr<Reactor>> Reactor::for_transport(Transport transport) {
+  switch (transport) {
+    case Transport::tcp:
+    case Transport::unix_socket:
+      return make_socket_reactor();
+    case Transport::tls:
+      return make_tls_reactor();
+    case Transport::rdma:
+    case Transport::tls_rdma:
+      break;
+  }
+  return fail(ErrorKind::unsupported, "this build has no RDMA");
+}
+
+}  // namespace weir::client

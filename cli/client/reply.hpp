@@ -1,0 +1,79 @@
+// A reply as a value, and the parser that builds one from bytes as they arrive.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/client/reply_grammar.hpp"
+
+namespace weir::client {
+
+enum class ReplyType : char {
+  status = '+',
+  error = '-',  // also RESP3's blob error
+  integer = ':',
+  real = ',',
+  boolean = '#',
+  big_number = '(',
+  null = '_',
+  string = '$',
+  verbatim = '=',  // text without its "txt:" mark
+  array = '*',
+  set = '~',
+  push = '>',
+  map = '%',  // elements: key, value, key, value
+};
+
+struct Reply {
+  ReplyType type = ReplyType::null;
+  std::string text;             // of every type that is not an aggregate, as it came; boolean: "t" or "f"
+  std::vector<Reply> elements;  // of aggregates
+
+  bool is_error() const { return type == ReplyType::error; }
+  bool is_aggregate() const {
+    return type == ReplyType::array || type == ReplyType::set || type == ReplyType::push ||
+           type == ReplyType::map;
+  }
+  bool operator==(const Reply&) const = default;
+};
+
+class ReplyParser {
+ public:
+  explicit ReplyParser(ReplyLimits limits = {}) : grammar_(limits) {}
+
+  Result<void> feed(std::span<const std::byte> bytes) { return grammar_.feed(bytes, builder_); }
+
+  // The oldest whole reply not yet taken. Attributes are read and dropped.
+  std::optional<Reply> next();
+
+  bool between_replies() const { return grammar_.between_replies() && builder_.whole.empty(); }
+
+ private:
+  struct Open {
+    Reply reply;
+    std::uint64_t missing;
+    bool attribute;
+  };
+  struct Builder {
+    void scalar(char type, std::string_view text);
+    void bulk_begin(char type, std::uint64_t bytes);
+    void bulk_bytes(std::string_view bytes) { bulk.text += bytes; }
+    void bulk_end();
+    void aggregate(char type, std::uint64_t count);
+    void reply_end(char) {}
+    void place(Reply&&);  // where it belongs: into the aggregate being read, or among the whole ones
+
+    std::vector<Open> open;
+    Reply bulk;
+    std::deque<Reply> whole;
+  };
+
+  ReplyGrammar grammar_;
+  Builder builder_;
+};
+
+}  // namespace weir::client

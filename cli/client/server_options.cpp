@@ -1,0 +1,139 @@
+#include "cli/client/server_options.hpp"
+
+#include <charconv>
+#include <limits>
+#include <utility>
+
+namespace weir::client {
+namespace {
+
+Result<bool> into(Result<std::string> value, std::string& target) {
+  if (!value) return std::unexpected(std::move(value.error()));
+  target = std::move(*value);
+  return true;
+}
+
+Result<bool> take_uri(ArgumentReader& arguments, ServerOptions& options) {
+  auto text = arguments.value();
+  if (!text) return std::unexpected(std::move(text.error()));
+  auto uri = parse_uri(*text, options.endpoint());
+  if (!uri) return std::unexpected(std::move(uri.error()));
+  options.host = uri->endpoint.host;
+  options.port = uri->endpoint.port;
+  options.socket = uri->endpoint.path;
+  options.tls = is_tls(uri->endpoint.transport);
+  options.rdma = uri->endpoint.transport == Transport::rdma || uri->endpoint.transport == Transport::tls_rdma;
+  if (!uri->user.empty()) options.login.user = uri->user;
+  if (!uri->password.empty()) {
+    options.login.password = uri->password;
+    options.password_on_command_line = true;
+  }
+  if (uri->database) options.login.database = uri->database;
+  return true;
+}
+
+Result<bool> take_tls_option(ArgumentReader& arguments, ServerOptions& options) {
+  auto& tls = options.tls_settings;
+  const std::pair<std::string_view, std::string*> with_value[] = {{"--sni", &tls.server_name},
+                                                                  {"--cacert", &tls.ca_file},
+                                                                  {"--cacertdir", &tls.ca_dir},
+                                                                  {"--cert", &tls.cert_file},
+                                                                  {"--key", &tls.key_file},
+                                                                  {"--tls-ciphers", &tls.ciphers},
+                                                                  {"--tls-ciphersuites", &tls.ciphersuites}};
+  for (const auto& [name, target] : with_value)
+    if (arguments.is(name)) return into(arguments.value(), *target);
+  if (arguments.is("--insecure")) {
+    tls.verify = false;
+    arguments.skip();
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::string> ArgumentReader::value() {
+  const auto& option = current();
+  if (next_ + 1 >= arguments_.size())
+    return fail(ErrorKind::usage, "option " + option + " wants a value; see --help");
+  next_ += 2;
+  return arguments_[next_ - 1];
+}
+
+Result<long long> ArgumentReader::number(long long least, long long most) {
+  const auto option = current();
+  auto text = value();
+  if (!text) return std::unexpected(std::move(text.error()));
+  long long number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc{} || end != text->data() + text->size() || number < least || number > most)
+    return fail(ErrorKind::usage, "option " + option + " wants a number from " + std::to_string(least) +
+                                      " to " + std::to_string(most) + ", not '" + *text + "'");
+  return number;
+}
+
+Endpoint ServerOptions::endpoint() const {
+  Endpoint endpoint;
+  endpoint.transport = !socket.empty() ? Transport::unix_socket
+                       : tls && rdma   ? Transport::tls_rdma
+                       : tls           ? Transport::tls
+                       : rdma          ? Transport::rdma
+                                       : Transport::tcp;
+  endpoint.host = host;
+  endpoint.port = port;
+  endpoint.path = socket;
+  endpoint.tls = tls_settings;
+  return endpoint;
+}
+
+Result<bool> take_server_option(ArgumentReader& arguments, ServerOptions& options) {
+  if (arguments.is("-h")) return into(arguments.value(), options.host);
+  if (arguments.is("-s")) return into(arguments.value(), options.socket);
+  if (arguments.is("--user")) return into(arguments.value(), options.login.user);
+  if (arguments.is("-u")) return take_uri(arguments, options);
+  if (arguments.is("-p")) {
+    const auto port = arguments.number(1, std::numeric_limits<std::uint16_t>::max());
+    if (!port) return std::unexpected(port.error());
+    options.port = static_cast<std::uint16_t>(*port);
+    return true;
+  }
+  if (arguments.is("-a") || arguments.is("--pass")) {
+    options.password_on_command_line = true;
+    return into(arguments.value(), options.login.password);
+  }
+  if (arguments.is("--tls") || arguments.is("--rdma") || arguments.is("-2") || arguments.is("-3")) {
+    if (arguments.is("--tls")) options.tls = true;
+    if (arguments.is("--rdma")) options.rdma = true;
+    if (arguments.is("-2")) options.login.resp = 2;
+    if (arguments.is("-3")) options.login.resp = 3;
+    arguments.skip();
+    return true;
+  }
+  return take_tls_option(arguments, options);
+}
+
+std::string_view server_options_help() {
+  return R"(Server:
+  -h <host>            host name or address (default 127.0.0.1)
+  -p <port>            port (default 6379)
+  -s <socket>          unix socket, instead of host and port
+  -u <uri>             redis://[user:password@]host[:port][/db]; also rediss:// (TLS), weir+rdma://,
+                       weirs+rdma:// (TLS over RDMA), unix://path
+  -a, --pass <word>    password; WEIRCLI_AUTH or REDISCLI_AUTH in the environment is safer
+  --user <name>        user name, with -a
+  -2, -3               speak RESP2 or RESP3
+  --rdma               connect over RDMA; with --tls, TLS over RDMA
+  --tls                connect with TLS
+  --cacert <file>      certificate authority to trust (default: the system's)
+  --cacertdir <dir>    directory of them
+  --cert <file>        own certificate, and
+  --key <file>         its private key
+  --sni <name>         server name to ask for and to check
+  --insecure           do not check the server's certificate
+  --tls-ciphers <list>, --tls-ciphersuites <list>
+                       as OpenSSL writes them, TLS 1.2 and TLS 1.3
+)";
+}
+
+}  // namespace weir::client

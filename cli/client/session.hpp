@@ -1,0 +1,62 @@
+// A conversation with a server, one question at a time: connect, ask, wait for the answer. For the parts of
+// the programs that talk; load generation drives Connection itself.
+//
+// Threading: one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/client/connection.hpp"
+#include "cli/client/reply.hpp"
+
+namespace weir::client {
+
+// Who we are to the server, told at the start of every connection.
+struct Login {
+  std::string user;      // empty: the default user
+  std::string password;  // empty: no AUTH
+  int database = 0;
+  int resp = 0;  // 2 or 3: say HELLO; 0: say nothing, which means 2
+};
+
+using Arguments = std::vector<std::string>;
+
+// The commands that log in, in the order to send them; none if there is nothing to say.
+std::vector<Arguments> login_commands(const Login&);
+
+class Session final : private ConnectionEvents {
+ public:
+  static constexpr Milliseconds forever{-1};
+
+  static Result<std::unique_ptr<Session>> open(const Endpoint&, Milliseconds limit);
+  ~Session();
+
+  // Sends the login commands; an error reply to one of them is an error (refused).
+  Result<void> log_in(const Login&);
+
+  Result<Reply> ask(std::span<const std::string> command, Milliseconds limit = forever);
+  Result<void> send(std::span<const std::string> command);
+  Result<void> send_bytes(std::string_view bytes);
+
+  // The next reply or push, in order of arrival.
+  Result<Reply> next(Milliseconds limit = forever);
+  // Waits at most `limit` for bytes; then what next() would give without waiting, if anything.
+  Result<std::optional<Reply>> poll(Milliseconds limit);
+
+ private:
+  Session() = default;
+  void received(std::span<const std::byte>) override;
+  void writable() override {}
+  void ended(const Error&) override;
+
+  std::unique_ptr<Reactor> reactor_;
+  std::unique_ptr<Connection> connection_;
+  ReplyParser parser_;
+  std::optional<Error> ended_;
+};
+
+}  // namespace weir::client

@@ -1,0 +1,88 @@
+#include "cli/client/socket_dial.hpp"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+
+namespace weir::client {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Starts connecting and waits for the outcome; an errno, 0 for success.
+int connect_within(int fd, const sockaddr* address, socklen_t length, Clock::time_point deadline) {
+  if (::connect(fd, address, length) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return ETIMEDOUT;
+    pollfd wait{fd, POLLOUT, 0};
+    const int ready = ::poll(&wait, 1, static_cast<int>(left));
+    if (ready < 0 && errno != EINTR) return errno;
+    if (ready <= 0) continue;
+    int error = 0;
+    socklen_t size = sizeof error;
+    ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    return error;
+  }
+}
+
+std::unexpected<Error> unreachable(const Endpoint& endpoint, const std::string& why) {
+  return fail(ErrorKind::unreachable, "Could not connect to " + address_of(endpoint) + ": " + why);
+}
+
+}  // namespace
+
+Result<UniqueFd> dial_tcp(const Endpoint& endpoint, Milliseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const auto port = std::to_string(endpoint.port);
+  if (const int error = ::getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &found))
+    return unreachable(endpoint, ::gai_strerror(error));
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
+  int last_error = EADDRNOTAVAIL;
+  for (const addrinfo* at = found; at; at = at->ai_next) {
+    UniqueFd fd(::socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!fd) {
+      last_error = errno;
+      continue;
+    }
+    last_error = connect_within(fd.get(), at->ai_addr, at->ai_addrlen, deadline);
+    if (last_error) continue;
+    const int on = 1;
+    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return fd;
+  }
+  return unreachable(endpoint, std::strerror(last_error));
+}
+
+Result<UniqueFd> dial_unix(const Endpoint& endpoint, Milliseconds limit) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (endpoint.path.size() >= sizeof address.sun_path)
+    return unreachable(endpoint, "the path is longer than a unix socket's may be (107 bytes)");
+  std::memcpy(address.sun_path, endpoint.path.data(), endpoint.path.size());
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return unreachable(endpoint, std::strerror(errno));
+  const auto deadline = Clock::now() + limit;
+  int error = connect_within(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address, deadline);
+  // A unix socket whose backlog is full says EAGAIN instead of connecting later: ask again until it has room.
+  while (error == EAGAIN && Clock::now() < deadline) {
+    ::poll(nullptr, 0, 1);
+    error = connect_within(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address, deadline);
+  }
+  if (error) return unreachable(endpoint, std::strerror(error));
+  return fd;
+}
+
+}  // namespace weir::client

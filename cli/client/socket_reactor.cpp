@@ -1,0 +1,143 @@
+#include "cli/client/socket_reactor.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "cli/client/socket_dial.hpp"
+
+namespace weir::client {
+namespace {
+
+constexpr std::size_t receive_bytes =
+    256 * 1024;  // one buffer for all connections: what arrives is taken at once
+
+class SocketConnection;
+
+class SocketReactor final : public Reactor {
+ public:
+  explicit SocketReactor(UniqueFd epoll) : epoll_(std::move(epoll)), received_(receive_bytes) {}
+
+  Result<std::unique_ptr<Connection>> open(const Endpoint&, ConnectionEvents&, Milliseconds limit) override;
+  void turn(Milliseconds limit) override;
+
+  void watch(SocketConnection&, int fd, int operation, std::uint32_t events);
+  void forget(SocketConnection&, int fd);
+  std::span<std::byte> receive_buffer() { return received_; }
+
+ private:
+  UniqueFd epoll_;
+  std::vector<std::byte> received_;
+  std::array<epoll_event, 256> ready_{};
+  int ready_count_ = 0;
+};
+
+class SocketConnection final : public Connection {
+ public:
+  SocketConnection(SocketReactor& reactor, UniqueFd fd, ConnectionEvents& events)
+      : reactor_(reactor), fd_(std::move(fd)), events_(events) {
+    reactor_.watch(*this, fd_.get(), EPOLL_CTL_ADD, EPOLLIN);
+  }
+  ~SocketConnection() override {
+    if (fd_) reactor_.forget(*this, fd_.get());
+  }
+
+  std::size_t write(std::span<const std::byte> bytes) override {
+    std::size_t taken = 0;
+    while (fd_ && taken < bytes.size()) {
+      const auto sent = ::send(fd_.get(), bytes.data() + taken, bytes.size() - taken, MSG_NOSIGNAL);
+      if (sent > 0) {
+        taken += static_cast<std::size_t>(sent);
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        wait_for(EPOLLIN | EPOLLOUT);
+        break;
+      } else if (errno != EINTR) {
+        break;  // the socket is dead: the reader hears of it with its reason
+      }
+    }
+    return taken;
+  }
+
+  void ready(std::uint32_t events) {
+    if (events & EPOLLOUT) {
+      wait_for(EPOLLIN);
+      events_.writable();
+    }
+    if (fd_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR))) receive();
+  }
+
+ private:
+  void receive() {
+    const auto buffer = reactor_.receive_buffer();
+    const auto got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+    if (got > 0) {
+      events_.received(buffer.first(static_cast<std::size_t>(got)));
+    } else if (got == 0) {
+      end("Server closed the connection");
+    } else if (errno != EAGAIN && errno != EINTR) {
+      end(std::string("Error: ") + std::strerror(errno));
+    }
+  }
+  void end(std::string why) {
+    reactor_.forget(*this, fd_.get());
+    fd_.reset();
+    events_.ended(Error{ErrorKind::closed, std::move(why)});
+  }
+  void wait_for(std::uint32_t events) {
+    if (waiting_for_ != events) reactor_.watch(*this, fd_.get(), EPOLL_CTL_MOD, events);
+    waiting_for_ = events;
+  }
+
+  SocketReactor& reactor_;
+  UniqueFd fd_;
+  ConnectionEvents& events_;
+  std::uint32_t waiting_for_ = EPOLLIN;
+};
+
+Result<std::unique_ptr<Connection>> SocketReactor::open(const Endpoint& endpoint, ConnectionEvents& events,
+                                                        Milliseconds limit) {
+  auto fd =
+      endpoint.transport == Transport::unix_socket ? dial_unix(endpoint, limit) : dial_tcp(endpoint, limit);
+  if (!fd) return std::unexpected(std::move(fd.error()));
+  return std::make_unique<SocketConnection>(*this, std::move(*fd), events);
+}
+
+void SocketReactor::watch(SocketConnection& connection, int fd, int operation, std::uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = &connection;
+  ::epoll_ctl(epoll_.get(), operation, fd, &event);
+}
+
+void SocketReactor::forget(SocketConnection& connection, int fd) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  // It may be among the events of this very turn, still to be delivered.
+  for (int i = 0; i < ready_count_; ++i)
+    if (ready_[static_cast<std::size_t>(i)].data.ptr == &connection)
+      ready_[static_cast<std::size_t>(i)].data.ptr = nullptr;
+}
+
+void SocketReactor::turn(Milliseconds limit) {
+  ready_count_ = std::max(0, ::epoll_wait(epoll_.get(), ready_.data(), static_cast<int>(ready_.size()),
+                                          static_cast<int>(limit.count())));
+  for (int i = 0; i < ready_count_; ++i) {
+    const auto& event = ready_[static_cast<std::size_t>(i)];
+    if (event.data.ptr) static_cast<SocketConnection*>(event.data.ptr)->ready(event.events);
+  }
+  ready_count_ = 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Reactor>> make_socket_reactor() {
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return fail(ErrorKind::unsupported, std::string("epoll: ") + std::strerror(errno));
+  return std::make_unique<SocketReactor>(std::move(epoll));
+}
+
+}  // namespace weir::client
