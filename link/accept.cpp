@@ -30,7 +30,8 @@ void Attachment::accept_some() {
   }
 }
 
-// Out of descriptors the caller stays in the queue and the listener stays readable: without a pause we would spin.
+// Out of descriptors the caller stays in the queue and the listener stays readable: without a pause we would
+// spin.
 void Attachment::pause_accepting() {
   progress_->change(listener_key_, 0);
   progress_->at(Clock::now() + accept_pause, [this] { progress_->change(listener_key_, EPOLLIN); });

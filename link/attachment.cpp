@@ -40,7 +40,8 @@ Result<std::unique_ptr<SameHostLink>> Attachment::make(Options options) {
   if (!progress) return std::unexpected(progress.error());
   auto claim = SlotDirectory::claim(options.directory, ::getpid());
   if (!claim) return std::unexpected(claim.error());
-  std::unique_ptr<Attachment> made(new Attachment(std::move(*claim), std::move(*progress), std::move(options)));
+  std::unique_ptr<Attachment> made(
+      new Attachment(std::move(*claim), std::move(*progress), std::move(options)));
   if (auto begun = made->begin(); !begun) return std::unexpected(begun.error());
   return made;
 }
@@ -67,7 +68,8 @@ Result<void> Attachment::begin() {
       [this](const NeighbourPtr& from, Message&& message) { return deliver(from, std::move(message)); });
   auto key = progress_->add(listener_.get(), EPOLLIN, [this](std::uint32_t) { accept_some(); });
   if (!key) return std::unexpected(key.error());
-  // A caller may be in accept_some() already; that reads the key only after pausing, on the same thread as this.
+  // A caller may be in accept_some() already; that reads the key only after pausing, on the same thread as
+  // this.
   progress_->post([this, listening = *key] { listener_key_ = listening; });
   return {};
 }
@@ -75,8 +77,8 @@ Result<void> Attachment::begin() {
 Attachment::~Attachment() {
   fork_registration_.reset();
   if (progress_->abandoned()) {
-    // A forked child. The mutexes and condition variables in there may have been in use by threads that do not
-    // exist here, so nothing may destroy them.
+    // A forked child. The mutexes and condition variables in there may have been in use by threads that do
+    // not exist here, so nothing may destroy them.
     progress_->stop();
     new auto(progress_);
     new auto(connections_);

@@ -2,13 +2,16 @@
 //
 // Invariants:
 //  1. At most one established connection a neighbour process; table_ holds it, by slot.
-//  2. Connections that cross: the one dialed by the lower slot stays. The lower refuses the other's while its own
+//  2. Connections that cross: the one dialed by the lower slot stays. The lower refuses the other's while its
+//  own
 //     dial runs; the higher gives its own up when the lower's hello arrives.
-//  3. A hello from a process we still count as connected is refused as a duplicate; its sender tries again shortly,
-//     when the end of the old connection has been noticed. From another incarnation it ends the old one at once.
+//  3. A hello from a process we still count as connected is refused as a duplicate; its sender tries again
+//  shortly,
+//     when the end of the old connection has been noticed. From another incarnation it ends the old one at
+//     once.
 //
-// Threading: the progress thread owns half_open_ and dials_. mutex_ guards what others look at too. No callback runs
-// under mutex_. Lock order: mutex_, then the locks of ProgressThread and Connection.
+// Threading: the progress thread owns half_open_ and dials_. mutex_ guards what others look at too. No
+// callback runs under mutex_. Lock order: mutex_, then the locks of ProgressThread and Connection.
 #pragma once
 
 #include <array>
@@ -42,7 +45,9 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   void on_gone(GoneHandler handler) override;
   Result<void> watch(int fd, FdHandler on_readable) override;
   void unwatch(int fd) override;
-  TimerId at(Clock::time_point due, std::function<void()> run) override { return progress_->at(due, std::move(run)); }
+  TimerId at(Clock::time_point due, std::function<void()> run) override {
+    return progress_->at(due, std::move(run));
+  }
   bool cancel(TimerId timer) override { return progress_->cancel(timer); }
   void post(std::function<void()> run) override { progress_->post(std::move(run)); }
   bool on_progress_thread() const override { return progress_->is_current(); }
@@ -101,7 +106,8 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   ProgressThread::Key listener_key_ = 0;
 
   // The progress thread's own.
-  std::map<Connection::Ptr, TimerId> half_open_;  // came to us and said no hello yet; the timer ends their time
+  std::map<Connection::Ptr, TimerId>
+      half_open_;  // came to us and said no hello yet; the timer ends their time
   std::map<Slot, Dial> dials_;
 
   mutable std::mutex mutex_;  // guards all below

@@ -13,7 +13,7 @@ namespace weir::link {
 namespace {
 
 constexpr int frames_per_turn = 64;  // then other descriptors and timers have theirs
-constexpr int frames_at_end = 4096;   // more than a socket's buffer holds
+constexpr int frames_at_end = 4096;  // more than a socket's buffer holds
 
 Error gone() { return {std::errc::not_connected, "the other process is gone"}; }
 
@@ -26,8 +26,8 @@ bool too_big(std::span<const std::byte> body, std::span<const int> fds) {
 Connection::Connection(UniqueFd socket, Slot dialed, std::shared_ptr<ProgressThread> progress, Owner& owner)
     : dialed_(dialed), progress_(std::move(progress)), owner_(owner), socket_(std::move(socket)) {}
 
-Result<Connection::Ptr> Connection::open(UniqueFd socket, Slot dialed, std::shared_ptr<ProgressThread> progress,
-                                         Owner& owner) {
+Result<Connection::Ptr> Connection::open(UniqueFd socket, Slot dialed,
+                                         std::shared_ptr<ProgressThread> progress, Owner& owner) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
@@ -55,29 +55,37 @@ Result<void> Connection::transmit(FrameType type, std::uint16_t kind, std::uint6
 }
 
 Result<void> Connection::send(std::uint16_t kind, std::span<const std::byte> body, std::span<const int> fds) {
-  if (too_big(body, fds)) return failure(std::errc::message_size, "a control message is limited to 8192 bytes and 8 fds");
+  if (too_big(body, fds))
+    return failure(std::errc::message_size, "a control message is limited to 8192 bytes and 8 fds");
   if (progress_->abandoned() || !alive()) return std::unexpected(gone());
   return transmit(FrameType::message, kind, 0, body, fds);
 }
 
-Result<Message> Connection::call(std::uint16_t kind, std::span<const std::byte> body, std::chrono::milliseconds limit,
-                                 std::span<const int> fds) {
-  if (too_big(body, fds)) return failure(std::errc::message_size, "a control message is limited to 8192 bytes and 8 fds");
+Result<Message> Connection::call(std::uint16_t kind, std::span<const std::byte> body,
+                                 std::chrono::milliseconds limit, std::span<const int> fds) {
+  if (too_big(body, fds))
+    return failure(std::errc::message_size, "a control message is limited to 8192 bytes and 8 fds");
   if (progress_->is_current()) {
-    return failure(std::errc::resource_deadlock_would_occur, "the progress thread cannot wait for a reply it must read");
+    return failure(std::errc::resource_deadlock_would_occur,
+                   "the progress thread cannot wait for a reply it must read");
   }
   if (progress_->abandoned() || !alive()) return std::unexpected(gone());
-  return calls_.run(limit, [&](std::uint64_t number) { return transmit(FrameType::message, kind, number, body, fds); });
+  return calls_.run(
+      limit, [&](std::uint64_t number) { return transmit(FrameType::message, kind, number, body, fds); });
 }
 
-Result<void> Connection::reply(const Message& request, std::span<const std::byte> body, std::span<const int> fds) {
-  if (too_big(body, fds)) return failure(std::errc::message_size, "a control message is limited to 8192 bytes and 8 fds");
-  if (request.request == 0) return failure(std::errc::invalid_argument, "nobody waits for a reply to this message");
+Result<void> Connection::reply(const Message& request, std::span<const std::byte> body,
+                               std::span<const int> fds) {
+  if (too_big(body, fds))
+    return failure(std::errc::message_size, "a control message is limited to 8192 bytes and 8 fds");
+  if (request.request == 0)
+    return failure(std::errc::invalid_argument, "nobody waits for a reply to this message");
   if (progress_->abandoned() || !alive()) return std::unexpected(gone());
   return transmit(FrameType::reply, request.kind, request.request, body, fds);
 }
 
-Result<void> Connection::send_hello(Slot own_slot, std::uint64_t own_incarnation, const Greeting& own_greeting) {
+Result<void> Connection::send_hello(Slot own_slot, std::uint64_t own_incarnation,
+                                    const Greeting& own_greeting) {
   const HelloPrefix prefix{.slot = own_slot, .zero = {}, .incarnation = own_incarnation};
   std::vector<std::byte> body(sizeof prefix);
   std::memcpy(body.data(), &prefix, sizeof prefix);
@@ -99,7 +107,8 @@ void Connection::watch_process() {
   if (pid_ <= 0) return;  // not visible from our pid namespace
   process_.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   if (!process_) return;  // no such call, or it is gone already and the socket will tell
-  auto key = progress_->add(process_.get(), EPOLLIN, [self = shared_from_this()](std::uint32_t) { self->drain_and_end(); });
+  auto key = progress_->add(process_.get(), EPOLLIN,
+                            [self = shared_from_this()](std::uint32_t) { self->drain_and_end(); });
   if (key) process_key_ = *key;
 }
 
@@ -156,15 +165,16 @@ void Connection::take(Frame frame) {
     }
     return end();
   }
-  Message message{frame.kind, frame.request, std::move(frame.body), std::move(frame.fds)};
+  const auto request = frame.request;
+  Message message{frame.kind, request, std::move(frame.body), std::move(frame.fds)};
   switch (frame.type) {
     case FrameType::message:
       return owner_.message_arrived(self, std::move(message));
     case FrameType::reply:
-      return calls_.answer(message.request, std::move(message));
+      return calls_.answer(request, std::move(message));
     case FrameType::no_handler:
-      return calls_.answer(message.request,
-                           failure(std::errc::function_not_supported, "the other process does not handle this message"));
+      return calls_.answer(request, failure(std::errc::function_not_supported,
+                                            "the other process does not handle this message"));
     case FrameType::hello:
     case FrameType::refuse:
       return end();

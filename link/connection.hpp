@@ -5,8 +5,8 @@
 //
 // The owner decides what a hello means (who may connect, which of two crossing connections stays).
 //
-// Threading: the Neighbour functions from any thread; everything else, and every call to the owner, on the progress
-// thread. mutex_ orders senders with each other and with the closing of the socket.
+// Threading: the Neighbour functions from any thread; everything else, and every call to the owner, on the
+// progress thread. mutex_ orders senders with each other and with the closing of the socket.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,8 @@ class Connection final : public Neighbour, public std::enable_shared_from_this<C
   };
 
   // `dialed`: the slot we meant to reach; 0 on a connection that came to us.
-  static Result<Ptr> open(UniqueFd socket, Slot dialed, std::shared_ptr<ProgressThread> progress, Owner& owner);
+  static Result<Ptr> open(UniqueFd socket, Slot dialed, std::shared_ptr<ProgressThread> progress,
+                          Owner& owner);
 
   Slot slot() const override { return identity_.slot; }
   pid_t pid() const override { return pid_; }
@@ -51,17 +52,18 @@ class Connection final : public Neighbour, public std::enable_shared_from_this<C
   Result<void> send(std::uint16_t kind, std::span<const std::byte> body, std::span<const int> fds) override;
   Result<Message> call(std::uint16_t kind, std::span<const std::byte> body, std::chrono::milliseconds limit,
                        std::span<const int> fds) override;
-  Result<void> reply(const Message& request, std::span<const std::byte> body, std::span<const int> fds) override;
+  Result<void> reply(const Message& request, std::span<const std::byte> body,
+                     std::span<const int> fds) override;
 
   Slot dialed() const { return dialed_; }
   bool established() const { return state_ == State::established; }
   uid_t uid() const { return uid_; }
   Result<void> send_hello(Slot own_slot, std::uint64_t own_incarnation, const Greeting& own_greeting);
   void establish(Identity identity);
-  void refuse(Refusal why);   // says so and ends, without telling the owner
+  void refuse(Refusal why);  // says so and ends, without telling the owner
   void refuse_request(const Message& request);
-  void drain_and_end();       // delivers what has arrived, then ends
-  void end();                 // tells the owner
+  void drain_and_end();  // delivers what has arrived, then ends
+  void end();            // tells the owner
 
   // Ends with no word to the owner and none from then on. Any thread, once the progress thread has stopped.
   void close_quietly();
@@ -72,8 +74,8 @@ class Connection final : public Neighbour, public std::enable_shared_from_this<C
   enum class State { fresh, established, ended };
 
   Connection(UniqueFd socket, Slot dialed, std::shared_ptr<ProgressThread> progress, Owner& owner);
-  Result<void> transmit(FrameType type, std::uint16_t kind, std::uint64_t request, std::span<const std::byte> body,
-                        std::span<const int> fds);
+  Result<void> transmit(FrameType type, std::uint16_t kind, std::uint64_t request,
+                        std::span<const std::byte> body, std::span<const int> fds);
   void ready(std::uint32_t events);
   void flush();
   bool receive_some();  // false: nothing more is there now
@@ -91,7 +93,8 @@ class Connection final : public Neighbour, public std::enable_shared_from_this<C
   ProgressThread::Key process_key_ = 0;
   UniqueFd process_;  // pidfd
 
-  // Set on establish, cleared on end; a reader that sees true may use the greeting, written before it was set.
+  // Set on establish, cleared on end; a reader that sees true may use the greeting, written before it was
+  // set.
   std::atomic<bool> alive_ = false;
   PendingCalls calls_;
 

@@ -21,12 +21,14 @@ std::unexpected<Error> nobody_in(Slot slot) {
 Result<NeighbourPtr> Attachment::connect(Slot slot, std::chrono::milliseconds limit) {
   if (slot == 0 || slot >= max_slots) return failure(std::errc::invalid_argument, "a slot is 1 .. 1023");
   if (progress_->abandoned()) {
-    return failure(std::errc::not_connected, "this process was forked from the link's owner; attach for yourself");
+    return failure(std::errc::not_connected,
+                   "this process was forked from the link's owner; attach for yourself");
   }
   if (slot == slot_) return NeighbourPtr(self_);
   if (auto already = established(slot)) return NeighbourPtr(already);
   if (progress_->is_current()) {
-    return failure(std::errc::resource_deadlock_would_occur, "the progress thread cannot wait for a connection");
+    return failure(std::errc::resource_deadlock_would_occur,
+                   "the progress thread cannot wait for a connection");
   }
   const auto give_up = Clock::now() + limit;
   const auto waiter = std::make_shared<Waiter>();

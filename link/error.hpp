@@ -16,7 +16,8 @@ inline std::unexpected<Error> failure(std::errc code, std::string what) {
 }
 
 // `what` is completed with the errno's own words: "cannot open X: Permission denied; <next step>".
-inline std::unexpected<Error> failure_errno(int error, const std::string& what, const std::string& next_step = {}) {
+inline std::unexpected<Error> failure_errno(int error, const std::string& what,
+                                            const std::string& next_step = {}) {
   std::string text = what + ": " + std::strerror(error);
   if (!next_step.empty()) text += "; " + next_step;
   return failure(static_cast<std::errc>(error), std::move(text));

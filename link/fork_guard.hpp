@@ -1,8 +1,8 @@
 // Tells attachments about fork().
 //
-// A child holds copies of its parent's sockets. If it kept them, the parent's death would not close the parent's
-// connections and nobody would learn of it; so the child closes them as its first act. For the child to find them
-// whole, the fork waits until no other thread is changing them.
+// A child holds copies of its parent's sockets. If it kept them, the parent's death would not close the
+// parent's connections and nobody would learn of it; so the child closes them as its first act. For the child
+// to find them whole, the fork waits until no other thread is changing them.
 #pragma once
 
 namespace weir::link {

@@ -1,8 +1,8 @@
 // What one packet on a link connection is: a fixed header, a body, and up to eight descriptors beside it.
 //
-// Both ends are processes of one host, so integers are in the host's byte order. Nothing in a packet is believed:
-// receive() yields a Frame only if every field is legal, and closes the descriptors of a packet that is not.
-// No state; safe from any thread.
+// Both ends are processes of one host, so integers are in the host's byte order. Nothing in a packet is
+// believed: receive() yields a Frame only if every field is legal, and closes the descriptors of a packet
+// that is not. No state; safe from any thread.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@
 namespace weir::link {
 
 enum class FrameType : std::uint8_t {
-  hello = 1,    // the first frame each way: who I am, my greeting
-  refuse = 2,   // instead of a hello: why not; the connection ends
-  message = 3,  // kind, body; `request` non-zero asks for a reply
-  reply = 4,    // answers `request`
+  hello = 1,       // the first frame each way: who I am, my greeting
+  refuse = 2,      // instead of a hello: why not; the connection ends
+  message = 3,     // kind, body; `request` non-zero asks for a reply
+  reply = 4,       // answers `request`
   no_handler = 5,  // answers `request`: nobody here handles its kind
 };
 inline constexpr FrameType last_frame_type = FrameType::no_handler;

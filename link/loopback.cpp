@@ -10,7 +10,10 @@
 namespace weir::link {
 
 Loopback::Loopback(Identity identity, std::shared_ptr<ProgressThread> progress, Deliver deliver)
-    : identity_(std::move(identity)), pid_(::getpid()), progress_(std::move(progress)), deliver_(std::move(deliver)) {}
+    : identity_(std::move(identity)),
+      pid_(::getpid()),
+      progress_(std::move(progress)),
+      deliver_(std::move(deliver)) {}
 
 Result<Message> Loopback::make(std::uint16_t kind, std::uint64_t request, std::span<const std::byte> body,
                                std::span<const int> fds) const {
@@ -29,13 +32,15 @@ Result<Message> Loopback::make(std::uint16_t kind, std::uint64_t request, std::s
 Result<void> Loopback::post(Message message) {
   if (in_flight_.fetch_add(1, std::memory_order_relaxed) >= max_in_flight) {
     in_flight_.fetch_sub(1, std::memory_order_relaxed);
-    return failure(std::errc::no_buffer_space, "this process does not handle its own control messages fast enough");
+    return failure(std::errc::no_buffer_space,
+                   "this process does not handle its own control messages fast enough");
   }
   progress_->post([self = shared_from_this(), held = std::make_shared<Message>(std::move(message))] {
     self->in_flight_.fetch_sub(1, std::memory_order_relaxed);
     const auto request = held->request;
     if (!self->deliver_(self, std::move(*held)) && request != 0) {
-      self->calls_.answer(request, failure(std::errc::function_not_supported, "nobody handles this message here"));
+      self->calls_.answer(request,
+                          failure(std::errc::function_not_supported, "nobody handles this message here"));
     }
   });
   return {};
@@ -47,8 +52,8 @@ Result<void> Loopback::send(std::uint16_t kind, std::span<const std::byte> body,
   return post(std::move(*message));
 }
 
-Result<Message> Loopback::call(std::uint16_t kind, std::span<const std::byte> body, std::chrono::milliseconds limit,
-                               std::span<const int> fds) {
+Result<Message> Loopback::call(std::uint16_t kind, std::span<const std::byte> body,
+                               std::chrono::milliseconds limit, std::span<const int> fds) {
   if (progress_->is_current()) {
     return failure(std::errc::resource_deadlock_would_occur, "the progress thread cannot wait for itself");
   }
@@ -60,8 +65,10 @@ Result<Message> Loopback::call(std::uint16_t kind, std::span<const std::byte> bo
   });
 }
 
-Result<void> Loopback::reply(const Message& request, std::span<const std::byte> body, std::span<const int> fds) {
-  if (request.request == 0) return failure(std::errc::invalid_argument, "nobody waits for a reply to this message");
+Result<void> Loopback::reply(const Message& request, std::span<const std::byte> body,
+                             std::span<const int> fds) {
+  if (request.request == 0)
+    return failure(std::errc::invalid_argument, "nobody waits for a reply to this message");
   auto message = make(request.kind, request.request, body, fds);
   if (!message) return std::unexpected(message.error());
   calls_.answer(request.request, std::move(*message));

@@ -35,7 +35,8 @@ class Loopback final : public Neighbour, public std::enable_shared_from_this<Loo
   Result<void> send(std::uint16_t kind, std::span<const std::byte> body, std::span<const int> fds) override;
   Result<Message> call(std::uint16_t kind, std::span<const std::byte> body, std::chrono::milliseconds limit,
                        std::span<const int> fds) override;
-  Result<void> reply(const Message& request, std::span<const std::byte> body, std::span<const int> fds) override;
+  Result<void> reply(const Message& request, std::span<const std::byte> body,
+                     std::span<const int> fds) override;
 
   void close();  // after which nothing is delivered
   void abandon_after_fork() { alive_.store(false, std::memory_order_release); }

@@ -25,7 +25,8 @@ class PendingCalls {
     Call call;
     std::unique_lock hold(mutex_);
     if (ended_) return std::unexpected(*ended_);
-    if (calls_.size() >= limit) return failure(std::errc::no_buffer_space, "too many calls wait for this process");
+    if (calls_.size() >= limit)
+      return failure(std::errc::no_buffer_space, "too many calls wait for this process");
     const std::uint64_t number = next_++;
     calls_.emplace(number, &call);
     hold.unlock();
@@ -35,7 +36,8 @@ class PendingCalls {
     calls_.erase(number);
     if (call.answer) return std::move(*call.answer);
     if (!sent) return std::unexpected(sent.error());
-    return failure(std::errc::timed_out, "the other process did not answer in " + std::to_string(patience.count()) +
+    return failure(std::errc::timed_out, "the other process did not answer in " +
+                                             std::to_string(patience.count()) +
                                              " ms; it may be stopped or overloaded");
   }
 

@@ -51,7 +51,8 @@ Result<std::shared_ptr<ProgressThread>> ProgressThread::start() {
     made->thread_ = std::make_unique<std::thread>([raw = made.get()] { raw->run(); });
   } catch (const std::system_error& error) {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return failure_errno(error.code().value(), "cannot start the link's thread", "raise the limit of processes");
+    return failure_errno(error.code().value(), "cannot start the link's thread",
+                         "raise the limit of processes");
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return made;
@@ -63,7 +64,8 @@ Result<void> ProgressThread::open_descriptors() {
   epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
   wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  const bool ready = epoll_ && wake_ && timer_ && watch_descriptor(epoll_.get(), wake_.get(), EPOLLIN, wake_key) &&
+  const bool ready = epoll_ && wake_ && timer_ &&
+                     watch_descriptor(epoll_.get(), wake_.get(), EPOLLIN, wake_key) &&
                      watch_descriptor(epoll_.get(), timer_.get(), EPOLLIN, timer_key);
   if (!ready) return failure_errno(errno, "cannot open the link's event descriptors", more_files);
   return {};
@@ -146,7 +148,8 @@ bool ProgressThread::cancel(TimerId timer) {
   last = std::move(entry->second);
   timers_.erase(entry);
   timer_due_.erase(found);
-  return true;  // the descriptor may fire once for nothing: cheaper than a system call for every cancelled timer
+  return true;  // the descriptor may fire once for nothing: cheaper than a system call for every cancelled
+                // timer
 }
 
 void ProgressThread::post(std::function<void()> run) {

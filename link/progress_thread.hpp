@@ -1,14 +1,14 @@
 // The one thread of a link: an epoll loop for descriptors, timers and posted functions.
 //
-// It sleeps in the kernel whenever nothing is due; an idle link costs no wake-up. All signals are blocked in it, so
-// the application's handlers never run here.
+// It sleeps in the kernel whenever nothing is due; an idle link costs no wake-up. All signals are blocked in
+// it, so the application's handlers never run here.
 //
-// Threading: every function may be called from any thread. Callbacks run on the progress thread, one at a time,
-// with no lock of this class held. After remove() and cancel() (when it returns true) the callback will not run;
-// remove() called from another thread waits for a callback that is running.
+// Threading: every function may be called from any thread. Callbacks run on the progress thread, one at a
+// time, with no lock of this class held. After remove() and cancel() (when it returns true) the callback will
+// not run; remove() called from another thread waits for a callback that is running.
 //
-// After fork() the child has this object but not its thread: lock_for_fork() and unlock_after_fork() around the
-// fork keep it whole, abandon() in the child closes its descriptors and makes every function do nothing.
+// After fork() the child has this object but not its thread: lock_for_fork() and unlock_after_fork() around
+// the fork keep it whole, abandon() in the child closes its descriptors and makes every function do nothing.
 #pragma once
 
 #include <atomic>

@@ -1,23 +1,25 @@
 // The same-host link: how the NICs of two processes of one user find and reach each other.
 //
-// A process attaches once (SameHostLink::attach). Attaching claims a *slot*, a small number that is unique on the
-// host while the process lives and that the NIC encodes in its QPNs, so that a destination QPN names a process.
-// A slot is a listening SOCK_SEQPACKET unix socket in a per-user directory; there is no daemon. What a killed
-// process leaves there (a socket nobody answers) is removed by the next process that looks.
+// A process attaches once (SameHostLink::attach). Attaching claims a *slot*, a small number that is unique on
+// the host while the process lives and that the NIC encodes in its QPNs, so that a destination QPN names a
+// process. A slot is a listening SOCK_SEQPACKET unix socket in a per-user directory; there is no daemon. What
+// a killed process leaves there (a socket nobody answers) is removed by the next process that looks.
 //
-// Two processes that talk share one connection, whoever opened it. When it opens, each presents a greeting: its
-// pid, a few file descriptors (the NIC passes its shared segments and its wake-up eventfd) and a few bytes. After
-// that it carries small control messages, some with descriptors. Data never travels here: it goes through the
-// shared segments. The end of the connection means that the process is gone (the kernel closes it on SIGKILL too).
+// Two processes that talk share one connection, whoever opened it. When it opens, each presents a greeting:
+// its pid, a few file descriptors (the NIC passes its shared segments and its wake-up eventfd) and a few
+// bytes. After that it carries small control messages, some with descriptors. Data never travels here: it
+// goes through the shared segments. The end of the connection means that the process is gone (the kernel
+// closes it on SIGKILL too).
 //
 // Threading: every function may be called from any thread unless it says otherwise. Message, gone and timer
-// callbacks run on the link's one progress thread, one at a time, and must not block; in particular they must not
-// call connect() or call(). No callback runs after the destructor has returned.
+// callbacks run on the link's one progress thread, one at a time, and must not block; in particular they must
+// not call connect() or call(). No callback runs after the destructor has returned.
 //
-// fork: the attachment belongs to the process that made it. In a child every function fails or does nothing, the
-// link's descriptors are closed there at once (a child must not keep its parent's connections open), and the
-// destructor touches neither slot nor directory. A child that wants to talk attaches for itself. A neighbour counts
-// as gone when its process is, even if a child of it still holds the connection's descriptors.
+// fork: the attachment belongs to the process that made it. In a child every function fails or does nothing,
+// the link's descriptors are closed there at once (a child must not keep its parent's connections open), and
+// the destructor touches neither slot nor directory. A child that wants to talk attaches for itself. A
+// neighbour counts as gone when its process is, even if a child of it still holds the connection's
+// descriptors.
 //
 // Trust: peers are processes of the same user. The link still checks everything it parses: a malformed frame
 // closes that connection and nothing else.
@@ -73,28 +75,30 @@ struct Message {
 
 // Kinds are allotted here so that the layers above cannot collide; what a kind means is its layer's business.
 namespace kind {
-inline constexpr std::uint16_t nic_first = 1;      // 1 .. 99: rnic/, verbs/ibv
-inline constexpr std::uint16_t cm_first = 100;     // 100 .. 199: verbs/cm
+inline constexpr std::uint16_t nic_first = 1;   // 1 .. 99: rnic/, verbs/ibv
+inline constexpr std::uint16_t cm_first = 100;  // 100 .. 199: verbs/cm
 inline constexpr std::uint16_t end = 200;
 }  // namespace kind
 
-// Another process of this host, while it lives. Held by shared_ptr; outlives its connection (alive() turns false).
+// Another process of this host, while it lives. Held by shared_ptr; outlives its connection (alive() turns
+// false).
 class Neighbour {
  public:
   virtual ~Neighbour() = default;
   virtual Slot slot() const = 0;
-  virtual pid_t pid() const = 0;               // in our pid namespace, as SO_PEERCRED tells; 0 if not visible
+  virtual pid_t pid() const = 0;  // in our pid namespace, as SO_PEERCRED tells; 0 if not visible
   virtual std::uint64_t incarnation() const = 0;  // random; differs when a slot is reused by a new process
-  virtual const Greeting& greeting() const = 0;  // what it showed us
-  virtual bool alive() const = 0;              // one acquire load; false for good once the connection ended
+  virtual const Greeting& greeting() const = 0;   // what it showed us
+  virtual bool alive() const = 0;  // one acquire load; false for good once the connection ended
 
   // Queues a message; never blocks. Fails with errc::no_buffer_space when the bounded send queue is full,
   // errc::not_connected when the peer is gone.
-  virtual Result<void> send(std::uint16_t kind, std::span<const std::byte> body, std::span<const int> fds = {}) = 0;
+  virtual Result<void> send(std::uint16_t kind, std::span<const std::byte> body,
+                            std::span<const int> fds = {}) = 0;
 
   // Sends and waits for the reply. errc::timed_out, errc::not_connected. Not from the progress thread.
-  virtual Result<Message> call(std::uint16_t kind, std::span<const std::byte> body, std::chrono::milliseconds limit,
-                               std::span<const int> fds = {}) = 0;
+  virtual Result<Message> call(std::uint16_t kind, std::span<const std::byte> body,
+                               std::chrono::milliseconds limit, std::span<const int> fds = {}) = 0;
 
   // Answers a message whose `request` is non-zero.
   virtual Result<void> reply(const Message& request, std::span<const std::byte> body,
@@ -110,14 +114,16 @@ using FdHandler = std::function<void()>;
 class SameHostLink {
  public:
   struct Options {
-    std::string directory = {};  // created 0700 if missing (its parent must exist); default_directory() unless told
+    std::string directory =
+        {};  // created 0700 if missing (its parent must exist); default_directory() unless told
     Greeting greeting = {};
-    // Installed before the slot becomes visible, so that no early message finds nobody to take it. A request of a
-    // kind without a handler fails at its sender with errc::function_not_supported.
+    // Installed before the slot becomes visible, so that no early message finds nobody to take it. A request
+    // of a kind without a handler fails at its sender with errc::function_not_supported.
     std::vector<std::pair<std::uint16_t, MessageHandler>> messages = {};
     std::vector<GoneHandler> gone = {};
   };
-  // $WEIR_RUNTIME_DIR, or /dev/shm/weir-<uid>: chosen by the caller at the edge, passed in as Options::directory.
+  // $WEIR_RUNTIME_DIR, or /dev/shm/weir-<uid>: chosen by the caller at the edge, passed in as
+  // Options::directory.
   static std::string default_directory(const char* override_dir);
 
   static Result<std::unique_ptr<SameHostLink>> attach(Options);
@@ -127,7 +133,8 @@ class SameHostLink {
   virtual const std::string& directory() const = 0;
 
   // The neighbour in that slot: connects if there is no connection yet (also to oneself, own slot included).
-  // Blocks at most `limit`. errc::no_such_device_or_address: nobody lives there. Not from the progress thread.
+  // Blocks at most `limit`. errc::no_such_device_or_address: nobody lives there. Not from the progress
+  // thread.
   virtual Result<NeighbourPtr> connect(Slot, std::chrono::milliseconds limit) = 0;
   // The neighbour in that slot if a connection exists already. Never blocks.
   virtual NeighbourPtr connected(Slot) const = 0;
@@ -137,13 +144,13 @@ class SameHostLink {
   virtual void on_gone(GoneHandler) = 0;  // any number; each sees each end once
 
   // The progress thread also waits on these.
-  // Level-triggered; also runs on hang-up. The fd stays the caller's, must be unwatched before it is closed, and
-  // can be watched once at a time.
+  // Level-triggered; also runs on hang-up. The fd stays the caller's, must be unwatched before it is closed,
+  // and can be watched once at a time.
   virtual Result<void> watch(int fd, FdHandler on_readable) = 0;
   virtual void unwatch(int fd) = 0;  // after it returns the handler will not run again
   using TimerId = std::uint64_t;
   virtual TimerId at(Clock::time_point, std::function<void()>) = 0;
-  virtual bool cancel(TimerId) = 0;  // false: it ran, runs or never was
+  virtual bool cancel(TimerId) = 0;              // false: it ran, runs or never was
   virtual void post(std::function<void()>) = 0;  // run on the progress thread, in order
   virtual bool on_progress_thread() const = 0;
 };

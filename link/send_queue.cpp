@@ -19,7 +19,8 @@ Result<void> SendQueue::send(int socket, std::vector<std::byte> packet, std::spa
     if (error != EAGAIN) return failure_errno(error, "cannot send to the other process");
   }
   if (frames_.size() >= max_frames || bytes_ + packet.size() > max_bytes) {
-    return failure(std::errc::no_buffer_space, "the other process does not read its control messages; it may be stopped");
+    return failure(std::errc::no_buffer_space,
+                   "the other process does not read its control messages; it may be stopped");
   }
   Queued queued{std::move(packet), {}};
   for (const int fd : fds) {

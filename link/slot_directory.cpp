@@ -79,19 +79,22 @@ class SlotDirectory::Lock {
   static Result<Lock> take(const SlotDirectory& where) {
     const auto give_up = Clock::now() + lock_limit;
     const std::string name = where.path_ + "/" + lock_name;
-    UniqueFd file(::openat(where.directory_.get(), lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    UniqueFd file(
+        ::openat(where.directory_.get(), lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file && errno == ENOENT) return failure(vanished, where.path_ + " was removed meanwhile");
     if (!file) return failure_errno(errno, "cannot create " + name, elsewhere);
     while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK && errno != EINTR) return failure_errno(errno, "cannot lock " + name, elsewhere);
+      if (errno != EWOULDBLOCK && errno != EINTR)
+        return failure_errno(errno, "cannot lock " + name, elsewhere);
       if (Clock::now() >= give_up) {
         return failure(std::errc::timed_out, "another process holds " + name +
-                                                 " and does not give it up; see which with fuser, or " + elsewhere);
+                                                 " and does not give it up; see which with fuser, or " +
+                                                 elsewhere);
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     Lock lock(std::move(file));
-    struct stat held {};
+    struct stat held{};
     if (::fstat(lock.file_.get(), &held) != 0 || held.st_nlink == 0) {
       return failure(vanished, name + " was removed meanwhile");
     }
@@ -119,12 +122,12 @@ Result<SlotDirectory> SlotDirectory::open(const std::string& path) {
     if (errno == ENOENT) return failure(vanished, path + " was removed meanwhile");
     return failure_errno(errno, "cannot open the runtime directory " + path, elsewhere);
   }
-  struct stat status {};
+  struct stat status{};
   if (::fstat(opened.directory_.get(), &status) != 0) return failure_errno(errno, "cannot stat " + path);
   if (status.st_uid != ::geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return failure(std::errc::permission_denied, "the runtime directory " + path +
-                                                     " belongs to another user or others may write in it; " +
-                                                     elsewhere);
+    return failure(
+        std::errc::permission_denied,
+        "the runtime directory " + path + " belongs to another user or others may write in it; " + elsewhere);
   }
   return opened;
 }
@@ -134,13 +137,16 @@ std::string SlotDirectory::address_of(const std::string& name) const {
   return (::access(handle.c_str(), F_OK) == 0 ? handle : path_) + "/" + name;
 }
 
-// A datagram socket cannot be connected to ours, and the kernel says so only if there is a socket behind the name
-// (EPROTOTYPE); if its process is gone it says ECONNREFUSED. So the living are not disturbed.
+// A datagram socket cannot be connected to ours, and the kernel says so only if there is a socket behind the
+// name (EPROTOTYPE); if its process is gone it says ECONNREFUSED. So the living are not disturbed.
 SlotDirectory::Occupant SlotDirectory::probe(Slot slot) const {
   const auto address = unix_address(address_of(slot_name(slot)));
-  if (!address) return Occupant::living;
+  if (!address) {
+    errno = ENAMETOOLONG;
+    return Occupant::unknown;
+  }
   const UniqueFd probe = unix_socket(SOCK_DGRAM);
-  if (!probe) return Occupant::living;
+  if (!probe) return Occupant::unknown;
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0) {
     return Occupant::living;
   }
@@ -160,14 +166,16 @@ bool SlotDirectory::anyone_living() const {
   bool living = false;
   for_each_entry(directory_.get(), [&](const char* name) {
     const auto slot = slot_of(name);
-    living = slot && probe(*slot) == Occupant::living;
+    if (!slot) return true;
+    const auto occupant = probe(*slot);
+    living = occupant == Occupant::living || occupant == Occupant::unknown;
     return !living;
   });
   return living;
 }
 
 void SlotDirectory::remove_everything() const {
-  struct stat mine {}, named {};
+  struct stat mine{}, named{};
   // Our directory may have been moved or removed by hand, and its path be somebody else's now.
   const bool still_ours = ::fstat(directory_.get(), &mine) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
                           mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
@@ -188,14 +196,16 @@ Result<UniqueFd> SlotDirectory::listen_as(Slot slot) const {
                    "the path " + path_ + " is too long for a socket and /proc is not mounted; " + elsewhere);
   }
   UniqueFd listener = unix_socket(SOCK_SEQPACKET);
-  if (!listener) return failure_errno(errno, "cannot open a unix socket", "raise the limit of open files (ulimit -n)");
+  if (!listener)
+    return failure_errno(errno, "cannot open a unix socket", "raise the limit of open files (ulimit -n)");
   ::unlinkat(directory_.get(), young_name, 0);  // a killed process's: we hold the lock, so it is nobody's now
   const std::string cause = "cannot create a socket in " + path_;
   if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     return failure_errno(errno, cause, elsewhere);
   }
   int error = ::listen(listener.get(), listen_backlog) != 0 ? errno : 0;
-  if (error == 0 && ::linkat(directory_.get(), young_name, directory_.get(), name.c_str(), 0) != 0) error = errno;
+  if (error == 0 && ::linkat(directory_.get(), young_name, directory_.get(), name.c_str(), 0) != 0)
+    error = errno;
   ::unlinkat(directory_.get(), young_name, 0);
   if (error != 0) return failure_errno(error, cause, elsewhere);
   return listener;
@@ -217,7 +227,10 @@ Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t
     directory->sweep_dead();
     for (unsigned step = 0; step < max_slots - 1U; ++step) {
       const auto slot = static_cast<Slot>(1 + (static_cast<unsigned>(pid) + step) % (max_slots - 1U));
-      if (directory->probe(slot) == Occupant::living) continue;
+      const auto occupant = directory->probe(slot);
+      if (occupant == Occupant::living) continue;
+      if (occupant == Occupant::unknown)
+        return failure_errno(errno, "cannot look at the slots of " + path, elsewhere);
       auto listener = directory->listen_as(slot);
       if (listener) return Claim{std::move(*directory), slot, std::move(*listener)};
       if (listener.error().code != std::errc::file_exists) return std::unexpected(listener.error());
@@ -237,9 +250,11 @@ void SlotDirectory::release(Slot slot) {
 
 Result<UniqueFd> SlotDirectory::dial(Slot slot) const {
   const auto address = unix_address(address_of(slot_name(slot)));
-  if (!address) return failure(std::errc::filename_too_long, "the path " + path_ + " is too long; " + elsewhere);
+  if (!address)
+    return failure(std::errc::filename_too_long, "the path " + path_ + " is too long; " + elsewhere);
   UniqueFd socket = unix_socket(SOCK_SEQPACKET);
-  if (!socket) return failure_errno(errno, "cannot open a unix socket", "raise the limit of open files (ulimit -n)");
+  if (!socket)
+    return failure_errno(errno, "cannot open a unix socket", "raise the limit of open files (ulimit -n)");
   const std::string where = "slot " + std::to_string(slot) + " of " + path_;
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     if (errno == ENOENT || errno == ECONNREFUSED) {

@@ -2,14 +2,16 @@
 //
 // It holds one listening unix socket a slot ("slot-0007"), a lock file ("lock"), and whatever small files the
 // layers above register there. Invariants:
-//  1. A name "slot-*" appears only once its socket listens: it is bound under another name and hard-linked, so a
+//  1. A name "slot-*" appears only once its socket listens: it is bound under another name and hard-linked,
+//  so a
 //     socket that refuses connections is always a dead process's and never a young one's.
 //  2. Names are added and removed only under flock on "lock". The lock ends with its holder, killed or not.
 //  3. Whoever leaves last removes everything and the directory; a process that was waiting for the lock
 //     sees that the lock file it holds has no name any more, and begins again.
 //
-// The directory is addressed through its descriptor, so that its path may be longer than a socket address allows.
-// Functions may be called from any thread; claim() and release() block for the lock at most lock_limit.
+// The directory is addressed through its descriptor, so that its path may be longer than a socket address
+// allows. Functions may be called from any thread; claim() and release() block for the lock at most
+// lock_limit.
 #pragma once
 
 #include <chrono>
@@ -42,7 +44,7 @@ class SlotDirectory {
 
  private:
   class Lock;
-  enum class Occupant { nobody, dead, living };
+  enum class Occupant { nobody, dead, living, unknown };  // unknown: errno says why
 
   static Result<SlotDirectory> open(const std::string& path);
   std::string address_of(const std::string& name) const;

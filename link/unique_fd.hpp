@@ -23,8 +23,8 @@ class UniqueFd {
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
-  // Forgets the old one before closing it: a child forked in between must not close the number again, which may
-  // be somebody else's by then.
+  // Forgets the old one before closing it: a child forked in between must not close the number again, which
+  // may be somebody else's by then.
   void reset(int fd = -1) {
     const int old = std::exchange(fd_, fd);
     if (old >= 0) ::close(old);

@@ -1,7 +1,5 @@
-// Two attachments in one process are two neighbours like any others, so most of the link's behaviour is tested
-// without a second process; what needs one is in process_test.cpp.
-#include "link/same_host.hpp"
-
+// Two attachments in one process are two neighbours like any others, so most of the link's behaviour is
+// tested without a second process; what needs one is in process_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -14,6 +12,7 @@
 #include <thread>
 
 #include "link/frame.hpp"
+#include "link/same_host.hpp"
 #include "tests/link/fixture.hpp"
 
 namespace weir::link {
@@ -43,8 +42,9 @@ TEST_F(Link, both_sides_see_the_others_greeting_and_descriptors) {
   const UniqueFd a_event(::eventfd(7, 0)), b_event(::eventfd(9, 0));
   auto a = attach({.greeting = greeting("I am a", a_event.get())});
   auto heard = std::make_shared<std::promise<NeighbourPtr>>();
-  auto b = attach({.greeting = greeting("I am b", b_event.get()),
-                   .messages = {{1, [heard](const NeighbourPtr& from, Message&&) { heard->set_value(from); }}}});
+  auto b =
+      attach({.greeting = greeting("I am b", b_event.get()),
+              .messages = {{1, [heard](const NeighbourPtr& from, Message&&) { heard->set_value(from); }}}});
   const auto to_b = connect(*a, b->slot());
   ASSERT_TRUE(to_b->send(1, bytes("hello")));
   const auto to_a = heard->get_future().get();
@@ -75,7 +75,8 @@ TEST_F(Link, connecting_from_both_sides_at_once_leaves_one_connection_and_none_g
   std::atomic<int> gone = 0;
   const GoneHandler count = [&](const NeighbourPtr&) { ++gone; };
   for (int round = 0; round < 50; ++round) {
-    auto a = attach({.messages = {echo(1)}, .gone = {count}}), b = attach({.messages = {echo(1)}, .gone = {count}});
+    auto a = attach({.messages = {echo(1)}, .gone = {count}}),
+         b = attach({.messages = {echo(1)}, .gone = {count}});
     std::latch start(2);
     auto from_b = std::async(std::launch::async, [&] {
       start.arrive_and_wait();
@@ -186,10 +187,10 @@ TEST_F(Link, calls_of_many_threads_get_their_own_replies) {
 TEST_F(Link, a_call_nobody_answers_times_out_and_its_late_reply_is_dropped) {
   std::promise<std::pair<NeighbourPtr, Message>> question;
   auto a = attach();
-  auto b = attach({.messages = {{1, [&](const NeighbourPtr& from, Message&& message) {
-                                   question.set_value({from, std::move(message)});
-                                 }},
-                                echo(2)}});
+  auto b =
+      attach({.messages = {{1, [&](const NeighbourPtr& from,
+                                   Message&& message) { question.set_value({from, std::move(message)}); }},
+                           echo(2)}});
   const auto to_b = connect(*a, b->slot());
   EXPECT_EQ(to_b->call(1, {}, 20ms).error().code, std::errc::timed_out);
   auto [from, message] = question.get_future().get();
@@ -260,7 +261,8 @@ TEST_F(Link, messages_sent_before_the_end_arrive_before_it) {
   for (int round = 0; round < 20; ++round) {
     std::vector<std::string> seen;
     std::promise<void> over;
-    auto a = attach({.messages = {{1, [&](const NeighbourPtr& from, Message&& message) {
+    auto a = attach({.messages = {{1,
+                                   [&](const NeighbourPtr& from, Message&& message) {
                                      seen.push_back(text(message.body));
                                      // Left unread by b: its end then looks like a reset to us.
                                      (void)from->send(9, {});
@@ -287,9 +289,8 @@ TEST_F(Link, waiting_on_the_progress_thread_is_an_error_not_a_deadlock) {
   auto a = attach(), b = attach({.messages = {echo(1)}}), c = attach();
   const auto to_b = connect(*a, b->slot());
   std::promise<std::pair<std::errc, std::errc>> codes;
-  a->post([&] {
-    codes.set_value({to_b->call(1, {}, 1s).error().code, a->connect(c->slot(), 1s).error().code});
-  });
+  a->post(
+      [&] { codes.set_value({to_b->call(1, {}, 1s).error().code, a->connect(c->slot(), 1s).error().code}); });
   const auto got = codes.get_future().get();
   EXPECT_EQ(got.first, std::errc::resource_deadlock_would_occur);
   EXPECT_EQ(got.second, std::errc::resource_deadlock_would_occur);
