@@ -1,0 +1,59 @@
+# Completion for weir, weir-cli, weir-benchmark and weir-server.
+_weir() {
+  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} i
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    mapfile -t COMPREPLY < <(compgen -W "run devices completion --help --version" -- "$word")
+    return
+  fi
+  case ${COMP_WORDS[1]} in
+    run)
+      # Behind -- or the first word that is no option comes another command: let it complete itself.
+      for ((i = 2; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+          --lib-dir) ((i++)) ;;
+          --) ((i++)); break ;;
+          -*) ;;
+          *) break ;;
+        esac
+      done
+      if [[ $previous == --lib-dir ]]; then
+        mapfile -t COMPREPLY < <(compgen -d -- "$word")
+      elif ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
+        _command_offset "$i"
+      elif [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "-- --lib-dir --help" -- "$word")
+      else
+        mapfile -t COMPREPLY < <(compgen -c -- "$word")
+      fi
+      ;;
+    devices) mapfile -t COMPREPLY < <(compgen -W "--json --lib-dir --help" -- "$word") ;;
+    completion) mapfile -t COMPREPLY < <(compgen -W "bash zsh fish" -- "$word") ;;
+  esac
+}
+
+_weir_program() {
+  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} options
+  COMPREPLY=()
+  local server="-h -p -s -u -a --pass --user -2 -3 --rdma --tls --cacert --cacertdir --cert --key --sni --insecure"
+  case $1 in
+    *weir-cli) options="$server -r -i -n -x -e -d --raw --no-raw --csv --json --pipe --scan --pattern --count
+      --bigkeys --stat --latency --askpass --help --version" ;;
+    *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -x --csv --json --duration --seed --threads --pin --dbnum
+      --precision --compare --repeat --tls-port --rdma-port --tls-rdma-port --chart --help --version" ;;
+    *) options="--port --bind --unixsocket --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file --rdma-port
+      --rdma-bind --rdma-rx-size --rdma-comp-vector --requirepass --maxclients --maxmemory --help --version" ;;
+  esac
+  case $previous in
+    -s | --cacert | --cert | --key | --chart | --unixsocket | --tls-*-file)
+      mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+    --cacertdir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+    --compare) mapfile -t COMPREPLY < <(compgen -W "tcp,unix,tls,rdma,tls+rdma" -- "$word") ;;
+    -t) mapfile -t COMPREPLY < <(compgen -W "ping set get incr lpush rpush lpop rpop sadd hset spop zadd zpopmin
+      lrange mset set,get" -- "$word") ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word") ;;
+  esac
+}
+
+complete -F _weir weir
+complete -F _weir_program weir-cli weir-benchmark weir-server

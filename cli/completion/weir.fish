@@ -1,0 +1,35 @@
+# Completion for weir, weir-cli, weir-benchmark and weir-server.
+complete -c weir -f -n __fish_use_subcommand -a run -d 'run a verbs program on the software NIC'
+complete -c weir -f -n __fish_use_subcommand -a devices -d 'list RDMA devices'
+complete -c weir -f -n __fish_use_subcommand -a completion -d 'print shell completion'
+complete -c weir -n '__fish_seen_subcommand_from run devices' -l lib-dir -r -d 'where the libraries are'
+complete -c weir -f -n '__fish_seen_subcommand_from devices' -l json -d 'for programs'
+complete -c weir -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
+complete -c weir -n '__fish_seen_subcommand_from run' -xa '(__fish_complete_subcommand --fcs-skip=2)'
+
+for program in weir-cli weir-benchmark
+    complete -c $program -s h -x -d host
+    complete -c $program -s p -x -d port
+    complete -c $program -s s -r -d 'unix socket'
+    complete -c $program -s u -x -d 'server URI'
+    complete -c $program -s a -x -d password
+    complete -c $program -l user -x -d 'user name'
+    complete -c $program -l rdma -d 'connect over RDMA'
+    complete -c $program -l tls -d 'connect with TLS'
+    complete -c $program -l cacert -r -d 'authority to trust'
+    complete -c $program -l cert -r -d 'own certificate'
+    complete -c $program -l key -r -d 'its private key'
+    complete -c $program -l insecure -d 'do not check the certificate'
+end
+complete -c weir-cli -l raw -d 'raw output'
+complete -c weir-cli -l csv -d 'CSV output'
+complete -c weir-cli -l json -d 'JSON output'
+complete -c weir-cli -l pipe -d 'send standard input as it is'
+complete -c weir-cli -l scan -d 'list all keys'
+complete -c weir-cli -l latency -d 'measure round trips'
+complete -c weir-benchmark -s c -x -d connections
+complete -c weir-benchmark -s n -x -d requests
+complete -c weir-benchmark -s P -x -d pipeline
+complete -c weir-benchmark -s t -x -a 'ping set get incr lpush rpush lpop rpop sadd hset spop zadd zpopmin lrange mset' -d tests
+complete -c weir-benchmark -l compare -x -a 'tcp,unix,tls,rdma,tls+rdma' -d 'compare transports'
+complete -c weir-benchmark -l chart -r -d 'draw the comparison'

@@ -1,0 +1,17 @@
+// The subcommands of `weir`. Each takes the words after its name and gives the exit status.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace weir::command {
+
+int run(std::span<const std::string> arguments);
+int devices(std::span<const std::string> arguments);
+int completion(std::span<const std::string> arguments);
+
+// "weir run: what" on standard error, and the status for it.
+int complain(std::string_view subcommand, std::string_view what, int status = 2);
+
+}  // namespace weir::command

@@ -1,0 +1,34 @@
+// `weir completion SHELL`: the script that the package installs, for those who run from a build tree.
+#include <cstdio>
+
+#include "cli/weir/command.hpp"
+#include "completion_scripts.hpp"  // generated from cli/completion/
+
+namespace weir::command {
+
+int completion(std::span<const std::string> arguments) {
+  struct Script {
+    std::string_view shell;
+    const char* text;
+  };
+  constexpr Script scripts[] = {
+      {"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
+  if (arguments.size() == 1)
+    for (const auto& script : scripts)
+      if (script.shell == arguments[0]) {
+        std::fputs(script.text, stdout);
+        return 0;
+      }
+  const bool asked = arguments.size() == 1 && (arguments[0] == "--help" || arguments[0] == "-h");
+  std::fputs(R"help(Usage: weir completion bash|zsh|fish
+
+Prints what lets the shell complete weir, weir-cli, weir-benchmark and weir-server:
+  bash:  eval "$(weir completion bash)"          in ~/.bashrc
+  zsh:   eval "$(weir completion zsh)"           in ~/.zshrc, after compinit
+  fish:  weir completion fish | source           in ~/.config/fish/config.fish
+)help",
+             asked ? stdout : stderr);
+  return asked ? 0 : 2;
+}
+
+}  // namespace weir::command

@@ -1,0 +1,93 @@
+// `weir devices`: what verbs programs can use on this machine.
+#include <fmt/core.h>
+
+#include <cstdio>
+
+#include "cli/weir/command.hpp"
+#include "cli/weir/device_list.hpp"
+#include "cli/weir/drop_in_libraries.hpp"
+
+namespace weir::command {
+namespace {
+
+constexpr std::string_view help = R"(Usage: weir devices [--json] [--lib-dir DIR]
+
+Lists the RDMA devices of this machine: hardware, which verbs programs find by themselves, and Weir's software NIC,
+which they find under `weir run`.
+
+  --json         for programs
+  --lib-dir DIR  where Weir's libibverbs.so.1 is (default: found beside this program)
+  --help         this text
+)";
+
+// Names, states and GIDs come from the kernel and from inet_ntop: they hold nothing that needs escaping.
+std::string as_json(const std::vector<Device>& devices) {
+  std::string text = "[";
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const auto& device = devices[d];
+    text += fmt::format("{}\n  {{\"name\": \"{}\", \"kind\": \"{}\", \"ports\": [", d ? "," : "", device.name,
+                        device.software ? "software" : "hardware");
+    for (std::size_t p = 0; p < device.ports.size(); ++p) {
+      const auto& port = device.ports[p];
+      text += fmt::format("{}\n    {{\"port\": {}, \"state\": \"{}\", \"link_layer\": \"{}\", \"gids\": [",
+                          p ? "," : "", port.number, port.state, port.link_layer);
+      for (std::size_t g = 0; g < port.gids.size(); ++g)
+        text += fmt::format("{}\n      {{\"index\": {}, \"gid\": \"{}\", \"type\": \"{}\"}}", g ? "," : "",
+                            port.gids[g].index, port.gids[g].gid, port.gids[g].type);
+      text += "]}";
+    }
+    text += "]}";
+  }
+  return text + (devices.empty() ? "]\n" : "\n]\n");
+}
+
+std::string as_text(const std::vector<Device>& devices) {
+  std::string text;
+  for (const auto& device : devices) {
+    text += fmt::format("{}  ({}{})\n", device.name, device.software ? "software" : "hardware",
+                        device.software ? ", for programs started with weir run" : "");
+    for (const auto& port : device.ports) {
+      text += fmt::format("  port {}  {}  {}\n", port.number, port.state, port.link_layer);
+      for (const auto& gid : port.gids)
+        text += fmt::format("    GID {:<3} {:<40} {}\n", gid.index, gid.gid, gid.type);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+int devices(std::span<const std::string> arguments) {
+  bool json = false;
+  std::string library_directory;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--help" || arguments[i] == "-h") {
+      std::fputs(help.data(), stdout);
+      return 0;
+    }
+    if (arguments[i] == "--json") {
+      json = true;
+    } else if (arguments[i] == "--lib-dir" && i + 1 < arguments.size()) {
+      library_directory = arguments[++i];
+    } else {
+      return complain("devices",
+                      "unknown option or missing value: " + arguments[i] + "; see weir devices --help");
+    }
+  }
+  auto all = hardware_devices("/sys");
+  std::string trouble;
+  const auto libraries = find_drop_in_libraries(library_directory);
+  if (!libraries) {
+    trouble = libraries.error();
+  } else if (auto software = software_devices(*libraries); software) {
+    all.insert(all.end(), software->begin(), software->end());
+  } else {
+    trouble = software.error();
+  }
+  fmt::print("{}", json ? as_json(all) : as_text(all));
+  if (trouble.empty()) return 0;
+  std::fflush(stdout);
+  return complain("devices", "the software NIC is not listed: " + trouble, 1);
+}
+
+}  // namespace weir::command

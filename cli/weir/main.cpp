@@ -1,0 +1,65 @@
+// weir: the project's front door.
+#include <cstdio>
+#include <vector>
+
+#include "cli/weir/command.hpp"
+
+namespace weir::command {
+namespace {
+
+struct Subcommand {
+  std::string_view name;
+  int (*function)(std::span<const std::string>);
+};
+constexpr Subcommand subcommands[] = {{"run", run}, {"devices", devices}, {"completion", completion}};
+
+constexpr std::string_view help = R"help(Usage: weir COMMAND [ARG...]
+
+Weir puts RDMA under the programs people already run.
+
+  run         run any verbs program on the software NIC: no hardware, no kernel module
+                $ weir run -- ibv_devinfo
+                $ weir run -- ib_write_lat & weir run -- ib_write_lat localhost
+  devices     list RDMA devices, hardware and software
+                $ weir devices --json
+  completion  let your shell complete these commands
+                $ eval "$(weir completion bash)"
+
+`weir COMMAND --help` tells more. Beside it: weir-server (a key-value server over TCP and RDMA), weir-cli (talk to it),
+weir-benchmark (measure it).
+)help";
+
+int dispatch(std::span<const std::string> arguments) {
+  if (arguments.empty()) {
+    std::fputs(help.data(), stderr);
+    return 2;
+  }
+  const auto& word = arguments.front();
+  if (word == "--help" || word == "-h" || word == "help") {
+    std::fputs(help.data(), stdout);
+    return 0;
+  }
+  if (word == "--version") {
+    std::puts("weir " WEIR_VERSION);
+    return 0;
+  }
+  for (const auto& subcommand : subcommands)
+    if (subcommand.name == word) return subcommand.function(arguments.subspan(1));
+  std::fprintf(stderr, "weir: '%s' is no command; see weir --help\n", word.c_str());
+  return 2;
+}
+
+}  // namespace
+
+int complain(std::string_view subcommand, std::string_view what, int status) {
+  std::fprintf(stderr, "weir %.*s: %.*s\n", static_cast<int>(subcommand.size()), subcommand.data(),
+               static_cast<int>(what.size()), what.data());
+  return status;
+}
+
+}  // namespace weir::command
+
+int main(int count, char** values) {
+  const std::vector<std::string> arguments(values + 1, values + count);
+  return weir::command::dispatch(arguments);
+}
