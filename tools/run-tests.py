@@ -120,7 +120,7 @@ def stage_asan(tally):
 def stage_tsan(tally):
     """unit tests of what has threads, under ThreadSanitizer"""
     if build(tally, "tsan", ["threaded_tests"]):
-        ctest(tally, "tsan", "-L", "threads", "-LE", "bench|slow|interop|lint", before=without_randomised_addresses())
+        ctest(tally, "tsan", "-L", "unit", "-LE", "bench|slow|interop|lint", before=without_randomised_addresses())
 
 
 STAGES = {"format": stage_format, "tree": stage_tree, "tidy": stage_tidy, "tidy-all": stage_tidy_all, "release": stage_release,
