@@ -26,6 +26,8 @@ struct Category final : std::error_category {
         return "peer unreachable";
       case Errc::address_in_use:
         return "RDMA address already in use";
+      case Errc::bad_setting:
+        return "RDMA setting out of range";
       case Errc::memory_limit:
         return "registered memory limit reached";
       case Errc::connection_limit:

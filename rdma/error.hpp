@@ -23,6 +23,8 @@ enum class Errc {
   unreachable,            // the peer's host did not answer
   address_in_use,
 
+  bad_setting,
+
   // Limits of ours.
   memory_limit,      // the registered pool is at its cap
   connection_limit,  // completion queues, the backlog or the connection table are full

@@ -1,0 +1,60 @@
+// One RDMA device as an engine uses it: a protection domain, the memory pool, a completion channel, and
+// completion queues that many connections share.
+//
+// A queue that overflows is broken for all on it, so each connection reserves as many entries as it can ever
+// have outstanding, and a connection that finds no room gets a new queue on the same channel. A reservation
+// ends only after the queue pair is gone and the queue was seen empty: some devices leave a dead queue pair's
+// completions there. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rdma/memory_pool.hpp"
+#include "rdma/objects.hpp"
+#include "rdma/settings.hpp"
+
+namespace weir::rdma {
+
+class Device {
+ public:
+  struct Queue {
+    CompletionQueue cq;
+    std::uint32_t reserved = 0;
+    std::uint32_t releasing = 0;  // of queue pairs that are gone; free once the queue is seen empty
+  };
+
+  // `context` belongs to the provider's library and outlives the device.
+  static Result<std::unique_ptr<Device>> open(ibv_context* context, const EngineSettings& settings);
+
+  ibv_context* context() const { return context_; }
+  const ProtectionDomain& pd() const { return pd_; }
+  MemoryPool& pool() { return *pool_; }
+  const MemoryPool& pool() const { return *pool_; }
+  CompletionChannel& channel() { return channel_; }
+  std::vector<std::unique_ptr<Queue>>& queues() { return queues_; }
+  const ibv_device_attr& limits() const { return limits_; }
+
+  // A queue with `entries` to spare, reserved for the caller until release().
+  Result<Queue*> reserve(std::uint32_t entries);
+  static void release(Queue& queue, std::uint32_t entries) { queue.releasing += entries; }
+  static void saw_empty(Queue& queue) {
+    queue.reserved -= queue.releasing;
+    queue.releasing = 0;
+  }
+
+ private:
+  Device(ibv_context* context, const EngineSettings& settings, ProtectionDomain pd,
+         CompletionChannel channel);
+
+  ibv_context* context_;
+  EngineSettings settings_;
+  ibv_device_attr limits_{};
+  ProtectionDomain pd_;
+  std::unique_ptr<MemoryPool> pool_;
+  CompletionChannel channel_;
+  std::vector<std::unique_ptr<Queue>> queues_;
+};
+
+}  // namespace weir::rdma

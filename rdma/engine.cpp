@@ -1,0 +1,311 @@
+#include "rdma/engine.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "rdma/work_id.hpp"
+
+namespace weir::rdma {
+namespace {
+
+constexpr int poll_batch = 32;
+// A round ends after this many full batches even if there is more, so that sockets and timers have their
+// turn.
+constexpr int max_batches = 16;
+constexpr int max_cm_events = 64;  // for each wake-up
+constexpr int max_notify_passes = 8;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+// The descriptor belongs to a verbs object; Asio only waits on it.
+struct Engine::Watch {
+  Watch(asio::io_context& io, int fd, std::function<void()> run)
+      : descriptor(io, fd), on_ready(std::move(run)) {}
+  ~Watch() { descriptor.release(); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  asio::posix::stream_descriptor descriptor;
+  std::function<void()> on_ready;
+  bool waiting = false;
+};
+
+asio::execution_context::id Engine::id;
+
+Result<Engine*> Engine::open(asio::io_context& io, const Provider&, const EngineSettings& settings) {
+  Result<EventChannel> channel = EventChannel::create();
+  if (!channel) return std::unexpected(channel.error());
+  auto engine = std::make_unique<Engine>(io, io, std::move(*channel), settings);
+  asio::add_service(static_cast<asio::execution_context&>(io), engine.get());
+  return engine.release();
+}
+
+Engine::Engine(asio::execution_context& context, asio::io_context& io, EventChannel channel,
+               const EngineSettings& settings)
+    : asio::execution_context::service(context),
+      io_(io),
+      settings_(settings),
+      cm_channel_(std::move(channel)),
+      tick_(io) {
+  watches_.push_back(std::make_unique<Watch>(io_, cm_channel_.fd(), [this] { on_cm_events(); }));
+}
+
+Engine::~Engine() = default;
+
+// The io_context is being destroyed: nothing may run any more, but streams inside handlers may still be
+// destroyed.
+void Engine::shutdown() {
+  shut_down_ = true;
+  for (Slot& slot : slots_) {
+    if (!slot.connection) continue;
+    slot.connection->destroy_ops();
+    slot.connection->end(Errc::closed, "the io_context is gone");
+  }
+  watches_.clear();
+}
+
+EngineStats Engine::stats() const {
+  EngineStats stats = stats_;
+  stats.connections = static_cast<std::uint32_t>(slots_.size() - free_slots_.size());
+  for (const auto& device : devices_) {
+    const MemoryPoolStats& pool = device->pool().stats();
+    stats.pool.slab_bytes += pool.slab_bytes;
+    stats.pool.used_bytes += pool.used_bytes;
+    stats.pool.slabs += pool.slabs;
+    stats.pool.blocks += pool.blocks;
+    stats.pool.slabs_returned += pool.slabs_returned;
+    stats.pool.refused += pool.refused;
+  }
+  return stats;
+}
+
+// --- connections
+
+Result<Connection*> Engine::make_connection(Connection::Side side, const StreamSettings& settings) {
+  if (Result<void> good = check(settings); !good) return std::unexpected(good.error());
+  if (free_slots_.empty()) {
+    if (slots_.size() >= settings_.max_connections || slots_.size() > slot_of(~std::uint64_t{0}))
+      return fail(Errc::connection_limit,
+                  std::to_string(slots_.size()) + " RDMA connections are open, the limit");
+    free_slots_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const std::uint32_t index = free_slots_.back();
+  free_slots_.pop_back();
+  Slot& slot = slots_[index];
+  slot.connection = std::make_unique<Connection>(*this, make_tag(index, slot.generation), side, settings);
+  ++stats_.connections_made;
+  if (settings.keepalive.count() > 0) tick_period_ = std::min(tick_period_, settings.keepalive);
+  opened();
+  return slot.connection.get();
+}
+
+Connection* Engine::find(std::uint64_t tag) {
+  const std::uint32_t index = slot_of(tag);
+  if (index >= slots_.size() || slots_[index].generation != generation_of(tag)) return nullptr;
+  return slots_[index].connection.get();
+}
+
+void Engine::discard(Connection& connection) {
+  const std::uint32_t index = slot_of(connection.tag());
+  Slot& slot = slots_[index];
+  if (slot.connection.get() != &connection) return;
+  discarded_.push_back(std::move(slot.connection));
+  ++slot.generation;
+  free_slots_.push_back(index);
+  kick();
+}
+
+Result<Device*> Engine::device_for(ibv_context* context) {
+  for (const auto& device : devices_)
+    if (device->context() == context) return device.get();
+  Result<std::unique_ptr<Device>> device = Device::open(context, settings_);
+  if (!device) return std::unexpected(device.error());
+  devices_.push_back(std::move(*device));
+  Device& opened_device = *devices_.back();
+  watches_.push_back(std::make_unique<Watch>(io_, opened_device.channel().fd(),
+                                             [this, &opened_device] { on_device_signal(opened_device); }));
+  if (open_ > 0) watch(*watches_.back());
+  return &opened_device;
+}
+
+Result<CmId> Engine::make_id() { return CmId::create(cm_channel_); }
+
+// --- what keeps run() and what lets it go
+
+void Engine::opened() {
+  if (open_++ > 0) return;
+  for (const auto& each : watches_) watch(*each);
+  start_tick();
+}
+
+void Engine::closed() {
+  if (--open_ > 0 || shut_down_) return;
+  for (const auto& each : watches_) each->descriptor.cancel();
+  tick_.cancel();
+  kick();  // once more, to sweep
+}
+
+void Engine::watch(Watch& watched) {
+  if (std::exchange(watched.waiting, true)) return;
+  watched.descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                                [this, &watched](const std::error_code& failed) {
+                                  watched.waiting = false;
+                                  if (open_ == 0) return;
+                                  // Cancelled, yet something was opened since: wait anew.
+                                  if (!failed) watched.on_ready();
+                                  if (open_ > 0) watch(watched);
+                                });
+}
+
+void Engine::on_device_signal(Device& device) {
+  ++stats_.wake_ups;
+  device.channel().drain();
+  kick();
+}
+
+void Engine::on_cm_events() {
+  for (int i = 0; i < max_cm_events; ++i) {
+    const std::optional<CmEvent> event = cm_channel_.next();
+    if (!event) return;
+    // A connect request carries its listener's context; everything else that of its own identifier.
+    if (auto* owner = static_cast<CmOwner*>(event->id->context); owner != nullptr) owner->on_cm_event(*event);
+  }
+}
+
+void Engine::start_tick() {
+  tick_.expires_after(tick_period_);
+  tick_.async_wait([this](const std::error_code& cancelled) {
+    if (cancelled || open_ == 0) return;
+    on_tick();
+    start_tick();
+  });
+}
+
+void Engine::on_tick() {
+  const Clock::time_point time = now();
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].connection) slots_[i].connection->on_tick(time);
+}
+
+// --- polling
+
+void Engine::kick() {
+  busy_ = true;
+  if (shut_down_ || std::exchange(polling_, true)) return;
+  asio::post(io_, [this] { poll_round(); });
+}
+
+void Engine::mark_dirty(Connection& connection) {
+  dirty_.push_back(&connection);
+  if (!in_round_) kick();
+}
+
+void Engine::await_empty(Connection& connection) {
+  if (std::ranges::find(awaiting_empty_, &connection) == awaiting_empty_.end())
+    awaiting_empty_.push_back(&connection);
+  kick();
+}
+
+void Engine::poll_round() {
+  ++stats_.rounds;
+  in_round_ = true;
+  bool progress = std::exchange(busy_, false);
+  int tries = 0;
+  run_notifications();
+  for (int batches = 0; tries < settings_.spin_tries && batches < max_batches;) {
+    if (poll_once()) {
+      progress = true;
+      tries = 0;
+      ++batches;
+    } else {
+      ++tries;
+      relax();
+    }
+  }
+  sweep();
+  in_round_ = false;
+
+  const Clock::time_point time = now();
+  if (progress || busy_ || !dirty_.empty()) idle_deadline_ = time + settings_.idle_spin;
+  if (open_ > 0 && time >= idle_deadline_) {
+    arm();
+    // What completed before the queue was armed signals nobody.
+    if (!poll_once()) {
+      ++stats_.sleeps;
+      polling_ = false;
+      return;
+    }
+  } else if (open_ == 0 && dirty_.empty() && discarded_.empty()) {
+    polling_ = false;
+    return;
+  }
+  // On a machine with few cores the peer may be waiting for this one.
+  if (tries >= settings_.spin_tries) sched_yield();
+  asio::post(io_, [this] { poll_round(); });
+}
+
+bool Engine::poll_once() {
+  bool any = false;
+  for (const auto& device : devices_)
+    for (const auto& queue : device->queues()) any |= poll(*queue);
+  if (any) run_notifications();
+  return any;
+}
+
+bool Engine::poll(Device::Queue& queue) {
+  std::array<ibv_wc, poll_batch> completions;
+  const int count = queue.cq.poll(completions);
+  if (count > 0) {
+    stats_.completions += static_cast<std::uint64_t>(count);
+    for (const ibv_wc& completion : std::span(completions).first(static_cast<std::size_t>(count)))
+      if (Connection* connection = find(WorkId::decode(completion.wr_id).tag))
+        connection->on_completion(completion);
+  }
+  if (count == poll_batch) return true;
+
+  Device::saw_empty(queue);
+  if (!awaiting_empty_.empty()) {
+    const auto ours =
+        std::ranges::partition(awaiting_empty_, [&](Connection* each) { return each->queue_ != &queue; });
+    const std::vector<Connection*> emptied(ours.begin(), ours.end());
+    awaiting_empty_.erase(ours.begin(), ours.end());
+    for (Connection* connection : emptied) connection->on_queue_empty();
+  }
+  return count > 0;
+}
+
+void Engine::run_notifications() {
+  for (int pass = 0; pass < max_notify_passes && !dirty_.empty(); ++pass) {
+    notifying_.swap(dirty_);
+    for (Connection* connection : notifying_) connection->notify();
+    notifying_.clear();
+  }
+}
+
+// Frees discarded connections, when no list names them any more.
+void Engine::sweep() {
+  if (discarded_.empty() || !dirty_.empty()) return;
+  for (const auto& gone : discarded_) std::erase(awaiting_empty_, gone.get());
+  discarded_.clear();
+}
+
+void Engine::arm() {
+  for (const auto& device : devices_)
+    for (const auto& queue : device->queues()) queue->cq.arm();
+}
+
+}  // namespace weir::rdma

@@ -1,0 +1,126 @@
+// Runs RDMA inside an asio::io_context: one per io_context, made by Engine::open and owned by the io_context.
+//
+// It owns the connection-management channel, the devices (protection domain, memory pool, completion queues)
+// and all connections. Completions of all connections arrive in one queue, which the engine polls from a
+// handler of the io_context, so plain io.run() works:
+//   - while there is traffic it polls: `spin_tries` times, then lets other handlers, sockets and other
+//   processes run;
+//   - after `idle_spin` without a completion it asks the device to signal, looks once more, and sleeps.
+// Callbacks and operations of streams run straight from there. run() returns when no stream or acceptor is
+// open.
+//
+// Threading: an engine, its streams and its acceptors belong to the one thread that runs the io_context.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rdma/cm.hpp"
+#include "rdma/connection.hpp"
+#include "rdma/device.hpp"
+#include "rdma/provider.hpp"
+#include "rdma/settings.hpp"
+
+namespace weir::rdma {
+
+struct EngineStats {
+  std::uint32_t connections = 0;  // open now, those closing included
+  std::uint64_t connections_made = 0;
+  std::uint64_t completions = 0;
+  std::uint64_t rounds = 0;    // times the poll handler ran
+  std::uint64_t sleeps = 0;    // times it armed the queue and stopped
+  std::uint64_t wake_ups = 0;  // times the device woke it
+  MemoryPoolStats pool;        // of all devices together
+};
+
+class Engine : public asio::execution_context::service {
+ public:
+  using key_type = Engine;  // how the io_context finds it
+  static asio::execution_context::id id;
+
+  // The libraries must be loaded: `provider` is the proof. A second engine on one io_context is a bug of the
+  // caller.
+  static Result<Engine*> open(asio::io_context& io, const Provider& provider,
+                              const EngineSettings& settings = {});
+
+  Engine(asio::execution_context& context, asio::io_context& io, EventChannel channel,
+         const EngineSettings& settings);
+  ~Engine() override;
+
+  asio::io_context& io() { return io_; }
+  EngineStats stats() const;
+
+  // Below: for connections, listeners, streams.
+
+  Result<Connection*> make_connection(Connection::Side side, const StreamSettings& settings);
+  Result<Device*> device_for(ibv_context* context);
+  Result<CmId> make_id();
+  // Polls soon, and for a while: something was posted that will complete or be answered.
+  void kick();
+  void mark_dirty(Connection& connection);
+  // Tell the connection when its completion queue was seen empty.
+  void await_empty(Connection& connection);
+  // Forget it, at the end of the current round.
+  void discard(Connection& connection);
+  // It has let go of the device and keeps run() no longer.
+  void connection_ended() { closed(); }
+  void listener_opened() { opened(); }
+  void listener_closed() { closed(); }
+  Clock::time_point now() const { return Clock::now(); }
+
+ private:
+  struct Watch;  // a descriptor of the device's or of the event channel's, waited on while anything is open
+
+  void shutdown() override;
+  void opened();
+  void closed();
+  void watch(Watch& watch);
+  void on_device_signal(Device& device);
+  void on_cm_events();
+  void start_tick();
+  void on_tick();
+
+  void poll_round();
+  // True if there was anything.
+  bool poll_once();
+  bool poll(Device::Queue& queue);
+  void run_notifications();
+  void sweep();
+  void arm();
+
+  Connection* find(std::uint64_t tag);
+
+  asio::io_context& io_;
+  EngineSettings settings_;
+  EventChannel cm_channel_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<Watch>> watches_;
+  asio::steady_timer tick_;
+
+  // Connections by slot; a tag is (generation << 24 | slot).
+  struct Slot {
+    std::unique_ptr<Connection> connection;
+    std::uint32_t generation = 0;
+  };
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_slots_;
+  std::vector<Connection*> dirty_;
+  std::vector<Connection*> notifying_;
+  std::vector<Connection*> awaiting_empty_;
+  std::vector<std::unique_ptr<Connection>> discarded_;
+
+  std::uint32_t open_ = 0;  // connections and listeners
+  bool polling_ = false;    // the poll handler is queued or runs
+  bool busy_ = false;       // something was posted since the last round
+  bool in_round_ = false;
+  bool shut_down_ = false;
+  Clock::time_point idle_deadline_{};
+  std::chrono::milliseconds tick_period_{1000};
+  EngineStats stats_;
+};
+
+}  // namespace weir::rdma

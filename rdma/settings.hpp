@@ -1,0 +1,47 @@
+// What can be set about streams and the engine that runs them. Plain data with the defaults of Valkey's
+// protocol.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "rdma/error.hpp"
+#include "rdma/memory_pool.hpp"
+
+namespace weir::rdma {
+
+// Fixed for a connection when it is made.
+//
+// Memory of one connection: receive_buffer_bytes (twice that while a fast sender is ahead of the reader) +
+// send_buffer_bytes + 32 * receive_depth bytes. Pages are touched as they are first used, so a connection
+// that never carried data holds about two pages on a software NIC; real hardware pins all of it.
+struct StreamSettings {
+  std::uint32_t receive_buffer_bytes = 1 << 20;  // what we announce to the peer; 4 KiB to 16 MiB
+  std::uint32_t send_buffer_bytes = 256 << 10;   // where what we write waits for the device; 4 KiB to 16 MiB
+  std::uint32_t piece_bytes = 64 << 10;  // a large write goes out in pieces, so that the reader overlaps
+  std::uint16_t receive_depth = 1024;    // work queue depths; 16 to 8192
+  std::uint16_t send_depth = 1024;
+  std::uint16_t signal_interval =
+      512;  // every how manyth data write asks for a completion; at most half the depth
+  std::uint16_t inline_bytes = 256;  // writes up to this travel in the work request, if the device can
+  std::chrono::milliseconds resolve_timeout{2000};  // to find the peer's address, and again for the route
+  std::chrono::milliseconds linger{5000};     // after close(), for bytes already taken to reach the peer
+  std::chrono::milliseconds keepalive{3000};  // accepted connections send one this often; 0: never
+};
+
+struct EngineSettings {
+  // Polling: this many tries at a time, then other handlers run; after `idle_spin` without a completion the
+  // engine sleeps until the device signals. More of either buys latency with CPU time.
+  int spin_tries = 100;
+  std::chrono::microseconds idle_spin{50};
+  int completion_queue_entries = 32768;  // for each queue; connections that do not fit into one get a second
+  int completion_vector = 0;             // -1: spread over what the device has
+  std::uint32_t max_connections = 65536;
+  MemoryPoolOptions pool;
+};
+
+// Errc::bad_setting with the name of the setting and its range.
+Result<void> check(const StreamSettings&);
+
+}  // namespace weir::rdma

@@ -1,0 +1,132 @@
+// A stream of bytes over RDMA, speaking the Valkey-over-RDMA protocol.
+//
+// Two ways to use one:
+//   As Asio does: async_read_some and async_write_some with any completion token; it models AsyncReadStream
+//   and AsyncWriteStream, so asio::async_read, asio::ssl::stream<rdma::Stream> and the like work. As a server
+//   of small requests does, without an allocation or a trip through the scheduler: readable() and consume()
+//   look into the receive buffer itself, try_write() hands bytes to the device before it returns, and the
+//   callbacks say when to look again.
+//
+// The memory behind readable() stays writable by the peer: a careful reader copies what it must trust twice.
+// What the peer sent before it closed is read first, then the end: asio::error::eof or the error (error.hpp).
+//
+// Ownership: movable; destroying or closing it lets bytes already taken reach the peer (at most `linger`),
+// then disconnects. An open stream keeps io_context::run() from returning. Threading: the engine's thread
+// only.
+#pragma once
+
+#include <asio/async_result.hpp>
+#include <asio/buffer.hpp>
+#include <asio/error.hpp>
+#include <asio/io_context.hpp>
+#include <cstddef>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "rdma/engine.hpp"
+#include "rdma/io_op.hpp"
+
+namespace weir::rdma {
+
+class Stream {
+ public:
+  using executor_type = asio::io_context::executor_type;
+  using lowest_layer_type = Stream;
+  using Callback = Connection::Callback;
+
+  explicit Stream(Engine& engine) : engine_(&engine) {}
+  Stream(Stream&& other) noexcept
+      : engine_(other.engine_), connection_(std::exchange(other.connection_, nullptr)) {}
+  Stream& operator=(Stream&& other) noexcept {
+    if (this == &other) return *this;
+    close();
+    engine_ = other.engine_;
+    connection_ = std::exchange(other.connection_, nullptr);
+    return *this;
+  }
+  ~Stream() { close(); }
+
+  executor_type get_executor() const noexcept { return engine_->io().get_executor(); }
+  lowest_layer_type& lowest_layer() noexcept { return *this; }
+  const lowest_layer_type& lowest_layer() const noexcept { return *this; }
+  Engine& engine() const { return *engine_; }
+
+  // False before a connect was started and after close().
+  bool is_open() const { return connection_ != nullptr; }
+  // Waiting operations end with operation_aborted.
+  void close();
+  void close(std::error_code& never) {
+    never.clear();
+    close();
+  }
+  void cancel();
+  Endpoint local_endpoint() const { return connection_ != nullptr ? connection_->local() : Endpoint(); }
+  Endpoint remote_endpoint() const { return connection_ != nullptr ? connection_->remote() : Endpoint(); }
+  // Why the stream ended, as a sentence; code is empty while it has not.
+  const Error& error() const;
+  ConnectionStats stats() const { return connection_ != nullptr ? connection_->stats() : ConnectionStats(); }
+
+  // --- without Asio
+
+  // What was received and not consumed, as far as it is contiguous: empty if there is nothing, and possibly
+  // less than all where a receive buffer ends (the rest is there after consume()). Valid until consume() or
+  // close().
+  std::span<const std::byte> readable() const {
+    return connection_ != nullptr ? connection_->readable() : std::span<const std::byte>();
+  }
+  // At most readable().size().
+  void consume(std::size_t bytes) { connection_->consume(bytes); }
+  // Takes bytes from the front of `buffers` and returns how many; the buffers may be reused at once. Fewer
+  // than offered, down to 0: the peer's buffer or the send queue is full, and on_writable will run. Also 0
+  // after the end.
+  std::size_t try_write(std::span<const asio::const_buffer> buffers) {
+    return connection_ != nullptr ? connection_->write(buffers) : 0;
+  }
+  std::size_t try_write(asio::const_buffer buffer) { return try_write(std::span(&buffer, 1)); }
+  // Set once nothing will come after what readable() holds.
+  std::error_code end() const;
+  // Runs after bytes arrived and after the end, once for a batch of them; not again for bytes left
+  // unconsumed. When installed with bytes already there it runs soon. It may close or destroy the stream, or
+  // install another.
+  void on_readable(Callback callback);
+  // Runs once after a try_write that took fewer bytes than offered, when there is room again. The end is told
+  // by on_readable only.
+  void on_writable(Callback callback);
+
+  // --- with Asio: at most one read and one write at a time
+
+  template <class MutableBufferSequence, class ReadToken>
+  auto async_read_some(const MutableBufferSequence& buffers, ReadToken&& token);
+  template <class ConstBufferSequence, class WriteToken>
+  auto async_write_some(const ConstBufferSequence& buffers, WriteToken&& token);
+
+ private:
+  friend class Acceptor;
+  template <class Token>
+  friend auto async_connect(Stream&, const Endpoint&, const StreamSettings&, Token&&);
+
+  template <class Buffers, class Handler>
+  class ReadOp;
+  template <class Buffers, class Handler>
+  class WriteOp;
+  struct StartRead;
+  struct StartWrite;
+  struct StartConnect;
+
+  Stream(Engine& engine, Connection& accepted) : engine_(&engine), connection_(&accepted) {}
+  std::error_code transfer_error(bool busy) const;
+
+  Engine* engine_;
+  Connection* connection_ = nullptr;  // the engine's; ours to abandon
+};
+
+// Connects `stream`, which must not be open, as the protocol's client. Completes with void(std::error_code)
+// when the connection is established; bytes can go out once the peer announced its buffer, so a first
+// try_write may take 0.
+template <class Token>
+auto async_connect(Stream& stream, const Endpoint& peer, const StreamSettings& settings, Token&& token);
+
+}  // namespace weir::rdma
+
+#include "rdma/stream_ops.hpp"

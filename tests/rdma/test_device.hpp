@@ -1,0 +1,38 @@
+// The RDMA device that the interop tests run on: Weir's software NIC from the build tree, or, on a machine
+// with an RDMA device (tests/vm), the system's. WEIR_RDMA_PROVIDER and WEIR_TEST_RDMA_ADDRESS say otherwise.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "rdma/cm.hpp"
+#include "rdma/provider.hpp"
+
+namespace weir::rdma::testing_support {
+
+inline std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+inline const Provider& test_provider() {
+  static const Provider provider = [] {
+    ProviderOptions options;
+    options.choice = parse_provider_choice(from_environment("WEIR_RDMA_PROVIDER")).value();
+    options.library_path = from_environment("LD_LIBRARY_PATH");
+    Result<Provider> loaded = load_provider(options);
+    if (!loaded) throw std::runtime_error(loaded.error().what);
+    return *loaded;
+  }();
+  return provider;
+}
+
+// An address of the device, port 0.
+inline Endpoint test_address() {
+  const std::string address = from_environment("WEIR_TEST_RDMA_ADDRESS");
+  return {asio::ip::make_address(address.empty() ? "127.0.0.1" : address), 0};
+}
+
+}  // namespace weir::rdma::testing_support
