@@ -100,7 +100,11 @@ Attachment::~Attachment() {
   for (const auto& connection : open) connection->close_quietly();
   if (self_) self_->close();
   listener_.reset();
-  directory_.release(slot_);
+  withdraw();
+}
+
+void Attachment::withdraw() {
+  if (!withdrawn_.exchange(true)) directory_.release(slot_);
 }
 
 NeighbourPtr Attachment::connected(Slot slot) const {

@@ -14,6 +14,7 @@
 // callback runs under mutex_. Lock order: mutex_, then the locks of ProgressThread and Connection.
 #pragma once
 
+#include <atomic>
 #include <array>
 #include <condition_variable>
 #include <map>
@@ -40,6 +41,8 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   Slot slot() const override { return slot_; }
   const std::string& directory() const override { return directory_.path(); }
   Result<NeighbourPtr> connect(Slot slot, std::chrono::milliseconds limit) override;
+  void connect_async(Slot slot, std::chrono::milliseconds limit,
+                     std::function<void(Result<NeighbourPtr>)> done) override;
   NeighbourPtr connected(Slot slot) const override;
   void on_message(std::uint16_t kind, MessageHandler handler) override;
   void on_gone(GoneHandler handler) override;
@@ -51,11 +54,13 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   bool cancel(TimerId timer) override { return progress_->cancel(timer); }
   void post(std::function<void()> run) override { progress_->post(std::move(run)); }
   bool on_progress_thread() const override { return progress_->is_current(); }
+  void withdraw() override;
 
  private:
-  // One thread in connect().
+  // One thread in connect(), or one connect_async().
   struct Waiter {
-    std::optional<Result<NeighbourPtr>> result;  // guarded by mutex_
+    std::optional<Result<NeighbourPtr>> result;       // guarded by mutex_
+    std::function<void(Result<NeighbourPtr>)> done;  // empty for a thread
   };
   // Our attempts to reach a slot, while anybody waits for it.
   struct Dial {
@@ -96,6 +101,7 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   void unlock_after_fork() override;
   void abandon_in_child() override;
 
+  std::atomic<bool> withdrawn_{false};
   SlotDirectory directory_;
   const Slot slot_;
   UniqueFd listener_;

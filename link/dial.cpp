@@ -40,6 +40,21 @@ Result<NeighbourPtr> Attachment::connect(Slot slot, std::chrono::milliseconds li
                                            std::to_string(limit.count()) + " ms; it may be stopped");
 }
 
+void Attachment::connect_async(Slot slot, std::chrono::milliseconds limit,
+                               std::function<void(Result<NeighbourPtr>)> done) {
+  const auto waiter = std::make_shared<Waiter>();
+  waiter->done = std::move(done);
+  progress_->post([this, slot, waiter, give_up = Clock::now() + limit] {
+    if (slot == 0 || slot >= max_slots) {
+      waiter->done(failure(std::errc::invalid_argument, "a slot is 1 .. 1023"));
+    } else if (slot == slot_) {
+      waiter->done(NeighbourPtr(self_));
+    } else {
+      start_dial(slot, waiter, give_up);
+    }
+  });
+}
+
 // From here on: the progress thread.
 
 void Attachment::start_dial(Slot slot, std::shared_ptr<Waiter> waiter, Clock::time_point give_up) {
@@ -100,6 +115,9 @@ void Attachment::finish_dial(Slot slot, const Result<NeighbourPtr>& result) {
     for (auto& waiter : dial.waiters) waiter->result = result;
   }
   dialed_.notify_all();
+  for (auto& waiter : dial.waiters) {
+    if (waiter->done) waiter->done(result);
+  }
 }
 
 void Attachment::refused(const Connection::Ptr& connection, Refusal why) {

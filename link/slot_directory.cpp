@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -12,9 +11,9 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
-#include <thread>
 
 #include "link/error.hpp"
+#include "link/file_lock.hpp"
 
 namespace weir::link {
 namespace {
@@ -23,7 +22,7 @@ constexpr const char* lock_name = "lock";
 constexpr const char* young_name = "young";  // a socket between bind and link; only under the lock
 constexpr const char* slot_prefix = "slot-";
 constexpr int listen_backlog = 1024;
-constexpr auto vanished = std::errc::resource_unavailable_try_again;
+constexpr auto vanished = FileLock::vanished;
 constexpr const char* elsewhere = "set WEIR_RUNTIME_DIR to a directory of your own";
 
 std::string slot_name(Slot slot) {
@@ -70,46 +69,6 @@ void for_each_entry(int directory, Visit visit) {
 }
 
 }  // namespace
-
-// flock on the lock file, given up explicitly: a child forked meanwhile holds the same open file, and merely
-// closing ours would leave the lock with it.
-class SlotDirectory::Lock {
- public:
-  // `vanished`: the last to leave removed the directory; open it anew.
-  static Result<Lock> take(const SlotDirectory& where) {
-    const auto give_up = Clock::now() + lock_limit;
-    const std::string name = where.path_ + "/" + lock_name;
-    UniqueFd file(
-        ::openat(where.directory_.get(), lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file && errno == ENOENT) return failure(vanished, where.path_ + " was removed meanwhile");
-    if (!file) return failure_errno(errno, "cannot create " + name, elsewhere);
-    while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK && errno != EINTR)
-        return failure_errno(errno, "cannot lock " + name, elsewhere);
-      if (Clock::now() >= give_up) {
-        return failure(std::errc::timed_out, "another process holds " + name +
-                                                 " and does not give it up; see which with fuser, or " +
-                                                 elsewhere);
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    Lock lock(std::move(file));
-    struct stat held{};
-    if (::fstat(lock.file_.get(), &held) != 0 || held.st_nlink == 0) {
-      return failure(vanished, name + " was removed meanwhile");
-    }
-    return lock;
-  }
-  Lock(Lock&&) = default;
-  Lock& operator=(Lock&&) = delete;
-  ~Lock() {
-    if (file_) ::flock(file_.get(), LOCK_UN);
-  }
-
- private:
-  explicit Lock(UniqueFd file) : file_(std::move(file)) {}
-  UniqueFd file_;
-};
 
 Result<SlotDirectory> SlotDirectory::open(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -219,9 +178,9 @@ Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t
       if (directory.error().code == vanished) continue;
       return std::unexpected(directory.error());
     }
-    auto lock = Lock::take(*directory);
+    auto lock = FileLock::take(directory->directory_.get(), lock_name, path);
     if (!lock) {
-      if (lock.error().code == vanished) continue;
+      if (lock.error().code == FileLock::vanished) continue;
       return std::unexpected(lock.error());
     }
     directory->sweep_dead();
@@ -243,7 +202,7 @@ Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t
 
 void SlotDirectory::release(Slot slot) {
   if (!directory_) return;
-  auto lock = Lock::take(*this);
+  auto lock = FileLock::take(directory_.get(), lock_name, path_);
   ::unlinkat(directory_.get(), slot_name(slot).c_str(), 0);  // ours, lock or no lock
   if (lock && !anyone_living()) remove_everything();
 }

@@ -14,7 +14,6 @@
 // lock_limit.
 #pragma once
 
-#include <chrono>
 #include <string>
 
 #include "link/same_host.hpp"
@@ -24,8 +23,6 @@ namespace weir::link {
 
 class SlotDirectory {
  public:
-  static constexpr std::chrono::milliseconds lock_limit{5000};
-
   struct Claim;
   // Opens (and makes, if missing) the directory, sweeps what dead processes left, and claims a free slot.
   // The search begins at a place derived from `pid`, so that a quick successor does not take over a dead
@@ -43,7 +40,6 @@ class SlotDirectory {
   void close() { directory_.reset(); }
 
  private:
-  class Lock;
   enum class Occupant { nobody, dead, living, unknown };  // unknown: errno says why
 
   static Result<SlotDirectory> open(const std::string& path);

@@ -296,6 +296,35 @@ TEST_F(Link, waiting_on_the_progress_thread_is_an_error_not_a_deadlock) {
   EXPECT_EQ(got.second, std::errc::resource_deadlock_would_occur);
 }
 
+TEST_F(Link, connecting_without_blocking_reports_on_the_progress_thread) {
+  auto a = attach(), b = attach();
+  const Slot empty = a->slot() == 5 || b->slot() == 5 ? 6 : 5;
+  const struct {
+    Slot slot;
+    std::optional<std::errc> error;
+  } cases[] = {{b->slot(), {}},
+               {b->slot(), {}},  // connected already
+               {a->slot(), {}},
+               {empty, std::errc::no_such_device_or_address},
+               {0, std::errc::invalid_argument}};
+  for (const auto& one : cases) {
+    std::promise<Result<NeighbourPtr>> done;
+    on_progress(*a, [&] {
+      a->connect_async(one.slot, 10s, [&](Result<NeighbourPtr> got) {
+        EXPECT_TRUE(a->on_progress_thread());
+        done.set_value(std::move(got));
+      });
+    });
+    const auto got = done.get_future().get();
+    EXPECT_EQ(got.has_value(), !one.error) << one.slot;
+    if (got) {
+      EXPECT_EQ((*got)->slot(), one.slot);
+    } else {
+      EXPECT_EQ(got.error().code, one.error);
+    }
+  }
+}
+
 TEST_F(Link, watches_run_while_readable_and_never_after_unwatch) {
   auto a = attach();
   const UniqueFd event(::eventfd(0, EFD_NONBLOCK));

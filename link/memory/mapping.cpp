@@ -1,0 +1,50 @@
+#include "link/memory/mapping.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <string>
+
+namespace weir::link {
+
+std::optional<Mapping> Mapping::of_file(int fd, std::size_t bytes, Rights rights) {
+  const int protection = rights == Rights::read ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* data = ::mmap(nullptr, bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (data == MAP_FAILED) return std::nullopt;
+  // Rings and tables would only bloat a core file.
+  ::madvise(data, bytes, MADV_DONTDUMP);
+  return Mapping(static_cast<std::byte*>(data), bytes);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+UniqueFd make_shared_file(const char* name, std::size_t bytes) {
+  UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (fd && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) fd.reset();
+  // Nobody may shrink it: a mapping of pages that are gone would kill its reader with SIGBUS.
+  if (fd) ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+  return fd;
+}
+
+UniqueFd reopen_read_only(int fd) {
+  return UniqueFd(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+std::size_t file_bytes(int fd) {
+  struct stat st {};
+  return ::fstat(fd, &st) == 0 ? static_cast<std::size_t>(st.st_size) : 0;
+}
+
+}  // namespace weir::link

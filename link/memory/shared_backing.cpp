@@ -1,0 +1,127 @@
+#include "link/memory/shared_backing.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace weir::link {
+namespace {
+
+std::string read_maps() {
+  const UniqueFd fd(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+  std::string text;
+  if (!fd) return text;
+  for (;;) {
+    const std::size_t before = text.size();
+    text.resize(before + 65536);
+    const ssize_t got = ::read(fd.get(), text.data() + before, 65536);
+    text.resize(before + (got > 0 ? static_cast<std::size_t>(got) : 0));
+    if (got <= 0) return text;
+  }
+}
+
+struct Mapping {
+  std::uint64_t start = 0, end = 0, offset = 0;
+  bool shared = false;
+  FileIdentity file;
+  std::string_view path;
+};
+
+std::uint64_t take_number(std::string_view& text, int base) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (!text.empty()) text.remove_prefix(1);  // the separator
+  return value;
+}
+
+// "start-end perms offset major:minor inode   path" (proc(5))
+Mapping parse(std::string_view line) {
+  Mapping m;
+  m.start = take_number(line, 16);
+  m.end = take_number(line, 16);
+  if (line.size() < 5) return {};
+  m.shared = line[3] == 's';
+  line.remove_prefix(5);
+  m.offset = take_number(line, 16);
+  const auto major = static_cast<unsigned>(take_number(line, 16));
+  const auto minor = static_cast<unsigned>(take_number(line, 16));
+  m.file = {makedev(major, minor), static_cast<ino_t>(take_number(line, 10))};
+  const std::size_t path = line.find('/');
+  if (path != std::string_view::npos) m.path = line.substr(path);
+  return m;
+}
+
+template <class Visit>  // Visit(const Mapping&) returns false to stop
+void each_mapping(const std::string& maps, Visit visit) {
+  std::string_view rest = maps;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find('\n');
+    if (!visit(parse(rest.substr(0, end)))) return;
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+  }
+}
+
+bool is_file(int fd, const FileIdentity& file) {
+  struct stat st {};
+  return ::fstat(fd, &st) == 0 && FileIdentity{st.st_dev, st.st_ino} == file;
+}
+
+UniqueFd own_descriptor(const FileIdentity& file) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir("/proc/self/fd"), ::closedir);
+  if (!dir) return {};
+  while (const dirent* entry = ::readdir(dir.get())) {
+    const int fd = std::atoi(entry->d_name);
+    if (entry->d_name[0] == '.' || !is_file(fd, file)) continue;
+    if ((::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR) return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  }
+  return {};
+}
+
+}  // namespace
+
+MemoryRange look_up_memory(std::uint64_t addr, std::uint64_t length) {
+  MemoryRange range;
+  const std::uint64_t end = addr + length;
+  if (length == 0) return {.mapped = true, .shared = false, .file = {}, .file_offset = 0};
+  if (end < addr) return range;
+  std::uint64_t covered = addr;
+  bool one_file = true;
+  each_mapping(read_maps(), [&](const Mapping& m) {
+    if (m.end <= covered) return true;
+    if (m.start > covered) return false;  // a hole
+    const std::uint64_t offset = m.offset + (covered - m.start);
+    if (covered == addr) {
+      range.file = m.file;
+      range.file_offset = offset;
+    }
+    one_file = one_file && m.shared && m.file.inode != 0 && m.file == range.file &&
+               offset == range.file_offset + (covered - addr);
+    covered = m.end;
+    return covered < end;
+  });
+  range.mapped = covered >= end;
+  range.shared = range.mapped && one_file;
+  return range;
+}
+
+UniqueFd open_backing(const FileIdentity& file, std::uint64_t addr) {
+  if (UniqueFd fd = own_descriptor(file)) return fd;
+  UniqueFd opened;
+  each_mapping(read_maps(), [&](const Mapping& m) {
+    if (addr < m.start || addr >= m.end) return true;
+    if (!m.path.empty()) opened.reset(::open(std::string(m.path).c_str(), O_RDWR | O_CLOEXEC));
+    return false;
+  });
+  if (opened && !is_file(opened.get(), file)) opened.reset();
+  return opened;
+}
+
+}  // namespace weir::link
