@@ -1,0 +1,129 @@
+// What a command is: a row of data, and what one call of it gets.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kv/resp/reply.hpp"
+#include "kv/resp/request.hpp"
+#include "kv/store/keyspace.hpp"
+
+namespace weir::kv {
+
+class Server;
+class Client;
+struct Command;
+
+// One call of a command.
+struct Call {
+  Server& server;
+  Client& client;
+  const Command& command;
+  Keyspace& db;  // the client's selected one
+  Reply& reply;
+  Arguments arguments;
+  std::int64_t now_ms;
+
+  std::size_t count() const { return arguments.size(); }
+  std::string_view operator[](std::size_t i) const { return arguments[i].text; }
+
+  // The record of a key; counts a hit or a miss.
+  Record* read(std::string_view key) const;
+  // For commands that will change it: no statistics.
+  Record* write(std::string_view key) const { return db.find(key, now_ms); }
+  // Every change of a key ends with this: WATCH, blocked clients and notifications hang on it.
+  void changed(std::string_view key) const;
+  // A key that may have become empty or may have got its first elements.
+  void erase(std::string_view key) const;
+
+  // Both answer the client when they fail.
+  bool integer(std::size_t argument, std::int64_t& value,
+               std::string_view error = "ERR value is not an integer or out of range") const;
+  bool number(std::size_t argument, double& value,
+              std::string_view error = "ERR value is not a valid float") const;
+  // Replies WRONGTYPE and returns false when `record` holds another type. No record is of every type.
+  bool typed(const Record* record, Type type) const;
+  void syntax_error() const { reply.error("ERR syntax error"); }
+};
+
+// Flags as COMMAND INFO prints them.
+namespace flag {
+inline constexpr std::uint32_t write = 1u << 0;
+inline constexpr std::uint32_t readonly = 1u << 1;
+inline constexpr std::uint32_t denyoom = 1u << 2;
+inline constexpr std::uint32_t admin = 1u << 3;
+inline constexpr std::uint32_t pubsub = 1u << 4;
+inline constexpr std::uint32_t noscript = 1u << 5;
+inline constexpr std::uint32_t blocking = 1u << 6;
+inline constexpr std::uint32_t loading = 1u << 7;
+inline constexpr std::uint32_t stale = 1u << 8;
+inline constexpr std::uint32_t skip_monitor = 1u << 9;
+inline constexpr std::uint32_t skip_slowlog = 1u << 10;
+inline constexpr std::uint32_t asking = 1u << 11;
+inline constexpr std::uint32_t fast = 1u << 12;
+inline constexpr std::uint32_t no_auth = 1u << 13;
+inline constexpr std::uint32_t may_replicate = 1u << 14;
+inline constexpr std::uint32_t no_multi = 1u << 15;
+inline constexpr std::uint32_t movablekeys = 1u << 16;
+inline constexpr std::uint32_t allow_busy = 1u << 17;
+inline constexpr std::uint32_t no_mandatory_keys = 1u << 18;
+inline constexpr std::uint32_t no_async_loading = 1u << 19;
+}  // namespace flag
+
+struct Command {
+  std::string_view name;  // lower case; of a subcommand its own name only
+  int arity;              // words, the command's included; negative: at least
+  std::uint32_t flags;
+  int first_key, last_key, key_step;  // 0, 0, 0: no keys at fixed places
+  void (*run)(const Call&);           // null: only its subcommands can be called
+  std::string_view group;
+  std::string_view summary;
+  std::span<const Command> subcommands = {};
+  std::string_view container = {};  // a subcommand's command
+  // Finds the keys of commands that say themselves where they are (EVAL's habit: numkeys key ...): the index
+  // of the argument that holds the number of keys; 0: none.
+  int key_count_at = 0;
+
+  bool takes(std::size_t words) const {
+    const auto n = static_cast<std::int64_t>(words);
+    return arity >= 0 ? n == arity : n >= -arity;
+  }
+  bool has(std::uint32_t wanted) const { return (flags & wanted) != 0; }
+  std::string full_name() const {
+    return container.empty() ? std::string(name) : std::string(container) + '|' + std::string(name);
+  }
+};
+
+// Case-blind comparison with an option word such as "NX".
+bool is_word(std::string_view text, std::string_view word);
+
+// The families, a file each.
+std::span<const Command> bit_commands();
+std::span<const Command> client_commands();
+std::span<const Command> command_commands();
+std::span<const Command> configuration_commands();
+std::span<const Command> connection_commands();
+std::span<const Command> counter_commands();
+std::span<const Command> expiry_commands();
+std::span<const Command> hash_commands();
+std::span<const Command> info_commands();
+std::span<const Command> key_commands();
+std::span<const Command> list_commands();
+std::span<const Command> list_blocking_commands();
+std::span<const Command> pubsub_commands();
+std::span<const Command> scan_commands();
+std::span<const Command> server_commands();
+std::span<const Command> set_commands();
+std::span<const Command> string_commands();
+std::span<const Command> transaction_commands();
+std::span<const Command> zset_commands();
+std::span<const Command> zset_range_commands();
+std::span<const Command> zset_store_commands();
+
+// Every command, found by name in any case; null: no such command.
+const Command* find_command(std::string_view name);
+std::span<const Command* const> all_commands();
+
+}  // namespace weir::kv

@@ -1,0 +1,130 @@
+// CONFIG: reading and changing the settings of the running server.
+#include <algorithm>
+
+#include "kv/commands/command.hpp"
+#include "kv/commands/help.hpp"
+#include "kv/glob.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+void config_get(const Call& call) {
+  std::vector<std::pair<std::string_view, const SettingSpec*>> found;
+  for (const SettingSpec& spec : setting_specs()) {
+    for (std::string_view name : {spec.name, spec.other_name}) {
+      const bool wanted =
+          !name.empty() && std::ranges::any_of(call.arguments.subspan(2), [&](const Argument& pattern) {
+            return glob_match(pattern.text, name, Case::ignore);
+          });
+      if (wanted) found.emplace_back(name, &spec);
+    }
+  }
+  call.reply.map(found.size());
+  for (const auto& [name, spec] : found) {
+    call.reply.bulk(name);
+    call.reply.bulk(setting_text(call.server.settings, *spec));
+  }
+}
+
+// What else has to happen when a setting changed.
+std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec) {
+  for (std::string_view listening : {"port", "bind", "rdma-port", "rdma-bind"}) {
+    if (spec.name == listening) return call.server.listen_again(spec.name);
+  }
+  if (spec.name == "timeout") call.server.arm_timer();
+  return {};
+}
+
+void config_set(const Call& call) {
+  if (call.count() % 2 != 0) {
+    return call.reply.error("ERR wrong number of arguments for 'config|set' command");
+  }
+  auto failed = [&](std::string_view name, std::string_view reason) {
+    call.reply.error("ERR CONFIG SET failed (possibly related to argument '" + std::string(name) + "') - " +
+                     std::string(reason));
+  };
+  std::vector<const SettingSpec*> changed;
+  for (std::size_t i = 2; i < call.count(); i += 2) {
+    const SettingSpec* spec = find_setting(call[i]);
+    if (spec == nullptr) {
+      return call.reply.error("ERR Unknown option or number of arguments for CONFIG SET - '" +
+                              std::string(call[i]) + "'");
+    }
+    if (spec->change == Change::at_start) return failed(call[i], "can't set immutable config");
+    if (std::ranges::find(changed, spec) != changed.end()) return failed(call[i], "duplicate parameter");
+    changed.push_back(spec);
+  }
+  Settings& settings = call.server.settings;
+  const Settings before = settings;
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    const std::string words[] = {std::string(call[i * 2 + 3])};
+    if (auto done = assign_setting(settings, *changed[i], words); !done) {
+      settings = before;
+      return failed(call[i * 2 + 2], done.error());
+    }
+  }
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    if (auto done = apply(call, *changed[i]); !done) {
+      call.server.log(LogLevel::warning, done.error());
+      settings = before;
+      for (std::size_t k = 0; k <= i; ++k) static_cast<void>(apply(call, *changed[k]));
+      return failed(call[i * 2 + 2], done.error());
+    }
+  }
+  call.reply.ok();
+}
+
+void config_resetstat(const Call& call) {
+  call.server.reset_stats();
+  call.reply.ok();
+}
+
+void config_rewrite(const Call& call) {
+  call.reply.error(call.server.surroundings.config_file.empty()
+                       ? "ERR The server is running without a config file"
+                       : "ERR Rewriting config file: this server does not write its configuration file");
+}
+
+void config_help(const Call& call) {
+  reply_help(call, {
+                       "GET <pattern>",
+                       "    Return parameters matching the glob-like <pattern> and their values.",
+                       "SET <directive> <value>",
+                       "    Set the configuration <directive> to <value>.",
+                       "RESETSTAT",
+                       "    Reset statistics reported by the INFO command.",
+                       "REWRITE",
+                       "    Rewrite the configuration file.",
+                   });
+}
+
+using namespace flag;
+constexpr std::uint32_t common = admin | noscript | loading | stale;
+constexpr Command subcommands[] = {
+    {"get", -3, common, 0, 0, 0, config_get, "server", "Returns settings.", {}, "config"},
+    {"set", -4, common, 0, 0, 0, config_set, "server", "Changes settings.", {}, "config"},
+    {"resetstat",
+     2,
+     common,
+     0,
+     0,
+     0,
+     config_resetstat,
+     "server",
+     "Sets the statistics to zero.",
+     {},
+     "config"},
+    {"rewrite", 2, common, 0, 0, 0, config_rewrite, "server", "Writes the configuration file.", {}, "config"},
+    {"help", 2, loading | stale, 0, 0, 0, config_help, "server", "Explains CONFIG.", {}, "config"},
+};
+constexpr Command commands[] = {
+    {"config", -2, 0, 0, 0, 0, nullptr, "server", "Reads and changes settings.", subcommands},
+};
+
+}  // namespace
+
+std::span<const Command> configuration_commands() { return commands; }
+
+}  // namespace weir::kv

@@ -1,0 +1,236 @@
+// INFO: the state of the server as text, section by section, in Redis's field names.
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "kv/commands/command.hpp"
+#include "kv/number.hpp"
+#include "kv/server/memory.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+// Lines of one section.
+class Fields {
+ public:
+  explicit Fields(std::string& text) : text_(text) {}
+  void operator()(std::string_view name, std::string_view value) {
+    text_ += name;
+    text_ += ':';
+    text_ += value;
+    text_ += "\r\n";
+  }
+  void operator()(std::string_view name, const char* value) { (*this)(name, std::string_view(value)); }
+  template <std::integral Number>
+  void operator()(std::string_view name, Number value) {
+    (*this)(name, std::to_string(value));
+  }
+  void bytes(std::string_view name, std::size_t value) {
+    (*this)(name, value);
+    std::array<char, 64> human;
+    const auto v = static_cast<double>(value);
+    const int n = value < 1024           ? std::snprintf(human.data(), human.size(), "%zuB", value)
+                  : value < (1u << 20)   ? std::snprintf(human.data(), human.size(), "%.2fK", v / 1024)
+                  : value < (1ull << 30) ? std::snprintf(human.data(), human.size(), "%.2fM", v / (1 << 20))
+                                         : std::snprintf(human.data(), human.size(), "%.2fG", v / (1 << 30));
+    (*this)(std::string(name) + "_human", std::string_view(human.data(), static_cast<std::size_t>(n)));
+  }
+
+ private:
+  std::string& text_;
+};
+
+void server_section(const Server& server, Fields& field) {
+  utsname system{};
+  uname(&system);
+  const std::int64_t uptime_s = (server.now_ms - server.started_ms) / 1000;
+  field("redis_version", WEIR_REDIS_VERSION);
+  field("weir_version", WEIR_VERSION);
+  field("redis_mode", "standalone");
+  field("os", std::string(system.sysname) + ' ' + system.release + ' ' + system.machine);
+  field("arch_bits", 64);
+  field("multiplexing_api", "epoll");
+  field("gcc_version", __VERSION__);
+  field("process_id", getpid());
+  field("run_id", server.run_id);
+  field("tcp_port", server.port("tcp"));
+  field("server_time_usec", server.now_us);
+  field("uptime_in_seconds", uptime_s);
+  field("uptime_in_days", uptime_s / 86400);
+  field("hz", server.settings.hz);
+  field("executable", server.surroundings.executable);
+  field("config_file", server.surroundings.config_file);
+  field("io_threads_active", 0);
+}
+
+void clients_section(const Server& server, Fields& field) {
+  std::size_t most_in = 0;
+  std::size_t most_out = 0;
+  std::size_t subscribed = 0;
+  for (const auto& [id, client] : server.clients) {
+    most_in = std::max(most_in, client->pending_bytes());
+    most_out = std::max(most_out, client->queue_.size());
+    subscribed += client->subscriptions.any() ? 1 : 0;
+  }
+  field("connected_clients", server.clients.size());
+  field("cluster_connections", 0);
+  field("maxclients", server.settings.maxclients);
+  field("client_recent_max_input_buffer", most_in);
+  field("client_recent_max_output_buffer", most_out);
+  field("blocked_clients", server.blocking.size());
+  field("tracking_clients", 0);
+  field("clients_in_timeout_table", 0);
+  field("pubsub_clients", subscribed);
+}
+
+void memory_section(const Server& server, Fields& field) {
+  field.bytes("used_memory", used_memory());
+  field.bytes("used_memory_rss", resident_memory());
+  field.bytes("maxmemory", static_cast<std::size_t>(server.settings.maxmemory));
+  field("maxmemory_policy", setting_text(server.settings, *find_setting("maxmemory-policy")));
+  field("mem_allocator", "libc");
+}
+
+void persistence_section(const Server& server, Fields& field) {
+  field("loading", 0);
+  field("async_loading", 0);
+  field("rdb_changes_since_last_save", server.stats.changes);
+  field("rdb_bgsave_in_progress", 0);
+  field("rdb_last_save_time", server.started_ms / 1000);
+  field("rdb_last_bgsave_status", "ok");
+  field("aof_enabled", 0);
+  field("aof_rewrite_in_progress", 0);
+}
+
+void stats_section(const Server& server, Fields& field) {
+  const Stats& stats = server.stats;
+  field("total_connections_received", stats.connections);
+  field("total_commands_processed", stats.commands);
+  field("total_net_input_bytes", stats.bytes_in);
+  field("total_net_output_bytes", stats.bytes_out);
+  field("rejected_connections", stats.rejected);
+  field("expired_keys", stats.expired);
+  field("evicted_keys", stats.evicted);
+  field("keyspace_hits", stats.hits);
+  field("keyspace_misses", stats.misses);
+  field("pubsub_channels", server.pubsub.topics(PubSub::Kind::channel).size());
+  field("pubsub_patterns", server.pubsub.topics(PubSub::Kind::pattern).size());
+  field("pubsubshard_channels", server.pubsub.topics(PubSub::Kind::shard).size());
+  field("total_error_replies", stats.error_replies);
+}
+
+void replication_section(const Server&, Fields& field) {
+  field("role", "master");
+  field("connected_slaves", 0);
+  field("master_failover_state", "no-failover");
+  field("master_repl_offset", 0);
+  field("repl_backlog_active", 0);
+}
+
+void cpu_section(const Server&, Fields& field) {
+  auto seconds = [](const timeval& t) {
+    std::array<char, 48> text;
+    const int n = std::snprintf(text.data(), text.size(), "%ld.%06ld", static_cast<long>(t.tv_sec),
+                                static_cast<long>(t.tv_usec));
+    return std::string(text.data(), static_cast<std::size_t>(n));
+  };
+  rusage self{};
+  getrusage(RUSAGE_SELF, &self);
+  field("used_cpu_sys", seconds(self.ru_stime));
+  field("used_cpu_user", seconds(self.ru_utime));
+}
+
+void commandstats_section(const Server& server, Fields& field) {
+  for (const auto& [command, calls] : server.stats.by_command) {
+    field("cmdstat_" + command->full_name(),
+          "calls=" + std::to_string(calls.calls) + ",usec=0,usec_per_call=0.00,rejected_calls=" +
+              std::to_string(calls.rejected) + ",failed_calls=" + std::to_string(calls.failed));
+  }
+}
+
+void errorstats_section(const Server& server, Fields& field) {
+  for (const auto& [code, count] : server.stats.by_error)
+    field("errorstat_" + code, "count=" + std::to_string(count));
+}
+
+void cluster_section(const Server&, Fields& field) { field("cluster_enabled", 0); }
+
+void keyspace_section(const Server& server, Fields& field) {
+  for (const auto& db : server.databases) {
+    if (db->size() == 0) continue;
+    field("db" + std::to_string(db->index()),
+          "keys=" + std::to_string(db->size()) + ",expires=" + std::to_string(db->volatile_size()) +
+              ",avg_ttl=" + std::to_string(db->average_ttl_ms(server.now_ms)));
+  }
+}
+
+void rdma_section(const Server& server, Fields& field) {
+  std::size_t clients = 0;
+  for (const auto& [id, client] : server.clients)
+    clients += client->connection().kind().starts_with("rdma") ? 1 : 0;
+  field("rdma_enabled", server.port("rdma") != 0 || server.port("rdma-tls") != 0 ? 1 : 0);
+  field("rdma_port", server.port("rdma"));
+  field("rdma_tls_port", server.port("rdma-tls"));
+  field("rdma_provider", server.rdma_provider.empty() ? "none" : server.rdma_provider);
+  field("rdma_rx_size", server.settings.rdma_rx_size);
+  field("rdma_completion_vector", server.settings.rdma_comp_vector);
+  field("rdma_connected_clients", clients);
+}
+
+struct Section {
+  std::string_view name;
+  std::string_view title;
+  bool by_default;
+  void (*write)(const Server&, Fields&);
+};
+constexpr Section sections[] = {
+    {"server", "Server", true, server_section},
+    {"clients", "Clients", true, clients_section},
+    {"memory", "Memory", true, memory_section},
+    {"persistence", "Persistence", true, persistence_section},
+    {"stats", "Stats", true, stats_section},
+    {"replication", "Replication", true, replication_section},
+    {"cpu", "CPU", true, cpu_section},
+    {"modules", "Modules", true, [](const Server&, Fields&) {}},
+    {"commandstats", "Commandstats", false, commandstats_section},
+    {"errorstats", "Errorstats", true, errorstats_section},
+    {"cluster", "Cluster", true, cluster_section},
+    {"rdma", "RDMA", true, rdma_section},
+    {"keyspace", "Keyspace", true, keyspace_section},
+};
+
+void info(const Call& call) {
+  auto wanted = [&](const Section& section) {
+    if (call.count() == 1) return section.by_default;
+    return std::ranges::any_of(call.arguments.subspan(1), [&](const Argument& word) {
+      return is_word(word.text, section.name) || is_word(word.text, "all") ||
+             is_word(word.text, "everything") || (section.by_default && is_word(word.text, "default"));
+    });
+  };
+  std::string text;
+  for (const Section& section : sections) {
+    if (!wanted(section)) continue;
+    if (!text.empty()) text += "\r\n";
+    text += "# " + std::string(section.title) + "\r\n";
+    Fields fields(text);
+    section.write(call.server, fields);
+  }
+  call.reply.verbatim("txt", text);
+}
+
+using namespace flag;
+constexpr Command commands[] = {
+    {"info", -1, loading | stale, 0, 0, 0, info, "server", "Returns facts about the server."},
+};
+
+}  // namespace
+
+std::span<const Command> info_commands() { return commands; }
+
+}  // namespace weir::kv

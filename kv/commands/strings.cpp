@@ -1,0 +1,301 @@
+// Strings: setting and getting whole values and parts of them.
+#include <algorithm>
+
+#include "kv/commands/command.hpp"
+#include "kv/commands/expiry_option.hpp"
+#include "kv/commands/string_value.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+void store_text(const Call& call, Record*& record, std::string_view key, const Argument& value) {
+  if (record == nullptr) record = &call.db.insert(key);
+  if (value.block != nullptr) {
+    record->value = Value(Bytes(BlobRef::share(value.block)));
+  } else {
+    record->value.assign(value.text);
+  }
+}
+
+bool fits_string(const Call& call, std::size_t size, std::size_t more) {
+  if (size + more <= static_cast<std::size_t>(call.server.settings.proto_max_bulk_len) &&
+      size + more >= size) {
+    return true;
+  }
+  call.reply.error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+  return false;
+}
+
+namespace {
+
+enum class Exists : std::uint8_t { any, must, must_not };
+
+struct SetOptions {
+  Exists exists = Exists::any;
+  bool get = false;
+  bool keep_ttl = false;
+  bool expires = false;
+  ExpiryForm form{};
+  std::size_t time_at = 0;  // the argument with the time
+};
+
+// What stands behind SET key value; false: syntax error.
+bool parse_set_options(const Call& call, SetOptions& options) {
+  for (std::size_t i = 3; i < call.count(); ++i) {
+    const std::string_view word = call[i];
+    ExpiryForm form{};
+    if (is_word(word, "NX") && options.exists != Exists::must) {
+      options.exists = Exists::must_not;
+    } else if (is_word(word, "XX") && options.exists != Exists::must_not) {
+      options.exists = Exists::must;
+    } else if (is_word(word, "GET")) {
+      options.get = true;
+    } else if (is_word(word, "KEEPTTL") && !options.expires) {
+      options.keep_ttl = true;
+    } else if (expiry_form(word, form) && i + 1 < call.count() && !options.keep_ttl &&
+               (!options.expires || (form.unit == options.form.unit && form.base == options.form.base))) {
+      options.expires = true;
+      options.form = form;
+      options.time_at = ++i;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+void reply_text(const Call& call, const Record* record) {
+  if (record == nullptr) return call.reply.null();
+  call.reply.bulk(record->value.text());
+}
+
+void set(const Call& call) {
+  SetOptions options;
+  if (call.count() > 3 && !parse_set_options(call, options)) return call.syntax_error();
+  std::int64_t expires_at_ms = Record::never;
+  if (options.expires && !expiry_time(call, options.time_at, options.form, expires_at_ms)) return;
+  const std::string_view key = call[1];
+  Record* record = call.write(key);
+  if (options.get) {
+    if (!call.typed(record, Type::string)) return;
+    reply_text(call, record);
+  }
+  if ((options.exists == Exists::must_not && record != nullptr) ||
+      (options.exists == Exists::must && record == nullptr)) {
+    if (!options.get) call.reply.null();
+    return;
+  }
+  store_text(call, record, key, call.arguments[2]);
+  if (expires_at_ms != Record::never) {
+    call.db.set_expiry(*record, expires_at_ms);
+    call.server.arm_timer();
+  } else if (!options.keep_ttl) {
+    call.db.clear_expiry(*record);
+  }
+  call.changed(key);
+  if (!options.get) call.reply.ok();
+}
+
+void set_if_new(const Call& call) {
+  Record* record = call.write(call[1]);
+  if (record != nullptr) return call.reply.integer(0);
+  store_text(call, record, call[1], call.arguments[2]);
+  call.changed(call[1]);
+  call.reply.integer(1);
+}
+
+void set_expiring(const Call& call, ExpiryUnit unit) {
+  std::int64_t expires_at_ms = 0;
+  if (!expiry_time(call, 2, {unit, ExpiryBase::from_now}, expires_at_ms)) return;
+  Record* record = call.write(call[1]);
+  store_text(call, record, call[1], call.arguments[3]);
+  call.db.set_expiry(*record, expires_at_ms);
+  call.server.arm_timer();
+  call.changed(call[1]);
+  call.reply.ok();
+}
+void setex(const Call& call) { set_expiring(call, ExpiryUnit::seconds); }
+void psetex(const Call& call) { set_expiring(call, ExpiryUnit::milliseconds); }
+
+void get(const Call& call) {
+  const Record* record = call.read(call[1]);
+  if (call.typed(record, Type::string)) reply_text(call, record);
+}
+
+void getdel(const Call& call) {
+  const Record* record = call.read(call[1]);
+  if (!call.typed(record, Type::string)) return;
+  reply_text(call, record);
+  if (record != nullptr) call.erase(call[1]);
+}
+
+void getset(const Call& call) {
+  Record* record = call.read(call[1]);
+  if (!call.typed(record, Type::string)) return;
+  reply_text(call, record);
+  store_text(call, record, call[1], call.arguments[2]);
+  call.db.clear_expiry(*record);
+  call.changed(call[1]);
+}
+
+void getex(const Call& call) {
+  bool persist = false;
+  bool expires = false;
+  ExpiryForm form{};
+  if (call.count() == 3 && is_word(call[2], "PERSIST")) {
+    persist = true;
+  } else if (call.count() == 4 && expiry_form(call[2], form)) {
+    expires = true;
+  } else if (call.count() != 2) {
+    return call.syntax_error();
+  }
+  Record* record = call.read(call[1]);
+  if (!call.typed(record, Type::string)) return;
+  if (record == nullptr) return call.reply.null();
+  std::int64_t at_ms = Record::never;
+  if (expires && !expiry_time(call, 3, form, at_ms)) return;
+  reply_text(call, record);
+  if (expires && at_ms <= call.now_ms) {
+    call.erase(call[1]);
+  } else if (expires) {
+    call.db.set_expiry(*record, at_ms);
+    call.server.arm_timer();
+    call.changed(call[1]);
+  } else if (persist && record->expires_at_ms != Record::never) {
+    call.db.clear_expiry(*record);
+    call.changed(call[1]);
+  }
+}
+
+void mget(const Call& call) {
+  call.reply.array(call.count() - 1);
+  for (std::size_t i = 1; i < call.count(); ++i) {
+    const Record* record = call.read(call[i]);
+    if (record == nullptr || record->value.type() != Type::string) {
+      call.reply.null();
+    } else {
+      call.reply.bulk(record->value.text());
+    }
+  }
+}
+
+void set_pairs(const Call& call) {
+  for (std::size_t i = 1; i < call.count(); i += 2) {
+    Record* record = call.write(call[i]);
+    store_text(call, record, call[i], call.arguments[i + 1]);
+    call.db.clear_expiry(*record);
+    call.changed(call[i]);
+  }
+}
+
+bool has_pairs(const Call& call) {
+  if (call.count() % 2 == 1) return true;
+  call.reply.error("ERR wrong number of arguments for '" + std::string(call.command.name) + "' command");
+  return false;
+}
+
+void mset(const Call& call) {
+  if (!has_pairs(call)) return;
+  set_pairs(call);
+  call.reply.ok();
+}
+
+void msetnx(const Call& call) {
+  if (!has_pairs(call)) return;
+  for (std::size_t i = 1; i < call.count(); i += 2) {
+    if (call.write(call[i]) != nullptr) return call.reply.integer(0);
+  }
+  set_pairs(call);
+  call.reply.integer(1);
+}
+
+void append(const Call& call) {
+  Record* record = call.write(call[1]);
+  if (!call.typed(record, Type::string)) return;
+  if (record == nullptr) {
+    store_text(call, record, call[1], call.arguments[2]);
+  } else {
+    Bytes& text = record->value.text();
+    if (!fits_string(call, text.size(), call[2].size())) return;
+    text.append(call[2]);
+    record->value.mark_edited();
+  }
+  call.changed(call[1]);
+  call.reply.integer(static_cast<std::int64_t>(record->value.text().size()));
+}
+
+void strlen(const Call& call) {
+  const Record* record = call.read(call[1]);
+  if (!call.typed(record, Type::string)) return;
+  call.reply.integer(record == nullptr ? 0 : static_cast<std::int64_t>(record->value.text().size()));
+}
+
+void setrange(const Call& call) {
+  std::int64_t offset = 0;
+  if (!call.integer(2, offset)) return;
+  if (offset < 0) return call.reply.error("ERR offset is out of range");
+  Record* record = call.write(call[1]);
+  if (!call.typed(record, Type::string)) return;
+  const std::string_view part = call[3];
+  const std::size_t size = record == nullptr ? 0 : record->value.text().size();
+  if (part.empty()) return call.reply.integer(static_cast<std::int64_t>(size));
+  const auto from = static_cast<std::size_t>(offset);
+  if (!fits_string(call, from, part.size())) return;
+  if (record == nullptr) record = &call.db.insert(call[1]);
+  Bytes& text = record->value.text();
+  char* bytes = text.grow_zeroed(std::max(size, from + part.size()));
+  std::copy(part.begin(), part.end(), bytes + from);
+  record->value.mark_edited();
+  call.changed(call[1]);
+  call.reply.integer(static_cast<std::int64_t>(text.size()));
+}
+
+void getrange(const Call& call) {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  if (!call.integer(2, start) || !call.integer(3, end)) return;
+  const Record* record = call.read(call[1]);
+  if (!call.typed(record, Type::string)) return;
+  if (record == nullptr) return call.reply.bulk(std::string_view());
+  const std::string_view text = record->value.text().view();
+  const auto size = static_cast<std::int64_t>(text.size());
+  if (start < 0 && end < 0 && start > end) return call.reply.bulk(std::string_view());
+  if (start < 0) start = std::max<std::int64_t>(size + start, 0);
+  if (end < 0) end = std::max<std::int64_t>(size + end, 0);
+  end = std::min(end, size - 1);
+  if (start > end || size == 0) return call.reply.bulk(std::string_view());
+  call.reply.bulk(text.substr(static_cast<std::size_t>(start), static_cast<std::size_t>(end - start + 1)));
+}
+
+using namespace flag;
+constexpr Command commands[] = {
+    {"set", -3, write | denyoom, 1, 1, 1, set, "string",
+     "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist."},
+    {"setnx", 3, write | denyoom | fast, 1, 1, 1, set_if_new, "string",
+     "Sets a string unless the key exists."},
+    {"setex", 4, write | denyoom, 1, 1, 1, setex, "string", "Sets a string and its time to live in seconds."},
+    {"psetex", 4, write | denyoom, 1, 1, 1, psetex, "string",
+     "Sets a string and its time to live in milliseconds."},
+    {"get", 2, readonly | fast, 1, 1, 1, get, "string", "Returns the string at a key."},
+    {"getdel", 2, write | fast, 1, 1, 1, getdel, "string",
+     "Returns the string at a key and deletes the key."},
+    {"getex", -2, write | fast, 1, 1, 1, getex, "string", "Returns the string at a key and sets its expiry."},
+    {"getset", 3, write | denyoom | fast, 1, 1, 1, getset, "string",
+     "Sets a string and returns the one before."},
+    {"mget", -2, readonly | fast, 1, -1, 1, mget, "string", "Returns the strings at several keys."},
+    {"mset", -3, write | denyoom, 1, -1, 2, mset, "string", "Sets the strings at several keys."},
+    {"msetnx", -3, write | denyoom, 1, -1, 2, msetnx, "string",
+     "Sets several strings unless one of the keys exists."},
+    {"append", 3, write | denyoom | fast, 1, 1, 1, append, "string", "Appends to the string at a key."},
+    {"strlen", 2, readonly | fast, 1, 1, 1, strlen, "string", "Returns the length of the string at a key."},
+    {"setrange", 4, write | denyoom, 1, 1, 1, setrange, "string",
+     "Overwrites a part of the string at a key."},
+    {"getrange", 4, readonly, 1, 1, 1, getrange, "string", "Returns a part of the string at a key."},
+    {"substr", 4, readonly, 1, 1, 1, getrange, "string", "Returns a part of the string at a key."},
+};
+
+}  // namespace
+
+std::span<const Command> string_commands() { return commands; }
+
+}  // namespace weir::kv

@@ -1,0 +1,71 @@
+// Transactions: MULTI, EXEC, DISCARD, WATCH.
+#include "kv/commands/command.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+void multi(const Call& call) {
+  if (call.client.transaction.open) return call.reply.error("ERR MULTI calls can not be nested");
+  call.client.transaction.open = true;
+  call.reply.ok();
+}
+
+void discard(const Call& call) {
+  if (!call.client.transaction.open) return call.reply.error("ERR DISCARD without MULTI");
+  call.server.discard_transaction(call.client);
+  call.reply.ok();
+}
+
+void exec(const Call& call) {
+  Client& client = call.client;
+  if (!client.transaction.open) return call.reply.error("ERR EXEC without MULTI");
+  const bool expired = call.server.watches.any_expired(client, call.server.databases, call.now_ms);
+  const bool spoiled = client.transaction.spoiled;
+  const bool broken = client.transaction.broken || expired;
+  const std::vector<Transaction::Queued> queued = std::move(client.transaction.queued);
+  call.server.discard_transaction(client);
+  if (spoiled) return call.reply.error("EXECABORT Transaction discarded because of previous errors.");
+  if (broken) return call.reply.null_array();
+  call.reply.array(queued.size());
+  std::vector<Argument> arguments;
+  client.in_exec = true;
+  for (const Transaction::Queued& one : queued) {
+    arguments.clear();
+    for (const Bytes& word : one.words) arguments.push_back({word.view(), word.shared()});
+    call.server.run(client, *one.command, arguments);
+  }
+  client.in_exec = false;
+}
+
+void watch(const Call& call) {
+  if (call.client.transaction.open) return call.reply.error("ERR WATCH inside MULTI is not allowed");
+  if (!call.client.transaction.broken) {
+    for (std::size_t i = 1; i < call.count(); ++i)
+      call.server.watches.watch(call.client, call.db, call[i], call.now_ms);
+  }
+  call.reply.ok();
+}
+
+void unwatch(const Call& call) {
+  call.server.watches.unwatch(call.client);
+  call.client.transaction.broken = false;
+  call.reply.ok();
+}
+
+using namespace flag;
+constexpr std::uint32_t common = noscript | loading | stale | fast | allow_busy;
+constexpr Command commands[] = {
+    {"multi", 1, common, 0, 0, 0, multi, "transactions", "Begins a transaction."},
+    {"exec", 1, noscript | loading | stale, 0, 0, 0, exec, "transactions", "Runs the queued commands."},
+    {"discard", 1, common, 0, 0, 0, discard, "transactions", "Drops the queued commands."},
+    {"watch", -2, common, 1, -1, 1, watch, "transactions", "Makes EXEC depend on keys staying as they are."},
+    {"unwatch", 1, common, 0, 0, 0, unwatch, "transactions", "Forgets the watched keys."},
+};
+
+}  // namespace
+
+std::span<const Command> transaction_commands() { return commands; }
+
+}  // namespace weir::kv

@@ -1,0 +1,141 @@
+// weir-server: reads the options, opens the listeners, runs until told to stop.
+// Exit codes: 0 stopped as asked, 1 could not run, 2 wrong usage.
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <asio/signal_set.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "kv/server/options.hpp"
+#include "kv/server/server.hpp"
+
+namespace {
+
+using namespace weir::kv;
+
+std::FILE* log_file = stdout;
+
+void write_log(LogLevel level, std::string_view text) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm parts{};
+  localtime_r(&now.tv_sec, &parts);
+  char stamp[64];
+  std::strftime(stamp, sizeof stamp, "%d %b %Y %H:%M:%S", &parts);
+  std::fprintf(log_file, "%d:M %s.%03ld %c %.*s\n", static_cast<int>(getpid()), stamp, now.tv_nsec / 1000000,
+               ".-*#"[static_cast<int>(level)], static_cast<int>(text.size()), text.data());
+  std::fflush(log_file);
+}
+
+std::int64_t wall_clock_us() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+// Descriptors for every client and some for the server itself; lowers maxclients when the system does not
+// allow it.
+void fit_descriptor_limit(Server& server) {
+  constexpr rlim_t for_the_server = 32;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = static_cast<rlim_t>(server.settings.maxclients) + for_the_server;
+  if (limit.rlim_cur >= wanted) return;
+  rlimit raised{wanted, std::max(limit.rlim_max, wanted)};
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
+  raised = {std::min(limit.rlim_max, wanted), limit.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &raised);
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= wanted) return;
+  server.settings.maxclients =
+      static_cast<std::int64_t>(limit.rlim_cur > for_the_server ? limit.rlim_cur - for_the_server : 1);
+  server.log(LogLevel::warning, "the system allows " + std::to_string(limit.rlim_cur) +
+                                    " open files, so maxclients is lowered to " +
+                                    std::to_string(server.settings.maxclients) +
+                                    "; raise ulimit -n for more");
+}
+
+int run(StartOptions options, const char* program) {
+  if (!options.settings.logfile.empty()) {
+    log_file = std::fopen(options.settings.logfile.c_str(), "ae");
+    if (log_file == nullptr) {
+      std::fprintf(stderr, "weir-server: cannot write the log file %s: %s. Check --logfile.\n",
+                   options.settings.logfile.c_str(), std::strerror(errno));
+      return 1;
+    }
+  }
+  asio::io_context io(1);
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  std::random_device entropy;
+  Surroundings surroundings{wall_clock_us,
+                            write_log,
+                            (std::uint64_t{entropy()} << 32) | entropy(),
+                            length > 0 ? std::string(path, static_cast<std::size_t>(length)) : program,
+                            options.config_file,
+                            {}};
+  Server server(io, std::move(options.settings), std::move(surroundings));
+  asio::signal_set signals(io, SIGINT, SIGTERM);
+  bool stopping = false;
+  auto stop = [&] {
+    if (std::exchange(stopping, true)) return;
+    signals.cancel();
+    io.stop();
+  };
+  server.surroundings.stop = stop;
+  signals.async_wait([&](const std::error_code& error, int number) {
+    if (error) return;
+    server.log(LogLevel::warning,
+               std::string("received ") + (number == SIGINT ? "SIGINT" : "SIGTERM") + ", stopping");
+    stop();
+  });
+  fit_descriptor_limit(server);
+  server.log(LogLevel::notice, "weir-server " WEIR_VERSION " starts, pid " + std::to_string(getpid()));
+  if (auto listening = server.listen(); !listening) {
+    server.log(LogLevel::warning, listening.error());
+    if (log_file != stdout) std::fprintf(stderr, "weir-server: %s\n", listening.error().c_str());
+    return 1;
+  }
+  if (server.listening().empty()) {
+    server.log(LogLevel::warning,
+               "nothing to listen on: give --port, --unixsocket, --tls-port or --rdma-port");
+    return 1;
+  }
+  for (const std::string& where : server.listening()) server.log(LogLevel::notice, "listening on " + where);
+  if (!server.settings.pidfile.empty()) std::ofstream(server.settings.pidfile) << getpid() << '\n';
+  server.log(LogLevel::notice, "ready to accept connections");
+  io.run();
+  server.shut_down();
+  if (!server.settings.pidfile.empty()) unlink(server.settings.pidfile.c_str());
+  server.log(LogLevel::warning, "stopped");
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const std::vector<std::string> arguments(words + 1, words + count);
+  auto options = parse_options(arguments);
+  if (!options) {
+    std::fprintf(stderr, "%s\n", options.error().c_str());
+    return 2;
+  }
+  if (!options->answer.empty()) {
+    std::fputs(options->answer.c_str(), stdout);
+    return 0;
+  }
+  try {
+    return run(std::move(*options), words[0]);
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "weir-server: %s\n", problem.what());
+    return 1;
+  }
+}

@@ -1,0 +1,64 @@
+// Where clients come in. One listener a port or path; its kind decides the kind of its connections.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "kv/net/connection.hpp"
+
+namespace weir::kv {
+
+class SocketPoller;
+
+// Takes an accepted connection that has not been started.
+using Accept = std::function<void(std::unique_ptr<Connection>)>;
+using Log = std::function<void(std::string_view)>;
+
+class Listener {
+ public:
+  virtual ~Listener() = default;          // stops listening; accepted connections live on
+  virtual std::string where() const = 0;  // for the log: "tcp 0.0.0.0:6379"
+  virtual std::uint16_t port() const { return 0; }
+};
+
+// Why a listener could not be opened, fit to show a user.
+template <class T>
+using Opened = std::expected<T, std::string>;
+using OpenedListener = Opened<std::unique_ptr<Listener>>;
+
+struct SocketOptions {
+  int backlog = 511;
+  int keepalive_s = 300;  // 0: off
+};
+
+// `address` is a numeric address or a host name; port 0 takes a free one.
+OpenedListener listen_tcp(SocketPoller& poller, const std::string& address, std::uint16_t port,
+                          const SocketOptions& options, Accept accept, Log log);
+
+// Replaces a stale socket file. `mode` 0 leaves the permissions as the umask made them.
+OpenedListener listen_unix(SocketPoller& poller, const std::string& path, unsigned mode,
+                           const SocketOptions& options, Accept accept, Log log);
+
+enum class ClientCertificates : std::uint8_t { ignored, optional, required };
+struct TlsFiles {
+  std::string certificate;
+  std::string key;
+  std::string key_password;
+  std::string authorities;  // file
+  std::string authorities_directory;
+  ClientCertificates clients = ClientCertificates::required;
+};
+
+// A TLS configuration shared by the listeners that use it.
+class TlsSettings;
+Opened<std::shared_ptr<TlsSettings>> load_tls(const TlsFiles& files);
+
+OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, std::shared_ptr<TlsSettings> tls,
+                          const std::string& address, std::uint16_t port, const SocketOptions& options,
+                          Accept accept, std::function<void()> after_input, Log log);
+
+}  // namespace weir::kv

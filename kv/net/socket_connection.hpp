@@ -1,0 +1,51 @@
+// A client on a plain stream socket: what tcp and unix share.
+//
+// Reads when the poller says so, into the poller's buffer or straight into a large value; writes at once with
+// a non-blocking send and waits for room only when the socket is full.
+#pragma once
+
+#include <string>
+
+#include "kv/net/connection.hpp"
+#include "kv/net/owned_fd.hpp"
+#include "kv/net/poller.hpp"
+
+namespace weir::kv {
+
+struct SocketNames {
+  std::string_view kind;  // static text
+  std::string peer;
+  std::string local;
+  bool same_host = false;
+};
+
+class SocketConnection final : public Connection, private SocketPoller::Watcher {
+ public:
+  // `fd` is non-blocking.
+  SocketConnection(SocketPoller& poller, OwnedFd fd, SocketNames names);
+  ~SocketConnection() override { close(); }
+
+  void start(Session& session) override;
+  void flush() override;
+  void close() override;
+  bool finished() const override { return true; }
+  std::string_view kind() const override { return names_.kind; }
+  std::string peer_address() const override { return names_.peer; }
+  std::string local_address() const override { return names_.local; }
+  bool local() const override { return names_.same_host; }
+  int descriptor() const override { return fd_.get(); }
+
+ private:
+  void ready(std::uint32_t events) override;
+  void read();
+  void lose(int error);
+  void wait_for_room(bool wanted);
+
+  SocketPoller& poller_;
+  OwnedFd fd_;
+  SocketNames names_;
+  Session* session_ = nullptr;
+  bool waits_for_room_ = false;
+};
+
+}  // namespace weir::kv

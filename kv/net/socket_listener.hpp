@@ -1,0 +1,62 @@
+// Accepts on a listening stream socket, in batches, and survives running out of descriptors.
+//
+// When accept fails for want of descriptors or memory, listening pauses for 100 ms instead of spinning on a
+// socket that stays readable; clients wait in the backlog meanwhile. The first failure of a row is logged.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <asio/steady_timer.hpp>
+#include <functional>
+#include <string>
+
+#include "kv/net/listener.hpp"
+#include "kv/net/owned_fd.hpp"
+#include "kv/net/poller.hpp"
+
+namespace weir::kv {
+
+class SocketListener : public Listener, private SocketPoller::Watcher {
+ public:
+  // `accepted` gets each new socket, non-blocking and close-on-exec.
+  using Accepted = std::function<void(OwnedFd)>;
+
+  SocketListener(SocketPoller& poller, OwnedFd fd, std::string where, std::uint16_t port, Accepted accepted,
+                 Log log);
+  ~SocketListener() override;
+
+  std::string where() const override { return where_; }
+  std::uint16_t port() const override { return port_; }
+
+ private:
+  void ready(std::uint32_t events) override;
+  void pause(int error);
+
+  SocketPoller& poller_;
+  OwnedFd fd_;
+  std::string where_;
+  std::uint16_t port_;
+  Accepted accepted_;
+  Log log_;
+  asio::steady_timer retry_;
+  bool failing_ = false;
+};
+
+// A listening TCP socket, with its real port; shared by tcp and tls.
+struct BoundSocket {
+  OwnedFd fd;
+  std::string address;
+  std::uint16_t port = 0;
+};
+Opened<BoundSocket> bind_tcp(const std::string& address, std::uint16_t port, int backlog);
+
+// Options and names of an accepted TCP socket.
+void tune_tcp(int fd, int keepalive_s);
+struct TcpNames {
+  std::string peer;
+  std::string local;
+  bool loopback = false;
+};
+TcpNames tcp_names(int fd);
+
+}  // namespace weir::kv

@@ -1,0 +1,109 @@
+#include "kv/resp/reply.hpp"
+
+#include <charconv>
+
+#include "kv/number.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+constexpr std::size_t number_room = 32;
+
+// "<kind><value>\r\n" at `out`, which has number_room bytes; returns the end.
+char* put_number(char* out, char kind, std::int64_t value) {
+  *out++ = kind;
+  if (value >= 0 && value < 10) {
+    *out++ = static_cast<char>('0' + value);
+  } else {
+    out = std::to_chars(out, out + 24, value).ptr;
+  }
+  *out++ = '\r';
+  *out++ = '\n';
+  return out;
+}
+
+}  // namespace
+
+void Reply::number(char kind, std::int64_t value) {
+  char* out = queue_.reserve(number_room);
+  queue_.commit(static_cast<std::size_t>(put_number(out, kind, value) - out));
+}
+
+void Reply::simple(std::string_view text) {
+  char* out = queue_.reserve(text.size() + 3);
+  *out = '+';
+  std::memcpy(out + 1, text.data(), text.size());
+  std::memcpy(out + 1 + text.size(), "\r\n", 2);
+  queue_.commit(text.size() + 3);
+}
+
+void Reply::error(std::string_view text) {
+  ++errors;
+  while (!text.empty() && (text.back() == '\r' || text.back() == '\n')) text.remove_suffix(1);
+  char* out = queue_.reserve(text.size() + 3);
+  *out = '-';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    out[1 + i] = text[i] == '\r' || text[i] == '\n' ? ' ' : text[i];
+  }
+  std::memcpy(out + 1 + text.size(), "\r\n", 2);
+  queue_.commit(text.size() + 3);
+}
+
+void Reply::bulk(std::string_view bytes) {
+  if (bytes.size() <= 8192) {
+    char* begin = queue_.reserve(number_room + bytes.size() + 2);
+    char* out = put_number(begin, '$', as_count(bytes.size()));
+    std::memcpy(out, bytes.data(), bytes.size());
+    out += bytes.size();
+    *out++ = '\r';
+    *out++ = '\n';
+    queue_.commit(static_cast<std::size_t>(out - begin));
+    return;
+  }
+  number('$', as_count(bytes.size()));
+  queue_.append(bytes);
+  queue_.append("\r\n");
+}
+
+void Reply::bulk(const Bytes& bytes) {
+  Blob* block = bytes.shared();
+  if (block == nullptr || block->size < by_reference_size) return bulk(bytes.view());
+  number('$', as_count(block->size));
+  queue_.append_shared(block);
+  queue_.append("\r\n");
+}
+
+void Reply::bulk_int(std::int64_t value) {
+  IntText text;
+  bulk(format_int(value, text));
+}
+
+void Reply::real(double value) {
+  const std::string text = format_double(value);
+  if (!resp3()) return bulk(text);
+  raw(",");
+  raw(text);
+  raw("\r\n");
+}
+
+void Reply::boolean(bool value) {
+  if (!resp3()) return integer(value ? 1 : 0);
+  raw(value ? std::string_view("#t\r\n") : std::string_view("#f\r\n"));
+}
+
+void Reply::verbatim(std::string_view format, std::string_view text) {
+  if (!resp3()) return bulk(text);
+  number('=', as_count(text.size() + 4));
+  raw(format);
+  raw(":");
+  raw(text);
+  raw("\r\n");
+}
+
+void Reply::bulks(std::initializer_list<std::string_view> texts) {
+  array(texts.size());
+  for (std::string_view text : texts) bulk(text);
+}
+
+}  // namespace weir::kv

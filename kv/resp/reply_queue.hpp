@@ -1,0 +1,82 @@
+// Replies on their way out: the bytes of many replies gathered in few blocks, and large values by reference.
+//
+// Blocks come from a pool and go back to it as soon as they are sent, so an idle connection holds none and a
+// busy one writes into memory that is warm in the cache.
+//
+// Threading: the server's one thread.
+#pragma once
+
+#include <absl/container/inlined_vector.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "kv/bytes.hpp"
+
+namespace weir::kv {
+
+// Blocks for replies, recycled. Keeps at most `kept_blocks`; gives the rest back to the heap.
+class BlockPool {
+ public:
+  static constexpr std::size_t block_size = 16 * 1024 - sizeof(Blob);
+  static constexpr std::size_t kept_blocks = 256;
+
+  BlobRef take();
+  void give(BlobRef block);
+
+ private:
+  std::vector<BlobRef> free_;
+};
+
+class ReplyQueue {
+ public:
+  explicit ReplyQueue(BlockPool& pool) : pool_(pool) {}
+
+  // Room for `size` bytes at the end; commit() says how many were written.
+  char* reserve(std::size_t size) {
+    if (static_cast<std::size_t>(limit_ - out_) < size) open_block(size);
+    return out_;
+  }
+  void commit(std::size_t size) { out_ += size; }
+
+  void append(std::string_view bytes) {
+    std::memcpy(reserve(bytes.size()), bytes.data(), bytes.size());
+    commit(bytes.size());
+  }
+  void append_shared(Blob* block);  // takes a reference, copies nothing
+
+  bool empty() const { return out_ == begin_ && segments_.empty(); }
+  std::size_t size() const { return closed_size_ + static_cast<std::size_t>(out_ - begin_); }
+
+  // The first bytes to send, at most `most` pieces; consume() drops what was sent.
+  std::size_t gather(iovec* pieces, std::size_t most) const;
+  void consume(std::size_t bytes);
+  void clear();
+  // Everything queued behind the first `size` bytes goes; for a reply that must not be sent after all.
+  void truncate(std::size_t size);
+
+ private:
+  struct Segment {
+    BlobRef block;
+    std::size_t begin;
+    std::size_t end;
+    bool pooled;
+  };
+
+  void open_block(std::size_t size);
+  void close_block();
+
+  BlockPool& pool_;
+  absl::InlinedVector<Segment, 1> segments_;  // closed ones, first to send first
+  std::size_t closed_size_ = 0;
+  BlobRef open_;           // where replies are written now
+  char* begin_ = nullptr;  // its unsent bytes: [begin_, out_)
+  char* out_ = nullptr;
+  char* limit_ = nullptr;
+  bool open_pooled_ = false;
+};
+
+}  // namespace weir::kv

@@ -1,0 +1,164 @@
+#include "kv/resp/request.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kv/number.hpp"
+#include "kv/resp/words.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+// Lengths are short: "3", "16", "1048576". Anything odd goes through the strict parser.
+std::optional<std::int64_t> parse_length(std::string_view digits) {
+  if (digits.size() == 1 && digits[0] >= '0' && digits[0] <= '9') return digits[0] - '0';
+  return parse_int(digits);
+}
+
+// The line that starts at `from`, without its CR LF; nullopt while its end has not arrived.
+// As in Redis the byte behind the CR is not looked at.
+std::optional<std::string_view> take_line(std::string_view input, std::size_t from) {
+  const char* begin = input.data() + from;
+  const void* cr = std::memchr(begin, '\r', input.size() - from);
+  if (cr == nullptr) return std::nullopt;
+  const auto size = static_cast<std::size_t>(static_cast<const char*>(cr) - begin);
+  if (from + size + 2 > input.size()) return std::nullopt;
+  return std::string_view(begin, size);
+}
+
+}  // namespace
+
+RequestParser::Status RequestParser::parse(std::string_view input, const Limits& limits) {
+  kept_ = input.size();
+  if (input.empty()) return Status::incomplete;
+  return input[0] == '*' ? parse_array(input, limits) : parse_inline(input);
+}
+
+void RequestParser::next() {
+  read_ = 0;
+  bulks_left_ = -1;
+  bulk_length_ = -1;
+  pieces_.clear();
+  arguments_.clear();
+  inline_words_.clear();
+  large_.reset();
+  filled_ = 0;
+  held_ = 0;
+}
+
+RequestParser::Status RequestParser::fail(std::string text) {
+  error_ = std::move(text);
+  return Status::failed;
+}
+
+RequestParser::Status RequestParser::parse_inline(std::string_view input) {
+  const std::size_t end = input.find('\n', read_);
+  if (end == std::string_view::npos) {
+    read_ = input.size();
+    if (input.size() > max_inline) return fail("Protocol error: too big inline request");
+    return Status::incomplete;
+  }
+  std::string_view line = input.substr(0, end);
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  auto words = split_words(line);
+  if (!words) return fail("Protocol error: unbalanced quotes in request");
+  read_ = end + 1;
+  inline_words_ = std::move(*words);
+  arguments_.clear();
+  for (const std::string& word : inline_words_) arguments_.push_back({word, nullptr});
+  return Status::complete;
+}
+
+RequestParser::Status RequestParser::parse_array(std::string_view input, const Limits& limits) {
+  Status status = Status::complete;
+  if (bulks_left_ < 0 && !parse_count(input, limits, status)) return status;
+  return parse_bulks(input, limits);
+}
+
+// Reads "*<count>\r\n". False: `status` is the answer.
+bool RequestParser::parse_count(std::string_view input, const Limits& limits, Status& status) {
+  const auto line = take_line(input, 1);
+  if (!line) {
+    status =
+        input.size() > max_inline ? fail("Protocol error: too big mbulk count string") : Status::incomplete;
+    return false;
+  }
+  const auto count = parse_length(*line);
+  if (!count || *count > max_arguments) {
+    status = fail("Protocol error: invalid multibulk length");
+    return false;
+  }
+  if (*count > 10 && !limits.authenticated) {
+    status = fail("Protocol error: unauthenticated multibulk length");
+    return false;
+  }
+  read_ = line->size() + 3;
+  bulks_left_ = std::max<std::int64_t>(*count, 0);
+  return true;
+}
+
+RequestParser::Status RequestParser::parse_bulks(std::string_view input, const Limits& limits) {
+  while (bulks_left_ > 0) {
+    if (bulk_length_ < 0) {
+      if (read_ == input.size()) return Status::incomplete;
+      const auto line = take_line(input, read_ + 1);
+      if (!line) {
+        if (input.size() - read_ > max_inline) return fail("Protocol error: too big bulk count string");
+        return Status::incomplete;
+      }
+      if (input[read_] != '$') {
+        return fail(std::string("Protocol error: expected '$', got '") + input[read_] + "'");
+      }
+      const auto length = parse_length(*line);
+      if (!length || *length < 0 || *length > limits.max_bulk)
+        return fail("Protocol error: invalid bulk length");
+      if (*length > 16384 && !limits.authenticated)
+        return fail("Protocol error: unauthenticated bulk length");
+      bulk_length_ = *length;
+      read_ += line->size() + 3;
+    }
+    const auto length = static_cast<std::size_t>(bulk_length_);
+    if (large_) {
+      if (filled_ < length + 2) return Status::incomplete;
+      large_->size = length;
+      held_ += length;
+      pieces_.push_back({0, length, std::move(large_)});
+      filled_ = 0;
+    } else {
+      if (input.size() - read_ < length + 2) {
+        if (length < large_argument) return Status::incomplete;
+        // The rest of the input is the start of this argument: move it to where the argument will stay.
+        large_ = BlobRef(Blob::make(length + 2, length + 2));
+        filled_ = input.size() - read_;
+        std::memcpy(large_->data(), input.data() + read_, filled_);
+        kept_ = read_;
+        return Status::incomplete;
+      }
+      pieces_.push_back({read_, length, BlobRef()});
+      read_ += length + 2;
+    }
+    bulk_length_ = -1;
+    --bulks_left_;
+  }
+  return finish(input);
+}
+
+RequestParser::Status RequestParser::finish(std::string_view input) {
+  arguments_.clear();
+  for (const Piece& piece : pieces_) {
+    if (piece.block) {
+      arguments_.push_back({piece.block->view(), piece.block.get()});
+    } else {
+      arguments_.push_back({input.substr(piece.offset, piece.size), nullptr});
+    }
+  }
+  return Status::complete;
+}
+
+std::span<char> RequestParser::wanted() {
+  if (!large_) return {};
+  return {large_->data() + filled_, large_->capacity - filled_};
+}
+
+}  // namespace weir::kv

@@ -1,0 +1,70 @@
+// Clients that wait for a key to get elements, first come first served.
+//
+// A blocking command that finds nothing parks its client with the keys it wants and the deadline. When a key
+// changes while somebody waits for it, it is noted; once the command (or the whole transaction) that changed
+// it is over, the waiting commands are tried again in the order in which they came, and those that succeed go
+// on.
+//
+// Threading: the server's one thread.
+#pragma once
+
+#include <absl/container/btree_set.h>
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kv/bytes.hpp"
+
+namespace weir::kv {
+
+class Client;
+class Keyspace;
+class Server;
+struct Command;
+
+// What a client waits for.
+struct BlockedOn {
+  const Command* command;  // run again, as it was sent, when one of the keys may serve it
+  std::vector<Bytes> words;
+  std::vector<std::string> keys;  // empty: waits for time only (CLIENT PAUSE)
+  int db = 0;
+  std::int64_t deadline_ms = 0;  // 0: for ever
+  bool null_array = true;        // what a timeout answers: null array, or null
+};
+
+class Blocking {
+ public:
+  explicit Blocking(Server& server) : server_(server) {}
+
+  std::size_t size() const { return waiting_; }
+  bool any() const { return waiting_ != 0; }
+  void block(Client& client, BlockedOn on);
+  // Takes the client out of every queue; it is free to go on.
+  void release(Client& client);
+  // A key changed.
+  void signal(int db, std::string_view key);
+  // The whole database changed.
+  void signal_all(Keyspace& db);
+  // Whether keys are noted that may serve somebody.
+  bool ready() const { return !ready_.empty(); }
+  // Tries the waiting commands of noted keys.
+  void serve();
+  // Answers those whose time is up; returns the next deadline, 0 if there is none.
+  std::int64_t expire(std::int64_t now_ms);
+  std::int64_t next_deadline_ms() const { return deadlines_.empty() ? 0 : deadlines_.begin()->first; }
+
+ private:
+  using Key = std::pair<int, std::string>;
+
+  Server& server_;
+  absl::flat_hash_map<Key, std::deque<Client*>> queues_;
+  absl::btree_set<std::pair<std::int64_t, Client*>> deadlines_;
+  std::deque<Key> ready_;
+  std::size_t waiting_ = 0;
+};
+
+}  // namespace weir::kv

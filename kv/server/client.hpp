@@ -1,0 +1,117 @@
+// One client: what it has sent, what it will be sent, and what the server remembers of it.
+//
+// As a Session it takes the connection's bytes, cuts them into requests and has each executed. Bytes of a
+// request that has not arrived whole are kept in `pending_`, which starts at that request's first byte; an
+// idle client keeps none.
+//
+// A client whose command blocks takes no further request until it is served: its bytes pile up in `pending_`,
+// bounded by client-query-buffer-limit. Threading: the server's one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kv/net/connection.hpp"
+#include "kv/resp/reply.hpp"
+#include "kv/resp/request.hpp"
+#include "kv/text_hash.hpp"
+
+namespace weir::kv {
+
+class Server;
+struct Command;
+struct BlockedOn;
+
+// What MULTI opened: the commands that EXEC will run, and what WATCH guards.
+struct Transaction {
+  struct Queued {
+    const Command* command;
+    std::vector<Bytes> words;
+  };
+  struct Watched {
+    int db;
+    std::string key;
+    bool expired;  // it had expired already when it was watched: its going is no change
+  };
+  bool open = false;
+  bool spoiled = false;  // a command could not be queued: EXEC answers EXECABORT
+  bool broken = false;   // a watched key changed: EXEC answers null
+  std::vector<Queued> queued;
+  std::vector<Watched> watched;
+};
+
+struct Subscriptions {
+  TextSet channels, patterns, shard_channels;
+  std::size_t count() const { return channels.size() + patterns.size(); }
+  bool any() const { return !channels.empty() || !patterns.empty() || !shard_channels.empty(); }
+};
+
+enum class Replies : std::uint8_t { on, off, skip_next, skipping };
+
+class Client final : public Session {
+ public:
+  Client(Server& server, std::uint64_t id, std::unique_ptr<Connection> connection);
+  ~Client() override;
+
+  // Session
+  void received(std::span<const char> bytes) override;
+  std::span<char> wanted() override;
+  void filled(std::size_t bytes) override;
+  ReplyQueue& outgoing() override { return queue_; }
+  void drained() override;
+  void lost(std::string_view why) override;
+
+  std::uint64_t id() const { return id_; }
+  Connection& connection() { return *connection_; }
+  std::size_t pending_bytes() const { return pending_.size() + parser_.held_bytes(); }
+
+  // Whether it reads this client's requests now: not while it waits, is paused or ends.
+  bool takes_requests() const { return !blocked && !closing && !close_after_reply && !stalled_; }
+  // Executes what has piled up meanwhile.
+  void resume();
+
+  // Ends it at once; the server frees it at the end of the round.
+  void close();
+
+  ReplyQueue queue_;
+
+ public:  // what commands read and set
+  Reply reply;
+  std::string name;
+  int db = 0;
+  bool authenticated = false;
+  bool no_evict = false;
+  bool no_touch = false;
+  bool close_after_reply = false;
+  bool closing = false;
+  bool dirty = false;    // in the server's list of clients with something to send
+  bool in_exec = false;  // its transaction runs: blocking commands answer at once
+  Replies replies = Replies::on;
+  Transaction transaction;
+  Subscriptions subscriptions;
+  std::unique_ptr<BlockedOn> blocked;
+  const Command* last_command = nullptr;
+  std::int64_t created_ms = 0;
+  std::int64_t active_ms = 0;
+  std::int64_t over_soft_limit_since_ms = 0;  // 0: it is not
+
+  // In RESP2 a subscriber may only manage its subscriptions.
+  bool only_pubsub() const { return subscriptions.any() && !reply.resp3(); }
+
+ private:
+  std::size_t process(std::string_view input);
+  void take(std::string_view input);
+  void refuse(const std::string& protocol_error);
+
+  Server& server_;
+  std::uint64_t id_;
+  std::unique_ptr<Connection> connection_;
+  RequestParser parser_;
+  std::string pending_;
+  bool stalled_ = false;  // too much waits to be sent: no further request until that is less
+  bool processing_ = false;
+};
+
+}  // namespace weir::kv

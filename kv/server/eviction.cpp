@@ -1,0 +1,62 @@
+// Keeping the data within maxmemory: choosing what to evict.
+//
+// As in Redis the policies are approximate: of a few random keys the best to go is evicted. How much memory
+// is used is asked of the allocator, which is not free, so it is asked again only after some changes.
+#include "kv/server/memory.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+constexpr std::uint64_t changes_between_looks = 16;
+
+struct Candidate {
+  Keyspace* db = nullptr;
+  Record* record = nullptr;
+};
+
+bool only_volatile(EvictionPolicy policy) { return policy <= EvictionPolicy::volatile_ttl; }
+
+}  // namespace
+
+bool Server::make_room() {
+  if (stats.changes - memory_looked_at_ < changes_between_looks && memory_fits_) return true;
+  memory_looked_at_ = stats.changes;
+  const auto limit = static_cast<std::size_t>(settings.maxmemory);
+  const auto policy = static_cast<EvictionPolicy>(settings.maxmemory_policy);
+  constexpr int most_evictions = 1000;  // in one go
+  for (int i = 0; i < most_evictions; ++i) {
+    if (used_memory() <= limit) return memory_fits_ = true;
+    if (policy == EvictionPolicy::noeviction || !evict_one(policy)) break;
+  }
+  return memory_fits_ = used_memory() <= limit;
+}
+
+bool Server::evict_one(EvictionPolicy policy) {
+  Candidate best;
+  auto better = [&](const Record& a, const Record& b) {
+    if (policy == EvictionPolicy::volatile_ttl) return a.expires_at_ms < b.expires_at_ms;
+    return a.accessed < b.accessed;
+  };
+  const bool random_choice =
+      policy == EvictionPolicy::allkeys_random || policy == EvictionPolicy::volatile_random;
+  const std::int64_t samples = random_choice ? 1 : settings.maxmemory_samples;
+  const std::size_t first_db = random() % databases.size();
+  for (std::size_t i = 0; i < databases.size(); ++i) {
+    Keyspace& db = *databases[(first_db + i) % databases.size()];
+    for (std::int64_t s = 0; s < samples; ++s) {
+      Record* record =
+          only_volatile(policy) ? db.sample_volatile(random()) : db.sample([this] { return random(); });
+      if (policy == EvictionPolicy::volatile_ttl) record = db.first_to_expire();
+      if (record == nullptr) break;
+      if (best.record == nullptr || better(*record, *best.record)) best = {&db, record};
+    }
+    if (random_choice && best.record != nullptr) break;
+  }
+  if (best.record == nullptr) return false;
+  best.db->remove(*best.record, Keyspace::Gone::evicted);
+  return true;
+}
+
+}  // namespace weir::kv

@@ -1,0 +1,225 @@
+// How one request is executed: the checks every command passes, in Redis's order, and the bookkeeping around
+// it.
+#include <algorithm>
+#include <chrono>
+
+#include "kv/number.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+bool always_runs_in_transaction(const Command& command) {
+  using namespace std::string_view_literals;
+  for (auto name : {"exec"sv, "discard"sv, "multi"sv, "watch"sv, "quit"sv, "reset"sv}) {
+    if (command.name == name && command.container.empty()) return true;
+  }
+  return false;
+}
+
+bool allowed_while_subscribed(const Command& command) {
+  using namespace std::string_view_literals;
+  for (auto name : {"ping"sv, "subscribe"sv, "ssubscribe"sv, "sunsubscribe"sv, "psubscribe"sv,
+                    "unsubscribe"sv, "punsubscribe"sv, "quit"sv, "reset"sv}) {
+    if (command.name == name) return true;
+  }
+  return false;
+}
+
+const Command* find_subcommand(const Command& command, std::string_view name) {
+  for (const Command& sub : command.subcommands) {
+    if (is_word(name, sub.name)) return &sub;
+  }
+  return nullptr;
+}
+
+std::string upper(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return out;
+}
+
+}  // namespace
+
+std::string Server::unknown_command(Arguments arguments) const {
+  constexpr std::size_t shown_most = 128;
+  std::string shown;
+  for (std::size_t i = 1; i < arguments.size() && shown.size() < shown_most; ++i) {
+    const std::string_view word = arguments[i].text.substr(0, shown_most - shown.size());
+    shown.append(1, '\'').append(word).append("' ");
+  }
+  std::string text = "ERR unknown command '";
+  return text.append(arguments[0].text.substr(0, shown_most))
+      .append("', with args beginning with: ")
+      .append(shown);
+}
+
+void Server::reject(Client& client, const Command* command, std::string_view error) {
+  if (command == nullptr || command->name != "exec" || !command->container.empty()) {
+    client.transaction.spoiled |= client.transaction.open;
+    client.reply.error(error);
+  } else {
+    // A refused EXEC ends the transaction and says why.
+    discard_transaction(client);
+    if (error.substr(0, 4) == "ERR ") error.remove_prefix(4);
+    client.reply.error("EXECABORT Transaction discarded because of: " + std::string(error));
+  }
+  if (command != nullptr) ++calls_of(*command).rejected;
+}
+
+void Server::discard_transaction(Client& client) {
+  watches.unwatch(client);
+  client.transaction = {};
+}
+
+// Checks whether the client may run this command now; when not, answers it and returns true.
+bool Server::refuse(Client& client, const Command* command, Arguments arguments) {
+  if (!command->takes(arguments.size()) || command->run == nullptr) {
+    reject(client, command, "ERR wrong number of arguments for '" + command->full_name() + "' command");
+    return true;
+  }
+  if (!client.authenticated && !command->has(flag::no_auth)) {
+    reject(client, command, "NOAUTH Authentication required.");
+    return true;
+  }
+  if (client.transaction.open && command->has(flag::no_multi)) {
+    reject(client, command, "ERR Command not allowed inside a transaction");
+    return true;
+  }
+  if (settings.maxmemory > 0 && !make_room() && command->has(flag::denyoom)) {
+    reject(client, command, "OOM command not allowed when used memory > 'maxmemory'.");
+    return true;
+  }
+  if (client.only_pubsub() && !allowed_while_subscribed(*command)) {
+    reject(client, command,
+           "ERR Can't execute '" + command->full_name() +
+               "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context");
+    return true;
+  }
+  return false;
+}
+
+void Server::execute(Client& client, Arguments arguments) {
+  const std::size_t queued = client.queue_.size();
+  const bool silent = client.replies == Replies::off || client.replies == Replies::skipping;
+  execute_loud(client, arguments);
+  if (silent && client.replies != Replies::on) {
+    client.queue_.truncate(queued);
+    if (client.replies == Replies::skipping) client.replies = Replies::on;
+  }
+  if (client.replies == Replies::skip_next) client.replies = Replies::skipping;
+  if (blocking.ready()) blocking.serve();
+}
+
+void Server::execute_loud(Client& client, Arguments arguments) {
+  const Command* command = find_command(arguments[0].text);
+  if (command == nullptr) return reject(client, nullptr, unknown_command(arguments));
+  if (!command->subcommands.empty() && arguments.size() > 1) {
+    const Command* sub = find_subcommand(*command, arguments[1].text);
+    if (sub == nullptr && command->run == nullptr) {
+      return reject(client, nullptr,
+                    "ERR unknown subcommand '" + std::string(arguments[1].text.substr(0, 128)) + "'. Try " +
+                        upper(command->name) + " HELP.");
+    }
+    if (sub != nullptr) command = sub;
+  }
+  client.last_command = command;
+  if (refuse(client, command, arguments)) return;
+  if (client.transaction.open && !always_runs_in_transaction(*command)) {
+    auto& queued = client.transaction.queued.emplace_back();
+    queued.command = command;
+    for (const Argument& word : arguments) {
+      queued.words.push_back(word.block != nullptr ? Bytes(BlobRef::share(word.block)) : Bytes(word.text));
+    }
+    return client.reply.raw("+QUEUED\r\n");
+  }
+  run(client, *command, arguments);
+}
+
+Stats::Calls& Server::calls_of(const Command& command) {
+  if (counted_ != &command) {
+    counted_ = &command;
+    counted_calls_ = &stats.by_command[&command];
+  }
+  return *counted_calls_;
+}
+
+void Server::run(Client& client, const Command& command, Arguments arguments) {
+  ++stats.commands;
+  const std::uint64_t errors = client.reply.errors;
+  const Call call{*this,        client,    command, *databases[static_cast<std::size_t>(client.db)],
+                  client.reply, arguments, now_ms};
+  command.run(call);
+  Stats::Calls& calls = calls_of(command);
+  ++calls.calls;
+  if (client.reply.errors != errors) ++calls.failed;
+}
+
+bool Server::retry_blocked(Client& client, const BlockedOn& on) {
+  std::vector<Argument> arguments;
+  for (const Bytes& word : on.words) arguments.push_back({word.view(), nullptr});
+  retrying_ = true;
+  still_waits_ = false;
+  const int db = std::exchange(client.db, on.db);
+  const Call call{*this,        client,    *on.command, *databases[static_cast<std::size_t>(on.db)],
+                  client.reply, arguments, now_ms};
+  on.command->run(call);
+  client.db = db;
+  retrying_ = false;
+  return !still_waits_;
+}
+
+void Server::wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms,
+                      bool null_array) {
+  if (retrying_) {
+    still_waits_ = true;
+    return;
+  }
+  if (call.client.in_exec) return null_array ? call.reply.null_array() : call.reply.null();
+  BlockedOn on{&call.command, {}, std::move(keys), call.client.db, timeout_ms == 0 ? 0 : now_ms + timeout_ms,
+               null_array};
+  for (const Argument& word : call.arguments) on.words.emplace_back(word.text);
+  blocking.block(call.client, std::move(on));
+}
+
+Record* Call::read(std::string_view key) const {
+  Record* record = db.find(key, now_ms);
+  ++(record != nullptr ? server.stats.hits : server.stats.misses);
+  return record;
+}
+
+void Call::changed(std::string_view key) const { server.key_changed(db, key); }
+
+void Call::erase(std::string_view key) const {
+  if (db.erase(key)) server.key_changed(db, key);
+}
+
+bool Call::integer(std::size_t argument, std::int64_t& value, std::string_view error) const {
+  const auto parsed = parse_int(arguments[argument].text);
+  if (!parsed) {
+    reply.error(error);
+    return false;
+  }
+  value = *parsed;
+  return true;
+}
+
+bool Call::number(std::size_t argument, double& value, std::string_view error) const {
+  const auto parsed = parse_double(arguments[argument].text);
+  if (!parsed) {
+    reply.error(error);
+    return false;
+  }
+  value = *parsed;
+  return true;
+}
+
+bool Call::typed(const Record* record, Type type) const {
+  if (record == nullptr || record->value.type() == type) return true;
+  reply.error("WRONGTYPE Operation against a key holding the wrong kind of value");
+  return false;
+}
+
+}  // namespace weir::kv

@@ -1,0 +1,85 @@
+#include "kv/server/pubsub.hpp"
+
+#include <algorithm>
+
+#include "kv/glob.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+TextSet& own_topics(Client& client, PubSub::Kind kind) {
+  switch (kind) {
+    case PubSub::Kind::channel:
+      return client.subscriptions.channels;
+    case PubSub::Kind::pattern:
+      return client.subscriptions.patterns;
+    default:
+      return client.subscriptions.shard_channels;
+  }
+}
+}  // namespace
+
+bool PubSub::subscribe(Client& client, Kind kind, std::string_view topic) {
+  if (!own_topics(client, kind).emplace(topic).second) return false;
+  topics_[static_cast<std::size_t>(kind)][std::string(topic)].push_back(&client);
+  return true;
+}
+
+bool PubSub::unsubscribe(Client& client, Kind kind, std::string_view topic) {
+  auto& own = own_topics(client, kind);
+  const auto mine = own.find(topic);
+  if (mine == own.end()) return false;
+  Topics& topics = topics_[static_cast<std::size_t>(kind)];
+  const auto it = topics.find(topic);
+  std::erase(it->second, &client);
+  if (it->second.empty()) topics.erase(it);
+  own.erase(mine);
+  return true;
+}
+
+void PubSub::unsubscribe_all(Client& client) {
+  for (Kind kind : {Kind::channel, Kind::pattern, Kind::shard}) {
+    auto& own = own_topics(client, kind);
+    while (!own.empty()) {
+      const std::string topic = *own.begin();
+      unsubscribe(client, kind, topic);
+    }
+  }
+}
+
+void PubSub::deliver(Client& client, std::string_view kind, std::string_view pattern,
+                     std::string_view channel, std::string_view message) {
+  Reply& reply = client.reply;
+  reply.push(pattern.data() == nullptr ? 3 : 4);
+  reply.bulk(kind);
+  if (pattern.data() != nullptr) reply.bulk(pattern);
+  reply.bulk(channel);
+  reply.bulk(message);
+  server_.will_flush(client);
+}
+
+std::size_t PubSub::publish(std::string_view channel, std::string_view message) {
+  std::size_t reached = 0;
+  const Topics& channels = topics(Kind::channel);
+  if (const auto it = channels.find(channel); it != channels.end()) {
+    for (Client* client : it->second) deliver(*client, "message", {}, channel, message);
+    reached += it->second.size();
+  }
+  for (const auto& [pattern, listeners] : topics(Kind::pattern)) {
+    if (!glob_match(pattern, channel)) continue;
+    for (Client* client : listeners) deliver(*client, "pmessage", pattern, channel, message);
+    reached += listeners.size();
+  }
+  return reached;
+}
+
+std::size_t PubSub::publish_shard(std::string_view channel, std::string_view message) {
+  const Topics& channels = topics(Kind::shard);
+  const auto it = channels.find(channel);
+  if (it == channels.end()) return 0;
+  for (Client* client : it->second) deliver(*client, "smessage", {}, channel, message);
+  return it->second.size();
+}
+
+}  // namespace weir::kv

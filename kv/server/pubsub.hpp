@@ -1,0 +1,45 @@
+// Who listens to which channel, pattern and shard channel, and sending messages to them.
+//
+// Threading: the server's one thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kv/text_hash.hpp"
+
+namespace weir::kv {
+
+class Client;
+class Server;
+
+class PubSub {
+ public:
+  enum class Kind : std::uint8_t { channel, pattern, shard };
+  // In order of subscription.
+  using Listeners = std::vector<Client*>;
+  using Topics = TextMap<Listeners>;
+
+  explicit PubSub(Server& server) : server_(server) {}
+
+  // False: it was subscribed (or not) already.
+  bool subscribe(Client& client, Kind kind, std::string_view topic);
+  bool unsubscribe(Client& client, Kind kind, std::string_view topic);
+  void unsubscribe_all(Client& client);  // silently, for a client that ends
+
+  // How many clients got it.
+  std::size_t publish(std::string_view channel, std::string_view message);
+  std::size_t publish_shard(std::string_view channel, std::string_view message);
+
+  const Topics& topics(Kind kind) const { return topics_[static_cast<std::size_t>(kind)]; }
+
+ private:
+  void deliver(Client& client, std::string_view kind, std::string_view pattern, std::string_view channel,
+               std::string_view message);
+
+  Server& server_;
+  Topics topics_[3];
+};
+
+}  // namespace weir::kv

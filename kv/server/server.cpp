@@ -1,0 +1,201 @@
+// The server's life: clients coming and going, the end of a round, the timer. Execution is in execute.cpp,
+// listeners are in listen.cpp.
+#include "kv/server/server.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace weir::kv {
+
+namespace {
+
+std::string random_id(std::mt19937_64& random) {
+  std::string id;
+  for (int i = 0; i < 40; ++i) id += "0123456789abcdef"[random() % 16];
+  return id;
+}
+
+// Beyond maxclients a few more are let in just to be told; past that they are closed without a word.
+constexpr std::size_t told_at_once = 128;
+
+constexpr std::string_view protected_mode_error =
+    "DENIED this server is in protected mode: it has no password, so it serves clients on its own host only. "
+    "From "
+    "there set a password (CONFIG SET requirepass) or turn the mode off (CONFIG SET protected-mode no).";
+
+}  // namespace
+
+Server::Server(asio::io_context& context, Settings initial, Surroundings given)
+    : io(context),
+      settings(std::move(initial)),
+      surroundings(std::move(given)),
+      random_(surroundings.seed),
+      poller_(context, [this] { end_round(); }),
+      timer_(context) {
+  refresh_time();
+  started_ms = now_ms;
+  run_id = random_id(random_);
+  for (std::int64_t i = 0; i < settings.databases; ++i) {
+    auto db = std::make_unique<Keyspace>(static_cast<int>(i), random_());
+    db->on_gone = [this](Keyspace& from, std::string_view key, Keyspace::Gone why) {
+      ++(why == Keyspace::Gone::expired ? stats.expired : stats.evicted);
+      if (why == Keyspace::Gone::evicted) key_changed(from, key);
+    };
+    databases.push_back(std::move(db));
+  }
+}
+
+Server::~Server() {
+  shut_down();
+  ended_.clear();
+}
+
+void Server::shut_down() {
+  entrances_.clear();
+  while (!clients.empty()) clients.begin()->second->close();
+  timer_.cancel();
+  end_round();
+}
+
+void Server::log(LogLevel level, std::string_view text) {
+  if (static_cast<int>(level) >= settings.loglevel) surroundings.log(level, text);
+}
+
+bool Server::protects_from(const Connection& connection) const {
+  return settings.protected_mode && settings.requirepass.empty() && !connection.local();
+}
+
+void Server::accept(std::unique_ptr<Connection> connection) {
+  const auto limit = static_cast<std::size_t>(settings.maxclients);
+  if (clients.size() >= limit + told_at_once) {
+    ++stats.rejected;
+    return connection->close();
+  }
+  refresh_time();
+  const std::uint64_t id = next_client_id_++;
+  auto owned = std::make_unique<Client>(*this, id, std::move(connection));
+  Client& client = *owned;
+  client.created_ms = client.active_ms = now_ms;
+  client.authenticated = settings.requirepass.empty();
+  const bool full = clients.size() >= limit;
+  clients.emplace(id, std::move(owned));
+  if (full) {
+    ++stats.rejected;
+    client.reply.error("ERR max number of clients reached");
+    client.close_after_reply = true;
+  } else if (protects_from(client.connection())) {
+    ++stats.rejected;
+    client.reply.error(protected_mode_error);
+    client.close_after_reply = true;
+  } else {
+    ++stats.connections;
+  }
+  client.connection().start(client);
+  if (!client.queue_.empty()) will_flush(client);
+  arm_timer();
+}
+
+void Server::reset_stats() {
+  stats = {};
+  counted_ = nullptr;
+  memory_fits_ = false;
+}
+
+void Server::forget(Client& client) {
+  blocking.release(client);
+  watches.unwatch(client);
+  pubsub.unsubscribe_all(client);
+  const auto it = clients.find(client.id());
+  if (it == clients.end()) return;
+  ended_.push_back(std::move(it->second));
+  clients.erase(it);
+}
+
+void Server::will_resume(Client& client) {
+  resumed_.push_back(client.id());
+  will_flush(client);
+}
+
+void Server::end_round() {
+  // Resuming a client may serve others, and flushing may resume; each pass takes what the one before left.
+  while (!resumed_.empty() || !dirty_.empty()) {
+    const std::vector<std::uint64_t> resumed = std::exchange(resumed_, {});
+    for (const std::uint64_t id : resumed) {
+      if (const auto it = clients.find(id); it != clients.end()) it->second->resume();
+    }
+    for (std::size_t i = 0; i < dirty_.size(); ++i) {  // flushing may add to the list
+      Client& client = *dirty_[i];
+      client.dirty = false;
+      if (client.closing) continue;
+      const std::size_t before = client.queue_.size();
+      client.connection().flush();
+      stats.bytes_out += before - std::min(before, client.queue_.size());
+      if (!client.closing && over_output_limit(client)) {
+        log(LogLevel::warning, "closing client " + std::to_string(client.id()) + " (" +
+                                   client.connection().peer_address() + "): it does not read, and " +
+                                   std::to_string(client.queue_.size()) + " bytes wait for it");
+        client.close();
+      }
+    }
+    dirty_.clear();
+  }
+  std::erase_if(ended_,
+                [](const std::unique_ptr<Client>& client) { return client->connection().finished(); });
+}
+
+bool Server::over_output_limit(Client& client) {
+  const OutputLimit& limit = client.subscriptions.any() ? settings.pubsub_output : settings.normal_output;
+  const auto waiting = static_cast<std::int64_t>(client.queue_.size());
+  if (limit.hard_bytes != 0 && waiting > limit.hard_bytes) return true;
+  if (limit.soft_bytes == 0 || waiting <= limit.soft_bytes) {
+    client.over_soft_limit_since_ms = 0;
+    return false;
+  }
+  if (client.over_soft_limit_since_ms == 0) client.over_soft_limit_since_ms = now_ms;
+  return now_ms - client.over_soft_limit_since_ms > limit.soft_s * 1000;
+}
+
+// The timer runs only while something can become due, and no more often than ten times a second.
+void Server::arm_timer() {
+  std::int64_t due = 0;
+  auto sooner = [&due](std::int64_t at) {
+    if (at > 0 && (due == 0 || at < due)) due = at;
+  };
+  for (const auto& db : databases) {
+    if (const std::int64_t next = db->next_expiry_ms(); next != Record::never) sooner(next);
+  }
+  if (due != 0) due = std::max(due, now_ms + 100);
+  if (blocking.any()) sooner(blocking.next_deadline_ms());
+  if (settings.timeout_s > 0 && !clients.empty()) sooner(now_ms + 1000);
+  if (due == 0 || (timer_due_ms_ != 0 && timer_due_ms_ <= due)) return;
+  timer_due_ms_ = due;
+  timer_.expires_after(std::chrono::milliseconds(std::max<std::int64_t>(due - now_ms, 1)));
+  timer_.async_wait([this](const std::error_code& cancelled) {
+    if (!cancelled) tick();
+  });
+}
+
+void Server::tick() {
+  refresh_time();
+  timer_due_ms_ = 0;
+  constexpr std::size_t at_once = 1000;  // keys of one database, so that requests get their turn
+  for (const auto& db : databases) db->expire_due(now_ms, at_once);
+  blocking.expire(now_ms);
+  if (settings.timeout_s > 0) close_idle();
+  end_round();
+  arm_timer();
+}
+
+void Server::close_idle() {
+  std::vector<Client*> idle;
+  for (const auto& [id, client] : clients) {
+    const bool waits = client->blocked != nullptr || client->subscriptions.any();
+    if (!waits && now_ms - client->active_ms > settings.timeout_s * 1000) idle.push_back(client.get());
+  }
+  for (Client* client : idle) {
+    log(LogLevel::verbose, "closing idle client " + std::to_string(client->id()));
+    client->close();
+  }
+}
+
+}  // namespace weir::kv

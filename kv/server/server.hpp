@@ -1,0 +1,171 @@
+// The server: its databases, its clients, and how one request is executed.
+//
+// Everything runs on the thread of one io_context. A round: connections deliver bytes, clients cut them into
+// requests, execute() runs each and its reply joins the client's queue; at the end of the round end_round()
+// sends all queues, serves and frees what is left over.
+//
+// Time comes from the clock given at construction and is read once for each delivery, so a test can set it.
+#pragma once
+
+#include <absl/container/btree_map.h>
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/node_hash_map.h>
+
+#include <array>
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kv/commands/command.hpp"
+#include "kv/net/listener.hpp"
+#include "kv/net/poller.hpp"
+#include "kv/server/blocking.hpp"
+#include "kv/server/client.hpp"
+#include "kv/server/pubsub.hpp"
+#include "kv/server/settings.hpp"
+#include "kv/server/watches.hpp"
+
+namespace weir::kv {
+
+enum class LogLevel : int { debug, verbose, notice, warning };
+
+struct Stats {
+  std::uint64_t connections = 0, rejected = 0, commands = 0, bytes_in = 0, bytes_out = 0;
+  std::uint64_t expired = 0, evicted = 0, hits = 0, misses = 0, error_replies = 0, changes = 0;
+  struct Calls {
+    std::uint64_t calls = 0, rejected = 0, failed = 0;
+    std::uint64_t ticks = 0;
+  };
+  absl::node_hash_map<const Command*, Calls> by_command;
+  absl::btree_map<std::string, std::uint64_t> by_error;  // the code: "WRONGTYPE"
+};
+
+// What the outside gives the server; see main.cpp.
+struct Surroundings {
+  std::function<std::int64_t()> clock_us;  // since 1970
+  std::function<void(LogLevel, std::string_view)> log;
+  std::uint64_t seed = 0;
+  std::string executable;
+  std::string config_file;
+  std::function<void()> stop;  // SHUTDOWN
+};
+
+class Server {
+ public:
+  Server(asio::io_context& io, Settings initial, Surroundings given);
+  ~Server();
+
+  // Opens the listeners the settings ask for. The error is fit to show a user.
+  std::expected<void, std::string> listen();
+  // What it listens on: "tcp 127.0.0.1:6379".
+  std::vector<std::string> listening() const;
+  std::uint16_t port(std::string_view kind) const;  // the really bound one, 0 if it does not listen so
+  // Opens again what a changed setting (port, bind, rdma-port, rdma-bind) asks for; keeps the old on failure.
+  std::expected<void, std::string> listen_again(std::string_view setting);
+  void close_listeners();
+  // Ends every client and listener; run() of the io_context returns when nothing is left.
+  void shut_down();
+
+  // A connection came in, through whichever listener.
+  void accept(std::unique_ptr<Connection> connection);
+
+  // Runs one request; the reply is in the client's queue afterwards (or it is blocked).
+  void execute(Client& client, Arguments arguments);
+  // Runs a command that has passed all checks: for EXEC and for blocked clients.
+  void run(Client& client, const Command& command, Arguments arguments);
+
+  void discard_transaction(Client& client);
+  // For blocking commands that found nothing: parks the client (or, when it is tried again, leaves it
+  // parked).
+  void wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms, bool null_array);
+  // Evicts until the data fits maxmemory; false: it still does not.
+  bool make_room();
+  void reset_stats();
+
+  // The client has something to send at the end of the round.
+  void will_flush(Client& client) {
+    if (client.dirty) return;
+    client.dirty = true;
+    dirty_.push_back(&client);
+  }
+  void end_round();
+  // The client was served and goes on with its next request at the end of the round.
+  void will_resume(Client& client);
+  // Tries a blocked command again; false: it still has to wait, and nothing was answered.
+  bool retry_blocked(Client& client, const BlockedOn& on);
+  void forget(Client& client);  // it ends: leave no trace of it; freed at the end of the round
+
+  void key_changed(Keyspace& db, std::string_view key) {
+    ++stats.changes;
+    if (watches.any()) watches.touch(db.index(), key);
+    if (blocking.any()) blocking.signal(db.index(), key);
+  }
+
+  void refresh_time() {
+    now_us = surroundings.clock_us();
+    now_ms = now_us / 1000;
+  }
+  std::uint64_t random() { return random_(); }
+  void log(LogLevel level, std::string_view text);
+  // Sees to it that expired keys, blocked clients and idle clients are looked after in time.
+  void arm_timer();
+
+  asio::io_context& io;
+  Settings settings;
+  Surroundings surroundings;
+  std::int64_t now_us = 0;
+  std::int64_t now_ms = 0;
+  std::int64_t started_ms = 0;
+  BlockPool blocks;
+  Stats stats;
+  std::vector<std::unique_ptr<Keyspace>> databases;
+  absl::btree_map<std::uint64_t, std::unique_ptr<Client>> clients;
+  PubSub pubsub{*this};
+  Watches watches;
+  Blocking blocking{*this};
+  std::string run_id;
+  std::string rdma_provider;  // what was taken; empty: no RDMA
+
+ private:
+  struct Entrance {
+    std::string setting;  // whose change reopens it
+    std::unique_ptr<Listener> listener;
+  };
+  using Entrances = std::vector<Entrance>;
+
+  bool refuse(Client& client, const Command* command, Arguments arguments);
+  void execute_loud(Client& client, Arguments arguments);
+  Stats::Calls& calls_of(const Command& command);
+  void reject(Client& client, const Command* command, std::string_view error);
+  std::string unknown_command(Arguments arguments) const;
+  std::expected<void, std::string> open(std::string_view setting, Entrances& into);
+  void tick();
+  bool protects_from(const Connection& connection) const;
+  bool over_output_limit(Client& client);
+  void close_idle();
+  bool evict_one(EvictionPolicy policy);
+
+  std::mt19937_64 random_;
+  SocketPoller poller_;
+  Entrances entrances_;
+  std::shared_ptr<TlsSettings> tls_;
+  std::vector<Client*> dirty_;
+  std::vector<std::uint64_t> resumed_;
+  std::vector<std::unique_ptr<Client>> ended_;
+  asio::steady_timer timer_;
+  std::int64_t timer_due_ms_ = 0;  // 0: not armed
+  std::uint64_t next_client_id_ = 1;
+  const Command* counted_ = nullptr;  // whose statistics counted_calls_ are
+  Stats::Calls* counted_calls_ = nullptr;
+  std::uint64_t memory_looked_at_ = 0;  // stats.changes when the allocator was last asked
+  bool memory_fits_ = true;
+  bool retrying_ = false;
+  bool still_waits_ = false;
+};
+
+}  // namespace weir::kv

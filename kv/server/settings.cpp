@@ -1,0 +1,325 @@
+#include "kv/server/settings.hpp"
+
+#include <strings.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "kv/number.hpp"
+#include "kv/resp/words.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::array policies{"volatile-lru"sv, "volatile-lfu"sv, "volatile-random"sv, "volatile-ttl"sv,
+                              "allkeys-lru"sv,  "allkeys-lfu"sv,  "allkeys-random"sv,  "noeviction"sv};
+constexpr std::array auth_clients{"no"sv, "yes"sv, "optional"sv};
+constexpr std::array providers{"auto"sv, "weir"sv, "system"sv};
+constexpr std::array levels{"debug"sv, "verbose"sv, "notice"sv, "warning"sv};
+constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t int_limit = std::numeric_limits<int>::max();
+
+using S = Settings;
+constexpr Change start = Change::at_start;
+constexpr Change run = Change::any_time;
+
+const std::array specs{
+    SettingSpec{"port", IntegerSetting{&S::port, 0, 65535}, run, {}, "TCP port; 0 turns TCP off (6379)"},
+    SettingSpec{
+        "bind", WordsSetting{&S::bind}, run, {}, "addresses to listen on; -ADDR may be missing (* -::*)"},
+    SettingSpec{"tcp-backlog", IntegerSetting{&S::tcp_backlog, 0, int_limit}, start},
+    SettingSpec{"tcp-keepalive", IntegerSetting{&S::tcp_keepalive_s, 0, int_limit}},
+    SettingSpec{
+        "unixsocket", TextSetting{&S::unixsocket}, start, {}, "path of a Unix socket to listen on too"},
+    SettingSpec{"unixsocketperm",
+                IntegerSetting{&S::unixsocketperm, 0, 0777, Unit::octal},
+                start,
+                {},
+                "permissions of that socket, octal (700)"},
+    SettingSpec{
+        "tls-port", IntegerSetting{&S::tls_port, 0, 65535}, start, {}, "TLS port; 0 turns TLS off (0)"},
+    SettingSpec{"tls-cert-file", TextSetting{&S::tls_cert_file}, start, {}, "the server's certificate, PEM"},
+    SettingSpec{"tls-key-file", TextSetting{&S::tls_key_file}, start, {}, "its private key, PEM"},
+    SettingSpec{"tls-key-file-pass", TextSetting{&S::tls_key_file_pass}, start},
+    SettingSpec{"tls-ca-cert-file",
+                TextSetting{&S::tls_ca_cert_file},
+                start,
+                {},
+                "who may sign clients' certificates"},
+    SettingSpec{"tls-ca-cert-dir", TextSetting{&S::tls_ca_cert_dir}, start},
+    SettingSpec{"tls-auth-clients",
+                ChoiceSetting{&S::tls_auth_clients, auth_clients},
+                start,
+                {},
+                "ask clients for a certificate: yes, no, optional (yes)"},
+    SettingSpec{"rdma-port",
+                IntegerSetting{&S::rdma_port, 0, 65535},
+                run,
+                {},
+                "RDMA port, may equal the TCP port; 0 turns RDMA off (0)"},
+    SettingSpec{"rdma-bind", WordsSetting{&S::rdma_bind}, run, {}, "addresses for RDMA (those of --bind)"},
+    SettingSpec{"rdma-rx-size",
+                IntegerSetting{&S::rdma_rx_size, 64 * 1024, 16 * 1024 * 1024, Unit::bytes},
+                start,
+                {},
+                "receive buffer of an RDMA connection, 64kb to 16mb (1mb)"},
+    SettingSpec{"rdma-completion-vector", IntegerSetting{&S::rdma_comp_vector, -1, 1024}, start,
+                "rdma-comp-vector", "completion vector; -1 chooses at random (-1)"},
+    SettingSpec{"rdma-tls-port", IntegerSetting{&S::rdma_tls_port, 0, 65535}, start, "tls-rdma-port",
+                "port for TLS over RDMA; 0 turns it off (0)"},
+    SettingSpec{"rdma-provider",
+                ChoiceSetting{&S::rdma_provider, providers},
+                start,
+                {},
+                "auto, weir (the software NIC) or system (the machine's own) (auto)"},
+    SettingSpec{"protected-mode",
+                BoolSetting{&S::protected_mode},
+                run,
+                {},
+                "without a password, serve this host only: yes, no (yes)"},
+    SettingSpec{"requirepass", TextSetting{&S::requirepass}, run, {}, "password clients must give with AUTH"},
+    SettingSpec{
+        "maxclients", IntegerSetting{&S::maxclients, 1, int_limit}, run, {}, "clients at a time (10000)"},
+    SettingSpec{"timeout",
+                IntegerSetting{&S::timeout_s, 0, int_limit},
+                run,
+                {},
+                "close clients idle for so many seconds; 0 never (0)"},
+    SettingSpec{"proto-max-bulk-len",
+                IntegerSetting{&S::proto_max_bulk_len, 1024 * 1024, no_limit, Unit::bytes},
+                run,
+                {},
+                "largest argument accepted (512mb)"},
+    SettingSpec{"client-query-buffer-limit",
+                IntegerSetting{&S::client_query_buffer_limit, 1024 * 1024, no_limit, Unit::bytes}},
+    SettingSpec{"client-output-buffer-limit", OutputLimitSetting{}},
+    SettingSpec{
+        "databases", IntegerSetting{&S::databases, 1, int_limit}, start, {}, "number of databases (16)"},
+    SettingSpec{"maxmemory",
+                IntegerSetting{&S::maxmemory, 0, no_limit, Unit::bytes},
+                run,
+                {},
+                "memory for data; 0 is no limit (0)"},
+    SettingSpec{"maxmemory-policy",
+                ChoiceSetting{&S::maxmemory_policy, policies},
+                run,
+                {},
+                "what to evict then: noeviction, allkeys-lru, ... (noeviction)"},
+    SettingSpec{"maxmemory-samples", IntegerSetting{&S::maxmemory_samples, 1, 64}},
+    SettingSpec{"hash-max-listpack-entries", IntegerSetting{&S::hash_max_listpack_entries, 0, no_limit}, run,
+                "hash-max-ziplist-entries"},
+    SettingSpec{"hash-max-listpack-value",
+                IntegerSetting{&S::hash_max_listpack_value, 0, no_limit, Unit::bytes}, run,
+                "hash-max-ziplist-value"},
+    SettingSpec{"zset-max-listpack-entries", IntegerSetting{&S::zset_max_listpack_entries, 0, no_limit}, run,
+                "zset-max-ziplist-entries"},
+    SettingSpec{"zset-max-listpack-value",
+                IntegerSetting{&S::zset_max_listpack_value, 0, no_limit, Unit::bytes}, run,
+                "zset-max-ziplist-value"},
+    SettingSpec{"set-max-intset-entries", IntegerSetting{&S::set_max_intset_entries, 0, no_limit}},
+    SettingSpec{"list-max-listpack-size", IntegerSetting{&S::list_max_listpack_size, -int_limit, int_limit},
+                run, "list-max-ziplist-size"},
+    SettingSpec{"list-compress-depth", IntegerSetting{&S::list_compress_depth, 0, int_limit}},
+    SettingSpec{"notify-keyspace-events", TextSetting{&S::notify_keyspace_events}},
+    SettingSpec{"hz", IntegerSetting{&S::hz, 1, 500}},
+    SettingSpec{"slowlog-log-slower-than", IntegerSetting{&S::slowlog_log_slower_than_us, -1, no_limit}},
+    SettingSpec{"slowlog-max-len", IntegerSetting{&S::slowlog_max_len, 0, no_limit}},
+    SettingSpec{"latency-monitor-threshold", IntegerSetting{&S::latency_monitor_threshold_ms, 0, no_limit}},
+    SettingSpec{"logfile", TextSetting{&S::logfile}, start, {}, "write the log there instead of to stdout"},
+    SettingSpec{
+        "loglevel", ChoiceSetting{&S::loglevel, levels}, run, {}, "debug, verbose, notice, warning (notice)"},
+    SettingSpec{"pidfile", TextSetting{&S::pidfile}, start, {}, "write the process id there"},
+    SettingSpec{"dir", TextSetting{&S::dir}},
+    SettingSpec{"daemonize", BoolSetting{&S::daemonize}, start},
+    SettingSpec{"save", WordsSetting{&S::save}},
+    SettingSpec{"appendonly", BoolSetting{&S::appendonly}, start},
+    SettingSpec{"appendfilename", TextSetting{&S::appendfilename}, start},
+    SettingSpec{"dbfilename", TextSetting{&S::dbfilename}},
+};
+
+bool same_word(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+using Outcome = std::expected<void, std::string>;
+
+std::string join(std::span<const std::string> words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+struct Assign {
+  Settings& settings;
+  std::span<const std::string> words;
+
+  Outcome single() const {
+    if (words.size() != 1) return std::unexpected("wrong number of arguments");
+    return {};
+  }
+
+  Outcome operator()(const IntegerSetting& kind) const {
+    if (auto one = single(); !one) return one;
+    std::optional<std::int64_t> value;
+    if (kind.unit == Unit::bytes) {
+      value = parse_memory(words[0]);
+      if (!value) return std::unexpected("argument must be a memory value");
+    } else if (kind.unit == Unit::octal) {
+      std::int64_t octal = 0;
+      const char* end = words[0].data() + words[0].size();
+      const auto parsed = std::from_chars(words[0].data(), end, octal, 8);
+      if (parsed.ec != std::errc{} || parsed.ptr != end) {
+        return std::unexpected("argument couldn't be parsed as an octal number");
+      }
+      value = octal;
+    } else {
+      value = parse_int(words[0]);
+      if (!value) return std::unexpected("argument couldn't be parsed into an integer");
+    }
+    if (*value < kind.least || *value > kind.most) {
+      return std::unexpected("argument must be between " + std::to_string(kind.least) + " and " +
+                             std::to_string(kind.most) + " inclusive");
+    }
+    settings.*kind.member = *value;
+    return {};
+  }
+
+  Outcome operator()(const BoolSetting& kind) const {
+    if (auto one = single(); !one) return one;
+    const bool yes = same_word(words[0], "yes");
+    if (!yes && !same_word(words[0], "no")) return std::unexpected("argument must be 'yes' or 'no'");
+    settings.*kind.member = yes;
+    return {};
+  }
+
+  Outcome operator()(const TextSetting& kind) const {
+    if (auto one = single(); !one) return one;
+    settings.*kind.member = words[0];
+    return {};
+  }
+
+  Outcome operator()(const ChoiceSetting& kind) const {
+    if (auto one = single(); !one) return one;
+    for (std::size_t i = 0; i < kind.choices.size(); ++i) {
+      if (same_word(kind.choices[i], words[0])) {
+        settings.*kind.member = static_cast<int>(i);
+        return {};
+      }
+    }
+    std::string text = "argument(s) must be one of the following: ";
+    for (std::size_t i = 0; i < kind.choices.size(); ++i) {
+      text += (i == 0 ? "" : ", ") + std::string(kind.choices[i]);
+    }
+    return std::unexpected(text);
+  }
+
+  Outcome operator()(const WordsSetting& kind) const {
+    settings.*kind.member = join(words);
+    return {};
+  }
+
+  Outcome operator()(const OutputLimitSetting&) const {
+    const auto all = *split_words(join(words));
+    if (all.empty() || all.size() % 4 != 0) {
+      return std::unexpected("Wrong number of arguments in buffer limit configuration.");
+    }
+    Settings changed = settings;
+    for (std::size_t i = 0; i < all.size(); i += 4) {
+      OutputLimit* limit = same_word(all[i], "normal") ? &changed.normal_output
+                           : same_word(all[i], "slave") || same_word(all[i], "replica")
+                               ? &changed.replica_output
+                           : same_word(all[i], "pubsub") ? &changed.pubsub_output
+                                                         : nullptr;
+      if (limit == nullptr)
+        return std::unexpected("Invalid client class specified in buffer limit configuration.");
+      const auto hard = parse_memory(all[i + 1]);
+      const auto soft = parse_memory(all[i + 2]);
+      const auto seconds = parse_int(all[i + 3]);
+      if (!hard || !soft || !seconds || *seconds < 0) {
+        return std::unexpected("Error in hard, soft or soft_seconds setting in buffer limit configuration.");
+      }
+      *limit = {*hard, *soft, *seconds};
+    }
+    settings = std::move(changed);
+    return {};
+  }
+};
+
+struct Print {
+  const Settings& settings;
+
+  std::string operator()(const IntegerSetting& kind) const {
+    const std::int64_t value = settings.*kind.member;
+    if (kind.unit != Unit::octal) return std::to_string(value);
+    std::array<char, 24> text;
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), value, 8).ptr;
+    return {text.data(), end};
+  }
+  std::string operator()(const BoolSetting& kind) const { return settings.*kind.member ? "yes" : "no"; }
+  std::string operator()(const TextSetting& kind) const { return settings.*kind.member; }
+  std::string operator()(const ChoiceSetting& kind) const {
+    return std::string(kind.choices[static_cast<std::size_t>(settings.*kind.member)]);
+  }
+  std::string operator()(const WordsSetting& kind) const { return settings.*kind.member; }
+  std::string operator()(const OutputLimitSetting&) const {
+    auto one = [](std::string_view name, const OutputLimit& limit) {
+      return std::string(name) + ' ' + std::to_string(limit.hard_bytes) + ' ' +
+             std::to_string(limit.soft_bytes) + ' ' + std::to_string(limit.soft_s);
+    };
+    return one("normal", settings.normal_output) + ' ' + one("slave", settings.replica_output) + ' ' +
+           one("pubsub", settings.pubsub_output);
+  }
+};
+
+}  // namespace
+
+std::span<const SettingSpec> setting_specs() { return specs; }
+
+const SettingSpec* find_setting(std::string_view name) {
+  for (const SettingSpec& spec : specs) {
+    if (same_word(spec.name, name) || (!spec.other_name.empty() && same_word(spec.other_name, name)))
+      return &spec;
+  }
+  return nullptr;
+}
+
+std::expected<void, std::string> assign_setting(Settings& settings, const SettingSpec& spec,
+                                                std::span<const std::string> words) {
+  return std::visit(Assign{settings, words}, spec.kind);
+}
+
+std::string setting_text(const Settings& settings, const SettingSpec& spec) {
+  return std::visit(Print{settings}, spec.kind);
+}
+
+std::expected<void, ConfigError> apply_config(Settings& settings, std::string_view file) {
+  std::size_t number = 0;
+  while (!file.empty()) {
+    ++number;
+    const std::size_t end = std::min(file.find('\n'), file.size());
+    std::string_view line = file.substr(0, end);
+    file.remove_prefix(std::min(end + 1, file.size()));
+    while (!line.empty() && " \t\r"sv.find(line.front()) != std::string_view::npos) line.remove_prefix(1);
+    while (!line.empty() && " \t\r"sv.find(line.back()) != std::string_view::npos) line.remove_suffix(1);
+    if (line.empty() || line[0] == '#') continue;
+    auto wrong = [&](std::string reason) {
+      return std::unexpected(ConfigError{number, std::string(line), std::move(reason)});
+    };
+    const auto words = split_words(line);
+    if (!words) return wrong("Unbalanced quotes in configuration line");
+    if (words->empty()) continue;
+    const SettingSpec* spec = find_setting(words->front());
+    if (spec == nullptr || words->size() < 2) return wrong("Bad directive or wrong number of arguments");
+    if (auto done = assign_setting(settings, *spec, std::span(*words).subspan(1)); !done) {
+      return wrong(done.error());
+    }
+  }
+  return {};
+}
+
+}  // namespace weir::kv

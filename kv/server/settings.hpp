@@ -1,0 +1,135 @@
+// Everything that can be configured, with the defaults, and the table that names it for redis.conf, the
+// command line and CONFIG GET/SET.
+//
+// A setting's text form is the same in all three places. The table is data: a name, where the value lives,
+// what it may be, and whether it may change while the server runs.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace weir::kv {
+
+enum class EvictionPolicy : int {
+  volatile_lru,
+  volatile_lfu,
+  volatile_random,
+  volatile_ttl,
+  allkeys_lru,
+  allkeys_lfu,
+  allkeys_random,
+  noeviction
+};
+
+// Limits on what may wait to be sent to one client; 0: none.
+struct OutputLimit {
+  std::int64_t hard_bytes = 0;
+  std::int64_t soft_bytes = 0;
+  std::int64_t soft_s = 0;
+};
+
+struct Settings {
+  // Where it listens. Port 0: not at all.
+  std::int64_t port = 6379;
+  std::string bind = "* -::*";
+  std::int64_t tcp_backlog = 511;
+  std::int64_t tcp_keepalive_s = 300;
+  std::string unixsocket;
+  std::int64_t unixsocketperm = 0;
+  std::int64_t tls_port = 0;
+  std::string tls_cert_file, tls_key_file, tls_key_file_pass, tls_ca_cert_file, tls_ca_cert_dir;
+  int tls_auth_clients = 1;  // no, yes, optional
+  std::int64_t rdma_port = 0;
+  std::string rdma_bind;
+  std::int64_t rdma_rx_size = 1024 * 1024;
+  std::int64_t rdma_comp_vector = -1;
+  std::int64_t rdma_tls_port = 0;
+  int rdma_provider = 0;  // auto, weir, system
+  // Clients.
+  bool protected_mode = true;
+  std::string requirepass;
+  std::int64_t maxclients = 10000;
+  std::int64_t timeout_s = 0;
+  std::int64_t proto_max_bulk_len = 512LL * 1024 * 1024;
+  std::int64_t client_query_buffer_limit = 1024LL * 1024 * 1024;
+  OutputLimit normal_output{}, replica_output{256LL << 20, 64LL << 20, 60},
+      pubsub_output{32LL << 20, 8LL << 20, 60};
+  // Data.
+  std::int64_t databases = 16;
+  std::int64_t maxmemory = 0;
+  int maxmemory_policy = static_cast<int>(EvictionPolicy::noeviction);
+  std::int64_t maxmemory_samples = 5;
+  std::int64_t hash_max_listpack_entries = 512, hash_max_listpack_value = 64;
+  std::int64_t zset_max_listpack_entries = 128, zset_max_listpack_value = 64;
+  std::int64_t set_max_intset_entries = 512;
+  std::int64_t list_max_listpack_size = -2, list_compress_depth = 0;
+  std::string notify_keyspace_events;
+  // The process.
+  std::int64_t hz = 10;
+  std::int64_t slowlog_log_slower_than_us = 10000, slowlog_max_len = 128;
+  std::int64_t latency_monitor_threshold_ms = 0;
+  std::string logfile, pidfile, dir = ".";
+  int loglevel = 2;  // debug, verbose, notice, warning
+  bool daemonize = false;
+  // Known so that other servers' files load; this server keeps nothing on disk.
+  std::string save, appendfilename = "appendonly.aof", dbfilename = "dump.rdb";
+  bool appendonly = false;
+};
+
+enum class Unit : std::uint8_t { number, bytes, octal };
+
+struct IntegerSetting {
+  std::int64_t Settings::* member;
+  std::int64_t least, most;
+  Unit unit = Unit::number;
+};
+struct BoolSetting {
+  bool Settings::* member;
+};
+struct TextSetting {
+  std::string Settings::* member;
+};
+struct ChoiceSetting {
+  int Settings::* member;
+  std::span<const std::string_view> choices;
+};
+struct WordsSetting {
+  std::string Settings::* member;
+};  // several words, kept as one line
+struct OutputLimitSetting {};
+using SettingKind =
+    std::variant<IntegerSetting, BoolSetting, TextSetting, ChoiceSetting, WordsSetting, OutputLimitSetting>;
+
+enum class Change : std::uint8_t { any_time, at_start };
+
+struct SettingSpec {
+  std::string_view name;
+  SettingKind kind;
+  Change change = Change::any_time;
+  std::string_view other_name = {};  // a second name for the same setting
+  std::string_view help = {};        // one line for --help; empty: not listed there
+};
+
+std::span<const SettingSpec> setting_specs();
+const SettingSpec* find_setting(std::string_view name);  // either name, any case
+
+// The error is Redis's reason, without prefix: "argument must be 'yes' or 'no'".
+std::expected<void, std::string> assign_setting(Settings& settings, const SettingSpec& spec,
+                                                std::span<const std::string> words);
+std::string setting_text(const Settings& settings, const SettingSpec& spec);
+
+// Where in a configuration file something is wrong, and why.
+struct ConfigError {
+  std::size_t line = 0;
+  std::string text;
+  std::string reason;
+};
+// Applies redis.conf lines in order.
+std::expected<void, ConfigError> apply_config(Settings& settings, std::string_view file);
+
+}  // namespace weir::kv

@@ -1,0 +1,58 @@
+#include "kv/server/watches.hpp"
+
+#include <algorithm>
+
+#include "kv/server/client.hpp"
+#include "kv/store/keyspace.hpp"
+
+namespace weir::kv {
+
+namespace {
+bool has_expired(Keyspace& db, std::string_view key, std::int64_t now_ms) {
+  const Record* record = db.records().find(key);
+  return record != nullptr && record->expires_at_ms != Record::never && record->expires_at_ms <= now_ms;
+}
+}  // namespace
+
+void Watches::watch(Client& client, Keyspace& db, std::string_view key, std::int64_t now_ms) {
+  std::vector<Client*>& watchers = watchers_[Key(db.index(), key)];
+  if (std::find(watchers.begin(), watchers.end(), &client) != watchers.end()) return;
+  watchers.push_back(&client);
+  client.transaction.watched.push_back({db.index(), std::string(key), has_expired(db, key, now_ms)});
+}
+
+void Watches::unwatch(Client& client) {
+  for (const Transaction::Watched& watched : client.transaction.watched) {
+    auto it = watchers_.find(Key(watched.db, watched.key));
+    if (it == watchers_.end()) continue;
+    std::erase(it->second, &client);
+    if (it->second.empty()) watchers_.erase(it);
+  }
+  client.transaction.watched.clear();
+}
+
+void Watches::touch(int db, std::string_view key) {
+  const auto it = watchers_.find(Key(db, key));
+  if (it == watchers_.end()) return;
+  for (Client* client : it->second) client->transaction.broken = true;
+}
+
+void Watches::touch_all(Keyspace& db, Keyspace* replaced_by, std::int64_t now_ms) {
+  for (auto& [key, watchers] : watchers_) {
+    if (key.first != db.index()) continue;
+    const bool had = db.records().find(key.second) != nullptr && !has_expired(db, key.second, now_ms);
+    const bool gets = replaced_by != nullptr && replaced_by->records().find(key.second) != nullptr;
+    if (!had && !gets) continue;
+    for (Client* client : watchers) client->transaction.broken = true;
+  }
+}
+
+bool Watches::any_expired(Client& client, const std::vector<std::unique_ptr<Keyspace>>& databases,
+                          std::int64_t now_ms) const {
+  return std::ranges::any_of(client.transaction.watched, [&](const Transaction::Watched& watched) {
+    return !watched.expired &&
+           has_expired(*databases[static_cast<std::size_t>(watched.db)], watched.key, now_ms);
+  });
+}
+
+}  // namespace weir::kv

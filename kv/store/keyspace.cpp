@@ -1,0 +1,106 @@
+#include "kv/store/keyspace.hpp"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace weir::kv {
+
+Record* Record::make(std::string_view key) {
+  void* raw = std::malloc(sizeof(Record) + key.size());
+  if (raw == nullptr) throw std::bad_alloc();
+  auto* record = new (raw) Record;
+  record->key_size = static_cast<std::uint32_t>(key.size());
+  std::memcpy(static_cast<void*>(record + 1), key.data(), key.size());
+  return record;
+}
+
+void Record::destroy(Record* record) {
+  record->~Record();
+  std::free(record);
+}
+
+Record* Keyspace::peek(std::string_view key, std::int64_t now_ms) {
+  const Record* before = records_.find(key);
+  if (before == nullptr) return nullptr;
+  const std::uint32_t stamp = before->accessed;
+  Record* record = find(key, now_ms);
+  if (record != nullptr) record->accessed = stamp;
+  return record;
+}
+
+Record& Keyspace::insert(std::string_view key) {
+  Record* record = Record::make(key);
+  record->accessed = access_clock_;
+  records_.insert(record);
+  return *record;
+}
+
+bool Keyspace::erase(std::string_view key) {
+  Record* record = records_.extract(key);
+  if (record == nullptr) return false;
+  clear_expiry(*record);
+  Record::destroy(record);
+  return true;
+}
+
+void Keyspace::clear() {
+  expiring_.clear();
+  records_.clear();
+}
+
+void Keyspace::swap(Keyspace& other) noexcept {
+  records_.swap(other.records_);
+  expiring_.swap(other.expiring_);
+}
+
+void Keyspace::set_expiry(Record& record, std::int64_t at_ms) {
+  clear_expiry(record);
+  record.expires_at_ms = at_ms;
+  expiring_.insert({at_ms, &record});
+}
+
+void Keyspace::drop_expiry(Record& record) {
+  expiring_.erase({record.expires_at_ms, &record});
+  record.expires_at_ms = Record::never;
+}
+
+void Keyspace::rename(Record& record, std::string_view key) {
+  Record& fresh = insert(key);
+  fresh.value = std::move(record.value);
+  if (record.expires_at_ms != Record::never) set_expiry(fresh, record.expires_at_ms);
+  erase(record.key());
+}
+
+bool Keyspace::expire_due(std::int64_t now_ms, std::size_t most) {
+  for (std::size_t i = 0; i < most; ++i) {
+    if (expiring_.empty() || expiring_.begin()->first > now_ms) return false;
+    remove(*expiring_.begin()->second, Gone::expired);
+  }
+  return !expiring_.empty() && expiring_.begin()->first <= now_ms;
+}
+
+std::int64_t Keyspace::average_ttl_ms(std::int64_t now_ms) const {
+  constexpr std::size_t sampled = 32;
+  std::int64_t sum = 0;
+  std::int64_t count = 0;
+  for (auto it = expiring_.begin(); it != expiring_.end() && count < std::int64_t{sampled}; ++it, ++count) {
+    sum += it->first > now_ms ? it->first - now_ms : 0;
+  }
+  return count == 0 ? 0 : sum / count;
+}
+
+void Keyspace::remove(Record& record, Gone why) {
+  if (on_gone) on_gone(*this, record.key(), why);
+  erase(record.key());
+}
+
+Record* Keyspace::sample_volatile(std::uint64_t random) const {
+  if (expiring_.empty()) return nullptr;
+  // Walk a bounded number of steps from a random end: cheap, and good enough to spread evictions.
+  const std::size_t steps = static_cast<std::size_t>(random % std::min<std::size_t>(expiring_.size(), 64));
+  auto it = expiring_.begin();
+  std::advance(it, static_cast<std::ptrdiff_t>(steps));
+  return it->second;
+}
+
+}  // namespace weir::kv

@@ -1,0 +1,399 @@
+// A hash table that can be walked with a cursor while it changes: what SCAN promises needs more than a hash
+// map.
+//
+// Nodes are owned by the table through Traits: `static std::string_view key(const Node&)` and
+// `static void destroy(Node*)`. A bucket is one cache line: seven node pointers with a tag byte each, so that
+// a lookup touches one line for the bucket and one for the node; a full bucket turns its last slot into a
+// link to a further one.
+//
+// Growing and shrinking move one bucket chain with each operation, so no single command pays for it.
+//
+// scan(): bucket indices are visited with their bits reversed, counted from the top. A bucket of a small
+// table then stands for a contiguous run of that order in any larger table, so an element that is present
+// from the first call to the last is returned at least once, however often the table is resized between
+// calls; some may come twice.
+//
+// Invariants:
+//   1. A node lives in the chain of its hash in `next_` if that exists and its bucket in `now_` has been
+//   moved
+//      (index < moved_), else in `now_`.
+//   2. A chain has holes only in its last bucket.
+// Threading: none. Hashes carry a random seed so that clients cannot choose collisions.
+#pragma once
+
+#include <absl/hash/hash.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string_view>
+#include <utility>
+
+namespace weir::kv {
+
+template <class Node, class Traits>
+class Table {
+ public:
+  explicit Table(std::uint64_t seed = 0) : seed_(seed) {}
+  Table(Table&& other) noexcept { swap(other); }
+  Table& operator=(Table&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Table() { clear(); }
+
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  std::size_t bucket_count() const { return now_.count() + next_.count(); }
+
+  Node* find(std::string_view key) {
+    if (size_ == 0) return nullptr;
+    if (next_) move_some();
+    const std::size_t hash = hash_of(key);
+    if (next_) {
+      if (Node* node = find_in(next_, hash, key)) return node;
+    }
+    return find_in(now_, hash, key);
+  }
+
+  // The key must not be in the table.
+  void insert(Node* node) {
+    if (next_) move_some();
+    reserve_one();
+    const std::size_t hash = hash_of(Traits::key(*node));
+    put(next_ ? next_ : now_, hash, node);
+    ++size_;
+  }
+
+  // Takes the node out and hands it to the caller; null if there is none.
+  Node* extract(std::string_view key) {
+    if (size_ == 0) return nullptr;
+    if (next_) move_some();
+    const std::size_t hash = hash_of(key);
+    Node* node = next_ ? take(next_, hash, key) : nullptr;
+    if (node == nullptr) node = take(now_, hash, key);
+    if (node != nullptr) {
+      --size_;
+      shrink_if_sparse();
+    }
+    return node;
+  }
+
+  bool erase(std::string_view key) {
+    Node* node = extract(key);
+    if (node == nullptr) return false;
+    Traits::destroy(node);
+    return true;
+  }
+
+  // Puts `node` (with an equal key) in the place of the node of that key.
+  void replace(Node* old, Node* node) {
+    const std::size_t hash = hash_of(Traits::key(*old));
+    if (!(next_ && replace_in(next_, hash, old, node))) replace_in(now_, hash, old, node);
+  }
+
+  void clear() {
+    clear_buckets(now_);
+    clear_buckets(next_);
+    size_ = 0;
+    moved_ = 0;
+  }
+
+  void swap(Table& other) noexcept {
+    std::swap(now_, other.now_);
+    std::swap(next_, other.next_);
+    std::swap(size_, other.size_);
+    std::swap(moved_, other.moved_);
+    std::swap(seed_, other.seed_);
+  }
+
+  // Visits every node; `visit(Node&)` must not change the table. Stops early when it returns false.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const Buckets* buckets : {&now_, &next_}) {
+      for (std::size_t i = 0; i < buckets->count(); ++i) {
+        if (!visit_chain(&buckets->lines[i], visit)) return;
+      }
+    }
+  }
+
+  // One step of a scan: visits the chains that `cursor` stands for and returns the next cursor, 0 when it is
+  // over. `visit(Node&)` must not change the table.
+  template <class Visit>
+  std::uint64_t scan(std::uint64_t cursor, Visit visit) const {
+    if (size_ == 0) return 0;
+    auto visit_all = [&visit](Node& node) {
+      visit(node);
+      return true;
+    };
+    const Buckets* small = &now_;
+    const Buckets* large = &next_;
+    if (!next_) {
+      visit_chain(&small->lines[cursor & small->mask], visit_all);
+      return reverse_increment(cursor, small->mask);
+    }
+    if (small->mask > large->mask) std::swap(small, large);
+    visit_chain(&small->lines[cursor & small->mask], visit_all);
+    do {
+      visit_chain(&large->lines[cursor & large->mask], visit_all);
+      cursor = reverse_increment(cursor, large->mask);
+    } while ((cursor & (small->mask ^ large->mask)) != 0);
+    return cursor;
+  }
+
+  // A node chosen by `random()` (64 random bits a call): uniform over buckets, then within the chain.
+  template <class Random>
+  Node* sample(Random&& random) const {
+    if (size_ == 0) return nullptr;
+    for (;;) {
+      const std::size_t total = bucket_count();
+      std::size_t index = static_cast<std::size_t>(random() % total);
+      const Bucket* bucket = index < now_.count() ? &now_.lines[index] : &next_.lines[index - now_.count()];
+      std::size_t nodes = 0;
+      auto count_all = [&nodes](Node&) {
+        ++nodes;
+        return true;
+      };
+      visit_chain(bucket, count_all);
+      if (nodes == 0) continue;
+      std::size_t skip = static_cast<std::size_t>(random() % nodes);
+      Node* chosen = nullptr;
+      auto pick = [&](Node& node) {
+        chosen = &node;
+        return skip-- != 0;
+      };
+      visit_chain(bucket, pick);
+      return chosen;
+    }
+  }
+
+  // Bytes of the buckets (chained ones excepted) for memory reports.
+  std::size_t bucket_bytes() const { return bucket_count() * sizeof(Bucket); }
+
+  // Nodes a bucket holds on average before the table grows.
+  static constexpr std::size_t fill = 5;
+
+ private:
+  static constexpr unsigned slots = 7;
+  static constexpr std::uint8_t chained = 0x80;  // in `used`: the last slot links to a further bucket
+
+  struct alignas(64) Bucket {
+    std::uint8_t tags[slots];
+    std::uint8_t used;
+    void* slot[slots];
+
+    unsigned usable() const { return (used & chained) != 0 ? slots - 1 : slots; }
+    std::uint8_t full_mask() const { return static_cast<std::uint8_t>((1u << usable()) - 1); }
+    std::uint8_t nodes() const { return used & full_mask(); }
+    Bucket* further() const {
+      return (used & chained) != 0 ? static_cast<Bucket*>(slot[slots - 1]) : nullptr;
+    }
+    Node* node(unsigned i) const { return static_cast<Node*>(slot[i]); }
+  };
+  static_assert(sizeof(Bucket) == 64);
+
+  struct Buckets {
+    Bucket* lines = nullptr;
+    std::size_t mask = 0;
+
+    explicit operator bool() const { return lines != nullptr; }
+    std::size_t count() const { return lines == nullptr ? 0 : mask + 1; }
+  };
+
+  static Bucket* allocate_lines(std::size_t count) {
+    // calloc leaves large tables untouched until they are used; one line more to align to a line.
+    void* raw = std::calloc(count + 1, sizeof(Bucket));
+    if (raw == nullptr) throw std::bad_alloc();
+    auto address = reinterpret_cast<std::uintptr_t>(raw);
+    const std::uintptr_t aligned = (address + sizeof(Bucket)) & ~std::uintptr_t{sizeof(Bucket) - 1};
+    // The line before the first one always has room for the address to free.
+    reinterpret_cast<void**>(aligned)[-1] = raw;
+    return reinterpret_cast<Bucket*>(aligned);
+  }
+  static void free_lines(Bucket* lines) {
+    if (lines != nullptr) std::free(reinterpret_cast<void**>(lines)[-1]);
+  }
+
+  std::size_t hash_of(std::string_view key) const { return absl::HashOf(seed_, key); }
+  static std::uint8_t tag_of(std::size_t hash) { return static_cast<std::uint8_t>(hash >> 56); }
+
+  // Which of the first seven tags equal `tag`, as a bit mask.
+  static std::uint8_t matching(const Bucket& bucket, std::uint8_t tag) {
+    std::uint8_t mask = 0;
+    for (unsigned i = 0; i < slots; ++i)
+      mask |= static_cast<std::uint8_t>((bucket.tags[i] == tag ? 1u : 0u) << i);
+    return mask & bucket.nodes();
+  }
+
+  static Node* find_in(const Buckets& buckets, std::size_t hash, std::string_view key) {
+    const std::uint8_t tag = tag_of(hash);
+    for (const Bucket* b = &buckets.lines[hash & buckets.mask]; b != nullptr; b = b->further()) {
+      for (unsigned mask = matching(*b, tag); mask != 0; mask &= mask - 1) {
+        Node* node = b->node(static_cast<unsigned>(std::countr_zero(mask)));
+        if (Traits::key(*node) == key) return node;
+      }
+    }
+    return nullptr;
+  }
+
+  static bool replace_in(const Buckets& buckets, std::size_t hash, Node* old, Node* node) {
+    for (Bucket* b = &buckets.lines[hash & buckets.mask]; b != nullptr; b = b->further()) {
+      for (unsigned i = 0; i < b->usable(); ++i) {
+        if ((b->nodes() >> i & 1) != 0 && b->slot[i] == old) {
+          b->slot[i] = node;
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  static void put(const Buckets& buckets, std::size_t hash, Node* node) {
+    Bucket* b = &buckets.lines[hash & buckets.mask];
+    while (Bucket* further = b->further()) b = further;
+    if (b->nodes() == b->full_mask()) {
+      Bucket* link = allocate_lines(1);
+      link->tags[0] = b->tags[slots - 1];
+      link->slot[0] = b->slot[slots - 1];
+      link->used = 1;
+      b->slot[slots - 1] = link;
+      b->used = static_cast<std::uint8_t>((b->used & 0x3f) | chained);
+      b = link;
+    }
+    const auto i = static_cast<unsigned>(std::countr_one(b->nodes()));
+    b->tags[i] = tag_of(hash);
+    b->slot[i] = node;
+    b->used = static_cast<std::uint8_t>(b->used | (1u << i));
+  }
+
+  static Node* take(const Buckets& buckets, std::size_t hash, std::string_view key) {
+    Bucket* previous = nullptr;
+    const std::uint8_t tag = tag_of(hash);
+    for (Bucket* b = &buckets.lines[hash & buckets.mask]; b != nullptr; previous = b, b = b->further()) {
+      for (unsigned mask = matching(*b, tag); mask != 0; mask &= mask - 1) {
+        const auto i = static_cast<unsigned>(std::countr_zero(mask));
+        Node* node = b->node(i);
+        if (Traits::key(*node) != key) continue;
+        fill_hole(previous, b, i);
+        return node;
+      }
+    }
+    return nullptr;
+  }
+
+  // Slot `i` of `b` is free now: the chain's last node moves there, and an empty last bucket goes (invariant
+  // 2).
+  static void fill_hole(Bucket* previous, Bucket* b, unsigned i) {
+    Bucket* last = b;
+    while (Bucket* further = last->further()) {
+      previous = last;
+      last = further;
+    }
+    const auto from = static_cast<unsigned>(std::bit_width(static_cast<unsigned>(last->nodes()))) - 1;
+    b->tags[i] = last->tags[from];
+    b->slot[i] = last->slot[from];
+    last->used = static_cast<std::uint8_t>(last->used & ~(1u << from));
+    if (last->used == 0 && previous != nullptr) {
+      free_lines(last);
+      previous->used = static_cast<std::uint8_t>(previous->used & ~chained);
+    }
+  }
+
+  template <class Visit>
+  static bool visit_chain(const Bucket* b, Visit& visit) {
+    for (; b != nullptr; b = b->further()) {
+      for (unsigned mask = b->nodes(); mask != 0; mask &= mask - 1) {
+        if (!visit(*b->node(static_cast<unsigned>(std::countr_zero(mask))))) return false;
+      }
+    }
+    return true;
+  }
+
+  void clear_buckets(Buckets& buckets) {
+    for (std::size_t i = 0; i < buckets.count(); ++i) clear_chain(&buckets.lines[i]);
+    free_lines(buckets.lines);
+    buckets = {};
+  }
+  static void clear_chain(Bucket* first) {
+    auto destroy = [](Node& node) {
+      Traits::destroy(&node);
+      return true;
+    };
+    visit_chain(first, destroy);
+    free_links(first);
+  }
+  static void free_links(Bucket* first) {
+    for (Bucket* b = first->further(); b != nullptr;) {
+      Bucket* next = b->further();
+      free_lines(b);
+      b = next;
+    }
+    first->used = 0;
+  }
+
+  void reserve_one() {
+    if (!now_) {
+      now_ = {allocate_lines(1), 0};
+    } else if (!next_ && size_ >= now_.count() * fill) {
+      start_resize(now_.count() * 2);
+    }
+  }
+
+  void shrink_if_sparse() {
+    if (next_ || now_.count() == 1 || size_ * 2 > now_.count()) return;
+    start_resize(std::bit_ceil(size_ / (fill - 1) + 1));
+  }
+
+  void start_resize(std::size_t count) {
+    next_ = {allocate_lines(count), count - 1};
+    moved_ = 0;
+    constexpr std::size_t at_once = 16;  // small tables move whole: cheaper than looking in two places
+    if (now_.count() <= at_once) {
+      while (next_) move_some();
+    }
+  }
+
+  // Moves the next non-empty chain, and looks at no more than ten empty ones.
+  void move_some() {
+    for (unsigned looked = 0; looked < 10; ++looked) {
+      Bucket* b = &now_.lines[moved_];
+      const bool had_nodes = b->nodes() != 0;
+      if (had_nodes) {
+        auto rehash = [this](Node& node) {
+          put(next_, hash_of(Traits::key(node)), &node);
+          return true;
+        };
+        visit_chain(b, rehash);
+        free_links(b);
+      }
+      if (++moved_ == now_.count()) {
+        free_lines(now_.lines);
+        now_ = std::exchange(next_, {});
+        moved_ = 0;
+        return;
+      }
+      if (had_nodes) return;
+    }
+  }
+
+  static std::uint64_t reverse_bits(std::uint64_t v) {
+    v = ((v >> 1) & 0x5555555555555555u) | ((v & 0x5555555555555555u) << 1);
+    v = ((v >> 2) & 0x3333333333333333u) | ((v & 0x3333333333333333u) << 2);
+    v = ((v >> 4) & 0x0f0f0f0f0f0f0f0fu) | ((v & 0x0f0f0f0f0f0f0f0fu) << 4);
+    return __builtin_bswap64(v);
+  }
+  // Adds one to the bits of `cursor` under `mask`, counted from the top bit down.
+  static std::uint64_t reverse_increment(std::uint64_t cursor, std::uint64_t mask) {
+    return reverse_bits(reverse_bits(cursor | ~mask) + 1);
+  }
+
+  Buckets now_;
+  Buckets next_;
+  std::size_t size_ = 0;
+  std::size_t moved_ = 0;  // buckets of now_ that are empty for good because they were moved
+  std::uint64_t seed_ = 0;
+};
+
+}  // namespace weir::kv

@@ -1,0 +1,84 @@
+// What a key holds: one of five types. A string is inside the value; the others are objects of their own.
+#pragma once
+
+#include <cstdint>
+#include <new>
+#include <utility>
+
+#include "kv/bytes.hpp"
+
+namespace weir::kv {
+
+class List;
+class Set;
+class Hash;
+class SortedSet;
+
+enum class Type : std::uint8_t { string, list, set, hash, zset };
+std::string_view type_name(Type type);
+
+class Value {
+ public:
+  Value() : bytes_() {}
+  explicit Value(Bytes text) : bytes_(std::move(text)) {}
+  explicit Value(List* owned) : pointer_(owned), type_(Type::list) {}
+  explicit Value(Set* owned) : pointer_(owned), type_(Type::set) {}
+  explicit Value(Hash* owned) : pointer_(owned), type_(Type::hash) {}
+  explicit Value(SortedSet* owned) : pointer_(owned), type_(Type::zset) {}
+  Value(Value&& other) noexcept : bytes_() { *this = std::move(other); }
+  Value& operator=(Value&& other) noexcept {
+    if (this == &other) return *this;
+    destroy();
+    if (other.type_ == Type::string) {
+      new (&bytes_) Bytes(std::move(other.bytes_));
+    } else {
+      pointer_ = other.pointer_;
+      new (&other.bytes_) Bytes();
+    }
+    type_ = std::exchange(other.type_, Type::string);
+    edited_ = other.edited_;
+    return *this;
+  }
+  ~Value() { destroy(); }
+
+  Type type() const { return type_; }
+  Bytes& text() { return bytes_; }
+  const Bytes& text() const { return bytes_; }
+  List& list() const { return *static_cast<List*>(pointer_); }
+  Set& set() const { return *static_cast<Set*>(pointer_); }
+  Hash& hash() const { return *static_cast<Hash*>(pointer_); }
+  SortedSet& zset() const { return *static_cast<SortedSet*>(pointer_); }
+
+  // Overwrites with a string.
+  void assign(std::string_view text) {
+    if (type_ != Type::string) *this = Value();
+    bytes_.assign(text);
+    edited_ = false;
+  }
+  // A string changed in place (APPEND, SETRANGE, SETBIT) reports the encoding "raw", whatever its length.
+  void mark_edited() { edited_ = true; }
+  bool edited() const { return edited_; }
+
+  Value copy() const;
+  std::string_view encoding() const;  // OBJECT ENCODING
+  std::size_t heap_size() const;      // bytes beside the value itself, estimated for collections
+
+ private:
+  void destroy() {
+    if (type_ == Type::string) {
+      bytes_.~Bytes();
+    } else {
+      destroy_collection();
+    }
+  }
+  void destroy_collection();
+
+  union {
+    Bytes bytes_;
+    void* pointer_;
+  };
+  Type type_ = Type::string;
+  bool edited_ = false;
+};
+
+}  // namespace weir::kv
