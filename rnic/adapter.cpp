@@ -1,0 +1,161 @@
+#include "rnic/adapter.hpp"
+
+#include <algorithm>
+
+namespace weir::rnic {
+
+Adapter::Adapter(Slot slot, Segment& segment, TptEntry* table, HostPort& host)
+    : slot_(slot), segment_(segment), table_(table), host_(host) {}
+
+QueuePair* Adapter::create_qp(const QpConfig& config) {
+  const std::lock_guard lock(mutex_);
+  if (qps_.empty()) {
+    qps_.resize(max_qps);
+    next_qp_ = 1;  // QPNs with index 0 and 1 of a slot stay unused: 0 means nobody, 1 is the CM's on a real port
+  }
+  for (std::uint32_t tries = 0; tries < max_qps; ++tries) {
+    next_qp_ = next_qp_ + 1 < max_qps ? next_qp_ + 1 : 2;
+    if (qps_[next_qp_]) continue;
+    auto qp = std::make_unique<QueuePair>(*this, next_qp_, config);
+    if (!qp->valid()) return nullptr;
+    if (next_qp_ > highest_qp_) highest_qp_ = next_qp_;
+    return (qps_[next_qp_] = std::move(qp)).get();
+  }
+  return nullptr;
+}
+
+CompletionQueue* Adapter::create_cq(std::uint32_t cqe, std::uint32_t channel) {
+  const std::lock_guard lock(mutex_);
+  std::uint32_t index = 0;
+  while (index < cqs_.size() && cqs_[index]) ++index;
+  if (index >= max_cqs) return nullptr;
+  if (index == cqs_.size()) cqs_.emplace_back();
+  cqs_[index] = std::make_unique<CompletionQueue>(*this, index, cqe, channel);
+  return cqs_[index].get();
+}
+
+SharedReceiveQueue* Adapter::create_srq(std::uint32_t pd, std::uint32_t wrs, std::uint32_t sges) {
+  const std::lock_guard lock(mutex_);
+  std::uint32_t index = 0;
+  while (index < srqs_.size() && srqs_[index]) ++index;
+  if (index >= max_srqs) return nullptr;
+  if (index == srqs_.size()) srqs_.emplace_back();
+  auto srq = std::make_unique<SharedReceiveQueue>(segment_, index, pd, wrs, sges);
+  if (!srq->valid()) return nullptr;
+  srqs_[index] = std::move(srq);
+  return srqs_[index].get();
+}
+
+void Adapter::destroy(QueuePair* qp) {
+  const std::lock_guard lock(mutex_);
+  qps_[qp->qpn().index()].reset();
+}
+
+void Adapter::destroy(CompletionQueue* cq) {
+  const std::lock_guard lock(mutex_);
+  cqs_[cq->index()].reset();
+}
+
+void Adapter::destroy(SharedReceiveQueue* srq) {
+  const std::lock_guard lock(mutex_);
+  srqs_[srq->index()].reset();
+}
+
+CompletionQueue* Adapter::cq(std::uint32_t index) {
+  const std::lock_guard lock(mutex_);
+  return index < cqs_.size() ? cqs_[index].get() : nullptr;
+}
+
+template <class Visit>
+void Adapter::for_each_qp(Visit visit) {
+  const std::lock_guard lock(mutex_);
+  for (auto& qp : qps_)
+    if (qp) visit(*qp);
+}
+
+void Adapter::deregister(std::uint32_t key) {
+  table_.invalidate(key);
+  drain_initiators();
+  table_.release(key);
+}
+
+void Adapter::drain_initiators() {
+  for_each_qp([](QueuePair& qp) { qp.wait_for_initiator(); });
+}
+
+void Adapter::kicked(Qpn own) {
+  const std::lock_guard lock(mutex_);
+  if (qps_.empty() || !qps_[own.index()]) return;
+  qps_[own.index()]->resume();
+}
+
+void Adapter::faulted(Qpn own) {
+  const std::lock_guard lock(mutex_);
+  if (qps_.empty() || !qps_[own.index()]) return;
+  qps_[own.index()]->on_fault();
+}
+
+void Adapter::srq_limit(std::uint32_t index) {
+  const std::lock_guard lock(mutex_);
+  if (index < srqs_.size() && srqs_[index])
+    host_.async_event(AsyncEvent::srq_limit_reached, nullptr, srqs_[index].get());
+}
+
+void Adapter::raise_cq(std::uint32_t index) {
+  if (index >= max_cqs) return;
+  const std::uint32_t channel = segment_.header().cqs[index].channel;
+  if (channel != 0) host_.raise_channel(channel);
+}
+
+void Adapter::peer_gone(Peer& peer) {
+  for_each_qp([&](QueuePair& qp) { qp.peer_gone(peer); });
+}
+
+void Adapter::kick_all_parked_on(SharedReceiveQueue& srq) {
+  for_each_qp([&](QueuePair& qp) {
+    if (qp.config().srq == &srq) qp.kick_initiator_if_parked();
+  });
+}
+
+void Adapter::quiesce(Peer& peer) {
+  for_each_qp([&](QueuePair& qp) {
+    if (qp.connected_to(peer)) qp.quiesce();
+  });
+}
+
+// ---- parked queue pairs ---------------------------------------------------------------------------------------
+
+void Adapter::note_parked(QueuePair& qp) {
+  const std::lock_guard lock(parked_mutex_);
+  if (std::find(parked_.begin(), parked_.end(), &qp) != parked_.end()) return;
+  parked_.push_back(&qp);
+  parked_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Adapter::forget_parked(QueuePair& qp) {
+  const std::lock_guard lock(parked_mutex_);
+  if (std::erase(parked_, &qp) != 0) parked_count_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// Under mutex_, so that none of them is destroyed meanwhile; a poller that cannot have it at once leaves the work to
+// whoever has it, or to its next poll.
+void Adapter::resume_parked(Patience patience) {
+  if (parked_count_.load(std::memory_order_relaxed) == 0) return;
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (patience == Patience::wait)
+    lock.lock();
+  else if (!lock.try_lock())
+    return;
+  std::vector<QueuePair*> waiting;
+  {
+    const std::lock_guard parked_lock(parked_mutex_);
+    waiting.swap(parked_);
+    parked_count_.store(0, std::memory_order_relaxed);
+  }
+  for (QueuePair* qp : waiting)
+    if (qp->resume()) note_parked(*qp);
+}
+
+void Adapter::service() { resume_parked(Patience::wait); }
+
+}  // namespace weir::rnic

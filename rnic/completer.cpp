@@ -1,0 +1,148 @@
+// The completer: turns what has finished on a queue pair into work completions, under the lock of the CQ polled.
+//
+// Sends: WQEs between polled and executed; unsignalled successes are skipped and freed by the completion behind them.
+// Receives: CQEs that the initiator published, in order; payload that came inside the CQE or through the landing
+// ring is scattered into the posted buffers here. In the error state, and after the last real CQE, what is still
+// posted completes as flushed.
+#include <cstring>
+
+#include "rnic/adapter.hpp"
+#include "rnic/queue_pair.hpp"
+
+namespace weir::rnic {
+namespace {
+
+WcOpcode completion_opcode(SendOpcode opcode) {
+  switch (opcode) {
+    case SendOpcode::rdma_write:
+    case SendOpcode::rdma_write_with_imm: return WcOpcode::rdma_write;
+    case SendOpcode::rdma_read: return WcOpcode::rdma_read;
+    default: return WcOpcode::send;
+  }
+}
+
+}  // namespace
+
+std::size_t QueuePair::poll_completions(CompletionQueue& cq, std::span<WorkCompletion> out) {
+  std::size_t filled = 0;
+  if (&cq == config_.send_cq) filled = poll_sends(out);
+  if (&cq == config_.recv_cq && filled < out.size()) {
+    const std::span<WorkCompletion> rest = out.subspan(filled);
+    filled += config_.type == QpType::ud ? poll_datagrams(rest) : poll_receives(rest);
+  }
+  return filled;
+}
+
+std::size_t QueuePair::poll_sends(std::span<WorkCompletion> out) {
+  std::size_t filled = 0;
+  std::uint32_t polled = sq_.polled.load(std::memory_order_relaxed);
+  const std::uint32_t executed = sq_.executed.load(std::memory_order_acquire);
+  while (polled != executed && filled < out.size()) {
+    const SendWqe& wqe = sq_.at(polled++);
+    if (!wqe.signaled && wqe.status == WcStatus::success) continue;
+    WorkCompletion& wc = out[filled++];
+    wc = {.wr_id = wqe.wr_id,
+          .status = wqe.status,
+          .opcode = completion_opcode(wqe.opcode),
+          .has_imm = false,
+          .has_grh = false,
+          .byte_len = wqe.byte_len,
+          .imm_be = 0,
+          .qpn = qpn_.value(),
+          .src_qpn = 0};
+  }
+  // An unsignalled tail stays: only a completion behind it frees those entries, as on hardware.
+  if (filled != 0) sq_.polled.store(polled, std::memory_order_release);
+  return filled;
+}
+
+std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
+  if (ctx_->cqe_offset == 0) return 0;
+  std::size_t filled = 0;
+  auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
+  while (filled < out.size()) {
+    const ReceiveCqe& cqe = ring[cqe_polled_ & ctx_->cqe_mask];
+    // acquire: pairs with the initiator's publish; the CQE's fields and payload come after it.
+    if (cqe.sequence.load(std::memory_order_acquire) != cqe_polled_ + 1) break;
+    const bool own = has_own_rq();
+    const std::uint32_t number = own ? cqe.wqe & ctx_->rq_mask : cqe.wqe;
+    if (!own && number >= config_.srq->max_wrs()) break;  // a neighbour wrote nonsense: never index by it
+    const ReceiveWqe& wqe = own ? rq_at(number) : config_.srq->wqe(number);
+    WcStatus status = cqe.status;
+    if (status == WcStatus::success && cqe.payload_at == PayloadAt::cqe) {
+      const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, cqe_payload_bytes);
+      if (!scatter(wqe, {cqe.payload, bytes})) status = WcStatus::loc_prot_err;
+    } else if (status == WcStatus::success && cqe.payload_at == PayloadAt::landing && ctx_->landing_mask != 0) {
+      const std::byte* landing = nic_.segment().base() + ctx_->landing_offset;
+      const std::uint32_t start = cqe.landing_start & ctx_->landing_mask;
+      const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, ctx_->landing_mask + 1 - start);
+      if (!scatter(wqe, {landing + start, bytes})) status = WcStatus::loc_prot_err;
+      ctx_->landing_head.store(cqe.landing_end, std::memory_order_release);
+    }
+    out[filled++] = {.wr_id = wqe.wr_id,
+                     .status = status,
+                     .opcode = cqe.opcode,
+                     .has_imm = cqe.has_imm,
+                     .has_grh = false,
+                     .byte_len = cqe.byte_len,
+                     .imm_be = cqe.imm_be,
+                     .qpn = qpn_.value(),
+                     .src_qpn = ctx_->remote_qpn.load(std::memory_order_relaxed)};
+    if (own)
+      rq_polled_.fetch_add(1, std::memory_order_release);
+    else
+      config_.srq->free_wqe(number);
+    ++cqe_polled_;
+  }
+  if (filled != 0) {
+    // seq_cst with the look at `initiator_parked`: an initiator may wait for room in this ring.
+    ctx_->cqe_polled.store(cqe_polled_, std::memory_order_seq_cst);
+    if (!has_own_rq()) kick_initiator_if_parked();
+  }
+  if (filled < out.size()) filled += poll_flushed_receives(out.subspan(filled));
+  return filled;
+}
+
+std::size_t QueuePair::poll_flushed_receives(std::span<WorkCompletion> out) {
+  if (!flushing_.load(std::memory_order_acquire) || !has_own_rq()) return 0;
+  std::size_t filled = 0;
+  std::uint32_t polled = rq_polled_.load(std::memory_order_relaxed);
+  const std::uint32_t posted = ctx_->rq_posted.load(std::memory_order_acquire);
+  while (polled != posted && filled < out.size()) {
+    out[filled++] = {.wr_id = rq_at(polled++).wr_id,
+                     .status = WcStatus::wr_flush_err,
+                     .opcode = WcOpcode::recv,
+                     .has_imm = false,
+                     .has_grh = false,
+                     .byte_len = 0,
+                     .imm_be = 0,
+                     .qpn = qpn_.value(),
+                     .src_qpn = 0};
+  }
+  rq_polled_.store(polled, std::memory_order_release);
+  return filled;
+}
+
+// The lkeys were checked by the initiator when it took the WQE; they are checked again because the region may have
+// been deregistered since, and this copy would write into freed memory.
+bool QueuePair::scatter(const ReceiveWqe& wqe, std::span<const std::byte> payload) const {
+  const ProtectionTable& table = nic_.table();
+  const std::uint32_t pd = has_own_rq() ? config_.pd : config_.srq->pd();
+  for (std::uint32_t i = 0; i < wqe.num_sge && !payload.empty(); ++i) {
+    const Sge& sge = wqe.sge[i];
+    if (sge.length == 0) continue;
+    if (!table.allows(sge, pd, ProtectionTable::Use::write)) return false;
+    const std::size_t length = std::min<std::size_t>(sge.length, payload.size());
+    const std::uint64_t va = ProtectionTable::virtual_address(table.entry(sge.lkey), sge.addr);
+    std::memcpy(reinterpret_cast<void*>(va), payload.data(), length);
+    payload = payload.subspan(length);
+  }
+  return payload.empty();
+}
+
+void QueuePair::raise_local(CompletionQueue& cq, std::uint32_t line, Solicited solicited) {
+  mark_ready(cq.context(), line);
+  if (take_armed(cq.context(), solicited)) nic_.raise_cq(cq.index());
+}
+
+}  // namespace weir::rnic

@@ -1,0 +1,131 @@
+#include "rnic/completion_queue.hpp"
+
+#include <bit>
+#include <mutex>
+
+#include "rnic/adapter.hpp"
+#include "rnic/queue_pair.hpp"
+
+namespace weir::rnic {
+
+void mark_ready(CqContext& cq, std::uint32_t line) {
+  // seq_cst: the poller clears the bit and then reads CQEs; the arming side reads `armed` after this. See the header.
+  if (line < 64) {
+    cq.ready0.fetch_or(1ull << line, std::memory_order_seq_cst);
+    return;
+  }
+  const std::uint32_t word = line / 64 % ready_words;
+  cq.ready[word].fetch_or(1ull << (line % 64), std::memory_order_seq_cst);
+  cq.summary[word / 64].fetch_or(1ull << (word % 64), std::memory_order_seq_cst);
+}
+
+bool take_armed(CqContext& cq, Solicited solicited) {
+  std::uint32_t armed = cq.armed.load(std::memory_order_seq_cst);
+  const auto wanted = [&] {
+    return armed == static_cast<std::uint32_t>(Armed::next) ||
+           (armed == static_cast<std::uint32_t>(Armed::solicited_only) && solicited == Solicited::yes);
+  };
+  while (wanted()) {
+    if (cq.armed.compare_exchange_weak(armed, 0, std::memory_order_seq_cst)) {
+      cq.events.fetch_add(1, std::memory_order_release);
+      return true;
+    }
+  }
+  return false;
+}
+
+CompletionQueue::CompletionQueue(Adapter& nic, std::uint32_t index, std::uint32_t cqe, std::uint32_t channel)
+    : nic_(nic), ctx_(nic.segment().header().cqs[index]), index_(index), cqe_(cqe) {
+  ctx_.armed = 0;
+  ctx_.channel = channel;
+  ctx_.events = 0;
+  ctx_.ready0 = 0;
+  for (auto& word : ctx_.summary) word = 0;
+}
+
+std::uint32_t CompletionQueue::attach(QueuePair* qp) {
+  const std::lock_guard lock(lock_);
+  attached_.fetch_add(1, std::memory_order_relaxed);
+  if (!free_lines_.empty()) {
+    const std::uint32_t line = free_lines_.back();
+    free_lines_.pop_back();
+    lines_[line] = qp;
+    return line;
+  }
+  lines_.push_back(qp);
+  return static_cast<std::uint32_t>(lines_.size() - 1);
+}
+
+void CompletionQueue::detach(QueuePair*, std::uint32_t line) {
+  const std::lock_guard lock(lock_);
+  attached_.fetch_sub(1, std::memory_order_relaxed);
+  lines_[line] = nullptr;
+  free_lines_.push_back(line);
+}
+
+bool CompletionQueue::take_event() {
+  std::uint32_t events = ctx_.events.load(std::memory_order_acquire);
+  while (events != 0) {
+    if (ctx_.events.compare_exchange_weak(events, events - 1, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
+std::uint64_t CompletionQueue::take_ready_word(std::uint32_t word) {
+  std::atomic<std::uint64_t>& bits = word == 0 ? ctx_.ready0 : ctx_.ready[word];
+  // Looking before exchanging keeps an idle poll from owning the line that producers write.
+  if (bits.load(std::memory_order_relaxed) == 0) return 0;
+  return bits.exchange(0, std::memory_order_seq_cst);
+}
+
+// The next queue pair with something to poll, round robin within a word.
+bool CompletionQueue::next_ready(std::uint32_t& line) {
+  if (held_word_ == 0 || held_bits_ == 0) {
+    held_bits_ = (held_word_ == 0 ? held_bits_ : 0) | take_ready_word(0);
+    held_word_ = 0;
+  }
+  for (std::uint32_t s = 0; held_bits_ == 0 && s < ready_words / 64;) {
+    const std::uint64_t words = ctx_.summary[s].load(std::memory_order_relaxed);
+    if (words == 0) {
+      ++s;
+      continue;
+    }
+    const auto word = static_cast<std::uint32_t>(std::countr_zero(words));
+    ctx_.summary[s].fetch_and(~(1ull << word), std::memory_order_seq_cst);
+    held_word_ = s * 64 + word;
+    held_bits_ = take_ready_word(held_word_);
+  }
+  if (held_bits_ == 0) return false;
+  const std::uint64_t later = held_bits_ & (~0ull << last_bit_ << 1);
+  last_bit_ = static_cast<std::uint32_t>(std::countr_zero(later != 0 ? later : held_bits_));
+  held_bits_ &= ~(1ull << last_bit_);
+  line = held_word_ * 64 + last_bit_;
+  return true;
+}
+
+// A queue pair stopped because the caller's array is full, not because it ran dry: keep its place. Usually that needs
+// no atomic; with more than 64 queue pairs it goes behind the others through the map.
+void CompletionQueue::put_back(std::uint32_t line) {
+  bool others = held_word_ != 0;
+  for (const auto& word : ctx_.summary) others = others || word.load(std::memory_order_relaxed) != 0;
+  if (others)
+    mark_ready(ctx_, line);
+  else
+    held_bits_ |= 1ull << (line % 64);
+}
+
+int CompletionQueue::poll(std::span<WorkCompletion> out) {
+  const std::lock_guard lock(lock_);
+  std::size_t filled = 0;
+  std::uint32_t line = 0;
+  while (filled < out.size() && next_ready(line)) {
+    QueuePair* qp = line < lines_.size() ? lines_[line] : nullptr;
+    if (qp == nullptr) continue;
+    filled += qp->poll_completions(*this, out.subspan(filled));
+    if (filled == out.size()) put_back(line);
+  }
+  if (filled == 0) nic_.resume_parked(Adapter::Patience::try_once);
+  return static_cast<int>(filled);
+}
+
+}  // namespace weir::rnic

@@ -1,0 +1,70 @@
+// The completion queue: where completions of many queue pairs are polled and where a sleeping application is woken.
+//
+// A CQ here has no ring of its own. Every queue pair keeps its completions (sends in its send ring, receives in its
+// shared completion ring), and a CQ knows by a bitmap which queue pairs have some (CqContext). So producers in
+// several processes never contend for a slot, a killed producer cannot leave a hole, and a CQ cannot overrun.
+//
+// Ordering: whoever completes publishes the CQE, then sets the bit, then looks at `armed`; whoever polls clears the
+// bit, then reads the CQEs; whoever arms stores `armed` and then polls once more (as the verbs API demands of it).
+// All of these are read-modify-writes or seq_cst, so no completion is left without either a bit or an event.
+//
+// Threading: poll() under `lock`. complete() from any thread of any process.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rnic/segment_layout.hpp"
+#include "rnic/spin_lock.hpp"
+
+namespace weir::rnic {
+
+class QueuePair;
+class Adapter;
+
+class CompletionQueue {
+ public:
+  CompletionQueue(Adapter&, std::uint32_t index, std::uint32_t cqe, std::uint32_t channel);
+
+  std::uint32_t index() const { return index_; }
+  std::uint32_t cqe() const { return cqe_; }
+  void resize(std::uint32_t cqe) { cqe_ = cqe; }
+  CqContext& context() const { return ctx_; }
+
+  int poll(std::span<WorkCompletion> out);
+  void arm(Armed how) { ctx_.armed.store(static_cast<std::uint32_t>(how), std::memory_order_seq_cst); }
+
+  // Takes one pending event if there is one (the completion channel was readable).
+  bool take_event();
+
+  // A line is a queue pair's bit in the ready map. Detaching purges what it had not polled.
+  std::uint32_t attach(QueuePair*);
+  void detach(QueuePair*, std::uint32_t line);
+  int attached() const { return attached_.load(std::memory_order_relaxed); }
+
+ private:
+  bool next_ready(std::uint32_t& line);
+  void put_back(std::uint32_t line);
+  std::uint64_t take_ready_word(std::uint32_t word);
+
+  Adapter& nic_;
+  CqContext& ctx_;
+  std::uint32_t index_;
+  std::uint32_t cqe_;
+  SpinLock lock_;
+  std::vector<QueuePair*> lines_;
+  std::vector<std::uint32_t> free_lines_;
+  std::atomic<int> attached_{0};
+  std::uint64_t held_bits_ = 0;  // bits taken from word `held_word_` and not yet served
+  std::uint32_t held_word_ = 0;
+  std::uint32_t last_bit_ = 63;
+};
+
+// The producer's half, for a CQ of any process: sets the bit, and says whether its channel must be woken.
+enum class Solicited : bool { no, yes };
+void mark_ready(CqContext&, std::uint32_t line);
+bool take_armed(CqContext&, Solicited);
+
+}  // namespace weir::rnic

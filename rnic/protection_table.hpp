@@ -1,0 +1,68 @@
+// The translation-and-protection table: which ranges of this process's memory the NIC may touch, for whom, and how.
+//
+// An entry's key is its index and a generation, so that a key from before a deregistration no longer matches. The
+// same number serves as lkey and rkey. Neighbours map the table read-only and check their own accesses against it
+// (rnic/responder.cpp), so registration publishes an entry by storing its key last, and deregistration stores key 0
+// first and then waits for every initiator that was already past its check (Adapter::drain_rkey).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "rnic/segment_layout.hpp"
+
+namespace weir::rnic {
+
+struct Region {
+  std::uint64_t addr = 0;  // as work requests name it (the iova)
+  std::uint64_t base = 0;  // virtual address of its first byte in the owner
+  std::uint64_t length = 0;
+  std::uint32_t access = 0;
+  std::uint32_t pd = 0;
+  std::uint32_t window = 0;  // 0: private memory
+  std::uint64_t window_offset = 0;
+};
+
+class ProtectionTable {
+ public:
+  // `entries` is a shared mapping of max_mrs zeroed entries that outlives this object.
+  explicit ProtectionTable(TptEntry* entries) : entries_(entries) {}
+
+  // The new key; nullopt when the table is full.
+  std::optional<std::uint32_t> insert(const Region&);
+  // Invalidates. The caller drains initiators and then calls release(), after which the index may be reused.
+  void invalidate(std::uint32_t key);
+  void release(std::uint32_t key);
+  // Changes access or PD in place: same key (ibv_rereg_mr without translation).
+  void update(std::uint32_t key, std::uint32_t access, std::uint32_t pd);
+
+  const TptEntry& entry(std::uint32_t key) const { return entries_[(key >> 8) & (max_mrs - 1)]; }
+
+  // Whether a local sge may be used: valid lkey, same PD, in bounds, writable where the NIC will write.
+  enum class Use : bool { read, write };
+  bool allows(const Sge& sge, std::uint32_t pd, Use use) const {
+    const TptEntry& e = entry(sge.lkey);
+    if (sge.length == 0) return true;
+    return e.key.load(std::memory_order_acquire) == sge.lkey && e.pd == pd && in_bounds(e, sge.addr, sge.length) &&
+           (use == Use::read || (e.access & access::local_write));
+  }
+  // Where that byte of a region is in the owner's address space.
+  static std::uint64_t virtual_address(const TptEntry& e, std::uint64_t addr) { return e.base + (addr - e.addr); }
+
+  static bool in_bounds(const TptEntry& e, std::uint64_t addr, std::uint64_t length) {
+    // Written so that addr + length cannot wrap.
+    return addr >= e.addr && addr - e.addr <= e.length && length <= e.length - (addr - e.addr);
+  }
+
+ private:
+  TptEntry* entries_;
+  std::mutex mutex_;
+  std::uint32_t fresh_ = 1;  // index 0 is never used: key 0 means "none"
+  std::deque<std::uint32_t> free_;
+  std::vector<std::uint8_t> generation_;
+};
+
+}  // namespace weir::rnic

@@ -1,0 +1,311 @@
+#include "rnic/queue_pair.hpp"
+
+#include <bit>
+#include <cstring>
+#include <mutex>
+
+#include "rnic/adapter.hpp"
+
+namespace weir::rnic {
+namespace {
+
+// Small SENDs into private memory pass through here; pages appear as they are touched.
+constexpr std::uint32_t landing_ring_bytes = 64 * 1024;
+// With an SRQ, how many completions of one queue pair may wait to be polled before its sender sees RNR.
+constexpr std::uint32_t srq_cqe_ring = 512;
+
+std::uint32_t wqe_stride(std::uint32_t sges) {
+  return static_cast<std::uint32_t>((sizeof(ReceiveWqe) + sizeof(Sge) * (sges > 1 ? sges - 1 : 0) + 15) / 16 * 16);
+}
+
+}  // namespace
+
+QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
+    : nic_(nic),
+      qpn_(nic.slot(), index),
+      config_(config),
+      ctx_(&nic.segment().header().qps[index]),
+      sq_(config.caps.max_send_wr, config.caps.max_send_sge, config.caps.max_inline) {
+  ctx_->state = static_cast<std::uint32_t>(QpState::reset);
+  ctx_->remote_qpn = 0;
+  ctx_->type = static_cast<std::uint16_t>(config.type);
+  ++ctx_->incarnation;
+  ctx_->pd = config.pd;
+  ctx_->access = 0;
+  ctx_->srq = config.srq ? config.srq->index() + 1 : 0;
+  if (!sq_.allocated() || !allocate_rings()) {
+    free_rings();
+    ctx_ = nullptr;
+    return;
+  }
+  if (config.srq) config.srq->attached_qps.fetch_add(1);
+  recv_line_ = config.recv_cq->attach(this);
+  send_line_ = config.send_cq == config.recv_cq ? recv_line_ : config.send_cq->attach(this);
+  ctx_->recv_cq = config.recv_cq->index();
+  ctx_->cq_line = recv_line_;
+}
+
+QueuePair::~QueuePair() {
+  if (ctx_ == nullptr) return;
+  ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
+  ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
+  wait_for_initiator();
+  nic_.forget_parked(*this);
+  config_.recv_cq->detach(this, recv_line_);
+  if (config_.send_cq != config_.recv_cq) config_.send_cq->detach(this, send_line_);
+  if (config_.srq) config_.srq->attached_qps.fetch_sub(1);
+  free_rings();
+}
+
+bool QueuePair::allocate_rings() {
+  Segment& segment = nic_.segment();
+  const std::uint32_t entries = std::bit_ceil(std::max(config_.caps.max_recv_wr, 1u));
+  ctx_->rq_offset = ctx_->cqe_offset = ctx_->landing_offset = 0;
+  ctx_->landing_mask = 0;
+  if (has_own_rq()) {
+    ctx_->rq_stride = wqe_stride(config_.caps.max_recv_sge);
+    ctx_->rq_mask = entries - 1;
+    ctx_->rq_offset = segment.allocate(std::size_t{ctx_->rq_stride} * entries);
+    if (ctx_->rq_offset == 0) return false;
+  }
+  if (config_.type == QpType::ud) {
+    ctx_->cqe_mask = entries - 1;
+    ctx_->cqe_offset = segment.allocate(sizeof(DatagramSlot) * entries);
+    return ctx_->cqe_offset != 0;
+  }
+  const std::uint32_t cqes =
+      has_own_rq() ? entries : std::min(std::bit_ceil(config_.srq->max_wrs()), srq_cqe_ring);
+  ctx_->cqe_mask = cqes - 1;
+  ctx_->cqe_offset = segment.allocate(sizeof(ReceiveCqe) * cqes);
+  ctx_->landing_offset = segment.allocate(landing_ring_bytes);
+  if (ctx_->landing_offset != 0) ctx_->landing_mask = landing_ring_bytes - 1;
+  return ctx_->cqe_offset != 0 && ctx_->landing_offset != 0;
+}
+
+void QueuePair::free_rings() {
+  Segment& segment = nic_.segment();
+  const bool datagram = config_.type == QpType::ud;
+  const std::size_t cqe_bytes = datagram ? sizeof(DatagramSlot) : sizeof(ReceiveCqe);
+  if (ctx_->rq_offset) segment.free(ctx_->rq_offset, std::size_t{ctx_->rq_stride} * (ctx_->rq_mask + 1));
+  if (ctx_->cqe_offset) segment.free(ctx_->cqe_offset, cqe_bytes * (ctx_->cqe_mask + 1));
+  if (ctx_->landing_offset) segment.free(ctx_->landing_offset, landing_ring_bytes);
+  ctx_->rq_offset = ctx_->cqe_offset = ctx_->landing_offset = 0;
+}
+
+ReceiveWqe& QueuePair::rq_at(std::uint32_t count) const {
+  return *nic_.segment().at<ReceiveWqe>(ctx_->rq_offset + std::uint64_t{ctx_->rq_stride} * (count & ctx_->rq_mask));
+}
+
+// ---- state ----------------------------------------------------------------------------------------------------
+
+void QueuePair::modify(QpState to, const QpAttributes& attributes) {
+  if (to == QpState::rtr && config_.type != QpType::ud) {
+    // Connecting may take a moment, so it happens before the lock and before we answer anybody.
+    nic_.host().peer(attributes.destination.slot(), HostPort::Wait::yes);
+  }
+  const std::lock_guard lock(send_lock_);
+  attributes_ = attributes;
+  ctx_->access.store(attributes.access, std::memory_order_relaxed);
+  ctx_->qkey.store(attributes.qkey, std::memory_order_relaxed);
+  ctx_->min_rnr_timer.store(attributes.min_rnr_timer, std::memory_order_relaxed);
+  if (to == QpState::reset) return reset();
+  if (to == QpState::err) return enter_error();
+  if (to == QpState::rtr && config_.type != QpType::ud) {
+    ctx_->remote_qpn.store(attributes.destination.value(), std::memory_order_release);
+    connect_remote(HostPort::Wait::no);
+  }
+  // seq_cst: an initiator that found us not ready has parked and set its flag before; we look at it right after.
+  ctx_->state.store(static_cast<std::uint32_t>(to), std::memory_order_seq_cst);
+  if (to == QpState::rtr) kick_initiator_if_parked();
+  if (to == QpState::rts) execute();
+}
+
+void QueuePair::reset() {
+  ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
+  ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
+  wait_for_initiator();
+  nic_.forget_parked(*this);
+  parked_ = Park::none;
+  remote_.disconnect();
+  flushing_ = false;
+  sq_.reset();
+  // A new incarnation of the rings: an initiator still connected to the old one gets no response.
+  ++ctx_->incarnation;
+  ctx_->rq_next = ctx_->cqe_next = ctx_->landing_tail = 0;
+  ctx_->rq_posted_seen = ctx_->landing_head_seen = ctx_->cqe_polled_seen = 0;
+  ctx_->datagram_next = 0;
+  ctx_->rq_posted = ctx_->landing_head = ctx_->cqe_polled = 0;
+  ctx_->initiator_parked = 0;
+  rq_tail_ = cqe_polled_ = 0;
+  rq_polled_ = 0;
+  if (config_.type == QpType::ud) return;
+  auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
+  for (std::uint32_t i = 0; i <= ctx_->cqe_mask; ++i) ring[i].sequence.store(0, std::memory_order_relaxed);
+}
+
+// Under send_lock_. Everything not yet executed and everything still posted completes as flushed (IBA 10.3.1).
+void QueuePair::enter_error() {
+  ctx_->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
+  wait_for_initiator();
+  parked_ = Park::none;
+  while (sq_.executed.load(std::memory_order_relaxed) != sq_.doorbell)
+    complete_send(sq_.at(sq_.executed.load(std::memory_order_relaxed)), WcStatus::wr_flush_err);
+  if (flushing_.exchange(true, std::memory_order_acq_rel)) return;
+  if (has_own_rq())
+    raise_local(*config_.recv_cq, recv_line_, Solicited::yes);
+  else
+    nic_.host().async_event(AsyncEvent::qp_last_wqe_reached, this, nullptr);
+}
+
+void QueuePair::on_fault() {
+  const std::lock_guard lock(send_lock_);
+  if (state() != QpState::err || flushing_.load(std::memory_order_relaxed)) return;
+  enter_error();
+  nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
+}
+
+// The peer's process ended. If it had destroyed or reset its queue pair before, there is nothing to tell (a NIC would
+// not notice either, until a send times out). If it was killed with the connection up, the connection is lost.
+void QueuePair::peer_gone(Peer& peer) {
+  if (config_.type == QpType::ud) return void_datagrams_of(peer.slot());
+  const bool ours = attributes_.destination.slot() == peer.slot() && state() >= QpState::rtr;
+  if (!ours) return;
+  const std::lock_guard lock(send_lock_);
+  const bool killed = remote_.connected() && remote_.answers();
+  if (config_.srq && killed) reclaim_from_srq();
+  const bool was_parked = parked_ != Park::none;
+  if (was_parked && config_.type == QpType::rc) {
+    parked_ = Park::none;
+    fail_send(sq_.at(sq_.executed.load(std::memory_order_relaxed)), WcStatus::retry_exc_err);
+  } else if (killed && state() != QpState::err) {
+    enter_error();
+    nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
+  }
+}
+
+void QueuePair::reclaim_from_srq() {
+  std::vector<std::uint32_t> completed;
+  auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
+  for (std::uint32_t count = cqe_polled_; count - cqe_polled_ <= ctx_->cqe_mask; ++count) {
+    if (ring[count & ctx_->cqe_mask].sequence.load(std::memory_order_acquire) != count + 1) break;
+    completed.push_back(ring[count & ctx_->cqe_mask].wqe);
+  }
+  config_.srq->reclaim(Qpn(ctx_->remote_qpn.load(std::memory_order_relaxed)), completed);
+}
+
+void QueuePair::wait_for_initiator() const {
+  const std::uint32_t seen = ctx_->hazard.load(std::memory_order_seq_cst);
+  if ((seen & 1) == 0) return;
+  for (int tries = 0; ctx_->hazard.load(std::memory_order_seq_cst) == seen; ++tries) {
+    if (tries < 100) {
+      cpu_relax();
+      continue;
+    }
+    // A killed initiator leaves its hazard odd for ever; it will not write again.
+    if (!nic_.host().peer(attributes_.destination.slot(), HostPort::Wait::no)) return;
+    sched_yield();
+  }
+}
+
+void QueuePair::kick_initiator_if_parked() {
+  if (ctx_->initiator_parked.load(std::memory_order_seq_cst) == 0) return;
+  if (ctx_->initiator_parked.exchange(0, std::memory_order_seq_cst) == 0) return;
+  const Qpn initiator(ctx_->remote_qpn.load(std::memory_order_acquire));
+  if (const PeerPtr peer = nic_.host().peer(initiator.slot(), HostPort::Wait::no)) peer->kick(initiator);
+}
+
+// ---- posting --------------------------------------------------------------------------------------------------
+
+SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
+  const QpState in = state();
+  if (in == QpState::reset || in == QpState::init || in == QpState::rtr) {
+    result = PostResult::bad_state;
+    return nullptr;
+  }
+  const bool one_sided = request.opcode == SendOpcode::rdma_write ||
+                         request.opcode == SendOpcode::rdma_write_with_imm || request.opcode == SendOpcode::rdma_read;
+  const bool read_on_uc = request.opcode == SendOpcode::rdma_read && config_.type == QpType::uc;
+  if ((config_.type == QpType::ud && one_sided) || read_on_uc || request.opcode > SendOpcode::rdma_read) {
+    result = PostResult::bad_opcode;
+    return nullptr;
+  }
+  if (sq_.full()) {
+    result = PostResult::full;
+    return nullptr;
+  }
+  SendWqe& wqe = sq_.at(sq_.tail++);
+  wqe.wr_id = request.wr_id;
+  wqe.opcode = request.opcode;
+  wqe.status = WcStatus::success;
+  wqe.signaled = config_.signal_all || (request.flags & send_flag::signaled);
+  wqe.solicited = request.flags & send_flag::solicited;
+  wqe.inlined = false;
+  wqe.num_sge = 0;
+  wqe.imm_be = request.imm_be;
+  wqe.byte_len = 0;
+  wqe.remote_addr = request.remote_addr;
+  wqe.rkey = request.rkey;
+  wqe.datagram = request.datagram;
+  result = PostResult::ok;
+  return &wqe;
+}
+
+PostResult QueuePair::set_sges(SendWqe& wqe, std::span<const Sge> sges) {
+  if (sges.size() > config_.caps.max_send_sge) return PostResult::too_many_sges;
+  std::memcpy(wqe.sges(), sges.data(), sges.size_bytes());
+  wqe.num_sge = static_cast<std::uint8_t>(sges.size());
+  return PostResult::ok;
+}
+
+PostResult QueuePair::set_inline(SendWqe& wqe, std::span<const std::span<const std::byte>> pieces) {
+  std::size_t bytes = 0;
+  for (const auto& piece : pieces) bytes += piece.size();
+  if (bytes > config_.caps.max_inline) return PostResult::too_long_inline;
+  std::byte* to = wqe.inline_data();
+  for (const auto& piece : pieces) {
+    std::memcpy(to, piece.data(), piece.size());
+    to += piece.size();
+  }
+  wqe.inlined = true;
+  wqe.inline_bytes = static_cast<std::uint32_t>(bytes);
+  return PostResult::ok;
+}
+
+void QueuePair::abort_posting() {
+  sq_.tail = sq_.doorbell;
+  send_lock_.unlock();
+}
+
+void QueuePair::ring_doorbell() {
+  sq_.doorbell = sq_.tail;
+  execute();
+  send_lock_.unlock();
+}
+
+PostResult QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sges) {
+  if (!has_own_rq() || state() == QpState::reset) return PostResult::bad_state;
+  if (sges.size() > config_.caps.max_recv_sge) return PostResult::too_many_sges;
+  if (rq_tail_ - rq_polled_.load(std::memory_order_acquire) >= config_.caps.max_recv_wr) return PostResult::full;
+  ReceiveWqe& wqe = rq_at(rq_tail_);
+  wqe.wr_id = wr_id;
+  wqe.num_sge = static_cast<std::uint32_t>(sges.size());
+  wqe.length = 0;
+  for (std::size_t i = 0; i < sges.size(); ++i) {
+    wqe.sge[i] = sges[i];
+    wqe.length += sges[i].length;
+  }
+  ++rq_tail_;
+  return PostResult::ok;
+}
+
+void QueuePair::recv_doorbell() {
+  const std::uint32_t published = ctx_->rq_posted.load(std::memory_order_relaxed);
+  if (published == rq_tail_) return;
+  if (config_.type == QpType::ud) open_datagram_slots(published, rq_tail_);
+  // seq_cst: pairs with announce_parked(); see there.
+  ctx_->rq_posted.store(rq_tail_, std::memory_order_seq_cst);
+  kick_initiator_if_parked();
+  if (flushing_.load(std::memory_order_acquire)) raise_local(*config_.recv_cq, recv_line_, Solicited::yes);
+}
+
+}  // namespace weir::rnic

@@ -1,0 +1,173 @@
+// A queue pair: its send ring, the owner's side of its receive ring, its connection, and its state.
+//
+// The work is in four files, one a role:
+//   queue_pair.cpp   post, modify, destroy; entering the error state
+//   requester.cpp    executes send WQEs in order, parks them (RNR, no response) and gives up on them
+//   responder.cpp    what the peer's NIC would do for an arriving operation, played by the initiator
+//   datagram.cpp     the same two roles for UD
+//   completer.cpp    turns finished sends, arrived receives and flushed WQEs into work completions
+//
+// Locks, in order: send_lock_ or recv_lock_, then nothing else. poll_completions runs under the CQ's lock and takes
+// neither. Nothing here blocks except wait_for_initiator(), which is bounded by the peer's current operation.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "rnic/completion_queue.hpp"
+#include "rnic/peer.hpp"
+#include "rnic/queue_pair_state.hpp"
+#include "rnic/responder.hpp"
+#include "rnic/send_queue.hpp"
+#include "rnic/shared_receive_queue.hpp"
+#include "rnic/spin_lock.hpp"
+
+namespace weir::rnic {
+
+class Adapter;
+
+struct QpCapabilities {
+  std::uint32_t max_send_wr = 0, max_recv_wr = 0, max_send_sge = 0, max_recv_sge = 0, max_inline = 0;
+};
+
+struct QpConfig {
+  QpType type = QpType::rc;
+  std::uint32_t pd = 0;
+  CompletionQueue* send_cq = nullptr;
+  CompletionQueue* recv_cq = nullptr;
+  SharedReceiveQueue* srq = nullptr;
+  QpCapabilities caps;
+  bool signal_all = false;
+  void* cookie = nullptr;  // the caller's object, for async events
+};
+
+// What modify sets; the meaning and encoding of each is the verbs API's.
+struct QpAttributes {
+  std::uint32_t access = 0;
+  Qpn destination;
+  std::uint32_t qkey = 0;
+  std::uint8_t timeout = 0;        // 4.096 us * 2^timeout; 0: for ever
+  std::uint8_t retry_cnt = 0;
+  std::uint8_t rnr_retry = 0;      // 7: for ever
+  std::uint8_t min_rnr_timer = 0;  // index into the table of requester.cpp
+};
+
+// What post_send needs to know of one work request beyond its payload.
+struct SendRequest {
+  std::uint64_t wr_id = 0;
+  SendOpcode opcode = SendOpcode::send;
+  std::uint32_t flags = 0;  // send_flag::
+  std::uint32_t imm_be = 0;
+  std::uint64_t remote_addr = 0;
+  std::uint32_t rkey = 0;
+  DatagramAddress datagram{};
+};
+
+enum class PostResult : std::uint8_t { ok, full, bad_state, too_many_sges, too_long_inline, bad_opcode };
+
+class QueuePair {
+ public:
+  QueuePair(Adapter&, std::uint32_t index, const QpConfig&);
+  ~QueuePair();
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  bool valid() const { return ctx_ != nullptr; }
+  Qpn qpn() const { return qpn_; }
+  const QpConfig& config() const { return config_; }
+  QpState state() const { return static_cast<QpState>(ctx_->state.load(std::memory_order_acquire)); }
+  QpAttributes attributes() const { return attributes_; }
+
+  // The caller has checked the transition (check_modify). Moving to rtr connects to the destination's process.
+  void modify(QpState to, const QpAttributes&);
+
+  // One work request at a time: append (may repeat), then ring the doorbell. The send lock is held from the first
+  // append to ring_doorbell(); begin_posting/abort_posting serve ibv_wr_start/abort.
+  void begin_posting() { send_lock_.lock(); }
+  SendWqe* append(const SendRequest&, PostResult&);
+  PostResult set_sges(SendWqe&, std::span<const Sge>);
+  PostResult set_inline(SendWqe&, std::span<const std::span<const std::byte>>);
+  void retract() { --sq_.tail; }
+  void abort_posting();
+  void ring_doorbell();
+
+  // Receives: under receive_lock() from the first post_recv to recv_doorbell(), which publishes what was written and
+  // kicks an initiator that waits for it.
+  SpinLock& receive_lock() { return recv_lock_; }
+  PostResult post_recv(std::uint64_t wr_id, std::span<const Sge>);
+  void recv_doorbell();
+
+  std::size_t poll_completions(CompletionQueue&, std::span<WorkCompletion>);
+
+  // The requester's retry entry: from poll, from a kick, from a timer. Returns false when nothing is parked any more.
+  bool resume();
+  void peer_gone(Peer&);
+  void on_fault();  // a peer moved us to err
+  void kick_initiator_if_parked();
+  void wait_for_initiator() const;
+  bool connected_to(const Peer& peer) const { return remote_.peer.get() == &peer; }
+  void quiesce() {  // returns once no operation that began before is still running
+    send_lock_.lock();
+    send_lock_.unlock();
+  }
+
+ private:
+  enum class Park : std::uint8_t { none, rnr, no_response };
+
+  // requester.cpp
+  void execute();
+  Outcome execute_one(SendWqe&);
+  std::optional<WcStatus> gather(SendWqe&, Gather&, ProtectionTable::Use) const;
+  bool park(Park why);
+  std::optional<std::uint64_t> budget_ns(Park why) const;
+  void complete_send(SendWqe&, WcStatus);
+  void fail_send(SendWqe&, WcStatus);
+  void connect_remote(HostPort::Wait);
+
+  // datagram.cpp
+  Outcome execute_datagram(SendWqe&, const Gather&);
+  std::size_t poll_datagrams(std::span<WorkCompletion>);
+  void open_datagram_slots(std::uint32_t from, std::uint32_t to);
+  void void_datagrams_of(Slot dead);
+
+  // completer.cpp
+  std::size_t poll_sends(std::span<WorkCompletion>);
+  std::size_t poll_receives(std::span<WorkCompletion>);
+  std::size_t poll_flushed_receives(std::span<WorkCompletion>);
+  bool scatter(const ReceiveWqe&, std::span<const std::byte>) const;
+  void raise_local(CompletionQueue&, std::uint32_t line, Solicited);
+
+  // queue_pair.cpp
+  bool allocate_rings();
+  void free_rings();
+  void enter_error();
+  void reclaim_from_srq();
+  void reset();
+  ReceiveWqe& rq_at(std::uint32_t count) const;
+  bool has_own_rq() const { return config_.srq == nullptr; }
+
+  Adapter& nic_;
+  Qpn qpn_;
+  QpConfig config_;
+  QpContext* ctx_ = nullptr;
+  std::uint32_t send_line_ = 0, recv_line_ = 0;
+  QpAttributes attributes_;
+
+  SpinLock send_lock_;
+  SendQueue sq_;
+  RemoteQueuePair remote_;
+  Park parked_ = Park::none;
+  std::uint64_t parked_since_ns_ = 0;
+  bool announced_ = false;  // the target was told that we are parked, and has not kicked us since
+
+  SpinLock recv_lock_;
+  std::uint32_t rq_tail_ = 0;               // written, not yet published
+  std::atomic<std::uint32_t> rq_polled_{0};  // receive WQEs reported (own receive queue)
+  std::uint32_t cqe_polled_ = 0;
+  std::atomic<bool> flushing_{false};
+};
+
+}  // namespace weir::rnic

@@ -1,0 +1,177 @@
+// The requester: executes a queue pair's send WQEs in order, in the thread that rang the doorbell.
+//
+// One WQE at a time: gather its local pieces (checking lkeys), let the responder's role act on the target, and turn
+// the outcome into a completion. Two outcomes do not complete but park the queue: receiver not ready (RNR) and no
+// response (the target queue pair is not connected to us, or not yet). A parked queue is tried again when the target
+// kicks us, when the application polls, and by timer; its budget is rnr_retry x RNR timer, or retry_cnt x timeout.
+#include <array>
+
+#include "rnic/adapter.hpp"
+#include "rnic/queue_pair.hpp"
+
+namespace weir::rnic {
+namespace {
+
+// RNR NAK timer field in 10 us (IBA table 45); index 0 is the longest.
+constexpr std::array<std::uint32_t, 32> rnr_timer_10us = {65536, 1,   2,   3,   4,   6,   8,    12,   16,   24,   32,
+                                                          48,    64,  96,  128, 192, 256, 384,  512,  768,  1024, 1536,
+                                                          2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+
+constexpr std::uint8_t rnr_retry_for_ever = 7;
+
+WcStatus requester_status(Outcome nak) {
+  switch (nak) {
+    case Outcome::nak_access: return WcStatus::rem_access_err;
+    case Outcome::nak_invalid: return WcStatus::rem_inv_req_err;
+    default: return WcStatus::rem_op_err;
+  }
+}
+
+Arrival arrival_of(const SendWqe& wqe, std::uint64_t bytes) {
+  Arrival arrival;
+  const bool write = wqe.opcode == SendOpcode::rdma_write_with_imm;
+  arrival.opcode = write ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv;
+  arrival.byte_len = bytes;
+  arrival.has_imm = write || wqe.opcode == SendOpcode::send_with_imm;
+  arrival.imm_be = wqe.imm_be;
+  arrival.solicited = wqe.solicited;
+  return arrival;
+}
+
+}  // namespace
+
+void QueuePair::execute() {
+  for (std::uint32_t next = sq_.executed.load(std::memory_order_relaxed); next != sq_.doorbell;
+       next = sq_.executed.load(std::memory_order_relaxed)) {
+    const QpState now_in = state();
+    if (now_in == QpState::sqd) return;  // drained: new WQEs wait until the queue pair is back in rts
+    SendWqe& wqe = sq_.at(next);
+    if (now_in != QpState::rts) {
+      if (now_in == QpState::err) fail_send(wqe, WcStatus::wr_flush_err);
+      return;
+    }
+    const Outcome outcome = execute_one(wqe);
+    switch (outcome) {
+      case Outcome::done:
+        parked_ = Park::none;
+        complete_send(wqe, WcStatus::success);
+        break;
+      case Outcome::rnr:
+        if (!park(Park::rnr)) return;
+        break;
+      case Outcome::no_response:
+        if (!park(Park::no_response)) return;
+        break;
+      default: fail_send(wqe, wqe.status != WcStatus::success ? wqe.status : requester_status(outcome)); return;
+    }
+  }
+}
+
+Outcome QueuePair::execute_one(SendWqe& wqe) {
+  Gather pieces;
+  const auto use = wqe.opcode == SendOpcode::rdma_read ? ProtectionTable::Use::write : ProtectionTable::Use::read;
+  if (const auto error = gather(wqe, pieces, use)) {
+    wqe.status = *error;
+    return Outcome::nak_operational;
+  }
+  wqe.byte_len = static_cast<std::uint32_t>(pieces.bytes);
+  if (config_.type == QpType::ud) return execute_datagram(wqe, pieces);
+
+  if (!remote_.connected()) connect_remote(HostPort::Wait::no);
+  if (!remote_.connected() || !remote_.peer->alive()) return Outcome::no_response;
+  switch (wqe.opcode) {
+    case SendOpcode::rdma_write: return remote_.rdma_write(pieces, wqe.remote_addr, wqe.rkey);
+    case SendOpcode::rdma_write_with_imm:
+      return remote_.rdma_write_with_imm(pieces, wqe.remote_addr, wqe.rkey, arrival_of(wqe, pieces.bytes));
+    case SendOpcode::rdma_read: return remote_.rdma_read(pieces, wqe.remote_addr, wqe.rkey);
+    default: return remote_.send(pieces, arrival_of(wqe, pieces.bytes));
+  }
+}
+
+// Local protection check (IBA 10.2.3): an sge outside its region, or a READ into memory without LOCAL_WRITE.
+std::optional<WcStatus> QueuePair::gather(SendWqe& wqe, Gather& out, ProtectionTable::Use use) const {
+  if (wqe.inlined) {
+    out.pieces[0] = {wqe.inline_data(), wqe.inline_bytes};
+    out.count = wqe.inline_bytes != 0 ? 1 : 0;
+    out.bytes = wqe.inline_bytes;
+    return std::nullopt;
+  }
+  const ProtectionTable& table = nic_.table();
+  for (std::uint32_t i = 0; i < wqe.num_sge; ++i) {
+    const Sge& sge = wqe.sges()[i];
+    if (sge.length == 0) continue;
+    if (!table.allows(sge, config_.pd, use)) return WcStatus::loc_prot_err;
+    const std::uint64_t va = ProtectionTable::virtual_address(table.entry(sge.lkey), sge.addr);
+    out.pieces[out.count++] = {reinterpret_cast<void*>(va), sge.length};
+    out.bytes += sge.length;
+  }
+  return out.bytes > max_message_bytes ? std::optional(WcStatus::loc_len_err) : std::nullopt;
+}
+
+// True: try the WQE again at once, because the reason went away while we announced that we wait.
+bool QueuePair::park(Park why) {
+  const std::uint64_t now_ns = nic_.host().now_ns();
+  SendWqe& wqe = sq_.at(sq_.executed.load(std::memory_order_relaxed));
+  if (config_.type == QpType::uc) {  // unreliable: what cannot be delivered is lost, silently
+    complete_send(wqe, WcStatus::success);
+    return true;
+  }
+  const bool peer_dead = remote_.connected() && !remote_.peer->alive();
+  const std::optional<std::uint64_t> budget = budget_ns(why);
+  if (parked_ != why) {
+    parked_ = why;
+    parked_since_ns_ = now_ns;
+    announced_ = false;
+    if (budget) nic_.host().wake_at(now_ns + *budget);
+    nic_.note_parked(*this);
+  }
+  if (peer_dead || (budget && now_ns - parked_since_ns_ >= *budget)) {
+    parked_ = Park::none;
+    fail_send(wqe, why == Park::rnr && !peer_dead ? WcStatus::rnr_retry_exc_err : WcStatus::retry_exc_err);
+    return false;
+  }
+  if (announced_ || !remote_.connected()) return false;
+  remote_.announce_parked();
+  announced_ = true;
+  return true;  // one more look, now that the target knows that we wait
+}
+
+std::optional<std::uint64_t> QueuePair::budget_ns(Park why) const {
+  if (why == Park::rnr) {
+    if (attributes_.rnr_retry == rnr_retry_for_ever) return std::nullopt;
+    const std::uint32_t timer = remote_.target_min_rnr_timer() & 31;
+    return std::uint64_t{rnr_timer_10us[timer]} * 10'000 * attributes_.rnr_retry;
+  }
+  if (attributes_.timeout == 0) return std::nullopt;
+  return (4096ull << (attributes_.timeout & 31)) * (attributes_.retry_cnt + 1u);
+}
+
+bool QueuePair::resume() {
+  if (!send_lock_.try_lock()) return true;  // whoever holds it is executing right now
+  announced_ = false;  // a kick took the flag with it
+  if (parked_ != Park::none) execute();
+  const bool still = parked_ != Park::none;
+  send_lock_.unlock();
+  return still;
+}
+
+void QueuePair::complete_send(SendWqe& wqe, WcStatus status) {
+  wqe.status = status;
+  const bool reported = wqe.signaled || status != WcStatus::success;
+  // release: the poller's acquire of `executed` must see status and byte_len.
+  sq_.executed.fetch_add(1, std::memory_order_release);
+  if (reported) raise_local(*config_.send_cq, send_line_, status == WcStatus::success ? Solicited::no : Solicited::yes);
+}
+
+// A failed WQE stops the queue: it completes with its error, everything behind it is flushed.
+void QueuePair::fail_send(SendWqe& wqe, WcStatus status) {
+  complete_send(wqe, status);
+  enter_error();
+}
+
+void QueuePair::connect_remote(HostPort::Wait wait) {
+  if (attributes_.destination.value() == 0) return;
+  remote_.connect(nic_.host().peer(attributes_.destination.slot(), wait), qpn_, attributes_.destination);
+}
+
+}  // namespace weir::rnic

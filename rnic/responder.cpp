@@ -1,0 +1,340 @@
+#include "rnic/responder.hpp"
+
+#include <bit>
+#include <cstring>
+
+#include "rnic/completion_queue.hpp"
+#include "rnic/copy.hpp"
+
+namespace weir::rnic {
+
+// Scope of one operation on the target. The target's deregister, reset and destroy wait while the hazard is odd.
+class RemoteQueuePair::Operation {
+ public:
+  explicit Operation(QpContext& ctx) : ctx_(ctx), start_(ctx.hazard.load(std::memory_order_relaxed) | 1) {
+    // seq_cst: we store the hazard, then read state and keys; the target stores those, then reads the hazard.
+    ctx_.hazard.store(start_, std::memory_order_seq_cst);
+  }
+  ~Operation() { ctx_.hazard.store(start_ + 1, std::memory_order_release); }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+ private:
+  QpContext& ctx_;
+  std::uint32_t start_;
+};
+
+bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
+  disconnect();
+  if (!target_peer) return false;
+  SegmentHeader& segment = target_peer->segment();
+  std::byte* base = target_peer->segment_base();
+  const std::size_t bytes = target_peer->segment_size();
+  QpContext& ctx = segment.qps[target.index()];
+  if (ctx.cqe_offset == 0 || ctx.recv_cq >= max_cqs || ctx.cq_line >= max_qps) return false;
+  if (ctx.type == static_cast<std::uint16_t>(QpType::ud)) return false;
+
+  own_ = own;
+  target_ = target;
+  incarnation_ = ctx.incarnation;
+  cqe_mask_ = ctx.cqe_mask;
+  cqes_ = at_offset<ReceiveCqe>(base, bytes, ctx.cqe_offset, std::uint64_t{cqe_mask_} + 1);
+  if (ctx.srq != 0) {
+    if (ctx.srq > max_srqs) return false;
+    srq_ = &segment.srqs[ctx.srq - 1];
+    srq_ring_ =
+        at_offset<std::atomic<std::uint64_t>>(base, bytes, srq_->ring_offset, std::uint64_t{srq_->ring_mask} + 1);
+    wqe_stride_ = srq_->wqe_stride;
+    wqe_mask_ = srq_->wqe_count;  // a count, not a mask: SRQ WQEs are numbered
+    wqes_ = at_offset<std::byte>(base, bytes, srq_->wqe_offset, std::uint64_t{wqe_stride_} * srq_->wqe_count);
+    if (srq_ring_ == nullptr) return false;
+  } else {
+    wqe_stride_ = ctx.rq_stride;
+    wqe_mask_ = ctx.rq_mask;
+    wqes_ = at_offset<std::byte>(base, bytes, ctx.rq_offset, std::uint64_t{wqe_stride_} * (ctx.rq_mask + 1ull));
+  }
+  if (cqes_ == nullptr || wqes_ == nullptr || wqe_stride_ < sizeof(ReceiveWqe)) return false;
+  wqe_max_sge_ = 1 + (wqe_stride_ - static_cast<std::uint32_t>(sizeof(ReceiveWqe))) / sizeof(Sge);
+  landing_bytes_ = ctx.landing_mask == 0 ? 0 : ctx.landing_mask + 1;
+  landing_ = at_offset<std::byte>(base, bytes, ctx.landing_offset, landing_bytes_);
+  if (landing_ == nullptr || !std::has_single_bit(landing_bytes_)) landing_bytes_ = 0;
+  cq_index_ = ctx.recv_cq;
+  cq_line_ = ctx.cq_line;
+  cq_ = &segment.cqs[cq_index_];
+  peer = std::move(target_peer);
+  ctx_ = &ctx;
+  return true;
+}
+
+bool RemoteQueuePair::answers() const {
+  const auto state = static_cast<QpState>(ctx_->state.load(std::memory_order_seq_cst));
+  const bool receiving = state == QpState::rtr || state == QpState::rts || state == QpState::sqd;
+  return receiving && ctx_->remote_qpn.load(std::memory_order_acquire) == own_.value() &&
+         ctx_->incarnation == incarnation_;
+}
+
+// IBA 9.7.5.2.4 (R_Key validation): key, PD, access of region and queue pair, bounds.
+const TptEntry* RemoteQueuePair::check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
+                                            std::uint32_t need) const {
+  const TptEntry& e = peer->tpt_entry(rkey);
+  if (rkey == 0 || e.key.load(std::memory_order_seq_cst) != rkey) return nullptr;
+  if (e.pd != ctx_->pd || !(e.access & need)) return nullptr;
+  if (!(ctx_->access.load(std::memory_order_relaxed) & need)) return nullptr;
+  return ProtectionTable::in_bounds(e, addr, length) ? &e : nullptr;
+}
+
+bool RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std::uint64_t addr) const {
+  if (std::byte* to = peer->window(entry, addr, from.bytes)) {
+    copy_in_order(to, from.span());
+    return true;
+  }
+  const iovec remote{reinterpret_cast<void*>(ProtectionTable::virtual_address(entry, addr)), from.bytes};
+  return peer->write(from.span(), {&remote, 1});
+}
+
+Outcome RemoteQueuePair::rdma_write(const Gather& from, std::uint64_t addr, std::uint32_t rkey) {
+  const Operation operation(*ctx_);
+  if (!answers()) return Outcome::no_response;
+  if (from.bytes == 0) return Outcome::done;
+  const TptEntry* entry = check_rkey(addr, from.bytes, rkey, access::remote_write);
+  if (entry == nullptr) {
+    nak(WcStatus::loc_qp_op_err, nullptr, {});
+    return Outcome::nak_access;
+  }
+  return move_in(from, *entry, addr) ? Outcome::done : Outcome::nak_operational;
+}
+
+Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t addr, std::uint32_t rkey,
+                                             const Arrival& arrival) {
+  const Operation operation(*ctx_);
+  if (!answers()) return Outcome::no_response;
+  if (!receive_available() || !completion_room()) return Outcome::rnr;
+  if (from.bytes != 0) {
+    const TptEntry* entry = check_rkey(addr, from.bytes, rkey, access::remote_write);
+    if (entry == nullptr) {
+      nak(WcStatus::loc_qp_op_err, nullptr, {});
+      return Outcome::nak_access;
+    }
+    if (!move_in(from, *entry, addr)) return Outcome::nak_operational;
+  }
+  TakenReceive taken;
+  if (!take_receive(taken)) return Outcome::rnr;
+  ReceiveCqe& cqe = next_cqe();
+  cqe.payload_at = PayloadAt::buffer;
+  publish(cqe, taken, arrival, WcStatus::success);
+  return Outcome::done;
+}
+
+Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::uint32_t rkey) {
+  const Operation operation(*ctx_);
+  if (!answers()) return Outcome::no_response;
+  if (into.bytes == 0) return Outcome::done;
+  const TptEntry* entry = check_rkey(addr, into.bytes, rkey, access::remote_read);
+  if (entry == nullptr) {
+    nak(WcStatus::loc_qp_op_err, nullptr, {});
+    return Outcome::nak_access;
+  }
+  if (const std::byte* from = peer->window(*entry, addr, into.bytes)) {
+    for (const iovec& piece : into.span()) {
+      std::memcpy(piece.iov_base, from, piece.iov_len);
+      from += piece.iov_len;
+    }
+    return Outcome::done;
+  }
+  const iovec remote{reinterpret_cast<void*>(ProtectionTable::virtual_address(*entry, addr)), into.bytes};
+  return peer->read(into.span(), {&remote, 1}) ? Outcome::done : Outcome::nak_operational;
+}
+
+Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
+  const Operation operation(*ctx_);
+  if (!answers()) return Outcome::no_response;
+  if (!receive_available() || !completion_room()) return Outcome::rnr;
+  TakenReceive taken;
+  if (!take_receive(taken)) return Outcome::rnr;
+  if (from.bytes > taken.wqe->length) {
+    nak(WcStatus::loc_len_err, &taken, arrival);
+    return Outcome::nak_invalid;
+  }
+  if (!receive_buffers_valid(*taken.wqe)) {
+    nak(WcStatus::loc_prot_err, &taken, arrival);
+    return Outcome::nak_operational;
+  }
+  ReceiveCqe& cqe = next_cqe();
+  const Outcome outcome = deliver(from, *taken.wqe, cqe);
+  if (outcome != Outcome::done) {
+    nak(WcStatus::loc_prot_err, &taken, arrival);
+    return outcome;
+  }
+  publish(cqe, taken, arrival, WcStatus::success);
+  return Outcome::done;
+}
+
+void RemoteQueuePair::announce_parked() {
+  // seq_cst, here and in post_recv: we set the flag, then look at the queue; the owner posts, then looks at the flag.
+  ctx_->initiator_parked.store(1, std::memory_order_seq_cst);
+  if (srq_ != nullptr) srq_->parked.store(1, std::memory_order_seq_cst);
+}
+
+// ---- receive WQEs ---------------------------------------------------------------------------------------------
+
+bool RemoteQueuePair::receive_available() {
+  if (srq_ != nullptr)
+    return srq_->posted.load(std::memory_order_seq_cst) != srq_->next.load(std::memory_order_relaxed);
+  if (ctx_->rq_next != ctx_->rq_posted_seen) return true;
+  ctx_->rq_posted_seen = ctx_->rq_posted.load(std::memory_order_seq_cst);
+  return ctx_->rq_next != ctx_->rq_posted_seen;
+}
+
+// With an SRQ the completion ring may be shorter than the SRQ; without one it is as long as the receive ring.
+bool RemoteQueuePair::completion_room() {
+  if (ctx_->cqe_next - ctx_->cqe_polled_seen <= cqe_mask_) return true;
+  ctx_->cqe_polled_seen = ctx_->cqe_polled.load(std::memory_order_seq_cst);
+  return ctx_->cqe_next - ctx_->cqe_polled_seen <= cqe_mask_;
+}
+
+bool RemoteQueuePair::take_receive(TakenReceive& taken) {
+  if (srq_ != nullptr) return claim_from_srq(taken);
+  taken.number = ctx_->rq_next & wqe_mask_;
+  taken.wqe = reinterpret_cast<const ReceiveWqe*>(wqes_ + std::size_t{wqe_stride_} * taken.number);
+  ++ctx_->rq_next;
+  // The next SEND reads the next WQE; it is in the owner's cache now and may as well be on its way.
+  __builtin_prefetch(wqes_ + std::size_t{wqe_stride_} * (ctx_->rq_next & wqe_mask_));
+  return true;
+}
+
+// Any number of initiators, in any process, may be here at once. The claim is one compare-exchange on the ring entry
+// that also names us; `next` is only a hint of where to look, which everybody helps forward, so that one who dies
+// right after its claim holds nobody up.
+bool RemoteQueuePair::claim_from_srq(TakenReceive& taken) {
+  const std::uint32_t entries = srq_->ring_mask + 1;
+  for (;;) {
+    std::uint32_t count = srq_->next.load(std::memory_order_acquire);
+    const std::uint32_t posted = srq_->posted.load(std::memory_order_seq_cst);
+    if (count == posted) return false;
+    std::uint64_t word = srq_ring_[count & srq_->ring_mask].load(std::memory_order_acquire);
+    SrqClaim claim = SrqClaim::unpack(word);
+    const bool ours_to_take =
+        claim.state == ClaimState::posted && claim.lap == static_cast<std::uint16_t>(count / entries);
+    if (ours_to_take) {
+      claim.state = ClaimState::claimed;
+      claim.claimer = own_;
+      if (!srq_ring_[count & srq_->ring_mask].compare_exchange_strong(word, claim.pack(), std::memory_order_acq_rel))
+        continue;
+    }
+    srq_->next.compare_exchange_strong(count, count + 1, std::memory_order_acq_rel);
+    if (!ours_to_take) continue;
+    if (claim.wqe >= wqe_mask_) return false;
+    taken.number = claim.wqe;
+    taken.wqe = reinterpret_cast<const ReceiveWqe*>(wqes_ + std::size_t{wqe_stride_} * claim.wqe);
+    std::uint32_t limit = srq_->limit.load(std::memory_order_relaxed);
+    if (limit != 0 && posted - count - 1 < limit && srq_->limit.compare_exchange_strong(limit, 0))
+      peer->report_srq_limit(ctx_->srq - 1);
+    return true;
+  }
+}
+
+bool RemoteQueuePair::receive_buffers_valid(const ReceiveWqe& wqe) const {
+  if (wqe.num_sge > wqe_max_sge_) return false;
+  for (std::uint32_t i = 0; i < wqe.num_sge; ++i) {
+    const Sge& sge = wqe.sge[i];
+    if (sge.length == 0) continue;
+    const TptEntry& e = peer->tpt_entry(sge.lkey);
+    const std::uint32_t pd = srq_ != nullptr ? srq_->pd : ctx_->pd;
+    if (sge.lkey == 0 || e.key.load(std::memory_order_seq_cst) != sge.lkey || e.pd != pd) return false;
+    if (!(e.access & access::local_write) || !ProtectionTable::in_bounds(e, sge.addr, sge.length)) return false;
+  }
+  return true;
+}
+
+// ---- payload of a SEND ----------------------------------------------------------------------------------------
+
+// Where the payload goes, cheapest first: into the CQE itself, straight into mapped buffers, into the landing ring
+// (all without a system call; poll_cq at the target scatters from CQE and landing ring), or through the kernel.
+Outcome RemoteQueuePair::deliver(const Gather& from, const ReceiveWqe& wqe, ReceiveCqe& cqe) {
+  if (from.bytes <= cqe_payload_bytes) {
+    cqe.payload_at = PayloadAt::cqe;
+    copy_gather(cqe.payload, from.span());
+    return Outcome::done;
+  }
+  if (wqe.num_sge == 1) {
+    const TptEntry& e = peer->tpt_entry(wqe.sge[0].lkey);
+    if (std::byte* to = peer->window(e, wqe.sge[0].addr, from.bytes)) {
+      copy_in_order(to, from.span());
+      cqe.payload_at = PayloadAt::buffer;
+      return Outcome::done;
+    }
+  }
+  if (land(from, cqe)) return Outcome::done;
+  cqe.payload_at = PayloadAt::buffer;
+  return deliver_direct(from, wqe) ? Outcome::done : Outcome::nak_operational;
+}
+
+// Above this a copy through the kernel, which touches the data once, is cheaper than landing it and copying again.
+constexpr std::uint64_t max_landing_bytes = 8192;
+
+bool RemoteQueuePair::land(const Gather& from, ReceiveCqe& cqe) {
+  if (from.bytes > max_landing_bytes || landing_bytes_ == 0) return false;
+  const auto need = static_cast<std::uint32_t>((from.bytes + cache_line - 1) / cache_line * cache_line);
+  std::uint32_t start = ctx_->landing_tail;
+  const std::uint32_t to_end = landing_bytes_ - (start & (landing_bytes_ - 1));
+  if (to_end < need) start += to_end;  // a payload does not wrap
+  if (start + need - ctx_->landing_head_seen > landing_bytes_) {
+    ctx_->landing_head_seen = ctx_->landing_head.load(std::memory_order_acquire);
+    if (start + need - ctx_->landing_head_seen > landing_bytes_) return false;
+  }
+  copy_gather(landing_ + (start & (landing_bytes_ - 1)), from.span());
+  ctx_->landing_tail = start + need;
+  cqe.payload_at = PayloadAt::landing;
+  cqe.landing_start = start;
+  cqe.landing_end = start + need;
+  return true;
+}
+
+bool RemoteQueuePair::deliver_direct(const Gather& from, const ReceiveWqe& wqe) const {
+  std::array<iovec, max_sge> remote;
+  std::uint64_t left = from.bytes;
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < wqe.num_sge && left > 0 && count < max_sge; ++i) {
+    const Sge& sge = wqe.sge[i];
+    const std::uint64_t length = std::min<std::uint64_t>(sge.length, left);
+    if (length == 0) continue;
+    const std::uint64_t va = ProtectionTable::virtual_address(peer->tpt_entry(sge.lkey), sge.addr);
+    remote[count++] = {reinterpret_cast<void*>(va), length};
+    left -= length;
+  }
+  return peer->write(from.span(), {remote.data(), count});
+}
+
+// ---- completion -----------------------------------------------------------------------------------------------
+
+void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const Arrival& arrival, WcStatus status) {
+  cqe.wqe = taken.number;
+  cqe.byte_len = static_cast<std::uint32_t>(arrival.byte_len);
+  cqe.imm_be = arrival.imm_be;
+  cqe.has_imm = arrival.has_imm;
+  cqe.opcode = arrival.opcode;
+  cqe.status = status;
+  // release: the poller's acquire of the sequence must see the CQE and the payload behind it.
+  cqe.sequence.store(++ctx_->cqe_next, std::memory_order_release);
+  mark_ready(*cq_, cq_line_);
+  const bool solicited = arrival.solicited || status != WcStatus::success;
+  if (take_armed(*cq_, solicited ? Solicited::yes : Solicited::no)) peer->raise_cq_event(cq_index_);
+}
+
+// A responder class C error (IBA 9.9.3.1): the message is refused and the target queue pair goes to the error state;
+// if the message had taken a receive WQE, that completes with the responder's own view of the error.
+void RemoteQueuePair::nak(WcStatus receive_status, const TakenReceive* taken, const Arrival& arrival) {
+  if (taken != nullptr) {
+    ReceiveCqe& cqe = next_cqe();
+    cqe.payload_at = PayloadAt::buffer;
+    publish(cqe, *taken, arrival, receive_status);
+  }
+  std::uint32_t state = ctx_->state.load(std::memory_order_relaxed);
+  while (state == static_cast<std::uint32_t>(QpState::rtr) || state == static_cast<std::uint32_t>(QpState::rts) ||
+         state == static_cast<std::uint32_t>(QpState::sqd)) {
+    if (ctx_->state.compare_exchange_weak(state, static_cast<std::uint32_t>(QpState::err))) break;
+  }
+  peer->report_fault(target_);
+}
+
+}  // namespace weir::rnic

@@ -1,0 +1,101 @@
+// The responder's role, played by the initiator on the target's shared state (same-host path).
+//
+// A real NIC's responder runs at the target. Here the initiator does its work, so that the target's threads are never
+// needed: check that the target queue pair answers us, check rkey, PD, access and bounds in the target's protection
+// table, move the data, take a receive WQE, publish its CQE. One initiator per queue pair, in order, so everything it
+// writes there has one writer.
+//
+// While an operation runs, the target's QpContext.hazard is odd: deregistration, reset and destroy wait for it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "rnic/peer.hpp"
+#include "rnic/protection_table.hpp"
+
+namespace weir::rnic {
+
+// The local side of a transfer: checked pieces of our own memory.
+struct Gather {
+  std::array<iovec, max_sge> pieces;
+  std::uint32_t count = 0;
+  std::uint64_t bytes = 0;
+  std::span<const iovec> span() const { return {pieces.data(), count}; }
+};
+
+enum class Outcome : std::uint8_t {
+  done,
+  rnr,             // the target has no receive posted
+  no_response,     // the target queue pair is not there, not ready, or not connected to us
+  nak_access,      // remote access error
+  nak_invalid,     // remote invalid request (the message is longer than the receive)
+  nak_operational  // remote operational error (its receive buffers are not what it said, or its memory is gone)
+};
+
+struct Arrival {  // what the completion of a receive says
+  WcOpcode opcode = WcOpcode::recv;
+  std::uint64_t byte_len = 0;
+  std::uint32_t imm_be = 0;
+  bool has_imm = false;
+  bool solicited = false;
+};
+
+class RemoteQueuePair {
+ public:
+  // Looks at the target once, when connecting: false when its context makes no sense (yet).
+  bool connect(PeerPtr, Qpn own, Qpn target);
+  void disconnect() { *this = RemoteQueuePair(); }
+  bool connected() const { return ctx_ != nullptr; }
+
+  Outcome rdma_write(const Gather&, std::uint64_t addr, std::uint32_t rkey);
+  Outcome rdma_write_with_imm(const Gather&, std::uint64_t addr, std::uint32_t rkey, const Arrival&);
+  Outcome rdma_read(const Gather&, std::uint64_t addr, std::uint32_t rkey);
+  Outcome send(const Gather&, const Arrival&);
+
+  std::uint32_t target_min_rnr_timer() const { return ctx_ ? ctx_->min_rnr_timer.load(std::memory_order_relaxed) : 0; }
+
+  // Tells the target that we wait for it; call before looking a last time.
+  void announce_parked();
+
+  // The target is in a receiving state and connected to us.
+  bool answers() const;
+
+  PeerPtr peer;
+
+ private:
+  class Operation;  // holds the hazard
+  struct TakenReceive {
+    const ReceiveWqe* wqe = nullptr;
+    std::uint32_t number = 0;
+  };
+
+  const TptEntry* check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, std::uint32_t need) const;
+  bool move_in(const Gather&, const TptEntry&, std::uint64_t addr) const;
+  bool receive_available();
+  bool completion_room();
+  bool take_receive(TakenReceive&);
+  bool claim_from_srq(TakenReceive&);
+  Outcome deliver(const Gather&, const ReceiveWqe&, ReceiveCqe&);
+  bool deliver_direct(const Gather&, const ReceiveWqe&) const;
+  bool land(const Gather&, ReceiveCqe&);
+  bool receive_buffers_valid(const ReceiveWqe&) const;
+  ReceiveCqe& next_cqe() const { return cqes_[ctx_->cqe_next & cqe_mask_]; }
+  void publish(ReceiveCqe&, const TakenReceive&, const Arrival&, WcStatus);
+  void nak(WcStatus receive_status, const TakenReceive*, const Arrival&);
+
+  Qpn own_, target_;
+  QpContext* ctx_ = nullptr;
+  CqContext* cq_ = nullptr;
+  SrqContext* srq_ = nullptr;
+  std::atomic<std::uint64_t>* srq_ring_ = nullptr;
+  std::byte* wqes_ = nullptr;
+  ReceiveCqe* cqes_ = nullptr;
+  std::byte* landing_ = nullptr;
+  std::uint32_t landing_bytes_ = 0, wqe_mask_ = 0, wqe_stride_ = 0, cqe_mask_ = 0, wqe_max_sge_ = 0;
+  std::uint32_t cq_index_ = 0, cq_line_ = 0;
+  std::uint16_t incarnation_ = 0;
+};
+
+}  // namespace weir::rnic

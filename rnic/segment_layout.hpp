@@ -1,0 +1,195 @@
+// What a process shares with its neighbours: the layout of its segment.
+//
+// The segment is one sparse memfd, mapped read-write by every process that talks to this one. Each word below has
+// exactly one writer at a time, named beside it; words with several writers are changed only by atomic
+// read-modify-write. No lock lives here: a neighbour may be killed between any two instructions, and must then have
+// left at worst something unpublished (a CQE without its sequence number) that on_gone cleanup finds.
+//
+// Two roles write: the *owner*, whose process the segment belongs to, and the *initiator*, the one remote (or own)
+// queue pair that is connected to a queue pair here and plays its responder (rnic/responder.cpp).
+//
+// Offsets and indices read from here are masked or bounds-checked before use: a neighbour is trusted to cooperate,
+// not to be free of bugs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "rnic/types.hpp"
+
+namespace weir::rnic {
+
+inline constexpr std::uint64_t segment_magic = 0x57454952'4e494331;  // "WEIRNIC1": layout version included
+inline constexpr std::size_t cache_line = 64;
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared between processes");
+
+// ---- queue pair -----------------------------------------------------------------------------------------------
+struct alignas(cache_line) QpContext {
+  // Line 0: written by the owner when the queue pair is created or modified; read by the initiator.
+  std::atomic<std::uint32_t> state;  // QpState; the initiator may move it to err (compare-exchange) on its NAKs
+  std::atomic<std::uint32_t> remote_qpn;  // who may play our responder; 0: nobody
+  std::uint16_t type;                     // QpType
+  std::uint16_t incarnation;              // differs when the number is used again: an initiator must reconnect
+  std::uint32_t pd;
+  std::atomic<std::uint32_t> access;  // access:: flags of the queue pair
+  std::atomic<std::uint32_t> qkey;    // UD
+  std::uint32_t recv_cq;              // index of its CqContext
+  std::uint32_t cq_line;              // our bit in that CQ's ready map
+  std::uint32_t srq;                  // index of its SrqContext + 1; 0: own receive queue
+  std::uint32_t rq_mask;              // receive ring entries - 1
+  std::uint32_t rq_stride;            // bytes of one ReceiveWqe
+  std::uint32_t cqe_mask;             // completion ring entries - 1
+  std::uint64_t rq_offset;            // ReceiveWqe[rq_mask + 1]
+  std::uint64_t cqe_offset;           // ReceiveCqe[cqe_mask + 1]; UD: DatagramSlot[rq_mask + 1] instead
+
+  // Line 1: written by the initiator.
+  alignas(cache_line) std::atomic<std::uint32_t> hazard;  // odd: inside an operation; counts up at start and end
+  std::uint32_t rq_next;                                  // next receive WQE to take
+  std::uint32_t cqe_next;                                 // next completion ring entry to write
+  std::uint32_t landing_tail;                             // bytes ever allocated from the landing ring
+  std::uint32_t rq_posted_seen;                           // initiator's copy of rq_posted
+  std::uint32_t landing_head_seen;                        // initiator's copy of landing_head
+  std::uint32_t cqe_polled_seen;                          // initiator's copy of cqe_polled
+  std::atomic<std::uint32_t> datagram_next;               // UD: next slot to claim (many senders, compare-exchange)
+
+  // Line 2: written by the owner as it posts and polls.
+  alignas(cache_line) std::atomic<std::uint32_t> rq_posted;  // receive WQEs ever posted
+  std::atomic<std::uint32_t> landing_head;                   // bytes ever freed from the landing ring
+  std::atomic<std::uint32_t> cqe_polled;                     // completions ever polled
+  std::uint32_t landing_mask;                                // landing ring bytes - 1; 0: none
+  std::uint64_t landing_offset;
+  std::atomic<std::uint32_t> min_rnr_timer;
+
+  // Line 3: set by the initiator when it parks on this queue pair (RNR, not ready); taken by the owner, who kicks.
+  alignas(cache_line) std::atomic<std::uint32_t> initiator_parked;
+};
+static_assert(sizeof(QpContext) == 4 * cache_line);
+
+// A posted receive. sge[] continues to the ring's stride.
+struct ReceiveWqe {
+  std::uint64_t wr_id;  // the owner's; nobody else reads it
+  std::uint32_t num_sge;
+  std::uint32_t length;  // sum of the sges
+  Sge sge[1];
+};
+
+// Where the payload of a receive is when its CQE is published.
+enum class PayloadAt : std::uint8_t {
+  buffer,   // already in the posted buffers
+  cqe,      // in cqe.payload: poll_cq scatters it ("inline scatter")
+  landing,  // in the landing ring at landing_offset: poll_cq scatters it
+};
+
+// A completion of a receive. Published by storing `sequence` last: entry i of lap k carries k * entries + i + 1.
+struct alignas(cache_line) ReceiveCqe {
+  std::atomic<std::uint32_t> sequence;
+  std::uint32_t wqe;  // own receive queue: its ring index; SRQ: its WQE number
+  std::uint32_t byte_len;
+  std::uint32_t imm_be;
+  WcStatus status;
+  WcOpcode opcode;
+  PayloadAt payload_at;
+  bool has_imm;
+  std::uint32_t landing_start;  // bytes ever allocated, at this payload's start
+  std::uint32_t landing_end;    // and behind it, padding included
+  std::byte payload[36];
+};
+static_assert(sizeof(ReceiveCqe) == cache_line);
+inline constexpr std::uint32_t cqe_payload_bytes = sizeof(ReceiveCqe::payload);
+
+// ---- datagrams ------------------------------------------------------------------------------------------------
+// UD has many senders, so each slot is claimed by compare-exchange and completes on its own.
+enum class DatagramState : std::uint32_t { empty, claimed, complete };
+struct alignas(cache_line) DatagramSlot {
+  std::atomic<std::uint64_t> claim;  // sequence << 32 | sender's slot << 8 | DatagramState
+  std::uint32_t byte_len;            // GRH included
+  std::uint32_t imm_be;
+  std::uint32_t src_qpn;
+  bool has_imm;
+  bool solicited;
+  std::byte bytes[grh_bytes + max_datagram_bytes];
+};
+
+// ---- completion queue -----------------------------------------------------------------------------------------
+// Which queue pairs have something to poll: one bit each, and a summary over the words, so that polling an empty CQ
+// reads one cache line however many queue pairs complete into it. The first 64 need no summary.
+inline constexpr std::uint32_t ready_words = max_qps / 64;
+enum class Armed : std::uint32_t { no = 0, solicited_only = 1, next = 2 };
+struct alignas(cache_line) CqContext {
+  std::atomic<std::uint32_t> armed;   // Armed; the owner arms, whoever completes disarms (compare-exchange)
+  std::uint32_t channel;              // completion channel number + 1; 0: none
+  std::atomic<std::uint64_t> ready0;  // queue pairs 0..63
+  std::atomic<std::uint64_t> summary[ready_words / 64];
+  std::atomic<std::uint32_t> events;  // raised and not yet fetched by ibv_get_cq_event
+  alignas(cache_line) std::atomic<std::uint64_t> ready[ready_words];  // [0] unused
+};
+
+// ---- shared receive queue -------------------------------------------------------------------------------------
+// Posted WQEs stand in a ring of claims. A ring entry is claimed with one compare-exchange that also names the
+// claimer, so that a claim by a process that died before completing can be found and given back.
+enum class ClaimState : std::uint32_t { empty, posted, claimed };
+struct SrqContext {
+  std::uint32_t pd;
+  std::uint32_t ring_mask;
+  std::uint32_t wqe_stride;
+  std::uint32_t wqe_count;
+  std::uint64_t ring_offset;  // std::atomic<uint64_t>[ring_mask + 1]: see SrqClaim
+  std::uint64_t wqe_offset;   // ReceiveWqe[wqe_count]
+  alignas(cache_line) std::atomic<std::uint32_t> next;  // next ring entry to claim (helped forward by anyone)
+  std::atomic<std::uint32_t> limit;                     // SRQ limit; the claim that goes below it takes it to 0
+  alignas(cache_line) std::atomic<std::uint32_t> posted;    // ring entries ever posted (owner)
+  std::atomic<std::uint32_t> parked;                        // some initiator waits for a post
+};
+// lap:16 | wqe:16 | claimer QPN:24 | state:8, packed so that one compare-exchange changes all of it.
+struct SrqClaim {
+  std::uint16_t lap;
+  std::uint16_t wqe;
+  Qpn claimer;
+  ClaimState state;
+
+  constexpr std::uint64_t pack() const {
+    return static_cast<std::uint64_t>(lap) << 48 | static_cast<std::uint64_t>(wqe) << 32 |
+           static_cast<std::uint64_t>(claimer.value()) << 8 | static_cast<std::uint64_t>(state);
+  }
+  static constexpr SrqClaim unpack(std::uint64_t word) {
+    return {static_cast<std::uint16_t>(word >> 48), static_cast<std::uint16_t>(word >> 32),
+            Qpn(static_cast<std::uint32_t>(word >> 8) & 0xffffff), static_cast<ClaimState>(word & 0xff)};
+  }
+};
+
+// ---- the whole ------------------------------------------------------------------------------------------------
+struct SegmentHeader {
+  std::uint64_t magic;
+  std::uint64_t bytes;
+  alignas(4096) QpContext qps[max_qps];
+  alignas(4096) CqContext cqs[max_cqs];
+  alignas(4096) SrqContext srqs[max_srqs];
+};
+inline constexpr std::size_t segment_rings_offset = (sizeof(SegmentHeader) + 4095) / 4096 * 4096;
+inline constexpr std::size_t segment_bytes = 4ull << 30;  // virtual; pages appear as they are touched
+
+// A typed look into a segment at an offset that a neighbour wrote: nullptr when it does not fit.
+template <class T>
+T* at_offset(std::byte* base, std::size_t bytes, std::uint64_t offset, std::uint64_t count) {
+  if (offset < segment_rings_offset || offset % alignof(T) != 0 || offset > bytes) return nullptr;
+  if (count > (bytes - offset) / sizeof(T)) return nullptr;
+  return reinterpret_cast<T*>(base + offset);
+}
+
+// ---- translation and protection table -------------------------------------------------------------------------
+// Its own memfd, which neighbours can map only for reading.
+struct alignas(cache_line) TptEntry {
+  std::atomic<std::uint32_t> key;  // rkey = lkey; 0: not valid. Stored last on registration, first on deregistration
+  std::uint32_t pd;
+  std::uint32_t access;
+  std::uint32_t window;  // which shared file backs the region (link/memory); 0: none
+  std::uint64_t addr;           // as work requests name it (the iova)
+  std::uint64_t base;           // virtual address of its first byte in the owner
+  std::uint64_t length;
+  std::uint64_t window_offset;  // of its first byte in that file
+};
+static_assert(sizeof(TptEntry) == cache_line);
+inline constexpr std::size_t tpt_bytes = sizeof(TptEntry) * max_mrs;
+
+}  // namespace weir::rnic

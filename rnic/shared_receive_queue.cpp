@@ -1,0 +1,102 @@
+#include "rnic/shared_receive_queue.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace weir::rnic {
+
+SharedReceiveQueue::SharedReceiveQueue(Segment& segment, std::uint32_t index, std::uint32_t pd, std::uint32_t wrs,
+                                       std::uint32_t sges)
+    : segment_(segment), index_(index), pd_(pd), wrs_(wrs), sges_(sges), claimer_(wrs), posted_at_(wrs), outstanding_(wrs) {
+  const std::uint32_t ring = std::bit_ceil(wrs);
+  const std::uint32_t stride = (sizeof(ReceiveWqe) + sizeof(Sge) * (sges ? sges - 1 : 0) + 31) / 32 * 32;
+  ring_offset_ = segment.allocate(ring * sizeof(std::uint64_t));
+  wqe_offset_ = segment.allocate(std::size_t{stride} * wrs);
+  if (!ring_offset_ || !wqe_offset_) return;
+
+  ctx_ = &segment.header().srqs[index];
+  ctx_->pd = pd;
+  ctx_->ring_mask = ring - 1;
+  ctx_->wqe_stride = stride;
+  ctx_->wqe_count = wrs;
+  ctx_->ring_offset = ring_offset_;
+  ctx_->wqe_offset = wqe_offset_;
+  ctx_->limit = 0;
+  ctx_->next = 0;
+  ctx_->posted = 0;
+  ctx_->parked = 0;
+  ring_ = segment.at<std::atomic<std::uint64_t>>(ring_offset_);
+  for (std::uint32_t i = wrs; i > 0; --i) free_.push_back(i - 1);
+}
+
+SharedReceiveQueue::~SharedReceiveQueue() {
+  if (ring_offset_) segment_.free(ring_offset_, (std::bit_ceil(wrs_)) * sizeof(std::uint64_t));
+  if (wqe_offset_ && ctx_) segment_.free(wqe_offset_, std::size_t{ctx_->wqe_stride} * wrs_);
+}
+
+ReceiveWqe& SharedReceiveQueue::wqe(std::uint32_t number) const {
+  return *segment_.at<ReceiveWqe>(wqe_offset_ + std::uint64_t{ctx_->wqe_stride} * number);
+}
+
+SharedReceiveQueue::Posted SharedReceiveQueue::post(std::uint64_t wr_id, std::span<const Sge> sges) {
+  const std::lock_guard lock(lock_);
+  if (free_.empty()) return Posted::full;
+  const std::uint32_t number = free_.back();
+  ReceiveWqe& w = wqe(number);
+  w.wr_id = wr_id;
+  w.num_sge = static_cast<std::uint32_t>(sges.size());
+  w.length = 0;
+  for (std::size_t i = 0; i < sges.size(); ++i) {
+    w.sge[i] = sges[i];
+    w.length += sges[i].length;
+  }
+  if (!post_number(number)) return Posted::full;
+  free_.pop_back();
+  outstanding_[number] = true;
+  return Posted::ok;
+}
+
+bool SharedReceiveQueue::post_number(std::uint32_t number) {
+  const std::uint32_t count = ctx_->posted.load(std::memory_order_relaxed);
+  if (count - ctx_->next.load(std::memory_order_acquire) > ctx_->ring_mask) return false;
+  std::atomic<std::uint64_t>& entry = ring_[count & ctx_->ring_mask];
+  note_claimer(count & ctx_->ring_mask);
+  claimer_[number] = Qpn();
+  posted_at_[number] = count;
+  const SrqClaim claim{static_cast<std::uint16_t>(count / (ctx_->ring_mask + 1)), static_cast<std::uint16_t>(number),
+                       Qpn(), ClaimState::posted};
+  // release: the claimer's acquire of the entry must see the WQE's sges.
+  entry.store(claim.pack(), std::memory_order_release);
+  // seq_cst: pairs with an initiator that sets `parked` and then re-reads `posted`; one must see the other.
+  ctx_->posted.store(count + 1, std::memory_order_seq_cst);
+  return true;
+}
+
+// A ring entry is about to be overwritten: remember who had claimed its WQE, should that process die later. Entries of
+// WQEs that went round again since are history and say nothing.
+void SharedReceiveQueue::note_claimer(std::uint32_t ring_index) {
+  const SrqClaim claim = SrqClaim::unpack(ring_[ring_index].load(std::memory_order_acquire));
+  if (claim.state != ClaimState::claimed || claim.wqe >= wrs_) return;
+  const std::uint32_t posted_at = posted_at_[claim.wqe];
+  const bool current = (posted_at & ctx_->ring_mask) == ring_index &&
+                       static_cast<std::uint16_t>(posted_at / (ctx_->ring_mask + 1)) == claim.lap;
+  if (current) claimer_[claim.wqe] = claim.claimer;
+}
+
+void SharedReceiveQueue::free_wqe(std::uint32_t number) {
+  const std::lock_guard lock(lock_);
+  if (number >= wrs_ || !outstanding_[number]) return;
+  outstanding_[number] = false;
+  free_.push_back(number);
+}
+
+void SharedReceiveQueue::reclaim(Qpn dead, const std::vector<std::uint32_t>& completed) {
+  const std::lock_guard lock(lock_);
+  for (std::uint32_t i = 0; i <= ctx_->ring_mask; ++i) note_claimer(i);
+  for (std::uint32_t number = 0; number < wrs_; ++number) {
+    if (!outstanding_[number] || claimer_[number] != dead) continue;
+    if (std::find(completed.begin(), completed.end(), number) == completed.end()) post_number(number);
+  }
+}
+
+}  // namespace weir::rnic

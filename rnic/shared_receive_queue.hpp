@@ -1,0 +1,63 @@
+// The shared receive queue, owner's side: WQEs that any queue pair attached to it may take.
+//
+// WQEs live in a table with a private free list; posting puts a WQE's number into the ring of claims, from which
+// initiators in any process take it (responder.cpp: claim_from_srq). Because a slow completion must not hold up the
+// ring, WQEs are freed in whatever order they complete.
+// Threading: post and free under `lock`; claims are lock-free, see segment_layout.hpp.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rnic/segment.hpp"
+#include "rnic/spin_lock.hpp"
+
+namespace weir::rnic {
+
+class SharedReceiveQueue {
+ public:
+  SharedReceiveQueue(Segment&, std::uint32_t index, std::uint32_t pd, std::uint32_t wrs, std::uint32_t sges);
+  ~SharedReceiveQueue();
+  SharedReceiveQueue(const SharedReceiveQueue&) = delete;
+  SharedReceiveQueue& operator=(const SharedReceiveQueue&) = delete;
+
+  bool valid() const { return ctx_ != nullptr; }
+  std::uint32_t index() const { return index_; }
+  std::uint32_t pd() const { return pd_; }
+  std::uint32_t max_wrs() const { return wrs_; }
+  std::uint32_t max_sges() const { return sges_; }
+  SrqContext& context() const { return *ctx_; }
+
+  enum class Posted : std::uint8_t { ok, full };
+  Posted post(std::uint64_t wr_id, std::span<const Sge> sges);
+  // True when some initiator had parked for lack of a WQE: the caller kicks them.
+  bool take_parked() { return ctx_->parked.exchange(0, std::memory_order_seq_cst) != 0; }
+
+  ReceiveWqe& wqe(std::uint32_t number) const;
+  void free_wqe(std::uint32_t number);  // after its completion was polled
+
+  // Gives back the WQEs that queue pair `dead`, whose process was killed, had claimed and not completed. `completed`
+  // holds the WQEs whose completions it did publish: those are still to be polled.
+  void reclaim(Qpn dead, const std::vector<std::uint32_t>& completed);
+
+  std::atomic<int> attached_qps{0};
+  void* cookie = nullptr;  // the caller's object, for async events
+
+ private:
+  void note_claimer(std::uint32_t ring_index);
+  bool post_number(std::uint32_t number);
+
+  Segment& segment_;
+  SrqContext* ctx_ = nullptr;
+  std::uint32_t index_, pd_, wrs_, sges_;
+  std::uint64_t ring_offset_ = 0, wqe_offset_ = 0;
+  std::atomic<std::uint64_t>* ring_ = nullptr;
+  SpinLock lock_;
+  std::vector<std::uint32_t> free_;
+  std::vector<Qpn> claimer_;              // who claimed each WQE, as far as known; Qpn(0): posted or free
+  std::vector<std::uint32_t> posted_at_;  // the post count at which each WQE last entered the ring
+  std::vector<bool> outstanding_;  // posted and not yet freed
+};
+
+}  // namespace weir::rnic

@@ -1,0 +1,99 @@
+// The words of the specification as types. Enumerators carry the values of the verbs ABI (<infiniband/verbs.h>), so
+// that verbs/ translates by a cast; verbs/ibv/abi_check.cpp asserts that they agree.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace weir::rnic {
+
+using Slot = std::uint16_t;  // which process of this host (link/same_host.hpp)
+
+// A QPN names a process and one of its queue pairs: slot in the upper 10 bits, index in the lower 14.
+// So a requester finds the destination's process from the number alone, as a NIC finds a host from an address.
+inline constexpr unsigned qp_index_bits = 14;
+inline constexpr std::uint32_t max_qps = 1u << qp_index_bits;
+
+class Qpn {
+ public:
+  constexpr Qpn() = default;
+  constexpr explicit Qpn(std::uint32_t value) : value_(value & 0xffffff) {}
+  constexpr Qpn(Slot slot, std::uint32_t index)
+      : value_((static_cast<std::uint32_t>(slot) << qp_index_bits) | (index & (max_qps - 1))) {}
+
+  constexpr std::uint32_t value() const { return value_; }
+  constexpr Slot slot() const { return static_cast<Slot>(value_ >> qp_index_bits); }
+  constexpr std::uint32_t index() const { return value_ & (max_qps - 1); }
+  friend constexpr bool operator==(Qpn, Qpn) = default;
+
+ private:
+  std::uint32_t value_ = 0;
+};
+
+enum class QpType : std::uint8_t { rc = 2, uc = 3, ud = 4 };
+
+enum class QpState : std::uint32_t { reset = 0, init, rtr, rts, sqd, sqe, err };
+
+enum class SendOpcode : std::uint8_t {
+  rdma_write = 0,
+  rdma_write_with_imm = 1,
+  send = 2,
+  send_with_imm = 3,
+  rdma_read = 4,
+};
+
+enum class WcOpcode : std::uint8_t { send = 0, rdma_write = 1, rdma_read = 2, recv = 128, recv_rdma_with_imm = 129 };
+
+enum class WcStatus : std::uint8_t {
+  success = 0,
+  loc_len_err = 1,
+  loc_qp_op_err = 2,
+  loc_prot_err = 4,
+  wr_flush_err = 5,
+  rem_inv_req_err = 9,
+  rem_access_err = 10,
+  rem_op_err = 11,
+  retry_exc_err = 12,
+  rnr_retry_exc_err = 13,
+};
+
+namespace access {
+inline constexpr std::uint32_t local_write = 1, remote_write = 2, remote_read = 4, remote_atomic = 8;
+}
+namespace send_flag {
+inline constexpr std::uint32_t fence = 1, signaled = 2, solicited = 4, inline_data = 8;
+}
+
+struct Sge {
+  std::uint64_t addr;
+  std::uint32_t length;
+  std::uint32_t lkey;
+};
+
+// Limits, true and enforced; the device reports exactly these.
+inline constexpr std::uint32_t max_sge = 32;
+inline constexpr std::uint32_t max_wr = 32768;
+inline constexpr std::uint32_t max_inline = 1024;
+inline constexpr std::uint32_t max_cqs = 4096;
+inline constexpr std::uint32_t max_cqe = 1u << 22;
+inline constexpr std::uint32_t max_srqs = 1024;
+inline constexpr std::uint32_t max_mrs = 1u << 20;
+inline constexpr std::uint64_t max_message_bytes = 1ull << 31;
+inline constexpr std::uint32_t max_datagram_bytes = 4096;  // path MTU
+inline constexpr std::uint32_t grh_bytes = 40;
+
+// One polled completion, in the NIC's own terms; verbs/ writes it into an ibv_wc.
+struct WorkCompletion {
+  std::uint64_t wr_id;
+  WcStatus status;
+  WcOpcode opcode;
+  bool has_imm;
+  bool has_grh;
+  std::uint32_t byte_len;
+  std::uint32_t imm_be;  // as it was posted: network order, untouched
+  std::uint32_t qpn;
+  std::uint32_t src_qpn;
+};
+
+}  // namespace weir::rnic

@@ -1,0 +1,116 @@
+// Asynchronous events: queue-pair and SRQ events, queued per opened context (ibv_get_async_event(3)).
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "verbs/ibv/objects.hpp"
+
+namespace weir::verbs {
+namespace {
+
+constexpr std::size_t max_queued = 4096;  // further events are dropped; the objects they are about tell their state
+
+struct OpenQueues {
+  std::mutex mutex;
+  std::vector<Context*> contexts;
+};
+OpenQueues& open_queues() {
+  static auto* queues = new OpenQueues;
+  return *queues;
+}
+
+ibv_event_type type_of(rnic::AsyncEvent event) {
+  switch (event) {
+    case rnic::AsyncEvent::qp_fatal: return IBV_EVENT_QP_FATAL;
+    case rnic::AsyncEvent::comm_est: return IBV_EVENT_COMM_EST;
+    case rnic::AsyncEvent::srq_limit_reached: return IBV_EVENT_SRQ_LIMIT_REACHED;
+    case rnic::AsyncEvent::qp_last_wqe_reached: return IBV_EVENT_QP_LAST_WQE_REACHED;
+  }
+  return IBV_EVENT_QP_FATAL;
+}
+
+void enqueue(Context& context, const ibv_async_event& event) {
+  const std::lock_guard lock(context.async_mutex);
+  if (context.async_queue.size() >= max_queued) return;
+  context.async_queue.push_back(event);
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(context.async_eventfd, &one, sizeof one);
+}
+
+// Also counts the event as delivered, under the context's lock: destroying its object waits for its ack from now on.
+bool dequeue(Context& context, ibv_async_event& event) {
+  const std::lock_guard lock(context.async_mutex);
+  if (context.async_queue.empty()) return false;
+  event = context.async_queue.front();
+  context.async_queue.pop_front();
+  if (event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
+    ++srq_of(event.element.srq).async_delivered;
+  else
+    ++qp_of(event.element.qp).async_delivered;
+  return true;
+}
+
+template <class Object>
+void acknowledge(Object& object) {
+  pthread_mutex_lock(&object.mutex);
+  ++object.events_completed;
+  pthread_cond_signal(&object.cond);
+  pthread_mutex_unlock(&object.mutex);
+}
+
+}  // namespace
+
+void open_async_queue(Context& context) {
+  const std::lock_guard lock(open_queues().mutex);
+  open_queues().contexts.push_back(&context);
+}
+
+void close_async_queue(Context& context) {
+  const std::lock_guard lock(open_queues().mutex);
+  std::erase(open_queues().contexts, &context);
+}
+
+void deliver_async(rnic::AsyncEvent event, rnic::QueuePair* qp, rnic::SharedReceiveQueue* srq) {
+  ibv_async_event out{};
+  out.event_type = type_of(event);
+  ibv_context* owner = nullptr;
+  if (qp != nullptr) {
+    out.element.qp = &static_cast<Qp*>(qp->config().cookie)->ex.qp_base;
+    owner = out.element.qp->context;
+  } else if (srq != nullptr && srq->cookie != nullptr) {
+    out.element.srq = &static_cast<Srq*>(srq->cookie)->srq;
+    owner = out.element.srq->context;
+  }
+  const std::lock_guard lock(open_queues().mutex);
+  for (Context* context : open_queues().contexts)
+    if (&context->verbs.context == owner) enqueue(*context, out);
+}
+
+}  // namespace weir::verbs
+
+using namespace weir::verbs;
+
+extern "C" {
+
+int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
+  for (;;) {
+    std::uint64_t one;
+    if (::read(context->async_fd, &one, sizeof one) != sizeof one) return -1;
+    // The object of an event may have been destroyed meanwhile, and its events with it.
+    if (dequeue(context_of(context), *event)) return 0;
+  }
+}
+
+void ibv_ack_async_event(ibv_async_event* event) {
+  switch (event->event_type) {
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+    case IBV_EVENT_SRQ_ERR: return acknowledge(*event->element.srq);
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_QP_LAST_WQE_REACHED: return acknowledge(*event->element.qp);
+    default: return;
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,114 @@
+// The extended posting interface: ibv_wr_start, one builder per work request, ibv_wr_complete (ibv_wr_post(3)).
+//
+// The queue pair's send lock is held from start to complete or abort. An error sticks: it is returned by complete,
+// which then posts nothing, as the man page says.
+#include <array>
+#include <cerrno>
+
+#include "verbs/ibv/objects.hpp"
+
+namespace weir::verbs {
+namespace {
+
+void begin_request(ibv_qp_ex* ex, rnic::SendOpcode opcode, std::uint64_t addr, std::uint32_t rkey,
+                   std::uint32_t imm_be) {
+  Qp& qp = qp_of(ex);
+  qp.builder.wqe = nullptr;
+  if (qp.builder.error != 0) return;
+  rnic::SendRequest request;
+  request.wr_id = ex->wr_id;
+  request.opcode = opcode;
+  request.flags = ex->wr_flags;
+  request.imm_be = imm_be;
+  request.remote_addr = addr;
+  request.rkey = rkey;
+  rnic::PostResult result;
+  qp.builder.wqe = qp.nic_qp->append(request, result);
+  qp.builder.error = errno_of(result);
+}
+
+void note(Qp& qp, rnic::PostResult result) {
+  if (result != rnic::PostResult::ok && qp.builder.error == 0) qp.builder.error = errno_of(result);
+}
+
+void wr_start(ibv_qp_ex* ex) {
+  Qp& qp = qp_of(ex);
+  qp.nic_qp->begin_posting();
+  qp.builder = {};
+}
+
+int wr_complete(ibv_qp_ex* ex) {
+  Qp& qp = qp_of(ex);
+  const int error = qp.builder.error;
+  if (error != 0)
+    qp.nic_qp->abort_posting();
+  else
+    qp.nic_qp->ring_doorbell();
+  return error;
+}
+
+void wr_abort(ibv_qp_ex* ex) { qp_of(ex).nic_qp->abort_posting(); }
+
+void wr_send(ibv_qp_ex* ex) { begin_request(ex, rnic::SendOpcode::send, 0, 0, 0); }
+void wr_send_imm(ibv_qp_ex* ex, __be32 imm) { begin_request(ex, rnic::SendOpcode::send_with_imm, 0, 0, imm); }
+void wr_rdma_write(ibv_qp_ex* ex, std::uint32_t rkey, std::uint64_t addr) {
+  begin_request(ex, rnic::SendOpcode::rdma_write, addr, rkey, 0);
+}
+void wr_rdma_write_imm(ibv_qp_ex* ex, std::uint32_t rkey, std::uint64_t addr, __be32 imm) {
+  begin_request(ex, rnic::SendOpcode::rdma_write_with_imm, addr, rkey, imm);
+}
+void wr_rdma_read(ibv_qp_ex* ex, std::uint32_t rkey, std::uint64_t addr) {
+  begin_request(ex, rnic::SendOpcode::rdma_read, addr, rkey, 0);
+}
+
+void wr_set_ud_addr(ibv_qp_ex* ex, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
+  Qp& qp = qp_of(ex);
+  if (qp.builder.wqe == nullptr) return;
+  const auto& handle = *reinterpret_cast<const Ah*>(ah);
+  const rnic::Qpn to(qpn);
+  qp.builder.wqe->datagram = {handle.reachable ? to : rnic::Qpn(0, to.index()), qkey, handle.grh};
+}
+
+void wr_set_sge_list(ibv_qp_ex* ex, std::size_t count, const ibv_sge* list) {
+  Qp& qp = qp_of(ex);
+  if (qp.builder.wqe != nullptr) note(qp, qp.nic_qp->set_sges(*qp.builder.wqe, sges_of(list, static_cast<int>(count))));
+}
+
+void wr_set_sge(ibv_qp_ex* ex, std::uint32_t lkey, std::uint64_t addr, std::uint32_t length) {
+  const ibv_sge sge{addr, length, lkey};
+  wr_set_sge_list(ex, 1, &sge);
+}
+
+void wr_set_inline_data_list(ibv_qp_ex* ex, std::size_t count, const ibv_data_buf* list) {
+  Qp& qp = qp_of(ex);
+  if (qp.builder.wqe == nullptr) return;
+  if (count > rnic::max_sge) return note(qp, rnic::PostResult::too_many_sges);
+  std::array<std::span<const std::byte>, rnic::max_sge> pieces;
+  for (std::size_t i = 0; i < count; ++i) pieces[i] = {static_cast<const std::byte*>(list[i].addr), list[i].length};
+  note(qp, qp.nic_qp->set_inline(*qp.builder.wqe, {pieces.data(), count}));
+}
+
+void wr_set_inline_data(ibv_qp_ex* ex, void* addr, std::size_t length) {
+  const ibv_data_buf buffer{addr, length};
+  wr_set_inline_data_list(ex, 1, &buffer);
+}
+
+}  // namespace
+
+void install_builders(ibv_qp_ex& ex) {
+  ex.wr_start = wr_start;
+  ex.wr_complete = wr_complete;
+  ex.wr_abort = wr_abort;
+  ex.wr_send = wr_send;
+  ex.wr_send_imm = wr_send_imm;
+  ex.wr_rdma_write = wr_rdma_write;
+  ex.wr_rdma_write_imm = wr_rdma_write_imm;
+  ex.wr_rdma_read = wr_rdma_read;
+  ex.wr_set_ud_addr = wr_set_ud_addr;
+  ex.wr_set_sge = wr_set_sge;
+  ex.wr_set_sge_list = wr_set_sge_list;
+  ex.wr_set_inline_data = wr_set_inline_data;
+  ex.wr_set_inline_data_list = wr_set_inline_data_list;
+}
+
+}  // namespace weir::verbs

@@ -1,0 +1,173 @@
+// Completion channels and completion queues.
+//
+// A channel is an eventfd that counts events one by one, so that it is readable exactly while events are pending and
+// honours whatever file status flags the application sets on it.
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "verbs/ibv/objects.hpp"
+
+namespace weir::verbs {
+namespace {
+
+Cq* take_pending_event(Channel& channel) {
+  const std::lock_guard lock(channel.mutex);
+  for (std::size_t i = 0; i < channel.cqs.size(); ++i) {
+    Cq* cq = channel.cqs[(channel.next + i) % channel.cqs.size()];
+    if (!cq->nic_cq->take_event()) continue;
+    channel.next = (channel.next + i + 1) % channel.cqs.size();
+    ++cq->events_delivered;
+    return cq;
+  }
+  return nullptr;
+}
+
+void to_verbs(const rnic::WorkCompletion& from, ibv_wc& to) {
+  to.wr_id = from.wr_id;
+  to.status = static_cast<ibv_wc_status>(from.status);
+  to.opcode = static_cast<ibv_wc_opcode>(from.opcode);
+  to.vendor_err = 0;
+  to.byte_len = from.byte_len;
+  to.imm_data = from.imm_be;
+  to.qp_num = from.qpn;
+  to.src_qp = from.src_qpn;
+  to.wc_flags = (from.has_imm ? unsigned{IBV_WC_WITH_IMM} : 0u) | (from.has_grh ? unsigned{IBV_WC_GRH} : 0u);
+  to.pkey_index = 0;
+  to.slid = 0;
+  to.sl = 0;
+  to.dlid_path_bits = 0;
+}
+
+}  // namespace
+
+int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
+  if (count < 0) return -1;
+  int filled = 0;
+  while (filled < count) {
+    std::array<rnic::WorkCompletion, 32> batch;
+    const auto want = std::min<std::size_t>(batch.size(), static_cast<std::size_t>(count - filled));
+    const int got = cq_of(cq).nic_cq->poll({batch.data(), want});
+    for (int i = 0; i < got; ++i) to_verbs(batch[static_cast<std::size_t>(i)], out[filled++]);
+    if (static_cast<std::size_t>(got) < want) break;
+  }
+  return filled;
+}
+
+int req_notify_cq(ibv_cq* cq, int solicited_only) {
+  cq_of(cq).nic_cq->arm(solicited_only ? rnic::Armed::solicited_only : rnic::Armed::next);
+  return 0;
+}
+
+}  // namespace weir::verbs
+
+using namespace weir::verbs;
+
+extern "C" {
+
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+  if (fd < 0) return nullptr;
+  const auto number = context_of(context).nic->open_channel(fd);
+  if (!number) {
+    ::close(fd);
+    errno = static_cast<int>(number.error().code);
+    return nullptr;
+  }
+  auto* channel = new Channel{};
+  channel->channel = {context, fd, 0};
+  channel->number = *number;
+  return &channel->channel;
+}
+
+int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  Channel& c = channel_of(channel);
+  {
+    const std::lock_guard lock(c.mutex);
+    if (!c.cqs.empty()) return EBUSY;
+  }
+  context_of(channel->context).nic->close_channel(c.number);
+  ::close(channel->fd);
+  delete &c;
+  return 0;
+}
+
+ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
+  if (cqe < 1 || static_cast<std::uint32_t>(cqe) > weir::rnic::max_cqe || comp_vector < 0 ||
+      comp_vector >= context->num_comp_vectors) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  const std::uint32_t number = channel != nullptr ? channel_of(channel).number : 0;
+  auto* nic_cq = context_of(context).adapter().create_cq(static_cast<std::uint32_t>(cqe), number);
+  if (nic_cq == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  auto* cq = new Cq{};
+  cq->nic_cq = nic_cq;
+  cq->cq.context = context;
+  cq->cq.channel = channel;
+  cq->cq.cq_context = cq_context;
+  cq->cq.handle = nic_cq->index();
+  cq->cq.cqe = cqe;
+  pthread_mutex_init(&cq->cq.mutex, nullptr);
+  pthread_cond_init(&cq->cq.cond, nullptr);
+  if (channel != nullptr) {
+    const std::lock_guard lock(channel_of(channel).mutex);
+    channel_of(channel).cqs.push_back(cq);
+    ++channel->refcnt;
+  }
+  return &cq->cq;
+}
+
+int ibv_resize_cq(ibv_cq* cq, int cqe) {
+  if (cqe < 1 || static_cast<std::uint32_t>(cqe) > weir::rnic::max_cqe) return EINVAL;
+  cq_of(cq).nic_cq->resize(static_cast<std::uint32_t>(cqe));  // completions live in the queue pairs' rings
+  cq->cqe = cqe;
+  return 0;
+}
+
+int ibv_destroy_cq(ibv_cq* cq) {
+  Cq& c = cq_of(cq);
+  if (c.nic_cq->attached() != 0) return EBUSY;
+  std::uint32_t delivered = 0;
+  if (cq->channel != nullptr) {
+    Channel& channel = channel_of(cq->channel);
+    const std::lock_guard lock(channel.mutex);
+    std::erase(channel.cqs, &c);
+    --cq->channel->refcnt;
+    delivered = c.events_delivered;
+  }
+  wait_for_acks(*cq, cq->comp_events_completed, delivered);
+  context_of(cq->context).adapter().destroy(c.nic_cq);
+  pthread_cond_destroy(&cq->cond);
+  pthread_mutex_destroy(&cq->mutex);
+  delete &c;
+  return 0;
+}
+
+int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
+  for (;;) {
+    std::uint64_t one;
+    if (::read(channel->fd, &one, sizeof one) != sizeof one) return -1;  // errno says: EAGAIN, EINTR
+    // The CQ of a count may have been destroyed meanwhile; then the count stands for nothing.
+    Cq* found = take_pending_event(channel_of(channel));
+    if (found == nullptr) continue;
+    *cq = &found->cq;
+    *cq_context = found->cq.cq_context;
+    return 0;
+  }
+}
+
+void ibv_ack_cq_events(ibv_cq* cq, unsigned int count) {
+  pthread_mutex_lock(&cq->mutex);
+  cq->comp_events_completed += count;
+  pthread_cond_signal(&cq->cond);
+  pthread_mutex_unlock(&cq->mutex);
+}
+
+}  // extern "C"

@@ -1,0 +1,120 @@
+// The device list and opening the device: weir0, always there, one for the whole host.
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/private_link.hpp"
+#include "verbs/ibv/sysfs.hpp"
+
+namespace weir::verbs {
+
+Device& the_device() {
+  static Device* device = [] {
+    auto* d = new Device{};
+    d->device.node_type = IBV_NODE_CA;
+    d->device.transport_type = IBV_TRANSPORT_IB;
+    std::snprintf(d->device.name, sizeof d->device.name, "%s", device_name);
+    std::snprintf(d->device.dev_name, sizeof d->device.dev_name, "uverbs0");
+    std::snprintf(d->device.dev_path, sizeof d->device.dev_path, "/sys/class/infiniband_verbs/uverbs0");
+    std::snprintf(d->device.ibdev_path, sizeof d->device.ibdev_path, "%s", device_sysfs_path);
+    return d;
+  }();
+  return *device;
+}
+
+namespace {
+
+// Attaching needs the per-user directory; why it failed is worth a line, since verbs can only say errno.
+NicProcess* attach_or_explain() {
+  auto nic = NicProcess::instance();
+  if (nic) {
+    (*nic)->on_async_event(deliver_async);
+    return *nic;
+  }
+  std::fprintf(stderr, "weir: the software NIC cannot start: %s\n", nic.error().what.c_str());
+  errno = static_cast<int>(nic.error().code);
+  return nullptr;
+}
+
+void fill_operations(verbs_context& verbs) {
+  verbs.sz = sizeof verbs;
+  verbs.query_port = query_port;
+  verbs.query_device_ex = query_device_ex;
+  verbs.create_qp_ex = create_qp_ex;
+  verbs.create_srq_ex = create_srq_ex;
+  ibv_context_ops& ops = verbs.context.ops;
+  ops.poll_cq = poll_cq;
+  ops.req_notify_cq = req_notify_cq;
+  ops.post_send = post_send;
+  ops.post_recv = post_recv;
+  ops.post_srq_recv = post_srq_recv;
+}
+
+}  // namespace
+}  // namespace weir::verbs
+
+using namespace weir::verbs;
+
+extern "C" {
+
+weir::link::SameHostLink* weir_same_host_link() {
+  NicProcess* nic = attach_or_explain();
+  return nic != nullptr ? &nic->link() : nullptr;
+}
+
+ibv_device** ibv_get_device_list(int* count) {
+  auto** list = static_cast<ibv_device**>(std::calloc(2, sizeof(ibv_device*)));
+  if (list == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  list[0] = &the_device().device;
+  if (count != nullptr) *count = 1;
+  return list;
+}
+
+void ibv_free_device_list(ibv_device** list) { std::free(list); }
+const char* ibv_get_device_name(ibv_device* device) { return device->name; }
+__be64 ibv_get_device_guid(ibv_device*) { return device_guid(); }
+int ibv_get_device_index(ibv_device*) { return 0; }
+
+ibv_context* ibv_open_device(ibv_device* device) {
+  NicProcess* nic = attach_or_explain();
+  if (nic == nullptr) return nullptr;
+  const int eventfd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+  if (eventfd < 0) return nullptr;
+  auto* context = new Context{};
+  fill_operations(context->verbs);
+  context->nic = nic;
+  context->async_eventfd = eventfd;
+  ibv_context& c = context->verbs.context;
+  c.device = device;
+  c.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  c.cmd_fd = eventfd;  // there is no command channel; programs only look whether it is an fd
+  c.async_fd = eventfd;
+  c.num_comp_vectors = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  pthread_mutex_init(&c.mutex, nullptr);
+  open_async_queue(*context);
+  return &c;
+}
+
+int ibv_close_device(ibv_context* context) {
+  Context& c = context_of(context);
+  close_async_queue(c);
+  ::close(c.async_eventfd);
+  pthread_mutex_destroy(&context->mutex);
+  delete &c;
+  return 0;
+}
+
+ibv_context* ibv_import_device(int) {
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+
+}  // extern "C"

@@ -1,0 +1,153 @@
+// What the device and its port say of themselves: ibv_query_device, ibv_query_port, GIDs and P_Keys.
+#include <endian.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/sysfs.hpp"
+
+namespace weir::verbs {
+namespace {
+
+constexpr std::uint8_t the_port = 1;
+constexpr std::uint16_t default_pkey = 0xffff;
+
+void fill_device(ibv_device_attr& a) {
+  a = {};
+  std::snprintf(a.fw_ver, sizeof a.fw_ver, "0.1.0");
+  a.node_guid = a.sys_image_guid = device_guid();
+  a.max_mr_size = UINT64_MAX;
+  a.page_size_cap = 0xfffff000;
+  a.vendor_id = 0x5745;
+  a.vendor_part_id = 1;
+  a.hw_ver = 1;
+  a.max_qp = static_cast<int>(rnic::max_qps) - 2;
+  a.max_qp_wr = rnic::max_wr;
+  a.device_cap_flags =
+      IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_CURR_QP_STATE_MOD;
+  a.max_sge = a.max_sge_rd = rnic::max_sge;
+  a.max_cq = rnic::max_cqs;
+  a.max_cqe = static_cast<int>(rnic::max_cqe);
+  a.max_mr = static_cast<int>(rnic::max_mrs) - 1;
+  a.max_pd = 1 << 20;
+  a.max_qp_rd_atom = a.max_qp_init_rd_atom = 16;
+  a.max_res_rd_atom = 16 * a.max_qp;
+  a.atomic_cap = IBV_ATOMIC_NONE;
+  a.max_ah = 1 << 20;
+  a.max_srq = rnic::max_srqs;
+  a.max_srq_wr = rnic::max_wr;
+  a.max_srq_sge = rnic::max_sge;
+  a.max_pkeys = 1;
+  a.phys_port_cnt = 1;
+}
+
+}  // namespace
+
+// The caller may have been compiled against a shorter or longer struct: fill what fits, zero what we do not know.
+int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
+  if (port != the_port) return EINVAL;
+  ibv_port_attr a{};
+  a.state = IBV_PORT_ACTIVE;
+  a.max_mtu = a.active_mtu = IBV_MTU_4096;
+  a.gid_tbl_len = static_cast<int>(gid_table().size());
+  a.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+  a.max_msg_sz = 1u << 31;
+  a.pkey_tbl_len = 1;
+  a.max_vl_num = 1;
+  a.active_width = 2;   // 4x
+  a.active_speed = 32;  // 25.78125 Gb/s a lane; nothing is clocked, programs only print it
+  a.phys_state = 5;     // link up
+  a.link_layer = IBV_LINK_LAYER_ETHERNET;
+  a.flags = IBV_QPF_GRH_REQUIRED;
+  std::memset(out, 0, size);
+  std::memcpy(out, &a, std::min(size, sizeof a));
+  return 0;
+}
+
+int query_device_ex(ibv_context*, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out, std::size_t size) {
+  if (input != nullptr && input->comp_mask != 0) return EINVAL;
+  if (size < sizeof out->orig_attr) return EOPNOTSUPP;
+  ibv_device_attr_ex a{};
+  fill_device(a.orig_attr);
+  a.phys_port_cnt_ex = 1;
+  std::memset(out, 0, size);
+  std::memcpy(out, &a, std::min(size, sizeof a));
+  return 0;
+}
+
+}  // namespace weir::verbs
+
+using namespace weir::verbs;
+
+extern "C" {
+
+int ibv_query_device(ibv_context*, ibv_device_attr* attr) {
+  fill_device(*attr);
+  return 0;
+}
+
+// The exported function serves binaries that know only the oldest struct: no byte behind link_layer may be written.
+int ibv_query_port(ibv_context* context, uint8_t port, _compat_ibv_port_attr* attr) {
+  return query_port(context, port, reinterpret_cast<ibv_port_attr*>(attr), offsetof(ibv_port_attr, flags));
+}
+
+int ibv_query_gid(ibv_context*, uint8_t port, int index, ibv_gid* gid) {
+  if (port != the_port || index < 0 || static_cast<std::size_t>(index) >= gid_table().size()) {
+    errno = EINVAL;
+    return -1;
+  }
+  *gid = gid_table()[static_cast<std::size_t>(index)].gid;
+  return 0;
+}
+
+int _ibv_query_gid_ex(ibv_context*, uint32_t port, uint32_t index, ibv_gid_entry* entry, uint32_t flags, size_t size) {
+  if (port != the_port || flags != 0) return EINVAL;
+  if (index >= gid_table().size()) return ENODATA;
+  const GidEntry& found = gid_table()[index];
+  ibv_gid_entry filled{};
+  filled.gid = found.gid;
+  filled.gid_index = index;
+  filled.port_num = port;
+  filled.gid_type = IBV_GID_TYPE_ROCE_V2;
+  filled.ndev_ifindex = found.interface_index;
+  std::memcpy(entry, &filled, std::min(size, sizeof filled));
+  return 0;
+}
+
+ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_t max, uint32_t flags, size_t size) {
+  const std::size_t count = std::min(max, gid_table().size());
+  for (std::size_t i = 0; i < count; ++i) {
+    auto* entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<std::byte*>(entries) + i * size);
+    const int error = _ibv_query_gid_ex(context, the_port, static_cast<uint32_t>(i), entry, flags, size);
+    if (error != 0) return -error;
+  }
+  return static_cast<ssize_t>(count);
+}
+
+// The older interface has its own numbering (enum ibv_gid_type_sysfs): 0 is IB or RoCE v1, 1 is RoCE v2.
+int ibv_query_gid_type(ibv_context*, uint8_t port, unsigned int index, unsigned int* type) {
+  if (port != the_port || index >= gid_table().size()) {
+    errno = EINVAL;
+    return -1;
+  }
+  *type = 1;
+  return 0;
+}
+
+int ibv_query_pkey(ibv_context*, uint8_t port, int index, __be16* pkey) {
+  if (port != the_port || index != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  *pkey = htobe16(default_pkey);
+  return 0;
+}
+
+int ibv_get_pkey_index(ibv_context*, uint8_t port, __be16 pkey) {
+  return port == the_port && be16toh(pkey) == default_pkey ? 0 : -1;
+}
+
+}  // extern "C"

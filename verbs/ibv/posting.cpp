@@ -1,0 +1,107 @@
+// ibv_post_send, ibv_post_recv, ibv_post_srq_recv: work requests become WQEs, then the doorbell.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "verbs/ibv/objects.hpp"
+
+namespace weir::verbs {
+
+int errno_of(rnic::PostResult result) {
+  switch (result) {
+    case rnic::PostResult::ok: return 0;
+    case rnic::PostResult::full: return ENOMEM;
+    case rnic::PostResult::bad_state:
+    case rnic::PostResult::too_many_sges:
+    case rnic::PostResult::too_long_inline:
+    case rnic::PostResult::bad_opcode: return EINVAL;
+  }
+  return EINVAL;
+}
+
+namespace {
+
+rnic::SendRequest request_of(const ibv_send_wr& wr, rnic::QpType type) {
+  rnic::SendRequest r;
+  r.wr_id = wr.wr_id;
+  r.opcode = static_cast<rnic::SendOpcode>(wr.opcode);
+  r.flags = wr.send_flags;
+  r.imm_be = wr.imm_data;
+  if (type == rnic::QpType::ud) {
+    const auto* ah = reinterpret_cast<const Ah*>(wr.wr.ud.ah);
+    const bool reachable = ah != nullptr && ah->reachable;
+    const rnic::Qpn to(wr.wr.ud.remote_qpn);
+    r.datagram = {reachable ? to : rnic::Qpn(0, to.index()), wr.wr.ud.remote_qkey, ah ? ah->grh : nullptr};
+  } else {
+    r.remote_addr = wr.wr.rdma.remote_addr;
+    r.rkey = wr.wr.rdma.rkey;
+  }
+  return r;
+}
+
+rnic::PostResult append(rnic::QueuePair& qp, const ibv_send_wr& wr) {
+  if (wr.num_sge < 0 || static_cast<unsigned>(wr.num_sge) > rnic::max_sge) return rnic::PostResult::too_many_sges;
+  rnic::PostResult result;
+  rnic::SendWqe* wqe = qp.append(request_of(wr, qp.config().type), result);
+  if (wqe == nullptr) return result;
+  if (wr.send_flags & IBV_SEND_INLINE) {
+    std::array<std::span<const std::byte>, rnic::max_sge> pieces;
+    for (int i = 0; i < wr.num_sge; ++i)
+      pieces[static_cast<std::size_t>(i)] = {reinterpret_cast<const std::byte*>(wr.sg_list[i].addr),
+                                             wr.sg_list[i].length};
+    result = qp.set_inline(*wqe, {pieces.data(), static_cast<std::size_t>(wr.num_sge)});
+  } else {
+    result = qp.set_sges(*wqe, sges_of(wr.sg_list, wr.num_sge));
+  }
+  if (result != rnic::PostResult::ok) qp.retract();
+  return result;
+}
+
+}  // namespace
+
+int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  rnic::QueuePair& nic_qp = *qp_of(qp).nic_qp;
+  int error = 0;
+  nic_qp.begin_posting();
+  for (; wr != nullptr; wr = wr->next) {
+    error = errno_of(append(nic_qp, *wr));
+    if (error == 0) continue;
+    *bad = wr;
+    break;
+  }
+  nic_qp.ring_doorbell();  // those before the bad one are posted
+  return error;
+}
+
+int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  rnic::QueuePair& nic_qp = *qp_of(qp).nic_qp;
+  const std::lock_guard lock(nic_qp.receive_lock());
+  int error = 0;
+  for (; wr != nullptr; wr = wr->next) {
+    const bool sane = wr->num_sge >= 0 && static_cast<unsigned>(wr->num_sge) <= rnic::max_sge;
+    error = sane ? errno_of(nic_qp.post_recv(wr->wr_id, sges_of(wr->sg_list, wr->num_sge))) : EINVAL;
+    if (error == 0) continue;
+    *bad = wr;
+    break;
+  }
+  nic_qp.recv_doorbell();
+  return error;
+}
+
+int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  rnic::SharedReceiveQueue& nic_srq = *srq_of(srq).nic_srq;
+  int error = 0;
+  for (; wr != nullptr; wr = wr->next) {
+    const bool sane = wr->num_sge >= 0 && static_cast<unsigned>(wr->num_sge) <= nic_srq.max_sges();
+    const auto posted = sane ? nic_srq.post(wr->wr_id, sges_of(wr->sg_list, wr->num_sge))
+                             : rnic::SharedReceiveQueue::Posted::full;
+    if (posted == rnic::SharedReceiveQueue::Posted::ok) continue;
+    *bad = wr;
+    error = sane ? ENOMEM : EINVAL;
+    break;
+  }
+  if (nic_srq.take_parked()) context_of(srq->context).adapter().kick_all_parked_on(nic_srq);
+  return error;
+}
+
+}  // namespace weir::verbs

@@ -1,0 +1,134 @@
+// Protection domains and memory regions.
+#include <cerrno>
+
+#include "verbs/ibv/objects.hpp"
+
+namespace weir::verbs {
+namespace {
+
+constexpr unsigned known_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                  IBV_ACCESS_REMOTE_ATOMIC;
+std::atomic<std::uint32_t> next_pd{1};
+
+// IBA 10.6.3.1: remote write and atomic rights need local write.
+bool access_valid(unsigned access) {
+  const unsigned mandatory = access & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE);
+  if (mandatory & ~known_access) return false;
+  const bool writes = access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+  return !writes || (access & IBV_ACCESS_LOCAL_WRITE);
+}
+
+ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access) {
+  if (!access_valid(access)) {
+    errno = (access & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE) & ~known_access) ? EOPNOTSUPP : EINVAL;
+    return nullptr;
+  }
+  const auto key = context_of(pd->context)
+                       .nic->register_memory(reinterpret_cast<std::uint64_t>(addr), length, iova,
+                                             access & known_access, pd_of(pd).number);
+  if (!key) {
+    errno = static_cast<int>(key.error().code);
+    return nullptr;
+  }
+  auto* mr = new Mr{};
+  mr->mr = {pd->context, pd, addr, length, *key >> 8, *key, *key};
+  mr->access = access;
+  pd_of(pd).users.fetch_add(1);
+  return &mr->mr;
+}
+
+}  // namespace
+}  // namespace weir::verbs
+
+using namespace weir::verbs;
+
+extern "C" {
+
+ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  auto* pd = new Pd{};
+  pd->number = next_pd.fetch_add(1);
+  pd->pd = {context, pd->number};
+  return &pd->pd;
+}
+
+int ibv_dealloc_pd(ibv_pd* pd) {
+  if (pd_of(pd).users.load() != 0) return EBUSY;
+  delete &pd_of(pd);
+  return 0;
+}
+
+ibv_mr* ibv_reg_mr(ibv_pd* pd, void* addr, size_t length, int access) {
+  return register_region(pd, addr, length, reinterpret_cast<std::uint64_t>(addr), static_cast<unsigned>(access));
+}
+
+ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, size_t length, uint64_t iova, int access) {
+  return register_region(pd, addr, length, iova, static_cast<unsigned>(access));
+}
+
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, size_t length, uint64_t iova, unsigned int access) {
+  return register_region(pd, addr, length, iova, access);
+}
+
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) {
+  errno = EOPNOTSUPP;  // device memory has no address in this process
+  return nullptr;
+}
+
+int ibv_dereg_mr(ibv_mr* mr) {
+  pd_of(mr->pd).users.fetch_sub(1);
+  context_of(mr->context).nic->deregister_memory(mr->lkey);
+  delete reinterpret_cast<Mr*>(mr);
+  return 0;
+}
+
+int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, int access) {
+  const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+  if ((flags & ~known) != 0 || flags == 0) return IBV_REREG_MR_ERR_INPUT;
+  auto& region = *reinterpret_cast<Mr*>(mr);
+  ibv_pd* const new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : mr->pd;
+  const auto new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? static_cast<unsigned>(access) : region.access;
+  if (new_pd == nullptr || !access_valid(new_access)) return IBV_REREG_MR_ERR_INPUT;
+  NicProcess& nic = *context_of(mr->context).nic;
+  if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+    const auto start = reinterpret_cast<std::uint64_t>(addr);
+    const auto key = nic.register_memory(start, length, start, new_access & known_access, pd_of(new_pd).number);
+    if (!key) return IBV_REREG_MR_ERR_CMD;
+    nic.deregister_memory(mr->lkey);
+    mr->addr = addr;
+    mr->length = length;
+    mr->lkey = mr->rkey = *key;
+  } else {
+    nic.adapter().table().update(mr->lkey, new_access & known_access, pd_of(new_pd).number);
+    nic.adapter().drain_initiators();
+  }
+  pd_of(mr->pd).users.fetch_sub(1);
+  pd_of(new_pd).users.fetch_add(1);
+  mr->pd = new_pd;
+  region.access = new_access;
+  return 0;
+}
+
+ibv_pd* ibv_import_pd(ibv_context*, uint32_t) {
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+void ibv_unimport_pd(ibv_pd*) {}
+ibv_mr* ibv_import_mr(ibv_pd*, uint32_t) {
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+void ibv_unimport_mr(ibv_mr*) {}
+ibv_dm* ibv_import_dm(ibv_context*, uint32_t) {
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+void ibv_unimport_dm(ibv_dm*) {}
+
+// There is no pinning: pages are copied through the page tables of whoever owns them at that moment, so fork needs
+// no care.
+int ibv_fork_init() { return 0; }
+ibv_fork_status ibv_is_fork_initialized() { return IBV_FORK_UNNEEDED; }
+int ibv_dontfork_range(void*, size_t) { return 0; }
+int ibv_dofork_range(void*, size_t) { return 0; }
+
+}  // extern "C"

@@ -1,0 +1,93 @@
+// The interface between libibverbs and hardware providers (node IBVERBS_PRIVATE_34).
+//
+// Programs that link libmlx5 or libefa for their direct-verbs calls (perftest, UCX) load those providers, which bind
+// all of these at load time. On the software NIC no provider ever gets a device, so the functions are there to be
+// bound: registration is accepted and forgotten, everything that would talk to a kernel device fails with ENOSYS.
+#include <cerrno>
+
+extern "C" {
+
+// Read by providers when the kernel takes a device away; never, here.
+bool verbs_allow_disassociate_destroy = false;
+
+void verbs_register_driver_34(const void*) {}
+void __verbs_log(const void*, unsigned, const char*, ...) {}
+void verbs_set_ops(void*, const void*) {}
+void verbs_uninit_context(void*) {}
+void* _verbs_init_and_alloc_context(void*, int, unsigned long, void*, unsigned) {
+  errno = ENOSYS;
+  return nullptr;
+}
+void* verbs_open_device(void*, void*) {
+  errno = ENOSYS;
+  return nullptr;
+}
+void verbs_init_cq(void*, void*, void*, void*) {}
+
+#define WEIR_NO_KERNEL_DEVICE(name) \
+  int name() { return ENOSYS; }
+
+WEIR_NO_KERNEL_DEVICE(execute_ioctl)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_advise_mr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_alloc_dm)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_alloc_mw)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_alloc_pd)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_attach_mcast)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_close_xrcd)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_ah)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_counters)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_cq)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_cq_ex)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_flow)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_flow_action_esp)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_qp)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_qp_ex)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_qp_ex2)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_rwq_ind_table)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_srq)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_srq_ex)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_wq)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_dealloc_mw)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_dealloc_pd)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_dereg_mr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_destroy_ah)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_destroy_counters)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_destroy_cq)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_destroy_flow)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_destroy_flow_action)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_destroy_qp)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_destroy_rwq_ind_table)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_destroy_srq)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_destroy_wq)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_detach_mcast)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_free_dm)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_get_context)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_modify_cq)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_modify_flow_action_esp)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_modify_qp)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_modify_qp_ex)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_modify_srq)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_modify_wq)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_open_qp)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_open_xrcd)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_poll_cq)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_post_recv)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_post_send)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_post_srq_recv)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_query_context)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_query_device_any)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_query_mr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_query_port)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_query_qp)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_query_srq)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_read_counters)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_reg_dm_mr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_reg_dmabuf_mr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_reg_mr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_req_notify_cq)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_rereg_mr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_resize_cq)
+
+#undef WEIR_NO_KERNEL_DEVICE
+
+}  // extern "C"

@@ -1,0 +1,239 @@
+// Queue pairs: create, modify, query, destroy.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "verbs/ibv/objects.hpp"
+
+namespace weir::verbs {
+namespace {
+
+using rnic::QpState;
+using rnic::QpType;
+
+std::optional<QpType> type_of(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_RC: return QpType::rc;
+    case IBV_QPT_UC: return QpType::uc;
+    case IBV_QPT_UD: return QpType::ud;
+    default: return std::nullopt;
+  }
+}
+
+int check_caps(const ibv_qp_cap& cap, bool has_srq) {
+  if (cap.max_send_wr > rnic::max_wr || cap.max_send_sge > rnic::max_sge || cap.max_inline_data > rnic::max_inline)
+    return EINVAL;
+  if (!has_srq && (cap.max_recv_wr > rnic::max_wr || cap.max_recv_sge > rnic::max_sge)) return EINVAL;
+  return 0;
+}
+
+ibv_qp* create(ibv_pd* pd, const ibv_qp_init_attr& init, bool extended) {
+  const auto type = type_of(init.qp_type);
+  const int invalid = check_caps(init.cap, init.srq != nullptr);
+  const bool datagram_srq = type == QpType::ud && init.srq != nullptr;
+  if (!type || datagram_srq || invalid != 0 || init.send_cq == nullptr || init.recv_cq == nullptr) {
+    errno = !type || datagram_srq ? EOPNOTSUPP : EINVAL;
+    return nullptr;
+  }
+  auto* qp = new Qp{};
+  rnic::QpConfig config;
+  config.type = *type;
+  config.pd = pd_of(pd).number;
+  config.send_cq = cq_of(init.send_cq).nic_cq;
+  config.recv_cq = cq_of(init.recv_cq).nic_cq;
+  config.srq = init.srq ? srq_of(init.srq).nic_srq : nullptr;
+  config.caps = {std::max(init.cap.max_send_wr, 1u), init.srq ? 0 : init.cap.max_recv_wr,
+                 std::max(init.cap.max_send_sge, 1u), init.srq ? 0 : std::max(init.cap.max_recv_sge, 1u),
+                 init.cap.max_inline_data};
+  config.signal_all = init.sq_sig_all != 0;
+  config.cookie = qp;
+  qp->nic_qp = context_of(pd->context).adapter().create_qp(config);
+  if (qp->nic_qp == nullptr) {
+    delete qp;
+    errno = ENOMEM;
+    return nullptr;
+  }
+  qp->cap = {config.caps.max_send_wr, config.caps.max_recv_wr, config.caps.max_send_sge, config.caps.max_recv_sge,
+             config.caps.max_inline};
+  qp->signal_all = config.signal_all;
+  qp->extended = extended;
+  ibv_qp& q = qp->ex.qp_base;
+  q.context = pd->context;
+  q.qp_context = init.qp_context;
+  q.pd = pd;
+  q.send_cq = init.send_cq;
+  q.recv_cq = init.recv_cq;
+  q.srq = init.srq;
+  q.handle = q.qp_num = qp->nic_qp->qpn().value();
+  q.state = IBV_QPS_RESET;
+  q.qp_type = init.qp_type;
+  pthread_mutex_init(&q.mutex, nullptr);
+  pthread_cond_init(&q.cond, nullptr);
+  pd_of(pd).users.fetch_add(1);
+  if (extended) install_builders(qp->ex);
+  return &q;
+}
+
+bool values_valid(const ibv_qp_attr& a, unsigned mask) {
+  if ((mask & IBV_QP_PORT) && a.port_num != 1) return false;
+  if ((mask & IBV_QP_PKEY_INDEX) && a.pkey_index != 0) return false;
+  if ((mask & IBV_QP_PATH_MTU) && (a.path_mtu < IBV_MTU_256 || a.path_mtu > IBV_MTU_4096)) return false;
+  if ((mask & IBV_QP_TIMEOUT) && a.timeout > 31) return false;
+  if ((mask & IBV_QP_RETRY_CNT) && a.retry_cnt > 7) return false;
+  if ((mask & IBV_QP_RNR_RETRY) && a.rnr_retry > 7) return false;
+  if ((mask & IBV_QP_MIN_RNR_TIMER) && a.min_rnr_timer > 31) return false;
+  if ((mask & IBV_QP_AV) && a.ah_attr.is_global && a.ah_attr.grh.sgid_index >= gid_table().size()) return false;
+  return true;
+}
+
+void remember(ibv_qp_attr& kept, const ibv_qp_attr& a, unsigned mask) {
+  if (mask & IBV_QP_ACCESS_FLAGS) kept.qp_access_flags = a.qp_access_flags;
+  if (mask & IBV_QP_PKEY_INDEX) kept.pkey_index = a.pkey_index;
+  if (mask & IBV_QP_PORT) kept.port_num = a.port_num;
+  if (mask & IBV_QP_QKEY) kept.qkey = a.qkey;
+  if (mask & IBV_QP_AV) kept.ah_attr = a.ah_attr;
+  if (mask & IBV_QP_PATH_MTU) kept.path_mtu = a.path_mtu;
+  if (mask & IBV_QP_TIMEOUT) kept.timeout = a.timeout;
+  if (mask & IBV_QP_RETRY_CNT) kept.retry_cnt = a.retry_cnt;
+  if (mask & IBV_QP_RNR_RETRY) kept.rnr_retry = a.rnr_retry;
+  if (mask & IBV_QP_RQ_PSN) kept.rq_psn = a.rq_psn;
+  if (mask & IBV_QP_SQ_PSN) kept.sq_psn = a.sq_psn;
+  if (mask & IBV_QP_MAX_QP_RD_ATOMIC) kept.max_rd_atomic = a.max_rd_atomic;
+  if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) kept.max_dest_rd_atomic = a.max_dest_rd_atomic;
+  if (mask & IBV_QP_MIN_RNR_TIMER) kept.min_rnr_timer = a.min_rnr_timer;
+  if (mask & IBV_QP_DEST_QPN) kept.dest_qp_num = a.dest_qp_num;
+}
+
+// On one host the destination QPN alone finds the peer, so a path without a GRH is accepted, as old programs set it up
+// (ibv_rc_pingpong without -g). With one, its GID must be an address of this host: elsewhere nobody answers.
+rnic::Qpn destination(const ibv_qp_attr& a) {
+  const bool here = !a.ah_attr.is_global || find_gid(a.ah_attr.grh.dgid).has_value();
+  return here ? rnic::Qpn(a.dest_qp_num) : rnic::Qpn(0, rnic::Qpn(a.dest_qp_num).index());
+}
+
+void apply(Qp& qp, QpState to) {
+  rnic::QpAttributes attributes;
+  attributes.access = qp.attr.qp_access_flags;
+  attributes.destination = destination(qp.attr);
+  attributes.qkey = qp.attr.qkey;
+  attributes.timeout = qp.attr.timeout;
+  attributes.retry_cnt = qp.attr.retry_cnt;
+  attributes.rnr_retry = qp.attr.rnr_retry;
+  attributes.min_rnr_timer = qp.attr.min_rnr_timer;
+  qp.nic_qp->modify(to, attributes);
+}
+
+}  // namespace
+
+ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* init) {
+  // Unknown fields must be refused: a caller that got a queue pair would go on to use them through null pointers.
+  constexpr std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  constexpr std::uint64_t known_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                                      IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ;
+  const bool wants_ops = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  if ((init->comp_mask & ~known) || !(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == nullptr ||
+      (wants_ops && (init->send_ops_flags & ~known_ops))) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+  ibv_qp_init_attr plain{};
+  plain.qp_context = init->qp_context;
+  plain.send_cq = init->send_cq;
+  plain.recv_cq = init->recv_cq;
+  plain.srq = init->srq;
+  plain.cap = init->cap;
+  plain.qp_type = init->qp_type;
+  plain.sq_sig_all = init->sq_sig_all;
+  ibv_qp* qp = create(init->pd, plain, wants_ops);
+  if (qp != nullptr) init->cap = qp_of(qp).cap;
+  return qp;
+}
+
+}  // namespace weir::verbs
+
+using namespace weir::verbs;
+
+extern "C" {
+
+ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
+  ibv_qp* qp = create(pd, *init, false);
+  if (qp != nullptr) init->cap = qp_of(qp).cap;
+  return qp;
+}
+
+ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) { return qp_of(qp).extended ? &qp_of(qp).ex : nullptr; }
+
+int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
+  Qp& q = qp_of(qp);
+  const auto bits = static_cast<unsigned>(mask);
+  const weir::rnic::QpState from = q.nic_qp->state();
+  if ((bits & IBV_QP_CUR_STATE) && attr->cur_qp_state != static_cast<ibv_qp_state>(from)) return EINVAL;
+  const auto to = bits & IBV_QP_STATE ? static_cast<weir::rnic::QpState>(attr->qp_state) : from;
+  const auto type = q.nic_qp->config().type;
+  if (weir::rnic::check_modify(type, from, to, bits & ~static_cast<unsigned>(IBV_QP_STATE))) return EINVAL;
+  if (!values_valid(*attr, bits)) return EINVAL;
+  remember(q.attr, *attr, bits);
+  if (to == weir::rnic::QpState::reset) q.attr = {};
+  apply(q, to);
+  qp->state = static_cast<ibv_qp_state>(to);
+  return 0;
+}
+
+int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
+  const Qp& q = qp_of(qp);
+  *attr = q.attr;
+  attr->qp_state = attr->cur_qp_state = static_cast<ibv_qp_state>(q.nic_qp->state());
+  attr->cap = q.cap;
+  attr->path_mig_state = IBV_MIG_MIGRATED;
+  qp->state = attr->qp_state;
+  *init = {};
+  init->qp_context = qp->qp_context;
+  init->send_cq = qp->send_cq;
+  init->recv_cq = qp->recv_cq;
+  init->srq = qp->srq;
+  init->cap = q.cap;
+  init->qp_type = qp->qp_type;
+  init->sq_sig_all = q.signal_all;
+  return 0;
+}
+
+int ibv_destroy_qp(ibv_qp* qp) {
+  Qp& q = qp_of(qp);
+  Context& context = context_of(qp->context);
+  context.adapter().destroy(q.nic_qp);
+  std::uint32_t delivered = 0;
+  {
+    const std::lock_guard lock(context.async_mutex);
+    std::erase_if(context.async_queue, [&](const ibv_async_event& e) {
+      return e.event_type != IBV_EVENT_SRQ_LIMIT_REACHED && e.element.qp == qp;
+    });
+    delivered = q.async_delivered;
+  }
+  wait_for_acks(*qp, qp->events_completed, delivered);
+  pd_of(qp->pd).users.fetch_sub(1);
+  pthread_cond_destroy(&qp->cond);
+  pthread_mutex_destroy(&qp->mutex);
+  delete &q;
+  return 0;
+}
+
+int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t flags) {
+  if (flags != 0) return 0;
+  return 1;  // the last byte of a WRITE becomes visible last (rnic/copy.hpp)
+}
+
+// Enhanced connection establishment has nothing to negotiate here: what is set is accepted and given back as zero.
+int ibv_set_ece(ibv_qp*, ibv_ece* ece) {
+  if (ece->comp_mask != 0) return EINVAL;
+  *ece = {};
+  return 0;
+}
+int ibv_query_ece(ibv_qp*, ibv_ece* ece) {
+  *ece = {};
+  return 0;
+}
+
+int ibv_attach_mcast(ibv_qp*, const ibv_gid*, uint16_t) { return EOPNOTSUPP; }
+int ibv_detach_mcast(ibv_qp*, const ibv_gid*, uint16_t) { return EOPNOTSUPP; }
+
+}  // extern "C"

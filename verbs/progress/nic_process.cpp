@@ -1,0 +1,280 @@
+#include "verbs/progress/nic_process.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "link/memory/process_memory.hpp"
+#include "verbs/progress/messages.hpp"
+#include "verbs/progress/peers.hpp"
+
+namespace weir::verbs {
+namespace {
+
+constexpr std::chrono::milliseconds connect_limit{1000};
+
+link::Error out_of_memory(const char* what) {
+  return {static_cast<std::errc>(errno), std::string("cannot make the NIC's ") + what + ": " + std::strerror(errno) +
+                                             "; raise the limits on memory or address space (ulimit -v)"};
+}
+
+struct Process {
+  std::mutex mutex;
+  std::unique_ptr<NicProcess> nic;
+  pid_t pid = 0;
+};
+
+// Never destroyed: threads of the application may still poll while the process exits.
+Process& process() {
+  static auto* the_process = new Process;
+  return *the_process;
+}
+
+void leave_at_exit() {
+  if (NicProcess* nic = NicProcess::existing()) nic->leave();
+}
+
+}  // namespace
+
+link::Result<NicProcess*> NicProcess::instance() {
+  Process& self = process();
+  const std::lock_guard lock(self.mutex);
+  if (self.nic && self.pid == ::getpid()) return self.nic.get();
+  // A forked child: the parent's NIC, its threads and its mappings are not ours to use or to destroy.
+  if (self.nic) (void)self.nic.release();
+  auto made = make(link::SameHostLink::default_directory(std::getenv("WEIR_RUNTIME_DIR")));
+  if (!made) return std::unexpected(made.error());
+  if (self.pid == 0) std::atexit(leave_at_exit);
+  self.nic = std::move(*made);
+  self.pid = ::getpid();
+  return self.nic.get();
+}
+
+NicProcess* NicProcess::existing() {
+  Process& self = process();
+  const std::lock_guard lock(self.mutex);
+  return self.pid == ::getpid() ? self.nic.get() : nullptr;
+}
+
+link::Result<std::unique_ptr<NicProcess>> NicProcess::make(std::string directory) {
+  using link::Mapping;
+  link::UniqueFd segment_fd = link::make_shared_file("weir-segment", rnic::segment_bytes);
+  link::UniqueFd table_fd = link::make_shared_file("weir-tpt", rnic::tpt_bytes);
+  if (!segment_fd || !table_fd) return std::unexpected(out_of_memory("shared segment"));
+  auto segment = Mapping::of_file(segment_fd.get(), rnic::segment_bytes, Mapping::Rights::read_write);
+  auto table = Mapping::of_file(table_fd.get(), rnic::tpt_bytes, Mapping::Rights::read_write);
+  if (!segment || !table) return std::unexpected(out_of_memory("mappings"));
+  std::unique_ptr<NicProcess> nic(new NicProcess(std::move(*segment), std::move(*table)));
+  if (auto attached = nic->attach(std::move(directory), std::move(segment_fd), table_fd); !attached)
+    return std::unexpected(attached.error());
+  return nic;
+}
+
+NicProcess::NicProcess(link::Mapping segment, link::Mapping table)
+    : segment_mapping_(std::move(segment)),
+      table_mapping_(std::move(table)),
+      segment_(segment_mapping_.data(), segment_mapping_.size()) {}
+
+// The link goes first: after its destructor no callback runs.
+NicProcess::~NicProcess() { link_.reset(); }
+
+link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segment_fd,
+                                      const link::UniqueFd& table_fd) {
+  link::allow_tracing();
+  link::UniqueFd table_read_only = link::reopen_read_only(table_fd.get());
+  if (!table_read_only) return std::unexpected(out_of_memory("read-only table"));
+  link::SameHostLink::Options options;
+  options.directory = std::move(directory);
+  options.greeting.body.resize(sizeof rnic::segment_magic);
+  std::memcpy(options.greeting.body.data(), &rnic::segment_magic, sizeof rnic::segment_magic);
+  options.greeting.fds.push_back(std::move(segment_fd));
+  options.greeting.fds.push_back(std::move(table_read_only));
+  for (std::uint16_t kind = message::kick; kind <= message::last; ++kind) {
+    options.messages.emplace_back(kind, [this](const link::NeighbourPtr& from, link::Message&& message) {
+      handle(from, std::move(message));
+    });
+  }
+  options.gone.emplace_back([this](const link::NeighbourPtr& neighbour) { neighbour_gone(neighbour); });
+  auto attached = link::SameHostLink::attach(std::move(options));
+  if (!attached) return std::unexpected(attached.error());
+  link_ = std::move(*attached);
+  adapter_ = std::make_unique<rnic::Adapter>(link_->slot(), segment_,
+                                             reinterpret_cast<rnic::TptEntry*>(table_mapping_.data()), *this);
+  self_ = std::make_shared<OwnPeer>(link_->slot(), segment_mapping_, table_mapping_, *adapter_, *link_);
+  return {};
+}
+
+void NicProcess::leave() {
+  for (rnic::QpContext& qp : segment_.header().qps) {
+    // Only what was ever used: touching the rest would make its pages.
+    if (&qp - segment_.header().qps > adapter_->highest_qp_index()) break;
+    qp.state.store(static_cast<std::uint32_t>(rnic::QpState::reset), std::memory_order_seq_cst);
+  }
+  link_->withdraw();
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------
+
+link::Result<std::uint32_t> NicProcess::register_memory(std::uint64_t addr, std::uint64_t length, std::uint64_t iova,
+                                                        std::uint32_t access, std::uint32_t pd) {
+  const link::MemoryRange range = link::look_up_memory(addr, length);
+  if (!range.mapped) return std::unexpected(link::Error{std::errc::bad_address, "not all of the range is mapped"});
+  const WindowExports::Placed placed = exports_.acquire(range, addr);
+  const auto key = adapter_->table().insert({.addr = iova,
+                                             .base = addr,
+                                             .length = length,
+                                             .access = access,
+                                             .pd = pd,
+                                             .window = placed.window,
+                                             .window_offset = placed.offset});
+  if (key) return *key;
+  if (placed.window != 0) exports_.release(placed.window);
+  return std::unexpected(link::Error{std::errc::not_enough_memory, "the protection table is full"});
+}
+
+void NicProcess::deregister_memory(std::uint32_t key) {
+  const std::uint32_t window = adapter_->table().entry(key).window;
+  adapter_->deregister(key);
+  if (window != 0 && exports_.release(window)) tell_everybody(message::window_gone, window);
+}
+
+// ---- channels -------------------------------------------------------------------------------------------------
+
+link::Result<std::uint32_t> NicProcess::open_channel(int eventfd) {
+  const std::lock_guard lock(mutex_);
+  channels_[next_channel_] = eventfd;
+  return next_channel_++;
+}
+
+void NicProcess::close_channel(std::uint32_t channel) {
+  {
+    const std::lock_guard lock(mutex_);
+    channels_.erase(channel);
+  }
+  tell_everybody(message::channel_gone, channel);
+}
+
+void NicProcess::raise_channel(std::uint32_t channel) {
+  const std::lock_guard lock(mutex_);
+  const auto found = channels_.find(channel);
+  if (found == channels_.end()) return;
+  const std::uint64_t one = 1;
+  // Can only fail when 2^64 - 2 events are pending.
+  [[maybe_unused]] const ssize_t written = ::write(found->second, &one, sizeof one);
+}
+
+// ---- peers ----------------------------------------------------------------------------------------------------
+
+rnic::PeerPtr NicProcess::peer(rnic::Slot slot, Wait may_block) {
+  if (slot == self_->slot()) return self_;
+  if (slot == 0 || slot >= link::max_slots) return nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (peers_[slot] && peers_[slot]->alive()) return peers_[slot];
+  }
+  if (link::NeighbourPtr neighbour = link_->connected(slot)) return adopt(neighbour);
+  if (may_block == Wait::no || link_->on_progress_thread()) return nullptr;
+  auto connected = link_->connect(slot, connect_limit);
+  return connected ? adopt(*connected) : nullptr;
+}
+
+rnic::PeerPtr NicProcess::adopt(const link::NeighbourPtr& neighbour) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<NeighbourPeer>& place = peers_[neighbour->slot()];
+  if (place && place->neighbour()->incarnation() == neighbour->incarnation() && place->alive()) return place;
+  std::shared_ptr<NeighbourPeer> made = NeighbourPeer::adopt(neighbour);
+  if (!made) return nullptr;
+  place = made;
+  if (neighbour->alive()) return made;
+  // It ended before we looked, and its end may have been reported already.
+  made->died();
+  place = nullptr;
+  return nullptr;
+}
+
+void NicProcess::neighbour_gone(const link::NeighbourPtr& neighbour) {
+  std::shared_ptr<NeighbourPeer> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<NeighbourPeer>& place = peers_[neighbour->slot()];
+    if (!place || place->neighbour()->incarnation() != neighbour->incarnation()) return;
+    gone = std::move(place);
+    place = nullptr;
+  }
+  gone->died();
+  adapter_->peer_gone(*gone);
+}
+
+void NicProcess::tell_everybody(std::uint16_t kind, std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& peer : peers_)
+    if (peer) (void)message::send(*peer->neighbour(), kind, number);
+}
+
+// ---- events ---------------------------------------------------------------------------------------------------
+
+void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received) {
+  const auto body = message::parse(received.body);
+  if (!body || !adapter_) return;
+  const std::uint32_t number = body->number;
+  switch (received.kind) {
+    case message::kick: return adapter_->kicked(rnic::Qpn(number));
+    case message::fault: return adapter_->faulted(rnic::Qpn(number));
+    case message::cq_event: return adapter_->raise_cq(number);
+    case message::srq_limit: return adapter_->srq_limit(number);
+    case message::want_window: return answer_window(from, number);
+    case message::want_channel: return answer_channel(from, number);
+    default: break;
+  }
+  const auto peer = std::static_pointer_cast<NeighbourPeer>(adopt(from));
+  if (!peer) return;
+  if (received.kind == message::window && received.fds.size() == 1)
+    peer->window_arrived(number, received.fds[0], body->extra);
+  if (received.kind == message::channel && received.fds.size() == 1)
+    peer->channel_arrived(number, std::move(received.fds[0]));
+  if (received.kind == message::channel_gone) peer->channel_gone(number);
+  if (received.kind == message::window_gone) {
+    const auto window = peer->take_window(number);
+    if (window) adapter_->quiesce(*peer);  // a copy of ours may still be running in it
+  }
+}
+
+void NicProcess::answer_window(const link::NeighbourPtr& from, std::uint32_t id) {
+  const auto exported = exports_.open(id);
+  if (!exported) return;
+  const int fd = exported->fd.get();
+  (void)message::send(*from, message::window, id, exported->bytes, {&fd, 1});
+}
+
+void NicProcess::answer_channel(const link::NeighbourPtr& from, std::uint32_t channel) {
+  const std::lock_guard lock(mutex_);
+  const auto found = channels_.find(channel);
+  if (found != channels_.end()) (void)message::send(*from, message::channel, channel, 0, {&found->second, 1});
+}
+
+void NicProcess::on_async_event(AsyncListener listener) {
+  const std::lock_guard lock(mutex_);
+  async_listener_ = std::move(listener);
+}
+
+void NicProcess::async_event(rnic::AsyncEvent event, rnic::QueuePair* qp, rnic::SharedReceiveQueue* srq) {
+  AsyncListener listener;
+  {
+    const std::lock_guard lock(mutex_);
+    listener = async_listener_;
+  }
+  if (listener) listener(event, qp, srq);
+}
+
+std::uint64_t NicProcess::now_ns() {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(link::Clock::now().time_since_epoch()).count());
+}
+
+void NicProcess::wake_at(std::uint64_t deadline_ns) {
+  link_->at(link::Clock::time_point(std::chrono::nanoseconds(deadline_ns)), [this] { adapter_->service(); });
+}
+
+}  // namespace weir::verbs

@@ -1,0 +1,89 @@
+// This process's NIC and everything it needs from the operating system: the "progress engine".
+//
+// NicProcess owns the shared segment and the protection table (two memfds), attaches to the same-host link, turns
+// neighbours into rnic::Peers, completion channels into eventfds, and link messages into calls on the Adapter. There
+// is one for each process, made on first use and kept until exit; a forked child gets its own on its first use.
+//
+// Threading: all functions from any thread. Callbacks of the link run on its progress thread, which also runs the
+// deadlines of parked queue pairs.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "link/memory/mapping.hpp"
+#include "link/same_host.hpp"
+#include "rnic/adapter.hpp"
+#include "verbs/progress/window_exports.hpp"
+
+namespace weir::verbs {
+
+class NeighbourPeer;
+
+class NicProcess final : public rnic::HostPort {
+ public:
+  // The process's instance; the first caller makes it. The error is fit to print.
+  static link::Result<NicProcess*> instance();
+  static NicProcess* existing();  // nullptr before the first instance()
+
+  // For tests, which hold several in one program: `directory` as link::SameHostLink::Options.
+  static link::Result<std::unique_ptr<NicProcess>> make(std::string directory);
+  ~NicProcess() override;
+
+  rnic::Adapter& adapter() { return *adapter_; }
+  link::SameHostLink& link() { return *link_; }
+
+  // Registers memory. errc::bad_address: not all of it is mapped. errc::not_enough_memory: the table is full.
+  link::Result<std::uint32_t> register_memory(std::uint64_t addr, std::uint64_t length, std::uint64_t iova,
+                                              std::uint32_t access, std::uint32_t pd);
+  void deregister_memory(std::uint32_t key);
+
+  // Completion channels: a number that travels in CqContext and the eventfd behind it (one count per event).
+  link::Result<std::uint32_t> open_channel(int eventfd);
+  void close_channel(std::uint32_t channel);
+
+  using AsyncListener = std::function<void(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*)>;
+  void on_async_event(AsyncListener listener);
+
+  // At exit: tells neighbours that our queue pairs are closed, and takes the slot out of the directory.
+  void leave();
+
+  // rnic::HostPort
+  rnic::PeerPtr peer(rnic::Slot slot, Wait may_block) override;
+  std::uint64_t now_ns() override;
+  void wake_at(std::uint64_t deadline_ns) override;
+  void raise_channel(std::uint32_t channel) override;
+  void async_event(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*) override;
+
+ private:
+  NicProcess(link::Mapping segment, link::Mapping table);
+  link::Result<void> attach(std::string directory, link::UniqueFd segment_fd, const link::UniqueFd& table_fd);
+  rnic::PeerPtr adopt(const link::NeighbourPtr& neighbour);
+  void neighbour_gone(const link::NeighbourPtr& neighbour);
+  void handle(const link::NeighbourPtr& from, link::Message&& message);
+  void answer_window(const link::NeighbourPtr& from, std::uint32_t id);
+  void answer_channel(const link::NeighbourPtr& from, std::uint32_t channel);
+  void tell_everybody(std::uint16_t kind, std::uint32_t number);
+
+  link::Mapping segment_mapping_;
+  link::Mapping table_mapping_;
+  rnic::Segment segment_;
+  WindowExports exports_;
+  std::unique_ptr<link::SameHostLink> link_;
+  std::unique_ptr<rnic::Adapter> adapter_;
+  rnic::PeerPtr self_;
+
+  std::mutex mutex_;
+  std::array<std::shared_ptr<NeighbourPeer>, link::max_slots> peers_;
+  std::map<std::uint32_t, int> channels_;
+  std::uint32_t next_channel_ = 1;
+  AsyncListener async_listener_;
+};
+
+}  // namespace weir::verbs

@@ -1,0 +1,179 @@
+#include "verbs/progress/peers.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "link/memory/process_memory.hpp"
+#include "verbs/progress/messages.hpp"
+
+namespace weir::verbs {
+namespace {
+
+// Between two places of our own memory: iovecs of equal total length.
+bool copy_pieces(std::span<const iovec> from, std::span<const iovec> to) {
+  std::size_t from_done = 0, to_done = 0;
+  while (!from.empty() && !to.empty()) {
+    const std::size_t length = std::min(from[0].iov_len - from_done, to[0].iov_len - to_done);
+    std::memmove(static_cast<std::byte*>(to[0].iov_base) + to_done,
+                 static_cast<const std::byte*>(from[0].iov_base) + from_done, length);
+    from_done += length;
+    to_done += length;
+    if (from_done == from[0].iov_len) from = from.subspan(1), from_done = 0;
+    if (to_done == to[0].iov_len) to = to.subspan(1), to_done = 0;
+  }
+  return from.empty();
+}
+
+}  // namespace
+
+// ---- our own process ------------------------------------------------------------------------------------------
+
+OwnPeer::OwnPeer(rnic::Slot slot, link::Mapping& segment, link::Mapping& table, rnic::Adapter& adapter,
+                 link::SameHostLink& link)
+    : adapter_(adapter), link_(link) {
+  slot_ = slot;
+  segment_ = reinterpret_cast<rnic::SegmentHeader*>(segment.data());
+  segment_size_ = segment.size();
+  tpt_ = reinterpret_cast<const rnic::TptEntry*>(table.data());
+}
+
+std::byte* OwnPeer::window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t) {
+  return reinterpret_cast<std::byte*>(rnic::ProtectionTable::virtual_address(entry, addr));
+}
+bool OwnPeer::write(std::span<const iovec> local, std::span<const iovec> remote) { return copy_pieces(local, remote); }
+bool OwnPeer::read(std::span<const iovec> local, std::span<const iovec> remote) { return copy_pieces(remote, local); }
+void OwnPeer::kick(rnic::Qpn parked) {
+  link_.post([this, parked] { adapter_.kicked(parked); });
+}
+void OwnPeer::raise_cq_event(std::uint32_t cq_index) { adapter_.raise_cq(cq_index); }
+void OwnPeer::report_fault(rnic::Qpn theirs) {
+  link_.post([this, theirs] { adapter_.faulted(theirs); });
+}
+void OwnPeer::report_srq_limit(std::uint32_t srq_index) {
+  link_.post([this, srq_index] { adapter_.srq_limit(srq_index); });
+}
+
+// ---- a neighbour ----------------------------------------------------------------------------------------------
+
+std::shared_ptr<NeighbourPeer> NeighbourPeer::adopt(link::NeighbourPtr neighbour) {
+  const link::Greeting& greeting = neighbour->greeting();
+  std::uint64_t magic = 0;
+  if (greeting.fds.size() != 2 || greeting.body.size() != sizeof magic) return nullptr;
+  std::memcpy(&magic, greeting.body.data(), sizeof magic);
+  if (magic != rnic::segment_magic) return nullptr;
+  // Its sealed size is checked, so that no index below can run off the mapping.
+  if (link::file_bytes(greeting.fds[0].get()) < rnic::segment_rings_offset) return nullptr;
+  if (link::file_bytes(greeting.fds[1].get()) != rnic::tpt_bytes) return nullptr;
+  using Rights = link::Mapping::Rights;
+  auto segment = link::Mapping::of_file(greeting.fds[0].get(), link::file_bytes(greeting.fds[0].get()),
+                                        Rights::read_write);
+  auto table = link::Mapping::of_file(greeting.fds[1].get(), rnic::tpt_bytes, Rights::read);
+  if (!segment || !table) return nullptr;
+  return std::shared_ptr<NeighbourPeer>(
+      new NeighbourPeer(std::move(neighbour), std::move(*segment), std::move(*table)));
+}
+
+NeighbourPeer::NeighbourPeer(link::NeighbourPtr neighbour, link::Mapping segment, link::Mapping table)
+    : neighbour_(std::move(neighbour)), segment_mapping_(std::move(segment)), table_mapping_(std::move(table)) {
+  slot_ = neighbour_->slot();
+  segment_ = reinterpret_cast<rnic::SegmentHeader*>(segment_mapping_.data());
+  segment_size_ = segment_mapping_.size();
+  tpt_ = reinterpret_cast<const rnic::TptEntry*>(table_mapping_.data());
+}
+
+NeighbourPeer::~NeighbourPeer() {
+  for (auto& window : windows_) delete window.load();
+}
+
+std::byte* NeighbourPeer::window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t length) {
+  const std::uint32_t id = entry.window;
+  if (id == 0) return nullptr;
+  // acquire: pairs with window_arrived(); the mapping is complete before its pointer is.
+  const Window* window = windows_[id % max_windows].load(std::memory_order_acquire);
+  if (window == nullptr || window->id != id) {
+    ask_for_window(id);
+    return nullptr;
+  }
+  const std::uint64_t offset = entry.window_offset + (addr - entry.addr);
+  if (offset > window->mapping.size() || length > window->mapping.size() - offset) return nullptr;
+  return window->mapping.data() + offset;
+}
+
+void NeighbourPeer::ask_for_window(std::uint32_t id) {
+  std::atomic<std::uint32_t>& asked = asked_[id % max_windows];
+  if (asked.load(std::memory_order_relaxed) == id || asked.exchange(id) == id) return;
+  if (!message::send(*neighbour_, message::want_window, id)) asked.store(0);
+}
+
+void NeighbourPeer::window_arrived(std::uint32_t id, const link::UniqueFd& file, std::uint64_t bytes) {
+  std::atomic<Window*>& place = windows_[id % max_windows];
+  if (place.load() != nullptr || bytes == 0 || link::file_bytes(file.get()) < bytes) return;
+  auto mapping = link::Mapping::of_file(file.get(), bytes, link::Mapping::Rights::read_write);
+  if (mapping) place.store(new Window{id, std::move(*mapping)}, std::memory_order_release);
+}
+
+std::unique_ptr<NeighbourPeer::Window> NeighbourPeer::take_window(std::uint32_t id) {
+  std::atomic<Window*>& place = windows_[id % max_windows];
+  Window* window = place.load();
+  if (window == nullptr || window->id != id) return nullptr;
+  place.store(nullptr);
+  return std::unique_ptr<Window>(window);
+}
+
+bool NeighbourPeer::write(std::span<const iovec> local, std::span<const iovec> remote) {
+  if (link::write_process_memory(neighbour_->pid(), local, remote)) return true;
+  complain_once("process_vm_writev");
+  return false;
+}
+
+bool NeighbourPeer::read(std::span<const iovec> local, std::span<const iovec> remote) {
+  if (link::read_process_memory(neighbour_->pid(), local, remote)) return true;
+  complain_once("process_vm_readv");
+  return false;
+}
+
+void NeighbourPeer::complain_once(const char* what) {
+  const int error = errno;
+  if (error == ESRCH || complained_.exchange(true)) return;
+  const char* next_step = error == EPERM
+                              ? "allow it (sysctl kernel.yama.ptrace_scope=0, or the container's seccomp profile), or "
+                                "register shared memory, which needs no permission"
+                              : "the region was unmapped while registered";
+  std::fprintf(stderr, "weir: %s on process %d: %s: %s\n", what, static_cast<int>(neighbour_->pid()),
+               std::strerror(error), next_step);
+}
+
+void NeighbourPeer::kick(rnic::Qpn parked) { (void)message::send(*neighbour_, message::kick, parked.value()); }
+void NeighbourPeer::report_fault(rnic::Qpn theirs) { (void)message::send(*neighbour_, message::fault, theirs.value()); }
+void NeighbourPeer::report_srq_limit(std::uint32_t index) {
+  (void)message::send(*neighbour_, message::srq_limit, index);
+}
+
+// Straight to the sleeper: its channel's eventfd is ours too once we have asked for it. Until then through its
+// progress thread.
+void NeighbourPeer::raise_cq_event(std::uint32_t cq_index) {
+  const std::uint32_t channel = segment_->cqs[cq_index].channel;
+  if (channel == 0) return;
+  const std::lock_guard lock(mutex_);
+  if (const auto found = channels_.find(channel); found != channels_.end()) {
+    const std::uint64_t one = 1;
+    if (::write(found->second.get(), &one, sizeof one) == sizeof one) return;
+  } else if (!std::exchange(asked_channels_[channel], true)) {
+    (void)message::send(*neighbour_, message::want_channel, channel);
+  }
+  (void)message::send(*neighbour_, message::cq_event, cq_index);
+}
+
+void NeighbourPeer::channel_arrived(std::uint32_t channel, link::UniqueFd eventfd) {
+  const std::lock_guard lock(mutex_);
+  if (asked_channels_.contains(channel)) channels_[channel] = std::move(eventfd);
+}
+
+void NeighbourPeer::channel_gone(std::uint32_t channel) {
+  const std::lock_guard lock(mutex_);
+  channels_.erase(channel);
+  asked_channels_.erase(channel);
+}
+
+}  // namespace weir::verbs

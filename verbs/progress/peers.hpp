@@ -1,0 +1,84 @@
+// The two kinds of rnic::Peer: our own process (loopback), and a neighbour over the same-host link.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "link/memory/mapping.hpp"
+#include "link/same_host.hpp"
+#include "rnic/adapter.hpp"
+
+namespace weir::verbs {
+
+// Loopback: our memory is simply there. Events go through the progress thread, never inline, because the caller may
+// hold the lock of the very queue pair they are about.
+class OwnPeer final : public rnic::Peer {
+ public:
+  OwnPeer(rnic::Slot slot, link::Mapping& segment, link::Mapping& table, rnic::Adapter& adapter,
+          link::SameHostLink& link);
+
+  std::byte* window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t length) override;
+  bool write(std::span<const iovec> local, std::span<const iovec> remote) override;
+  bool read(std::span<const iovec> local, std::span<const iovec> remote) override;
+  void kick(rnic::Qpn parked) override;
+  void raise_cq_event(std::uint32_t cq_index) override;
+  void report_fault(rnic::Qpn theirs) override;
+  void report_srq_limit(std::uint32_t srq_index) override;
+
+ private:
+  rnic::Adapter& adapter_;
+  link::SameHostLink& link_;
+};
+
+class NeighbourPeer final : public rnic::Peer {
+ public:
+  // nullptr when its greeting is not that of a NIC of this version.
+  static std::shared_ptr<NeighbourPeer> adopt(link::NeighbourPtr neighbour);
+
+  const link::NeighbourPtr& neighbour() const { return neighbour_; }
+  void died() { alive_.store(false, std::memory_order_release); }
+
+  std::byte* window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t length) override;
+  bool write(std::span<const iovec> local, std::span<const iovec> remote) override;
+  bool read(std::span<const iovec> local, std::span<const iovec> remote) override;
+  void kick(rnic::Qpn parked) override;
+  void raise_cq_event(std::uint32_t cq_index) override;
+  void report_fault(rnic::Qpn theirs) override;
+  void report_srq_limit(std::uint32_t srq_index) override;
+
+  // Answers to what we asked for; on the progress thread.
+  void window_arrived(std::uint32_t id, const link::UniqueFd& file, std::uint64_t bytes);
+  void channel_arrived(std::uint32_t channel, link::UniqueFd eventfd);
+  void channel_gone(std::uint32_t channel);
+  // Takes the window out of use; the caller destroys it once the adapter is quiet on this peer.
+  struct Window {
+    std::uint32_t id;
+    link::Mapping mapping;
+  };
+  std::unique_ptr<Window> take_window(std::uint32_t id);
+
+ private:
+  NeighbourPeer(link::NeighbourPtr, link::Mapping segment, link::Mapping table);
+  void ask_for_window(std::uint32_t id);
+  void complain_once(const char* what);
+
+  static constexpr std::uint32_t max_windows = 1024;
+  link::NeighbourPtr neighbour_;
+  link::Mapping segment_mapping_;
+  link::Mapping table_mapping_;
+  std::array<std::atomic<Window*>, max_windows> windows_{};
+  std::array<std::atomic<std::uint32_t>, max_windows> asked_{};
+  std::atomic<bool> complained_{false};
+
+  std::mutex mutex_;
+  std::map<std::uint32_t, link::UniqueFd> channels_;
+  std::map<std::uint32_t, bool> asked_channels_;
+
+ public:
+  ~NeighbourPeer() override;
+};
+
+}  // namespace weir::verbs
