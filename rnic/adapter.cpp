@@ -11,7 +11,8 @@ QueuePair* Adapter::create_qp(const QpConfig& config) {
   const std::lock_guard lock(mutex_);
   if (qps_.empty()) {
     qps_.resize(max_qps);
-    next_qp_ = 1;  // QPNs with index 0 and 1 of a slot stay unused: 0 means nobody, 1 is the CM's on a real port
+    next_qp_ =
+        1;  // QPNs with index 0 and 1 of a slot stay unused: 0 means nobody, 1 is the CM's on a real port
   }
   for (std::uint32_t tries = 0; tries < max_qps; ++tries) {
     next_qp_ = next_qp_ + 1 < max_qps ? next_qp_ + 1 : 2;
@@ -123,7 +124,8 @@ void Adapter::quiesce(Peer& peer) {
   });
 }
 
-// ---- parked queue pairs ---------------------------------------------------------------------------------------
+// ---- parked queue pairs
+// ---------------------------------------------------------------------------------------
 
 void Adapter::note_parked(QueuePair& qp) {
   const std::lock_guard lock(parked_mutex_);
@@ -137,8 +139,8 @@ void Adapter::forget_parked(QueuePair& qp) {
   if (std::erase(parked_, &qp) != 0) parked_count_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// Under mutex_, so that none of them is destroyed meanwhile; a poller that cannot have it at once leaves the work to
-// whoever has it, or to its next poll.
+// Under mutex_, so that none of them is destroyed meanwhile; a poller that cannot have it at once leaves the
+// work to whoever has it, or to its next poll.
 void Adapter::resume_parked(Patience patience) {
   if (parked_count_.load(std::memory_order_relaxed) == 0) return;
   std::unique_lock lock(mutex_, std::defer_lock);

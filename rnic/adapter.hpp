@@ -1,9 +1,9 @@
-// The NIC of this process: its tables of queue pairs, completion queues and shared receive queues, and the events that
-// come to it from outside (kicks, faults, the end of a peer).
+// The NIC of this process: its tables of queue pairs, completion queues and shared receive queues, and the
+// events that come to it from outside (kicks, faults, the end of a peer).
 //
-// One adapter per process; every opened device context shares it. It does no I/O: memory, wake-ups, time and peers
-// come through HostPort. Threading: all functions from any thread; creation and destruction take `mutex_`, the data
-// path does not.
+// One adapter per process; every opened device context shares it. It does no I/O: memory, wake-ups, time and
+// peers come through HostPort. Threading: all functions from any thread; creation and destruction take
+// `mutex_`, the data path does not.
 #pragma once
 
 #include <array>
@@ -32,8 +32,8 @@ class Adapter {
   const ProtectionTable& table() const { return table_; }
   HostPort& host() { return host_; }
 
-  // Each returns nullptr when the table or the segment is full. Objects are destroyed by destroy(); the caller has
-  // checked that nothing refers to them any more.
+  // Each returns nullptr when the table or the segment is full. Objects are destroyed by destroy(); the
+  // caller has checked that nothing refers to them any more.
   QueuePair* create_qp(const QpConfig&);
   CompletionQueue* create_cq(std::uint32_t cqe, std::uint32_t channel);
   SharedReceiveQueue* create_srq(std::uint32_t pd, std::uint32_t wrs, std::uint32_t sges);
@@ -42,18 +42,19 @@ class Adapter {
   void destroy(SharedReceiveQueue*);
   CompletionQueue* cq(std::uint32_t index);
 
-  // Invalidates the key, waits until no initiator is inside an operation that may have passed its check, frees it.
+  // Invalidates the key, waits until no initiator is inside an operation that may have passed its check,
+  // frees it.
   void deregister(std::uint32_t key);
   // After a change of rights in place: returns once no operation under the old ones is running.
   void drain_initiators();
 
   // From outside.
-  void kicked(Qpn own);           // what we parked on a peer may go on
-  void faulted(Qpn own);          // a peer moved our queue pair to err
+  void kicked(Qpn own);   // what we parked on a peer may go on
+  void faulted(Qpn own);  // a peer moved our queue pair to err
   void srq_limit(std::uint32_t index);
   void raise_cq(std::uint32_t index);  // wake the channel of our own CQ
   void peer_gone(Peer&);
-  void service();                 // deadlines of parked queue pairs; see HostPort::wake_at
+  void service();  // deadlines of parked queue pairs; see HostPort::wake_at
   void kick_all_parked_on(SharedReceiveQueue&);
   // No queue pair was ever made above this index.
   std::ptrdiff_t highest_qp_index() const { return highest_qp_.load(std::memory_order_relaxed); }
@@ -77,7 +78,8 @@ class Adapter {
   std::mutex mutex_;
   std::vector<std::unique_ptr<QueuePair>> qps_;
   std::atomic<std::ptrdiff_t> highest_qp_{0};
-  std::uint32_t next_qp_ = 0;  // numbers are handed out round robin, so that a stale QPN stays unused for long
+  std::uint32_t next_qp_ =
+      0;  // numbers are handed out round robin, so that a stale QPN stays unused for long
   std::vector<std::unique_ptr<CompletionQueue>> cqs_;
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs_;
 

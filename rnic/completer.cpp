@@ -1,9 +1,10 @@
-// The completer: turns what has finished on a queue pair into work completions, under the lock of the CQ polled.
+// The completer: turns what has finished on a queue pair into work completions, under the lock of the CQ
+// polled.
 //
-// Sends: WQEs between polled and executed; unsignalled successes are skipped and freed by the completion behind them.
-// Receives: CQEs that the initiator published, in order; payload that came inside the CQE or through the landing
-// ring is scattered into the posted buffers here. In the error state, and after the last real CQE, what is still
-// posted completes as flushed.
+// Sends: WQEs between polled and executed; unsignalled successes are skipped and freed by the completion
+// behind them. Receives: CQEs that the initiator published, in order; payload that came inside the CQE or
+// through the landing ring is scattered into the posted buffers here. In the error state, and after the last
+// real CQE, what is still posted completes as flushed.
 #include <cstring>
 
 #include "rnic/adapter.hpp"
@@ -15,9 +16,12 @@ namespace {
 WcOpcode completion_opcode(SendOpcode opcode) {
   switch (opcode) {
     case SendOpcode::rdma_write:
-    case SendOpcode::rdma_write_with_imm: return WcOpcode::rdma_write;
-    case SendOpcode::rdma_read: return WcOpcode::rdma_read;
-    default: return WcOpcode::send;
+    case SendOpcode::rdma_write_with_imm:
+      return WcOpcode::rdma_write;
+    case SendOpcode::rdma_read:
+      return WcOpcode::rdma_read;
+    default:
+      return WcOpcode::send;
   }
 }
 
@@ -72,7 +76,8 @@ std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
     if (status == WcStatus::success && cqe.payload_at == PayloadAt::cqe) {
       const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, cqe_payload_bytes);
       if (!scatter(wqe, {cqe.payload, bytes})) status = WcStatus::loc_prot_err;
-    } else if (status == WcStatus::success && cqe.payload_at == PayloadAt::landing && ctx_->landing_mask != 0) {
+    } else if (status == WcStatus::success && cqe.payload_at == PayloadAt::landing &&
+               ctx_->landing_mask != 0) {
       const std::byte* landing = nic_.segment().base() + ctx_->landing_offset;
       const std::uint32_t start = cqe.landing_start & ctx_->landing_mask;
       const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, ctx_->landing_mask + 1 - start);
@@ -123,8 +128,8 @@ std::size_t QueuePair::poll_flushed_receives(std::span<WorkCompletion> out) {
   return filled;
 }
 
-// The lkeys were checked by the initiator when it took the WQE; they are checked again because the region may have
-// been deregistered since, and this copy would write into freed memory.
+// The lkeys were checked by the initiator when it took the WQE; they are checked again because the region may
+// have been deregistered since, and this copy would write into freed memory.
 bool QueuePair::scatter(const ReceiveWqe& wqe, std::span<const std::byte> payload) const {
   const ProtectionTable& table = nic_.table();
   const std::uint32_t pd = has_own_rq() ? config_.pd : config_.srq->pd();

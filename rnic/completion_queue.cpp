@@ -9,7 +9,8 @@
 namespace weir::rnic {
 
 void mark_ready(CqContext& cq, std::uint32_t line) {
-  // seq_cst: the poller clears the bit and then reads CQEs; the arming side reads `armed` after this. See the header.
+  // seq_cst: the poller clears the bit and then reads CQEs; the arming side reads `armed` after this. See the
+  // header.
   if (line < 64) {
     cq.ready0.fetch_or(1ull << line, std::memory_order_seq_cst);
     return;
@@ -103,8 +104,8 @@ bool CompletionQueue::next_ready(std::uint32_t& line) {
   return true;
 }
 
-// A queue pair stopped because the caller's array is full, not because it ran dry: keep its place. Usually that needs
-// no atomic; with more than 64 queue pairs it goes behind the others through the map.
+// A queue pair stopped because the caller's array is full, not because it ran dry: keep its place. Usually
+// that needs no atomic; with more than 64 queue pairs it goes behind the others through the map.
 void CompletionQueue::put_back(std::uint32_t line) {
   bool others = held_word_ != 0;
   for (const auto& word : ctx_.summary) others = others || word.load(std::memory_order_relaxed) != 0;

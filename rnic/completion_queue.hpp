@@ -1,12 +1,15 @@
-// The completion queue: where completions of many queue pairs are polled and where a sleeping application is woken.
+// The completion queue: where completions of many queue pairs are polled and where a sleeping application is
+// woken.
 //
-// A CQ here has no ring of its own. Every queue pair keeps its completions (sends in its send ring, receives in its
-// shared completion ring), and a CQ knows by a bitmap which queue pairs have some (CqContext). So producers in
-// several processes never contend for a slot, a killed producer cannot leave a hole, and a CQ cannot overrun.
+// A CQ here has no ring of its own. Every queue pair keeps its completions (sends in its send ring, receives
+// in its shared completion ring), and a CQ knows by a bitmap which queue pairs have some (CqContext). So
+// producers in several processes never contend for a slot, a killed producer cannot leave a hole, and a CQ
+// cannot overrun.
 //
-// Ordering: whoever completes publishes the CQE, then sets the bit, then looks at `armed`; whoever polls clears the
-// bit, then reads the CQEs; whoever arms stores `armed` and then polls once more (as the verbs API demands of it).
-// All of these are read-modify-writes or seq_cst, so no completion is left without either a bit or an event.
+// Ordering: whoever completes publishes the CQE, then sets the bit, then looks at `armed`; whoever polls
+// clears the bit, then reads the CQEs; whoever arms stores `armed` and then polls once more (as the verbs API
+// demands of it). All of these are read-modify-writes or seq_cst, so no completion is left without either a
+// bit or an event.
 //
 // Threading: poll() under `lock`. complete() from any thread of any process.
 #pragma once

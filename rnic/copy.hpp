@@ -17,8 +17,8 @@ inline void copy_gather(std::byte* to, std::span<const iovec> from) {
   }
 }
 
-// As copy_gather, but the last byte becomes visible after all others. Programs that poll memory for an RDMA WRITE
-// (ib_write_lat, NCCL, many message queues) look at the last byte, and memcpy may store the tail first.
+// As copy_gather, but the last byte becomes visible after all others. Programs that poll memory for an RDMA
+// WRITE (ib_write_lat, NCCL, many message queues) look at the last byte, and memcpy may store the tail first.
 inline void copy_in_order(std::byte* to, std::span<const iovec> from) {
   for (std::size_t i = 0; i < from.size(); ++i) {
     const auto* source = static_cast<const std::byte*>(from[i].iov_base);

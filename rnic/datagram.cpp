@@ -1,10 +1,11 @@
 // Unreliable datagrams: requester and responder roles of UD queue pairs.
 //
-// Any process may send to a UD queue pair, so its receive side is a ring of slots claimed by compare-exchange. The
-// payload (at most one MTU, behind its 40-byte GRH) always travels through the slot; the owner's poll scatters it.
-// A slot can be claimed only while a receive is posted; with none, or with a wrong Q_Key, the datagram is dropped, as
-// the specification says. A sender that dies between claim and completion leaves a hole at which
-// polling stops until the end of that process is noticed and the hole becomes an empty datagram.
+// Any process may send to a UD queue pair, so its receive side is a ring of slots claimed by
+// compare-exchange. The payload (at most one MTU, behind its 40-byte GRH) always travels through the slot;
+// the owner's poll scatters it. A slot can be claimed only while a receive is posted; with none, or with a
+// wrong Q_Key, the datagram is dropped, as the specification says. A sender that dies between claim and
+// completion leaves a hole at which polling stops until the end of that process is noticed and the hole
+// becomes an empty datagram.
 #include <algorithm>
 #include <cstring>
 
@@ -30,8 +31,8 @@ DatagramSlot* claim_slot(QpContext& target, DatagramSlot* slots, std::uint32_t m
     if (count == target.rq_posted.load(std::memory_order_acquire)) return nullptr;
     DatagramSlot& slot = slots[count & mask];
     std::uint64_t word = claim_word(count, 0, DatagramState::empty);
-    const bool mine = slot.claim.compare_exchange_strong(word, claim_word(count, sender, DatagramState::claimed),
-                                                         std::memory_order_acq_rel);
+    const bool mine = slot.claim.compare_exchange_strong(
+        word, claim_word(count, sender, DatagramState::claimed), std::memory_order_acq_rel);
     target.datagram_next.compare_exchange_strong(count, count + 1, std::memory_order_acq_rel);
     if (mine) return &slot;
   }
@@ -41,7 +42,8 @@ bool accepts_datagrams(const QpContext& target, std::uint32_t qkey) {
   const auto state = static_cast<QpState>(target.state.load(std::memory_order_acquire));
   const bool receiving = state == QpState::rtr || state == QpState::rts || state == QpState::sqd;
   return receiving && target.type == static_cast<std::uint16_t>(QpType::ud) &&
-         target.qkey.load(std::memory_order_relaxed) == qkey && target.recv_cq < max_cqs && target.cq_line < max_qps;
+         target.qkey.load(std::memory_order_relaxed) == qkey && target.recv_cq < max_cqs &&
+         target.cq_line < max_qps;
 }
 
 }  // namespace
@@ -59,8 +61,8 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
   const std::uint32_t qkey = wqe.datagram.qkey & 0x80000000u ? attributes_.qkey : wqe.datagram.qkey;
   if (!accepts_datagrams(target, qkey)) return Outcome::done;
   const std::uint32_t mask = target.rq_mask;
-  auto* slots =
-      at_offset<DatagramSlot>(peer->segment_base(), peer->segment_size(), target.cqe_offset, std::uint64_t{mask} + 1);
+  auto* slots = at_offset<DatagramSlot>(peer->segment_base(), peer->segment_size(), target.cqe_offset,
+                                        std::uint64_t{mask} + 1);
   if (slots == nullptr) return Outcome::done;
   DatagramSlot* slot = claim_slot(target, slots, mask, qpn_.slot());
   if (slot == nullptr) return Outcome::done;
@@ -88,7 +90,8 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
 void QueuePair::open_datagram_slots(std::uint32_t from, std::uint32_t to) {
   auto* slots = nic_.segment().at<DatagramSlot>(ctx_->cqe_offset);
   for (std::uint32_t count = from; count != to; ++count)
-    slots[count & ctx_->rq_mask].claim.store(claim_word(count, 0, DatagramState::empty), std::memory_order_release);
+    slots[count & ctx_->rq_mask].claim.store(claim_word(count, 0, DatagramState::empty),
+                                             std::memory_order_release);
 }
 
 std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
@@ -98,7 +101,8 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
     const std::uint32_t polled = rq_polled_.load(std::memory_order_relaxed);
     DatagramSlot& slot = slots[polled & ctx_->rq_mask];
     const std::uint64_t word = slot.claim.load(std::memory_order_acquire);
-    const bool here = polled != ctx_->rq_posted.load(std::memory_order_acquire) && claim_sequence(word) == polled;
+    const bool here =
+        polled != ctx_->rq_posted.load(std::memory_order_acquire) && claim_sequence(word) == polled;
     if (!here || claim_state(word) != DatagramState::complete) break;
     const ReceiveWqe& wqe = rq_at(polled);
     const std::uint32_t byte_len = std::min(slot.byte_len, grh_bytes + max_datagram_bytes);
@@ -119,8 +123,8 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
   return filled;
 }
 
-// A sender was killed: what it had claimed and not completed is delivered as an empty datagram, so that the receive is
-// not lost and the ring moves on.
+// A sender was killed: what it had claimed and not completed is delivered as an empty datagram, so that the
+// receive is not lost and the ring moves on.
 void QueuePair::void_datagrams_of(Slot dead) {
   auto* slots = nic_.segment().at<DatagramSlot>(ctx_->cqe_offset);
   for (std::uint32_t i = 0; i <= ctx_->rq_mask; ++i) {
@@ -128,7 +132,8 @@ void QueuePair::void_datagrams_of(Slot dead) {
     if (claim_state(word) != DatagramState::claimed || claim_sender(word) != dead) continue;
     slots[i].byte_len = grh_bytes;
     slots[i].has_imm = false;
-    slots[i].claim.store(claim_word(claim_sequence(word), dead, DatagramState::complete), std::memory_order_release);
+    slots[i].claim.store(claim_word(claim_sequence(word), dead, DatagramState::complete),
+                         std::memory_order_release);
     raise_local(*config_.recv_cq, recv_line_, Solicited::no);
   }
 }

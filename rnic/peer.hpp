@@ -1,9 +1,9 @@
-// Another process as this NIC sees it: its shared segment, its translation-and-protection table, and the means to
-// touch its memory and to wake it. One of the two seams of rnic/ to the outside (the other is HostPort below): the
-// NIC itself does no I/O.
+// Another process as this NIC sees it: its shared segment, its translation-and-protection table, and the
+// means to touch its memory and to wake it. One of the two seams of rnic/ to the outside (the other is
+// HostPort below): the NIC itself does no I/O.
 //
-// Lifetime: held by shared_ptr from every queue pair connected to it; its mappings stay valid after the process is
-// gone, `alive` tells. Thread safety: all members may be called from any thread.
+// Lifetime: held by shared_ptr from every queue pair connected to it; its mappings stay valid after the
+// process is gone, `alive` tells. Thread safety: all members may be called from any thread.
 #pragma once
 
 #include <sys/uio.h>
@@ -30,19 +30,20 @@ class Peer {
   // The entry that this rkey would be in; it is valid only if its key equals the rkey.
   const TptEntry& tpt_entry(std::uint32_t rkey) const { return tpt_[(rkey >> 8) & (max_mrs - 1)]; }
 
-  // Memory of that process that is mapped here too: where [addr, addr+length) of this region is in our own address
-  // space, or nullptr if it is not (yet) mapped. May start mapping it for the next time; never blocks.
+  // Memory of that process that is mapped here too: where [addr, addr+length) of this region is in our own
+  // address space, or nullptr if it is not (yet) mapped. May start mapping it for the next time; never
+  // blocks.
   virtual std::byte* window(const TptEntry& entry, std::uint64_t addr, std::uint64_t length) = 0;
 
-  // Memory of that process that is not mapped: one system call, in address order, so that the last byte lands last.
-  // False: the range is not there (EFAULT), the process is gone, or the kernel refuses (see refused()).
+  // Memory of that process that is not mapped: one system call, in address order, so that the last byte lands
+  // last. False: the range is not there (EFAULT), the process is gone, or the kernel refuses (see refused()).
   virtual bool write(std::span<const iovec> local, std::span<const iovec> remote) = 0;
   virtual bool read(std::span<const iovec> local, std::span<const iovec> remote) = 0;
 
   // Wake-ups. All are hints that may be lost only if the process is gone.
-  virtual void kick(Qpn parked) = 0;                       // retry what is parked on us
+  virtual void kick(Qpn parked) = 0;                        // retry what is parked on us
   virtual void raise_cq_event(std::uint32_t cq_index) = 0;  // its armed CQ got a completion
-  virtual void report_fault(Qpn theirs) = 0;               // we moved its queue pair to err (a NAK)
+  virtual void report_fault(Qpn theirs) = 0;                // we moved its queue pair to err (a NAK)
   virtual void report_srq_limit(std::uint32_t srq_index) = 0;
 
  protected:
@@ -63,13 +64,15 @@ class SharedReceiveQueue;
 class HostPort {
  public:
   virtual ~HostPort() = default;
-  // The process in that slot; nullptr when nobody lives there. Connects if `may_block` (bounded), else only looks.
+  // The process in that slot; nullptr when nobody lives there. Connects if `may_block` (bounded), else only
+  // looks.
   enum class Wait : bool { no, yes };
   virtual PeerPtr peer(Slot slot, Wait may_block) = 0;
   virtual std::uint64_t now_ns() = 0;
   // Adapter::service() is to be called at about this time (earlier calls are harmless).
   virtual void wake_at(std::uint64_t deadline_ns) = 0;
-  virtual void raise_channel(std::uint32_t channel) = 0;  // one more event is pending on this completion channel
+  virtual void raise_channel(
+      std::uint32_t channel) = 0;  // one more event is pending on this completion channel
   virtual void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) = 0;
 };
 

@@ -5,8 +5,8 @@ namespace weir::rnic {
 std::optional<std::uint32_t> ProtectionTable::insert(const Region& region) {
   const std::lock_guard lock(mutex_);
   std::uint32_t index;
-  // First-freed first-reused would revisit a generation after 255 reuses of one index; taking a fresh index while
-  // there are few freed ones spreads them.
+  // First-freed first-reused would revisit a generation after 255 reuses of one index; taking a fresh index
+  // while there are few freed ones spreads them.
   if (free_.size() > 1024 || fresh_ >= max_mrs) {
     if (free_.empty()) return std::nullopt;
     index = free_.front();
@@ -26,14 +26,15 @@ std::optional<std::uint32_t> ProtectionTable::insert(const Region& region) {
   e.window = region.window;
   e.window_offset = region.window_offset;
   const std::uint32_t key = index << 8 | generation_[index];
-  // release: pairs with the initiator's acquire of key; otherwise it could check a new key against old bounds.
+  // release: pairs with the initiator's acquire of key; otherwise it could check a new key against old
+  // bounds.
   e.key.store(key, std::memory_order_release);
   return key;
 }
 
 void ProtectionTable::invalidate(std::uint32_t key) {
-  // seq_cst: the initiator stores its hazard and then loads the key; we store the key and then load hazards. One of
-  // the two must see the other, or a write would land in freed memory.
+  // seq_cst: the initiator stores its hazard and then loads the key; we store the key and then load hazards.
+  // One of the two must see the other, or a write would land in freed memory.
   entries_[(key >> 8) & (max_mrs - 1)].key.store(0, std::memory_order_seq_cst);
 }
 

@@ -1,9 +1,11 @@
-// The translation-and-protection table: which ranges of this process's memory the NIC may touch, for whom, and how.
+// The translation-and-protection table: which ranges of this process's memory the NIC may touch, for whom,
+// and how.
 //
-// An entry's key is its index and a generation, so that a key from before a deregistration no longer matches. The
-// same number serves as lkey and rkey. Neighbours map the table read-only and check their own accesses against it
-// (rnic/responder.cpp), so registration publishes an entry by storing its key last, and deregistration stores key 0
-// first and then waits for every initiator that was already past its check (Adapter::drain_rkey).
+// An entry's key is its index and a generation, so that a key from before a deregistration no longer matches.
+// The same number serves as lkey and rkey. Neighbours map the table read-only and check their own accesses
+// against it (rnic/responder.cpp), so registration publishes an entry by storing its key last, and
+// deregistration stores key 0 first and then waits for every initiator that was already past its check
+// (Adapter::drain_rkey).
 #pragma once
 
 #include <cstdint>
@@ -46,11 +48,13 @@ class ProtectionTable {
   bool allows(const Sge& sge, std::uint32_t pd, Use use) const {
     const TptEntry& e = entry(sge.lkey);
     if (sge.length == 0) return true;
-    return e.key.load(std::memory_order_acquire) == sge.lkey && e.pd == pd && in_bounds(e, sge.addr, sge.length) &&
-           (use == Use::read || (e.access & access::local_write));
+    return e.key.load(std::memory_order_acquire) == sge.lkey && e.pd == pd &&
+           in_bounds(e, sge.addr, sge.length) && (use == Use::read || (e.access & access::local_write));
   }
   // Where that byte of a region is in the owner's address space.
-  static std::uint64_t virtual_address(const TptEntry& e, std::uint64_t addr) { return e.base + (addr - e.addr); }
+  static std::uint64_t virtual_address(const TptEntry& e, std::uint64_t addr) {
+    return e.base + (addr - e.addr);
+  }
 
   static bool in_bounds(const TptEntry& e, std::uint64_t addr, std::uint64_t length) {
     // Written so that addr + length cannot wrap.

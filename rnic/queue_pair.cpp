@@ -15,7 +15,8 @@ constexpr std::uint32_t landing_ring_bytes = 64 * 1024;
 constexpr std::uint32_t srq_cqe_ring = 512;
 
 std::uint32_t wqe_stride(std::uint32_t sges) {
-  return static_cast<std::uint32_t>((sizeof(ReceiveWqe) + sizeof(Sge) * (sges > 1 ? sges - 1 : 0) + 15) / 16 * 16);
+  return static_cast<std::uint32_t>((sizeof(ReceiveWqe) + sizeof(Sge) * (sges > 1 ? sges - 1 : 0) + 15) / 16 *
+                                    16);
 }
 
 }  // namespace
@@ -93,10 +94,12 @@ void QueuePair::free_rings() {
 }
 
 ReceiveWqe& QueuePair::rq_at(std::uint32_t count) const {
-  return *nic_.segment().at<ReceiveWqe>(ctx_->rq_offset + std::uint64_t{ctx_->rq_stride} * (count & ctx_->rq_mask));
+  return *nic_.segment().at<ReceiveWqe>(ctx_->rq_offset +
+                                        std::uint64_t{ctx_->rq_stride} * (count & ctx_->rq_mask));
 }
 
-// ---- state ----------------------------------------------------------------------------------------------------
+// ---- state
+// ----------------------------------------------------------------------------------------------------
 
 void QueuePair::modify(QpState to, const QpAttributes& attributes) {
   if (to == QpState::rtr && config_.type != QpType::ud) {
@@ -114,7 +117,8 @@ void QueuePair::modify(QpState to, const QpAttributes& attributes) {
     ctx_->remote_qpn.store(attributes.destination.value(), std::memory_order_release);
     connect_remote(HostPort::Wait::no);
   }
-  // seq_cst: an initiator that found us not ready has parked and set its flag before; we look at it right after.
+  // seq_cst: an initiator that found us not ready has parked and set its flag before; we look at it right
+  // after.
   ctx_->state.store(static_cast<std::uint32_t>(to), std::memory_order_seq_cst);
   if (to == QpState::rtr) kick_initiator_if_parked();
   if (to == QpState::rts) execute();
@@ -143,7 +147,8 @@ void QueuePair::reset() {
   for (std::uint32_t i = 0; i <= ctx_->cqe_mask; ++i) ring[i].sequence.store(0, std::memory_order_relaxed);
 }
 
-// Under send_lock_. Everything not yet executed and everything still posted completes as flushed (IBA 10.3.1).
+// Under send_lock_. Everything not yet executed and everything still posted completes as flushed
+// (IBA 10.3.1).
 void QueuePair::enter_error() {
   ctx_->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
   wait_for_initiator();
@@ -164,8 +169,9 @@ void QueuePair::on_fault() {
   nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
 }
 
-// The peer's process ended. If it had destroyed or reset its queue pair before, there is nothing to tell (a NIC would
-// not notice either, until a send times out). If it was killed with the connection up, the connection is lost.
+// The peer's process ended. If it had destroyed or reset its queue pair before, there is nothing to tell (a
+// NIC would not notice either, until a send times out). If it was killed with the connection up, the
+// connection is lost.
 void QueuePair::peer_gone(Peer& peer) {
   if (config_.type == QpType::ud) return void_datagrams_of(peer.slot());
   const bool ours = attributes_.destination.slot() == peer.slot() && state() >= QpState::rtr;
@@ -214,7 +220,8 @@ void QueuePair::kick_initiator_if_parked() {
   if (const PeerPtr peer = nic_.host().peer(initiator.slot(), HostPort::Wait::no)) peer->kick(initiator);
 }
 
-// ---- posting --------------------------------------------------------------------------------------------------
+// ---- posting
+// --------------------------------------------------------------------------------------------------
 
 SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
   const QpState in = state();
@@ -223,7 +230,8 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
     return nullptr;
   }
   const bool one_sided = request.opcode == SendOpcode::rdma_write ||
-                         request.opcode == SendOpcode::rdma_write_with_imm || request.opcode == SendOpcode::rdma_read;
+                         request.opcode == SendOpcode::rdma_write_with_imm ||
+                         request.opcode == SendOpcode::rdma_read;
   const bool read_on_uc = request.opcode == SendOpcode::rdma_read && config_.type == QpType::uc;
   if ((config_.type == QpType::ud && one_sided) || read_on_uc || request.opcode > SendOpcode::rdma_read) {
     result = PostResult::bad_opcode;
@@ -285,7 +293,8 @@ void QueuePair::ring_doorbell() {
 PostResult QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sges) {
   if (!has_own_rq() || state() == QpState::reset) return PostResult::bad_state;
   if (sges.size() > config_.caps.max_recv_sge) return PostResult::too_many_sges;
-  if (rq_tail_ - rq_polled_.load(std::memory_order_acquire) >= config_.caps.max_recv_wr) return PostResult::full;
+  if (rq_tail_ - rq_polled_.load(std::memory_order_acquire) >= config_.caps.max_recv_wr)
+    return PostResult::full;
   ReceiveWqe& wqe = rq_at(rq_tail_);
   wqe.wr_id = wr_id;
   wqe.num_sge = static_cast<std::uint32_t>(sges.size());

@@ -7,8 +7,9 @@
 //   datagram.cpp     the same two roles for UD
 //   completer.cpp    turns finished sends, arrived receives and flushed WQEs into work completions
 //
-// Locks, in order: send_lock_ or recv_lock_, then nothing else. poll_completions runs under the CQ's lock and takes
-// neither. Nothing here blocks except wait_for_initiator(), which is bounded by the peer's current operation.
+// Locks, in order: send_lock_ or recv_lock_, then nothing else. poll_completions runs under the CQ's lock and
+// takes neither. Nothing here blocks except wait_for_initiator(), which is bounded by the peer's current
+// operation.
 #pragma once
 
 #include <array>
@@ -49,7 +50,7 @@ struct QpAttributes {
   std::uint32_t access = 0;
   Qpn destination;
   std::uint32_t qkey = 0;
-  std::uint8_t timeout = 0;        // 4.096 us * 2^timeout; 0: for ever
+  std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0: for ever
   std::uint8_t retry_cnt = 0;
   std::uint8_t rnr_retry = 0;      // 7: for ever
   std::uint8_t min_rnr_timer = 0;  // index into the table of requester.cpp
@@ -81,11 +82,12 @@ class QueuePair {
   QpState state() const { return static_cast<QpState>(ctx_->state.load(std::memory_order_acquire)); }
   QpAttributes attributes() const { return attributes_; }
 
-  // The caller has checked the transition (check_modify). Moving to rtr connects to the destination's process.
+  // The caller has checked the transition (check_modify). Moving to rtr connects to the destination's
+  // process.
   void modify(QpState to, const QpAttributes&);
 
-  // One work request at a time: append (may repeat), then ring the doorbell. The send lock is held from the first
-  // append to ring_doorbell(); begin_posting/abort_posting serve ibv_wr_start/abort.
+  // One work request at a time: append (may repeat), then ring the doorbell. The send lock is held from the
+  // first append to ring_doorbell(); begin_posting/abort_posting serve ibv_wr_start/abort.
   void begin_posting() { send_lock_.lock(); }
   SendWqe* append(const SendRequest&, PostResult&);
   PostResult set_sges(SendWqe&, std::span<const Sge>);
@@ -94,15 +96,16 @@ class QueuePair {
   void abort_posting();
   void ring_doorbell();
 
-  // Receives: under receive_lock() from the first post_recv to recv_doorbell(), which publishes what was written and
-  // kicks an initiator that waits for it.
+  // Receives: under receive_lock() from the first post_recv to recv_doorbell(), which publishes what was
+  // written and kicks an initiator that waits for it.
   SpinLock& receive_lock() { return recv_lock_; }
   PostResult post_recv(std::uint64_t wr_id, std::span<const Sge>);
   void recv_doorbell();
 
   std::size_t poll_completions(CompletionQueue&, std::span<WorkCompletion>);
 
-  // The requester's retry entry: from poll, from a kick, from a timer. Returns false when nothing is parked any more.
+  // The requester's retry entry: from poll, from a kick, from a timer. Returns false when nothing is parked
+  // any more.
   bool resume();
   void peer_gone(Peer&);
   void on_fault();  // a peer moved us to err
@@ -164,7 +167,7 @@ class QueuePair {
   bool announced_ = false;  // the target was told that we are parked, and has not kicked us since
 
   SpinLock recv_lock_;
-  std::uint32_t rq_tail_ = 0;               // written, not yet published
+  std::uint32_t rq_tail_ = 0;                // written, not yet published
   std::atomic<std::uint32_t> rq_polled_{0};  // receive WQEs reported (own receive queue)
   std::uint32_t cqe_polled_ = 0;
   std::atomic<bool> flushing_{false};

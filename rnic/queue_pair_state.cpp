@@ -11,11 +11,12 @@ struct Row {
   std::uint32_t required, optional;
 };
 
-constexpr std::uint32_t rc_rts_optional = cur_state | alt_path | access_flags | min_rnr_timer | path_mig_state;
+constexpr std::uint32_t rc_rts_optional =
+    cur_state | alt_path | access_flags | min_rnr_timer | path_mig_state;
 constexpr std::uint32_t uc_rts_optional = cur_state | alt_path | access_flags | path_mig_state;
-constexpr std::uint32_t rc_any_av = av | path_mtu | dest_qpn | rq_psn | sq_psn | timeout | retry_cnt | rnr_retry |
-                                    max_qp_rd_atomic | max_dest_rd_atomic | cur_state | alt_path | access_flags |
-                                    pkey_index | port | min_rnr_timer | path_mig_state;
+constexpr std::uint32_t rc_any_av = av | path_mtu | dest_qpn | rq_psn | sq_psn | timeout | retry_cnt |
+                                    rnr_retry | max_qp_rd_atomic | max_dest_rd_atomic | cur_state | alt_path |
+                                    access_flags | pkey_index | port | min_rnr_timer | path_mig_state;
 
 constexpr Row rows[] = {
     {QpType::rc, QpState::reset, QpState::init, pkey_index | port | access_flags, 0},
@@ -27,8 +28,10 @@ constexpr Row rows[] = {
     {QpType::ud, QpState::init, QpState::init, 0, pkey_index | port | qkey},
 
     {QpType::rc, QpState::init, QpState::rtr,
-     av | path_mtu | dest_qpn | rq_psn | max_dest_rd_atomic | min_rnr_timer, alt_path | access_flags | pkey_index},
-    {QpType::uc, QpState::init, QpState::rtr, av | path_mtu | dest_qpn | rq_psn, alt_path | access_flags | pkey_index},
+     av | path_mtu | dest_qpn | rq_psn | max_dest_rd_atomic | min_rnr_timer,
+     alt_path | access_flags | pkey_index},
+    {QpType::uc, QpState::init, QpState::rtr, av | path_mtu | dest_qpn | rq_psn,
+     alt_path | access_flags | pkey_index},
     {QpType::ud, QpState::init, QpState::rtr, 0, pkey_index | qkey},
 
     {QpType::rc, QpState::rtr, QpState::rts, timeout | retry_cnt | rnr_retry | sq_psn | max_qp_rd_atomic,

@@ -1,9 +1,10 @@
 // The requester: executes a queue pair's send WQEs in order, in the thread that rang the doorbell.
 //
-// One WQE at a time: gather its local pieces (checking lkeys), let the responder's role act on the target, and turn
-// the outcome into a completion. Two outcomes do not complete but park the queue: receiver not ready (RNR) and no
-// response (the target queue pair is not connected to us, or not yet). A parked queue is tried again when the target
-// kicks us, when the application polls, and by timer; its budget is rnr_retry x RNR timer, or retry_cnt x timeout.
+// One WQE at a time: gather its local pieces (checking lkeys), let the responder's role act on the target,
+// and turn the outcome into a completion. Two outcomes do not complete but park the queue: receiver not ready
+// (RNR) and no response (the target queue pair is not connected to us, or not yet). A parked queue is tried
+// again when the target kicks us, when the application polls, and by timer; its budget is rnr_retry x RNR
+// timer, or retry_cnt x timeout.
 #include <array>
 
 #include "rnic/adapter.hpp"
@@ -13,17 +14,20 @@ namespace weir::rnic {
 namespace {
 
 // RNR NAK timer field in 10 us (IBA table 45); index 0 is the longest.
-constexpr std::array<std::uint32_t, 32> rnr_timer_10us = {65536, 1,   2,   3,   4,   6,   8,    12,   16,   24,   32,
-                                                          48,    64,  96,  128, 192, 256, 384,  512,  768,  1024, 1536,
-                                                          2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+constexpr std::array<std::uint32_t, 32> rnr_timer_10us = {
+    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 constexpr std::uint8_t rnr_retry_for_ever = 7;
 
 WcStatus requester_status(Outcome nak) {
   switch (nak) {
-    case Outcome::nak_access: return WcStatus::rem_access_err;
-    case Outcome::nak_invalid: return WcStatus::rem_inv_req_err;
-    default: return WcStatus::rem_op_err;
+    case Outcome::nak_access:
+      return WcStatus::rem_access_err;
+    case Outcome::nak_invalid:
+      return WcStatus::rem_inv_req_err;
+    default:
+      return WcStatus::rem_op_err;
   }
 }
 
@@ -62,14 +66,17 @@ void QueuePair::execute() {
       case Outcome::no_response:
         if (!park(Park::no_response)) return;
         break;
-      default: fail_send(wqe, wqe.status != WcStatus::success ? wqe.status : requester_status(outcome)); return;
+      default:
+        fail_send(wqe, wqe.status != WcStatus::success ? wqe.status : requester_status(outcome));
+        return;
     }
   }
 }
 
 Outcome QueuePair::execute_one(SendWqe& wqe) {
   Gather pieces;
-  const auto use = wqe.opcode == SendOpcode::rdma_read ? ProtectionTable::Use::write : ProtectionTable::Use::read;
+  const auto use =
+      wqe.opcode == SendOpcode::rdma_read ? ProtectionTable::Use::write : ProtectionTable::Use::read;
   if (const auto error = gather(wqe, pieces, use)) {
     wqe.status = *error;
     return Outcome::nak_operational;
@@ -80,11 +87,14 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
   if (!remote_.connected()) connect_remote(HostPort::Wait::no);
   if (!remote_.connected() || !remote_.peer->alive()) return Outcome::no_response;
   switch (wqe.opcode) {
-    case SendOpcode::rdma_write: return remote_.rdma_write(pieces, wqe.remote_addr, wqe.rkey);
+    case SendOpcode::rdma_write:
+      return remote_.rdma_write(pieces, wqe.remote_addr, wqe.rkey);
     case SendOpcode::rdma_write_with_imm:
       return remote_.rdma_write_with_imm(pieces, wqe.remote_addr, wqe.rkey, arrival_of(wqe, pieces.bytes));
-    case SendOpcode::rdma_read: return remote_.rdma_read(pieces, wqe.remote_addr, wqe.rkey);
-    default: return remote_.send(pieces, arrival_of(wqe, pieces.bytes));
+    case SendOpcode::rdma_read:
+      return remote_.rdma_read(pieces, wqe.remote_addr, wqe.rkey);
+    default:
+      return remote_.send(pieces, arrival_of(wqe, pieces.bytes));
   }
 }
 
@@ -148,7 +158,7 @@ std::optional<std::uint64_t> QueuePair::budget_ns(Park why) const {
 
 bool QueuePair::resume() {
   if (!send_lock_.try_lock()) return true;  // whoever holds it is executing right now
-  announced_ = false;  // a kick took the flag with it
+  announced_ = false;                       // a kick took the flag with it
   if (parked_ != Park::none) execute();
   const bool still = parked_ != Park::none;
   send_lock_.unlock();
@@ -160,7 +170,8 @@ void QueuePair::complete_send(SendWqe& wqe, WcStatus status) {
   const bool reported = wqe.signaled || status != WcStatus::success;
   // release: the poller's acquire of `executed` must see status and byte_len.
   sq_.executed.fetch_add(1, std::memory_order_release);
-  if (reported) raise_local(*config_.send_cq, send_line_, status == WcStatus::success ? Solicited::no : Solicited::yes);
+  if (reported)
+    raise_local(*config_.send_cq, send_line_, status == WcStatus::success ? Solicited::no : Solicited::yes);
 }
 
 // A failed WQE stops the queue: it completes with its error, everything behind it is flushed.

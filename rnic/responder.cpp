@@ -8,7 +8,8 @@
 
 namespace weir::rnic {
 
-// Scope of one operation on the target. The target's deregister, reset and destroy wait while the hazard is odd.
+// Scope of one operation on the target. The target's deregister, reset and destroy wait while the hazard is
+// odd.
 class RemoteQueuePair::Operation {
  public:
   explicit Operation(QpContext& ctx) : ctx_(ctx), start_(ctx.hazard.load(std::memory_order_relaxed) | 1) {
@@ -42,8 +43,8 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   if (ctx.srq != 0) {
     if (ctx.srq > max_srqs) return false;
     srq_ = &segment.srqs[ctx.srq - 1];
-    srq_ring_ =
-        at_offset<std::atomic<std::uint64_t>>(base, bytes, srq_->ring_offset, std::uint64_t{srq_->ring_mask} + 1);
+    srq_ring_ = at_offset<std::atomic<std::uint64_t>>(base, bytes, srq_->ring_offset,
+                                                      std::uint64_t{srq_->ring_mask} + 1);
     wqe_stride_ = srq_->wqe_stride;
     wqe_mask_ = srq_->wqe_count;  // a count, not a mask: SRQ WQEs are numbered
     wqes_ = at_offset<std::byte>(base, bytes, srq_->wqe_offset, std::uint64_t{wqe_stride_} * srq_->wqe_count);
@@ -51,7 +52,8 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   } else {
     wqe_stride_ = ctx.rq_stride;
     wqe_mask_ = ctx.rq_mask;
-    wqes_ = at_offset<std::byte>(base, bytes, ctx.rq_offset, std::uint64_t{wqe_stride_} * (ctx.rq_mask + 1ull));
+    wqes_ =
+        at_offset<std::byte>(base, bytes, ctx.rq_offset, std::uint64_t{wqe_stride_} * (ctx.rq_mask + 1ull));
   }
   if (cqes_ == nullptr || wqes_ == nullptr || wqe_stride_ < sizeof(ReceiveWqe)) return false;
   wqe_max_sge_ = 1 + (wqe_stride_ - static_cast<std::uint32_t>(sizeof(ReceiveWqe))) / sizeof(Sge);
@@ -170,12 +172,14 @@ Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
 }
 
 void RemoteQueuePair::announce_parked() {
-  // seq_cst, here and in post_recv: we set the flag, then look at the queue; the owner posts, then looks at the flag.
+  // seq_cst, here and in post_recv: we set the flag, then look at the queue; the owner posts, then looks at
+  // the flag.
   ctx_->initiator_parked.store(1, std::memory_order_seq_cst);
   if (srq_ != nullptr) srq_->parked.store(1, std::memory_order_seq_cst);
 }
 
-// ---- receive WQEs ---------------------------------------------------------------------------------------------
+// ---- receive WQEs
+// ---------------------------------------------------------------------------------------------
 
 bool RemoteQueuePair::receive_available() {
   if (srq_ != nullptr)
@@ -202,9 +206,9 @@ bool RemoteQueuePair::take_receive(TakenReceive& taken) {
   return true;
 }
 
-// Any number of initiators, in any process, may be here at once. The claim is one compare-exchange on the ring entry
-// that also names us; `next` is only a hint of where to look, which everybody helps forward, so that one who dies
-// right after its claim holds nobody up.
+// Any number of initiators, in any process, may be here at once. The claim is one compare-exchange on the
+// ring entry that also names us; `next` is only a hint of where to look, which everybody helps forward, so
+// that one who dies right after its claim holds nobody up.
 bool RemoteQueuePair::claim_from_srq(TakenReceive& taken) {
   const std::uint32_t entries = srq_->ring_mask + 1;
   for (;;) {
@@ -218,7 +222,8 @@ bool RemoteQueuePair::claim_from_srq(TakenReceive& taken) {
     if (ours_to_take) {
       claim.state = ClaimState::claimed;
       claim.claimer = own_;
-      if (!srq_ring_[count & srq_->ring_mask].compare_exchange_strong(word, claim.pack(), std::memory_order_acq_rel))
+      if (!srq_ring_[count & srq_->ring_mask].compare_exchange_strong(word, claim.pack(),
+                                                                      std::memory_order_acq_rel))
         continue;
     }
     srq_->next.compare_exchange_strong(count, count + 1, std::memory_order_acq_rel);
@@ -241,15 +246,18 @@ bool RemoteQueuePair::receive_buffers_valid(const ReceiveWqe& wqe) const {
     const TptEntry& e = peer->tpt_entry(sge.lkey);
     const std::uint32_t pd = srq_ != nullptr ? srq_->pd : ctx_->pd;
     if (sge.lkey == 0 || e.key.load(std::memory_order_seq_cst) != sge.lkey || e.pd != pd) return false;
-    if (!(e.access & access::local_write) || !ProtectionTable::in_bounds(e, sge.addr, sge.length)) return false;
+    if (!(e.access & access::local_write) || !ProtectionTable::in_bounds(e, sge.addr, sge.length))
+      return false;
   }
   return true;
 }
 
-// ---- payload of a SEND ----------------------------------------------------------------------------------------
+// ---- payload of a SEND
+// ----------------------------------------------------------------------------------------
 
-// Where the payload goes, cheapest first: into the CQE itself, straight into mapped buffers, into the landing ring
-// (all without a system call; poll_cq at the target scatters from CQE and landing ring), or through the kernel.
+// Where the payload goes, cheapest first: into the CQE itself, straight into mapped buffers, into the landing
+// ring (all without a system call; poll_cq at the target scatters from CQE and landing ring), or through the
+// kernel.
 Outcome RemoteQueuePair::deliver(const Gather& from, const ReceiveWqe& wqe, ReceiveCqe& cqe) {
   if (from.bytes <= cqe_payload_bytes) {
     cqe.payload_at = PayloadAt::cqe;
@@ -269,7 +277,8 @@ Outcome RemoteQueuePair::deliver(const Gather& from, const ReceiveWqe& wqe, Rece
   return deliver_direct(from, wqe) ? Outcome::done : Outcome::nak_operational;
 }
 
-// Above this a copy through the kernel, which touches the data once, is cheaper than landing it and copying again.
+// Above this a copy through the kernel, which touches the data once, is cheaper than landing it and copying
+// again.
 constexpr std::uint64_t max_landing_bytes = 8192;
 
 bool RemoteQueuePair::land(const Gather& from, ReceiveCqe& cqe) {
@@ -305,9 +314,11 @@ bool RemoteQueuePair::deliver_direct(const Gather& from, const ReceiveWqe& wqe) 
   return peer->write(from.span(), {remote.data(), count});
 }
 
-// ---- completion -----------------------------------------------------------------------------------------------
+// ---- completion
+// -----------------------------------------------------------------------------------------------
 
-void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const Arrival& arrival, WcStatus status) {
+void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const Arrival& arrival,
+                              WcStatus status) {
   cqe.wqe = taken.number;
   cqe.byte_len = static_cast<std::uint32_t>(arrival.byte_len);
   cqe.imm_be = arrival.imm_be;
@@ -321,8 +332,8 @@ void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const 
   if (take_armed(*cq_, solicited ? Solicited::yes : Solicited::no)) peer->raise_cq_event(cq_index_);
 }
 
-// A responder class C error (IBA 9.9.3.1): the message is refused and the target queue pair goes to the error state;
-// if the message had taken a receive WQE, that completes with the responder's own view of the error.
+// A responder class C error (IBA 9.9.3.1): the message is refused and the target queue pair goes to the error
+// state; if the message had taken a receive WQE, that completes with the responder's own view of the error.
 void RemoteQueuePair::nak(WcStatus receive_status, const TakenReceive* taken, const Arrival& arrival) {
   if (taken != nullptr) {
     ReceiveCqe& cqe = next_cqe();
@@ -330,7 +341,8 @@ void RemoteQueuePair::nak(WcStatus receive_status, const TakenReceive* taken, co
     publish(cqe, *taken, arrival, receive_status);
   }
   std::uint32_t state = ctx_->state.load(std::memory_order_relaxed);
-  while (state == static_cast<std::uint32_t>(QpState::rtr) || state == static_cast<std::uint32_t>(QpState::rts) ||
+  while (state == static_cast<std::uint32_t>(QpState::rtr) ||
+         state == static_cast<std::uint32_t>(QpState::rts) ||
          state == static_cast<std::uint32_t>(QpState::sqd)) {
     if (ctx_->state.compare_exchange_weak(state, static_cast<std::uint32_t>(QpState::err))) break;
   }

@@ -1,11 +1,12 @@
 // The responder's role, played by the initiator on the target's shared state (same-host path).
 //
-// A real NIC's responder runs at the target. Here the initiator does its work, so that the target's threads are never
-// needed: check that the target queue pair answers us, check rkey, PD, access and bounds in the target's protection
-// table, move the data, take a receive WQE, publish its CQE. One initiator per queue pair, in order, so everything it
-// writes there has one writer.
+// A real NIC's responder runs at the target. Here the initiator does its work, so that the target's threads
+// are never needed: check that the target queue pair answers us, check rkey, PD, access and bounds in the
+// target's protection table, move the data, take a receive WQE, publish its CQE. One initiator per queue
+// pair, in order, so everything it writes there has one writer.
 //
-// While an operation runs, the target's QpContext.hazard is odd: deregistration, reset and destroy wait for it.
+// While an operation runs, the target's QpContext.hazard is odd: deregistration, reset and destroy wait for
+// it.
 #pragma once
 
 #include <array>
@@ -31,7 +32,8 @@ enum class Outcome : std::uint8_t {
   no_response,     // the target queue pair is not there, not ready, or not connected to us
   nak_access,      // remote access error
   nak_invalid,     // remote invalid request (the message is longer than the receive)
-  nak_operational  // remote operational error (its receive buffers are not what it said, or its memory is gone)
+  nak_operational  // remote operational error (its receive buffers are not what it said, or its memory is
+                   // gone)
 };
 
 struct Arrival {  // what the completion of a receive says
@@ -54,7 +56,9 @@ class RemoteQueuePair {
   Outcome rdma_read(const Gather&, std::uint64_t addr, std::uint32_t rkey);
   Outcome send(const Gather&, const Arrival&);
 
-  std::uint32_t target_min_rnr_timer() const { return ctx_ ? ctx_->min_rnr_timer.load(std::memory_order_relaxed) : 0; }
+  std::uint32_t target_min_rnr_timer() const {
+    return ctx_ ? ctx_->min_rnr_timer.load(std::memory_order_relaxed) : 0;
+  }
 
   // Tells the target that we wait for it; call before looking a last time.
   void announce_parked();
@@ -71,7 +75,8 @@ class RemoteQueuePair {
     std::uint32_t number = 0;
   };
 
-  const TptEntry* check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, std::uint32_t need) const;
+  const TptEntry* check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
+                             std::uint32_t need) const;
   bool move_in(const Gather&, const TptEntry&, std::uint64_t addr) const;
   bool receive_available();
   bool completion_room();

@@ -7,7 +7,8 @@
 
 namespace weir::rnic {
 
-Segment::Segment(std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes), fresh_(segment_rings_offset) {
+Segment::Segment(std::byte* base, std::size_t bytes)
+    : base_(base), bytes_(bytes), fresh_(segment_rings_offset) {
   header().bytes = bytes;
   header().magic = segment_magic;
 }

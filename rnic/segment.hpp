@@ -1,7 +1,7 @@
 // The owner's side of its shared segment: hands out ring memory from behind the header.
 //
-// Blocks are powers of two of at least one page. Freed blocks give their pages back to the kernel, so a fresh block
-// always reads as zeros and idle queue pairs cost only what they touched. Thread safe.
+// Blocks are powers of two of at least one page. Freed blocks give their pages back to the kernel, so a fresh
+// block always reads as zeros and idle queue pairs cost only what they touched. Thread safe.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ class Segment {
   std::byte* base_;
   std::size_t bytes_;
   std::mutex mutex_;
-  std::uint64_t fresh_;                               // first offset never handed out
+  std::uint64_t fresh_;                              // first offset never handed out
   std::array<std::vector<std::uint64_t>, 48> free_;  // by log2 of the block size
 };
 

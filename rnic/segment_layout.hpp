@@ -1,15 +1,16 @@
 // What a process shares with its neighbours: the layout of its segment.
 //
-// The segment is one sparse memfd, mapped read-write by every process that talks to this one. Each word below has
-// exactly one writer at a time, named beside it; words with several writers are changed only by atomic
-// read-modify-write. No lock lives here: a neighbour may be killed between any two instructions, and must then have
-// left at worst something unpublished (a CQE without its sequence number) that on_gone cleanup finds.
+// The segment is one sparse memfd, mapped read-write by every process that talks to this one. Each word below
+// has exactly one writer at a time, named beside it; words with several writers are changed only by atomic
+// read-modify-write. No lock lives here: a neighbour may be killed between any two instructions, and must
+// then have left at worst something unpublished (a CQE without its sequence number) that on_gone cleanup
+// finds.
 //
-// Two roles write: the *owner*, whose process the segment belongs to, and the *initiator*, the one remote (or own)
-// queue pair that is connected to a queue pair here and plays its responder (rnic/responder.cpp).
+// Two roles write: the *owner*, whose process the segment belongs to, and the *initiator*, the one remote (or
+// own) queue pair that is connected to a queue pair here and plays its responder (rnic/responder.cpp).
 //
-// Offsets and indices read from here are masked or bounds-checked before use: a neighbour is trusted to cooperate,
-// not to be free of bugs.
+// Offsets and indices read from here are masked or bounds-checked before use: a neighbour is trusted to
+// cooperate, not to be free of bugs.
 #pragma once
 
 #include <atomic>
@@ -24,13 +25,15 @@ inline constexpr std::size_t cache_line = 64;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared between processes");
 
-// ---- queue pair -----------------------------------------------------------------------------------------------
+// ---- queue pair
+// -----------------------------------------------------------------------------------------------
 struct alignas(cache_line) QpContext {
   // Line 0: written by the owner when the queue pair is created or modified; read by the initiator.
-  std::atomic<std::uint32_t> state;  // QpState; the initiator may move it to err (compare-exchange) on its NAKs
+  std::atomic<std::uint32_t>
+      state;  // QpState; the initiator may move it to err (compare-exchange) on its NAKs
   std::atomic<std::uint32_t> remote_qpn;  // who may play our responder; 0: nobody
   std::uint16_t type;                     // QpType
-  std::uint16_t incarnation;              // differs when the number is used again: an initiator must reconnect
+  std::uint16_t incarnation;  // differs when the number is used again: an initiator must reconnect
   std::uint32_t pd;
   std::atomic<std::uint32_t> access;  // access:: flags of the queue pair
   std::atomic<std::uint32_t> qkey;    // UD
@@ -44,14 +47,15 @@ struct alignas(cache_line) QpContext {
   std::uint64_t cqe_offset;           // ReceiveCqe[cqe_mask + 1]; UD: DatagramSlot[rq_mask + 1] instead
 
   // Line 1: written by the initiator.
-  alignas(cache_line) std::atomic<std::uint32_t> hazard;  // odd: inside an operation; counts up at start and end
-  std::uint32_t rq_next;                                  // next receive WQE to take
-  std::uint32_t cqe_next;                                 // next completion ring entry to write
-  std::uint32_t landing_tail;                             // bytes ever allocated from the landing ring
-  std::uint32_t rq_posted_seen;                           // initiator's copy of rq_posted
-  std::uint32_t landing_head_seen;                        // initiator's copy of landing_head
-  std::uint32_t cqe_polled_seen;                          // initiator's copy of cqe_polled
-  std::atomic<std::uint32_t> datagram_next;               // UD: next slot to claim (many senders, compare-exchange)
+  alignas(
+      cache_line) std::atomic<std::uint32_t> hazard;  // odd: inside an operation; counts up at start and end
+  std::uint32_t rq_next;                              // next receive WQE to take
+  std::uint32_t cqe_next;                             // next completion ring entry to write
+  std::uint32_t landing_tail;                         // bytes ever allocated from the landing ring
+  std::uint32_t rq_posted_seen;                       // initiator's copy of rq_posted
+  std::uint32_t landing_head_seen;                    // initiator's copy of landing_head
+  std::uint32_t cqe_polled_seen;                      // initiator's copy of cqe_polled
+  std::atomic<std::uint32_t> datagram_next;  // UD: next slot to claim (many senders, compare-exchange)
 
   // Line 2: written by the owner as it posts and polls.
   alignas(cache_line) std::atomic<std::uint32_t> rq_posted;  // receive WQEs ever posted
@@ -61,7 +65,8 @@ struct alignas(cache_line) QpContext {
   std::uint64_t landing_offset;
   std::atomic<std::uint32_t> min_rnr_timer;
 
-  // Line 3: set by the initiator when it parks on this queue pair (RNR, not ready); taken by the owner, who kicks.
+  // Line 3: set by the initiator when it parks on this queue pair (RNR, not ready); taken by the owner, who
+  // kicks.
   alignas(cache_line) std::atomic<std::uint32_t> initiator_parked;
 };
 static_assert(sizeof(QpContext) == 4 * cache_line);
@@ -81,7 +86,8 @@ enum class PayloadAt : std::uint8_t {
   landing,  // in the landing ring at landing_offset: poll_cq scatters it
 };
 
-// A completion of a receive. Published by storing `sequence` last: entry i of lap k carries k * entries + i + 1.
+// A completion of a receive. Published by storing `sequence` last: entry i of lap k carries k * entries + i
+// + 1.
 struct alignas(cache_line) ReceiveCqe {
   std::atomic<std::uint32_t> sequence;
   std::uint32_t wqe;  // own receive queue: its ring index; SRQ: its WQE number
@@ -98,8 +104,9 @@ struct alignas(cache_line) ReceiveCqe {
 static_assert(sizeof(ReceiveCqe) == cache_line);
 inline constexpr std::uint32_t cqe_payload_bytes = sizeof(ReceiveCqe::payload);
 
-// ---- datagrams ------------------------------------------------------------------------------------------------
-// UD has many senders, so each slot is claimed by compare-exchange and completes on its own.
+// ---- datagrams
+// ------------------------------------------------------------------------------------------------ UD has
+// many senders, so each slot is claimed by compare-exchange and completes on its own.
 enum class DatagramState : std::uint32_t { empty, claimed, complete };
 struct alignas(cache_line) DatagramSlot {
   std::atomic<std::uint64_t> claim;  // sequence << 32 | sender's slot << 8 | DatagramState
@@ -111,9 +118,10 @@ struct alignas(cache_line) DatagramSlot {
   std::byte bytes[grh_bytes + max_datagram_bytes];
 };
 
-// ---- completion queue -----------------------------------------------------------------------------------------
-// Which queue pairs have something to poll: one bit each, and a summary over the words, so that polling an empty CQ
-// reads one cache line however many queue pairs complete into it. The first 64 need no summary.
+// ---- completion queue
+// ----------------------------------------------------------------------------------------- Which queue pairs
+// have something to poll: one bit each, and a summary over the words, so that polling an empty CQ reads one
+// cache line however many queue pairs complete into it. The first 64 need no summary.
 inline constexpr std::uint32_t ready_words = max_qps / 64;
 enum class Armed : std::uint32_t { no = 0, solicited_only = 1, next = 2 };
 struct alignas(cache_line) CqContext {
@@ -125,21 +133,22 @@ struct alignas(cache_line) CqContext {
   alignas(cache_line) std::atomic<std::uint64_t> ready[ready_words];  // [0] unused
 };
 
-// ---- shared receive queue -------------------------------------------------------------------------------------
-// Posted WQEs stand in a ring of claims. A ring entry is claimed with one compare-exchange that also names the
-// claimer, so that a claim by a process that died before completing can be found and given back.
+// ---- shared receive queue
+// ------------------------------------------------------------------------------------- Posted WQEs stand in
+// a ring of claims. A ring entry is claimed with one compare-exchange that also names the claimer, so that a
+// claim by a process that died before completing can be found and given back.
 enum class ClaimState : std::uint32_t { empty, posted, claimed };
 struct SrqContext {
   std::uint32_t pd;
   std::uint32_t ring_mask;
   std::uint32_t wqe_stride;
   std::uint32_t wqe_count;
-  std::uint64_t ring_offset;  // std::atomic<uint64_t>[ring_mask + 1]: see SrqClaim
-  std::uint64_t wqe_offset;   // ReceiveWqe[wqe_count]
+  std::uint64_t ring_offset;                            // std::atomic<uint64_t>[ring_mask + 1]: see SrqClaim
+  std::uint64_t wqe_offset;                             // ReceiveWqe[wqe_count]
   alignas(cache_line) std::atomic<std::uint32_t> next;  // next ring entry to claim (helped forward by anyone)
-  std::atomic<std::uint32_t> limit;                     // SRQ limit; the claim that goes below it takes it to 0
-  alignas(cache_line) std::atomic<std::uint32_t> posted;    // ring entries ever posted (owner)
-  std::atomic<std::uint32_t> parked;                        // some initiator waits for a post
+  std::atomic<std::uint32_t> limit;  // SRQ limit; the claim that goes below it takes it to 0
+  alignas(cache_line) std::atomic<std::uint32_t> posted;  // ring entries ever posted (owner)
+  std::atomic<std::uint32_t> parked;                      // some initiator waits for a post
 };
 // lap:16 | wqe:16 | claimer QPN:24 | state:8, packed so that one compare-exchange changes all of it.
 struct SrqClaim {
@@ -158,7 +167,8 @@ struct SrqClaim {
   }
 };
 
-// ---- the whole ------------------------------------------------------------------------------------------------
+// ---- the whole
+// ------------------------------------------------------------------------------------------------
 struct SegmentHeader {
   std::uint64_t magic;
   std::uint64_t bytes;
@@ -177,15 +187,17 @@ T* at_offset(std::byte* base, std::size_t bytes, std::uint64_t offset, std::uint
   return reinterpret_cast<T*>(base + offset);
 }
 
-// ---- translation and protection table -------------------------------------------------------------------------
-// Its own memfd, which neighbours can map only for reading.
+// ---- translation and protection table
+// ------------------------------------------------------------------------- Its own memfd, which neighbours
+// can map only for reading.
 struct alignas(cache_line) TptEntry {
-  std::atomic<std::uint32_t> key;  // rkey = lkey; 0: not valid. Stored last on registration, first on deregistration
+  std::atomic<std::uint32_t>
+      key;  // rkey = lkey; 0: not valid. Stored last on registration, first on deregistration
   std::uint32_t pd;
   std::uint32_t access;
   std::uint32_t window;  // which shared file backs the region (link/memory); 0: none
-  std::uint64_t addr;           // as work requests name it (the iova)
-  std::uint64_t base;           // virtual address of its first byte in the owner
+  std::uint64_t addr;    // as work requests name it (the iova)
+  std::uint64_t base;    // virtual address of its first byte in the owner
   std::uint64_t length;
   std::uint64_t window_offset;  // of its first byte in that file
 };

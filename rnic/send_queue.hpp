@@ -5,12 +5,14 @@
 //   tail      where the next WQE is written; beyond `doorbell` only inside wr_start .. wr_complete
 //   doorbell  published to the requester: these are to be executed
 //   executed  done, in order, with their status in the WQE
-//   polled    reported; their entries are free again. One completion frees every WQE up to it, which is what lets
+//   polled    reported; their entries are free again. One completion frees every WQE up to it, which is what
+//   lets
 //             an unsignalled WR be "completed by" the next signalled one
 //
-// wr_id stays here, on the host side: it never travels. Threading: tail, doorbell and executed move under the queue
-// pair's send lock; polled moves under the CQ's lock. executed and polled are atomics because the other side reads
-// them: release on the store publishes the WQE's status (executed) or frees the entry for reuse (polled).
+// wr_id stays here, on the host side: it never travels. Threading: tail, doorbell and executed move under the
+// queue pair's send lock; polled moves under the CQ's lock. executed and polled are atomics because the other
+// side reads them: release on the store publishes the WQE's status (executed) or frees the entry for reuse
+// (polled).
 #pragma once
 
 #include <atomic>

@@ -5,9 +5,16 @@
 
 namespace weir::rnic {
 
-SharedReceiveQueue::SharedReceiveQueue(Segment& segment, std::uint32_t index, std::uint32_t pd, std::uint32_t wrs,
-                                       std::uint32_t sges)
-    : segment_(segment), index_(index), pd_(pd), wrs_(wrs), sges_(sges), claimer_(wrs), posted_at_(wrs), outstanding_(wrs) {
+SharedReceiveQueue::SharedReceiveQueue(Segment& segment, std::uint32_t index, std::uint32_t pd,
+                                       std::uint32_t wrs, std::uint32_t sges)
+    : segment_(segment),
+      index_(index),
+      pd_(pd),
+      wrs_(wrs),
+      sges_(sges),
+      claimer_(wrs),
+      posted_at_(wrs),
+      outstanding_(wrs) {
   const std::uint32_t ring = std::bit_ceil(wrs);
   const std::uint32_t stride = (sizeof(ReceiveWqe) + sizeof(Sge) * (sges ? sges - 1 : 0) + 31) / 32 * 32;
   ring_offset_ = segment.allocate(ring * sizeof(std::uint64_t));
@@ -63,8 +70,8 @@ bool SharedReceiveQueue::post_number(std::uint32_t number) {
   note_claimer(count & ctx_->ring_mask);
   claimer_[number] = Qpn();
   posted_at_[number] = count;
-  const SrqClaim claim{static_cast<std::uint16_t>(count / (ctx_->ring_mask + 1)), static_cast<std::uint16_t>(number),
-                       Qpn(), ClaimState::posted};
+  const SrqClaim claim{static_cast<std::uint16_t>(count / (ctx_->ring_mask + 1)),
+                       static_cast<std::uint16_t>(number), Qpn(), ClaimState::posted};
   // release: the claimer's acquire of the entry must see the WQE's sges.
   entry.store(claim.pack(), std::memory_order_release);
   // seq_cst: pairs with an initiator that sets `parked` and then re-reads `posted`; one must see the other.
@@ -72,8 +79,8 @@ bool SharedReceiveQueue::post_number(std::uint32_t number) {
   return true;
 }
 
-// A ring entry is about to be overwritten: remember who had claimed its WQE, should that process die later. Entries of
-// WQEs that went round again since are history and say nothing.
+// A ring entry is about to be overwritten: remember who had claimed its WQE, should that process die later.
+// Entries of WQEs that went round again since are history and say nothing.
 void SharedReceiveQueue::note_claimer(std::uint32_t ring_index) {
   const SrqClaim claim = SrqClaim::unpack(ring_[ring_index].load(std::memory_order_acquire));
   if (claim.state != ClaimState::claimed || claim.wqe >= wrs_) return;

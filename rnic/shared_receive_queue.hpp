@@ -1,9 +1,9 @@
 // The shared receive queue, owner's side: WQEs that any queue pair attached to it may take.
 //
-// WQEs live in a table with a private free list; posting puts a WQE's number into the ring of claims, from which
-// initiators in any process take it (responder.cpp: claim_from_srq). Because a slow completion must not hold up the
-// ring, WQEs are freed in whatever order they complete.
-// Threading: post and free under `lock`; claims are lock-free, see segment_layout.hpp.
+// WQEs live in a table with a private free list; posting puts a WQE's number into the ring of claims, from
+// which initiators in any process take it (responder.cpp: claim_from_srq). Because a slow completion must not
+// hold up the ring, WQEs are freed in whatever order they complete. Threading: post and free under `lock`;
+// claims are lock-free, see segment_layout.hpp.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ class SharedReceiveQueue {
   ReceiveWqe& wqe(std::uint32_t number) const;
   void free_wqe(std::uint32_t number);  // after its completion was polled
 
-  // Gives back the WQEs that queue pair `dead`, whose process was killed, had claimed and not completed. `completed`
-  // holds the WQEs whose completions it did publish: those are still to be polled.
+  // Gives back the WQEs that queue pair `dead`, whose process was killed, had claimed and not completed.
+  // `completed` holds the WQEs whose completions it did publish: those are still to be polled.
   void reclaim(Qpn dead, const std::vector<std::uint32_t>& completed);
 
   std::atomic<int> attached_qps{0};
@@ -57,7 +57,7 @@ class SharedReceiveQueue {
   std::vector<std::uint32_t> free_;
   std::vector<Qpn> claimer_;              // who claimed each WQE, as far as known; Qpn(0): posted or free
   std::vector<std::uint32_t> posted_at_;  // the post count at which each WQE last entered the ring
-  std::vector<bool> outstanding_;  // posted and not yet freed
+  std::vector<bool> outstanding_;         // posted and not yet freed
 };
 
 }  // namespace weir::rnic

@@ -1,7 +1,7 @@
 // A lock inside one process for critical sections of tens of nanoseconds.
 //
-// Spins about 100 tries, then yields: on a machine with two cores the holder may be waiting for our CPU, and a pure
-// spin would cost a scheduler slice. Never shared between processes.
+// Spins about 100 tries, then yields: on a machine with two cores the holder may be waiting for our CPU, and
+// a pure spin would cost a scheduler slice. Never shared between processes.
 #pragma once
 
 #include <sched.h>

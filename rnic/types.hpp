@@ -1,5 +1,6 @@
-// The words of the specification as types. Enumerators carry the values of the verbs ABI (<infiniband/verbs.h>), so
-// that verbs/ translates by a cast; verbs/ibv/abi_check.cpp asserts that they agree.
+// The words of the specification as types. Enumerators carry the values of the verbs ABI
+// (<infiniband/verbs.h>), so that verbs/ translates by a cast; verbs/ibv/abi_check.cpp asserts that they
+// agree.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,8 @@ namespace weir::rnic {
 using Slot = std::uint16_t;  // which process of this host (link/same_host.hpp)
 
 // A QPN names a process and one of its queue pairs: slot in the upper 10 bits, index in the lower 14.
-// So a requester finds the destination's process from the number alone, as a NIC finds a host from an address.
+// So a requester finds the destination's process from the number alone, as a NIC finds a host from an
+// address.
 inline constexpr unsigned qp_index_bits = 14;
 inline constexpr std::uint32_t max_qps = 1u << qp_index_bits;
 
@@ -43,7 +45,13 @@ enum class SendOpcode : std::uint8_t {
   rdma_read = 4,
 };
 
-enum class WcOpcode : std::uint8_t { send = 0, rdma_write = 1, rdma_read = 2, recv = 128, recv_rdma_with_imm = 129 };
+enum class WcOpcode : std::uint8_t {
+  send = 0,
+  rdma_write = 1,
+  rdma_read = 2,
+  recv = 128,
+  recv_rdma_with_imm = 129
+};
 
 enum class WcStatus : std::uint8_t {
   success = 0,

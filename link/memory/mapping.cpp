@@ -43,7 +43,7 @@ UniqueFd reopen_read_only(int fd) {
 }
 
 std::size_t file_bytes(int fd) {
-  struct stat st {};
+  struct stat st{};
   return ::fstat(fd, &st) == 0 ? static_cast<std::size_t>(st.st_size) : 0;
 }
 

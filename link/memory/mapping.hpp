@@ -28,7 +28,8 @@ class Mapping {
   std::size_t size_;
 };
 
-// An anonymous shared file of that size; its pages appear as they are touched and vanish with the last holder.
+// An anonymous shared file of that size; its pages appear as they are touched and vanish with the last
+// holder.
 UniqueFd make_shared_file(const char* name, std::size_t bytes);
 // The same file opened for reading only: whoever gets this descriptor cannot map it writable.
 UniqueFd reopen_read_only(int fd);

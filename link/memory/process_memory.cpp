@@ -35,7 +35,8 @@ bool transfer(Call call, pid_t pid, std::span<const iovec> local, std::span<cons
   const std::size_t bytes = total(local);
   ssize_t moved = call(pid, local.data(), local.size(), remote.data(), remote.size(), 0ul);
   if (moved < 0) return false;
-  for (std::size_t done = static_cast<std::size_t>(moved); done < bytes; done += static_cast<std::size_t>(moved)) {
+  for (std::size_t done = static_cast<std::size_t>(moved); done < bytes;
+       done += static_cast<std::size_t>(moved)) {
     std::array<iovec, max_pieces> local_rest, remote_rest;
     const std::size_t local_count = remaining(local, done, local_rest);
     const std::size_t remote_count = remaining(remote, done, remote_rest);

@@ -70,7 +70,7 @@ void each_mapping(const std::string& maps, Visit visit) {
 }
 
 bool is_file(int fd, const FileIdentity& file) {
-  struct stat st {};
+  struct stat st{};
   return ::fstat(fd, &st) == 0 && FileIdentity{st.st_dev, st.st_ino} == file;
 }
 

@@ -1,8 +1,9 @@
 // Finds the shared file behind a range of this process's memory, if there is one.
 //
-// A memory region that lies in one MAP_SHARED mapping (a memfd, POSIX shared memory, a file in /dev/shm) can be mapped
-// by a neighbour too, who then reads and writes it with plain copies. Nothing in the program has to know: what mmap
-// was told is in /proc/self/maps, and the file is reopened through the program's own descriptor or its path.
+// A memory region that lies in one MAP_SHARED mapping (a memfd, POSIX shared memory, a file in /dev/shm) can
+// be mapped by a neighbour too, who then reads and writes it with plain copies. Nothing in the program has to
+// know: what mmap was told is in /proc/self/maps, and the file is reopened through the program's own
+// descriptor or its path.
 //
 // Costs a pass over /proc/self/maps (tens of microseconds): registration is not a data-path operation.
 #pragma once
@@ -32,8 +33,8 @@ struct MemoryRange {
 // What [addr, addr + length) is. length 0 counts as mapped.
 MemoryRange look_up_memory(std::uint64_t addr, std::uint64_t length);
 
-// A descriptor of that file, opened for reading and writing: a duplicate of one that this process holds, or from the
-// path in the mapping. Invalid if there is none (an unlinked file whose descriptor was closed).
+// A descriptor of that file, opened for reading and writing: a duplicate of one that this process holds, or
+// from the path in the mapping. Invalid if there is none (an unlinked file whose descriptor was closed).
 UniqueFd open_backing(const FileIdentity&, std::uint64_t addr);
 
 }  // namespace weir::link

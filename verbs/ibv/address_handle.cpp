@@ -1,7 +1,8 @@
 // Address handles, and the GRH that a datagram's receiver finds in front of its payload.
 //
-// On RoCE v2 the 40 bytes of GRH space hold the packet's IP header: an IPv6 header fills them, an IPv4 header stands
-// in the last 20 (Annex A17.4.5.2). Replying to a received datagram reads the addresses back from there.
+// On RoCE v2 the 40 bytes of GRH space hold the packet's IP header: an IPv6 header fills them, an IPv4 header
+// stands in the last 20 (Annex A17.4.5.2). Replying to a received datagram reads the addresses back from
+// there.
 #include <arpa/inet.h>
 #include <endian.h>
 
@@ -21,7 +22,8 @@ bool is_mapped_v4(const ibv_gid& gid) {
   return std::memcmp(gid.raw, prefix, sizeof prefix) == 0;
 }
 
-void write_grh(std::byte* grh, const ibv_gid& source, const ibv_gid& destination, const ibv_global_route& route) {
+void write_grh(std::byte* grh, const ibv_gid& source, const ibv_gid& destination,
+               const ibv_global_route& route) {
   auto* bytes = reinterpret_cast<std::uint8_t*>(grh);
   std::memset(bytes, 0, rnic::grh_bytes);
   if (is_mapped_v4(destination)) {
@@ -34,7 +36,8 @@ void write_grh(std::byte* grh, const ibv_gid& source, const ibv_gid& destination
     std::memcpy(ip + 16, destination.raw + 12, 4);
     return;
   }
-  const std::uint32_t version = htonl(6u << 28 | std::uint32_t{route.traffic_class} << 20 | (route.flow_label & 0xfffff));
+  const std::uint32_t version =
+      htonl(6u << 28 | std::uint32_t{route.traffic_class} << 20 | (route.flow_label & 0xfffff));
   std::memcpy(bytes, &version, 4);
   bytes[6] = next_header_udp;
   bytes[7] = route.hop_limit;

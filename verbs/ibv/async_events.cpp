@@ -9,7 +9,8 @@
 namespace weir::verbs {
 namespace {
 
-constexpr std::size_t max_queued = 4096;  // further events are dropped; the objects they are about tell their state
+constexpr std::size_t max_queued =
+    4096;  // further events are dropped; the objects they are about tell their state
 
 struct OpenQueues {
   std::mutex mutex;
@@ -22,10 +23,14 @@ OpenQueues& open_queues() {
 
 ibv_event_type type_of(rnic::AsyncEvent event) {
   switch (event) {
-    case rnic::AsyncEvent::qp_fatal: return IBV_EVENT_QP_FATAL;
-    case rnic::AsyncEvent::comm_est: return IBV_EVENT_COMM_EST;
-    case rnic::AsyncEvent::srq_limit_reached: return IBV_EVENT_SRQ_LIMIT_REACHED;
-    case rnic::AsyncEvent::qp_last_wqe_reached: return IBV_EVENT_QP_LAST_WQE_REACHED;
+    case rnic::AsyncEvent::qp_fatal:
+      return IBV_EVENT_QP_FATAL;
+    case rnic::AsyncEvent::comm_est:
+      return IBV_EVENT_COMM_EST;
+    case rnic::AsyncEvent::srq_limit_reached:
+      return IBV_EVENT_SRQ_LIMIT_REACHED;
+    case rnic::AsyncEvent::qp_last_wqe_reached:
+      return IBV_EVENT_QP_LAST_WQE_REACHED;
   }
   return IBV_EVENT_QP_FATAL;
 }
@@ -38,7 +43,8 @@ void enqueue(Context& context, const ibv_async_event& event) {
   [[maybe_unused]] const ssize_t written = ::write(context.async_eventfd, &one, sizeof one);
 }
 
-// Also counts the event as delivered, under the context's lock: destroying its object waits for its ack from now on.
+// Also counts the event as delivered, under the context's lock: destroying its object waits for its ack from
+// now on.
 bool dequeue(Context& context, ibv_async_event& event) {
   const std::lock_guard lock(context.async_mutex);
   if (context.async_queue.empty()) return false;
@@ -105,11 +111,14 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
 void ibv_ack_async_event(ibv_async_event* event) {
   switch (event->event_type) {
     case IBV_EVENT_SRQ_LIMIT_REACHED:
-    case IBV_EVENT_SRQ_ERR: return acknowledge(*event->element.srq);
+    case IBV_EVENT_SRQ_ERR:
+      return acknowledge(*event->element.srq);
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_COMM_EST:
-    case IBV_EVENT_QP_LAST_WQE_REACHED: return acknowledge(*event->element.qp);
-    default: return;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return acknowledge(*event->element.qp);
+    default:
+      return;
   }
 }
 

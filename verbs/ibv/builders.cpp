@@ -1,7 +1,8 @@
-// The extended posting interface: ibv_wr_start, one builder per work request, ibv_wr_complete (ibv_wr_post(3)).
+// The extended posting interface: ibv_wr_start, one builder per work request, ibv_wr_complete
+// (ibv_wr_post(3)).
 //
-// The queue pair's send lock is held from start to complete or abort. An error sticks: it is returned by complete,
-// which then posts nothing, as the man page says.
+// The queue pair's send lock is held from start to complete or abort. An error sticks: it is returned by
+// complete, which then posts nothing, as the man page says.
 #include <array>
 #include <cerrno>
 
@@ -71,7 +72,8 @@ void wr_set_ud_addr(ibv_qp_ex* ex, ibv_ah* ah, std::uint32_t qpn, std::uint32_t 
 
 void wr_set_sge_list(ibv_qp_ex* ex, std::size_t count, const ibv_sge* list) {
   Qp& qp = qp_of(ex);
-  if (qp.builder.wqe != nullptr) note(qp, qp.nic_qp->set_sges(*qp.builder.wqe, sges_of(list, static_cast<int>(count))));
+  if (qp.builder.wqe != nullptr)
+    note(qp, qp.nic_qp->set_sges(*qp.builder.wqe, sges_of(list, static_cast<int>(count))));
 }
 
 void wr_set_sge(ibv_qp_ex* ex, std::uint32_t lkey, std::uint64_t addr, std::uint32_t length) {
@@ -84,7 +86,8 @@ void wr_set_inline_data_list(ibv_qp_ex* ex, std::size_t count, const ibv_data_bu
   if (qp.builder.wqe == nullptr) return;
   if (count > rnic::max_sge) return note(qp, rnic::PostResult::too_many_sges);
   std::array<std::span<const std::byte>, rnic::max_sge> pieces;
-  for (std::size_t i = 0; i < count; ++i) pieces[i] = {static_cast<const std::byte*>(list[i].addr), list[i].length};
+  for (std::size_t i = 0; i < count; ++i)
+    pieces[i] = {static_cast<const std::byte*>(list[i].addr), list[i].length};
   note(qp, qp.nic_qp->set_inline(*qp.builder.wqe, {pieces.data(), count}));
 }
 

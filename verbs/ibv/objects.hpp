@@ -1,8 +1,9 @@
-// The verbs objects behind the pointers that applications hold: each begins with the public struct, so that the
-// inline functions of <infiniband/verbs.h> and the application find what they expect, and continues with ours.
+// The verbs objects behind the pointers that applications hold: each begins with the public struct, so that
+// the inline functions of <infiniband/verbs.h> and the application find what they expect, and continues with
+// ours.
 //
-// Threading: as the verbs API says, every function may be called from any thread. Use counts are atomics; teardown in
-// the wrong order is refused with EBUSY.
+// Threading: as the verbs API says, every function may be called from any thread. Use counts are atomics;
+// teardown in the wrong order is refused with EBUSY.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -29,8 +30,8 @@ namespace weir::verbs {
 
 struct Device {
   ibv_device device;
-  // Applications compiled with providers' direct-verbs headers look for a provider's ops behind the public struct
-  // (mlx5dv_is_supported compares a pointer there): zeros say "not yours".
+  // Applications compiled with providers' direct-verbs headers look for a provider's ops behind the public
+  // struct (mlx5dv_is_supported compares a pointer there): zeros say "not yours".
   std::byte provider_tail[128];
 };
 Device& the_device();
@@ -75,6 +76,7 @@ struct Cq {
   ibv_cq cq;
   rnic::CompletionQueue* nic_cq;
   std::uint32_t events_delivered;  // under the channel's mutex
+  std::uint32_t empty_polls;       // in a row or not; a race between pollers costs nothing
 };
 inline Cq& cq_of(ibv_cq* cq) { return *reinterpret_cast<Cq*>(cq); }
 
@@ -119,17 +121,17 @@ inline std::span<const rnic::Sge> sges_of(const ibv_sge* list, int count) {
 int errno_of(rnic::PostResult result);
 
 // Entries of the context's operation tables, each in the file named.
-int query_port(ibv_context*, std::uint8_t port, ibv_port_attr*, std::size_t size);                // ports.cpp
+int query_port(ibv_context*, std::uint8_t port, ibv_port_attr*, std::size_t size);  // ports.cpp
 int query_device_ex(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex*, std::size_t size);
-int poll_cq(ibv_cq*, int count, ibv_wc*);                                                         // completion.cpp
+int poll_cq(ibv_cq*, int count, ibv_wc*);  // completion.cpp
 int req_notify_cq(ibv_cq*, int solicited_only);
-int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr** bad);                                          // posting.cpp
+int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr** bad);  // posting.cpp
 int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr** bad);
 int post_srq_recv(ibv_srq*, ibv_recv_wr*, ibv_recv_wr** bad);
-ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex*);                                         // queue_pair.cpp
-ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex*);                                      // srq.cpp
-void install_builders(ibv_qp_ex&);                                                                // builders.cpp
-void deliver_async(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*);                // async_events.cpp
+ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex*);                           // queue_pair.cpp
+ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex*);                        // srq.cpp
+void install_builders(ibv_qp_ex&);                                                  // builders.cpp
+void deliver_async(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*);  // async_events.cpp
 void open_async_queue(Context&);
 void close_async_queue(Context&);
 

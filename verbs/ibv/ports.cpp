@@ -26,8 +26,8 @@ void fill_device(ibv_device_attr& a) {
   a.hw_ver = 1;
   a.max_qp = static_cast<int>(rnic::max_qps) - 2;
   a.max_qp_wr = rnic::max_wr;
-  a.device_cap_flags =
-      IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_CURR_QP_STATE_MOD;
+  a.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_SYS_IMAGE_GUID |
+                       IBV_DEVICE_CURR_QP_STATE_MOD;
   a.max_sge = a.max_sge_rd = rnic::max_sge;
   a.max_cq = rnic::max_cqs;
   a.max_cqe = static_cast<int>(rnic::max_cqe);
@@ -46,7 +46,8 @@ void fill_device(ibv_device_attr& a) {
 
 }  // namespace
 
-// The caller may have been compiled against a shorter or longer struct: fill what fits, zero what we do not know.
+// The caller may have been compiled against a shorter or longer struct: fill what fits, zero what we do not
+// know.
 int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
   if (port != the_port) return EINVAL;
   ibv_port_attr a{};
@@ -67,7 +68,8 @@ int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t 
   return 0;
 }
 
-int query_device_ex(ibv_context*, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out, std::size_t size) {
+int query_device_ex(ibv_context*, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,
+                    std::size_t size) {
   if (input != nullptr && input->comp_mask != 0) return EINVAL;
   if (size < sizeof out->orig_attr) return EOPNOTSUPP;
   ibv_device_attr_ex a{};
@@ -89,7 +91,8 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attr) {
   return 0;
 }
 
-// The exported function serves binaries that know only the oldest struct: no byte behind link_layer may be written.
+// The exported function serves binaries that know only the oldest struct: no byte behind link_layer may be
+// written.
 int ibv_query_port(ibv_context* context, uint8_t port, _compat_ibv_port_attr* attr) {
   return query_port(context, port, reinterpret_cast<ibv_port_attr*>(attr), offsetof(ibv_port_attr, flags));
 }
@@ -103,7 +106,8 @@ int ibv_query_gid(ibv_context*, uint8_t port, int index, ibv_gid* gid) {
   return 0;
 }
 
-int _ibv_query_gid_ex(ibv_context*, uint32_t port, uint32_t index, ibv_gid_entry* entry, uint32_t flags, size_t size) {
+int _ibv_query_gid_ex(ibv_context*, uint32_t port, uint32_t index, ibv_gid_entry* entry, uint32_t flags,
+                      size_t size) {
   if (port != the_port || flags != 0) return EINVAL;
   if (index >= gid_table().size()) return ENODATA;
   const GidEntry& found = gid_table()[index];
@@ -117,7 +121,8 @@ int _ibv_query_gid_ex(ibv_context*, uint32_t port, uint32_t index, ibv_gid_entry
   return 0;
 }
 
-ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_t max, uint32_t flags, size_t size) {
+ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_t max, uint32_t flags,
+                             size_t size) {
   const std::size_t count = std::min(max, gid_table().size());
   for (std::size_t i = 0; i < count; ++i) {
     auto* entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<std::byte*>(entries) + i * size);

@@ -9,12 +9,15 @@ namespace weir::verbs {
 
 int errno_of(rnic::PostResult result) {
   switch (result) {
-    case rnic::PostResult::ok: return 0;
-    case rnic::PostResult::full: return ENOMEM;
+    case rnic::PostResult::ok:
+      return 0;
+    case rnic::PostResult::full:
+      return ENOMEM;
     case rnic::PostResult::bad_state:
     case rnic::PostResult::too_many_sges:
     case rnic::PostResult::too_long_inline:
-    case rnic::PostResult::bad_opcode: return EINVAL;
+    case rnic::PostResult::bad_opcode:
+      return EINVAL;
   }
   return EINVAL;
 }
@@ -40,7 +43,8 @@ rnic::SendRequest request_of(const ibv_send_wr& wr, rnic::QpType type) {
 }
 
 rnic::PostResult append(rnic::QueuePair& qp, const ibv_send_wr& wr) {
-  if (wr.num_sge < 0 || static_cast<unsigned>(wr.num_sge) > rnic::max_sge) return rnic::PostResult::too_many_sges;
+  if (wr.num_sge < 0 || static_cast<unsigned>(wr.num_sge) > rnic::max_sge)
+    return rnic::PostResult::too_many_sges;
   rnic::PostResult result;
   rnic::SendWqe* wqe = qp.append(request_of(wr, qp.config().type), result);
   if (wqe == nullptr) return result;

@@ -6,8 +6,8 @@
 namespace weir::verbs {
 namespace {
 
-constexpr unsigned known_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                  IBV_ACCESS_REMOTE_ATOMIC;
+constexpr unsigned known_access =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 std::atomic<std::uint32_t> next_pd{1};
 
 // IBA 10.6.3.1: remote write and atomic rights need local write.
@@ -20,7 +20,8 @@ bool access_valid(unsigned access) {
 
 ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access) {
   if (!access_valid(access)) {
-    errno = (access & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE) & ~known_access) ? EOPNOTSUPP : EINVAL;
+    errno =
+        (access & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE) & ~known_access) ? EOPNOTSUPP : EINVAL;
     return nullptr;
   }
   const auto key = context_of(pd->context)
@@ -58,7 +59,8 @@ int ibv_dealloc_pd(ibv_pd* pd) {
 }
 
 ibv_mr* ibv_reg_mr(ibv_pd* pd, void* addr, size_t length, int access) {
-  return register_region(pd, addr, length, reinterpret_cast<std::uint64_t>(addr), static_cast<unsigned>(access));
+  return register_region(pd, addr, length, reinterpret_cast<std::uint64_t>(addr),
+                         static_cast<unsigned>(access));
 }
 
 ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, size_t length, uint64_t iova, int access) {
@@ -91,7 +93,8 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, i
   NicProcess& nic = *context_of(mr->context).nic;
   if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
     const auto start = reinterpret_cast<std::uint64_t>(addr);
-    const auto key = nic.register_memory(start, length, start, new_access & known_access, pd_of(new_pd).number);
+    const auto key =
+        nic.register_memory(start, length, start, new_access & known_access, pd_of(new_pd).number);
     if (!key) return IBV_REREG_MR_ERR_CMD;
     nic.deregister_memory(mr->lkey);
     mr->addr = addr;
@@ -124,8 +127,8 @@ ibv_dm* ibv_import_dm(ibv_context*, uint32_t) {
 }
 void ibv_unimport_dm(ibv_dm*) {}
 
-// There is no pinning: pages are copied through the page tables of whoever owns them at that moment, so fork needs
-// no care.
+// There is no pinning: pages are copied through the page tables of whoever owns them at that moment, so fork
+// needs no care.
 int ibv_fork_init() { return 0; }
 ibv_fork_status ibv_is_fork_initialized() { return IBV_FORK_UNNEEDED; }
 int ibv_dontfork_range(void*, size_t) { return 0; }

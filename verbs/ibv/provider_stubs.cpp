@@ -1,8 +1,9 @@
 // The interface between libibverbs and hardware providers (node IBVERBS_PRIVATE_34).
 //
-// Programs that link libmlx5 or libefa for their direct-verbs calls (perftest, UCX) load those providers, which bind
-// all of these at load time. On the software NIC no provider ever gets a device, so the functions are there to be
-// bound: registration is accepted and forgotten, everything that would talk to a kernel device fails with ENOSYS.
+// Programs that link libmlx5 or libefa for their direct-verbs calls (perftest, UCX) load those providers,
+// which bind all of these at load time. On the software NIC no provider ever gets a device, so the functions
+// are there to be bound: registration is accepted and forgotten, everything that would talk to a kernel
+// device fails with ENOSYS.
 #include <cerrno>
 
 extern "C" {

@@ -13,15 +13,20 @@ using rnic::QpType;
 
 std::optional<QpType> type_of(ibv_qp_type type) {
   switch (type) {
-    case IBV_QPT_RC: return QpType::rc;
-    case IBV_QPT_UC: return QpType::uc;
-    case IBV_QPT_UD: return QpType::ud;
-    default: return std::nullopt;
+    case IBV_QPT_RC:
+      return QpType::rc;
+    case IBV_QPT_UC:
+      return QpType::uc;
+    case IBV_QPT_UD:
+      return QpType::ud;
+    default:
+      return std::nullopt;
   }
 }
 
 int check_caps(const ibv_qp_cap& cap, bool has_srq) {
-  if (cap.max_send_wr > rnic::max_wr || cap.max_send_sge > rnic::max_sge || cap.max_inline_data > rnic::max_inline)
+  if (cap.max_send_wr > rnic::max_wr || cap.max_send_sge > rnic::max_sge ||
+      cap.max_inline_data > rnic::max_inline)
     return EINVAL;
   if (!has_srq && (cap.max_recv_wr > rnic::max_wr || cap.max_recv_sge > rnic::max_sge)) return EINVAL;
   return 0;
@@ -53,8 +58,8 @@ ibv_qp* create(ibv_pd* pd, const ibv_qp_init_attr& init, bool extended) {
     errno = ENOMEM;
     return nullptr;
   }
-  qp->cap = {config.caps.max_send_wr, config.caps.max_recv_wr, config.caps.max_send_sge, config.caps.max_recv_sge,
-             config.caps.max_inline};
+  qp->cap = {config.caps.max_send_wr, config.caps.max_recv_wr, config.caps.max_send_sge,
+             config.caps.max_recv_sge, config.caps.max_inline};
   qp->signal_all = config.signal_all;
   qp->extended = extended;
   ibv_qp& q = qp->ex.qp_base;
@@ -82,7 +87,8 @@ bool values_valid(const ibv_qp_attr& a, unsigned mask) {
   if ((mask & IBV_QP_RETRY_CNT) && a.retry_cnt > 7) return false;
   if ((mask & IBV_QP_RNR_RETRY) && a.rnr_retry > 7) return false;
   if ((mask & IBV_QP_MIN_RNR_TIMER) && a.min_rnr_timer > 31) return false;
-  if ((mask & IBV_QP_AV) && a.ah_attr.is_global && a.ah_attr.grh.sgid_index >= gid_table().size()) return false;
+  if ((mask & IBV_QP_AV) && a.ah_attr.is_global && a.ah_attr.grh.sgid_index >= gid_table().size())
+    return false;
   return true;
 }
 
@@ -104,8 +110,9 @@ void remember(ibv_qp_attr& kept, const ibv_qp_attr& a, unsigned mask) {
   if (mask & IBV_QP_DEST_QPN) kept.dest_qp_num = a.dest_qp_num;
 }
 
-// On one host the destination QPN alone finds the peer, so a path without a GRH is accepted, as old programs set it up
-// (ibv_rc_pingpong without -g). With one, its GID must be an address of this host: elsewhere nobody answers.
+// On one host the destination QPN alone finds the peer, so a path without a GRH is accepted, as old programs
+// set it up (ibv_rc_pingpong without -g). With one, its GID must be an address of this host: elsewhere nobody
+// answers.
 rnic::Qpn destination(const ibv_qp_attr& a) {
   const bool here = !a.ah_attr.is_global || find_gid(a.ah_attr.grh.dgid).has_value();
   return here ? rnic::Qpn(a.dest_qp_num) : rnic::Qpn(0, rnic::Qpn(a.dest_qp_num).index());
@@ -126,10 +133,12 @@ void apply(Qp& qp, QpState to) {
 }  // namespace
 
 ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* init) {
-  // Unknown fields must be refused: a caller that got a queue pair would go on to use them through null pointers.
+  // Unknown fields must be refused: a caller that got a queue pair would go on to use them through null
+  // pointers.
   constexpr std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   constexpr std::uint64_t known_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-                                      IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ;
+                                      IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                                      IBV_QP_EX_WITH_RDMA_READ;
   const bool wants_ops = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   if ((init->comp_mask & ~known) || !(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == nullptr ||
       (wants_ops && (init->send_ops_flags & ~known_ops))) {
@@ -222,7 +231,8 @@ int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t flags) {
   return 1;  // the last byte of a WRITE becomes visible last (rnic/copy.hpp)
 }
 
-// Enhanced connection establishment has nothing to negotiate here: what is set is accepted and given back as zero.
+// Enhanced connection establishment has nothing to negotiate here: what is set is accepted and given back as
+// zero.
 int ibv_set_ece(ibv_qp*, ibv_ece* ece) {
   if (ece->comp_mask != 0) return EINVAL;
   *ece = {};

@@ -23,7 +23,8 @@ __be64 device_guid() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char* c = host.data(); *c != 0; ++c) hash = (hash ^ static_cast<std::uint8_t>(*c)) * 0x100000001b3;
+  for (const char* c = host.data(); *c != 0; ++c)
+    hash = (hash ^ static_cast<std::uint8_t>(*c)) * 0x100000001b3;
   return htobe64(0x0257455952000000 | (hash & 0xffffff));
 }
 
@@ -31,7 +32,8 @@ namespace {
 
 std::optional<std::string> number_behind(std::string_view file, std::string_view prefix, std::size_t& index) {
   if (!file.starts_with(prefix)) return std::nullopt;
-  index = static_cast<std::size_t>(std::strtoul(std::string(file.substr(prefix.size())).c_str(), nullptr, 10));
+  index =
+      static_cast<std::size_t>(std::strtoul(std::string(file.substr(prefix.size())).c_str(), nullptr, 10));
   return index < gid_table().size() ? std::optional(std::string()) : std::nullopt;
 }
 
@@ -47,9 +49,14 @@ std::string gid_text(const ibv_gid& gid) {
 
 std::optional<std::string> device_file(std::string_view file) {
   static constexpr std::pair<std::string_view, std::string_view> fixed[] = {
-      {"node_type", "1: CA"}, {"fw_ver", "0.1.0"},  {"board_id", "WEIR0000000001"},
-      {"hca_type", "weir"},   {"hw_rev", "1"},      {"ports/1/link_layer", "Ethernet"},
-      {"ports/1/state", "4: ACTIVE"},              {"ports/1/pkeys/0", "0xffff"}};
+      {"node_type", "1: CA"},
+      {"fw_ver", "0.1.0"},
+      {"board_id", "WEIR0000000001"},
+      {"hca_type", "weir"},
+      {"hw_rev", "1"},
+      {"ports/1/link_layer", "Ethernet"},
+      {"ports/1/state", "4: ACTIVE"},
+      {"ports/1/pkeys/0", "0xffff"}};
   for (const auto& [name, text] : fixed)
     if (file == name) return std::string(text);
   std::size_t index = 0;

@@ -1,7 +1,7 @@
 // What programs read about a device beside verbs: the files under /sys/class/infiniband.
 //
-// There is no kernel device, so libibverbs answers for the device's own directory from a table; `weir run` will give
-// programs that open those files themselves a real tree.
+// There is no kernel device, so libibverbs answers for the device's own directory from a table; `weir run`
+// will give programs that open those files themselves a real tree.
 #pragma once
 
 #include <linux/types.h>

@@ -10,16 +10,16 @@
 
 namespace weir::verbs::message {
 
-inline constexpr std::uint16_t kick = link::kind::nic_first;   // number: the parked QPN (receiver's)
-inline constexpr std::uint16_t cq_event = kick + 1;            // number: index of the receiver's CQ
-inline constexpr std::uint16_t fault = kick + 2;               // number: the receiver's QPN that was moved to err
-inline constexpr std::uint16_t srq_limit = kick + 3;           // number: index of the receiver's SRQ
-inline constexpr std::uint16_t want_window = kick + 4;         // number: window id
-inline constexpr std::uint16_t window = kick + 5;              // number: window id, extra: bytes, fd: the file
-inline constexpr std::uint16_t window_gone = kick + 6;         // number: window id
-inline constexpr std::uint16_t want_channel = kick + 7;        // number: channel
-inline constexpr std::uint16_t channel = kick + 8;             // number: channel, fd: its eventfd
-inline constexpr std::uint16_t channel_gone = kick + 9;        // number: channel
+inline constexpr std::uint16_t kick = link::kind::nic_first;  // number: the parked QPN (receiver's)
+inline constexpr std::uint16_t cq_event = kick + 1;           // number: index of the receiver's CQ
+inline constexpr std::uint16_t fault = kick + 2;         // number: the receiver's QPN that was moved to err
+inline constexpr std::uint16_t srq_limit = kick + 3;     // number: index of the receiver's SRQ
+inline constexpr std::uint16_t want_window = kick + 4;   // number: window id
+inline constexpr std::uint16_t window = kick + 5;        // number: window id, extra: bytes, fd: the file
+inline constexpr std::uint16_t window_gone = kick + 6;   // number: window id
+inline constexpr std::uint16_t want_channel = kick + 7;  // number: channel
+inline constexpr std::uint16_t channel = kick + 8;       // number: channel, fd: its eventfd
+inline constexpr std::uint16_t channel_gone = kick + 9;  // number: channel
 inline constexpr std::uint16_t last = channel_gone;
 
 struct Body {
@@ -35,8 +35,8 @@ inline std::optional<Body> parse(std::span<const std::byte> bytes) {
   return body;
 }
 
-inline link::Result<void> send(link::Neighbour& to, std::uint16_t kind, std::uint32_t number, std::uint64_t extra = 0,
-                               std::span<const int> fds = {}) {
+inline link::Result<void> send(link::Neighbour& to, std::uint16_t kind, std::uint32_t number,
+                               std::uint64_t extra = 0, std::span<const int> fds = {}) {
   const Body body{number, 0, extra};
   return to.send(kind, std::as_bytes(std::span(&body, 1)), fds);
 }

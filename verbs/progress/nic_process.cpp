@@ -16,7 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds connect_limit{1000};
 
 link::Error out_of_memory(const char* what) {
-  return {static_cast<std::errc>(errno), std::string("cannot make the NIC's ") + what + ": " + std::strerror(errno) +
+  return {static_cast<std::errc>(errno), std::string("cannot make the NIC's ") + what + ": " +
+                                             std::strerror(errno) +
                                              "; raise the limits on memory or address space (ulimit -v)"};
 }
 
@@ -115,12 +116,15 @@ void NicProcess::leave() {
   link_->withdraw();
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------------
+// ---- memory
+// ---------------------------------------------------------------------------------------------------
 
-link::Result<std::uint32_t> NicProcess::register_memory(std::uint64_t addr, std::uint64_t length, std::uint64_t iova,
-                                                        std::uint32_t access, std::uint32_t pd) {
+link::Result<std::uint32_t> NicProcess::register_memory(std::uint64_t addr, std::uint64_t length,
+                                                        std::uint64_t iova, std::uint32_t access,
+                                                        std::uint32_t pd) {
   const link::MemoryRange range = link::look_up_memory(addr, length);
-  if (!range.mapped) return std::unexpected(link::Error{std::errc::bad_address, "not all of the range is mapped"});
+  if (!range.mapped)
+    return std::unexpected(link::Error{std::errc::bad_address, "not all of the range is mapped"});
   const WindowExports::Placed placed = exports_.acquire(range, addr);
   const auto key = adapter_->table().insert({.addr = iova,
                                              .base = addr,
@@ -140,7 +144,8 @@ void NicProcess::deregister_memory(std::uint32_t key) {
   if (window != 0 && exports_.release(window)) tell_everybody(message::window_gone, window);
 }
 
-// ---- channels -------------------------------------------------------------------------------------------------
+// ---- channels
+// -------------------------------------------------------------------------------------------------
 
 link::Result<std::uint32_t> NicProcess::open_channel(int eventfd) {
   const std::lock_guard lock(mutex_);
@@ -165,7 +170,8 @@ void NicProcess::raise_channel(std::uint32_t channel) {
   [[maybe_unused]] const ssize_t written = ::write(found->second, &one, sizeof one);
 }
 
-// ---- peers ----------------------------------------------------------------------------------------------------
+// ---- peers
+// ----------------------------------------------------------------------------------------------------
 
 rnic::PeerPtr NicProcess::peer(rnic::Slot slot, Wait may_block) {
   if (slot == self_->slot()) return self_;
@@ -213,20 +219,28 @@ void NicProcess::tell_everybody(std::uint16_t kind, std::uint32_t number) {
     if (peer) (void)message::send(*peer->neighbour(), kind, number);
 }
 
-// ---- events ---------------------------------------------------------------------------------------------------
+// ---- events
+// ---------------------------------------------------------------------------------------------------
 
 void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received) {
   const auto body = message::parse(received.body);
   if (!body || !adapter_) return;
   const std::uint32_t number = body->number;
   switch (received.kind) {
-    case message::kick: return adapter_->kicked(rnic::Qpn(number));
-    case message::fault: return adapter_->faulted(rnic::Qpn(number));
-    case message::cq_event: return adapter_->raise_cq(number);
-    case message::srq_limit: return adapter_->srq_limit(number);
-    case message::want_window: return answer_window(from, number);
-    case message::want_channel: return answer_channel(from, number);
-    default: break;
+    case message::kick:
+      return adapter_->kicked(rnic::Qpn(number));
+    case message::fault:
+      return adapter_->faulted(rnic::Qpn(number));
+    case message::cq_event:
+      return adapter_->raise_cq(number);
+    case message::srq_limit:
+      return adapter_->srq_limit(number);
+    case message::want_window:
+      return answer_window(from, number);
+    case message::want_channel:
+      return answer_channel(from, number);
+    default:
+      break;
   }
   const auto peer = std::static_pointer_cast<NeighbourPeer>(adopt(from));
   if (!peer) return;

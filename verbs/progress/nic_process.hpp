@@ -1,11 +1,12 @@
 // This process's NIC and everything it needs from the operating system: the "progress engine".
 //
-// NicProcess owns the shared segment and the protection table (two memfds), attaches to the same-host link, turns
-// neighbours into rnic::Peers, completion channels into eventfds, and link messages into calls on the Adapter. There
-// is one for each process, made on first use and kept until exit; a forked child gets its own on its first use.
+// NicProcess owns the shared segment and the protection table (two memfds), attaches to the same-host link,
+// turns neighbours into rnic::Peers, completion channels into eventfds, and link messages into calls on the
+// Adapter. There is one for each process, made on first use and kept until exit; a forked child gets its own
+// on its first use.
 //
-// Threading: all functions from any thread. Callbacks of the link run on its progress thread, which also runs the
-// deadlines of parked queue pairs.
+// Threading: all functions from any thread. Callbacks of the link run on its progress thread, which also runs
+// the deadlines of parked queue pairs.
 #pragma once
 
 #include <array>

@@ -27,7 +27,8 @@ bool copy_pieces(std::span<const iovec> from, std::span<const iovec> to) {
 
 }  // namespace
 
-// ---- our own process ------------------------------------------------------------------------------------------
+// ---- our own process
+// ------------------------------------------------------------------------------------------
 
 OwnPeer::OwnPeer(rnic::Slot slot, link::Mapping& segment, link::Mapping& table, rnic::Adapter& adapter,
                  link::SameHostLink& link)
@@ -41,8 +42,12 @@ OwnPeer::OwnPeer(rnic::Slot slot, link::Mapping& segment, link::Mapping& table, 
 std::byte* OwnPeer::window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t) {
   return reinterpret_cast<std::byte*>(rnic::ProtectionTable::virtual_address(entry, addr));
 }
-bool OwnPeer::write(std::span<const iovec> local, std::span<const iovec> remote) { return copy_pieces(local, remote); }
-bool OwnPeer::read(std::span<const iovec> local, std::span<const iovec> remote) { return copy_pieces(remote, local); }
+bool OwnPeer::write(std::span<const iovec> local, std::span<const iovec> remote) {
+  return copy_pieces(local, remote);
+}
+bool OwnPeer::read(std::span<const iovec> local, std::span<const iovec> remote) {
+  return copy_pieces(remote, local);
+}
 void OwnPeer::kick(rnic::Qpn parked) {
   link_.post([this, parked] { adapter_.kicked(parked); });
 }
@@ -54,7 +59,8 @@ void OwnPeer::report_srq_limit(std::uint32_t srq_index) {
   link_.post([this, srq_index] { adapter_.srq_limit(srq_index); });
 }
 
-// ---- a neighbour ----------------------------------------------------------------------------------------------
+// ---- a neighbour
+// ----------------------------------------------------------------------------------------------
 
 std::shared_ptr<NeighbourPeer> NeighbourPeer::adopt(link::NeighbourPtr neighbour) {
   const link::Greeting& greeting = neighbour->greeting();
@@ -75,7 +81,9 @@ std::shared_ptr<NeighbourPeer> NeighbourPeer::adopt(link::NeighbourPtr neighbour
 }
 
 NeighbourPeer::NeighbourPeer(link::NeighbourPtr neighbour, link::Mapping segment, link::Mapping table)
-    : neighbour_(std::move(neighbour)), segment_mapping_(std::move(segment)), table_mapping_(std::move(table)) {
+    : neighbour_(std::move(neighbour)),
+      segment_mapping_(std::move(segment)),
+      table_mapping_(std::move(table)) {
   slot_ = neighbour_->slot();
   segment_ = reinterpret_cast<rnic::SegmentHeader*>(segment_mapping_.data());
   segment_size_ = segment_mapping_.size();
@@ -136,22 +144,26 @@ bool NeighbourPeer::read(std::span<const iovec> local, std::span<const iovec> re
 void NeighbourPeer::complain_once(const char* what) {
   const int error = errno;
   if (error == ESRCH || complained_.exchange(true)) return;
-  const char* next_step = error == EPERM
-                              ? "allow it (sysctl kernel.yama.ptrace_scope=0, or the container's seccomp profile), or "
-                                "register shared memory, which needs no permission"
-                              : "the region was unmapped while registered";
+  const char* next_step =
+      error == EPERM ? "allow it (sysctl kernel.yama.ptrace_scope=0, or the container's seccomp profile), or "
+                       "register shared memory, which needs no permission"
+                     : "the region was unmapped while registered";
   std::fprintf(stderr, "weir: %s on process %d: %s: %s\n", what, static_cast<int>(neighbour_->pid()),
                std::strerror(error), next_step);
 }
 
-void NeighbourPeer::kick(rnic::Qpn parked) { (void)message::send(*neighbour_, message::kick, parked.value()); }
-void NeighbourPeer::report_fault(rnic::Qpn theirs) { (void)message::send(*neighbour_, message::fault, theirs.value()); }
+void NeighbourPeer::kick(rnic::Qpn parked) {
+  (void)message::send(*neighbour_, message::kick, parked.value());
+}
+void NeighbourPeer::report_fault(rnic::Qpn theirs) {
+  (void)message::send(*neighbour_, message::fault, theirs.value());
+}
 void NeighbourPeer::report_srq_limit(std::uint32_t index) {
   (void)message::send(*neighbour_, message::srq_limit, index);
 }
 
-// Straight to the sleeper: its channel's eventfd is ours too once we have asked for it. Until then through its
-// progress thread.
+// Straight to the sleeper: its channel's eventfd is ours too once we have asked for it. Until then through
+// its progress thread.
 void NeighbourPeer::raise_cq_event(std::uint32_t cq_index) {
   const std::uint32_t channel = segment_->cqs[cq_index].channel;
   if (channel == 0) return;

@@ -13,8 +13,8 @@
 
 namespace weir::verbs {
 
-// Loopback: our memory is simply there. Events go through the progress thread, never inline, because the caller may
-// hold the lock of the very queue pair they are about.
+// Loopback: our memory is simply there. Events go through the progress thread, never inline, because the
+// caller may hold the lock of the very queue pair they are about.
 class OwnPeer final : public rnic::Peer {
  public:
   OwnPeer(rnic::Slot slot, link::Mapping& segment, link::Mapping& table, rnic::Adapter& adapter,
