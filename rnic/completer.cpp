@@ -138,8 +138,8 @@ bool QueuePair::scatter(const ReceiveWqe& wqe, std::span<const std::byte> payloa
     if (sge.length == 0) continue;
     if (!table.allows(sge, pd, ProtectionTable::Use::write)) return false;
     const std::size_t length = std::min<std::size_t>(sge.length, payload.size());
-    const std::uint64_t va = ProtectionTable::virtual_address(table.entry(sge.lkey), sge.addr);
-    std::memcpy(reinterpret_cast<void*>(va), payload.data(), length);
+    void* const at = ProtectionTable::address(table.entry(sge.lkey), sge.addr);
+    std::memcpy(at, payload.data(), length);
     payload = payload.subspan(length);
   }
   return payload.empty();

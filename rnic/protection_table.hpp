@@ -51,9 +51,10 @@ class ProtectionTable {
     return e.key.load(std::memory_order_acquire) == sge.lkey && e.pd == pd &&
            in_bounds(e, sge.addr, sge.length) && (use == Use::read || (e.access & access::local_write));
   }
-  // Where that byte of a region is in the owner's address space.
-  static std::uint64_t virtual_address(const TptEntry& e, std::uint64_t addr) {
-    return e.base + (addr - e.addr);
+  // Where that byte of a region is in the owner's address space. Work requests name memory by integers, as
+  // the verbs API does; this is where they become addresses.
+  static void* address(const TptEntry& e, std::uint64_t addr) {
+    return reinterpret_cast<void*>(e.base + (addr - e.addr));  // NOLINT(performance-no-int-to-ptr): see above
   }
 
   static bool in_bounds(const TptEntry& e, std::uint64_t addr, std::uint64_t length) {

@@ -111,8 +111,8 @@ std::optional<WcStatus> QueuePair::gather(SendWqe& wqe, Gather& out, ProtectionT
     const Sge& sge = wqe.sges()[i];
     if (sge.length == 0) continue;
     if (!table.allows(sge, config_.pd, use)) return WcStatus::loc_prot_err;
-    const std::uint64_t va = ProtectionTable::virtual_address(table.entry(sge.lkey), sge.addr);
-    out.pieces[out.count++] = {reinterpret_cast<void*>(va), sge.length};
+    void* const at = ProtectionTable::address(table.entry(sge.lkey), sge.addr);
+    out.pieces[out.count++] = {at, sge.length};
     out.bytes += sge.length;
   }
   return out.bytes > max_message_bytes ? std::optional(WcStatus::loc_len_err) : std::nullopt;

@@ -90,7 +90,7 @@ bool RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std::ui
     copy_in_order(to, from.span());
     return true;
   }
-  const iovec remote{reinterpret_cast<void*>(ProtectionTable::virtual_address(entry, addr)), from.bytes};
+  const iovec remote{ProtectionTable::address(entry, addr), from.bytes};
   return peer->write(from.span(), {&remote, 1});
 }
 
@@ -143,7 +143,7 @@ Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::
     }
     return Outcome::done;
   }
-  const iovec remote{reinterpret_cast<void*>(ProtectionTable::virtual_address(*entry, addr)), into.bytes};
+  const iovec remote{ProtectionTable::address(*entry, addr), into.bytes};
   return peer->read(into.span(), {&remote, 1}) ? Outcome::done : Outcome::nak_operational;
 }
 
@@ -307,8 +307,8 @@ bool RemoteQueuePair::deliver_direct(const Gather& from, const ReceiveWqe& wqe) 
     const Sge& sge = wqe.sge[i];
     const std::uint64_t length = std::min<std::uint64_t>(sge.length, left);
     if (length == 0) continue;
-    const std::uint64_t va = ProtectionTable::virtual_address(peer->tpt_entry(sge.lkey), sge.addr);
-    remote[count++] = {reinterpret_cast<void*>(va), length};
+    void* const at = ProtectionTable::address(peer->tpt_entry(sge.lkey), sge.addr);
+    remote[count++] = {at, length};
     left -= length;
   }
   return peer->write(from.span(), {remote.data(), count});

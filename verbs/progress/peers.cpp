@@ -40,7 +40,7 @@ OwnPeer::OwnPeer(rnic::Slot slot, link::Mapping& segment, link::Mapping& table, 
 }
 
 std::byte* OwnPeer::window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t) {
-  return reinterpret_cast<std::byte*>(rnic::ProtectionTable::virtual_address(entry, addr));
+  return static_cast<std::byte*>(rnic::ProtectionTable::address(entry, addr));
 }
 bool OwnPeer::write(std::span<const iovec> local, std::span<const iovec> remote) {
   return copy_pieces(local, remote);
