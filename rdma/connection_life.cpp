@@ -225,6 +225,7 @@ void Connection::on_failed(const ibv_wc& completion) {
     case IBV_WC_RNR_RETRY_EXC_ERR:
       return peer_left(Errc::connection_lost, "the peer is gone (" + status + ")");
     case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_LOC_QP_OP_ERR:  // what Soft-RoCE calls it
       if (WorkId::decode(completion.wr_id).kind == WorkKind::receive)
         return end(Errc::bad_control_length, "peer sent a control message of more than 32 bytes");
       break;

@@ -1,0 +1,136 @@
+// Two processes: data between them, and a peer that is killed in the middle of a write or while it is idle.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rdma/stream.hpp"
+#include "tests/rdma/stream_pair.hpp"
+
+namespace weir::rdma {
+namespace {
+
+using testing_support::StreamTest;
+
+// The child program beside this one; killed when the test ends, if not before.
+class Child {
+ public:
+  Child(const Endpoint& server, const std::string& what) {
+    const std::string program =
+        std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rdma_test_child";
+    std::string address = server.address().to_string(), port = std::to_string(server.port()), task = what;
+    std::string name = program;
+    char* argv[] = {name.data(), address.data(), port.data(), task.data(), nullptr};
+    if (posix_spawn(&pid_, program.c_str(), nullptr, nullptr, argv, environ) != 0)
+      throw std::runtime_error("cannot start " + program);
+  }
+  ~Child() { kill_now(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  void kill_now() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+struct ProcessTest : StreamTest {
+  std::optional<Acceptor> acceptor;
+  std::optional<Stream> stream;
+
+  void serve(Child&) {
+    acceptor->async_accept([this](std::error_code failed, Stream accepted) {
+      ASSERT_FALSE(failed) << failed.message();
+      stream.emplace(std::move(accepted));
+    });
+    run_until([&] { return stream.has_value(); });
+  }
+  void SetUp() override {
+    StreamTest::SetUp();
+    acceptor.emplace(listen());
+  }
+  void TearDown() override {
+    stream.reset();
+    acceptor.reset();
+  }
+};
+
+TEST_F(ProcessTest, talks_to_another_process) {
+  Child child(acceptor->local_endpoint(), "echo");
+  serve(child);
+  std::string sent(500'000, '\0'), got;
+  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * 7 + i / 251);
+  std::size_t taken = 0;
+  const auto write_more = [&] {
+    taken += stream->try_write(asio::buffer(sent.data() + taken, sent.size() - taken));
+  };
+  stream->on_writable(write_more);
+  stream->on_readable([&] {
+    const auto bytes = stream->readable();
+    got.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    stream->consume(bytes.size());
+  });
+  write_more();
+  run_until([&] { return got.size() >= sent.size(); });
+  EXPECT_EQ(got, sent);
+}
+
+TEST_F(ProcessTest, a_peer_killed_in_the_middle_of_a_write_ends_the_stream) {
+  Child child(acceptor->local_endpoint(), "flood");
+  serve(child);
+  std::size_t got = 0;
+  stream->on_readable([&] {
+    got += stream->readable().size();
+    stream->consume(stream->readable().size());
+  });
+  run_until([&] { return got > 1'000'000; });
+  child.kill_now();
+  run_until([&] {
+    stream->consume(stream->readable().size());
+    return static_cast<bool>(stream->end());
+  });
+  EXPECT_FALSE(stream->error().what.empty());
+
+  // Nobody else notices.
+  auto [client, server] = connect_through(*acceptor);
+  run_until([&, &c = client] { return c.try_write(asio::buffer("fine", 4)) == 4; });
+  run_until([&, &s = server] { return s.readable().size() == 4; });
+}
+
+TEST_F(ProcessTest, an_idle_peer_killed_ends_the_stream) {
+  Child child(acceptor->local_endpoint(), "idle");
+  serve(child);
+  bool told = false;
+  stream->on_readable([&] { told = static_cast<bool>(stream->end()); });
+  child.kill_now();
+  run_until([&] { return told; });
+}
+
+TEST_F(ProcessTest, a_peer_killed_while_we_write_to_it_ends_the_stream) {
+  Child child(acceptor->local_endpoint(), "idle");
+  serve(child);
+  const std::vector<char> data(100'000, 'x');
+  const auto flood = [&] {
+    while (stream->try_write(asio::buffer(data)) > 0) {
+    }
+  };
+  stream->on_writable(flood);
+  flood();
+  run_until([&] { return stream->stats().bytes_sent > 0; });
+  child.kill_now();
+  run_until([&] { return static_cast<bool>(stream->end()); });
+}
+
+}  // namespace
+}  // namespace weir::rdma
