@@ -1,7 +1,6 @@
-// How a connection comes to be and ends, and how its user hears of it.
+// How a connection comes to be and how it ends.
 #include <algorithm>
 #include <asio/error.hpp>
-#include <asio/post.hpp>
 #include <cerrno>
 #include <sstream>
 #include <string>
@@ -32,14 +31,6 @@ std::string text(const Endpoint& endpoint) {
   std::ostringstream out;
   out << endpoint;
   return out.str();
-}
-
-// Runs a callback that may install another one for the same event, or end the connection, while it runs.
-void run(Connection::Callback& callback, const std::uint32_t& version, const bool& abandoned) {
-  const std::uint32_t before = version;
-  Connection::Callback running = std::move(callback);
-  running();
-  if (version == before && !abandoned) callback = std::move(running);
 }
 
 }  // namespace
@@ -334,97 +325,6 @@ void Connection::on_tick(Clock::time_point now) {
   next_keepalive_ = now + settings_.keepalive;
   // A full queue means that the peer has yet to take what we sent: its fate will show without our asking.
   if (send_queue_.room_for_control()) send_control(Keepalive{});
-}
-
-// --- telling the user
-
-void Connection::mark_dirty() {
-  if (std::exchange(dirty_, true)) return;
-  engine_.mark_dirty(*this);
-}
-
-bool Connection::can_write() const {
-  return state_ == State::established && peer_window_.room() > 0 && send_queue_.room_for_data() &&
-         send_queue_.stage_room() > 0;
-}
-
-void Connection::notify() {
-  dirty_ = false;
-  if (abandoned_) return;
-  if (connect_op_ && (state_ == State::established || ended()))
-    std::exchange(connect_op_, nullptr).release()->complete(ended() ? cause_.code : std::error_code());
-  if (!abandoned_) notify_reader();
-  if (!abandoned_) notify_writer();
-}
-
-void Connection::notify_reader() {
-  if (read_op_ && (can_read() || ended())) {
-    TransferOpPtr op = std::exchange(read_op_, nullptr);
-    const std::size_t bytes = op->transfer(*this);
-    return op.release()->complete(bytes > 0 ? std::error_code() : cause_.code, bytes);
-  }
-  if (!readable_callback_ || !(fresh_input_ || (ended() && !end_told_))) return;
-  fresh_input_ = false;
-  end_told_ = ended();
-  run(readable_callback_, callback_version_, abandoned_);
-}
-
-void Connection::notify_writer() {
-  if (write_op_ && (can_write() || ended())) {
-    const std::size_t bytes = ended() ? 0 : write_op_->transfer(*this);
-    if (bytes > 0 || ended())
-      std::exchange(write_op_, nullptr)
-          .release()
-          ->complete(bytes > 0 ? std::error_code() : cause_.code, bytes);
-    return;
-  }
-  if (!writable_callback_ || !wants_writable_ || !can_write()) return;
-  wants_writable_ = false;
-  run(writable_callback_, callback_version_, abandoned_);
-}
-
-void Connection::on_readable(Callback callback) {
-  readable_callback_ = std::move(callback);
-  ++callback_version_;
-  if (!readable_callback_ || !(can_read() || ended())) return;
-  fresh_input_ = true;
-  end_told_ = false;
-  mark_dirty();
-}
-
-void Connection::on_writable(Callback callback) {
-  writable_callback_ = std::move(callback);
-  ++callback_version_;
-  if (writable_callback_ && wants_writable_ && can_write()) mark_dirty();
-}
-
-void Connection::cancel_read() {
-  if (!read_op_) return;
-  asio::post(engine_.io(), [op = std::exchange(read_op_, nullptr)]() mutable {
-    op.release()->complete(asio::error::operation_aborted, 0);
-  });
-}
-
-void Connection::cancel_write() {
-  if (!write_op_) return;
-  asio::post(engine_.io(), [op = std::exchange(write_op_, nullptr)]() mutable {
-    op.release()->complete(asio::error::operation_aborted, 0);
-  });
-}
-
-void Connection::cancel_connect() {
-  if (!connect_op_) return;
-  asio::post(engine_.io(), [op = std::exchange(connect_op_, nullptr)]() mutable {
-    op.release()->complete(asio::error::operation_aborted);
-  });
-}
-
-void Connection::destroy_ops() {
-  connect_op_.reset();
-  read_op_.reset();
-  write_op_.reset();
-  readable_callback_ = nullptr;
-  writable_callback_ = nullptr;
 }
 
 }  // namespace weir::rdma
