@@ -20,6 +20,7 @@ QueuePair* Adapter::create_qp(const QpConfig& config) {
     auto qp = std::make_unique<QueuePair>(*this, next_qp_, config);
     if (!qp->valid()) return nullptr;
     if (next_qp_ > highest_qp_) highest_qp_ = next_qp_;
+    live_qps_.push_back(qp.get());
     return (qps_[next_qp_] = std::move(qp)).get();
   }
   return nullptr;
@@ -49,6 +50,7 @@ SharedReceiveQueue* Adapter::create_srq(std::uint32_t pd, std::uint32_t wrs, std
 
 void Adapter::destroy(QueuePair* qp) {
   const std::lock_guard lock(mutex_);
+  std::erase(live_qps_, qp);
   qps_[qp->qpn().index()].reset();
 }
 
@@ -70,8 +72,7 @@ CompletionQueue* Adapter::cq(std::uint32_t index) {
 template <class Visit>
 void Adapter::for_each_qp(Visit visit) {
   const std::lock_guard lock(mutex_);
-  for (auto& qp : qps_)
-    if (qp) visit(*qp);
+  for (QueuePair* qp : live_qps_) visit(*qp);
 }
 
 void Adapter::deregister(std::uint32_t key) {
@@ -81,7 +82,12 @@ void Adapter::deregister(std::uint32_t key) {
 }
 
 void Adapter::drain_initiators() {
-  for_each_qp([](QueuePair& qp) { qp.wait_for_initiator(); });
+  for_each_qp([](QueuePair& qp) {
+    while (!qp.wait_for_initiator()) {
+      // Returning would let a late write land in memory that is no longer ours to give: rather wait for a
+      // stopped peer.
+    }
+  });
 }
 
 void Adapter::kicked(Qpn own) {

@@ -76,7 +76,8 @@ class Adapter {
   HostPort& host_;
 
   std::mutex mutex_;
-  std::vector<std::unique_ptr<QueuePair>> qps_;
+  std::vector<std::unique_ptr<QueuePair>> qps_;  // by index
+  std::vector<QueuePair*> live_qps_;             // the same, dense: what deregistration has to look at
   std::atomic<std::ptrdiff_t> highest_qp_{0};
   std::uint32_t next_qp_ =
       0;  // numbers are handed out round robin, so that a stale QPN stays unused for long

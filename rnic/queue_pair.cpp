@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint32_t landing_ring_bytes = 64 * 1024;
 // With an SRQ, how many completions of one queue pair may wait to be polled before its sender sees RNR.
 constexpr std::uint32_t srq_cqe_ring = 512;
+// The longest a neighbour's operation can reasonably run: 2 GiB through the kernel.
+constexpr std::uint64_t longest_operation_ns = 2'000'000'000;
 
 std::uint32_t wqe_stride(std::uint32_t sges) {
   return static_cast<std::uint32_t>((sizeof(ReceiveWqe) + sizeof(Sge) * (sges > 1 ? sges - 1 : 0) + 15) / 16 *
@@ -29,6 +31,7 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
       sq_(config.caps.max_send_wr, config.caps.max_send_sge, config.caps.max_inline) {
   ctx_->state = static_cast<std::uint32_t>(QpState::reset);
   ctx_->remote_qpn = 0;
+  ctx_->hazard = 0;  // the last initiator may have died inside an operation
   ctx_->type = static_cast<std::uint16_t>(config.type);
   ++ctx_->incarnation;
   ctx_->pd = config.pd;
@@ -50,12 +53,12 @@ QueuePair::~QueuePair() {
   if (ctx_ == nullptr) return;
   ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
   ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
-  wait_for_initiator();
+  const bool quiet = wait_for_initiator();
   nic_.forget_parked(*this);
   config_.recv_cq->detach(this, recv_line_);
   if (config_.send_cq != config_.recv_cq) config_.send_cq->detach(this, send_line_);
   if (config_.srq) config_.srq->attached_qps.fetch_sub(1);
-  free_rings();
+  if (quiet) free_rings();  // else they are lost: an initiator that wakes up may still write there
 }
 
 bool QueuePair::allocate_rings() {
@@ -127,7 +130,7 @@ void QueuePair::modify(QpState to, const QpAttributes& attributes) {
 void QueuePair::reset() {
   ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
   ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
-  wait_for_initiator();
+  (void)wait_for_initiator();
   nic_.forget_parked(*this);
   parked_ = Park::none;
   remote_.disconnect();
@@ -151,7 +154,7 @@ void QueuePair::reset() {
 // (IBA 10.3.1).
 void QueuePair::enter_error() {
   ctx_->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
-  wait_for_initiator();
+  (void)wait_for_initiator();
   parked_ = Park::none;
   while (sq_.executed.load(std::memory_order_relaxed) != sq_.doorbell)
     complete_send(sq_.at(sq_.executed.load(std::memory_order_relaxed)), WcStatus::wr_flush_err);
@@ -199,18 +202,21 @@ void QueuePair::reclaim_from_srq() {
   config_.srq->reclaim(Qpn(ctx_->remote_qpn.load(std::memory_order_relaxed)), completed);
 }
 
-void QueuePair::wait_for_initiator() const {
+bool QueuePair::wait_for_initiator() const {
   const std::uint32_t seen = ctx_->hazard.load(std::memory_order_seq_cst);
-  if ((seen & 1) == 0) return;
+  if ((seen & 1) == 0) return true;
+  const std::uint64_t give_up_ns = nic_.host().now_ns() + longest_operation_ns;
   for (int tries = 0; ctx_->hazard.load(std::memory_order_seq_cst) == seen; ++tries) {
     if (tries < 100) {
       cpu_relax();
       continue;
     }
     // A killed initiator leaves its hazard odd for ever; it will not write again.
-    if (!nic_.host().peer(attributes_.destination.slot(), HostPort::Wait::no)) return;
+    if (!nic_.host().peer(attributes_.destination.slot(), HostPort::Wait::no)) return true;
+    if (nic_.host().now_ns() >= give_up_ns) return false;
     sched_yield();
   }
+  return true;
 }
 
 void QueuePair::kick_initiator_if_parked() {

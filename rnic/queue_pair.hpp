@@ -110,7 +110,9 @@ class QueuePair {
   void peer_gone(Peer&);
   void on_fault();  // a peer moved us to err
   void kick_initiator_if_parked();
-  void wait_for_initiator() const;
+  // Returns once the initiator's current operation is over, or it is dead. False: it was still inside after a
+  // bounded time (its process is stopped, say); what it may touch must then stay where it is.
+  bool wait_for_initiator() const;
   bool connected_to(const Peer& peer) const { return remote_.peer.get() == &peer; }
   void quiesce() {  // returns once no operation that began before is still running
     send_lock_.lock();
