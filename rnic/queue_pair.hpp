@@ -126,6 +126,7 @@ class QueuePair {
   void execute();
   Outcome execute_one(SendWqe&);
   std::optional<WcStatus> gather(SendWqe&, Gather&, ProtectionTable::Use) const;
+  bool receive_comes_soon();
   bool park(Park why);
   std::optional<std::uint64_t> budget_ns(Park why) const;
   void complete_send(SendWqe&, WcStatus);
@@ -166,6 +167,7 @@ class QueuePair {
   RemoteQueuePair remote_;
   Park parked_ = Park::none;
   std::uint64_t parked_since_ns_ = 0;
+  std::uint32_t rnr_spin_ = 16;
   bool announced_ = false;  // the target was told that we are parked, and has not kicked us since
 
   SpinLock recv_lock_;

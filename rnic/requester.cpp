@@ -19,6 +19,8 @@ constexpr std::array<std::uint32_t, 32> rnr_timer_10us = {
     256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 constexpr std::uint8_t rnr_retry_for_ever = 7;
+constexpr std::uint32_t min_rnr_spin = 2;
+constexpr std::uint32_t max_rnr_spin = 100;
 
 WcStatus requester_status(Outcome nak) {
   switch (nak) {
@@ -61,7 +63,7 @@ void QueuePair::execute() {
         complete_send(wqe, WcStatus::success);
         break;
       case Outcome::rnr:
-        if (!park(Park::rnr)) return;
+        if (!receive_comes_soon() && !park(Park::rnr)) return;
         break;
       case Outcome::no_response:
         if (!park(Park::no_response)) return;
@@ -116,6 +118,22 @@ std::optional<WcStatus> QueuePair::gather(SendWqe& wqe, Gather& out, ProtectionT
     out.bytes += sge.length;
   }
   return out.bytes > max_message_bytes ? std::optional(WcStatus::loc_len_err) : std::nullopt;
+}
+
+// A receiver that is merely a little slower than us posts its next receive within a microsecond or two. Waiting for
+// that costs less than parking, which makes the receiver kick us through the kernel. Adaptive: where the receiver
+// shares our CPU, or is asleep, waiting never pays, and the spin shrinks to next to nothing.
+bool QueuePair::receive_comes_soon() {
+  if (parked_ != Park::none || config_.type == QpType::uc) return false;
+  for (std::uint32_t tries = 0; tries < rnr_spin_; ++tries) {
+    if (remote_.can_receive()) {
+      rnr_spin_ = max_rnr_spin;
+      return true;
+    }
+    cpu_relax();
+  }
+  rnr_spin_ = std::max(rnr_spin_ / 2, min_rnr_spin);
+  return false;
 }
 
 // True: try the WQE again at once, because the reason went away while we announced that we wait.

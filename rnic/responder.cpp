@@ -110,7 +110,7 @@ Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t a
                                              const Arrival& arrival) {
   const Operation operation(*ctx_);
   if (!answers()) return Outcome::no_response;
-  if (!receive_available() || !completion_room()) return Outcome::rnr;
+  if (!can_receive()) return Outcome::rnr;
   if (from.bytes != 0) {
     const TptEntry* entry = check_rkey(addr, from.bytes, rkey, access::remote_write);
     if (entry == nullptr) {
@@ -150,7 +150,7 @@ Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::
 Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
   const Operation operation(*ctx_);
   if (!answers()) return Outcome::no_response;
-  if (!receive_available() || !completion_room()) return Outcome::rnr;
+  if (!can_receive()) return Outcome::rnr;
   TakenReceive taken;
   if (!take_receive(taken)) return Outcome::rnr;
   if (from.bytes > taken.wqe->length) {

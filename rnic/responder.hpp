@@ -60,6 +60,9 @@ class RemoteQueuePair {
     return ctx_ ? ctx_->min_rnr_timer.load(std::memory_order_relaxed) : 0;
   }
 
+  // A receive is posted and its completion has room.
+  bool can_receive() { return receive_available() && completion_room(); }
+
   // Tells the target that we wait for it; call before looking a last time.
   void announce_parked();
 
