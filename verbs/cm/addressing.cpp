@@ -1,0 +1,169 @@
+// Binding, address and route resolution: on one host each is a look into the GID table and the host's routes,
+// done at once; their events are queued as if it had taken time.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "link/unique_fd.hpp"
+#include "verbs/cm/agent.hpp"
+
+namespace weir::cm {
+namespace {
+
+constexpr std::uint16_t first_ephemeral = 32768;
+constexpr std::uint16_t ephemeral_count = 28232;
+
+EventPtr address_event(Id& id, rdma_cm_event_type type, int status) {
+  auto event = std::make_unique<Event>();
+  event->id = &id;
+  event->event = type;
+  event->status = status;
+  return event;
+}
+
+// The address the host would send from. Connecting a datagram socket asks its routing table and sends
+// nothing.
+std::expected<Endpoint, int> source_towards(const Endpoint& destination) {
+  sockaddr_storage to{}, from{};
+  Endpoint somewhere = destination;
+  if (somewhere.port == 0) somewhere.port = 9;
+  store(somewhere, to);
+  const link::UniqueFd socket(::socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket) return std::unexpected(errno);
+  const auto* address = reinterpret_cast<const sockaddr*>(&to);
+  if (::connect(socket.get(), address, size_of(address)) != 0) return std::unexpected(errno);
+  socklen_t size = sizeof from;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&from), &size) != 0)
+    return std::unexpected(errno);
+  auto source = endpoint_of(reinterpret_cast<const sockaddr*>(&from));
+  if (!source) return std::unexpected(EAFNOSUPPORT);
+  source->port = 0;
+  return *source;
+}
+
+Endpoint loopback_for(const Endpoint& any) {
+  Endpoint loopback = any;
+  if (any.is_v4()) {
+    loopback.ip[12] = 127;
+  }
+  loopback.ip[15] = 1;
+  return loopback;
+}
+
+void fill_path(Id& id) {
+  ibv_sa_path_rec& path = id.path;
+  path = {};
+  path.sgid = id.local.gid();
+  path.dgid = id.remote.gid();
+  path.hop_limit = 64;
+  path.traffic_class = id.type_of_service;
+  path.reversible = 1;
+  path.numb_path = 1;
+  path.pkey = 0xffff;
+  path.mtu_selector = 2;  // exactly
+  path.mtu = static_cast<std::uint8_t>(id.place->mtu);
+  path.rate_selector = 2;
+  path.rate = IBV_RATE_100_GBPS;
+  path.packet_life_time_selector = 2;
+  path.packet_life_time = 16;
+  id.route.path_rec = &path;
+  id.route.num_paths = 1;
+}
+
+}  // namespace
+
+// A connecting identifier needs a port only to be told apart by people, so it takes no place in the port
+// space.
+Endpoint Agent::ephemeral(Endpoint endpoint) {
+  const std::scoped_lock hold(mutex_);
+  endpoint.port = static_cast<std::uint16_t>(first_ephemeral + next_ephemeral_++ % ephemeral_count);
+  return endpoint;
+}
+
+int Agent::bind(Id& id, const sockaddr* address) {
+  if (id.stage != Stage::unbound) return EINVAL;
+  const auto endpoint = endpoint_of(address);
+  if (!endpoint) return EAFNOSUPPORT;
+  const auto place = endpoint->is_any() ? std::nullopt : devices_.find(*endpoint);
+  if (!endpoint->is_any() && !place) return EADDRNOTAVAIL;
+  auto binding = ports_.bind(static_cast<std::uint16_t>(id.ps), *endpoint, id.sharing);
+  if (!binding) return binding.error();
+  id.binding = *binding;
+  id.set_local(binding->endpoint);
+  if (place) id.set_device(*place);
+  id.stage = Stage::bound;
+  return 0;
+}
+
+int Agent::resolve_address(Id& id, const sockaddr* source, const sockaddr* destination) {
+  auto to = endpoint_of(destination);
+  if (!to) return EAFNOSUPPORT;
+  const auto from = endpoint_of(source);
+  if (id.stage == Stage::unbound && from && from->port != 0) {
+    if (const int error = bind(id, source); error != 0) return error;
+  }
+  if (id.stage != Stage::unbound && id.stage != Stage::bound) return EINVAL;
+  if (to->is_any()) to = loopback_for(*to);
+  id.set_remote(*to);
+  id.route.addr.addr.ibaddr.dgid = to->gid();
+
+  const auto fail = [&](int error) {
+    const std::scoped_lock hold(mutex_);
+    push(id, address_event(id, RDMA_CM_EVENT_ADDR_ERROR, -error));
+    return 0;
+  };
+  Endpoint local = id.stage == Stage::bound ? id.local : from.value_or(any_v4());
+  if (local.is_any()) {
+    const auto found = source_towards(*to);
+    if (!found) return fail(found.error());
+    const auto port = local.port;
+    local = *found;
+    local.port = port;
+  }
+  const auto place = devices_.find(local);
+  if (!place) {
+    // The application named it, or the way there is through an interface that has no RDMA device.
+    if (from && !from->is_any()) return EADDRNOTAVAIL;
+    return fail(ENODEV);
+  }
+  if (!devices_.find(*to))
+    return fail(EHOSTUNREACH);  // not an address of this host, and there is no packet path yet
+  id.set_local(local.port != 0 ? local : ephemeral(local));
+  id.set_device(*place);
+  id.stage = Stage::address_resolved;
+  const std::scoped_lock hold(mutex_);
+  push(id, address_event(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
+  return 0;
+}
+
+int Agent::resolve_route(Id& id) {
+  if (id.stage != Stage::address_resolved) return EINVAL;
+  fill_path(id);
+  id.stage = Stage::route_resolved;
+  const std::scoped_lock hold(mutex_);
+  push(id, address_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
+  return 0;
+}
+
+int Agent::listen(Id& id, int backlog) {
+  if (id.stage == Stage::unbound) {
+    sockaddr_storage any{};
+    store(any_v4(), any);
+    if (const int error = bind(id, reinterpret_cast<const sockaddr*>(&any)); error != 0) return error;
+  }
+  const std::scoped_lock hold(mutex_);
+  id.backlog = backlog > 0 ? std::min(backlog, max_backlog) : max_backlog;
+  if (id.stage == Stage::listening) return 0;
+  if (id.stage != Stage::bound) return EINVAL;
+  for (const Id* other : listeners_) {
+    // Sharing an address for binding is not sharing it for listening.
+    if (other->ps == id.ps && other->local.port == id.local.port && other->local.same_ip(id.local))
+      return EADDRINUSE;
+  }
+  id.stage = Stage::listening;
+  listeners_.push_back(&id);
+  return 0;
+}
+
+}  // namespace weir::cm

@@ -1,0 +1,167 @@
+#include "verbs/cm/agent.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+
+namespace weir::cm {
+namespace {
+
+constexpr std::uint16_t cm_message_kind = link::kind::cm_first;
+constexpr std::chrono::milliseconds liveness_limit{1000};
+
+PortOwner self_of(link::SameHostLink& link) {
+  const auto self = link.connected(link.slot());
+  return {link.slot(), self ? self->incarnation() : 0};
+}
+
+}  // namespace
+
+void Id::set_device(const Devices::Place& found) {
+  place = found;
+  verbs = found.context;
+  port_num = found.port;
+  route.addr.addr.ibaddr.sgid = local.gid();
+  route.addr.addr.ibaddr.pkey = 0xffff;
+}
+
+Agent::Agent(link::SameHostLink& link, Limits limits)
+    : link_(link),
+      limits_(limits),
+      ports_(link.directory(), self_of(link), [this](const PortOwner& owner) { return lives(owner); }),
+      next_local_id_(std::random_device{}()),
+      next_ephemeral_(static_cast<std::uint16_t>(next_local_id_)) {
+  link_.on_message(cm_message_kind, [this](const link::NeighbourPtr& from, link::Message&& message) {
+    received(from, std::move(message));
+  });
+  link_.on_gone([this](const link::NeighbourPtr& who) { gone(who); });
+}
+
+bool Agent::lives(const PortOwner& owner) {
+  const auto neighbour = link_.connect(owner.slot, liveness_limit);
+  if (neighbour) return (*neighbour)->incarnation() == owner.incarnation;
+  return neighbour.error().code != std::errc::no_such_device_or_address;  // a stopped process still lives
+}
+
+std::uint32_t Agent::new_local_id() {
+  while (next_local_id_ == 0 || ids_.contains(next_local_id_)) ++next_local_id_;
+  return next_local_id_++;
+}
+
+Id* Agent::create(EventChannel& channel, void* context, rdma_port_space port_space, ibv_qp_type qp_type) {
+  auto made = std::make_unique<Id>();
+  made->channel = &channel;
+  made->context = context;
+  made->ps = port_space;
+  made->qp_type = qp_type;
+  const std::scoped_lock hold(mutex_);
+  made->local_id = new_local_id();
+  made->mine.psn = starting_psn(made->local_id);
+  ids_.emplace(made->local_id, made.get());
+  return made.release();
+}
+
+void Agent::destroy(Id& id) {
+  {
+    const std::scoped_lock hold(mutex_);
+    apply(id, Input::destroy);
+    ids_.erase(id.local_id);
+    std::erase(listeners_, &id);
+  }
+  // Nobody can queue an event for it any more.
+  auto withdrawn = id.events().withdraw(id);
+  for (const auto& event : withdrawn) {
+    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) destroy(Id::of(event->id));
+  }
+  {
+    std::unique_lock hold(mutex_);
+    id.events_outstanding -= withdrawn.size();
+    acknowledged_.wait(hold, [&] { return id.events_outstanding == 0; });
+  }
+  if (id.binding) ports_.release(*id.binding);
+  delete &id;
+}
+
+void Agent::migrate(Id& id, EventChannel& to) {
+  EventChannel& from = id.events();
+  std::unique_lock hold(mutex_);
+  id.channel = &to;  // from now on events go there, behind these
+  auto moved = from.withdraw(id);
+  const auto count = moved.size();
+  for (auto& event : moved) to.push(std::move(event));
+  acknowledged_.wait(hold, [&] { return id.events_outstanding <= count; });
+}
+
+void Agent::taken(const Event& event) {
+  if (event.event != RDMA_CM_EVENT_CONNECT_REQUEST) return;
+  const std::scoped_lock hold(mutex_);
+  --event.counted_on->requests_queued;
+}
+
+void Agent::acknowledged(const Event& event) {
+  {
+    const std::scoped_lock hold(mutex_);
+    --event.counted_on->events_outstanding;
+  }
+  acknowledged_.notify_all();
+}
+
+Id* Agent::find(std::uint32_t local_id) {
+  const auto found = ids_.find(local_id);
+  return found == ids_.end() ? nullptr : found->second;
+}
+
+bool Agent::apply(Id& id, Input input, const CmMessage* cause) {
+  const auto next = step(id.state, input);
+  if (!next) return false;
+  id.state = next->next;
+  start_timer(id, next->timer);
+  transmit(id, next->send);
+  report(id, next->report, cause);
+  return true;
+}
+
+void Agent::start_timer(Id& id, Timer which) {
+  if (id.timer != 0) link_.cancel(id.timer);
+  id.timer = 0;
+  ++id.timer_round;
+  std::chrono::milliseconds limit{};
+  switch (which) {
+    case Timer::none:
+      return;
+    case Timer::delivery:
+      limit = limits_.delivery;
+      break;
+    case Timer::answer:
+      limit = limits_.answer;
+      break;
+    case Timer::disconnect:
+      limit = limits_.disconnect;
+      break;
+    case Timer::timewait:
+      limit = limits_.timewait;
+      break;
+  }
+  id.timer = link_.at(link::Clock::now() + limit, [this, local_id = id.local_id, round = id.timer_round] {
+    timer_fired(local_id, round);
+  });
+}
+
+void Agent::timer_fired(std::uint32_t local_id, std::uint32_t round) {
+  const std::scoped_lock hold(mutex_);
+  Id* id = find(local_id);
+  if (id == nullptr || id->timer_round != round) return;
+  id->timer = 0;
+  apply(*id, Input::timeout);
+}
+
+void Agent::gone(const link::NeighbourPtr& who) {
+  const std::scoped_lock hold(mutex_);
+  for (auto& [local_id, id] : ids_) {
+    if (id->neighbour == who) apply(*id, Input::peer_gone);
+  }
+}
+
+}  // namespace weir::cm

@@ -1,0 +1,109 @@
+// The process's communication manager: its identifiers, who listens, and the messages between them and other
+// processes'.
+//
+// It applies connection_state's table: a call of the application, a message, the end of a neighbour or a
+// timer becomes an Input; the Step says what to send, whom to tell and which timer to run.
+//
+// Threading: every function from any thread, except where it says progress thread. mutex_ guards all state;
+// it is taken by callbacks of the link, so nothing is done under it that could wait for the link (no ibv_*
+// call, no blocking connect). Functions return 0 or an errno.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "link/same_host.hpp"
+#include "verbs/cm/devices.hpp"
+#include "verbs/cm/identifier.hpp"
+#include "verbs/cm/port_space.hpp"
+
+namespace weir::cm {
+
+struct Limits {
+  std::chrono::milliseconds delivery{10'000};  // until the peer's process has our request
+  std::chrono::milliseconds answer{120'000};   // until its application has answered
+  std::chrono::milliseconds disconnect{5'000};
+  std::chrono::milliseconds timewait{1'000};
+};
+inline constexpr int max_backlog = 1024;
+
+class Agent {
+ public:
+  // The process's; made on first use, anew in a forked child. nullptr and errno: no link, no NIC.
+  static Agent* instance();
+
+  // Takes over the link's CM messages. `link` outlives this.
+  Agent(link::SameHostLink& link, Limits limits);
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  Devices& devices() { return devices_; }
+
+  Id* create(EventChannel& channel, void* context, rdma_port_space port_space, ibv_qp_type qp_type);
+  // Waits until all its events are acknowledged.
+  void destroy(Id& id);
+  // Moves the identifier and its queued events; waits until those taken are acknowledged.
+  void migrate(Id& id, EventChannel& to);
+
+  int bind(Id& id, const sockaddr* address);
+  int resolve_address(Id& id, const sockaddr* source, const sockaddr* destination);
+  int resolve_route(Id& id);
+  int listen(Id& id, int backlog);
+
+  // The application's steps. `mine` carries queue pair, parameters and private data.
+  int connect(Id& id, CmMessage mine);
+  int accept(Id& id, CmMessage mine);
+  int reject(Id& id, std::span<const std::byte> private_data);
+  int apply_local(Id& id, Input input);  // establish, disconnect, force_established
+
+  void taken(const Event& event);         // the application has it
+  void acknowledged(const Event& event);  // and is done with it
+
+ private:
+  // mutex_ held in all of these. `cause`: the message that was the input, if one was.
+  bool apply(Id& id, Input input, const CmMessage* cause = nullptr);
+  void transmit(Id& id, Send what);
+  void send_request(Id& id);
+  void report(Id& id, Report what, const CmMessage* cause);
+  void push(Id& id, EventPtr event);
+  void start_timer(Id& id, Timer which);
+  Id* find(std::uint32_t local_id);
+  Id* find(const link::NeighbourPtr& from, const CmMessage& message);
+  Id* listener_for(const CmMessage& request) const;
+  void receive_request(const link::NeighbourPtr& from, CmMessage message);
+  void receive_answer(const link::NeighbourPtr& from, CmMessage message);
+  void refuse_request(const link::NeighbourPtr& from, const CmMessage& request, bool no_such_service);
+  Id* make_passive(const Id& listener, const Devices::Place& place, const link::NeighbourPtr& from,
+                   CmMessage message);
+  std::uint32_t new_local_id();
+
+  // Progress thread.
+  void received(const link::NeighbourPtr& from, link::Message&& message);
+  void request_connected(std::uint32_t local_id, const PortOwner& owner,
+                         const link::Result<link::NeighbourPtr>& got);
+  void timer_fired(std::uint32_t local_id, std::uint32_t round);
+  void gone(const link::NeighbourPtr& who);
+
+  bool lives(const PortOwner& owner);
+  Endpoint ephemeral(Endpoint endpoint);
+
+  link::SameHostLink& link_;
+  const Limits limits_;
+  Devices devices_;
+  PortSpace ports_;
+
+  std::mutex mutex_;
+  std::condition_variable acknowledged_;
+  std::map<std::uint32_t, Id*> ids_;
+  std::vector<Id*> listeners_;
+  std::uint32_t next_local_id_;
+  std::uint16_t next_ephemeral_;
+};
+
+}  // namespace weir::cm

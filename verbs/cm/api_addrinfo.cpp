@@ -1,0 +1,121 @@
+// rdma_getaddrinfo: names to addresses through the host's resolver, dressed as RDMA wants them.
+#include <netdb.h>
+#include <rdma/rdma_cma.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "verbs/cm/endpoint.hpp"
+
+namespace {
+
+using weir::cm::size_of;
+
+struct FreeInfo {
+  void operator()(rdma_addrinfo* info) const { rdma_freeaddrinfo(info); }
+};
+using InfoPtr = std::unique_ptr<rdma_addrinfo, FreeInfo>;
+struct FreeResolved {
+  void operator()(addrinfo* info) const { ::freeaddrinfo(info); }
+};
+
+// All parts of an rdma_addrinfo are malloc'd one by one: rdma_freeaddrinfo and applications in C know no
+// other way.
+bool copy_address(const sockaddr* from, socklen_t size, sockaddr*& to, socklen_t& to_size) {
+  if (from == nullptr || size == 0) return true;
+  to = static_cast<sockaddr*>(std::malloc(size));
+  if (to == nullptr) return false;
+  std::memcpy(to, from, size);
+  to_size = size;
+  return true;
+}
+
+// Queue pair type and port space follow from each other where only one is given; reliable connections else.
+void choose_service(const rdma_addrinfo* hints, rdma_addrinfo& info) {
+  const int type = hints != nullptr ? hints->ai_qp_type : 0;
+  const int space = hints != nullptr ? hints->ai_port_space : 0;
+  const bool datagram = type == IBV_QPT_UD || (type == 0 && (space == RDMA_PS_UDP || space == RDMA_PS_IPOIB));
+  info.ai_qp_type = type != 0 ? type : datagram ? IBV_QPT_UD : IBV_QPT_RC;
+  info.ai_port_space = space != 0 ? space : datagram ? RDMA_PS_UDP : RDMA_PS_TCP;
+}
+
+int host_family(const rdma_addrinfo* hints) {
+  if (hints == nullptr || (hints->ai_flags & RAI_FAMILY) == 0) return AF_UNSPEC;
+  return hints->ai_family;
+}
+
+// 0, or what rdma_getaddrinfo returns: EAI_* codes pass through, as they do in the original.
+int resolve_name(const char* node, const char* service, const rdma_addrinfo* hints, rdma_addrinfo& info) {
+  addrinfo wanted{};
+  wanted.ai_family = host_family(hints);
+  wanted.ai_socktype = info.ai_qp_type == IBV_QPT_UD ? SOCK_DGRAM : SOCK_STREAM;
+  if ((info.ai_flags & RAI_PASSIVE) != 0) wanted.ai_flags |= AI_PASSIVE;
+  if ((info.ai_flags & RAI_NUMERICHOST) != 0) wanted.ai_flags |= AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(node, service, &wanted, &found); error != 0) return error;
+  const std::unique_ptr<addrinfo, FreeResolved> owned(found);
+  const bool passive = (info.ai_flags & RAI_PASSIVE) != 0;
+  info.ai_family = found->ai_family;
+  const bool copied =
+      passive ? copy_address(found->ai_addr, found->ai_addrlen, info.ai_src_addr, info.ai_src_len)
+              : copy_address(found->ai_addr, found->ai_addrlen, info.ai_dst_addr, info.ai_dst_len);
+  return copied ? 0 : EAI_MEMORY;
+}
+
+bool copy_hinted_addresses(const rdma_addrinfo& hints, rdma_addrinfo& info) {
+  if (info.ai_src_addr == nullptr &&
+      !copy_address(hints.ai_src_addr, hints.ai_src_len, info.ai_src_addr, info.ai_src_len)) {
+    return false;
+  }
+  if (info.ai_dst_addr == nullptr &&
+      !copy_address(hints.ai_dst_addr, hints.ai_dst_len, info.ai_dst_addr, info.ai_dst_len)) {
+    return false;
+  }
+  const sockaddr* any = info.ai_src_addr != nullptr ? info.ai_src_addr : info.ai_dst_addr;
+  if (info.ai_family == 0 && any != nullptr) info.ai_family = any->sa_family;
+  return true;
+}
+
+}  // namespace
+
+extern "C" {
+
+int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo* hints,
+                     rdma_addrinfo** result) {
+  const bool addressed = hints != nullptr && (hints->ai_src_len != 0 || hints->ai_dst_len != 0);
+  if (result == nullptr || (node == nullptr && service == nullptr && hints == nullptr)) {
+    errno = EINVAL;
+    return -1;
+  }
+  InfoPtr info(static_cast<rdma_addrinfo*>(std::calloc(1, sizeof(rdma_addrinfo))));
+  if (!info) return EAI_MEMORY;
+  if (hints != nullptr) info->ai_flags = hints->ai_flags;
+  choose_service(hints, *info);
+  if (node != nullptr || service != nullptr) {
+    if (const int error = resolve_name(node, service, hints, *info); error != 0) return error;
+  } else if (!addressed && (info->ai_flags & RAI_PASSIVE) != 0) {
+    if (const int error = resolve_name(nullptr, "0", hints, *info); error != 0) return error;
+  }
+  if (addressed && !copy_hinted_addresses(*hints, *info)) return EAI_MEMORY;
+  *result = info.release();
+  return 0;
+}
+
+void rdma_freeaddrinfo(rdma_addrinfo* info) {
+  while (info != nullptr) {
+    rdma_addrinfo* next = info->ai_next;
+    std::free(info->ai_src_addr);
+    std::free(info->ai_dst_addr);
+    std::free(info->ai_src_canonname);
+    std::free(info->ai_dst_canonname);
+    std::free(info->ai_route);
+    std::free(info->ai_connect);
+    std::free(info);
+    info = next;
+  }
+}
+
+}  // extern "C"

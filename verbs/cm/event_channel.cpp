@@ -1,0 +1,78 @@
+#include "verbs/cm/event_channel.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+
+namespace weir::cm {
+
+void Event::set_private_data(std::span<const std::byte> data, std::size_t field_bytes, const void*& pointer,
+                             std::uint8_t& length) {
+  private_bytes.fill(std::byte{0});
+  std::copy_n(data.begin(), std::min(data.size(), private_bytes.size()), private_bytes.begin());
+  pointer = private_bytes.data();
+  length = static_cast<std::uint8_t>(std::min(field_bytes, private_bytes.size() - 1));
+}
+
+EventChannel* EventChannel::open() {
+  const int descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+  return descriptor < 0 ? nullptr : new EventChannel(descriptor);
+}
+
+void EventChannel::push(EventPtr event) {
+  const std::scoped_lock hold(mutex_);
+  queue_.push_back(std::move(event));
+  const std::uint64_t one = 1;
+  // Cannot fail: the count would have to pass 2^64.
+  [[maybe_unused]] const auto written = ::write(fd, &one, sizeof one);
+}
+
+EventPtr EventChannel::take() {
+  for (;;) {
+    std::uint64_t one;
+    if (::read(fd, &one, sizeof one) != sizeof one) return nullptr;
+    const std::scoped_lock hold(mutex_);
+    if (debt_ > 0) {
+      --debt_;
+      continue;
+    }
+    auto event = std::move(queue_.front());
+    queue_.pop_front();
+    return event;
+  }
+}
+
+void EventChannel::take_back_one() {
+  std::uint64_t one;
+  iovec into{.iov_base = &one, .iov_len = sizeof one};
+  auto got = ::preadv2(fd, &into, 1, -1, RWF_NOWAIT);
+  if (got < 0 && errno == EOPNOTSUPP) {
+    // A kernel before 5.8. Only a reader that takes this very count in between would make us wait for the
+    // next.
+    pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
+    if (::poll(&readable, 1, 0) == 1) got = ::read(fd, &one, sizeof one);
+  }
+  if (got != sizeof one) ++debt_;
+}
+
+std::vector<EventPtr> EventChannel::withdraw(const Id& id) {
+  std::vector<EventPtr> withdrawn;
+  const std::scoped_lock hold(mutex_);
+  for (auto at = queue_.begin(); at != queue_.end();) {
+    if ((*at)->counted_on == &id) {
+      withdrawn.push_back(std::move(*at));
+      at = queue_.erase(at);
+      take_back_one();
+    } else {
+      ++at;
+    }
+  }
+  return withdrawn;
+}
+
+}  // namespace weir::cm

@@ -1,0 +1,61 @@
+// An rdma_event_channel: a queue of events and the descriptor that is readable while it is not empty.
+//
+// The descriptor is an eventfd of which each read takes one event (EFD_SEMAPHORE), so poll, epoll and
+// O_NONBLOCK work on it as on the kernel's. Invariant: events queued = the eventfd's count + readers between
+// their read and their take. An event that is withdrawn while a reader is there leaves a debt, and that
+// reader reads again.
+//
+// Bounded by what fills it: an identifier has a few events at most, a listener its backlog.
+// Threading: any thread. Lock order: the agent's mutex, then this one.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "link/unique_fd.hpp"
+
+namespace weir::cm {
+
+struct Id;
+
+struct Event : rdma_cm_event {
+  Event() : rdma_cm_event{} {}
+  // Whose acknowledgement is counted: the listener for a CONNECT_REQUEST, else the identifier itself.
+  Id* counted_on = nullptr;
+  std::array<std::byte, 256> private_bytes{};
+
+  // As the kernel has it: always the whole field of the message, zeros behind what the peer gave.
+  void set_private_data(std::span<const std::byte> data, std::size_t field_bytes, const void*& pointer,
+                        std::uint8_t& length);
+};
+using EventPtr = std::unique_ptr<Event>;
+
+class EventChannel : public rdma_event_channel {
+ public:
+  static EventChannel* open();  // nullptr and errno
+  static EventChannel& of(rdma_event_channel* channel) { return *static_cast<EventChannel*>(channel); }
+
+  void push(EventPtr event);
+  // Blocks unless the descriptor is O_NONBLOCK. Null and errno (EAGAIN, EINTR).
+  EventPtr take();
+  // Removes and returns the queued events of one identifier, or, for a listener, those counted on it.
+  std::vector<EventPtr> withdraw(const Id& id);
+
+ private:
+  explicit EventChannel(int descriptor) : owner_(descriptor) { fd = descriptor; }
+  void take_back_one();  // mutex_ held
+
+  link::UniqueFd owner_;
+  std::mutex mutex_;
+  std::deque<EventPtr> queue_;
+  std::size_t debt_ = 0;
+};
+
+}  // namespace weir::cm

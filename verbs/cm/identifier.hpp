@@ -1,0 +1,71 @@
+// An rdma_cm_id with what the connection manager remembers behind it.
+//
+// Threading: what the application may see (the rdma_cm_id itself) is written before an event about it is
+// queued, or in the application's own calls. `state` and all below it belong to the agent's mutex; the peer's
+// values are written under it before the event that tells of them.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <optional>
+
+#include "link/same_host.hpp"
+#include "verbs/cm/cm_message.hpp"
+#include "verbs/cm/connection_state.hpp"
+#include "verbs/cm/devices.hpp"
+#include "verbs/cm/endpoint.hpp"
+#include "verbs/cm/event_channel.hpp"
+#include "verbs/cm/port_space.hpp"
+
+namespace weir::cm {
+
+enum class Stage : std::uint8_t { unbound, bound, address_resolved, route_resolved, listening, passive };
+
+struct Id : rdma_cm_id {
+  Id() : rdma_cm_id{} {}
+  static Id& of(rdma_cm_id* id) { return *static_cast<Id*>(id); }
+  EventChannel& events() const { return EventChannel::of(channel); }
+  bool datagram() const { return qp_type == IBV_QPT_UD; }
+
+  void set_local(const Endpoint& endpoint) {
+    local = endpoint;
+    store(endpoint, route.addr.src_storage);
+  }
+  void set_remote(const Endpoint& endpoint) {
+    remote = endpoint;
+    store(endpoint, route.addr.dst_storage);
+  }
+  void set_device(const Devices::Place& found);
+
+  bool srq_borrowed = false;  // a request shares its listener's receive queue
+  bool synchronous = false;   // owns its channel, and calls wait for their event
+  Stage stage = Stage::unbound;
+  Endpoint local, remote;
+  std::optional<Devices::Place> place;
+  std::optional<Binding> binding;
+  Sharing sharing;
+  std::uint8_t type_of_service = 0;
+  std::optional<std::uint8_t> ack_timeout;
+  ibv_sa_path_rec path{};
+  ibv_ece local_ece{};
+  std::optional<ibv_qp_init_attr> passive_qp;  // rdma_create_ep: for each request that rdma_get_request takes
+  // A private data given to rdma_create_ep through its rdma_addrinfo.
+  std::vector<std::byte> connect_data;
+
+  std::uint32_t local_id = 0;
+  State state = State::idle;
+  std::uint32_t remote_id = 0;
+  link::NeighbourPtr neighbour;
+  std::uint64_t timer = 0;
+  std::uint32_t timer_round = 0;  // a timer that fires late for an earlier round does nothing
+  int backlog = 0;
+  int requests_queued = 0;
+  std::size_t events_outstanding = 0;  // queued or not yet acknowledged
+  CmMessage mine;                      // our REQ or REP, lookup or its answer
+  CmMessage peers;
+};
+
+// Different for each connection, so that a packet of an earlier one is not taken for one of this.
+inline std::uint32_t starting_psn(std::uint32_t local_id) { return (local_id * 2654435761U) >> 8; }
+
+}  // namespace weir::cm

@@ -1,0 +1,192 @@
+// Messages of other processes as inputs to the state table, and requests, which make new identifiers.
+#include <algorithm>
+#include <cerrno>
+
+#include "verbs/cm/agent.hpp"
+
+namespace weir::cm {
+namespace {
+
+constexpr std::uint16_t cm_message_kind = link::kind::cm_first;
+
+void send_message(const link::NeighbourPtr& to, const CmMessage& message) {
+  (void)to->send(cm_message_kind, encode(message));
+}
+
+// Requests are handled apart; those cannot come here.
+Input input_of(const CmMessage& message) {
+  switch (message.type) {
+    case MessageType::mra:
+      return Input::mra;
+    case MessageType::rep:
+      return Input::rep;
+    case MessageType::rtu:
+      return Input::rtu;
+    case MessageType::dreq:
+      return Input::dreq;
+    case MessageType::drep:
+      return Input::drep;
+    case MessageType::sidr_rep:
+      return message.status == static_cast<std::uint16_t>(SidrStatus::success) ? Input::sidr_accepted
+                                                                               : Input::sidr_refused;
+    case MessageType::rej:
+    case MessageType::req:
+    case MessageType::sidr_req:
+      break;
+  }
+  return Input::rej;
+}
+
+}  // namespace
+
+void Agent::received(const link::NeighbourPtr& from, link::Message&& raw) {
+  auto message = parse(raw.body);
+  if (!message) return;  // not a message of ours; its sender's connection will time out or end
+  const std::scoped_lock hold(mutex_);
+  if (message->type == MessageType::req || message->type == MessageType::sidr_req) {
+    receive_request(from, std::move(*message));
+  } else {
+    receive_answer(from, std::move(*message));
+  }
+}
+
+// The identifier a message is about. A number alone is not believed: it must be a connection with that
+// neighbour.
+Id* Agent::find(const link::NeighbourPtr& from, const CmMessage& message) {
+  Id* id = nullptr;
+  if (message.remote_id != 0) {
+    id = find(message.remote_id);
+  } else {
+    const auto named_by_peer = [&](const auto& entry) {
+      return entry.second->neighbour == from && entry.second->remote_id == message.local_id;
+    };
+    const auto found = std::find_if(ids_.begin(), ids_.end(), named_by_peer);
+    if (found != ids_.end()) id = found->second;
+  }
+  if (id == nullptr || id->neighbour != from) return nullptr;
+  if (id->remote_id != 0 && message.local_id != 0 && id->remote_id != message.local_id) return nullptr;
+  return id;
+}
+
+void Agent::receive_answer(const link::NeighbourPtr& from, CmMessage message) {
+  Id* id = find(from, message);
+  if (id == nullptr) {
+    if (message.type == MessageType::dreq) {  // its identifier is gone already; let the peer not wait
+      CmMessage answer;
+      answer.type = MessageType::drep;
+      answer.local_id = message.remote_id;
+      answer.remote_id = message.local_id;
+      send_message(from, answer);
+    }
+    return;
+  }
+  const Input input = input_of(message);
+  if (!step(id->state, input)) return;
+  if (message.local_id != 0) id->remote_id = message.local_id;
+  if (input == Input::rep || input == Input::sidr_accepted) id->peers = message;
+  if (input == Input::rep) {
+    id->mine.initiator_depth = message.responder_resources;
+    id->mine.responder_resources = message.initiator_depth;
+  }
+  apply(*id, input, &message);
+}
+
+Id* Agent::listener_for(const CmMessage& request) const {
+  Id* wildcard = nullptr;
+  for (Id* listener : listeners_) {
+    if (static_cast<std::uint16_t>(listener->ps) != request.port_space) continue;
+    if (listener->local.port != request.destination.port) continue;
+    if (listener->local.same_ip(request.destination)) return listener;
+    const bool covers = listener->local.ip == any_v4().ip
+                            ? request.destination.is_v4()
+                            : listener->local.ip == any_v6().ip &&
+                                  (!request.destination.is_v4() || !listener->sharing.v6_only);
+    if (covers) wildcard = listener;
+  }
+  return wildcard;
+}
+
+void Agent::refuse_request(const link::NeighbourPtr& from, const CmMessage& request, bool no_such_service) {
+  CmMessage answer;
+  answer.remote_id = request.local_id;
+  if (request.type == MessageType::req) {
+    answer.type = MessageType::rej;
+    answer.status = static_cast<std::uint16_t>(no_such_service ? RejectReason::invalid_service_id
+                                                               : RejectReason::consumer_defined);
+  } else {
+    answer.type = MessageType::sidr_rep;
+    answer.status =
+        static_cast<std::uint16_t>(no_such_service ? SidrStatus::no_such_service : SidrStatus::rejected);
+  }
+  send_message(from, answer);
+}
+
+void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
+  Id* listener = listener_for(message);
+  const bool datagram = message.type == MessageType::sidr_req;
+  if (listener == nullptr || listener->datagram() != datagram) return refuse_request(from, message, true);
+  if (listener->requests_queued >= listener->backlog) return refuse_request(from, message, false);
+  // Queries of tables of this process, which wait for nobody.
+  const auto place = devices_.find(message.destination);
+  if (!place) return refuse_request(from, message, true);
+  const std::uint32_t request_id = message.local_id;
+  Id* id = make_passive(*listener, *place, from, std::move(message));
+
+  CmMessage received;
+  received.type = MessageType::mra;
+  received.local_id = id->local_id;
+  received.remote_id = request_id;
+  send_message(from, received);
+
+  auto event = std::make_unique<Event>();
+  event->id = id;
+  event->listen_id = listener;
+  event->event = RDMA_CM_EVENT_CONNECT_REQUEST;
+  if (datagram) {
+    event->set_private_data(id->peers.private_data, sidr_req_private_bytes, event->param.ud.private_data,
+                            event->param.ud.private_data_len);
+  } else {
+    rdma_conn_param& conn = event->param.conn;
+    event->set_private_data(id->peers.private_data, req_private_bytes, conn.private_data,
+                            conn.private_data_len);
+    // What the peer asks of us is what we may offer: its depth is our resources.
+    conn.responder_resources = id->peers.initiator_depth;
+    conn.initiator_depth = id->peers.responder_resources;
+    conn.flow_control = id->peers.flow_control;
+    conn.retry_count = id->peers.retry_count;
+    conn.rnr_retry_count = id->peers.rnr_retry_count;
+    conn.srq = id->peers.srq;
+    conn.qp_num = id->peers.qpn;
+  }
+  ++listener->requests_queued;
+  push(*listener, std::move(event));
+}
+
+Id* Agent::make_passive(const Id& listener, const Devices::Place& place, const link::NeighbourPtr& from,
+                        CmMessage message) {
+  auto made = std::make_unique<Id>();
+  made->set_local(message.destination);
+  made->set_remote(message.source);
+  made->set_device(place);
+  made->route.addr.addr.ibaddr.dgid = message.source.gid();
+  made->channel = listener.channel;
+  made->context = listener.context;
+  made->ps = listener.ps;
+  made->qp_type = listener.qp_type;
+  made->srq = listener.srq;
+  made->srq_borrowed = true;
+  made->type_of_service = listener.type_of_service;
+  made->stage = Stage::passive;
+  made->state = message.type == MessageType::sidr_req ? State::sidr_received : State::req_received;
+  made->remote_id = message.local_id;
+  made->neighbour = from;
+  made->peers = std::move(message);
+  made->local_id = new_local_id();
+  made->mine.psn = starting_psn(made->local_id);
+  made->mine.responder_resources = made->peers.initiator_depth;
+  made->mine.initiator_depth = made->peers.responder_resources;
+  ids_.emplace(made->local_id, made.get());
+  return made.release();
+}
+
+}  // namespace weir::cm

@@ -1,0 +1,131 @@
+// The application's calls as inputs to the state table, and the messages a Step sends.
+#include <algorithm>
+#include <cerrno>
+
+#include "verbs/cm/agent.hpp"
+
+namespace weir::cm {
+namespace {
+constexpr std::uint16_t cm_message_kind = link::kind::cm_first;
+
+link::Result<void> send_message(const link::NeighbourPtr& to, const CmMessage& message) {
+  return to->send(cm_message_kind, encode(message));
+}
+}  // namespace
+
+int Agent::connect(Id& id, CmMessage mine) {
+  if (id.stage != Stage::route_resolved) return EINVAL;
+  const std::scoped_lock hold(mutex_);
+  mine.type = id.datagram() ? MessageType::sidr_req : MessageType::req;
+  mine.local_id = id.local_id;
+  mine.port_space = static_cast<std::uint16_t>(id.ps);
+  mine.source = id.local;
+  mine.destination = id.remote;
+  if (!step(id.state, Input::connect)) return EINVAL;
+  id.mine = std::move(mine);
+  apply(id, id.datagram() ? Input::lookup : Input::connect);
+  return 0;
+}
+
+int Agent::accept(Id& id, CmMessage mine) {
+  const std::scoped_lock hold(mutex_);
+  if (!step(id.state, Input::accept)) return EINVAL;
+  mine.type = id.datagram() ? MessageType::sidr_rep : MessageType::rep;
+  mine.local_id = id.local_id;
+  mine.remote_id = id.remote_id;
+  id.mine = std::move(mine);
+  apply(id, Input::accept);
+  return 0;
+}
+
+int Agent::reject(Id& id, std::span<const std::byte> private_data) {
+  const std::scoped_lock hold(mutex_);
+  if (!step(id.state, Input::reject)) return EINVAL;
+  id.mine.private_data.assign(private_data.begin(), private_data.end());
+  apply(id, Input::reject);
+  return 0;
+}
+
+int Agent::apply_local(Id& id, Input input) {
+  const std::scoped_lock hold(mutex_);
+  return apply(id, input) ? 0 : EINVAL;
+}
+
+void Agent::transmit(Id& id, Send what) {
+  CmMessage message;
+  message.local_id = id.local_id;
+  message.remote_id = id.remote_id;
+  switch (what) {
+    case Send::nothing:
+      return;
+    case Send::req:
+    case Send::sidr_req:
+      return send_request(id);
+    case Send::rep:
+    case Send::sidr_accept:
+      message = id.mine;
+      break;
+    case Send::rej_consumer:
+      message.type = MessageType::rej;
+      message.status = static_cast<std::uint16_t>(RejectReason::consumer_defined);
+      // Only a rejection has private data; a REQ or REP that is taken back keeps its own to itself.
+      if (id.mine.type == MessageType{}) message.private_data = id.mine.private_data;
+      break;
+    case Send::rej_timeout:
+      message.type = MessageType::rej;
+      message.status = static_cast<std::uint16_t>(RejectReason::timeout);
+      break;
+    case Send::sidr_refuse:
+      message.type = MessageType::sidr_rep;
+      message.status = static_cast<std::uint16_t>(SidrStatus::rejected);
+      message.private_data = id.mine.private_data;
+      break;
+    case Send::rtu:
+      message.type = MessageType::rtu;
+      break;
+    case Send::dreq:
+      message.type = MessageType::dreq;
+      break;
+    case Send::drep:
+      message.type = MessageType::drep;
+      break;
+  }
+  // A request that is taken back before its delivery has no way there. One that is taken back before the
+  // peer's number for it is known is named by ours.
+  if (!id.neighbour || (message.remote_id == 0 && message.type != MessageType::rej)) return;
+  // What cannot be sent is lost with the neighbour, whose end tells us, or is covered by a timer.
+  (void)send_message(id.neighbour, message);
+}
+
+// Finds out who listens and goes there. Progress continues in request_connected().
+void Agent::send_request(Id& id) {
+  const auto owner = ports_.find(static_cast<std::uint16_t>(id.ps), id.remote);
+  if (!owner) {
+    apply(id, Input::nobody_listens);
+    return;
+  }
+  link_.connect_async(
+      owner->slot, limits_.delivery,
+      [this, local_id = id.local_id, owner = *owner](const link::Result<link::NeighbourPtr>& got) {
+        request_connected(local_id, owner, got);
+      });
+}
+
+void Agent::request_connected(std::uint32_t local_id, const PortOwner& owner,
+                              const link::Result<link::NeighbourPtr>& got) {
+  const bool dead = got ? (*got)->incarnation() != owner.incarnation
+                        : got.error().code == std::errc::no_such_device_or_address;
+  const std::scoped_lock hold(mutex_);
+  Id* id = find(local_id);
+  if (id == nullptr || (id->state != State::req_sent && id->state != State::sidr_sent)) return;
+  if (dead) {
+    apply(*id, Input::nobody_listens);
+  } else if (!got) {
+    apply(*id, Input::timeout);
+  } else {
+    id->neighbour = *got;
+    if (!send_message(*got, id->mine)) apply(*id, Input::timeout);
+  }
+}
+
+}  // namespace weir::cm

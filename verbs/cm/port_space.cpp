@@ -1,0 +1,209 @@
+#include "verbs/cm/port_space.hpp"
+
+#include <fcntl.h>
+#include <rdma/rdma_cma.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <vector>
+
+namespace weir::cm {
+namespace {
+
+constexpr const char* lock_name = "cm-lock";
+constexpr std::uint16_t first_ephemeral = 32768;
+constexpr std::uint16_t ephemeral_count = 28232;  // up to 60999, as Linux has it
+
+// What a file holds. Written in one call; anything that is not exactly this is nobody's.
+struct Record {
+  std::uint32_t magic;
+  std::uint16_t slot;
+  std::uint16_t holders;
+  std::uint64_t incarnation;
+  std::uint8_t reuse_address;
+  std::uint8_t v6_only;
+  std::uint8_t zero[6];
+};
+static_assert(sizeof(Record) == 24);
+constexpr std::uint32_t record_magic = 0x504d4357;  // "WCMP"
+
+const char* name_of_space(std::uint16_t port_space) {
+  switch (port_space) {
+    case RDMA_PS_UDP:
+      return "udp";
+    case RDMA_PS_IPOIB:
+      return "ipoib";
+    case RDMA_PS_IB:
+      return "ib";
+    default:
+      return "tcp";
+  }
+}
+
+std::string prefix_of(std::uint16_t port_space, std::uint16_t port) {
+  return std::string("cm-") + name_of_space(port_space) + "-" + std::to_string(port) + "-";
+}
+
+std::string name_of(std::uint16_t port_space, const Endpoint& endpoint) {
+  std::string name = prefix_of(port_space, endpoint.port);
+  for (const auto byte : endpoint.ip) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    name += digits;
+  }
+  return name;
+}
+
+std::optional<IpBytes> ip_of(const std::string& name) {
+  IpBytes ip;
+  const auto dash = name.rfind('-');
+  if (dash == std::string::npos || name.size() - dash - 1 != 2 * ip.size()) return std::nullopt;
+  for (std::size_t i = 0; i < ip.size(); ++i) {
+    unsigned byte;
+    if (std::sscanf(name.c_str() + dash + 1 + 2 * i, "%2x", &byte) != 1) return std::nullopt;
+    ip[i] = static_cast<std::uint8_t>(byte);
+  }
+  return ip;
+}
+
+bool covers(const Endpoint& wildcard, const Sharing& sharing, const Endpoint& other) {
+  if (wildcard.ip == any_v4().ip) return other.is_v4();
+  if (wildcard.ip == any_v6().ip) return !other.is_v4() || !sharing.v6_only;
+  return wildcard.same_ip(other);
+}
+
+std::string slot_path(const std::string& directory, link::Slot slot) {
+  char name[16];
+  std::snprintf(name, sizeof name, "/slot-%04u", slot);
+  return directory + name;
+}
+
+}  // namespace
+
+PortSpace::PortSpace(std::string directory, PortOwner self, Lives lives)
+    : directory_(std::move(directory)), self_(self), lives_(std::move(lives)) {}
+
+link::Result<link::FileLock> PortSpace::lock() const {
+  const link::UniqueFd directory(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return link::FileLock::take(directory.get(), lock_name, directory_);
+}
+
+std::optional<PortSpace::Entry> PortSpace::read(const std::string& name) const {
+  const link::UniqueFd file(::open((directory_ + "/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  Record record{};
+  const auto ip = ip_of(name);
+  if (!file || !ip || ::read(file.get(), &record, sizeof record) != sizeof record) return std::nullopt;
+  if (record.magic != record_magic || record.slot == 0 || record.slot >= link::max_slots) return std::nullopt;
+  Entry entry{name, {}, {record.slot, record.incarnation}, {}, record.holders};
+  entry.endpoint.ip = *ip;
+  entry.sharing = {record.reuse_address != 0, record.v6_only != 0};
+  return entry;
+}
+
+// Under another name first, so that a lookup, which takes no lock, never sees half a record.
+std::expected<void, int> PortSpace::write(const Entry& entry) const {
+  const Record record{.magic = record_magic,
+                      .slot = entry.owner.slot,
+                      .holders = entry.holders,
+                      .incarnation = entry.owner.incarnation,
+                      .reuse_address = entry.sharing.reuse_address,
+                      .v6_only = entry.sharing.v6_only,
+                      .zero = {}};
+  const std::string young = directory_ + "/cm-young", path = directory_ + "/" + entry.name;
+  link::UniqueFd file(::open(young.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) return std::unexpected(errno);
+  if (::write(file.get(), &record, sizeof record) != sizeof record)
+    return std::unexpected(errno != 0 ? errno : ENOSPC);
+  if (::rename(young.c_str(), path.c_str()) != 0) return std::unexpected(errno);
+  return {};
+}
+
+void PortSpace::remove(const std::string& name) const { ::unlink((directory_ + "/" + name).c_str()); }
+
+template <class Visit>
+void PortSpace::for_each_name(const std::string& prefix, Visit visit) const {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(directory_, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (name.starts_with(prefix)) visit(name);
+  }
+}
+
+std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const Endpoint& endpoint,
+                                                 Sharing sharing) {
+  const std::string mine = name_of(port_space, endpoint);
+  std::vector<std::string> stale;
+  int error = 0;
+  std::uint16_t holders = 0;
+  for_each_name(prefix_of(port_space, endpoint.port), [&](const std::string& name) {
+    const auto entry = read(name);
+    if (!entry || (entry->owner.slot == self_.slot && entry->owner != self_)) {
+      stale.push_back(name);
+      return;
+    }
+    const bool overlap =
+        covers(entry->endpoint, entry->sharing, endpoint) || covers(endpoint, sharing, entry->endpoint);
+    if (!overlap) return;
+    if (entry->owner == self_ && entry->sharing.reuse_address && sharing.reuse_address) {
+      if (name == mine) holders = entry->holders;
+    } else if (entry->owner != self_ && !lives_(entry->owner)) {
+      stale.push_back(name);
+    } else {
+      error = EADDRINUSE;
+    }
+  });
+  for (const auto& name : stale) remove(name);
+  if (error != 0) return std::unexpected(error);
+  const auto written = write({mine, endpoint, self_, sharing, static_cast<std::uint16_t>(holders + 1)});
+  if (!written) return std::unexpected(written.error());
+  return Binding{port_space, endpoint, sharing};
+}
+
+std::expected<Binding, int> PortSpace::bind(std::uint16_t port_space, Endpoint endpoint, Sharing sharing) {
+  const auto held = lock();
+  if (!held) return std::unexpected(static_cast<int>(held.error().code));
+  // Remains of processes whose slot is gone as well, whatever their port.
+  for_each_name("cm-", [&](const std::string& name) {
+    const auto entry = read(name);
+    if (entry && ::access(slot_path(directory_, entry->owner.slot).c_str(), F_OK) != 0) remove(name);
+  });
+  if (endpoint.port != 0) return bind_port(port_space, endpoint, sharing);
+  std::random_device random;
+  const unsigned start = random();
+  for (unsigned i = 0; i < ephemeral_count; ++i) {
+    endpoint.port = static_cast<std::uint16_t>(first_ephemeral + (start + i) % ephemeral_count);
+    auto bound = bind_port(port_space, endpoint, {.reuse_address = false, .v6_only = sharing.v6_only});
+    if (bound || bound.error() != EADDRINUSE) return bound;
+  }
+  return std::unexpected(EADDRNOTAVAIL);
+}
+
+void PortSpace::release(const Binding& binding) {
+  const auto held = lock();
+  const auto entry = read(name_of(binding.port_space, binding.endpoint));
+  if (!entry || entry->owner != self_) return;
+  if (held && entry->holders > 1) {
+    Entry fewer = *entry;
+    --fewer.holders;
+    (void)write(fewer);
+  } else {
+    remove(entry->name);
+  }
+}
+
+std::optional<PortOwner> PortSpace::find(std::uint16_t port_space, const Endpoint& destination) const {
+  Endpoint wildcard_v4 = any_v4(), wildcard_v6 = any_v6();
+  wildcard_v4.port = wildcard_v6.port = destination.port;
+  for (const Endpoint& candidate : {destination, wildcard_v4, wildcard_v6}) {
+    const auto entry = read(name_of(port_space, candidate));
+    if (entry && covers(entry->endpoint, entry->sharing, destination)) return entry->owner;
+  }
+  return std::nullopt;
+}
+
+}  // namespace weir::cm

@@ -1,0 +1,77 @@
+// RDMA's own ports, one space for each user's runtime directory and independent of TCP's.
+//
+// A bound address is a small file there, "cm-tcp-7471-<address>", that names its owner (slot and
+// incarnation), so any process can look up who listens. Files are made and removed under a lock file, and
+// believed only while their owner lives: what a killed process left is removed by the next to bind, and a
+// lookup that leads to another incarnation is a lookup that found nobody.
+//
+// Threading: any thread; bind() and release() block for the lock (link::FileLock::limit at most).
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "link/file_lock.hpp"
+#include "link/same_host.hpp"
+#include "verbs/cm/endpoint.hpp"
+
+namespace weir::cm {
+
+struct PortOwner {
+  link::Slot slot = 0;
+  std::uint64_t incarnation = 0;
+  bool operator==(const PortOwner&) const = default;
+};
+
+// May one address take the port that another holds?
+struct Sharing {
+  bool reuse_address = false;  // both must say so, and both be of this process
+  bool v6_only = false;        // "::" then leaves IPv4 alone
+};
+
+struct Binding {
+  std::uint16_t port_space = 0;  // rdma_port_space
+  Endpoint endpoint;             // port is never 0
+  Sharing sharing;
+};
+
+class PortSpace {
+ public:
+  using Lives = std::function<bool(const PortOwner&)>;
+
+  // `lives`: whether that process is still there; may block a little. `self` is this process.
+  PortSpace(std::string directory, PortOwner self, Lives lives);
+
+  // Port 0 takes a free one of the ephemeral range. The error is an errno: EADDRINUSE, or what the directory
+  // said.
+  std::expected<Binding, int> bind(std::uint16_t port_space, Endpoint endpoint, Sharing sharing);
+  void release(const Binding& binding);
+
+  // Who holds the address, or a wildcard that covers it. Not verified to be alive.
+  std::optional<PortOwner> find(std::uint16_t port_space, const Endpoint& destination) const;
+
+ private:
+  struct Entry {
+    std::string name;
+    Endpoint endpoint;
+    PortOwner owner;
+    Sharing sharing;
+    std::uint16_t holders;  // binds of one process that share it
+  };
+  link::Result<link::FileLock> lock() const;
+  std::optional<Entry> read(const std::string& name) const;
+  std::expected<void, int> write(const Entry& entry) const;
+  std::expected<Binding, int> bind_port(std::uint16_t port_space, const Endpoint& endpoint, Sharing sharing);
+  void remove(const std::string& name) const;
+  template <class Visit>
+  void for_each_name(const std::string& prefix, Visit visit) const;
+
+  const std::string directory_;
+  const PortOwner self_;
+  const Lives lives_;
+};
+
+}  // namespace weir::cm

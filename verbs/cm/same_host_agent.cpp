@@ -1,0 +1,31 @@
+// The process's agent, on the link that libibverbs.so.1 owns.
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+
+#include "verbs/cm/agent.hpp"
+#include "verbs/ibv/private_link.hpp"
+
+namespace weir::cm {
+
+Agent* Agent::instance() {
+  static std::mutex mutex;
+  static Agent* agent = nullptr;  // lives until exit: identifiers may outlast static destructors
+  static pid_t owner = 0;
+  const std::scoped_lock hold(mutex);
+  // A forked child has its own link. Its parent's agent is left as it is: its locks may be held by threads
+  // that do not exist here.
+  if (agent == nullptr || owner != ::getpid()) {
+    link::SameHostLink* link = weir_same_host_link();
+    if (link == nullptr) {
+      if (errno == 0) errno = ENODEV;
+      return nullptr;
+    }
+    agent = new Agent(*link, Limits{});
+    owner = ::getpid();
+  }
+  return agent;
+}
+
+}  // namespace weir::cm
