@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "cli/weir/command.hpp"
-#include "completion_scripts.hpp"  // generated from cli/completion/
+#include "cli/weir/completion_scripts.hpp"
 
 namespace weir::command {
 
@@ -11,8 +11,7 @@ int completion(std::span<const std::string> arguments) {
     std::string_view shell;
     const char* text;
   };
-  constexpr Script scripts[] = {
-      {"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
+  const Script scripts[] = {{"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
   if (arguments.size() == 1)
     for (const auto& script : scripts)
       if (script.shell == arguments[0]) {

@@ -1,0 +1,144 @@
+#include "cli/shell/interactive.hpp"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <iostream>
+
+#include "cli/shell/command_syntax.hpp"
+#include "cli/shell/line_editor.hpp"
+#include "cli/shell/quoting.hpp"
+
+namespace weir::shell {
+namespace {
+
+enum class Next { go_on, leave };
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// Passwords do not belong in a history file.
+bool is_secret(const std::vector<std::string>& words) {
+  if (words.empty()) return false;
+  if (same_word(words[0], "auth")) return true;
+  if (same_word(words[0], "hello") || same_word(words[0], "migrate") || same_word(words[0], "acl"))
+    return words.size() > 2;
+  return same_word(words[0], "config") && words.size() > 2 && same_word(words[1], "set") &&
+         words[2].find("pass") != std::string::npos;
+}
+
+// "5 PING" is PING five times.
+long long take_repeat(std::vector<std::string>& words) {
+  long long times = 0;
+  const auto& first = words.front();
+  const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), times);
+  if (words.size() < 2 || error != std::errc{} || end != first.data() + first.size() || times < 1) return 1;
+  words.erase(words.begin());
+  return times;
+}
+
+// Commands that are the shell's own. False: it is the server's.
+bool is_own_command(Conversation& conversation, const std::vector<std::string>& words, Next& next) {
+  const auto& word = words.front();
+  if (same_word(word, "quit") || same_word(word, "exit")) {
+    next = Next::leave;
+  } else if (word == "?" || same_word(word, "help")) {
+    fmt::print("{}", help_on({words.begin() + 1, words.end()}));
+  } else if (same_word(word, "clear") && words.size() == 1) {
+    fmt::print("\x1b[H\x1b[2J");
+  } else if (same_word(word, "connect") && words.size() == 3) {
+    std::uint16_t port = 0;
+    std::from_chars(words[2].data(), words[2].data() + words[2].size(), port);
+    if (port == 0) {
+      fmt::print(stderr, "connect wants a host and a port\n");
+    } else {
+      conversation.move_to(words[1], port);
+      conversation.connect();
+    }
+  } else {
+    return false;
+  }
+  return true;
+}
+
+Next run_line(Conversation& conversation, const Options& options, std::vector<std::string> words,
+              bool timed) {
+  Next next = Next::go_on;
+  if (is_own_command(conversation, words, next)) return next;
+  const auto times = take_repeat(words);
+  const auto began = std::chrono::steady_clock::now();
+  for (long long i = 0; i < times; ++i) {
+    const auto outcome = conversation.run(words);
+    if (outcome == Outcome::error_reply && options.exit_with_error) return Next::leave;
+    if (outcome == Outcome::lost) break;
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  if (timed && took.count() >= 0.5 && conversation.output() == Output::formatted)
+    fmt::print("({:.2f}s)\n", took.count());
+  std::fflush(stdout);
+  return next;
+}
+
+// Shows messages until the user begins to type, or interrupts, which ends the subscriptions.
+void watch_messages(Conversation& conversation) {
+  fmt::print("Reading messages... (press Ctrl-C to quit or any key to type command)\n");
+  std::fflush(stdout);
+  interrupted = 0;
+  struct sigaction note_it{};
+  struct sigaction before{};
+  note_it.sa_handler = [](int) { interrupted = 1; };
+  ::sigaction(SIGINT, &note_it, &before);
+  while (conversation.subscribed() && !interrupted) {
+    pollfd keyboard{STDIN_FILENO, POLLIN, 0};
+    if (::poll(&keyboard, 1, 0) > 0) break;
+    if (!conversation.print_messages(client::Milliseconds{50})) break;
+  }
+  ::sigaction(SIGINT, &before, nullptr);
+  if (interrupted) {
+    fmt::print("\n");
+    conversation.disconnect();
+    conversation.connect();
+  }
+}
+
+}  // namespace
+
+int converse_on_terminal(Conversation& conversation, const Options& options,
+                         const std::string& history_file) {
+  conversation.connect();
+  LineEditor editor(history_file);
+  for (;;) {
+    if (conversation.subscribed()) watch_messages(conversation);
+    const auto line = editor.read(conversation.prompt());
+    if (!line) return 0;
+    auto words = split_words(*line);
+    if (words && words->empty()) continue;
+    if (!words || !is_secret(*words)) editor.remember(*line);
+    if (!words) {
+      fmt::print("Invalid argument(s)\n");
+      continue;
+    }
+    if (run_line(conversation, options, std::move(*words), true) == Next::leave) return 0;
+  }
+}
+
+int run_lines(Conversation& conversation, const Options& options) {
+  for (std::string line; std::getline(std::cin, line);) {
+    auto words = split_words(line);
+    if (words && words->empty()) continue;
+    if (!words) {
+      fmt::print("Invalid argument(s)\n");
+      continue;
+    }
+    const auto lost_before = !conversation.connected();
+    if (run_line(conversation, options, std::move(*words), false) == Next::leave)
+      return options.exit_with_error ? 1 : 0;
+    if (!conversation.connected() && lost_before) return 1;  // nobody there: do not try for each line
+  }
+  return 0;
+}
+
+}  // namespace weir::shell

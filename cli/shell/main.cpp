@@ -1,0 +1,144 @@
+// weir-cli: talks to a Redis-protocol server over every transport there is.
+#include <fmt/core.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
+#include <thread>
+
+#include "cli/shell/command_syntax.hpp"
+#include "cli/shell/interactive.hpp"
+#include "cli/shell/quoting.hpp"
+#include "cli/shell/tasks.hpp"
+
+namespace weir::shell {
+
+int failed(const client::Error& error) {
+  std::fflush(stdout);
+  fmt::print(stderr, "{}\n", error.what);
+  return 1;
+}
+
+namespace {
+
+std::string all_of_standard_input() {
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+std::string asked_password() {
+  fmt::print(stderr, "Please input password: ");
+  termios before{};
+  const bool terminal = ::tcgetattr(STDIN_FILENO, &before) == 0;
+  auto silent = before;
+  silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  if (terminal) ::tcsetattr(STDIN_FILENO, TCSANOW, &silent);
+  std::string word;
+  std::getline(std::cin, word);
+  if (terminal) ::tcsetattr(STDIN_FILENO, TCSANOW, &before);
+  fmt::print(stderr, "\n");
+  return word;
+}
+
+void find_password(Options& options) {
+  auto& password = options.server.login.password;
+  if (options.ask_password) {
+    password = asked_password();
+    return;
+  }
+  if (options.server.password_on_command_line) {
+    if (options.warn_about_password)
+      fmt::print(stderr,
+                 "Warning: Using a password with '-a' or '-u' option on the command line interface may not "
+                 "be safe.\n");
+    return;
+  }
+  for (const auto* variable : {"REDISCLI_AUTH", "WEIRCLI_AUTH"})
+    if (const char* word = std::getenv(variable)) password = word;
+}
+
+// $WEIRCLI_HISTFILE, else ~/.weircli_history; /dev/null: none.
+std::string history_file() {
+  if (const char* named = std::getenv("WEIRCLI_HISTFILE"))
+    return std::string_view(named) == "/dev/null" ? std::string{} : named;
+  const char* const home = std::getenv("HOME");
+  return home ? std::string(home) + "/.weircli_history" : std::string{};
+}
+
+int run_command(const Options& options, Conversation& conversation) {
+  auto command = options.command;
+  if (options.last_argument_from_stdin) command.push_back(all_of_standard_input());
+  if (options.tag_for_stdin) {
+    const auto text = all_of_standard_input();
+    for (auto& word : command)
+      if (word == *options.tag_for_stdin) word = text;
+  }
+  if (same_word(command.front(), "help") || command.front() == "?") {
+    fmt::print("{}", help_on({command.begin() + 1, command.end()}));
+    return 0;
+  }
+  for (long long i = 0; options.repeat < 0 || i < options.repeat; ++i) {
+    if (i > 0 && options.interval_s > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_s));
+    const auto outcome = conversation.run(command);
+    if (outcome == Outcome::lost) return 1;
+    if (outcome == Outcome::error_reply && options.exit_with_error) return 1;
+  }
+  return 0;
+}
+
+int run_task(const Options& options, Output output) {
+  auto session = client::Session::open(options.server.endpoint(), client::Milliseconds{10'000});
+  if (!session) return failed(session.error());
+  if (auto greeted = (*session)->log_in(options.server.login); !greeted) return failed(greeted.error());
+  switch (options.mode) {
+    case Mode::pipe:
+      return pipe_standard_input(**session, options);
+    case Mode::scan:
+      return scan_keys(**session, options, output);
+    case Mode::big_keys:
+      return find_big_keys(**session, options);
+    case Mode::stat:
+      return show_statistics(**session, options);
+    case Mode::latency:
+      return measure_latency(**session, options, output);
+    case Mode::command:
+      break;
+  }
+  return 1;
+}
+
+int run(std::span<const std::string> arguments) {
+  auto options = parse_options(arguments);
+  if (!options) {
+    fmt::print(stderr, "weir-cli: {}\n", options.error().what);
+    return 1;
+  }
+  if (options->help) {
+    fmt::print("{}", help_text());
+    return 0;
+  }
+  if (options->version) {
+    fmt::print("weir-cli {}\n", WEIR_VERSION);
+    return 0;
+  }
+  find_password(*options);
+  const bool terminal_out = ::isatty(STDOUT_FILENO) == 1;
+  const bool terminal_in = ::isatty(STDIN_FILENO) == 1;
+  const auto output = options->output.value_or(terminal_out ? Output::formatted : Output::raw);
+  if (options->mode != Mode::command) return run_task(*options, output);
+  const bool interactive = options->command.empty() && terminal_in;
+  Conversation conversation(*options, output, options->show_pushes.value_or(terminal_out), interactive);
+  if (!options->command.empty()) return run_command(*options, conversation);
+  return interactive ? converse_on_terminal(conversation, *options, history_file())
+                     : run_lines(conversation, *options);
+}
+
+}  // namespace
+}  // namespace weir::shell
+
+int main(int count, char** values) {
+  const std::vector<std::string> arguments(values + 1, values + count);
+  return weir::shell::run(arguments);
+}

@@ -1,0 +1,41 @@
+// weir-cli's command line, read into a value.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/client/server_options.hpp"
+#include "cli/shell/reply_text.hpp"
+
+namespace weir::shell {
+
+enum class Mode { command, pipe, scan, big_keys, stat, latency };
+
+struct Options {
+  client::ServerOptions server;
+  std::vector<std::string> command;  // empty: interactive, or lines of standard input
+  Mode mode = Mode::command;
+  long long repeat = 1;  // negative: for ever
+  double interval_s = 0;
+  std::optional<Output> output;  // nothing said: formatted on a terminal, else raw
+  Delimiters delimiters;
+  bool last_argument_from_stdin = false;
+  std::optional<std::string> tag_for_stdin;  // -X
+  bool quoted_input = false;
+  bool exit_with_error = false;     // -e
+  std::optional<bool> show_pushes;  // nothing said: on a terminal
+  std::string pattern;              // of --scan
+  long long scan_count = 0;
+  double pipe_timeout_s = 30;
+  bool ask_password = false;
+  bool warn_about_password = true;
+  bool help = false;
+  bool version = false;
+};
+
+client::Result<Options> parse_options(std::span<const std::string> arguments);
+std::string help_text();
+
+}  // namespace weir::shell

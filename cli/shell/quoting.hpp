@@ -1,0 +1,23 @@
+// Words of a command line as redis-cli quotes them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::shell {
+
+// "..." with \n, \r, \t, \b, \a, \\, \" and \xHH; '...' with \'. Nothing if a quote is not closed or text
+// follows one.
+std::optional<std::vector<std::string>> split_words(std::string_view line);
+
+// "text" with everything that is not printable ASCII escaped.
+std::string quoted(std::string_view text);
+
+// A JSON string; bytes from 0x80 on are left as they are (UTF-8).
+std::string json_quoted(std::string_view text);
+
+bool same_word(std::string_view a, std::string_view b);  // ignoring case
+
+}  // namespace weir::shell

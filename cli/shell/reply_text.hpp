@@ -1,0 +1,23 @@
+// Replies as redis-cli prints them.
+#pragma once
+
+#include <string>
+
+#include "cli/client/reply.hpp"
+
+namespace weir::shell {
+
+enum class Output { formatted, raw, csv, json, quoted_json };
+
+struct Delimiters {
+  std::string element = "\n";  // between elements, raw (-d)
+  std::string reply = "\n";    // after a reply, raw (-D)
+};
+
+// `raw_strings`: a reply made for reading (INFO) is printed as it is even when formatted.
+std::string reply_text(const client::Reply&, Output, const Delimiters&, bool raw_strings = false);
+
+// Whether a command's reply is text made for reading.
+bool answers_in_prose(const std::vector<std::string>& command);
+
+}  // namespace weir::shell
