@@ -38,8 +38,25 @@ DatagramSlot* claim_slot(QpContext& target, DatagramSlot* slots, std::uint32_t m
   }
 }
 
+// Scope of one delivery. The target's reset and destroy wait until nobody is inside, because its ring goes
+// away then.
+class Delivery {
+ public:
+  explicit Delivery(QpContext& target) : target_(target) {
+    // seq_cst: we count ourselves, then look at the state; the owner stores the state, then looks at the
+    // count.
+    target_.datagram_senders.fetch_add(1, std::memory_order_seq_cst);
+  }
+  ~Delivery() { target_.datagram_senders.fetch_sub(1, std::memory_order_release); }
+  Delivery(const Delivery&) = delete;
+  Delivery& operator=(const Delivery&) = delete;
+
+ private:
+  QpContext& target_;
+};
+
 bool accepts_datagrams(const QpContext& target, std::uint32_t qkey) {
-  const auto state = static_cast<QpState>(target.state.load(std::memory_order_acquire));
+  const auto state = static_cast<QpState>(target.state.load(std::memory_order_seq_cst));
   const bool receiving = state == QpState::rtr || state == QpState::rts || state == QpState::sqd;
   return receiving && target.type == static_cast<std::uint16_t>(QpType::ud) &&
          target.qkey.load(std::memory_order_relaxed) == qkey && target.recv_cq < max_cqs &&
@@ -59,6 +76,7 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
   QpContext& target = peer->segment().qps[to.index()];
   // A Q_Key with its top bit set means: use the queue pair's own (IBA 10.2.5).
   const std::uint32_t qkey = wqe.datagram.qkey & 0x80000000u ? attributes_.qkey : wqe.datagram.qkey;
+  const Delivery delivery(target);
   if (!accepts_datagrams(target, qkey)) return Outcome::done;
   const std::uint32_t mask = target.rq_mask;
   auto* slots = at_offset<DatagramSlot>(peer->segment_base(), peer->segment_size(), target.cqe_offset,

@@ -36,9 +36,14 @@ class Peer {
   virtual std::byte* window(const TptEntry& entry, std::uint64_t addr, std::uint64_t length) = 0;
 
   // Memory of that process that is not mapped: one system call, in address order, so that the last byte lands
-  // last. False: the range is not there (EFAULT), the process is gone, or the kernel refuses (see refused()).
-  virtual bool write(std::span<const iovec> local, std::span<const iovec> remote) = 0;
-  virtual bool read(std::span<const iovec> local, std::span<const iovec> remote) = 0;
+  // last.
+  enum class Transfer : std::uint8_t {
+    done,
+    fault,  // the range is not there, or the kernel refuses
+    gone    // the process is
+  };
+  virtual Transfer write(std::span<const iovec> local, std::span<const iovec> remote) = 0;
+  virtual Transfer read(std::span<const iovec> local, std::span<const iovec> remote) = 0;
 
   // Wake-ups. All are hints that may be lost only if the process is gone.
   virtual void kick(Qpn parked) = 0;                        // retry what is parked on us

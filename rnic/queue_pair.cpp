@@ -15,6 +15,7 @@ constexpr std::uint32_t landing_ring_bytes = 64 * 1024;
 constexpr std::uint32_t srq_cqe_ring = 512;
 // The longest a neighbour's operation can reasonably run: 2 GiB through the kernel.
 constexpr std::uint64_t longest_operation_ns = 2'000'000'000;
+constexpr std::uint64_t longest_delivery_ns = 100'000'000;  // one datagram
 
 std::uint32_t wqe_stride(std::uint32_t sges) {
   return static_cast<std::uint32_t>((sizeof(ReceiveWqe) + sizeof(Sge) * (sges > 1 ? sges - 1 : 0) + 15) / 16 *
@@ -32,6 +33,7 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
   ctx_->state = static_cast<std::uint32_t>(QpState::reset);
   ctx_->remote_qpn = 0;
   ctx_->hazard = 0;  // the last initiator may have died inside an operation
+  ctx_->datagram_senders = 0;
   ctx_->type = static_cast<std::uint16_t>(config.type);
   ++ctx_->incarnation;
   ctx_->pd = config.pd;
@@ -202,7 +204,18 @@ void QueuePair::reclaim_from_srq() {
   config_.srq->reclaim(Qpn(ctx_->remote_qpn.load(std::memory_order_relaxed)), completed);
 }
 
+bool QueuePair::wait_for_datagram_senders() const {
+  const std::uint64_t give_up_ns = nic_.host().now_ns() + longest_delivery_ns;
+  while (ctx_->datagram_senders.load(std::memory_order_seq_cst) != 0) {
+    // One that was killed inside never leaves.
+    if (nic_.host().now_ns() >= give_up_ns) return false;
+    sched_yield();
+  }
+  return true;
+}
+
 bool QueuePair::wait_for_initiator() const {
+  if (config_.type == QpType::ud) return wait_for_datagram_senders();
   const std::uint32_t seen = ctx_->hazard.load(std::memory_order_seq_cst);
   if ((seen & 1) == 0) return true;
   const std::uint64_t give_up_ns = nic_.host().now_ns() + longest_operation_ns;

@@ -147,6 +147,7 @@ class QueuePair {
   void raise_local(CompletionQueue&, std::uint32_t line, Solicited);
 
   // queue_pair.cpp
+  bool wait_for_datagram_senders() const;
   bool allocate_rings();
   void free_rings();
   void enter_error();

@@ -120,9 +120,10 @@ std::optional<WcStatus> QueuePair::gather(SendWqe& wqe, Gather& out, ProtectionT
   return out.bytes > max_message_bytes ? std::optional(WcStatus::loc_len_err) : std::nullopt;
 }
 
-// A receiver that is merely a little slower than us posts its next receive within a microsecond or two. Waiting for
-// that costs less than parking, which makes the receiver kick us through the kernel. Adaptive: where the receiver
-// shares our CPU, or is asleep, waiting never pays, and the spin shrinks to next to nothing.
+// A receiver that is merely a little slower than us posts its next receive within a microsecond or two.
+// Waiting for that costs less than parking, which makes the receiver kick us through the kernel. Adaptive:
+// where the receiver shares our CPU, or is asleep, waiting never pays, and the spin shrinks to next to
+// nothing.
 bool QueuePair::receive_comes_soon() {
   if (parked_ != Park::none || config_.type == QpType::uc) return false;
   for (std::uint32_t tries = 0; tries < rnr_spin_; ++tries) {

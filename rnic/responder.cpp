@@ -8,6 +8,23 @@
 
 namespace weir::rnic {
 
+namespace {
+
+// A process that died is one that does not answer any more; its end will be reported presently.
+Outcome outcome_of(Peer::Transfer transfer) {
+  switch (transfer) {
+    case Peer::Transfer::done:
+      return Outcome::done;
+    case Peer::Transfer::gone:
+      return Outcome::no_response;
+    case Peer::Transfer::fault:
+      break;
+  }
+  return Outcome::nak_operational;
+}
+
+}  // namespace
+
 // Scope of one operation on the target. The target's deregister, reset and destroy wait while the hazard is
 // odd.
 class RemoteQueuePair::Operation {
@@ -85,13 +102,13 @@ const TptEntry* RemoteQueuePair::check_rkey(std::uint64_t addr, std::uint64_t le
   return ProtectionTable::in_bounds(e, addr, length) ? &e : nullptr;
 }
 
-bool RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std::uint64_t addr) const {
+Outcome RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std::uint64_t addr) const {
   if (std::byte* to = peer->window(entry, addr, from.bytes)) {
     copy_in_order(to, from.span());
-    return true;
+    return Outcome::done;
   }
   const iovec remote{ProtectionTable::address(entry, addr), from.bytes};
-  return peer->write(from.span(), {&remote, 1});
+  return outcome_of(peer->write(from.span(), {&remote, 1}));
 }
 
 Outcome RemoteQueuePair::rdma_write(const Gather& from, std::uint64_t addr, std::uint32_t rkey) {
@@ -103,7 +120,7 @@ Outcome RemoteQueuePair::rdma_write(const Gather& from, std::uint64_t addr, std:
     nak(WcStatus::loc_qp_op_err, nullptr, {});
     return Outcome::nak_access;
   }
-  return move_in(from, *entry, addr) ? Outcome::done : Outcome::nak_operational;
+  return move_in(from, *entry, addr);
 }
 
 Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t addr, std::uint32_t rkey,
@@ -117,7 +134,7 @@ Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t a
       nak(WcStatus::loc_qp_op_err, nullptr, {});
       return Outcome::nak_access;
     }
-    if (!move_in(from, *entry, addr)) return Outcome::nak_operational;
+    if (const Outcome moved = move_in(from, *entry, addr); moved != Outcome::done) return moved;
   }
   TakenReceive taken;
   if (!take_receive(taken)) return Outcome::rnr;
@@ -144,7 +161,7 @@ Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::
     return Outcome::done;
   }
   const iovec remote{ProtectionTable::address(*entry, addr), into.bytes};
-  return peer->read(into.span(), {&remote, 1}) ? Outcome::done : Outcome::nak_operational;
+  return outcome_of(peer->read(into.span(), {&remote, 1}));
 }
 
 Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
@@ -163,6 +180,7 @@ Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
   }
   ReceiveCqe& cqe = next_cqe();
   const Outcome outcome = deliver(from, *taken.wqe, cqe);
+  if (outcome == Outcome::no_response) return outcome;
   if (outcome != Outcome::done) {
     nak(WcStatus::loc_prot_err, &taken, arrival);
     return outcome;
@@ -274,7 +292,7 @@ Outcome RemoteQueuePair::deliver(const Gather& from, const ReceiveWqe& wqe, Rece
   }
   if (land(from, cqe)) return Outcome::done;
   cqe.payload_at = PayloadAt::buffer;
-  return deliver_direct(from, wqe) ? Outcome::done : Outcome::nak_operational;
+  return deliver_direct(from, wqe);
 }
 
 // Above this a copy through the kernel, which touches the data once, is cheaper than landing it and copying
@@ -299,7 +317,7 @@ bool RemoteQueuePair::land(const Gather& from, ReceiveCqe& cqe) {
   return true;
 }
 
-bool RemoteQueuePair::deliver_direct(const Gather& from, const ReceiveWqe& wqe) const {
+Outcome RemoteQueuePair::deliver_direct(const Gather& from, const ReceiveWqe& wqe) const {
   std::array<iovec, max_sge> remote;
   std::uint64_t left = from.bytes;
   std::uint32_t count = 0;
@@ -311,7 +329,7 @@ bool RemoteQueuePair::deliver_direct(const Gather& from, const ReceiveWqe& wqe) 
     remote[count++] = {at, length};
     left -= length;
   }
-  return peer->write(from.span(), {remote.data(), count});
+  return outcome_of(peer->write(from.span(), {remote.data(), count}));
 }
 
 // ---- completion

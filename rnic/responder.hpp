@@ -80,13 +80,13 @@ class RemoteQueuePair {
 
   const TptEntry* check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
                              std::uint32_t need) const;
-  bool move_in(const Gather&, const TptEntry&, std::uint64_t addr) const;
+  Outcome move_in(const Gather&, const TptEntry&, std::uint64_t addr) const;
   bool receive_available();
   bool completion_room();
   bool take_receive(TakenReceive&);
   bool claim_from_srq(TakenReceive&);
   Outcome deliver(const Gather&, const ReceiveWqe&, ReceiveCqe&);
-  bool deliver_direct(const Gather&, const ReceiveWqe&) const;
+  Outcome deliver_direct(const Gather&, const ReceiveWqe&) const;
   bool land(const Gather&, ReceiveCqe&);
   bool receive_buffers_valid(const ReceiveWqe&) const;
   ReceiveCqe& next_cqe() const { return cqes_[ctx_->cqe_next & cqe_mask_]; }

@@ -55,7 +55,8 @@ struct alignas(cache_line) QpContext {
   std::uint32_t rq_posted_seen;                       // initiator's copy of rq_posted
   std::uint32_t landing_head_seen;                    // initiator's copy of landing_head
   std::uint32_t cqe_polled_seen;                      // initiator's copy of cqe_polled
-  std::atomic<std::uint32_t> datagram_next;  // UD: next slot to claim (many senders, compare-exchange)
+  std::atomic<std::uint32_t> datagram_next;     // UD: next slot to claim (many senders, compare-exchange)
+  std::atomic<std::uint32_t> datagram_senders;  // UD: how many are between their look at `state` and done
 
   // Line 2: written by the owner as it posts and polls.
   alignas(cache_line) std::atomic<std::uint32_t> rq_posted;  // receive WQEs ever posted

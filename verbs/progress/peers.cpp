@@ -11,7 +11,7 @@ namespace weir::verbs {
 namespace {
 
 // Between two places of our own memory: iovecs of equal total length.
-bool copy_pieces(std::span<const iovec> from, std::span<const iovec> to) {
+rnic::Peer::Transfer copy_pieces(std::span<const iovec> from, std::span<const iovec> to) {
   std::size_t from_done = 0, to_done = 0;
   while (!from.empty() && !to.empty()) {
     const std::size_t length = std::min(from[0].iov_len - from_done, to[0].iov_len - to_done);
@@ -22,7 +22,7 @@ bool copy_pieces(std::span<const iovec> from, std::span<const iovec> to) {
     if (from_done == from[0].iov_len) from = from.subspan(1), from_done = 0;
     if (to_done == to[0].iov_len) to = to.subspan(1), to_done = 0;
   }
-  return from.empty();
+  return from.empty() ? rnic::Peer::Transfer::done : rnic::Peer::Transfer::fault;
 }
 
 }  // namespace
@@ -42,10 +42,10 @@ OwnPeer::OwnPeer(rnic::Slot slot, link::Mapping& segment, link::Mapping& table, 
 std::byte* OwnPeer::window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t) {
   return static_cast<std::byte*>(rnic::ProtectionTable::address(entry, addr));
 }
-bool OwnPeer::write(std::span<const iovec> local, std::span<const iovec> remote) {
+rnic::Peer::Transfer OwnPeer::write(std::span<const iovec> local, std::span<const iovec> remote) {
   return copy_pieces(local, remote);
 }
-bool OwnPeer::read(std::span<const iovec> local, std::span<const iovec> remote) {
+rnic::Peer::Transfer OwnPeer::read(std::span<const iovec> local, std::span<const iovec> remote) {
   return copy_pieces(remote, local);
 }
 void OwnPeer::kick(rnic::Qpn parked) {
@@ -129,27 +129,28 @@ std::unique_ptr<NeighbourPeer::Window> NeighbourPeer::take_window(std::uint32_t 
   return std::unique_ptr<Window>(window);
 }
 
-bool NeighbourPeer::write(std::span<const iovec> local, std::span<const iovec> remote) {
-  if (link::write_process_memory(neighbour_->pid(), local, remote)) return true;
-  complain_once("process_vm_writev");
-  return false;
+rnic::Peer::Transfer NeighbourPeer::write(std::span<const iovec> local, std::span<const iovec> remote) {
+  if (link::write_process_memory(neighbour_->pid(), local, remote)) return Transfer::done;
+  return failed("process_vm_writev");
 }
 
-bool NeighbourPeer::read(std::span<const iovec> local, std::span<const iovec> remote) {
-  if (link::read_process_memory(neighbour_->pid(), local, remote)) return true;
-  complain_once("process_vm_readv");
-  return false;
+rnic::Peer::Transfer NeighbourPeer::read(std::span<const iovec> local, std::span<const iovec> remote) {
+  if (link::read_process_memory(neighbour_->pid(), local, remote)) return Transfer::done;
+  return failed("process_vm_readv");
 }
 
-void NeighbourPeer::complain_once(const char* what) {
+// The completion can only say "remote operational error"; why is worth a line, once for each process.
+rnic::Peer::Transfer NeighbourPeer::failed(const char* call) {
   const int error = errno;
-  if (error == ESRCH || complained_.exchange(true)) return;
+  if (error == ESRCH) return Transfer::gone;
+  if (complained_.exchange(true)) return Transfer::fault;
   const char* next_step =
       error == EPERM ? "allow it (sysctl kernel.yama.ptrace_scope=0, or the container's seccomp profile), or "
                        "register shared memory, which needs no permission"
                      : "the region was unmapped while registered";
-  std::fprintf(stderr, "weir: %s on process %d: %s: %s\n", what, static_cast<int>(neighbour_->pid()),
+  std::fprintf(stderr, "weir: %s on process %d: %s: %s\n", call, static_cast<int>(neighbour_->pid()),
                std::strerror(error), next_step);
+  return Transfer::fault;
 }
 
 void NeighbourPeer::kick(rnic::Qpn parked) {

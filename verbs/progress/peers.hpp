@@ -21,8 +21,8 @@ class OwnPeer final : public rnic::Peer {
           link::SameHostLink& link);
 
   std::byte* window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t length) override;
-  bool write(std::span<const iovec> local, std::span<const iovec> remote) override;
-  bool read(std::span<const iovec> local, std::span<const iovec> remote) override;
+  Transfer write(std::span<const iovec> local, std::span<const iovec> remote) override;
+  Transfer read(std::span<const iovec> local, std::span<const iovec> remote) override;
   void kick(rnic::Qpn parked) override;
   void raise_cq_event(std::uint32_t cq_index) override;
   void report_fault(rnic::Qpn theirs) override;
@@ -42,8 +42,8 @@ class NeighbourPeer final : public rnic::Peer {
   void died() { alive_.store(false, std::memory_order_release); }
 
   std::byte* window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t length) override;
-  bool write(std::span<const iovec> local, std::span<const iovec> remote) override;
-  bool read(std::span<const iovec> local, std::span<const iovec> remote) override;
+  Transfer write(std::span<const iovec> local, std::span<const iovec> remote) override;
+  Transfer read(std::span<const iovec> local, std::span<const iovec> remote) override;
   void kick(rnic::Qpn parked) override;
   void raise_cq_event(std::uint32_t cq_index) override;
   void report_fault(rnic::Qpn theirs) override;
@@ -63,7 +63,7 @@ class NeighbourPeer final : public rnic::Peer {
  private:
   NeighbourPeer(link::NeighbourPtr, link::Mapping segment, link::Mapping table);
   void ask_for_window(std::uint32_t id);
-  void complain_once(const char* what);
+  Transfer failed(const char* call);
 
   static constexpr std::uint32_t max_windows = 1024;
   link::NeighbourPtr neighbour_;
