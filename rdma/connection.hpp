@@ -38,10 +38,8 @@ class Listener;
 // Who gets the events of an identifier: the identifier's context points at it.
 class CmOwner {
  public:
+  virtual ~CmOwner() = default;
   virtual void on_cm_event(const CmEvent&) = 0;
-
- protected:
-  ~CmOwner() = default;
 };
 
 using Clock = std::chrono::steady_clock;
@@ -74,7 +72,7 @@ class Connection final : public CmOwner {
   enum class Side { client, server };
 
   Connection(Engine& engine, std::uint64_t tag, Side side, const StreamSettings& settings);
-  ~Connection();
+  ~Connection() override;
 
   // Client: begins to resolve; the outcome goes to the connect operation.
   void start_connect(const Endpoint& peer, ConnectOpPtr op);

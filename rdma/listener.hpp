@@ -24,7 +24,7 @@ using AcceptOpPtr = IoOpPtr<std::error_code, Connection*>;
 class Listener final : public CmOwner {
  public:
   Listener(Engine& engine, CmId id, const StreamSettings& settings, std::uint32_t backlog);
-  ~Listener();  // closes; connections that nobody took are abandoned
+  ~Listener() override;  // closes; connections that nobody took are abandoned
 
   Result<void> start() { return id_.listen(static_cast<int>(backlog_)); }
   void wait_accept(AcceptOpPtr op);

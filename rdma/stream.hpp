@@ -29,6 +29,8 @@
 
 namespace weir::rdma {
 
+struct StartConnect;
+
 class Stream {
  public:
   using executor_type = asio::io_context::executor_type;
@@ -103,8 +105,7 @@ class Stream {
 
  private:
   friend class Acceptor;
-  template <class Token>
-  friend auto async_connect(Stream&, const Endpoint&, const StreamSettings&, Token&&);
+  friend struct StartConnect;
 
   template <class Buffers, class Handler>
   class ReadOp;
@@ -112,7 +113,6 @@ class Stream {
   class WriteOp;
   struct StartRead;
   struct StartWrite;
-  struct StartConnect;
 
   Stream(Engine& engine, Connection& accepted) : engine_(&engine), connection_(&accepted) {}
   std::error_code transfer_error(bool busy) const;

@@ -129,7 +129,7 @@ class ConnectOp final : public HandlerOp<IoOp<std::error_code>, Handler, std::er
   void release(Handler& handler) override { free_op(this, handler); }
 };
 
-struct Stream::StartConnect {
+struct StartConnect {
   using executor_type = Stream::executor_type;
   Stream* stream;
   executor_type get_executor() const noexcept { return stream->get_executor(); }
@@ -166,8 +166,7 @@ auto Stream::async_write_some(const ConstBufferSequence& buffers, WriteToken&& t
 
 template <class Token>
 auto async_connect(Stream& stream, const Endpoint& peer, const StreamSettings& settings, Token&& token) {
-  return asio::async_initiate<Token, void(std::error_code)>(Stream::StartConnect{&stream}, token, peer,
-                                                            settings);
+  return asio::async_initiate<Token, void(std::error_code)>(StartConnect{&stream}, token, peer, settings);
 }
 
 }  // namespace weir::rdma

@@ -39,7 +39,7 @@ asio::awaitable<void> talk(rdma::Engine& engine, rdma::Endpoint server) {
   std::fputs(answer.c_str(), stdout);
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const char* wanted = std::getenv("WEIR_RDMA_PROVIDER");
   const char* library_path = std::getenv("LD_LIBRARY_PATH");
   rdma::ProviderOptions options;
@@ -57,10 +57,12 @@ int main(int argc, char** argv) {
   if (!acceptor) return std::fprintf(stderr, "%s\n", acceptor.error().what.c_str()), 1;
 
   bool failed = false;
-  const auto check = [&failed](std::exception_ptr error) { failed |= error != nullptr; };
+  const auto check = [&failed](const std::exception_ptr& error) { failed |= error != nullptr; };
   const rdma::Endpoint address = acceptor->local_endpoint();
   asio::co_spawn(io, serve_one(std::move(*acceptor)), check);
   asio::co_spawn(io, talk(**engine, address), check);
   io.run();  // returns when both streams are closed
   return failed ? 1 : 0;
+} catch (const std::exception& error) {
+  return std::fprintf(stderr, "%s\n", error.what()), 1;
 }

@@ -1,0 +1,354 @@
+// rdma::Stream beside TCP, same program, same run: round trips of small messages, and one-way bytes.
+//
+// Two processes on this host, each pinned to a core of its own (or both to one: --same-core). Both transports
+// run in an asio::io_context with callbacks. Usage: rdma_stream_bench [--seconds S] [--address A]
+// [--same-core] [--csv]
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <asio.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rdma/acceptor.hpp"
+#include "rdma/engine.hpp"
+#include "rdma/provider.hpp"
+#include "rdma/stream.hpp"
+
+namespace {
+
+namespace rdma = weir::rdma;
+using Clock = std::chrono::steady_clock;
+
+struct Plan {
+  double seconds = 1.0;
+  std::string address = "127.0.0.1";
+  bool same_core = false;
+  bool csv = false;
+};
+
+// What both transports offer to the benchmark: bytes in, bytes out.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  // `on_bytes` runs with each piece that arrives; `on_room` when everything given to send() is on its way.
+  virtual void start(std::function<void(std::span<const std::byte>)> on_bytes,
+                     std::function<void()> on_room) = 0;
+  virtual void send(std::span<const std::byte> bytes) = 0;  // one at a time; `bytes` stays until on_room
+  virtual bool ended() const = 0;
+};
+
+class RdmaChannel final : public Channel {
+ public:
+  explicit RdmaChannel(rdma::Stream stream) : stream_(std::move(stream)) {}
+  void start(std::function<void(std::span<const std::byte>)> on_bytes,
+             std::function<void()> on_room) override {
+    on_bytes_ = std::move(on_bytes);
+    on_room_ = std::move(on_room);
+    stream_.on_writable([this] { pump(); });
+    stream_.on_readable([this] {
+      while (!stream_.readable().empty()) {
+        const auto bytes = stream_.readable();
+        copy_.assign(bytes.begin(), bytes.end());  // as a careful reader does
+        stream_.consume(bytes.size());
+        on_bytes_(copy_);
+      }
+    });
+  }
+  void send(std::span<const std::byte> bytes) override {
+    left_ = bytes;
+    pump();
+  }
+  bool ended() const override { return static_cast<bool>(stream_.end()); }
+
+ private:
+  void pump() {
+    left_ = left_.subspan(stream_.try_write(asio::const_buffer(left_.data(), left_.size())));
+    if (left_.empty()) on_room_();
+  }
+  rdma::Stream stream_;
+  std::function<void(std::span<const std::byte>)> on_bytes_;
+  std::function<void()> on_room_;
+  std::span<const std::byte> left_;
+  std::vector<std::byte> copy_;
+};
+
+class TcpChannel final : public Channel {
+ public:
+  explicit TcpChannel(asio::ip::tcp::socket socket) : socket_(std::move(socket)) {
+    socket_.set_option(asio::ip::tcp::no_delay(true));
+  }
+  void start(std::function<void(std::span<const std::byte>)> on_bytes,
+             std::function<void()> on_room) override {
+    on_bytes_ = std::move(on_bytes);
+    on_room_ = std::move(on_room);
+    read();
+  }
+  void send(std::span<const std::byte> bytes) override {
+    asio::async_write(socket_, asio::const_buffer(bytes.data(), bytes.size()),
+                      [this](std::error_code failed, auto) {
+                        if (failed)
+                          ended_ = true;
+                        else
+                          on_room_();
+                      });
+  }
+  bool ended() const override { return ended_; }
+
+ private:
+  void read() {
+    socket_.async_read_some(asio::buffer(data_), [this](std::error_code failed, std::size_t bytes) {
+      if (failed) {
+        ended_ = true;
+        return;
+      }
+      on_bytes_(std::span(data_).first(bytes));
+      read();
+    });
+  }
+  asio::ip::tcp::socket socket_;
+  std::vector<std::byte> data_ = std::vector<std::byte>(1 << 20);
+  std::function<void(std::span<const std::byte>)> on_bytes_;
+  std::function<void()> on_room_;
+  bool ended_ = false;
+};
+
+void pin(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+// The server answers each `request_bytes` with as many (ping-pong), or with one byte (one way).
+void serve(asio::io_context& io, Channel& channel, std::size_t request_bytes, bool echo) {
+  const std::vector<std::byte> answer(echo ? request_bytes : 1);
+  std::size_t pending = 0, owed = 0;
+  bool sending = false;
+  const auto send_next = [&] {
+    if (sending || owed == 0) return;
+    sending = true;
+    --owed;
+    channel.send(answer);
+  };
+  channel.start(
+      [&](std::span<const std::byte> bytes) {
+        pending += bytes.size();
+        owed += pending / request_bytes;
+        pending %= request_bytes;
+        send_next();
+      },
+      [&] {
+        sending = false;
+        send_next();
+      });
+  while (!channel.ended()) io.run_one();
+}
+
+struct Outcome {
+  double per_second = 0, p50_us = 0, p99_us = 0;
+};
+
+// Sends requests with `window` of them outstanding for `seconds`.
+Outcome drive(asio::io_context& io, Channel& channel, std::size_t request_bytes, std::size_t answer_bytes,
+              int window, double seconds) {
+  const std::vector<std::byte> request(request_bytes, std::byte{'r'});
+  std::vector<Clock::time_point> started;
+  std::vector<float> latencies_us;
+  std::size_t answered = 0, finished = 0, next = 0;
+  bool sending = false;
+  const auto begin = Clock::now();
+  const auto warm = begin + std::chrono::milliseconds(100);
+  auto measured_from = begin;
+  std::size_t finished_before = 0;
+  const auto send_next = [&] {
+    if (sending || next - finished >= static_cast<std::size_t>(window)) return;
+    sending = true;
+    ++next;
+    started.push_back(Clock::now());
+    channel.send(request);
+  };
+  channel.start(
+      [&](std::span<const std::byte> bytes) {
+        answered += bytes.size();
+        const auto now = Clock::now();
+        while (answered >= answer_bytes) {
+          answered -= answer_bytes;
+          if (now < warm) {
+            measured_from = now;
+            finished_before = finished + 1;
+          } else {
+            latencies_us.push_back(std::chrono::duration<float, std::micro>(now - started[finished]).count());
+          }
+          ++finished;
+        }
+        send_next();
+      },
+      [&] {
+        sending = false;
+        send_next();
+      });
+  // The first write may find the peer not ready; on_room follows.
+  send_next();
+  const auto until =
+      begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds + 0.1));
+  for (int i = 0; i % 64 != 0 || Clock::now() < until; ++i) io.run_one_for(std::chrono::milliseconds(100));
+  const double elapsed = std::chrono::duration<double>(Clock::now() - measured_from).count();
+  std::ranges::sort(latencies_us);
+  const auto at = [&](double q) {
+    return latencies_us.empty()
+               ? 0.0
+               : latencies_us[static_cast<std::size_t>(q * static_cast<double>(latencies_us.size() - 1))];
+  };
+  return {static_cast<double>(finished - finished_before) / elapsed, at(0.5), at(0.99)};
+}
+
+rdma::Engine& open_engine(asio::io_context& io) {
+  const char* wanted = std::getenv("WEIR_RDMA_PROVIDER");
+  rdma::ProviderOptions options;
+  options.choice = rdma::parse_provider_choice(wanted != nullptr ? wanted : "").value_or(options.choice);
+  const auto provider = rdma::load_provider(options);
+  if (!provider) {
+    std::fprintf(stderr, "%s\n", provider.error().what.c_str());
+    _exit(1);
+  }
+  auto engine = rdma::Engine::open(io, *provider);
+  if (!engine) {
+    std::fprintf(stderr, "%s\n", engine.error().what.c_str());
+    _exit(1);
+  }
+  return **engine;
+}
+
+struct Case {
+  const char* name;
+  std::size_t request_bytes;
+  bool echo;
+  int window;
+};
+
+// Both halves of one measurement; the port goes from the server to the client through a pipe.
+Outcome measure(const Plan& plan, const Case& what, bool over_rdma) {
+  int port_pipe[2], result_pipe[2];
+  if (pipe(port_pipe) != 0 || pipe(result_pipe) != 0) std::exit(1);
+  const pid_t server = fork();
+  if (server == 0) {
+    close(result_pipe[1]);
+    pin(0);
+    asio::io_context io(1);
+    const rdma::Endpoint any(asio::ip::make_address(plan.address), 0);
+    const auto tell = [&](std::uint16_t port) {
+      return write(port_pipe[1], &port, sizeof port) == sizeof port;
+    };
+    std::unique_ptr<Channel> channel;
+    if (over_rdma) {
+      auto acceptor = rdma::Acceptor::listen(open_engine(io), any);
+      if (!acceptor || !tell(acceptor->local_endpoint().port())) _exit(1);
+      acceptor->async_accept([&](std::error_code, rdma::Stream stream) {
+        channel = std::make_unique<RdmaChannel>(std::move(stream));
+      });
+      while (!channel) io.run_one();
+      serve(io, *channel, what.request_bytes, what.echo);
+    } else {
+      asio::ip::tcp::acceptor acceptor(io, any);
+      if (!tell(acceptor.local_endpoint().port())) _exit(1);
+      channel = std::make_unique<TcpChannel>(acceptor.accept());
+      serve(io, *channel, what.request_bytes, what.echo);
+    }
+    _exit(0);
+  }
+  close(port_pipe[1]);  // so that a server that fails is the end of the pipe
+  const pid_t client = fork();
+  if (client == 0) {
+    pin(plan.same_core ? 0 : 1);
+    std::uint16_t port = 0;
+    if (read(port_pipe[0], &port, sizeof port) != sizeof port) _exit(1);
+    asio::io_context io(1);
+    const rdma::Endpoint server_address(asio::ip::make_address(plan.address), port);
+    std::unique_ptr<Channel> channel;
+    if (over_rdma) {
+      rdma::Stream stream(open_engine(io));
+      bool connected = false;
+      rdma::async_connect(stream, server_address, {}, [&](std::error_code failed) {
+        if (failed) {
+          std::fprintf(stderr, "%s\n", stream.error().what.c_str());
+          _exit(1);
+        }
+        connected = true;
+      });
+      while (!connected) io.run_one();
+      channel = std::make_unique<RdmaChannel>(std::move(stream));
+    } else {
+      asio::ip::tcp::socket socket(io);
+      socket.connect(server_address);
+      channel = std::make_unique<TcpChannel>(std::move(socket));
+    }
+    const Outcome outcome = drive(io, *channel, what.request_bytes, what.echo ? what.request_bytes : 1,
+                                  what.window, plan.seconds);
+    if (write(result_pipe[1], &outcome, sizeof outcome) != sizeof outcome) _exit(1);
+    _exit(0);  // which ends the connection, and with it the server
+  }
+  close(result_pipe[1]);
+  Outcome outcome{};
+  if (read(result_pipe[0], &outcome, sizeof outcome) != sizeof outcome) outcome = {};
+  for (const int fd : {port_pipe[0], result_pipe[0]}) close(fd);
+  waitpid(client, nullptr, 0);
+  waitpid(server, nullptr, 0);
+  return outcome;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Plan plan;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool more = i + 1 < argc;
+    if (word == "--same-core") {
+      plan.same_core = true;
+    } else if (word == "--csv") {
+      plan.csv = true;
+    } else if (word == "--seconds" && more) {
+      plan.seconds = std::atof(argv[++i]);
+    } else if (word == "--address" && more) {
+      plan.address = argv[++i];
+    } else {
+      std::fprintf(stderr, "usage: rdma_stream_bench [--seconds S] [--address A] [--same-core] [--csv]\n");
+      return 2;
+    }
+  }
+  constexpr std::array cases = {
+      Case{"ping-pong 16 B", 16, true, 1},         Case{"ping-pong 1 KiB", 1 << 10, true, 1},
+      Case{"ping-pong 64 KiB", 64 << 10, true, 1}, Case{"16 B, 16 outstanding", 16, true, 16},
+      Case{"one way, 64 KiB", 64 << 10, false, 8}, Case{"one way, 1 MiB", 1 << 20, false, 4},
+  };
+  std::printf(
+      plan.csv
+          ? "case,tcp_per_s,rdma_per_s,ratio,tcp_p50_us,rdma_p50_us,tcp_p99_us,rdma_p99_us,rdma_MB_per_s\n"
+          : "%-22s %12s %12s %7s %11s %11s %11s\n",
+      "", "TCP /s", "RDMA /s", "ratio", "TCP p50 us", "RDMA p50", "RDMA MB/s");
+  for (const Case& each : cases) {
+    const Outcome tcp = measure(plan, each, false);
+    const Outcome rdma_outcome = measure(plan, each, true);
+    const double ratio = tcp.per_second > 0 ? rdma_outcome.per_second / tcp.per_second : 0;
+    const double mb = rdma_outcome.per_second * static_cast<double>(each.request_bytes) / 1e6;
+    if (plan.csv)
+      std::printf("%s,%.0f,%.0f,%.2f,%.2f,%.2f,%.2f,%.2f,%.0f\n", each.name, tcp.per_second,
+                  rdma_outcome.per_second, ratio, tcp.p50_us, rdma_outcome.p50_us, tcp.p99_us,
+                  rdma_outcome.p99_us, mb);
+    else
+      std::printf("%-22s %12.0f %12.0f %7.2f %11.2f %11.2f %11.0f\n", each.name, tcp.per_second,
+                  rdma_outcome.per_second, ratio, tcp.p50_us, rdma_outcome.p50_us, mb);
+    std::fflush(stdout);
+  }
+}
