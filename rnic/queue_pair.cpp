@@ -111,7 +111,12 @@ void QueuePair::modify(QpState to, const QpAttributes& attributes) {
     // Connecting may take a moment, so it happens before the lock and before we answer anybody.
     nic_.host().peer(attributes.destination.slot(), HostPort::Wait::yes);
   }
-  const std::lock_guard lock(send_lock_);
+  send_lock_.lock();
+  modify_locked(to, attributes);
+  unlock_sends();
+}
+
+void QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
   attributes_ = attributes;
   ctx_->access.store(attributes.access, std::memory_order_relaxed);
   ctx_->qkey.store(attributes.qkey, std::memory_order_relaxed);
@@ -300,13 +305,13 @@ PostResult QueuePair::set_inline(SendWqe& wqe, std::span<const std::span<const s
 
 void QueuePair::abort_posting() {
   sq_.tail = sq_.doorbell;
-  send_lock_.unlock();
+  unlock_sends();
 }
 
 void QueuePair::ring_doorbell() {
   sq_.doorbell = sq_.tail;
   execute();
-  send_lock_.unlock();
+  unlock_sends();
 }
 
 PostResult QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sges) {

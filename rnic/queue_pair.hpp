@@ -116,7 +116,7 @@ class QueuePair {
   bool connected_to(const Peer& peer) const { return remote_.peer.get() == &peer; }
   void quiesce() {  // returns once no operation that began before is still running
     send_lock_.lock();
-    send_lock_.unlock();
+    unlock_sends();
   }
 
  private:
@@ -132,6 +132,7 @@ class QueuePair {
   void complete_send(SendWqe&, WcStatus);
   void fail_send(SendWqe&, WcStatus);
   void connect_remote(HostPort::Wait);
+  void unlock_sends();
 
   // datagram.cpp
   Outcome execute_datagram(SendWqe&, const Gather&);
@@ -147,6 +148,7 @@ class QueuePair {
   void raise_local(CompletionQueue&, std::uint32_t line, Solicited);
 
   // queue_pair.cpp
+  void modify_locked(QpState to, const QpAttributes&);
   bool wait_for_datagram_senders() const;
   bool allocate_rings();
   void free_rings();
@@ -170,6 +172,7 @@ class QueuePair {
   std::uint64_t parked_since_ns_ = 0;
   std::uint32_t rnr_spin_ = 16;
   bool announced_ = false;  // the target was told that we are parked, and has not kicked us since
+  std::atomic<bool> resume_wanted_{false};
 
   SpinLock recv_lock_;
   std::uint32_t rq_tail_ = 0;                // written, not yet published

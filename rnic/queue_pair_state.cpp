@@ -14,9 +14,11 @@ struct Row {
 constexpr std::uint32_t rc_rts_optional =
     cur_state | alt_path | access_flags | min_rnr_timer | path_mig_state;
 constexpr std::uint32_t uc_rts_optional = cur_state | alt_path | access_flags | path_mig_state;
-constexpr std::uint32_t rc_any_av = av | path_mtu | dest_qpn | rq_psn | sq_psn | timeout | retry_cnt |
-                                    rnr_retry | max_qp_rd_atomic | max_dest_rd_atomic | cur_state | alt_path |
-                                    access_flags | pkey_index | port | min_rnr_timer | path_mig_state;
+constexpr std::uint32_t rc_sqd_optional = port | av | timeout | retry_cnt | rnr_retry | max_qp_rd_atomic |
+                                          max_dest_rd_atomic | cur_state | alt_path | access_flags |
+                                          pkey_index | min_rnr_timer | path_mig_state;
+constexpr std::uint32_t uc_sqd_optional =
+    av | cur_state | alt_path | access_flags | pkey_index | path_mig_state;
 
 constexpr Row rows[] = {
     {QpType::rc, QpState::reset, QpState::init, pkey_index | port | access_flags, 0},
@@ -47,8 +49,8 @@ constexpr Row rows[] = {
     {QpType::uc, QpState::rts, QpState::sqd, 0, en_sqd_async_notify},
     {QpType::ud, QpState::rts, QpState::sqd, 0, en_sqd_async_notify},
 
-    {QpType::rc, QpState::sqd, QpState::sqd, 0, rc_any_av},
-    {QpType::uc, QpState::sqd, QpState::sqd, 0, rc_any_av},
+    {QpType::rc, QpState::sqd, QpState::sqd, 0, rc_sqd_optional},
+    {QpType::uc, QpState::sqd, QpState::sqd, 0, uc_sqd_optional},
     {QpType::ud, QpState::sqd, QpState::sqd, 0, pkey_index | qkey},
 
     {QpType::rc, QpState::sqd, QpState::rts, 0, rc_rts_optional},

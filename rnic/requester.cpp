@@ -69,6 +69,10 @@ void QueuePair::execute() {
         if (!park(Park::no_response)) return;
         break;
       default:
+        if (config_.type == QpType::uc && wqe.status == WcStatus::success) {  // no acknowledgement says so
+          complete_send(wqe, WcStatus::success);
+          break;
+        }
         fail_send(wqe, wqe.status != WcStatus::success ? wqe.status : requester_status(outcome));
         return;
     }
@@ -175,13 +179,23 @@ std::optional<std::uint64_t> QueuePair::budget_ns(Park why) const {
   return (4096ull << (attributes_.timeout & 31)) * (attributes_.retry_cnt + 1u);
 }
 
+// Never waits for the send lock: its holder may be the application between ibv_wr_start and ibv_wr_complete. Then the
+// holder goes on in our place, or a kick would be lost and the queue stay parked for ever.
 bool QueuePair::resume() {
-  if (!send_lock_.try_lock()) return true;  // whoever holds it is executing right now
-  announced_ = false;                       // a kick took the flag with it
+  resume_wanted_.store(true, std::memory_order_seq_cst);  // see SpinLock::unlock_and_look()
+  if (!send_lock_.try_lock()) return true;
+  resume_wanted_.store(false, std::memory_order_relaxed);
+  announced_ = false;  // a kick took the flag with it
   if (parked_ != Park::none) execute();
   const bool still = parked_ != Park::none;
-  send_lock_.unlock();
+  unlock_sends();
   return still;
+}
+
+void QueuePair::unlock_sends() {
+  if (parked_ == Park::none) return send_lock_.unlock();  // nothing that a kick could be for
+  send_lock_.unlock_and_look();
+  if (resume_wanted_.load(std::memory_order_seq_cst)) (void)resume();
 }
 
 void QueuePair::complete_send(SendWqe& wqe, WcStatus status) {
