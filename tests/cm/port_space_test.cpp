@@ -1,0 +1,178 @@
+// Who may bind what, between processes that live and such that do not.
+#include "verbs/cm/port_space.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rdma/rdma_cma.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace weir::cm {
+namespace {
+
+Endpoint at(const char* text, std::uint16_t port) {
+  Endpoint endpoint = any_v4();
+  if (::inet_pton(AF_INET, text, endpoint.ip.data() + 12) != 1) {
+    EXPECT_EQ(::inet_pton(AF_INET6, text, endpoint.ip.data()), 1) << text;
+  }
+  endpoint.port = port;
+  return endpoint;
+}
+
+class Ports : public testing::Test {
+ protected:
+  static std::string make_directory() {
+    char name[] = "/dev/shm/weir-test-XXXXXX";
+    EXPECT_NE(::mkdtemp(name), nullptr);
+    return name;
+  }
+  Ports() {
+    for (const PortOwner& one : {ours_, theirs_}) take_slot(one.slot);
+  }
+  ~Ports() override { std::filesystem::remove_all(directory_); }
+
+  void take_slot(link::Slot slot) {
+    char name[16];
+    std::snprintf(name, sizeof name, "slot-%04u", slot);
+    std::ofstream(directory_ + "/" + name).put('x');
+  }
+  PortSpace::Lives lives() {
+    return [this](const PortOwner& owner) { return !dead_.contains(owner.slot); };
+  }
+  int bind(PortSpace& space, const Endpoint& endpoint, Sharing sharing = {}) {
+    const auto bound = space.bind(RDMA_PS_TCP, endpoint, sharing);
+    return bound ? 0 : bound.error();
+  }
+
+  const std::string directory_ = make_directory();
+  const PortOwner ours_{1, 111}, theirs_{2, 222};
+  std::set<link::Slot> dead_;
+  PortSpace our_space_{directory_, ours_, lives()};
+  PortSpace their_space_{directory_, theirs_, lives()};
+};
+
+TEST_F(Ports, a_bound_address_is_found_by_others) {
+  ASSERT_EQ(bind(our_space_, at("127.0.0.1", 7471)), 0);
+  EXPECT_EQ(their_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)), ours_);
+  EXPECT_FALSE(their_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7472)));
+  EXPECT_FALSE(their_space_.find(RDMA_PS_UDP, at("127.0.0.1", 7471)));
+  EXPECT_FALSE(their_space_.find(RDMA_PS_TCP, at("127.0.0.2", 7471)));
+}
+
+TEST_F(Ports, a_released_address_is_free) {
+  const auto bound = our_space_.bind(RDMA_PS_TCP, at("127.0.0.1", 7471), {});
+  ASSERT_TRUE(bound);
+  our_space_.release(*bound);
+  EXPECT_FALSE(their_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)));
+  EXPECT_EQ(bind(their_space_, at("127.0.0.1", 7471)), 0);
+}
+
+struct Pair {
+  const char* name;
+  const char* held;
+  Sharing held_sharing;
+  const char* wanted;
+  Sharing wanted_sharing;
+  int by_us;    // what we get when we hold the first
+  int by_them;  // what the other process gets
+};
+class Conflicts : public Ports, public testing::WithParamInterface<Pair> {};
+
+TEST_P(Conflicts, are_told) {
+  const auto& pair = GetParam();
+  ASSERT_EQ(bind(our_space_, at(pair.held, 7471), pair.held_sharing), 0);
+  EXPECT_EQ(bind(their_space_, at(pair.wanted, 7471), pair.wanted_sharing), pair.by_them);
+  if (pair.by_them == 0) return;
+  EXPECT_EQ(bind(our_space_, at(pair.wanted, 7471), pair.wanted_sharing), pair.by_us);
+  EXPECT_EQ(bind(their_space_, at(pair.wanted, 7472), pair.wanted_sharing), 0);
+}
+
+constexpr Sharing alone, reuse{.reuse_address = true}, v6_only{.v6_only = true};
+INSTANTIATE_TEST_SUITE_P(
+    Ports, Conflicts,
+    testing::Values(
+        Pair{"same_address", "127.0.0.1", alone, "127.0.0.1", alone, EADDRINUSE, EADDRINUSE},
+        Pair{"wildcard_then_address", "0.0.0.0", alone, "127.0.0.1", alone, EADDRINUSE, EADDRINUSE},
+        Pair{"address_then_wildcard", "127.0.0.1", alone, "0.0.0.0", alone, EADDRINUSE, EADDRINUSE},
+        Pair{"other_address", "127.0.0.1", alone, "127.0.0.2", alone, 0, 0},
+        Pair{"v6_wildcard_covers_v4", "::", alone, "127.0.0.1", alone, EADDRINUSE, EADDRINUSE},
+        Pair{"v6_wildcard_after_v4", "127.0.0.1", alone, "::", alone, EADDRINUSE, EADDRINUSE},
+        Pair{"v6_only_leaves_v4", "::", v6_only, "0.0.0.0", alone, 0, 0},
+        Pair{"v6_only_takes_v6", "::", v6_only, "::1", alone, EADDRINUSE, EADDRINUSE},
+        Pair{"reuse_within_a_process", "0.0.0.0", reuse, "0.0.0.0", reuse, 0, EADDRINUSE},
+        Pair{"reuse_by_one_only", "0.0.0.0", alone, "0.0.0.0", reuse, EADDRINUSE, EADDRINUSE}),
+    [](const auto& one) { return one.param.name; });
+
+TEST_F(Ports, a_shared_address_is_free_when_the_last_holder_releases_it) {
+  const auto first = our_space_.bind(RDMA_PS_TCP, at("0.0.0.0", 7471), reuse);
+  const auto second = our_space_.bind(RDMA_PS_TCP, at("0.0.0.0", 7471), reuse);
+  ASSERT_TRUE(first && second);
+  our_space_.release(*first);
+  EXPECT_EQ(their_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)), ours_);
+  our_space_.release(*second);
+  EXPECT_FALSE(their_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)));
+}
+
+TEST_F(Ports, the_more_specific_owner_is_found) {
+  // Only possible when the wildcard's owner is dead and its file was left.
+  ASSERT_EQ(bind(their_space_, at("0.0.0.0", 7471)), 0);
+  dead_.insert(theirs_.slot);
+  ASSERT_EQ(bind(our_space_, at("127.0.0.1", 7471)), 0);
+  EXPECT_EQ(our_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)), ours_);
+  EXPECT_FALSE(our_space_.find(RDMA_PS_TCP, at("127.0.0.2", 7471)));
+}
+
+TEST_F(Ports, port_zero_takes_a_free_one) {
+  std::set<std::uint16_t> taken;
+  for (int i = 0; i < 50; ++i) {
+    const auto bound = (i % 2 == 0 ? our_space_ : their_space_).bind(RDMA_PS_TCP, at("0.0.0.0", 0), {});
+    ASSERT_TRUE(bound);
+    EXPECT_GE(bound->endpoint.port, 32768);
+    EXPECT_TRUE(taken.insert(bound->endpoint.port).second);
+  }
+}
+
+TEST_F(Ports, what_a_dead_process_left_is_taken_over) {
+  ASSERT_EQ(bind(their_space_, at("0.0.0.0", 7471)), 0);
+  EXPECT_EQ(bind(our_space_, at("0.0.0.0", 7471)), EADDRINUSE);
+  dead_.insert(theirs_.slot);
+  EXPECT_EQ(bind(our_space_, at("0.0.0.0", 7471)), 0);
+  EXPECT_EQ(our_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)), ours_);
+}
+
+TEST_F(Ports, what_our_slots_last_owner_left_is_taken_over) {
+  PortSpace before(directory_, {ours_.slot, 999}, lives());
+  ASSERT_EQ(bind(before, at("0.0.0.0", 7471)), 0);
+  EXPECT_EQ(bind(our_space_, at("0.0.0.0", 7471)), 0);
+}
+
+TEST_F(Ports, binding_anything_sweeps_what_processes_without_a_slot_left) {
+  ASSERT_EQ(bind(their_space_, at("127.0.0.1", 7471)), 0);
+  std::filesystem::remove(directory_ + "/slot-0002");
+  ASSERT_EQ(bind(our_space_, at("127.0.0.1", 9999)), 0);
+  EXPECT_FALSE(our_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)));
+}
+
+TEST_F(Ports, files_that_are_not_ours_to_read_are_nobodys) {
+  const std::string name = directory_ + "/cm-tcp-7471-00000000000000000000ffff7f000001";
+  for (const std::string& content :
+       {std::string(), std::string("garbage"), std::string(24, '\0'), std::string(24, '\xff')}) {
+    std::ofstream(name, std::ios::trunc | std::ios::binary) << content;
+    EXPECT_FALSE(our_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)));
+    const auto bound = our_space_.bind(RDMA_PS_TCP, at("127.0.0.1", 7471), {});
+    ASSERT_TRUE(bound);
+    our_space_.release(*bound);
+  }
+}
+
+TEST_F(Ports, a_directory_that_is_gone_is_an_error) {
+  std::filesystem::remove_all(directory_);
+  EXPECT_NE(bind(our_space_, at("127.0.0.1", 7471)), 0);
+}
+
+}  // namespace
+}  // namespace weir::cm
