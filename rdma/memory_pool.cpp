@@ -15,39 +15,46 @@
 namespace weir::rdma {
 namespace {
 
-// Maps `bytes` of shared, anonymous memory. Its size is sealed: a peer that maps it too cannot shrink it
-// under us.
-Result<std::span<std::byte>> map_shared(std::size_t bytes) {
+struct SharedMemory {
+  int fd = -1;
+  std::span<std::byte> bytes;
+};
+
+// Shared, anonymous memory. Its size is sealed: a peer that maps it too cannot shrink it under us. The
+// descriptor stays open, because through it a software NIC finds the file and shows it to the peer's process.
+Result<SharedMemory> map_shared(std::size_t bytes) {
   const int fd = memfd_create("weir-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return fail_os(Errc::memory_limit, "cannot create shared memory for the pool", errno);
   void* at = MAP_FAILED;
   if (ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
       fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
     at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at != MAP_FAILED) return SharedMemory{fd, std::span(static_cast<std::byte*>(at), bytes)};
   const int why = errno;
-  close(fd);  // the mapping keeps the memory
-  if (at == MAP_FAILED)
-    return fail_os(Errc::memory_limit, "cannot map " + std::to_string(bytes) + " bytes for the pool", why);
-  return std::span(static_cast<std::byte*>(at), bytes);
+  close(fd);
+  return fail_os(Errc::memory_limit, "cannot map " + std::to_string(bytes) + " bytes for the pool", why);
 }
 
 }  // namespace
 
 struct MemoryPool::Slab {
+  int fd;
   std::span<std::byte> memory;
   std::size_t block_bytes;
   std::vector<std::uint32_t>
       free;  // indices; the last one freed is the next taken, it may still be in the cache
   std::optional<MemoryRegion> region;
 
-  Slab(std::span<std::byte> mapped, std::size_t each) : memory(mapped), block_bytes(each) {
-    const auto count = static_cast<std::uint32_t>(mapped.size() / each);
+  Slab(const SharedMemory& mapped, std::size_t each)
+      : fd(mapped.fd), memory(mapped.bytes), block_bytes(each) {
+    const auto count = static_cast<std::uint32_t>(memory.size() / each);
     free.reserve(count);
     for (std::uint32_t i = count; i > 0; --i) free.push_back(i - 1);
   }
   ~Slab() {
     region.reset();
     munmap(memory.data(), memory.size());
+    close(fd);
   }
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
@@ -98,7 +105,7 @@ Result<std::unique_ptr<MemoryPool::Slab>> MemoryPool::map_slab(std::size_t block
                                         " of at most " + std::to_string(options_.max_bytes) +
                                         " bytes; close connections, shrink their buffers or raise the cap");
   }
-  Result<std::span<std::byte>> memory = map_shared(bytes);
+  Result<SharedMemory> memory = map_shared(bytes);
   if (!memory) return std::unexpected(memory.error());
   stats_.slab_bytes += bytes;
   ++stats_.slabs;
