@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 namespace weir::rdma {
@@ -76,6 +78,28 @@ TEST_F(MemoryPoolTest, hands_out_the_warmest_block_first) {
   const auto* at = first.bytes().data();
   first = {};
   EXPECT_EQ(pool.take(4 * kib)->bytes().data(), at);
+}
+
+// A software NIC finds the file behind a region through a descriptor of this process; without one it cannot
+// show the memory to the peer's process and falls back to system calls.
+TEST_F(MemoryPoolTest, keeps_its_memory_reachable_through_a_descriptor) {
+  const auto descriptors = [] {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      count += std::filesystem::read_symlink(entry, gone).string().starts_with("/memfd:weir-pool");
+    }
+    return count;
+  };
+  {
+    const auto block = std::move(*pool.take(4 * kib));
+    EXPECT_EQ(descriptors(), 1);
+  }
+  MemoryPool other{none, {.slab_bytes = 64 * kib, .max_bytes = 256 * kib, .keep_bytes = 0}};
+  {
+    const auto block = std::move(*other.take(4 * kib));
+  }
+  EXPECT_EQ(descriptors(), 1) << "a slab that went back closes its own";
 }
 
 TEST_F(MemoryPoolTest, does_not_touch_pages_before_their_user_does) {
