@@ -11,6 +11,9 @@ namespace {
 using rnic::QpState;
 using rnic::QpType;
 
+// Granted also to those who ask for less, as other devices do; programs have come to count on some.
+constexpr std::uint32_t least_inline = 64;
+
 std::optional<QpType> type_of(ibv_qp_type type) {
   switch (type) {
     case IBV_QPT_RC:
@@ -49,7 +52,7 @@ ibv_qp* create(ibv_pd* pd, const ibv_qp_init_attr& init, bool extended) {
   config.srq = init.srq ? srq_of(init.srq).nic_srq : nullptr;
   config.caps = {std::max(init.cap.max_send_wr, 1u), init.srq ? 0 : init.cap.max_recv_wr,
                  std::max(init.cap.max_send_sge, 1u), init.srq ? 0 : std::max(init.cap.max_recv_sge, 1u),
-                 init.cap.max_inline_data};
+                 std::max(init.cap.max_inline_data, least_inline)};
   config.signal_all = init.sq_sig_all != 0;
   config.cookie = qp;
   qp->nic_qp = context_of(pd->context).adapter().create_qp(config);
