@@ -1,7 +1,7 @@
 """One program under test: started, watched, and ended with everything it started.
 
-Its output goes through a pseudo-terminal, so that C programs flush each line and a test can wait for one. It runs in a
-session of its own: what it forked is found by session id, and killed with it.
+Its output goes through a pseudo-terminal, so that C programs flush each line and nothing is lost when one is killed. It
+runs in a session of its own: what it forked is found by session id, and killed with it.
 """
 import os
 import pathlib
@@ -23,7 +23,7 @@ class Program:
     def __init__(self, name, command, environment):
         self.name, self.command = name, command
         self.lines = []
-        self.grew = threading.Condition()
+        self.lock = threading.Lock()  # of lines
         ours, theirs = os.openpty()
         tty.setraw(theirs)
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=environment,
@@ -42,30 +42,16 @@ class Program:
             *whole, partial = (partial + piece).split(b"\n")
             if not piece and partial:
                 whole.append(partial)
-            with self.grew:
+            with self.lock:
                 self.lines += [line.decode(errors="replace").rstrip("\r") for line in whole]
-                self.grew.notify_all()
             if not piece:
                 os.close(terminal)
                 return
 
     @property
     def output(self):
-        with self.grew:
+        with self.lock:
             return "\n".join(self.lines)
-
-    def wait_for_line(self, pattern, limit_s):
-        """The first line that matches. Ends early when the program does."""
-        wanted, deadline = re.compile(pattern), time.monotonic() + limit_s
-        with self.grew:
-            while True:
-                for line in self.lines:
-                    if wanted.search(line):
-                        return line
-                if not self.reader.is_alive():
-                    raise Expired(f"{self.name} ended without printing /{pattern}/")
-                if not self.grew.wait(max(0.0, deadline - time.monotonic())) and time.monotonic() >= deadline:
-                    raise Expired(f"{self.name} did not print /{pattern}/ within {limit_s} s")
 
     def wait_until_listening(self, port, limit_s):
         """Returns when a process of this program's session has `port` in the TCP state LISTEN."""
@@ -76,6 +62,20 @@ class Program:
             if time.monotonic() > deadline:
                 raise Expired(f"{self.name} did not listen on port {port} within {limit_s} s")
             time.sleep(POLL_S)
+
+    def wait_until_asleep(self, limit_s):
+        """Returns when each process of the session sleeps, and still the same sleep a moment later: it waits for others."""
+        deadline, before = time.monotonic() + limit_s, None
+        while True:
+            now = self._sleeps()
+            if now and now == before:
+                return
+            if self.process.poll() is not None:
+                raise Expired(f"{self.name} ended before it waited for anybody")
+            if time.monotonic() > deadline:
+                raise Expired(f"{self.name} did not come to rest within {limit_s} s")
+            before = now
+            time.sleep(4 * POLL_S)
 
     def wait_until_it_used_cpu(self, seconds, limit_s):
         """Returns when the program's processes used so much processor time from now on: they are at work."""
@@ -119,6 +119,19 @@ class Program:
             if int(fields[3]) == self.process.pid:  # session
                 found.append((int(stat.parent.name), fields))
         return found
+
+    def _sleeps(self):
+        """{pid: how often it went to sleep} if each main thread sleeps now, else nothing."""
+        sleeps = {}
+        for pid, fields in self._pids():
+            try:
+                status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            except OSError:
+                return None
+            if fields[0] != "S":
+                return None
+            sleeps[pid] = re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.MULTILINE).group(1)
+        return sleeps
 
     def _cpu_s(self):
         ticks = sum(int(fields[11]) + int(fields[12]) for _, fields in self._pids())

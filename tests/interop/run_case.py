@@ -14,9 +14,10 @@ import shutil
 import socket
 import sys
 import tempfile
+import time
 
 import cases
-from program import Expired, Program
+from program import POLL_S, Expired, Program
 
 READY_S = 20
 WORK_S = 0.5    # processor time a client has used before one end is killed: past set-up, in the middle of its work
@@ -55,8 +56,17 @@ class Run:
         if self.case.ready == "tcp":
             server.wait_until_listening(int(self.words["port"]), READY_S)
         else:
-            server.wait_for_line(self.case.ready, READY_S)
+            self.wait_for_rdma_listener(server)
         return server
+
+    def wait_for_rdma_listener(self, server):
+        """RDMA has no table of listeners in /proc; Weir's port space is files, made at bind (verbs/cm/port_space.hpp)."""
+        deadline = time.monotonic() + READY_S
+        while not list(self.runtime.glob(f"cm-tcp-{self.words['port']}-*")):
+            if server.process.poll() is not None or time.monotonic() > deadline:
+                raise Failed(f"the server did not bind RDMA port {self.words['port']}")
+            time.sleep(POLL_S)
+        server.wait_until_asleep(READY_S)  # bind comes before listen; asleep, it is past both
 
     def end(self):
         for program in self.programs:
