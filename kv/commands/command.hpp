@@ -16,6 +16,8 @@ class Server;
 class Client;
 struct Command;
 
+enum class NullForm : std::uint8_t { single, array };
+
 // One call of a command.
 struct Call {
   Server& server;
@@ -25,6 +27,7 @@ struct Call {
   Reply& reply;
   Arguments arguments;
   std::int64_t now_ms;
+  bool retried = false;  // a blocked command that is tried again because a key changed
 
   std::size_t count() const { return arguments.size(); }
   std::string_view operator[](std::size_t i) const { return arguments[i].text; }
@@ -119,6 +122,7 @@ std::span<const Command> set_commands();
 std::span<const Command> string_commands();
 std::span<const Command> transaction_commands();
 std::span<const Command> zset_commands();
+std::span<const Command> zset_pop_commands();
 std::span<const Command> zset_range_commands();
 std::span<const Command> zset_store_commands();
 

@@ -34,6 +34,7 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
     if (spec.name == listening) return call.server.listen_again(spec.name);
   }
   if (spec.name == "timeout") call.server.arm_timer();
+  call.server.settings_changed();
   return {};
 }
 

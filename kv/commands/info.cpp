@@ -147,10 +147,15 @@ void cpu_section(const Server&, Fields& field) {
 }
 
 void commandstats_section(const Server& server, Fields& field) {
+  const double per_us = server.cycle_rate.per_us();
   for (const auto& [command, calls] : server.stats.by_command) {
-    field("cmdstat_" + command->full_name(),
-          "calls=" + std::to_string(calls.calls) + ",usec=0,usec_per_call=0.00,rejected_calls=" +
-              std::to_string(calls.rejected) + ",failed_calls=" + std::to_string(calls.failed));
+    const double us = static_cast<double>(calls.cycles) / per_us;
+    std::array<char, 200> text;
+    const int n = std::snprintf(text.data(), text.size(),
+                                "calls=%lu,usec=%.0f,usec_per_call=%.2f,rejected_calls=%lu,failed_calls=%lu",
+                                calls.calls, us, calls.calls == 0 ? 0 : us / static_cast<double>(calls.calls),
+                                calls.rejected, calls.failed);
+    field("cmdstat_" + command->full_name(), std::string_view(text.data(), static_cast<std::size_t>(n)));
   }
 }
 

@@ -117,7 +117,7 @@ void copy(const Call& call) {
     target->erase(call[2]);
   }
   Record& fresh = target->insert(call[2]);
-  fresh.value = record->value.copy();
+  fresh.value = record->value.copy(call.server.random());
   if (record->expires_at_ms != Record::never) target->set_expiry(fresh, record->expires_at_ms);
   call.server.key_changed(*target, call[2]);
   call.reply.integer(1);

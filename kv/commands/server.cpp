@@ -1,7 +1,10 @@
-// The server as a whole: time, shutdown, and small reports.
+// The server as a whole: time, role, shutdown, memory, slow commands.
 #include "kv/server/server.hpp"
 
+#include "kv/commands/collection.hpp"
 #include "kv/commands/command.hpp"
+#include "kv/commands/help.hpp"
+#include "kv/number.hpp"
 
 namespace weir::kv {
 
@@ -12,6 +15,13 @@ void time(const Call& call) {
   call.reply.array(2);
   call.reply.bulk_int(call.server.now_us / 1000000);
   call.reply.bulk_int(call.server.now_us % 1000000);
+}
+
+void role(const Call& call) {
+  call.reply.array(3);
+  call.reply.bulk("master");
+  call.reply.integer(0);
+  call.reply.array(0);
 }
 
 void shutdown(const Call& call) {
@@ -26,11 +36,123 @@ void shutdown(const Call& call) {
   if (call.server.surroundings.stop) call.server.surroundings.stop();
 }
 
+void memory_usage(const Call& call) {
+  std::int64_t samples = 0;
+  for (std::size_t i = 3; i < call.count(); i += 2) {
+    if (!is_word(call[i], "SAMPLES") || i + 1 >= call.count()) return call.syntax_error();
+    if (!call.integer(i + 1, samples)) return;
+    if (samples < 0) return call.syntax_error();
+  }
+  const Record* record = call.db.peek(call[2], call.now_ms);
+  if (record == nullptr) return call.reply.null();
+  call.reply.integer(
+      static_cast<std::int64_t>(sizeof(Record) + record->key_size + record->value.heap_size()));
+}
+void memory_doctor(const Call& call) { call.reply.verbatim("txt", "Nothing to report.\n"); }
+void memory_help(const Call& call) {
+  reply_help(call, {
+                       "DOCTOR",
+                       "    Return memory problems reports.",
+                       "USAGE <key> [SAMPLES <count>]",
+                       "    Return memory in bytes used by <key> and its value. All of it is looked at.",
+                   });
+}
+
+void slowlog_get(const Call& call) {
+  std::int64_t count = 10;
+  if (call.count() == 3) {
+    const auto parsed = parse_int(call[2]);
+    if (!parsed || *parsed < -1) return call.reply.error("ERR count should be greater than or equal to -1");
+    count = *parsed;
+  }
+  const auto& entries = call.server.slowlog.entries();
+  const std::size_t n =
+      count < 0 ? entries.size() : std::min(entries.size(), static_cast<std::size_t>(count));
+  call.reply.array(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const SlowLog::Entry& entry = entries[i];
+    call.reply.array(6);
+    call.reply.integer(static_cast<std::int64_t>(entry.id));
+    call.reply.integer(entry.time_s);
+    call.reply.integer(entry.duration_us);
+    call.reply.array(entry.words.size());
+    for (const std::string& word : entry.words) call.reply.bulk(word);
+    call.reply.bulk(entry.peer);
+    call.reply.bulk(entry.client_name);
+  }
+}
+void slowlog_len(const Call& call) {
+  call.reply.integer(static_cast<std::int64_t>(call.server.slowlog.entries().size()));
+}
+void slowlog_reset(const Call& call) {
+  call.server.slowlog.clear();
+  call.reply.ok();
+}
+void slowlog_help(const Call& call) {
+  reply_help(call, {
+                       "GET [<count>]",
+                       "    Return top <count> entries from the slowlog (default: 10, -1 mean all).",
+                       "    Entries are made of:",
+                       "    id, timestamp, time in microseconds, arguments array, client IP and port,",
+                       "    client name",
+                       "LEN",
+                       "    Return the length of the slowlog.",
+                       "RESET",
+                       "    Reset the slowlog.",
+                   });
+}
+
+// Latency events are not sampled here: the monitor has nothing to tell.
+void latency_nothing(const Call& call) { call.reply.array(0); }
+void latency_reset(const Call& call) { call.reply.integer(0); }
+
 using namespace flag;
+constexpr std::uint32_t managing = admin | loading | stale;
+constexpr Command memory_subcommands[] = {
+    {"usage",
+     -3,
+     readonly,
+     2,
+     2,
+     1,
+     memory_usage,
+     "server",
+     "Returns a value's size in memory.",
+     {},
+     "memory"},
+    {"doctor", 2, 0, 0, 0, 0, memory_doctor, "server", "Reports memory problems.", {}, "memory"},
+    {"help", 2, loading | stale, 0, 0, 0, memory_help, "server", "Explains MEMORY.", {}, "memory"},
+};
+constexpr Command slowlog_subcommands[] = {
+    {"get", -2, managing, 0, 0, 0, slowlog_get, "server", "Returns slow commands.", {}, "slowlog"},
+    {"len", 2, managing, 0, 0, 0, slowlog_len, "server", "Counts slow commands.", {}, "slowlog"},
+    {"reset", 2, managing, 0, 0, 0, slowlog_reset, "server", "Forgets slow commands.", {}, "slowlog"},
+    {"help", 2, loading | stale, 0, 0, 0, slowlog_help, "server", "Explains SLOWLOG.", {}, "slowlog"},
+};
+constexpr std::uint32_t monitoring = admin | noscript | loading | stale;
+constexpr Command latency_subcommands[] = {
+    {"latest", 2, monitoring, 0, 0, 0, latency_nothing, "server", "Returns latency events.", {}, "latency"},
+    {"history",
+     3,
+     monitoring,
+     0,
+     0,
+     0,
+     latency_nothing,
+     "server",
+     "Returns an event's samples.",
+     {},
+     "latency"},
+    {"reset", -2, monitoring, 0, 0, 0, latency_reset, "server", "Forgets latency events.", {}, "latency"},
+};
 constexpr Command commands[] = {
     {"time", 1, loading | stale | fast, 0, 0, 0, time, "server", "Returns the server's time."},
+    {"role", 1, noscript | loading | stale | fast, 0, 0, 0, role, "server", "Returns the replication role."},
     {"shutdown", -1, admin | noscript | no_multi | loading | stale | allow_busy, 0, 0, 0, shutdown, "server",
      "Stops the server."},
+    {"memory", -2, 0, 0, 0, 0, nullptr, "server", "Looks at memory.", memory_subcommands},
+    {"slowlog", -2, 0, 0, 0, 0, nullptr, "server", "Looks at slow commands.", slowlog_subcommands},
+    {"latency", -2, 0, 0, 0, 0, nullptr, "server", "Looks at latency events.", latency_subcommands},
 };
 
 }  // namespace

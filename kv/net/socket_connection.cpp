@@ -34,7 +34,10 @@ void SocketConnection::read() {
     const std::span<char> wanted = session_->wanted();
     const std::span<char> place = wanted.empty() ? poller_.scratch() : wanted;
     const ssize_t n = ::recv(fd_.get(), place.data(), place.size(), 0);
-    if (n == 0) return lose(0);
+    if (n == 0) {
+      flush();  // the peer may have ended its side only
+      return lose(0);
+    }
     if (n < 0) {
       if (errno == EAGAIN || errno == EINTR) return;
       return lose(errno);

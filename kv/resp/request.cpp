@@ -31,6 +31,7 @@ std::optional<std::string_view> take_line(std::string_view input, std::size_t fr
 
 RequestParser::Status RequestParser::parse(std::string_view input, const Limits& limits) {
   kept_ = input.size();
+  if (!inline_words_.empty()) return Status::complete;  // asked again: its arguments do not lie in the input
   if (input.empty()) return Status::incomplete;
   return input[0] == '*' ? parse_array(input, limits) : parse_inline(input);
 }

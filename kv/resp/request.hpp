@@ -44,7 +44,8 @@ class RequestParser {
   };
   enum class Status { incomplete, complete, failed };
 
-  // `input` starts at the request's first byte.
+  // `input` starts at the request's first byte. May be called again after `complete`, when the input has
+  // moved.
   Status parse(std::string_view input, const Limits& limits);
 
   // After `complete`: the arguments, and how many bytes of the input they took. None at all: an empty

@@ -51,8 +51,6 @@ void Blocking::serve() {
     const std::deque<Client*> queue = it->second;  // serving changes the queues
     for (Client* client : queue) {
       if (!client->blocked) continue;
-      // Take it out, run its command again: it either answers or blocks again at the end of the queue, so
-      // whoever blocks again is put back where it was.
       const BlockedOn& on = *client->blocked;
       if (!server_.retry_blocked(*client, on)) continue;
       release(*client);
@@ -64,11 +62,7 @@ void Blocking::serve() {
 std::int64_t Blocking::expire(std::int64_t now_ms) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) {
     Client& client = *deadlines_.begin()->second;
-    if (client.blocked->null_array) {
-      client.reply.null_array();
-    } else {
-      client.reply.null();
-    }
+    client.reply.null_array();
     release(client);
     server_.will_resume(client);
   }

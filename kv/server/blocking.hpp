@@ -33,7 +33,6 @@ struct BlockedOn {
   std::vector<std::string> keys;  // empty: waits for time only (CLIENT PAUSE)
   int db = 0;
   std::int64_t deadline_ms = 0;  // 0: for ever
-  bool null_array = true;        // what a timeout answers: null array, or null
 };
 
 class Blocking {

@@ -68,6 +68,7 @@ void Client::take(std::string_view input) {
 
 void Client::resume() {
   if (processing_) return;
+  paused_ = false;
   const std::size_t used = process(pending_);
   if (closing) return;
   const std::size_t kept =
@@ -90,7 +91,10 @@ std::size_t Client::process(std::string_view input) {
       refuse(parser_.error());
       break;
     }
-    if (!parser_.arguments().empty()) server_.execute(*this, parser_.arguments());
+    if (!parser_.arguments().empty() && !server_.execute(*this, parser_.arguments())) {
+      paused_ = true;
+      break;
+    }
     used += parser_.consumed();
     parser_.next();
     if (queue_.size() > stall_above) stalled_ = true;

@@ -68,7 +68,7 @@ class Client final : public Session {
   std::size_t pending_bytes() const { return pending_.size() + parser_.held_bytes(); }
 
   // Whether it reads this client's requests now: not while it waits, is paused or ends.
-  bool takes_requests() const { return !blocked && !closing && !close_after_reply && !stalled_; }
+  bool takes_requests() const { return !blocked && !closing && !close_after_reply && !stalled_ && !paused_; }
   // Executes what has piled up meanwhile.
   void resume();
 
@@ -111,6 +111,7 @@ class Client final : public Session {
   RequestParser parser_;
   std::string pending_;
   bool stalled_ = false;  // too much waits to be sent: no further request until that is less
+  bool paused_ = false;   // its next request, parsed already, waits for the end of CLIENT PAUSE
   bool processing_ = false;
 };
 

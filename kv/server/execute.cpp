@@ -101,41 +101,63 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
   return false;
 }
 
-void Server::execute(Client& client, Arguments arguments) {
+bool Server::execute(Client& client, Arguments arguments) {
   const std::size_t queued = client.queue_.size();
   const bool silent = client.replies == Replies::off || client.replies == Replies::skipping;
-  execute_loud(client, arguments);
-  if (silent && client.replies != Replies::on) {
-    client.queue_.truncate(queued);
+  if (!execute_loud(client, arguments)) return false;
+  if (client.replies != Replies::on) {
+    if (silent) client.queue_.truncate(queued);
     if (client.replies == Replies::skipping) client.replies = Replies::on;
+    if (client.replies == Replies::skip_next) client.replies = Replies::skipping;
   }
-  if (client.replies == Replies::skip_next) client.replies = Replies::skipping;
   if (blocking.ready()) blocking.serve();
+  return true;
 }
 
-void Server::execute_loud(Client& client, Arguments arguments) {
+bool Server::execute_loud(Client& client, Arguments arguments) {
   const Command* command = find_command(arguments[0].text);
-  if (command == nullptr) return reject(client, nullptr, unknown_command(arguments));
+  if (command == nullptr) return reject(client, nullptr, unknown_command(arguments)), true;
   if (!command->subcommands.empty() && arguments.size() > 1) {
     const Command* sub = find_subcommand(*command, arguments[1].text);
-    if (sub == nullptr && command->run == nullptr) {
-      return reject(client, nullptr,
-                    "ERR unknown subcommand '" + std::string(arguments[1].text.substr(0, 128)) + "'. Try " +
-                        upper(command->name) + " HELP.");
+    if (sub == nullptr) {
+      const std::string name(arguments[1].text.substr(0, 128));
+      reject(client, nullptr,
+             "ERR unknown subcommand '" + name + "'. Try " + upper(command->name) + " HELP.");
+      return true;
     }
-    if (sub != nullptr) command = sub;
+    command = sub;
   }
   client.last_command = command;
-  if (refuse(client, command, arguments)) return;
+  if (refuse(client, command, arguments)) return true;
   if (client.transaction.open && !always_runs_in_transaction(*command)) {
     auto& queued = client.transaction.queued.emplace_back();
     queued.command = command;
     for (const Argument& word : arguments) {
       queued.words.push_back(word.block != nullptr ? Bytes(BlobRef::share(word.block)) : Bytes(word.text));
     }
-    return client.reply.raw("+QUEUED\r\n");
+    client.reply.raw("+QUEUED\r\n");
+    return true;
   }
+  if (paused_ != Paused::nothing && paused_for(client, *command)) return false;
   run(client, *command, arguments);
+  return true;
+}
+
+bool Server::paused_for(const Client& client, const Command& command) const {
+  if (now_ms >= paused_until_ms_) return false;
+  if (paused_ == Paused::everything) return command.container != "client";
+  const bool writes = command.has(flag::write | flag::may_replicate);
+  const bool in_queue = std::ranges::any_of(client.transaction.queued, [](const Transaction::Queued& queued) {
+    return queued.command->has(flag::write | flag::may_replicate);
+  });
+  return writes || (command.name == "exec" && in_queue);
+}
+
+void Server::pause(std::int64_t until_ms, Paused what) {
+  paused_ = what;
+  paused_until_ms_ = until_ms;
+  if (what != Paused::nothing) return arm_timer();
+  for (const auto& [id, client] : clients) will_resume(*client);
 }
 
 Stats::Calls& Server::calls_of(const Command& command) {
@@ -151,35 +173,48 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   const std::uint64_t errors = client.reply.errors;
   const Call call{*this,        client,    command, *databases[static_cast<std::size_t>(client.db)],
                   client.reply, arguments, now_ms};
+  const std::uint64_t begin = cycles_now();
   command.run(call);
+  const std::uint64_t spent = cycles_now() - begin;
   Stats::Calls& calls = calls_of(command);
   ++calls.calls;
+  calls.cycles += spent;
   if (client.reply.errors != errors) ++calls.failed;
+  if (spent > slow_cycles_) note_slow(client, arguments, spent);
+}
+
+// Called for what may be slow; the exact limit is applied here.
+void Server::note_slow(Client& client, Arguments arguments, std::uint64_t cycles) {
+  const std::int64_t limit_us = settings.slowlog_log_slower_than_us;
+  const double per_us = cycle_rate.per_us();
+  slow_cycles_ =
+      limit_us < 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(static_cast<double>(limit_us) * per_us);
+  const auto us = static_cast<std::int64_t>(static_cast<double>(cycles) / per_us);
+  if (limit_us < 0 || us < limit_us) return;
+  slowlog.add(now_ms / 1000, us, arguments, client.connection().peer_address(), client.name,
+              static_cast<std::size_t>(settings.slowlog_max_len));
 }
 
 bool Server::retry_blocked(Client& client, const BlockedOn& on) {
   std::vector<Argument> arguments;
   for (const Bytes& word : on.words) arguments.push_back({word.view(), nullptr});
-  retrying_ = true;
   still_waits_ = false;
   const int db = std::exchange(client.db, on.db);
   const Call call{*this,        client,    *on.command, *databases[static_cast<std::size_t>(on.db)],
-                  client.reply, arguments, now_ms};
+                  client.reply, arguments, now_ms,      true};
   on.command->run(call);
   client.db = db;
-  retrying_ = false;
   return !still_waits_;
 }
 
 void Server::wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms,
-                      bool null_array) {
-  if (retrying_) {
+                      NullForm null) {
+  if (call.retried) {
     still_waits_ = true;
     return;
   }
-  if (call.client.in_exec) return null_array ? call.reply.null_array() : call.reply.null();
-  BlockedOn on{&call.command, {}, std::move(keys), call.client.db, timeout_ms == 0 ? 0 : now_ms + timeout_ms,
-               null_array};
+  if (call.client.in_exec) return null == NullForm::array ? call.reply.null_array() : call.reply.null();
+  BlockedOn on{&call.command, {}, std::move(keys), call.client.db, timeout_ms == 0 ? 0 : now_ms + timeout_ms};
   for (const Argument& word : call.arguments) on.words.emplace_back(word.text);
   blocking.block(call.client, std::move(on));
 }

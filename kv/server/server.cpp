@@ -167,6 +167,7 @@ void Server::arm_timer() {
   if (due != 0) due = std::max(due, now_ms + 100);
   if (blocking.any()) sooner(blocking.next_deadline_ms());
   if (settings.timeout_s > 0 && !clients.empty()) sooner(now_ms + 1000);
+  if (paused_ != Paused::nothing) sooner(paused_until_ms_);
   if (due == 0 || (timer_due_ms_ != 0 && timer_due_ms_ <= due)) return;
   timer_due_ms_ = due;
   timer_.expires_after(std::chrono::milliseconds(std::max<std::int64_t>(due - now_ms, 1)));
@@ -181,6 +182,7 @@ void Server::tick() {
   constexpr std::size_t at_once = 1000;  // keys of one database, so that requests get their turn
   for (const auto& db : databases) db->expire_due(now_ms, at_once);
   blocking.expire(now_ms);
+  if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) pause(0, Paused::nothing);
   if (settings.timeout_s > 0) close_idle();
   end_round();
   arm_timer();

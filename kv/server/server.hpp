@@ -26,11 +26,16 @@
 #include "kv/net/poller.hpp"
 #include "kv/server/blocking.hpp"
 #include "kv/server/client.hpp"
+#include "kv/server/cycles.hpp"
 #include "kv/server/pubsub.hpp"
 #include "kv/server/settings.hpp"
+#include "kv/server/slowlog.hpp"
 #include "kv/server/watches.hpp"
 
 namespace weir::kv {
+
+// What CLIENT PAUSE holds back.
+enum class Paused : std::uint8_t { nothing, writes, everything };
 
 enum class LogLevel : int { debug, verbose, notice, warning };
 
@@ -39,7 +44,7 @@ struct Stats {
   std::uint64_t expired = 0, evicted = 0, hits = 0, misses = 0, error_replies = 0, changes = 0;
   struct Calls {
     std::uint64_t calls = 0, rejected = 0, failed = 0;
-    std::uint64_t ticks = 0;
+    std::uint64_t cycles = 0;
   };
   absl::node_hash_map<const Command*, Calls> by_command;
   absl::btree_map<std::string, std::uint64_t> by_error;  // the code: "WRONGTYPE"
@@ -75,17 +80,20 @@ class Server {
   void accept(std::unique_ptr<Connection> connection);
 
   // Runs one request; the reply is in the client's queue afterwards (or it is blocked).
-  void execute(Client& client, Arguments arguments);
+  // False: the client is paused and the request must be offered again later.
+  bool execute(Client& client, Arguments arguments);
   // Runs a command that has passed all checks: for EXEC and for blocked clients.
   void run(Client& client, const Command& command, Arguments arguments);
 
   void discard_transaction(Client& client);
   // For blocking commands that found nothing: parks the client (or, when it is tried again, leaves it
   // parked).
-  void wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms, bool null_array);
+  void wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms, NullForm null);
   // Evicts until the data fits maxmemory; false: it still does not.
   bool make_room();
   void reset_stats();
+  void settings_changed() { slow_cycles_ = 0; }
+  void pause(std::int64_t until_ms, Paused what);
 
   // The client has something to send at the end of the round.
   void will_flush(Client& client) {
@@ -127,6 +135,8 @@ class Server {
   absl::btree_map<std::uint64_t, std::unique_ptr<Client>> clients;
   PubSub pubsub{*this};
   Watches watches;
+  SlowLog slowlog;
+  CycleRate cycle_rate;
   Blocking blocking{*this};
   std::string run_id;
   std::string rdma_provider;  // what was taken; empty: no RDMA
@@ -138,8 +148,10 @@ class Server {
   };
   using Entrances = std::vector<Entrance>;
 
+  bool paused_for(const Client& client, const Command& command) const;
   bool refuse(Client& client, const Command* command, Arguments arguments);
-  void execute_loud(Client& client, Arguments arguments);
+  bool execute_loud(Client& client, Arguments arguments);
+  void note_slow(Client& client, Arguments arguments, std::uint64_t cycles);
   Stats::Calls& calls_of(const Command& command);
   void reject(Client& client, const Command* command, std::string_view error);
   std::string unknown_command(Arguments arguments) const;
@@ -164,8 +176,10 @@ class Server {
   Stats::Calls* counted_calls_ = nullptr;
   std::uint64_t memory_looked_at_ = 0;  // stats.changes when the allocator was last asked
   bool memory_fits_ = true;
-  bool retrying_ = false;
   bool still_waits_ = false;
+  std::uint64_t slow_cycles_ = 0;  // commands that took more are looked at for the slow log
+  Paused paused_ = Paused::nothing;
+  std::int64_t paused_until_ms_ = 0;
 };
 
 }  // namespace weir::kv

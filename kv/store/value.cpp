@@ -1,6 +1,10 @@
 #include "kv/store/value.hpp"
 
 #include "kv/number.hpp"
+#include "kv/store/hash.hpp"
+#include "kv/store/list.hpp"
+#include "kv/store/set.hpp"
+#include "kv/store/zset.hpp"
 
 namespace weir::kv {
 
@@ -20,15 +24,80 @@ std::string_view type_name(Type type) {
   return "none";
 }
 
-void Value::destroy_collection() {}
-Value Value::copy() const { return Value(Bytes(bytes_)); }
+void Value::destroy_collection() {
+  switch (type_) {
+    case Type::string:
+      break;
+    case Type::list:
+      delete &list();
+      break;
+    case Type::set:
+      delete &set();
+      break;
+    case Type::hash:
+      delete &hash();
+      break;
+    case Type::zset:
+      delete &zset();
+      break;
+  }
+}
+
+Value Value::copy(std::uint64_t seed) const {
+  switch (type_) {
+    case Type::string:
+      break;
+    case Type::list:
+      return Value(new List(list()));
+    case Type::set:
+      return Value(new Set(set().copy(seed)));
+    case Type::hash:
+      return Value(new Hash(hash().copy(seed)));
+    case Type::zset:
+      return Value(zset().copy(seed));
+  }
+  Value text{Bytes(bytes_)};
+  text.edited_ = edited_;
+  return text;
+}
+
 std::string_view Value::encoding() const {
   constexpr std::size_t embedded = 44;  // Redis keeps strings up to here in one block with their header
+  switch (type_) {
+    case Type::string:
+      break;
+    case Type::list:
+      return "quicklist";
+    case Type::set:
+      return set().integers_only() ? "intset" : "hashtable";
+    case Type::hash:
+      return hash().small() ? "listpack" : "hashtable";
+    case Type::zset:
+      return zset().small() ? "listpack" : "skiplist";
+  }
   const std::string_view text = bytes_.view();
   if (edited_) return "raw";
   if (parse_int(text)) return "int";
   return text.size() <= embedded ? "embstr" : "raw";
 }
-std::size_t Value::heap_size() const { return bytes_.heap_size(); }
+
+std::size_t Value::heap_size() const {
+  switch (type_) {
+    case Type::string:
+      break;
+    case Type::list: {
+      std::size_t size = sizeof(List);
+      for (const Bytes& element : list().elements) size += sizeof(Bytes) + element.heap_size();
+      return size;
+    }
+    case Type::set:
+      return sizeof(Set) + set().heap_size();
+    case Type::hash:
+      return sizeof(Hash) + hash().heap_size();
+    case Type::zset:
+      return sizeof(SortedSet) + zset().heap_size();
+  }
+  return bytes_.heap_size();
+}
 
 }  // namespace weir::kv

@@ -59,9 +59,9 @@ class Value {
   void mark_edited() { edited_ = true; }
   bool edited() const { return edited_; }
 
-  Value copy() const;
-  std::string_view encoding() const;  // OBJECT ENCODING
-  std::size_t heap_size() const;      // bytes beside the value itself, estimated for collections
+  Value copy(std::uint64_t seed) const;  // `seed` for its tables
+  std::string_view encoding() const;     // OBJECT ENCODING
+  std::size_t heap_size() const;         // bytes beside the value itself, estimated for collections
 
  private:
   void destroy() {

@@ -1,0 +1,323 @@
+// CLIENT: looking at the server's clients and managing them.
+#include <algorithm>
+#include <string>
+
+#include "kv/commands/collection.hpp"
+#include "kv/commands/command.hpp"
+#include "kv/commands/help.hpp"
+#include "kv/number.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+std::string flags_of(Client& client) {
+  std::string flags;
+  if (client.subscriptions.any()) flags += 'P';
+  if (client.transaction.open) flags += 'x';
+  if (client.blocked) flags += 'b';
+  if (client.transaction.broken) flags += 'd';
+  if (client.close_after_reply) flags += 'c';
+  if (client.connection().kind() == "unix") flags += 'U';
+  if (client.no_evict) flags += 'e';
+  return flags.empty() ? "N" : flags;
+}
+
+// One line of CLIENT LIST.
+std::string describe(Server& server, Client& client) {
+  std::string line;
+  auto add = [&line](std::string_view name, const std::string& value) {
+    if (!line.empty()) line += ' ';
+    line.append(name).append(1, '=').append(value);
+  };
+  Connection& connection = client.connection();
+  const Subscriptions& subscribed = client.subscriptions;
+  const std::size_t in = client.pending_bytes();
+  const std::size_t out = client.queue_.size();
+  add("id", std::to_string(client.id()));
+  add("addr", connection.peer_address());
+  add("laddr", connection.local_address());
+  add("fd", std::to_string(connection.descriptor()));
+  add("name", client.name);
+  add("age", std::to_string((server.now_ms - client.created_ms) / 1000));
+  add("idle", std::to_string((server.now_ms - client.active_ms) / 1000));
+  add("flags", flags_of(client));
+  add("db", std::to_string(client.db));
+  add("sub", std::to_string(subscribed.channels.size()));
+  add("psub", std::to_string(subscribed.patterns.size()));
+  add("ssub", std::to_string(subscribed.shard_channels.size()));
+  add("multi", client.transaction.open ? std::to_string(client.transaction.queued.size()) : "-1");
+  add("qbuf", std::to_string(in));
+  add("qbuf-free", "0");
+  add("argv-mem", "0");
+  add("multi-mem", "0");
+  add("rbs", std::to_string(BlockPool::block_size));
+  add("rbp", std::to_string(out));
+  add("obl", std::to_string(out));
+  add("oll", "0");
+  add("omem", std::to_string(out));
+  add("tot-mem", std::to_string(sizeof(Client) + in + out));
+  add("events", client.takes_requests() ? "r" : "rw");
+  add("cmd", client.last_command == nullptr ? "NULL" : client.last_command->full_name());
+  add("user", client.authenticated ? "default" : "(superuser)");
+  add("redir", "-1");
+  add("resp", client.reply.resp3() ? "3" : "2");
+  return line;
+}
+
+void id(const Call& call) { call.reply.integer(static_cast<std::int64_t>(call.client.id())); }
+void info(const Call& call) { call.reply.verbatim("txt", describe(call.server, call.client) + '\n'); }
+
+// "normal", "master", "replica", "pubsub"; nullopt: no such type. Only two of them occur here.
+enum class ClientType : std::uint8_t { normal, pubsub, none };
+std::optional<ClientType> client_type(std::string_view word) {
+  if (is_word(word, "normal")) return ClientType::normal;
+  if (is_word(word, "pubsub")) return ClientType::pubsub;
+  if (is_word(word, "slave") || is_word(word, "replica") || is_word(word, "master")) return ClientType::none;
+  return std::nullopt;
+}
+bool has_type(const Client& client, ClientType type) {
+  return type == (client.subscriptions.any() ? ClientType::pubsub : ClientType::normal);
+}
+
+void list(const Call& call) {
+  std::optional<ClientType> type;
+  std::vector<std::uint64_t> ids;
+  if (call.count() == 4 && is_word(call[2], "TYPE")) {
+    type = client_type(call[3]);
+    if (!type) return call.reply.error("ERR Unknown client type '" + std::string(call[3]) + "'");
+  } else if (call.count() > 3 && is_word(call[2], "ID")) {
+    for (std::size_t i = 3; i < call.count(); ++i) {
+      std::int64_t one = 0;
+      if (!call.integer(i, one, "ERR Invalid client ID")) return;
+      ids.push_back(static_cast<std::uint64_t>(one));
+    }
+  } else if (call.count() != 2) {
+    return call.syntax_error();
+  }
+  std::string text;
+  for (const auto& [number, client] : call.server.clients) {
+    if (type && !has_type(*client, *type)) continue;
+    if (!ids.empty() && std::ranges::find(ids, number) == ids.end()) continue;
+    text += describe(call.server, *client) + '\n';
+  }
+  call.reply.verbatim("txt", text);
+}
+
+void setname(const Call& call) {
+  const bool plain = std::ranges::all_of(call[2], [](char c) { return c >= '!' && c <= '~'; });
+  if (!plain)
+    return call.reply.error("ERR Client names cannot contain spaces, newlines or special characters.");
+  call.client.name = call[2];
+  call.reply.ok();
+}
+void getname(const Call& call) {
+  call.client.name.empty() ? call.reply.null() : call.reply.bulk(call.client.name);
+}
+
+struct KillFilter {
+  std::string_view peer, local;
+  std::uint64_t id = 0;
+  std::optional<ClientType> type;
+  bool skip_me = true;
+  bool nobody = false;  // another user: there is none
+
+  bool selects(Client& client, const Client& me) const {
+    if (nobody || (skip_me && &client == &me)) return false;
+    if (id != 0 && client.id() != id) return false;
+    if (!peer.empty() && client.connection().peer_address() != peer) return false;
+    if (!local.empty() && client.connection().local_address() != local) return false;
+    return !type || has_type(client, *type);
+  }
+};
+
+bool parse_kill(const Call& call, KillFilter& filter) {
+  auto wrong = [&](const std::string& error) {
+    call.reply.error(error);
+    return false;
+  };
+  for (std::size_t i = 2; i < call.count(); i += 2) {
+    if (i + 1 == call.count()) return wrong("ERR syntax error");
+    const std::string_view value = call[i + 1];
+    if (is_word(call[i], "ID")) {
+      const auto id = parse_int(value);
+      if (!id || *id < 1) return wrong("ERR client-id should be greater than 0");
+      filter.id = static_cast<std::uint64_t>(*id);
+    } else if (is_word(call[i], "TYPE")) {
+      filter.type = client_type(value);
+      if (!filter.type) return wrong("ERR Unknown client type '" + std::string(value) + "'");
+    } else if (is_word(call[i], "ADDR")) {
+      filter.peer = value;
+    } else if (is_word(call[i], "LADDR")) {
+      filter.local = value;
+    } else if (is_word(call[i], "USER")) {
+      if (value != "default") return wrong("ERR No such user '" + std::string(value) + "'");
+    } else if (is_word(call[i], "SKIPME") && (is_word(value, "yes") || is_word(value, "no"))) {
+      filter.skip_me = is_word(value, "yes");
+    } else {
+      return wrong("ERR syntax error");
+    }
+  }
+  return true;
+}
+
+void kill(const Call& call) {
+  KillFilter filter;
+  const bool old_form = call.count() == 3;
+  if (old_form) {
+    filter.peer = call[2];
+    filter.skip_me = false;
+  } else if (!parse_kill(call, filter)) {
+    return;
+  }
+  std::vector<Client*> chosen;
+  for (const auto& [number, client] : call.server.clients) {
+    if (filter.selects(*client, call.client)) chosen.push_back(client.get());
+  }
+  if (!old_form) {
+    call.reply.integer(static_cast<std::int64_t>(chosen.size()));
+  } else if (chosen.empty()) {
+    return call.reply.error("ERR No such client");
+  } else {
+    call.reply.ok();
+  }
+  for (Client* client : chosen) {
+    if (client == &call.client) {
+      client->close_after_reply = true;
+    } else {
+      client->close();
+    }
+  }
+}
+
+void reply(const Call& call) {
+  if (is_word(call[2], "ON")) {
+    call.client.replies = Replies::on;
+    call.reply.ok();
+  } else if (is_word(call[2], "OFF")) {
+    call.client.replies = Replies::off;
+  } else if (is_word(call[2], "SKIP")) {
+    if (call.client.replies == Replies::on) call.client.replies = Replies::skip_next;
+  } else {
+    call.syntax_error();
+  }
+}
+
+void no_evict(const Call& call) {
+  if (!is_word(call[2], "ON") && !is_word(call[2], "OFF")) return call.syntax_error();
+  call.client.no_evict = is_word(call[2], "ON");
+  call.reply.ok();
+}
+
+void pause(const Call& call) {
+  bool writes_only = false;
+  if (call.count() == 4) {
+    writes_only = is_word(call[3], "WRITE");
+    if (!writes_only && !is_word(call[3], "ALL"))
+      return call.reply.error("ERR CLIENT PAUSE mode must be WRITE or ALL");
+  }
+  const auto ms = parse_int(call[2]);
+  if (!ms) return call.reply.error("ERR timeout is not an integer or out of range");
+  if (*ms < 0) return call.reply.error("ERR timeout is negative");
+  if (*ms > std::numeric_limits<std::int64_t>::max() - call.now_ms) {
+    return call.reply.error("ERR timeout is out of range");
+  }
+  call.server.pause(call.now_ms + *ms, writes_only ? Paused::writes : Paused::everything);
+  call.reply.ok();
+}
+void unpause(const Call& call) {
+  call.server.pause(0, Paused::nothing);
+  call.reply.ok();
+}
+
+void unblock(const Call& call) {
+  bool with_error = false;
+  if (call.count() == 4) {
+    with_error = is_word(call[3], "ERROR");
+    if (!with_error && !is_word(call[3], "TIMEOUT")) {
+      return call.reply.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+    }
+  }
+  std::int64_t number = 0;
+  if (!call.integer(2, number)) return;
+  const auto it = call.server.clients.find(static_cast<std::uint64_t>(number));
+  if (it == call.server.clients.end() || !it->second->blocked) return call.reply.integer(0);
+  Client& client = *it->second;
+  if (with_error) {
+    client.reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+  } else {
+    client.reply.null_array();
+  }
+  call.server.blocking.release(client);
+  call.server.will_resume(client);
+  call.reply.integer(1);
+}
+
+void getredir(const Call& call) { call.reply.integer(-1); }
+void trackinginfo(const Call& call) {
+  call.reply.map(3);
+  call.reply.bulk("flags");
+  call.reply.set(1);
+  call.reply.bulk("off");
+  call.reply.bulk("redirect");
+  call.reply.integer(-1);
+  call.reply.bulk("prefixes");
+  call.reply.array(0);
+}
+
+void help(const Call& call) {
+  reply_help(call, {
+                       "GETNAME",
+                       "    Return the name of the current connection.",
+                       "ID",
+                       "    Return the ID of the current connection.",
+                       "INFO",
+                       "    Return information about the current client connection.",
+                       "KILL <ip:port> | [ID id] [TYPE type] [ADDR addr] [LADDR addr] [SKIPME yes|no]",
+                       "    Close connections.",
+                       "LIST [TYPE type | ID id ...]",
+                       "    Return information about client connections.",
+                       "NO-EVICT (ON|OFF)",
+                       "    Protect current client connection from eviction.",
+                       "PAUSE <timeout> [WRITE|ALL]",
+                       "    Hold back all commands, or those that write, for <timeout> milliseconds.",
+                       "REPLY (ON|OFF|SKIP)",
+                       "    Control the replies sent to the current connection.",
+                       "SETNAME <name>",
+                       "    Assign the name <name> to the current connection.",
+                       "UNBLOCK <clientid> [TIMEOUT|ERROR]",
+                       "    Unblock the specified blocked client.",
+                       "UNPAUSE",
+                       "    Stop the current client pause, resuming traffic.",
+                   });
+}
+
+using namespace flag;
+constexpr std::uint32_t plain = noscript | loading | stale;
+constexpr std::uint32_t managing = admin | noscript | loading | stale;
+constexpr Command subcommands[] = {
+    {"id", 2, plain, 0, 0, 0, id, "connection", "Returns the client's number.", {}, "client"},
+    {"info", 2, plain, 0, 0, 0, info, "connection", "Describes this client.", {}, "client"},
+    {"list", -2, managing, 0, 0, 0, list, "connection", "Describes all clients.", {}, "client"},
+    {"setname", 3, plain, 0, 0, 0, setname, "connection", "Names this client.", {}, "client"},
+    {"getname", 2, plain, 0, 0, 0, getname, "connection", "Returns this client's name.", {}, "client"},
+    {"kill", -3, managing, 0, 0, 0, kill, "connection", "Closes clients.", {}, "client"},
+    {"reply", 3, plain, 0, 0, 0, reply, "connection", "Turns replies on and off.", {}, "client"},
+    {"no-evict", 3, managing, 0, 0, 0, no_evict, "connection", "Protects this client.", {}, "client"},
+    {"pause", -3, managing, 0, 0, 0, pause, "connection", "Holds commands back for a time.", {}, "client"},
+    {"unpause", 2, managing, 0, 0, 0, unpause, "connection", "Ends the pause.", {}, "client"},
+    {"unblock", -3, managing, 0, 0, 0, unblock, "connection", "Ends a client's waiting.", {}, "client"},
+    {"getredir", 2, plain, 0, 0, 0, getredir, "connection", "Where invalidations go.", {}, "client"},
+    {"trackinginfo", 2, plain, 0, 0, 0, trackinginfo, "connection", "Describes tracking.", {}, "client"},
+    {"help", 2, loading | stale, 0, 0, 0, help, "connection", "Explains CLIENT.", {}, "client"},
+};
+constexpr Command commands[] = {
+    {"client", -2, 0, 0, 0, 0, nullptr, "connection", "Looks at and manages clients.", subcommands},
+};
+
+}  // namespace
+
+std::span<const Command> client_commands() { return commands; }
+
+}  // namespace weir::kv

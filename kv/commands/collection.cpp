@@ -1,0 +1,119 @@
+#include "kv/commands/collection.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kv/number.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+template <class Collection>
+Collection& place(const Call& call, std::string_view key, Collection* made) {
+  call.db.insert(key).value = Value(made);
+  return *made;
+}
+
+template <class Collection>
+std::size_t put(const Call& call, std::string_view key, std::unique_ptr<Collection> made) {
+  const std::size_t size = made->size();
+  const bool had = call.write(key) != nullptr;
+  if (had) call.db.erase(key);
+  if (size != 0) call.db.insert(key).value = Value(made.release());
+  if (had || size != 0) call.changed(key);
+  return size;
+}
+}  // namespace
+
+List& make_list(const Call& call, std::string_view key) { return place(call, key, new List); }
+Set& make_set(const Call& call, std::string_view key) {
+  return place(call, key, new Set(call.server.random()));
+}
+Hash& make_hash(const Call& call, std::string_view key) {
+  return place(call, key, new Hash(call.server.random()));
+}
+SortedSet& make_zset(const Call& call, std::string_view key) {
+  return place(call, key, new SortedSet(call.server.random()));
+}
+
+std::size_t store_collection(const Call& call, std::string_view key, Set&& set) {
+  return put(call, key, std::make_unique<Set>(std::move(set)));
+}
+std::size_t store_collection(const Call& call, std::string_view key, std::unique_ptr<SortedSet> zset) {
+  return put(call, key, std::move(zset));
+}
+
+std::vector<std::string> key_names(Arguments keys) {
+  std::vector<std::string> names;
+  for (const Argument& key : keys) names.emplace_back(key.text);
+  return names;
+}
+
+SmallLimits hash_limits(const Call& call) {
+  const Settings& s = call.server.settings;
+  return {static_cast<std::size_t>(s.hash_max_listpack_entries),
+          static_cast<std::size_t>(s.hash_max_listpack_value)};
+}
+SmallLimits zset_limits(const Call& call) {
+  const Settings& s = call.server.settings;
+  return {static_cast<std::size_t>(s.zset_max_listpack_entries),
+          static_cast<std::size_t>(s.zset_max_listpack_value)};
+}
+std::size_t intset_limit(const Call& call) {
+  return static_cast<std::size_t>(call.server.settings.set_max_intset_entries);
+}
+
+bool counted_keys(const Call& call, std::size_t& at, Arguments& keys) {
+  const auto count = parse_int(call[at]);
+  if (!count || *count <= 0) {
+    call.reply.error("ERR numkeys should be greater than 0");
+    return false;
+  }
+  ++at;
+  if (static_cast<std::uint64_t>(*count) > call.count() - at) {
+    call.syntax_error();
+    return false;
+  }
+  keys = call.arguments.subspan(at, static_cast<std::size_t>(*count));
+  at += keys.size();
+  return true;
+}
+
+bool positive(const Call& call, std::size_t at, std::int64_t& value, std::string_view error) {
+  const auto parsed = parse_int(call[at]);
+  if (!parsed || *parsed < 0) {
+    call.reply.error(error);
+    return false;
+  }
+  value = *parsed;
+  return true;
+}
+
+bool clamp_range(std::int64_t& start, std::int64_t& stop, std::size_t size) {
+  const auto n = static_cast<std::int64_t>(size);
+  if (start < 0) start = std::max<std::int64_t>(start + n, 0);
+  if (stop < 0) stop += n;
+  if (start > stop || start >= n) return false;
+  stop = std::min(stop, n - 1);
+  return true;
+}
+
+bool timeout(const Call& call, std::size_t at, std::int64_t& ms) {
+  const auto seconds = parse_long_double(call[at]);
+  auto wrong = [&](std::string_view error) {
+    call.reply.error(error);
+    return false;
+  };
+  if (!seconds) return wrong("ERR timeout is not a float or out of range");
+  const long double exact = std::ceil(*seconds * 1000);
+  if (exact > static_cast<long double>(std::numeric_limits<std::int64_t>::max() - call.now_ms)) {
+    return wrong("ERR timeout is out of range");
+  }
+  if (exact < 0) return wrong("ERR timeout is negative");
+  ms = static_cast<std::int64_t>(exact);
+  return true;
+}
+
+}  // namespace weir::kv

@@ -1,0 +1,111 @@
+// What the commands on lists, hashes, sets and sorted sets share: finding the collection of a key, making it
+// when there is none, and removing the key when nothing is left in it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kv/commands/command.hpp"
+#include "kv/store/hash.hpp"
+#include "kv/store/list.hpp"
+#include "kv/store/set.hpp"
+#include "kv/store/zset.hpp"
+
+namespace weir::kv {
+
+template <class Collection>
+struct CollectionType;
+template <>
+struct CollectionType<List> {
+  static constexpr Type type = Type::list;
+  static List& of(const Value& value) { return value.list(); }
+};
+template <>
+struct CollectionType<Set> {
+  static constexpr Type type = Type::set;
+  static Set& of(const Value& value) { return value.set(); }
+};
+template <>
+struct CollectionType<Hash> {
+  static constexpr Type type = Type::hash;
+  static Hash& of(const Value& value) { return value.hash(); }
+};
+template <>
+struct CollectionType<SortedSet> {
+  static constexpr Type type = Type::zset;
+  static SortedSet& of(const Value& value) { return value.zset(); }
+};
+
+// `found` is the key's collection, null if there is none. Answers WRONGTYPE and returns false when it is
+// another type.
+template <class Collection>
+bool read_as(const Call& call, std::string_view key, Collection*& found) {
+  const Record* record = call.read(key);
+  found = nullptr;
+  if (!call.typed(record, CollectionType<Collection>::type)) return false;
+  if (record != nullptr) found = &CollectionType<Collection>::of(record->value);
+  return true;
+}
+// The same without counting a hit or a miss.
+template <class Collection>
+bool write_as(const Call& call, std::string_view key, Collection*& found) {
+  const Record* record = call.write(key);
+  found = nullptr;
+  if (!call.typed(record, CollectionType<Collection>::type)) return false;
+  if (record != nullptr) found = &CollectionType<Collection>::of(record->value);
+  return true;
+}
+
+// For commands that wait: as write_as(), but a waiting command that is tried again goes on waiting when the
+// key turned into something else.
+template <class Collection>
+bool blocked_read(const Call& call, std::string_view key, Collection*& found) {
+  const Record* record = call.write(key);
+  found = nullptr;
+  if (call.retried && record != nullptr && record->value.type() != CollectionType<Collection>::type)
+    return true;
+  return write_as(call, key, found);
+}
+std::vector<std::string> key_names(Arguments keys);
+
+// A new empty collection at a key that has no record.
+List& make_list(const Call& call, std::string_view key);
+Set& make_set(const Call& call, std::string_view key);
+Hash& make_hash(const Call& call, std::string_view key);
+SortedSet& make_zset(const Call& call, std::string_view key);
+
+// Puts a whole collection in the place of whatever the key held; an empty one deletes the key. Returns its
+// size.
+std::size_t store_collection(const Call& call, std::string_view key, Set&& set);
+std::size_t store_collection(const Call& call, std::string_view key, std::unique_ptr<SortedSet> zset);
+
+SmallLimits hash_limits(const Call& call);
+SmallLimits zset_limits(const Call& call);
+std::size_t intset_limit(const Call& call);
+
+// After a change: deletes the key when its collection is empty, and tells those who wait or watch.
+template <class Collection>
+void settle(const Call& call, std::string_view key, const Collection& collection) {
+  if (collection.size() == 0) {
+    call.erase(key);
+  } else {
+    call.changed(key);
+  }
+}
+
+// "numkeys key [key ...]" from argument `at`: `keys` are the keys, `at` moves behind them. Answers when it is
+// wrong.
+bool counted_keys(const Call& call, std::size_t& at, Arguments& keys);
+
+// A count that must not be negative, as LPOP and SPOP take it.
+bool positive(const Call& call, std::size_t at, std::int64_t& value,
+              std::string_view error = "ERR value is out of range, must be positive");
+
+// Indices from the end are negative; clamps [start, stop] to the size. False: nothing is in it.
+bool clamp_range(std::int64_t& start, std::int64_t& stop, std::size_t size);
+
+// A blocking command's timeout in seconds; answers when it is wrong.
+bool timeout(const Call& call, std::size_t at, std::int64_t& ms);
+
+}  // namespace weir::kv

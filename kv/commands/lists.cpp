@@ -1,0 +1,339 @@
+// Lists. The blocking commands are in lists_blocking.cpp.
+#include "kv/commands/lists.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "kv/commands/collection.hpp"
+#include "kv/number.hpp"
+
+namespace weir::kv {
+
+bool parse_end(std::string_view word, End& end) {
+  if (is_word(word, "LEFT")) return end = End::left, true;
+  if (is_word(word, "RIGHT")) return end = End::right, true;
+  return false;
+}
+
+Bytes take_one(List& list, End end) {
+  Bytes element = std::move(end == End::left ? list.elements.front() : list.elements.back());
+  end == End::left ? list.elements.pop_front() : list.elements.pop_back();
+  return element;
+}
+
+void put_one(List& list, End end, Bytes element) {
+  end == End::left ? list.elements.push_front(std::move(element))
+                   : list.elements.push_back(std::move(element));
+}
+
+namespace {
+
+Bytes kept(const Argument& word) {
+  return word.block != nullptr ? Bytes(BlobRef::share(word.block)) : Bytes(word.text);
+}
+
+enum class Missing : std::uint8_t { create, leave };
+
+void push(const Call& call, End end, Missing missing) {
+  List* list = nullptr;
+  if (!write_as(call, call[1], list)) return;
+  if (list == nullptr && missing == Missing::leave) return call.reply.integer(0);
+  if (list == nullptr) list = &make_list(call, call[1]);
+  for (std::size_t i = 2; i < call.count(); ++i) put_one(*list, end, kept(call.arguments[i]));
+  call.reply.integer(static_cast<std::int64_t>(list->size()));
+  call.changed(call[1]);
+}
+void lpush(const Call& call) { push(call, End::left, Missing::create); }
+void rpush(const Call& call) { push(call, End::right, Missing::create); }
+void lpushx(const Call& call) { push(call, End::left, Missing::leave); }
+void rpushx(const Call& call) { push(call, End::right, Missing::leave); }
+
+void pop(const Call& call, End end) {
+  if (call.count() > 3) {
+    return call.reply.error("ERR wrong number of arguments for '" + call.command.full_name() + "' command");
+  }
+  const bool counted = call.count() == 3;
+  std::int64_t count = 1;
+  if (counted && !positive(call, 2, count)) return;
+  List* list = nullptr;
+  if (!write_as(call, call[1], list)) return;
+  if (list == nullptr) return counted ? call.reply.null_array() : call.reply.null();
+  if (!counted) {
+    call.reply.bulk(take_one(*list, end));
+  } else {
+    if (count == 0) return call.reply.array(0);
+    const std::size_t n = std::min(static_cast<std::size_t>(count), list->size());
+    call.reply.array(n);
+    for (std::size_t i = 0; i < n; ++i) call.reply.bulk(take_one(*list, end));
+  }
+  settle(call, call[1], *list);
+}
+void lpop(const Call& call) { pop(call, End::left); }
+void rpop(const Call& call) { pop(call, End::right); }
+
+void llen(const Call& call) {
+  List* list = nullptr;
+  if (!read_as(call, call[1], list)) return;
+  call.reply.integer(list == nullptr ? 0 : static_cast<std::int64_t>(list->size()));
+}
+
+// The element a possibly negative index names; null: none.
+Bytes* element_at(List& list, std::int64_t index) {
+  const auto size = static_cast<std::int64_t>(list.size());
+  if (index < 0) index += size;
+  return index < 0 || index >= size ? nullptr : &list.elements[static_cast<std::size_t>(index)];
+}
+
+void lindex(const Call& call) {
+  List* list = nullptr;
+  if (!read_as(call, call[1], list)) return;
+  if (list == nullptr) return call.reply.null();
+  std::int64_t index = 0;
+  if (!call.integer(2, index)) return;
+  const Bytes* element = element_at(*list, index);
+  element == nullptr ? call.reply.null() : call.reply.bulk(*element);
+}
+
+void lset(const Call& call) {
+  const Record* record = call.write(call[1]);
+  if (record == nullptr) return call.reply.error("ERR no such key");
+  List* list = nullptr;
+  std::int64_t index = 0;
+  if (!write_as(call, call[1], list) || !call.integer(2, index)) return;
+  Bytes* element = element_at(*list, index);
+  if (element == nullptr) return call.reply.error("ERR index out of range");
+  *element = kept(call.arguments[3]);
+  call.changed(call[1]);
+  call.reply.ok();
+}
+
+void lrange(const Call& call) {
+  std::int64_t start = 0;
+  std::int64_t stop = 0;
+  if (!call.integer(2, start) || !call.integer(3, stop)) return;
+  List* list = nullptr;
+  if (!read_as(call, call[1], list)) return;
+  if (list == nullptr || !clamp_range(start, stop, list->size())) return call.reply.array(0);
+  call.reply.array(static_cast<std::size_t>(stop - start + 1));
+  for (auto i = start; i <= stop; ++i) call.reply.bulk(list->elements[static_cast<std::size_t>(i)]);
+}
+
+void ltrim(const Call& call) {
+  std::int64_t start = 0;
+  std::int64_t stop = 0;
+  if (!call.integer(2, start) || !call.integer(3, stop)) return;
+  List* list = nullptr;
+  if (!write_as(call, call[1], list)) return;
+  if (list == nullptr) return call.reply.ok();
+  auto& elements = list->elements;
+  if (clamp_range(start, stop, list->size())) {
+    elements.erase(elements.begin() + stop + 1, elements.end());
+    elements.erase(elements.begin(), elements.begin() + start);
+  } else {
+    elements.clear();
+  }
+  settle(call, call[1], *list);
+  call.reply.ok();
+}
+
+void lrem(const Call& call) {
+  std::int64_t count = 0;
+  if (!call.integer(2, count)) return;
+  List* list = nullptr;
+  if (!write_as(call, call[1], list)) return;
+  if (list == nullptr) return call.reply.integer(0);
+  const std::uint64_t most = count == 0  ? std::numeric_limits<std::uint64_t>::max()
+                             : count > 0 ? static_cast<std::uint64_t>(count)
+                                         : std::uint64_t{0} - static_cast<std::uint64_t>(count);
+  std::uint64_t removed = 0;
+  auto goes = [&](const Bytes& element) { return removed < most && element == call[3] && (++removed, true); };
+  auto& elements = list->elements;
+  if (count >= 0) {
+    elements.erase(std::remove_if(elements.begin(), elements.end(), goes), elements.end());
+  } else {
+    const auto kept_from = std::remove_if(elements.rbegin(), elements.rend(), goes);
+    elements.erase(elements.begin(), kept_from.base());
+  }
+  if (removed != 0) settle(call, call[1], *list);
+  call.reply.integer(static_cast<std::int64_t>(removed));
+}
+
+void linsert(const Call& call) {
+  const bool before = is_word(call[2], "BEFORE");
+  if (!before && !is_word(call[2], "AFTER")) return call.syntax_error();
+  List* list = nullptr;
+  if (!write_as(call, call[1], list)) return;
+  if (list == nullptr) return call.reply.integer(0);
+  auto& elements = list->elements;
+  const auto pivot = std::ranges::find_if(elements, [&](const Bytes& element) { return element == call[3]; });
+  if (pivot == elements.end()) return call.reply.integer(-1);
+  elements.insert(before ? pivot : pivot + 1, kept(call.arguments[4]));
+  call.changed(call[1]);
+  call.reply.integer(static_cast<std::int64_t>(elements.size()));
+}
+
+struct PositionQuery {
+  std::int64_t rank = 1;
+  std::int64_t count = -1;  // -1: not given, one position is the answer
+  std::int64_t most_looks = 0;
+};
+
+bool parse_position_query(const Call& call, PositionQuery& query) {
+  for (std::size_t i = 3; i < call.count(); i += 2) {
+    const bool has_value = i + 1 < call.count();
+    if (is_word(call[i], "RANK") && has_value) {
+      if (!call.integer(i + 1, query.rank)) return false;
+      if (query.rank == 0) {
+        call.reply.error(
+            "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use "
+            "negative to "
+            "start from the end of the list");
+        return false;
+      }
+      if (query.rank == std::numeric_limits<std::int64_t>::min()) {
+        call.reply.error(
+            "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807");
+        return false;
+      }
+    } else if (is_word(call[i], "COUNT") && has_value) {
+      if (!positive(call, i + 1, query.count, "ERR COUNT can't be negative")) return false;
+    } else if (is_word(call[i], "MAXLEN") && has_value) {
+      if (!positive(call, i + 1, query.most_looks, "ERR MAXLEN can't be negative")) return false;
+    } else {
+      call.syntax_error();
+      return false;
+    }
+  }
+  return true;
+}
+
+void lpos(const Call& call) {
+  PositionQuery query;
+  if (!parse_position_query(call, query)) return;
+  List* list = nullptr;
+  if (!read_as(call, call[1], list)) return;
+  std::vector<std::int64_t> found;
+  const auto size = list == nullptr ? 0 : static_cast<std::int64_t>(list->size());
+  const bool backward = query.rank < 0;
+  std::int64_t to_skip = (backward ? -query.rank : query.rank) - 1;
+  for (std::int64_t looked = 0; looked < size && (query.most_looks == 0 || looked < query.most_looks);
+       ++looked) {
+    const std::int64_t at = backward ? size - 1 - looked : looked;
+    if (!(list->elements[static_cast<std::size_t>(at)] == call[2])) continue;
+    if (to_skip-- > 0) continue;
+    found.push_back(at);
+    if (query.count == -1 || (query.count != 0 && static_cast<std::int64_t>(found.size()) == query.count))
+      break;
+  }
+  if (query.count == -1) return found.empty() ? call.reply.null() : call.reply.integer(found[0]);
+  call.reply.array(found.size());
+  for (const std::int64_t at : found) call.reply.integer(at);
+}
+
+void lmove(const Call& call) {
+  End from{};
+  End to{};
+  if (!parse_end(call[3], from) || !parse_end(call[4], to)) return call.syntax_error();
+  move_element(call, from, to);
+}
+void rpoplpush(const Call& call) { move_element(call, End::right, End::left); }
+
+void lmpop(const Call& call) {
+  MultiPop pop{};
+  if (!parse_multi_pop(call, 1, pop)) return;
+  if (!multi_pop(call, pop)) call.reply.null_array();
+}
+
+}  // namespace
+
+void move_element(const Call& call, End from, End to) {
+  List* source = nullptr;
+  if (!write_as(call, call[1], source)) return;
+  if (source == nullptr) {
+    call.reply.null();
+    return;
+  }
+  List* target = nullptr;
+  if (!write_as(call, call[2], target)) return;
+  if (target == nullptr) target = &make_list(call, call[2]);
+  Bytes element = take_one(*source, from);
+  call.reply.bulk(element);
+  put_one(*target, to, std::move(element));
+  if (source != target) settle(call, call[1], *source);
+  call.changed(call[2]);
+}
+
+bool parse_multi_pop(const Call& call, std::size_t at, MultiPop& pop) {
+  if (!counted_keys(call, at, pop.keys)) return false;
+  if (at >= call.count() || !parse_end(call[at++], pop.end)) {
+    call.syntax_error();
+    return false;
+  }
+  pop.count = 1;
+  if (at == call.count()) return true;
+  if (at + 2 != call.count() || !is_word(call[at], "COUNT")) {
+    call.syntax_error();
+    return false;
+  }
+  if (!call.integer(at + 1, pop.count, "ERR count should be greater than 0")) return false;
+  if (pop.count > 0) return true;
+  call.reply.error("ERR count should be greater than 0");
+  return false;
+}
+
+bool multi_pop(const Call& call, const MultiPop& pop) {
+  for (const Argument& key : pop.keys) {
+    List* list = nullptr;
+    if (!blocked_read(call, key.text, list)) return true;
+    if (list == nullptr) continue;
+    const std::size_t n = std::min(static_cast<std::size_t>(pop.count), list->size());
+    call.reply.array(2);
+    call.reply.bulk(key.text);
+    call.reply.array(n);
+    for (std::size_t i = 0; i < n; ++i) call.reply.bulk(take_one(*list, pop.end));
+    settle(call, key.text, *list);
+    return true;
+  }
+  return false;
+}
+
+namespace {
+using namespace flag;
+constexpr Command commands[] = {
+    {"lpush", -3, write | denyoom | fast, 1, 1, 1, lpush, "list", "Puts elements in front of a list."},
+    {"rpush", -3, write | denyoom | fast, 1, 1, 1, rpush, "list", "Puts elements at the end of a list."},
+    {"lpushx", -3, write | denyoom | fast, 1, 1, 1, lpushx, "list",
+     "Puts elements in front of a list that exists."},
+    {"rpushx", -3, write | denyoom | fast, 1, 1, 1, rpushx, "list",
+     "Puts elements at the end of a list that exists."},
+    {"lpop", -2, write | fast, 1, 1, 1, lpop, "list", "Takes elements from the front of a list."},
+    {"rpop", -2, write | fast, 1, 1, 1, rpop, "list", "Takes elements from the end of a list."},
+    {"llen", 2, readonly | fast, 1, 1, 1, llen, "list", "Returns the length of a list."},
+    {"lindex", 3, readonly, 1, 1, 1, lindex, "list", "Returns an element by its index."},
+    {"lset", 4, write | denyoom, 1, 1, 1, lset, "list", "Replaces an element by its index."},
+    {"lrange", 4, readonly, 1, 1, 1, lrange, "list", "Returns a range of a list."},
+    {"ltrim", 4, write, 1, 1, 1, ltrim, "list", "Keeps a range of a list."},
+    {"lrem", 4, write, 1, 1, 1, lrem, "list", "Removes equal elements."},
+    {"linsert", 5, write | denyoom, 1, 1, 1, linsert, "list", "Puts an element beside another."},
+    {"lpos", -3, readonly, 1, 1, 1, lpos, "list", "Returns where an element is."},
+    {"lmove", 5, write | denyoom, 1, 2, 1, lmove, "list", "Moves an element to another list."},
+    {"rpoplpush", 3, write | denyoom, 1, 2, 1, rpoplpush, "list",
+     "Moves the last element to the front of a list."},
+    {"lmpop",
+     -4,
+     write | movablekeys,
+     0,
+     0,
+     0,
+     lmpop,
+     "list",
+     "Takes elements from the first list that has some.",
+     {},
+     {},
+     1},
+};
+}  // namespace
+
+std::span<const Command> list_commands() { return commands; }
+
+}  // namespace weir::kv

@@ -1,0 +1,38 @@
+#include "kv/commands/random_choice.hpp"
+
+#include <limits>
+
+namespace weir::kv {
+
+bool parse_random_choice(const Call& call, std::string_view with, RandomChoice& choice) {
+  if (call.count() == 2) return true;
+  std::int64_t count = 0;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  if (!call.integer(2, count)) return false;
+  if (count == std::numeric_limits<std::int64_t>::min()) {
+    call.reply.error(
+        "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807");
+    return false;
+  }
+  if (call.count() > 4 || (call.count() == 4 && (with.empty() || !is_word(call[3], with)))) {
+    call.syntax_error();
+    return false;
+  }
+  choice.with_values = call.count() == 4;
+  if (choice.with_values && (count < -most / 2 || count > most / 2)) {
+    call.reply.error("ERR value is out of range");
+    return false;
+  }
+  // Repetition has no natural end; what nobody can want is refused before it fills the memory.
+  constexpr std::int64_t most_repeated = 1 << 24;
+  if (count < -most_repeated) {
+    call.reply.error("ERR value is out of range");
+    return false;
+  }
+  choice.counted = true;
+  choice.repeat = count < 0;
+  choice.count = static_cast<std::size_t>(count < 0 ? -count : count);
+  return true;
+}
+
+}  // namespace weir::kv

@@ -1,0 +1,154 @@
+// SCAN and its kin: walking a collection in steps while it changes. See store/table.hpp for what is promised.
+#include <charconv>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "kv/commands/collection.hpp"
+#include "kv/glob.hpp"
+#include "kv/number.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+struct ScanQuery {
+  std::uint64_t cursor = 0;
+  std::int64_t count = 10;
+  std::string_view pattern;
+  bool filters = false;
+  std::string_view type;
+  bool by_type = false;
+};
+
+bool parse_cursor(const Call& call, std::size_t at, std::uint64_t& cursor) {
+  const std::string_view word = call[at];
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), cursor);
+  if (error == std::errc{} && end == word.data() + word.size()) return true;
+  call.reply.error("ERR invalid cursor");
+  return false;
+}
+
+bool parse_options(const Call& call, std::size_t at, bool types, ScanQuery& query) {
+  for (; at < call.count(); at += 2) {
+    const bool has_value = at + 1 < call.count();
+    if (is_word(call[at], "COUNT") && has_value) {
+      if (!call.integer(at + 1, query.count)) return false;
+      if (query.count < 1) {
+        call.syntax_error();
+        return false;
+      }
+    } else if (is_word(call[at], "MATCH") && has_value) {
+      query.pattern = call[at + 1];
+      query.filters = query.pattern != "*";
+    } else if (types && is_word(call[at], "TYPE") && has_value) {
+      query.type = call[at + 1];
+      query.by_type = true;
+    } else {
+      call.syntax_error();
+      return false;
+    }
+  }
+  return true;
+}
+
+// Takes steps until enough is found; a sparse table may need many steps for little, so those are bounded too.
+template <class Step>
+std::uint64_t take_steps(const ScanQuery& query, const std::vector<std::string>& found, Step step) {
+  std::uint64_t cursor = query.cursor;
+  const std::int64_t most_steps =
+      query.count > std::numeric_limits<std::int64_t>::max() / 10 ? query.count : query.count * 10;
+  for (std::int64_t i = 0; i < most_steps; ++i) {
+    cursor = step(cursor);
+    if (cursor == 0 || static_cast<std::int64_t>(found.size()) >= query.count) break;
+  }
+  return cursor;
+}
+
+void reply_scan(const Call& call, std::uint64_t cursor, const std::vector<std::string>& found) {
+  call.reply.array(2);
+  call.reply.bulk(std::to_string(cursor));
+  call.reply.array(found.size());
+  for (const std::string& text : found) call.reply.bulk(text);
+}
+
+bool matches(const ScanQuery& query, std::string_view text) {
+  return !query.filters || glob_match(query.pattern, text);
+}
+
+void scan(const Call& call) {
+  ScanQuery query;
+  if (!parse_cursor(call, 1, query.cursor) || !parse_options(call, 2, true, query)) return;
+  std::vector<std::string> found;
+  const std::uint64_t cursor = take_steps(query, found, [&](std::uint64_t at) {
+    return call.db.records().scan(at, [&](const Record& record) { found.emplace_back(record.key()); });
+  });
+  // Keys are filtered after the walk: expired ones go now, and removing would disturb it.
+  std::erase_if(found, [&](const std::string& key) {
+    if (!matches(query, key)) return true;
+    const Record* record = call.db.peek(key, call.now_ms);
+    return record == nullptr || (query.by_type && !is_word(query.type, type_name(record->value.type())));
+  });
+  reply_scan(call, cursor, found);
+}
+
+// A collection that does not exist is empty: cursor 0 and nothing.
+template <class Collection, class Step>
+void scan_collection(const Call& call, Step step) {
+  ScanQuery query;
+  if (!parse_cursor(call, 2, query.cursor)) return;
+  Collection* collection = nullptr;
+  const Record* record = call.read(call[1]);
+  if (record == nullptr) return reply_scan(call, 0, {});
+  if (!call.typed(record, CollectionType<Collection>::type)) return;
+  collection = &CollectionType<Collection>::of(record->value);
+  if (!parse_options(call, 3, false, query)) return;
+  std::vector<std::string> found;
+  const std::uint64_t cursor =
+      take_steps(query, found, [&](std::uint64_t at) { return step(*collection, at, query, found); });
+  reply_scan(call, cursor, found);
+}
+
+void sscan(const Call& call) {
+  scan_collection<Set>(call, [](const Set& set, std::uint64_t at, const ScanQuery& query, auto& found) {
+    return set.scan(at, [&](std::string_view member) {
+      if (matches(query, member)) found.emplace_back(member);
+    });
+  });
+}
+
+void hscan(const Call& call) {
+  scan_collection<Hash>(call, [](const Hash& hash, std::uint64_t at, const ScanQuery& query, auto& found) {
+    return hash.scan(at, [&](std::string_view field, const Bytes& value) {
+      if (!matches(query, field)) return;
+      found.emplace_back(field);
+      found.emplace_back(value.view());
+    });
+  });
+}
+
+void zscan(const Call& call) {
+  scan_collection<SortedSet>(
+      call, [](const SortedSet& zset, std::uint64_t at, const ScanQuery& query, auto& found) {
+        return zset.scan(at, [&](const ScoredNode& node) {
+          if (!matches(query, node.member())) return;
+          found.emplace_back(node.member());
+          found.push_back(format_double(node.score));
+        });
+      });
+}
+
+using namespace flag;
+constexpr Command commands[] = {
+    {"scan", -2, readonly, 0, 0, 0, scan, "generic", "Walks the keys in steps."},
+    {"sscan", -3, readonly, 1, 1, 1, sscan, "set", "Walks a set in steps."},
+    {"hscan", -3, readonly, 1, 1, 1, hscan, "hash", "Walks a hash in steps."},
+    {"zscan", -3, readonly, 1, 1, 1, zscan, "sorted-set", "Walks a sorted set in steps."},
+};
+
+}  // namespace
+
+std::span<const Command> scan_commands() { return commands; }
+
+}  // namespace weir::kv

@@ -1,0 +1,156 @@
+// Sorted sets: taking the lowest or highest members, at once or when there are some.
+#include <algorithm>
+
+#include "kv/commands/collection.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+enum class Extreme : std::uint8_t { lowest, highest };
+
+ScoredNode* extreme(const SortedSet& zset, Extreme which) {
+  return which == Extreme::lowest ? zset.order().first() : zset.order().last();
+}
+
+void reply_and_take(const Call& call, SortedSet& zset, Extreme which) {
+  ScoredNode* node = extreme(zset, which);
+  call.reply.bulk(node->member());
+  call.reply.real(node->score);
+  zset.erase(node);
+}
+
+void pop(const Call& call, Extreme which) {
+  if (call.count() > 3) return call.syntax_error();
+  const bool counted = call.count() == 3;
+  std::int64_t count = 1;
+  if (counted && !positive(call, 2, count)) return;
+  SortedSet* zset = nullptr;
+  if (!write_as(call, call[1], zset)) return;
+  if (zset == nullptr || count == 0) return call.reply.array(0);
+  const std::size_t n = std::min(static_cast<std::size_t>(count), zset->size());
+  const bool pairs = counted && call.reply.resp3();
+  call.reply.array(pairs ? n : n * 2);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (pairs) call.reply.array(2);
+    reply_and_take(call, *zset, which);
+  }
+  settle(call, call[1], *zset);
+}
+void zpopmin(const Call& call) { pop(call, Extreme::lowest); }
+void zpopmax(const Call& call) { pop(call, Extreme::highest); }
+
+void pop_or_wait(const Call& call, Extreme which) {
+  std::int64_t timeout_ms = 0;
+  if (!timeout(call, call.count() - 1, timeout_ms)) return;
+  const Arguments keys = call.arguments.subspan(1, call.count() - 2);
+  for (const Argument& key : keys) {
+    SortedSet* zset = nullptr;
+    if (!blocked_read(call, key.text, zset)) return;
+    if (zset == nullptr) continue;
+    call.reply.array(3);
+    call.reply.bulk(key.text);
+    reply_and_take(call, *zset, which);
+    return settle(call, key.text, *zset);
+  }
+  call.server.wait_for(call, key_names(keys), timeout_ms, NullForm::array);
+}
+void bzpopmin(const Call& call) { pop_or_wait(call, Extreme::lowest); }
+void bzpopmax(const Call& call) { pop_or_wait(call, Extreme::highest); }
+
+struct MultiPop {
+  Arguments keys;
+  Extreme which = Extreme::lowest;
+  std::int64_t count = 1;
+};
+
+bool parse_multi_pop(const Call& call, std::size_t at, MultiPop& pop) {
+  if (!counted_keys(call, at, pop.keys)) return false;
+  const bool lowest = at < call.count() && is_word(call[at], "MIN");
+  const bool highest = at < call.count() && is_word(call[at], "MAX");
+  if (!lowest && !highest) {
+    call.syntax_error();
+    return false;
+  }
+  pop.which = lowest ? Extreme::lowest : Extreme::highest;
+  if (++at == call.count()) return true;
+  if (at + 2 != call.count() || !is_word(call[at], "COUNT")) {
+    call.syntax_error();
+    return false;
+  }
+  if (!call.integer(at + 1, pop.count, "ERR count should be greater than 0")) return false;
+  if (pop.count > 0) return true;
+  call.reply.error("ERR count should be greater than 0");
+  return false;
+}
+
+bool multi_pop(const Call& call, const MultiPop& pop) {
+  for (const Argument& key : pop.keys) {
+    SortedSet* zset = nullptr;
+    if (!blocked_read(call, key.text, zset)) return true;
+    if (zset == nullptr) continue;
+    const std::size_t n = std::min(static_cast<std::size_t>(pop.count), zset->size());
+    call.reply.array(2);
+    call.reply.bulk(key.text);
+    call.reply.array(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      call.reply.array(2);
+      reply_and_take(call, *zset, pop.which);
+    }
+    settle(call, key.text, *zset);
+    return true;
+  }
+  return false;
+}
+
+void zmpop(const Call& call) {
+  MultiPop pop;
+  if (parse_multi_pop(call, 1, pop) && !multi_pop(call, pop)) call.reply.null_array();
+}
+void bzmpop(const Call& call) {
+  std::int64_t timeout_ms = 0;
+  MultiPop pop;
+  if (!timeout(call, 1, timeout_ms) || !parse_multi_pop(call, 2, pop) || multi_pop(call, pop)) return;
+  call.server.wait_for(call, key_names(pop.keys), timeout_ms, NullForm::array);
+}
+
+using namespace flag;
+constexpr Command commands[] = {
+    {"zpopmin", -2, write | fast, 1, 1, 1, zpopmin, "sorted-set", "Takes the lowest members."},
+    {"zpopmax", -2, write | fast, 1, 1, 1, zpopmax, "sorted-set", "Takes the highest members."},
+    {"bzpopmin", -3, write | noscript | blocking | fast, 1, -2, 1, bzpopmin, "sorted-set",
+     "Takes the lowest member, waits for one."},
+    {"bzpopmax", -3, write | noscript | blocking | fast, 1, -2, 1, bzpopmax, "sorted-set",
+     "Takes the highest member, waits for one."},
+    {"zmpop",
+     -4,
+     write | movablekeys,
+     0,
+     0,
+     0,
+     zmpop,
+     "sorted-set",
+     "Takes members of the first set that has some.",
+     {},
+     {},
+     1},
+    {"bzmpop",
+     -5,
+     write | blocking | movablekeys,
+     0,
+     0,
+     0,
+     bzmpop,
+     "sorted-set",
+     "Takes members of the first set that has some, waits for one.",
+     {},
+     {},
+     2},
+};
+
+}  // namespace
+
+std::span<const Command> zset_pop_commands() { return commands; }
+
+}  // namespace weir::kv

@@ -1,0 +1,193 @@
+// Sorted sets: ranges by rank, score or bytes; returned, stored or removed.
+#include <algorithm>
+#include <limits>
+
+#include "kv/commands/collection.hpp"
+#include "kv/commands/zset_interval.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+enum class By : std::uint8_t { rank, score, lex };
+
+struct RangeQuery {
+  By by = By::rank;
+  bool reverse = false;
+  bool with_scores = false;
+  bool limited = false;
+  std::int64_t offset = 0;
+  std::int64_t count = -1;  // negative: no limit
+};
+
+using Nodes = std::vector<const ScoredNode*>;
+
+const ScoredNode* step(const ScoredNode* node, bool reverse) {
+  return reverse ? node->previous : node->next();
+}
+
+// The nodes of a range, in the order asked for.
+Nodes collect(NodeRange range, const RangeQuery& query) {
+  Nodes nodes;
+  if (range.first == nullptr || query.offset < 0) return nodes;
+  const ScoredNode* node = query.reverse ? range.last : range.first;
+  const ScoredNode* end = step(query.reverse ? range.first : range.last, query.reverse);
+  for (std::int64_t skip = query.offset; skip > 0 && node != end; --skip) node = step(node, query.reverse);
+  for (; node != end; node = step(node, query.reverse)) {
+    if (query.count >= 0 && static_cast<std::int64_t>(nodes.size()) == query.count) break;
+    nodes.push_back(node);
+  }
+  return nodes;
+}
+
+Nodes collect_ranks(const SortedSet& zset, std::int64_t start, std::int64_t stop, bool reverse) {
+  Nodes nodes;
+  if (!clamp_range(start, stop, zset.size())) return nodes;
+  const auto from = static_cast<std::size_t>(start);
+  const ScoredNode* node = zset.order().at(reverse ? zset.size() - 1 - from : from);
+  for (std::int64_t i = start; i <= stop; ++i, node = step(node, reverse)) nodes.push_back(node);
+  return nodes;
+}
+
+void reply_nodes(const Call& call, const Nodes& nodes, bool with_scores) {
+  const bool pairs = with_scores && call.reply.resp3();
+  call.reply.array(nodes.size() * (with_scores && !pairs ? 2 : 1));
+  for (const ScoredNode* node : nodes) {
+    if (pairs) call.reply.array(2);
+    call.reply.bulk(node->member());
+    if (with_scores) call.reply.real(node->score);
+  }
+}
+
+// Options behind "min max", from argument `at`; those that the command fixes are set in `query` already.
+bool parse_options(const Call& call, std::size_t at, RangeQuery& query, bool chooses, bool stores) {
+  for (; at < call.count(); ++at) {
+    const std::string_view word = call[at];
+    if (!stores && is_word(word, "WITHSCORES")) {
+      query.with_scores = true;
+    } else if (is_word(word, "LIMIT") && at + 2 < call.count()) {
+      if (!call.integer(at + 1, query.offset) || !call.integer(at + 2, query.count)) return false;
+      query.limited = true;
+      at += 2;
+    } else if (chooses && is_word(word, "REV")) {
+      query.reverse = true;
+    } else if (chooses && is_word(word, "BYSCORE")) {
+      query.by = By::score;
+    } else if (chooses && is_word(word, "BYLEX")) {
+      query.by = By::lex;
+    } else {
+      call.syntax_error();
+      return false;
+    }
+  }
+  if (query.limited && query.by == By::rank) {
+    call.reply.error("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX");
+    return false;
+  }
+  if (query.with_scores && query.by == By::lex) {
+    call.reply.error("ERR syntax error, WITHSCORES not supported in combination with BYLEX");
+    return false;
+  }
+  return true;
+}
+
+// Runs the query on the set of `key`; the bounds are arguments `at` and `at` + 1. False: the client was
+// answered.
+bool find_range(const Call& call, std::string_view key, std::size_t at, const RangeQuery& query,
+                Nodes& nodes) {
+  // Reversed, the higher bound comes first.
+  const std::string_view low = call[query.reverse ? at + 1 : at];
+  const std::string_view high = call[query.reverse ? at : at + 1];
+  std::int64_t start = 0;
+  std::int64_t stop = 0;
+  ScoreInterval scores;
+  LexInterval members;
+  switch (query.by) {
+    case By::rank:
+      if (!call.integer(at, start) || !call.integer(at + 1, stop)) return false;
+      break;
+    case By::score:
+      if (!parse_interval(call, low, high, scores)) return false;
+      break;
+    case By::lex:
+      if (!parse_interval(call, low, high, members)) return false;
+      break;
+  }
+  SortedSet* zset = nullptr;
+  if (!read_as(call, key, zset)) return false;
+  if (zset == nullptr) return true;
+  switch (query.by) {
+    case By::rank:
+      nodes = collect_ranks(*zset, start, stop, query.reverse);
+      break;
+    case By::score:
+      nodes = collect(nodes_in(*zset, scores), query);
+      break;
+    case By::lex:
+      nodes = collect(nodes_in(*zset, members), query);
+      break;
+  }
+  return true;
+}
+
+void reply_range(const Call& call, RangeQuery query, bool chooses) {
+  Nodes nodes;
+  if (!parse_options(call, 4, query, chooses, false) || !find_range(call, call[1], 2, query, nodes)) return;
+  reply_nodes(call, nodes, query.with_scores);
+}
+
+void zrange(const Call& call) { reply_range(call, {}, true); }
+void zrevrange(const Call& call) { reply_range(call, {.reverse = true}, false); }
+void zrangebyscore(const Call& call) { reply_range(call, {.by = By::score}, false); }
+void zrevrangebyscore(const Call& call) { reply_range(call, {.by = By::score, .reverse = true}, false); }
+void zrangebylex(const Call& call) { reply_range(call, {.by = By::lex}, false); }
+void zrevrangebylex(const Call& call) { reply_range(call, {.by = By::lex, .reverse = true}, false); }
+
+void zrangestore(const Call& call) {
+  RangeQuery query;
+  Nodes nodes;
+  if (!parse_options(call, 5, query, true, true) || !find_range(call, call[2], 3, query, nodes)) return;
+  auto result = std::make_unique<SortedSet>(call.server.random());
+  for (const ScoredNode* node : nodes) result->insert(node->member(), node->score, zset_limits(call));
+  call.reply.integer(static_cast<std::int64_t>(store_collection(call, call[1], std::move(result))));
+}
+
+void remove_range(const Call& call, By by) {
+  RangeQuery query;
+  query.by = by;
+  Nodes nodes;
+  if (!find_range(call, call[1], 2, query, nodes)) return;
+  if (nodes.empty()) return call.reply.integer(0);
+  SortedSet* zset = nullptr;
+  if (!write_as(call, call[1], zset)) return;
+  for (const ScoredNode* node : nodes) zset->erase(zset->find(node->member()));
+  settle(call, call[1], *zset);
+  call.reply.integer(static_cast<std::int64_t>(nodes.size()));
+}
+void zremrangebyrank(const Call& call) { remove_range(call, By::rank); }
+void zremrangebyscore(const Call& call) { remove_range(call, By::score); }
+void zremrangebylex(const Call& call) { remove_range(call, By::lex); }
+
+using namespace flag;
+constexpr Command commands[] = {
+    {"zrange", -4, readonly, 1, 1, 1, zrange, "sorted-set", "Returns a range of members."},
+    {"zrevrange", -4, readonly, 1, 1, 1, zrevrange, "sorted-set", "Returns a range by rank, reversed."},
+    {"zrangebyscore", -4, readonly, 1, 1, 1, zrangebyscore, "sorted-set", "Returns a range by score."},
+    {"zrevrangebyscore", -4, readonly, 1, 1, 1, zrevrangebyscore, "sorted-set",
+     "Returns a range by score, reversed."},
+    {"zrangebylex", -4, readonly, 1, 1, 1, zrangebylex, "sorted-set",
+     "Returns a range by the members' bytes."},
+    {"zrevrangebylex", -4, readonly, 1, 1, 1, zrevrangebylex, "sorted-set",
+     "Returns a range by bytes, reversed."},
+    {"zrangestore", -5, write | denyoom, 1, 2, 1, zrangestore, "sorted-set", "Stores a range of members."},
+    {"zremrangebyrank", 4, write, 1, 1, 1, zremrangebyrank, "sorted-set", "Removes members by rank."},
+    {"zremrangebyscore", 4, write, 1, 1, 1, zremrangebyscore, "sorted-set", "Removes members by score."},
+    {"zremrangebylex", 4, write, 1, 1, 1, zremrangebylex, "sorted-set", "Removes members by their bytes."},
+};
+
+}  // namespace
+
+std::span<const Command> zset_range_commands() { return commands; }
+
+}  // namespace weir::kv

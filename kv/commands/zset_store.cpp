@@ -1,0 +1,303 @@
+// Sorted sets: union, intersection and difference, of sets and sorted sets alike (a set's members count 1).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kv/commands/collection.hpp"
+#include "kv/number.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+enum class Operation : std::uint8_t { united, intersection, difference };
+enum class Aggregate : std::uint8_t { sum, least, greatest };
+
+// One operand: a sorted set, a set, or nothing.
+struct Operand {
+  SortedSet* zset = nullptr;
+  Set* set = nullptr;
+  double weight = 1;
+
+  std::size_t size() const { return zset != nullptr ? zset->size() : set != nullptr ? set->size() : 0; }
+  const double* score(std::string_view member) const {
+    static constexpr double one = 1;
+    if (zset != nullptr) {
+      const ScoredNode* node = zset->find(member);
+      return node == nullptr ? nullptr : &node->score;
+    }
+    return set != nullptr && set->contains(member) ? &one : nullptr;
+  }
+  // visit(member, score) -> whether to go on
+  template <class Visit>
+  void for_each(Visit visit) const {
+    if (zset != nullptr) {
+      for (const ScoredNode* n = zset->order().first(); n != nullptr; n = n->next()) {
+        if (!visit(n->member(), n->score)) return;
+      }
+    } else if (set != nullptr) {
+      set->for_each([&](std::string_view member) { return visit(member, 1.0); });
+    }
+  }
+};
+
+struct Query {
+  std::vector<Operand> operands;
+  Aggregate aggregate = Aggregate::sum;
+  bool with_scores = false;
+  std::int64_t limit = 0;
+};
+
+double weighted(double score, double weight) {
+  const double value = score * weight;
+  return std::isnan(value) ? 0 : value;
+}
+
+double combined(double a, double b, Aggregate how) {
+  switch (how) {
+    case Aggregate::least:
+      return std::min(a, b);
+    case Aggregate::greatest:
+      return std::max(a, b);
+    default: {
+      const double sum = a + b;
+      return std::isnan(sum) ? 0 : sum;  // inf - inf
+    }
+  }
+}
+
+bool parse_operands(const Call& call, std::size_t& at, Query& query) {
+  const auto count = parse_int(call[at]);
+  if (!count) {
+    call.reply.error("ERR value is not an integer or out of range");
+    return false;
+  }
+  if (*count < 1) {
+    call.reply.error("ERR at least 1 input key is needed for '" + call.command.full_name() + "' command");
+    return false;
+  }
+  ++at;
+  if (static_cast<std::uint64_t>(*count) > call.count() - at) {
+    call.syntax_error();
+    return false;
+  }
+  for (std::int64_t i = 0; i < *count; ++i) {
+    const Record* record = call.read(call[at++]);
+    Operand operand;
+    if (record != nullptr) {
+      switch (record->value.type()) {
+        case Type::zset:
+          operand.zset = &record->value.zset();
+          break;
+        case Type::set:
+          operand.set = &record->value.set();
+          break;
+        default:
+          return call.typed(record, Type::zset);
+      }
+    }
+    query.operands.push_back(operand);
+  }
+  return true;
+}
+
+enum class Form : std::uint8_t { reply, store, count };
+
+bool parse_options(const Call& call, std::size_t at, Form form, Operation operation, Query& query) {
+  while (at < call.count()) {
+    const std::size_t left = call.count() - at;
+    const bool aggregates = form != Form::count && operation != Operation::difference;
+    if (aggregates && is_word(call[at], "WEIGHTS") && left > query.operands.size()) {
+      ++at;
+      for (Operand& operand : query.operands) {
+        if (!call.number(at++, operand.weight, "ERR weight value is not a float")) return false;
+      }
+    } else if (aggregates && is_word(call[at], "AGGREGATE") && left >= 2) {
+      const std::string_view how = call[at + 1];
+      if (is_word(how, "SUM")) {
+        query.aggregate = Aggregate::sum;
+      } else if (is_word(how, "MIN")) {
+        query.aggregate = Aggregate::least;
+      } else if (is_word(how, "MAX")) {
+        query.aggregate = Aggregate::greatest;
+      } else {
+        call.syntax_error();
+        return false;
+      }
+      at += 2;
+    } else if (form == Form::reply && is_word(call[at], "WITHSCORES")) {
+      query.with_scores = true;
+      ++at;
+    } else if (form == Form::count && is_word(call[at], "LIMIT") && left >= 2) {
+      if (!positive(call, at + 1, query.limit, "ERR LIMIT can't be negative")) return false;
+      at += 2;
+    } else {
+      call.syntax_error();
+      return false;
+    }
+  }
+  return true;
+}
+
+void unite(const Query& query, SortedSet& result, SmallLimits limits) {
+  for (const Operand& operand : query.operands) {
+    operand.for_each([&](std::string_view member, double score) {
+      const double value = weighted(score, operand.weight);
+      if (ScoredNode* node = result.find(member)) {
+        result.rescore(node, combined(node->score, value, query.aggregate));
+      } else {
+        result.insert(member, value, limits);
+      }
+      return true;
+    });
+  }
+}
+
+// Visits members of every operand with the aggregated score until `visit` returns false.
+template <class Visit>
+void intersect(Query query, Visit visit) {
+  std::ranges::stable_sort(query.operands, {}, &Operand::size);
+  const Operand& smallest = query.operands[0];
+  smallest.for_each([&](std::string_view member, double score) {
+    double value = weighted(score, smallest.weight);
+    for (std::size_t i = 1; i < query.operands.size(); ++i) {
+      const double* other = query.operands[i].score(member);
+      if (other == nullptr) return true;
+      value = combined(value, weighted(*other, query.operands[i].weight), query.aggregate);
+    }
+    return visit(member, value);
+  });
+}
+
+void subtract(const Query& query, SortedSet& result, SmallLimits limits) {
+  query.operands[0].for_each([&](std::string_view member, double score) {
+    const bool elsewhere = std::any_of(query.operands.begin() + 1, query.operands.end(),
+                                       [&](const Operand& other) { return other.score(member) != nullptr; });
+    if (!elsewhere) result.insert(member, score, limits);
+    return true;
+  });
+}
+
+std::unique_ptr<SortedSet> combine(const Call& call, Operation operation, const Query& query) {
+  auto result = std::make_unique<SortedSet>(call.server.random());
+  const SmallLimits limits = zset_limits(call);
+  switch (operation) {
+    case Operation::united:
+      unite(query, *result, limits);
+      break;
+    case Operation::intersection:
+      intersect(query, [&](std::string_view member, double score) {
+        result->insert(member, score, limits);
+        return true;
+      });
+      break;
+    case Operation::difference:
+      subtract(query, *result, limits);
+      break;
+  }
+  return result;
+}
+
+void reply_combined(const Call& call, Operation operation) {
+  std::size_t at = 1;
+  Query query;
+  if (!parse_operands(call, at, query) || !parse_options(call, at, Form::reply, operation, query)) return;
+  const auto result = combine(call, operation, query);
+  const bool pairs = query.with_scores && call.reply.resp3();
+  call.reply.array(result->size() * (query.with_scores && !pairs ? 2 : 1));
+  for (const ScoredNode* node = result->order().first(); node != nullptr; node = node->next()) {
+    if (pairs) call.reply.array(2);
+    call.reply.bulk(node->member());
+    if (query.with_scores) call.reply.real(node->score);
+  }
+}
+
+void store_combined(const Call& call, Operation operation) {
+  std::size_t at = 2;
+  Query query;
+  if (!parse_operands(call, at, query) || !parse_options(call, at, Form::store, operation, query)) return;
+  call.reply.integer(
+      static_cast<std::int64_t>(store_collection(call, call[1], combine(call, operation, query))));
+}
+
+void zunion(const Call& call) { reply_combined(call, Operation::united); }
+void zinter(const Call& call) { reply_combined(call, Operation::intersection); }
+void zdiff(const Call& call) { reply_combined(call, Operation::difference); }
+void zunionstore(const Call& call) { store_combined(call, Operation::united); }
+void zinterstore(const Call& call) { store_combined(call, Operation::intersection); }
+void zdiffstore(const Call& call) { store_combined(call, Operation::difference); }
+
+void zintercard(const Call& call) {
+  std::size_t at = 1;
+  Query query;
+  if (!parse_operands(call, at, query) ||
+      !parse_options(call, at, Form::count, Operation::intersection, query))
+    return;
+  std::int64_t count = 0;
+  intersect(query, [&](std::string_view, double) { return ++count != query.limit; });
+  call.reply.integer(count);
+}
+
+using namespace flag;
+constexpr std::uint32_t look = readonly | movablekeys;
+constexpr std::uint32_t store = write | denyoom | movablekeys;
+constexpr Command commands[] = {
+    {"zunion", -3, look, 0, 0, 0, zunion, "sorted-set", "Returns members of any of the sets.", {}, {}, 1},
+    {"zinter", -3, look, 0, 0, 0, zinter, "sorted-set", "Returns members of all of the sets.", {}, {}, 1},
+    {"zdiff", -3, look, 0, 0, 0, zdiff, "sorted-set", "Returns members of the first set only.", {}, {}, 1},
+    {"zunionstore",
+     -4,
+     store,
+     1,
+     1,
+     1,
+     zunionstore,
+     "sorted-set",
+     "Stores members of any of the sets.",
+     {},
+     {},
+     2},
+    {"zinterstore",
+     -4,
+     store,
+     1,
+     1,
+     1,
+     zinterstore,
+     "sorted-set",
+     "Stores members of all of the sets.",
+     {},
+     {},
+     2},
+    {"zdiffstore",
+     -4,
+     store,
+     1,
+     1,
+     1,
+     zdiffstore,
+     "sorted-set",
+     "Stores members of the first set only.",
+     {},
+     {},
+     2},
+    {"zintercard",
+     -3,
+     look,
+     0,
+     0,
+     0,
+     zintercard,
+     "sorted-set",
+     "Counts members of all of the sets.",
+     {},
+     {},
+     1},
+};
+
+}  // namespace
+
+std::span<const Command> zset_store_commands() { return commands; }
+
+}  // namespace weir::kv

@@ -1,0 +1,224 @@
+// Sorted sets: members and scores. Ranges are in zset_ranges.cpp, combinations in zset_store.cpp, popping in
+// zset_pop.cpp.
+#include <cmath>
+
+#include "kv/commands/collection.hpp"
+#include "kv/commands/random_choice.hpp"
+#include "kv/commands/zset_interval.hpp"
+#include "kv/number.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+struct AddOptions {
+  bool only_new = false, only_old = false, only_greater = false, only_less = false;
+  bool count_changed = false, increment = false;
+};
+
+// Reads the options of ZADD; `at` ends at the first score. Answers when they do not go together.
+bool parse_add_options(const Call& call, std::size_t& at, AddOptions& options) {
+  for (at = 2; at < call.count(); ++at) {
+    const std::string_view word = call[at];
+    bool* option = is_word(word, "NX")     ? &options.only_new
+                   : is_word(word, "XX")   ? &options.only_old
+                   : is_word(word, "GT")   ? &options.only_greater
+                   : is_word(word, "LT")   ? &options.only_less
+                   : is_word(word, "CH")   ? &options.count_changed
+                   : is_word(word, "INCR") ? &options.increment
+                                           : nullptr;
+    if (option == nullptr) break;
+    *option = true;
+  }
+  auto wrong = [&](std::string_view error) {
+    call.reply.error(error);
+    return false;
+  };
+  const std::size_t words = call.count() - at;
+  if (words == 0 || words % 2 != 0) return wrong("ERR syntax error");
+  if (options.only_new && options.only_old)
+    return wrong("ERR XX and NX options at the same time are not compatible");
+  if ((options.only_greater && options.only_new) || (options.only_less && options.only_new) ||
+      (options.only_greater && options.only_less)) {
+    return wrong("ERR GT, LT, and/or NX options at the same time are not compatible");
+  }
+  if (options.increment && words > 2)
+    return wrong("ERR INCR option supports a single increment-element pair");
+  return true;
+}
+
+enum class Added : std::uint8_t { created, updated, unchanged, refused, not_a_number };
+
+Added add_one(const Call& call, SortedSet& zset, std::string_view member, double& score,
+              const AddOptions& options) {
+  ScoredNode* node = zset.find(member);
+  if (node == nullptr) {
+    if (options.only_old) return Added::refused;
+    zset.insert(member, score, zset_limits(call));
+    return Added::created;
+  }
+  if (options.only_new) return Added::refused;
+  if (options.increment) {
+    score += node->score;
+    if (std::isnan(score)) return Added::not_a_number;
+  }
+  if ((options.only_less && score >= node->score) || (options.only_greater && score <= node->score)) {
+    return Added::refused;
+  }
+  if (score == node->score) return Added::unchanged;
+  zset.rescore(node, score);
+  return Added::updated;
+}
+
+void add_members(const Call& call, std::size_t at, const AddOptions& options) {
+  std::vector<double> scores;
+  for (std::size_t i = at; i < call.count(); i += 2) {
+    if (!call.number(i, scores.emplace_back())) return;
+  }
+  SortedSet* zset = nullptr;
+  if (!write_as(call, call[1], zset)) return;
+  if (zset == nullptr) {
+    if (options.only_old) return options.increment ? call.reply.null() : call.reply.integer(0);
+    zset = &make_zset(call, call[1]);
+  }
+  std::int64_t created = 0;
+  std::int64_t updated = 0;
+  Added last = Added::refused;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    last = add_one(call, *zset, call[at + i * 2 + 1], scores[i], options);
+    created += last == Added::created ? 1 : 0;
+    updated += last == Added::updated ? 1 : 0;
+    if (last == Added::not_a_number) break;
+  }
+  if (created + updated != 0) call.changed(call[1]);
+  if (last == Added::not_a_number) return call.reply.error("ERR resulting score is not a number (NaN)");
+  if (options.increment) return last == Added::refused ? call.reply.null() : call.reply.real(scores[0]);
+  call.reply.integer(created + (options.count_changed ? updated : 0));
+}
+
+void zadd(const Call& call) {
+  std::size_t at = 0;
+  AddOptions options;
+  if (parse_add_options(call, at, options)) add_members(call, at, options);
+}
+void zincrby(const Call& call) {
+  AddOptions options;
+  options.increment = true;
+  add_members(call, 2, options);
+}
+
+void zrem(const Call& call) {
+  SortedSet* zset = nullptr;
+  if (!write_as(call, call[1], zset)) return;
+  if (zset == nullptr) return call.reply.integer(0);
+  std::int64_t removed = 0;
+  for (std::size_t i = 2; i < call.count(); ++i) {
+    if (ScoredNode* node = zset->find(call[i])) {
+      zset->erase(node);
+      ++removed;
+    }
+  }
+  if (removed != 0) settle(call, call[1], *zset);
+  call.reply.integer(removed);
+}
+
+void zcard(const Call& call) {
+  SortedSet* zset = nullptr;
+  if (!read_as(call, call[1], zset)) return;
+  call.reply.integer(zset == nullptr ? 0 : static_cast<std::int64_t>(zset->size()));
+}
+
+void zscore(const Call& call) {
+  SortedSet* zset = nullptr;
+  if (!read_as(call, call[1], zset)) return;
+  const ScoredNode* node = zset == nullptr ? nullptr : zset->find(call[2]);
+  node == nullptr ? call.reply.null() : call.reply.real(node->score);
+}
+
+void zmscore(const Call& call) {
+  SortedSet* zset = nullptr;
+  if (!read_as(call, call[1], zset)) return;
+  call.reply.array(call.count() - 2);
+  for (std::size_t i = 2; i < call.count(); ++i) {
+    const ScoredNode* node = zset == nullptr ? nullptr : zset->find(call[i]);
+    node == nullptr ? call.reply.null() : call.reply.real(node->score);
+  }
+}
+
+void reply_rank(const Call& call, bool reverse) {
+  SortedSet* zset = nullptr;
+  if (!read_as(call, call[1], zset)) return;
+  const ScoredNode* node = zset == nullptr ? nullptr : zset->find(call[2]);
+  if (node == nullptr) return call.reply.null();
+  const std::size_t rank = zset->order().rank(*node);
+  call.reply.integer(static_cast<std::int64_t>(reverse ? zset->size() - 1 - rank : rank));
+}
+void zrank(const Call& call) { reply_rank(call, false); }
+void zrevrank(const Call& call) { reply_rank(call, true); }
+
+template <class Interval>
+void count_in(const Call& call) {
+  Interval interval;
+  if (!parse_interval(call, call[2], call[3], interval)) return;
+  SortedSet* zset = nullptr;
+  if (!read_as(call, call[1], zset)) return;
+  if (zset == nullptr) return call.reply.integer(0);
+  const NodeRange range = nodes_in(*zset, interval);
+  if (range.first == nullptr) return call.reply.integer(0);
+  const std::size_t count = zset->order().rank(*range.last) - zset->order().rank(*range.first) + 1;
+  call.reply.integer(static_cast<std::int64_t>(count));
+}
+void zcount(const Call& call) { count_in<ScoreInterval>(call); }
+void zlexcount(const Call& call) { count_in<LexInterval>(call); }
+
+void zrandmember(const Call& call) {
+  RandomChoice choice;
+  if (!parse_random_choice(call, "WITHSCORES", choice)) return;
+  SortedSet* zset = nullptr;
+  if (!read_as(call, call[1], zset)) return;
+  auto random = [&] { return call.server.random(); };
+  if (!choice.counted) {
+    if (zset == nullptr) return call.reply.null();
+    return call.reply.bulk(zset->order().at(random() % zset->size())->member());
+  }
+  if (zset == nullptr || choice.count == 0) return call.reply.array(0);
+  std::vector<const ScoredNode*> chosen;
+  if (choice.repeat) {
+    for (std::size_t i = 0; i < choice.count; ++i)
+      chosen.push_back(zset->order().at(random() % zset->size()));
+  } else {
+    for (const ScoredNode* n = zset->order().first(); n != nullptr; n = n->next()) chosen.push_back(n);
+    chosen.resize(shuffle_front(chosen, choice.count, random));
+  }
+  const bool pairs = choice.with_values && call.reply.resp3();
+  call.reply.array(chosen.size() * (choice.with_values && !pairs ? 2 : 1));
+  for (const ScoredNode* node : chosen) {
+    if (pairs) call.reply.array(2);
+    call.reply.bulk(node->member());
+    if (choice.with_values) call.reply.real(node->score);
+  }
+}
+
+using namespace flag;
+constexpr std::uint32_t change = write | denyoom | fast;
+constexpr std::uint32_t look = readonly | fast;
+constexpr Command commands[] = {
+    {"zadd", -4, change, 1, 1, 1, zadd, "sorted-set", "Adds members or changes their scores."},
+    {"zincrby", 4, change, 1, 1, 1, zincrby, "sorted-set", "Adds to a member's score."},
+    {"zrem", -3, write | fast, 1, 1, 1, zrem, "sorted-set", "Removes members."},
+    {"zcard", 2, look, 1, 1, 1, zcard, "sorted-set", "Returns the number of members."},
+    {"zscore", 3, look, 1, 1, 1, zscore, "sorted-set", "Returns a member's score."},
+    {"zmscore", -3, look, 1, 1, 1, zmscore, "sorted-set", "Returns several members' scores."},
+    {"zrank", 3, look, 1, 1, 1, zrank, "sorted-set", "Returns a member's rank from the lowest score."},
+    {"zrevrank", 3, look, 1, 1, 1, zrevrank, "sorted-set", "Returns a member's rank from the highest score."},
+    {"zcount", 4, look, 1, 1, 1, zcount, "sorted-set", "Counts members by score."},
+    {"zlexcount", 4, look, 1, 1, 1, zlexcount, "sorted-set", "Counts members by their bytes."},
+    {"zrandmember", -2, readonly, 1, 1, 1, zrandmember, "sorted-set", "Returns random members."},
+};
+
+}  // namespace
+
+std::span<const Command> zset_commands() { return commands; }
+
+}  // namespace weir::kv

@@ -1,0 +1,30 @@
+#include "kv/server/slowlog.hpp"
+
+#include <algorithm>
+
+namespace weir::kv {
+
+namespace {
+constexpr std::size_t most_words = 32;
+constexpr std::size_t most_bytes = 128;
+
+std::string shortened(std::string_view word) {
+  if (word.size() <= most_bytes) return std::string(word);
+  std::string text(word.substr(0, most_bytes));
+  return text.append("... (").append(std::to_string(word.size() - most_bytes)).append(" more bytes)");
+}
+}  // namespace
+
+void SlowLog::add(std::int64_t time_s, std::int64_t duration_us, Arguments arguments, std::string peer,
+                  std::string name, std::size_t most) {
+  Entry entry{next_id_++, time_s, duration_us, {}, std::move(peer), std::move(name)};
+  const std::size_t kept = arguments.size() > most_words ? most_words - 1 : arguments.size();
+  for (const Argument& word : arguments.first(kept)) entry.words.push_back(shortened(word.text));
+  if (kept < arguments.size()) {
+    entry.words.push_back("... (" + std::to_string(arguments.size() - kept) + " more arguments)");
+  }
+  entries_.push_front(std::move(entry));
+  while (entries_.size() > most) entries_.pop_back();
+}
+
+}  // namespace weir::kv
