@@ -56,13 +56,15 @@ PINGPONGS = [
     pingpong("ud", "default"),
     pingpong("ud", "gid", "-g", "0"),
     pingpong("ud", "events_checked", "-e", "-c"),
+    pingpong("uc", "default"),
+    pingpong("uc", "events_checked", "-e", "-c"),
     pingpong("srq", "default"),
     pingpong("srq", "gid", "-g", "0"),
     pingpong("srq", "events_checked", "-e", "-c"),
     pingpong("srq", "one_queue_pair", "-q", "1"),
 ]
 
-# ---- librdmacm's: no TCP at all
+# ---- librdmacm's examples: no TCP at all
 
 
 def rping(name, *options, count, expect=(), **more):
@@ -71,7 +73,12 @@ def rping(name, *options, count, expect=(), **more):
                 ready="rdma", expect=list(expect), **more)
 
 
-RPINGS = [
+def both(name, server, client, **more):
+    """A program whose two ends take the same port option."""
+    return Case(name, "pair", [*server, "-p", "{port}"], [*client, "-p", "{port}"], ready="rdma", **more)
+
+
+CONNECTION_MANAGEMENT = [
     rping("displayed", "-v", count=100, expect=[r"ping data: rdma-ping-99: "]),
     rping("validated_10000", count=10000, limit_s=120),
     rping("displayed_10000", "-v", count=10000, expect=[r"ping data: rdma-ping-9999: "], limit_s=120),
@@ -79,6 +86,12 @@ RPINGS = [
     Case("rping.persistent", "persistent_server", ["rping", "-s", "-P", "-a", "{host}", "-p", "{port}"],
          ["rping", "-c", "-v", "-V", "-a", "{host}", "-p", "{port}", "-C", "50"], ready="rdma",
          expect=[r"ping data: rdma-ping-49: "]),
+    both("rping.ipv6", ["rping", "-s", "-V", "-a", "::1", "-C", "10"], ["rping", "-c", "-V", "-v", "-a", "::1", "-C", "10"],
+         expect=[r"ping data: rdma-ping-9: "]),
+    both("rdma_server", ["rdma_server"], ["rdma_client", "-s", "{host}"], expect=[r"rdma_client: end 0"],
+         expect_server=[r"rdma_server: end 0"]),
+    both("ucmatose", ["ucmatose"], ["ucmatose", "-s", "{host}"], expect=[r"return status 0"]),
+    both("ucmatose.many", ["ucmatose", "-c", "50"], ["ucmatose", "-c", "50", "-s", "{host}"], expect=[r"return status 0"]),
 ]
 
 # ---- perftest. -n is small: these are tests that it works, tools/demo.sh and bench/ measure.
@@ -116,6 +129,8 @@ def perftests():
     yield perftest("send_bw", "events_queue_pairs_16", "-e", "-q", "16", sizes=[65536])
     yield perftest("send_bw", "rdma_cm_queue_pairs_16", "-R", "-q", "16", sizes=[65536])
     yield perftest("send_bw", "shared_receive_queue", "--use-srq", "-q", "4", sizes=[65536])
+    yield perftest("write_bw", "unreliable_connection", "-c", "UC", sizes=[65536])
+    yield perftest("send_lat", "unreliable_connection", "-c", "UC", sizes=[2])
     yield perftest("send_lat", "datagrams", "-c", "UD", sizes=[2])
     yield perftest("send_bw", "datagrams", "-c", "UD", "-s", "1024", sizes=[1024])
 
@@ -137,4 +152,4 @@ for case in KILLED:
     if "-e" in case.server:
         case.name += ".events"
 
-CASES = [*DEVICES, *PINGPONGS, *RPINGS, *perftests(), *KILLED]
+CASES = [*DEVICES, *PINGPONGS, *CONNECTION_MANAGEMENT, *perftests(), *KILLED]
