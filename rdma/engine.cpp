@@ -59,7 +59,8 @@ Engine::Engine(asio::execution_context& context, asio::io_context& io, EventChan
       io_(io),
       settings_(settings),
       cm_channel_(std::move(channel)),
-      tick_(io) {
+      tick_(io),
+      policy_(settings.idle_spin) {
   watches_.push_back(std::make_unique<Watch>(io_, cm_channel_.fd(), [this] { on_cm_events(); }));
 }
 
@@ -239,23 +240,29 @@ void Engine::poll_round() {
   sweep();
   in_round_ = false;
 
-  const Clock::time_point time = now();
-  if (progress || busy_ || !dirty_.empty()) idle_deadline_ = time + settings_.idle_spin;
-  if (open_ > 0 && time >= idle_deadline_) {
-    arm();
-    // What completed before the queue was armed signals nobody.
-    if (!poll_once()) {
-      ++stats_.sleeps;
-      polling_ = false;
-      return;
-    }
-  } else if (open_ == 0 && dirty_.empty() && discarded_.empty()) {
+  const bool more = busy_ || !dirty_.empty() || tries < settings_.spin_tries;
+  if (open_ == 0 && !more && discarded_.empty()) {
     polling_ = false;
     return;
   }
-  // On a machine with few cores the peer may be waiting for this one.
-  if (tries >= settings_.spin_tries) sched_yield();
+  const Clock::time_point time = now();
+  const PollPolicy::Next next = policy_.after_round(time, progress || more);
+  if (!more && next == PollPolicy::Next::sleep && fell_asleep()) return;
+  if (!more && next == PollPolicy::Next::yield) {
+    sched_yield();
+    policy_.yielded(time, now());
+  }
   asio::post(io_, [this] { poll_round(); });
+}
+
+// Arms the queues. False: something came before they were armed, which signals nobody.
+bool Engine::fell_asleep() {
+  for (const auto& device : devices_)
+    for (const auto& queue : device->queues()) queue->cq.arm();
+  if (poll_once() || busy_ || !dirty_.empty()) return false;
+  ++stats_.sleeps;
+  polling_ = false;
+  return true;
 }
 
 bool Engine::poll_once() {
@@ -301,11 +308,6 @@ void Engine::sweep() {
   if (discarded_.empty() || !dirty_.empty()) return;
   for (const auto& gone : discarded_) std::erase(awaiting_empty_, gone.get());
   discarded_.clear();
-}
-
-void Engine::arm() {
-  for (const auto& device : devices_)
-    for (const auto& queue : device->queues()) queue->cq.arm();
 }
 
 }  // namespace weir::rdma

@@ -5,7 +5,8 @@
 // handler of the io_context, so plain io.run() works:
 //   - while there is traffic it polls: `spin_tries` times, then lets other handlers, sockets and other
 //   processes run;
-//   - after `idle_spin` without a completion it asks the device to signal, looks once more, and sleeps.
+//   - after `idle_spin` without a completion it asks the device to signal, looks once more, and sleeps
+//   (poll_policy.hpp).
 // Callbacks and operations of streams run straight from there. run() returns when no stream or acceptor is
 // open.
 //
@@ -22,6 +23,7 @@
 #include "rdma/cm.hpp"
 #include "rdma/connection.hpp"
 #include "rdma/device.hpp"
+#include "rdma/poll_policy.hpp"
 #include "rdma/provider.hpp"
 #include "rdma/settings.hpp"
 
@@ -90,7 +92,7 @@ class Engine : public asio::execution_context::service {
   bool poll(Device::Queue& queue);
   void run_notifications();
   void sweep();
-  void arm();
+  bool fell_asleep();
 
   Connection* find(std::uint64_t tag);
 
@@ -118,7 +120,7 @@ class Engine : public asio::execution_context::service {
   bool busy_ = false;       // something was posted since the last round
   bool in_round_ = false;
   bool shut_down_ = false;
-  Clock::time_point idle_deadline_{};
+  PollPolicy policy_;
   std::chrono::milliseconds tick_period_{1000};
   EngineStats stats_;
 };
