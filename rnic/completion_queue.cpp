@@ -64,6 +64,15 @@ void CompletionQueue::detach(QueuePair*, std::uint32_t line) {
   free_lines_.push_back(line);
 }
 
+void CompletionQueue::arm(Armed how) {
+  // A wish for the next completion is not taken back by one for the next solicited completion (IBA 11.4.2.2).
+  std::uint32_t before = static_cast<std::uint32_t>(Armed::no);
+  if (how == Armed::next)
+    ctx_.armed.store(static_cast<std::uint32_t>(how), std::memory_order_seq_cst);
+  else
+    ctx_.armed.compare_exchange_strong(before, static_cast<std::uint32_t>(how), std::memory_order_seq_cst);
+}
+
 bool CompletionQueue::take_event() {
   std::uint32_t events = ctx_.events.load(std::memory_order_acquire);
   while (events != 0) {
@@ -79,24 +88,33 @@ std::uint64_t CompletionQueue::take_ready_word(std::uint32_t word) {
   return bits.exchange(0, std::memory_order_seq_cst);
 }
 
-// The next queue pair with something to poll, round robin within a word.
+// The first word from `from` on that the summary marks; 0 if there is none.
+std::uint32_t CompletionQueue::next_marked_word(std::uint32_t from) const {
+  for (std::uint32_t s = from / 64; s < ready_words / 64; ++s) {
+    std::uint64_t words = ctx_.summary[s].load(std::memory_order_relaxed);
+    if (s == from / 64) words &= ~0ull << (from % 64);
+    if (words != 0) return s * 64 + static_cast<std::uint32_t>(std::countr_zero(words));
+  }
+  return 0;
+}
+
+void CompletionQueue::take_word(std::uint32_t word) {
+  if (word != 0) ctx_.summary[word / 64].fetch_and(~(1ull << (word % 64)), std::memory_order_seq_cst);
+  held_word_ = word;
+  held_bits_ = take_ready_word(word);
+}
+
+// The next queue pair with something to poll: round robin within a word, and word after word in a circle, so that a
+// busy queue pair waits for all others.
 bool CompletionQueue::next_ready(std::uint32_t& line) {
-  if (held_word_ == 0 || held_bits_ == 0) {
-    held_bits_ = (held_word_ == 0 ? held_bits_ : 0) | take_ready_word(0);
-    held_word_ = 0;
+  if (held_word_ == 0 && next_marked_word(1) == 0) {  // 64 queue pairs or fewer: one word, looked at every time
+    held_bits_ |= take_ready_word(0);
+    if (held_bits_ == 0) return false;
   }
-  for (std::uint32_t s = 0; held_bits_ == 0 && s < ready_words / 64;) {
-    const std::uint64_t words = ctx_.summary[s].load(std::memory_order_relaxed);
-    if (words == 0) {
-      ++s;
-      continue;
-    }
-    const auto word = static_cast<std::uint32_t>(std::countr_zero(words));
-    ctx_.summary[s].fetch_and(~(1ull << word), std::memory_order_seq_cst);
-    held_word_ = s * 64 + word;
-    held_bits_ = take_ready_word(held_word_);
+  while (held_bits_ == 0) {
+    take_word(next_marked_word(held_word_ + 1));
+    if (held_word_ == 0 && held_bits_ == 0 && next_marked_word(1) == 0) return false;
   }
-  if (held_bits_ == 0) return false;
   const std::uint64_t later = held_bits_ & (~0ull << last_bit_ << 1);
   last_bit_ = static_cast<std::uint32_t>(std::countr_zero(later != 0 ? later : held_bits_));
   held_bits_ &= ~(1ull << last_bit_);
@@ -107,9 +125,7 @@ bool CompletionQueue::next_ready(std::uint32_t& line) {
 // A queue pair stopped because the caller's array is full, not because it ran dry: keep its place. Usually
 // that needs no atomic; with more than 64 queue pairs it goes behind the others through the map.
 void CompletionQueue::put_back(std::uint32_t line) {
-  bool others = held_word_ != 0;
-  for (const auto& word : ctx_.summary) others = others || word.load(std::memory_order_relaxed) != 0;
-  if (others)
+  if (held_word_ != 0 || next_marked_word(1) != 0)
     mark_ready(ctx_, line);
   else
     held_bits_ |= 1ull << (line % 64);

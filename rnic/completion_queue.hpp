@@ -37,7 +37,7 @@ class CompletionQueue {
   CqContext& context() const { return ctx_; }
 
   int poll(std::span<WorkCompletion> out);
-  void arm(Armed how) { ctx_.armed.store(static_cast<std::uint32_t>(how), std::memory_order_seq_cst); }
+  void arm(Armed how);
 
   // Takes one pending event if there is one (the completion channel was readable).
   bool take_event();
@@ -49,6 +49,8 @@ class CompletionQueue {
 
  private:
   bool next_ready(std::uint32_t& line);
+  std::uint32_t next_marked_word(std::uint32_t from) const;
+  void take_word(std::uint32_t word);
   void put_back(std::uint32_t line);
   std::uint64_t take_ready_word(std::uint32_t word);
 

@@ -117,11 +117,12 @@ void QueuePair::modify(QpState to, const QpAttributes& attributes) {
 }
 
 void QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
+  if (to == QpState::reset) reset();  // still knows by the old attributes for whom it has to wait
   attributes_ = attributes;
   ctx_->access.store(attributes.access, std::memory_order_relaxed);
   ctx_->qkey.store(attributes.qkey, std::memory_order_relaxed);
   ctx_->min_rnr_timer.store(attributes.min_rnr_timer, std::memory_order_relaxed);
-  if (to == QpState::reset) return reset();
+  if (to == QpState::reset) return;
   if (to == QpState::err) return enter_error();
   if (to == QpState::rtr && config_.type != QpType::ud) {
     ctx_->remote_qpn.store(attributes.destination.value(), std::memory_order_release);
@@ -187,6 +188,10 @@ void QueuePair::peer_gone(Peer& peer) {
   const bool ours = attributes_.destination.slot() == peer.slot() && state() >= QpState::rtr;
   if (!ours) return;
   const std::lock_guard lock(send_lock_);
+  // Killed inside an operation, it left the hazard behind; a process that takes over its slot would look as if it
+  // were still inside.
+  if (const std::uint32_t hazard = ctx_->hazard.load(std::memory_order_acquire); hazard & 1)
+    ctx_->hazard.store(hazard + 1, std::memory_order_seq_cst);
   const bool killed = remote_.connected() && remote_.answers();
   if (config_.srq && killed) reclaim_from_srq();
   const bool was_parked = parked_ != Park::none;
@@ -322,11 +327,8 @@ PostResult QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sges) 
   ReceiveWqe& wqe = rq_at(rq_tail_);
   wqe.wr_id = wr_id;
   wqe.num_sge = static_cast<std::uint32_t>(sges.size());
-  wqe.length = 0;
-  for (std::size_t i = 0; i < sges.size(); ++i) {
-    wqe.sge[i] = sges[i];
-    wqe.length += sges[i].length;
-  }
+  wqe.length = total_length(sges);
+  std::copy(sges.begin(), sges.end(), wqe.sge);
   ++rq_tail_;
   return PostResult::ok;
 }

@@ -13,6 +13,7 @@
 // cooperate, not to be free of bugs.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -79,6 +80,13 @@ struct ReceiveWqe {
   std::uint32_t length;  // sum of the sges
   Sge sge[1];
 };
+
+// For ReceiveWqe::length. Saturates: no message is that long, but a sum that wrapped would refuse short ones.
+inline std::uint32_t total_length(std::span<const Sge> sges) {
+  std::uint64_t sum = 0;
+  for (const Sge& sge : sges) sum += sge.length;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, 0xffffffff));
+}
 
 // Where the payload of a receive is when its CQE is published.
 enum class PayloadAt : std::uint8_t {

@@ -52,11 +52,8 @@ SharedReceiveQueue::Posted SharedReceiveQueue::post(std::uint64_t wr_id, std::sp
   ReceiveWqe& w = wqe(number);
   w.wr_id = wr_id;
   w.num_sge = static_cast<std::uint32_t>(sges.size());
-  w.length = 0;
-  for (std::size_t i = 0; i < sges.size(); ++i) {
-    w.sge[i] = sges[i];
-    w.length += sges[i].length;
-  }
+  w.length = total_length(sges);
+  std::copy(sges.begin(), sges.end(), w.sge);
   if (!post_number(number)) return Posted::full;
   free_.pop_back();
   outstanding_[number] = true;

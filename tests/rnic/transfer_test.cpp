@@ -276,6 +276,19 @@ TEST_P(Transfer, a_queue_pair_may_be_connected_to_itself) {
 
 class Posting : public TwoNics {};
 
+TEST_F(Posting, a_receive_of_more_than_4_gib_is_not_taken_for_a_short_one) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  from.fill(1);
+  const std::uint32_t huge =
+      b_nic.adapter().table().insert({to.addr(), to.addr(), 1ull << 33, all_access, pd, 0, 0}).value();
+  const Sge half{to.addr(), 0x80000000, huge};
+  ASSERT_EQ(b->recv(1, {half, half}), PostResult::ok);
+  ASSERT_EQ(a->send(2, from.all()), PostResult::ok);
+  ASSERT_TRUE(completed(b->poll_recv(), 1));
+  EXPECT_EQ(to.part(0, 64), from.part(0, 64));
+}
+
 TEST_F(Posting, receives_are_consumed_in_the_order_of_posting) {
   connect_pair();
   Memory from(a_nic, 4), to(b_nic, 64 * 4);

@@ -1,0 +1,289 @@
+// Ends and beginnings: reset and reuse, destruction and deregistration while a peer is at work, killed peers.
+#include <sched.h>
+
+#include <thread>
+
+#include "two_nics.hpp"
+
+namespace weir::rnic::test {
+namespace {
+
+class Lifetime : public TwoNics {
+ protected:
+  void TearDown() override { release(); }
+
+  // Has `a` begin a WRITE to b's memory that stays inside its copy until release().
+  void begin_write(Memory& from, Memory& to) {
+    host.on_copy = [this] {
+      inside = true;
+      inside.notify_all();
+      released.wait(false);
+      return Peer::Transfer::done;
+    };
+    writer = std::thread([this, &from, &to] { (void)a->write(1, from.all(), to.addr(), to.key()); });
+    inside.wait(false);
+  }
+  void release() {
+    released = true;
+    released.notify_all();
+    if (writer.joinable()) writer.join();
+  }
+  // Runs `wait`, which must not come back before the write is over.
+  template <class Wait>
+  void expect_waits_for_the_write(Wait wait) {
+    std::atomic<bool> returned = false;
+    std::thread waiter([&] {
+      wait();
+      returned = true;
+    });
+    for (int i = 0; i < 2000; ++i) sched_yield();
+    EXPECT_FALSE(returned) << "came back while a peer was writing";
+    release();
+    waiter.join();
+  }
+
+  std::atomic<bool> inside = false, released = false;
+  std::thread writer;
+};
+
+TEST_F(Lifetime, deregistration_waits_for_a_peer_that_is_writing) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  begin_write(from, to);
+  expect_waits_for_the_write([&] { to.deregister(); });
+}
+
+TEST_F(Lifetime, a_change_of_rights_waits_for_a_peer_that_is_writing) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  begin_write(from, to);
+  expect_waits_for_the_write([&] {
+    b_nic.adapter().table().update(to.key(), 0, pd);
+    b_nic.adapter().drain_initiators();
+  });
+}
+
+TEST_F(Lifetime, destruction_waits_for_a_peer_that_is_writing) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  begin_write(from, to);
+  expect_waits_for_the_write([&] { b->destroy_qp(); });
+}
+
+TEST_F(Lifetime, reset_waits_for_a_peer_that_is_writing) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  begin_write(from, to);
+  expect_waits_for_the_write([&] { b->modify(QpState::reset, {}); });
+}
+
+TEST_F(Lifetime, error_waits_for_a_peer_that_is_writing) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  begin_write(from, to);
+  expect_waits_for_the_write([&] { b->modify(QpState::err); });
+}
+
+TEST_F(Lifetime, deregistration_after_a_reset_still_waits_for_a_peer_that_is_writing) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  begin_write(from, to);
+  expect_waits_for_the_write([&] {
+    b->modify(QpState::reset, {});
+    to.deregister();
+  });
+}
+
+// ---- reset
+// ----------------------------------------------------------------------------------------------------
+
+TEST_F(Lifetime, a_reset_queue_pair_forgets_everything_and_can_be_connected_again) {
+  connect_pair();
+  Memory from(a_nic, 10'000), to(b_nic, 10'000);
+  for (int lap = 0; lap < 4; ++lap) {
+    from.fill(static_cast<std::uint32_t>(lap));
+    for (std::uint64_t id = 0; id < 5; ++id) ASSERT_EQ(b->recv(id, {to.all()}), PostResult::ok);
+    ASSERT_EQ(a->send(1, from.all()), PostResult::ok);
+    ASSERT_EQ(a->send(2, from.all(), 0), PostResult::ok);
+    ASSERT_TRUE(completed(b->poll_recv(), 0));
+    a->modify(QpState::reset);
+    b->modify(QpState::reset);
+    EXPECT_FALSE(a->poll_send()) << "completions of before the reset are gone";
+    EXPECT_FALSE(b->poll_recv());
+    connect(*a, *b);
+    EXPECT_FALSE(b->poll_recv()) << "receives of before the reset are gone";
+    ASSERT_EQ(b->recv(10, {to.all()}), PostResult::ok);
+    ASSERT_EQ(a->send(11, from.all()), PostResult::ok);
+    ASSERT_TRUE(completed(a->poll_send(), 11));
+    ASSERT_TRUE(completed(b->poll_recv(), 10));
+    EXPECT_EQ(to.part(0, 10'000), from.part(0, 10'000));
+    EXPECT_FALSE(a->poll_send());
+    EXPECT_FALSE(b->poll_recv());
+  }
+}
+
+TEST_F(Lifetime, a_failed_connection_can_be_made_again_through_reset) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), 0), PostResult::ok);
+  settle();
+  EXPECT_EQ(a->qp().state(), QpState::err);
+  EXPECT_EQ(b->qp().state(), QpState::err);
+  a->modify(QpState::reset);
+  b->modify(QpState::reset);
+  connect(*a, *b);
+  ASSERT_EQ(a->write(2, from.all(), to.addr(), to.key()), PostResult::ok);
+  EXPECT_TRUE(completed(a->poll_send(), 2));
+}
+
+TEST_F(Lifetime, a_queue_pair_can_be_connected_to_another_after_reset) {
+  connect_pair();
+  Nic& c_nic = host.add_nic();
+  Endpoint c(c_nic);
+  Memory from(a_nic, 64), to(c_nic, 64), stale(b_nic, 64);
+  from.fill(1);
+  a->modify(QpState::reset);
+  connect(*a, c);
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  EXPECT_TRUE(completed(a->poll_send(), 1));
+  EXPECT_EQ(to.part(0, 64), from.part(0, 64));
+}
+
+TEST_F(Lifetime, resetting_while_sends_wait_drops_them) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  ASSERT_EQ(a->send(1, from.all()), PostResult::ok);
+  a->modify(QpState::reset);
+  ASSERT_EQ(b->recv(2, {to.all()}), PostResult::ok);
+  settle();
+  host.advance(10'000'000'000);
+  EXPECT_FALSE(a->poll_send());
+  EXPECT_FALSE(b->poll_recv());
+}
+
+TEST_F(Lifetime, destroying_while_sends_wait_drops_them) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  ASSERT_EQ(a->send(1, from.all()), PostResult::ok);
+  a->destroy_qp();
+  ASSERT_EQ(b->recv(2, {to.all()}), PostResult::ok);
+  settle();
+  host.advance(10'000'000'000);
+  EXPECT_FALSE(b->poll_recv());
+}
+
+TEST_F(Lifetime, a_thousand_queue_pairs_come_and_go_in_the_space_of_a_few) {
+  Memory from(a_nic, 9000), to(b_nic, 9000);
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    Endpoint one(a_nic), two(b_nic);
+    connect(one, two);
+    ASSERT_EQ(two.recv(i, {to.all()}), PostResult::ok);
+    ASSERT_EQ(one.send(i, from.sge(0, i)), PostResult::ok);
+    ASSERT_TRUE(completed(two.poll_recv(), i));
+    ASSERT_TRUE(completed(one.poll_send(), i));
+  }
+}
+
+// ---- killed peers
+// ---------------------------------------------------------------------------------------------
+
+TEST_F(Lifetime, a_killed_peer_fails_the_first_waiting_send_and_flushes_the_rest) {
+  connect_pair();
+  Memory from(a_nic, 64);
+  ASSERT_EQ(a->send(1, from.all(), 0), PostResult::ok);
+  ASSERT_EQ(a->send(2, from.all()), PostResult::ok);
+  ASSERT_EQ(a->send(3, from.all(), 0), PostResult::ok);
+  ASSERT_EQ(a->recv(4, {from.all()}), PostResult::ok);
+  host.kill(b_nic);
+  settle();
+  EXPECT_TRUE(completed(a->poll_send(), 1, WcStatus::retry_exc_err));
+  EXPECT_TRUE(completed(a->poll_send(), 2, WcStatus::wr_flush_err));
+  EXPECT_TRUE(completed(a->poll_send(), 3, WcStatus::wr_flush_err));
+  EXPECT_TRUE(completed(a->poll_recv(), 4, WcStatus::wr_flush_err));
+  EXPECT_EQ(a->qp().state(), QpState::err);
+}
+
+TEST_F(Lifetime, a_killed_peer_flushes_receives_after_what_it_had_delivered) {
+  connect_pair();
+  Memory from(b_nic, 64), to(a_nic, 64);
+  from.fill(4);
+  ASSERT_EQ(a->recv(1, {to.all()}), PostResult::ok);
+  ASSERT_EQ(a->recv(2, {to.all()}), PostResult::ok);
+  ASSERT_EQ(b->send(9, from.all()), PostResult::ok);
+  a->recv_cq().arm(Armed::next);
+  host.kill(b_nic);
+  settle();
+  EXPECT_EQ(a_nic.channel_events(2), 1) << "a sleeper must hear of it";
+  EXPECT_TRUE(completed(a->poll_recv(), 1));
+  EXPECT_EQ(to.part(0, 64), from.part(0, 64));
+  EXPECT_TRUE(completed(a->poll_recv(), 2, WcStatus::wr_flush_err));
+}
+
+TEST_F(Lifetime, a_peer_that_dies_during_a_copy_is_silent_and_not_faulty) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  host.on_copy = [] { return Peer::Transfer::gone; };
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  EXPECT_FALSE(a->poll_send());
+  host.kill(b_nic);
+  settle();
+  EXPECT_TRUE(completed(a->poll_send(), 1, WcStatus::retry_exc_err));
+}
+
+TEST_F(Lifetime, a_peer_that_closed_before_its_end_causes_no_errors) {
+  connect_pair();
+  Memory from(b_nic, 64), to(a_nic, 64);
+  ASSERT_EQ(a->recv(1, {to.all()}), PostResult::ok);
+  ASSERT_EQ(a->recv(2, {to.all()}), PostResult::ok);
+  ASSERT_EQ(b->send(9, from.all()), PostResult::ok);
+  b->destroy_qp();
+  host.kill(b_nic);
+  settle();
+  EXPECT_TRUE(completed(a->poll_recv(), 1));
+  EXPECT_FALSE(a->poll_recv());
+  EXPECT_EQ(a->qp().state(), QpState::rts);
+}
+
+TEST_F(Lifetime, only_queue_pairs_of_the_killed_process_notice) {
+  connect_pair();
+  Nic& c_nic = host.add_nic();
+  Endpoint one(a_nic), c(c_nic);
+  connect(one, c);
+  host.kill(b_nic);
+  settle();
+  EXPECT_EQ(a->qp().state(), QpState::err);
+  EXPECT_EQ(one.qp().state(), QpState::rts);
+}
+
+// What a process leaves behind that is killed inside a copy: its hazard on our queue pair. Nobody may wait
+// for it, even when another process has come to live in its slot.
+TEST_F(Lifetime, the_hazard_of_a_killed_initiator_holds_up_nobody) {
+  connect_pair();
+  Memory other(b_nic, 64);
+  QpContext& context = b_nic.adapter().segment().header().qps[b->qpn().index()];
+  context.hazard.store(1);
+  host.kill(a_nic);
+  settle();
+  Nic& reborn = host.replace(a_nic);
+  Endpoint one(reborn), two(b_nic);
+  connect(one, two);
+  other.deregister();
+  b->destroy_qp();
+}
+
+TEST_F(Lifetime, a_new_process_in_the_slot_of_a_killed_one_can_connect) {
+  connect_pair();
+  host.kill(b_nic);
+  settle();
+  Nic& reborn = host.replace(b_nic);
+  Endpoint one(a_nic), two(reborn);
+  connect(one, two);
+  Memory from(a_nic, 64), to(reborn, 64);
+  from.fill(6);
+  ASSERT_EQ(one.write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  EXPECT_TRUE(completed(one.poll_send(), 1));
+  EXPECT_EQ(to.part(0, 64), from.part(0, 64));
+}
+
+}  // namespace
+}  // namespace weir::rnic::test
