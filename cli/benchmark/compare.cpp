@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cli/benchmark/plan.hpp"
+#include "cli/client/rdma_reactor.hpp"
 
 namespace weir::benchmark {
 namespace {
@@ -154,15 +155,17 @@ Result<Comparison> compare(const Options& options, ProgressLine& progress) {
   }
   auto workloads = workloads_of(options);
   if (!workloads) return std::unexpected(std::move(workloads.error()));
+  auto surroundings = look_around(options.pinned_cpus, server);
+  if (std::ranges::any_of(options.compare, client::is_rdma)) {
+    auto described = client::describe_rdma(options.server.rdma_settings);
+    if (!described) return std::unexpected(std::move(described.error()));
+    surroundings.rdma = std::move(*described);
+  }
   if (auto loaded = load_keys(options, plan_for(options, endpoints.front())); !loaded)
     return std::unexpected(std::move(loaded.error()));
 
-  Comparison comparison{look_around(options.pinned_cpus, server),
-                        options.data_bytes,
-                        options.repeats,
-                        options.threads,
-                        options.compare.front(),
-                        {}};
+  Comparison comparison{std::move(surroundings), options.data_bytes,      options.repeats,
+                        options.threads,         options.compare.front(), {}};
   if (std::ranges::find(options.compare, Transport::tcp) != options.compare.end())
     comparison.baseline = Transport::tcp;
   for (const auto clients : options.clients)

@@ -31,6 +31,7 @@ std::string heading(const Comparison& comparison) {
                       comparison.threads == 1 ? "" : "s", at.client_cpus,
                       at.server.empty() ? "unknown" : at.server);
   if (!at.server_cpus.empty()) text += " on CPU " + at.server_cpus;
+  if (!at.rdma.empty()) text += "\n" + at.rdma;
   return text + fmt::format("\n{} bytes a value; median of {} round{}, transports alternating\n",
                             comparison.data_bytes, comparison.repeats, comparison.repeats == 1 ? "" : "s");
 }
@@ -58,10 +59,11 @@ std::string as_json(const Comparison& comparison) {
       "{{\n  \"machine\": {{\"cpu\": {}, \"cpus\": {}, \"kernel\": {}}},\n"
       "  \"placement\": {{\"client_cpus\": {}, \"client_threads\": {}, \"server_cpus\": {}}},\n  \"server\": "
       "{},\n"
+      "  \"rdma\": {},\n"
       "  \"data_bytes\": {},\n  \"rounds\": {},\n  \"baseline\": {},\n  \"cases\": [",
       json_string(at.cpu_model), at.cpus, json_string(at.kernel), json_string(at.client_cpus),
-      comparison.threads, json_string(at.server_cpus), json_string(at.server), comparison.data_bytes,
-      comparison.repeats, json_string(name_of(comparison.baseline)));
+      comparison.threads, json_string(at.server_cpus), json_string(at.server), json_string(at.rdma),
+      comparison.data_bytes, comparison.repeats, json_string(name_of(comparison.baseline)));
   for (std::size_t i = 0; i < comparison.cases.size(); ++i) {
     const auto& measured = comparison.cases[i];
     text += fmt::format("{}\n    {{\"test\": {}, \"connections\": {}, \"pipeline\": {}, \"transports\": [",

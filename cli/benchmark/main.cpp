@@ -77,7 +77,8 @@ Result<void> run_comparison(const Options& options) {
   if (options.json_file != "-") fmt::print("{}", as_table(*comparison));
   if (!options.json_file.empty())
     if (auto written = write_file(options.json_file, as_json(*comparison)); !written) return written;
-  if (!options.chart_file.empty()) return draw_chart(*comparison, options.chart_file);
+  for (const auto& file : options.chart_files)
+    if (auto drawn = draw_chart(*comparison, file); !drawn) return drawn;
   return {};
 }
 
@@ -97,9 +98,9 @@ int run(std::span<const std::string> arguments) {
   }
   if (options->last_argument_from_stdin)
     options->command.emplace_back(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
-  for (const auto* variable : {"REDISCLI_AUTH", "WEIRCLI_AUTH"})
-    if (const char* word = std::getenv(variable); word && !options->server.password_on_command_line)
-      options->server.login.password = word;
+  const char* const password = std::getenv("WEIRCLI_AUTH");
+  options->server.take_environment({password ? password : std::getenv("REDISCLI_AUTH"),
+                                    std::getenv("WEIR_RDMA_PROVIDER"), std::getenv("LD_LIBRARY_PATH")});
   const auto done = options->compare.empty() ? run_tests(*options) : run_comparison(*options);
   if (done) return 0;
   std::fflush(stdout);

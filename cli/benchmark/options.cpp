@@ -121,15 +121,12 @@ Result<bool> take_comparison(ArgumentReader& arguments, Options& options) {
   if (arguments.is("--tls-port")) return take_port(arguments, options.tls_port);
   if (arguments.is("--rdma-port")) return take_port(arguments, options.rdma_port);
   if (arguments.is("--tls-rdma-port")) return take_port(arguments, options.tls_rdma_port);
-  for (auto [name, target] :
-       {std::pair{"--json", &options.json_file}, std::pair{"--chart", &options.chart_file}}) {
-    if (!arguments.is(name)) continue;
-    auto text = arguments.value();
-    if (!text) return std::unexpected(std::move(text.error()));
-    *target = std::move(*text);
-    return true;
-  }
-  return false;
+  if (!arguments.is("--json") && !arguments.is("--chart")) return false;
+  const bool chart = arguments.is("--chart");
+  auto text = arguments.value();
+  if (!text) return std::unexpected(std::move(text.error()));
+  (chart ? options.chart_files.emplace_back() : options.json_file) = std::move(*text);
+  return true;
 }
 
 Result<bool> take_way(ArgumentReader& arguments, Options& options) {
@@ -160,7 +157,7 @@ Result<bool> take_way(ArgumentReader& arguments, Options& options) {
 }
 
 Result<void> check(const Options& options) {
-  if (options.compare.empty() && !options.chart_file.empty())
+  if (options.compare.empty() && !options.chart_files.empty())
     return fail(ErrorKind::usage, "--chart draws a comparison: say which transports with --compare");
   if (options.compare.empty() && (options.clients.size() > 1 || options.pipeline.size() > 1))
     return fail(ErrorKind::usage, "-c and -P take more than one number only with --compare");
@@ -236,7 +233,7 @@ Comparison:
   --tls-port, --rdma-port, --tls-rdma-port <port>
                        where the server listens (default: what the server's CONFIG GET says)
   -c, -P <n,n,...>     compare at each of these numbers of connections and requests under way
-  --chart <file>       draw it, as .svg or .png (wants gnuplot)
+  --chart <file>       draw it, as .svg or .png (wants gnuplot); may be given twice
 
 )";
   text += client::server_options_help();

@@ -38,7 +38,7 @@ struct Options {
   std::optional<std::uint16_t> rdma_port;
   std::optional<std::uint16_t> tls_rdma_port;
   std::string json_file;
-  std::string chart_file;
+  std::vector<std::string> chart_files;
 
   bool help = false;
   bool version = false;

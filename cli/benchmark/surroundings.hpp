@@ -18,6 +18,7 @@ struct Surroundings {
   std::string client_cpus;  // where the client may run: "1", "0-1"
   std::string server;       // what it says it is
   std::string server_cpus;  // where it may run; empty: not on this machine, or not known
+  std::string rdma;         // the device RDMA went over and why; empty: no RDMA took part
 };
 
 // `pinned_cpus`: as the client's threads will be pinned. `server` may be null.

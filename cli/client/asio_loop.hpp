@@ -12,8 +12,12 @@ class AsioLoop {
  public:
   asio::io_context& context() { return context_; }
 
+  // Some handlers at a time, and not until there are none: one that polls a device puts itself back for ever.
   void turn(Milliseconds limit) {
-    if (context_.poll() == 0 && context_.run_one_for(limit) > 0) context_.poll();
+    constexpr int handlers_a_turn = 64;
+    if (context_.run_one_for(limit) == 0) return;
+    for (int i = 1; i < handlers_a_turn && context_.poll_one() != 0; ++i) {
+    }
   }
 
   // Turns until done() or the time is up; says which.

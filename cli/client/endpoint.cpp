@@ -107,6 +107,8 @@ Result<Transport> transport_named(std::string_view name) {
 
 bool is_tls(Transport transport) { return transport == Transport::tls || transport == Transport::tls_rdma; }
 
+bool is_rdma(Transport transport) { return transport == Transport::rdma || transport == Transport::tls_rdma; }
+
 std::string address_of(const Endpoint& endpoint) {
   if (endpoint.transport == Transport::unix_socket) return endpoint.path;
   const bool v6 = endpoint.host.find(':') != std::string::npos;

@@ -15,6 +15,7 @@ enum class Transport { tcp, unix_socket, tls, rdma, tls_rdma };
 std::string_view name_of(Transport);
 Result<Transport> transport_named(std::string_view name);
 bool is_tls(Transport);
+bool is_rdma(Transport);
 
 struct TlsSettings {
   std::string ca_file;  // empty, and ca_dir too: the system's trusted roots
@@ -27,12 +28,18 @@ struct TlsSettings {
   bool verify = true;
 };
 
+struct RdmaSettings {
+  std::string provider;      // auto (or empty), weir, system: whose libibverbs (rdma/provider.hpp)
+  std::string library_path;  // LD_LIBRARY_PATH as main found it
+};
+
 struct Endpoint {
   Transport transport = Transport::tcp;
   std::string host = "127.0.0.1";
   std::uint16_t port = 6379;
   std::string path;  // of the unix socket
   TlsSettings tls;
+  RdmaSettings rdma;
 };
 
 // As a prompt shows it: 127.0.0.1:6379, [::1]:6379, or the socket's path.

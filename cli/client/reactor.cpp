@@ -1,5 +1,6 @@
 // Which loop and which streams a transport takes: the one place that knows all of them.
 #include "cli/client/connection.hpp"
+#include "cli/client/rdma_reactor.hpp"
 #include "cli/client/socket_reactor.hpp"
 #include "cli/client/tls_reactor.hpp"
 
@@ -14,9 +15,9 @@ Result<std::unique_ptr<Reactor>> Reactor::for_transport(Transport transport) {
       return make_tls_reactor();
     case Transport::rdma:
     case Transport::tls_rdma:
-      break;
+      return make_rdma_reactor();
   }
-  return fail(ErrorKind::unsupported, "this build has no RDMA");
+  return fail(ErrorKind::usage, "no such transport");
 }
 
 }  // namespace weir::client

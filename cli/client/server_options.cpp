@@ -22,7 +22,7 @@ Result<bool> take_uri(ArgumentReader& arguments, ServerOptions& options) {
   options.port = uri->endpoint.port;
   options.socket = uri->endpoint.path;
   options.tls = is_tls(uri->endpoint.transport);
-  options.rdma = uri->endpoint.transport == Transport::rdma || uri->endpoint.transport == Transport::tls_rdma;
+  options.rdma = is_rdma(uri->endpoint.transport);
   if (!uri->user.empty()) options.login.user = uri->user;
   if (!uri->password.empty()) {
     options.login.password = uri->password;
@@ -84,12 +84,21 @@ Endpoint ServerOptions::endpoint() const {
   endpoint.port = port;
   endpoint.path = socket;
   endpoint.tls = tls_settings;
+  endpoint.rdma = rdma_settings;
   return endpoint;
+}
+
+void ServerOptions::take_environment(const Environment& environment) {
+  if (environment.password && !password_on_command_line) login.password = environment.password;
+  if (environment.rdma_provider && rdma_settings.provider.empty())
+    rdma_settings.provider = environment.rdma_provider;
+  if (environment.library_path) rdma_settings.library_path = environment.library_path;
 }
 
 Result<bool> take_server_option(ArgumentReader& arguments, ServerOptions& options) {
   if (arguments.is("-h")) return into(arguments.value(), options.host);
   if (arguments.is("-s")) return into(arguments.value(), options.socket);
+  if (arguments.is("--rdma-provider")) return into(arguments.value(), options.rdma_settings.provider);
   if (arguments.is("--user")) return into(arguments.value(), options.login.user);
   if (arguments.is("-u")) return take_uri(arguments, options);
   if (arguments.is("-p")) {
@@ -124,6 +133,9 @@ std::string_view server_options_help() {
   --user <name>        user name, with -a
   -2, -3               speak RESP2 or RESP3
   --rdma               connect over RDMA; with --tls, TLS over RDMA
+  --rdma-provider <which>
+                       weir (the software NIC), system (RDMA hardware), auto (hardware if there is any); also
+                       WEIR_RDMA_PROVIDER in the environment (default auto)
   --tls                connect with TLS
   --cacert <file>      certificate authority to trust (default: the system's)
   --cacertdir <dir>    directory of them

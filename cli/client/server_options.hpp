@@ -40,10 +40,19 @@ struct ServerOptions {
   bool tls = false;
   bool rdma = false;
   TlsSettings tls_settings;
+  RdmaSettings rdma_settings;
   Login login;
   bool password_on_command_line = false;
 
   Endpoint endpoint() const;
+
+  // What the environment says where the command line says nothing; for main(). A variable may be null.
+  struct Environment {
+    const char* password;
+    const char* rdma_provider;
+    const char* library_path;
+  };
+  void take_environment(const Environment&);
 };
 
 // Takes the option the reader stands at, if it is one of these; false if not.

@@ -41,21 +41,18 @@ std::string asked_password() {
   return word;
 }
 
-void find_password(Options& options) {
-  auto& password = options.server.login.password;
+void look_into_environment(Options& options) {
+  auto& server = options.server;
+  const char* const password = std::getenv("WEIRCLI_AUTH");
+  server.take_environment({password ? password : std::getenv("REDISCLI_AUTH"),
+                           std::getenv("WEIR_RDMA_PROVIDER"), std::getenv("LD_LIBRARY_PATH")});
   if (options.ask_password) {
-    password = asked_password();
-    return;
+    server.login.password = asked_password();
+  } else if (server.password_on_command_line && options.warn_about_password) {
+    fmt::print(stderr,
+               "Warning: Using a password with '-a' or '-u' option on the command line interface may not be "
+               "safe.\n");
   }
-  if (options.server.password_on_command_line) {
-    if (options.warn_about_password)
-      fmt::print(stderr,
-                 "Warning: Using a password with '-a' or '-u' option on the command line interface may not "
-                 "be safe.\n");
-    return;
-  }
-  for (const auto* variable : {"REDISCLI_AUTH", "WEIRCLI_AUTH"})
-    if (const char* word = std::getenv(variable)) password = word;
 }
 
 // $WEIRCLI_HISTFILE, else ~/.weircli_history; /dev/null: none.
@@ -123,7 +120,7 @@ int run(std::span<const std::string> arguments) {
     fmt::print("weir-cli {}\n", WEIR_VERSION);
     return 0;
   }
-  find_password(*options);
+  look_into_environment(*options);
   const bool terminal_out = ::isatty(STDOUT_FILENO) == 1;
   const bool terminal_in = ::isatty(STDIN_FILENO) == 1;
   const auto output = options->output.value_or(terminal_out ? Output::formatted : Output::raw);

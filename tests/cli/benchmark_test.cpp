@@ -1,0 +1,186 @@
+// The parts of weir-benchmark that need no server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "cli/benchmark/chart.hpp"
+#include "cli/benchmark/histogram.hpp"
+#include "cli/benchmark/options.hpp"
+#include "cli/benchmark/workload.hpp"
+
+namespace weir::benchmark {
+namespace {
+
+using Words = std::vector<std::string>;
+using testing::HasSubstr;
+
+TEST(Histogram, gives_exact_percentiles_of_small_values) {
+  LatencyHistogram histogram;
+  for (std::uint64_t ns = 1; ns <= 100; ++ns) histogram.record(ns);
+  EXPECT_EQ(histogram.percentile_ns(50), 50u);
+  EXPECT_EQ(histogram.percentile_ns(99), 99u);
+  EXPECT_EQ(histogram.percentile_ns(0), 1u);
+  EXPECT_EQ(histogram.percentile_ns(100), 100u);
+  EXPECT_DOUBLE_EQ(histogram.mean_ns(), 50.5);
+}
+
+TEST(Histogram, is_right_to_one_percent_over_its_whole_range) {
+  constexpr unsigned seed = 7;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 20'000; ++i) {
+    const std::uint64_t value = random() >> (random() % 64);
+    LatencyHistogram histogram;
+    histogram.record(value);
+    histogram.record(~std::uint64_t{0});  // so that the percentile is not cut to the maximum
+    const auto told = histogram.percentile_ns(50);
+    EXPECT_GE(told, value);
+    EXPECT_LE(static_cast<double>(told), static_cast<double>(value) * 1.01 + 1);
+  }
+}
+
+TEST(Histogram, of_two_threads_adds_up) {
+  LatencyHistogram one, two, both;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    (i % 3 ? one : two).record(i * i, 2);
+    both.record(i * i, 2);
+  }
+  one.add(two);
+  EXPECT_EQ(one.count(), both.count());
+  EXPECT_EQ(one.min_ns(), both.min_ns());
+  EXPECT_EQ(one.max_ns(), both.max_ns());
+  for (const double percent : {1.0, 50.0, 99.0, 99.9})
+    EXPECT_EQ(one.percentile_ns(percent), both.percentile_ns(percent));
+}
+
+TEST(Histogram, that_is_empty_says_zero) {
+  const LatencyHistogram histogram;
+  EXPECT_EQ(histogram.percentile_ns(50), 0u);
+  EXPECT_EQ(histogram.mean_ns(), 0);
+}
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(RequestBatch, holds_the_requests_back_to_back) {
+  const RequestBatch batch({"SET", {"SET", "k", "v"}}, 3);
+  const std::string one = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
+  EXPECT_EQ(text_of(batch.first(1)), one);
+  EXPECT_EQ(text_of(batch.first(3)), one + one + one);
+  EXPECT_FALSE(batch.has_random_digits());
+  EXPECT_EQ(text_of(RequestBatch({"PING_INLINE", {"PING"}, true}, 1).first(1)), "PING\r\n");
+}
+
+TEST(RequestBatch, has_other_digits_each_time_below_the_keyspace_and_the_same_for_the_same_seed) {
+  const Workload workload{"GET", {"GET", "key:__rand_int__"}};
+  const auto keys_with = [&](unsigned seed) {
+    RequestBatch batch(workload, 1);
+    std::minstd_rand random(seed);
+    std::vector<std::string> keys;
+    for (int i = 0; i < 200; ++i) {
+      batch.randomise(random, 1000);
+      const auto text = text_of(batch.first(1));
+      keys.push_back(text.substr(text.find("key:") + 4, 12));
+    }
+    return keys;
+  };
+  const auto keys = keys_with(1);
+  for (const auto& key : keys) EXPECT_LT(std::stoull(key), 1000u);
+  EXPECT_GT(std::set<std::string>(keys.begin(), keys.end()).size(), 100u);
+  EXPECT_EQ(keys, keys_with(1));
+  EXPECT_NE(keys, keys_with(2));
+}
+
+TEST(StandardWorkloads, are_chosen_by_name_in_their_own_order) {
+  const auto titles_of = [](const Words& names) {
+    Words titles;
+    const auto chosen = standard_workloads(names, 3, false);
+    for (const auto& workload : *chosen) titles.push_back(workload.title);
+    return titles;
+  };
+  EXPECT_EQ(titles_of({"GET", "set"}), (Words{"SET", "GET"}));
+  EXPECT_EQ(titles_of({"ping"}), (Words{"PING_INLINE", "PING_MBULK"}));
+  EXPECT_EQ(titles_of({"lrange_100"}),
+            (Words{"LPUSH (needed to benchmark LRANGE)", "LRANGE_100 (first 100 elements)"}));
+  EXPECT_GT(titles_of({}).size(), 15u);
+  const Words wrong{"nosuch"};
+  EXPECT_THAT(standard_workloads(wrong, 3, false).error().what, HasSubstr("mset"));
+}
+
+TEST(Options, read_a_comparison) {
+  const auto options =
+      parse_options(Words{"--compare", "tcp,tls+rdma", "-c", "1,50", "-P", "1,16", "-t", "get", "--chart",
+                          "a.svg", "--chart", "b.png", "--duration", "0.5"});
+  ASSERT_TRUE(options);
+  EXPECT_THAT(options->compare, testing::ElementsAre(client::Transport::tcp, client::Transport::tls_rdma));
+  EXPECT_THAT(options->clients, testing::ElementsAre(1, 50));
+  EXPECT_THAT(options->pipeline, testing::ElementsAre(1, 16));
+  EXPECT_THAT(options->chart_files, testing::ElementsAre("a.svg", "b.png"));
+  EXPECT_GT(options->requests, 1'000'000'000u);  // a duration without -n is not cut short
+}
+
+TEST(Options, that_make_no_sense_are_refused) {
+  const std::pair<Words, std::string> cases[] = {
+      {{"--nosuch"}, "--help"},
+      {{"-c", "0"}, "-c"},
+      {{"-c", "1,x"}, "-c"},
+      {{"-c", "1,2"}, "--compare"},
+      {{"--chart", "a.svg"}, "--compare"},
+      {{"--compare", "tcp,ftp"}, "ftp"},
+      {{"--pin", "a"}, "--pin"},
+      {{"--duration", "-1"}, "--duration"},
+      {{"--compare", ""}, "--compare"},
+  };
+  for (const auto& [arguments, hint] : cases) {
+    const auto options = parse_options(arguments);
+    ASSERT_FALSE(options) << testing::PrintToString(arguments);
+    EXPECT_THAT(options.error().what, HasSubstr(hint));
+  }
+}
+
+Comparison small_comparison() {
+  Measured tcp;
+  tcp.ops_per_s = 1000;
+  tcp.p50_us = 50;
+  tcp.ratio = 1;
+  auto rdma = tcp;
+  rdma.transport = client::Transport::rdma;
+  rdma.ops_per_s = 12'000;
+  rdma.p50_us = 4.25;
+  rdma.ratio = 12;
+  Comparison comparison;
+  comparison.surroundings.cpu_model = "A \"CPU\"";
+  comparison.surroundings.cpus = 2;
+  comparison.data_bytes = 16;
+  comparison.repeats = 3;
+  comparison.threads = 1;
+  comparison.baseline = client::Transport::tcp;
+  comparison.cases = {{"GET", 1, 16, {tcp, rdma}}};
+  return comparison;
+}
+
+TEST(ComparisonTable, shows_each_transport_with_units_and_ratio) {
+  const auto table = as_table(small_comparison());
+  EXPECT_THAT(table, HasSubstr("GET, 1 connection, pipeline 16"));
+  EXPECT_THAT(table, HasSubstr("p99.9 us"));
+  EXPECT_THAT(table, testing::ContainsRegex("rdma +12,000 +4\\.25.* 12\\.00x"));
+}
+
+TEST(ComparisonJson, escapes_text) {
+  EXPECT_THAT(as_json(small_comparison()), HasSubstr(R"("cpu": "A \"CPU\"")"));
+}
+
+TEST(ChartScript, picks_the_terminal_by_the_files_name_and_holds_the_figures) {
+  EXPECT_THAT(chart_script(small_comparison(), "x.png"), HasSubstr("set terminal pngcairo"));
+  const auto svg = chart_script(small_comparison(), "it's.svg");
+  EXPECT_THAT(svg, HasSubstr("set terminal svg"));
+  EXPECT_THAT(svg, HasSubstr("set output 'it''s.svg'"));
+  EXPECT_THAT(svg, HasSubstr("12000.000 \"12k\""));
+  EXPECT_FALSE(draw_chart(small_comparison(), "x.pdf"));
+}
+
+}  // namespace
+}  // namespace weir::benchmark

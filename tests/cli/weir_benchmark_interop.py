@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""weir-benchmark against Debian's redis-server: every test, every output, TCP, unix socket and TLS.
+
+  weir_benchmark_interop.py WEIR_BENCHMARK
+"""
+import csv
+import io
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv[1])
+TESTS = ("PING_INLINE PING_MBULK SET GET INCR LPUSH RPUSH LPOP RPOP SADD HSET SPOP ZADD ZPOPMIN".split())
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Benchmark(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="weir-benchmark-")
+        cls.socket = os.path.join(cls.directory, "s")
+        cls.certificate = os.path.join(cls.directory, "cert.pem")
+        key = os.path.join(cls.directory, "key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x",
+                        "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", key, "-out",
+                        cls.certificate], check=True, capture_output=True)
+        for _ in range(5):  # a port may be taken between looking and listening
+            cls.port, cls.tls_port = free_port(), free_port()
+            cls.server = subprocess.Popen(
+                ["redis-server", "--port", str(cls.port), "--unixsocket", cls.socket, "--tls-port", str(cls.tls_port),
+                 "--tls-cert-file", cls.certificate, "--tls-key-file", key, "--tls-ca-cert-file", cls.certificate,
+                 "--tls-auth-clients", "no", "--save", "", "--user", "joe", "on", ">pw", "+@all", "~*"], cwd=cls.directory,
+                stdout=subprocess.DEVNULL)
+            deadline = time.monotonic() + 20
+            while cls.server.poll() is None and time.monotonic() < deadline:
+                ping = subprocess.run(["redis-cli", "-p", str(cls.port), "PING"], capture_output=True)
+                if ping.stdout == b"PONG\n":
+                    return
+                time.sleep(0.02)  # polls for readiness, with a limit
+            cls.server.kill()
+            cls.server.wait()
+        raise RuntimeError("redis-server did not start")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.terminate()
+        cls.server.wait()
+        shutil.rmtree(cls.directory)
+
+    def run_it(self, *arguments, **more):
+        return subprocess.run([PROGRAM, "-p", str(self.port), *arguments], capture_output=True, text=True, timeout=60,
+                              **more)
+
+    def sound(self, *arguments, **more):
+        done = self.run_it(*arguments, **more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")  # the progress line is for terminals
+        return done.stdout
+
+    def setting(self, *words):
+        return subprocess.run(["redis-cli", "-p", str(self.port), *words], capture_output=True, text=True).stdout.strip()
+
+    def test_runs_every_standard_test(self):
+        lines = self.sound("-q", "-n", "200", "-c", "5", "-r", "100").splitlines()
+        self.assertEqual([line.split(":")[0] for line in lines][:len(TESTS)], TESTS)
+        self.assertEqual(len(lines), 20)
+
+    def test_sends_exactly_as_many_requests_as_asked(self):
+        for arguments in (["-c", "7", "-n", "1001"], ["-c", "7", "-n", "1001", "-P", "16"], ["-c", "3", "-n", "2"],
+                          ["-c", "4", "-n", "999", "--threads", "3"], ["-c", "2", "-n", "50", "-k", "0"]):
+            self.setting("SET", "counter:000000000000", "0")
+            self.sound("-q", "-t", "incr", *arguments)
+            self.assertEqual(self.setting("GET", "counter:000000000000"), arguments[3], arguments)
+
+    def test_stores_values_of_the_size_asked(self):
+        for size in (0, 1, 16, 1_000_000):
+            self.sound("-q", "-t", "set", "-d", str(size), "-n", "20", "-c", "2")
+            self.assertEqual(self.setting("STRLEN", "key:000000000000"), str(size))
+
+    def test_random_keys_stay_in_their_space_and_repeat_with_the_seed(self):
+        self.setting("FLUSHALL")
+        self.sound("-q", "-t", "set", "-r", "50", "-n", "300", "--seed", "5")
+        keys = self.setting("KEYS", "*").split()
+        self.assertGreater(len(keys), 30)
+        self.assertTrue(all(int(key.removeprefix("key:")) < 50 for key in keys))
+
+    def test_own_commands_and_standard_input(self):
+        self.setting("DEL", "own")
+        self.sound("-q", "-n", "10", "RPUSH", "own", "__rand_int__")
+        self.assertEqual(self.setting("LLEN", "own"), "10")
+        self.sound("-q", "-n", "1", "-c", "1", "-x", "SET", "from-stdin", input="text")
+        self.assertEqual(self.setting("GET", "from-stdin"), "text")
+
+    def test_csv_has_redis_benchmarks_columns_first(self):
+        rows = list(csv.reader(io.StringIO(self.sound("--csv", "-t", "set,get", "-n", "500"))))
+        self.assertEqual(rows[0][:8], ["test", "rps", "avg_latency_ms", "min_latency_ms", "p50_latency_ms",
+                                       "p95_latency_ms", "p99_latency_ms", "max_latency_ms"])
+        self.assertEqual([row[0] for row in rows[1:]], ["SET", "GET"])
+        least, median, most = (float(rows[1][i]) for i in (3, 4, 7))
+        self.assertTrue(0 < least <= median <= most)
+
+    def test_text_has_percentiles_and_a_summary(self):
+        text = self.sound("-t", "get", "-n", "500")
+        for part in ("====== GET ======", "500 requests completed", "50 parallel clients", "99.", "p99.9", "throughput"):
+            self.assertIn(part, text)
+
+    def test_every_transport_but_rdma(self):
+        for arguments in (["-s", self.socket], ["-p", str(self.tls_port), "--tls", "--cacert", self.certificate],
+                          ["-p", str(self.tls_port), "--tls", "--insecure"],
+                          ["-u", f"rediss://127.0.0.1:{self.tls_port}", "--cacert", self.certificate]):
+            self.assertIn("requests per second", self.sound("-q", "-t", "set", "-n", "2000", "-P", "4", *arguments))
+
+    def test_logs_in_and_selects(self):
+        self.sound("-q", "-t", "set", "-n", "10", "--dbnum", "9", "--user", "joe", "-a", "pw", "-3")
+        self.assertEqual(self.setting("-n", "9", "EXISTS", "key:000000000000"), "1")
+
+    def test_comparison_prints_a_table_and_writes_json_and_charts(self):
+        files = [os.path.join(self.directory, name) for name in ("c.json", "c.svg", "c.png")]
+        text = self.sound("--compare", "tcp,unix,tls", "--cacert", self.certificate, "-t", "set,get", "-c", "1,4", "-d", "16",
+                          "--duration", "0.05", "--repeat", "3", "--json", files[0], "--chart", files[1], "--chart", files[2])
+        self.assertIn("SET, 1 connection", text)
+        self.assertIn("GET, 4 connections", text)
+        self.assertIn("redis 7", text)
+        with open(files[0]) as file:
+            told = json.load(file)
+        self.assertEqual(len(told["cases"]), 4)
+        for case in told["cases"]:
+            self.assertEqual([row["transport"] for row in case["transports"]], ["tcp", "unix", "tls"])
+            base = case["transports"][0]["ops_per_s"]
+            for row in case["transports"]:
+                self.assertEqual(len(row["rounds_ops_per_s"]), 3)
+                self.assertAlmostEqual(row["ratio"], row["ops_per_s"] / base, delta=0.01 * row["ratio"] + 0.001)
+                self.assertEqual(row["ops_per_s"], sorted(row["rounds_ops_per_s"])[1])
+        with open(files[1]) as file:
+            self.assertTrue("<svg" in file.read(2000))
+        with open(files[2], "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+
+    def test_errors_say_what_to_do_and_exit_with_1(self):
+        cases = [
+            (["-n", "10", "NOSUCH"], "unknown command"),
+            (["-n", "10", "--user", "joe", "-a", "wrong"], "WRONGPASS"),
+            (["-p", str(free_port())], "Connection refused"),
+            (["-s", "/nonexistent/socket"], "/nonexistent/socket"),
+            (["-p", str(self.tls_port), "--tls"], "--cacert"),
+            (["-p", str(self.tls_port), "--tls", "--insecure", "--cert", "x"], "--key"),
+            (["--compare", "tcp,tls", "--cacert", "/nonexistent", "-t", "get"], "--cacert"),
+            (["--compare", "tcp", "-t", "get", "-n", "10", "--chart", "/nonexistent/x.svg"], "/nonexistent/x.svg"),
+        ]
+        for arguments, words in cases:
+            done = self.run_it("-t", "set", *arguments)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn(words, done.stderr, arguments)
+
+    def test_a_missing_gnuplot_is_named(self):
+        done = self.run_it("--compare", "tcp", "-t", "get", "-n", "10", "--chart", "x.svg", env={"PATH": "/nonexistent"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("gnuplot-nox", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,217 @@
+// `weir run` and `weir devices`: what they find, what they refuse, and how they exit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "cli/weir/device_list.hpp"
+#include "cli/weir/program_file.hpp"
+
+extern char** environ;
+
+namespace weir::command {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    char name[] = "/tmp/weir-command-XXXXXX";
+    path_ = ::mkdtemp(name);
+  }
+  ~TemporaryDirectory() { fs::remove_all(path_); }
+  const fs::path& path() const { return path_; }
+  void write(const fs::path& file, const std::string& text, ::mode_t mode = 0644) const {
+    fs::create_directories((path_ / file).parent_path());
+    std::ofstream(path_ / file) << text;
+    ::chmod((path_ / file).c_str(), mode);
+  }
+
+ private:
+  fs::path path_;
+};
+
+struct Ended {
+  int status;
+  std::string out;  // both streams
+};
+
+Ended run_weir(std::vector<std::string> words) {
+  words.insert(words.begin(), WEIR_PROGRAM);
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::pipe(ends.data()), 0);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  ::posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+  ::posix_spawn_file_actions_addclose(&actions, ends[0]);
+  pid_t child = 0;
+  EXPECT_EQ(::posix_spawn(&child, WEIR_PROGRAM, &actions, nullptr, arguments.data(), environ), 0);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(ends[1]);
+  Ended ended{};
+  char block[4096];
+  for (ssize_t got; (got = ::read(ends[0], block, sizeof block)) > 0;)
+    ended.out.append(block, static_cast<std::size_t>(got));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return ended;
+}
+
+class WeirRun : public testing::Test {
+ protected:
+  WeirRun() {
+    libraries_.write("libibverbs.so.1", "");
+    libraries_.write("librdmacm.so.1", "");
+  }
+  Ended run(std::vector<std::string> command) {
+    command.insert(command.begin(), {"run", "--lib-dir", libraries_.path(), "--"});
+    return run_weir(command);
+  }
+  TemporaryDirectory libraries_;
+};
+
+TEST_F(WeirRun, exits_as_the_command_does) {
+  EXPECT_EQ(run({"true"}).status, 0);
+  EXPECT_EQ(run({"sh", "-c", "exit 7"}).status, 7);
+  EXPECT_EQ(run({"sh", "-c", "kill -9 $$"}).status, 128 + 9);
+}
+
+TEST_F(WeirRun, puts_the_libraries_in_front_and_names_the_provider) {
+  ::setenv("LD_LIBRARY_PATH", "/before", 1);
+  const auto ended = run({"sh", "-c", "echo $LD_LIBRARY_PATH $WEIR_RDMA_PROVIDER"});
+  ::unsetenv("LD_LIBRARY_PATH");
+  EXPECT_EQ(ended.out, libraries_.path().string() + ":/before weir\n");
+}
+
+TEST_F(WeirRun, hands_arguments_on_untouched) {
+  EXPECT_EQ(run({"printf", "%s|", "--help", "", "a b"}).out, "--help||a b|");
+}
+
+TEST_F(WeirRun, exits_as_a_shell_does_when_the_command_cannot_be_run) {
+  TemporaryDirectory files;
+  files.write("plain", "text");
+  EXPECT_EQ(run({"weir-no-such-command"}).status, 127);
+  EXPECT_EQ(run({files.path() / "missing"}).status, 127);
+  EXPECT_EQ(run({files.path() / "plain"}).status, 126);
+  EXPECT_EQ(run({files.path()}).status, 126);
+}
+
+TEST_F(WeirRun, says_what_is_missing) {
+  EXPECT_EQ(run({}).status, 2);
+  const auto ended = run_weir({"run", "--lib-dir", "/nonexistent", "--", "true"});
+  EXPECT_EQ(ended.status, 126);
+  EXPECT_THAT(ended.out, HasSubstr("/nonexistent"));
+  EXPECT_THAT(ended.out, HasSubstr("--lib-dir"));
+  EXPECT_EQ(run_weir({"run", "--nosuch"}).status, 2);
+}
+
+TEST(ProgramFile, that_is_setuid_to_another_user_is_refused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
+  TemporaryDirectory files;
+  fs::copy_file("/bin/true", files.path() / "true");
+  const std::string file = files.path() / "true";
+  EXPECT_EQ(why_libraries_cannot_be_replaced(file), "");
+  ASSERT_EQ(::chown(file.c_str(), 1, 1), 0);
+  ASSERT_EQ(::chmod(file.c_str(), 04755), 0);
+  EXPECT_THAT(why_libraries_cannot_be_replaced(file), HasSubstr("setuid"));
+}
+
+TEST(ProgramFile, that_is_statically_linked_is_refused) {
+  EXPECT_THAT(why_libraries_cannot_be_replaced(STATIC_PROGRAM), HasSubstr("statically linked"));
+  EXPECT_EQ(why_libraries_cannot_be_replaced(WEIR_PROGRAM), "");
+}
+
+TEST(ProgramFile, that_is_a_script_is_judged_by_its_interpreter) {
+  TemporaryDirectory files;
+  files.write("good", "#!/bin/sh\n", 0755);
+  files.write("bad", std::string("#! ") + STATIC_PROGRAM + " -x\n", 0755);
+  files.write("loop", "#!" + (files.path() / "loop").string() + "\n", 0755);
+  EXPECT_EQ(why_libraries_cannot_be_replaced(files.path() / "good"), "");
+  EXPECT_THAT(why_libraries_cannot_be_replaced(files.path() / "bad"), HasSubstr("statically linked"));
+  EXPECT_EQ(why_libraries_cannot_be_replaced(files.path() / "loop"), "");
+}
+
+TEST(ProgramFile, that_is_cut_off_or_nonsense_is_left_to_the_kernel_to_refuse) {
+  TemporaryDirectory files;
+  files.write("short",
+              "\x7f"
+              "ELF",
+              0755);
+  files.write("empty", "", 0755);
+  EXPECT_EQ(why_libraries_cannot_be_replaced(files.path() / "short"), "");
+  EXPECT_EQ(why_libraries_cannot_be_replaced(files.path() / "empty"), "");
+}
+
+TEST(ProgramFile, is_looked_for_on_the_path_and_a_later_executable_beats_an_earlier_file) {
+  TemporaryDirectory files;
+  files.write("a/tool", "x");
+  files.write("b/tool", "#!/bin/sh\n", 0755);
+  const auto path = (files.path() / "a").string() + ":" + (files.path() / "b").string();
+  EXPECT_EQ(find_program("tool", path.c_str()).value(), files.path() / "b/tool");
+  EXPECT_EQ(find_program("tool", (files.path() / "a").c_str()).error().status, 126);
+  EXPECT_EQ(find_program("tool", "/nonexistent").error().status, 127);
+}
+
+TEST(HardwareDevices, are_read_from_sysfs_with_ports_states_and_gids) {
+  TemporaryDirectory sysfs;
+  const fs::path port = "class/infiniband/mlx5_0/ports/1";
+  sysfs.write(port / "state", "4: ACTIVE\n");
+  sysfs.write(port / "link_layer", "Ethernet\n");
+  sysfs.write(port / "gids/0", "fe80:0000:0000:0000:0000:0000:0000:0001\n");
+  sysfs.write(port / "gids/10", "0000:0000:0000:0000:0000:ffff:0a00:0001\n");
+  sysfs.write(port / "gids/2", "0000:0000:0000:0000:0000:0000:0000:0000\n");
+  sysfs.write(port / "gid_attrs/types/0", "IB/RoCE v1\n");
+  sysfs.write(port / "gid_attrs/types/10", "RoCE v2\n");
+  const auto devices = hardware_devices(sysfs.path());
+  ASSERT_EQ(devices.size(), 1u);
+  EXPECT_EQ(devices[0].name, "mlx5_0");
+  EXPECT_FALSE(devices[0].software);
+  ASSERT_EQ(devices[0].ports.size(), 1u);
+  EXPECT_EQ(devices[0].ports[0].state, "ACTIVE");
+  const auto& gids = devices[0].ports[0].gids;
+  ASSERT_EQ(gids.size(), 2u);
+  EXPECT_EQ(gids[0].gid, "fe80::1");
+  EXPECT_EQ(gids[1].index, 10u);
+  EXPECT_EQ(gids[1].gid, "::ffff:10.0.0.1");
+  EXPECT_EQ(gids[1].type, "RoCE v2");
+  EXPECT_TRUE(hardware_devices("/nonexistent").empty());
+}
+
+TEST(SoftwareDevices, of_something_that_is_no_libibverbs_are_an_error_that_names_the_file) {
+  TemporaryDirectory libraries;
+  libraries.write("libibverbs.so.1", "not a library");
+  const auto devices = software_devices(libraries.path());
+  ASSERT_FALSE(devices);
+  EXPECT_THAT(devices.error(), HasSubstr((libraries.path() / "libibverbs.so.1").string()));
+}
+
+TEST(WeirCompletion, prints_a_script_for_each_shell) {
+  for (const auto* shell : {"bash", "zsh", "fish"})
+    EXPECT_THAT(run_weir({"completion", shell}).out, HasSubstr("weir-cli"));
+  EXPECT_EQ(run_weir({"completion", "tcsh"}).status, 2);
+}
+
+TEST(Weir, tells_what_it_can_do) {
+  EXPECT_EQ(run_weir({"--help"}).status, 0);
+  EXPECT_THAT(run_weir({"--help"}).out, HasSubstr("weir run -- ibv_devinfo"));
+  EXPECT_EQ(run_weir({"nosuch"}).status, 2);
+  EXPECT_EQ(run_weir({}).status, 2);
+}
+
+}  // namespace
+}  // namespace weir::command
