@@ -4,22 +4,21 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
-  sources() { git ls-files -z -- '*.cpp' '*.hpp' '*.c' '*.h'; }
+  all() { git ls-files -z -- '*.cpp' '*.hpp' '*.c' '*.h'; }
 else  # a tarball
-  sources() { find . -path ./build -prune -o -type f -regex '.*\.\(cpp\|hpp\|c\|h\)' -print0; }
+  all() { find . -path ./build -prune -o -type f -regex '.*\.\(cpp\|hpp\|c\|h\)' -print0; }
 fi
+sources() { all | while IFS= read -r -d '' file; do [ -e "$file" ] && printf '%s\0' "$file"; done; }
+batches=(xargs -0 -r -n 16 -P "${JOBS:-$(nproc)}" clang-format-19)
 if [ "${1:-}" = --fix ]; then
-  sources | xargs -0 -r clang-format-19 -i
+  sources | "${batches[@]}" -i
   exit 0
 fi
-bad=0
-while IFS= read -r -d '' file; do
-  [ -e "$file" ] || continue
-  if ! clang-format-19 --dry-run -Werror "$file" >/dev/null 2>&1; then
-    [ $bad -gt 0 ] || echo "not formatted as .clang-format says ('make format' rewrites them):"
-    echo "  $file"
-    bad=$((bad + 1))
-  fi
-done < <(sources)
-[ $bad -eq 0 ] && echo "format: ok"
-exit $((bad > 0))
+# One line for each place that differs: FILE:LINE:COLUMN: error: ...
+bad=$(sources | "${batches[@]}" --dry-run -Werror 2>&1 | sed -n 's/^\([^:]*\):[0-9]*:[0-9]*: error: .*/  \1/p' | sort -u || true)
+if [ -n "$bad" ]; then
+  echo "not formatted as .clang-format says ('make format' rewrites them):"
+  echo "$bad"
+  exit 1
+fi
+echo "format: ok"
