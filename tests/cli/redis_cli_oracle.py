@@ -90,6 +90,24 @@ def run(program, server, arguments, text=""):
     return done.stdout, done.returncode
 
 
+def while_subscribed(program, server, options):
+    """What SUBSCRIBE prints while two messages are published."""
+    child = subprocess.Popen([program, "-s", server, *options, "SUBSCRIBE", "one", "two"], stdout=subprocess.PIPE)
+    deadline = time.monotonic() + 20
+    while b"1" not in run("redis-cli", server, ["PUBSUB", "NUMSUB", "two"])[0]:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{program} did not subscribe")
+        time.sleep(0.02)  # polls for readiness, with a limit
+    for message in ("hello \"you\"", "last-message"):
+        run("redis-cli", server, ["PUBLISH", "one", message])
+    seen = b""
+    while b"last-message" not in seen and select.select([child.stdout], [], [], 10)[0]:
+        seen += os.read(child.stdout.fileno(), 4096)
+    child.terminate()
+    child.wait()
+    return seen + child.stdout.read()
+
+
 PROMPT = re.compile(rb"(^|\n)[^\r\n]*> $")  # fresh: a redrawn one follows a carriage return
 
 
@@ -166,6 +184,12 @@ def main():
         if screens[0] != screens[1]:
             failures += 1
             print(f"DIFFERS: dialogue on a terminal\n  redis-cli: {screens[0]!r}\n  weir-cli:  {screens[1]!r}")
+        for options in ([], ["--no-raw"], ["--csv"], ["-3", "--no-raw"], ["-3", "--json"]):
+            compared += 1
+            streams = [while_subscribed(p, s.socket, options) for p, s in zip(programs, servers)]
+            if streams[0] != streams[1]:
+                failures += 1
+                print(f"DIFFERS: SUBSCRIBE {options}\n  redis-cli: {streams[0]!r}\n  weir-cli:  {streams[1]!r}")
         for server in servers:
             server.stop()
         for arguments in NOBODY_THERE:
