@@ -35,6 +35,7 @@ struct Plan {
   std::string address = "127.0.0.1";
   bool same_core = false;
   bool csv = false;
+  std::string only;  // part of a case's name
 };
 
 // What both transports offer to the benchmark: bytes in, bytes out.
@@ -320,10 +321,14 @@ int main(int argc, char** argv) {
       plan.csv = true;
     } else if (word == "--seconds" && more) {
       plan.seconds = std::atof(argv[++i]);
+    } else if (word == "--only" && more) {
+      plan.only = argv[++i];
     } else if (word == "--address" && more) {
       plan.address = argv[++i];
     } else {
-      std::fprintf(stderr, "usage: rdma_stream_bench [--seconds S] [--address A] [--same-core] [--csv]\n");
+      std::fprintf(
+          stderr,
+          "usage: rdma_stream_bench [--seconds S] [--address A] [--only CASE] [--same-core] [--csv]\n");
       return 2;
     }
   }
@@ -338,6 +343,7 @@ int main(int argc, char** argv) {
           : "%-22s %12s %12s %7s %11s %11s %11s\n",
       "", "TCP /s", "RDMA /s", "ratio", "TCP p50 us", "RDMA p50", "RDMA MB/s");
   for (const Case& each : cases) {
+    if (std::string(each.name).find(plan.only) == std::string::npos) continue;
     const Outcome tcp = measure(plan, each, false);
     const Outcome rdma_outcome = measure(plan, each, true);
     const double ratio = tcp.per_second > 0 ? rdma_outcome.per_second / tcp.per_second : 0;

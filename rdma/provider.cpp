@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -136,7 +137,9 @@ std::string Provider::describe() const {
 }
 
 Result<Provider> load_provider(const ProviderOptions& options) {
+  static std::mutex one_at_a_time;
   static std::optional<Provider> loaded;
+  const std::lock_guard lock(one_at_a_time);
   const Selection selection = select(options);
   if (loaded) {
     if (loaded->kind() == selection.kind) return *loaded;

@@ -7,8 +7,7 @@
 // sysfs, never by loading a library.
 //
 // Invariant: no ibv_* or rdma_* function is called before load_provider() succeeded; types that call them can
-// only be made from a Provider. Threading: load_provider() once, from main, before threads; a Provider is
-// plain data.
+// only be made from a Provider. Threading: load_provider() from any thread; a Provider is plain data.
 #pragma once
 
 #include <string>

@@ -15,8 +15,7 @@ void Stream::cancel() {
 }
 
 const Error& Stream::error() const {
-  static const Error closed{Errc::closed, "the stream is not open"};
-  return connection_ != nullptr ? connection_->end_cause() : closed;
+  return connection_ != nullptr ? connection_->end_cause() : never_connected_;
 }
 
 std::error_code Stream::end() const {

@@ -39,12 +39,15 @@ class Stream {
 
   explicit Stream(Engine& engine) : engine_(&engine) {}
   Stream(Stream&& other) noexcept
-      : engine_(other.engine_), connection_(std::exchange(other.connection_, nullptr)) {}
+      : engine_(other.engine_),
+        connection_(std::exchange(other.connection_, nullptr)),
+        never_connected_(std::move(other.never_connected_)) {}
   Stream& operator=(Stream&& other) noexcept {
     if (this == &other) return *this;
     close();
     engine_ = other.engine_;
     connection_ = std::exchange(other.connection_, nullptr);
+    never_connected_ = std::move(other.never_connected_);
     return *this;
   }
   ~Stream() { close(); }
@@ -78,7 +81,9 @@ class Stream {
     return connection_ != nullptr ? connection_->readable() : std::span<const std::byte>();
   }
   // At most readable().size().
-  void consume(std::size_t bytes) { connection_->consume(bytes); }
+  void consume(std::size_t bytes) {
+    if (connection_ != nullptr) connection_->consume(bytes);
+  }
   // Takes bytes from the front of `buffers` and returns how many; the buffers may be reused at once. Fewer
   // than offered, down to 0: the peer's buffer or the send queue is full, and on_writable will run. Also 0
   // after the end.
@@ -118,7 +123,8 @@ class Stream {
   std::error_code transfer_error(bool busy) const;
 
   Engine* engine_;
-  Connection* connection_ = nullptr;  // the engine's; ours to abandon
+  Connection* connection_ = nullptr;                               // the engine's; ours to abandon
+  Error never_connected_{Errc::closed, "the stream is not open"};  // error() without a connection
 };
 
 // Connects `stream`, which must not be open, as the protocol's client. Completes with void(std::error_code)

@@ -141,8 +141,10 @@ struct StartConnect {
       return post_completion(H(std::forward<Handler>(handler)), get_executor(),
                              std::error_code(asio::error::already_open));
     Result<Connection*> connection = stream->engine_->make_connection(Connection::Side::client, settings);
-    if (!connection)
+    if (!connection) {
+      stream->never_connected_ = connection.error();
       return post_completion(H(std::forward<Handler>(handler)), get_executor(), connection.error().code);
+    }
     stream->connection_ = *connection;
     auto slot = asio::get_associated_cancellation_slot(handler);
     (*connection)
