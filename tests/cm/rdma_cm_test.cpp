@@ -482,6 +482,44 @@ TEST_F(RdmaCm, addresses_may_be_given_in_the_hints_alone) {
   EXPECT_NE(rdma_getaddrinfo("no such host.invalid", nullptr, &hints, &info), 0);
 }
 
+extern "C" {
+// Of newer headers than the system's.
+int rdma_resolve_addrinfo(rdma_cm_id*, const char*, const char*, const rdma_addrinfo*);
+int rdma_query_addrinfo(rdma_cm_id*, rdma_addrinfo**);
+int rdma_write_cm_event(rdma_cm_id*, rdma_cm_event_type, int, std::uint64_t);
+}
+
+TEST_F(RdmaCm, names_are_resolved_with_an_event) {
+  const IdRef id = make_id(client_);
+  rdma_addrinfo* info = nullptr;
+  EXPECT_EQ(rdma_query_addrinfo(id.get(), &info), -1);
+  ASSERT_EQ(rdma_resolve_addrinfo(id.get(), "127.0.0.1", "7471", nullptr), 0);
+  EXPECT_STREQ(rdma_event_str(client_.next()->event), "RDMA_CM_EVENT_ADDRINFO_RESOLVED");
+  ASSERT_EQ(rdma_query_addrinfo(id.get(), &info), 0);
+  EXPECT_EQ(info->ai_dst_addr->sa_family, AF_INET);
+  rdma_freeaddrinfo(info);
+}
+
+TEST_F(RdmaCm, applications_may_queue_events_of_their_own_up_to_a_limit) {
+  const IdRef id = make_id(client_);
+  const auto user = static_cast<rdma_cm_event_type>(18);
+  ASSERT_EQ(rdma_write_cm_event(id.get(), user, 5, 0x1122334455667788), 0);
+  {
+    const auto event = client_.next();
+    EXPECT_STREQ(rdma_event_str(event->event), "RDMA_CM_EVENT_USER");
+    EXPECT_EQ(event->status, 5);
+    std::uint64_t argument = 0;
+    std::memcpy(&argument, &event->param, sizeof argument);
+    EXPECT_EQ(argument, 0x1122334455667788u);
+  }
+  EXPECT_EQ(rdma_write_cm_event(id.get(), RDMA_CM_EVENT_ESTABLISHED, 0, 0), -1);
+  EXPECT_EQ(errno, EINVAL);
+  int queued = 0;
+  while (queued < 100'000 && rdma_write_cm_event(id.get(), user, 0, 0) == 0) ++queued;
+  EXPECT_EQ(errno, ENOBUFS);
+  EXPECT_LT(queued, 100'000);
+}
+
 TEST_F(RdmaCm, options_are_checked) {
   const IdRef id = make_id(client_);
   std::uint8_t tos = 16, exponent = 14, too_big = 32;

@@ -32,6 +32,7 @@ struct Limits {
   std::chrono::milliseconds timewait{1'000};
 };
 inline constexpr int max_backlog = 1024;
+inline constexpr std::size_t max_own_events = 1024;
 
 class Agent {
  public:
@@ -61,6 +62,9 @@ class Agent {
   int accept(Id& id, CmMessage mine);
   int reject(Id& id, std::span<const std::byte> private_data);
   int apply_local(Id& id, Input input);  // establish, disconnect, force_established
+
+  // Queues an event of the application's own making. ENOBUFS: it does not take those it has.
+  int tell(Id& id, rdma_cm_event_type type, int status, std::uint64_t argument);
 
   void taken(const Event& event);         // the application has it
   void acknowledged(const Event& event);  // and is done with it

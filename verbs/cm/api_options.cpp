@@ -1,4 +1,5 @@
-// rdma_cm's C interface: options, and the names of events.
+// rdma_cm's C interface: options, the names of events, and what newer versions of it have besides
+// (RDMACM_1.4).
 #include <array>
 #include <cstring>
 
@@ -44,14 +45,15 @@ int set_identifier_option(Id& id, int name, const void* value, std::size_t size)
 }
 
 constexpr std::array event_names = {
-    "RDMA_CM_EVENT_ADDR_RESOLVED",  "RDMA_CM_EVENT_ADDR_ERROR",      "RDMA_CM_EVENT_ROUTE_RESOLVED",
-    "RDMA_CM_EVENT_ROUTE_ERROR",    "RDMA_CM_EVENT_CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_RESPONSE",
-    "RDMA_CM_EVENT_CONNECT_ERROR",  "RDMA_CM_EVENT_UNREACHABLE",     "RDMA_CM_EVENT_REJECTED",
-    "RDMA_CM_EVENT_ESTABLISHED",    "RDMA_CM_EVENT_DISCONNECTED",    "RDMA_CM_EVENT_DEVICE_REMOVAL",
-    "RDMA_CM_EVENT_MULTICAST_JOIN", "RDMA_CM_EVENT_MULTICAST_ERROR", "RDMA_CM_EVENT_ADDR_CHANGE",
-    "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+    "RDMA_CM_EVENT_ADDR_RESOLVED",  "RDMA_CM_EVENT_ADDR_ERROR",        "RDMA_CM_EVENT_ROUTE_RESOLVED",
+    "RDMA_CM_EVENT_ROUTE_ERROR",    "RDMA_CM_EVENT_CONNECT_REQUEST",   "RDMA_CM_EVENT_CONNECT_RESPONSE",
+    "RDMA_CM_EVENT_CONNECT_ERROR",  "RDMA_CM_EVENT_UNREACHABLE",       "RDMA_CM_EVENT_REJECTED",
+    "RDMA_CM_EVENT_ESTABLISHED",    "RDMA_CM_EVENT_DISCONNECTED",      "RDMA_CM_EVENT_DEVICE_REMOVAL",
+    "RDMA_CM_EVENT_MULTICAST_JOIN", "RDMA_CM_EVENT_MULTICAST_ERROR",   "RDMA_CM_EVENT_ADDR_CHANGE",
+    "RDMA_CM_EVENT_TIMEWAIT_EXIT",  "RDMA_CM_EVENT_ADDRINFO_RESOLVED", "RDMA_CM_EVENT_ADDRINFO_ERROR",
+    "RDMA_CM_EVENT_USER",           "RDMA_CM_EVENT_INTERNAL",
 };
-static_assert(event_names.size() == RDMA_CM_EVENT_TIMEWAIT_EXIT + 1);
+static_assert(event_names.size() == event_internal + 1);
 
 }  // namespace
 
@@ -62,6 +64,30 @@ int rdma_set_option(rdma_cm_id* id, int level, int name, void* value, std::size_
   if (level == RDMA_OPTION_IB) return as_c(name == RDMA_OPTION_IB_PATH ? 0 : ENOSYS);
   if (level != RDMA_OPTION_ID) return as_c(ENOSYS);
   return as_c(set_identifier_option(Id::of(id), name, value, size));
+}
+
+// The host's resolver is asked at once; the event says that its answer can be fetched.
+int rdma_resolve_addrinfo(rdma_cm_id* id, const char* node, const char* service, const rdma_addrinfo* hints) {
+  Id& mine = Id::of(id);
+  rdma_addrinfo* found = nullptr;
+  if (const int error = rdma_getaddrinfo(node, service, hints, &found); error != 0) return error;
+  mine.resolved = {found, rdma_freeaddrinfo};
+  if (const int error = agent().tell(mine, event_addrinfo_resolved, 0, 0); error != 0) return as_c(error);
+  return complete(mine);
+}
+
+// The caller owns what it gets.
+int rdma_query_addrinfo(rdma_cm_id* id, rdma_addrinfo** info) {
+  Id& mine = Id::of(id);
+  if (info == nullptr || !mine.resolved) return as_c(EINVAL);
+  *info = mine.resolved.release();
+  return 0;
+}
+
+// An event of the application's own, in order with the others.
+int rdma_write_cm_event(rdma_cm_id* id, rdma_cm_event_type event, int status, uint64_t argument) {
+  if (event != event_user && event != event_internal) return as_c(EINVAL);
+  return as_c(agent().tell(Id::of(id), event, status, argument));
 }
 
 const char* rdma_event_str(rdma_cm_event_type event) {

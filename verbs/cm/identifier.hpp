@@ -7,6 +7,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include <memory>
 #include <optional>
 
 #include "link/same_host.hpp"
@@ -51,6 +52,9 @@ struct Id : rdma_cm_id {
   std::optional<ibv_qp_init_attr> passive_qp;  // rdma_create_ep: for each request that rdma_get_request takes
   // A private data given to rdma_create_ep through its rdma_addrinfo.
   std::vector<std::byte> connect_data;
+
+  // rdma_resolve_addrinfo's answer until it is fetched.
+  std::unique_ptr<rdma_addrinfo, void (*)(rdma_addrinfo*)> resolved{nullptr, nullptr};
 
   std::uint32_t local_id = 0;
   State state = State::idle;

@@ -1,5 +1,6 @@
 // What the application is told: each Report as the event the kernel's rdma_cm would give.
 #include <cerrno>
+#include <cstring>
 
 #include "verbs/cm/agent.hpp"
 
@@ -36,6 +37,19 @@ void Agent::push(Id& id, EventPtr event) {
   event->counted_on = &id;
   ++id.events_outstanding;
   id.events().push(std::move(event));
+}
+
+int Agent::tell(Id& id, rdma_cm_event_type type, int status, std::uint64_t argument) {
+  auto event = std::make_unique<Event>();
+  event->id = &id;
+  event->event = type;
+  event->status = status;
+  // Newer headers have `uint64_t arg` in this union.
+  std::memcpy(&event->param, &argument, sizeof argument);
+  const std::scoped_lock hold(mutex_);
+  if (id.events_outstanding >= max_own_events) return ENOBUFS;
+  push(id, std::move(event));
+  return 0;
 }
 
 void Agent::report(Id& id, Report what, const CmMessage* cause) {
