@@ -74,7 +74,7 @@ Result<void> ProgressThread::open_descriptors() {
 void ProgressThread::stop() {
   if (!thread_) return;
   if (abandoned()) {
-    thread_.release();  // it names a thread of the parent
+    (void)thread_.release();  // it names a thread of the parent
     return;
   }
   assert(!is_current());
