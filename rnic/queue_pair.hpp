@@ -67,7 +67,7 @@ struct SendRequest {
   DatagramAddress datagram{};
 };
 
-enum class PostResult : std::uint8_t { ok, full, bad_state, too_many_sges, too_long_inline, bad_opcode };
+enum class PostResult : std::uint8_t { ok, full, bad_state, too_many_sges, too_long_inline, bad_opcode, no_address };
 
 class QueuePair {
  public:

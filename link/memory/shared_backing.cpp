@@ -29,7 +29,7 @@ std::string read_maps() {
 
 struct Mapping {
   std::uint64_t start = 0, end = 0, offset = 0;
-  bool shared = false;
+  bool readable = false, writable = false, shared = false;
   FileIdentity file;
   std::string_view path;
 };
@@ -48,6 +48,8 @@ Mapping parse(std::string_view line) {
   m.start = take_number(line, 16);
   m.end = take_number(line, 16);
   if (line.size() < 5) return {};
+  m.readable = line[0] == 'r';
+  m.writable = line[1] == 'w';
   m.shared = line[3] == 's';
   line.remove_prefix(5);
   m.offset = take_number(line, 16);
@@ -90,10 +92,11 @@ UniqueFd own_descriptor(const FileIdentity& file) {
 MemoryRange look_up_memory(std::uint64_t addr, std::uint64_t length) {
   MemoryRange range;
   const std::uint64_t end = addr + length;
-  if (length == 0) return {.mapped = true, .shared = false, .file = {}, .file_offset = 0};
+  if (length == 0)
+    return {.mapped = true, .readable = true, .writable = true, .shared = false, .file = {}, .file_offset = 0};
   if (end < addr) return range;
   std::uint64_t covered = addr;
-  bool one_file = true;
+  bool one_file = true, readable = true, writable = true;
   each_mapping(read_maps(), [&](const Mapping& m) {
     if (m.end <= covered) return true;
     if (m.start > covered) return false;  // a hole
@@ -104,10 +107,14 @@ MemoryRange look_up_memory(std::uint64_t addr, std::uint64_t length) {
     }
     one_file = one_file && m.shared && m.file.inode != 0 && m.file == range.file &&
                offset == range.file_offset + (covered - addr);
+    readable = readable && m.readable;
+    writable = writable && m.writable;
     covered = m.end;
     return covered < end;
   });
   range.mapped = covered >= end;
+  range.readable = range.mapped && readable;
+  range.writable = range.mapped && writable;
   range.shared = range.mapped && one_file;
   return range;
 }

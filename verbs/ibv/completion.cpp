@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 
+#include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
 
 namespace weir::verbs {
@@ -151,6 +152,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
     Channel& channel = channel_of(cq->channel);
     const std::lock_guard lock(channel.mutex);
     std::erase(channel.cqs, &c);
+    while (c.nic_cq->take_event()) discard_events(channel.channel.fd, 1);
     --cq->channel->refcnt;
     delivered = c.events_delivered;
   }

@@ -17,6 +17,7 @@ int errno_of(rnic::PostResult result) {
     case rnic::PostResult::too_many_sges:
     case rnic::PostResult::too_long_inline:
     case rnic::PostResult::bad_opcode:
+    case rnic::PostResult::no_address:
       return EINVAL;
   }
   return EINVAL;
@@ -45,6 +46,7 @@ rnic::SendRequest request_of(const ibv_send_wr& wr, rnic::QpType type) {
 rnic::PostResult append(rnic::QueuePair& qp, const ibv_send_wr& wr) {
   if (wr.num_sge < 0 || static_cast<unsigned>(wr.num_sge) > rnic::max_sge)
     return rnic::PostResult::too_many_sges;
+  if (qp.config().type == rnic::QpType::ud && wr.wr.ud.ah == nullptr) return rnic::PostResult::no_address;
   rnic::PostResult result;
   rnic::SendWqe* wqe = qp.append(request_of(wr, qp.config().type), result);
   if (wqe == nullptr) return result;

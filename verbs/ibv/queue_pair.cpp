@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
 
 namespace weir::verbs {
@@ -216,9 +217,10 @@ int ibv_destroy_qp(ibv_qp* qp) {
   std::uint32_t delivered = 0;
   {
     const std::lock_guard lock(context.async_mutex);
-    std::erase_if(context.async_queue, [&](const ibv_async_event& e) {
+    const std::size_t undelivered = std::erase_if(context.async_queue, [&](const ibv_async_event& e) {
       return e.event_type != IBV_EVENT_SRQ_LIMIT_REACHED && e.element.qp == qp;
     });
+    discard_events(context.async_eventfd, undelivered);
     delivered = q.async_delivered;
   }
   wait_for_acks(*qp, qp->events_completed, delivered);

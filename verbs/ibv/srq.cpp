@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
 
 using namespace weir::verbs;
@@ -73,9 +74,10 @@ int ibv_destroy_srq(ibv_srq* srq) {
   std::uint32_t delivered = 0;
   {
     const std::lock_guard lock(context.async_mutex);
-    std::erase_if(context.async_queue, [&](const ibv_async_event& e) {
+    const std::size_t undelivered = std::erase_if(context.async_queue, [&](const ibv_async_event& e) {
       return e.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && e.element.srq == srq;
     });
+    discard_events(context.async_eventfd, undelivered);
     delivered = s.async_delivered;
   }
   wait_for_acks(*srq, srq->events_completed, delivered);
