@@ -1,7 +1,7 @@
 #include "rnic/queue_pair.hpp"
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
 #include <mutex>
 
 #include "rnic/adapter.hpp"
@@ -289,7 +289,7 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
 
 PostResult QueuePair::set_sges(SendWqe& wqe, std::span<const Sge> sges) {
   if (sges.size() > config_.caps.max_send_sge) return PostResult::too_many_sges;
-  std::memcpy(wqe.sges(), sges.data(), sges.size_bytes());
+  std::copy(sges.begin(), sges.end(), wqe.sges());
   wqe.num_sge = static_cast<std::uint8_t>(sges.size());
   return PostResult::ok;
 }
@@ -300,8 +300,7 @@ PostResult QueuePair::set_inline(SendWqe& wqe, std::span<const std::span<const s
   if (bytes > config_.caps.max_inline) return PostResult::too_long_inline;
   std::byte* to = wqe.inline_data();
   for (const auto& piece : pieces) {
-    std::memcpy(to, piece.data(), piece.size());
-    to += piece.size();
+    to = std::copy(piece.begin(), piece.end(), to);
   }
   wqe.inlined = true;
   wqe.inline_bytes = static_cast<std::uint32_t>(bytes);
