@@ -2,7 +2,7 @@
 //
 // Two processes on this host, each pinned to a core of its own (or both to one: --same-core). Both transports
 // run in an asio::io_context with callbacks. Usage: rdma_stream_bench [--seconds S] [--address A]
-// [--same-core] [--csv]
+// [--no-tcp] [--same-core] [--csv]
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +36,7 @@ struct Plan {
   bool same_core = false;
   bool csv = false;
   std::string only;  // part of a case's name
+  bool tcp = true;
 };
 
 // What both transports offer to the benchmark: bytes in, bytes out.
@@ -131,88 +132,117 @@ void pin(int core) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-// The server answers each `request_bytes` with as many (ping-pong), or with one byte (one way).
-void serve(asio::io_context& io, Channel& channel, std::size_t request_bytes, bool echo) {
-  const std::vector<std::byte> answer(echo ? request_bytes : 1);
-  std::size_t pending = 0, owed = 0;
-  bool sending = false;
-  const auto send_next = [&] {
-    if (sending || owed == 0) return;
-    sending = true;
-    --owed;
-    channel.send(answer);
-  };
-  channel.start(
-      [&](std::span<const std::byte> bytes) {
-        pending += bytes.size();
-        owed += pending / request_bytes;
-        pending %= request_bytes;
-        send_next();
-      },
-      [&] {
-        sending = false;
-        send_next();
-      });
-  while (!channel.ended()) io.run_one();
-}
+struct Case {
+  const char* name;
+  std::size_t request_bytes;
+  bool echo;
+  int window;  // requests outstanding on a connection
+  int connections = 1;
+};
+
+// The server's end: answers each `request_bytes` with as many (ping-pong), or with one byte (one way).
+class Answering {
+ public:
+  Answering(std::unique_ptr<Channel> channel, const Case& what)
+      : channel_(std::move(channel)),
+        request_bytes_(what.request_bytes),
+        answer_(what.echo ? what.request_bytes : 1) {
+    channel_->start([this](std::span<const std::byte> bytes) { on_bytes(bytes.size()); },
+                    [this] {
+                      sending_ = false;
+                      send_next();
+                    });
+  }
+  bool ended() const { return channel_->ended(); }
+
+ private:
+  void on_bytes(std::size_t bytes) {
+    pending_ += bytes;
+    owed_ += pending_ / request_bytes_;
+    pending_ %= request_bytes_;
+    send_next();
+  }
+  void send_next() {
+    if (sending_ || owed_ == 0) return;
+    sending_ = true;
+    --owed_;
+    channel_->send(answer_);
+  }
+
+  std::unique_ptr<Channel> channel_;
+  std::size_t request_bytes_;
+  std::vector<std::byte> answer_;
+  std::size_t pending_ = 0, owed_ = 0;
+  bool sending_ = false;
+};
 
 struct Outcome {
   double per_second = 0, p50_us = 0, p99_us = 0;
 };
 
-// Sends requests with `window` of them outstanding for `seconds`.
-Outcome drive(asio::io_context& io, Channel& channel, std::size_t request_bytes, std::size_t answer_bytes,
-              int window, double seconds) {
-  const std::vector<std::byte> request(request_bytes, std::byte{'r'});
-  std::vector<Clock::time_point> started;
+// What all connections of a client measure together; the first tenth of a second does not count.
+struct Measurement {
+  Clock::time_point warm = Clock::now() + std::chrono::milliseconds(100);
+  Clock::time_point from = Clock::now();
   std::vector<float> latencies_us;
-  std::size_t answered = 0, finished = 0, next = 0;
-  bool sending = false;
-  const auto begin = Clock::now();
-  const auto warm = begin + std::chrono::milliseconds(100);
-  auto measured_from = begin;
-  std::size_t finished_before = 0;
-  const auto send_next = [&] {
-    if (sending || next - finished >= static_cast<std::size_t>(window)) return;
-    sending = true;
-    ++next;
-    started.push_back(Clock::now());
-    channel.send(request);
-  };
-  channel.start(
-      [&](std::span<const std::byte> bytes) {
-        answered += bytes.size();
-        const auto now = Clock::now();
-        while (answered >= answer_bytes) {
-          answered -= answer_bytes;
-          if (now < warm) {
-            measured_from = now;
-            finished_before = finished + 1;
-          } else {
-            latencies_us.push_back(std::chrono::duration<float, std::micro>(now - started[finished]).count());
-          }
-          ++finished;
-        }
-        send_next();
-      },
-      [&] {
-        sending = false;
-        send_next();
-      });
-  // The first write may find the peer not ready; on_room follows.
-  send_next();
-  const auto until =
-      begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds + 0.1));
-  for (int i = 0; i % 64 != 0 || Clock::now() < until; ++i) io.run_one_for(std::chrono::milliseconds(100));
-  const double elapsed = std::chrono::duration<double>(Clock::now() - measured_from).count();
-  std::ranges::sort(latencies_us);
-  const auto at = [&](double q) {
-    return latencies_us.empty()
-               ? 0.0
-               : latencies_us[static_cast<std::size_t>(q * static_cast<double>(latencies_us.size() - 1))];
-  };
-  return {static_cast<double>(finished - finished_before) / elapsed, at(0.5), at(0.99)};
-}
+
+  void answered(Clock::time_point started, Clock::time_point now) {
+    if (now < warm)
+      from = now;
+    else
+      latencies_us.push_back(std::chrono::duration<float, std::micro>(now - started).count());
+  }
+  Outcome outcome() {
+    const double elapsed = std::chrono::duration<double>(Clock::now() - from).count();
+    std::ranges::sort(latencies_us);
+    const auto at = [&](double q) {
+      const auto last = static_cast<double>(latencies_us.size()) - 1;
+      return latencies_us.empty() ? 0.0 : latencies_us[static_cast<std::size_t>(q * last)];
+    };
+    return {static_cast<double>(latencies_us.size()) / elapsed, at(0.5), at(0.99)};
+  }
+};
+
+// The client's end: keeps `window` requests outstanding.
+class Asking {
+ public:
+  Asking(std::unique_ptr<Channel> channel, const Case& what, Measurement& measurement)
+      : channel_(std::move(channel)),
+        request_(what.request_bytes, std::byte{'r'}),
+        answer_bytes_(what.echo ? what.request_bytes : 1),
+        started_(static_cast<std::size_t>(what.window)),
+        measurement_(measurement) {
+    channel_->start([this](std::span<const std::byte> bytes) { on_bytes(bytes.size()); },
+                    [this] {
+                      sending_ = false;
+                      send_next();
+                    });
+    send_next();
+  }
+
+ private:
+  void on_bytes(std::size_t bytes) {
+    answered_ += bytes;
+    const auto now = Clock::now();
+    for (; answered_ >= answer_bytes_; answered_ -= answer_bytes_)
+      measurement_.answered(started_[finished_++ % started_.size()], now);
+    send_next();
+  }
+  void send_next() {
+    if (sending_ || next_ - finished_ >= started_.size()) return;
+    sending_ = true;
+    started_[next_++ % started_.size()] = Clock::now();
+    channel_->send(request_);
+  }
+
+  std::unique_ptr<Channel> channel_;
+  std::vector<std::byte> request_;
+  std::size_t answer_bytes_;
+  std::vector<Clock::time_point> started_;
+  Measurement& measurement_;
+  std::size_t answered_ = 0, finished_ = 0, next_ = 0;
+  bool sending_ = false;
+};
 
 rdma::Engine& open_engine(asio::io_context& io) {
   const char* wanted = std::getenv("WEIR_RDMA_PROVIDER");
@@ -231,73 +261,95 @@ rdma::Engine& open_engine(asio::io_context& io) {
   return **engine;
 }
 
-struct Case {
-  const char* name;
-  std::size_t request_bytes;
-  bool echo;
-  int window;
-};
+// Serves `what.connections` clients until they leave; tells its port through `port_fd`.
+int serve(const Plan& plan, const Case& what, bool over_rdma, int port_fd) {
+  pin(0);
+  asio::io_context io(1);
+  const rdma::Endpoint any(asio::ip::make_address(plan.address), 0);
+  const auto tell = [&](std::uint16_t port) { return write(port_fd, &port, sizeof port) == sizeof port; };
+  std::vector<std::unique_ptr<Answering>> sessions;
+  const auto wanted = static_cast<std::size_t>(what.connections);
+  if (over_rdma) {
+    auto acceptor = rdma::Acceptor::listen(open_engine(io), any);
+    if (!acceptor || !tell(acceptor->local_endpoint().port())) return 1;
+    std::function<void()> accept = [&] {
+      acceptor->async_accept([&](std::error_code failed, rdma::Stream stream) {
+        if (failed) return;
+        sessions.push_back(
+            std::make_unique<Answering>(std::make_unique<RdmaChannel>(std::move(stream)), what));
+        accept();
+      });
+    };
+    accept();
+    while (sessions.size() < wanted) io.run_one();
+    acceptor->close();
+    while (!sessions.front()->ended()) io.run_one();
+  } else {
+    asio::ip::tcp::acceptor acceptor(io, any);
+    if (!tell(acceptor.local_endpoint().port())) return 1;
+    while (sessions.size() < wanted)
+      sessions.push_back(std::make_unique<Answering>(std::make_unique<TcpChannel>(acceptor.accept()), what));
+    while (!sessions.front()->ended()) io.run_one();
+  }
+  return 0;
+}
 
-// Both halves of one measurement; the port goes from the server to the client through a pipe.
+std::unique_ptr<Channel> connect_rdma(asio::io_context& io, rdma::Engine& engine,
+                                      const rdma::Endpoint& server) {
+  rdma::Stream stream(engine);
+  bool connected = false;
+  rdma::async_connect(stream, server, {}, [&](std::error_code failed) {
+    if (failed) {
+      std::fprintf(stderr, "%s\n", stream.error().what.c_str());
+      _exit(1);
+    }
+    connected = true;
+  });
+  while (!connected) io.run_one();
+  return std::make_unique<RdmaChannel>(std::move(stream));
+}
+
+std::unique_ptr<Channel> connect_tcp(asio::io_context& io, const rdma::Endpoint& server) {
+  asio::ip::tcp::socket socket(io);
+  socket.connect(server);
+  return std::make_unique<TcpChannel>(std::move(socket));
+}
+
+Outcome ask(const Plan& plan, const Case& what, bool over_rdma, std::uint16_t port) {
+  pin(plan.same_core ? 0 : 1);
+  asio::io_context io(1);
+  const rdma::Endpoint server(asio::ip::make_address(plan.address), port);
+  rdma::Engine* engine = over_rdma ? &open_engine(io) : nullptr;
+  std::vector<std::unique_ptr<Channel>> channels;
+  for (int i = 0; i < what.connections; ++i)
+    channels.push_back(over_rdma ? connect_rdma(io, *engine, server) : connect_tcp(io, server));
+  Measurement measurement;
+  std::vector<std::unique_ptr<Asking>> sessions;
+  for (auto& channel : channels)
+    sessions.push_back(std::make_unique<Asking>(std::move(channel), what, measurement));
+  const auto until = measurement.warm +
+                     std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(plan.seconds));
+  for (int i = 0; i % 64 != 0 || Clock::now() < until; ++i) io.run_one_for(std::chrono::milliseconds(100));
+  return measurement.outcome();
+}
+
+// Both halves of one measurement, a process each; the port goes from the server to the client through a pipe.
 Outcome measure(const Plan& plan, const Case& what, bool over_rdma) {
   int port_pipe[2], result_pipe[2];
-  if (pipe(port_pipe) != 0 || pipe(result_pipe) != 0) std::exit(1);
+  if (pipe(port_pipe) != 0 || pipe(result_pipe) != 0) _exit(1);
   const pid_t server = fork();
   if (server == 0) {
     close(result_pipe[1]);
-    pin(0);
-    asio::io_context io(1);
-    const rdma::Endpoint any(asio::ip::make_address(plan.address), 0);
-    const auto tell = [&](std::uint16_t port) {
-      return write(port_pipe[1], &port, sizeof port) == sizeof port;
-    };
-    std::unique_ptr<Channel> channel;
-    if (over_rdma) {
-      auto acceptor = rdma::Acceptor::listen(open_engine(io), any);
-      if (!acceptor || !tell(acceptor->local_endpoint().port())) _exit(1);
-      acceptor->async_accept([&](std::error_code, rdma::Stream stream) {
-        channel = std::make_unique<RdmaChannel>(std::move(stream));
-      });
-      while (!channel) io.run_one();
-      serve(io, *channel, what.request_bytes, what.echo);
-    } else {
-      asio::ip::tcp::acceptor acceptor(io, any);
-      if (!tell(acceptor.local_endpoint().port())) _exit(1);
-      channel = std::make_unique<TcpChannel>(acceptor.accept());
-      serve(io, *channel, what.request_bytes, what.echo);
-    }
-    _exit(0);
+    _exit(serve(plan, what, over_rdma, port_pipe[1]));
   }
   close(port_pipe[1]);  // so that a server that fails is the end of the pipe
   const pid_t client = fork();
   if (client == 0) {
-    pin(plan.same_core ? 0 : 1);
     std::uint16_t port = 0;
     if (read(port_pipe[0], &port, sizeof port) != sizeof port) _exit(1);
-    asio::io_context io(1);
-    const rdma::Endpoint server_address(asio::ip::make_address(plan.address), port);
-    std::unique_ptr<Channel> channel;
-    if (over_rdma) {
-      rdma::Stream stream(open_engine(io));
-      bool connected = false;
-      rdma::async_connect(stream, server_address, {}, [&](std::error_code failed) {
-        if (failed) {
-          std::fprintf(stderr, "%s\n", stream.error().what.c_str());
-          _exit(1);
-        }
-        connected = true;
-      });
-      while (!connected) io.run_one();
-      channel = std::make_unique<RdmaChannel>(std::move(stream));
-    } else {
-      asio::ip::tcp::socket socket(io);
-      socket.connect(server_address);
-      channel = std::make_unique<TcpChannel>(std::move(socket));
-    }
-    const Outcome outcome = drive(io, *channel, what.request_bytes, what.echo ? what.request_bytes : 1,
-                                  what.window, plan.seconds);
-    if (write(result_pipe[1], &outcome, sizeof outcome) != sizeof outcome) _exit(1);
-    _exit(0);  // which ends the connection, and with it the server
+    const Outcome outcome = ask(plan, what, over_rdma, port);
+    const bool told = write(result_pipe[1], &outcome, sizeof outcome) == sizeof outcome;
+    _exit(told ? 0 : 1);
   }
   close(result_pipe[1]);
   Outcome outcome{};
@@ -317,6 +369,8 @@ int main(int argc, char** argv) {
     const bool more = i + 1 < argc;
     if (word == "--same-core") {
       plan.same_core = true;
+    } else if (word == "--no-tcp") {
+      plan.tcp = false;
     } else if (word == "--csv") {
       plan.csv = true;
     } else if (word == "--seconds" && more) {
@@ -326,16 +380,17 @@ int main(int argc, char** argv) {
     } else if (word == "--address" && more) {
       plan.address = argv[++i];
     } else {
-      std::fprintf(
-          stderr,
-          "usage: rdma_stream_bench [--seconds S] [--address A] [--only CASE] [--same-core] [--csv]\n");
+      std::fprintf(stderr,
+                   "usage: rdma_stream_bench [--seconds S] [--address A] [--only CASE] [--no-tcp] "
+                   "[--same-core] [--csv]\n");
       return 2;
     }
   }
   constexpr std::array cases = {
-      Case{"ping-pong 16 B", 16, true, 1},         Case{"ping-pong 1 KiB", 1 << 10, true, 1},
-      Case{"ping-pong 64 KiB", 64 << 10, true, 1}, Case{"16 B, 16 outstanding", 16, true, 16},
-      Case{"one way, 64 KiB", 64 << 10, false, 8}, Case{"one way, 1 MiB", 1 << 20, false, 4},
+      Case{"ping-pong 16 B", 16, true, 1},           Case{"ping-pong 1 KiB", 1 << 10, true, 1},
+      Case{"ping-pong 64 KiB", 64 << 10, true, 1},   Case{"16 B, 16 outstanding", 16, true, 16},
+      Case{"16 B, 50 connections", 16, true, 1, 50}, Case{"one way, 64 KiB", 64 << 10, false, 8},
+      Case{"one way, 1 MiB", 1 << 20, false, 4},
   };
   std::printf(
       plan.csv
@@ -344,7 +399,7 @@ int main(int argc, char** argv) {
       "", "TCP /s", "RDMA /s", "ratio", "TCP p50 us", "RDMA p50", "RDMA MB/s");
   for (const Case& each : cases) {
     if (std::string(each.name).find(plan.only) == std::string::npos) continue;
-    const Outcome tcp = measure(plan, each, false);
+    const Outcome tcp = plan.tcp ? measure(plan, each, false) : Outcome{};
     const Outcome rdma_outcome = measure(plan, each, true);
     const double ratio = tcp.per_second > 0 ? rdma_outcome.per_second / tcp.per_second : 0;
     const double mb = rdma_outcome.per_second * static_cast<double>(each.request_bytes) / 1e6;

@@ -51,7 +51,11 @@ std::vector<fs::path> weir_candidates(const ProviderOptions& options) {
   std::error_code failed;
   const fs::path executable =
       options.executable.empty() ? fs::read_symlink("/proc/self/exe", failed) : fs::path(options.executable);
-  if (!failed) dirs.push_back((executable.parent_path().parent_path() / "lib" / "verbs").lexically_normal());
+  if (!failed) {
+    const fs::path lib = (executable.parent_path().parent_path() / "lib").lexically_normal();
+    dirs.push_back(lib / "verbs");  // a build tree
+    dirs.push_back(lib / "weir");   // an installation
+  }
   for (std::size_t begin = 0; begin < options.library_path.size();) {
     const std::size_t end = std::min(options.library_path.find(':', begin), options.library_path.size());
     if (end > begin) dirs.emplace_back(options.library_path.substr(begin, end - begin));

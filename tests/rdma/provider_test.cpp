@@ -56,7 +56,8 @@ TEST_F(ProviderTest, names_every_place_it_looked_in) {
                                       .executable = root / "prefix" / "bin" / "program"});
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, Errc::library_not_found);
-  for (const char* part : {"libibverbs.so.1", "librdmacm.so.1", "prefix/lib/verbs", "/a", "/b", "system"})
+  for (const char* part :
+       {"libibverbs.so.1", "librdmacm.so.1", "prefix/lib/verbs", "prefix/lib/weir", "/a", "/b", "system"})
     EXPECT_NE(missing.error().what.find(part), std::string::npos)
         << part << " is not in: " << missing.error().what;
 }
