@@ -486,7 +486,14 @@ extern "C" {
 // Of newer headers than the system's.
 int rdma_resolve_addrinfo(rdma_cm_id*, const char*, const char*, const rdma_addrinfo*);
 int rdma_query_addrinfo(rdma_cm_id*, rdma_addrinfo**);
-int rdma_write_cm_event(rdma_cm_id*, rdma_cm_event_type, int, std::uint64_t);
+int rdma_write_cm_event(rdma_cm_id*, int, int, std::uint64_t);
+}
+
+// A number: the system's enumeration does not have the newer types.
+int type_of(const EventRef& event) {
+  int type;
+  std::memcpy(&type, &event->event, sizeof type);
+  return type;
 }
 
 TEST_F(RdmaCm, names_are_resolved_with_an_event) {
@@ -494,7 +501,7 @@ TEST_F(RdmaCm, names_are_resolved_with_an_event) {
   rdma_addrinfo* info = nullptr;
   EXPECT_EQ(rdma_query_addrinfo(id.get(), &info), -1);
   ASSERT_EQ(rdma_resolve_addrinfo(id.get(), "127.0.0.1", "7471", nullptr), 0);
-  EXPECT_STREQ(rdma_event_str(client_.next()->event), "RDMA_CM_EVENT_ADDRINFO_RESOLVED");
+  EXPECT_EQ(type_of(client_.next()), 16);
   ASSERT_EQ(rdma_query_addrinfo(id.get(), &info), 0);
   EXPECT_EQ(info->ai_dst_addr->sa_family, AF_INET);
   rdma_freeaddrinfo(info);
@@ -502,11 +509,11 @@ TEST_F(RdmaCm, names_are_resolved_with_an_event) {
 
 TEST_F(RdmaCm, applications_may_queue_events_of_their_own_up_to_a_limit) {
   const IdRef id = make_id(client_);
-  const auto user = static_cast<rdma_cm_event_type>(18);
+  constexpr int user = 18;
   ASSERT_EQ(rdma_write_cm_event(id.get(), user, 5, 0x1122334455667788), 0);
   {
     const auto event = client_.next();
-    EXPECT_STREQ(rdma_event_str(event->event), "RDMA_CM_EVENT_USER");
+    EXPECT_EQ(type_of(event), user);
     EXPECT_EQ(event->status, 5);
     std::uint64_t argument = 0;
     std::memcpy(&argument, &event->param, sizeof argument);

@@ -73,7 +73,7 @@ void Agent::destroy(Id& id) {
   // Nobody can queue an event for it any more.
   auto withdrawn = id.events().withdraw(id);
   for (const auto& event : withdrawn) {
-    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) destroy(Id::of(event->id));
+    if (event->type() == RDMA_CM_EVENT_CONNECT_REQUEST) destroy(Id::of(event->id));
   }
   {
     std::unique_lock hold(mutex_);
@@ -95,7 +95,7 @@ void Agent::migrate(Id& id, EventChannel& to) {
 }
 
 void Agent::taken(const Event& event) {
-  if (event.event != RDMA_CM_EVENT_CONNECT_REQUEST) return;
+  if (event.type() != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   const std::scoped_lock hold(mutex_);
   --event.counted_on->requests_queued;
 }

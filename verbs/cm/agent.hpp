@@ -64,7 +64,7 @@ class Agent {
   int apply_local(Id& id, Input input);  // establish, disconnect, force_established
 
   // Queues an event of the application's own making. ENOBUFS: it does not take those it has.
-  int tell(Id& id, rdma_cm_event_type type, int status, std::uint64_t argument);
+  int tell(Id& id, int type, int status, std::uint64_t argument);
 
   void taken(const Event& event);         // the application has it
   void acknowledged(const Event& event);  // and is done with it
@@ -81,7 +81,7 @@ class Agent {
   Id* find(const link::NeighbourPtr& from, const CmMessage& message);
   Id* listener_for(const CmMessage& request) const;
   void receive_request(const link::NeighbourPtr& from, CmMessage message);
-  void receive_answer(const link::NeighbourPtr& from, CmMessage message);
+  void receive_answer(const link::NeighbourPtr& from, const CmMessage& message);
   void refuse_request(const link::NeighbourPtr& from, const CmMessage& request, bool no_such_service);
   Id* make_passive(const Id& listener, const Devices::Place& place, const link::NeighbourPtr& from,
                    CmMessage message);

@@ -11,12 +11,6 @@
 
 namespace weir::cm {
 
-// Event types that newer headers have.
-inline constexpr auto event_addrinfo_resolved =
-    static_cast<rdma_cm_event_type>(RDMA_CM_EVENT_TIMEWAIT_EXIT + 1);
-inline constexpr auto event_user = static_cast<rdma_cm_event_type>(RDMA_CM_EVENT_TIMEWAIT_EXIT + 3);
-inline constexpr auto event_internal = static_cast<rdma_cm_event_type>(RDMA_CM_EVENT_TIMEWAIT_EXIT + 4);
-
 // 0 stays 0; an errno is set and becomes -1.
 inline int as_c(int error) {
   if (error == 0) return 0;

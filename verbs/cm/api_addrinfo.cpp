@@ -8,11 +8,7 @@
 #include <cstring>
 #include <memory>
 
-#include "verbs/cm/endpoint.hpp"
-
 namespace {
-
-using weir::cm::size_of;
 
 struct FreeInfo {
   void operator()(rdma_addrinfo* info) const { rdma_freeaddrinfo(info); }

@@ -70,7 +70,7 @@ int rdma_get_request(rdma_cm_id* listen, rdma_cm_id** id) {
   }
   if (rdma_get_cm_event(listen->channel, &event) != 0) return -1;
   int error = event->status < 0 ? -event->status : event->status;
-  if (error == 0 && event->event != RDMA_CM_EVENT_CONNECT_REQUEST) error = EINVAL;
+  if (error == 0 && static_cast<Event*>(event)->type() != RDMA_CM_EVENT_CONNECT_REQUEST) error = EINVAL;
   if (error == 0 && listener.passive_qp) {
     ibv_qp_init_attr attr = *listener.passive_qp;
     if (rdma_create_qp(event->id, listen->pd, &attr) != 0) {

@@ -29,7 +29,7 @@ bool finish_connection(Event& event, Id& id) {
 bool prepare(Event& event) {
   Id& id = Id::of(event.id);
   agent().taken(event);
-  switch (event.event) {
+  switch (event.type()) {
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
       return id.qp == nullptr || finish_connection(event, id);
     case RDMA_CM_EVENT_CONNECT_REQUEST:
@@ -64,7 +64,7 @@ int complete(Id& id) {
   if (rdma_get_cm_event(id.channel, &id.event) != 0) return -1;
   const int status = id.event->status;
   if (status == 0) return 0;
-  if (id.event->event == RDMA_CM_EVENT_REJECTED) return as_c(ECONNREFUSED);
+  if (static_cast<Event*>(id.event)->type() == RDMA_CM_EVENT_REJECTED) return as_c(ECONNREFUSED);
   return as_c(status < 0 ? -status : status);
 }
 

@@ -35,7 +35,7 @@ int set_identifier_option(Id& id, int name, const void* value, std::size_t size)
     case RDMA_OPTION_ID_ACK_TIMEOUT:
       if (const auto exponent = option_value<std::uint8_t>(value, size)) {
         if (*exponent > 31) return EINVAL;  // five bits
-        id.ack_timeout = *exponent;
+        id.ack_timeout = exponent;
         return 0;
       }
       return EINVAL;
@@ -85,7 +85,7 @@ int rdma_query_addrinfo(rdma_cm_id* id, rdma_addrinfo** info) {
 }
 
 // An event of the application's own, in order with the others.
-int rdma_write_cm_event(rdma_cm_id* id, rdma_cm_event_type event, int status, uint64_t argument) {
+int rdma_write_cm_event(rdma_cm_id* id, int event, int status, uint64_t argument) {
   if (event != event_user && event != event_internal) return as_c(EINVAL);
   return as_c(agent().tell(Id::of(id), event, status, argument));
 }

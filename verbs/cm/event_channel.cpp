@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 
 namespace weir::cm {
 
@@ -18,6 +19,15 @@ void Event::set_private_data(std::span<const std::byte> data, std::size_t field_
   pointer = private_bytes.data();
   length = static_cast<std::uint8_t>(std::min(field_bytes, private_bytes.size() - 1));
 }
+
+int Event::type() const {
+  int type;
+  static_assert(sizeof event == sizeof type);
+  std::memcpy(&type, &event, sizeof type);
+  return type;
+}
+
+void Event::set_type(int type) { std::memcpy(&event, &type, sizeof type); }
 
 EventChannel* EventChannel::open() {
   const int descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);

@@ -25,8 +25,16 @@ namespace weir::cm {
 
 struct Id;
 
+// Event types that newer headers have. Plain numbers: the system's enumeration cannot hold them.
+inline constexpr int event_addrinfo_resolved = 16;
+inline constexpr int event_user = 18;
+inline constexpr int event_internal = 19;
+
 struct Event : rdma_cm_event {
   Event() : rdma_cm_event{} {}
+  int type() const;
+  void set_type(int type);
+
   // Whose acknowledgement is counted: the listener for a CONNECT_REQUEST, else the identifier itself.
   Id* counted_on = nullptr;
   std::array<std::byte, 256> private_bytes{};

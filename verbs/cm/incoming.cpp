@@ -46,7 +46,7 @@ void Agent::received(const link::NeighbourPtr& from, link::Message&& raw) {
   if (message->type == MessageType::req || message->type == MessageType::sidr_req) {
     receive_request(from, std::move(*message));
   } else {
-    receive_answer(from, std::move(*message));
+    receive_answer(from, *message);
   }
 }
 
@@ -68,7 +68,7 @@ Id* Agent::find(const link::NeighbourPtr& from, const CmMessage& message) {
   return id;
 }
 
-void Agent::receive_answer(const link::NeighbourPtr& from, CmMessage message) {
+void Agent::receive_answer(const link::NeighbourPtr& from, const CmMessage& message) {
   Id* id = find(from, message);
   if (id == nullptr) {
     if (message.type == MessageType::dreq) {  // its identifier is gone already; let the peer not wait

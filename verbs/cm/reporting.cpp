@@ -39,10 +39,10 @@ void Agent::push(Id& id, EventPtr event) {
   id.events().push(std::move(event));
 }
 
-int Agent::tell(Id& id, rdma_cm_event_type type, int status, std::uint64_t argument) {
+int Agent::tell(Id& id, int type, int status, std::uint64_t argument) {
   auto event = std::make_unique<Event>();
   event->id = &id;
-  event->event = type;
+  event->set_type(type);
   event->status = status;
   // Newer headers have `uint64_t arg` in this union.
   std::memcpy(&event->param, &argument, sizeof argument);
