@@ -4,10 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <asio/signal_set.hpp>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -62,6 +63,11 @@ void fit_descriptor_limit(Server& server) {
                                     "; raise ulimit -n for more");
 }
 
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 int run(StartOptions options, const char* program) {
   if (!options.settings.logfile.empty()) {
     log_file = std::fopen(options.settings.logfile.c_str(), "ae");
@@ -80,6 +86,7 @@ int run(StartOptions options, const char* program) {
                             (std::uint64_t{entropy()} << 32) | entropy(),
                             length > 0 ? std::string(path, static_cast<std::size_t>(length)) : program,
                             options.config_file,
+                            environment("LD_LIBRARY_PATH"),
                             {}};
   Server server(io, std::move(options.settings), std::move(surroundings));
   asio::signal_set signals(io, SIGINT, SIGTERM);
@@ -123,6 +130,8 @@ int run(StartOptions options, const char* program) {
 int main(int count, char** words) {
   std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> arguments(words + 1, words + count);
+  // An option wins over the environment variable.
+  const std::string provider = environment("WEIR_RDMA_PROVIDER");
   auto options = parse_options(arguments);
   if (!options) {
     std::fprintf(stderr, "%s\n", options.error().c_str());
@@ -131,6 +140,13 @@ int main(int count, char** words) {
   if (!options->answer.empty()) {
     std::fputs(options->answer.c_str(), stdout);
     return 0;
+  }
+  if (!provider.empty() && options->settings.rdma_provider == 0) {
+    if (auto set = assign_setting(options->settings, *find_setting("rdma-provider"), std::array{provider});
+        !set) {
+      std::fprintf(stderr, "weir-server: WEIR_RDMA_PROVIDER: %s\n", set.error().c_str());
+      return 2;
+    }
   }
   try {
     return run(std::move(*options), words[0]);

@@ -108,10 +108,11 @@ bool timeout(const Call& call, std::size_t at, std::int64_t& ms) {
   };
   if (!seconds) return wrong("ERR timeout is not a float or out of range");
   const long double exact = std::ceil(*seconds * 1000);
-  if (exact > static_cast<long double>(std::numeric_limits<std::int64_t>::max() - call.now_ms)) {
+  const auto most = static_cast<long double>(std::numeric_limits<std::int64_t>::max());
+  if (exact < 0 || exact > most) return wrong("ERR timeout is negative");
+  if (exact > most - static_cast<long double>(call.now_ms)) {
     return wrong("ERR timeout is out of range");
   }
-  if (exact < 0) return wrong("ERR timeout is negative");
   ms = static_cast<std::int64_t>(exact);
   return true;
 }

@@ -44,8 +44,7 @@ constexpr Named flag_names[] = {
 // The ACL categories a command's flags and group imply.
 std::vector<std::string_view> categories(const Command& command) {
   std::vector<std::string_view> names;
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> of_group{{
-      {"generic", "@keyspace"},
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> of_group{{
       {"set", "@set"},
       {"sorted-set", "@sortedset"},
       {"list", "@list"},
@@ -55,11 +54,12 @@ std::vector<std::string_view> categories(const Command& command) {
       {"connection", "@connection"},
       {"transactions", "@transaction"},
   }};
+  if (command.group == "generic") names.emplace_back("@keyspace");
+  if (command.has(flag::readonly)) names.emplace_back("@read");
+  if (command.has(flag::write)) names.emplace_back("@write");
   for (const auto& [group, category] : of_group) {
     if (command.group == group) names.push_back(category);
   }
-  if (command.has(flag::readonly)) names.emplace_back("@read");
-  if (command.has(flag::write)) names.emplace_back("@write");
   if (command.has(flag::pubsub)) names.emplace_back("@pubsub");
   if (command.has(flag::admin)) names.emplace_back("@admin");
   names.emplace_back(command.has(flag::fast) ? "@fast" : "@slow");
@@ -69,13 +69,13 @@ std::vector<std::string_view> categories(const Command& command) {
 }
 
 void reply_key_spec(Reply& reply, const Command& command) {
-  if (command.first_key == 0) return reply.array(0);
-  reply.array(1);
+  if (command.first_key == 0) return reply.set(0);
+  reply.set(1);
   reply.map(3);
   reply.bulk("flags");
   reply.set(2);
   reply.simple(command.has(flag::write) ? "RW" : "RO");
-  reply.simple(command.has(flag::write) ? "UPDATE" : "ACCESS");
+  reply.simple(command.has(flag::write) ? "update" : "access");
   reply.bulk("begin_search");
   reply.map(2);
   reply.bulk("type");
@@ -114,7 +114,7 @@ void reply_info(Reply& reply, const Command& command) {
   const auto acl = categories(command);
   reply.set(acl.size());
   for (std::string_view category : acl) reply.simple(category);
-  reply.array(0);
+  reply.set(0);
   reply_key_spec(reply, command);
   reply.array(command.subcommands.size());
   for (const Command& sub : command.subcommands) reply_info(reply, sub);
@@ -142,7 +142,7 @@ void info(const Call& call) {
   call.reply.array(call.count() - 2);
   for (std::size_t i = 2; i < call.count(); ++i) {
     const Command* command = find_full(call[i]);
-    command == nullptr ? call.reply.null_array() : reply_info(call.reply, *command);
+    command == nullptr ? call.reply.null() : reply_info(call.reply, *command);
   }
 }
 
@@ -269,7 +269,7 @@ constexpr Command subcommands[] = {
     {"info", -2, common, 0, 0, 0, info, "server", "Describes commands.", {}, "command"},
     {"docs", -2, common, 0, 0, 0, docs, "server", "Documents commands.", {}, "command"},
     {"list", -2, common, 0, 0, 0, list, "server", "Names the commands.", {}, "command"},
-    {"getkeys", -3, common, 0, 0, 0, getkeys, "server", "Finds the keys in a command.", {}, "command"},
+    {"getkeys", -4, common, 0, 0, 0, getkeys, "server", "Finds the keys in a command.", {}, "command"},
     {"help", 2, common, 0, 0, 0, help, "server", "Explains COMMAND.", {}, "command"},
 };
 constexpr Command commands[] = {

@@ -33,6 +33,9 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
   for (std::string_view listening : {"port", "bind", "rdma-port", "rdma-bind"}) {
     if (spec.name == listening) return call.server.listen_again(spec.name);
   }
+  if (spec.name == "appendonly" && call.server.settings.appendonly) {
+    return std::unexpected("this server keeps nothing on disk");
+  }
   if (spec.name == "timeout") call.server.arm_timer();
   call.server.settings_changed();
   return {};

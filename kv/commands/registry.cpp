@@ -26,8 +26,12 @@ struct Registry {
 
   Registry() {
     for (auto family :
-         {connection_commands(), string_commands(), counter_commands(), key_commands(), expiry_commands(),
-          transaction_commands(), configuration_commands(), info_commands(), server_commands()}) {
+         {bit_commands(),        client_commands(),      command_commands(), configuration_commands(),
+          connection_commands(), counter_commands(),     expiry_commands(),  hash_commands(),
+          info_commands(),       key_commands(),         list_commands(),    list_blocking_commands(),
+          pubsub_commands(),     scan_commands(),        server_commands(),  set_commands(),
+          string_commands(),     transaction_commands(), zset_commands(),    zset_pop_commands(),
+          zset_range_commands(), zset_store_commands()}) {
       for (const Command& command : family) {
         commands.push_back(&command);
         Slot* slot = probe(command.name);

@@ -22,9 +22,13 @@ struct ScanQuery {
   bool by_type = false;
 };
 
+// As strtoul reads numbers: a minus sign wraps around.
 bool parse_cursor(const Call& call, std::size_t at, std::uint64_t& cursor) {
-  const std::string_view word = call[at];
+  std::string_view word = call[at];
+  const bool negative = word.starts_with('-');
+  if (negative || word.starts_with('+')) word.remove_prefix(1);
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), cursor);
+  if (negative) cursor = std::uint64_t{0} - cursor;
   if (error == std::errc{} && end == word.data() + word.size()) return true;
   call.reply.error("ERR invalid cursor");
   return false;

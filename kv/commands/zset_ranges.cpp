@@ -70,11 +70,11 @@ bool parse_options(const Call& call, std::size_t at, RangeQuery& query, bool cho
       if (!call.integer(at + 1, query.offset) || !call.integer(at + 2, query.count)) return false;
       query.limited = true;
       at += 2;
-    } else if (chooses && is_word(word, "REV")) {
+    } else if (chooses && !query.reverse && is_word(word, "REV")) {
       query.reverse = true;
-    } else if (chooses && is_word(word, "BYSCORE")) {
+    } else if (chooses && query.by == By::rank && is_word(word, "BYSCORE")) {
       query.by = By::score;
-    } else if (chooses && is_word(word, "BYLEX")) {
+    } else if (chooses && query.by == By::rank && is_word(word, "BYLEX")) {
       query.by = By::lex;
     } else {
       call.syntax_error();

@@ -54,7 +54,8 @@ RequestParser::Status RequestParser::fail(std::string text) {
 }
 
 RequestParser::Status RequestParser::parse_inline(std::string_view input) {
-  const std::size_t end = input.find('\n', read_);
+  // A NUL hides the rest of an inline command, its end included, as in Redis.
+  const std::size_t end = input.substr(0, input.find('\0')).find('\n', std::min(read_, input.find('\0')));
   if (end == std::string_view::npos) {
     read_ = input.size();
     if (input.size() > max_inline) return fail("Protocol error: too big inline request");

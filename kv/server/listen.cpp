@@ -1,8 +1,12 @@
 // Opening listeners from the settings, at start and when CONFIG SET changes one.
 #include <algorithm>
+#include <array>
 
+#include "kv/net/rdma.hpp"
 #include "kv/resp/words.hpp"
 #include "kv/server/server.hpp"
+#include "rdma/engine.hpp"
+#include "rdma/provider.hpp"
 
 namespace weir::kv {
 
@@ -24,47 +28,104 @@ std::vector<BindAddress> bind_addresses(std::string_view setting) {
 
 }  // namespace
 
+// Loads the RDMA provider and starts its engine when the first RDMA listener wants it.
+std::expected<void, std::string> Server::start_rdma() {
+  if (rdma_engine_ != nullptr) return {};
+  rdma::ProviderOptions options;
+  constexpr std::array choices{rdma::ProviderChoice::automatic, rdma::ProviderChoice::weir,
+                               rdma::ProviderChoice::system};
+  options.choice = choices[static_cast<std::size_t>(settings.rdma_provider)];
+  options.library_path = surroundings.library_path;
+  auto provider = rdma::load_provider(options);
+  if (!provider) return std::unexpected("Could not start RDMA: " + provider.error().what);
+  rdma::EngineSettings engine_settings;
+  engine_settings.completion_vector = static_cast<int>(settings.rdma_comp_vector);
+  auto engine = rdma::Engine::open(io, *provider, engine_settings);
+  if (!engine) return std::unexpected("Could not start RDMA: " + engine.error().what);
+  rdma_engine_ = *engine;
+  rdma_provider = provider->kind() == rdma::Provider::Kind::weir ? "weir" : "system";
+  log(LogLevel::notice, "RDMA: " + provider->describe());
+  return {};
+}
+
+std::expected<void, std::string> Server::start_tls() {
+  if (tls_ != nullptr) return {};
+  constexpr std::array asked{ClientCertificates::ignored, ClientCertificates::required,
+                             ClientCertificates::optional};
+  auto loaded = load_tls({settings.tls_cert_file, settings.tls_key_file, settings.tls_key_file_pass,
+                          settings.tls_ca_cert_file, settings.tls_ca_cert_dir,
+                          asked[static_cast<std::size_t>(settings.tls_auth_clients)]});
+  if (!loaded) return std::unexpected(loaded.error());
+  tls_ = std::move(*loaded);
+  return {};
+}
+
+// Opens a listener for each address of `bind`. When the system chooses the port, the first one's choice holds
+// for all.
+std::expected<void, std::string> Server::open_each(std::string_view setting, std::string_view bind,
+                                                   std::int64_t port, const ListenOn& listen_on,
+                                                   Entrances& into) {
+  const std::size_t before = into.size();
+  std::string reason = "bind names no address to listen on";
+  auto wanted = static_cast<std::uint16_t>(port == any_port ? 0 : port);
+  for (const BindAddress& address : bind_addresses(bind)) {
+    auto opened = listen_on(address.address, wanted);
+    if (opened) {
+      if (wanted == 0) wanted = (*opened)->port();
+      into.push_back({std::string(setting), std::move(*opened)});
+    } else if (address.may_be_missing) {
+      reason = opened.error();
+    } else {
+      return std::unexpected(opened.error());
+    }
+  }
+  if (into.size() == before) return std::unexpected(reason);
+  return {};
+}
+
 std::expected<void, std::string> Server::open(std::string_view setting, Entrances& into) {
   const SocketOptions options{static_cast<int>(settings.tcp_backlog),
                               static_cast<int>(settings.tcp_keepalive_s)};
   const Accept take = [this](std::unique_ptr<Connection> connection) { accept(std::move(connection)); };
   const Log note = [this](std::string_view text) { log(LogLevel::warning, text); };
-  auto add = [&](OpenedListener opened, bool may_fail) -> std::expected<void, std::string> {
-    if (!opened) {
-      if (may_fail) return {};
-      return std::unexpected(opened.error());
-    }
-    into.push_back({std::string(setting), std::move(*opened)});
-    return {};
-  };
-  // One listener an address; with port 0 asked of the system the first one's choice holds for all.
-  auto each_address = [&](std::string_view bind, std::uint16_t port,
-                          auto listen_on) -> std::expected<void, std::string> {
-    std::string missing;
-    const std::size_t before = into.size();
-    for (const BindAddress& address : bind_addresses(bind)) {
-      auto opened = listen_on(address.address, port);
-      if (!opened) missing = opened.error();
-      if (auto added = add(std::move(opened), address.may_be_missing); !added) return added;
-    }
-    if (into.size() == before) {
-      return std::unexpected(missing.empty() ? "bind names no address to listen on" : missing);
-    }
-    return {};
-  };
+  const std::function<void()> after_input = [this] { end_round(); };
 
   if (setting == "port" && settings.port != 0) {
-    return each_address(settings.bind, static_cast<std::uint16_t>(settings.port),
-                        [&](const std::string& address, std::uint16_t port) {
-                          return listen_tcp(poller_, address, port, options, take, note);
-                        });
+    const ListenOn tcp = [&](const std::string& address, std::uint16_t port) {
+      return listen_tcp(poller_, address, port, options, take, note);
+    };
+    return open_each(setting, settings.bind, settings.port, tcp, into);
   }
   if (setting == "unixsocket" && !settings.unixsocket.empty()) {
-    return add(listen_unix(poller_, settings.unixsocket, static_cast<unsigned>(settings.unixsocketperm),
-                           options, take, note),
-               false);
+    auto opened = listen_unix(poller_, settings.unixsocket, static_cast<unsigned>(settings.unixsocketperm),
+                              options, take, note);
+    if (!opened) return std::unexpected(opened.error());
+    into.push_back({std::string(setting), std::move(*opened)});
+    return {};
   }
-  return {};
+  if (setting == "tls-port" && settings.tls_port != 0) {
+    if (auto ready = start_tls(); !ready) return ready;
+    const ListenOn tls = [&](const std::string& address, std::uint16_t port) {
+      return listen_tls(poller_, io, tls_, address, port, options, take, after_input, note);
+    };
+    return open_each(setting, settings.bind, settings.tls_port, tls, into);
+  }
+  const bool plain = setting == "rdma-port" && settings.rdma_port != 0;
+  const bool secured = setting == "rdma-tls-port" && settings.rdma_tls_port != 0;
+  if (!plain && !secured) return {};
+  if (auto ready = start_rdma(); !ready) return ready;
+  if (secured) {
+    if (auto ready = start_tls(); !ready) return ready;
+  }
+  RdmaListenOptions rdma_options;
+  rdma_options.stream.receive_buffer_bytes = static_cast<std::uint32_t>(settings.rdma_rx_size);
+  rdma_options.backlog = static_cast<std::uint32_t>(settings.tcp_backlog);
+  const ListenOn rdma = [&](const std::string& address, std::uint16_t port) {
+    return listen_rdma(*rdma_engine_, address, port, rdma_options, secured ? tls_ : nullptr, take,
+                       after_input, note);
+  };
+  const std::string& bind = settings.rdma_bind.empty() ? settings.bind : settings.rdma_bind;
+  return open_each(setting, bind, secured ? settings.rdma_tls_port : settings.rdma_port, rdma, into);
 }
 
 std::expected<void, std::string> Server::listen() {

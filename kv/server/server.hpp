@@ -32,6 +32,10 @@
 #include "kv/server/slowlog.hpp"
 #include "kv/server/watches.hpp"
 
+namespace weir::rdma {
+class Engine;
+}
+
 namespace weir::kv {
 
 // What CLIENT PAUSE holds back.
@@ -57,6 +61,7 @@ struct Surroundings {
   std::uint64_t seed = 0;
   std::string executable;
   std::string config_file;
+  std::string library_path;    // LD_LIBRARY_PATH, where RDMA libraries may be
   std::function<void()> stop;  // SHUTDOWN
 };
 
@@ -155,7 +160,13 @@ class Server {
   Stats::Calls& calls_of(const Command& command);
   void reject(Client& client, const Command* command, std::string_view error);
   std::string unknown_command(Arguments arguments) const;
+  using ListenOn = std::function<OpenedListener(const std::string& address, std::uint16_t port)>;
+
   std::expected<void, std::string> open(std::string_view setting, Entrances& into);
+  std::expected<void, std::string> open_each(std::string_view setting, std::string_view bind,
+                                             std::int64_t port, const ListenOn& listen_on, Entrances& into);
+  std::expected<void, std::string> start_rdma();
+  std::expected<void, std::string> start_tls();
   void tick();
   bool protects_from(const Connection& connection) const;
   bool over_output_limit(Client& client);
@@ -166,6 +177,7 @@ class Server {
   SocketPoller poller_;
   Entrances entrances_;
   std::shared_ptr<TlsSettings> tls_;
+  rdma::Engine* rdma_engine_ = nullptr;  // the io_context's
   std::vector<Client*> dirty_;
   std::vector<std::uint64_t> resumed_;
   std::vector<std::unique_ptr<Client>> ended_;

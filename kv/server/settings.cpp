@@ -29,7 +29,11 @@ constexpr Change start = Change::at_start;
 constexpr Change run = Change::any_time;
 
 const std::array specs{
-    SettingSpec{"port", IntegerSetting{&S::port, 0, 65535}, run, {}, "TCP port; 0 turns TCP off (6379)"},
+    SettingSpec{"port",
+                IntegerSetting{&S::port, any_port, 65535},
+                run,
+                {},
+                "TCP port; 0 turns TCP off, -1 takes a free one (6379)"},
     SettingSpec{
         "bind", WordsSetting{&S::bind}, run, {}, "addresses to listen on; -ADDR may be missing (* -::*)"},
     SettingSpec{"tcp-backlog", IntegerSetting{&S::tcp_backlog, 0, int_limit}, start},
@@ -41,8 +45,11 @@ const std::array specs{
                 start,
                 {},
                 "permissions of that socket, octal (700)"},
-    SettingSpec{
-        "tls-port", IntegerSetting{&S::tls_port, 0, 65535}, start, {}, "TLS port; 0 turns TLS off (0)"},
+    SettingSpec{"tls-port",
+                IntegerSetting{&S::tls_port, any_port, 65535},
+                start,
+                {},
+                "TLS port; 0 turns TLS off (0)"},
     SettingSpec{"tls-cert-file", TextSetting{&S::tls_cert_file}, start, {}, "the server's certificate, PEM"},
     SettingSpec{"tls-key-file", TextSetting{&S::tls_key_file}, start, {}, "its private key, PEM"},
     SettingSpec{"tls-key-file-pass", TextSetting{&S::tls_key_file_pass}, start},
@@ -58,7 +65,7 @@ const std::array specs{
                 {},
                 "ask clients for a certificate: yes, no, optional (yes)"},
     SettingSpec{"rdma-port",
-                IntegerSetting{&S::rdma_port, 0, 65535},
+                IntegerSetting{&S::rdma_port, any_port, 65535},
                 run,
                 {},
                 "RDMA port, may equal the TCP port; 0 turns RDMA off (0)"},
@@ -70,7 +77,7 @@ const std::array specs{
                 "receive buffer of an RDMA connection, 64kb to 16mb (1mb)"},
     SettingSpec{"rdma-completion-vector", IntegerSetting{&S::rdma_comp_vector, -1, 1024}, start,
                 "rdma-comp-vector", "completion vector; -1 chooses at random (-1)"},
-    SettingSpec{"rdma-tls-port", IntegerSetting{&S::rdma_tls_port, 0, 65535}, start, "tls-rdma-port",
+    SettingSpec{"rdma-tls-port", IntegerSetting{&S::rdma_tls_port, any_port, 65535}, start, "tls-rdma-port",
                 "port for TLS over RDMA; 0 turns it off (0)"},
     SettingSpec{"rdma-provider",
                 ChoiceSetting{&S::rdma_provider, providers},
@@ -84,7 +91,7 @@ const std::array specs{
                 "without a password, serve this host only: yes, no (yes)"},
     SettingSpec{"requirepass", TextSetting{&S::requirepass}, run, {}, "password clients must give with AUTH"},
     SettingSpec{
-        "maxclients", IntegerSetting{&S::maxclients, 1, int_limit}, run, {}, "clients at a time (10000)"},
+        "maxclients", IntegerSetting{&S::maxclients, 1, 4294967295}, run, {}, "clients at a time (10000)"},
     SettingSpec{"timeout",
                 IntegerSetting{&S::timeout_s, 0, int_limit},
                 run,
@@ -125,7 +132,6 @@ const std::array specs{
     SettingSpec{"list-max-listpack-size", IntegerSetting{&S::list_max_listpack_size, -int_limit, int_limit},
                 run, "list-max-ziplist-size"},
     SettingSpec{"list-compress-depth", IntegerSetting{&S::list_compress_depth, 0, int_limit}},
-    SettingSpec{"notify-keyspace-events", TextSetting{&S::notify_keyspace_events}},
     SettingSpec{"hz", IntegerSetting{&S::hz, 1, 500}},
     SettingSpec{"slowlog-log-slower-than", IntegerSetting{&S::slowlog_log_slower_than_us, -1, no_limit}},
     SettingSpec{"slowlog-max-len", IntegerSetting{&S::slowlog_max_len, 0, no_limit}},
@@ -137,7 +143,7 @@ const std::array specs{
     SettingSpec{"dir", TextSetting{&S::dir}},
     SettingSpec{"daemonize", BoolSetting{&S::daemonize}, start},
     SettingSpec{"save", WordsSetting{&S::save}},
-    SettingSpec{"appendonly", BoolSetting{&S::appendonly}, start},
+    SettingSpec{"appendonly", BoolSetting{&S::appendonly}},
     SettingSpec{"appendfilename", TextSetting{&S::appendfilename}, start},
     SettingSpec{"dbfilename", TextSetting{&S::dbfilename}},
 };

@@ -33,8 +33,11 @@ struct OutputLimit {
   std::int64_t soft_s = 0;
 };
 
+// As a port: one that the system chooses.
+inline constexpr std::int64_t any_port = -1;
+
 struct Settings {
-  // Where it listens. Port 0: not at all.
+  // Where it listens. Port 0: not at all; any_port: a free one.
   std::int64_t port = 6379;
   std::string bind = "* -::*";
   std::int64_t tcp_backlog = 511;

@@ -10,6 +10,7 @@ std::uint32_t SortedSet::random_height() {
 }
 
 void SortedSet::insert(std::string_view member, double score, SmallLimits limits) {
+  if (small_) score += 0.0;  // Redis's small form keeps no negative zero
   ScoredNode* node = ScoredNode::make(score, member, random_height());
   table_.insert(node);
   order_.insert(node);
@@ -17,6 +18,7 @@ void SortedSet::insert(std::string_view member, double score, SmallLimits limits
 }
 
 void SortedSet::rescore(ScoredNode* node, double score) {
+  if (small_) score += 0.0;
   const bool keeps_place = (node->previous == nullptr || node->previous->before(score, node->member())) &&
                            (node->next() == nullptr || !node->next()->before(score, node->member()));
   if (keeps_place) {

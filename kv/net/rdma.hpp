@@ -1,0 +1,20 @@
+// The connection types "rdma" and "rdma-tls". Valkey's protocol over RDMA; see rdma/stream.hpp.
+#pragma once
+
+#include "kv/net/listener.hpp"
+#include "rdma/engine.hpp"
+#include "rdma/settings.hpp"
+
+namespace weir::kv {
+
+struct RdmaListenOptions {
+  rdma::StreamSettings stream;
+  std::uint32_t backlog = 511;
+};
+
+// With `tls` the clients speak TLS inside the stream. "*" and "::*" are the wildcard addresses.
+OpenedListener listen_rdma(rdma::Engine& engine, const std::string& address, std::uint16_t port,
+                           const RdmaListenOptions& options, std::shared_ptr<TlsSettings> tls, Accept accept,
+                           std::function<void()> after_input, Log log);
+
+}  // namespace weir::kv

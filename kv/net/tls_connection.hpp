@@ -1,0 +1,124 @@
+// A client behind TLS, over any stream that models Asio's: a TCP socket or an RDMA stream.
+//
+// After the handshake one read is always waiting and at most one write is under way. close() cancels both;
+// the object and the session's queue stay in use until their completions have run, which finished() tells.
+#pragma once
+
+#include <array>
+#include <asio/buffer.hpp>
+#include <asio/ssl.hpp>
+#include <functional>
+#include <string>
+
+#include "kv/net/connection.hpp"
+#include "kv/net/socket_connection.hpp"
+#include "kv/net/tls_settings.hpp"
+
+namespace weir::kv {
+
+template <class Stream>
+class TlsConnection final : public Connection {
+ public:
+  // `after_input` runs when received bytes have been handled: the end of a round.
+  TlsConnection(Stream stream, std::shared_ptr<TlsSettings> tls, SocketNames names,
+                std::function<void()> after_input)
+      : tls_(std::move(tls)),
+        stream_(std::move(stream), tls_->context()),
+        names_(std::move(names)),
+        after_input_(std::move(after_input)) {}
+
+  void start(Session& session) override {
+    session_ = &session;
+    ++under_way_;
+    stream_.async_handshake(asio::ssl::stream_base::server, [this](const std::error_code& error) {
+      --under_way_;
+      if (error) {
+        lose(error);
+      } else if (session_ != nullptr) {
+        ready_ = true;
+        flush();
+        read();
+      }
+      end_round();
+    });
+  }
+
+  void flush() override {
+    if (!ready_ || writing_ || session_ == nullptr) return;
+    ReplyQueue& queue = session_->outgoing();
+    if (queue.empty()) return session_->drained();
+    iovec piece{};
+    queue.gather(&piece, 1);
+    writing_ = true;
+    ++under_way_;
+    stream_.async_write_some(asio::const_buffer(piece.iov_base, piece.iov_len),
+                             [this](const std::error_code& error, std::size_t bytes) {
+                               --under_way_;
+                               writing_ = false;
+                               if (error) {
+                                 lose(error);
+                               } else if (session_ != nullptr) {
+                                 session_->outgoing().consume(bytes);
+                                 flush();
+                               }
+                               end_round();
+                             });
+  }
+
+  void close() override {
+    if (session_ == nullptr && closed_) return;
+    session_ = nullptr;
+    closed_ = true;
+    asio::error_code ignored;
+    stream_.lowest_layer().close(ignored);
+  }
+  bool finished() const override { return under_way_ == 0; }
+
+  std::string_view kind() const override { return names_.kind; }
+  std::string peer_address() const override { return names_.peer; }
+  std::string local_address() const override { return names_.local; }
+  bool local() const override { return names_.same_host; }
+
+ private:
+  void read() {
+    if (session_ == nullptr) return;
+    const std::span<char> wanted = session_->wanted();
+    const bool direct = !wanted.empty();
+    const asio::mutable_buffer place =
+        direct ? asio::buffer(wanted.data(), wanted.size()) : asio::buffer(received_);
+    ++under_way_;
+    stream_.async_read_some(place, [this, direct](const std::error_code& error, std::size_t bytes) {
+      --under_way_;
+      if (session_ != nullptr && bytes > 0) {
+        direct ? session_->filled(bytes) : session_->received(std::span(received_.data(), bytes));
+      }
+      error ? lose(error) : read();
+      end_round();
+    });
+  }
+
+  // May free this object, so the function is run from a copy.
+  void end_round() const {
+    const auto after_input = after_input_;
+    after_input();
+  }
+
+  void lose(const std::error_code& error) {
+    Session* session = session_;
+    close();
+    if (session != nullptr) session->lost(error.message());
+  }
+
+  std::shared_ptr<TlsSettings> tls_;
+  asio::ssl::stream<Stream> stream_;
+  SocketNames names_;
+  std::function<void()> after_input_;
+  Session* session_ = nullptr;
+  bool ready_ = false;  // the handshake is over
+  bool writing_ = false;
+  bool closed_ = false;
+  int under_way_ = 0;
+  std::array<char, 16 * 1024> received_;
+};
+
+}  // namespace weir::kv
