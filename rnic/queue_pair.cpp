@@ -144,6 +144,7 @@ void QueuePair::reset() {
   remote_.disconnect();
   flushing_ = false;
   sq_.reset();
+  send_scanned_ = 0;
   // A new incarnation of the rings: an initiator still connected to the old one gets no response.
   ++ctx_->incarnation;
   ctx_->rq_next = ctx_->cqe_next = ctx_->landing_tail = 0;
@@ -188,8 +189,8 @@ void QueuePair::peer_gone(Peer& peer) {
   const bool ours = attributes_.destination.slot() == peer.slot() && state() >= QpState::rtr;
   if (!ours) return;
   const std::lock_guard lock(send_lock_);
-  // Killed inside an operation, it left the hazard behind; a process that takes over its slot would look as if it
-  // were still inside.
+  // Killed inside an operation, it left the hazard behind; a process that takes over its slot would look as
+  // if it were still inside.
   if (const std::uint32_t hazard = ctx_->hazard.load(std::memory_order_acquire); hazard & 1)
     ctx_->hazard.store(hazard + 1, std::memory_order_seq_cst);
   const bool killed = remote_.connected() && remote_.answers();

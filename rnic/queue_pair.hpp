@@ -67,7 +67,15 @@ struct SendRequest {
   DatagramAddress datagram{};
 };
 
-enum class PostResult : std::uint8_t { ok, full, bad_state, too_many_sges, too_long_inline, bad_opcode, no_address };
+enum class PostResult : std::uint8_t {
+  ok,
+  full,
+  bad_state,
+  too_many_sges,
+  too_long_inline,
+  bad_opcode,
+  no_address
+};
 
 class QueuePair {
  public:
@@ -167,6 +175,7 @@ class QueuePair {
 
   SpinLock send_lock_;
   SendQueue sq_;
+  std::uint32_t send_scanned_ = 0;  // send WQEs that polling has looked at; under the CQ's lock
   RemoteQueuePair remote_;
   Park parked_ = Park::none;
   std::uint64_t parked_since_ns_ = 0;
