@@ -15,11 +15,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <system_error>
 
+#include "rdma/callback_slot.hpp"
 #include "rdma/cm.hpp"
 #include "rdma/device.hpp"
 #include "rdma/io_op.hpp"
@@ -66,7 +66,7 @@ struct ConnectionStats {
 
 class Connection final : public CmOwner {
  public:
-  using Callback = std::move_only_function<void()>;
+  using Callback = CallbackSlot::Callback;
 
   // Which half of the protocol we speak.
   enum class Side { client, server };
@@ -186,7 +186,6 @@ class Connection final : public CmOwner {
   bool fresh_input_ = false;  // since the last on_readable
   bool wants_writable_ = false;
   bool end_told_ = false;  // on_readable ran after the end
-  std::uint32_t callback_version_ = 0;
   Clock::time_point next_keepalive_{};
   Clock::time_point linger_until_{};
 
@@ -194,8 +193,8 @@ class Connection final : public CmOwner {
   ConnectOpPtr connect_op_;
   TransferOpPtr read_op_;
   TransferOpPtr write_op_;
-  Callback readable_callback_;
-  Callback writable_callback_;
+  CallbackSlot readable_callback_;
+  CallbackSlot writable_callback_;
   Endpoint local_;
   Endpoint remote_;
   ConnectionStats stats_;

@@ -7,17 +7,6 @@
 #include "rdma/engine.hpp"
 
 namespace weir::rdma {
-namespace {
-
-// Runs a callback that may install another one for the same event, or end the connection, while it runs.
-void run(Connection::Callback& callback, const std::uint32_t& version, const bool& abandoned) {
-  const std::uint32_t before = version;
-  Connection::Callback running = std::move(callback);
-  running();
-  if (version == before && !abandoned) callback = std::move(running);
-}
-
-}  // namespace
 
 void Connection::mark_dirty() {
   if (std::exchange(dirty_, true)) return;
@@ -47,7 +36,7 @@ void Connection::notify_reader() {
   if (!readable_callback_ || !(fresh_input_ || (ended() && !end_told_))) return;
   fresh_input_ = false;
   end_told_ = ended();
-  run(readable_callback_, callback_version_, abandoned_);
+  readable_callback_();
 }
 
 void Connection::notify_writer() {
@@ -61,12 +50,11 @@ void Connection::notify_writer() {
   }
   if (!writable_callback_ || !wants_writable_ || !can_write()) return;
   wants_writable_ = false;
-  run(writable_callback_, callback_version_, abandoned_);
+  writable_callback_();
 }
 
 void Connection::on_readable(Callback callback) {
-  readable_callback_ = std::move(callback);
-  ++callback_version_;
+  readable_callback_.set(std::move(callback));
   if (!readable_callback_ || !(can_read() || ended())) return;
   fresh_input_ = true;
   end_told_ = false;
@@ -74,8 +62,7 @@ void Connection::on_readable(Callback callback) {
 }
 
 void Connection::on_writable(Callback callback) {
-  writable_callback_ = std::move(callback);
-  ++callback_version_;
+  writable_callback_.set(std::move(callback));
   if (writable_callback_ && wants_writable_ && can_write()) mark_dirty();
 }
 
@@ -104,8 +91,8 @@ void Connection::destroy_ops() {
   connect_op_.reset();
   read_op_.reset();
   write_op_.reset();
-  readable_callback_ = nullptr;
-  writable_callback_ = nullptr;
+  readable_callback_.set(nullptr);
+  writable_callback_.set(nullptr);
 }
 
 }  // namespace weir::rdma

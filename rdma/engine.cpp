@@ -20,6 +20,14 @@ constexpr int max_batches = 16;
 constexpr int max_cm_events = 64;  // for each wake-up
 constexpr int max_notify_passes = 8;
 
+template <class Action>
+struct AtExit {
+  Action action;
+  ~AtExit() { action(); }
+};
+template <class Action>
+AtExit(Action) -> AtExit<Action>;
+
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -162,14 +170,16 @@ void Engine::closed() {
 
 void Engine::watch(Watch& watched) {
   if (std::exchange(watched.waiting, true)) return;
-  watched.descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
-                                [this, &watched](const std::error_code& failed) {
-                                  watched.waiting = false;
-                                  if (open_ == 0) return;
-                                  // Cancelled, yet something was opened since: wait anew.
-                                  if (!failed) watched.on_ready();
-                                  if (open_ > 0) watch(watched);
-                                });
+  const auto on_wait = [this, &watched](const std::error_code& failed) {
+    watched.waiting = false;
+    if (open_ == 0) return;
+    // Also when what runs below throws, and when the wait was cancelled but something was opened since.
+    const AtExit wait_again{[&] {
+      if (open_ > 0) watch(watched);
+    }};
+    if (!failed) watched.on_ready();
+  };
+  watched.descriptor.async_wait(asio::posix::stream_descriptor::wait_read, on_wait);
 }
 
 void Engine::on_device_signal(Device& device) {
@@ -223,36 +233,50 @@ void Engine::await_empty(Connection& connection) {
 
 void Engine::poll_round() {
   ++stats_.rounds;
+  // A handler that throws leaves io_context::run(); whoever calls it again must find the engine going on.
+  bool again = true;
+  const AtExit go_on{[&] {
+    in_round_ = false;
+    polling_ = again;
+    if (again) asio::post(io_, [this] { poll_round(); });
+  }};
   in_round_ = true;
-  bool progress = std::exchange(busy_, false);
-  int tries = 0;
-  run_notifications();
-  for (int batches = 0; tries < settings_.spin_tries && batches < max_batches;) {
-    if (poll_once()) {
-      progress = true;
-      tries = 0;
-      ++batches;
-    } else {
-      ++tries;
-      relax();
-    }
-  }
+  const std::uint64_t before = stats_.completions;
+  const bool kicked = std::exchange(busy_, false);
+  const bool unfinished = poll_for_a_while();
   sweep();
   in_round_ = false;
 
-  const bool more = busy_ || !dirty_.empty() || tries < settings_.spin_tries;
+  const bool more = unfinished || busy_ || !dirty_.empty();
   if (open_ == 0 && !more && discarded_.empty()) {
-    polling_ = false;
+    again = false;
     return;
   }
   const Clock::time_point time = now();
-  const PollPolicy::Next next = policy_.after_round(time, progress || more);
-  if (!more && next == PollPolicy::Next::sleep && fell_asleep()) return;
-  if (!more && next == PollPolicy::Next::yield) {
+  const PollPolicy::Next next = policy_.after_round(time, kicked || more || stats_.completions != before);
+  if (more) return;
+  if (next == PollPolicy::Next::sleep) {
+    again = !fell_asleep();
+  } else {
     sched_yield();
     policy_.yielded(time, now());
   }
-  asio::post(io_, [this] { poll_round(); });
+}
+
+// Polls until there was nothing for `spin_tries` times (false), or others should have their turn (true).
+bool Engine::poll_for_a_while() {
+  run_notifications();
+  int batches = 0;
+  for (int tries = 0; tries < settings_.spin_tries;) {
+    if (!poll_once()) {
+      ++tries;
+      relax();
+      continue;
+    }
+    tries = 0;
+    if (++batches == max_batches) return true;
+  }
+  return false;
 }
 
 // Arms the queues. False: something came before they were armed, which signals nobody.
@@ -261,7 +285,6 @@ bool Engine::fell_asleep() {
     for (const auto& queue : device->queues()) queue->cq.arm();
   if (poll_once() || busy_ || !dirty_.empty()) return false;
   ++stats_.sleeps;
-  polling_ = false;
   return true;
 }
 
@@ -298,8 +321,12 @@ bool Engine::poll(Device::Queue& queue) {
 void Engine::run_notifications() {
   for (int pass = 0; pass < max_notify_passes && !dirty_.empty(); ++pass) {
     notifying_.swap(dirty_);
-    for (Connection* connection : notifying_) connection->notify();
-    notifying_.clear();
+    std::size_t told = 0;
+    const AtExit keep_the_rest{[&] {  // should one throw
+      dirty_.insert(dirty_.end(), notifying_.begin() + static_cast<std::ptrdiff_t>(told), notifying_.end());
+      notifying_.clear();
+    }};
+    while (told < notifying_.size()) notifying_[told++]->notify();
   }
 }
 

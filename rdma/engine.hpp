@@ -87,6 +87,7 @@ class Engine : public asio::execution_context::service {
   void on_tick();
 
   void poll_round();
+  bool poll_for_a_while();
   // True if there was anything.
   bool poll_once();
   bool poll(Device::Queue& queue);

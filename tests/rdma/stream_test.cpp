@@ -183,6 +183,39 @@ TEST_F(StreamTest, fast_path_serves_without_async_operations) {
   EXPECT_EQ(heard.size(), 4000u);
 }
 
+TEST_F(StreamTest, a_callback_may_install_its_successor_and_close_its_stream) {
+  auto [client, server] = connect_pair();
+  std::string heard;
+  server.on_readable([&, &peer = server] {
+    heard += "first ";
+    peer.consume(peer.readable().size());
+    peer.on_readable([&] {
+      heard += "second";
+      peer.close();
+    });
+  });
+  run_until([&] { return client.try_write(asio::buffer("a", 1)) == 1; });
+  run_until([&] { return heard == "first "; });
+  client.try_write(asio::buffer("b", 1));
+  run_until([&] { return static_cast<bool>(client.end()); });
+  EXPECT_EQ(heard, "first second");
+}
+
+TEST_F(StreamTest, an_exception_from_a_callback_leaves_run_and_the_engine_goes_on) {
+  auto [client, server] = connect_pair();
+  server.on_readable([&, &peer = server] {
+    peer.consume(peer.readable().size());
+    throw std::logic_error("from the callback");
+  });
+  run_until([&] { return client.try_write(asio::buffer("a", 1)) == 1; });
+  EXPECT_THROW(run_until([] { return false; }), std::logic_error);
+
+  bool heard = false;
+  server.on_readable([&] { heard = true; });
+  client.try_write(asio::buffer("b", 1));
+  run_until([&] { return heard; });
+}
+
 TEST_F(StreamTest, writable_callback_runs_when_a_stalled_writer_can_go_on) {
   const StreamSettings small{.receive_buffer_bytes = 4096, .send_buffer_bytes = 4096};
   auto [client, server] = connect_pair(small, small);
