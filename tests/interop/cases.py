@@ -14,7 +14,7 @@ class Case:
     how: str                     # a function of run_case.py: alone, pair, persistent_server, killed
     server: list                 # the command; with how="alone" the only one
     client: list = None
-    ready: str = "tcp"           # where the server listens on {port}: "tcp" or "rdma"
+    ready: str = "tcp"           # where the server listens: "tcp" or "rdma" on {port}, or "rdma:7174"
     expect: list = ()            # patterns the client must print, in any order
     expect_server: list = ()     # patterns the server must print
     limit_s: float = 60
@@ -90,6 +90,10 @@ CONNECTION_MANAGEMENT = [
          expect=[r"ping data: rdma-ping-9: "]),
     both("rdma_server", ["rdma_server"], ["rdma_client", "-s", "{host}"], expect=[r"rdma_client: end 0"],
          expect_server=[r"rdma_server: end 0"]),
+    both("rdma_xserver", ["rdma_xserver", "-c", "r"], ["rdma_xclient", "-c", "r", "-s", "{host}"]),
+    Case("udaddy", "pair", ["udaddy"], ["udaddy", "-s", "{host}"], ready="rdma:7174", expect=[r"return status 0"]),
+    Case("udaddy.many", "pair", ["udaddy", "-c", "20"], ["udaddy", "-c", "20", "-s", "{host}"], ready="rdma:7174",
+         expect=[r"return status 0"]),
     both("ucmatose", ["ucmatose"], ["ucmatose", "-s", "{host}"], expect=[r"return status 0"]),
     both("ucmatose.many", ["ucmatose", "-c", "50"], ["ucmatose", "-c", "50", "-s", "{host}"], expect=[r"return status 0"]),
 ]

@@ -62,9 +62,10 @@ class Run:
     def wait_for_rdma_listener(self, server):
         """RDMA has no table of listeners in /proc; Weir's port space is files, made at bind (verbs/cm/port_space.hpp)."""
         deadline = time.monotonic() + READY_S
-        while not list(self.runtime.glob(f"cm-tcp-{self.words['port']}-*")):
+        port = self.case.ready.partition(":")[2] or self.words["port"]
+        while not list(self.runtime.glob(f"cm-*-{port}-*")):
             if server.process.poll() is not None or time.monotonic() > deadline:
-                raise Failed(f"the server did not bind RDMA port {self.words['port']}")
+                raise Failed(f"the server did not bind RDMA port {port}")
             time.sleep(POLL_S)
         server.wait_until_asleep(READY_S)  # bind comes before listen; asleep, it is past both
 
