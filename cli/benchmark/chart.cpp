@@ -43,6 +43,13 @@ std::string quoted(std::string_view text) {
   return out + "'";
 }
 
+// Text inside gnuplot's "...".
+std::string in_double_quotes(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+  return out;
+}
+
 std::string number(double value) {
   if (value >= 1e6) return fmt::format("{:.2f}M", value / 1e6);
   if (value >= 1e4) return fmt::format("{:.0f}k", value / 1e3);
@@ -108,11 +115,12 @@ std::string chart_script(const Comparison& comparison, const std::string& file) 
   text += data_block("throughput", comparison, [](const Measured& row) { return row.ops_per_s; });
   text += data_block("latency", comparison, [](const Measured& row) { return row.p50_us; });
   text += fmt::format(
-      "set multiplot layout 2,1 title \"{} byte values, median of {} rounds\\n{{/*0.8 {} x {}; client on CPU "
+      "set multiplot layout 2,1 title \"{} byte values, median of {} round{}\\n{{/*0.8 {} x {}; client on "
+      "CPU "
       "{}, server on "
       "CPU {}}}\"\n",
-      comparison.data_bytes, comparison.repeats, comparison.repeats == 1 ? "" : "s", at.cpus, at.cpu_model,
-      at.client_cpus, at.server_cpus.empty() ? "?" : at.server_cpus);
+      comparison.data_bytes, comparison.repeats, comparison.repeats == 1 ? "" : "s", at.cpus,
+      in_double_quotes(at.cpu_model), at.client_cpus, at.server_cpus.empty() ? "?" : at.server_cpus);
   text +=
       "set style fill solid noborder\nset border 3 lc rgb '#888888'\nset tics nomirror textcolor rgb "
       "'#333333'\n"

@@ -154,6 +154,7 @@ Comparison small_comparison() {
   Comparison comparison;
   comparison.surroundings.cpu_model = "A \"CPU\"";
   comparison.surroundings.cpus = 2;
+  comparison.surroundings.client_cpus = "1";
   comparison.data_bytes = 16;
   comparison.repeats = 3;
   comparison.threads = 1;
@@ -178,6 +179,8 @@ TEST(ChartScript, picks_the_terminal_by_the_files_name_and_holds_the_figures) {
   const auto svg = chart_script(small_comparison(), "it's.svg");
   EXPECT_THAT(svg, HasSubstr("set terminal svg"));
   EXPECT_THAT(svg, HasSubstr("set output 'it''s.svg'"));
+  EXPECT_THAT(svg, HasSubstr("16 byte values, median of 3 rounds"));
+  EXPECT_THAT(svg, HasSubstr("2 x A \\\"CPU\\\"; client on CPU 1, server on CPU ?"));
   EXPECT_THAT(svg, HasSubstr("12000.000 \"12k\""));
   EXPECT_FALSE(draw_chart(small_comparison(), "x.pdf"));
 }
