@@ -321,7 +321,7 @@ TEST_F(Objects, a_refused_modify_changes_nothing) {
   Step skip = to_rts(IBV_QPT_RC);
   EXPECT_EQ(modify(qp.get(), skip), EINVAL);
   Step wrong = to_init(IBV_QPT_RC);
-  wrong.attr.qp_state = static_cast<ibv_qp_state>(99);
+  wrong.attr.qp_state = IBV_QPS_UNKNOWN;
   EXPECT_EQ(modify(qp.get(), wrong), EINVAL);
   ibv_qp_attr attr;
   ibv_qp_init_attr init;

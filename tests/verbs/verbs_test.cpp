@@ -79,14 +79,14 @@ Step to_rtr(ibv_qp_type type, std::uint32_t destination, const ibv_gid& gid) {
   return step;
 }
 
-Step to_rts(ibv_qp_type type) {
+Step to_rts(ibv_qp_type type, Patience patience) {
   Step step{};
   step.attr.qp_state = IBV_QPS_RTS;
   step.attr.sq_psn = 22;
   step.mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   if (type == IBV_QPT_RC) {
-    step.attr.timeout = 17;  // 0.5 s a try: no timer fires on a busy machine where none should
-    step.attr.retry_cnt = 7;
+    step.attr.timeout = patience.timeout;
+    step.attr.retry_cnt = patience.retry_cnt;
     step.attr.rnr_retry = 7;
     step.attr.max_rd_atomic = 4;
     step.mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
@@ -96,10 +96,10 @@ Step to_rts(ibv_qp_type type) {
 
 int modify(ibv_qp* qp, Step step) { return ibv_modify_qp(qp, &step.attr, step.mask); }
 
-int bring_up(ibv_qp* qp, std::uint32_t destination) {
+int bring_up(ibv_qp* qp, std::uint32_t destination, Patience patience) {
   if (const int error = modify(qp, to_init(qp->qp_type))) return error;
   if (const int error = modify(qp, to_rtr(qp->qp_type, destination, first_gid(qp->context)))) return error;
-  return modify(qp, to_rts(qp->qp_type));
+  return modify(qp, to_rts(qp->qp_type, patience));
 }
 
 ibv_gid first_gid(ibv_context* context) {

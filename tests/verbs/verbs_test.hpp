@@ -88,9 +88,14 @@ struct Step {
 };
 Step to_init(ibv_qp_type type);
 Step to_rtr(ibv_qp_type type, std::uint32_t destination, const ibv_gid& gid);
-Step to_rts(ibv_qp_type type);
+// How long a requester waits for a peer that does not answer.
+struct Patience {
+  std::uint8_t timeout = 17;  // 0.5 s a try: no timer fires on a busy machine where none should
+  std::uint8_t retry_cnt = 7;
+};
+Step to_rts(ibv_qp_type type, Patience = {});
 int modify(ibv_qp* qp, Step step);
-int bring_up(ibv_qp* qp, std::uint32_t destination);
+int bring_up(ibv_qp* qp, std::uint32_t destination, Patience = {});
 
 ibv_gid first_gid(ibv_context* context);
 

@@ -1,0 +1,153 @@
+// The other process of the process tests: does what peer_protocol.hpp says, one order after the other.
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "peer_protocol.hpp"
+
+namespace weir::verbs_test {
+namespace {
+
+// Counts completions until there were `count`, or none came for long.
+Reply reap(Side& side, std::uint32_t count) {
+  Reply reply;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto wc = wait_for(side.cq.get());
+    if (!wc) {
+      reply.error = ETIME;
+      return reply;
+    }
+    if (wc->status == IBV_WC_SUCCESS)
+      ++reply.succeeded;
+    else if (reply.status == IBV_WC_SUCCESS)
+      reply.status = wc->status;
+  }
+  return reply;
+}
+
+Reply run(Side& side, const Request& request) {
+  Reply reply;
+  reply.error = side.post(request.opcode, 1, request.length, request.peer, request.seed);
+  return reply.error == 0 ? reap(side, 1) : reply;
+}
+
+// Keeps the queue full until a request fails.
+template <class Post>
+Reply until_failure(Side& side, Post post) {
+  Reply reply;
+  for (std::uint32_t number = 0;;) {
+    while (post(number) == 0) ++number;
+    while (const auto wc = poll_once(side.cq.get())) {
+      if (wc->status == IBV_WC_SUCCESS) {
+        ++reply.succeeded;
+        continue;
+      }
+      reply.status = wc->status;
+      return reply;
+    }
+    ::sched_yield();
+  }
+}
+
+void serve(Side& side, std::size_t length) {
+  const std::size_t places = side.bytes().size() / length;
+  for (std::uint64_t posted = 0;;) {
+    while (side.receive(posted, posted % places * length, length) == 0) ++posted;
+    (void)poll_once(side.cq.get());
+  }
+}
+
+Reply echo(Side& side, const Request& request) {
+  Reply reply;
+  const auto half = request.length;
+  for (std::uint32_t i = 0; i < Side::queue_depth; ++i) (void)side.receive(i, half, half);
+  reply.error = ibv_req_notify_cq(side.cq.get(), 0);
+  while (reply.succeeded < request.count) {
+    bool any = false;
+    while (const auto wc = poll_once(side.cq.get())) {
+      any = true;
+      if (wc->status != IBV_WC_SUCCESS) {
+        reply.status = wc->status;
+        return reply;
+      }
+      if (wc->opcode != IBV_WC_RECV) continue;
+      (void)side.receive(1, half, half);
+      reply.error = side.post(IBV_WR_SEND, 2, half, request.peer);
+      ++reply.succeeded;
+    }
+    if (any) continue;
+    if (!readable(side.channel->fd, 10'000)) {
+      reply.error = ETIME;
+      return reply;
+    }
+    ibv_cq* cq = nullptr;
+    void* cookie = nullptr;
+    if (ibv_get_cq_event(side.channel.get(), &cq, &cookie) == 0) ibv_ack_cq_events(cq, 1);
+    reply.error = ibv_req_notify_cq(side.cq.get(), 0);
+  }
+  return reply;
+}
+
+Reply obey(std::optional<Side>& side, const Request& request) {
+  Reply reply;
+  switch (request.order) {
+    case Order::open:
+      side.emplace(request.kind, request.length);
+      reply.address = side->address();
+      return reply;
+    case Order::connect:
+      reply.error = bring_up(side->qp.get(), request.peer.qpn, request.patience);
+      return reply;
+    case Order::fill:
+      fill(side->bytes(), request.seed);
+      return reply;
+    case Order::sum:
+      reply.checksum = checksum(side->bytes().first(request.length));
+      return reply;
+    case Order::receive:
+      for (std::uint32_t i = 0; i < request.count && reply.error == 0; ++i)
+        reply.error = side->receive(i, i * request.length, request.length);
+      return reply;
+    case Order::run:
+      return run(*side, request);
+    case Order::reap:
+      return reap(*side, request.count);
+    case Order::write_on:
+      return until_failure(*side, [&](std::uint32_t number) {
+        return side->post(IBV_WR_RDMA_WRITE, number, request.length, request.peer);
+      });
+    case Order::send_on:
+      return until_failure(*side, [&](std::uint32_t number) {
+        return side->post(IBV_WR_SEND_WITH_IMM, number, request.length, request.peer, number);
+      });
+    case Order::serve:
+      serve(*side, request.length);
+      return reply;
+    case Order::echo:
+      return echo(*side, request);
+    case Order::destroy:
+      side.reset();
+      return reply;
+    case Order::leave:
+      return reply;
+  }
+  return reply;
+}
+
+}  // namespace
+}  // namespace weir::verbs_test
+
+int main() {
+  using namespace weir::verbs_test;
+  // Kept for good: `leave` is a process that ends without destroying anything.
+  static auto* side = new std::optional<Side>;
+  Request request;
+  while (::recv(control_fd, &request, sizeof request, 0) == sizeof request) {
+    const Reply reply = obey(*side, request);
+    if (::send(control_fd, &reply, sizeof reply, MSG_NOSIGNAL) != sizeof reply) break;
+    if (request.order == Order::leave) break;
+  }
+  return 0;
+}

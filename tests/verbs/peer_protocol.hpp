@@ -1,0 +1,45 @@
+// What the process tests tell the peer program, over the socket that it has as descriptor 3.
+#pragma once
+
+#include "side.hpp"
+
+namespace weir::verbs_test {
+
+inline constexpr int control_fd = 3;
+
+enum class Order : std::uint32_t {
+  open,      // kind, length: makes the side; replies its address
+  connect,   // peer, patience: brings the queue pair up
+  fill,      // seed: content of the memory
+  sum,       // length: replies the checksum of the beginning of the memory
+  receive,   // count, length: posts that many receives, one behind the other in memory
+  run,       // opcode, length, peer: one request; replies its status
+  reap,      // count: waits for that many completions; replies how many succeeded and the first other status
+  write_on,  // length, peer: writes again and again until one fails; replies its status
+  send_on,   // length, peer: numbered SENDs again and again, the number in each immediate
+  serve,     // length: keeps receives posted for ever
+  echo,      // count, length: answers each message with one, asleep on the channel in between
+  destroy,   // destroys everything in order
+  leave,     // returns from main
+};
+
+struct Request {
+  Order order{};
+  MemoryKind kind{};
+  std::uint32_t count = 0;
+  std::uint32_t seed = 0;
+  std::uint64_t length = 0;
+  ibv_wr_opcode opcode{};
+  SideAddress peer = {};
+  Patience patience = {};
+};
+
+struct Reply {
+  int error = 0;  // errno of a call that failed
+  SideAddress address = {};
+  std::uint64_t checksum = 0;
+  std::uint32_t succeeded = 0;
+  ibv_wc_status status = IBV_WC_SUCCESS;  // the first that is not success
+};
+
+}  // namespace weir::verbs_test

@@ -1,0 +1,378 @@
+// Two processes: what they move between them, over memory of both kinds, whatever the target is doing.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "peer_process.hpp"
+
+namespace weir::verbs_test {
+namespace {
+
+constexpr std::size_t memory_bytes = 4u << 20;
+
+class ProcessTest : public testing::Test {
+ protected:
+  void connect(MemoryKind own = MemoryKind::ordinary, MemoryKind theirs = MemoryKind::ordinary,
+               Patience patience = {}) {
+    side.emplace(own, memory_bytes);
+    far = open_peer(peer, theirs);
+    const Reply connected =
+        peer.order({.order = Order::connect, .peer = side->address(), .patience = patience});
+    ASSERT_EQ(connected.error, 0);
+    ASSERT_EQ(bring_up(side->qp.get(), far.qpn, patience), 0);
+  }
+  static SideAddress open_peer(PeerProcess& process, MemoryKind kind) {
+    const Reply reply = process.order({.order = Order::open, .kind = kind, .length = memory_bytes});
+    EXPECT_EQ(reply.error, 0);
+    return reply.address;
+  }
+  std::uint64_t far_sum(std::size_t length) {
+    return peer.order({.order = Order::sum, .length = length}).checksum;
+  }
+  std::uint64_t own_sum(std::size_t length) const { return checksum(side->bytes().first(length)); }
+
+  PeerProcess peer;
+  std::optional<Side> side;
+  SideAddress far;
+};
+
+struct Kinds {
+  MemoryKind own, theirs;
+};
+class Moving : public ProcessTest, public testing::WithParamInterface<Kinds> {
+ protected:
+  void SetUp() override { connect(GetParam().own, GetParam().theirs); }
+};
+INSTANTIATE_TEST_SUITE_P(Memory, Moving,
+                         testing::Values(Kinds{MemoryKind::ordinary, MemoryKind::ordinary},
+                                         Kinds{MemoryKind::ordinary, MemoryKind::shared},
+                                         Kinds{MemoryKind::shared, MemoryKind::ordinary},
+                                         Kinds{MemoryKind::shared, MemoryKind::shared}));
+
+constexpr std::size_t sizes[] = {1, 36, 37, 4096, 8192, 8193, 1u << 20};
+
+TEST_P(Moving, writes_land) {
+  for (const std::size_t size : sizes) {
+    fill(side->bytes(), static_cast<std::uint32_t>(size));
+    ASSERT_EQ(side->post(IBV_WR_RDMA_WRITE, size, size, far), 0);
+    ASSERT_TRUE(completed(wait_for(side->cq.get()), size));
+    EXPECT_EQ(far_sum(size), own_sum(size)) << size;
+  }
+}
+
+TEST_P(Moving, reads_fetch) {
+  for (const std::size_t size : sizes) {
+    ASSERT_EQ(peer.order({.order = Order::fill, .seed = static_cast<std::uint32_t>(size)}).error, 0);
+    ASSERT_EQ(side->post(IBV_WR_RDMA_READ, size, size, far), 0);
+    ASSERT_TRUE(completed(wait_for(side->cq.get()), size));
+    EXPECT_EQ(own_sum(size), far_sum(size)) << size;
+  }
+}
+
+TEST_P(Moving, sends_arrive_in_both_directions) {
+  for (const std::size_t size : sizes) {
+    fill(side->bytes(), static_cast<std::uint32_t>(size));
+    ASSERT_EQ(peer.order({.order = Order::receive, .count = 1, .length = size}).error, 0);
+    ASSERT_EQ(side->post(IBV_WR_SEND, size, size, far), 0);
+    ASSERT_TRUE(completed(wait_for(side->cq.get()), size));
+    EXPECT_EQ(peer.order({.order = Order::reap, .count = 1}).succeeded, 1u);
+    EXPECT_EQ(far_sum(size), own_sum(size)) << size;
+
+    ASSERT_EQ(peer.order({.order = Order::fill, .seed = static_cast<std::uint32_t>(size) + 1}).error, 0);
+    ASSERT_EQ(side->receive(7, 0, size), 0);
+    EXPECT_EQ(peer.order({.order = Order::run, .length = size, .opcode = IBV_WR_SEND}).succeeded, 1u);
+    const auto wc = wait_for(side->cq.get());
+    ASSERT_TRUE(completed(wc, 7));
+    EXPECT_EQ(wc->byte_len, size);
+    EXPECT_EQ(own_sum(size), far_sum(size)) << size;
+  }
+}
+
+TEST_P(Moving, writes_with_immediate_land_and_are_announced) {
+  for (const std::size_t size : sizes) {
+    ASSERT_EQ(peer.order({.order = Order::fill, .seed = static_cast<std::uint32_t>(size)}).error, 0);
+    ASSERT_EQ(side->receive(7, 0, 0), 0);
+    EXPECT_EQ(peer.order({.order = Order::run,
+                          .seed = 99,
+                          .length = size,
+                          .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+                          .peer = side->address()})
+                  .succeeded,
+              1u);
+    const auto wc = wait_for(side->cq.get());
+    ASSERT_TRUE(completed(wc, 7));
+    EXPECT_EQ(wc->opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+    EXPECT_EQ(wc->imm_data, 99u);
+    EXPECT_EQ(own_sum(size), far_sum(size)) << size;
+  }
+}
+
+// Nothing of a one-sided operation, nor of a SEND to a posted receive, needs a thread of the target.
+TEST_P(Moving, a_stopped_target_is_written_read_and_sent_to) {
+  const std::size_t size = 100'000;
+  ASSERT_EQ(peer.order({.order = Order::receive, .count = 3, .length = size}).error, 0);
+  peer.stop();
+  fill(side->bytes(), 5);
+  const SideAddress behind{far.qpn, far.rkey, far.addr + 3 * size};
+  ASSERT_EQ(side->post(IBV_WR_RDMA_WRITE, 1, size, behind), 0);
+  ASSERT_TRUE(completed(wait_for(side->cq.get()), 1));
+  for (const std::size_t length : {std::size_t{16}, std::size_t{5000}, size}) {
+    ASSERT_EQ(side->post(IBV_WR_SEND, length, length, far), 0);
+    ASSERT_TRUE(completed(wait_for(side->cq.get()), length));
+  }
+  const std::uint64_t written = own_sum(size);
+  std::fill_n(side->bytes().begin(), size, 0);
+  ASSERT_EQ(side->post(IBV_WR_RDMA_READ, 2, size, behind), 0);
+  ASSERT_TRUE(completed(wait_for(side->cq.get()), 2));
+  EXPECT_EQ(own_sum(size), written);
+  peer.go_on();
+  EXPECT_EQ(peer.order({.order = Order::reap, .count = 3}).succeeded, 3u);
+  ASSERT_EQ(side->post(IBV_WR_RDMA_READ, 3, 4 * size, far), 0);
+  ASSERT_TRUE(completed(wait_for(side->cq.get()), 3));
+  EXPECT_EQ(checksum(side->bytes().subspan(2 * size, size)), written) << "the third SEND";
+  EXPECT_EQ(checksum(side->bytes().subspan(3 * size, size)), written) << "the WRITE";
+}
+
+// ---- sleeping
+// -------------------------------------------------------------------------------------------------
+
+TEST_F(ProcessTest, two_sleepers_wake_each_other_every_time) {
+  connect();
+  constexpr std::uint32_t rounds = 500;
+  constexpr std::size_t size = 64;
+  for (std::uint64_t i = 0; i < 16; ++i) ASSERT_EQ(side->receive(1, size, size), 0);
+  peer.start({.order = Order::echo, .count = rounds, .length = size, .peer = side->address()});
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    ASSERT_EQ(side->post(IBV_WR_SEND, 2, size, far), 0);
+    for (bool answered = false; !answered;) {
+      ASSERT_EQ(ibv_req_notify_cq(side->cq.get(), 0), 0);
+      bool any = false;
+      while (const auto wc = poll_once(side->cq.get())) {
+        any = true;
+        ASSERT_EQ(wc->status, IBV_WC_SUCCESS) << "round " << round;
+        answered = answered || wc->opcode == IBV_WC_RECV;
+      }
+      if (any) continue;
+      ASSERT_TRUE(readable(side->channel->fd, 10'000)) << "lost a wake-up in round " << round;
+      ibv_cq* cq;
+      void* cookie;
+      ASSERT_EQ(ibv_get_cq_event(side->channel.get(), &cq, &cookie), 0);
+      ibv_ack_cq_events(cq, 1);
+    }
+    ASSERT_EQ(side->receive(1, size, size), 0);
+  }
+  EXPECT_EQ(peer.finish().succeeded, rounds);
+}
+
+TEST_F(ProcessTest, a_sleeping_sender_is_woken_when_its_peer_posts_a_receive) {
+  connect();
+  for (int round = 0; round < 50; ++round) {
+    ASSERT_EQ(ibv_req_notify_cq(side->cq.get(), 0), 0);
+    ASSERT_EQ(side->post(IBV_WR_SEND, 1, 64, far), 0);
+    ASSERT_FALSE(poll_once(side->cq.get()));
+    ASSERT_EQ(peer.order({.order = Order::receive, .count = 1, .length = 64}).error, 0);
+    ASSERT_TRUE(readable(side->channel->fd, 10'000)) << "round " << round;
+    ibv_cq* cq;
+    void* cookie;
+    ASSERT_EQ(ibv_get_cq_event(side->channel.get(), &cq, &cookie), 0);
+    ibv_ack_cq_events(cq, 1);
+    ASSERT_TRUE(completed(wait_for(side->cq.get()), 1));
+    ASSERT_EQ(peer.order({.order = Order::reap, .count = 1}).succeeded, 1u);
+  }
+}
+
+// ---- threads
+// --------------------------------------------------------------------------------------------------
+
+TEST_F(ProcessTest, many_threads_post_on_one_queue_pair_and_poll_one_cq) {
+  connect();
+  constexpr std::uint64_t threads = 4, each = 2000;
+  std::mutex mutex;
+  std::set<std::uint64_t> seen;
+  std::atomic<bool> failed = false;
+  std::vector<std::thread> workers;
+  for (std::uint64_t t = 0; t < threads; ++t) {
+    workers.emplace_back([&, t] {
+      for (std::uint64_t i = 0; i < each && !failed; ++i)
+        while (side->post(IBV_WR_RDMA_WRITE, t * each + i, 64, far) != 0 && !failed) ::sched_yield();
+    });
+    if (t % 2 == 0) continue;
+    workers.emplace_back([&] {
+      for (;;) {
+        const auto wc = poll_once(side->cq.get());
+        const std::lock_guard lock(mutex);
+        if (wc && (wc->status != IBV_WC_SUCCESS || !seen.insert(wc->wr_id).second)) failed = true;
+        if (seen.size() == threads * each || failed) return;
+      }
+    });
+  }
+  for (auto& worker : workers) worker.join();
+  EXPECT_FALSE(failed);
+  EXPECT_EQ(seen.size(), threads * each);
+}
+
+// ---- ends
+// -----------------------------------------------------------------------------------------------------
+
+// The bytes that the test writes after deregistering must stay.
+class Taking : public ProcessTest, public testing::WithParamInterface<MemoryKind> {};
+INSTANTIATE_TEST_SUITE_P(Memory, Taking, testing::Values(MemoryKind::ordinary, MemoryKind::shared));
+
+TEST_P(Taking, no_write_lands_after_deregistration_returned) {
+  for (int round = 0; round < 10; ++round) {
+    SCOPED_TRACE(round);
+    PeerProcess writer;
+    Side target(GetParam(), memory_bytes);
+    const SideAddress theirs = open_peer(writer, MemoryKind::ordinary);
+    ASSERT_EQ(writer.order({.order = Order::connect, .peer = target.address()}).error, 0);
+    ASSERT_EQ(bring_up(target.qp.get(), theirs.qpn), 0);
+    ASSERT_EQ(writer.order({.order = Order::fill, .seed = 3}).error, 0);
+    writer.start(
+        {.order = Order::write_on, .length = round % 2 == 0 ? memory_bytes : 64, .peer = target.address()});
+    volatile std::uint8_t* first = target.bytes().data();
+    while (*first == 0) ::sched_yield();
+    target.mr.reset();
+    std::fill(target.bytes().begin(), target.bytes().end(), 0x55);
+    EXPECT_EQ(writer.finish().status, IBV_WC_REM_ACCESS_ERR);
+    EXPECT_EQ(std::count(target.bytes().begin(), target.bytes().end(), 0x55),
+              static_cast<std::ptrdiff_t>(memory_bytes));
+  }
+}
+
+TEST_P(Taking, no_write_lands_after_the_queue_pair_was_destroyed) {
+  for (int round = 0; round < 5; ++round) {
+    SCOPED_TRACE(round);
+    PeerProcess writer;
+    Side target(GetParam(), memory_bytes);
+    const SideAddress theirs = open_peer(writer, MemoryKind::ordinary);
+    constexpr Patience short_one{.timeout = 12, .retry_cnt = 1};
+    ASSERT_EQ(writer.order({.order = Order::connect, .peer = target.address(), .patience = short_one}).error,
+              0);
+    ASSERT_EQ(bring_up(target.qp.get(), theirs.qpn), 0);
+    ASSERT_EQ(writer.order({.order = Order::fill, .seed = 3}).error, 0);
+    writer.start({.order = Order::write_on, .length = memory_bytes, .peer = target.address()});
+    volatile std::uint8_t* first = target.bytes().data();
+    while (*first == 0) ::sched_yield();
+    target.qp.reset();
+    std::fill(target.bytes().begin(), target.bytes().end(), 0x55);
+    EXPECT_EQ(writer.finish().status, IBV_WC_RETRY_EXC_ERR);
+    EXPECT_EQ(std::count(target.bytes().begin(), target.bytes().end(), 0x55),
+              static_cast<std::ptrdiff_t>(memory_bytes));
+  }
+}
+
+TEST_F(ProcessTest, what_a_peer_sent_before_it_left_is_received_without_errors) {
+  connect();
+  constexpr std::uint32_t count = 64;
+  for (std::uint64_t i = 0; i < count + 10; ++i) ASSERT_EQ(side->receive(i, 64 * i, 64), 0);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t length = i % 2 == 0 ? 20 : 60;
+    ASSERT_EQ(peer.order({.order = Order::run, .length = length, .opcode = IBV_WR_SEND}).succeeded, 1u);
+  }
+  EXPECT_EQ(peer.leave(), 0);
+  for (std::uint64_t i = 0; i < count; ++i) ASSERT_TRUE(completed(wait_for(side->cq.get()), i));
+  EXPECT_FALSE(poll_once(side->cq.get()));
+}
+
+// The runtime directory of processes none of which is this one.
+class Remains : public testing::Test {
+ protected:
+  Remains() {
+    use_own_runtime_directory();
+    ours = ::getenv("WEIR_RUNTIME_DIR");
+    directory = ours + "/remains";
+    std::filesystem::create_directory(directory);
+    ::setenv("WEIR_RUNTIME_DIR", directory.c_str(), 1);
+  }
+  ~Remains() override { ::setenv("WEIR_RUNTIME_DIR", ours.c_str(), 1); }
+  bool empty() const { return !std::filesystem::exists(directory) || std::filesystem::is_empty(directory); }
+  static SideAddress open(PeerProcess& process) {
+    return process.order({.order = Order::open, .length = memory_bytes}).address;
+  }
+  std::string ours, directory;
+};
+
+TEST_F(Remains, of_a_process_that_left_there_are_none) {
+  PeerProcess one;
+  open(one);
+  EXPECT_FALSE(empty());
+  EXPECT_EQ(one.leave(), 0);
+  EXPECT_TRUE(empty());
+}
+
+TEST_F(Remains, of_a_killed_process_are_cleaned_up_by_its_neighbour) {
+  PeerProcess one, two;
+  const SideAddress first = open(one), second = open(two);
+  ASSERT_EQ(one.order({.order = Order::connect, .peer = second}).error, 0);
+  ASSERT_EQ(two.order({.order = Order::connect, .peer = first}).error, 0);
+  one.kill();
+  EXPECT_EQ(two.leave(), 0);
+  EXPECT_TRUE(empty());
+}
+
+TEST_F(Remains, of_killed_processes_are_cleaned_up_by_the_next) {
+  {
+    PeerProcess one, two;
+    open(one);
+    open(two);
+    one.kill();
+    two.kill();
+  }
+  PeerProcess next;
+  open(next);
+  EXPECT_EQ(next.leave(), 0);
+  EXPECT_TRUE(empty());
+}
+
+// ---- fork
+// -----------------------------------------------------------------------------------------------------
+
+TEST_F(ProcessTest, the_end_of_a_forked_child_does_not_disturb_its_parent) {
+  connect();
+  for (const bool runs_exit_handlers : {false, true}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (runs_exit_handlers) std::exit(0);
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    fill(side->bytes(), runs_exit_handlers);
+    ASSERT_EQ(side->post(IBV_WR_RDMA_WRITE, 1, 5000, far), 0);
+    ASSERT_TRUE(completed(wait_for(side->cq.get()), 1));
+    EXPECT_EQ(far_sum(5000), own_sum(5000));
+    ASSERT_EQ(side->receive(2, 0, 64), 0);
+    EXPECT_EQ(peer.order({.order = Order::run, .length = 64, .opcode = IBV_WR_SEND}).succeeded, 1u);
+    EXPECT_TRUE(completed(wait_for(side->cq.get()), 2));
+  }
+}
+
+#if !defined(__SANITIZE_THREAD__)  // which cannot follow a child of a process with threads
+TEST_F(ProcessTest, a_forked_child_can_open_the_device_for_itself) {
+  connect();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    PeerProcess other;
+    Side mine(MemoryKind::ordinary, memory_bytes);
+    const SideAddress theirs = open_peer(other, MemoryKind::ordinary);
+    const bool up = other.order({.order = Order::connect, .peer = mine.address()}).error == 0 &&
+                    bring_up(mine.qp.get(), theirs.qpn) == 0;
+    const bool posted = up && mine.post(IBV_WR_RDMA_WRITE, 1, 5000, theirs) == 0;
+    const auto wc = posted ? wait_for(mine.cq.get()) : std::nullopt;
+    other.kill();
+    ::_exit(wc && wc->status == IBV_WC_SUCCESS ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  ASSERT_EQ(side->post(IBV_WR_RDMA_WRITE, 1, 5000, far), 0);
+  EXPECT_TRUE(completed(wait_for(side->cq.get()), 1));
+}
+#endif
+
+}  // namespace
+}  // namespace weir::verbs_test
