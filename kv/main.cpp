@@ -77,6 +77,10 @@ int run(StartOptions options, const char* program) {
       return 1;
     }
   }
+  if (options.settings.daemonize && daemon(1, 0) != 0) {
+    std::fprintf(stderr, "weir-server: cannot go into the background: %s\n", std::strerror(errno));
+    return 1;
+  }
   asio::io_context io(1);
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);

@@ -116,7 +116,7 @@ void reply_info(Reply& reply, const Command& command) {
   for (std::string_view category : acl) reply.simple(category);
   reply.set(0);
   reply_key_spec(reply, command);
-  reply.array(command.subcommands.size());
+  command.subcommands.empty() ? reply.set(0) : reply.array(command.subcommands.size());
   for (const Command& sub : command.subcommands) reply_info(reply, sub);
 }
 

@@ -219,7 +219,8 @@ void object_idletime(const Call& call) {
         "between "
         "policies at runtime LRU and LFU data will take some time to adjust.");
   }
-  call.reply.integer(std::int64_t{call.db.access_clock()} - std::int64_t{record->accessed});
+  const std::int64_t ticks = std::int64_t{call.db.access_clock()} - std::int64_t{record->accessed};
+  call.reply.integer(ticks * Server::access_tick_ms / 1000);
 }
 void object_freq(const Call& call) {
   const Record* record = object(call);

@@ -40,6 +40,7 @@ void Reply::simple(std::string_view text) {
 
 void Reply::error(std::string_view text) {
   ++errors;
+  last_code.assign(text.substr(0, text.find(' ')));
   while (!text.empty() && (text.back() == '\r' || text.back() == '\n')) text.remove_suffix(1);
   char* out = queue_.reserve(text.size() + 3);
   *out = '-';

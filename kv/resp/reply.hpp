@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 
 #include "kv/bytes.hpp"
@@ -24,6 +25,7 @@ class Reply {
 
   Protocol protocol = Protocol::resp2;
   std::uint64_t errors = 0;  // replies that began with '-'
+  std::string last_code;     // the first word of the last of them: "WRONGTYPE"
 
   bool resp3() const { return protocol == Protocol::resp3; }
 

@@ -83,7 +83,6 @@ class Client final : public Session {
   int db = 0;
   bool authenticated = false;
   bool no_evict = false;
-  bool no_touch = false;
   bool close_after_reply = false;
   bool closing = false;
   bool dirty = false;    // in the server's list of clients with something to send

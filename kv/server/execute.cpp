@@ -66,6 +66,7 @@ void Server::reject(Client& client, const Command* command, std::string_view err
     if (error.substr(0, 4) == "ERR ") error.remove_prefix(4);
     client.reply.error("EXECABORT Transaction discarded because of: " + std::string(error));
   }
+  count_error(client);
   if (command != nullptr) ++calls_of(*command).rejected;
 }
 
@@ -179,7 +180,10 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   Stats::Calls& calls = calls_of(command);
   ++calls.calls;
   calls.cycles += spent;
-  if (client.reply.errors != errors) ++calls.failed;
+  if (client.reply.errors != errors) {
+    ++calls.failed;
+    count_error(client);
+  }
   if (spent > slow_cycles_) note_slow(client, arguments, spent);
 }
 

@@ -32,8 +32,8 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
       random_(surroundings.seed),
       poller_(context, [this] { end_round(); }),
       timer_(context) {
+  started_ms = surroundings.clock_us() / 1000;
   refresh_time();
-  started_ms = now_ms;
   run_id = random_id(random_);
   for (std::int64_t i = 0; i < settings.databases; ++i) {
     auto db = std::make_unique<Keyspace>(static_cast<int>(i), random_());
@@ -55,6 +55,12 @@ void Server::shut_down() {
   while (!clients.empty()) clients.begin()->second->close();
   timer_.cancel();
   end_round();
+}
+
+void Server::stamp_access_clock() {
+  access_clock_ = now_ms / access_tick_ms;
+  const auto since_start = static_cast<std::uint32_t>(access_clock_ - started_ms / access_tick_ms);
+  for (const auto& db : databases) db->set_access_clock(since_start);
 }
 
 void Server::log(LogLevel level, std::string_view text) {

@@ -97,7 +97,11 @@ class Server {
   // Evicts until the data fits maxmemory; false: it still does not.
   bool make_room();
   void reset_stats();
-  void settings_changed() { slow_cycles_ = 0; }
+  // What was derived from the settings is derived again.
+  void settings_changed() {
+    slow_cycles_ = 0;
+    memory_fits_ = false;
+  }
   void pause(std::int64_t until_ms, Paused what);
 
   // The client has something to send at the end of the round.
@@ -122,11 +126,15 @@ class Server {
   void refresh_time() {
     now_us = surroundings.clock_us();
     now_ms = now_us / 1000;
+    if (now_ms / access_tick_ms != access_clock_) stamp_access_clock();
   }
   std::uint64_t random() { return random_(); }
   void log(LogLevel level, std::string_view text);
   // Sees to it that expired keys, blocked clients and idle clients are looked after in time.
   void arm_timer();
+
+  // How fine the time of a key's last use is.
+  static constexpr std::int64_t access_tick_ms = 100;
 
   asio::io_context& io;
   Settings settings;
@@ -173,6 +181,10 @@ class Server {
   void close_idle();
   bool evict_one(EvictionPolicy policy);
 
+  void stamp_access_clock();
+  void count_error(const Client& client) { ++stats.by_error[client.reply.last_code]; }
+
+  std::int64_t access_clock_ = -1;
   std::mt19937_64 random_;
   SocketPoller poller_;
   Entrances entrances_;
