@@ -1,0 +1,293 @@
+// Random work on a connected pair, checked against a model that is nothing but two lists in each direction.
+//
+// The model executes eagerly; the NIC may be behind (a send waits until its peer's kick is pumped), never
+// ahead and never in another order. Whenever everything has settled both must be at the same point, and so
+// must memory.
+#include "two_nics.hpp"
+
+namespace weir::rnic::test {
+namespace {
+
+constexpr std::uint32_t send_depth = 24, recv_depth = 16;
+constexpr std::size_t slot_bytes = 9000, written_bytes = 64 * 1024;
+constexpr std::size_t boundary_sizes[] = {0,    1,    35,   36,   37,   64,   255,
+                                          4095, 4096, 4097, 8191, 8192, 8193, 9000};
+
+struct PlannedSend {
+  std::uint64_t id;
+  SendOpcode opcode;
+  std::size_t from, length, to;
+  std::uint32_t imm;
+  bool signaled;
+  bool bad_rkey;
+};
+
+struct Expected {
+  std::uint64_t id;
+  WcStatus status;
+  WcOpcode opcode;
+  std::size_t from = 0, length = 0;  // where in the sender's source the payload of a receive is
+  bool has_imm = false;
+  std::uint32_t imm = 0;
+};
+
+// One end, real and modelled.
+struct End {
+  End(Nic& nic, Reach reach)
+      : endpoint(nic, {.caps = {send_depth, recv_depth, 4, 4, 256}}),
+        source(nic, written_bytes, all_access, reach),
+        written(nic, written_bytes, all_access, reach),
+        fetched(nic, written_bytes, all_access, reach),
+        slots(nic, slot_bytes * recv_depth, all_access, reach),
+        model_written(written_bytes),
+        model_fetched(written_bytes) {}
+
+  Endpoint endpoint;
+  Memory source, written, fetched, slots;  // read by sends / target of WRITEs / of own READs / of SENDs
+
+  std::deque<PlannedSend> sends;       // not executed yet
+  std::deque<std::uint64_t> receives;  // posted and not taken
+  std::deque<Expected> send_completions, receive_completions;
+  std::vector<std::byte> model_written, model_fetched;
+  std::uint64_t next_send = 0, next_receive = 0, freed = 0, polled_receives = 0;
+  bool failed = false;
+};
+
+class Model {
+ public:
+  explicit Model(std::uint32_t seed)
+      : random_(seed), a_(host_.add_nic(), reach()), b_(host_.add_nic(), reach()) {
+    a_.source.fill(seed);
+    b_.source.fill(seed + 1);
+    connect(a_.endpoint, b_.endpoint);
+  }
+
+  // Until something fails, by plan or not.
+  void run(int steps) {
+    for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
+      step();
+      if (a_.failed || b_.failed) break;
+    }
+    settle();
+  }
+
+ private:
+  Reach reach() { return random_() % 2 == 0 ? Reach::copied : Reach::mapped; }
+  End& other(End& end) { return &end == &a_ ? b_ : a_; }
+
+  void step() {
+    End& end = random_() % 2 == 0 ? a_ : b_;
+    switch (random_() % 8) {
+      case 0:
+      case 1:
+      case 2:
+        return post_send(end);
+      case 3:
+      case 4:
+        return post_receive(end);
+      case 5:
+        return poll(end, 1 + random_() % 5);
+      case 6:
+        host_.pump();
+        return;
+      default:
+        if (random_() % 50 == 0) settle();
+        return;
+    }
+  }
+
+  void post_send(End& end) {
+    const std::uint64_t outstanding = end.next_send - end.freed;
+    static constexpr SendOpcode opcodes[] = {SendOpcode::send, SendOpcode::send_with_imm,
+                                             SendOpcode::rdma_write, SendOpcode::rdma_write_with_imm,
+                                             SendOpcode::rdma_read};
+    PlannedSend plan{};
+    plan.id = end.next_send;
+    plan.opcode = opcodes[random_() % std::size(opcodes)];
+    plan.length =
+        random_() % 2 == 0 ? boundary_sizes[random_() % std::size(boundary_sizes)] : random_() % 9001;
+    plan.from = random_() % (written_bytes - plan.length);
+    plan.to = random_() % (written_bytes - plan.length);
+    plan.imm = static_cast<std::uint32_t>(random_());
+    // A queue full of unsignalled sends would stay full for ever.
+    plan.signaled = random_() % 2 == 0 || outstanding + 2 >= send_depth;
+    const bool one_sided = plan.opcode == SendOpcode::rdma_write || plan.opcode == SendOpcode::rdma_read;
+    plan.bad_rkey = one_sided && plan.length > 0 && end.sends.empty() && random_() % 1000 == 0;
+    // The NIC catches up with the model first: what its peer still had to do would be flushed instead.
+    while (plan.bad_rkey && host_.pump()) {
+    }
+
+    const bool inlined = plan.length <= 256 && plan.opcode != SendOpcode::rdma_read && random_() % 2 == 0;
+    const PostResult result = inlined ? post_inline(end, plan) : post_gathered(end, plan);
+    ASSERT_EQ(result, outstanding >= send_depth ? PostResult::full : PostResult::ok);
+    if (result != PostResult::ok) return;
+    ++end.next_send;
+    end.sends.push_back(plan);
+    advance_model(end);
+  }
+
+  SendRequest request(End& end, const PlannedSend& plan) {
+    End& peer = other(end);
+    const bool read = plan.opcode == SendOpcode::rdma_read;
+    Memory& remote = read ? peer.source : peer.written;
+    return {.wr_id = plan.id,
+            .opcode = plan.opcode,
+            .flags = plan.signaled ? send_flag::signaled : 0,
+            .imm_be = plan.imm,
+            .remote_addr = remote.addr() + plan.to,
+            .rkey = plan.bad_rkey ? remote.key() ^ 1 : remote.key()};
+  }
+  PostResult post_inline(End& end, const PlannedSend& plan) {
+    return end.endpoint.post_inline(request(end, plan), {end.source.data() + plan.from, plan.length});
+  }
+  PostResult post_gathered(End& end, const PlannedSend& plan) {
+    Memory& local = plan.opcode == SendOpcode::rdma_read ? end.fetched : end.source;
+    return end.endpoint.post(request(end, plan), split(local, plan.from, plan.length));
+  }
+  // In up to four pieces.
+  std::vector<Sge> split(const Memory& memory, std::size_t from, std::size_t length) {
+    std::vector<Sge> sges;
+    for (std::size_t pieces = 1 + random_() % 4; pieces > 1; --pieces) {
+      const std::size_t piece = length == 0 ? 0 : random_() % length;
+      sges.push_back(memory.sge(from, piece));
+      from += piece;
+      length -= piece;
+    }
+    sges.push_back(memory.sge(from, length));
+    return sges;
+  }
+
+  void post_receive(End& end) {
+    const std::size_t slot = end.next_receive % recv_depth;
+    const PostResult result =
+        end.endpoint.recv(end.next_receive, split(end.slots, slot * slot_bytes, slot_bytes));
+    const bool full = end.next_receive - end.polled_receives >= recv_depth;
+    ASSERT_EQ(result, full ? PostResult::full : PostResult::ok);
+    if (full) return;
+    end.receives.push_back(end.next_receive++);
+    advance_model(other(end));
+  }
+
+  // Executes what can be, in order.
+  void advance_model(End& end) {
+    End& peer = other(end);
+    while (!end.sends.empty() && !end.failed && !peer.failed) {
+      const PlannedSend plan = end.sends.front();
+      const bool takes_receive =
+          plan.opcode != SendOpcode::rdma_write && plan.opcode != SendOpcode::rdma_read;
+      if (takes_receive && peer.receives.empty()) return;
+      end.sends.pop_front();
+      if (plan.bad_rkey) return fail_model(end, plan);
+      if (takes_receive) take_receive(peer, plan);
+      if (plan.opcode == SendOpcode::rdma_read)
+        copy(other(end).source, plan.to, end.model_fetched, plan.from, plan.length);
+      else if (plan.opcode != SendOpcode::send && plan.opcode != SendOpcode::send_with_imm)
+        copy(end.source, plan.from, peer.model_written, plan.to, plan.length);
+      if (plan.signaled)
+        end.send_completions.push_back({plan.id, WcStatus::success, completion_opcode(plan.opcode)});
+    }
+  }
+  static WcOpcode completion_opcode(SendOpcode opcode) {
+    if (opcode == SendOpcode::rdma_read) return WcOpcode::rdma_read;
+    const bool write = opcode == SendOpcode::rdma_write || opcode == SendOpcode::rdma_write_with_imm;
+    return write ? WcOpcode::rdma_write : WcOpcode::send;
+  }
+  static void take_receive(End& peer, const PlannedSend& plan) {
+    const bool write = plan.opcode == SendOpcode::rdma_write_with_imm;
+    peer.receive_completions.push_back({peer.receives.front(), WcStatus::success,
+                                        write ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv, plan.from,
+                                        plan.length, plan.opcode != SendOpcode::send,
+                                        plan.opcode != SendOpcode::send ? plan.imm : 0});
+    peer.receives.pop_front();
+  }
+  static void copy(const Memory& from, std::size_t at, std::vector<std::byte>& to, std::size_t where,
+                   std::size_t length) {
+    const auto bytes = from.part(at, length);
+    std::copy(bytes.begin(), bytes.end(), to.begin() + static_cast<std::ptrdiff_t>(where));
+  }
+
+  // A NAK: what both ends still had queued is flushed.
+  void fail_model(End& end, const PlannedSend& plan) {
+    end.send_completions.push_back({plan.id, WcStatus::rem_access_err, completion_opcode(plan.opcode)});
+    for (End* one : {&end, &other(end)}) {
+      for (const PlannedSend& flushed : one->sends)
+        one->send_completions.push_back(
+            {flushed.id, WcStatus::wr_flush_err, completion_opcode(flushed.opcode)});
+      for (const std::uint64_t id : one->receives)
+        one->receive_completions.push_back({id, WcStatus::wr_flush_err, WcOpcode::recv});
+      one->sends.clear();
+      one->receives.clear();
+      one->failed = true;
+    }
+  }
+
+  void poll(End& end, std::size_t most) {
+    std::array<WorkCompletion, 8> some;
+    const auto sends = static_cast<std::size_t>(end.endpoint.send_cq().poll({some.data(), most}));
+    for (std::size_t i = 0; i < sends; ++i) check_send(end, some[i]);
+    const auto receives = static_cast<std::size_t>(end.endpoint.recv_cq().poll({some.data(), most}));
+    for (std::size_t i = 0; i < receives; ++i) check_receive(end, some[i]);
+  }
+  static void check_send(End& end, const WorkCompletion& wc) {
+    ASSERT_FALSE(end.send_completions.empty()) << "send " << wc.wr_id << " completed before its time";
+    const Expected expected = end.send_completions.front();
+    end.send_completions.pop_front();
+    ASSERT_EQ(wc.wr_id, expected.id);
+    ASSERT_EQ(wc.status, expected.status);
+    if (wc.status == WcStatus::success) {
+      ASSERT_EQ(wc.opcode, expected.opcode);
+    }
+    end.freed = wc.wr_id + 1;
+  }
+  void check_receive(End& end, const WorkCompletion& wc) {
+    ASSERT_FALSE(end.receive_completions.empty()) << "receive " << wc.wr_id << " completed before its time";
+    const Expected expected = end.receive_completions.front();
+    end.receive_completions.pop_front();
+    ASSERT_EQ(wc.wr_id, expected.id);
+    ASSERT_EQ(wc.status, expected.status);
+    ++end.polled_receives;
+    if (wc.status != WcStatus::success) return;
+    ASSERT_EQ(wc.opcode, expected.opcode);
+    ASSERT_EQ(wc.byte_len, expected.length);
+    ASSERT_EQ(wc.has_imm, expected.has_imm);
+    ASSERT_EQ(expected.has_imm ? wc.imm_be : 0, expected.imm);
+    if (wc.opcode != WcOpcode::recv) return;
+    const std::size_t slot = wc.wr_id % recv_depth * slot_bytes;
+    ASSERT_EQ(end.slots.part(slot, expected.length), other(end).source.part(expected.from, expected.length));
+  }
+
+  void settle() {
+    for (int quiet = 0; quiet < 3 && !testing::Test::HasFailure();) {
+      quiet = host_.pump() ? 0 : quiet + 1;
+      for (End* end : {&a_, &b_})
+        for (int i = 0; i < 8; ++i) poll(*end, 8);
+    }
+    for (End* end : {&a_, &b_}) {
+      SCOPED_TRACE(end == &a_ ? "a" : "b");
+      EXPECT_TRUE(end->send_completions.empty()) << end->send_completions.size() << " sends did not complete";
+      EXPECT_TRUE(end->receive_completions.empty());
+      EXPECT_TRUE(end->written.part(0, written_bytes) == end->model_written) << "memory that the peer writes";
+      EXPECT_TRUE(end->fetched.part(0, written_bytes) == end->model_fetched) << "memory that READs fill";
+      EXPECT_EQ(end->endpoint.qp().state(), end->failed ? QpState::err : QpState::rts);
+    }
+  }
+
+  std::mt19937 random_;
+  Host host_;
+  End a_, b_;
+};
+
+class RandomWork : public testing::TestWithParam<std::uint32_t> {};
+// Known runs, and one that is new every time.
+INSTANTIATE_TEST_SUITE_P(Seed, RandomWork, testing::Range(0u, 12u));
+
+TEST_P(RandomWork, agrees_with_the_model) {
+  const std::uint32_t seed = GetParam() != 0 ? GetParam() : std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  RecordProperty("seed", std::to_string(seed));
+  Model model(seed);
+  model.run(6000);
+}
+
+}  // namespace
+}  // namespace weir::rnic::test
