@@ -60,7 +60,10 @@ def judge(root, path, layer, rule, data, quoted, angled):
         # <weir/...>-style includes of our own files would slip past the rule for quoted ones
         return f'"{header}" is a file of this tree: include it with quotes' if (root / header).is_file() else None
     if not (root / header).is_file():
-        if (root / path.parent / header).is_file():
+        beside = (root / path.parent / header).is_file()
+        if beside and layer == "tests":  # a fixture of its own folder
+            return None
+        if beside:
             return f'name "{header}" from the root of the tree: "{path.parent / header}"'
         return f'"{header}" is not a file of this tree; a system header goes in <>'
     if not allowed(layer, rule, header):

@@ -4,7 +4,7 @@ import unittest
 from scratch_tree import ScratchTree
 
 TARGETS = ["wire/bth.hpp", "rnic/adapter.hpp", "rnic/congestion_dcqcn.hpp", "link/same_host.hpp", "verbs/ibv/abi.hpp",
-           "rdma/stream.hpp", "kv/server.hpp", "rpc/call.hpp"]
+           "rdma/stream.hpp", "kv/server.hpp", "rpc/call.hpp", "tests/kv/fixture.hpp"]
 
 ROWS = [  # name of the row, file, its include line, accepted
     ("own_folder", "kv/a.cpp", '#include "kv/server.hpp"', True),
@@ -29,6 +29,7 @@ ROWS = [  # name of the row, file, its include line, accepted
     ("planner_on_link", "fabric/a.cpp", '#include "link/same_host.hpp"', False),
     ("unknown_folder", "util/a.cpp", "#include <vector>", False),
     ("relative_name", "kv/a.cpp", '#include "server.hpp"', False),
+    ("tests_fixture_beside_it", "tests/kv/a.cpp", '#include "fixture.hpp"', True),
     ("own_header_in_angles", "kv/a.cpp", "#include <rnic/adapter.hpp>", False),
     ("no_such_file", "kv/a.cpp", '#include "kv/gone.hpp"', False),
     ("system_header", "rnic/a.cpp", "#include <vector>", True),
