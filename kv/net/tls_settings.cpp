@@ -32,10 +32,6 @@ Opened<std::shared_ptr<TlsSettings>> TlsSettings::load(const TlsFiles& files) {
   if (error) return failed("the certificate file", files.certificate, error);
   context.use_private_key_file(files.key, Options::pem, error);
   if (error) return failed("the key file", files.key, error);
-  if (SSL_CTX_check_private_key(context.native_handle()) != 1) {
-    return std::unexpected("Could not set up TLS: the key in '" + files.key +
-                           "' does not belong to the certificate in '" + files.certificate + "'.");
-  }
   if (!files.authorities.empty()) {
     context.load_verify_file(files.authorities, error);
     if (error) return failed("the authorities file", files.authorities, error);

@@ -1,0 +1,148 @@
+// Bad input and faults: whoever misbehaves is told or closed, and nobody else notices.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include "tests/kv/running_server.hpp"
+
+namespace weir::kv::testing {
+namespace {
+
+constexpr const char* pong = "+PONG\r\n";
+
+TEST(Faults, malformed_request_closes_that_client_only) {
+  RunningServer server;
+  WireClient good = server.connect();
+  WireClient bad = server.connect();
+  good.send("*2\r\n$4\r\nEC");
+  bad.send("*1\r\n!oops\r\n");
+  EXPECT_EQ(bad.until_closed(), "-ERR Protocol error: expected '$', got '!'\r\n");
+  good.send("HO\r\n$1\r\nx\r\n");
+  EXPECT_EQ(good.reply(), "$1\r\nx\r\n");
+}
+
+TEST(Faults, oversized_argument_is_refused_before_it_arrives) {
+  RunningServer server;
+  WireClient bad = server.connect();
+  bad.call({"CONFIG", "SET", "proto-max-bulk-len", "1mb"});
+  bad.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048577\r\n");
+  EXPECT_EQ(bad.until_closed(), "-ERR Protocol error: invalid bulk length\r\n");
+  EXPECT_EQ(server.connect().call({"PING"}), pong);
+}
+
+TEST(Faults, client_that_dies_in_the_middle_of_a_write_leaves_nothing) {
+  RunningServer server;
+  WireClient witness = server.connect();
+  {
+    WireClient dying = server.connect();
+    dying.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\n" + std::string(50000, 'x'));
+    witness.call({"PING"});
+  }
+  while (server.run([](Server& s) { return s.clients.size(); }) != 1) {
+  }
+  EXPECT_EQ(witness.call({"EXISTS", "k"}), ":0\r\n");
+}
+
+TEST(Faults, client_that_dies_with_replies_waiting_is_forgotten) {
+  RunningServer server;
+  WireClient witness = server.connect();
+  witness.call({"SET", "k", std::string(1 << 20, 'x')});
+  {
+    WireClient dying = server.connect();
+    for (int i = 0; i < 20; ++i) dying.send(encode({"GET", "k"}));
+  }
+  while (server.run([](Server& s) { return s.clients.size(); }) != 1) {
+  }
+  EXPECT_EQ(witness.call({"PING"}), pong);
+}
+
+TEST(Faults, client_that_never_reads_holds_a_bounded_amount) {
+  RunningServer server;
+  WireClient witness = server.connect();
+  witness.call({"SET", "k", std::string(1 << 20, 'x')});
+  WireClient deaf = server.connect();
+  for (int i = 0; i < 200; ++i) deaf.send(encode({"GET", "k"}));
+  EXPECT_EQ(witness.call({"PING"}), pong);
+  const std::size_t waiting = server.run([](Server& s) { return s.clients.rbegin()->second->queue_.size(); });
+  EXPECT_LT(waiting, 12u << 20);
+  // When it reads after all, it gets everything.
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(deaf.reply().size(), (1u << 20) + 12);
+}
+
+TEST(Faults, subscriber_that_never_reads_is_closed_at_its_limit) {
+  RunningServer server;
+  WireClient speaker = server.connect();
+  speaker.call({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 2mb 0 0"});
+  WireClient deaf = server.connect();
+  deaf.call({"SUBSCRIBE", "ch"});
+  const std::string message(100000, 'm');
+  std::string heard = ":1\r\n";
+  for (int i = 0; i < 1000 && heard == ":1\r\n"; ++i) heard = speaker.call({"PUBLISH", "ch", message});
+  EXPECT_EQ(heard, ":0\r\n");
+  EXPECT_NE(server.log().find("it does not read"), std::string::npos) << server.log();
+}
+
+TEST(Faults, thousand_connections_opened_and_dropped) {
+  RunningServer server;
+  WireClient witness = server.connect();
+  for (int i = 0; i < 1000; ++i) {
+    WireClient passing = server.connect();
+    if (i % 3 == 0) passing.send("*1\r\n$4\r\nPI");
+    if (i % 3 == 1) passing.send(encode({"SUBSCRIBE", "ch" + std::to_string(i)}));
+  }
+  while (server.run([](Server& s) { return s.clients.size(); }) != 1) {
+  }
+  EXPECT_EQ(witness.call({"PUBSUB", "CHANNELS"}), "*0\r\n");
+}
+
+TEST(Faults, client_above_maxclients_is_told_and_closed) {
+  Settings settings = quiet_settings();
+  settings.maxclients = 2;
+  RunningServer server(settings);
+  WireClient a = server.connect();
+  WireClient b = server.connect();
+  a.call({"PING"});
+  b.call({"PING"});
+  EXPECT_EQ(server.connect().until_closed(), "-ERR max number of clients reached\r\n");
+  EXPECT_EQ(a.call({"PING"}), pong);
+}
+
+TEST(Faults, running_out_of_descriptors_does_not_spin_and_passes) {
+  RunningServer server;
+  WireClient witness = server.connect();
+  witness.call({"PING"});
+  // This process is the server too: leave it no descriptor but the one for the client's own socket.
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const int next = ::dup(0);
+  ::close(next);
+  rlimit tight{static_cast<rlim_t>(next) + 1, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &tight);
+  WireClient late = server.connect();
+  late.send(encode({"PING"}));
+  while (server.log().find("cannot accept clients") == std::string::npos) {
+  }
+  EXPECT_EQ(witness.call({"PING"}), pong);
+  EXPECT_TRUE(late.quiet());
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(late.reply(), pong);
+}
+
+TEST(Faults, requests_that_never_end_are_closed_at_the_query_buffer_limit) {
+  RunningServer server;
+  WireClient bad = server.connect();
+  bad.call({"CONFIG", "SET", "client-query-buffer-limit", "1mb"});
+  std::string request = "*100000\r\n";
+  for (int i = 0; i < 90000; ++i) request += "$10\r\n0123456789\r\n";
+  try {
+    bad.send(request);
+    bad.until_closed();
+  } catch (const std::exception&) {
+    // Closed while sending: as good.
+  }
+  EXPECT_NE(server.log().find("client-query-buffer-limit"), std::string::npos);
+  EXPECT_EQ(server.connect().call({"PING"}), pong);
+}
+
+}  // namespace
+}  // namespace weir::kv::testing

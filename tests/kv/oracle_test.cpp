@@ -1,0 +1,179 @@
+// What Redis answers is the specification: each line of oracle/*.txt goes to Debian's redis-server and to
+// this server, and the raw replies must be equal, byte for byte, in RESP2 and in RESP3.
+//
+// A line is a command in redis-cli's quoting. Behind a sign at its start:
+//   ~  the elements of the reply may come in any order (members of hash tables do)
+//   ^  only the kind of the reply is compared (random or timed values)
+//   =N the line has N replies
+//   >  the rest of the line is raw bytes in quotes; everything up to the end of the connection is compared,
+//   and a new
+//      connection takes its place
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "kv/resp/words.hpp"
+#include "tests/kv/running_server.hpp"
+#include "tests/kv/wire_client.hpp"
+
+extern char** environ;
+
+namespace weir::kv::testing {
+namespace {
+
+// redis-server on a Unix socket in a folder of its own.
+class RedisServer {
+ public:
+  RedisServer() {
+    std::vector<std::string> words{
+        "redis-server", "--port", "0",     "--unixsocket",   path(),      "--save",           "",
+        "--appendonly", "no",     "--dir", folder_.file(""), "--logfile", folder_.file("log")};
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    if (::posix_spawnp(&pid_, "redis-server", nullptr, nullptr, pointers.data(), environ) != 0) {
+      throw std::runtime_error("redis-server is not installed");
+    }
+    // Its socket file appears when it listens.
+    for (int i = 0; i < 1000 && !std::filesystem::exists(path()); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ~RedisServer() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  std::string path() const { return folder_.file("r"); }
+
+ private:
+  ScratchFolder folder_;
+  pid_t pid_ = 0;
+};
+
+RedisServer& redis() {
+  static RedisServer server;
+  return server;
+}
+
+std::string sorted(const std::string& reply) {
+  if (reply.empty() || std::string_view("*~%>").find(reply[0]) == std::string_view::npos) return reply;
+  std::vector<std::string> parts = elements(reply);
+  // The elements of a map are pairs.
+  std::vector<std::string> units;
+  const std::size_t step = reply[0] == '%' ? 2 : 1;
+  for (std::size_t i = 1; i + step <= parts.size(); i += step) {
+    units.push_back(step == 2 ? parts[i] + parts[i + 1] : parts[i]);
+  }
+  std::ranges::sort(units);
+  std::string joined = parts[0];
+  for (const std::string& unit : units) joined += unit;
+  return joined;
+}
+
+struct Line {
+  std::size_t number = 0;
+  std::string text;
+  bool any_order = false;
+  bool kind_only = false;
+  bool raw = false;
+  int replies = 1;
+  std::vector<std::string> words;
+};
+
+std::vector<Line> load(const std::string& file) {
+  std::vector<Line> lines;
+  std::ifstream in(std::string(WEIR_ORACLE_FOLDER) + "/" + file);
+  EXPECT_TRUE(in.is_open()) << file;
+  std::string text;
+  for (std::size_t number = 1; std::getline(in, text); ++number) {
+    if (text.empty() || text[0] == '#') continue;
+    Line line;
+    line.number = number;
+    line.text = text;
+    std::string_view rest = text;
+    for (bool sign = true; sign;) {
+      sign = true;
+      if (rest[0] == '~') {
+        line.any_order = true;
+      } else if (rest[0] == '^') {
+        line.kind_only = true;
+      } else if (rest[0] == '>') {
+        line.raw = true;
+      } else if (rest[0] == '=') {
+        line.replies = rest[1] - '0';
+        rest.remove_prefix(1);
+      } else {
+        sign = false;
+        continue;
+      }
+      rest.remove_prefix(1);
+      while (rest[0] == ' ') rest.remove_prefix(1);
+    }
+    auto words = split_words(rest);
+    EXPECT_TRUE(words && !words->empty()) << file << ':' << number;
+    line.words = *words;
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::string ask(WireClient& client, const Line& line) {
+  client.send(encode(line.words));
+  std::string replies;
+  for (int i = 0; i < line.replies; ++i) {
+    const std::string reply = client.reply();
+    replies += line.kind_only ? reply.substr(0, 1) : line.any_order ? sorted(reply) : reply;
+  }
+  return replies;
+}
+
+class Oracle : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(Oracle, answers_as_redis_does) {
+  const auto [file, protocol] = GetParam();
+  RunningServer ours;
+  auto fresh = [&protocol = protocol](const std::string& path) {
+    WireClient client = WireClient::unix_socket(path);
+    client.call({"HELLO", protocol});
+    return client;
+  };
+  auto weir = std::make_unique<WireClient>(fresh(ours.path()));
+  auto reference = std::make_unique<WireClient>(fresh(redis().path()));
+  reference->call({"FLUSHALL"});
+  for (const Line& line : load(file)) {
+    SCOPED_TRACE(std::string(file) + ':' + std::to_string(line.number) + ": " + line.text);
+    try {
+      if (line.raw) {
+        weir->send(line.words[0]);
+        reference->send(line.words[0]);
+        ::shutdown(weir->fd(), SHUT_WR);
+        ::shutdown(reference->fd(), SHUT_WR);
+        EXPECT_EQ(weir->until_closed(), reference->until_closed());
+        weir = std::make_unique<WireClient>(fresh(ours.path()));
+        reference = std::make_unique<WireClient>(fresh(redis().path()));
+      } else {
+        EXPECT_EQ(ask(*weir, line), ask(*reference, line));
+      }
+    } catch (const std::exception& problem) {
+      FAIL() << problem.what();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Commands, Oracle,
+    ::testing::Combine(::testing::Values("protocol.txt", "connection.txt", "keys.txt", "expiry.txt",
+                                         "strings.txt", "bits.txt", "hashes.txt", "lists.txt", "sets.txt",
+                                         "zsets.txt", "transactions.txt", "pubsub.txt", "server.txt"),
+                       ::testing::Values("2", "3")),
+    [](const auto& instance) {
+      const std::string file = std::get<0>(instance.param);
+      return file.substr(0, file.find('.')) + "_resp" + std::get<1>(instance.param);
+    });
+
+}  // namespace
+}  // namespace weir::kv::testing

@@ -1,0 +1,104 @@
+// The real server, in this process, on a thread of its own.
+//
+// Tests talk to it through its sockets only; run() executes something on its thread. The clock is the wall
+// clock plus an offset that tests move.
+#pragma once
+
+#include <stdlib.h>
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/post.hpp>
+#include <atomic>
+#include <filesystem>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "kv/server/server.hpp"
+#include "tests/kv/wire_client.hpp"
+
+namespace weir::kv::testing {
+
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    char name[] = "/tmp/weir-kv-XXXXXX";
+    if (::mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp failed");
+    path_ = name;
+  }
+  ~ScratchFolder() { std::filesystem::remove_all(path_); }
+  std::string file(const std::string& name) const { return path_ + '/' + name; }
+
+ private:
+  std::string path_;
+};
+
+inline Settings quiet_settings() {
+  Settings settings;
+  settings.port = 0;
+  return settings;
+}
+
+class RunningServer {
+ public:
+  // Listens on a Unix socket in a folder of its own and on whatever `settings` ask for.
+  explicit RunningServer(Settings settings = quiet_settings()) : io_(1) {
+    if (settings.unixsocket.empty()) settings.unixsocket = folder_.file("s");
+    Surroundings surroundings;
+    surroundings.clock_us = [this] {
+      timespec now{};
+      clock_gettime(CLOCK_REALTIME, &now);
+      return now.tv_sec * 1000000 + now.tv_nsec / 1000 + offset_us_.load();
+    };
+    surroundings.log = [this](LogLevel, std::string_view text) {
+      const std::lock_guard lock(log_mutex_);
+      log_.append(text).append(1, '\n');
+    };
+    surroundings.seed = 4711;
+    server_ = std::make_unique<Server>(io_, std::move(settings), std::move(surroundings));
+    path_ = server_->settings.unixsocket;
+    if (auto done = server_->listen(); !done) throw std::runtime_error(done.error());
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  WireClient connect() { return WireClient::unix_socket(path_); }
+  const std::string& path() const { return path_; }
+
+  // Runs `work(server)` on the server's thread and returns what it returns.
+  template <class Work>
+  auto run(Work work) {
+    using Result = decltype(work(*server_));
+    std::promise<Result> done;
+    asio::post(io_, [&] {
+      if constexpr (std::is_void_v<Result>) {
+        work(*server_);
+        done.set_value();
+      } else {
+        done.set_value(work(*server_));
+      }
+    });
+    return done.get_future().get();
+  }
+  ~RunningServer() {
+    asio::post(io_, [this] { io_.stop(); });
+    thread_.join();
+    server_.reset();
+  }
+
+  void advance_ms(std::int64_t ms) { offset_us_ += ms * 1000; }
+  std::string log() {
+    const std::lock_guard lock(log_mutex_);
+    return log_;
+  }
+
+ private:
+  ScratchFolder folder_;
+  asio::io_context io_;
+  std::atomic<std::int64_t> offset_us_ = 0;
+  std::mutex log_mutex_;
+  std::string log_;
+  std::unique_ptr<Server> server_;
+  std::string path_;
+  std::thread thread_;
+};
+
+}  // namespace weir::kv::testing

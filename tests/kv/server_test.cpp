@@ -1,0 +1,271 @@
+// The server with several clients: what one does and another sees.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "kv/server/options.hpp"
+#include "tests/kv/running_server.hpp"
+
+namespace weir::kv::testing {
+namespace {
+
+constexpr const char* ok = "+OK\r\n";
+
+TEST(Transactions, do_not_run_when_another_client_changed_a_watched_key) {
+  RunningServer server;
+  WireClient a = server.connect();
+  WireClient b = server.connect();
+  a.call({"SET", "k", "1"});
+  EXPECT_EQ(a.call({"WATCH", "k"}), ok);
+  b.call({"SET", "k", "2"});
+  a.call({"MULTI"});
+  a.call({"SET", "k", "3"});
+  EXPECT_EQ(a.call({"EXEC"}), "*-1\r\n");
+  EXPECT_EQ(a.call({"GET", "k"}), "$1\r\n2\r\n");
+}
+
+TEST(Transactions, do_not_run_when_a_watched_key_expired) {
+  RunningServer server;
+  WireClient a = server.connect();
+  a.call({"SET", "k", "1", "PX", "50"});
+  a.call({"WATCH", "k"});
+  server.advance_ms(100);
+  a.call({"MULTI"});
+  a.call({"PING"});
+  EXPECT_EQ(a.call({"EXEC"}), "*-1\r\n");
+}
+
+TEST(Expiry, follows_the_servers_clock) {
+  RunningServer server;
+  WireClient a = server.connect();
+  a.call({"SET", "k", "1", "EX", "100"});
+  server.advance_ms(99'000);
+  EXPECT_EQ(a.call({"GET", "k"}), "$1\r\n1\r\n");
+  server.advance_ms(1'500);
+  EXPECT_EQ(a.call({"GET", "k"}), "$-1\r\n");
+  EXPECT_EQ(a.call({"TTL", "k"}), ":-2\r\n");
+}
+
+TEST(Expiry, removes_keys_nobody_asks_for) {
+  RunningServer server;
+  WireClient a = server.connect();
+  for (int i = 0; i < 100; ++i) a.call({"SET", "k" + std::to_string(i), "1", "PX", "1"});
+  // The timer runs ten times a second; DBSIZE does not touch the keys.
+  std::string size;
+  for (int i = 0; i < 2000 && size != ":0\r\n"; ++i) size = a.call({"DBSIZE"});
+  for (int i = 0; i < 200 && size != ":0\r\n"; ++i) {
+    a.call({"BLPOP", "nothing", "0.02"});  // lets the server's time pass
+    size = a.call({"DBSIZE"});
+  }
+  EXPECT_EQ(size, ":0\r\n");
+}
+
+TEST(PubSub, reaches_subscribers_of_the_channel_and_of_patterns) {
+  RunningServer server;
+  WireClient two = server.connect();
+  WireClient three = server.connect();
+  WireClient speaker = server.connect();
+  two.call({"SUBSCRIBE", "news"});
+  three.call({"HELLO", "3"});
+  three.call({"PSUBSCRIBE", "n*"});
+  EXPECT_EQ(speaker.call({"PUBLISH", "news", "hello"}), ":2\r\n");
+  EXPECT_EQ(two.reply(), "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhello\r\n");
+  EXPECT_EQ(three.reply(), ">4\r\n$8\r\npmessage\r\n$2\r\nn*\r\n$4\r\nnews\r\n$5\r\nhello\r\n");
+  EXPECT_EQ(three.call({"PING"}), "+PONG\r\n") << "a RESP3 subscriber may do anything";
+  two.close();
+  for (int i = 0; i < 1000 && speaker.call({"PUBSUB", "NUMSUB", "news"}) != "*2\r\n$4\r\nnews\r\n:0\r\n";
+       ++i) {
+  }
+  EXPECT_EQ(speaker.call({"PUBLISH", "news", "again"}), ":1\r\n");
+}
+
+TEST(Blocking, clients_are_served_in_the_order_in_which_they_came) {
+  RunningServer server;
+  WireClient first = server.connect();
+  WireClient second = server.connect();
+  WireClient pusher = server.connect();
+  auto wait_for = [&](int blocked) {
+    while (server.run([](Server& s) { return s.blocking.size(); }) != static_cast<std::size_t>(blocked)) {
+    }
+  };
+  first.send(encode({"BLPOP", "q", "0"}));
+  wait_for(1);
+  second.send(encode({"BRPOP", "other", "q", "0"}));
+  wait_for(2);
+  EXPECT_EQ(pusher.call({"RPUSH", "q", "a", "b", "c"}), ":3\r\n");
+  EXPECT_EQ(first.reply(), "*2\r\n$1\r\nq\r\n$1\r\na\r\n");
+  EXPECT_EQ(second.reply(), "*2\r\n$1\r\nq\r\n$1\r\nc\r\n");
+  EXPECT_EQ(pusher.call({"LRANGE", "q", "0", "-1"}), "*1\r\n$1\r\nb\r\n");
+}
+
+TEST(Blocking, a_transaction_serves_when_it_is_over) {
+  RunningServer server;
+  WireClient waiter = server.connect();
+  WireClient pusher = server.connect();
+  waiter.send(encode({"BLPOP", "q", "0"}) + encode({"PING"}));
+  while (server.run([](Server& s) { return s.blocking.size(); }) != 1) {
+  }
+  pusher.call({"MULTI"});
+  pusher.call({"RPUSH", "q", "a"});
+  pusher.call({"LPUSH", "q", "b"});
+  pusher.call({"EXEC"});
+  EXPECT_EQ(waiter.reply(), "*2\r\n$1\r\nq\r\n$1\r\nb\r\n");
+  EXPECT_EQ(waiter.reply(), "+PONG\r\n") << "what was sent meanwhile is executed";
+}
+
+TEST(Blocking, waits_on_when_the_key_turns_into_something_else) {
+  RunningServer server;
+  WireClient waiter = server.connect();
+  WireClient other = server.connect();
+  waiter.send(encode({"BLPOP", "q", "0"}));
+  while (server.run([](Server& s) { return s.blocking.size(); }) != 1) {
+  }
+  other.call({"SET", "q", "text"});
+  other.call({"DEL", "q"});
+  EXPECT_TRUE(waiter.quiet());
+  other.call({"RPUSH", "x", "1"});
+  other.call({"RENAME", "x", "q"});
+  EXPECT_EQ(waiter.reply(), "*2\r\n$1\r\nq\r\n$1\r\n1\r\n");
+}
+
+TEST(Blocking, client_unblock_ends_the_wait) {
+  RunningServer server;
+  WireClient waiter = server.connect();
+  WireClient other = server.connect();
+  const std::string id = waiter.call({"CLIENT", "ID"});
+  waiter.send(encode({"BLPOP", "q", "0"}));
+  while (server.run([](Server& s) { return s.blocking.size(); }) != 1) {
+  }
+  EXPECT_EQ(other.call({"CLIENT", "UNBLOCK", id.substr(1, id.size() - 3), "ERROR"}), ":1\r\n");
+  EXPECT_EQ(waiter.reply(), "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
+}
+
+TEST(ClientPause, holds_writes_back_and_lets_reads_through) {
+  RunningServer server;
+  WireClient writer = server.connect();
+  WireClient manager = server.connect();
+  manager.call({"CLIENT", "PAUSE", "100000", "WRITE"});
+  EXPECT_EQ(writer.call({"GET", "k"}), "$-1\r\n");
+  writer.send(encode({"SET", "k", "1"}) + "GET k\r\n");
+  EXPECT_EQ(manager.call({"GET", "k"}), "$-1\r\n");
+  EXPECT_TRUE(writer.quiet());
+  EXPECT_EQ(manager.call({"CLIENT", "UNPAUSE"}), ok);
+  EXPECT_EQ(writer.reply(), ok);
+  EXPECT_EQ(writer.reply(), "$1\r\n1\r\n");
+}
+
+TEST(ClientReply, off_is_silent_and_skip_skips_one) {
+  RunningServer server;
+  WireClient a = server.connect();
+  a.send(encode({"CLIENT", "REPLY", "OFF"}) + encode({"PING"}) + encode({"CLIENT", "REPLY", "ON"}));
+  EXPECT_EQ(a.reply(), ok);
+  a.send(encode({"CLIENT", "REPLY", "SKIP"}) + encode({"ECHO", "lost"}) + encode({"ECHO", "seen"}));
+  EXPECT_EQ(a.reply(), "$4\r\nseen\r\n");
+}
+
+TEST(Passwords, lock_everything_but_saying_who_one_is) {
+  Settings settings = quiet_settings();
+  settings.requirepass = "secret";
+  RunningServer server(settings);
+  WireClient a = server.connect();
+  EXPECT_EQ(a.call({"GET", "k"}), "-NOAUTH Authentication required.\r\n");
+  EXPECT_EQ(a.call({"AUTH", "wrong"}), "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+  EXPECT_EQ(a.call({"AUTH", "secret"}), ok);
+  EXPECT_EQ(a.call({"GET", "k"}), "$-1\r\n");
+  WireClient b = server.connect();
+  EXPECT_EQ(b.call({"HELLO", "3", "AUTH", "default", "secret"})[0], '%');
+  WireClient c = server.connect();
+  c.send("*1000\r\n");
+  EXPECT_EQ(c.until_closed(), "-ERR Protocol error: unauthenticated multibulk length\r\n");
+}
+
+TEST(MaxMemory, refuses_writes_or_evicts_as_the_policy_says) {
+  RunningServer server;
+  WireClient a = server.connect();
+  const std::string value(20000, 'x');
+  a.call({"SET", "k", value});
+  a.call({"CONFIG", "SET", "maxmemory", "1"});
+  EXPECT_EQ(a.call({"SET", "other", value}), "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+  EXPECT_EQ(a.call({"STRLEN", "k"}), ":20000\r\n");
+  EXPECT_EQ(a.call({"DEL", "k"}), ":1\r\n");
+  a.call({"CONFIG", "SET", "maxmemory", "0"});
+  for (int i = 0; i < 500; ++i) a.call({"SET", "k" + std::to_string(i), value});
+  const std::string used = a.call({"INFO", "memory"});
+  const std::size_t at = used.find("used_memory:") + 12;
+  const long bytes = std::stol(used.substr(at));
+  a.call(
+      {"CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", std::to_string(bytes - 2'000'000)});
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(a.call({"SET", "n" + std::to_string(i), value}), ok);
+  const std::size_t left = server.run([](Server& s) { return s.databases[0]->size(); });
+  EXPECT_LT(left, 480u);
+  EXPECT_GT(left, 300u);
+}
+
+TEST(Scan, of_the_keyspace_returns_what_stays) {
+  RunningServer server;
+  WireClient a = server.connect();
+  for (int i = 0; i < 1000; ++i) a.call({"SET", "stay" + std::to_string(i), "1"});
+  std::set<std::string> seen;
+  std::string cursor = "0";
+  int step = 0;
+  do {
+    const auto parts = elements(a.call({"SCAN", cursor, "COUNT", "20", "MATCH", "stay*"}));
+    cursor = parts[1].substr(parts[1].find("\r\n") + 2);
+    cursor.resize(cursor.size() - 2);
+    const auto keys = elements(parts[2]);
+    for (std::size_t i = 1; i < keys.size(); ++i) seen.insert(keys[i]);
+    for (int i = 0; i < 200; ++i)
+      a.call({step % 2 == 0 ? "SET" : "GETDEL", "x" + std::to_string(step / 2 * 200 + i), "1"});
+    ++step;
+  } while (cursor != "0");
+  EXPECT_EQ(seen.size(), 1000u);
+}
+
+TEST(LargeValues, come_back_as_they_went) {
+  RunningServer server;
+  WireClient a = server.connect();
+  for (const std::size_t size : {32767u, 32768u, 65535u, 65536u, 100000u, 3u << 20}) {
+    std::string value(size, 'v');
+    for (std::size_t i = 0; i < size; i += 997) value[i] = static_cast<char>(i);
+    EXPECT_EQ(a.call({"SET", "k", value}), ok);
+    EXPECT_EQ(a.call({"GET", "k"}), "$" + std::to_string(size) + "\r\n" + value + "\r\n") << size;
+    a.send(encode({"GET", "k"}) + encode({"APPEND", "k", "!"}) + encode({"GET", "k"}));
+    EXPECT_EQ(a.reply().size(), value.size() + std::to_string(size).size() + 5);
+    a.reply();
+    EXPECT_EQ(a.reply(), "$" + std::to_string(size + 1) + "\r\n" + value + "!\r\n");
+  }
+}
+
+TEST(Options, explain_what_is_wrong) {
+  const std::pair<std::vector<std::string>, const char*> table[] = {
+      {{"--port", "abc"}, "--port: argument couldn't be parsed into an integer"},
+      {{"--nothing", "1"}, "unknown option --nothing"},
+      {{"--port"}, "--port needs a value"},
+      {{"/nowhere/x.conf"}, "cannot read the configuration file /nowhere/x.conf"},
+      {{"--port", "1", "stray", "2"}, "--port: wrong number of arguments"},
+  };
+  for (const auto& [arguments, error] : table) {
+    const auto parsed = parse_options(arguments);
+    ASSERT_FALSE(parsed);
+    EXPECT_NE(parsed.error().find(error), std::string::npos) << parsed.error();
+  }
+  const auto good = parse_options({"--port", "7000", "--protected-mode", "--save", ""});
+  ASSERT_TRUE(good);
+  EXPECT_EQ(good->settings.port, 7000);
+  EXPECT_NE(parse_options({"--help"})->answer.find("--rdma-port"), std::string::npos);
+}
+
+TEST(ConfigFile, names_the_line_that_is_wrong) {
+  Settings settings;
+  const auto wrong = apply_config(settings, "# fine\nport 7000\n\nfoo bar\n");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().line, 4u);
+  EXPECT_EQ(wrong.error().text, "foo bar");
+  EXPECT_EQ(settings.port, 7000);
+  EXPECT_FALSE(apply_config(settings, "requirepass \"abc"));
+  EXPECT_TRUE(apply_config(settings, "client-output-buffer-limit pubsub 1mb 1kb 5"));
+  EXPECT_EQ(settings.pubsub_output.soft_bytes, 1024);
+}
+
+}  // namespace
+}  // namespace weir::kv::testing

@@ -1,0 +1,202 @@
+// The store against simple models, with random operations from a printed seed.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "kv/store/hash.hpp"
+#include "kv/store/keyspace.hpp"
+#include "kv/store/set.hpp"
+#include "kv/store/zset.hpp"
+
+namespace weir::kv {
+namespace {
+
+std::uint64_t seed() {
+  static const std::uint64_t chosen = 20240607;
+  ::testing::Test::RecordProperty("seed", std::to_string(chosen));
+  return chosen;
+}
+
+using MemberTable = Table<Member, MemberTraits>;
+
+TEST(Table, holds_what_a_map_holds) {
+  std::mt19937_64 random(seed());
+  MemberTable table(1);
+  std::set<std::string> model;
+  // Grows to thousands, shrinks to nothing, twice.
+  for (int phase = 0; phase < 4; ++phase) {
+    for (int i = 0; i < 8000; ++i) {
+      const std::string key = std::to_string(random() % 6000);
+      const bool add = random() % 10 < (phase % 2 == 0 ? 8u : 1u);
+      if (add && model.insert(key).second) {
+        ASSERT_EQ(table.find(key), nullptr);
+        table.insert(Member::make(key));
+      } else if (!add) {
+        ASSERT_EQ(table.erase(key), model.erase(key) == 1);
+      }
+      ASSERT_EQ(table.size(), model.size());
+    }
+    std::set<std::string> walked;
+    table.for_each([&](const Member& member) { return walked.emplace(member.text()).second; });
+    ASSERT_EQ(walked, model);
+    for (const std::string& key : model) ASSERT_NE(table.find(key), nullptr) << key;
+  }
+}
+
+// The promise of SCAN: what is there from beginning to end is returned, however the table changes between the
+// calls.
+TEST(Table, scan_returns_whatever_stays_while_the_table_grows_and_shrinks) {
+  std::mt19937_64 random(seed());
+  for (int round = 0; round < 10; ++round) {
+    MemberTable table(random());
+    std::set<std::string> stays;
+    for (int i = 0; i < 300; ++i) {
+      stays.insert("stay" + std::to_string(i));
+      table.insert(Member::make("stay" + std::to_string(i)));
+    }
+    std::set<std::string> comes_and_goes;
+    std::set<std::string> returned;
+    std::uint64_t cursor = 0;
+    int calls = 0;
+    do {
+      cursor = table.scan(cursor, [&](const Member& member) { returned.emplace(member.text()); });
+      // Between calls the table becomes many times larger, or small again.
+      const std::size_t wanted = random() % 2 == 0 ? random() % 5000 : 0;
+      while (comes_and_goes.size() < wanted) {
+        const std::string key = "x" + std::to_string(random());
+        if (comes_and_goes.insert(key).second) table.insert(Member::make(key));
+      }
+      while (comes_and_goes.size() > wanted) {
+        table.erase(*comes_and_goes.begin());
+        comes_and_goes.erase(comes_and_goes.begin());
+      }
+      ASSERT_LT(++calls, 100000) << "the scan does not end";
+    } while (cursor != 0);
+    for (const std::string& key : stays) ASSERT_TRUE(returned.contains(key)) << key << " in round " << round;
+  }
+}
+
+TEST(SortedSet, orders_and_ranks_as_a_sorted_vector_does) {
+  std::mt19937_64 random(seed());
+  SortedSet zset(7);
+  std::map<std::string, double> scores;
+  for (int i = 0; i < 6000; ++i) {
+    const std::string member = std::to_string(random() % 500);
+    const double score = static_cast<double>(random() % 50);
+    ScoredNode* node = zset.find(member);
+    if (random() % 4 == 0) {
+      ASSERT_EQ(node != nullptr, scores.erase(member) == 1);
+      if (node != nullptr) zset.erase(node);
+    } else {
+      node == nullptr ? zset.insert(member, score, {128, 64}) : zset.rescore(node, score);
+      scores[member] = score;
+    }
+    if (i % 100 != 0) continue;
+    std::vector<std::pair<double, std::string>> order;
+    for (const auto& [name, value] : scores) order.emplace_back(value, name);
+    std::ranges::sort(order);
+    ASSERT_EQ(zset.size(), order.size());
+    const ScoredNode* walk = zset.order().first();
+    const ScoredNode* before = nullptr;
+    for (std::size_t rank = 0; rank < order.size(); ++rank) {
+      ASSERT_NE(walk, nullptr);
+      ASSERT_EQ(std::pair(walk->score, std::string(walk->member())), order[rank]);
+      ASSERT_EQ(zset.order().rank(*walk), rank);
+      ASSERT_EQ(zset.order().at(rank), walk);
+      ASSERT_EQ(walk->previous, before);
+      before = walk;
+      walk = walk->next();
+    }
+    ASSERT_EQ(walk, nullptr);
+    ASSERT_EQ(zset.order().last(), before);
+    ASSERT_EQ(zset.order().at(order.size()), nullptr);
+  }
+}
+
+TEST(Hash, keeps_the_order_of_arrival_while_small_and_everything_when_it_grows) {
+  Hash hash(3);
+  constexpr SmallLimits limits{4, 8};
+  for (const char* field : {"d", "b", "a"}) EXPECT_TRUE(hash.set(field, Bytes("1"), limits));
+  EXPECT_FALSE(hash.set("b", Bytes("2"), limits));
+  std::string order;
+  hash.for_each([&](std::string_view field, const Bytes& value) {
+    order += std::string(field) + std::string(value.view());
+  });
+  EXPECT_EQ(order, "d1b2a1");
+  hash.set("long", Bytes("123456789"), limits);
+  EXPECT_FALSE(hash.small());
+  EXPECT_EQ(hash.size(), 4u);
+  EXPECT_EQ(hash.find("b")->view(), "2");
+  EXPECT_TRUE(hash.erase("b"));
+  EXPECT_EQ(hash.find("b"), nullptr);
+}
+
+TEST(Set, of_integers_is_sorted_until_something_else_comes) {
+  Set set(3);
+  for (const char* member : {"30", "-5", "7"}) EXPECT_TRUE(set.insert(member, 512));
+  EXPECT_FALSE(set.insert("7", 512));
+  std::vector<std::string> members;
+  set.for_each([&](std::string_view member) { return members.emplace_back(member), true; });
+  EXPECT_EQ(members, (std::vector<std::string>{"-5", "7", "30"}));
+  EXPECT_FALSE(set.contains("07"));
+  EXPECT_TRUE(set.insert("07", 512));
+  EXPECT_FALSE(set.integers_only());
+  EXPECT_TRUE(set.contains("-5"));
+  EXPECT_EQ(set.size(), 4u);
+}
+
+class Expiring : public ::testing::Test {
+ protected:
+  Keyspace db{0, 5};
+  std::vector<std::string> gone;
+
+  void SetUp() override {
+    db.on_gone = [this](Keyspace&, std::string_view key, Keyspace::Gone) { gone.emplace_back(key); };
+  }
+  void add(std::string_view key, std::int64_t at_ms) { db.set_expiry(db.insert(key), at_ms); }
+};
+
+TEST_F(Expiring, key_is_there_until_its_time_and_not_at_it) {
+  add("a", 1000);
+  EXPECT_NE(db.find("a", 999), nullptr);
+  EXPECT_EQ(db.find("a", 1000), nullptr);
+  EXPECT_EQ(gone, std::vector<std::string>{"a"});
+  EXPECT_EQ(db.size(), 0u);
+}
+
+TEST_F(Expiring, due_keys_go_in_order_of_their_time_and_no_more_than_asked_for) {
+  add("c", 300);
+  add("a", 100);
+  add("b", 200);
+  db.insert("stays");
+  EXPECT_EQ(db.next_expiry_ms(), 100);
+  EXPECT_TRUE(db.expire_due(250, 1));
+  EXPECT_EQ(gone, std::vector<std::string>{"a"});
+  EXPECT_FALSE(db.expire_due(250, 10));
+  EXPECT_EQ(gone, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(db.size(), 2u);
+}
+
+TEST_F(Expiring, new_time_replaces_the_old_one_and_clearing_removes_it) {
+  add("a", 100);
+  Record* record = db.find("a", 0);
+  db.set_expiry(*record, 500);
+  EXPECT_FALSE(db.expire_due(400, 10));
+  db.clear_expiry(*record);
+  EXPECT_EQ(db.volatile_size(), 0u);
+  EXPECT_NE(db.find("a", 10000), nullptr);
+}
+
+TEST_F(Expiring, renamed_key_keeps_its_time) {
+  add("a", 100);
+  db.rename(*db.find("a", 0), "b");
+  EXPECT_EQ(db.find("a", 0), nullptr);
+  EXPECT_EQ(db.find("b", 99)->expires_at_ms, 100);
+  EXPECT_FALSE(db.expire_due(100, 10));
+  EXPECT_EQ(gone, std::vector<std::string>{"b"});
+}
+
+}  // namespace
+}  // namespace weir::kv

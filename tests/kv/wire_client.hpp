@@ -1,0 +1,162 @@
+// A blocking test client that speaks raw bytes: what the server sent is compared byte for byte.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::kv::testing {
+
+inline std::string encode(const std::vector<std::string>& words) {
+  std::string bytes = "*" + std::to_string(words.size()) + "\r\n";
+  for (const std::string& word : words) {
+    bytes.append("$").append(std::to_string(word.size())).append("\r\n").append(word).append("\r\n");
+  }
+  return bytes;
+}
+
+class WireClient {
+ public:
+  static WireClient unix_socket(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    return WireClient(AF_UNIX, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  }
+  static WireClient tcp(std::uint16_t port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return WireClient(AF_INET, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  }
+  WireClient(WireClient&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), buffer_(std::move(other.buffer_)) {}
+  ~WireClient() { close(); }
+
+  int fd() const { return fd_; }
+  void close() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
+
+  void send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (n <= 0) throw std::runtime_error("send: " + std::string(std::strerror(errno)));
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+  }
+  // One whole reply, raw. Throws when the server closes or says nothing for ten seconds.
+  std::string reply() {
+    std::size_t size = 0;
+    while ((size = whole_reply(0)) == 0) {
+      if (!receive()) throw std::runtime_error("the server closed the connection; received: " + buffer_);
+    }
+    std::string bytes = buffer_.substr(0, size);
+    buffer_.erase(0, size);
+    return bytes;
+  }
+  std::string call(const std::vector<std::string>& words) {
+    send(encode(words));
+    return reply();
+  }
+  // Everything up to the end of the connection.
+  std::string until_closed() {
+    while (receive()) {
+    }
+    return std::exchange(buffer_, {});
+  }
+  // Whether nothing has arrived.
+  bool quiet() {
+    pollfd wait{fd_, POLLIN, 0};
+    return buffer_.empty() && ::poll(&wait, 1, 0) == 0;
+  }
+
+ private:
+  WireClient(int family, const sockaddr* address, socklen_t size)
+      : fd_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    if (::connect(fd_, address, size) != 0)
+      throw std::runtime_error("connect: " + std::string(std::strerror(errno)));
+  }
+
+  bool receive() {
+    pollfd wait{fd_, POLLIN, 0};
+    if (::poll(&wait, 1, 10000) == 0)
+      throw std::runtime_error("no reply for ten seconds; received: " + buffer_);
+    char bytes[65536];
+    const ssize_t n = ::recv(fd_, bytes, sizeof bytes, 0);
+    if (n <= 0) return false;
+    buffer_.append(bytes, static_cast<std::size_t>(n));
+    return true;
+  }
+
+  // Where the reply at `at` ends, 0 while it is not whole.
+  std::size_t whole_reply(std::size_t at) const {
+    const std::size_t line = buffer_.find("\r\n", at);
+    if (line == std::string::npos) return 0;
+    long count = 0;
+    std::from_chars(buffer_.data() + at + 1, buffer_.data() + line, count);
+    std::size_t end = line + 2;
+    switch (buffer_[at]) {
+      case '$':
+      case '=':
+        if (count < 0) return end;
+        end += static_cast<std::size_t>(count) + 2;
+        return end <= buffer_.size() ? end : 0;
+      case '*':
+      case '~':
+      case '>':
+      case '%':
+        if (buffer_[at] == '%') count *= 2;
+        for (long i = 0; i < count; ++i) {
+          if (end >= buffer_.size()) return 0;
+          end = whole_reply(end);
+          if (end == 0) return 0;
+        }
+        return end;
+      default:
+        return end;
+    }
+  }
+
+  int fd_;
+  std::string buffer_;
+};
+
+// The direct elements of an aggregate reply, each raw; its header first.
+inline std::vector<std::string> elements(const std::string& reply) {
+  std::vector<std::string> parts;
+  const std::size_t line = reply.find("\r\n") + 2;
+  parts.push_back(reply.substr(0, line));
+  std::size_t at = line;
+  auto end_of = [&](auto&& self, std::size_t from) -> std::size_t {
+    std::size_t end = reply.find("\r\n", from) + 2;
+    long count = 0;
+    std::from_chars(reply.data() + from + 1, reply.data() + end - 2, count);
+    const char kind = reply[from];
+    if ((kind == '$' || kind == '=') && count >= 0) return end + static_cast<std::size_t>(count) + 2;
+    if (kind == '%') count *= 2;
+    if (kind == '*' || kind == '~' || kind == '>' || kind == '%') {
+      for (long i = 0; i < count; ++i) end = self(self, end);
+    }
+    return end;
+  };
+  while (at < reply.size()) {
+    const std::size_t end = end_of(end_of, at);
+    parts.push_back(reply.substr(at, end - at));
+    at = end;
+  }
+  return parts;
+}
+
+}  // namespace weir::kv::testing
