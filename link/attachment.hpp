@@ -14,8 +14,8 @@
 // callback runs under mutex_. Lock order: mutex_, then the locks of ProgressThread and Connection.
 #pragma once
 
-#include <atomic>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -59,7 +59,7 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
  private:
   // One thread in connect(), or one connect_async().
   struct Waiter {
-    std::optional<Result<NeighbourPtr>> result;       // guarded by mutex_
+    std::optional<Result<NeighbourPtr>> result;      // guarded by mutex_
     std::function<void(Result<NeighbourPtr>)> done;  // empty for a thread
   };
   // Our attempts to reach a slot, while anybody waits for it.

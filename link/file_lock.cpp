@@ -24,7 +24,8 @@ Result<FileLock> FileLock::take(int directory_fd, const char* name, const std::s
     if (errno != EWOULDBLOCK && errno != EINTR) return failure_errno(errno, "cannot lock " + path, elsewhere);
     if (Clock::now() >= give_up) {
       return failure(std::errc::timed_out, "another process holds " + path +
-                                               " and does not give it up; see which with fuser, or " + elsewhere);
+                                               " and does not give it up; see which with fuser, or " +
+                                               elsewhere);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -1,7 +1,8 @@
 // An exclusive lock between processes: flock on a file of the runtime directory.
 //
-// It ends with its holder, killed or not. It is given up explicitly, because a child forked meanwhile holds the same
-// open file, and merely closing ours would leave the lock with it. Taking it blocks, at most `limit`.
+// It ends with its holder, killed or not. It is given up explicitly, because a child forked meanwhile holds
+// the same open file, and merely closing ours would leave the lock with it. Taking it blocks, at most
+// `limit`.
 #pragma once
 
 #include <chrono>

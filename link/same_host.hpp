@@ -136,8 +136,9 @@ class SameHostLink {
   // Blocks at most `limit`. errc::no_such_device_or_address: nobody lives there. Not from the progress
   // thread.
   virtual Result<NeighbourPtr> connect(Slot, std::chrono::milliseconds limit) = 0;
-  // The same without blocking, from any thread; `done` runs once on the progress thread (never, if the link is
-  // destroyed first). When others wait for the same slot with more patience, it may run later than `limit`.
+  // The same without blocking, from any thread; `done` runs once on the progress thread (never, if the link
+  // is destroyed first). When others wait for the same slot with more patience, it may run later than
+  // `limit`.
   virtual void connect_async(Slot, std::chrono::milliseconds limit,
                              std::function<void(Result<NeighbourPtr>)> done) = 0;
   // The neighbour in that slot if a connection exists already. Never blocks.
@@ -158,8 +159,8 @@ class SameHostLink {
   virtual void post(std::function<void()>) = 0;  // run on the progress thread, in order
   virtual bool on_progress_thread() const = 0;
 
-  // Takes the slot out of the directory (and the directory, if we were the last), while connections stay up. For a
-  // process that exits and cannot destroy the link because its other threads may still use it.
+  // Takes the slot out of the directory (and the directory, if we were the last), while connections stay up.
+  // For a process that exits and cannot destroy the link because its other threads may still use it.
   virtual void withdraw() = 0;
 };
 

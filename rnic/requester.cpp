@@ -179,8 +179,8 @@ std::optional<std::uint64_t> QueuePair::budget_ns(Park why) const {
   return (4096ull << (attributes_.timeout & 31)) * (attributes_.retry_cnt + 1u);
 }
 
-// Never waits for the send lock: its holder may be the application between ibv_wr_start and ibv_wr_complete. Then the
-// holder goes on in our place, or a kick would be lost and the queue stay parked for ever.
+// Never waits for the send lock: its holder may be the application between ibv_wr_start and ibv_wr_complete.
+// Then the holder goes on in our place, or a kick would be lost and the queue stay parked for ever.
 bool QueuePair::resume() {
   resume_wanted_.store(true, std::memory_order_seq_cst);  // see SpinLock::unlock_and_look()
   if (!send_lock_.try_lock()) return true;

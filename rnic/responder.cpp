@@ -352,8 +352,9 @@ void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const 
 
 // A responder class C error (IBA 9.9.3.1): the message is refused and the target queue pair goes to the error
 // state; if the message had taken a receive WQE, that completes with the responder's own view of the error.
-// On UC nobody is told (class D): the message is dropped and its receive waits for the next one. Bad receive buffers are
-// the target's own fault on both (class A), and so is an SRQ's receive that cannot be put back (class E).
+// On UC nobody is told (class D): the message is dropped and its receive waits for the next one. Bad receive
+// buffers are the target's own fault on both (class A), and so is an SRQ's receive that cannot be put back
+// (class E).
 void RemoteQueuePair::nak(WcStatus receive_status, const TakenReceive* taken, const Arrival& arrival) {
   const bool uc = ctx_->type == static_cast<std::uint16_t>(QpType::uc);
   if (uc && receive_status != WcStatus::loc_prot_err && (taken == nullptr || srq_ == nullptr)) {

@@ -29,8 +29,9 @@ class SpinLock {
     return !held_.load(std::memory_order_seq_cst) && !held_.exchange(true, std::memory_order_seq_cst);
   }
   void unlock() { held_.store(false, std::memory_order_release); }
-  // For a holder that afterwards looks whether somebody who failed to try_lock() left it work: that one stores its
-  // wish and then tries the lock; we free the lock and then load the wish. Either it gets the lock or we see the wish.
+  // For a holder that afterwards looks whether somebody who failed to try_lock() left it work: that one
+  // stores its wish and then tries the lock; we free the lock and then load the wish. Either it gets the lock
+  // or we see the wish.
   void unlock_and_look() { held_.exchange(false, std::memory_order_seq_cst); }
 
  private:

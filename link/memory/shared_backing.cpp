@@ -93,7 +93,8 @@ MemoryRange look_up_memory(std::uint64_t addr, std::uint64_t length) {
   MemoryRange range;
   const std::uint64_t end = addr + length;
   if (length == 0)
-    return {.mapped = true, .readable = true, .writable = true, .shared = false, .file = {}, .file_offset = 0};
+    return {
+        .mapped = true, .readable = true, .writable = true, .shared = false, .file = {}, .file_offset = 0};
   if (end < addr) return range;
   std::uint64_t covered = addr;
   bool one_file = true, readable = true, writable = true;

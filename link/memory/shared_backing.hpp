@@ -24,7 +24,7 @@ struct FileIdentity {
 };
 
 struct MemoryRange {
-  bool mapped = false;  // every page of it is in some mapping of this process
+  bool mapped = false;                      // every page of it is in some mapping of this process
   bool readable = false, writable = false;  // and all of it so by this process
   bool shared = false;  // and all of it in one shared mapping of one file, at consecutive offsets
   FileIdentity file;

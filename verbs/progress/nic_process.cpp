@@ -127,7 +127,8 @@ link::Result<std::uint32_t> NicProcess::register_memory(std::uint64_t addr, std:
     return std::unexpected(link::Error{std::errc::bad_address, "not all of the range is mapped"});
   // What the program itself may not do, its NIC may not do for it: the copy would fault in whoever does it.
   if (access & rnic::access::local_write ? !range.writable : !range.readable)
-    return std::unexpected(link::Error{std::errc::bad_address, "the memory is protected against such access"});
+    return std::unexpected(
+        link::Error{std::errc::bad_address, "the memory is protected against such access"});
   const WindowExports::Placed placed = exports_.acquire(range, addr);
   const auto key = adapter_->table().insert({.addr = iova,
                                              .base = addr,
