@@ -6,7 +6,9 @@
 #include <cstdio>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#include <sanitizer/allocator_interface.h>
+// GCC ships the sanitizers' allocator without its header.
+extern "C" std::size_t
+__sanitizer_get_current_allocated_bytes();  // NOLINT(bugprone-reserved-identifier): its name
 #endif
 
 namespace weir::kv {
