@@ -28,7 +28,13 @@ constexpr std::uint32_t claim_sequence(std::uint64_t word) { return static_cast<
 DatagramSlot* claim_slot(QpContext& target, DatagramSlot* slots, std::uint32_t mask, Slot sender) {
   for (;;) {
     std::uint32_t count = target.datagram_next.load(std::memory_order_acquire);
-    if (count == target.rq_posted.load(std::memory_order_acquire)) return nullptr;
+    const std::uint32_t posted = target.rq_posted.load(std::memory_order_acquire);
+    if (count == posted) return nullptr;
+    if (posted - count > mask + 1) {
+      // More than the ring holds: we looked at an old `datagram_next`, or the target's words are nonsense.
+      if (target.datagram_next.load(std::memory_order_acquire) == count) return nullptr;
+      continue;
+    }
     DatagramSlot& slot = slots[count & mask];
     std::uint64_t word = claim_word(count, 0, DatagramState::empty);
     const bool mine = slot.claim.compare_exchange_strong(

@@ -119,6 +119,7 @@ void QueuePair::modify(QpState to, const QpAttributes& attributes) {
 void QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
   if (to == QpState::reset) reset();  // still knows by the old attributes for whom it has to wait
   attributes_ = attributes;
+  initiator_slot_.store(attributes.destination.slot(), std::memory_order_relaxed);
   ctx_->access.store(attributes.access, std::memory_order_relaxed);
   ctx_->qkey.store(attributes.qkey, std::memory_order_relaxed);
   ctx_->min_rnr_timer.store(attributes.min_rnr_timer, std::memory_order_relaxed);
@@ -186,7 +187,7 @@ void QueuePair::on_fault() {
 // connection is lost.
 void QueuePair::peer_gone(Peer& peer) {
   if (config_.type == QpType::ud) return void_datagrams_of(peer.slot());
-  const bool ours = attributes_.destination.slot() == peer.slot() && state() >= QpState::rtr;
+  const bool ours = initiator_slot_.load(std::memory_order_relaxed) == peer.slot() && state() >= QpState::rtr;
   if (!ours) return;
   const std::lock_guard lock(send_lock_);
   // Killed inside an operation, it left the hazard behind; a process that takes over its slot would look as
@@ -236,7 +237,7 @@ bool QueuePair::wait_for_initiator() const {
       continue;
     }
     // A killed initiator leaves its hazard odd for ever; it will not write again.
-    if (!nic_.host().peer(attributes_.destination.slot(), HostPort::Wait::no)) return true;
+    if (!nic_.host().peer(initiator_slot_.load(std::memory_order_relaxed), HostPort::Wait::no)) return true;
     if (nic_.host().now_ns() >= give_up_ns) return false;
     sched_yield();
   }

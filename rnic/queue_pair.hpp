@@ -171,7 +171,9 @@ class QueuePair {
   QpConfig config_;
   QpContext* ctx_ = nullptr;
   std::uint32_t send_line_ = 0, recv_line_ = 0;
-  QpAttributes attributes_;
+  QpAttributes attributes_;  // under send_lock_
+  // Whose process plays our responder; read without the lock by those who wait for it or hear of its end.
+  std::atomic<Slot> initiator_slot_{0};
 
   SpinLock send_lock_;
   SendQueue sq_;

@@ -60,8 +60,9 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   if (ctx.srq != 0) {
     if (ctx.srq > max_srqs) return false;
     srq_ = &segment.srqs[ctx.srq - 1];
+    srq_ring_mask_ = srq_->ring_mask;
     srq_ring_ = at_offset<std::atomic<std::uint64_t>>(base, bytes, srq_->ring_offset,
-                                                      std::uint64_t{srq_->ring_mask} + 1);
+                                                      std::uint64_t{srq_ring_mask_} + 1);
     wqe_stride_ = srq_->wqe_stride;
     wqe_mask_ = srq_->wqe_count;  // a count, not a mask: SRQ WQEs are numbered
     wqes_ = at_offset<std::byte>(base, bytes, srq_->wqe_offset, std::uint64_t{wqe_stride_} * srq_->wqe_count);
@@ -200,8 +201,11 @@ void RemoteQueuePair::announce_parked() {
 // ---------------------------------------------------------------------------------------------
 
 bool RemoteQueuePair::receive_available() {
-  if (srq_ != nullptr)
-    return srq_->posted.load(std::memory_order_seq_cst) != srq_->next.load(std::memory_order_relaxed);
+  if (srq_ != nullptr) {
+    const std::uint32_t next = srq_->next.load(std::memory_order_acquire);
+    // As claim_from_srq() sees it; if the two disagreed on nonsense, the requester would try again for ever.
+    return srq_->posted.load(std::memory_order_seq_cst) - next - 1 <= srq_ring_mask_;
+  }
   if (ctx_->rq_next != ctx_->rq_posted_seen) return true;
   ctx_->rq_posted_seen = ctx_->rq_posted.load(std::memory_order_seq_cst);
   return ctx_->rq_next != ctx_->rq_posted_seen;
@@ -228,19 +232,24 @@ bool RemoteQueuePair::take_receive(TakenReceive& taken) {
 // ring entry that also names us; `next` is only a hint of where to look, which everybody helps forward, so
 // that one who dies right after its claim holds nobody up.
 bool RemoteQueuePair::claim_from_srq(TakenReceive& taken) {
-  const std::uint32_t entries = srq_->ring_mask + 1;
+  const std::uint32_t entries = srq_ring_mask_ + 1;
   for (;;) {
     std::uint32_t count = srq_->next.load(std::memory_order_acquire);
     const std::uint32_t posted = srq_->posted.load(std::memory_order_seq_cst);
     if (count == posted) return false;
-    std::uint64_t word = srq_ring_[count & srq_->ring_mask].load(std::memory_order_acquire);
+    if (posted - count > entries) {
+      // More than the ring holds: we looked at an old `next`, or the target's words are nonsense.
+      if (srq_->next.load(std::memory_order_acquire) == count) return false;
+      continue;
+    }
+    std::uint64_t word = srq_ring_[count & srq_ring_mask_].load(std::memory_order_acquire);
     SrqClaim claim = SrqClaim::unpack(word);
     const bool ours_to_take =
         claim.state == ClaimState::posted && claim.lap == static_cast<std::uint16_t>(count / entries);
     if (ours_to_take) {
       claim.state = ClaimState::claimed;
       claim.claimer = own_;
-      if (!srq_ring_[count & srq_->ring_mask].compare_exchange_strong(word, claim.pack(),
+      if (!srq_ring_[count & srq_ring_mask_].compare_exchange_strong(word, claim.pack(),
                                                                       std::memory_order_acq_rel))
         continue;
     }

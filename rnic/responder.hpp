@@ -98,6 +98,7 @@ class RemoteQueuePair {
   CqContext* cq_ = nullptr;
   SrqContext* srq_ = nullptr;
   std::atomic<std::uint64_t>* srq_ring_ = nullptr;
+  std::uint32_t srq_ring_mask_ = 0;
   std::byte* wqes_ = nullptr;
   ReceiveCqe* cqes_ = nullptr;
   std::byte* landing_ = nullptr;

@@ -76,13 +76,19 @@ bool is_file(int fd, const FileIdentity& file) {
   return ::fstat(fd, &st) == 0 && FileIdentity{st.st_dev, st.st_ino} == file;
 }
 
+bool names_file(int directory, const char* name, const FileIdentity& file) {
+  struct stat st{};
+  return ::fstatat(directory, name, &st, 0) == 0 && FileIdentity{st.st_dev, st.st_ino} == file;
+}
+
 UniqueFd own_descriptor(const FileIdentity& file) {
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir("/proc/self/fd"), ::closedir);
   if (!dir) return {};
   while (const dirent* entry = ::readdir(dir.get())) {
-    const int fd = std::atoi(entry->d_name);
-    if (entry->d_name[0] == '.' || !is_file(fd, file)) continue;
-    if ((::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR) return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (entry->d_name[0] == '.' || !names_file(::dirfd(dir.get()), entry->d_name, file)) continue;
+    // Another thread may close it, and its number may come to mean another file: what counts is the duplicate.
+    UniqueFd copy(::fcntl(std::atoi(entry->d_name), F_DUPFD_CLOEXEC, 0));
+    if (copy && is_file(copy.get(), file) && (::fcntl(copy.get(), F_GETFL) & O_ACCMODE) == O_RDWR) return copy;
   }
   return {};
 }

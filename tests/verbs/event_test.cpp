@@ -23,7 +23,7 @@ class EventTest : public VerbsTest {
     for (std::uint64_t i = 0; i < 32; ++i) EXPECT_EQ(post_recv(b.get(), i, memory.all()), 0);
   }
   void send(unsigned flags = 0) {
-    ibv_sge sge = memory.sge(0, 4);
+    ibv_sge sge = source.sge(0, 4);
     ASSERT_EQ(post(a.get(), send_wr(1, sge, IBV_WR_SEND, flags)), 0);
   }
   // The event that must be there.
@@ -38,7 +38,7 @@ class EventTest : public VerbsTest {
   }
 
   int cookie = 0;
-  Buffer memory{pd.get(), 64};
+  Buffer memory{pd.get(), 64}, source{pd.get(), 64};
   Channel channel;
   Cq cq, send_cq;
   Qp a, b;
@@ -185,7 +185,7 @@ TEST_F(EventTest, a_sleeper_that_arms_polls_and_sleeps_hears_of_every_message) {
   std::thread sender([&] {
     for (int i = 0; i < messages; ++i) {
       while (post_recv(b.get(), 100, memory.all()) != 0) ::sched_yield();
-      ibv_sge sge = memory.sge(0, 4);
+      ibv_sge sge = source.sge(0, 4);
       while (post(a.get(), send_wr(1, sge)) != 0) (void)poll_once(send_cq.get());
       (void)poll_once(send_cq.get());
     }

@@ -52,7 +52,9 @@ void to_verbs(const rnic::WorkCompletion& from, ibv_wc& to) {
 constexpr std::uint32_t empty_polls_before_yield = 128;
 
 void after_empty_poll(Cq& cq) {
-  if (++cq.empty_polls % empty_polls_before_yield == 0) ::sched_yield();
+  const std::uint32_t polls = cq.empty_polls.load(std::memory_order_relaxed) + 1;
+  cq.empty_polls.store(polls, std::memory_order_relaxed);
+  if (polls % empty_polls_before_yield == 0) ::sched_yield();
 }
 
 int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
