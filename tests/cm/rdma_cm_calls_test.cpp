@@ -1,0 +1,107 @@
+// The calls of librdmacm that make no connection: addresses, options, lists, events of the application's own.
+#include <gmock/gmock.h>
+
+#include "tests/cm/cm_fixture.hpp"
+
+namespace weir::cm {
+namespace {
+
+class RdmaCmCalls : public testing::Test {
+ protected:
+  Events client_;
+};
+
+TEST_F(RdmaCmCalls, addresses_may_be_given_in_the_hints_alone) {
+  auto to = loopback(7471);
+  rdma_addrinfo hints{}, *info = nullptr;
+  hints.ai_port_space = RDMA_PS_TCP;
+  hints.ai_dst_addr = as_address(to);
+  hints.ai_dst_len = sizeof to;
+  ASSERT_EQ(rdma_getaddrinfo(nullptr, nullptr, &hints, &info), 0);
+  EXPECT_EQ(info->ai_dst_len, sizeof to);
+  EXPECT_EQ(std::memcmp(info->ai_dst_addr, &to, sizeof to), 0);
+  EXPECT_EQ(info->ai_qp_type, IBV_QPT_RC);
+  rdma_freeaddrinfo(info);
+  EXPECT_NE(rdma_getaddrinfo("no such host.invalid", nullptr, &hints, &info), 0);
+}
+
+extern "C" {
+// Of newer headers than the system's.
+int rdma_resolve_addrinfo(rdma_cm_id*, const char*, const char*, const rdma_addrinfo*);
+int rdma_query_addrinfo(rdma_cm_id*, rdma_addrinfo**);
+int rdma_write_cm_event(rdma_cm_id*, int, int, std::uint64_t);
+}
+
+// A number: the system's enumeration does not have the newer types.
+int type_of(const EventRef& event) {
+  int type;
+  std::memcpy(&type, &event->event, sizeof type);
+  return type;
+}
+
+TEST_F(RdmaCmCalls, names_are_resolved_with_an_event) {
+  const IdRef id = make_id(client_);
+  rdma_addrinfo* info = nullptr;
+  EXPECT_EQ(rdma_query_addrinfo(id.get(), &info), -1);
+  ASSERT_EQ(rdma_resolve_addrinfo(id.get(), "127.0.0.1", "7471", nullptr), 0);
+  EXPECT_EQ(type_of(client_.next()), 16);
+  ASSERT_EQ(rdma_query_addrinfo(id.get(), &info), 0);
+  EXPECT_EQ(info->ai_dst_addr->sa_family, AF_INET);
+  rdma_freeaddrinfo(info);
+}
+
+TEST_F(RdmaCmCalls, applications_may_queue_events_of_their_own_up_to_a_limit) {
+  const IdRef id = make_id(client_);
+  constexpr int user = 18;
+  ASSERT_EQ(rdma_write_cm_event(id.get(), user, 5, 0x1122334455667788), 0);
+  {
+    const auto event = client_.next();
+    EXPECT_EQ(type_of(event), user);
+    EXPECT_EQ(event->status, 5);
+    std::uint64_t argument = 0;
+    std::memcpy(&argument, &event->param, sizeof argument);
+    EXPECT_EQ(argument, 0x1122334455667788u);
+  }
+  EXPECT_EQ(rdma_write_cm_event(id.get(), RDMA_CM_EVENT_ESTABLISHED, 0, 0), -1);
+  EXPECT_EQ(errno, EINVAL);
+  int queued = 0;
+  while (queued < 100'000 && rdma_write_cm_event(id.get(), user, 0, 0) == 0) ++queued;
+  EXPECT_EQ(errno, ENOBUFS);
+  EXPECT_LT(queued, 100'000);
+}
+
+TEST_F(RdmaCmCalls, options_are_checked) {
+  const IdRef id = make_id(client_);
+  std::uint8_t tos = 16, exponent = 14, too_big = 32;
+  int on = 1;
+  EXPECT_EQ(rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos), 0);
+  EXPECT_EQ(rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on), 0);
+  EXPECT_EQ(rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof on), 0);
+  EXPECT_EQ(rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &exponent, 1), 0);
+  EXPECT_EQ(rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &too_big, 1), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_set_option(id.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &on, sizeof on), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_set_option(id.get(), RDMA_OPTION_ID, 99, &on, sizeof on), -1);
+  EXPECT_EQ(errno, ENOSYS);
+}
+
+TEST_F(RdmaCmCalls, multicast_fails_with_an_error) {
+  const IdRef id = make_id(client_, RDMA_PS_UDP);
+  auto group = loopback(0, "224.0.0.1");
+  EXPECT_EQ(rdma_join_multicast(id.get(), as_address(group), nullptr), -1);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+}
+
+TEST_F(RdmaCmCalls, devices_are_listed_open) {
+  int count = 0;
+  ibv_context** list = rdma_get_devices(&count);
+  ASSERT_NE(list, nullptr);
+  EXPECT_EQ(count, 1);
+  EXPECT_STREQ(ibv_get_device_name(list[0]->device), "weir0");
+  EXPECT_EQ(list[1], nullptr);
+  rdma_free_devices(list);
+}
+
+}  // namespace
+}  // namespace weir::cm
