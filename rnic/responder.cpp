@@ -250,7 +250,7 @@ bool RemoteQueuePair::claim_from_srq(TakenReceive& taken) {
       claim.state = ClaimState::claimed;
       claim.claimer = own_;
       if (!srq_ring_[count & srq_ring_mask_].compare_exchange_strong(word, claim.pack(),
-                                                                      std::memory_order_acq_rel))
+                                                                     std::memory_order_acq_rel))
         continue;
     }
     srq_->next.compare_exchange_strong(count, count + 1, std::memory_order_acq_rel);

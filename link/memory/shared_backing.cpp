@@ -86,9 +86,11 @@ UniqueFd own_descriptor(const FileIdentity& file) {
   if (!dir) return {};
   while (const dirent* entry = ::readdir(dir.get())) {
     if (entry->d_name[0] == '.' || !names_file(::dirfd(dir.get()), entry->d_name, file)) continue;
-    // Another thread may close it, and its number may come to mean another file: what counts is the duplicate.
+    // Another thread may close it, and its number may come to mean another file: what counts is the
+    // duplicate.
     UniqueFd copy(::fcntl(std::atoi(entry->d_name), F_DUPFD_CLOEXEC, 0));
-    if (copy && is_file(copy.get(), file) && (::fcntl(copy.get(), F_GETFL) & O_ACCMODE) == O_RDWR) return copy;
+    if (copy && is_file(copy.get(), file) && (::fcntl(copy.get(), F_GETFL) & O_ACCMODE) == O_RDWR)
+      return copy;
   }
   return {};
 }

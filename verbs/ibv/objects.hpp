@@ -75,7 +75,7 @@ inline Channel& channel_of(ibv_comp_channel* channel) { return *reinterpret_cast
 struct Cq {
   ibv_cq cq;
   rnic::CompletionQueue* nic_cq;
-  std::uint32_t events_delivered;  // under the channel's mutex
+  std::uint32_t events_delivered;          // under the channel's mutex
   std::atomic<std::uint32_t> empty_polls;  // in a row or not; one that two pollers count once costs nothing
 };
 inline Cq& cq_of(ibv_cq* cq) { return *reinterpret_cast<Cq*>(cq); }

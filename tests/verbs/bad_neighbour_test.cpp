@@ -1,0 +1,101 @@
+// A neighbour that speaks the link but not the NIC's language: whatever it says, the NIC lives and serves the
+// others.
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "link/same_host.hpp"
+#include "peer_process.hpp"
+
+namespace weir::verbs_test {
+namespace {
+
+constexpr std::size_t memory_bytes = 1u << 16;
+constexpr link::Slot slot_of(const SideAddress& address) {
+  return static_cast<link::Slot>(address.qpn >> 14);
+}
+
+class BadNeighbour : public testing::Test {
+ protected:
+  BadNeighbour() { address = peer.order({.order = Order::open, .length = memory_bytes}).address; }
+
+  // Attached beside the peer, showing whatever greeting.
+  std::unique_ptr<link::SameHostLink> attach(link::Greeting greeting) {
+    link::SameHostLink::Options options;
+    options.directory = link::SameHostLink::default_directory(std::getenv("WEIR_RUNTIME_DIR"));
+    options.greeting = std::move(greeting);
+    auto attached = link::SameHostLink::attach(std::move(options));
+    EXPECT_TRUE(attached);
+    return attached ? std::move(*attached) : nullptr;
+  }
+  static link::UniqueFd file(std::size_t bytes) {
+    link::UniqueFd fd(::memfd_create("nonsense", MFD_CLOEXEC));
+    EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
+    return fd;
+  }
+  // The peer still does for a good neighbour what it should.
+  void expect_serves_others() {
+    Side side(MemoryKind::shared, memory_bytes);
+    const Reply connected = peer.order({.order = Order::connect, .peer = side.address()});
+    ASSERT_EQ(connected.error, 0);
+    ASSERT_EQ(bring_up(side.qp.get(), address.qpn), 0);
+    fill(side.bytes(), 4);
+    ASSERT_EQ(side.post(IBV_WR_RDMA_WRITE, 1, memory_bytes, address), 0);
+    ASSERT_TRUE(completed(wait_for(side.cq.get()), 1));
+    EXPECT_EQ(peer.order({.order = Order::sum, .length = memory_bytes}).checksum, checksum(side.bytes()));
+  }
+
+  PeerProcess peer;
+  SideAddress address;
+};
+
+TEST_F(BadNeighbour, sends_nonsense_of_every_kind) {
+  constexpr std::uint32_t seed = 11;
+  std::mt19937 random(seed);
+  const auto link = attach({});
+  const auto neighbour = link->connect(slot_of(address), std::chrono::seconds(5));
+  ASSERT_TRUE(neighbour);
+  const link::UniqueFd nonsense = file(4096);
+  const int fd = nonsense.get();
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<std::byte> body(i % 3 == 0 ? random() % 64 : 16);
+    for (std::byte& byte : body) byte = static_cast<std::byte>(random() % 4 == 0 ? random() : 0);
+    const auto kind = static_cast<std::uint16_t>(1 + random() % 12);
+    const std::span<const int> fds = random() % 4 == 0 ? std::span(&fd, 1) : std::span<const int>();
+    // A full queue is the sender's business; what counts is that the receiver goes on.
+    if (!(*neighbour)->send(kind, body, fds)) ::sched_yield();
+  }
+  expect_serves_others();
+}
+
+// Right in its magic number, wrong in the size of what it shares.
+struct Sizes {
+  std::size_t segment, table;
+};
+class BadGreeting : public BadNeighbour, public testing::WithParamInterface<Sizes> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, BadGreeting,
+                         testing::Values(Sizes{0, 0}, Sizes{4096, 4096}, Sizes{1ull << 32, 4096},
+                                         Sizes{4096, 1ull << 26}));
+
+TEST_P(BadGreeting, is_nobody_to_connect_to) {
+  const std::uint64_t magic = 0x57454952'4e494331;
+  const auto bytes = std::as_bytes(std::span(&magic, 1));
+  link::Greeting greeting;
+  greeting.body.assign(bytes.begin(), bytes.end());
+  greeting.fds.push_back(file(GetParam().segment));
+  greeting.fds.push_back(file(GetParam().table));
+  const auto link = attach(std::move(greeting));
+  ASSERT_TRUE(link->connect(slot_of(address), std::chrono::seconds(5)));
+  const SideAddress impostor{.qpn = static_cast<std::uint32_t>(link->slot()) << 14 | 2};
+  constexpr Patience short_one{.timeout = 8, .retry_cnt = 0};
+  ASSERT_EQ(peer.order({.order = Order::connect, .peer = impostor, .patience = short_one}).error, 0);
+  const Reply reply =
+      peer.order({.order = Order::run, .length = 64, .opcode = IBV_WR_SEND, .peer = impostor});
+  EXPECT_EQ(reply.status, IBV_WC_RETRY_EXC_ERR);
+}
+
+}  // namespace
+}  // namespace weir::verbs_test
