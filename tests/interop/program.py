@@ -64,7 +64,7 @@ class Program:
             time.sleep(POLL_S)
 
     def wait_until_asleep(self, limit_s):
-        """Returns when each process of the session sleeps, and still the same sleep a moment later: it waits for others."""
+        """Returns when each thread of the session sleeps, and still the same sleep a moment later: it waits for others."""
         deadline, before = time.monotonic() + limit_s, None
         while True:
             now = self._sleeps()
@@ -121,16 +121,17 @@ class Program:
         return found
 
     def _sleeps(self):
-        """{pid: how often it went to sleep} if each main thread sleeps now, else nothing."""
+        """{thread: how often it went to sleep} if every thread sleeps now, else nothing: one of them would wake another."""
         sleeps = {}
-        for pid, fields in self._pids():
+        for pid, _ in self._pids():
             try:
-                status = pathlib.Path(f"/proc/{pid}/status").read_text()
+                for task in os.scandir(f"/proc/{pid}/task"):
+                    status = pathlib.Path(task.path, "status").read_text()
+                    if not re.search(r"^State:\s*S", status, re.MULTILINE):
+                        return None
+                    sleeps[task.name] = re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.MULTILINE).group(1)
             except OSError:
                 return None
-            if fields[0] != "S":
-                return None
-            sleeps[pid] = re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.MULTILINE).group(1)
         return sleeps
 
     def _cpu_s(self):
