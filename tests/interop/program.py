@@ -64,7 +64,7 @@ class Program:
             time.sleep(POLL_S)
 
     def wait_until_asleep(self, limit_s):
-        """Returns when each thread of the session sleeps, and still the same sleep a moment later: it waits for others."""
+        """Returns when all threads of the session sleep, and still the same sleep a moment later: it waits for others."""
         deadline, before = time.monotonic() + limit_s, None
         while True:
             now = self._sleeps()
@@ -121,7 +121,7 @@ class Program:
         return found
 
     def _sleeps(self):
-        """{thread: how often it went to sleep} if every thread sleeps now, else nothing: one of them would wake another."""
+        """{thread: how often it went to sleep} if every thread sleeps now, else nothing."""
         sleeps = {}
         for pid, _ in self._pids():
             try:
