@@ -66,7 +66,13 @@ TEST_P(KillTest, a_sender_whose_target_dies_gets_the_error_of_the_first_and_flus
       }
     };
     // Goes on posting well past the death; the queue pair must reach the error state by itself.
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (first_error == IBV_WC_SUCCESS) {
+      if (std::chrono::steady_clock::now() > give_up) {
+        ADD_FAILURE() << "no error; posted " << posted << ", completed " << next << ", to be killed at "
+                      << kill_at;
+        break;
+      }
       static constexpr ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
                                                   IBV_WR_RDMA_WRITE_WITH_IMM};
       const std::size_t length = random() % 3 == 0 ? message_bytes : random() % 64;
@@ -75,6 +81,7 @@ TEST_P(KillTest, a_sender_whose_target_dies_gets_the_error_of_the_first_and_flus
       while (const auto wc = poll_once(side.cq.get())) ASSERT_NO_FATAL_FAILURE(check(*wc));
     }
     if (killer.joinable()) killer.join();
+    if (HasFailure()) return;
     EXPECT_TRUE(first_error == IBV_WC_RETRY_EXC_ERR || first_error == IBV_WC_WR_FLUSH_ERR)
         << ibv_wc_status_str(first_error);
     while (next < posted || next_receive < receives) {
