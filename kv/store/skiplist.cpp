@@ -15,7 +15,7 @@ ScoredNode* ScoredNode::make(double score, std::string_view member, std::uint32_
   if (raw == nullptr) throw std::bad_alloc();
   auto* node = new (raw) ScoredNode{score, nullptr, static_cast<std::uint32_t>(member.size()), height};
   std::fill_n(node->links(), height, Link{nullptr, 0});
-  std::memcpy(static_cast<void*>(node->links() + height), member.data(), member.size());
+  if (!member.empty()) std::memcpy(static_cast<void*>(node->links() + height), member.data(), member.size());
   return node;
 }
 
