@@ -20,6 +20,10 @@ WcOpcode completion_opcode(SendOpcode opcode) {
       return WcOpcode::rdma_write;
     case SendOpcode::rdma_read:
       return WcOpcode::rdma_read;
+    case SendOpcode::compare_and_swap:
+      return WcOpcode::compare_and_swap;
+    case SendOpcode::fetch_and_add:
+      return WcOpcode::fetch_and_add;
     default:
       return WcOpcode::send;
   }

@@ -22,6 +22,22 @@ std::uint32_t wqe_stride(std::uint32_t sges) {
                                     16);
 }
 
+// IBA table 35: which operations a transport service has.
+constexpr std::uint32_t bit(SendOpcode opcode) { return 1u << static_cast<unsigned>(opcode); }
+constexpr std::uint32_t ud_opcodes = bit(SendOpcode::send) | bit(SendOpcode::send_with_imm);
+constexpr std::uint32_t uc_opcodes =
+    ud_opcodes | bit(SendOpcode::rdma_write) | bit(SendOpcode::rdma_write_with_imm);
+constexpr std::uint32_t rc_opcodes = uc_opcodes | bit(SendOpcode::rdma_read) |
+                                     bit(SendOpcode::compare_and_swap) | bit(SendOpcode::fetch_and_add);
+
+bool has_opcode(QpType type, SendOpcode opcode) {
+  if (static_cast<unsigned>(opcode) >= 32) return false;
+  const std::uint32_t opcodes = type == QpType::rc   ? rc_opcodes
+                                : type == QpType::uc ? uc_opcodes
+                                                     : ud_opcodes;
+  return opcodes & bit(opcode);
+}
+
 }  // namespace
 
 QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
@@ -120,7 +136,8 @@ void QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
   if (to == QpState::reset) reset();  // still knows by the old attributes for whom it has to wait
   attributes_ = attributes;
   initiator_slot_.store(attributes.destination.slot(), std::memory_order_relaxed);
-  ctx_->access.store(attributes.access, std::memory_order_relaxed);
+  ctx_->access.store(attributes.access | (attributes.max_dest_rd_atomic != 0 ? access::responder_depth : 0),
+                     std::memory_order_relaxed);
   ctx_->qkey.store(attributes.qkey, std::memory_order_relaxed);
   ctx_->min_rnr_timer.store(attributes.min_rnr_timer, std::memory_order_relaxed);
   if (to == QpState::reset) return;
@@ -260,11 +277,7 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
     result = PostResult::bad_state;
     return nullptr;
   }
-  const bool one_sided = request.opcode == SendOpcode::rdma_write ||
-                         request.opcode == SendOpcode::rdma_write_with_imm ||
-                         request.opcode == SendOpcode::rdma_read;
-  const bool read_on_uc = request.opcode == SendOpcode::rdma_read && config_.type == QpType::uc;
-  if ((config_.type == QpType::ud && one_sided) || read_on_uc || request.opcode > SendOpcode::rdma_read) {
+  if (!has_opcode(config_.type, request.opcode)) {
     result = PostResult::bad_opcode;
     return nullptr;
   }
@@ -284,7 +297,10 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
   wqe.byte_len = 0;
   wqe.remote_addr = request.remote_addr;
   wqe.rkey = request.rkey;
-  wqe.datagram = request.datagram;
+  if (config_.type == QpType::ud)
+    wqe.datagram = request.datagram;
+  else
+    wqe.atomic = request.atomic;
   result = PostResult::ok;
   return &wqe;
 }

@@ -54,6 +54,7 @@ struct QpAttributes {
   std::uint8_t retry_cnt = 0;
   std::uint8_t rnr_retry = 0;      // 7: for ever
   std::uint8_t min_rnr_timer = 0;  // index into the table of requester.cpp
+  std::uint8_t max_rd_atomic = 1, max_dest_rd_atomic = 1;
 };
 
 // What post_send needs to know of one work request beyond its payload.
@@ -65,6 +66,7 @@ struct SendRequest {
   std::uint64_t remote_addr = 0;
   std::uint32_t rkey = 0;
   DatagramAddress datagram{};
+  AtomicOperands atomic{};
 };
 
 enum class PostResult : std::uint8_t {
@@ -134,6 +136,7 @@ class QueuePair {
   void execute();
   Outcome execute_one(SendWqe&);
   std::optional<WcStatus> gather(SendWqe&, Gather&, ProtectionTable::Use) const;
+  std::optional<WcStatus> check_reader(const SendWqe&, Gather&) const;
   bool receive_comes_soon();
   bool park(Park why);
   std::optional<std::uint64_t> budget_ns(Park why) const;

@@ -81,11 +81,17 @@ void QueuePair::execute() {
 
 Outcome QueuePair::execute_one(SendWqe& wqe) {
   Gather pieces;
-  const auto use =
-      wqe.opcode == SendOpcode::rdma_read ? ProtectionTable::Use::write : ProtectionTable::Use::read;
+  const bool reads = wqe.opcode >= SendOpcode::rdma_read;  // READ and the atomics: data comes back
+  const auto use = reads ? ProtectionTable::Use::write : ProtectionTable::Use::read;
   if (const auto error = gather(wqe, pieces, use)) {
     wqe.status = *error;
     return Outcome::nak_operational;
+  }
+  if (reads) {
+    if (const auto error = check_reader(wqe, pieces)) {
+      wqe.status = *error;
+      return Outcome::nak_operational;
+    }
   }
   wqe.byte_len = static_cast<std::uint32_t>(pieces.bytes);
   if (config_.type == QpType::ud) return execute_datagram(wqe, pieces);
@@ -99,6 +105,9 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
       return remote_.rdma_write_with_imm(pieces, wqe.remote_addr, wqe.rkey, arrival_of(wqe, pieces.bytes));
     case SendOpcode::rdma_read:
       return remote_.rdma_read(pieces, wqe.remote_addr, wqe.rkey);
+    case SendOpcode::compare_and_swap:
+    case SendOpcode::fetch_and_add:
+      return remote_.atomic(wqe.opcode, wqe.atomic, pieces, wqe.remote_addr, wqe.rkey);
     default:
       return remote_.send(pieces, arrival_of(wqe, pieces.bytes));
   }
@@ -122,6 +131,16 @@ std::optional<WcStatus> QueuePair::gather(SendWqe& wqe, Gather& out, ProtectionT
     out.bytes += sge.length;
   }
   return out.bytes > max_message_bytes ? std::optional(WcStatus::loc_len_err) : std::nullopt;
+}
+
+// What only requests have to whose answer carries data: an initiator depth (IBA 10.2.5: with none, it can
+// have no READ or atomic outstanding), and for atomics room for the eight bytes that come back.
+std::optional<WcStatus> QueuePair::check_reader(const SendWqe& wqe, Gather& into) const {
+  if (attributes_.max_rd_atomic == 0) return WcStatus::loc_qp_op_err;
+  if (wqe.opcode == SendOpcode::rdma_read) return std::nullopt;
+  if (into.bytes < atomic_bytes) return WcStatus::loc_len_err;
+  into.bytes = atomic_bytes;
+  return std::nullopt;
 }
 
 // A receiver that is merely a little slower than us posts its next receive within a microsecond or two.

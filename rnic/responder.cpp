@@ -8,40 +8,6 @@
 
 namespace weir::rnic {
 
-namespace {
-
-// A process that died is one that does not answer any more; its end will be reported presently.
-Outcome outcome_of(Peer::Transfer transfer) {
-  switch (transfer) {
-    case Peer::Transfer::done:
-      return Outcome::done;
-    case Peer::Transfer::gone:
-      return Outcome::no_response;
-    case Peer::Transfer::fault:
-      break;
-  }
-  return Outcome::nak_operational;
-}
-
-}  // namespace
-
-// Scope of one operation on the target. The target's deregister, reset and destroy wait while the hazard is
-// odd.
-class RemoteQueuePair::Operation {
- public:
-  explicit Operation(QpContext& ctx) : ctx_(ctx), start_(ctx.hazard.load(std::memory_order_relaxed) | 1) {
-    // seq_cst: we store the hazard, then read state and keys; the target stores those, then reads the hazard.
-    ctx_.hazard.store(start_, std::memory_order_seq_cst);
-  }
-  ~Operation() { ctx_.hazard.store(start_ + 1, std::memory_order_release); }
-  Operation(const Operation&) = delete;
-  Operation& operator=(const Operation&) = delete;
-
- private:
-  QpContext& ctx_;
-  std::uint32_t start_;
-};
-
 bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   disconnect();
   if (!target_peer) return false;
@@ -148,6 +114,10 @@ Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t a
 Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::uint32_t rkey) {
   const Operation operation(*ctx_);
   if (!answers()) return Outcome::no_response;
+  if (!(ctx_->access.load(std::memory_order_relaxed) & access::responder_depth)) {
+    nak(WcStatus::loc_qp_op_err, nullptr, {});
+    return Outcome::nak_invalid;
+  }
   if (into.bytes == 0) return Outcome::done;
   const TptEntry* entry = check_rkey(addr, into.bytes, rkey, access::remote_read);
   if (entry == nullptr) {

@@ -15,6 +15,7 @@
 
 #include "rnic/peer.hpp"
 #include "rnic/protection_table.hpp"
+#include "rnic/send_queue.hpp"
 
 namespace weir::rnic {
 
@@ -54,6 +55,9 @@ class RemoteQueuePair {
   Outcome rdma_write(const Gather&, std::uint64_t addr, std::uint32_t rkey);
   Outcome rdma_write_with_imm(const Gather&, std::uint64_t addr, std::uint32_t rkey, const Arrival&);
   Outcome rdma_read(const Gather&, std::uint64_t addr, std::uint32_t rkey);
+  // atomic.cpp. The value from before comes back into the gather's first eight bytes.
+  Outcome atomic(SendOpcode, const AtomicOperands&, const Gather& into, std::uint64_t addr,
+                 std::uint32_t rkey);
   Outcome send(const Gather&, const Arrival&);
 
   std::uint32_t target_min_rnr_timer() const {
@@ -73,6 +77,8 @@ class RemoteQueuePair {
 
  private:
   class Operation;  // holds the hazard
+  Outcome exchange(SendOpcode, const AtomicOperands&, const TptEntry&, std::uint64_t addr,
+                   std::uint64_t& before) const;
   struct TakenReceive {
     const ReceiveWqe* wqe = nullptr;
     std::uint32_t number = 0;
@@ -106,5 +112,35 @@ class RemoteQueuePair {
   std::uint32_t cq_index_ = 0, cq_line_ = 0;
   std::uint16_t incarnation_ = 0;
 };
+
+// Scope of one operation on the target. The target's deregister, reset and destroy wait while the hazard is
+// odd.
+class RemoteQueuePair::Operation {
+ public:
+  explicit Operation(QpContext& ctx) : ctx_(ctx), start_(ctx.hazard.load(std::memory_order_relaxed) | 1) {
+    // seq_cst: we store the hazard, then read state and keys; the target stores those, then reads the hazard.
+    ctx_.hazard.store(start_, std::memory_order_seq_cst);
+  }
+  ~Operation() { ctx_.hazard.store(start_ + 1, std::memory_order_release); }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+ private:
+  QpContext& ctx_;
+  std::uint32_t start_;
+};
+
+// A process that died is one that does not answer any more; its end will be reported presently.
+inline Outcome outcome_of(Peer::Transfer transfer) {
+  switch (transfer) {
+    case Peer::Transfer::done:
+      return Outcome::done;
+    case Peer::Transfer::gone:
+      return Outcome::no_response;
+    case Peer::Transfer::fault:
+      break;
+  }
+  return Outcome::nak_operational;
+}
 
 }  // namespace weir::rnic

@@ -10,6 +10,7 @@ namespace weir::rnic {
 Segment::Segment(std::byte* base, std::size_t bytes)
     : base_(base), bytes_(bytes), fresh_(segment_rings_offset) {
   header().bytes = bytes;
+  for (AtomicLock& lock : header().atomic_locks) lock.make();
   header().magic = segment_magic;
 }
 

@@ -2,9 +2,9 @@
 //
 // The segment is one sparse memfd, mapped read-write by every process that talks to this one. Each word below
 // has exactly one writer at a time, named beside it; words with several writers are changed only by atomic
-// read-modify-write. No lock lives here: a neighbour may be killed between any two instructions, and must
-// then have left at worst something unpublished (a CQE without its sequence number) that on_gone cleanup
-// finds.
+// read-modify-write. No lock lives here but those for atomics, which the kernel takes from a dead holder
+// (atomic_lock.hpp): a neighbour may be killed between any two instructions, and must then have left at worst
+// something unpublished (a CQE without its sequence number) that on_gone cleanup finds.
 //
 // Two roles write: the *owner*, whose process the segment belongs to, and the *initiator*, the one remote (or
 // own) queue pair that is connected to a queue pair here and plays its responder (rnic/responder.cpp).
@@ -17,11 +17,12 @@
 #include <atomic>
 #include <cstdint>
 
+#include "rnic/atomic_lock.hpp"
 #include "rnic/types.hpp"
 
 namespace weir::rnic {
 
-inline constexpr std::uint64_t segment_magic = 0x57454952'4e494331;  // "WEIRNIC1": layout version included
+inline constexpr std::uint64_t segment_magic = 0x57454952'4e494332;  // "WEIRNIC2": layout version included
 inline constexpr std::size_t cache_line = 64;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared between processes");
@@ -181,6 +182,7 @@ struct SrqClaim {
 struct SegmentHeader {
   std::uint64_t magic;
   std::uint64_t bytes;
+  alignas(cache_line) AtomicLock atomic_locks[atomic_lock_count];
   alignas(4096) QpContext qps[max_qps];
   alignas(4096) CqContext cqs[max_cqs];
   alignas(4096) SrqContext srqs[max_srqs];

@@ -32,6 +32,11 @@ struct DatagramAddress {
   const std::byte* grh;  // 40 bytes, owned by the address handle; copied when executed
 };
 
+struct AtomicOperands {
+  std::uint64_t compare_add;
+  std::uint64_t swap;
+};
+
 struct SendWqe {
   std::uint64_t wr_id;
   SendOpcode opcode;
@@ -45,7 +50,10 @@ struct SendWqe {
   std::uint32_t byte_len;  // filled when executed
   std::uint64_t remote_addr;
   std::uint32_t rkey;
-  DatagramAddress datagram;
+  union {
+    DatagramAddress datagram;  // UD
+    AtomicOperands atomic;     // compare_and_swap, fetch_and_add
+  };
 
   // sges, or inline data, to the ring's stride
   Sge* sges() { return reinterpret_cast<Sge*>(this + 1); }

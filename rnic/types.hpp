@@ -43,12 +43,16 @@ enum class SendOpcode : std::uint8_t {
   send = 2,
   send_with_imm = 3,
   rdma_read = 4,
+  compare_and_swap = 5,
+  fetch_and_add = 6,
 };
 
 enum class WcOpcode : std::uint8_t {
   send = 0,
   rdma_write = 1,
   rdma_read = 2,
+  compare_and_swap = 3,
+  fetch_and_add = 4,
   recv = 128,
   recv_rdma_with_imm = 129
 };
@@ -68,7 +72,10 @@ enum class WcStatus : std::uint8_t {
 
 namespace access {
 inline constexpr std::uint32_t local_write = 1, remote_write = 2, remote_read = 4, remote_atomic = 8;
-}
+// Only in QpContext::access: the queue pair answers READs and atomics at all (its max_dest_rd_atomic is not
+// 0).
+inline constexpr std::uint32_t responder_depth = 1u << 30;
+}  // namespace access
 namespace send_flag {
 inline constexpr std::uint32_t fence = 1, signaled = 2, solicited = 4, inline_data = 8;
 }
@@ -90,6 +97,10 @@ inline constexpr std::uint32_t max_mrs = 1u << 20;
 inline constexpr std::uint64_t max_message_bytes = 1ull << 31;
 inline constexpr std::uint32_t max_datagram_bytes = 4096;  // path MTU
 inline constexpr std::uint32_t grh_bytes = 40;
+// READs and atomics outstanding on a queue pair. One is executed after the other; the number is what programs
+// and the connection manager negotiate.
+inline constexpr std::uint32_t max_rd_atomic = 16;
+inline constexpr std::uint32_t atomic_bytes = 8;
 
 // One polled completion, in the NIC's own terms; verbs/ writes it into an ibv_wc.
 struct WorkCompletion {

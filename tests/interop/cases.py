@@ -130,6 +130,12 @@ def perftests():
                                label="slow")
                 yield perftest(program, "queue_pairs_16", "-q", "16", sizes=[small])
                 yield perftest(program, "queue_pairs_16_both_ways", "-q", "16", "-b", sizes=[small])
+    for kind in ("lat", "bw"):
+        for verb in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
+            yield perftest(f"atomic_{kind}", verb.lower(), "-A", verb, sizes=[8])
+        yield perftest(f"atomic_{kind}", "events", "-e", sizes=[8])
+        yield perftest(f"atomic_{kind}", "rdma_cm", "-R", sizes=[8])
+    yield perftest("atomic_bw", "both_ways_queue_pairs_16", "-b", "-q", "16", sizes=[8])
     yield perftest("send_bw", "events_queue_pairs_16", "-e", "-q", "16", sizes=[65536])
     yield perftest("send_bw", "rdma_cm_queue_pairs_16", "-R", "-q", "16", sizes=[65536])
     yield perftest("send_bw", "shared_receive_queue", "--use-srq", "-q", "4", sizes=[65536])

@@ -259,7 +259,9 @@ Endpoint::Endpoint(Nic& nic, const EndpointOptions& options) : nic_(nic), owns_c
                  .timeout = options.timeout,
                  .retry_cnt = options.retry_cnt,
                  .rnr_retry = options.rnr_retry,
-                 .min_rnr_timer = options.min_rnr_timer};
+                 .min_rnr_timer = options.min_rnr_timer,
+                 .max_rd_atomic = options.max_rd_atomic,
+                 .max_dest_rd_atomic = options.max_dest_rd_atomic};
 }
 
 Endpoint::~Endpoint() {

@@ -109,7 +109,8 @@ class Host {
 enum class Reach : bool { copied, mapped };
 
 inline constexpr std::uint32_t pd = 7;
-inline constexpr std::uint32_t all_access = access::local_write | access::remote_write | access::remote_read;
+inline constexpr std::uint32_t all_access =
+    access::local_write | access::remote_write | access::remote_read | access::remote_atomic;
 
 // Registered memory that knows its keys.
 class Memory {
@@ -146,8 +147,9 @@ struct EndpointOptions {
       .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4, .max_inline = 256};
   bool signal_all = false;
   std::uint32_t domain = pd;
-  std::uint32_t qp_access = access::remote_write | access::remote_read;
+  std::uint32_t qp_access = access::remote_write | access::remote_read | access::remote_atomic;
   std::uint8_t timeout = 14, retry_cnt = 7, rnr_retry = 7, min_rnr_timer = 12;
+  std::uint8_t max_rd_atomic = 4, max_dest_rd_atomic = 4;
   std::uint32_t qkey = 0x1234;
   SharedReceiveQueue* srq = nullptr;
   CompletionQueue* cq = nullptr;  // for both directions; nullptr: one of its own for each

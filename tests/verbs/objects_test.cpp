@@ -259,7 +259,8 @@ TEST_F(Objects, extended_creation_refuses_what_it_does_not_know) {
   }
   constexpr std::uint64_t known = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                   IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                                  IBV_QP_EX_WITH_RDMA_READ;
+                                  IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
   for (std::uint64_t bit = 1; bit != 0; bit <<= 1) {
     ibv_qp_init_attr_ex init = extended_attr(pd.get(), cq.get(), base, bit);
     Qp qp(ibv_create_qp_ex(context.get(), &init));
@@ -365,7 +366,8 @@ TEST_F(Objects, query_returns_what_modify_set) {
   EXPECT_EQ(attr.max_rd_atomic, rts.attr.max_rd_atomic);
   EXPECT_EQ(attr.max_dest_rd_atomic, rtr.attr.max_dest_rd_atomic);
   EXPECT_EQ(attr.port_num, 1);
-  EXPECT_EQ(attr.qp_access_flags, unsigned{IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ});
+  EXPECT_EQ(attr.qp_access_flags,
+            unsigned{IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC});
   EXPECT_EQ(std::memcmp(&attr.ah_attr.grh.dgid, &rtr.attr.ah_attr.grh.dgid, sizeof(ibv_gid)), 0);
 }
 

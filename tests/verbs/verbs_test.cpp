@@ -52,7 +52,7 @@ Step to_init(ibv_qp_type type) {
     step.attr.qkey = 0x1111;
     step.mask |= IBV_QP_QKEY;
   } else {
-    step.attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    step.attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     step.mask |= IBV_QP_ACCESS_FLAGS;
   }
   return step;

@@ -62,6 +62,19 @@ void wr_rdma_read(ibv_qp_ex* ex, std::uint32_t rkey, std::uint64_t addr) {
   begin_request(ex, rnic::SendOpcode::rdma_read, addr, rkey, 0);
 }
 
+void wr_atomic(ibv_qp_ex* ex, rnic::SendOpcode opcode, std::uint32_t rkey, std::uint64_t addr,
+               rnic::AtomicOperands operands) {
+  begin_request(ex, opcode, addr, rkey, 0);
+  if (rnic::SendWqe* wqe = qp_of(ex).builder.wqe) wqe->atomic = operands;
+}
+void wr_atomic_cmp_swp(ibv_qp_ex* ex, std::uint32_t rkey, std::uint64_t addr, std::uint64_t compare,
+                       std::uint64_t swap) {
+  wr_atomic(ex, rnic::SendOpcode::compare_and_swap, rkey, addr, {compare, swap});
+}
+void wr_atomic_fetch_add(ibv_qp_ex* ex, std::uint32_t rkey, std::uint64_t addr, std::uint64_t add) {
+  wr_atomic(ex, rnic::SendOpcode::fetch_and_add, rkey, addr, {add, 0});
+}
+
 void wr_set_ud_addr(ibv_qp_ex* ex, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
   Qp& qp = qp_of(ex);
   if (qp.builder.wqe == nullptr) return;
@@ -107,6 +120,8 @@ void install_builders(ibv_qp_ex& ex) {
   ex.wr_rdma_write = wr_rdma_write;
   ex.wr_rdma_write_imm = wr_rdma_write_imm;
   ex.wr_rdma_read = wr_rdma_read;
+  ex.wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+  ex.wr_atomic_fetch_add = wr_atomic_fetch_add;
   ex.wr_set_ud_addr = wr_set_ud_addr;
   ex.wr_set_sge = wr_set_sge;
   ex.wr_set_sge_list = wr_set_sge_list;

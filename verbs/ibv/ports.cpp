@@ -33,9 +33,9 @@ void fill_device(ibv_device_attr& a) {
   a.max_cqe = static_cast<int>(rnic::max_cqe);
   a.max_mr = static_cast<int>(rnic::max_mrs) - 1;
   a.max_pd = 1 << 20;
-  a.max_qp_rd_atom = a.max_qp_init_rd_atom = 16;
-  a.max_res_rd_atom = 16 * a.max_qp;
-  a.atomic_cap = IBV_ATOMIC_NONE;
+  a.max_qp_rd_atom = a.max_qp_init_rd_atom = rnic::max_rd_atomic;
+  a.max_res_rd_atom = static_cast<int>(rnic::max_rd_atomic) * a.max_qp;
+  a.atomic_cap = IBV_ATOMIC_HCA;
   a.max_ah = 1 << 20;
   a.max_srq = rnic::max_srqs;
   a.max_srq_wr = rnic::max_wr;

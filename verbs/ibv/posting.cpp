@@ -36,6 +36,10 @@ rnic::SendRequest request_of(const ibv_send_wr& wr, rnic::QpType type) {
     const bool reachable = ah != nullptr && ah->reachable;
     const rnic::Qpn to(wr.wr.ud.remote_qpn);
     r.datagram = {reachable ? to : rnic::Qpn(0, to.index()), wr.wr.ud.remote_qkey, ah ? ah->grh : nullptr};
+  } else if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+    r.remote_addr = wr.wr.atomic.remote_addr;
+    r.rkey = wr.wr.atomic.rkey;
+    r.atomic = {wr.wr.atomic.compare_add, wr.wr.atomic.swap};
   } else {
     r.remote_addr = wr.wr.rdma.remote_addr;
     r.rkey = wr.wr.rdma.rkey;

@@ -91,6 +91,8 @@ bool values_valid(const ibv_qp_attr& a, unsigned mask) {
   if ((mask & IBV_QP_RETRY_CNT) && a.retry_cnt > 7) return false;
   if ((mask & IBV_QP_RNR_RETRY) && a.rnr_retry > 7) return false;
   if ((mask & IBV_QP_MIN_RNR_TIMER) && a.min_rnr_timer > 31) return false;
+  if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a.max_rd_atomic > rnic::max_rd_atomic) return false;
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a.max_dest_rd_atomic > rnic::max_rd_atomic) return false;
   if ((mask & IBV_QP_AV) && a.ah_attr.is_global && a.ah_attr.grh.sgid_index >= gid_table().size())
     return false;
   return true;
@@ -131,6 +133,8 @@ void apply(Qp& qp, QpState to) {
   attributes.retry_cnt = qp.attr.retry_cnt;
   attributes.rnr_retry = qp.attr.rnr_retry;
   attributes.min_rnr_timer = qp.attr.min_rnr_timer;
+  attributes.max_rd_atomic = qp.attr.max_rd_atomic;
+  attributes.max_dest_rd_atomic = qp.attr.max_dest_rd_atomic;
   qp.nic_qp->modify(to, attributes);
 }
 
@@ -142,7 +146,8 @@ ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* init) {
   constexpr std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   constexpr std::uint64_t known_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                       IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                                      IBV_QP_EX_WITH_RDMA_READ;
+                                      IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
   const bool wants_ops = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   if ((init->comp_mask & ~known) || !(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == nullptr ||
       (wants_ops && (init->send_ops_flags & ~known_ops))) {

@@ -1,0 +1,89 @@
+// COMPARE AND SWAP, FETCH AND ADD: 64 bits of the target's memory, in the host's byte order (IBA 9.4.5,
+// 10.7.2.3).
+//
+// Atomic with every other atomic that goes through the NIC (IBV_ATOMIC_HCA): all of them hold the lock of
+// their word, because one initiator may reach the memory by a mapping of its own while another still goes
+// through the kernel. Where it is mapped the CPU's atomic is used all the same, so that the target's own
+// atomics are not lost either; through the kernel, in two calls, they can be.
+#include <algorithm>
+#include <cstring>
+
+#include "rnic/responder.hpp"
+
+namespace weir::rnic {
+namespace {
+
+std::uint64_t result_of(SendOpcode opcode, const AtomicOperands& operands, std::uint64_t before) {
+  if (opcode == SendOpcode::fetch_and_add) return before + operands.compare_add;
+  return before == operands.compare_add ? operands.swap : before;
+}
+
+std::uint64_t on_mapped_word(SendOpcode opcode, const AtomicOperands& operands, std::uint64_t& word) {
+  const std::atomic_ref<std::uint64_t> shared(word);
+  if (opcode == SendOpcode::fetch_and_add)
+    return shared.fetch_add(operands.compare_add, std::memory_order_seq_cst);
+  std::uint64_t before = operands.compare_add;
+  shared.compare_exchange_strong(before, operands.swap, std::memory_order_seq_cst);
+  return before;
+}
+
+}  // namespace
+
+Outcome RemoteQueuePair::atomic(SendOpcode opcode, const AtomicOperands& operands, const Gather& into,
+                                std::uint64_t addr, std::uint32_t rkey) {
+  const Operation operation(*ctx_);
+  if (!answers()) return Outcome::no_response;
+  const bool depth = ctx_->access.load(std::memory_order_relaxed) & access::responder_depth;
+  if (addr % atomic_bytes != 0 || !depth) {  // IBA 9.7.4.1.2: an invalid request
+    nak(WcStatus::loc_qp_op_err, nullptr, {});
+    return Outcome::nak_invalid;
+  }
+  const TptEntry* entry = check_rkey(addr, atomic_bytes, rkey, access::remote_atomic);
+  if (entry == nullptr) {
+    nak(WcStatus::loc_qp_op_err, nullptr, {});
+    return Outcome::nak_access;
+  }
+  const auto at = reinterpret_cast<std::uint64_t>(ProtectionTable::address(*entry, addr));
+  AtomicLock& lock = peer->segment().atomic_locks[atomic_lock_of(at)];
+  if (!lock.try_lock()) return Outcome::no_response;
+  std::uint64_t before = 0;
+  const Outcome outcome = exchange(opcode, operands, *entry, addr, before);
+  lock.unlock();
+  if (outcome != Outcome::done) return outcome;
+
+  const auto* bytes = reinterpret_cast<const std::byte*>(&before);
+  std::size_t left = sizeof before;
+  for (const iovec& piece : into.span()) {
+    const std::size_t length = std::min(left, piece.iov_len);
+    std::memcpy(piece.iov_base, bytes, length);
+    bytes += length;
+    left -= length;
+  }
+  return Outcome::done;
+}
+
+Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& operands, const TptEntry& entry,
+                                  std::uint64_t addr, std::uint64_t& before) const {
+  std::byte* const word = peer->window(entry, addr, atomic_bytes);
+  // A region whose iova and address are not aligned alike has words that no CPU exchanges.
+  const bool aligned = reinterpret_cast<std::uintptr_t>(word) % alignof(std::uint64_t) == 0;
+  if (word != nullptr && aligned) {
+    before = on_mapped_word(opcode, operands, *reinterpret_cast<std::uint64_t*>(word));
+    return Outcome::done;
+  }
+  const iovec local{&before, sizeof before};
+  const iovec remote{ProtectionTable::address(entry, addr), sizeof before};
+  if (word != nullptr)
+    std::memcpy(&before, word, sizeof before);
+  else if (const Outcome read = outcome_of(peer->read({&local, 1}, {&remote, 1})); read != Outcome::done)
+    return read;
+  std::uint64_t after = result_of(opcode, operands, before);
+  if (word != nullptr) {
+    std::memcpy(word, &after, sizeof after);
+    return Outcome::done;
+  }
+  const iovec changed{&after, sizeof after};
+  return outcome_of(peer->write({&changed, 1}, {&remote, 1}));
+}
+
+}  // namespace weir::rnic

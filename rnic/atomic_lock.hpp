@@ -1,0 +1,62 @@
+// The one kind of lock that processes share: it makes atomics on one word atomic with each other.
+//
+// The words lie in the target's memory, the locks in the target's segment, one for each group of addresses;
+// whoever executes an atomic holds the lock of its word from reading the old value to writing the new one. A
+// holder may be killed there, so the mutex is a robust one: the kernel marks it when its holder ends, and the
+// next taker goes on. Nothing has to be repaired: before the one write of the new value nothing has happened,
+// after it everything has.
+//
+// Nobody sleeps on it. A holder that is stopped makes others fail to take it after a bounded time, as a
+// responder that does not answer would.
+#pragma once
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "rnic/spin_lock.hpp"
+
+namespace weir::rnic {
+
+class AtomicLock {
+ public:
+  // By the segment's owner, before anybody sees it.
+  void make() {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&mutex_, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+  }
+
+  // False: somebody else held it all the time.
+  bool try_lock() {
+    for (int tries = 0; tries < pauses + yields; ++tries) {
+      const int error = pthread_mutex_trylock(&mutex_);
+      if (error == 0) return true;
+      if (error == EOWNERDEAD) return pthread_mutex_consistent(&mutex_) == 0;
+      if (error != EBUSY) return false;  // a neighbour wrote nonsense there
+      if (tries < pauses)
+        cpu_relax();
+      else
+        sched_yield();
+    }
+    return false;
+  }
+  void unlock() { pthread_mutex_unlock(&mutex_); }
+
+ private:
+  static constexpr int pauses = 100, yields = 200;
+  alignas(64) pthread_mutex_t mutex_;
+};
+
+inline constexpr std::size_t atomic_lock_count = 32;
+
+// By the place in its page: a page that is mapped at two addresses has one lock for each of its words.
+constexpr std::size_t atomic_lock_of(std::uint64_t addr) { return addr / 8 % atomic_lock_count; }
+
+}  // namespace weir::rnic
