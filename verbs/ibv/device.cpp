@@ -48,6 +48,9 @@ void fill_operations(verbs_context& verbs) {
   verbs.create_qp_ex = create_qp_ex;
   verbs.create_srq_ex = create_srq_ex;
   ibv_context_ops& ops = verbs.context.ops;
+  ops.alloc_mw = alloc_mw;
+  ops.bind_mw = bind_mw;
+  ops.dealloc_mw = dealloc_mw;
   ops.poll_cq = poll_cq;
   ops.req_notify_cq = req_notify_cq;
   ops.post_send = post_send;

@@ -6,8 +6,8 @@
 namespace weir::verbs {
 namespace {
 
-constexpr unsigned known_access =
-    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+constexpr unsigned known_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED;
 std::atomic<std::uint32_t> next_pd{1};
 
 // IBA 10.6.3.1: remote write and atomic rights need local write.
@@ -25,8 +25,9 @@ ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_
     return nullptr;
   }
   const auto key = context_of(pd->context)
-                       .nic->register_memory(reinterpret_cast<std::uint64_t>(addr), length, iova,
-                                             access & known_access, pd_of(pd).number);
+                       .nic->register_memory(reinterpret_cast<std::uint64_t>(addr), length,
+                                             access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access & known_access,
+                                             pd_of(pd).number);
   if (!key) {
     errno = static_cast<int>(key.error().code);
     return nullptr;
@@ -77,6 +78,7 @@ ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) {
 }
 
 int ibv_dereg_mr(ibv_mr* mr) {
+  if (context_of(mr->context).adapter().windows().in_use(mr->lkey)) return EBUSY;
   pd_of(mr->pd).users.fetch_sub(1);
   context_of(mr->context).nic->deregister_memory(mr->lkey);
   delete reinterpret_cast<Mr*>(mr);
@@ -89,6 +91,7 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, i
   auto& region = *reinterpret_cast<Mr*>(mr);
   ibv_pd* const new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : mr->pd;
   const auto new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? static_cast<unsigned>(access) : region.access;
+  if (context_of(mr->context).adapter().windows().in_use(mr->lkey)) return IBV_REREG_MR_ERR_INPUT;
   if (new_pd == nullptr || !access_valid(new_access)) return IBV_REREG_MR_ERR_INPUT;
   NicProcess& nic = *context_of(mr->context).nic;
   if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
