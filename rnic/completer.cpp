@@ -24,10 +24,6 @@ WcOpcode completion_opcode(SendOpcode opcode) {
       return WcOpcode::compare_and_swap;
     case SendOpcode::fetch_and_add:
       return WcOpcode::fetch_and_add;
-    case SendOpcode::local_invalidate:
-      return WcOpcode::local_invalidate;
-    case SendOpcode::bind_window:
-      return WcOpcode::bind_window;
     default:
       return WcOpcode::send;
   }
@@ -45,6 +41,28 @@ std::size_t QueuePair::poll_completions(CompletionQueue& cq, std::span<WorkCompl
   return filled;
 }
 
+std::size_t QueuePair::unpolled(const CompletionQueue& cq) const {
+  std::size_t count = 0;
+  const std::uint32_t executed = sq_.executed.load(std::memory_order_acquire);
+  for (std::uint32_t at = send_scanned_; &cq == config_.send_cq && at != executed; ++at)
+    if (sq_.at(at).signaled || sq_.at(at).status != WcStatus::success) ++count;
+  if (&cq != config_.recv_cq) return count;
+  if (flushing_.load(std::memory_order_acquire) && has_own_rq())
+    return count +
+           (ctx_->rq_posted.load(std::memory_order_acquire) - rq_polled_.load(std::memory_order_relaxed));
+  return count + (config_.type == QpType::ud ? unpolled_datagrams() : unpolled_receives());
+}
+
+std::size_t QueuePair::unpolled_receives() const {
+  if (ctx_->cqe_offset == 0) return 0;
+  const auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
+  std::uint32_t next = cqe_polled_;
+  while (next - cqe_polled_ <= ctx_->cqe_mask &&
+         ring[next & ctx_->cqe_mask].sequence.load(std::memory_order_acquire) == next + 1)
+    ++next;
+  return next - cqe_polled_;
+}
+
 // What was looked at stays looked at (send_scanned_): with one signal for hundreds of writes, walking the
 // unsignalled ones again in each poll would cost more than everything else. Entries are freed only by a
 // completion behind them.
@@ -58,7 +76,6 @@ std::size_t QueuePair::poll_sends(std::span<WorkCompletion> out) {
                      .status = wqe.status,
                      .opcode = completion_opcode(wqe.opcode),
                      .has_imm = false,
-                     .has_invalidated = false,
                      .has_grh = false,
                      .byte_len = wqe.byte_len,
                      .imm_be = 0,
@@ -93,13 +110,10 @@ std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
       if (!scatter(wqe, {landing + start, bytes})) status = WcStatus::loc_prot_err;
       ctx_->landing_head.store(cqe.landing_end, std::memory_order_release);
     }
-    const bool invalidated = cqe.carries == Carries::invalidate && status == WcStatus::success;
-    if (invalidated) nic_.windows().finish_invalidate(cqe.imm_be, qpn_);
     out[filled++] = {.wr_id = wqe.wr_id,
                      .status = status,
                      .opcode = cqe.opcode,
-                     .has_imm = cqe.carries == Carries::immediate,
-                     .has_invalidated = invalidated,
+                     .has_imm = cqe.has_imm,
                      .has_grh = false,
                      .byte_len = cqe.byte_len,
                      .imm_be = cqe.imm_be,
@@ -130,7 +144,6 @@ std::size_t QueuePair::poll_flushed_receives(std::span<WorkCompletion> out) {
                      .status = WcStatus::wr_flush_err,
                      .opcode = WcOpcode::recv,
                      .has_imm = false,
-                     .has_invalidated = false,
                      .has_grh = false,
                      .byte_len = 0,
                      .imm_be = 0,
@@ -151,7 +164,10 @@ bool QueuePair::scatter(const ReceiveWqe& wqe, std::span<const std::byte> payloa
     if (sge.length == 0) continue;
     if (!table.allows(sge, pd, ProtectionTable::Use::write)) return false;
     const std::size_t length = std::min<std::size_t>(sge.length, payload.size());
-    void* const at = ProtectionTable::address(table.entry(sge.lkey), sge.addr);
+    const TptEntry& entry = table.entry(sge.lkey);
+    void* const at = ProtectionTable::address(entry, sge.addr);
+    if ((entry.access & access::on_demand) && !nic_.host().fault_in(at, length, ProtectionTable::Use::write))
+      return false;
     std::memcpy(at, payload.data(), length);
     payload = payload.subspan(length);
   }

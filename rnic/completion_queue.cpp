@@ -146,4 +146,12 @@ int CompletionQueue::poll(std::span<WorkCompletion> out) {
   return static_cast<int>(filled);
 }
 
+std::size_t CompletionQueue::unpolled() {
+  const std::lock_guard lock(lock_);
+  std::size_t count = 0;
+  for (const QueuePair* qp : lines_)
+    if (qp != nullptr) count += qp->unpolled(*this);
+  return count;
+}
+
 }  // namespace weir::rnic

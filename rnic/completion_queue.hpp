@@ -37,6 +37,8 @@ class CompletionQueue {
   CqContext& context() const { return ctx_; }
 
   int poll(std::span<WorkCompletion> out);
+  // How many completions it holds now; looks at every queue pair, so not for the data path.
+  std::size_t unpolled();
   void arm(Armed how);
 
   // Takes one pending event if there is one (the completion channel was readable).

@@ -136,7 +136,6 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
                      .status = status,
                      .opcode = WcOpcode::recv,
                      .has_imm = slot.has_imm,
-                     .has_invalidated = false,
                      .has_grh = true,
                      .byte_len = byte_len,
                      .imm_be = slot.imm_be,
@@ -146,6 +145,19 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
   }
   if (filled < out.size()) filled += poll_flushed_receives(out.subspan(filled));
   return filled;
+}
+
+std::size_t QueuePair::unpolled_datagrams() const {
+  const auto* slots = nic_.segment().at<DatagramSlot>(ctx_->cqe_offset);
+  const std::uint32_t posted = ctx_->rq_posted.load(std::memory_order_acquire);
+  const std::uint32_t polled = rq_polled_.load(std::memory_order_relaxed);
+  std::uint32_t next = polled;
+  while (next != posted) {
+    const std::uint64_t word = slots[next & ctx_->rq_mask].claim.load(std::memory_order_acquire);
+    if (claim_sequence(word) != next || claim_state(word) != DatagramState::complete) break;
+    ++next;
+  }
+  return next - polled;
 }
 
 // A sender was killed: what it had claimed and not completed is delivered as an empty datagram, so that the

@@ -28,7 +28,7 @@ class Peer {
   std::byte* segment_base() const { return reinterpret_cast<std::byte*>(segment_); }
   std::size_t segment_size() const { return segment_size_; }
   // The entry that this rkey would be in; it is valid only if its key equals the rkey.
-  const TptEntry& tpt_entry(std::uint32_t rkey) const { return tpt_[(rkey >> 8) & (max_keys - 1)]; }
+  const TptEntry& tpt_entry(std::uint32_t rkey) const { return tpt_[(rkey >> 8) & (max_mrs - 1)]; }
 
   // Memory of that process that is mapped here too: where [addr, addr+length) of this region is in our own
   // address space, or nullptr if it is not (yet) mapped. May start mapping it for the next time; never
@@ -78,6 +78,8 @@ class HostPort {
   virtual void wake_at(std::uint64_t deadline_ns) = 0;
   virtual void raise_channel(
       std::uint32_t channel) = 0;  // one more event is pending on this completion channel
+  // On-demand paging: makes sure that this range of our own memory can be touched so now. False: it cannot.
+  virtual bool fault_in(void* at, std::uint64_t length, Use) = 0;
   virtual void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) = 0;
 };
 

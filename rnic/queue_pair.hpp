@@ -67,7 +67,6 @@ struct SendRequest {
   std::uint32_t rkey = 0;
   DatagramAddress datagram{};
   AtomicOperands atomic{};
-  WindowBinding binding{};
 };
 
 enum class PostResult : std::uint8_t {
@@ -114,6 +113,7 @@ class QueuePair {
   void recv_doorbell();
 
   std::size_t poll_completions(CompletionQueue&, std::span<WorkCompletion>);
+  std::size_t unpolled(const CompletionQueue&) const;  // what poll_completions() would find, unlimited
 
   // The requester's retry entry: from poll, from a kick, from a timer. Returns false when nothing is parked
   // any more.
@@ -137,7 +137,6 @@ class QueuePair {
   void execute();
   Outcome execute_one(SendWqe&);
   std::optional<WcStatus> gather(SendWqe&, Gather&, ProtectionTable::Use) const;
-  Outcome execute_local(SendWqe&);
   std::optional<WcStatus> check_reader(const SendWqe&, Gather&) const;
   bool receive_comes_soon();
   bool park(Park why);
@@ -145,17 +144,20 @@ class QueuePair {
   void complete_send(SendWqe&, WcStatus);
   void fail_send(SendWqe&, WcStatus);
   void connect_remote(HostPort::Wait);
+  bool reconnect_if_stale();
   void unlock_sends();
 
   // datagram.cpp
   Outcome execute_datagram(SendWqe&, const Gather&);
   std::size_t poll_datagrams(std::span<WorkCompletion>);
+  std::size_t unpolled_datagrams() const;
   void open_datagram_slots(std::uint32_t from, std::uint32_t to);
   void void_datagrams_of(Slot dead);
 
   // completer.cpp
   std::size_t poll_sends(std::span<WorkCompletion>);
   std::size_t poll_receives(std::span<WorkCompletion>);
+  std::size_t unpolled_receives() const;
   std::size_t poll_flushed_receives(std::span<WorkCompletion>);
   bool scatter(const ReceiveWqe&, std::span<const std::byte>) const;
   void raise_local(CompletionQueue&, std::uint32_t line, Solicited);

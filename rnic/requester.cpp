@@ -38,10 +38,7 @@ Arrival arrival_of(const SendWqe& wqe, std::uint64_t bytes) {
   const bool write = wqe.opcode == SendOpcode::rdma_write_with_imm;
   arrival.opcode = write ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv;
   arrival.byte_len = bytes;
-  if (write || wqe.opcode == SendOpcode::send_with_imm)
-    arrival.carries = Carries::immediate;
-  else if (wqe.opcode == SendOpcode::send_with_invalidate)
-    arrival.carries = Carries::invalidate;
+  arrival.has_imm = write || wqe.opcode == SendOpcode::send_with_imm;
   arrival.imm_be = wqe.imm_be;
   arrival.solicited = wqe.solicited;
   return arrival;
@@ -69,7 +66,7 @@ void QueuePair::execute() {
         if (!receive_comes_soon() && !park(Park::rnr)) return;
         break;
       case Outcome::no_response:
-        if (!park(Park::no_response)) return;
+        if (!reconnect_if_stale() && !park(Park::no_response)) return;
         break;
       default:
         if (config_.type == QpType::uc && wqe.status == WcStatus::success) {  // no acknowledgement says so
@@ -83,11 +80,8 @@ void QueuePair::execute() {
 }
 
 Outcome QueuePair::execute_one(SendWqe& wqe) {
-  if (wqe.opcode == SendOpcode::local_invalidate || wqe.opcode == SendOpcode::bind_window)
-    return execute_local(wqe);
   Gather pieces;
-  // READ and the atomics: data comes back.
-  const bool reads = wqe.opcode >= SendOpcode::rdma_read && wqe.opcode <= SendOpcode::fetch_and_add;
+  const bool reads = wqe.opcode >= SendOpcode::rdma_read;  // READ and the atomics: data comes back
   const auto use = reads ? ProtectionTable::Use::write : ProtectionTable::Use::read;
   if (const auto error = gather(wqe, pieces, use)) {
     wqe.status = *error;
@@ -132,30 +126,14 @@ std::optional<WcStatus> QueuePair::gather(SendWqe& wqe, Gather& out, ProtectionT
     const Sge& sge = wqe.sges()[i];
     if (sge.length == 0) continue;
     if (!table.allows(sge, config_.pd, use)) return WcStatus::loc_prot_err;
-    void* const at = ProtectionTable::address(table.entry(sge.lkey), sge.addr);
+    const TptEntry& entry = table.entry(sge.lkey);
+    void* const at = ProtectionTable::address(entry, sge.addr);
+    if ((entry.access & access::on_demand) && !nic_.host().fault_in(at, sge.length, use))
+      return WcStatus::loc_prot_err;
     out.pieces[out.count++] = {at, sge.length};
     out.bytes += sge.length;
   }
   return out.bytes > max_message_bytes ? std::optional(WcStatus::loc_len_err) : std::nullopt;
-}
-
-// The memory management operations touch only our own table. What an initiator may still be doing under the
-// old key is over when they complete (IBA 10.6.7.2).
-Outcome QueuePair::execute_local(SendWqe& wqe) {
-  const bool done = wqe.opcode == SendOpcode::bind_window
-                        ? nic_.windows().bind({.key = wqe.rkey,
-                                               .lkey = wqe.binding.lkey,
-                                               .access = wqe.binding.access,
-                                               .addr = wqe.remote_addr,
-                                               .length = wqe.binding.length},
-                                              qpn_, config_.pd)
-                        : nic_.windows().invalidate(wqe.imm_be, qpn_);
-  if (!done) {
-    wqe.status = WcStatus::mw_bind_err;
-    return Outcome::nak_operational;
-  }
-  nic_.wait_for_initiators();
-  return Outcome::done;
 }
 
 // What only requests have to whose answer carries data: an initiator depth (IBA 10.2.5: with none, it can
@@ -260,6 +238,14 @@ void QueuePair::fail_send(SendWqe& wqe, WcStatus status) {
 void QueuePair::connect_remote(HostPort::Wait wait) {
   if (attributes_.destination.value() == 0) return;
   remote_.connect(nic_.host().peer(attributes_.destination.slot(), wait), qpn_, attributes_.destination);
+}
+
+// The destination was reset and brought up again after we had connected: on a wire its number alone would
+// find it.
+bool QueuePair::reconnect_if_stale() {
+  if (!remote_.stale()) return false;
+  connect_remote(HostPort::Wait::no);
+  return remote_.connected();
 }
 
 }  // namespace weir::rnic

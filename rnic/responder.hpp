@@ -41,7 +41,7 @@ struct Arrival {  // what the completion of a receive says
   WcOpcode opcode = WcOpcode::recv;
   std::uint64_t byte_len = 0;
   std::uint32_t imm_be = 0;
-  Carries carries = Carries::nothing;  // what imm_be is
+  bool has_imm = false;
   bool solicited = false;
 };
 
@@ -73,6 +73,9 @@ class RemoteQueuePair {
   // The target is in a receiving state and connected to us.
   bool answers() const;
 
+  // The target was reset or its number given to another since we connected: its rings are not those we know.
+  bool stale() const { return ctx_ != nullptr && ctx_->incarnation != incarnation_; }
+
   PeerPtr peer;
 
  private:
@@ -86,8 +89,6 @@ class RemoteQueuePair {
 
   const TptEntry* check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
                              std::uint32_t need) const;
-  bool window_answers(const TptEntry&, std::uint32_t key) const;
-  bool invalidate_remotely(std::uint32_t key) const;
   Outcome move_in(const Gather&, const TptEntry&, std::uint64_t addr) const;
   bool receive_available();
   bool completion_room();

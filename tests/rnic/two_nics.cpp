@@ -120,6 +120,10 @@ void Nic::raise_channel(std::uint32_t channel) {
   ++raised_[channel];
 }
 
+bool Nic::fault_in(void* at, std::uint64_t length, Use use) {
+  return !on_fault_in || on_fault_in(at, length, use);
+}
+
 void Nic::async_event(AsyncEvent event, QueuePair* qp, SharedReceiveQueue* srq) {
   const std::lock_guard lock(mutex_);
   async_.push_back({event, qp, srq});

@@ -48,6 +48,10 @@ class Nic final : public HostPort {
   void wake_at(std::uint64_t deadline_ns) override;
   void raise_channel(std::uint32_t channel) override;
   void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) override;
+  bool fault_in(void* at, std::uint64_t length, Use) override;
+
+  // On-demand memory that is not there; by default all of it is.
+  std::function<bool(void* at, std::uint64_t length, Use)> on_fault_in;
 
   int channel_events(std::uint32_t channel);  // raised since the last call
   std::vector<AsyncReport> async_events();    // reported since the last call

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "link/memory/fault_in.hpp"
 #include "link/memory/process_memory.hpp"
 #include "verbs/progress/messages.hpp"
 #include "verbs/progress/peers.hpp"
@@ -122,14 +123,19 @@ void NicProcess::leave() {
 link::Result<std::uint32_t> NicProcess::register_memory(std::uint64_t addr, std::uint64_t length,
                                                         std::uint64_t iova, std::uint32_t access,
                                                         std::uint32_t pd) {
-  const link::MemoryRange range = link::look_up_memory(addr, length);
-  if (!range.mapped)
-    return std::unexpected(link::Error{std::errc::bad_address, "not all of the range is mapped"});
-  // What the program itself may not do, its NIC may not do for it: the copy would fault in whoever does it.
-  if (access & rnic::access::local_write ? !range.writable : !range.readable)
-    return std::unexpected(
-        link::Error{std::errc::bad_address, "the memory is protected against such access"});
-  const WindowExports::Placed placed = exports_.acquire(range, addr);
+  WindowExports::Placed placed;
+  // On-demand memory is looked at when it is used, and through the page tables: a window would keep showing
+  // what was mapped there once.
+  if (!(access & rnic::access::on_demand)) {
+    const link::MemoryRange range = link::look_up_memory(addr, length);
+    if (!range.mapped)
+      return std::unexpected(link::Error{std::errc::bad_address, "not all of the range is mapped"});
+    // What the program itself may not do, its NIC may not do for it: the copy would fault in whoever does it.
+    if (access & rnic::access::local_write ? !range.writable : !range.readable)
+      return std::unexpected(
+          link::Error{std::errc::bad_address, "the memory is protected against such access"});
+    placed = exports_.acquire(range, addr);
+  }
   const auto key = adapter_->table().insert({.addr = iova,
                                              .base = addr,
                                              .length = length,
@@ -146,6 +152,10 @@ void NicProcess::deregister_memory(std::uint32_t key) {
   const std::uint32_t window = adapter_->table().entry(key).window;
   adapter_->deregister(key);
   if (window != 0 && exports_.release(window)) tell_everybody(message::window_gone, window);
+}
+
+bool NicProcess::fault_in(void* at, std::uint64_t length, rnic::Use use) {
+  return link::fault_in(at, length, use == rnic::Use::write ? link::Touch::write : link::Touch::read);
 }
 
 // ---- channels

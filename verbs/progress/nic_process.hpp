@@ -61,6 +61,7 @@ class NicProcess final : public rnic::HostPort {
   void wake_at(std::uint64_t deadline_ns) override;
   void raise_channel(std::uint32_t channel) override;
   void async_event(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*) override;
+  bool fault_in(void* at, std::uint64_t length, rnic::Use) override;
 
  private:
   NicProcess(link::Mapping segment, link::Mapping table);

@@ -1,9 +1,12 @@
 #include "verbs/progress/peers.hpp"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "link/memory/fault_in.hpp"
 #include "link/memory/process_memory.hpp"
 #include "verbs/progress/messages.hpp"
 
@@ -39,14 +42,21 @@ OwnPeer::OwnPeer(rnic::Slot slot, link::Mapping& segment, link::Mapping& table, 
   tpt_ = reinterpret_cast<const rnic::TptEntry*>(table.data());
 }
 
-std::byte* OwnPeer::window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t) {
-  return static_cast<std::byte*>(rnic::ProtectionTable::address(entry, addr));
+std::byte* OwnPeer::window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t length) {
+  void* const at = rnic::ProtectionTable::address(entry, addr);
+  if (!(entry.access & rnic::access::on_demand)) return static_cast<std::byte*>(at);
+  const auto touch = entry.access & rnic::access::local_write ? link::Touch::write : link::Touch::read;
+  return link::fault_in(at, length, touch) ? static_cast<std::byte*>(at) : nullptr;
 }
+// A piece of on-demand memory may not be there, so the kernel copies where it will: it says so and does not
+// trap.
 rnic::Peer::Transfer OwnPeer::write(std::span<const iovec> local, std::span<const iovec> remote) {
-  return copy_pieces(local, remote);
+  if (link::write_process_memory(::getpid(), local, remote)) return Transfer::done;
+  return errno == EFAULT ? Transfer::fault : copy_pieces(local, remote);
 }
 rnic::Peer::Transfer OwnPeer::read(std::span<const iovec> local, std::span<const iovec> remote) {
-  return copy_pieces(remote, local);
+  if (link::read_process_memory(::getpid(), local, remote)) return Transfer::done;
+  return errno == EFAULT ? Transfer::fault : copy_pieces(remote, local);
 }
 void OwnPeer::kick(rnic::Qpn parked) {
   link_.post([this, parked] { adapter_.kicked(parked); });
