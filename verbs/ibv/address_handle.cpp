@@ -96,7 +96,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
 }
 
 int ibv_destroy_ah(ibv_ah* ah) {
-  pd_of(ah->pd).users.fetch_sub(1);
+  drop_user(pd_of(ah->pd));
   delete reinterpret_cast<Ah*>(ah);
   return 0;
 }

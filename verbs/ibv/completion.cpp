@@ -28,6 +28,8 @@ Cq* take_pending_event(Channel& channel) {
   return nullptr;
 }
 
+}  // namespace
+
 void to_verbs(const rnic::WorkCompletion& from, ibv_wc& to) {
   to.wr_id = from.wr_id;
   to.status = static_cast<ibv_wc_status>(from.status);
@@ -37,16 +39,12 @@ void to_verbs(const rnic::WorkCompletion& from, ibv_wc& to) {
   to.imm_data = from.imm_be;
   to.qp_num = from.qpn;
   to.src_qp = from.src_qpn;
-  to.wc_flags = (from.has_imm ? unsigned{IBV_WC_WITH_IMM} : 0u) |
-                (from.has_invalidated ? unsigned{IBV_WC_WITH_INV} : 0u) |
-                (from.has_grh ? unsigned{IBV_WC_GRH} : 0u);
+  to.wc_flags = (from.has_imm ? unsigned{IBV_WC_WITH_IMM} : 0u) | (from.has_grh ? unsigned{IBV_WC_GRH} : 0u);
   to.pkey_index = 0;
   to.slid = 0;
   to.sl = 0;
   to.dlid_path_bits = 0;
 }
-
-}  // namespace
 
 // Programs spin on ibv_poll_cq, also when the peer that would complete something needs this very CPU. Without
 // a yield now and then each turn would cost both sides a scheduler slice (8 ms); with one every 128 empty
@@ -76,6 +74,35 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
 int req_notify_cq(ibv_cq* cq, int solicited_only) {
   cq_of(cq).nic_cq->arm(solicited_only ? rnic::Armed::solicited_only : rnic::Armed::next);
   return 0;
+}
+
+Cq* create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
+  if (cqe < 1 || static_cast<std::uint32_t>(cqe) > rnic::max_cqe || comp_vector < 0 ||
+      comp_vector >= context->num_comp_vectors) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  const std::uint32_t number = channel != nullptr ? channel_of(channel).number : 0;
+  auto* nic_cq = context_of(context).adapter().create_cq(static_cast<std::uint32_t>(cqe), number);
+  if (nic_cq == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  auto* cq = new Cq{};
+  cq->nic_cq = nic_cq;
+  cq->cq.context = context;
+  cq->cq.channel = channel;
+  cq->cq.cq_context = cq_context;
+  cq->cq.handle = nic_cq->index();
+  cq->cq.cqe = cqe;
+  pthread_mutex_init(&cq->cq.mutex, nullptr);
+  pthread_cond_init(&cq->cq.cond, nullptr);
+  if (channel != nullptr) {
+    const std::lock_guard lock(channel_of(channel).mutex);
+    channel_of(channel).cqs.push_back(cq);
+    ++channel->refcnt;
+  }
+  return cq;
 }
 
 }  // namespace weir::verbs
@@ -113,37 +140,16 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
 
 ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel,
                       int comp_vector) {
-  if (cqe < 1 || static_cast<std::uint32_t>(cqe) > weir::rnic::max_cqe || comp_vector < 0 ||
-      comp_vector >= context->num_comp_vectors) {
-    errno = EINVAL;
-    return nullptr;
-  }
-  const std::uint32_t number = channel != nullptr ? channel_of(channel).number : 0;
-  auto* nic_cq = context_of(context).adapter().create_cq(static_cast<std::uint32_t>(cqe), number);
-  if (nic_cq == nullptr) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  auto* cq = new Cq{};
-  cq->nic_cq = nic_cq;
-  cq->cq.context = context;
-  cq->cq.channel = channel;
-  cq->cq.cq_context = cq_context;
-  cq->cq.handle = nic_cq->index();
-  cq->cq.cqe = cqe;
-  pthread_mutex_init(&cq->cq.mutex, nullptr);
-  pthread_cond_init(&cq->cq.cond, nullptr);
-  if (channel != nullptr) {
-    const std::lock_guard lock(channel_of(channel).mutex);
-    channel_of(channel).cqs.push_back(cq);
-    ++channel->refcnt;
-  }
-  return &cq->cq;
+  Cq* const cq = create_cq(context, cqe, cq_context, channel, comp_vector);
+  return cq != nullptr ? &cq->cq : nullptr;
 }
 
 int ibv_resize_cq(ibv_cq* cq, int cqe) {
   if (cqe < 1 || static_cast<std::uint32_t>(cqe) > weir::rnic::max_cqe) return EINVAL;
-  cq_of(cq).nic_cq->resize(static_cast<std::uint32_t>(cqe));  // completions live in the queue pairs' rings
+  // Completions live in the queue pairs' rings, so any size would do; but a CQ that holds more than its new
+  // size is not to be resized to it (IBA 11.2.8.3).
+  if (cq_of(cq).nic_cq->unpolled() > static_cast<std::uint32_t>(cqe)) return EINVAL;
+  cq_of(cq).nic_cq->resize(static_cast<std::uint32_t>(cqe));
   cq->cqe = cqe;
   return 0;
 }
@@ -164,6 +170,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
   context_of(cq->context).adapter().destroy(c.nic_cq);
   pthread_cond_destroy(&cq->cond);
   pthread_mutex_destroy(&cq->mutex);
+  if (c.domain != nullptr) drop_user(*c.domain);
   delete &c;
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/private_link.hpp"
 #include "verbs/ibv/sysfs.hpp"
@@ -47,10 +48,17 @@ void fill_operations(verbs_context& verbs) {
   verbs.query_device_ex = query_device_ex;
   verbs.create_qp_ex = create_qp_ex;
   verbs.create_srq_ex = create_srq_ex;
+  verbs.create_cq_ex = create_cq_ex;
+  verbs.modify_cq = modify_cq;
+  verbs.query_rt_values = query_rt_values;
+  verbs.advise_mr = advise_mr;
+  verbs.alloc_td = alloc_td;
+  verbs.dealloc_td = dealloc_td;
+  verbs.alloc_parent_domain = alloc_parent_domain;
+  verbs.alloc_dm = alloc_dm;
+  verbs.free_dm = free_dm;
+  verbs.reg_dm_mr = reg_dm_mr;
   ibv_context_ops& ops = verbs.context.ops;
-  ops.alloc_mw = alloc_mw;
-  ops.bind_mw = bind_mw;
-  ops.dealloc_mw = dealloc_mw;
   ops.poll_cq = poll_cq;
   ops.req_notify_cq = req_notify_cq;
   ops.post_send = post_send;
@@ -59,6 +67,27 @@ void fill_operations(verbs_context& verbs) {
 }
 
 }  // namespace
+
+ibv_context* open_context(ibv_device* device, int cmd_fd) {
+  NicProcess* nic = attach_or_explain();
+  if (nic == nullptr) return nullptr;
+  const int eventfd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+  if (eventfd < 0) return nullptr;
+  auto* context = new Context{};
+  fill_operations(context->verbs);
+  context->nic = nic;
+  context->async_eventfd = eventfd;
+  ibv_context& c = context->verbs.context;
+  c.device = device;
+  c.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  c.cmd_fd = cmd_fd;
+  c.async_fd = eventfd;
+  c.num_comp_vectors = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  pthread_mutex_init(&c.mutex, nullptr);
+  open_async_queue(*context);
+  return &c;
+}
+
 }  // namespace weir::verbs
 
 using namespace weir::verbs;
@@ -87,37 +116,21 @@ __be64 ibv_get_device_guid(ibv_device*) { return device_guid(); }
 int ibv_get_device_index(ibv_device*) { return 0; }
 
 ibv_context* ibv_open_device(ibv_device* device) {
-  NicProcess* nic = attach_or_explain();
-  if (nic == nullptr) return nullptr;
-  const int eventfd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
-  if (eventfd < 0) return nullptr;
-  auto* context = new Context{};
-  fill_operations(context->verbs);
-  context->nic = nic;
-  context->async_eventfd = eventfd;
-  ibv_context& c = context->verbs.context;
-  c.device = device;
-  c.abi_compat = __VERBS_ABI_IS_EXTENDED;
-  c.cmd_fd = eventfd;  // there is no command channel; programs only look whether it is an fd
-  c.async_fd = eventfd;
-  c.num_comp_vectors = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  pthread_mutex_init(&c.mutex, nullptr);
-  open_async_queue(*context);
-  return &c;
+  const int cmd_fd = make_command_fd();
+  if (cmd_fd < 0) return nullptr;
+  ibv_context* const context = open_context(device, cmd_fd);
+  if (context == nullptr) ::close(cmd_fd);
+  return context;
 }
 
 int ibv_close_device(ibv_context* context) {
   Context& c = context_of(context);
   close_async_queue(c);
   ::close(c.async_eventfd);
+  ::close(context->cmd_fd);
   pthread_mutex_destroy(&context->mutex);
   delete &c;
   return 0;
-}
-
-ibv_context* ibv_import_device(int) {
-  errno = EOPNOTSUPP;
-  return nullptr;
 }
 
 }  // extern "C"

@@ -28,6 +28,8 @@
 
 namespace weir::verbs {
 
+struct ParentDomain;
+
 struct Device {
   ibv_device device;
   // Applications compiled with providers' direct-verbs headers look for a provider's ops behind the public
@@ -50,16 +52,24 @@ inline Context& context_of(ibv_context* context) {
   return *reinterpret_cast<Context*>(bytes - offsetof(verbs_context, context));
 }
 
+// A protection domain; also a parent domain, which has the number of the protection domain that it extends.
 struct Pd {
   ibv_pd pd;
   std::uint32_t number;
   std::atomic<int> users;
+  ParentDomain* parent;          // nullptr: a plain protection domain; else what is more (domains.hpp)
+  std::atomic<bool> unimported;  // goes with its last user (import.cpp)
 };
 inline Pd& pd_of(ibv_pd* pd) { return *reinterpret_cast<Pd*>(pd); }
+inline void drop_user(Pd& pd) {
+  if (pd.users.fetch_sub(1) == 1 && pd.unimported.load()) delete &pd;
+}
 
 struct Mr {
   ibv_mr mr;
   std::uint32_t access;
+  std::atomic<int>*
+      memory_users;  // of the device memory that it is in (device_memory.cpp); nullptr: ordinary memory
 };
 
 struct Cq;
@@ -72,13 +82,28 @@ struct Channel {
 };
 inline Channel& channel_of(ibv_comp_channel* channel) { return *reinterpret_cast<Channel*>(channel); }
 
+// What only a CQ of the extended interface has (extended_cq.cpp).
+struct ExtendedPoll {
+  std::mutex mutex;  // held from start_poll to end_poll
+  bool single_threaded;
+  bool stamps;
+  ibv_wc current;
+  std::uint64_t clock_ns, wallclock_ns;
+};
+
 struct Cq {
-  ibv_cq cq;
+  union {
+    ibv_cq_ex ex;  // begins with the fields of the public ibv_cq
+    ibv_cq cq;
+  };
   rnic::CompletionQueue* nic_cq;
   std::uint32_t events_delivered;          // under the channel's mutex
   std::atomic<std::uint32_t> empty_polls;  // in a row or not; one that two pollers count once costs nothing
+  Pd* domain;                              // the parent domain it was created in, or nullptr
+  std::unique_ptr<ExtendedPoll> extended;  // of a CQ made by ibv_create_cq_ex
 };
 inline Cq& cq_of(ibv_cq* cq) { return *reinterpret_cast<Cq*>(cq); }
+inline Cq& cq_of(ibv_cq_ex* cq) { return *reinterpret_cast<Cq*>(cq); }
 
 struct Srq {
   ibv_srq srq;
@@ -120,20 +145,36 @@ inline std::span<const rnic::Sge> sges_of(const ibv_sge* list, int count) {
 
 int errno_of(rnic::PostResult result);
 
+// A new context of the device, which takes cmd_fd; nullptr with errno, and cmd_fd stays the caller's
+// (device.cpp).
+ibv_context* open_context(ibv_device*, int cmd_fd);
+
 // Entries of the context's operation tables, each in the file named.
 int query_port(ibv_context*, std::uint8_t port, ibv_port_attr*, std::size_t size);  // ports.cpp
 int query_device_ex(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex*, std::size_t size);
+int query_rt_values(ibv_context*, ibv_values_ex*);
 int poll_cq(ibv_cq*, int count, ibv_wc*);  // completion.cpp
 int req_notify_cq(ibv_cq*, int solicited_only);
+void to_verbs(const rnic::WorkCompletion&, ibv_wc&);
+void after_empty_poll(Cq&);
+Cq* create_cq(ibv_context*, int cqe, void* cq_context, ibv_comp_channel*, int comp_vector);
+ibv_cq_ex* create_cq_ex(ibv_context*, ibv_cq_init_attr_ex*);  // extended_cq.cpp
+int modify_cq(ibv_cq*, ibv_modify_cq_attr*);
 int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr** bad);  // posting.cpp
 int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr** bad);
 int post_srq_recv(ibv_srq*, ibv_recv_wr*, ibv_recv_wr** bad);
-ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);  // memory_windows.cpp
-int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
-int dealloc_mw(ibv_mw*);
-std::optional<rnic::SendRequest> bind_request(const ibv_mw&, std::uint32_t rkey, const ibv_mw_bind_info&);
-ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex*);                           // queue_pair.cpp
-ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex*);                        // srq.cpp
+ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex*);     // queue_pair.cpp
+ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex*);  // srq.cpp
+int advise_mr(ibv_pd*, ibv_advise_mr_advice, std::uint32_t flags, ibv_sge*,
+              std::uint32_t count);                 // advice.cpp
+ibv_td* alloc_td(ibv_context*, ibv_td_init_attr*);  // domains.cpp
+int dealloc_td(ibv_td*);
+ibv_pd* alloc_parent_domain(ibv_context*, ibv_parent_domain_init_attr*);
+ibv_dm* alloc_dm(ibv_context*, ibv_alloc_dm_attr*);  // device_memory.cpp
+int free_dm(ibv_dm*);
+ibv_mr* reg_dm_mr(ibv_pd*, ibv_dm*, std::uint64_t offset, std::size_t length, unsigned access);
+ibv_mr* register_region(ibv_pd*, void* addr, std::size_t length, std::uint64_t iova,
+                        unsigned access);                                           // protection.cpp
 void install_builders(ibv_qp_ex&);                                                  // builders.cpp
 void deliver_async(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*);  // async_events.cpp
 void open_async_queue(Context&);

@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
+#include "verbs/ibv/device_memory.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/sysfs.hpp"
 
@@ -14,6 +16,10 @@ namespace {
 
 constexpr std::uint8_t the_port = 1;
 constexpr std::uint16_t default_pkey = 0xffff;
+
+// Real GID tables have room for addresses yet to come; so has this one, and its empty places say so.
+constexpr std::size_t least_gid_places = 16;
+std::size_t gid_places() { return std::max(least_gid_places, gid_table().size()); }
 
 void fill_device(ibv_device_attr& a) {
   a = {};
@@ -27,13 +33,11 @@ void fill_device(ibv_device_attr& a) {
   a.max_qp = static_cast<int>(rnic::max_qps) - 2;
   a.max_qp_wr = rnic::max_wr;
   a.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_SYS_IMAGE_GUID |
-                       IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-                       IBV_DEVICE_MEM_MGT_EXTENSIONS;
+                       IBV_DEVICE_CURR_QP_STATE_MOD;
   a.max_sge = a.max_sge_rd = rnic::max_sge;
   a.max_cq = rnic::max_cqs;
   a.max_cqe = static_cast<int>(rnic::max_cqe);
-  a.max_mr = static_cast<int>(rnic::max_mrs);
-  a.max_mw = static_cast<int>(rnic::max_mws);
+  a.max_mr = static_cast<int>(rnic::max_mrs) - 1;
   a.max_pd = 1 << 20;
   a.max_qp_rd_atom = a.max_qp_init_rd_atom = rnic::max_rd_atomic;
   a.max_res_rd_atom = static_cast<int>(rnic::max_rd_atomic) * a.max_qp;
@@ -48,6 +52,8 @@ void fill_device(ibv_device_attr& a) {
 
 }  // namespace
 
+constexpr std::uint64_t nanoseconds_in_kHz = 1'000'000;
+
 // The caller may have been compiled against a shorter or longer struct: fill what fits, zero what we do not
 // know.
 int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
@@ -55,7 +61,7 @@ int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t 
   ibv_port_attr a{};
   a.state = IBV_PORT_ACTIVE;
   a.max_mtu = a.active_mtu = IBV_MTU_4096;
-  a.gid_tbl_len = static_cast<int>(gid_table().size());
+  a.gid_tbl_len = static_cast<int>(gid_places());
   a.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   a.max_msg_sz = 1u << 31;
   a.pkey_tbl_len = 1;
@@ -77,8 +83,27 @@ int query_device_ex(ibv_context*, const ibv_query_device_ex_input* input, ibv_de
   ibv_device_attr_ex a{};
   fill_device(a.orig_attr);
   a.phys_port_cnt_ex = 1;
+  // Nothing is ever pinned: pages are looked up when they are used, in the whole address space if so
+  // registered.
+  constexpr std::uint32_t messages = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+  a.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+  a.odp_caps.per_transport_caps.ud_odp_caps = messages;
+  a.odp_caps.per_transport_caps.uc_odp_caps = messages | IBV_ODP_SUPPORT_SRQ_RECV | IBV_ODP_SUPPORT_WRITE;
+  a.odp_caps.per_transport_caps.rc_odp_caps =
+      a.odp_caps.per_transport_caps.uc_odp_caps | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+  a.max_dm_size = max_device_memory_bytes;
+  a.completion_timestamp_mask = UINT64_MAX;
+  a.hca_core_clock = nanoseconds_in_kHz;
+  a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
   std::memset(out, 0, size);
   std::memcpy(out, &a, std::min(size, sizeof a));
+  return 0;
+}
+
+// The clock of completion timestamps (extended_cq.cpp): CLOCK_MONOTONIC, in nanoseconds.
+int query_rt_values(ibv_context*, ibv_values_ex* values) {
+  if (values->comp_mask & ~unsigned{IBV_VALUES_MASK_RAW_CLOCK}) return EINVAL;
+  if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) ::clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
   return 0;
 }
 
@@ -100,17 +125,19 @@ int ibv_query_port(ibv_context* context, uint8_t port, _compat_ibv_port_attr* at
 }
 
 int ibv_query_gid(ibv_context*, uint8_t port, int index, ibv_gid* gid) {
-  if (port != the_port || index < 0 || static_cast<std::size_t>(index) >= gid_table().size()) {
+  if (port != the_port || index < 0 || static_cast<std::size_t>(index) >= gid_places()) {
     errno = EINVAL;
     return -1;
   }
-  *gid = gid_table()[static_cast<std::size_t>(index)].gid;
+  *gid = {};  // an empty place is all zeros
+  if (static_cast<std::size_t>(index) < gid_table().size())
+    *gid = gid_table()[static_cast<std::size_t>(index)].gid;
   return 0;
 }
 
 int _ibv_query_gid_ex(ibv_context*, uint32_t port, uint32_t index, ibv_gid_entry* entry, uint32_t flags,
                       size_t size) {
-  if (port != the_port || flags != 0) return EINVAL;
+  if (port != the_port || flags != 0 || index >= gid_places()) return EINVAL;
   if (index >= gid_table().size()) return ENODATA;
   const GidEntry& found = gid_table()[index];
   ibv_gid_entry filled{};
@@ -125,7 +152,8 @@ int _ibv_query_gid_ex(ibv_context*, uint32_t port, uint32_t index, ibv_gid_entry
 
 ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_t max, uint32_t flags,
                              size_t size) {
-  const std::size_t count = std::min(max, gid_table().size());
+  const std::size_t count = gid_table().size();
+  if (flags != 0 || max < count) return -EINVAL;
   for (std::size_t i = 0; i < count; ++i) {
     auto* entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<std::byte*>(entries) + i * size);
     const int error = _ibv_query_gid_ex(context, the_port, static_cast<uint32_t>(i), entry, flags, size);
@@ -134,13 +162,14 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
   return static_cast<ssize_t>(count);
 }
 
-// The older interface has its own numbering (enum ibv_gid_type_sysfs): 0 is IB or RoCE v1, 1 is RoCE v2.
+// The older interface has its own numbering (enum ibv_gid_type_sysfs): 0 is IB or RoCE v1, and an empty
+// place, 1 is RoCE v2.
 int ibv_query_gid_type(ibv_context*, uint8_t port, unsigned int index, unsigned int* type) {
-  if (port != the_port || index >= gid_table().size()) {
+  if (port != the_port || index >= gid_places()) {
     errno = EINVAL;
     return -1;
   }
-  *type = 1;
+  *type = index < gid_table().size() ? 1 : 0;
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// Protection domains and memory regions.
+// Memory regions.
 #include <cerrno>
 
 #include "verbs/ibv/objects.hpp"
@@ -6,9 +6,11 @@
 namespace weir::verbs {
 namespace {
 
-constexpr unsigned known_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED;
-std::atomic<std::uint32_t> next_pd{1};
+// What the NIC keeps of them; the rest says from which address to count and how large the pages are, which is
+// nothing to a NIC that uses the page tables.
+constexpr unsigned rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                            IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ON_DEMAND;
+constexpr unsigned known_access = rights | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB;
 
 // IBA 10.6.3.1: remote write and atomic rights need local write.
 bool access_valid(unsigned access) {
@@ -18,6 +20,8 @@ bool access_valid(unsigned access) {
   return !writes || (access & IBV_ACCESS_LOCAL_WRITE);
 }
 
+}  // namespace
+
 ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access) {
   if (!access_valid(access)) {
     errno =
@@ -25,9 +29,8 @@ ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_
     return nullptr;
   }
   const auto key = context_of(pd->context)
-                       .nic->register_memory(reinterpret_cast<std::uint64_t>(addr), length,
-                                             access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access & known_access,
-                                             pd_of(pd).number);
+                       .nic->register_memory(reinterpret_cast<std::uint64_t>(addr), length, iova,
+                                             access & rights, pd_of(pd).number);
   if (!key) {
     errno = static_cast<int>(key.error().code);
     return nullptr;
@@ -39,29 +42,15 @@ ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_
   return &mr->mr;
 }
 
-}  // namespace
 }  // namespace weir::verbs
 
 using namespace weir::verbs;
 
 extern "C" {
 
-ibv_pd* ibv_alloc_pd(ibv_context* context) {
-  auto* pd = new Pd{};
-  pd->number = next_pd.fetch_add(1);
-  pd->pd = {context, pd->number};
-  return &pd->pd;
-}
-
-int ibv_dealloc_pd(ibv_pd* pd) {
-  if (pd_of(pd).users.load() != 0) return EBUSY;
-  delete &pd_of(pd);
-  return 0;
-}
-
 ibv_mr* ibv_reg_mr(ibv_pd* pd, void* addr, size_t length, int access) {
-  return register_region(pd, addr, length, reinterpret_cast<std::uint64_t>(addr),
-                         static_cast<unsigned>(access));
+  const auto start = access & IBV_ACCESS_ZERO_BASED ? 0 : reinterpret_cast<std::uint64_t>(addr);
+  return register_region(pd, addr, length, start, static_cast<unsigned>(access));
 }
 
 ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, size_t length, uint64_t iova, int access) {
@@ -78,9 +67,9 @@ ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) {
 }
 
 int ibv_dereg_mr(ibv_mr* mr) {
-  if (context_of(mr->context).adapter().windows().in_use(mr->lkey)) return EBUSY;
-  pd_of(mr->pd).users.fetch_sub(1);
+  drop_user(pd_of(mr->pd));
   context_of(mr->context).nic->deregister_memory(mr->lkey);
+  if (auto* users = reinterpret_cast<Mr*>(mr)->memory_users) users->fetch_sub(1);
   delete reinterpret_cast<Mr*>(mr);
   return 0;
 }
@@ -91,44 +80,26 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, i
   auto& region = *reinterpret_cast<Mr*>(mr);
   ibv_pd* const new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : mr->pd;
   const auto new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? static_cast<unsigned>(access) : region.access;
-  if (context_of(mr->context).adapter().windows().in_use(mr->lkey)) return IBV_REREG_MR_ERR_INPUT;
   if (new_pd == nullptr || !access_valid(new_access)) return IBV_REREG_MR_ERR_INPUT;
   NicProcess& nic = *context_of(mr->context).nic;
   if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
     const auto start = reinterpret_cast<std::uint64_t>(addr);
-    const auto key =
-        nic.register_memory(start, length, start, new_access & known_access, pd_of(new_pd).number);
+    const auto key = nic.register_memory(start, length, start, new_access & rights, pd_of(new_pd).number);
     if (!key) return IBV_REREG_MR_ERR_CMD;
     nic.deregister_memory(mr->lkey);
     mr->addr = addr;
     mr->length = length;
     mr->lkey = mr->rkey = *key;
   } else {
-    nic.adapter().table().update(mr->lkey, new_access & known_access, pd_of(new_pd).number);
+    nic.adapter().table().update(mr->lkey, new_access & rights, pd_of(new_pd).number);
     nic.adapter().drain_initiators();
   }
-  pd_of(mr->pd).users.fetch_sub(1);
   pd_of(new_pd).users.fetch_add(1);
+  drop_user(pd_of(mr->pd));
   mr->pd = new_pd;
   region.access = new_access;
   return 0;
 }
-
-ibv_pd* ibv_import_pd(ibv_context*, uint32_t) {
-  errno = EOPNOTSUPP;
-  return nullptr;
-}
-void ibv_unimport_pd(ibv_pd*) {}
-ibv_mr* ibv_import_mr(ibv_pd*, uint32_t) {
-  errno = EOPNOTSUPP;
-  return nullptr;
-}
-void ibv_unimport_mr(ibv_mr*) {}
-ibv_dm* ibv_import_dm(ibv_context*, uint32_t) {
-  errno = EOPNOTSUPP;
-  return nullptr;
-}
-void ibv_unimport_dm(ibv_dm*) {}
 
 // There is no pinning: pages are copied through the page tables of whoever owns them at that moment, so fork
 // needs no care.

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "verbs/ibv/domains.hpp"
 #include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
 
@@ -44,7 +45,11 @@ ibv_qp* create(ibv_pd* pd, const ibv_qp_init_attr& init, bool extended) {
     errno = !type || datagram_srq ? EOPNOTSUPP : EINVAL;
     return nullptr;
   }
-  auto* qp = new Qp{};
+  auto* qp = make_object<Qp>(pd, Resource::qp);
+  if (qp == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
   rnic::QpConfig config;
   config.type = *type;
   config.pd = pd_of(pd).number;
@@ -58,7 +63,7 @@ ibv_qp* create(ibv_pd* pd, const ibv_qp_init_attr& init, bool extended) {
   config.cookie = qp;
   qp->nic_qp = context_of(pd->context).adapter().create_qp(config);
   if (qp->nic_qp == nullptr) {
-    delete qp;
+    delete_object(pd, qp, Resource::qp);
     errno = ENOMEM;
     return nullptr;
   }
@@ -147,8 +152,7 @@ ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* init) {
   constexpr std::uint64_t known_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                       IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
                                       IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_BIND_MW |
-                                      IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
+                                      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
   const bool wants_ops = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   if ((init->comp_mask & ~known) || !(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == nullptr ||
       (wants_ops && (init->send_ops_flags & ~known_ops))) {
@@ -230,10 +234,11 @@ int ibv_destroy_qp(ibv_qp* qp) {
     delivered = q.async_delivered;
   }
   wait_for_acks(*qp, qp->events_completed, delivered);
-  pd_of(qp->pd).users.fetch_sub(1);
   pthread_cond_destroy(&qp->cond);
   pthread_mutex_destroy(&qp->mutex);
-  delete &q;
+  ibv_pd* const pd = qp->pd;
+  delete_object(pd, &q, Resource::qp);
+  drop_user(pd_of(pd));
   return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "verbs/ibv/domains.hpp"
 #include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
 
@@ -38,7 +39,12 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
     errno = ENOMEM;
     return nullptr;
   }
-  auto* srq = new Srq{};
+  auto* srq = make_object<Srq>(pd, Resource::srq);
+  if (srq == nullptr) {
+    context_of(pd->context).adapter().destroy(nic_srq);
+    errno = ENOMEM;
+    return nullptr;
+  }
   srq->nic_srq = nic_srq;
   nic_srq->cookie = srq;
   srq->srq.context = pd->context;
@@ -81,10 +87,11 @@ int ibv_destroy_srq(ibv_srq* srq) {
     delivered = s.async_delivered;
   }
   wait_for_acks(*srq, srq->events_completed, delivered);
-  pd_of(srq->pd).users.fetch_sub(1);
   pthread_cond_destroy(&srq->cond);
   pthread_mutex_destroy(&srq->mutex);
-  delete &s;
+  ibv_pd* const pd = srq->pd;
+  delete_object(pd, &s, Resource::srq);
+  drop_user(pd_of(pd));
   return 0;
 }
 

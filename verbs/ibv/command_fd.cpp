@@ -1,0 +1,49 @@
+#include "verbs/ibv/command_fd.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <random>
+
+namespace weir::verbs {
+namespace {
+
+constexpr std::uint64_t magic = 0x57454952'434d4446;  // "WEIRCMDF"
+
+struct Content {
+  std::uint64_t magic;
+  std::uint64_t owner;
+  std::int64_t pid;  // a forked child has its parent's secret, but not its NIC
+};
+
+// Tells processes apart that had the same pid one after the other.
+std::uint64_t own_secret() {
+  static const std::uint64_t secret = [] {
+    std::random_device entropy;
+    return std::uint64_t{entropy()} << 32 | entropy();
+  }();
+  return secret;
+}
+
+}  // namespace
+
+int make_command_fd() {
+  const int fd = ::memfd_create("weir-device", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return -1;
+  const Content content{magic, own_secret(), ::getpid()};
+  const bool written = ::pwrite(fd, &content, sizeof content, 0) == sizeof content;
+  if (written && ::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+CommandFdOf whose_command_fd(int fd) {
+  Content content{};
+  if (::pread(fd, &content, sizeof content, 0) != sizeof content || content.magic != magic)
+    return CommandFdOf::nobody;
+  const bool ours = content.owner == own_secret() && content.pid == ::getpid();
+  return ours ? CommandFdOf::this_process : CommandFdOf::another_process;
+}
+
+}  // namespace weir::verbs

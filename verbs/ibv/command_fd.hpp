@@ -1,0 +1,14 @@
+// ibv_context.cmd_fd: a kernel device's command channel. Here nothing is commanded through it; it is the proof, for
+// ibv_import_device(3), that whoever holds a duplicate was given this process's device.
+#pragma once
+
+#include <cstdint>
+
+namespace weir::verbs {
+
+int make_command_fd();  // -1 with errno
+
+enum class CommandFdOf : std::uint8_t { this_process, another_process, nobody };
+CommandFdOf whose_command_fd(int fd);
+
+}  // namespace weir::verbs
