@@ -5,7 +5,7 @@
 namespace weir::rnic {
 
 Adapter::Adapter(Slot slot, Segment& segment, TptEntry* table, HostPort& host)
-    : slot_(slot), segment_(segment), table_(table), host_(host) {}
+    : slot_(slot), segment_(segment), table_(table), host_(host), windows_(table_, segment) {}
 
 QueuePair* Adapter::create_qp(const QpConfig& config) {
   const std::lock_guard lock(mutex_);
@@ -79,6 +79,34 @@ void Adapter::deregister(std::uint32_t key) {
   table_.invalidate(key);
   drain_initiators();
   table_.release(key);
+}
+
+void Adapter::release_window(std::uint32_t key) {
+  windows_.forget_window(key);
+  drain_initiators();
+  table_.release_window(key);
+}
+
+void Adapter::wait_for_initiators() const {
+  constexpr std::uint64_t longest_operation_ns = 2'000'000'000;
+  const std::ptrdiff_t highest = highest_qp_index();
+  for (std::ptrdiff_t index = 0; index <= highest; ++index) {
+    const QpContext& qp = segment_.header().qps[index];
+    const std::uint32_t seen = qp.hazard.load(std::memory_order_seq_cst);
+    if ((seen & 1) == 0) continue;
+    const std::uint64_t give_up_ns = host_.now_ns() + longest_operation_ns;
+    for (int tries = 0; qp.hazard.load(std::memory_order_seq_cst) == seen; ++tries) {
+      if (tries < 100) {
+        cpu_relax();
+        continue;
+      }
+      const Qpn initiator(qp.remote_qpn.load(std::memory_order_acquire));
+      if (initiator.value() != 0 && !host_.peer(initiator.slot(), HostPort::Wait::no))
+        break;  // killed inside
+      if (host_.now_ns() >= give_up_ns) break;
+      sched_yield();
+    }
+  }
 }
 
 void Adapter::drain_initiators() {

@@ -19,6 +19,7 @@
 #include "rnic/queue_pair.hpp"
 #include "rnic/segment.hpp"
 #include "rnic/shared_receive_queue.hpp"
+#include "rnic/window_table.hpp"
 
 namespace weir::rnic {
 
@@ -31,6 +32,7 @@ class Adapter {
   ProtectionTable& table() { return table_; }
   const ProtectionTable& table() const { return table_; }
   HostPort& host() { return host_; }
+  WindowTable& windows() { return windows_; }
 
   // Each returns nullptr when the table or the segment is full. Objects are destroyed by destroy(); the
   // caller has checked that nothing refers to them any more.
@@ -45,8 +47,14 @@ class Adapter {
   // Invalidates the key, waits until no initiator is inside an operation that may have passed its check,
   // frees it.
   void deregister(std::uint32_t key);
+  // Frees a memory window; also a bound one.
+  void release_window(std::uint32_t key);
   // After a change of rights in place: returns once no operation under the old ones is running.
   void drain_initiators();
+
+  // The same from under a queue pair's send lock: takes no lock itself, and gives up on a stopped initiator
+  // after a bounded time, for which the window stays open to what it had begun.
+  void wait_for_initiators() const;
 
   // From outside.
   void kicked(Qpn own);   // what we parked on a peer may go on
@@ -74,6 +82,7 @@ class Adapter {
   Segment& segment_;
   ProtectionTable table_;
   HostPort& host_;
+  WindowTable windows_;
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<QueuePair>> qps_;  // by index

@@ -24,6 +24,10 @@ WcOpcode completion_opcode(SendOpcode opcode) {
       return WcOpcode::compare_and_swap;
     case SendOpcode::fetch_and_add:
       return WcOpcode::fetch_and_add;
+    case SendOpcode::local_invalidate:
+      return WcOpcode::local_invalidate;
+    case SendOpcode::bind_window:
+      return WcOpcode::bind_window;
     default:
       return WcOpcode::send;
   }
@@ -76,6 +80,7 @@ std::size_t QueuePair::poll_sends(std::span<WorkCompletion> out) {
                      .status = wqe.status,
                      .opcode = completion_opcode(wqe.opcode),
                      .has_imm = false,
+                     .has_invalidated = false,
                      .has_grh = false,
                      .byte_len = wqe.byte_len,
                      .imm_be = 0,
@@ -110,10 +115,13 @@ std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
       if (!scatter(wqe, {landing + start, bytes})) status = WcStatus::loc_prot_err;
       ctx_->landing_head.store(cqe.landing_end, std::memory_order_release);
     }
+    const bool invalidated = cqe.carries == Carries::invalidate && status == WcStatus::success;
+    if (invalidated) nic_.windows().finish_invalidate(cqe.imm_be, qpn_);
     out[filled++] = {.wr_id = wqe.wr_id,
                      .status = status,
                      .opcode = cqe.opcode,
-                     .has_imm = cqe.has_imm,
+                     .has_imm = cqe.carries == Carries::immediate,
+                     .has_invalidated = invalidated,
                      .has_grh = false,
                      .byte_len = cqe.byte_len,
                      .imm_be = cqe.imm_be,
@@ -144,6 +152,7 @@ std::size_t QueuePair::poll_flushed_receives(std::span<WorkCompletion> out) {
                      .status = WcStatus::wr_flush_err,
                      .opcode = WcOpcode::recv,
                      .has_imm = false,
+                     .has_invalidated = false,
                      .has_grh = false,
                      .byte_len = 0,
                      .imm_be = 0,

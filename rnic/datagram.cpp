@@ -136,6 +136,7 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
                      .status = status,
                      .opcode = WcOpcode::recv,
                      .has_imm = slot.has_imm,
+                     .has_invalidated = false,
                      .has_grh = true,
                      .byte_len = byte_len,
                      .imm_be = slot.imm_be,

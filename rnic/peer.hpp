@@ -28,7 +28,7 @@ class Peer {
   std::byte* segment_base() const { return reinterpret_cast<std::byte*>(segment_); }
   std::size_t segment_size() const { return segment_size_; }
   // The entry that this rkey would be in; it is valid only if its key equals the rkey.
-  const TptEntry& tpt_entry(std::uint32_t rkey) const { return tpt_[(rkey >> 8) & (max_mrs - 1)]; }
+  const TptEntry& tpt_entry(std::uint32_t rkey) const { return tpt_[(rkey >> 8) & (max_keys - 1)]; }
 
   // Memory of that process that is mapped here too: where [addr, addr+length) of this region is in our own
   // address space, or nullptr if it is not (yet) mapped. May start mapping it for the next time; never

@@ -30,26 +30,32 @@ struct Region {
 
 class ProtectionTable {
  public:
-  // `entries` is a shared mapping of max_mrs zeroed entries that outlives this object.
+  // `entries` is a shared mapping of max_keys zeroed entries that outlives this object.
   explicit ProtectionTable(TptEntry* entries) : entries_(entries) {}
 
   // The new key; nullopt when the table is full.
   std::optional<std::uint32_t> insert(const Region&);
+  // An entry for a memory window: its key is not valid before publish().
+  std::optional<std::uint32_t> reserve();
+  // Makes a reserved entry valid under a key of the caller's choice, which has the entry's index.
+  void publish(std::uint32_t key, const Region&, Qpn only);
   // Invalidates. The caller drains initiators and then calls release(), after which the index may be reused.
   void invalidate(std::uint32_t key);
   void release(std::uint32_t key);
+  void release_window(std::uint32_t key);
   // Changes access or PD in place: same key (ibv_rereg_mr without translation).
   void update(std::uint32_t key, std::uint32_t access, std::uint32_t pd);
 
-  const TptEntry& entry(std::uint32_t key) const { return entries_[(key >> 8) & (max_mrs - 1)]; }
+  const TptEntry& entry(std::uint32_t key) const { return entries_[(key >> 8) & (max_keys - 1)]; }
 
   // Whether a local sge may be used: valid lkey, same PD, in bounds, writable where the NIC will write.
   using Use = rnic::Use;
   bool allows(const Sge& sge, std::uint32_t pd, Use use) const {
     const TptEntry& e = entry(sge.lkey);
+    const std::uint32_t need = access::local_read | (use == Use::write ? access::local_write : 0);
     if (sge.length == 0) return true;
     return e.key.load(std::memory_order_acquire) == sge.lkey && e.pd == pd &&
-           in_bounds(e, sge.addr, sge.length) && (use == Use::read || (e.access & access::local_write));
+           in_bounds(e, sge.addr, sge.length) && (e.access & need) == need;
   }
   // Where that byte of a region is in the owner's address space. Work requests name memory by integers, as
   // the verbs API does; this is where they become addresses.
@@ -64,7 +70,12 @@ class ProtectionTable {
 
  private:
   TptEntry* entries_;
+  enum class For : bool { region, window };
+  std::optional<std::uint32_t> take_index(For);
+  void fill(std::uint32_t key, const Region&, Qpn only);
+
   std::mutex mutex_;
+  std::uint32_t regions_ = 0, windows_ = 0;
   std::uint32_t fresh_ = 1;  // index 0 is never used: key 0 means "none"
   std::deque<std::uint32_t> free_;
   std::vector<std::uint8_t> generation_;

@@ -25,10 +25,12 @@ std::uint32_t wqe_stride(std::uint32_t sges) {
 // IBA table 35: which operations a transport service has.
 constexpr std::uint32_t bit(SendOpcode opcode) { return 1u << static_cast<unsigned>(opcode); }
 constexpr std::uint32_t ud_opcodes = bit(SendOpcode::send) | bit(SendOpcode::send_with_imm);
-constexpr std::uint32_t uc_opcodes =
-    ud_opcodes | bit(SendOpcode::rdma_write) | bit(SendOpcode::rdma_write_with_imm);
+constexpr std::uint32_t uc_opcodes = ud_opcodes | bit(SendOpcode::rdma_write) |
+                                     bit(SendOpcode::rdma_write_with_imm) | bit(SendOpcode::bind_window) |
+                                     bit(SendOpcode::local_invalidate);
 constexpr std::uint32_t rc_opcodes = uc_opcodes | bit(SendOpcode::rdma_read) |
-                                     bit(SendOpcode::compare_and_swap) | bit(SendOpcode::fetch_and_add);
+                                     bit(SendOpcode::compare_and_swap) | bit(SendOpcode::fetch_and_add) |
+                                     bit(SendOpcode::send_with_invalidate);
 
 bool has_opcode(QpType type, SendOpcode opcode) {
   if (static_cast<unsigned>(opcode) >= 32) return false;
@@ -69,6 +71,7 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
 
 QueuePair::~QueuePair() {
   if (ctx_ == nullptr) return;
+  nic_.windows().forget(qpn_);
   ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
   ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
   const bool quiet = wait_for_initiator();
@@ -299,6 +302,8 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
   wqe.rkey = request.rkey;
   if (config_.type == QpType::ud)
     wqe.datagram = request.datagram;
+  else if (request.opcode == SendOpcode::bind_window)
+    wqe.binding = request.binding;
   else
     wqe.atomic = request.atomic;
   result = PostResult::ok;

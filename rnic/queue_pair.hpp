@@ -67,6 +67,7 @@ struct SendRequest {
   std::uint32_t rkey = 0;
   DatagramAddress datagram{};
   AtomicOperands atomic{};
+  WindowBinding binding{};
 };
 
 enum class PostResult : std::uint8_t {
@@ -137,6 +138,7 @@ class QueuePair {
   void execute();
   Outcome execute_one(SendWqe&);
   std::optional<WcStatus> gather(SendWqe&, Gather&, ProtectionTable::Use) const;
+  Outcome execute_local(SendWqe&);
   std::optional<WcStatus> check_reader(const SendWqe&, Gather&) const;
   bool receive_comes_soon();
   bool park(Park why);

@@ -38,7 +38,10 @@ Arrival arrival_of(const SendWqe& wqe, std::uint64_t bytes) {
   const bool write = wqe.opcode == SendOpcode::rdma_write_with_imm;
   arrival.opcode = write ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv;
   arrival.byte_len = bytes;
-  arrival.has_imm = write || wqe.opcode == SendOpcode::send_with_imm;
+  if (write || wqe.opcode == SendOpcode::send_with_imm)
+    arrival.carries = Carries::immediate;
+  else if (wqe.opcode == SendOpcode::send_with_invalidate)
+    arrival.carries = Carries::invalidate;
   arrival.imm_be = wqe.imm_be;
   arrival.solicited = wqe.solicited;
   return arrival;
@@ -80,8 +83,11 @@ void QueuePair::execute() {
 }
 
 Outcome QueuePair::execute_one(SendWqe& wqe) {
+  if (wqe.opcode == SendOpcode::local_invalidate || wqe.opcode == SendOpcode::bind_window)
+    return execute_local(wqe);
   Gather pieces;
-  const bool reads = wqe.opcode >= SendOpcode::rdma_read;  // READ and the atomics: data comes back
+  // READ and the atomics: data comes back.
+  const bool reads = wqe.opcode >= SendOpcode::rdma_read && wqe.opcode <= SendOpcode::fetch_and_add;
   const auto use = reads ? ProtectionTable::Use::write : ProtectionTable::Use::read;
   if (const auto error = gather(wqe, pieces, use)) {
     wqe.status = *error;
@@ -134,6 +140,25 @@ std::optional<WcStatus> QueuePair::gather(SendWqe& wqe, Gather& out, ProtectionT
     out.bytes += sge.length;
   }
   return out.bytes > max_message_bytes ? std::optional(WcStatus::loc_len_err) : std::nullopt;
+}
+
+// The memory management operations touch only our own table. What an initiator may still be doing under the
+// old key is over when they complete (IBA 10.6.7.2).
+Outcome QueuePair::execute_local(SendWqe& wqe) {
+  const bool done = wqe.opcode == SendOpcode::bind_window
+                        ? nic_.windows().bind({.key = wqe.rkey,
+                                               .lkey = wqe.binding.lkey,
+                                               .access = wqe.binding.access,
+                                               .addr = wqe.remote_addr,
+                                               .length = wqe.binding.length},
+                                              qpn_, config_.pd)
+                        : nic_.windows().invalidate(wqe.imm_be, qpn_);
+  if (!done) {
+    wqe.status = WcStatus::mw_bind_err;
+    return Outcome::nak_operational;
+  }
+  nic_.wait_for_initiators();
+  return Outcome::done;
 }
 
 // What only requests have to whose answer carries data: an initiator depth (IBA 10.2.5: with none, it can

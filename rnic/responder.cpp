@@ -66,7 +66,23 @@ const TptEntry* RemoteQueuePair::check_rkey(std::uint64_t addr, std::uint64_t le
   if (rkey == 0 || e.key.load(std::memory_order_seq_cst) != rkey) return nullptr;
   if (e.pd != ctx_->pd || !(e.access & need)) return nullptr;
   if (!(ctx_->access.load(std::memory_order_relaxed) & need)) return nullptr;
+  if (e.qpn != 0 && !window_answers(e, rkey)) return nullptr;
   return ProtectionTable::in_bounds(e, addr, length) ? &e : nullptr;
+}
+
+// A type 2 window: through its queue pair only, and not after a SEND of ours invalidated it.
+bool RemoteQueuePair::window_answers(const TptEntry& e, std::uint32_t key) const {
+  const auto& invalidated = peer->segment().invalidated[(key >> 8) & (max_keys - 1)];
+  return e.qpn == target_.value() && invalidated.load(std::memory_order_acquire) != key;
+}
+
+// IBA 9.4.1.1.1: the key must be a type 2 window's, of this queue pair and its domain.
+bool RemoteQueuePair::invalidate_remotely(std::uint32_t key) const {
+  const TptEntry& e = peer->tpt_entry(key);
+  if (key == 0 || e.key.load(std::memory_order_seq_cst) != key) return false;
+  if (e.qpn == 0 || e.pd != ctx_->pd || !window_answers(e, key)) return false;
+  peer->segment().invalidated[(key >> 8) & (max_keys - 1)].store(key, std::memory_order_seq_cst);
+  return true;
 }
 
 Outcome RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std::uint64_t addr) const {
@@ -148,6 +164,10 @@ Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
   if (!receive_buffers_valid(*taken.wqe)) {
     nak(WcStatus::loc_prot_err, &taken, arrival);
     return Outcome::nak_operational;
+  }
+  if (arrival.carries == Carries::invalidate && !invalidate_remotely(arrival.imm_be)) {
+    nak(WcStatus::mw_bind_err, &taken, arrival);
+    return Outcome::nak_access;
   }
   ReceiveCqe& cqe = next_cqe();
   const Outcome outcome = deliver(from, *taken.wqe, cqe);
@@ -319,7 +339,7 @@ void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const 
   cqe.wqe = taken.number;
   cqe.byte_len = static_cast<std::uint32_t>(arrival.byte_len);
   cqe.imm_be = arrival.imm_be;
-  cqe.has_imm = arrival.has_imm;
+  cqe.carries = arrival.carries;
   cqe.opcode = arrival.opcode;
   cqe.status = status;
   // release: the poller's acquire of the sequence must see the CQE and the payload behind it.

@@ -41,7 +41,7 @@ struct Arrival {  // what the completion of a receive says
   WcOpcode opcode = WcOpcode::recv;
   std::uint64_t byte_len = 0;
   std::uint32_t imm_be = 0;
-  bool has_imm = false;
+  Carries carries = Carries::nothing;  // what imm_be is
   bool solicited = false;
 };
 
@@ -89,6 +89,8 @@ class RemoteQueuePair {
 
   const TptEntry* check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
                              std::uint32_t need) const;
+  bool window_answers(const TptEntry&, std::uint32_t key) const;
+  bool invalidate_remotely(std::uint32_t key) const;
   Outcome move_in(const Gather&, const TptEntry&, std::uint64_t addr) const;
   bool receive_available();
   bool completion_room();

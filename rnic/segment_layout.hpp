@@ -96,6 +96,8 @@ enum class PayloadAt : std::uint8_t {
   landing,  // in the landing ring at landing_offset: poll_cq scatters it
 };
 
+enum class Carries : std::uint8_t { nothing, immediate, invalidate };
+
 // A completion of a receive. Published by storing `sequence` last: entry i of lap k carries k * entries + i
 // + 1.
 struct alignas(cache_line) ReceiveCqe {
@@ -106,7 +108,7 @@ struct alignas(cache_line) ReceiveCqe {
   WcStatus status;
   WcOpcode opcode;
   PayloadAt payload_at;
-  bool has_imm;
+  Carries carries;              // what imm_be is
   std::uint32_t landing_start;  // bytes ever allocated, at this payload's start
   std::uint32_t landing_end;    // and behind it, padding included
   std::byte payload[36];
@@ -183,6 +185,9 @@ struct SegmentHeader {
   std::uint64_t magic;
   std::uint64_t bytes;
   alignas(cache_line) AtomicLock atomic_locks[atomic_lock_count];
+  // By protection table index: the key of a type 2 window that its initiator invalidated by a SEND. The table
+  // itself only the owner writes; it does so when it polls that SEND.
+  alignas(4096) std::atomic<std::uint32_t> invalidated[max_keys];
   alignas(4096) QpContext qps[max_qps];
   alignas(4096) CqContext cqs[max_cqs];
   alignas(4096) SrqContext srqs[max_srqs];
@@ -211,8 +216,9 @@ struct alignas(cache_line) TptEntry {
   std::uint64_t base;    // virtual address of its first byte in the owner
   std::uint64_t length;
   std::uint64_t window_offset;  // of its first byte in that file
+  std::uint32_t qpn;  // a type 2 memory window: the one queue pair through which it is reached; else 0
 };
 static_assert(sizeof(TptEntry) == cache_line);
-inline constexpr std::size_t tpt_bytes = sizeof(TptEntry) * max_mrs;
+inline constexpr std::size_t tpt_bytes = sizeof(TptEntry) * max_keys;
 
 }  // namespace weir::rnic

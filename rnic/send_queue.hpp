@@ -37,6 +37,12 @@ struct AtomicOperands {
   std::uint64_t swap;
 };
 
+struct WindowBinding {  // a bind's address is the WQE's remote_addr, the new key its rkey
+  std::uint64_t length;
+  std::uint32_t lkey;  // the region's; 0: bind to nothing
+  std::uint32_t access;
+};
+
 struct SendWqe {
   std::uint64_t wr_id;
   SendOpcode opcode;
@@ -45,7 +51,7 @@ struct SendWqe {
   bool solicited;
   bool inlined;
   std::uint8_t num_sge;
-  std::uint32_t imm_be;
+  std::uint32_t imm_be;  // or, of the two opcodes that invalidate, the key
   std::uint32_t inline_bytes;
   std::uint32_t byte_len;  // filled when executed
   std::uint64_t remote_addr;
@@ -53,6 +59,7 @@ struct SendWqe {
   union {
     DatagramAddress datagram;  // UD
     AtomicOperands atomic;     // compare_and_swap, fetch_and_add
+    WindowBinding binding;     // bind_window
   };
 
   // sges, or inline data, to the ring's stride

@@ -45,6 +45,9 @@ enum class SendOpcode : std::uint8_t {
   rdma_read = 4,
   compare_and_swap = 5,
   fetch_and_add = 6,
+  local_invalidate = 7,
+  bind_window = 8,
+  send_with_invalidate = 9,
 };
 
 enum class WcOpcode : std::uint8_t {
@@ -53,6 +56,8 @@ enum class WcOpcode : std::uint8_t {
   rdma_read = 2,
   compare_and_swap = 3,
   fetch_and_add = 4,
+  bind_window = 5,
+  local_invalidate = 6,
   recv = 128,
   recv_rdma_with_imm = 129
 };
@@ -63,6 +68,7 @@ enum class WcStatus : std::uint8_t {
   loc_qp_op_err = 2,
   loc_prot_err = 4,
   wr_flush_err = 5,
+  mw_bind_err = 6,
   rem_inv_req_err = 9,
   rem_access_err = 10,
   rem_op_err = 11,
@@ -71,7 +77,10 @@ enum class WcStatus : std::uint8_t {
 };
 
 namespace access {
-inline constexpr std::uint32_t local_write = 1, remote_write = 2, remote_read = 4, remote_atomic = 8;
+inline constexpr std::uint32_t local_write = 1, remote_write = 2, remote_read = 4, remote_atomic = 8,
+                               mw_bind = 16, zero_based = 32;
+// Only in TptEntry::access: an lkey. Windows have none.
+inline constexpr std::uint32_t local_read = 1u << 29;
 // Only in QpContext::access: the queue pair answers READs and atomics at all (its max_dest_rd_atomic is not
 // 0).
 inline constexpr std::uint32_t responder_depth = 1u << 30;
@@ -99,7 +108,9 @@ inline constexpr std::uint32_t max_inline = 1024;
 inline constexpr std::uint32_t max_cqs = 4096;
 inline constexpr std::uint32_t max_cqe = 1u << 22;
 inline constexpr std::uint32_t max_srqs = 1024;
-inline constexpr std::uint32_t max_mrs = 1u << 20;
+inline constexpr std::uint32_t max_keys = 1u << 20;  // entries of the protection table
+inline constexpr std::uint32_t max_mws = 1u << 16;
+inline constexpr std::uint32_t max_mrs = max_keys - max_mws - 1;  // entry 0 stays unused
 inline constexpr std::uint64_t max_message_bytes = 1ull << 31;
 inline constexpr std::uint32_t max_datagram_bytes = 4096;  // path MTU
 inline constexpr std::uint32_t grh_bytes = 40;
@@ -114,6 +125,7 @@ struct WorkCompletion {
   WcStatus status;
   WcOpcode opcode;
   bool has_imm;
+  bool has_invalidated;  // imm_be is then the key that the message invalidated, in host order
   bool has_grh;
   std::uint32_t byte_len;
   std::uint32_t imm_be;  // as it was posted: network order, untouched

@@ -1,4 +1,5 @@
-// Page faults taken beforehand: whether a range of our own memory can be touched, and its pages made so that it can.
+// Page faults taken beforehand: whether a range of our own memory can be touched, and its pages made so that
+// it can.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ class ProtectionTableTest : public testing::Test {
  protected:
   // Zeroed pages on demand: the table is 64 MiB long and a test touches a few entries of it.
   std::unique_ptr<TptEntry, void (*)(TptEntry*)> entries{
-      static_cast<TptEntry*>(std::calloc(max_mrs, sizeof(TptEntry))), [](TptEntry* p) { std::free(p); }};
+      static_cast<TptEntry*>(std::calloc(max_keys, sizeof(TptEntry))), [](TptEntry* p) { std::free(p); }};
   ProtectionTable table{entries.get()};
 
   std::uint32_t insert(std::uint64_t addr, std::uint64_t length, std::uint32_t rights = access::local_write) {

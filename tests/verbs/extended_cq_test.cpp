@@ -22,7 +22,8 @@ class ExtendedCq : public VerbsTest {
     ibv_poll_cq_attr attr{};
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     int result = ENOENT;
-    while (result == ENOENT && std::chrono::steady_clock::now() < deadline) result = ibv_start_poll(cq, &attr);
+    while (result == ENOENT && std::chrono::steady_clock::now() < deadline)
+      result = ibv_start_poll(cq, &attr);
     return result;
   }
 };

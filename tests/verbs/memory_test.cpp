@@ -116,7 +116,8 @@ class OnDemand : public ConnectedTest {
 TEST_F(OnDemand, a_region_follows_what_is_mapped_there) {
   Mr region(ibv_reg_mr(pd.get(), memory, 4 * page, on_demand));
   ASSERT_TRUE(region);
-  ASSERT_EQ(::mmap(memory, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), memory);
+  ASSERT_EQ(::mmap(memory, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+            memory);
   Buffer from(pd.get(), 16);
   from.fill(3);
   ibv_sge sge = from.all();
@@ -155,7 +156,8 @@ TEST_F(OnDemand, a_remote_address_where_nothing_is_fails_the_request_and_not_the
 TEST_F(OnDemand, a_receive_into_nothing_fails_and_not_the_process) {
   Mr region(ibv_reg_mr(pd.get(), memory, 4 * page, on_demand));
   ::munmap(memory + page, page);
-  ASSERT_EQ(post_recv(b.get(), 5, ibv_sge{reinterpret_cast<std::uint64_t>(memory + page), 16, region->lkey}), 0);
+  ASSERT_EQ(post_recv(b.get(), 5, ibv_sge{reinterpret_cast<std::uint64_t>(memory + page), 16, region->lkey}),
+            0);
   ibv_sge sge{reinterpret_cast<std::uint64_t>(memory), 16, region->lkey};
   ASSERT_EQ(post(a.get(), send_wr(6, sge)), 0);
   EXPECT_TRUE(completed(wait_for(b_cq.get()), 5, IBV_WC_LOC_PROT_ERR));

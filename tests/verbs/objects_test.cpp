@@ -81,7 +81,7 @@ TEST_F(Objects, rights_are_checked) {
                         {IBV_ACCESS_REMOTE_WRITE, false},
                         {IBV_ACCESS_REMOTE_ATOMIC, false},
                         {IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, true},
-                        {IBV_ACCESS_MW_BIND, false},
+                        {IBV_ACCESS_MW_BIND, true},
                         {IBV_ACCESS_ON_DEMAND, true},
                         {IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_HUGETLB, true},
                         {IBV_ACCESS_LOCAL_WRITE | (1 << 18), false}};
@@ -261,7 +261,8 @@ TEST_F(Objects, extended_creation_refuses_what_it_does_not_know) {
   constexpr std::uint64_t known = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                   IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
                                   IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+                                  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_BIND_MW |
+                                  IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
   for (std::uint64_t bit = 1; bit != 0; bit <<= 1) {
     ibv_qp_init_attr_ex init = extended_attr(pd.get(), cq.get(), base, bit);
     Qp qp(ibv_create_qp_ex(context.get(), &init));

@@ -155,7 +155,7 @@ TEST_F(Posting, a_full_queue_says_enomem) {
 
 TEST_F(Posting, what_the_device_cannot_do_is_refused) {
   ibv_sge sge = from.sge(0, 8);
-  for (const ibv_wr_opcode opcode : {IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_SEND_WITH_INV, IBV_WR_TSO})
+  for (const ibv_wr_opcode opcode : {IBV_WR_TSO, IBV_WR_DRIVER1})
     EXPECT_EQ(post(a.get(), send_wr(1, sge, opcode)), EINVAL) << opcode;
   EXPECT_FALSE(poll_once(a_cq.get()));
 }

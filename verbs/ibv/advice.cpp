@@ -21,15 +21,19 @@ int prefetch(const rnic::ProtectionTable& table, std::uint32_t pd, const ibv_sge
 }  // namespace
 
 // Done when it returns, so with IBV_ADVISE_MR_FLAG_FLUSH and without are the same.
-int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* ranges, std::uint32_t count) {
+int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* ranges,
+              std::uint32_t count) {
   if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) return ENOTSUP;
   if ((flags & ~unsigned{IBV_ADVISE_MR_FLAG_FLUSH}) || count == 0) return EINVAL;
-  // "No fault": only what is there already gets its translation. There are no translations but the page tables.
+  // "No fault": only what is there already gets its translation. There are no translations but the page
+  // tables.
   const auto touch = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE ? link::Touch::write : link::Touch::read;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const ibv_sge range = {ranges[i].addr, advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ? 0 : ranges[i].length,
+    const ibv_sge range = {ranges[i].addr,
+                           advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ? 0 : ranges[i].length,
                            ranges[i].lkey};
-    if (const int error = prefetch(context_of(pd->context).adapter().table(), pd_of(pd).number, range, touch)) return error;
+    if (const int error = prefetch(context_of(pd->context).adapter().table(), pd_of(pd).number, range, touch))
+      return error;
   }
   return 0;
 }

@@ -75,6 +75,20 @@ void wr_atomic_fetch_add(ibv_qp_ex* ex, std::uint32_t rkey, std::uint64_t addr, 
   wr_atomic(ex, rnic::SendOpcode::fetch_and_add, rkey, addr, {add, 0});
 }
 
+void wr_send_inv(ibv_qp_ex* ex, std::uint32_t rkey) {
+  begin_request(ex, rnic::SendOpcode::send_with_invalidate, 0, 0, rkey);
+}
+void wr_local_inv(ibv_qp_ex* ex, std::uint32_t rkey) {
+  begin_request(ex, rnic::SendOpcode::local_invalidate, 0, 0, rkey);
+}
+void wr_bind_mw(ibv_qp_ex* ex, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
+  Qp& qp = qp_of(ex);
+  const auto request = mw->type == IBV_MW_TYPE_2 ? bind_request(*mw, rkey, *info) : std::nullopt;
+  if (!request && qp.builder.error == 0) qp.builder.error = EINVAL;
+  begin_request(ex, rnic::SendOpcode::bind_window, request ? request->remote_addr : 0, rkey, 0);
+  if (qp.builder.wqe != nullptr) qp.builder.wqe->binding = request->binding;
+}
+
 void wr_set_ud_addr(ibv_qp_ex* ex, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
   Qp& qp = qp_of(ex);
   if (qp.builder.wqe == nullptr) return;
@@ -122,6 +136,9 @@ void install_builders(ibv_qp_ex& ex) {
   ex.wr_rdma_read = wr_rdma_read;
   ex.wr_atomic_cmp_swp = wr_atomic_cmp_swp;
   ex.wr_atomic_fetch_add = wr_atomic_fetch_add;
+  ex.wr_send_inv = wr_send_inv;
+  ex.wr_local_inv = wr_local_inv;
+  ex.wr_bind_mw = wr_bind_mw;
   ex.wr_set_ud_addr = wr_set_ud_addr;
   ex.wr_set_sge = wr_set_sge;
   ex.wr_set_sge_list = wr_set_sge_list;

@@ -33,7 +33,8 @@ int make_command_fd() {
   if (fd < 0) return -1;
   const Content content{magic, own_secret(), ::getpid()};
   const bool written = ::pwrite(fd, &content, sizeof content, 0) == sizeof content;
-  if (written && ::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0) return fd;
+  if (written && ::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
+    return fd;
   ::close(fd);
   return -1;
 }

@@ -1,5 +1,5 @@
-// ibv_context.cmd_fd: a kernel device's command channel. Here nothing is commanded through it; it is the proof, for
-// ibv_import_device(3), that whoever holds a duplicate was given this process's device.
+// ibv_context.cmd_fd: a kernel device's command channel. Here nothing is commanded through it; it is the
+// proof, for ibv_import_device(3), that whoever holds a duplicate was given this process's device.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,9 @@ void to_verbs(const rnic::WorkCompletion& from, ibv_wc& to) {
   to.imm_data = from.imm_be;
   to.qp_num = from.qpn;
   to.src_qp = from.src_qpn;
-  to.wc_flags = (from.has_imm ? unsigned{IBV_WC_WITH_IMM} : 0u) | (from.has_grh ? unsigned{IBV_WC_GRH} : 0u);
+  to.wc_flags = (from.has_imm ? unsigned{IBV_WC_WITH_IMM} : 0u) |
+                (from.has_invalidated ? unsigned{IBV_WC_WITH_INV} : 0u) |
+                (from.has_grh ? unsigned{IBV_WC_GRH} : 0u);
   to.pkey_index = 0;
   to.slid = 0;
   to.sl = 0;

@@ -59,6 +59,9 @@ void fill_operations(verbs_context& verbs) {
   verbs.free_dm = free_dm;
   verbs.reg_dm_mr = reg_dm_mr;
   ibv_context_ops& ops = verbs.context.ops;
+  ops.alloc_mw = alloc_mw;
+  ops.bind_mw = bind_mw;
+  ops.dealloc_mw = dealloc_mw;
   ops.poll_cq = poll_cq;
   ops.req_notify_cq = req_notify_cq;
   ops.post_send = post_send;

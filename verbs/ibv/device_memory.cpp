@@ -1,8 +1,8 @@
 // Device memory: ibv_alloc_dm(3), ibv_reg_dm_mr(3).
 //
-// The NIC is software, so its memory is the host's: a shared file for each allocation, which a neighbour can map and
-// then reaches without a system call. As on devices that have such memory, the application copies in and out in
-// multiples of 4 bytes, and regions in it are addressed from 0.
+// The NIC is software, so its memory is the host's: a shared file for each allocation, which a neighbour can
+// map and then reaches without a system call. As on devices that have such memory, the application copies in
+// and out in multiples of 4 bytes, and regions in it are addressed from 0.
 #include "verbs/ibv/device_memory.hpp"
 
 #include <cerrno>

@@ -1,4 +1,5 @@
-// Parent domains: what ibv_alloc_parent_domain(3) adds to a protection domain, and the memory of objects made in one.
+// Parent domains: what ibv_alloc_parent_domain(3) adds to a protection domain, and the memory of objects made
+// in one.
 #pragma once
 
 #include <mutex>
@@ -9,8 +10,8 @@
 
 namespace weir::verbs {
 
-// A thread domain: a promise of the application that one thread at a time uses what is made in it. The NIC's locks
-// cost nothing when they are free, so the promise changes nothing but a CQ's lock (extended_cq.cpp).
+// A thread domain: a promise of the application that one thread at a time uses what is made in it. The NIC's
+// locks cost nothing when they are free, so the promise changes nothing but a CQ's lock (extended_cq.cpp).
 struct ThreadDomain {
   ibv_td td;
   std::atomic<int> users;
@@ -37,8 +38,8 @@ struct ParentDomain {
 template <class Object>
 constexpr std::size_t object_alignment = std::max(alignof(Object), rnic::cache_line);
 
-// The memory of a queue pair or SRQ in the process comes from its parent domain's allocator, if there is one. (The
-// rings that a neighbour writes lie in the process's shared segment and can lie nowhere else.)
+// The memory of a queue pair or SRQ in the process comes from its parent domain's allocator, if there is one.
+// (The rings that a neighbour writes lie in the process's shared segment and can lie nowhere else.)
 template <class Object>
 Object* make_object(ibv_pd* pd, Resource kind) {
   ParentDomain* const parent = pd_of(pd).parent;

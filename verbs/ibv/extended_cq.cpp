@@ -1,10 +1,10 @@
-// Extended completion queues: ibv_create_cq_ex(3), polled with ibv_start_poll, ibv_next_poll, ibv_end_poll and the
-// ibv_wc_read_* functions, and ibv_modify_cq(3).
+// Extended completion queues: ibv_create_cq_ex(3), polled with ibv_start_poll, ibv_next_poll, ibv_end_poll
+// and the ibv_wc_read_* functions, and ibv_modify_cq(3).
 //
 // One completion is taken at a time, so that what a poller has not asked for stays in the queue pair, where
-// destroying that queue pair purges it. Between start and end the poller holds the lock, unless it said that it is
-// alone. Timestamps are read when the completion is taken: the NIC has no clock of its own, and its completions
-// carry no time.
+// destroying that queue pair purges it. Between start and end the poller holds the lock, unless it said that
+// it is alone. Timestamps are read when the completion is taken: the NIC has no clock of its own, and its
+// completions carry no time.
 #include <cerrno>
 #include <ctime>
 
@@ -14,7 +14,8 @@ namespace weir::verbs {
 
 namespace {
 
-constexpr std::uint64_t known_wc_flags = std::uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+constexpr std::uint64_t known_wc_flags = std::uint64_t{IBV_WC_STANDARD_FLAGS} |
+                                         IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
                                          IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 constexpr std::uint32_t known_masks = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
 constexpr std::uint32_t known_flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
@@ -112,8 +113,8 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
   if (cq == nullptr) return nullptr;
   cq->extended = std::make_unique<ExtendedPoll>();
   cq->extended->single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
-  cq->extended->stamps = attr->wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-                                           IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
+  cq->extended->stamps =
+      attr->wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
   if (domain != nullptr) {
     cq->domain = &pd_of(domain);
     cq->domain->users.fetch_add(1);

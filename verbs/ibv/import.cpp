@@ -1,8 +1,8 @@
 // Importing a device and its objects by number (ibv_import_device(3), ibv_import_pd(3), ibv_import_mr(3),
 // ibv_import_dm(3)).
 //
-// A kernel device lets another process import them too. Here they are the process's own, as its memory is, so only
-// another context of the same process can; a descriptor that came from elsewhere is refused.
+// A kernel device lets another process import them too. Here they are the process's own, as its memory is, so
+// only another context of the same process can; a descriptor that came from elsewhere is refused.
 #include <unistd.h>
 
 #include <cerrno>

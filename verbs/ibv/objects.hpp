@@ -163,6 +163,10 @@ int modify_cq(ibv_cq*, ibv_modify_cq_attr*);
 int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr** bad);  // posting.cpp
 int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr** bad);
 int post_srq_recv(ibv_srq*, ibv_recv_wr*, ibv_recv_wr** bad);
+ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);  // memory_windows.cpp
+int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
+int dealloc_mw(ibv_mw*);
+std::optional<rnic::SendRequest> bind_request(const ibv_mw&, std::uint32_t rkey, const ibv_mw_bind_info&);
 ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex*);     // queue_pair.cpp
 ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex*);  // srq.cpp
 int advise_mr(ibv_pd*, ibv_advise_mr_advice, std::uint32_t flags, ibv_sge*,

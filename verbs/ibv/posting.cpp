@@ -47,10 +47,24 @@ rnic::SendRequest request_of(const ibv_send_wr& wr, rnic::QpType type) {
   return r;
 }
 
+rnic::PostResult append_bind(rnic::QueuePair& qp, const ibv_send_wr& wr) {
+  const ibv_mw* mw = wr.bind_mw.mw;
+  // A window of type 1 is bound by ibv_bind_mw alone.
+  if (mw == nullptr || mw->type != IBV_MW_TYPE_2) return rnic::PostResult::bad_opcode;
+  auto request = bind_request(*mw, wr.bind_mw.rkey, wr.bind_mw.bind_info);
+  if (!request) return rnic::PostResult::bad_opcode;
+  request->wr_id = wr.wr_id;
+  request->flags = wr.send_flags;
+  rnic::PostResult result;
+  qp.append(*request, result);
+  return result;
+}
+
 rnic::PostResult append(rnic::QueuePair& qp, const ibv_send_wr& wr) {
   if (wr.num_sge < 0 || static_cast<unsigned>(wr.num_sge) > rnic::max_sge)
     return rnic::PostResult::too_many_sges;
   if (qp.config().type == rnic::QpType::ud && wr.wr.ud.ah == nullptr) return rnic::PostResult::no_address;
+  if (wr.opcode == IBV_WR_BIND_MW) return append_bind(qp, wr);
   rnic::PostResult result;
   rnic::SendWqe* wqe = qp.append(request_of(wr, qp.config().type), result);
   if (wqe == nullptr) return result;

@@ -6,11 +6,11 @@
 namespace weir::verbs {
 namespace {
 
-// What the NIC keeps of them; the rest says from which address to count and how large the pages are, which is
-// nothing to a NIC that uses the page tables.
+// What the NIC keeps of them; how large the pages are is nothing to a NIC that uses the page tables.
 constexpr unsigned rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                            IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ON_DEMAND;
-constexpr unsigned known_access = rights | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB;
+                            IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+                            IBV_ACCESS_ON_DEMAND;
+constexpr unsigned known_access = rights | IBV_ACCESS_HUGETLB;
 
 // IBA 10.6.3.1: remote write and atomic rights need local write.
 bool access_valid(unsigned access) {
@@ -28,9 +28,10 @@ ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_
         (access & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE) & ~known_access) ? EOPNOTSUPP : EINVAL;
     return nullptr;
   }
-  const auto key = context_of(pd->context)
-                       .nic->register_memory(reinterpret_cast<std::uint64_t>(addr), length, iova,
-                                             access & rights, pd_of(pd).number);
+  const auto key =
+      context_of(pd->context)
+          .nic->register_memory(reinterpret_cast<std::uint64_t>(addr), length,
+                                access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access & rights, pd_of(pd).number);
   if (!key) {
     errno = static_cast<int>(key.error().code);
     return nullptr;
@@ -49,8 +50,8 @@ using namespace weir::verbs;
 extern "C" {
 
 ibv_mr* ibv_reg_mr(ibv_pd* pd, void* addr, size_t length, int access) {
-  const auto start = access & IBV_ACCESS_ZERO_BASED ? 0 : reinterpret_cast<std::uint64_t>(addr);
-  return register_region(pd, addr, length, start, static_cast<unsigned>(access));
+  return register_region(pd, addr, length, reinterpret_cast<std::uint64_t>(addr),
+                         static_cast<unsigned>(access));
 }
 
 ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, size_t length, uint64_t iova, int access) {
@@ -67,6 +68,7 @@ ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) {
 }
 
 int ibv_dereg_mr(ibv_mr* mr) {
+  if (context_of(mr->context).adapter().windows().in_use(mr->lkey)) return EBUSY;
   drop_user(pd_of(mr->pd));
   context_of(mr->context).nic->deregister_memory(mr->lkey);
   if (auto* users = reinterpret_cast<Mr*>(mr)->memory_users) users->fetch_sub(1);
@@ -80,6 +82,7 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, i
   auto& region = *reinterpret_cast<Mr*>(mr);
   ibv_pd* const new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : mr->pd;
   const auto new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? static_cast<unsigned>(access) : region.access;
+  if (context_of(mr->context).adapter().windows().in_use(mr->lkey)) return IBV_REREG_MR_ERR_INPUT;
   if (new_pd == nullptr || !access_valid(new_access)) return IBV_REREG_MR_ERR_INPUT;
   NicProcess& nic = *context_of(mr->context).nic;
   if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
