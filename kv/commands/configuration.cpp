@@ -36,7 +36,7 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
   if (spec.name == "appendonly" && call.server.settings.appendonly) {
     return std::unexpected("this server keeps nothing on disk");
   }
-  if (spec.name == "timeout") call.server.arm_timer();
+  if (spec.name == "timeout" || spec.name == "tls-handshake-timeout") call.server.arm_timer();
   call.server.settings_changed();
   return {};
 }

@@ -72,6 +72,7 @@ class TlsConnection final : public Connection {
     asio::error_code ignored;
     stream_.lowest_layer().close(ignored);
   }
+  bool established() const override { return ready_; }
   bool finished() const override { return under_way_ == 0; }
 
   std::string_view kind() const override { return names_.kind; }

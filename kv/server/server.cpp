@@ -98,6 +98,7 @@ void Server::accept(std::unique_ptr<Connection> connection) {
   }
   client.connection().start(client);
   if (!client.queue_.empty()) will_flush(client);
+  if (!client.connection().established()) handshaking_.push_back(id);
   arm_timer();
 }
 
@@ -173,6 +174,7 @@ void Server::arm_timer() {
   if (due != 0) due = std::max(due, now_ms + 100);
   if (blocking.any()) sooner(blocking.next_deadline_ms());
   if (settings.timeout_s > 0 && !clients.empty()) sooner(now_ms + 1000);
+  sooner(next_handshake_deadline_ms());
   if (paused_ != Paused::nothing) sooner(paused_until_ms_);
   if (due == 0 || (timer_due_ms_ != 0 && timer_due_ms_ <= due)) return;
   timer_due_ms_ = due;
@@ -190,6 +192,7 @@ void Server::tick() {
   blocking.expire(now_ms);
   if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) pause(0, Paused::nothing);
   if (settings.timeout_s > 0) close_idle();
+  close_unfinished_handshakes();
   end_round();
   arm_timer();
 }
@@ -203,6 +206,27 @@ void Server::close_idle() {
   for (Client* client : idle) {
     log(LogLevel::verbose, "closing idle client " + std::to_string(client->id()));
     client->close();
+  }
+}
+
+// When the oldest handshake must be over; 0: none is under way, or they may take for ever.
+std::int64_t Server::next_handshake_deadline_ms() {
+  while (!handshaking_.empty()) {
+    const auto it = clients.find(handshaking_.front());
+    if (it != clients.end() && !it->second->connection().established()) break;
+    handshaking_.pop_front();
+  }
+  if (handshaking_.empty() || settings.tls_handshake_timeout_s == 0) return 0;
+  return clients.at(handshaking_.front())->created_ms + settings.tls_handshake_timeout_s * 1000;
+}
+
+void Server::close_unfinished_handshakes() {
+  for (std::int64_t due; (due = next_handshake_deadline_ms()) != 0 && due <= now_ms;) {
+    Client& client = *clients.at(handshaking_.front());
+    log(LogLevel::verbose, "closing client " + std::to_string(client.id()) + " (" +
+                               client.connection().peer_address() + "): no TLS handshake for " +
+                               std::to_string(settings.tls_handshake_timeout_s) + " s");
+    client.close();
   }
 }
 

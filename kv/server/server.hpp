@@ -15,6 +15,7 @@
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <random>
@@ -130,8 +131,10 @@ class Server {
   }
   std::uint64_t random() { return random_(); }
   void log(LogLevel level, std::string_view text);
-  // Sees to it that expired keys, blocked clients and idle clients are looked after in time.
+  // Sees to it that expired keys, blocked clients, idle clients and handshakes are looked after in time.
   void arm_timer();
+  // Does what is due by the clock; the timer calls it.
+  void tick();
 
   // How fine the time of a key's last use is.
   static constexpr std::int64_t access_tick_ms = 100;
@@ -175,10 +178,11 @@ class Server {
                                              std::int64_t port, const ListenOn& listen_on, Entrances& into);
   std::expected<void, std::string> start_rdma();
   std::expected<void, std::string> start_tls();
-  void tick();
   bool protects_from(const Connection& connection) const;
   bool over_output_limit(Client& client);
   void close_idle();
+  std::int64_t next_handshake_deadline_ms();
+  void close_unfinished_handshakes();
   bool evict_one(EvictionPolicy policy);
 
   void stamp_access_clock();
@@ -190,6 +194,9 @@ class Server {
   Entrances entrances_;
   std::shared_ptr<TlsSettings> tls_;
   rdma::Engine* rdma_engine_ = nullptr;  // the io_context's
+  // Clients that were not established when they came, in that order. One that is by now, or is gone, leaves
+  // when it has become the first.
+  std::deque<std::uint64_t> handshaking_;
   std::vector<Client*> dirty_;
   std::vector<std::uint64_t> resumed_;
   std::vector<std::unique_ptr<Client>> ended_;

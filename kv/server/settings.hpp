@@ -47,6 +47,7 @@ struct Settings {
   std::int64_t tls_port = 0;
   std::string tls_cert_file, tls_key_file, tls_key_file_pass, tls_ca_cert_file, tls_ca_cert_dir;
   int tls_auth_clients = 1;  // no, yes, optional
+  std::int64_t tls_handshake_timeout_s = 10;
   std::int64_t rdma_port = 0;
   std::string rdma_bind;
   std::int64_t rdma_rx_size = 1024 * 1024;

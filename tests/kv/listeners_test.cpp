@@ -9,6 +9,7 @@
 #include <asio/write.hpp>
 #include <fstream>
 
+#include "tests/kv/certificates.hpp"
 #include "tests/kv/running_server.hpp"
 
 namespace weir::kv::testing {
@@ -108,51 +109,20 @@ TEST(Unix, names_the_path_it_cannot_use) {
   EXPECT_NE(listen_error(settings).find("longer than the system's 107 characters"), std::string::npos);
 }
 
-// A certificate authority and a certificate signed by it, made for one test.
-class Certificates {
- public:
-  Certificates() {
-    make_key("ca");
-    make_key("server");
-    const std::string quiet = " >/dev/null 2>&1";
-    shell("openssl req -x509 -new -key " + key("ca") + " -subj /CN=test-ca -days 2 -out " +
-          certificate("ca") + quiet);
-    shell("openssl req -new -key " + key("server") + " -subj /CN=localhost -out " + folder_.file("csr") +
-          quiet);
-    shell("openssl x509 -req -in " + folder_.file("csr") + " -CA " + certificate("ca") + " -CAkey " +
-          key("ca") + " -CAcreateserial -days 2 -out " + certificate("server") + quiet);
-  }
-  std::string key(const std::string& name) const { return folder_.file(name + ".key"); }
-  std::string certificate(const std::string& name) const { return folder_.file(name + ".crt"); }
-
- private:
-  void make_key(const std::string& name) {
-    shell("openssl ecparam -name prime256v1 -genkey -noout -out " + key(name) + " 2>/dev/null");
-  }
-  static void shell(const std::string& command) {
-    if (std::system(command.c_str()) != 0) throw std::runtime_error("failed: " + command);
-  }
-  ScratchFolder folder_;
-};
-
-const Certificates& certificates() {
-  static const Certificates all;
-  return all;
+Settings tls_settings() {
+  Settings settings = with_certificates(quiet_settings());
+  settings.tls_port = any_port;
+  return settings;
 }
 
-Settings tls_settings() {
-  Settings settings = quiet_settings();
-  settings.bind = "127.0.0.1";
-  settings.tls_port = any_port;
-  settings.tls_cert_file = certificates().certificate("server");
-  settings.tls_key_file = certificates().key("server");
-  settings.tls_ca_cert_file = certificates().certificate("ca");
-  return settings;
+std::uint16_t tls_port(RunningServer& server) {
+  return server.run([](Server& s) { return s.port("tls"); });
 }
 
 class TlsClient {
  public:
-  TlsClient(std::uint16_t port, bool shows_certificate) : stream_(io_, context(shows_certificate)) {
+  TlsClient(std::uint16_t port, asio::ssl::context context)
+      : context_(std::move(context)), stream_(io_, context_) {
     stream_.lowest_layer().connect({asio::ip::address_v4::loopback(), port});
     stream_.handshake(asio::ssl::stream_base::client);
   }
@@ -171,35 +141,72 @@ class TlsClient {
   }
 
  private:
-  asio::ssl::context& context(bool shows_certificate) {
-    context_.load_verify_file(certificates().certificate("ca"));
-    context_.set_verify_mode(asio::ssl::verify_peer);
-    if (shows_certificate) {
-      context_.use_certificate_chain_file(certificates().certificate("server"));
-      context_.use_private_key_file(certificates().key("server"), asio::ssl::context::pem);
-    }
-    return context_;
-  }
   asio::io_context io_;
-  asio::ssl::context context_{asio::ssl::context::tls_client};
+  asio::ssl::context context_;
   asio::ssl::stream<asio::ip::tcp::socket> stream_;
 };
 
-TEST(Tls, serves_clients_with_a_certificate_and_no_others) {
+class TlsClientCertificate : public ::testing::TestWithParam<ClientCertificateCase> {};
+
+TEST_P(TlsClientCertificate, is_asked_for_as_tls_auth_clients_says) {
+  Settings settings = tls_settings();
+  settings.tls_auth_clients = GetParam().choice();
+  RunningServer server(settings);
+  auto ping = [&](const char* shows) {
+    return TlsClient(tls_port(server), client_context(shows)).line("PING\r\n");
+  };
+  if (GetParam().served) {
+    EXPECT_EQ(ping(GetParam().shows), "+PONG\r\n");
+  } else {
+    EXPECT_THROW(ping(GetParam().shows), std::system_error);
+    EXPECT_EQ(ping("client"), "+PONG\r\n") << "the next client is none the worse";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Cases, TlsClientCertificate, ::testing::ValuesIn(client_certificate_cases));
+
+TEST(Tls, handshake_has_a_time_limit) {
   RunningServer server(tls_settings());
-  const std::uint16_t port = server.run([](Server& s) { return s.port("tls"); });
-  TlsClient good(port, true);
-  EXPECT_EQ(good.line(encode({"SET", "k", "v"})), "+OK\r\n");
-  EXPECT_EQ(server.connect().call({"GET", "k"}), "$1\r\nv\r\n");
-  EXPECT_THROW(TlsClient(port, false).line("PING\r\n"), std::system_error);
-  EXPECT_EQ(good.line("PING\r\n"), "+PONG\r\n");
+  TlsClient established(tls_port(server), client_context("client"));
+  EXPECT_EQ(established.line("PING\r\n"), "+PONG\r\n");
+  WireClient silent = WireClient::tcp(tls_port(server));
+  await_clients(server, 2);
+  pass_ms(server, 5'000);
+  EXPECT_EQ(server.run([](Server& s) { return s.clients.size(); }), 2u) << "it has ten seconds";
+  pass_ms(server, 6'000);
+  EXPECT_EQ(silent.until_closed(), "");
+  await_clients(server, 1);
+  pass_ms(server, 100'000);
+  EXPECT_EQ(established.line("PING\r\n"), "+PONG\r\n") << "the limit is the handshake's only";
+}
+
+TEST(Tls, handshake_stopped_in_the_middle_is_timed_as_well) {
+  RunningServer server(tls_settings());
+  WireClient stopped = WireClient::tcp(tls_port(server));
+  stopped.send(std::string("\x16\x03\x01\x02\x00\x01", 6));  // a ClientHello that never comes whole
+  await_clients(server, 1);
+  pass_ms(server, 11'000);
+  EXPECT_EQ(stopped.until_closed(), "");
+  await_clients(server, 0);
+}
+
+TEST(Tls, handshake_limit_is_a_setting_and_0_is_none) {
+  RunningServer server(tls_settings());
+  WireClient manager = server.connect();
+  EXPECT_EQ(manager.call({"CONFIG", "SET", "tls-handshake-timeout", "0"}), "+OK\r\n");
+  WireClient silent = WireClient::tcp(tls_port(server));
+  await_clients(server, 2);
+  pass_ms(server, 1'000'000);
+  EXPECT_EQ(server.run([](Server& s) { return s.clients.size(); }), 2u);
+  EXPECT_EQ(manager.call({"CONFIG", "SET", "tls-handshake-timeout", "60"}), "+OK\r\n");
+  pass_ms(server, 0);
+  EXPECT_EQ(silent.until_closed(), "");
 }
 
 TEST(Tls, carries_large_values_and_pipelines) {
   Settings settings = tls_settings();
   settings.tls_auth_clients = 0;
   RunningServer server(settings);
-  TlsClient client(server.run([](Server& s) { return s.port("tls"); }), false);
+  TlsClient client(tls_port(server), client_context(""));
   const std::string value(1 << 20, 'x');
   EXPECT_EQ(client.line(encode({"SET", "k", value})), "+OK\r\n");
   EXPECT_EQ(client.exactly(encode({"GET", "k"}), value.size() + 12), "$1048576\r\n" + value + "\r\n");
@@ -214,11 +221,10 @@ TEST(Tls, carries_large_values_and_pipelines) {
 
 TEST(Tls, client_that_speaks_plain_text_is_closed) {
   RunningServer server(tls_settings());
-  WireClient plain = WireClient::tcp(server.run([](Server& s) { return s.port("tls"); }));
+  WireClient plain = WireClient::tcp(tls_port(server));
   plain.send(encode({"PING"}));
   EXPECT_EQ(plain.until_closed().find("PONG"), std::string::npos);
-  while (server.run([](Server& s) { return s.clients.size(); }) != 0) {
-  }
+  await_clients(server, 0);
 }
 
 TEST(Tls, says_which_file_is_wrong) {

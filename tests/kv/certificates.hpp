@@ -1,0 +1,103 @@
+// Certificates made for one test program, settings of a server that uses them, and what clients may show.
+#pragma once
+
+#include <asio/ssl.hpp>
+#include <cstdlib>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "tests/kv/running_server.hpp"
+
+namespace weir::kv::testing {
+
+// An authority with a server and a client that it vouches for, and a stranger that another one vouches for.
+class Certificates {
+ public:
+  Certificates() {
+    make_authority("ca");
+    make_authority("other-ca");
+    make_signed("server", "ca");
+    make_signed("client", "ca");
+    make_signed("stranger", "other-ca");
+  }
+  std::string key(const std::string& name) const { return folder_.file(name + ".key"); }
+  std::string certificate(const std::string& name) const { return folder_.file(name + ".crt"); }
+
+ private:
+  void make_authority(const std::string& name) {
+    make_key(name);
+    shell("openssl req -x509 -new -key " + key(name) + " -subj /CN=test-" + name + " -days 2 -out " +
+          certificate(name));
+  }
+  void make_signed(const std::string& name, const std::string& authority) {
+    make_key(name);
+    shell("openssl req -new -key " + key(name) + " -subj /CN=" + name + " -out " + folder_.file("csr"));
+    shell("openssl x509 -req -in " + folder_.file("csr") + " -CA " + certificate(authority) + " -CAkey " +
+          key(authority) + " -CAcreateserial -days 2 -out " + certificate(name));
+  }
+  void make_key(const std::string& name) {
+    shell("openssl ecparam -name prime256v1 -genkey -noout -out " + key(name));
+  }
+  static void shell(const std::string& command) {
+    if (std::system((command + " >/dev/null 2>&1").c_str()) != 0)
+      throw std::runtime_error("failed: " + command);
+  }
+  ScratchFolder folder_;
+};
+
+inline const Certificates& certificates() {
+  static const Certificates all;
+  return all;
+}
+
+// `settings` with the server's files; clients must show a certificate unless the caller says otherwise.
+inline Settings with_certificates(Settings settings) {
+  settings.bind = "127.0.0.1";
+  settings.tls_cert_file = certificates().certificate("server");
+  settings.tls_key_file = certificates().key("server");
+  settings.tls_ca_cert_file = certificates().certificate("ca");
+  return settings;
+}
+
+// A client's side: whom it trusts, and the certificate it shows (empty: none).
+inline asio::ssl::context client_context(const std::string& shows, const std::string& trusts = "ca") {
+  asio::ssl::context context(asio::ssl::context::tls_client);
+  context.load_verify_file(certificates().certificate(trusts));
+  context.set_verify_mode(asio::ssl::verify_peer);
+  if (!shows.empty()) {
+    context.use_certificate_chain_file(certificates().certificate(shows));
+    context.use_private_key_file(certificates().key(shows), asio::ssl::context::pem);
+  }
+  return context;
+}
+
+// What tls-auth-clients makes of a client's certificate.
+struct ClientCertificateCase {
+  const char* setting;
+  const char* shows;
+  bool served;
+
+  int choice() const { return std::string(setting) == "no" ? 0 : std::string(setting) == "yes" ? 1 : 2; }
+  friend void PrintTo(const ClientCertificateCase& c, std::ostream* out) {
+    *out << "tls-auth-clients " << c.setting << ", client shows " << (*c.shows == 0 ? "none" : c.shows);
+  }
+};
+inline constexpr ClientCertificateCase client_certificate_cases[] = {
+    {"no", "", true},        {"no", "client", true},       {"no", "stranger", true},
+    {"yes", "", false},      {"yes", "client", true},      {"yes", "stranger", false},
+    {"optional", "", true},  {"optional", "client", true}, {"optional", "stranger", false},
+};
+
+// Waits until the server has so many clients.
+inline void await_clients(RunningServer& server, std::size_t count) {
+  while (server.run([](Server& s) { return s.clients.size(); }) != count) std::this_thread::yield();
+}
+
+// Passes so much of the server's time and does what is due then.
+inline void pass_ms(RunningServer& server, std::int64_t ms) {
+  server.advance_ms(ms);
+  server.run([](Server& s) { s.tick(); });
+}
+
+}  // namespace weir::kv::testing

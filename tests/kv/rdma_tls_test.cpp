@@ -1,0 +1,149 @@
+// TLS over RDMA: all that plain RDMA carries, to those whose certificates are right; and its clients' ends.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "tests/kv/certificates.hpp"
+#include "tests/kv/rdma_client.hpp"
+
+extern char** environ;
+
+namespace weir::kv::testing {
+namespace {
+
+Settings rdma_tls_settings() {
+  Settings settings = with_certificates(rdma_settings());
+  settings.rdma_tls_port = any_port;
+  return settings;
+}
+
+std::string ping(RunningServer& server, asio::ssl::context context) {
+  RdmaClient client(port_of(server, "rdma-tls"));
+  client.start_tls(std::move(context));
+  return client.exactly("PING\r\n", 7);
+}
+
+class RdmaTlsClientCertificate : public ::testing::TestWithParam<ClientCertificateCase> {};
+
+TEST_P(RdmaTlsClientCertificate, is_asked_for_as_tls_auth_clients_says) {
+  Settings settings = rdma_tls_settings();
+  settings.tls_auth_clients = GetParam().choice();
+  RunningServer server(settings);
+  if (GetParam().served) {
+    EXPECT_EQ(ping(server, client_context(GetParam().shows)), "+PONG\r\n");
+  } else {
+    EXPECT_THROW(ping(server, client_context(GetParam().shows)), std::system_error);
+    EXPECT_EQ(ping(server, client_context("client")), "+PONG\r\n") << "the next client is none the worse";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Cases, RdmaTlsClientCertificate, ::testing::ValuesIn(client_certificate_cases));
+
+TEST(RdmaTls, client_that_does_not_trust_the_server_leaves_no_trace) {
+  RunningServer server(rdma_tls_settings());
+  EXPECT_THROW(ping(server, client_context("client", "other-ca")), std::system_error);
+  await_clients(server, 0);
+  EXPECT_EQ(ping(server, client_context("client")), "+PONG\r\n");
+}
+
+TEST(RdmaTls, carries_large_values_both_ways_through_small_buffers) {
+  Settings settings = rdma_tls_settings();
+  settings.rdma_rx_size = 64 * 1024;
+  RunningServer server(settings);
+  RdmaClient client(port_of(server, "rdma-tls"));
+  client.start_tls(client_context("client"));
+  std::string value(1 << 20, 'x');
+  for (std::size_t i = 0; i < value.size(); i += 4099) value[i] = static_cast<char>(i);
+  for (int round = 0; round < 4; ++round) {
+    EXPECT_EQ(client.exactly(encode({"SET", "k", value}), 5), "+OK\r\n");
+    EXPECT_EQ(client.exactly(encode({"GET", "k"}), value.size() + 12), "$1048576\r\n" + value + "\r\n");
+  }
+  EXPECT_EQ(server.connect().call({"STRLEN", "k"}), ":1048576\r\n");
+}
+
+TEST(RdmaTls, answers_a_pipeline_in_order) {
+  RunningServer server(rdma_tls_settings());
+  RdmaClient client(port_of(server, "rdma-tls"));
+  client.start_tls(client_context("client"));
+  std::string requests;
+  std::string replies;
+  for (int i = 1; i <= 20000; ++i) {
+    requests += "INCR n\r\n";
+    replies += ':' + std::to_string(i) + "\r\n";
+  }
+  EXPECT_EQ(client.exactly(requests, replies.size()), replies);
+}
+
+TEST(RdmaTls, handshake_has_a_time_limit) {
+  RunningServer server(rdma_tls_settings());
+  RdmaClient established(port_of(server, "rdma-tls"));
+  established.start_tls(client_context("client"));
+  EXPECT_EQ(established.exactly("PING\r\n", 7), "+PONG\r\n");
+  RdmaClient silent(port_of(server, "rdma-tls"));
+  await_clients(server, 2);
+  pass_ms(server, 5'000);
+  EXPECT_EQ(server.run([](Server& s) { return s.clients.size(); }), 2u) << "it has ten seconds";
+  pass_ms(server, 6'000);
+  EXPECT_TRUE(silent.ended());
+  await_clients(server, 1);
+  EXPECT_EQ(established.exactly("PING\r\n", 7), "+PONG\r\n") << "the limit is the handshake's only";
+}
+
+TEST(RdmaTls, client_that_speaks_plain_text_is_closed) {
+  RunningServer server(rdma_tls_settings());
+  RdmaClient plain(port_of(server, "rdma-tls"));
+  EXPECT_THROW(plain.exactly(encode({"PING"}), 7), std::system_error);
+  await_clients(server, 0);
+}
+
+// A process of its own that loads the server over TLS over RDMA until it is killed.
+class Load {
+ public:
+  explicit Load(std::uint16_t port) {
+    std::vector<std::string> words{
+        WEIR_BENCHMARK, "--rdma", "--rdma-provider", "weir", "--tls", "--insecure", "--cert",
+        certificates().certificate("client"), "--key", certificates().key("client"),
+        "-p", std::to_string(port), "-c", "4", "-P", "16", "-d", "20000", "-n", "1000000000", "-t", "set,get"};
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    posix_spawn_file_actions_t quiet;
+    ::posix_spawn_file_actions_init(&quiet);
+    ::posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0);
+    const int failed = ::posix_spawn(&pid_, WEIR_BENCHMARK, &quiet, nullptr, pointers.data(), environ);
+    ::posix_spawn_file_actions_destroy(&quiet);
+    if (failed != 0) throw std::runtime_error("cannot run " WEIR_BENCHMARK);
+  }
+  ~Load() { kill(); }
+  void kill() {
+    if (pid_ == 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(std::exchange(pid_, 0), nullptr, 0);
+  }
+  bool runs() const { return ::waitpid(pid_, nullptr, WNOHANG) == 0; }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+TEST(RdmaTls, client_killed_in_the_middle_of_its_requests_harms_nobody) {
+  RunningServer server(rdma_tls_settings());
+  RdmaClient witness(port_of(server, "rdma-tls"));
+  witness.start_tls(client_context("client"));
+  for (int round = 0; round < 3; ++round) {
+    Load load(port_of(server, "rdma-tls"));
+    const std::uint64_t before = server.run([](Server& s) { return s.stats.commands; });
+    while (server.run([](Server& s) { return s.stats.commands; }) < before + 1000) {
+      ASSERT_TRUE(load.runs());
+      std::this_thread::yield();
+    }
+    load.kill();
+    EXPECT_EQ(witness.exactly("PING\r\n", 7), "+PONG\r\n");
+    await_clients(server, 1);
+  }
+  EXPECT_EQ(ping(server, client_context("client")), "+PONG\r\n");
+}
+
+}  // namespace
+}  // namespace weir::kv::testing
