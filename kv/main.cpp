@@ -10,10 +10,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <random>
 
+#include "kv/background.hpp"
 #include "kv/server/options.hpp"
 #include "kv/server/server.hpp"
 
@@ -68,18 +71,38 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+int complain(const std::string& text) {
+  std::fprintf(stderr, "weir-server: %s\n", text.c_str());
+  return 1;
+}
+
+void write_pidfile(const Server& server) {
+  if (server.settings.pidfile.empty()) return;
+  std::ofstream file(server.settings.pidfile);
+  file << getpid() << '\n';
+  if (!file.flush()) {
+    server.log(LogLevel::warning, "cannot write the pid file " + server.settings.pidfile + ": " +
+                                      std::strerror(errno) + ". Check --pidfile.");
+  }
+}
+
 int run(StartOptions options, const char* program) {
+  if (const std::string& dir = options.settings.dir; chdir(dir.c_str()) != 0) {
+    return complain("cannot work in " + dir + ": " + std::strerror(errno) + ". Check --dir.");
+  }
+  std::error_code ignored;
+  options.settings.dir = std::filesystem::current_path(ignored).string();
   if (!options.settings.logfile.empty()) {
     log_file = std::fopen(options.settings.logfile.c_str(), "ae");
     if (log_file == nullptr) {
-      std::fprintf(stderr, "weir-server: cannot write the log file %s: %s. Check --logfile.\n",
-                   options.settings.logfile.c_str(), std::strerror(errno));
-      return 1;
+      return complain("cannot write the log file " + options.settings.logfile + ": " + std::strerror(errno) +
+                      ". Check --logfile.");
     }
   }
-  if (options.settings.daemonize && daemon(1, 0) != 0) {
-    std::fprintf(stderr, "weir-server: cannot go into the background: %s\n", std::strerror(errno));
-    return 1;
+  std::optional<Background> background;
+  if (options.settings.daemonize) {
+    background.emplace();
+    if (const auto ended = background->begin()) return *ended;
   }
   asio::io_context io(1);
   char path[4096];
@@ -111,17 +134,20 @@ int run(StartOptions options, const char* program) {
   server.log(LogLevel::notice, "weir-server " WEIR_VERSION " starts, pid " + std::to_string(getpid()));
   if (auto listening = server.listen(); !listening) {
     server.log(LogLevel::warning, listening.error());
-    if (log_file != stdout) std::fprintf(stderr, "weir-server: %s\n", listening.error().c_str());
-    return 1;
+    return log_file == stdout ? 1 : complain(listening.error());
   }
   if (server.listening().empty()) {
-    server.log(LogLevel::warning,
-               "nothing to listen on: give --port, --unixsocket, --tls-port or --rdma-port");
-    return 1;
+    const std::string nothing = "nothing to listen on: give --port, --unixsocket, --tls-port or --rdma-port";
+    server.log(LogLevel::warning, nothing);
+    return log_file == stdout ? 1 : complain(nothing);
+  }
+  if (!server.settings.save.empty()) {
+    server.log(LogLevel::warning, "the setting save has no effect: this server keeps nothing on disk");
   }
   for (const std::string& where : server.listening()) server.log(LogLevel::notice, "listening on " + where);
-  if (!server.settings.pidfile.empty()) std::ofstream(server.settings.pidfile) << getpid() << '\n';
+  write_pidfile(server);
   server.log(LogLevel::notice, "ready to accept connections");
+  if (background) background->ready();
   io.run();
   server.shut_down();
   if (!server.settings.pidfile.empty()) unlink(server.settings.pidfile.c_str());

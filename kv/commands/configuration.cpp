@@ -10,6 +10,12 @@ namespace weir::kv {
 
 namespace {
 
+// A port that the system chose is told by its number.
+std::string value_of(const Server& server, const SettingSpec& spec) {
+  if (const std::uint16_t port = server.bound_port(spec.name); port != 0) return std::to_string(port);
+  return setting_text(server.settings, spec);
+}
+
 void config_get(const Call& call) {
   std::vector<std::pair<std::string_view, const SettingSpec*>> found;
   for (const SettingSpec& spec : setting_specs()) {
@@ -24,7 +30,7 @@ void config_get(const Call& call) {
   call.reply.map(found.size());
   for (const auto& [name, spec] : found) {
     call.reply.bulk(name);
-    call.reply.bulk(setting_text(call.server.settings, *spec));
+    call.reply.bulk(value_of(call.server, *spec));
   }
 }
 
@@ -32,9 +38,6 @@ void config_get(const Call& call) {
 std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec) {
   for (std::string_view listening : {"port", "bind", "rdma-port", "rdma-bind"}) {
     if (spec.name == listening) return call.server.listen_again(spec.name);
-  }
-  if (spec.name == "appendonly" && call.server.settings.appendonly) {
-    return std::unexpected("this server keeps nothing on disk");
   }
   if (spec.name == "timeout" || spec.name == "tls-handshake-timeout") call.server.arm_timer();
   call.server.settings_changed();
@@ -57,6 +60,7 @@ void config_set(const Call& call) {
                               std::string(call[i]) + "'");
     }
     if (spec->change == Change::at_start) return failed(call[i], "can't set immutable config");
+    if (spec->change == Change::at_start_for_safety) return failed(call[i], "can't set protected config");
     if (std::ranges::find(changed, spec) != changed.end()) return failed(call[i], "duplicate parameter");
     changed.push_back(spec);
   }

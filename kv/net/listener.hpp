@@ -32,7 +32,7 @@ using OpenedListener = Opened<std::unique_ptr<Listener>>;
 
 struct SocketOptions {
   int backlog = 511;
-  int keepalive_s = 300;  // 0: off
+  std::function<int()> keepalive_s;  // asked for each accepted client; 0: off
 };
 
 // `address` is a numeric address or a host name; port 0 takes a free one.

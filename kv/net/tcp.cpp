@@ -10,7 +10,7 @@ OpenedListener listen_tcp(SocketPoller& poller, const std::string& address, std:
   auto bound = bind_tcp(address, port, options.backlog);
   if (!bound) return std::unexpected(bound.error());
   auto accepted = [&poller, accept = std::move(accept), keepalive_s = options.keepalive_s](OwnedFd fd) {
-    tune_tcp(fd.get(), keepalive_s);
+    tune_tcp(fd.get(), keepalive_s());
     TcpNames names = tcp_names(fd.get());
     SocketNames socket{"tcp", std::move(names.peer), std::move(names.local), names.loopback};
     accept(std::make_unique<SocketConnection>(poller, std::move(fd), std::move(socket)));

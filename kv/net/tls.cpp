@@ -13,7 +13,7 @@ OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, std::share
   if (!bound) return std::unexpected(bound.error());
   auto accepted = [&io, tls = std::move(tls), accept = std::move(accept),
                    after_input = std::move(after_input), log, keepalive_s = options.keepalive_s](OwnedFd fd) {
-    tune_tcp(fd.get(), keepalive_s);
+    tune_tcp(fd.get(), keepalive_s());
     TcpNames names = tcp_names(fd.get());
     asio::ip::tcp::socket socket(io);
     asio::error_code error;

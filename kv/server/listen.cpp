@@ -85,7 +85,7 @@ std::expected<void, std::string> Server::open_each(std::string_view setting, std
 
 std::expected<void, std::string> Server::open(std::string_view setting, Entrances& into) {
   const SocketOptions options{static_cast<int>(settings.tcp_backlog),
-                              static_cast<int>(settings.tcp_keepalive_s)};
+                              [this] { return static_cast<int>(settings.tcp_keepalive_s); }};
   const Accept take = [this](std::unique_ptr<Connection> connection) { accept(std::move(connection)); };
   const Log note = [this](std::string_view text) { log(LogLevel::warning, text); };
   const std::function<void()> after_input = [this] { end_round(); };
@@ -160,6 +160,12 @@ std::uint16_t Server::port(std::string_view kind) const {
     if (entrance.listener->where().starts_with(std::string(kind) + ' ')) return entrance.listener->port();
   }
   return 0;
+}
+
+std::uint16_t Server::bound_port(std::string_view setting) const {
+  const auto entrance =
+      std::ranges::find_if(entrances_, [&](const Entrance& e) { return e.setting == setting; });
+  return entrance == entrances_.end() ? 0 : entrance->listener->port();
 }
 
 void Server::close_listeners() { entrances_.clear(); }

@@ -63,7 +63,7 @@ void Server::stamp_access_clock() {
   for (const auto& db : databases) db->set_access_clock(since_start);
 }
 
-void Server::log(LogLevel level, std::string_view text) {
+void Server::log(LogLevel level, std::string_view text) const {
   if (static_cast<int>(level) >= settings.loglevel) surroundings.log(level, text);
 }
 

@@ -76,6 +76,8 @@ class Server {
   // What it listens on: "tcp 127.0.0.1:6379".
   std::vector<std::string> listening() const;
   std::uint16_t port(std::string_view kind) const;  // the really bound one, 0 if it does not listen so
+  // The same by the setting that asked for it: "tls-port".
+  std::uint16_t bound_port(std::string_view setting) const;
   // Opens again what a changed setting (port, bind, rdma-port, rdma-bind) asks for; keeps the old on failure.
   std::expected<void, std::string> listen_again(std::string_view setting);
   void close_listeners();
@@ -130,7 +132,7 @@ class Server {
     if (now_ms / access_tick_ms != access_clock_) stamp_access_clock();
   }
   std::uint64_t random() { return random_(); }
-  void log(LogLevel level, std::string_view text);
+  void log(LogLevel level, std::string_view text) const;
   // Sees to it that expired keys, blocked clients, idle clients and handshakes are looked after in time.
   void arm_timer();
   // Does what is due by the clock; the timer calls it.

@@ -27,6 +27,8 @@ constexpr std::int64_t int_limit = std::numeric_limits<int>::max();
 using S = Settings;
 constexpr Change start = Change::at_start;
 constexpr Change run = Change::any_time;
+constexpr Change guarded = Change::at_start_for_safety;
+constexpr bool without_effect = true;
 
 const std::array specs{
     SettingSpec{"port",
@@ -134,23 +136,41 @@ const std::array specs{
                 IntegerSetting{&S::zset_max_listpack_value, 0, no_limit, Unit::bytes}, run,
                 "zset-max-ziplist-value"},
     SettingSpec{"set-max-intset-entries", IntegerSetting{&S::set_max_intset_entries, 0, no_limit}},
-    SettingSpec{"list-max-listpack-size", IntegerSetting{&S::list_max_listpack_size, -int_limit, int_limit},
-                run, "list-max-ziplist-size"},
-    SettingSpec{"list-compress-depth", IntegerSetting{&S::list_compress_depth, 0, int_limit}},
-    SettingSpec{"hz", IntegerSetting{&S::hz, 1, 500}},
+    SettingSpec{"list-max-listpack-size",
+                IntegerSetting{&S::list_max_listpack_size, -int_limit, int_limit},
+                run,
+                "list-max-ziplist-size",
+                {},
+                without_effect},
+    SettingSpec{"list-compress-depth",
+                IntegerSetting{&S::list_compress_depth, 0, int_limit},
+                run,
+                {},
+                {},
+                without_effect},
+    SettingSpec{"hz", IntegerSetting{&S::hz, 1, 500}, run, {}, {}, without_effect},
     SettingSpec{"slowlog-log-slower-than", IntegerSetting{&S::slowlog_log_slower_than_us, -1, no_limit}},
     SettingSpec{"slowlog-max-len", IntegerSetting{&S::slowlog_max_len, 0, no_limit}},
-    SettingSpec{"latency-monitor-threshold", IntegerSetting{&S::latency_monitor_threshold_ms, 0, no_limit}},
+    SettingSpec{"latency-monitor-threshold",
+                IntegerSetting{&S::latency_monitor_threshold_ms, 0, no_limit},
+                run,
+                {},
+                {},
+                without_effect},
     SettingSpec{"logfile", TextSetting{&S::logfile}, start, {}, "write the log there instead of to stdout"},
     SettingSpec{
         "loglevel", ChoiceSetting{&S::loglevel, levels}, run, {}, "debug, verbose, notice, warning (notice)"},
     SettingSpec{"pidfile", TextSetting{&S::pidfile}, start, {}, "write the process id there"},
-    SettingSpec{"dir", TextSetting{&S::dir}},
-    SettingSpec{"daemonize", BoolSetting{&S::daemonize}, start},
-    SettingSpec{"save", WordsSetting{&S::save}},
-    SettingSpec{"appendonly", BoolSetting{&S::appendonly}},
-    SettingSpec{"appendfilename", TextSetting{&S::appendfilename}, start},
-    SettingSpec{"dbfilename", TextSetting{&S::dbfilename}},
+    SettingSpec{"dir", TextSetting{&S::dir}, guarded, {}, "work there: relative paths start there"},
+    SettingSpec{"daemonize",
+                BoolSetting{&S::daemonize},
+                start,
+                {},
+                "go into the background once it listens: yes, no (no)"},
+    SettingSpec{"save", WordsSetting{&S::save}, run, {}, {}, without_effect},
+    SettingSpec{"appendonly", AbsentSetting{"this server keeps nothing on disk"}},
+    SettingSpec{"appendfilename", TextSetting{&S::appendfilename}, start, {}, {}, without_effect},
+    SettingSpec{"dbfilename", TextSetting{&S::dbfilename}, guarded, {}, {}, without_effect},
 };
 
 bool same_word(std::string_view a, std::string_view b) {
@@ -205,6 +225,13 @@ struct Assign {
     const bool yes = same_word(words[0], "yes");
     if (!yes && !same_word(words[0], "no")) return std::unexpected("argument must be 'yes' or 'no'");
     settings.*kind.member = yes;
+    return {};
+  }
+
+  Outcome operator()(const AbsentSetting& kind) const {
+    if (auto one = single(); !one) return one;
+    if (same_word(words[0], "yes")) return std::unexpected(std::string(kind.why));
+    if (!same_word(words[0], "no")) return std::unexpected("argument must be 'yes' or 'no'");
     return {};
   }
 
@@ -272,6 +299,7 @@ struct Print {
     return {text.data(), end};
   }
   std::string operator()(const BoolSetting& kind) const { return settings.*kind.member ? "yes" : "no"; }
+  std::string operator()(const AbsentSetting&) const { return "no"; }
   std::string operator()(const TextSetting& kind) const { return settings.*kind.member; }
   std::string operator()(const ChoiceSetting& kind) const {
     return std::string(kind.choices[static_cast<std::size_t>(settings.*kind.member)]);

@@ -81,7 +81,6 @@ struct Settings {
   bool daemonize = false;
   // Known so that other servers' files load; this server keeps nothing on disk.
   std::string save, appendfilename = "appendonly.aof", dbfilename = "dump.rdb";
-  bool appendonly = false;
 };
 
 enum class Unit : std::uint8_t { number, bytes, octal };
@@ -105,10 +104,15 @@ struct WordsSetting {
   std::string Settings::* member;
 };  // several words, kept as one line
 struct OutputLimitSetting {};
-using SettingKind =
-    std::variant<IntegerSetting, BoolSetting, TextSetting, ChoiceSetting, WordsSetting, OutputLimitSetting>;
+// A switch for something that this server does not have: "no" is true, "yes" is refused with the reason.
+struct AbsentSetting {
+  std::string_view why;
+};
+using SettingKind = std::variant<IntegerSetting, BoolSetting, TextSetting, ChoiceSetting, WordsSetting,
+                                 OutputLimitSetting, AbsentSetting>;
 
-enum class Change : std::uint8_t { any_time, at_start };
+// at_start_for_safety: could change, but a client that can set it could harm the host (Redis: "protected").
+enum class Change : std::uint8_t { any_time, at_start, at_start_for_safety };
 
 struct SettingSpec {
   std::string_view name;
@@ -116,6 +120,7 @@ struct SettingSpec {
   Change change = Change::any_time;
   std::string_view other_name = {};  // a second name for the same setting
   std::string_view help = {};        // one line for --help; empty: not listed there
+  bool without_effect = false;       // accepted so that other servers' files load; docs/man lists these
 };
 
 std::span<const SettingSpec> setting_specs();

@@ -84,9 +84,9 @@ struct ClientCertificateCase {
   }
 };
 inline constexpr ClientCertificateCase client_certificate_cases[] = {
-    {"no", "", true},        {"no", "client", true},       {"no", "stranger", true},
-    {"yes", "", false},      {"yes", "client", true},      {"yes", "stranger", false},
-    {"optional", "", true},  {"optional", "client", true}, {"optional", "stranger", false},
+    {"no", "", true},       {"no", "client", true},       {"no", "stranger", true},
+    {"yes", "", false},     {"yes", "client", true},      {"yes", "stranger", false},
+    {"optional", "", true}, {"optional", "client", true}, {"optional", "stranger", false},
 };
 
 // Waits until the server has so many clients.

@@ -1,5 +1,6 @@
 // The ways in: each serves the same, and each says clearly why it cannot listen.
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <sys/stat.h>
 
 #include <asio/ip/tcp.hpp>
@@ -71,6 +72,37 @@ TEST(Tcp, config_set_port_moves_the_server_and_keeps_its_clients) {
   EXPECT_EQ(WireClient::tcp(new_port).call({"PING"}), "+PONG\r\n");
   EXPECT_EQ(client.call({"CONFIG", "SET", "port", "0"}), "+OK\r\n");
   EXPECT_THROW(WireClient::tcp(new_port), std::runtime_error);
+}
+
+TEST(Tcp, config_get_tells_a_port_that_the_system_chose) {
+  Settings settings = with_certificates(tcp_settings());
+  settings.tls_port = any_port;
+  RunningServer server(settings);
+  for (const auto& [setting, kind] : {std::pair("port", "tcp"), std::pair("tls-port", "tls")}) {
+    const std::string port = std::to_string(server.run([kind = kind](Server& s) { return s.port(kind); }));
+    EXPECT_EQ(elements(server.connect().call({"CONFIG", "GET", setting})).at(2),
+              "$" + std::to_string(port.size()) + "\r\n" + port + "\r\n");
+  }
+  EXPECT_EQ(elements(server.connect().call({"CONFIG", "GET", "rdma-port"})).at(2), "$1\r\n0\r\n");
+}
+
+TEST(Tcp, config_set_tcp_keepalive_holds_for_those_who_come) {
+  RunningServer server(tcp_settings());
+  WireClient manager = WireClient::tcp(server.run([](Server& s) { return s.port("tcp"); }));
+  auto kept_alive = [&](WireClient& client) {
+    const std::string id = client.call({"CLIENT", "ID"});
+    return server.run([number = std::stoull(id.substr(1))](Server& s) {
+      int idle_s = 0;
+      socklen_t size = sizeof idle_s;
+      ::getsockopt(s.clients.at(number)->connection().descriptor(), IPPROTO_TCP, TCP_KEEPIDLE, &idle_s,
+                   &size);
+      return idle_s;
+    });
+  };
+  EXPECT_EQ(kept_alive(manager), 300);
+  EXPECT_EQ(manager.call({"CONFIG", "SET", "tcp-keepalive", "77"}), "+OK\r\n");
+  WireClient next = WireClient::tcp(server.run([](Server& s) { return s.port("tcp"); }));
+  EXPECT_EQ(kept_alive(next), 77);
 }
 
 TEST(Unix, removes_its_socket_and_replaces_a_stale_one) {

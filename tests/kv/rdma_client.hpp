@@ -1,4 +1,5 @@
-// A blocking client of the server over RDMA, on Weir's software NIC as this build made it; plain or with TLS inside.
+// A blocking client of the server over RDMA, on Weir's software NIC as this build made it; plain or with TLS
+// inside.
 #pragma once
 
 #include <asio/read.hpp>
@@ -51,7 +52,8 @@ class RdmaClient {
   bool ended() {
     char byte = 0;
     std::error_code failed = asio::error::would_block;
-    asio::async_read(stream_, asio::buffer(&byte, 1), [&](std::error_code error, std::size_t) { failed = error; });
+    asio::async_read(stream_, asio::buffer(&byte, 1),
+                     [&](std::error_code error, std::size_t) { failed = error; });
     until([&] { return failed != asio::error::would_block; });
     return failed != std::error_code{};
   }

@@ -101,10 +101,28 @@ TEST(RdmaTls, client_that_speaks_plain_text_is_closed) {
 class Load {
  public:
   explicit Load(std::uint16_t port) {
-    std::vector<std::string> words{
-        WEIR_BENCHMARK, "--rdma", "--rdma-provider", "weir", "--tls", "--insecure", "--cert",
-        certificates().certificate("client"), "--key", certificates().key("client"),
-        "-p", std::to_string(port), "-c", "4", "-P", "16", "-d", "20000", "-n", "1000000000", "-t", "set,get"};
+    std::vector<std::string> words{WEIR_BENCHMARK,
+                                   "--rdma",
+                                   "--rdma-provider",
+                                   "weir",
+                                   "--tls",
+                                   "--insecure",
+                                   "--cert",
+                                   certificates().certificate("client"),
+                                   "--key",
+                                   certificates().key("client"),
+                                   "-p",
+                                   std::to_string(port),
+                                   "-c",
+                                   "4",
+                                   "-P",
+                                   "16",
+                                   "-d",
+                                   "20000",
+                                   "-n",
+                                   "1000000000",
+                                   "-t",
+                                   "set,get"};
     std::vector<char*> pointers;
     for (std::string& word : words) pointers.push_back(word.data());
     pointers.push_back(nullptr);

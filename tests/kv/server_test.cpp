@@ -1,6 +1,7 @@
 // The server with several clients: what one does and another sees.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
 
 #include "kv/server/options.hpp"
@@ -253,6 +254,27 @@ TEST(Options, explain_what_is_wrong) {
   ASSERT_TRUE(good);
   EXPECT_EQ(good->settings.port, 7000);
   EXPECT_NE(parse_options({"--help"})->answer.find("--rdma-port"), std::string::npos);
+}
+
+TEST(Manual, lists_exactly_the_settings_without_effect) {
+  std::ifstream file(WEIR_SERVER_MANUAL);
+  std::string manual(std::istreambuf_iterator<char>(file), {});
+  std::erase(manual, '\\');
+  const std::size_t begin = manual.find(".SH ACCEPTED WITHOUT EFFECT");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string section = manual.substr(begin, manual.find(".SH", begin + 1) - begin);
+  for (const SettingSpec& spec : setting_specs()) {
+    const bool listed = section.find("\n.B " + std::string(spec.name) + "\n") != std::string::npos;
+    EXPECT_EQ(listed, spec.without_effect) << spec.name;
+  }
+}
+
+TEST(ConfigFile, refuses_to_promise_what_the_server_lacks) {
+  Settings settings;
+  EXPECT_TRUE(apply_config(settings, "appendonly no"));
+  const auto refused = apply_config(settings, "appendonly yes");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, "this server keeps nothing on disk");
 }
 
 TEST(ConfigFile, names_the_line_that_is_wrong) {

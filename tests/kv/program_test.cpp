@@ -1,0 +1,197 @@
+// weir-server as a program: its exit codes, its files, and its life in the background.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/kv/running_server.hpp"
+
+extern char** environ;
+
+namespace weir::kv::testing {
+namespace {
+
+std::string contents(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// One run of the program; what it prints is gathered until the end of its output.
+class Program {
+ public:
+  explicit Program(std::vector<std::string> arguments, const std::string& variable = {}) {
+    arguments.insert(arguments.begin(), WEIR_SERVER);
+    std::vector<char*> words;
+    for (std::string& word : arguments) words.push_back(word.data());
+    words.push_back(nullptr);
+    std::vector<char*> variables;
+    for (char** v = environ; *v != nullptr; ++v) variables.push_back(*v);
+    std::string own = variable;
+    if (!own.empty()) variables.push_back(own.data());
+    variables.push_back(nullptr);
+    int pipe[2];
+    if (::pipe2(pipe, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+    output_ = pipe[0];
+    posix_spawn_file_actions_t streams;
+    ::posix_spawn_file_actions_init(&streams);
+    ::posix_spawn_file_actions_adddup2(&streams, pipe[1], 1);
+    ::posix_spawn_file_actions_adddup2(&streams, pipe[1], 2);
+    const int failed = ::posix_spawn(&pid_, WEIR_SERVER, &streams, nullptr, words.data(), variables.data());
+    ::posix_spawn_file_actions_destroy(&streams);
+    ::close(pipe[1]);
+    if (failed != 0) throw std::runtime_error("cannot run " WEIR_SERVER);
+  }
+  ~Program() {
+    if (pid_ != 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    ::close(output_);
+  }
+
+  // Reads on until it has printed that.
+  bool prints(const std::string& text) {
+    while (text_.find(text) == std::string::npos) {
+      if (!read()) return false;
+    }
+    return true;
+  }
+  // Everything it printed, once nobody holds its output any more.
+  const std::string& output() {
+    while (read()) {
+    }
+    return text_;
+  }
+  int exit_code() {
+    int status = 0;
+    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  void signal(int number) const { ::kill(pid_, number); }
+  pid_t pid() const { return pid_; }
+
+ private:
+  bool read() {
+    char bytes[4096];
+    const ssize_t n = ::read(output_, bytes, sizeof bytes);
+    if (n > 0) text_.append(bytes, static_cast<std::size_t>(n));
+    return n > 0;
+  }
+
+  pid_t pid_ = 0;
+  int output_ = -1;
+  std::string text_;
+};
+
+struct Ending {
+  const char* name;
+  std::vector<std::string> arguments;
+  int code;
+  const char* says;
+  const char* variable = "";
+
+  friend void PrintTo(const Ending& ending, std::ostream* out) { *out << ending.name; }
+};
+
+class ProgramEnding : public ::testing::TestWithParam<Ending> {};
+
+TEST_P(ProgramEnding, has_its_exit_code_and_says_why) {
+  Program program(GetParam().arguments, GetParam().variable);
+  EXPECT_NE(program.output().find(GetParam().says), std::string::npos) << program.output();
+  EXPECT_EQ(program.exit_code(), GetParam().code);
+}
+
+const Ending endings[] = {
+    {"help", {"--help"}, 0, "--tls-handshake-timeout"},
+    {"version", {"--version"}, 0, "weir-server "},
+    {"unknown_option", {"--nothing", "1"}, 2, "unknown option --nothing"},
+    {"bad_value", {"--port", "abc"}, 2, "couldn't be parsed into an integer"},
+    {"no_such_file", {"/nowhere/x.conf"}, 2, "cannot read the configuration file"},
+    {"bad_environment", {"--port", "0"}, 2, "WEIR_RDMA_PROVIDER", "WEIR_RDMA_PROVIDER=nonsense"},
+    {"persistence", {"--appendonly", "yes"}, 2, "this server keeps nothing on disk"},
+    {"nothing_to_listen_on", {"--port", "0"}, 1, "nothing to listen on"},
+    {"no_such_address", {"--port", "-1", "--bind", "192.0.2.1"}, 1, "This host has no such address"},
+    {"log_file", {"--port", "-1", "--logfile", "/nowhere/log"}, 1, "Check --logfile"},
+    {"folder", {"--port", "-1", "--dir", "/nowhere"}, 1, "Check --dir"},
+    {"in_the_background", {"--port", "0", "--daemonize", "yes"}, 1, "nothing to listen on"},
+    {"in_the_background_with_a_log",
+     {"--port", "0", "--daemonize", "yes", "--logfile", "/dev/null"},
+     1,
+     "nothing to listen on"},
+};
+INSTANTIATE_TEST_SUITE_P(Cases, ProgramEnding, ::testing::ValuesIn(endings),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
+class StoppedProgram : public ::testing::TestWithParam<int> {};
+
+TEST_P(StoppedProgram, ends_with_0_and_takes_its_files_along) {
+  const ScratchFolder folder;
+  Program program({"--port", "0", "--unixsocket", folder.file("s"), "--pidfile", folder.file("pid")});
+  ASSERT_TRUE(program.prints("ready to accept connections"));
+  EXPECT_EQ(contents(folder.file("pid")), std::to_string(program.pid()) + "\n");
+  if (GetParam() == 0) {
+    WireClient client = WireClient::unix_socket(folder.file("s"));
+    client.send("SHUTDOWN\r\n");
+    EXPECT_EQ(client.until_closed(), "");
+  } else {
+    program.signal(GetParam());
+  }
+  EXPECT_NE(program.output().find("stopped"), std::string::npos);
+  EXPECT_EQ(program.exit_code(), 0);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("pid")));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("s")));
+}
+INSTANTIATE_TEST_SUITE_P(Ways, StoppedProgram, ::testing::Values(0, SIGTERM, SIGINT), [](const auto& instance) {
+  return instance.param == 0 ? "SHUTDOWN" : instance.param == SIGTERM ? "SIGTERM" : "SIGINT";
+});
+
+TEST(Program, writes_its_log_to_the_file_and_nothing_else) {
+  const ScratchFolder folder;
+  Program program({"--port", "0", "--dir", folder.file(""), "--unixsocket", "s", "--logfile", "log"});
+  while (contents(folder.file("log")).find("ready to accept connections") == std::string::npos)
+    std::this_thread::yield();
+  EXPECT_EQ(WireClient::unix_socket(folder.file("s")).call({"PING"}), "+PONG\r\n");
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.output(), "");
+  EXPECT_EQ(program.exit_code(), 0);
+  EXPECT_NE(contents(folder.file("log")).find("# stopped"), std::string::npos);
+}
+
+TEST(Program, serves_though_its_pid_file_cannot_be_written) {
+  const ScratchFolder folder;
+  Program program({"--port", "0", "--unixsocket", folder.file("s"), "--pidfile", "/nowhere/pid"});
+  ASSERT_TRUE(program.prints("ready to accept connections"));
+  EXPECT_TRUE(program.prints("Check --pidfile"));
+  EXPECT_EQ(WireClient::unix_socket(folder.file("s")).call({"PING"}), "+PONG\r\n");
+}
+
+TEST(Program, serves_from_the_background_when_its_starter_has_ended) {
+  const ScratchFolder folder;
+  Program starter({"--port", "0", "--unixsocket", folder.file("s"), "--pidfile", folder.file("pid"), "--daemonize",
+                   "yes"});
+  EXPECT_NE(starter.output().find("ready to accept connections"), std::string::npos)
+      << "it leaves its starter's output";
+  const pid_t started = starter.pid();
+  EXPECT_EQ(starter.exit_code(), 0);
+  WireClient client = WireClient::unix_socket(folder.file("s"));
+  EXPECT_EQ(client.call({"PING"}), "+PONG\r\n");
+  const pid_t server = std::stoi(contents(folder.file("pid")));
+  EXPECT_NE(server, started);
+  EXPECT_EQ(::getsid(server), server) << "a session of its own";
+  const int end = static_cast<int>(::syscall(SYS_pidfd_open, server, 0));
+  ASSERT_GE(end, 0);
+  ::kill(server, SIGTERM);
+  pollfd wait{end, POLLIN, 0};
+  EXPECT_EQ(::poll(&wait, 1, 20000), 1);
+  ::close(end);
+  EXPECT_FALSE(std::filesystem::exists(folder.file("pid")));
+}
+
+}  // namespace
+}  // namespace weir::kv::testing
