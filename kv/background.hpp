@@ -1,8 +1,8 @@
 // Going into the background, so that whoever started the server knows when it serves and whether it does.
 //
-// The process is forked before it opens anything. The one that was started waits for the other to say that it is
-// ready, and ends with 0; if the other ends instead, with that one's exit code. Until then the server keeps its
-// standard streams, so that what it has to complain about is seen.
+// The process is forked before it opens anything. The one that was started waits for the other to say that it
+// is ready, and ends with 0; if the other ends instead, with that one's exit code. Until then the server
+// keeps its standard streams, so that what it has to complain about is seen.
 #pragma once
 
 #include <optional>

@@ -131,6 +131,7 @@ void move(const Call& call) {
   if (record == nullptr || target->find(call[1], call.now_ms) != nullptr) return call.reply.integer(0);
   Record& fresh = target->insert(call[1]);
   fresh.value = std::move(record->value);
+  fresh.accessed = record->accessed;
   if (record->expires_at_ms != Record::never) target->set_expiry(fresh, record->expires_at_ms);
   call.erase(call[1]);
   call.server.key_changed(*target, call[1]);
@@ -206,10 +207,7 @@ void object_refcount(const Call& call) {
   const bool shared = number && *number >= 0 && *number < 10000 && !record->value.edited();
   call.reply.integer(shared ? std::numeric_limits<int>::max() : 1);
 }
-bool is_lfu(const Call& call) {
-  const auto policy = static_cast<EvictionPolicy>(call.server.settings.maxmemory_policy);
-  return policy == EvictionPolicy::allkeys_lfu || policy == EvictionPolicy::volatile_lfu;
-}
+bool is_lfu(const Call& call) { return call.server.use_clock.notes == UseClock::Notes::frequency; }
 void object_idletime(const Call& call) {
   const Record* record = object(call);
   if (record == nullptr) return;
@@ -219,8 +217,8 @@ void object_idletime(const Call& call) {
         "between "
         "policies at runtime LRU and LFU data will take some time to adjust.");
   }
-  const std::int64_t ticks = std::int64_t{call.db.access_clock()} - std::int64_t{record->accessed};
-  call.reply.integer(ticks * Server::access_tick_ms / 1000);
+  const std::int64_t ticks = std::int64_t{call.server.use_clock.tick} - std::int64_t{record->accessed};
+  call.reply.integer(std::max<std::int64_t>(ticks, 0) * Server::use_tick_ms / 1000);
 }
 void object_freq(const Call& call) {
   const Record* record = object(call);
@@ -231,7 +229,7 @@ void object_freq(const Call& call) {
         "switching "
         "between policies at runtime LRU and LFU data will take some time to adjust.");
   }
-  call.reply.integer(0);
+  call.reply.integer(call.server.use_clock.frequency(*record));
 }
 void object_help(const Call& call) {
   reply_help(call, {

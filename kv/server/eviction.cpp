@@ -37,6 +37,7 @@ bool Server::evict_one(EvictionPolicy policy) {
   Candidate best;
   auto better = [&](const Record& a, const Record& b) {
     if (policy == EvictionPolicy::volatile_ttl) return a.expires_at_ms < b.expires_at_ms;
+    if (counts_frequency(policy)) return use_clock.frequency(a) < use_clock.frequency(b);
     return a.accessed < b.accessed;
   };
   const bool random_choice =

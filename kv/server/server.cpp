@@ -33,10 +33,12 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
       poller_(context, [this] { end_round(); }),
       timer_(context) {
   started_ms = surroundings.clock_us() / 1000;
+  use_clock.chance = [this] { return std::generate_canonical<double, 32>(random_); };
+  settings_changed();
   refresh_time();
   run_id = random_id(random_);
   for (std::int64_t i = 0; i < settings.databases; ++i) {
-    auto db = std::make_unique<Keyspace>(static_cast<int>(i), random_());
+    auto db = std::make_unique<Keyspace>(static_cast<int>(i), random_(), use_clock);
     db->on_gone = [this](Keyspace& from, std::string_view key, Keyspace::Gone why) {
       ++(why == Keyspace::Gone::expired ? stats.expired : stats.evicted);
       if (why == Keyspace::Gone::evicted) key_changed(from, key);
@@ -57,10 +59,22 @@ void Server::shut_down() {
   end_round();
 }
 
-void Server::stamp_access_clock() {
-  access_clock_ = now_ms / access_tick_ms;
-  const auto since_start = static_cast<std::uint32_t>(access_clock_ - started_ms / access_tick_ms);
-  for (const auto& db : databases) db->set_access_clock(since_start);
+void Server::move_use_clock() {
+  constexpr std::int64_t minute_ms = 60'000;
+  last_tick_ = now_ms / use_tick_ms;
+  use_clock.tick = static_cast<std::uint32_t>(last_tick_ - started_ms / use_tick_ms);
+  use_clock.minute = static_cast<std::uint32_t>((now_ms - started_ms) / minute_ms);
+}
+
+void Server::settings_changed() {
+  slow_cycles_ = 0;
+  memory_fits_ = false;
+  // Marks made under another policy stay and are read as this one's until their keys are used again, as in
+  // Redis.
+  const bool frequency = counts_frequency(static_cast<EvictionPolicy>(settings.maxmemory_policy));
+  use_clock.notes = frequency ? UseClock::Notes::frequency : UseClock::Notes::time;
+  use_clock.rules = {static_cast<std::uint32_t>(settings.lfu_log_factor),
+                     static_cast<std::uint32_t>(settings.lfu_decay_time_min)};
 }
 
 void Server::log(LogLevel level, std::string_view text) const {

@@ -101,10 +101,7 @@ class Server {
   bool make_room();
   void reset_stats();
   // What was derived from the settings is derived again.
-  void settings_changed() {
-    slow_cycles_ = 0;
-    memory_fits_ = false;
-  }
+  void settings_changed();
   void pause(std::int64_t until_ms, Paused what);
 
   // The client has something to send at the end of the round.
@@ -129,7 +126,7 @@ class Server {
   void refresh_time() {
     now_us = surroundings.clock_us();
     now_ms = now_us / 1000;
-    if (now_ms / access_tick_ms != access_clock_) stamp_access_clock();
+    if (now_ms / use_tick_ms != last_tick_) move_use_clock();
   }
   std::uint64_t random() { return random_(); }
   void log(LogLevel level, std::string_view text) const;
@@ -139,7 +136,7 @@ class Server {
   void tick();
 
   // How fine the time of a key's last use is.
-  static constexpr std::int64_t access_tick_ms = 100;
+  static constexpr std::int64_t use_tick_ms = 100;
 
   asio::io_context& io;
   Settings settings;
@@ -149,6 +146,7 @@ class Server {
   std::int64_t started_ms = 0;
   BlockPool blocks;
   Stats stats;
+  UseClock use_clock;
   std::vector<std::unique_ptr<Keyspace>> databases;
   absl::btree_map<std::uint64_t, std::unique_ptr<Client>> clients;
   PubSub pubsub{*this};
@@ -187,10 +185,10 @@ class Server {
   void close_unfinished_handshakes();
   bool evict_one(EvictionPolicy policy);
 
-  void stamp_access_clock();
+  void move_use_clock();
   void count_error(const Client& client) { ++stats.by_error[client.reply.last_code]; }
 
-  std::int64_t access_clock_ = -1;
+  std::int64_t last_tick_ = -1;
   std::mt19937_64 random_;
   SocketPoller poller_;
   Entrances entrances_;

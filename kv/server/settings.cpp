@@ -125,6 +125,8 @@ const std::array specs{
                 {},
                 "what to evict then: noeviction, allkeys-lru, ... (noeviction)"},
     SettingSpec{"maxmemory-samples", IntegerSetting{&S::maxmemory_samples, 1, 64}},
+    SettingSpec{"lfu-log-factor", IntegerSetting{&S::lfu_log_factor, 0, int_limit}},
+    SettingSpec{"lfu-decay-time", IntegerSetting{&S::lfu_decay_time_min, 0, int_limit}},
     SettingSpec{"hash-max-listpack-entries", IntegerSetting{&S::hash_max_listpack_entries, 0, no_limit}, run,
                 "hash-max-ziplist-entries"},
     SettingSpec{"hash-max-listpack-value",

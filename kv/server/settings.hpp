@@ -26,6 +26,10 @@ enum class EvictionPolicy : int {
   noeviction
 };
 
+constexpr bool counts_frequency(EvictionPolicy policy) {
+  return policy == EvictionPolicy::volatile_lfu || policy == EvictionPolicy::allkeys_lfu;
+}
+
 // Limits on what may wait to be sent to one client; 0: none.
 struct OutputLimit {
   std::int64_t hard_bytes = 0;
@@ -68,6 +72,7 @@ struct Settings {
   std::int64_t maxmemory = 0;
   int maxmemory_policy = static_cast<int>(EvictionPolicy::noeviction);
   std::int64_t maxmemory_samples = 5;
+  std::int64_t lfu_log_factor = 10, lfu_decay_time_min = 1;
   std::int64_t hash_max_listpack_entries = 512, hash_max_listpack_value = 64;
   std::int64_t zset_max_listpack_entries = 128, zset_max_listpack_value = 64;
   std::int64_t set_max_intset_entries = 512;

@@ -20,17 +20,13 @@ void Record::destroy(Record* record) {
 }
 
 Record* Keyspace::peek(std::string_view key, std::int64_t now_ms) {
-  const Record* before = records_.find(key);
-  if (before == nullptr) return nullptr;
-  const std::uint32_t stamp = before->accessed;
-  Record* record = find(key, now_ms);
-  if (record != nullptr) record->accessed = stamp;
-  return record;
+  Record* record = records_.find(key);
+  return record == nullptr || !is_due(*record, now_ms) ? record : (remove(*record, Gone::expired), nullptr);
 }
 
 Record& Keyspace::insert(std::string_view key) {
   Record* record = Record::make(key);
-  record->accessed = access_clock_;
+  record->accessed = clock_->fresh();
   records_.insert(record);
   return *record;
 }
@@ -67,6 +63,7 @@ void Keyspace::drop_expiry(Record& record) {
 void Keyspace::rename(Record& record, std::string_view key) {
   Record& fresh = insert(key);
   fresh.value = std::move(record.value);
+  fresh.accessed = record.accessed;
   if (record.expires_at_ms != Record::never) set_expiry(fresh, record.expires_at_ms);
   erase(record.key());
 }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "kv/store/table.hpp"
+#include "kv/store/use_frequency.hpp"
 #include "kv/store/value.hpp"
 
 namespace weir::kv {
@@ -24,13 +25,33 @@ struct Record {
 
   Value value;
   std::int64_t expires_at_ms = never;
-  std::uint32_t accessed = 0;  // eviction's clock: see Keyspace::touch
+  std::uint32_t accessed = 0;  // for eviction: when it was used last or how often, as the UseClock says
   std::uint32_t key_size = 0;
 
   std::string_view key() const { return {reinterpret_cast<const char*>(this + 1), key_size}; }
 
   static Record* make(std::string_view key);
   static void destroy(Record* record);
+};
+
+// What a use of a key leaves in its record: the time, coarsely, or how often it is used. One for all
+// databases of a server, which moves it on; a database is told where it is.
+struct UseClock {
+  enum class Notes : std::uint8_t { time, frequency };
+
+  Notes notes = Notes::time;
+  std::uint32_t tick = 0;    // the time as records note it; the unit is the server's
+  std::uint32_t minute = 0;  // the same for frequencies
+  FrequencyRules rules;
+  std::function<double()> chance = [] { return 0.0; };  // in [0, 1); for frequencies only
+
+  std::uint32_t fresh() const { return notes == Notes::time ? tick : UseFrequency::fresh(minute); }
+  std::uint32_t used(std::uint32_t before) const {
+    return notes == Notes::time ? tick : UseFrequency::used(before, minute, rules, chance());
+  }
+  std::uint8_t frequency(const Record& record) const {
+    return UseFrequency::counter(record.accessed, minute, rules);
+  }
 };
 
 struct RecordTraits {
@@ -43,7 +64,9 @@ class Keyspace {
   using Records = Table<Record, RecordTraits>;
   enum class Gone : std::uint8_t { expired, evicted };
 
-  Keyspace(int number, std::uint64_t seed) : records_(seed), index_(number) {}
+  // `clock` outlives it.
+  Keyspace(int number, std::uint64_t seed, const UseClock& clock)
+      : records_(seed), clock_(&clock), index_(number) {}
 
   int index() const { return index_; }  // as SELECT counts; swap() leaves it
 
@@ -58,11 +81,11 @@ class Keyspace {
   Record* find(std::string_view key, std::int64_t now_ms) {
     Record* record = records_.find(key);
     if (record == nullptr) return nullptr;
-    if (record->expires_at_ms != Record::never && record->expires_at_ms <= now_ms) {
+    if (is_due(*record, now_ms)) {
       remove(*record, Gone::expired);
       return nullptr;
     }
-    record->accessed = access_clock_;
+    record->accessed = clock_->used(record->accessed);
     return record;
   }
   // As find(), but leaves no trace: for OBJECT, TTL, SCAN and their like.
@@ -89,9 +112,6 @@ class Keyspace {
 
   void remove(Record& record, Gone why);
 
-  // Coarse time stamped on each record that is found; eviction compares stamps. Unit: the caller's.
-  void set_access_clock(std::uint32_t clock) { access_clock_ = clock; }
-  std::uint32_t access_clock() const { return access_clock_; }
   template <class Random>
   Record* sample(Random&& random) const {
     return records_.sample(random);
@@ -103,11 +123,14 @@ class Keyspace {
  private:
   using Expiry = std::pair<std::int64_t, Record*>;
 
+  static bool is_due(const Record& record, std::int64_t now_ms) {
+    return record.expires_at_ms != Record::never && record.expires_at_ms <= now_ms;
+  }
   void drop_expiry(Record& record);
 
   Records records_;
   absl::btree_set<Expiry> expiring_;
-  std::uint32_t access_clock_ = 0;
+  const UseClock* clock_;
   int index_;
 };
 

@@ -147,9 +147,12 @@ TEST_P(StoppedProgram, ends_with_0_and_takes_its_files_along) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("pid")));
   EXPECT_FALSE(std::filesystem::exists(folder.file("s")));
 }
-INSTANTIATE_TEST_SUITE_P(Ways, StoppedProgram, ::testing::Values(0, SIGTERM, SIGINT), [](const auto& instance) {
-  return instance.param == 0 ? "SHUTDOWN" : instance.param == SIGTERM ? "SIGTERM" : "SIGINT";
-});
+INSTANTIATE_TEST_SUITE_P(Ways, StoppedProgram, ::testing::Values(0, SIGTERM, SIGINT),
+                         [](const auto& instance) {
+                           return instance.param == 0         ? "SHUTDOWN"
+                                  : instance.param == SIGTERM ? "SIGTERM"
+                                                              : "SIGINT";
+                         });
 
 TEST(Program, writes_its_log_to_the_file_and_nothing_else) {
   const ScratchFolder folder;
@@ -173,8 +176,8 @@ TEST(Program, serves_though_its_pid_file_cannot_be_written) {
 
 TEST(Program, serves_from_the_background_when_its_starter_has_ended) {
   const ScratchFolder folder;
-  Program starter({"--port", "0", "--unixsocket", folder.file("s"), "--pidfile", folder.file("pid"), "--daemonize",
-                   "yes"});
+  Program starter({"--port", "0", "--unixsocket", folder.file("s"), "--pidfile", folder.file("pid"),
+                   "--daemonize", "yes"});
   EXPECT_NE(starter.output().find("ready to accept connections"), std::string::npos)
       << "it leaves its starter's output";
   const pid_t started = starter.pid();

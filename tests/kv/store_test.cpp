@@ -149,7 +149,8 @@ TEST(Set, of_integers_is_sorted_until_something_else_comes) {
 
 class Expiring : public ::testing::Test {
  protected:
-  Keyspace db{0, 5};
+  UseClock clock;
+  Keyspace db{0, 5, clock};
   std::vector<std::string> gone;
 
   void SetUp() override {
