@@ -239,9 +239,8 @@ void lmove(const Call& call) {
 void rpoplpush(const Call& call) { move_element(call, End::right, End::left); }
 
 void lmpop(const Call& call) {
-  MultiPop pop{};
-  if (!parse_multi_pop(call, 1, pop)) return;
-  if (!multi_pop(call, pop)) call.reply.null_array();
+  MultiPop<End> pop;
+  if (parse_multi_pop(call, 1, parse_end, pop) && !pop_from_first(call, pop)) call.reply.null_array();
 }
 
 }  // namespace
@@ -263,38 +262,8 @@ void move_element(const Call& call, End from, End to) {
   call.changed(call[2]);
 }
 
-bool parse_multi_pop(const Call& call, std::size_t at, MultiPop& pop) {
-  if (!counted_keys(call, at, pop.keys)) return false;
-  if (at >= call.count() || !parse_end(call[at++], pop.end)) {
-    call.syntax_error();
-    return false;
-  }
-  pop.count = 1;
-  if (at == call.count()) return true;
-  if (at + 2 != call.count() || !is_word(call[at], "COUNT")) {
-    call.syntax_error();
-    return false;
-  }
-  if (!call.integer(at + 1, pop.count, "ERR count should be greater than 0")) return false;
-  if (pop.count > 0) return true;
-  call.reply.error("ERR count should be greater than 0");
-  return false;
-}
-
-bool multi_pop(const Call& call, const MultiPop& pop) {
-  for (const Argument& key : pop.keys) {
-    List* list = nullptr;
-    if (!blocked_read(call, key.text, list)) return true;
-    if (list == nullptr) continue;
-    const std::size_t n = std::min(static_cast<std::size_t>(pop.count), list->size());
-    call.reply.array(2);
-    call.reply.bulk(key.text);
-    call.reply.array(n);
-    for (std::size_t i = 0; i < n; ++i) call.reply.bulk(take_one(*list, pop.end));
-    settle(call, key.text, *list);
-    return true;
-  }
-  return false;
+bool pop_from_first(const Call& call, const MultiPop<End>& pop) {
+  return multi_pop<List>(call, pop, [&](List& list, End end) { call.reply.bulk(take_one(list, end)); });
 }
 
 namespace {

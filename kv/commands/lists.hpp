@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kv/commands/collection.hpp"
+#include "kv/commands/multi_pop.hpp"
 
 namespace weir::kv {
 
@@ -14,14 +15,7 @@ void put_one(List& list, End end, Bytes element);
 // Moves one element from list call[1] to list call[2] and answers; null when there is none to move.
 void move_element(const Call& call, End from, End to);
 
-struct MultiPop {
-  Arguments keys;
-  End end;
-  std::int64_t count;
-};
-// "numkeys key ... LEFT|RIGHT [COUNT n]" from argument `at`; answers when it is wrong.
-bool parse_multi_pop(const Call& call, std::size_t at, MultiPop& pop);
-// Takes from the first list that has elements and answers; false: none has.
-bool multi_pop(const Call& call, const MultiPop& pop);
+// LMPOP's work: takes from the first list that has elements and answers; false: none has.
+bool pop_from_first(const Call& call, const MultiPop<End>& pop);
 
 }  // namespace weir::kv

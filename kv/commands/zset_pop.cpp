@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kv/commands/collection.hpp"
+#include "kv/commands/multi_pop.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -59,59 +60,29 @@ void pop_or_wait(const Call& call, Extreme which) {
 void bzpopmin(const Call& call) { pop_or_wait(call, Extreme::lowest); }
 void bzpopmax(const Call& call) { pop_or_wait(call, Extreme::highest); }
 
-struct MultiPop {
-  Arguments keys;
-  Extreme which = Extreme::lowest;
-  std::int64_t count = 1;
-};
-
-bool parse_multi_pop(const Call& call, std::size_t at, MultiPop& pop) {
-  if (!counted_keys(call, at, pop.keys)) return false;
-  const bool lowest = at < call.count() && is_word(call[at], "MIN");
-  const bool highest = at < call.count() && is_word(call[at], "MAX");
-  if (!lowest && !highest) {
-    call.syntax_error();
-    return false;
-  }
-  pop.which = lowest ? Extreme::lowest : Extreme::highest;
-  if (++at == call.count()) return true;
-  if (at + 2 != call.count() || !is_word(call[at], "COUNT")) {
-    call.syntax_error();
-    return false;
-  }
-  if (!call.integer(at + 1, pop.count, "ERR count should be greater than 0")) return false;
-  if (pop.count > 0) return true;
-  call.reply.error("ERR count should be greater than 0");
+bool parse_extreme(std::string_view word, Extreme& which) {
+  if (is_word(word, "MIN")) return which = Extreme::lowest, true;
+  if (is_word(word, "MAX")) return which = Extreme::highest, true;
   return false;
 }
 
-bool multi_pop(const Call& call, const MultiPop& pop) {
-  for (const Argument& key : pop.keys) {
-    SortedSet* zset = nullptr;
-    if (!blocked_read(call, key.text, zset)) return true;
-    if (zset == nullptr) continue;
-    const std::size_t n = std::min(static_cast<std::size_t>(pop.count), zset->size());
+bool pop_from_first(const Call& call, const MultiPop<Extreme>& pop) {
+  return multi_pop<SortedSet>(call, pop, [&](SortedSet& zset, Extreme which) {
     call.reply.array(2);
-    call.reply.bulk(key.text);
-    call.reply.array(n);
-    for (std::size_t i = 0; i < n; ++i) {
-      call.reply.array(2);
-      reply_and_take(call, *zset, pop.which);
-    }
-    settle(call, key.text, *zset);
-    return true;
-  }
-  return false;
+    reply_and_take(call, zset, which);
+  });
 }
 
 void zmpop(const Call& call) {
-  MultiPop pop;
-  if (parse_multi_pop(call, 1, pop) && !multi_pop(call, pop)) call.reply.null_array();
+  MultiPop<Extreme> pop;
+  if (parse_multi_pop(call, 1, parse_extreme, pop) && !pop_from_first(call, pop)) call.reply.null_array();
 }
 void bzmpop(const Call& call) {
   std::int64_t timeout_ms = 0;
-  MultiPop pop;
-  if (!timeout(call, 1, timeout_ms) || !parse_multi_pop(call, 2, pop) || multi_pop(call, pop)) return;
+  MultiPop<Extreme> pop;
+  if (!timeout(call, 1, timeout_ms) || !parse_multi_pop(call, 2, parse_extreme, pop) ||
+      pop_from_first(call, pop))
+    return;
   call.server.wait_for(call, key_names(pop.keys), timeout_ms, NullForm::array);
 }
 

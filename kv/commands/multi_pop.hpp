@@ -1,0 +1,56 @@
+// Taking several elements from the first of some keys that has any: LMPOP, ZMPOP and their blocking forms.
+//
+// They differ in their collection, in what its ends are called and in how an element is taken and answered.
+#pragma once
+
+#include <algorithm>
+
+#include "kv/commands/collection.hpp"
+
+namespace weir::kv {
+
+template <class End>
+struct MultiPop {
+  Arguments keys;
+  End end{};
+  std::int64_t count = 1;
+};
+
+// "numkeys key ... END [COUNT n]" from argument `at`; answers when it is wrong.
+template <class End>
+bool parse_multi_pop(const Call& call, std::size_t at, bool (*parse_end)(std::string_view, End&),
+                     MultiPop<End>& pop) {
+  if (!counted_keys(call, at, pop.keys)) return false;
+  const bool named = at < call.count() && parse_end(call[at++], pop.end);
+  const bool counted = named && at + 2 == call.count() && is_word(call[at], "COUNT");
+  if (!named || (at != call.count() && !counted)) {
+    call.syntax_error();
+    return false;
+  }
+  constexpr std::string_view too_few = "ERR count should be greater than 0";
+  if (counted && !call.integer(at + 1, pop.count, too_few)) return false;
+  if (pop.count > 0) return true;
+  call.reply.error(too_few);
+  return false;
+}
+
+// Takes from the first key that has elements and answers; false: none has. `take(collection, end)` takes one
+// and answers it.
+template <class Collection, class End, class Take>
+bool multi_pop(const Call& call, const MultiPop<End>& pop, Take take) {
+  for (const Argument& key : pop.keys) {
+    Collection* collection = nullptr;
+    if (!blocked_read(call, key.text, collection)) return true;
+    if (collection == nullptr) continue;
+    const std::size_t n = std::min(static_cast<std::size_t>(pop.count), collection->size());
+    call.reply.array(2);
+    call.reply.bulk(key.text);
+    call.reply.array(n);
+    for (std::size_t i = 0; i < n; ++i) take(*collection, pop.end);
+    settle(call, key.text, *collection);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace weir::kv
