@@ -13,7 +13,11 @@ namespace {
 using client::ArgumentReader;
 using client::ErrorKind;
 using client::fail;
+using client::number_into;
 using client::Result;
+using client::take_choice;
+using client::take_switch;
+using client::text_into;
 
 std::vector<std::string> split_at_commas(std::string_view text) {
   std::vector<std::string> parts;
@@ -23,14 +27,6 @@ std::vector<std::string> split_at_commas(std::string_view text) {
     start = comma + 1;
   }
   return parts;
-}
-
-template <class Number>
-Result<bool> number_into(ArgumentReader& arguments, long long least, long long most, Number& target) {
-  const auto number = arguments.number(least, most);
-  if (!number) return std::unexpected(number.error());
-  target = static_cast<Number>(*number);
-  return true;
 }
 
 template <class Number>
@@ -71,13 +67,9 @@ Result<bool> take_size(ArgumentReader& arguments, Options& options) {
 }
 
 Result<bool> take_duration(ArgumentReader& arguments, Options& options) {
-  auto text = arguments.value();
-  if (!text) return std::unexpected(std::move(text.error()));
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), seconds);
-  if (error != std::errc{} || end != text->data() + text->size() || !(seconds > 0 && seconds < 1e6))
-    return fail(ErrorKind::usage, "option --duration wants seconds, not '" + *text + "'");
-  options.duration_s = seconds;
+  const auto seconds = arguments.seconds(std::numeric_limits<double>::min(), 1e6);
+  if (!seconds) return std::unexpected(seconds.error());
+  options.duration_s = *seconds;
   return true;
 }
 
@@ -123,10 +115,7 @@ Result<bool> take_comparison(ArgumentReader& arguments, Options& options) {
   if (arguments.is("--tls-rdma-port")) return take_port(arguments, options.tls_rdma_port);
   if (!arguments.is("--json") && !arguments.is("--chart")) return false;
   const bool chart = arguments.is("--chart");
-  auto text = arguments.value();
-  if (!text) return std::unexpected(std::move(text.error()));
-  (chart ? options.chart_files.emplace_back() : options.json_file) = std::move(*text);
-  return true;
+  return text_into(arguments, chart ? options.chart_files.emplace_back() : options.json_file);
 }
 
 Result<bool> take_way(ArgumentReader& arguments, Options& options) {
@@ -139,21 +128,9 @@ Result<bool> take_way(ArgumentReader& arguments, Options& options) {
   if (arguments.is("--duration")) return take_duration(arguments, options);
   if (arguments.is("--pin")) return take_pin(arguments, options);
   const std::pair<std::string_view, Output> outputs[] = {{"-q", Output::quiet}, {"--csv", Output::csv}};
-  for (const auto& [name, output] : outputs)
-    if (arguments.is(name)) {
-      options.output = output;
-      arguments.skip();
-      return true;
-    }
   const std::pair<std::string_view, bool*> flags[] = {
       {"--help", &options.help}, {"--version", &options.version}, {"-x", &options.last_argument_from_stdin}};
-  for (const auto& [name, target] : flags)
-    if (arguments.is(name)) {
-      *target = true;
-      arguments.skip();
-      return true;
-    }
-  return false;
+  return take_choice(arguments, outputs, options.output) || take_switch(arguments, flags);
 }
 
 Result<void> check(const Options& options) {
@@ -169,20 +146,11 @@ Result<void> check(const Options& options) {
 Result<Options> parse_options(std::span<const std::string> arguments) {
   Options options;
   ArgumentReader reader(arguments);
-  while (!reader.at_end() && reader.current().starts_with('-')) {
-    // The benchmark's own options first: some are spelled as another program's are.
-    bool taken = false;
-    for (const auto take : {take_size, take_way, take_comparison}) {
-      auto done = take(reader, options);
-      if (!done) return std::unexpected(std::move(done.error()));
-      if ((taken = *done)) break;
-    }
-    if (taken) continue;
-    auto done = client::take_server_option(reader, options.server);
-    if (!done) return std::unexpected(std::move(done.error()));
-    if (!*done)
-      return fail(ErrorKind::usage, "unknown option '" + reader.current() + "'; see weir-benchmark --help");
-  }
+  // The benchmark's own options come first: some are spelled as another program's are.
+  if (auto taken =
+          client::take_options(reader, options, "weir-benchmark", take_size, take_way, take_comparison);
+      !taken)
+    return std::unexpected(std::move(taken.error()));
   options.command.assign(reader.rest().begin(), reader.rest().end());
   if (auto sound = check(options); !sound) return std::unexpected(std::move(sound.error()));
   if (options.duration_s && !options.requests_given)

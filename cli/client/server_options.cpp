@@ -7,12 +7,6 @@
 namespace weir::client {
 namespace {
 
-Result<bool> into(Result<std::string> value, std::string& target) {
-  if (!value) return std::unexpected(std::move(value.error()));
-  target = std::move(*value);
-  return true;
-}
-
 Result<bool> take_uri(ArgumentReader& arguments, ServerOptions& options) {
   auto text = arguments.value();
   if (!text) return std::unexpected(std::move(text.error()));
@@ -42,7 +36,7 @@ Result<bool> take_tls_option(ArgumentReader& arguments, ServerOptions& options) 
                                                                   {"--tls-ciphers", &tls.ciphers},
                                                                   {"--tls-ciphersuites", &tls.ciphersuites}};
   for (const auto& [name, target] : with_value)
-    if (arguments.is(name)) return into(arguments.value(), *target);
+    if (arguments.is(name)) return text_into(arguments, *target);
   if (arguments.is("--insecure")) {
     tls.verify = false;
     arguments.skip();
@@ -73,6 +67,34 @@ Result<long long> ArgumentReader::number(long long least, long long most) {
   return number;
 }
 
+Result<double> ArgumentReader::seconds(double least, double limit) {
+  const auto option = current();
+  auto text = value();
+  if (!text) return std::unexpected(std::move(text.error()));
+  double number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc{} || end != text->data() + text->size() || !(number >= least && number < limit))
+    return fail(ErrorKind::usage, "option " + option + " wants seconds, not '" + *text + "'");
+  return number;
+}
+
+Result<bool> text_into(ArgumentReader& arguments, std::string& target) {
+  auto text = arguments.value();
+  if (!text) return std::unexpected(std::move(text.error()));
+  target = std::move(*text);
+  return true;
+}
+
+bool take_switch(ArgumentReader& arguments, std::span<const std::pair<std::string_view, bool*>> switches) {
+  for (const auto& [name, target] : switches) {
+    if (!arguments.is(name)) continue;
+    *target = true;
+    arguments.skip();
+    return true;
+  }
+  return false;
+}
+
 Endpoint ServerOptions::endpoint() const {
   Endpoint endpoint;
   endpoint.transport = !socket.empty() ? Transport::unix_socket
@@ -96,20 +118,16 @@ void ServerOptions::take_environment(const Environment& environment) {
 }
 
 Result<bool> take_server_option(ArgumentReader& arguments, ServerOptions& options) {
-  if (arguments.is("-h")) return into(arguments.value(), options.host);
-  if (arguments.is("-s")) return into(arguments.value(), options.socket);
-  if (arguments.is("--rdma-provider")) return into(arguments.value(), options.rdma_settings.provider);
-  if (arguments.is("--user")) return into(arguments.value(), options.login.user);
+  if (arguments.is("-h")) return text_into(arguments, options.host);
+  if (arguments.is("-s")) return text_into(arguments, options.socket);
+  if (arguments.is("--rdma-provider")) return text_into(arguments, options.rdma_settings.provider);
+  if (arguments.is("--user")) return text_into(arguments, options.login.user);
   if (arguments.is("-u")) return take_uri(arguments, options);
-  if (arguments.is("-p")) {
-    const auto port = arguments.number(1, std::numeric_limits<std::uint16_t>::max());
-    if (!port) return std::unexpected(port.error());
-    options.port = static_cast<std::uint16_t>(*port);
-    return true;
-  }
+  if (arguments.is("-p"))
+    return number_into(arguments, 1, std::numeric_limits<std::uint16_t>::max(), options.port);
   if (arguments.is("-a") || arguments.is("--pass")) {
     options.password_on_command_line = true;
-    return into(arguments.value(), options.login.password);
+    return text_into(arguments, options.login.password);
   }
   if (arguments.is("--tls") || arguments.is("--rdma") || arguments.is("-2") || arguments.is("-3")) {
     if (arguments.is("--tls")) options.tls = true;

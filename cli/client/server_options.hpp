@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "cli/client/endpoint.hpp"
 #include "cli/client/session.hpp"
@@ -25,6 +26,8 @@ class ArgumentReader {
   // The value that follows the current option; steps past both.
   Result<std::string> value();
   Result<long long> number(long long least, long long most);
+  // At least `least` and below `limit`; fractions too.
+  Result<double> seconds(double least, double limit);
 
   std::span<const std::string> rest() const { return arguments_.subspan(next_); }
 
@@ -57,6 +60,53 @@ struct ServerOptions {
 
 // Takes the option the reader stands at, if it is one of these; false if not.
 Result<bool> take_server_option(ArgumentReader&, ServerOptions&);
+
+// What a program's own options are taken with: each takes the current option and its value, and is true.
+Result<bool> text_into(ArgumentReader&, std::string& target);
+template <class Number>
+Result<bool> number_into(ArgumentReader& arguments, long long least, long long most, Number& target) {
+  const auto number = arguments.number(least, most);
+  if (!number) return std::unexpected(number.error());
+  target = static_cast<Number>(*number);
+  return true;
+}
+
+// Options without a value, as a table of what each sets; false: it is none of them.
+template <class Value, std::size_t count, class Target>
+bool take_choice(ArgumentReader& arguments, const std::pair<std::string_view, Value> (&choices)[count],
+                 Target& target) {
+  for (const auto& [name, value] : choices) {
+    if (!arguments.is(name)) continue;
+    target = value;
+    arguments.skip();
+    return true;
+  }
+  return false;
+}
+bool take_switch(ArgumentReader&, std::span<const std::pair<std::string_view, bool*>> switches);
+
+// Takes all options: each by the first of the program's `own` that knows it, else as one that names the
+// server. The reader is left at the first word that is no option. `Options` has a member `server`.
+template <class Options, class... Own>
+Result<void> take_options(ArgumentReader& arguments, Options& options, std::string_view program, Own... own) {
+  using Take = Result<bool> (*)(ArgumentReader&, Options&);
+  constexpr auto of_the_server = [](ArgumentReader& reader, Options& into) {
+    return take_server_option(reader, into.server);
+  };
+  const Take takers[] = {own..., of_the_server};
+  while (!arguments.at_end() && arguments.current().starts_with('-')) {
+    Result<bool> taken = false;
+    for (const Take take : takers) {
+      taken = take(arguments, options);
+      if (!taken) return std::unexpected(std::move(taken.error()));
+      if (*taken) break;
+    }
+    if (!*taken)
+      return fail(ErrorKind::usage,
+                  "unknown option '" + arguments.current() + "'; see " + std::string(program) + " --help");
+  }
+  return {};
+}
 
 // The paragraph on these options for --help.
 std::string_view server_options_help();

@@ -1,6 +1,5 @@
 #include "cli/shell/options.hpp"
 
-#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -12,29 +11,18 @@ namespace {
 using client::ArgumentReader;
 using client::ErrorKind;
 using client::fail;
+using client::number_into;
 using client::Result;
+using client::take_choice;
+using client::take_switch;
+using client::text_into;
 
-Result<bool> text_into(ArgumentReader& arguments, std::string& target) {
-  auto text = arguments.value();
-  if (!text) return std::unexpected(std::move(text.error()));
-  target = std::move(*text);
-  return true;
-}
+constexpr long long many = std::numeric_limits<long long>::max();
 
 Result<bool> seconds_into(ArgumentReader& arguments, double& target) {
-  const auto option = arguments.current();
-  auto text = arguments.value();
-  if (!text) return std::unexpected(std::move(text.error()));
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), target);
-  if (error != std::errc{} || end != text->data() + text->size() || !(target >= 0 && target < 1e9))
-    return fail(ErrorKind::usage, "option " + option + " wants seconds, not '" + *text + "'");
-  return true;
-}
-
-Result<bool> number_into(ArgumentReader& arguments, long long least, long long& target) {
-  const auto number = arguments.number(least, std::numeric_limits<long long>::max());
-  if (!number) return std::unexpected(number.error());
-  target = *number;
+  const auto seconds = arguments.seconds(0, 1e9);
+  if (!seconds) return std::unexpected(seconds.error());
+  target = *seconds;
   return true;
 }
 
@@ -44,23 +32,11 @@ Result<bool> take_flag(ArgumentReader& arguments, Options& options) {
                                                          {"--csv", Output::csv},
                                                          {"--json", Output::json},
                                                          {"--quoted-json", Output::quoted_json}};
-  for (const auto& [name, output] : outputs)
-    if (arguments.is(name)) {
-      options.output = output;
-      arguments.skip();
-      return true;
-    }
   const std::pair<std::string_view, Mode> modes[] = {{"--pipe", Mode::pipe},
                                                      {"--scan", Mode::scan},
                                                      {"--bigkeys", Mode::big_keys},
                                                      {"--stat", Mode::stat},
                                                      {"--latency", Mode::latency}};
-  for (const auto& [name, mode] : modes)
-    if (arguments.is(name)) {
-      options.mode = mode;
-      arguments.skip();
-      return true;
-    }
   const std::pair<std::string_view, bool*> flags[] = {{"-x", &options.last_argument_from_stdin},
                                                       {"--quoted-input", &options.quoted_input},
                                                       {"-e", &options.exit_with_error},
@@ -68,35 +44,21 @@ Result<bool> take_flag(ArgumentReader& arguments, Options& options) {
                                                       {"--help", &options.help},
                                                       {"--version", &options.version},
                                                       {"-v", &options.version}};
-  for (const auto& [name, target] : flags)
-    if (arguments.is(name)) {
-      *target = true;
-      arguments.skip();
-      return true;
-    }
-  if (arguments.is("--no-auth-warning")) {
-    options.warn_about_password = false;
-    arguments.skip();
-    return true;
-  }
-  return false;
+  const std::pair<std::string_view, bool> warnings[] = {{"--no-auth-warning", false}};
+  return take_choice(arguments, outputs, options.output) || take_choice(arguments, modes, options.mode) ||
+         take_choice(arguments, warnings, options.warn_about_password) || take_switch(arguments, flags);
 }
 
 Result<bool> take_value(ArgumentReader& arguments, Options& options) {
-  if (arguments.is("-r")) return number_into(arguments, -1, options.repeat);
+  if (arguments.is("-r")) return number_into(arguments, -1, many, options.repeat);
   if (arguments.is("-i")) return seconds_into(arguments, options.interval_s);
   if (arguments.is("-d")) return text_into(arguments, options.delimiters.element);
   if (arguments.is("-D")) return text_into(arguments, options.delimiters.reply);
   if (arguments.is("-X")) return text_into(arguments, options.tag_for_stdin.emplace());
   if (arguments.is("--pattern")) return text_into(arguments, options.pattern);
-  if (arguments.is("--count")) return number_into(arguments, 1, options.scan_count);
+  if (arguments.is("--count")) return number_into(arguments, 1, many, options.scan_count);
   if (arguments.is("--pipe-timeout")) return seconds_into(arguments, options.pipe_timeout_s);
-  if (arguments.is("-n")) {
-    const auto database = arguments.number(0, 1'000'000);
-    if (!database) return std::unexpected(database.error());
-    options.server.login.database = static_cast<int>(*database);
-    return true;
-  }
+  if (arguments.is("-n")) return number_into(arguments, 0, 1'000'000, options.server.login.database);
   if (arguments.is("--show-pushes")) {
     std::string word;
     if (auto taken = text_into(arguments, word); !taken) return taken;
@@ -113,19 +75,8 @@ Result<bool> take_value(ArgumentReader& arguments, Options& options) {
 Result<Options> parse_options(std::span<const std::string> arguments) {
   Options options;
   ArgumentReader reader(arguments);
-  while (!reader.at_end() && reader.current().starts_with('-')) {
-    bool taken = false;
-    for (const auto take : {take_value, take_flag}) {
-      auto done = take(reader, options);
-      if (!done) return std::unexpected(std::move(done.error()));
-      if ((taken = *done)) break;
-    }
-    if (taken) continue;
-    auto done = client::take_server_option(reader, options.server);
-    if (!done) return std::unexpected(std::move(done.error()));
-    if (!*done)
-      return fail(ErrorKind::usage, "unknown option '" + reader.current() + "'; see weir-cli --help");
-  }
+  if (auto taken = client::take_options(reader, options, "weir-cli", take_value, take_flag); !taken)
+    return std::unexpected(std::move(taken.error()));
   options.command.assign(reader.rest().begin(), reader.rest().end());
   const bool json = options.output == Output::json || options.output == Output::quoted_json;
   if (json && options.server.login.resp == 0) options.server.login.resp = 3;
