@@ -102,6 +102,22 @@ TEST_P(BadPeer, loses_its_connection_and_nobody_else_does) {
 INSTANTIATE_TEST_SUITE_P(Crimes, BadPeer, testing::Range<std::size_t>(0, crimes().size()),
                          [](const auto& each) { return crimes()[each.param].name; });
 
+TEST_F(PeerTest, vanished_without_a_word_is_found_by_a_keepalive) {
+  Acceptor patient = listen({.keepalive = std::chrono::milliseconds(5)});
+  std::optional<Stream> kept;
+  patient.async_accept([&](std::error_code failed, Stream stream) {
+    ASSERT_FALSE(failed);
+    kept.emplace(std::move(stream));
+  });
+  RawPeer silent([this] { io.poll(); });
+  silent.connect(patient.local_endpoint());
+  run_until([&] { return kept.has_value(); });
+  silent.vanish();
+  run_until([&] { return static_cast<bool>(kept->end()); });
+  EXPECT_EQ(kept->error().code, Errc::connection_lost) << kept->error().what;
+  EXPECT_FALSE(victim->end()) << "a peer that answers is kept";
+}
+
 TEST_F(PeerTest, writing_to_a_wild_address_ends_that_connection) {
   send_message(*peer, RegisterXferMemory{0xdead0000, 4096, 0x1234567});
   run_until([&] {

@@ -86,6 +86,9 @@ class RawPeer {
   std::span<std::byte> memory() { return memory_; }
   const std::vector<std::uint32_t>& immediates() const { return immediates_; }
 
+  // Answers nothing from now on, and nobody is told: as a host that lost its power.
+  void vanish() { rdma_destroy_qp(id_->get()); }
+
   // Runs both sides until the server has hung up on us.
   void expect_disconnect() { expect(RDMA_CM_EVENT_DISCONNECTED); }
   void poll() {
