@@ -14,6 +14,7 @@ namespace {
 
 std::string flags_of(Client& client) {
   std::string flags;
+  if (client.monitors) flags += 'O';
   if (client.subscriptions.any()) flags += 'P';
   if (client.transaction.open) flags += 'x';
   if (client.blocked) flags += 'b';
@@ -254,6 +255,18 @@ void unblock(const Call& call) {
   call.reply.integer(1);
 }
 
+// Clients that cache are not told what changed, and may not believe they are.
+void tracking(const Call& call) {
+  if (call.count() == 3 && is_word(call[2], "OFF")) return call.reply.ok();
+  if (!is_word(call[2], "ON")) return call.syntax_error();
+  call.reply.error("ERR this server does not track what clients cache");
+}
+void caching(const Call& call) {
+  call.reply.error(
+      "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode "
+      "enabled");
+}
+
 void getredir(const Call& call) { call.reply.integer(-1); }
 void trackinginfo(const Call& call) {
   call.reply.map(3);
@@ -308,6 +321,8 @@ constexpr Command subcommands[] = {
     {"pause", -3, managing, 0, 0, 0, pause, "connection", "Holds commands back for a time.", {}, "client"},
     {"unpause", 2, managing, 0, 0, 0, unpause, "connection", "Ends the pause.", {}, "client"},
     {"unblock", -3, managing, 0, 0, 0, unblock, "connection", "Ends a client's waiting.", {}, "client"},
+    {"tracking", -3, plain, 0, 0, 0, tracking, "connection", "Refuses to track.", {}, "client"},
+    {"caching", 3, plain, 0, 0, 0, caching, "connection", "Is for those who track.", {}, "client"},
     {"getredir", 2, plain, 0, 0, 0, getredir, "connection", "Where invalidations go.", {}, "client"},
     {"trackinginfo", 2, plain, 0, 0, 0, trackinginfo, "connection", "Describes tracking.", {}, "client"},
     {"help", 2, loading | stale, 0, 0, 0, help, "connection", "Explains CLIENT.", {}, "client"},

@@ -41,7 +41,8 @@ constexpr Named flag_names[] = {
     {flag::allow_busy, "allow_busy"},
 };
 
-// The ACL categories a command's flags and group imply.
+}  // namespace
+
 std::vector<std::string_view> categories(const Command& command) {
   std::vector<std::string_view> names;
   constexpr std::array<std::pair<std::string_view, std::string_view>, 8> of_group{{
@@ -67,6 +68,8 @@ std::vector<std::string_view> categories(const Command& command) {
   if (command.has(flag::admin)) names.emplace_back("@dangerous");
   return names;
 }
+
+namespace {
 
 void reply_key_spec(Reply& reply, const Command& command) {
   if (command.first_key == 0) return reply.set(0);

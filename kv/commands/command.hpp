@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kv/resp/reply.hpp"
 #include "kv/resp/request.hpp"
@@ -102,10 +103,16 @@ struct Command {
 // Case-blind comparison with an option word such as "NX".
 bool is_word(std::string_view text, std::string_view word);
 
+// The ACL categories a command's flags and group imply: "@read".
+std::vector<std::string_view> categories(const Command& command);
+
 // The families, a file each.
+std::span<const Command> access_commands();
 std::span<const Command> bit_commands();
+std::span<const Command> bitfield_commands();
 std::span<const Command> client_commands();
 std::span<const Command> command_commands();
+std::span<const Command> common_subsequence_commands();
 std::span<const Command> configuration_commands();
 std::span<const Command> connection_commands();
 std::span<const Command> counter_commands();
@@ -119,6 +126,7 @@ std::span<const Command> pubsub_commands();
 std::span<const Command> scan_commands();
 std::span<const Command> server_commands();
 std::span<const Command> set_commands();
+std::span<const Command> sort_commands();
 std::span<const Command> string_commands();
 std::span<const Command> transaction_commands();
 std::span<const Command> zset_commands();

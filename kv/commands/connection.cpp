@@ -124,6 +124,7 @@ void reset(const Call& call) {
   Client& client = call.client;
   call.server.discard_transaction(client);
   call.server.pubsub.unsubscribe_all(client);
+  call.server.monitors.remove(client);
   client.db = 0;
   client.name.clear();
   client.no_evict = false;

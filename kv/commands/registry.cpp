@@ -26,11 +26,12 @@ struct Registry {
 
   Registry() {
     for (auto family :
-         {bit_commands(),        client_commands(),      command_commands(), configuration_commands(),
-          connection_commands(), counter_commands(),     expiry_commands(),  hash_commands(),
-          info_commands(),       key_commands(),         list_commands(),    list_blocking_commands(),
-          pubsub_commands(),     scan_commands(),        server_commands(),  set_commands(),
-          string_commands(),     transaction_commands(), zset_commands(),    zset_pop_commands(),
+         {access_commands(),     bit_commands(),         bitfield_commands(), common_subsequence_commands(),
+          sort_commands(),       client_commands(),      command_commands(),  configuration_commands(),
+          connection_commands(), counter_commands(),     expiry_commands(),   hash_commands(),
+          info_commands(),       key_commands(),         list_commands(),     list_blocking_commands(),
+          pubsub_commands(),     scan_commands(),        server_commands(),   set_commands(),
+          string_commands(),     transaction_commands(), zset_commands(),     zset_pop_commands(),
           zset_range_commands(), zset_store_commands()}) {
       for (const Command& command : family) {
         commands.push_back(&command);

@@ -36,6 +36,13 @@ void shutdown(const Call& call) {
   if (call.server.surroundings.stop) call.server.surroundings.stop();
 }
 
+void monitor(const Call& call) {
+  if (call.client.in_exec) return call.reply.error("ERR MONITOR isn't allowed for DENY BLOCKING client");
+  if (call.client.monitors) return;  // as Redis, which says nothing to those who have it
+  call.server.monitors.add(call.client);
+  call.reply.ok();
+}
+
 void memory_usage(const Call& call) {
   std::int64_t samples = 0;
   for (std::size_t i = 3; i < call.count(); i += 2) {
@@ -150,6 +157,7 @@ constexpr Command commands[] = {
     {"role", 1, noscript | loading | stale | fast, 0, 0, 0, role, "server", "Returns the replication role."},
     {"shutdown", -1, admin | noscript | no_multi | loading | stale | allow_busy, 0, 0, 0, shutdown, "server",
      "Stops the server."},
+    {"monitor", 1, admin | noscript | loading | stale, 0, 0, 0, monitor, "server", "Shows every command."},
     {"memory", -2, 0, 0, 0, 0, nullptr, "server", "Looks at memory.", memory_subcommands},
     {"slowlog", -2, 0, 0, 0, 0, nullptr, "server", "Looks at slow commands.", slowlog_subcommands},
     {"latency", -2, 0, 0, 0, 0, nullptr, "server", "Looks at latency events.", latency_subcommands},

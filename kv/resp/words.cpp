@@ -79,4 +79,24 @@ std::optional<std::vector<std::string>> split_words(std::string_view line) {
   }
 }
 
+std::string quoted(std::string_view word) {
+  constexpr std::string_view escaped = "\n\r\t\a\b";
+  constexpr std::string_view letters = "nrtab";
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text = "\"";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      text.append(1, '\\').append(1, c);
+    } else if (const std::size_t at = escaped.find(c); at != std::string_view::npos) {
+      text.append(1, '\\').append(1, letters[at]);
+    } else if (byte >= 0x20 && byte < 0x7f) {
+      text += c;
+    } else {
+      text.append("\\x").append(1, digits[byte >> 4]).append(1, digits[byte & 15]);
+    }
+  }
+  return text += '"';
+}
+
 }  // namespace weir::kv

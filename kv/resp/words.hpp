@@ -13,4 +13,7 @@ namespace weir::kv {
 // nullopt: unbalanced quotes.
 std::optional<std::vector<std::string>> split_words(std::string_view line);
 
+// The other way: a word in double quotes, with escapes for what cannot be printed.
+std::string quoted(std::string_view word);
+
 }  // namespace weir::kv

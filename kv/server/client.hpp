@@ -64,7 +64,7 @@ class Client final : public Session {
   void lost(std::string_view why) override;
 
   std::uint64_t id() const { return id_; }
-  Connection& connection() { return *connection_; }
+  Connection& connection() const { return *connection_; }
   std::size_t pending_bytes() const { return pending_.size() + parser_.held_bytes(); }
 
   // Whether it reads this client's requests now: not while it waits, is paused or ends.
@@ -83,6 +83,7 @@ class Client final : public Session {
   int db = 0;
   bool authenticated = false;
   bool no_evict = false;
+  bool monitors = false;  // see Monitors
   bool close_after_reply = false;
   bool closing = false;
   bool dirty = false;    // in the server's list of clients with something to send

@@ -93,6 +93,11 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
     reject(client, command, "OOM command not allowed when used memory > 'maxmemory'.");
     return true;
   }
+  if (client.monitors && command->has(flag::write | flag::readonly | flag::may_replicate)) {
+    reject(client, command,
+           "ERR Replica can't interact with the keyspace");  // Redis counts monitors as replicas
+    return true;
+  }
   if (client.only_pubsub() && !allowed_while_subscribed(*command)) {
     reject(client, command,
            "ERR Can't execute '" + command->full_name() +
@@ -184,19 +189,20 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
     ++calls.failed;
     count_error(client);
   }
-  if (spent > slow_cycles_) note_slow(client, arguments, spent);
+  if (spent > slow_cycles_) note_slow(client, command, arguments, spent);
+  if (monitors.any()) monitors.tell(client, command, arguments);
 }
 
 // Called for what may be slow; the exact limit is applied here.
-void Server::note_slow(Client& client, Arguments arguments, std::uint64_t cycles) {
+void Server::note_slow(Client& client, const Command& command, Arguments arguments, std::uint64_t cycles) {
   const std::int64_t limit_us = settings.slowlog_log_slower_than_us;
   const double per_us = cycle_rate.per_us();
   slow_cycles_ =
       limit_us < 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(static_cast<double>(limit_us) * per_us);
   const auto us = static_cast<std::int64_t>(static_cast<double>(cycles) / per_us);
   if (limit_us < 0 || us < limit_us) return;
-  slowlog.add(now_ms / 1000, us, arguments, client.connection().peer_address(), client.name,
-              static_cast<std::size_t>(settings.slowlog_max_len));
+  slowlog.add(now_ms / 1000, us, without_passwords(command, arguments), client.connection().peer_address(),
+              client.name, static_cast<std::size_t>(settings.slowlog_max_len));
 }
 
 bool Server::retry_blocked(Client& client, const BlockedOn& on) {

@@ -126,6 +126,7 @@ void Server::forget(Client& client) {
   blocking.release(client);
   watches.unwatch(client);
   pubsub.unsubscribe_all(client);
+  monitors.remove(client);
   const auto it = clients.find(client.id());
   if (it == clients.end()) return;
   ended_.push_back(std::move(it->second));
@@ -214,7 +215,7 @@ void Server::tick() {
 void Server::close_idle() {
   std::vector<Client*> idle;
   for (const auto& [id, client] : clients) {
-    const bool waits = client->blocked != nullptr || client->subscriptions.any();
+    const bool waits = client->blocked != nullptr || client->subscriptions.any() || client->monitors;
     if (!waits && now_ms - client->active_ms > settings.timeout_s * 1000) idle.push_back(client.get());
   }
   for (Client* client : idle) {

@@ -28,6 +28,7 @@
 #include "kv/server/blocking.hpp"
 #include "kv/server/client.hpp"
 #include "kv/server/cycles.hpp"
+#include "kv/server/monitors.hpp"
 #include "kv/server/pubsub.hpp"
 #include "kv/server/settings.hpp"
 #include "kv/server/slowlog.hpp"
@@ -150,6 +151,7 @@ class Server {
   std::vector<std::unique_ptr<Keyspace>> databases;
   absl::btree_map<std::uint64_t, std::unique_ptr<Client>> clients;
   PubSub pubsub{*this};
+  Monitors monitors{*this};
   Watches watches;
   SlowLog slowlog;
   CycleRate cycle_rate;
@@ -167,7 +169,7 @@ class Server {
   bool paused_for(const Client& client, const Command& command) const;
   bool refuse(Client& client, const Command* command, Arguments arguments);
   bool execute_loud(Client& client, Arguments arguments);
-  void note_slow(Client& client, Arguments arguments, std::uint64_t cycles);
+  void note_slow(Client& client, const Command& command, Arguments arguments, std::uint64_t cycles);
   Stats::Calls& calls_of(const Command& command);
   void reject(Client& client, const Command* command, std::string_view error);
   std::string unknown_command(Arguments arguments) const;

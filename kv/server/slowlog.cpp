@@ -15,13 +15,13 @@ std::string shortened(std::string_view word) {
 }
 }  // namespace
 
-void SlowLog::add(std::int64_t time_s, std::int64_t duration_us, Arguments arguments, std::string peer,
-                  std::string name, std::size_t most) {
+void SlowLog::add(std::int64_t time_s, std::int64_t duration_us, std::span<const std::string_view> words,
+                  std::string peer, std::string name, std::size_t most) {
   Entry entry{next_id_++, time_s, duration_us, {}, std::move(peer), std::move(name)};
-  const std::size_t kept = arguments.size() > most_words ? most_words - 1 : arguments.size();
-  for (const Argument& word : arguments.first(kept)) entry.words.push_back(shortened(word.text));
-  if (kept < arguments.size()) {
-    entry.words.push_back("... (" + std::to_string(arguments.size() - kept) + " more arguments)");
+  const std::size_t kept = words.size() > most_words ? most_words - 1 : words.size();
+  for (std::string_view word : words.first(kept)) entry.words.push_back(shortened(word));
+  if (kept < words.size()) {
+    entry.words.push_back("... (" + std::to_string(words.size() - kept) + " more arguments)");
   }
   entries_.push_front(std::move(entry));
   while (entries_.size() > most) entries_.pop_back();

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "kv/resp/request.hpp"
 
 namespace weir::kv {
 
@@ -20,8 +20,8 @@ class SlowLog {
     std::string peer, client_name;
   };
 
-  void add(std::int64_t time_s, std::int64_t duration_us, Arguments arguments, std::string peer,
-           std::string name, std::size_t most);
+  void add(std::int64_t time_s, std::int64_t duration_us, std::span<const std::string_view> words,
+           std::string peer, std::string name, std::size_t most);
   void clear() { entries_.clear(); }
   const std::deque<Entry>& entries() const { return entries_; }
 

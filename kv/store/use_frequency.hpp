@@ -1,7 +1,7 @@
 // How often a key is used, in the 32 bits a record has for it: Redis's LFU as its documentation describes it.
 //
-// The low byte is a logarithmic counter: each use increments it with a probability that falls as it grows, so a
-// byte tells one use from a million. The other bits are the minute in which it was last looked at; for each
+// The low byte is a logarithmic counter: each use increments it with a probability that falls as it grows, so
+// a byte tells one use from a million. The other bits are the minute in which it was last looked at; for each
 // decay_minutes since then it is one less, so what was popular once is forgotten.
 //
 // All of it is a function of the mark, the minute and a random number that the caller gives.
@@ -34,7 +34,8 @@ class UseFrequency {
   }
 
   // The mark after one more use. `chance` is in [0, 1).
-  static std::uint32_t used(std::uint32_t before, std::uint32_t minute, const FrequencyRules& rules, double chance) {
+  static std::uint32_t used(std::uint32_t before, std::uint32_t minute, const FrequencyRules& rules,
+                            double chance) {
     std::uint8_t now = counter(before, minute, rules);
     const double above = now > initial ? now - initial : 0;
     if (now < most && chance < 1.0 / (above * rules.log_factor + 1)) ++now;

@@ -164,16 +164,62 @@ TEST_P(Oracle, answers_as_redis_does) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Commands, Oracle,
-    ::testing::Combine(::testing::Values("protocol.txt", "connection.txt", "keys.txt", "expiry.txt",
-                                         "strings.txt", "bits.txt", "hashes.txt", "lists.txt", "sets.txt",
-                                         "zsets.txt", "transactions.txt", "pubsub.txt", "server.txt"),
-                       ::testing::Values("2", "3")),
-    [](const auto& instance) {
-      const std::string file = std::get<0>(instance.param);
-      return file.substr(0, file.find('.')) + "_resp" + std::get<1>(instance.param);
-    });
+INSTANTIATE_TEST_SUITE_P(Commands, Oracle,
+                         ::testing::Combine(::testing::Values("protocol.txt", "connection.txt", "keys.txt",
+                                                              "expiry.txt", "strings.txt", "bits.txt",
+                                                              "hashes.txt", "lists.txt", "sets.txt",
+                                                              "zsets.txt", "sort.txt", "transactions.txt",
+                                                              "pubsub.txt", "server.txt"),
+                                            ::testing::Values("2", "3")),
+                         [](const auto& instance) {
+                           const std::string file = std::get<0>(instance.param);
+                           return file.substr(0, file.find('.')) + "_resp" + std::get<1>(instance.param);
+                         });
+
+// What MONITOR shows of `commands`, without the times and addresses.
+std::vector<std::string> monitored(const std::string& path,
+                                   const std::vector<std::vector<std::string>>& commands) {
+  WireClient monitor = WireClient::unix_socket(path);
+  EXPECT_EQ(monitor.call({"MONITOR"}), "+OK\r\n");
+  WireClient speaker = WireClient::unix_socket(path);
+  for (const auto& words : commands) speaker.call(words);
+  speaker.call({"ECHO", "the end"});
+  std::vector<std::string> lines;
+  do {
+    const std::string line = monitor.reply();
+    const std::size_t place = line.find(" [");
+    const std::size_t words = line.find(']');
+    lines.push_back(line.substr(place, line.find(':') - place) + line.substr(words));
+  } while (lines.back().find("the end") == std::string::npos);
+  return lines;
+}
+
+TEST(OracleMonitor, shows_what_redis_shows) {
+  const std::vector<std::vector<std::string>> commands{
+      {"SET", "k", std::string("a\0b\r\n\t\a\b\"\\\x7f\xff '", 14)},
+      {"get", "k"},
+      {"MULTI"},
+      {"INCR", "n"},
+      {"GET", "k"},
+      {"EXEC"},
+      {"SELECT", "3"},
+      {"GET", "12345"},
+      {"AUTH", "default", "secret"},
+      {"HELLO", "3", "AUTH", "default", "secret", "SETNAME", "x"},
+      {"HELLO", "2"},
+      {"NOSUCH", "thing"},
+      {"GET"},
+      {"LPUSH", "k", "wrong", "type"},
+      {"CONFIG", "GET", "port"},
+      {"CLIENT", "LIST"},
+      {"CLIENT", "ID"},
+      {"BLPOP", "nothing", "0.01"},
+      {"OBJECT", "ENCODING", "k"},
+      {"PUBLISH", "a", "b"},
+  };
+  RunningServer ours;
+  EXPECT_EQ(monitored(ours.path(), commands), monitored(redis().path(), commands));
+}
 
 }  // namespace
 }  // namespace weir::kv::testing

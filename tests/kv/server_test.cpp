@@ -180,6 +180,44 @@ TEST(Passwords, lock_everything_but_saying_who_one_is) {
   EXPECT_EQ(c.until_closed(), "-ERR Protocol error: unauthenticated multibulk length\r\n");
 }
 
+TEST(Monitor, ends_with_reset_and_with_its_connection) {
+  RunningServer server;
+  WireClient speaker = server.connect();
+  {
+    WireClient monitor = server.connect();
+    EXPECT_EQ(monitor.call({"MONITOR"}), ok);
+    speaker.call({"PING"});
+    EXPECT_NE(monitor.reply().find("\"PING\""), std::string::npos);
+    EXPECT_EQ(monitor.call({"RESET"}), "+RESET\r\n");
+    speaker.call({"PING"});
+    EXPECT_EQ(monitor.call({"GET", "k"}), "$-1\r\n");
+    EXPECT_EQ(monitor.call({"MONITOR"}), ok);
+  }
+  while (server.run([](Server& s) { return s.monitors.any(); })) std::this_thread::yield();
+  EXPECT_EQ(speaker.call({"PING"}), "+PONG\r\n");
+}
+
+TEST(SlowLog, shows_no_passwords) {
+  RunningServer server;
+  WireClient a = server.connect();
+  a.call({"CONFIG", "SET", "slowlog-log-slower-than", "0"});
+  a.call({"CONFIG", "SET", "requirepass", "secret"});
+  a.call({"AUTH", "secret"});
+  a.call({"AUTH", "default", "secret"});
+  a.call({"HELLO", "2", "AUTH", "default", "secret"});
+  const std::string log = a.call({"SLOWLOG", "GET", "100"});
+  EXPECT_NE(log.find("$4\r\nAUTH\r\n$10\r\n(redacted)\r\n"), std::string::npos) << log;
+  EXPECT_EQ(log.find("secret"), std::string::npos) << log;
+}
+
+TEST(ClientTracking, is_refused_and_not_pretended) {
+  RunningServer server;
+  WireClient a = server.connect();
+  EXPECT_EQ(a.call({"CLIENT", "TRACKING", "ON", "BCAST"}),
+            "-ERR this server does not track what clients cache\r\n");
+  EXPECT_EQ(a.call({"CLIENT", "TRACKING", "OFF"}), ok);
+}
+
 TEST(MaxMemory, refuses_writes_or_evicts_as_the_policy_says) {
   RunningServer server;
   WireClient a = server.connect();

@@ -50,8 +50,8 @@ TEST(UseFrequency, decays_by_one_each_period) {
     std::uint32_t decay_minutes, passed;
     int left;
   };
-  const Row table[] = {{5, 1, 0, 5},  {5, 1, 3, 2},   {5, 1, 5, 0},     {5, 1, 1000000, 0}, {100, 10, 9, 100},
-                       {100, 10, 10, 99}, {100, 10, 999, 1}, {100, 0, 1000000, 100}};
+  const Row table[] = {{5, 1, 0, 5},      {5, 1, 3, 2},      {5, 1, 5, 0},      {5, 1, 1000000, 0},
+                       {100, 10, 9, 100}, {100, 10, 10, 99}, {100, 10, 999, 1}, {100, 0, 1000000, 100}};
   for (const Row& row : table) {
     const std::uint32_t mark = used_until(row.counter);
     EXPECT_EQ(UseFrequency::counter(mark, row.passed, {10, row.decay_minutes}), row.left)
@@ -140,10 +140,10 @@ TEST_P(LfuEviction, keeps_what_is_used_often_although_not_lately) {
   EXPECT_LT(server.run([](Server& s) { return s.databases[0]->size(); }), 250u);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(a.call({"EXISTS", name(i)}), ":1\r\n") << name(i);
 }
-INSTANTIATE_TEST_SUITE_P(Policies, LfuEviction, ::testing::Values("allkeys-lfu", "volatile-lfu"),
-                         [](const auto& instance) {
-                           return std::string(instance.param).substr(0, std::string(instance.param).find('-'));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Policies, LfuEviction, ::testing::Values("allkeys-lfu", "volatile-lfu"), [](const auto& instance) {
+      return std::string(instance.param).substr(0, std::string(instance.param).find('-'));
+    });
 
 }  // namespace
 }  // namespace weir::kv::testing

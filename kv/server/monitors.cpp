@@ -1,0 +1,62 @@
+#include "kv/server/monitors.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "kv/resp/words.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+std::vector<std::string_view> without_passwords(const Command& command, Arguments arguments) {
+  constexpr std::string_view blot = "(redacted)";
+  std::vector<std::string_view> words(arguments.begin(), arguments.end());
+  if (command.full_name() == "config|set") {
+    for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
+      if (is_word(words[i], "requirepass")) words[i + 1] = blot;
+    }
+  }
+  if (!command.container.empty()) return words;
+  if (command.name == "auth") std::fill(words.begin() + 1, words.end(), blot);
+  if (command.name == "hello") {
+    for (std::size_t i = 2; i + 2 < words.size(); ++i) {
+      if (!is_word(words[i], "AUTH")) continue;
+      words[i + 1] = words[i + 2] = blot;
+      i += 2;
+    }
+  }
+  return words;
+}
+
+void Monitors::add(Client& client) {
+  client.monitors = true;
+  clients_.push_back(&client);
+}
+
+void Monitors::remove(Client& client) {
+  if (!client.monitors) return;
+  client.monitors = false;
+  std::erase(clients_, &client);
+}
+
+void Monitors::tell(const Client& from, const Command& command, Arguments arguments) {
+  if (command.has(flag::admin | flag::skip_monitor)) return;
+  server_.refresh_time();
+  Connection& connection = from.connection();
+  char stamp[64];
+  std::snprintf(stamp, sizeof stamp, "%lld.%06lld [%d ", static_cast<long long>(server_.now_us / 1000000),
+                static_cast<long long>(server_.now_us % 1000000), from.db);
+  std::string line = stamp;
+  const std::string peer = connection.peer_address();
+  // Unix sockets are shown by their path.
+  line += connection.kind() == "unix" ? "unix:" + peer.substr(0, peer.rfind(':')) : peer;
+  line += ']';
+  for (std::string_view word : without_passwords(command, arguments))
+    line.append(1, ' ').append(quoted(word));
+  for (Client* client : clients_) {
+    client->reply.simple(line);
+    server_.will_flush(*client);
+  }
+}
+
+}  // namespace weir::kv

@@ -1,0 +1,35 @@
+// The clients that asked with MONITOR to see every command, and telling them.
+//
+// A command is told when it has run, those of a transaction one by one; administrators' commands are not
+// told, and passwords are blotted out. Threading: the server's one thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kv/resp/request.hpp"
+
+namespace weir::kv {
+
+class Client;
+class Server;
+struct Command;
+
+class Monitors {
+ public:
+  explicit Monitors(Server& server) : server_(server) {}
+
+  bool any() const { return !clients_.empty(); }
+  void add(Client& client);
+  void remove(Client& client);  // or nothing, if it is none
+  void tell(const Client& from, const Command& command, Arguments arguments);
+
+ private:
+  Server& server_;
+  std::vector<Client*> clients_;
+};
+
+// The words of a command as others may see them: without passwords.
+std::vector<std::string_view> without_passwords(const Command& command, Arguments arguments);
+
+}  // namespace weir::kv
