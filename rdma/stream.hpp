@@ -112,10 +112,6 @@ class Stream {
   friend class Acceptor;
   friend struct StartConnect;
 
-  template <class Buffers, class Handler>
-  class ReadOp;
-  template <class Buffers, class Handler>
-  class WriteOp;
   struct StartRead;
   struct StartWrite;
 

@@ -41,31 +41,31 @@ std::size_t write_to(Connection& connection, const ConstBufferSequence& buffers)
   return connection.write(std::span(pieces).first(used));
 }
 
-template <class Buffers, class Handler>
-class Stream::ReadOp final : public HandlerOp<TransferOp, Handler, std::error_code, std::size_t> {
+// A transfer that waits: `move` is read_from or write_to.
+template <class Buffers, std::size_t (*move)(Connection&, const Buffers&), class Handler>
+class WaitingTransfer final : public HandlerOp<TransferOp, Handler, std::error_code, std::size_t> {
  public:
-  ReadOp(Handler handler, const executor_type& io, Buffers buffers)
+  WaitingTransfer(Handler handler, const Stream::executor_type& io, Buffers buffers)
       : HandlerOp<TransferOp, Handler, std::error_code, std::size_t>(std::move(handler), io),
         buffers_(std::move(buffers)) {}
-  std::size_t transfer(Connection& connection) override { return read_from(connection, buffers_); }
+  std::size_t transfer(Connection& connection) override { return move(connection, buffers_); }
 
  private:
   void release(Handler& handler) override { free_op(this, handler); }
   Buffers buffers_;
 };
 
-template <class Buffers, class Handler>
-class Stream::WriteOp final : public HandlerOp<TransferOp, Handler, std::error_code, std::size_t> {
- public:
-  WriteOp(Handler handler, const executor_type& io, Buffers buffers)
-      : HandlerOp<TransferOp, Handler, std::error_code, std::size_t>(std::move(handler), io),
-        buffers_(std::move(buffers)) {}
-  std::size_t transfer(Connection& connection) override { return write_to(connection, buffers_); }
-
- private:
-  void release(Handler& handler) override { free_op(this, handler); }
-  Buffers buffers_;
-};
+// Leaves a transfer that cannot begin yet with its connection, in a way that it can be cancelled.
+template <auto move, void (Connection::*wait)(TransferOpPtr), void (Connection::*cancel)(), class Handler,
+          class Buffers>
+void transfer_later(Connection& connection, const Stream::executor_type& io, Handler&& handler,
+                    const Buffers& buffers) {
+  using H = std::decay_t<Handler>;
+  auto slot = asio::get_associated_cancellation_slot(handler);
+  using Op = WaitingTransfer<Buffers, move, H>;
+  (connection.*wait)(TransferOpPtr(make_op<Op>(H(std::forward<Handler>(handler)), io, buffers)));
+  if (slot.is_connected()) slot.assign([&connection](asio::cancellation_type) { (connection.*cancel)(); });
+}
 
 struct Stream::StartRead {
   using executor_type = Stream::executor_type;
@@ -85,12 +85,8 @@ struct Stream::StartRead {
       return post_completion(H(std::forward<Handler>(handler)), get_executor(),
                              at_end ? connection->end_cause().code : std::error_code(), bytes);
     }
-    auto slot = asio::get_associated_cancellation_slot(handler);
-    using Op = ReadOp<Buffers, H>;
-    connection->wait_read(
-        TransferOpPtr(make_op<Op>(H(std::forward<Handler>(handler)), get_executor(), buffers)));
-    if (slot.is_connected())
-      slot.assign([connection](asio::cancellation_type) { connection->cancel_read(); });
+    transfer_later<read_from<Buffers>, &Connection::wait_read, &Connection::cancel_read>(
+        *connection, get_executor(), std::forward<Handler>(handler), buffers);
   }
 };
 
@@ -111,12 +107,8 @@ struct Stream::StartWrite {
       return post_completion(
           H(std::forward<Handler>(handler)), get_executor(),
           bytes > 0 || !connection->ended() ? std::error_code() : connection->end_cause().code, bytes);
-    auto slot = asio::get_associated_cancellation_slot(handler);
-    using Op = WriteOp<Buffers, H>;
-    connection->wait_write(
-        TransferOpPtr(make_op<Op>(H(std::forward<Handler>(handler)), get_executor(), buffers)));
-    if (slot.is_connected())
-      slot.assign([connection](asio::cancellation_type) { connection->cancel_write(); });
+    transfer_later<write_to<Buffers>, &Connection::wait_write, &Connection::cancel_write>(
+        *connection, get_executor(), std::forward<Handler>(handler), buffers);
   }
 };
 
