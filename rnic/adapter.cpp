@@ -145,6 +145,19 @@ void Adapter::raise_cq(std::uint32_t index) {
 
 void Adapter::peer_gone(Peer& peer) {
   for_each_qp([&](QueuePair& qp) { qp.peer_gone(peer); });
+  reclaim_from_srqs(peer.slot());
+}
+
+// What a process had taken from our SRQs when it was killed, and not completed, goes back to them.
+void Adapter::reclaim_from_srqs(Slot dead) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& srq : srqs_) {
+    if (!srq) continue;
+    std::vector<std::uint32_t> completed;
+    for (const QueuePair* qp : live_qps_)
+      if (qp->config().srq == srq.get()) qp->append_completed(completed);
+    srq->reclaim(dead, completed);
+  }
 }
 
 void Adapter::kick_all_parked_on(SharedReceiveQueue& srq) {

@@ -75,6 +75,7 @@ class Adapter {
   void resume_parked(Patience);
 
  private:
+  void reclaim_from_srqs(Slot dead);
   template <class Visit>
   void for_each_qp(Visit visit);
 

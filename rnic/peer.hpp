@@ -60,7 +60,13 @@ class Peer {
 };
 using PeerPtr = std::shared_ptr<Peer>;
 
-enum class AsyncEvent : std::uint8_t { qp_fatal, comm_est, srq_limit_reached, qp_last_wqe_reached };
+enum class AsyncEvent : std::uint8_t {
+  qp_fatal,
+  comm_est,
+  srq_limit_reached,
+  qp_last_wqe_reached,
+  sq_drained
+};
 
 class QueuePair;
 class SharedReceiveQueue;

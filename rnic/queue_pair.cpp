@@ -78,6 +78,7 @@ QueuePair::~QueuePair() {
   nic_.forget_parked(*this);
   config_.recv_cq->detach(this, recv_line_);
   if (config_.send_cq != config_.recv_cq) config_.send_cq->detach(this, send_line_);
+  give_back_unpolled();
   if (config_.srq) config_.srq->attached_qps.fetch_sub(1);
   if (quiet) free_rings();  // else they are lost: an initiator that wakes up may still write there
 }
@@ -93,14 +94,13 @@ bool QueuePair::allocate_rings() {
     ctx_->rq_offset = segment.allocate(std::size_t{ctx_->rq_stride} * entries);
     if (ctx_->rq_offset == 0) return false;
   }
-  if (config_.type == QpType::ud) {
-    ctx_->cqe_mask = entries - 1;
-    ctx_->cqe_offset = segment.allocate(sizeof(DatagramSlot) * entries);
-    return ctx_->cqe_offset != 0;
-  }
   const std::uint32_t cqes =
       has_own_rq() ? entries : std::min(std::bit_ceil(config_.srq->max_wrs()), srq_cqe_ring);
   ctx_->cqe_mask = cqes - 1;
+  if (config_.type == QpType::ud) {
+    ctx_->cqe_offset = segment.allocate(sizeof(DatagramSlot) * cqes);
+    return ctx_->cqe_offset != 0;
+  }
   ctx_->cqe_offset = segment.allocate(sizeof(ReceiveCqe) * cqes);
   ctx_->landing_offset = segment.allocate(landing_ring_bytes);
   if (ctx_->landing_offset != 0) ctx_->landing_mask = landing_ring_bytes - 1;
@@ -145,6 +145,11 @@ void QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
   ctx_->min_rnr_timer.store(attributes.min_rnr_timer, std::memory_order_relaxed);
   if (to == QpState::reset) return;
   if (to == QpState::err) return enter_error();
+  const bool slots_closed = ctx_->rq_posted.load(std::memory_order_relaxed) == 0;
+  if (to == QpState::init && config_.type == QpType::ud && !has_own_rq() && slots_closed) {
+    open_datagram_slots(0, ctx_->cqe_mask + 1);
+    ctx_->rq_posted.store(ctx_->cqe_mask + 1, std::memory_order_release);
+  }
   if (to == QpState::rtr && config_.type != QpType::ud) {
     ctx_->remote_qpn.store(attributes.destination.value(), std::memory_order_release);
     connect_remote(HostPort::Wait::no);
@@ -154,6 +159,12 @@ void QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
   ctx_->state.store(static_cast<std::uint32_t>(to), std::memory_order_seq_cst);
   if (to == QpState::rtr) kick_initiator_if_parked();
   if (to == QpState::rts) execute();
+  if (to == QpState::sqd) {
+    draining_.store(true, std::memory_order_release);
+    if (parked_ == Park::none) drained();  // one request at a time is under way, and only while it is parked
+  } else {
+    draining_.store(false, std::memory_order_release);
+  }
 }
 
 void QueuePair::reset() {
@@ -162,7 +173,9 @@ void QueuePair::reset() {
   (void)wait_for_initiator();
   nic_.forget_parked(*this);
   parked_ = Park::none;
+  draining_.store(false, std::memory_order_release);
   remote_.disconnect();
+  give_back_unpolled();
   flushing_ = false;
   sq_.reset();
   send_scanned_ = 0;
@@ -186,8 +199,8 @@ void QueuePair::enter_error() {
   ctx_->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
   (void)wait_for_initiator();
   parked_ = Park::none;
-  while (sq_.executed.load(std::memory_order_relaxed) != sq_.doorbell)
-    complete_send(sq_.at(sq_.executed.load(std::memory_order_relaxed)), WcStatus::wr_flush_err);
+  draining_.store(false, std::memory_order_release);
+  flush_sends();
   if (flushing_.exchange(true, std::memory_order_acq_rel)) return;
   if (has_own_rq())
     raise_local(*config_.recv_cq, recv_line_, Solicited::yes);
@@ -215,7 +228,6 @@ void QueuePair::peer_gone(Peer& peer) {
   if (const std::uint32_t hazard = ctx_->hazard.load(std::memory_order_acquire); hazard & 1)
     ctx_->hazard.store(hazard + 1, std::memory_order_seq_cst);
   const bool killed = remote_.connected() && remote_.answers();
-  if (config_.srq && killed) reclaim_from_srq();
   const bool was_parked = parked_ != Park::none;
   if (was_parked && config_.type == QpType::rc) {
     parked_ = Park::none;
@@ -226,14 +238,21 @@ void QueuePair::peer_gone(Peer& peer) {
   }
 }
 
-void QueuePair::reclaim_from_srq() {
-  std::vector<std::uint32_t> completed;
+// Completions that nobody will poll any more: their receives belong to the SRQ again.
+void QueuePair::give_back_unpolled() {
+  if (config_.srq == nullptr) return;
+  std::vector<std::uint32_t> numbers;
+  append_completed(numbers);
+  for (const std::uint32_t number : numbers) config_.srq->free_wqe(number);
+}
+
+void QueuePair::append_completed(std::vector<std::uint32_t>& numbers) const {
+  if (config_.type == QpType::ud) return append_completed_datagrams(numbers);
   auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
   for (std::uint32_t count = cqe_polled_; count - cqe_polled_ <= ctx_->cqe_mask; ++count) {
     if (ring[count & ctx_->cqe_mask].sequence.load(std::memory_order_acquire) != count + 1) break;
-    completed.push_back(ring[count & ctx_->cqe_mask].wqe);
+    numbers.push_back(ring[count & ctx_->cqe_mask].wqe);
   }
-  config_.srq->reclaim(Qpn(ctx_->remote_qpn.load(std::memory_order_relaxed)), completed);
 }
 
 bool QueuePair::wait_for_datagram_senders() const {

@@ -55,6 +55,7 @@ struct QpAttributes {
   std::uint8_t rnr_retry = 0;      // 7: for ever
   std::uint8_t min_rnr_timer = 0;  // index into the table of requester.cpp
   std::uint8_t max_rd_atomic = 1, max_dest_rd_atomic = 1;
+  bool sqd_event = false;  // on the way to sqd: report when the send queue has drained
 };
 
 // What post_send needs to know of one work request beyond its payload.
@@ -91,6 +92,8 @@ class QueuePair {
   Qpn qpn() const { return qpn_; }
   const QpConfig& config() const { return config_; }
   QpState state() const { return static_cast<QpState>(ctx_->state.load(std::memory_order_acquire)); }
+  // In sqd, and the request that it found under way is not yet over.
+  bool draining() const { return draining_.load(std::memory_order_acquire); }
   QpAttributes attributes() const { return attributes_; }
 
   // The caller has checked the transition (check_modify). Moving to rtr connects to the destination's
@@ -120,6 +123,8 @@ class QueuePair {
   // any more.
   bool resume();
   void peer_gone(Peer&);
+  // The WQEs of our SRQ whose completions stand in our ring, to be polled.
+  void append_completed(std::vector<std::uint32_t>&) const;
   void on_fault();  // a peer moved us to err
   void kick_initiator_if_parked();
   // Returns once the initiator's current operation is over, or it is dead. False: it was still inside after a
@@ -145,6 +150,8 @@ class QueuePair {
   std::optional<std::uint64_t> budget_ns(Park why) const;
   void complete_send(SendWqe&, WcStatus);
   void fail_send(SendWqe&, WcStatus);
+  void flush_sends();
+  void drained();
   void connect_remote(HostPort::Wait);
   bool reconnect_if_stale();
   void unlock_sends();
@@ -154,6 +161,8 @@ class QueuePair {
   std::size_t poll_datagrams(std::span<WorkCompletion>);
   std::size_t unpolled_datagrams() const;
   void open_datagram_slots(std::uint32_t from, std::uint32_t to);
+  void append_completed_datagrams(std::vector<std::uint32_t>&) const;
+  void reopen_datagram_slot(std::uint32_t polled);
   void void_datagrams_of(Slot dead);
 
   // completer.cpp
@@ -170,8 +179,8 @@ class QueuePair {
   bool allocate_rings();
   void free_rings();
   void enter_error();
-  void reclaim_from_srq();
   void reset();
+  void give_back_unpolled();
   ReceiveWqe& rq_at(std::uint32_t count) const;
   bool has_own_rq() const { return config_.srq == nullptr; }
 
@@ -191,6 +200,7 @@ class QueuePair {
   Park parked_ = Park::none;
   std::uint64_t parked_since_ns_ = 0;
   std::uint32_t rnr_spin_ = 16;
+  std::atomic<bool> draining_{false};
   bool announced_ = false;  // the target was told that we are parked, and has not kicked us since
   std::atomic<bool> resume_wanted_{false};
 

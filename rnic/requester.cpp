@@ -53,17 +53,19 @@ void QueuePair::execute() {
   for (std::uint32_t next = sq_.executed.load(std::memory_order_relaxed); next != sq_.doorbell;
        next = sq_.executed.load(std::memory_order_relaxed)) {
     const QpState now_in = state();
-    if (now_in == QpState::sqd) return;  // drained: new WQEs wait until the queue pair is back in rts
     SendWqe& wqe = sq_.at(next);
     if (now_in != QpState::rts) {
-      if (now_in == QpState::err) fail_send(wqe, WcStatus::wr_flush_err);
-      return;
+      if (now_in == QpState::sqe) return flush_sends();
+      if (now_in == QpState::err) return fail_send(wqe, WcStatus::wr_flush_err);
+      // What sqd finds under way goes on; what is behind it waits for rts.
+      if (now_in != QpState::sqd || parked_ == Park::none) return;
     }
     const Outcome outcome = execute_one(wqe);
     switch (outcome) {
       case Outcome::done:
         parked_ = Park::none;
         complete_send(wqe, WcStatus::success);
+        if (now_in == QpState::sqd) return drained();
         break;
       case Outcome::rnr:
         if (!receive_comes_soon() && !park(Park::rnr)) return;
@@ -254,10 +256,30 @@ void QueuePair::complete_send(SendWqe& wqe, WcStatus status) {
     raise_local(*config_.send_cq, send_line_, status == WcStatus::success ? Solicited::no : Solicited::yes);
 }
 
-// A failed WQE stops the queue: it completes with its error, everything behind it is flushed.
+// A failed WQE stops the queue: it completes with its error, everything behind it is flushed. Of a connection
+// that acknowledges nothing the receive queue goes on, and modify brings the send queue back (IBA 10.3.1.7).
 void QueuePair::fail_send(SendWqe& wqe, WcStatus status) {
   complete_send(wqe, status);
-  enter_error();
+  const bool unreliable = config_.type == QpType::uc || config_.type == QpType::ud;
+  const QpState in = state();
+  if (!unreliable || (in != QpState::rts && in != QpState::sqd)) return enter_error();
+  parked_ = Park::none;
+  draining_.store(false, std::memory_order_release);
+  auto expected = static_cast<std::uint32_t>(in);
+  // An initiator may have moved us to err meanwhile; then that holds.
+  ctx_->state.compare_exchange_strong(expected, static_cast<std::uint32_t>(QpState::sqe));
+  flush_sends();
+}
+
+void QueuePair::flush_sends() {
+  while (sq_.executed.load(std::memory_order_relaxed) != sq_.doorbell)
+    complete_send(sq_.at(sq_.executed.load(std::memory_order_relaxed)), WcStatus::wr_flush_err);
+}
+
+// IBA 10.3.1.5: affiliated event, if modify asked for it.
+void QueuePair::drained() {
+  if (!draining_.exchange(false, std::memory_order_acq_rel) || !attributes_.sqd_event) return;
+  nic_.host().async_event(AsyncEvent::sq_drained, this, nullptr);
 }
 
 void QueuePair::connect_remote(HostPort::Wait wait) {

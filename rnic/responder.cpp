@@ -24,23 +24,17 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   cqe_mask_ = ctx.cqe_mask;
   cqes_ = at_offset<ReceiveCqe>(base, bytes, ctx.cqe_offset, std::uint64_t{cqe_mask_} + 1);
   if (ctx.srq != 0) {
-    if (ctx.srq > max_srqs) return false;
-    srq_ = &segment.srqs[ctx.srq - 1];
-    srq_ring_mask_ = srq_->ring_mask;
-    srq_ring_ = at_offset<std::atomic<std::uint64_t>>(base, bytes, srq_->ring_offset,
-                                                      std::uint64_t{srq_ring_mask_} + 1);
-    wqe_stride_ = srq_->wqe_stride;
-    wqe_mask_ = srq_->wqe_count;  // a count, not a mask: SRQ WQEs are numbered
-    wqes_ = at_offset<std::byte>(base, bytes, srq_->wqe_offset, std::uint64_t{wqe_stride_} * srq_->wqe_count);
-    if (srq_ring_ == nullptr) return false;
+    if (!srq_.connect(*target_peer, ctx.srq - 1)) return false;
+    wqe_max_sge_ = srq_.max_sge();
   } else {
     wqe_stride_ = ctx.rq_stride;
     wqe_mask_ = ctx.rq_mask;
     wqes_ =
         at_offset<std::byte>(base, bytes, ctx.rq_offset, std::uint64_t{wqe_stride_} * (ctx.rq_mask + 1ull));
+    if (wqes_ == nullptr || wqe_stride_ < sizeof(ReceiveWqe)) return false;
+    wqe_max_sge_ = 1 + (wqe_stride_ - static_cast<std::uint32_t>(sizeof(ReceiveWqe))) / sizeof(Sge);
   }
-  if (cqes_ == nullptr || wqes_ == nullptr || wqe_stride_ < sizeof(ReceiveWqe)) return false;
-  wqe_max_sge_ = 1 + (wqe_stride_ - static_cast<std::uint32_t>(sizeof(ReceiveWqe))) / sizeof(Sge);
+  if (cqes_ == nullptr) return false;
   landing_bytes_ = ctx.landing_mask == 0 ? 0 : ctx.landing_mask + 1;
   landing_ = at_offset<std::byte>(base, bytes, ctx.landing_offset, landing_bytes_);
   if (landing_ == nullptr || !std::has_single_bit(landing_bytes_)) landing_bytes_ = 0;
@@ -54,7 +48,7 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
 
 bool RemoteQueuePair::answers() const {
   const auto state = static_cast<QpState>(ctx_->state.load(std::memory_order_seq_cst));
-  const bool receiving = state == QpState::rtr || state == QpState::rts || state == QpState::sqd;
+  const bool receiving = state >= QpState::rtr && state <= QpState::sqe;
   return receiving && ctx_->remote_qpn.load(std::memory_order_acquire) == own_.value() &&
          ctx_->incarnation == incarnation_;
 }
@@ -184,18 +178,14 @@ void RemoteQueuePair::announce_parked() {
   // seq_cst, here and in post_recv: we set the flag, then look at the queue; the owner posts, then looks at
   // the flag.
   ctx_->initiator_parked.store(1, std::memory_order_seq_cst);
-  if (srq_ != nullptr) srq_->parked.store(1, std::memory_order_seq_cst);
+  if (srq_.connected()) srq_.context().parked.store(1, std::memory_order_seq_cst);
 }
 
 // ---- receive WQEs
 // ---------------------------------------------------------------------------------------------
 
 bool RemoteQueuePair::receive_available() {
-  if (srq_ != nullptr) {
-    const std::uint32_t next = srq_->next.load(std::memory_order_acquire);
-    // As claim_from_srq() sees it; if the two disagreed on nonsense, the requester would try again for ever.
-    return srq_->posted.load(std::memory_order_seq_cst) - next - 1 <= srq_ring_mask_;
-  }
+  if (srq_.connected()) return srq_.available();
   if (ctx_->rq_next != ctx_->rq_posted_seen) return true;
   ctx_->rq_posted_seen = ctx_->rq_posted.load(std::memory_order_seq_cst);
   return ctx_->rq_next != ctx_->rq_posted_seen;
@@ -209,7 +199,7 @@ bool RemoteQueuePair::completion_room() {
 }
 
 bool RemoteQueuePair::take_receive(TakenReceive& taken) {
-  if (srq_ != nullptr) return claim_from_srq(taken);
+  if (srq_.connected()) return srq_.claim(own_, taken);
   taken.number = ctx_->rq_next & wqe_mask_;
   taken.wqe = reinterpret_cast<const ReceiveWqe*>(wqes_ + std::size_t{wqe_stride_} * taken.number);
   ++ctx_->rq_next;
@@ -218,50 +208,13 @@ bool RemoteQueuePair::take_receive(TakenReceive& taken) {
   return true;
 }
 
-// Any number of initiators, in any process, may be here at once. The claim is one compare-exchange on the
-// ring entry that also names us; `next` is only a hint of where to look, which everybody helps forward, so
-// that one who dies right after its claim holds nobody up.
-bool RemoteQueuePair::claim_from_srq(TakenReceive& taken) {
-  const std::uint32_t entries = srq_ring_mask_ + 1;
-  for (;;) {
-    std::uint32_t count = srq_->next.load(std::memory_order_acquire);
-    const std::uint32_t posted = srq_->posted.load(std::memory_order_seq_cst);
-    if (count == posted) return false;
-    if (posted - count > entries) {
-      // More than the ring holds: we looked at an old `next`, or the target's words are nonsense.
-      if (srq_->next.load(std::memory_order_acquire) == count) return false;
-      continue;
-    }
-    std::uint64_t word = srq_ring_[count & srq_ring_mask_].load(std::memory_order_acquire);
-    SrqClaim claim = SrqClaim::unpack(word);
-    const bool ours_to_take =
-        claim.state == ClaimState::posted && claim.lap == static_cast<std::uint16_t>(count / entries);
-    if (ours_to_take) {
-      claim.state = ClaimState::claimed;
-      claim.claimer = own_;
-      if (!srq_ring_[count & srq_ring_mask_].compare_exchange_strong(word, claim.pack(),
-                                                                     std::memory_order_acq_rel))
-        continue;
-    }
-    srq_->next.compare_exchange_strong(count, count + 1, std::memory_order_acq_rel);
-    if (!ours_to_take) continue;
-    if (claim.wqe >= wqe_mask_) return false;
-    taken.number = claim.wqe;
-    taken.wqe = reinterpret_cast<const ReceiveWqe*>(wqes_ + std::size_t{wqe_stride_} * claim.wqe);
-    std::uint32_t limit = srq_->limit.load(std::memory_order_relaxed);
-    if (limit != 0 && posted - count - 1 < limit && srq_->limit.compare_exchange_strong(limit, 0))
-      peer->report_srq_limit(ctx_->srq - 1);
-    return true;
-  }
-}
-
 bool RemoteQueuePair::receive_buffers_valid(const ReceiveWqe& wqe) const {
   if (wqe.num_sge > wqe_max_sge_) return false;
   for (std::uint32_t i = 0; i < wqe.num_sge; ++i) {
     const Sge& sge = wqe.sge[i];
     if (sge.length == 0) continue;
     const TptEntry& e = peer->tpt_entry(sge.lkey);
-    const std::uint32_t pd = srq_ != nullptr ? srq_->pd : ctx_->pd;
+    const std::uint32_t pd = srq_.connected() ? srq_.pd() : ctx_->pd;
     if (sge.lkey == 0 || e.key.load(std::memory_order_seq_cst) != sge.lkey || e.pd != pd) return false;
     if (!(e.access & access::local_write) || !ProtectionTable::in_bounds(e, sge.addr, sge.length))
       return false;
@@ -356,7 +309,7 @@ void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const 
 // (class E).
 void RemoteQueuePair::nak(WcStatus receive_status, const TakenReceive* taken, const Arrival& arrival) {
   const bool uc = ctx_->type == static_cast<std::uint16_t>(QpType::uc);
-  if (uc && receive_status != WcStatus::loc_prot_err && (taken == nullptr || srq_ == nullptr)) {
+  if (uc && receive_status != WcStatus::loc_prot_err && (taken == nullptr || !srq_.connected())) {
     if (taken != nullptr) --ctx_->rq_next;
     return;
   }
@@ -368,7 +321,8 @@ void RemoteQueuePair::nak(WcStatus receive_status, const TakenReceive* taken, co
   std::uint32_t state = ctx_->state.load(std::memory_order_relaxed);
   while (state == static_cast<std::uint32_t>(QpState::rtr) ||
          state == static_cast<std::uint32_t>(QpState::rts) ||
-         state == static_cast<std::uint32_t>(QpState::sqd)) {
+         state == static_cast<std::uint32_t>(QpState::sqd) ||
+         state == static_cast<std::uint32_t>(QpState::sqe)) {
     if (ctx_->state.compare_exchange_weak(state, static_cast<std::uint32_t>(QpState::err))) break;
   }
   peer->report_fault(target_);

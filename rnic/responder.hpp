@@ -15,6 +15,7 @@
 
 #include "rnic/peer.hpp"
 #include "rnic/protection_table.hpp"
+#include "rnic/remote_srq.hpp"
 #include "rnic/send_queue.hpp"
 
 namespace weir::rnic {
@@ -82,10 +83,6 @@ class RemoteQueuePair {
   class Operation;  // holds the hazard
   Outcome exchange(SendOpcode, const AtomicOperands&, const TptEntry&, std::uint64_t addr,
                    std::uint64_t& before) const;
-  struct TakenReceive {
-    const ReceiveWqe* wqe = nullptr;
-    std::uint32_t number = 0;
-  };
 
   const TptEntry* check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
                              std::uint32_t need) const;
@@ -95,7 +92,6 @@ class RemoteQueuePair {
   bool receive_available();
   bool completion_room();
   bool take_receive(TakenReceive&);
-  bool claim_from_srq(TakenReceive&);
   Outcome deliver(const Gather&, const ReceiveWqe&, ReceiveCqe&);
   Outcome deliver_direct(const Gather&, const ReceiveWqe&) const;
   bool land(const Gather&, ReceiveCqe&);
@@ -107,9 +103,7 @@ class RemoteQueuePair {
   Qpn own_, target_;
   QpContext* ctx_ = nullptr;
   CqContext* cq_ = nullptr;
-  SrqContext* srq_ = nullptr;
-  std::atomic<std::uint64_t>* srq_ring_ = nullptr;
-  std::uint32_t srq_ring_mask_ = 0;
+  RemoteSrq srq_;  // connected only where the target has one
   std::byte* wqes_ = nullptr;
   ReceiveCqe* cqes_ = nullptr;
   std::byte* landing_ = nullptr;

@@ -46,7 +46,7 @@ struct alignas(cache_line) QpContext {
   std::uint32_t rq_stride;            // bytes of one ReceiveWqe
   std::uint32_t cqe_mask;             // completion ring entries - 1
   std::uint64_t rq_offset;            // ReceiveWqe[rq_mask + 1]
-  std::uint64_t cqe_offset;           // ReceiveCqe[cqe_mask + 1]; UD: DatagramSlot[rq_mask + 1] instead
+  std::uint64_t cqe_offset;           // ReceiveCqe[cqe_mask + 1]; UD: DatagramSlot[cqe_mask + 1] instead
 
   // Line 1: written by the initiator.
   alignas(
@@ -61,10 +61,11 @@ struct alignas(cache_line) QpContext {
   std::atomic<std::uint32_t> datagram_senders;  // UD: how many are between their look at `state` and done
 
   // Line 2: written by the owner as it posts and polls.
-  alignas(cache_line) std::atomic<std::uint32_t> rq_posted;  // receive WQEs ever posted
-  std::atomic<std::uint32_t> landing_head;                   // bytes ever freed from the landing ring
-  std::atomic<std::uint32_t> cqe_polled;                     // completions ever polled
-  std::uint32_t landing_mask;                                // landing ring bytes - 1; 0: none
+  alignas(cache_line)
+      std::atomic<std::uint32_t> rq_posted;  // receive WQEs ever posted; UD with an SRQ: slots ever opened
+  std::atomic<std::uint32_t> landing_head;   // bytes ever freed from the landing ring
+  std::atomic<std::uint32_t> cqe_polled;     // completions ever polled
+  std::uint32_t landing_mask;                // landing ring bytes - 1; 0: none
   std::uint64_t landing_offset;
   std::atomic<std::uint32_t> min_rnr_timer;
 
@@ -119,14 +120,15 @@ inline constexpr std::uint32_t cqe_payload_bytes = sizeof(ReceiveCqe::payload);
 // ---- datagrams
 // ------------------------------------------------------------------------------------------------ UD has
 // many senders, so each slot is claimed by compare-exchange and completes on its own.
-enum class DatagramState : std::uint32_t { empty, claimed, complete };
+inline constexpr std::uint32_t no_wqe = 0xffffffff;
 struct alignas(cache_line) DatagramSlot {
-  std::atomic<std::uint64_t> claim;  // sequence << 32 | sender's slot << 8 | DatagramState
+  std::atomic<std::uint64_t> claim;  // claimed_ring.hpp
   std::uint32_t byte_len;            // GRH included
   std::uint32_t imm_be;
   std::uint32_t src_qpn;
   bool has_imm;
   bool solicited;
+  std::uint32_t wqe;  // of the SRQ, if the queue pair has one; no_wqe: dropped, its receive queue was empty
   std::byte bytes[grh_bytes + max_datagram_bytes];
 };
 

@@ -94,11 +94,11 @@ void SharedReceiveQueue::free_wqe(std::uint32_t number) {
   free_.push_back(number);
 }
 
-void SharedReceiveQueue::reclaim(Qpn dead, const std::vector<std::uint32_t>& completed) {
+void SharedReceiveQueue::reclaim(Slot dead, const std::vector<std::uint32_t>& completed) {
   const std::lock_guard lock(lock_);
   for (std::uint32_t i = 0; i <= ctx_->ring_mask; ++i) note_claimer(i);
   for (std::uint32_t number = 0; number < wrs_; ++number) {
-    if (!outstanding_[number] || claimer_[number] != dead) continue;
+    if (!outstanding_[number] || claimer_[number].value() == 0 || claimer_[number].slot() != dead) continue;
     if (std::find(completed.begin(), completed.end(), number) == completed.end()) post_number(number);
   }
 }

@@ -1,7 +1,7 @@
 // The shared receive queue, owner's side: WQEs that any queue pair attached to it may take.
 //
 // WQEs live in a table with a private free list; posting puts a WQE's number into the ring of claims, from
-// which initiators in any process take it (responder.cpp: claim_from_srq). Because a slow completion must not
+// which initiators in any process take it (remote_srq.cpp). Because a slow completion must not
 // hold up the ring, WQEs are freed in whatever order they complete. Threading: post and free under `lock`;
 // claims are lock-free, see segment_layout.hpp.
 #pragma once
@@ -37,9 +37,9 @@ class SharedReceiveQueue {
   ReceiveWqe& wqe(std::uint32_t number) const;
   void free_wqe(std::uint32_t number);  // after its completion was polled
 
-  // Gives back the WQEs that queue pair `dead`, whose process was killed, had claimed and not completed.
-  // `completed` holds the WQEs whose completions it did publish: those are still to be polled.
-  void reclaim(Qpn dead, const std::vector<std::uint32_t>& completed);
+  // Gives back the WQEs that the process `dead`, which was killed, had claimed and not completed. `completed`
+  // holds the WQEs whose completions are published: those are still to be polled.
+  void reclaim(Slot dead, const std::vector<std::uint32_t>& completed);
 
   std::atomic<int> attached_qps{0};
   void* cookie = nullptr;  // the caller's object, for async events

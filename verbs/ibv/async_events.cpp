@@ -31,6 +31,8 @@ ibv_event_type type_of(rnic::AsyncEvent event) {
       return IBV_EVENT_SRQ_LIMIT_REACHED;
     case rnic::AsyncEvent::qp_last_wqe_reached:
       return IBV_EVENT_QP_LAST_WQE_REACHED;
+    case rnic::AsyncEvent::sq_drained:
+      return IBV_EVENT_SQ_DRAINED;
   }
   return IBV_EVENT_QP_FATAL;
 }
@@ -116,6 +118,7 @@ void ibv_ack_async_event(ibv_async_event* event) {
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_COMM_EST:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
+    case IBV_EVENT_SQ_DRAINED:
       return acknowledge(*event->element.qp);
     default:
       return;

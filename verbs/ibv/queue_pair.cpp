@@ -29,6 +29,12 @@ std::optional<QpType> type_of(ibv_qp_type type) {
   }
 }
 
+// As RoCE devices do: one path, so there is none to migrate to.
+bool one_path(const ibv_qp_attr& a, unsigned mask) {
+  if (mask & IBV_QP_ALT_PATH) return false;
+  return !(mask & IBV_QP_PATH_MIG_STATE) || a.path_mig_state == IBV_MIG_MIGRATED;
+}
+
 int check_caps(const ibv_qp_cap& cap, bool has_srq) {
   if (cap.max_send_wr > rnic::max_wr || cap.max_send_sge > rnic::max_sge ||
       cap.max_inline_data > rnic::max_inline)
@@ -40,9 +46,8 @@ int check_caps(const ibv_qp_cap& cap, bool has_srq) {
 ibv_qp* create(ibv_pd* pd, const ibv_qp_init_attr& init, bool extended) {
   const auto type = type_of(init.qp_type);
   const int invalid = check_caps(init.cap, init.srq != nullptr);
-  const bool datagram_srq = type == QpType::ud && init.srq != nullptr;
-  if (!type || datagram_srq || invalid != 0 || init.send_cq == nullptr || init.recv_cq == nullptr) {
-    errno = !type || datagram_srq ? EOPNOTSUPP : EINVAL;
+  if (!type || invalid != 0 || init.send_cq == nullptr || init.recv_cq == nullptr) {
+    errno = !type ? EOPNOTSUPP : EINVAL;
     return nullptr;
   }
   auto* qp = make_object<Qp>(pd, Resource::qp);
@@ -129,7 +134,7 @@ rnic::Qpn destination(const ibv_qp_attr& a) {
   return here ? rnic::Qpn(a.dest_qp_num) : rnic::Qpn(0, rnic::Qpn(a.dest_qp_num).index());
 }
 
-void apply(Qp& qp, QpState to) {
+void apply(Qp& qp, QpState to, bool sqd_event) {
   rnic::QpAttributes attributes;
   attributes.access = qp.attr.qp_access_flags;
   attributes.destination = destination(qp.attr);
@@ -140,6 +145,7 @@ void apply(Qp& qp, QpState to) {
   attributes.min_rnr_timer = qp.attr.min_rnr_timer;
   attributes.max_rd_atomic = qp.attr.max_rd_atomic;
   attributes.max_dest_rd_atomic = qp.attr.max_dest_rd_atomic;
+  attributes.sqd_event = sqd_event;
   qp.nic_qp->modify(to, attributes);
 }
 
@@ -195,10 +201,10 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
   const auto to = bits & IBV_QP_STATE ? static_cast<weir::rnic::QpState>(attr->qp_state) : from;
   const auto type = q.nic_qp->config().type;
   if (weir::rnic::check_modify(type, from, to, bits & ~static_cast<unsigned>(IBV_QP_STATE))) return EINVAL;
-  if (!values_valid(*attr, bits)) return EINVAL;
+  if (!values_valid(*attr, bits) || !one_path(*attr, bits)) return EINVAL;
   remember(q.attr, *attr, bits);
   if (to == weir::rnic::QpState::reset) q.attr = {};
-  apply(q, to);
+  apply(q, to, (bits & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify);
   qp->state = static_cast<ibv_qp_state>(to);
   return 0;
 }
@@ -209,6 +215,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
   attr->qp_state = attr->cur_qp_state = static_cast<ibv_qp_state>(q.nic_qp->state());
   attr->cap = q.cap;
   attr->path_mig_state = IBV_MIG_MIGRATED;
+  attr->sq_draining = q.nic_qp->draining();
   qp->state = attr->qp_state;
   *init = {};
   init->qp_context = qp->qp_context;
