@@ -36,13 +36,14 @@ CompletionQueue* Adapter::create_cq(std::uint32_t cqe, std::uint32_t channel) {
   return cqs_[index].get();
 }
 
-SharedReceiveQueue* Adapter::create_srq(std::uint32_t pd, std::uint32_t wrs, std::uint32_t sges) {
+SharedReceiveQueue* Adapter::create_srq(std::uint32_t pd, std::uint32_t wrs, std::uint32_t sges,
+                                        const XrcConfig& xrc) {
   const std::lock_guard lock(mutex_);
   std::uint32_t index = 0;
   while (index < srqs_.size() && srqs_[index]) ++index;
   if (index >= max_srqs) return nullptr;
   if (index == srqs_.size()) srqs_.emplace_back();
-  auto srq = std::make_unique<SharedReceiveQueue>(segment_, index, pd, wrs, sges);
+  auto srq = std::make_unique<SharedReceiveQueue>(segment_, Qpn(slot_, index), pd, wrs, sges, xrc);
   if (!srq->valid()) return nullptr;
   srqs_[index] = std::move(srq);
   return srqs_[index].get();
@@ -60,6 +61,9 @@ void Adapter::destroy(CompletionQueue* cq) {
 }
 
 void Adapter::destroy(SharedReceiveQueue* srq) {
+  srq->close();
+  if (srq->completions() != nullptr)
+    wait_for_initiators();  // those of others are gone with their queue pairs
   const std::lock_guard lock(mutex_);
   srqs_[srq->index()].reset();
 }
@@ -154,6 +158,10 @@ void Adapter::reclaim_from_srqs(Slot dead) {
   for (const auto& srq : srqs_) {
     if (!srq) continue;
     std::vector<std::uint32_t> completed;
+    if (XrcCompletions* xrc = srq->completions()) {
+      if (xrc->void_slots_of(dead)) srq->mark_ready_to_poll();
+      xrc->append_completed(completed);
+    }
     for (const QueuePair* qp : live_qps_)
       if (qp->config().srq == srq.get()) qp->append_completed(completed);
     srq->reclaim(dead, completed);
@@ -162,7 +170,8 @@ void Adapter::reclaim_from_srqs(Slot dead) {
 
 void Adapter::kick_all_parked_on(SharedReceiveQueue& srq) {
   for_each_qp([&](QueuePair& qp) {
-    if (qp.config().srq == &srq) qp.kick_initiator_if_parked();
+    const bool fed = qp.config().srq == &srq || (srq.xrcd() != 0 && qp.config().xrcd == srq.xrcd());
+    if (fed) qp.kick_initiator_if_parked();
   });
 }
 

@@ -38,7 +38,8 @@ class Adapter {
   // caller has checked that nothing refers to them any more.
   QueuePair* create_qp(const QpConfig&);
   CompletionQueue* create_cq(std::uint32_t cqe, std::uint32_t channel);
-  SharedReceiveQueue* create_srq(std::uint32_t pd, std::uint32_t wrs, std::uint32_t sges);
+  SharedReceiveQueue* create_srq(std::uint32_t pd, std::uint32_t wrs, std::uint32_t sges,
+                                 const XrcConfig& = {});
   void destroy(QueuePair*);
   void destroy(CompletionQueue*);
   void destroy(SharedReceiveQueue*);

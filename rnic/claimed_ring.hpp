@@ -3,8 +3,8 @@
 //
 // The owner opens a slot for one sequence number, the count of slots before it; a claim names its process, so
 // that the slot of one that was killed before completing can be found. Slots are polled in the order of their
-// claims: at one that is claimed and not complete polling stops, until it completes or its process is known to
-// be dead.
+// claims: at one that is claimed and not complete polling stops, until it completes or its process is known
+// to be dead.
 #pragma once
 
 #include <atomic>

@@ -166,8 +166,11 @@ std::size_t QueuePair::poll_flushed_receives(std::span<WorkCompletion> out) {
 // The lkeys were checked by the initiator when it took the WQE; they are checked again because the region may
 // have been deregistered since, and this copy would write into freed memory.
 bool QueuePair::scatter(const ReceiveWqe& wqe, std::span<const std::byte> payload) const {
-  const ProtectionTable& table = nic_.table();
-  const std::uint32_t pd = has_own_rq() ? config_.pd : config_.srq->pd();
+  return scatter_into(nic_, has_own_rq() ? config_.pd : config_.srq->pd(), wqe, payload);
+}
+
+bool scatter_into(Adapter& nic, std::uint32_t pd, const ReceiveWqe& wqe, std::span<const std::byte> payload) {
+  const ProtectionTable& table = nic.table();
   for (std::uint32_t i = 0; i < wqe.num_sge && !payload.empty(); ++i) {
     const Sge& sge = wqe.sge[i];
     if (sge.length == 0) continue;
@@ -175,12 +178,47 @@ bool QueuePair::scatter(const ReceiveWqe& wqe, std::span<const std::byte> payloa
     const std::size_t length = std::min<std::size_t>(sge.length, payload.size());
     const TptEntry& entry = table.entry(sge.lkey);
     void* const at = ProtectionTable::address(entry, sge.addr);
-    if ((entry.access & access::on_demand) && !nic_.host().fault_in(at, length, ProtectionTable::Use::write))
+    if ((entry.access & access::on_demand) && !nic.host().fault_in(at, length, ProtectionTable::Use::write))
       return false;
     std::memcpy(at, payload.data(), length);
     payload = payload.subspan(length);
   }
   return payload.empty();
+}
+
+std::size_t SharedReceiveQueue::poll_completions(Adapter& nic, std::span<WorkCompletion> out) {
+  std::size_t filled = 0;
+  while (filled < out.size()) {
+    const XrcCompletion* const completion = completions_->next();
+    if (completion == nullptr) break;
+    const ReceiveCqe& cqe = completion->cqe;
+    const std::uint32_t number = cqe.wqe;
+    if (number >= wrs_) {  // a neighbour wrote nonsense: never index by it
+      completions_->take();
+      continue;
+    }
+    const ReceiveWqe& received = wqe(number);
+    WcStatus status = cqe.status;
+    if (status == WcStatus::success && cqe.payload_at == PayloadAt::cqe) {
+      const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, cqe_payload_bytes);
+      if (!scatter_into(nic, pd_, received, {cqe.payload, bytes})) status = WcStatus::loc_prot_err;
+    }
+    const bool invalidated = cqe.carries == Carries::invalidate && status == WcStatus::success;
+    if (invalidated) nic.windows().finish_invalidate(cqe.imm_be, Qpn(completion->qpn));
+    out[filled++] = {.wr_id = received.wr_id,
+                     .status = status,
+                     .opcode = cqe.opcode,
+                     .has_imm = cqe.carries == Carries::immediate,
+                     .has_invalidated = invalidated,
+                     .has_grh = false,
+                     .byte_len = cqe.byte_len,
+                     .imm_be = cqe.imm_be,
+                     .qpn = completion->qpn,
+                     .src_qpn = completion->src_qpn};
+    completions_->take();
+    free_wqe(number);
+  }
+  return filled;
 }
 
 void QueuePair::raise_local(CompletionQueue& cq, std::uint32_t line, Solicited solicited) {

@@ -44,23 +44,23 @@ CompletionQueue::CompletionQueue(Adapter& nic, std::uint32_t index, std::uint32_
   for (auto& word : ctx_.summary) word = 0;
 }
 
-std::uint32_t CompletionQueue::attach(QueuePair* qp) {
+std::uint32_t CompletionQueue::attach(Line made) {
   const std::lock_guard lock(lock_);
   attached_.fetch_add(1, std::memory_order_relaxed);
   if (!free_lines_.empty()) {
     const std::uint32_t line = free_lines_.back();
     free_lines_.pop_back();
-    lines_[line] = qp;
+    lines_[line] = made;
     return line;
   }
-  lines_.push_back(qp);
+  lines_.push_back(made);
   return static_cast<std::uint32_t>(lines_.size() - 1);
 }
 
-void CompletionQueue::detach(QueuePair*, std::uint32_t line) {
+void CompletionQueue::detach(std::uint32_t line) {
   const std::lock_guard lock(lock_);
   attached_.fetch_sub(1, std::memory_order_relaxed);
-  lines_[line] = nullptr;
+  lines_[line] = {};
   free_lines_.push_back(line);
 }
 
@@ -137,9 +137,13 @@ int CompletionQueue::poll(std::span<WorkCompletion> out) {
   std::size_t filled = 0;
   std::uint32_t line = 0;
   while (filled < out.size() && next_ready(line)) {
-    QueuePair* qp = line < lines_.size() ? lines_[line] : nullptr;
-    if (qp == nullptr) continue;
-    filled += qp->poll_completions(*this, out.subspan(filled));
+    const Line from = line < lines_.size() ? lines_[line] : Line{};
+    if (from.qp != nullptr)
+      filled += from.qp->poll_completions(*this, out.subspan(filled));
+    else if (from.srq != nullptr)
+      filled += from.srq->poll_completions(nic_, out.subspan(filled));
+    else
+      continue;
     if (filled == out.size()) put_back(line);
   }
   if (filled == 0) nic_.resume_parked(Adapter::Patience::try_once);
@@ -149,8 +153,10 @@ int CompletionQueue::poll(std::span<WorkCompletion> out) {
 std::size_t CompletionQueue::unpolled() {
   const std::lock_guard lock(lock_);
   std::size_t count = 0;
-  for (const QueuePair* qp : lines_)
-    if (qp != nullptr) count += qp->unpolled(*this);
+  for (const Line& line : lines_) {
+    if (line.qp != nullptr) count += line.qp->unpolled(*this);
+    if (line.srq != nullptr) count += line.srq->completions()->unpolled();
+  }
   return count;
 }
 

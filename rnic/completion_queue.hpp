@@ -25,6 +25,7 @@
 namespace weir::rnic {
 
 class QueuePair;
+class SharedReceiveQueue;
 class Adapter;
 
 class CompletionQueue {
@@ -44,12 +45,18 @@ class CompletionQueue {
   // Takes one pending event if there is one (the completion channel was readable).
   bool take_event();
 
-  // A line is a queue pair's bit in the ready map. Detaching purges what it had not polled.
-  std::uint32_t attach(QueuePair*);
-  void detach(QueuePair*, std::uint32_t line);
+  // A line is a queue pair's, or an XRC SRQ's, bit in the ready map. Detaching purges what it had not polled.
+  std::uint32_t attach(QueuePair* qp) { return attach(Line{qp, nullptr}); }
+  std::uint32_t attach(SharedReceiveQueue* srq) { return attach(Line{nullptr, srq}); }
+  void detach(std::uint32_t line);
   int attached() const { return attached_.load(std::memory_order_relaxed); }
 
  private:
+  struct Line {
+    QueuePair* qp = nullptr;
+    SharedReceiveQueue* srq = nullptr;
+  };
+  std::uint32_t attach(Line);
   bool next_ready(std::uint32_t& line);
   std::uint32_t next_marked_word(std::uint32_t from) const;
   void take_word(std::uint32_t word);
@@ -61,7 +68,7 @@ class CompletionQueue {
   std::uint32_t index_;
   std::uint32_t cqe_;
   SpinLock lock_;
-  std::vector<QueuePair*> lines_;
+  std::vector<Line> lines_;
   std::vector<std::uint32_t> free_lines_;
   std::atomic<int> attached_{0};
   std::uint64_t held_bits_ = 0;  // bits taken from word `held_word_` and not yet served

@@ -146,7 +146,8 @@ std::size_t QueuePair::unpolled_datagrams() const {
   const std::uint32_t polled = rq_polled_.load(std::memory_order_relaxed);
   std::uint32_t next = polled;
   while (next != posted) {
-    const SlotClaim claim = SlotClaim::unpack(slots[next & ctx_->cqe_mask].claim.load(std::memory_order_acquire));
+    const SlotClaim claim =
+        SlotClaim::unpack(slots[next & ctx_->cqe_mask].claim.load(std::memory_order_acquire));
     if (claim.sequence != next || claim.state != SlotState::complete) break;
     ++next;
   }

@@ -34,10 +34,18 @@ constexpr std::uint32_t rc_opcodes = uc_opcodes | bit(SendOpcode::rdma_read) |
 
 bool has_opcode(QpType type, SendOpcode opcode) {
   if (static_cast<unsigned>(opcode) >= 32) return false;
-  const std::uint32_t opcodes = type == QpType::rc   ? rc_opcodes
-                                : type == QpType::uc ? uc_opcodes
-                                                     : ud_opcodes;
-  return opcodes & bit(opcode);
+  switch (type) {
+    case QpType::rc:
+    case QpType::xrc_send:
+      return rc_opcodes & bit(opcode);
+    case QpType::uc:
+      return uc_opcodes & bit(opcode);
+    case QpType::ud:
+      return ud_opcodes & bit(opcode);
+    case QpType::xrc_recv:
+      break;
+  }
+  return false;
 }
 
 }  // namespace
@@ -55,6 +63,7 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
   ctx_->type = static_cast<std::uint16_t>(config.type);
   ++ctx_->incarnation;
   ctx_->pd = config.pd;
+  ctx_->xrcd = config.xrcd;
   ctx_->access = 0;
   ctx_->srq = config.srq ? config.srq->index() + 1 : 0;
   if (!sq_.allocated() || !allocate_rings()) {
@@ -63,10 +72,13 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
     return;
   }
   if (config.srq) config.srq->attached_qps.fetch_add(1);
-  recv_line_ = config.recv_cq->attach(this);
-  send_line_ = config.send_cq == config.recv_cq ? recv_line_ : config.send_cq->attach(this);
-  ctx_->recv_cq = config.recv_cq->index();
-  ctx_->cq_line = recv_line_;
+  if (config.recv_cq) {
+    recv_line_ = config.recv_cq->attach(this);
+    ctx_->recv_cq = config.recv_cq->index();
+    ctx_->cq_line = recv_line_;
+  }
+  send_line_ = recv_line_;
+  if (config.send_cq && config.send_cq != config.recv_cq) send_line_ = config.send_cq->attach(this);
 }
 
 QueuePair::~QueuePair() {
@@ -76,8 +88,8 @@ QueuePair::~QueuePair() {
   ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
   const bool quiet = wait_for_initiator();
   nic_.forget_parked(*this);
-  config_.recv_cq->detach(this, recv_line_);
-  if (config_.send_cq != config_.recv_cq) config_.send_cq->detach(this, send_line_);
+  if (config_.recv_cq) config_.recv_cq->detach(recv_line_);
+  if (config_.send_cq && config_.send_cq != config_.recv_cq) config_.send_cq->detach(send_line_);
   give_back_unpolled();
   if (config_.srq) config_.srq->attached_qps.fetch_sub(1);
   if (quiet) free_rings();  // else they are lost: an initiator that wakes up may still write there
@@ -88,6 +100,7 @@ bool QueuePair::allocate_rings() {
   const std::uint32_t entries = std::bit_ceil(std::max(config_.caps.max_recv_wr, 1u));
   ctx_->rq_offset = ctx_->cqe_offset = ctx_->landing_offset = 0;
   ctx_->landing_mask = 0;
+  if (is_xrc()) return true;
   if (has_own_rq()) {
     ctx_->rq_stride = wqe_stride(config_.caps.max_recv_sge);
     ctx_->rq_mask = entries - 1;
@@ -152,7 +165,7 @@ void QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
   }
   if (to == QpState::rtr && config_.type != QpType::ud) {
     ctx_->remote_qpn.store(attributes.destination.value(), std::memory_order_release);
-    connect_remote(HostPort::Wait::no);
+    if (config_.type != QpType::xrc_recv) connect_remote(HostPort::Wait::no);
   }
   // seq_cst: an initiator that found us not ready has parked and set its flag before; we look at it right
   // after.
@@ -188,7 +201,7 @@ void QueuePair::reset() {
   ctx_->initiator_parked = 0;
   rq_tail_ = cqe_polled_ = 0;
   rq_polled_ = 0;
-  if (config_.type == QpType::ud) return;
+  if (config_.type == QpType::ud || is_xrc()) return;
   auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
   for (std::uint32_t i = 0; i <= ctx_->cqe_mask; ++i) ring[i].sequence.store(0, std::memory_order_relaxed);
 }
@@ -204,7 +217,7 @@ void QueuePair::enter_error() {
   if (flushing_.exchange(true, std::memory_order_acq_rel)) return;
   if (has_own_rq())
     raise_local(*config_.recv_cq, recv_line_, Solicited::yes);
-  else
+  else if (config_.srq != nullptr)
     nic_.host().async_event(AsyncEvent::qp_last_wqe_reached, this, nullptr);
 }
 
@@ -319,6 +332,7 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
   wqe.byte_len = 0;
   wqe.remote_addr = request.remote_addr;
   wqe.rkey = request.rkey;
+  wqe.remote_srqn = request.remote_srqn;
   if (config_.type == QpType::ud)
     wqe.datagram = request.datagram;
   else if (request.opcode == SendOpcode::bind_window)

@@ -40,6 +40,7 @@ struct QpConfig {
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* recv_cq = nullptr;
   SharedReceiveQueue* srq = nullptr;
+  std::uint64_t xrcd = 0;  // xrc_recv: its domain
   QpCapabilities caps;
   bool signal_all = false;
   void* cookie = nullptr;  // the caller's object, for async events
@@ -66,6 +67,7 @@ struct SendRequest {
   std::uint32_t imm_be = 0;
   std::uint64_t remote_addr = 0;
   std::uint32_t rkey = 0;
+  std::uint32_t remote_srqn = 0;  // XRC
   DatagramAddress datagram{};
   AtomicOperands atomic{};
   WindowBinding binding{};
@@ -81,6 +83,9 @@ enum class PostResult : std::uint8_t {
   no_address
 };
 
+// The payload of a message into the buffers of a receive; false when they are not what they were.
+bool scatter_into(Adapter&, std::uint32_t pd, const ReceiveWqe&, std::span<const std::byte>);
+
 class QueuePair {
  public:
   QueuePair(Adapter&, std::uint32_t index, const QpConfig&);
@@ -91,6 +96,7 @@ class QueuePair {
   bool valid() const { return ctx_ != nullptr; }
   Qpn qpn() const { return qpn_; }
   const QpConfig& config() const { return config_; }
+  void set_cookie(void* cookie) { config_.cookie = cookie; }
   QpState state() const { return static_cast<QpState>(ctx_->state.load(std::memory_order_acquire)); }
   // In sqd, and the request that it found under way is not yet over.
   bool draining() const { return draining_.load(std::memory_order_acquire); }
@@ -182,7 +188,9 @@ class QueuePair {
   void reset();
   void give_back_unpolled();
   ReceiveWqe& rq_at(std::uint32_t count) const;
-  bool has_own_rq() const { return config_.srq == nullptr; }
+  bool has_own_rq() const { return config_.srq == nullptr && !is_xrc(); }
+  // Of XRC queue pairs one kind only sends, the other only answers; SRQs receive, and complete.
+  bool is_xrc() const { return config_.type == QpType::xrc_send || config_.type == QpType::xrc_recv; }
 
   Adapter& nic_;
   Qpn qpn_;

@@ -20,6 +20,13 @@ constexpr std::uint32_t rc_sqd_optional = port | av | timeout | retry_cnt | rnr_
 constexpr std::uint32_t uc_sqd_optional =
     av | cur_state | alt_path | access_flags | pkey_index | path_mig_state;
 
+constexpr std::uint32_t xrc_send_sqd_optional = port | av | timeout | retry_cnt | rnr_retry |
+                                                max_qp_rd_atomic | cur_state | alt_path | access_flags |
+                                                pkey_index | path_mig_state;
+constexpr std::uint32_t xrc_recv_sqd_optional = port | av | timeout | max_dest_rd_atomic | cur_state |
+                                                alt_path | access_flags | pkey_index | min_rnr_timer |
+                                                path_mig_state;
+
 constexpr Row rows[] = {
     {QpType::rc, QpState::reset, QpState::init, pkey_index | port | access_flags, 0},
     {QpType::uc, QpState::reset, QpState::init, pkey_index | port | access_flags, 0},
@@ -59,6 +66,35 @@ constexpr Row rows[] = {
 
     {QpType::uc, QpState::sqe, QpState::rts, 0, cur_state | access_flags},
     {QpType::ud, QpState::sqe, QpState::rts, 0, cur_state | qkey},
+
+    // XRC as the kernel's table has it; the specification's has no rows for it.
+    {QpType::xrc_send, QpState::reset, QpState::init, pkey_index | port | access_flags, 0},
+    {QpType::xrc_recv, QpState::reset, QpState::init, pkey_index | port | access_flags, 0},
+
+    {QpType::xrc_send, QpState::init, QpState::init, 0, pkey_index | port | access_flags},
+    {QpType::xrc_recv, QpState::init, QpState::init, 0, pkey_index | port | access_flags},
+
+    {QpType::xrc_send, QpState::init, QpState::rtr, av | path_mtu | dest_qpn | rq_psn,
+     alt_path | access_flags | pkey_index},
+    {QpType::xrc_recv, QpState::init, QpState::rtr,
+     av | path_mtu | dest_qpn | rq_psn | max_dest_rd_atomic | min_rnr_timer,
+     alt_path | access_flags | pkey_index},
+
+    {QpType::xrc_send, QpState::rtr, QpState::rts,
+     timeout | retry_cnt | rnr_retry | sq_psn | max_qp_rd_atomic, uc_rts_optional},
+    {QpType::xrc_recv, QpState::rtr, QpState::rts, timeout | sq_psn, rc_rts_optional},
+
+    {QpType::xrc_send, QpState::rts, QpState::rts, 0, uc_rts_optional | rate_limit},
+    {QpType::xrc_recv, QpState::rts, QpState::rts, 0, rc_rts_optional},
+
+    {QpType::xrc_send, QpState::rts, QpState::sqd, 0, en_sqd_async_notify},
+    {QpType::xrc_recv, QpState::rts, QpState::sqd, 0, en_sqd_async_notify},
+
+    {QpType::xrc_send, QpState::sqd, QpState::sqd, 0, xrc_send_sqd_optional},
+    {QpType::xrc_recv, QpState::sqd, QpState::sqd, 0, xrc_recv_sqd_optional},
+
+    {QpType::xrc_send, QpState::sqd, QpState::rts, 0, uc_rts_optional},
+    {QpType::xrc_recv, QpState::sqd, QpState::rts, 0, rc_rts_optional},
 };
 
 }  // namespace

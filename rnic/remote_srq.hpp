@@ -1,7 +1,7 @@
 // A shared receive queue as an initiator sees it: takes posted WQEs in the target's memory.
 //
-// Any number of initiators, in any process, take from one at a time. Only the table of WQEs is looked at once,
-// when connecting; what a neighbour may change since is checked at each claim.
+// Any number of initiators, in any process, take from one at a time. Only the table of WQEs is looked at
+// once, when connecting; what a neighbour may change since is checked at each claim.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,8 @@ class RemoteSrq {
   std::uint32_t pd() const { return ctx_->pd; }
   SrqContext& context() const { return *ctx_; }
   std::uint32_t max_sge() const {
-    return 1 + (stride_ - static_cast<std::uint32_t>(sizeof(ReceiveWqe))) / static_cast<std::uint32_t>(sizeof(Sge));
+    return 1 + (stride_ - static_cast<std::uint32_t>(sizeof(ReceiveWqe))) /
+                   static_cast<std::uint32_t>(sizeof(Sge));
   }
 
   bool available() const;

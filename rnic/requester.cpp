@@ -106,6 +106,10 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
 
   if (!remote_.connected()) connect_remote(HostPort::Wait::no);
   if (!remote_.connected() || !remote_.peer->alive()) return Outcome::no_response;
+  if (config_.type == QpType::xrc_send) {
+    const Outcome selected = remote_.select_srq(Qpn(wqe.remote_srqn));
+    if (selected != Outcome::done) return selected;
+  }
   switch (wqe.opcode) {
     case SendOpcode::rdma_write:
       return remote_.rdma_write(pieces, wqe.remote_addr, wqe.rkey);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "rnic/claimed_ring.hpp"
 #include "rnic/completion_queue.hpp"
 #include "rnic/copy.hpp"
 
@@ -15,12 +16,20 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   std::byte* base = target_peer->segment_base();
   const std::size_t bytes = target_peer->segment_size();
   QpContext& ctx = segment.qps[target.index()];
-  if (ctx.cqe_offset == 0 || ctx.recv_cq >= max_cqs || ctx.cq_line >= max_qps) return false;
-  if (ctx.type == static_cast<std::uint16_t>(QpType::ud)) return false;
-
   own_ = own;
   target_ = target;
   incarnation_ = ctx.incarnation;
+  if (ctx.type == static_cast<std::uint16_t>(QpType::xrc_recv)) {
+    if (ctx.xrcd == 0) return false;
+    peer = std::move(target_peer);
+    ctx_ = &ctx;
+    return true;
+  }
+  if (ctx.cqe_offset == 0 || ctx.recv_cq >= max_cqs || ctx.cq_line >= max_qps) return false;
+  if (ctx.type != static_cast<std::uint16_t>(QpType::rc) &&
+      ctx.type != static_cast<std::uint16_t>(QpType::uc))
+    return false;
+  pd_ = ctx.pd;
   cqe_mask_ = ctx.cqe_mask;
   cqes_ = at_offset<ReceiveCqe>(base, bytes, ctx.cqe_offset, std::uint64_t{cqe_mask_} + 1);
   if (ctx.srq != 0) {
@@ -46,6 +55,54 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   return true;
 }
 
+// IBA A14.3.1: the number must be that of an XRC SRQ of the target's domain. SRQ and queue pair are of one
+// process here (verbs/ibv/xrc.cpp).
+Outcome RemoteQueuePair::select_srq(Qpn srqn) {
+  const Operation operation(*ctx_);
+  if (!answers()) return Outcome::no_response;
+  const SrqContext& ctx = peer->segment().srqs[srqn.index() % max_srqs];
+  const bool exists = srqn.slot() == target_.slot() && srqn.index() < max_srqs;
+  if (!exists || ctx.xrcd == 0 || ctx.xrcd != ctx_->xrcd ||
+      ctx_->type != static_cast<std::uint16_t>(QpType::xrc_recv)) {
+    nak(WcStatus::loc_qp_op_err, nullptr, {});
+    return Outcome::nak_invalid;
+  }
+  if (xrc_completions_ != nullptr && srqn_ == srqn && srq_incarnation_ == ctx.incarnation)
+    return Outcome::done;
+  xrc_completions_ = nullptr;
+  xrc_mask_ = ctx.completions_mask;
+  auto* completions = at_offset<XrcCompletion>(peer->segment_base(), peer->segment_size(),
+                                               ctx.completions_offset, std::uint64_t{xrc_mask_} + 1);
+  const bool sane = srq_.connect(*peer, srqn.index()) && ctx.cq < max_cqs && ctx.cq_line < max_qps;
+  if (!sane || completions == nullptr) return Outcome::no_response;
+  pd_ = ctx.pd;
+  wqe_max_sge_ = srq_.max_sge();
+  cq_index_ = ctx.cq;
+  cq_line_ = ctx.cq_line;
+  cq_ = &peer->segment().cqs[cq_index_];
+  srqn_ = srqn;
+  srq_incarnation_ = ctx.incarnation;
+  if (!spare_cqe_) spare_cqe_ = std::make_unique<ReceiveCqe>();
+  xrc_completions_ = completions;
+  return Outcome::done;
+}
+
+ReceiveCqe& RemoteQueuePair::next_xrc_completion() {
+  if (xrc_claimed_ != nullptr) return xrc_claimed_->cqe;
+  SrqContext& srq = srq_.context();
+  xrc_claimed_ =
+      claim_slot(srq.completion_next, srq.completions_opened, xrc_completions_, xrc_mask_, own_.slot());
+  return xrc_claimed_ != nullptr ? xrc_claimed_->cqe : *spare_cqe_;
+}
+
+void RemoteQueuePair::complete_xrc() {
+  if (xrc_claimed_ == nullptr) return;
+  xrc_claimed_->qpn = target_.value();
+  xrc_claimed_->src_qpn = own_.value();
+  complete_slot(*xrc_claimed_);
+  xrc_claimed_ = nullptr;
+}
+
 bool RemoteQueuePair::answers() const {
   const auto state = static_cast<QpState>(ctx_->state.load(std::memory_order_seq_cst));
   const bool receiving = state >= QpState::rtr && state <= QpState::sqe;
@@ -58,7 +115,7 @@ const TptEntry* RemoteQueuePair::check_rkey(std::uint64_t addr, std::uint64_t le
                                             std::uint32_t need) const {
   const TptEntry& e = peer->tpt_entry(rkey);
   if (rkey == 0 || e.key.load(std::memory_order_seq_cst) != rkey) return nullptr;
-  if (e.pd != ctx_->pd || !(e.access & need)) return nullptr;
+  if (e.pd != pd_ || !(e.access & need)) return nullptr;
   if (!(ctx_->access.load(std::memory_order_relaxed) & need)) return nullptr;
   if (e.qpn != 0 && !window_answers(e, rkey)) return nullptr;
   return ProtectionTable::in_bounds(e, addr, length) ? &e : nullptr;
@@ -74,7 +131,7 @@ bool RemoteQueuePair::window_answers(const TptEntry& e, std::uint32_t key) const
 bool RemoteQueuePair::invalidate_remotely(std::uint32_t key) const {
   const TptEntry& e = peer->tpt_entry(key);
   if (key == 0 || e.key.load(std::memory_order_seq_cst) != key) return false;
-  if (e.qpn == 0 || e.pd != ctx_->pd || !window_answers(e, key)) return false;
+  if (e.qpn == 0 || e.pd != pd_ || !window_answers(e, key)) return false;
   peer->segment().invalidated[(key >> 8) & (max_keys - 1)].store(key, std::memory_order_seq_cst);
   return true;
 }
@@ -193,6 +250,7 @@ bool RemoteQueuePair::receive_available() {
 
 // With an SRQ the completion ring may be shorter than the SRQ; without one it is as long as the receive ring.
 bool RemoteQueuePair::completion_room() {
+  if (xrc_completions_ != nullptr) return true;  // the ring is longer than the SRQ
   if (ctx_->cqe_next - ctx_->cqe_polled_seen <= cqe_mask_) return true;
   ctx_->cqe_polled_seen = ctx_->cqe_polled.load(std::memory_order_seq_cst);
   return ctx_->cqe_next - ctx_->cqe_polled_seen <= cqe_mask_;
@@ -214,7 +272,7 @@ bool RemoteQueuePair::receive_buffers_valid(const ReceiveWqe& wqe) const {
     const Sge& sge = wqe.sge[i];
     if (sge.length == 0) continue;
     const TptEntry& e = peer->tpt_entry(sge.lkey);
-    const std::uint32_t pd = srq_.connected() ? srq_.pd() : ctx_->pd;
+    const std::uint32_t pd = srq_.connected() ? srq_.pd() : pd_;
     if (sge.lkey == 0 || e.key.load(std::memory_order_seq_cst) != sge.lkey || e.pd != pd) return false;
     if (!(e.access & access::local_write) || !ProtectionTable::in_bounds(e, sge.addr, sge.length))
       return false;
@@ -296,7 +354,10 @@ void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const 
   cqe.opcode = arrival.opcode;
   cqe.status = status;
   // release: the poller's acquire of the sequence must see the CQE and the payload behind it.
-  cqe.sequence.store(++ctx_->cqe_next, std::memory_order_release);
+  if (xrc_completions_ == nullptr)
+    cqe.sequence.store(++ctx_->cqe_next, std::memory_order_release);
+  else
+    complete_xrc();
   mark_ready(*cq_, cq_line_);
   const bool solicited = arrival.solicited || status != WcStatus::success;
   if (take_armed(*cq_, solicited ? Solicited::yes : Solicited::no)) peer->raise_cq_event(cq_index_);

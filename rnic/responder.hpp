@@ -50,6 +50,8 @@ class RemoteQueuePair {
  public:
   // Looks at the target once, when connecting: false when its context makes no sense (yet).
   bool connect(PeerPtr, Qpn own, Qpn target);
+  // XRC, before each operation: the SRQ whose domain the operation is checked in and that it may deliver to.
+  Outcome select_srq(Qpn srqn);
   void disconnect() { *this = RemoteQueuePair(); }
   bool connected() const { return ctx_ != nullptr; }
 
@@ -96,11 +98,16 @@ class RemoteQueuePair {
   Outcome deliver_direct(const Gather&, const ReceiveWqe&) const;
   bool land(const Gather&, ReceiveCqe&);
   bool receive_buffers_valid(const ReceiveWqe&) const;
-  ReceiveCqe& next_cqe() const { return cqes_[ctx_->cqe_next & cqe_mask_]; }
+  ReceiveCqe& next_cqe() {
+    return xrc_completions_ == nullptr ? cqes_[ctx_->cqe_next & cqe_mask_] : next_xrc_completion();
+  }
+  ReceiveCqe& next_xrc_completion();
+  void complete_xrc();
   void publish(ReceiveCqe&, const TakenReceive&, const Arrival&, WcStatus);
   void nak(WcStatus receive_status, const TakenReceive*, const Arrival&);
 
   Qpn own_, target_;
+  std::uint32_t pd_ = 0;  // in which rkeys are checked
   QpContext* ctx_ = nullptr;
   CqContext* cq_ = nullptr;
   RemoteSrq srq_;  // connected only where the target has one
@@ -110,6 +117,14 @@ class RemoteQueuePair {
   std::uint32_t landing_bytes_ = 0, wqe_mask_ = 0, wqe_stride_ = 0, cqe_mask_ = 0, wqe_max_sge_ = 0;
   std::uint32_t cq_index_ = 0, cq_line_ = 0;
   std::uint16_t incarnation_ = 0;
+
+  // XRC, once an SRQ was selected.
+  XrcCompletion* xrc_completions_ = nullptr;
+  XrcCompletion* xrc_claimed_ = nullptr;
+  // Where a completion goes that has no slot: a neighbour's words are nonsense.
+  std::unique_ptr<ReceiveCqe> spare_cqe_;
+  Qpn srqn_;
+  std::uint32_t xrc_mask_ = 0, srq_incarnation_ = 0;
 };
 
 // Scope of one operation on the target. The target's deregister, reset and destroy wait while the hazard is

@@ -68,6 +68,7 @@ struct alignas(cache_line) QpContext {
   std::uint32_t landing_mask;                // landing ring bytes - 1; 0: none
   std::uint64_t landing_offset;
   std::atomic<std::uint32_t> min_rnr_timer;
+  std::uint64_t xrcd;  // xrc_recv: its domain
 
   // Line 3: set by the initiator when it parks on this queue pair (RNR, not ready); taken by the owner, who
   // kicks.
@@ -132,6 +133,15 @@ struct alignas(cache_line) DatagramSlot {
   std::byte bytes[grh_bytes + max_datagram_bytes];
 };
 
+// ---- XRC
+// A completion of an XRC SRQ; `cqe.sequence` is not used.
+struct alignas(cache_line) XrcCompletion {
+  std::atomic<std::uint64_t> claim;  // claimed_ring.hpp
+  std::uint32_t qpn;                 // the queue pair it came in by
+  std::uint32_t src_qpn;
+  ReceiveCqe cqe;
+};
+
 // ---- completion queue
 // ----------------------------------------------------------------------------------------- Which queue pairs
 // have something to poll: one bit each, and a summary over the words, so that polling an empty CQ reads one
@@ -157,8 +167,15 @@ struct SrqContext {
   std::uint32_t ring_mask;
   std::uint32_t wqe_stride;
   std::uint32_t wqe_count;
-  std::uint64_t ring_offset;                            // std::atomic<uint64_t>[ring_mask + 1]: see SrqClaim
-  std::uint64_t wqe_offset;                             // ReceiveWqe[wqe_count]
+  std::uint64_t ring_offset;  // std::atomic<uint64_t>[ring_mask + 1]: see SrqClaim
+  std::uint64_t wqe_offset;   // ReceiveWqe[wqe_count]
+  // An XRC SRQ's only:
+  std::uint64_t xrcd;                // its domain; 0: not an XRC SRQ
+  std::uint64_t completions_offset;  // XrcCompletion[completions_mask + 1]
+  std::uint32_t completions_mask;
+  std::uint32_t incarnation;  // differs when the number is used again
+  std::uint32_t cq, cq_line;
+  std::atomic<std::uint32_t> completion_next, completions_opened;
   alignas(cache_line) std::atomic<std::uint32_t> next;  // next ring entry to claim (helped forward by anyone)
   std::atomic<std::uint32_t> limit;  // SRQ limit; the claim that goes below it takes it to 0
   alignas(cache_line) std::atomic<std::uint32_t> posted;  // ring entries ever posted (owner)

@@ -53,7 +53,8 @@ struct SendWqe {
   std::uint8_t num_sge;
   std::uint32_t imm_be;  // or, of the two opcodes that invalidate, the key
   std::uint32_t inline_bytes;
-  std::uint32_t byte_len;  // filled when executed
+  std::uint32_t byte_len;     // filled when executed
+  std::uint32_t remote_srqn;  // XRC
   std::uint64_t remote_addr;
   std::uint32_t rkey;
   union {

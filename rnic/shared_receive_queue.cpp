@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <bit>
 
+#include "rnic/adapter.hpp"
+
 namespace weir::rnic {
 
-SharedReceiveQueue::SharedReceiveQueue(Segment& segment, std::uint32_t index, std::uint32_t pd,
-                                       std::uint32_t wrs, std::uint32_t sges)
+SharedReceiveQueue::SharedReceiveQueue(Segment& segment, Qpn number, std::uint32_t pd, std::uint32_t wrs,
+                                       std::uint32_t sges, const XrcConfig& xrc)
     : segment_(segment),
-      index_(index),
+      number_(number),
+      xrc_config_(xrc),
+      index_(number.index()),
       pd_(pd),
       wrs_(wrs),
       sges_(sges),
@@ -21,7 +25,16 @@ SharedReceiveQueue::SharedReceiveQueue(Segment& segment, std::uint32_t index, st
   wqe_offset_ = segment.allocate(std::size_t{stride} * wrs);
   if (!ring_offset_ || !wqe_offset_) return;
 
-  ctx_ = &segment.header().srqs[index];
+  SrqContext& ctx = segment.header().srqs[index_];
+  ++ctx.incarnation;
+  ctx.xrcd = 0;
+  if (xrc.xrcd != 0) {
+    completions_ = std::make_unique<XrcCompletions>(segment, ctx, wrs);
+    if (!completions_->valid()) return;
+    ctx.cq = xrc.cq->index();
+    ctx.cq_line = xrc.cq->attach(this);
+  }
+  ctx_ = &ctx;
   ctx_->pd = pd;
   ctx_->ring_mask = ring - 1;
   ctx_->wqe_stride = stride;
@@ -33,13 +46,17 @@ SharedReceiveQueue::SharedReceiveQueue(Segment& segment, std::uint32_t index, st
   ctx_->posted = 0;
   ctx_->parked = 0;
   ring_ = segment.at<std::atomic<std::uint64_t>>(ring_offset_);
+  ctx_->xrcd = xrc.xrcd;
   for (std::uint32_t i = wrs; i > 0; --i) free_.push_back(i - 1);
 }
 
 SharedReceiveQueue::~SharedReceiveQueue() {
+  if (ctx_ && completions_) xrc_config_.cq->detach(ctx_->cq_line);
   if (ring_offset_) segment_.free(ring_offset_, (std::bit_ceil(wrs_)) * sizeof(std::uint64_t));
   if (wqe_offset_ && ctx_) segment_.free(wqe_offset_, std::size_t{ctx_->wqe_stride} * wrs_);
 }
+
+void SharedReceiveQueue::mark_ready_to_poll() const { mark_ready(xrc_config_.cq->context(), ctx_->cq_line); }
 
 ReceiveWqe& SharedReceiveQueue::wqe(std::uint32_t number) const {
   return *segment_.at<ReceiveWqe>(wqe_offset_ + std::uint64_t{ctx_->wqe_stride} * number);

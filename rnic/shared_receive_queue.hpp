@@ -12,18 +12,36 @@
 
 #include "rnic/segment.hpp"
 #include "rnic/spin_lock.hpp"
+#include "rnic/xrc_completions.hpp"
 
 namespace weir::rnic {
 
+class Adapter;
+
+// What makes an SRQ an XRC SRQ: a domain, and the CQ that it completes into.
+struct XrcConfig {
+  std::uint64_t xrcd = 0;
+  CompletionQueue* cq = nullptr;
+};
+
 class SharedReceiveQueue {
  public:
-  SharedReceiveQueue(Segment&, std::uint32_t index, std::uint32_t pd, std::uint32_t wrs, std::uint32_t sges);
+  SharedReceiveQueue(Segment&, Qpn number, std::uint32_t pd, std::uint32_t wrs, std::uint32_t sges,
+                     const XrcConfig& = {});
   ~SharedReceiveQueue();
   SharedReceiveQueue(const SharedReceiveQueue&) = delete;
   SharedReceiveQueue& operator=(const SharedReceiveQueue&) = delete;
 
   bool valid() const { return ctx_ != nullptr; }
   std::uint32_t index() const { return index_; }
+  Qpn number() const { return number_; }  // as XRC senders name it: its process and its index
+  std::uint64_t xrcd() const { return xrc_config_.xrcd; }
+  XrcCompletions* completions() const { return completions_.get(); }  // nullptr: not an XRC SRQ
+  // For its own CQ, under that one's lock.
+  std::size_t poll_completions(Adapter&, std::span<WorkCompletion>);
+  void mark_ready_to_poll() const;
+  // No new message is accepted any more.
+  void close() { ctx_->xrcd = 0; }
   std::uint32_t pd() const { return pd_; }
   std::uint32_t max_wrs() const { return wrs_; }
   std::uint32_t max_sges() const { return sges_; }
@@ -50,6 +68,9 @@ class SharedReceiveQueue {
 
   Segment& segment_;
   SrqContext* ctx_ = nullptr;
+  Qpn number_;
+  XrcConfig xrc_config_;
+  std::unique_ptr<XrcCompletions> completions_;
   std::uint32_t index_, pd_, wrs_, sges_;
   std::uint64_t ring_offset_ = 0, wqe_offset_ = 0;
   std::atomic<std::uint64_t>* ring_ = nullptr;

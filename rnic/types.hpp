@@ -33,7 +33,7 @@ class Qpn {
   std::uint32_t value_ = 0;
 };
 
-enum class QpType : std::uint8_t { rc = 2, uc = 3, ud = 4 };
+enum class QpType : std::uint8_t { rc = 2, uc = 3, ud = 4, xrc_send = 9, xrc_recv = 10 };
 
 enum class QpState : std::uint32_t { reset = 0, init, rtr, rts, sqd, sqe, err };
 

@@ -32,6 +32,12 @@ def pingpong(program, name, *options, **more):
                 expect_server=[r"iters in [\d.]+ seconds"], **more)
 
 
+def xsrq(name, *options):
+    command = ["ibv_xsrq_pingpong", "-p", "{port}", *options]
+    return Case(f"ibv_xsrq_pingpong.{name}", "pair", command, [*command, "{host}"], expect=[r"^success$"],
+                expect_server=[r"^success$"])
+
+
 DEVICES = [
     Case("ibv_devices", "alone", ["ibv_devices"], expect=[r"^\s*weir0\s+[0-9a-f]{16}\s*$"]),
     Case("ibv_devinfo", "alone", ["ibv_devinfo"], expect=[r"hca_id:\s*weir0", r"state:\s*PORT_ACTIVE",
@@ -62,6 +68,9 @@ PINGPONGS = [
     pingpong("srq", "gid", "-g", "0"),
     pingpong("srq", "events_checked", "-e", "-c"),
     pingpong("srq", "one_queue_pair", "-q", "1"),
+    xsrq("default"),
+    xsrq("gid", "-g", "0"),
+    xsrq("events", "-e"),
 ]
 
 # ---- librdmacm's examples: no TCP at all
@@ -130,6 +139,9 @@ def perftests():
                                label="slow")
                 yield perftest(program, "queue_pairs_16", "-q", "16", sizes=[small])
                 yield perftest(program, "queue_pairs_16_both_ways", "-q", "16", "-b", sizes=[small])
+    for verb, size in (("write", 2), ("read", 2), ("send", 2), ("atomic", 8)):
+        yield perftest(f"{verb}_lat", "extended_reliable_connection", "-c", "XRC", sizes=[size])
+        yield perftest(f"{verb}_bw", "extended_reliable_connection", "-c", "XRC", sizes=[8 if verb == "atomic" else 65536])
     for kind in ("lat", "bw"):
         for verb in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
             yield perftest(f"atomic_{kind}", verb.lower(), "-A", verb, sizes=[8])

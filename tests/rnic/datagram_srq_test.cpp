@@ -127,7 +127,8 @@ TEST_F(DatagramSrq, of_a_killed_sender_give_their_receives_back) {
   Memory theirs(b_nic, 8);
   std::vector<std::uint64_t> ids;
   for (int i = 0; i < 8; ++i) {
-    ASSERT_EQ(other.post({.wr_id = 1, .datagram = {second->qpn(), 0x1234, nullptr}}, {theirs.all()}), PostResult::ok);
+    ASSERT_EQ(other.post({.wr_id = 1, .datagram = {second->qpn(), 0x1234, nullptr}}, {theirs.all()}),
+              PostResult::ok);
     if (const auto wc = second->poll_recv()) ids.push_back(wc->wr_id);
   }
   EXPECT_EQ(ids, (std::vector<std::uint64_t>{2, 3, 4, 5, 6, 7, 1}));

@@ -58,6 +58,37 @@ const std::vector<Transition> table = {
     {QpType::ud, sqd, sqd, 0, pkey_index | qkey},
     {QpType::ud, sqd, rts, 0, cur_state | qkey},
     {QpType::ud, sqe, rts, 0, cur_state | qkey},
+
+    // XRC as the kernel's table has it; the specification's has no rows for it.
+    {QpType::xrc_send, reset, init, pkey_index | port | access_flags, 0},
+    {QpType::xrc_recv, reset, init, pkey_index | port | access_flags, 0},
+
+    {QpType::xrc_send, init, init, 0, pkey_index | port | access_flags},
+    {QpType::xrc_recv, init, init, 0, pkey_index | port | access_flags},
+
+    {QpType::xrc_send, init, rtr, av | path_mtu | dest_qpn | rq_psn, alt_path | access_flags | pkey_index},
+    {QpType::xrc_recv, init, rtr, av | path_mtu | dest_qpn | rq_psn | max_dest_rd_atomic | min_rnr_timer,
+     alt_path | access_flags | pkey_index},
+
+    {QpType::xrc_send, rtr, rts, timeout | retry_cnt | rnr_retry | sq_psn | max_qp_rd_atomic,
+     uc_rts_optional},
+    {QpType::xrc_recv, rtr, rts, timeout | sq_psn, rc_rts_optional},
+
+    {QpType::xrc_send, rts, rts, 0, uc_rts_optional},
+    {QpType::xrc_recv, rts, rts, 0, rc_rts_optional},
+
+    {QpType::xrc_send, rts, sqd, 0, en_sqd_async_notify},
+    {QpType::xrc_recv, rts, sqd, 0, en_sqd_async_notify},
+
+    {QpType::xrc_send, sqd, sqd, 0,
+     port | av | timeout | retry_cnt | rnr_retry | max_qp_rd_atomic | cur_state | alt_path | access_flags |
+         pkey_index | path_mig_state},
+    {QpType::xrc_recv, sqd, sqd, 0,
+     port | av | timeout | max_dest_rd_atomic | cur_state | alt_path | access_flags | pkey_index |
+         min_rnr_timer | path_mig_state},
+
+    {QpType::xrc_send, sqd, rts, 0, uc_rts_optional},
+    {QpType::xrc_recv, sqd, rts, 0, rc_rts_optional},
 };
 
 // Every attribute that a modify can name, but the state itself and rate_limit, which no row is asked about.
@@ -67,7 +98,7 @@ std::vector<std::uint32_t> attributes() {
   return bits;
 }
 
-constexpr QpType types[] = {QpType::rc, QpType::uc, QpType::ud};
+constexpr QpType types[] = {QpType::rc, QpType::uc, QpType::ud, QpType::xrc_send, QpType::xrc_recv};
 constexpr QpState states[] = {reset, init, rtr, rts, sqd, sqe, err};
 
 std::string describe(const Transition& t) {

@@ -150,8 +150,8 @@ TEST_F(Drain, that_ends_in_an_error_reports_no_drain) {
 }
 
 // A fence (IBV_SEND_FENCE) holds a request back until the READs and atomics before it are over. Here every
-// request waits for the one before it, so there is nothing to hold back: the fenced SEND carries what the READ
-// in front of it fetched, with the flag and without.
+// request waits for the one before it, so there is nothing to hold back: the fenced SEND carries what the
+// READ in front of it fetched, with the flag and without.
 TEST_F(Drain, a_fenced_send_carries_what_the_read_before_it_fetched) {
   for (const std::uint32_t flags : {0u, send_flag::fence}) {
     Memory remote(b_nic, 64), scratch(a_nic, 64);
@@ -161,7 +161,8 @@ TEST_F(Drain, a_fenced_send_carries_what_the_read_before_it_fetched) {
     a->qp().begin_posting();
     const Sge sge = scratch.all();
     SendWqe* wqe = a->qp().append(
-        {.wr_id = 1, .opcode = SendOpcode::rdma_read, .remote_addr = remote.addr(), .rkey = remote.key()}, result);
+        {.wr_id = 1, .opcode = SendOpcode::rdma_read, .remote_addr = remote.addr(), .rkey = remote.key()},
+        result);
     ASSERT_EQ(a->qp().set_sges(*wqe, {&sge, 1}), PostResult::ok);
     wqe = a->qp().append({.wr_id = 2, .flags = send_flag::signaled | flags}, result);
     ASSERT_EQ(a->qp().set_sges(*wqe, {&sge, 1}), PostResult::ok);

@@ -89,6 +89,10 @@ void wr_bind_mw(ibv_qp_ex* ex, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind
   if (qp.builder.wqe != nullptr) qp.builder.wqe->binding = request->binding;
 }
 
+void wr_set_xrc_srqn(ibv_qp_ex* ex, std::uint32_t srqn) {
+  if (rnic::SendWqe* wqe = qp_of(ex).builder.wqe) wqe->remote_srqn = srqn;
+}
+
 void wr_set_ud_addr(ibv_qp_ex* ex, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
   Qp& qp = qp_of(ex);
   if (qp.builder.wqe == nullptr) return;
@@ -139,6 +143,7 @@ void install_builders(ibv_qp_ex& ex) {
   ex.wr_send_inv = wr_send_inv;
   ex.wr_local_inv = wr_local_inv;
   ex.wr_bind_mw = wr_bind_mw;
+  ex.wr_set_xrc_srqn = wr_set_xrc_srqn;
   ex.wr_set_ud_addr = wr_set_ud_addr;
   ex.wr_set_sge = wr_set_sge;
   ex.wr_set_sge_list = wr_set_sge_list;

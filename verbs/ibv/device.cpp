@@ -58,6 +58,10 @@ void fill_operations(verbs_context& verbs) {
   verbs.alloc_dm = alloc_dm;
   verbs.free_dm = free_dm;
   verbs.reg_dm_mr = reg_dm_mr;
+  verbs.get_srq_num = get_srq_num;
+  verbs.open_xrcd = open_xrcd;
+  verbs.close_xrcd = close_xrcd;
+  verbs.open_qp = open_qp;
   ibv_context_ops& ops = verbs.context.ops;
   ops.alloc_mw = alloc_mw;
   ops.bind_mw = bind_mw;

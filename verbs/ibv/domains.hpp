@@ -42,7 +42,8 @@ constexpr std::size_t object_alignment = std::max(alignof(Object), rnic::cache_l
 // (The rings that a neighbour writes lie in the process's shared segment and can lie nowhere else.)
 template <class Object>
 Object* make_object(ibv_pd* pd, Resource kind) {
-  ParentDomain* const parent = pd_of(pd).parent;
+  // XRC_RECV queue pairs have no domain.
+  ParentDomain* const parent = pd != nullptr ? pd_of(pd).parent : nullptr;
   if (parent == nullptr) return new Object{};
   void* const memory = parent->allocate(pd, sizeof(Object), object_alignment<Object>, kind);
   return memory != nullptr ? new (memory) Object{} : nullptr;
@@ -50,7 +51,8 @@ Object* make_object(ibv_pd* pd, Resource kind) {
 
 template <class Object>
 void delete_object(ibv_pd* pd, Object* object, Resource kind) {
-  ParentDomain* const parent = pd_of(pd).parent;
+  // XRC_RECV queue pairs have no domain.
+  ParentDomain* const parent = pd != nullptr ? pd_of(pd).parent : nullptr;
   if (parent == nullptr) {
     delete object;
     return;

@@ -72,6 +72,13 @@ struct Mr {
       memory_users;  // of the device memory that it is in (device_memory.cpp); nullptr: ordinary memory
 };
 
+struct Xrcd {
+  ibv_xrcd xrcd;
+  std::uint64_t identity;  // equal for all handles on one domain
+  std::atomic<int> users;
+};
+inline Xrcd& xrcd_of(ibv_xrcd* xrcd) { return *reinterpret_cast<Xrcd*>(xrcd); }
+
 struct Cq;
 struct Channel {
   ibv_comp_channel channel;
@@ -108,6 +115,7 @@ inline Cq& cq_of(ibv_cq_ex* cq) { return *reinterpret_cast<Cq*>(cq); }
 struct Srq {
   ibv_srq srq;
   rnic::SharedReceiveQueue* nic_srq;
+  Xrcd* xrcd;                     // XRC
   std::uint32_t async_delivered;  // under the context's async_mutex
 };
 inline Srq& srq_of(ibv_srq* srq) { return *reinterpret_cast<Srq*>(srq); }
@@ -133,6 +141,7 @@ struct Qp {
   bool extended;
   ibv_qp_attr attr;  // as last set, for ibv_query_qp
   Builder builder;
+  Xrcd* xrcd;                     // XRC_RECV
   std::uint32_t async_delivered;  // under the context's async_mutex
 };
 inline Qp& qp_of(ibv_qp* qp) { return *reinterpret_cast<Qp*>(qp); }
@@ -169,6 +178,12 @@ int dealloc_mw(ibv_mw*);
 std::optional<rnic::SendRequest> bind_request(const ibv_mw&, std::uint32_t rkey, const ibv_mw_bind_info&);
 ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex*);     // queue_pair.cpp
 ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex*);  // srq.cpp
+ibv_xrcd* open_xrcd(ibv_context*, ibv_xrcd_init_attr*);       // xrc.cpp
+int close_xrcd(ibv_xrcd*);
+int get_srq_num(ibv_srq*, std::uint32_t* number);
+ibv_qp* open_qp(ibv_context*, ibv_qp_open_attr*);
+void share_queue_pair(Qp&);  // an XRC_RECV queue pair: others may open it
+bool last_handle_of(Qp&);    // takes the handle out; true: it was the last, or never shared
 int advise_mr(ibv_pd*, ibv_advise_mr_advice, std::uint32_t flags, ibv_sge*,
               std::uint32_t count);                 // advice.cpp
 ibv_td* alloc_td(ibv_context*, ibv_td_init_attr*);  // domains.cpp

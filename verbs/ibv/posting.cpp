@@ -66,7 +66,9 @@ rnic::PostResult append(rnic::QueuePair& qp, const ibv_send_wr& wr) {
   if (qp.config().type == rnic::QpType::ud && wr.wr.ud.ah == nullptr) return rnic::PostResult::no_address;
   if (wr.opcode == IBV_WR_BIND_MW) return append_bind(qp, wr);
   rnic::PostResult result;
-  rnic::SendWqe* wqe = qp.append(request_of(wr, qp.config().type), result);
+  rnic::SendRequest request = request_of(wr, qp.config().type);
+  if (qp.config().type == rnic::QpType::xrc_send) request.remote_srqn = wr.qp_type.xrc.remote_srqn;
+  rnic::SendWqe* wqe = qp.append(request, result);
   if (wqe == nullptr) return result;
   if (wr.send_flags & IBV_SEND_INLINE) {
     std::array<std::span<const std::byte>, rnic::max_sge> pieces;

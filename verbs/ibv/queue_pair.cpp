@@ -24,9 +24,21 @@ std::optional<QpType> type_of(ibv_qp_type type) {
       return QpType::uc;
     case IBV_QPT_UD:
       return QpType::ud;
+    case IBV_QPT_XRC_SEND:
+      return QpType::xrc_send;
+    case IBV_QPT_XRC_RECV:
+      return QpType::xrc_recv;
     default:
       return std::nullopt;
   }
+}
+
+// Programs set up both kinds of XRC queue pair alike; what a kind has no use for is ignored.
+unsigned meaningful(unsigned mask, QpType type) {
+  if (type == QpType::xrc_send) return mask & ~unsigned{IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER};
+  if (type == QpType::xrc_recv)
+    return mask & ~unsigned{IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY};
+  return mask;
 }
 
 // As RoCE devices do: one path, so there is none to migrate to.
@@ -43,53 +55,83 @@ int check_caps(const ibv_qp_cap& cap, bool has_srq) {
   return 0;
 }
 
-ibv_qp* create(ibv_pd* pd, const ibv_qp_init_attr& init, bool extended) {
+struct Origin {
+  ibv_context* context;
+  ibv_pd* pd;     // but XRC_RECV
+  Xrcd* xrcd;     // XRC_RECV alone
+  bool extended;  // has the operations of ibv_wr_start and so on
+};
+
+// What each type needs besides its capabilities; the rest it ignores, as ibv_create_qp_ex(3) says of XRC.
+bool complete(const ibv_qp_init_attr& init, QpType type, const Origin& origin) {
+  if (type == QpType::xrc_recv) return origin.xrcd != nullptr;
+  if (origin.pd == nullptr || init.send_cq == nullptr) return false;
+  return type == QpType::xrc_send || init.recv_cq != nullptr;
+}
+
+rnic::QpConfig config_of(const ibv_qp_init_attr& init, QpType type, const Origin& origin) {
+  const bool sends = type != QpType::xrc_recv;
+  const bool receives = sends && type != QpType::xrc_send;
+  const bool own_rq = receives && init.srq == nullptr;
+  rnic::QpConfig config;
+  config.type = type;
+  config.pd = origin.pd != nullptr ? pd_of(origin.pd).number : 0;
+  config.send_cq = sends ? cq_of(init.send_cq).nic_cq : nullptr;
+  config.recv_cq = receives ? cq_of(init.recv_cq).nic_cq : nullptr;
+  config.srq = receives && init.srq ? srq_of(init.srq).nic_srq : nullptr;
+  config.xrcd = origin.xrcd != nullptr ? origin.xrcd->identity : 0;
+  config.caps.max_send_wr = sends ? std::max(init.cap.max_send_wr, 1u) : 0;
+  config.caps.max_send_sge = sends ? std::max(init.cap.max_send_sge, 1u) : 0;
+  config.caps.max_inline = sends ? std::max(init.cap.max_inline_data, least_inline) : 0;
+  config.caps.max_recv_wr = own_rq ? init.cap.max_recv_wr : 0;
+  config.caps.max_recv_sge = own_rq ? std::max(init.cap.max_recv_sge, 1u) : 0;
+  config.signal_all = init.sq_sig_all != 0;
+  return config;
+}
+
+ibv_qp* create(const ibv_qp_init_attr& init, const Origin& origin) {
   const auto type = type_of(init.qp_type);
   const int invalid = check_caps(init.cap, init.srq != nullptr);
-  if (!type || invalid != 0 || init.send_cq == nullptr || init.recv_cq == nullptr) {
+  if (!type || invalid != 0 || !complete(init, *type, origin)) {
     errno = !type ? EOPNOTSUPP : EINVAL;
     return nullptr;
   }
-  auto* qp = make_object<Qp>(pd, Resource::qp);
+  auto* qp = make_object<Qp>(origin.pd, Resource::qp);
   if (qp == nullptr) {
     errno = ENOMEM;
     return nullptr;
   }
-  rnic::QpConfig config;
-  config.type = *type;
-  config.pd = pd_of(pd).number;
-  config.send_cq = cq_of(init.send_cq).nic_cq;
-  config.recv_cq = cq_of(init.recv_cq).nic_cq;
-  config.srq = init.srq ? srq_of(init.srq).nic_srq : nullptr;
-  config.caps = {std::max(init.cap.max_send_wr, 1u), init.srq ? 0 : init.cap.max_recv_wr,
-                 std::max(init.cap.max_send_sge, 1u), init.srq ? 0 : std::max(init.cap.max_recv_sge, 1u),
-                 std::max(init.cap.max_inline_data, least_inline)};
-  config.signal_all = init.sq_sig_all != 0;
+  rnic::QpConfig config = config_of(init, *type, origin);
   config.cookie = qp;
-  qp->nic_qp = context_of(pd->context).adapter().create_qp(config);
+  qp->nic_qp = context_of(origin.context).adapter().create_qp(config);
   if (qp->nic_qp == nullptr) {
-    delete_object(pd, qp, Resource::qp);
+    delete_object(origin.pd, qp, Resource::qp);
     errno = ENOMEM;
     return nullptr;
   }
   qp->cap = {config.caps.max_send_wr, config.caps.max_recv_wr, config.caps.max_send_sge,
              config.caps.max_recv_sge, config.caps.max_inline};
   qp->signal_all = config.signal_all;
-  qp->extended = extended;
+  qp->extended = origin.extended;
+  qp->xrcd = origin.xrcd;
   ibv_qp& q = qp->ex.qp_base;
-  q.context = pd->context;
+  q.context = origin.context;
   q.qp_context = init.qp_context;
-  q.pd = pd;
-  q.send_cq = init.send_cq;
-  q.recv_cq = init.recv_cq;
-  q.srq = init.srq;
+  q.pd = origin.pd;
+  q.send_cq = config.send_cq != nullptr ? init.send_cq : nullptr;
+  q.recv_cq = config.recv_cq != nullptr ? init.recv_cq : nullptr;
+  q.srq = config.srq != nullptr ? init.srq : nullptr;
   q.handle = q.qp_num = qp->nic_qp->qpn().value();
   q.state = IBV_QPS_RESET;
   q.qp_type = init.qp_type;
   pthread_mutex_init(&q.mutex, nullptr);
   pthread_cond_init(&q.cond, nullptr);
-  pd_of(pd).users.fetch_add(1);
-  if (extended) install_builders(qp->ex);
+  if (origin.pd != nullptr) pd_of(origin.pd).users.fetch_add(1);
+  if (origin.xrcd != nullptr) {
+    origin.xrcd->users.fetch_add(1);
+    share_queue_pair(*qp);
+  }
+  if (origin.extended) install_builders(qp->ex);
   return &q;
 }
 
@@ -151,17 +193,19 @@ void apply(Qp& qp, QpState to, bool sqd_event) {
 
 }  // namespace
 
-ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* init) {
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
   // Unknown fields must be refused: a caller that got a queue pair would go on to use them through null
   // pointers.
-  constexpr std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  const bool xrc_recv = init->qp_type == IBV_QPT_XRC_RECV;
+  const std::uint32_t domain = xrc_recv ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
+  const std::uint32_t known = domain | (xrc_recv ? 0u : unsigned{IBV_QP_INIT_ATTR_SEND_OPS_FLAGS});
   constexpr std::uint64_t known_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                       IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
                                       IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_BIND_MW |
                                       IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
   const bool wants_ops = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-  if ((init->comp_mask & ~known) || !(init->comp_mask & IBV_QP_INIT_ATTR_PD) || init->pd == nullptr ||
+  if ((init->comp_mask & ~known) || !(init->comp_mask & domain) ||
       (wants_ops && (init->send_ops_flags & ~known_ops))) {
     errno = EOPNOTSUPP;
     return nullptr;
@@ -174,7 +218,8 @@ ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* init) {
   plain.cap = init->cap;
   plain.qp_type = init->qp_type;
   plain.sq_sig_all = init->sq_sig_all;
-  ibv_qp* qp = create(init->pd, plain, wants_ops);
+  ibv_qp* qp = create(plain, {context, xrc_recv ? nullptr : init->pd,
+                              xrc_recv && init->xrcd ? &xrcd_of(init->xrcd) : nullptr, wants_ops});
   if (qp != nullptr) init->cap = qp_of(qp).cap;
   return qp;
 }
@@ -186,7 +231,7 @@ using namespace weir::verbs;
 extern "C" {
 
 ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
-  ibv_qp* qp = create(pd, *init, false);
+  ibv_qp* qp = create(*init, {pd->context, pd, nullptr, false});
   if (qp != nullptr) init->cap = qp_of(qp).cap;
   return qp;
 }
@@ -195,11 +240,11 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) { return qp_of(qp).extended ? &qp_of(qp).
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
   Qp& q = qp_of(qp);
-  const auto bits = static_cast<unsigned>(mask);
+  const auto type = q.nic_qp->config().type;
+  const unsigned bits = meaningful(static_cast<unsigned>(mask), type);
   const weir::rnic::QpState from = q.nic_qp->state();
   if ((bits & IBV_QP_CUR_STATE) && attr->cur_qp_state != static_cast<ibv_qp_state>(from)) return EINVAL;
   const auto to = bits & IBV_QP_STATE ? static_cast<weir::rnic::QpState>(attr->qp_state) : from;
-  const auto type = q.nic_qp->config().type;
   if (weir::rnic::check_modify(type, from, to, bits & ~static_cast<unsigned>(IBV_QP_STATE))) return EINVAL;
   if (!values_valid(*attr, bits) || !one_path(*attr, bits)) return EINVAL;
   remember(q.attr, *attr, bits);
@@ -231,7 +276,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
 int ibv_destroy_qp(ibv_qp* qp) {
   Qp& q = qp_of(qp);
   Context& context = context_of(qp->context);
-  context.adapter().destroy(q.nic_qp);
+  if (last_handle_of(q)) context.adapter().destroy(q.nic_qp);
   std::uint32_t delivered = 0;
   {
     const std::lock_guard lock(context.async_mutex);
@@ -242,11 +287,12 @@ int ibv_destroy_qp(ibv_qp* qp) {
     delivered = q.async_delivered;
   }
   wait_for_acks(*qp, qp->events_completed, delivered);
+  if (q.xrcd != nullptr) q.xrcd->users.fetch_sub(1);
   pthread_cond_destroy(&qp->cond);
   pthread_mutex_destroy(&qp->mutex);
   ibv_pd* const pd = qp->pd;
   delete_object(pd, &q, Resource::qp);
-  drop_user(pd_of(pd));
+  if (pd != nullptr) drop_user(pd_of(pd));
   return 0;
 }
 
