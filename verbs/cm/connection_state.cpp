@@ -55,10 +55,13 @@ constexpr Row rows[] = {
     {S::established, I::force_established, {S::established}},
     {S::established, I::disconnect, {S::dreq_sent, Send::dreq, Report::nothing, Timer::disconnect}},
     {S::established, I::dreq, {S::timewait, Send::drep, Report::disconnected, Timer::timewait}},
+    // Our RTU crossed with the passive side giving up before it arrived (IBTA 12.9.8: a REJ ends ESTABLISHED too).
+    {S::established, I::rej, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::established, I::peer_gone, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::established, I::destroy, {S::closed, Send::dreq}},
     {S::dreq_sent, I::drep, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::dreq_sent, I::dreq, {S::timewait, Send::drep, Report::disconnected, Timer::timewait}},  // they crossed
+    {S::dreq_sent, I::rej, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::dreq_sent, I::timeout, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::dreq_sent, I::peer_gone, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::dreq_sent, I::disconnect, {S::dreq_sent, Send::nothing, Report::nothing, Timer::disconnect}},
