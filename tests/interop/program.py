@@ -53,10 +53,10 @@ class Program:
         with self.lock:
             return "\n".join(self.lines)
 
-    def wait_until_listening(self, port, limit_s):
-        """Returns when a process of this program's session has `port` in the TCP state LISTEN."""
+    def wait_until_listening(self, port, limit_s, protocol="tcp"):
+        """Returns when a process of this program's session listens on that TCP port, or has that UDP port."""
         deadline = time.monotonic() + limit_s
-        while not listening_inodes(port) & self._socket_inodes():
+        while not listening_inodes(port, protocol) & self._socket_inodes():
             if self.process.poll() is not None:
                 raise Expired(f"{self.name} ended before it listened on port {port}")
             if time.monotonic() > deadline:
@@ -76,6 +76,16 @@ class Program:
                 raise Expired(f"{self.name} did not come to rest within {limit_s} s")
             before = now
             time.sleep(4 * POLL_S)
+
+    def wait_until_it_has_thread(self, name, limit_s):
+        """Returns when a thread of the session has that name."""
+        deadline = time.monotonic() + limit_s
+        while name not in self._thread_names():
+            if self.process.poll() is not None:
+                raise Expired(f"{self.name} ended before it had a thread {name}")
+            if time.monotonic() > deadline:
+                raise Expired(f"{self.name} had no thread {name} within {limit_s} s")
+            time.sleep(POLL_S)
 
     def wait_until_it_used_cpu(self, seconds, limit_s):
         """Returns when the program's processes used so much processor time from now on: they are at work."""
@@ -120,6 +130,16 @@ class Program:
                 found.append((int(stat.parent.name), fields))
         return found
 
+    def _thread_names(self):
+        names = set()
+        for pid, _ in self._pids():
+            try:
+                for task in os.scandir(f"/proc/{pid}/task"):
+                    names.add(pathlib.Path(task.path, "comm").read_text().strip())
+            except OSError:
+                continue
+        return names
+
     def _sleeps(self):
         """{thread: how often it went to sleep} if every thread sleeps now, else nothing."""
         sleeps = {}
@@ -151,16 +171,17 @@ class Program:
         return found
 
 
-def listening_inodes(port):
-    """Inodes of the TCP sockets of this host that listen on `port`."""
+def listening_inodes(port, protocol):
+    """Inodes of the sockets of this host that listen on `port`."""
+    listening = {"tcp": "0A", "udp": "07"}[protocol]  # include/net/tcp_states.h
     found = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+    for table in (f"/proc/net/{protocol}", f"/proc/net/{protocol}6"):
         try:
             rows = pathlib.Path(table).read_text().splitlines()[1:]
         except OSError:
             continue
         for row in rows:
             fields = row.split()
-            if int(fields[1].rpartition(":")[2], 16) == port and fields[3] == "0A":
+            if int(fields[1].rpartition(":")[2], 16) == port and fields[3] == listening:
                 found.add(fields[9])
     return found

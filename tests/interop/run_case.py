@@ -8,6 +8,7 @@ Each case has a WEIR_RUNTIME_DIR of its own, which must hold nothing when the pr
 import argparse
 import os
 import pathlib
+import random
 import re
 import shlex
 import shutil
@@ -36,7 +37,11 @@ class Run:
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="weir-interop-"))
         self.runtime = self.scratch / "runtime"
         self.environment = {**os.environ, "WEIR_RUNTIME_DIR": str(self.runtime)}
-        self.words = {"port": str(free_port()), "host": cases.HOST}
+        self.words = {"port": str(free_port()), "host": cases.HOST, "file": str(self.scratch / "file"),
+                      "copy": str(self.scratch / "copy")}
+        if case.copies:
+            self.original = random.Random(1).randbytes(case.copies)
+            pathlib.Path(self.words["file"]).write_bytes(self.original)
         launcher = build / "bin/weir"
         if launcher.exists():
             self.prefix = [str(launcher), "run", "--"]
@@ -53,8 +58,8 @@ class Run:
 
     def start_server(self):
         server = self.start("server", self.case.server)
-        if self.case.ready == "tcp":
-            server.wait_until_listening(int(self.words["port"]), READY_S)
+        if self.case.ready in ("tcp", "udp"):
+            server.wait_until_listening(int(self.words["port"]), READY_S, self.case.ready)
         else:
             self.wait_for_rdma_listener(server)
         return server
@@ -67,7 +72,10 @@ class Run:
             if server.process.poll() is not None or time.monotonic() > deadline:
                 raise Failed(f"the server did not bind RDMA port {port}")
             time.sleep(POLL_S)
-        server.wait_until_asleep(READY_S)  # bind comes before listen; asleep, it is past both
+        if self.case.ready == "rsocket":  # such a server may spin on raccept; verbs/rsocket/service.hpp begins with listen
+            server.wait_until_it_has_thread("weir-rsocket", READY_S)
+        else:
+            server.wait_until_asleep(READY_S)  # bind comes before listen; asleep, it is past both
 
     def end(self):
         for program in self.programs:
@@ -119,6 +127,21 @@ def pair(run):
     must_report_sizes(client, run.case.sizes)
 
 
+def served(run):
+    """A server that never ends by itself, and one client."""
+    server = run.start_server()
+    client = run.start("client", run.case.client)
+    must_succeed(client, run.case.limit_s)
+    must_print(client, run.case.expect)
+    if run.case.copies and pathlib.Path(run.words["copy"]).read_bytes() != run.original:
+        raise Failed("the copy is not the same")
+    if server.process.poll() is not None:
+        raise Failed(f"the server ended with {server.process.poll()}; it was to serve on")
+    server.kill()
+    server.wait(READY_S)
+    must_succeed(run.start("next", ["ibv_devinfo"]), READY_S)  # the next process clears up after a killed one
+
+
 def persistent_server(run):
     server = run.start_server()
     for number in (1, 2, 3):
@@ -163,7 +186,7 @@ def main():
 
     run, problem = Run(arguments.build.resolve(), case), None
     try:
-        {"alone": alone, "pair": pair, "persistent_server": persistent_server, "killed": killed}[case.how](run)
+        {"alone": alone, "pair": pair, "served": served, "persistent_server": persistent_server, "killed": killed}[case.how](run)
     except (Failed, Expired) as error:
         problem = str(error)
     finally:

@@ -1,0 +1,2 @@
+weir_fuzz_target(rsocket_stream SOURCES rsocket_stream_fuzz.cpp LINK weir_rsocket_rules)
+weir_fuzz_target(rsocket_datagram SOURCES rsocket_datagram_fuzz.cpp LINK weir_rsocket_rules)

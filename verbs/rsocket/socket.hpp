@@ -1,0 +1,94 @@
+// What the C interface sees of an rsocket, whichever kind it is.
+//
+// Threading: every function from any thread. Functions that return int give 0 or an errno.
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "verbs/rsocket/options.hpp"
+#include "verbs/rsocket/pieces.hpp"
+#include "verbs/rsocket/waiters.hpp"
+
+namespace weir::rsocket {
+
+class Socket;
+using SocketPtr = std::shared_ptr<Socket>;
+template <class T>
+using Result = std::expected<T, int>;  // the error is an errno
+
+class Socket {
+ public:
+  virtual ~Socket() = default;
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  virtual int descriptor() const = 0;  // its number; open as long as the socket is not destroyed
+  virtual int bind(const sockaddr* address, socklen_t size) = 0;
+  virtual int listen(int) { return EOPNOTSUPP; }
+  virtual Result<SocketPtr> accept() { return std::unexpected(EOPNOTSUPP); }
+  virtual int connect(const sockaddr* address, socklen_t size) = 0;
+  virtual int shut_down(int how) = 0;
+  virtual void close() = 0;  // no call after it; those that wait end with EBADF
+
+  virtual Result<std::size_t> send(Pieces from, int flags, const sockaddr* to, socklen_t to_size) = 0;
+  // `from`: who sent it, if it is not null.
+  virtual Result<std::size_t> receive(Pieces into, int flags, sockaddr_storage* from) = 0;
+
+  virtual int local_name(sockaddr_storage& name) = 0;
+  virtual int peer_name(sockaddr_storage& name) = 0;
+  virtual int set_option(int level, int name, const void* value, socklen_t size) = 0;
+  virtual int get_option(int level, int name, void* value, socklen_t* size) = 0;
+  int status_flags();
+  void set_status_flags(int flags);
+
+  virtual Result<std::uint64_t> map(void*, std::size_t, int, std::int64_t) {
+    return std::unexpected(EOPNOTSUPP);
+  }
+  virtual int unmap(void*, std::size_t) { return EOPNOTSUPP; }
+  virtual Result<std::size_t> write_mapped(Pieces, std::uint64_t, int) { return std::unexpected(EOPNOTSUPP); }
+
+  // For rpoll: which of `events`, and POLLERR and POLLHUP, hold now.
+  short ready(short events);
+  // Between these a change of the socket wakes `waiter`, or one of the descriptors added to `others`. Ask
+  // ready() once more before sleeping.
+  void begin_sleep(Waiter& waiter, std::vector<pollfd>& others);
+  void end_sleep(Waiter& waiter);
+
+ protected:
+  explicit Socket(int family) : family_(family) {}
+  // mutex_ held in those that begin with locked_.
+  virtual short locked_ready(short events) = 0;
+  virtual void locked_prepare_sleep(std::vector<pollfd>& others) = 0;
+  bool locked_blocks(int flags) const;
+  // Lets go of the mutex until `done()`, trying a while before it sleeps. EINTR: a signal came.
+  template <class Done>
+  int locked_wait(std::unique_lock<std::mutex>& hold, Done done);
+  template <class Done>
+  int locked_wait_for(std::unique_lock<std::mutex>& hold, int limit_ms, Done done);  // EAGAIN: time is up
+
+  const int family_;
+  std::mutex mutex_;
+  WaitList waiters_;
+  Options options_;
+  int status_flags_ = 0;
+};
+
+// Tries a while without sleeping: `try_once` says whether it is done. True: it was.
+template <class TryOnce>
+bool try_a_while(TryOnce try_once);
+
+// An address as `family` says it: an IPv4 one is mapped for an IPv6 socket (RFC 4291 2.5.5.2).
+sockaddr_storage in_family(const sockaddr_storage& address, int family);
+socklen_t size_of_family(int family);
+
+}  // namespace weir::rsocket
+
+#include "verbs/rsocket/socket_wait.hpp"

@@ -1,0 +1,56 @@
+#include "verbs/rsocket/waiters.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace weir::rsocket {
+namespace {
+// How long a thread sleeps that could not get a descriptor to be woken by.
+constexpr int blind_sleep_ms = 10;
+}  // namespace
+
+Waiter& Waiter::mine() {
+  thread_local Waiter waiter;
+  waiter.open();
+  return waiter;
+}
+
+void Waiter::open() {
+  if (event_ && owner_ == ::getpid()) return;
+  event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  owner_ = ::getpid();
+}
+
+void Waiter::wake() {
+  const std::uint64_t one = 1;
+  if (event_) [[maybe_unused]]
+    const auto written = ::write(event_.get(), &one, sizeof one);
+}
+
+void Waiter::clear() {
+  std::uint64_t count;
+  if (event_) [[maybe_unused]]
+    const auto got = ::read(event_.get(), &count, sizeof count);
+}
+
+int Waiter::sleep(std::vector<pollfd>& others, int timeout_ms) {
+  if (!event_ && (timeout_ms < 0 || timeout_ms > blind_sleep_ms)) timeout_ms = blind_sleep_ms;
+  others.push_back({.fd = event_.get(), .events = POLLIN, .revents = 0});
+  const int ready = ::poll(others.data(), others.size(), timeout_ms);
+  others.pop_back();
+  return ready;
+}
+
+void WaitList::remove(Waiter& waiter) {
+  const auto found = std::find(waiters_.begin(), waiters_.end(), &waiter);
+  if (found != waiters_.end()) waiters_.erase(found);
+}
+
+void WaitList::wake_all() {
+  for (Waiter* waiter : waiters_) waiter->wake();
+}
+
+}  // namespace weir::rsocket
