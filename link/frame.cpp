@@ -50,6 +50,21 @@ std::optional<HelloView> parse_hello(std::span<const std::byte> body) {
 
 namespace {
 
+// Descriptors are missing: there were more than are legal, or than this process may still open. In the second
+// case the message is good, and whoever expects a descriptor in it does without. A hello is nothing without
+// them.
+std::optional<Frame> parse_without_descriptors(std::span<const std::byte> packet) {
+  FrameHeader header;
+  if (packet.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, packet.data(), sizeof header);
+  if (header.type == FrameType::hello || header.fd_count == 0 || header.fd_count > max_message_fds)
+    return std::nullopt;
+  header.fd_count = 0;
+  std::vector<std::byte> changed(packet.begin(), packet.end());
+  std::memcpy(changed.data(), &header, sizeof header);
+  return parse_frame(changed, {});
+}
+
 std::vector<UniqueFd> take_descriptors(msghdr& header) {
   std::vector<UniqueFd> fds;
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
@@ -88,9 +103,10 @@ Received receive_frame(int socket) {
   auto fds = take_descriptors(header);
   // An empty packet and the end of the connection look alike; neither has a place here.
   if (got == 0 && fds.empty()) return Ended{};
-  // MSG_CTRUNC: more descriptors than are legal, or than this process may still open.
-  if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return Malformed{};
-  auto frame = parse_frame({packet, static_cast<std::size_t>(got)}, std::move(fds));
+  if ((header.msg_flags & MSG_TRUNC) != 0) return Malformed{};
+  const std::span<const std::byte> bytes(packet, static_cast<std::size_t>(got));
+  auto frame = (header.msg_flags & MSG_CTRUNC) != 0 ? parse_without_descriptors(bytes)
+                                                    : parse_frame(bytes, std::move(fds));
   if (!frame) return Malformed{};
   return std::move(*frame);
 }

@@ -70,7 +70,7 @@ struct Message {
   std::uint16_t kind = 0;
   std::uint64_t request = 0;  // non-zero: the sender waits for a reply to it
   std::vector<std::byte> body;
-  std::vector<UniqueFd> fds;
+  std::vector<UniqueFd> fds;  // none, although some were sent, when this process may open no more
 };
 
 // Kinds are allotted here so that the layers above cannot collide; what a kind means is its layer's business.

@@ -233,6 +233,30 @@ TEST_F(Faults, out_of_descriptors_a_caller_waits_without_our_spinning_and_is_ser
   EXPECT_GT(::recv(socket.get(), reply, sizeof reply, 0), 0);
 }
 
+TEST_F(Faults, out_of_descriptors_a_message_arrives_without_its_and_the_connection_stays) {
+  std::promise<std::size_t> first, second;
+  std::atomic<int> count = 0;
+  auto a = attach(), b = attach();
+  b->on_message(7, [&](const NeighbourPtr&, Message&& message) {
+    (count++ == 0 ? first : second).set_value(message.fds.size());
+  });
+  const auto to_b = connect(*a, b->slot());
+  ASSERT_TRUE(to_b);
+  const int fd = 0;
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  rlimit low = limit;
+  low.rlim_cur = 3;  // none above the three that are always open
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  const auto sent = to_b->send(7, {}, {&fd, 1});
+  const auto got = first.get_future().get();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_TRUE(sent);
+  EXPECT_EQ(got, 0U);
+  ASSERT_TRUE(to_b->send(7, {}, {&fd, 1}));
+  EXPECT_EQ(second.get_future().get(), 1U);
+}
+
 TEST_F(Faults, out_of_descriptors_attaching_says_so) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
