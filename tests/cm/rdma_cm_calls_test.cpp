@@ -93,6 +93,22 @@ TEST_F(RdmaCmCalls, multicast_fails_with_an_error) {
   EXPECT_EQ(errno, EOPNOTSUPP);
 }
 
+// Programs register memory in it before they make a queue pair.
+TEST_F(RdmaCmCalls, with_its_device_an_identifier_has_the_devices_protection_domain) {
+  Events server;
+  const IdRef listener = make_listener(server);
+  const IdRef client = make_id(client_);
+  EXPECT_EQ(client->pd, nullptr);
+  resolve(client, client_, port_of(listener));
+  ASSERT_NE(client->pd, nullptr);
+  EXPECT_EQ(client->pd->context, client->verbs);
+  make_qp(client);
+  EXPECT_EQ(client->qp->pd, client->pd);
+  ASSERT_EQ(rdma_connect(client.get(), nullptr), 0);
+  const IdRef request(server.expect(RDMA_CM_EVENT_CONNECT_REQUEST)->id);
+  EXPECT_EQ(request->pd, client->pd) << "one for all of a device";
+}
+
 TEST_F(RdmaCmCalls, devices_are_listed_open) {
   int count = 0;
   ibv_context** list = rdma_get_devices(&count);

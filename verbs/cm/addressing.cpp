@@ -91,7 +91,7 @@ int Agent::bind(Id& id, const sockaddr* address) {
   if (!binding) return binding.error();
   id.binding = *binding;
   id.set_local(binding->endpoint);
-  if (place) id.set_device(*place);
+  if (place) this->place(id, *place);
   id.stage = Stage::bound;
   return 0;
 }
@@ -130,7 +130,7 @@ int Agent::resolve_address(Id& id, const sockaddr* source, const sockaddr* desti
   if (!devices_.find(*to))
     return fail(EHOSTUNREACH);  // not an address of this host, and there is no packet path yet
   id.set_local(local.port != 0 ? local : ephemeral(local));
-  id.set_device(*place);
+  this->place(id, *place);
   id.stage = Stage::address_resolved;
   const std::scoped_lock hold(mutex_);
   push(id, address_event(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));

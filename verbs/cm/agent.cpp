@@ -39,6 +39,13 @@ Agent::Agent(link::SameHostLink& link, Limits limits)
   link_.on_gone([this](const link::NeighbourPtr& who) { gone(who); });
 }
 
+// With its device an identifier has that device's default protection domain, for memory registered before
+// there is a queue pair.
+void Agent::place(Id& id, const Devices::Place& where) {
+  id.set_device(where);
+  if (id.pd == nullptr) id.pd = devices_.default_pd(where.context);
+}
+
 bool Agent::lives(const PortOwner& owner) {
   const auto neighbour = link_.connect(owner.slot, liveness_limit);
   if (neighbour) return (*neighbour)->incarnation() == owner.incarnation;

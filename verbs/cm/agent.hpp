@@ -86,6 +86,7 @@ class Agent {
   Id* make_passive(const Id& listener, const Devices::Place& place, const link::NeighbourPtr& from,
                    CmMessage message);
   std::uint32_t new_local_id();
+  void place(Id& id, const Devices::Place& where);
 
   // Progress thread.
   void received(const link::NeighbourPtr& from, link::Message&& message);

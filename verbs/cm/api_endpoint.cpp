@@ -15,7 +15,7 @@ int set_up_passive(Id& id, const rdma_addrinfo& info, ibv_pd* pd, const ibv_qp_i
   if (attr != nullptr) {
     id.passive_qp = *attr;
     id.passive_qp->qp_type = static_cast<ibv_qp_type>(info.ai_qp_type);
-    id.pd = pd;
+    if (pd != nullptr) id.pd = pd;
   }
   return 0;
 }

@@ -167,7 +167,7 @@ Id* Agent::make_passive(const Id& listener, const Devices::Place& place, const l
   auto made = std::make_unique<Id>();
   made->set_local(message.destination);
   made->set_remote(message.source);
-  made->set_device(place);
+  this->place(*made, place);
   made->route.addr.addr.ibaddr.dgid = message.source.gid();
   made->channel = listener.channel;
   made->context = listener.context;
