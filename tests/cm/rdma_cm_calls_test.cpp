@@ -109,6 +109,26 @@ TEST_F(RdmaCmCalls, with_its_device_an_identifier_has_the_devices_protection_dom
   EXPECT_EQ(request->pd, client->pd) << "one for all of a device";
 }
 
+TEST_F(RdmaCmCalls, an_xrc_receive_queue_is_reported_on_the_identifiers_receive_cq) {
+  const IdRef id = make_id(client_, RDMA_PS_TCP);
+  auto here = loopback(0);
+  ASSERT_EQ(rdma_bind_addr(id.get(), as_address(here)), 0);
+  id->qp_type = IBV_QPT_XRC_RECV;
+  ibv_qp_init_attr qp{};
+  qp.qp_type = IBV_QPT_XRC_RECV;
+  qp.cap.max_recv_wr = qp.cap.max_recv_sge = 1;
+  ASSERT_EQ(rdma_create_qp(id.get(), nullptr, &qp), 0) << std::strerror(errno);
+  ibv_srq_init_attr srq{};
+  srq.attr = {.max_wr = 4, .max_sge = 1, .srq_limit = 0};
+  ASSERT_EQ(rdma_create_srq(id.get(), nullptr, &srq), 0) << std::strerror(errno);
+  std::uint32_t number = 0;
+  EXPECT_EQ(ibv_get_srq_num(id->srq, &number), 0);
+  EXPECT_NE(number, 0U);
+  EXPECT_NE(id->recv_cq, nullptr);
+  rdma_destroy_srq(id.get());
+  EXPECT_EQ(id->srq, nullptr);
+}
+
 TEST_F(RdmaCmCalls, devices_are_listed_open) {
   int count = 0;
   ibv_context** list = rdma_get_devices(&count);

@@ -101,6 +101,8 @@ CONNECTION_MANAGEMENT = [
     both("rdma_server", ["rdma_server"], ["rdma_client", "-s", "{host}"], expect=[r"rdma_client: end 0"],
          expect_server=[r"rdma_server: end 0"]),
     both("rdma_xserver", ["rdma_xserver", "-c", "r"], ["rdma_xclient", "-c", "r", "-s", "{host}"]),
+    both("rdma_xserver.xrc", ["rdma_xserver", "-c", "x"], ["rdma_xclient", "-c", "x", "-s", "{host}"],
+         expect=[r"rdma_xclient: end 0"], expect_server=[r"rdma_xserver: end 0"]),
     Case("udaddy", "pair", ["udaddy"], ["udaddy", "-s", "{host}"], ready="rdma:7174", expect=[r"return status 0"]),
     Case("udaddy.many", "pair", ["udaddy", "-c", "20"], ["udaddy", "-c", "20", "-s", "{host}"], ready="rdma:7174",
          expect=[r"return status 0"]),

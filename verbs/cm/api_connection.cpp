@@ -83,7 +83,7 @@ int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attr) {
   extended.srq_context = attr->srq_context;
   extended.attr = attr->attr;
   extended.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
-  extended.srq_type = IBV_SRQT_BASIC;
+  extended.srq_type = id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
   extended.pd = pd;
   const int result = rdma_create_srq_ex(id, &extended);
   if (result == 0) attr->attr = extended.attr;

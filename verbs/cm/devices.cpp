@@ -1,5 +1,7 @@
 #include "verbs/cm/devices.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -39,6 +41,18 @@ ibv_pd* Devices::default_pd(ibv_context* context) {
   ibv_pd*& pd = pds_[context];
   if (pd == nullptr) pd = ibv_alloc_pd(context);
   return pd;
+}
+
+ibv_xrcd* Devices::default_xrcd(ibv_context* context) {
+  const std::scoped_lock hold(mutex_);
+  ibv_xrcd*& xrcd = xrcds_[context];
+  if (xrcd != nullptr) return xrcd;
+  ibv_xrcd_init_attr attr{};
+  attr.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+  attr.fd = -1;
+  attr.oflags = O_CREAT;
+  xrcd = ibv_open_xrcd(context, &attr);
+  return xrcd;
 }
 
 Devices::Limits Devices::limits(ibv_context* context) {

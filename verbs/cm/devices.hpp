@@ -1,6 +1,6 @@
 // The RDMA devices of this process, opened once, and which of them has an address.
 //
-// Threading: any thread. Contexts stay open, and their default protection domains allocated, as long as the
+// Threading: any thread. Contexts stay open, and their default domains allocated, as long as the
 // library is loaded: identifiers and applications share them.
 #pragma once
 
@@ -30,7 +30,8 @@ class Devices {
   const std::vector<ibv_context*>& contexts() const { return contexts_; }
   // Where the address is a RoCE v2 GID. Nothing: it is not an address of this host.
   std::optional<Place> find(const Endpoint& address) const;
-  ibv_pd* default_pd(ibv_context* context);  // nullptr and errno
+  ibv_pd* default_pd(ibv_context* context);      // nullptr and errno
+  ibv_xrcd* default_xrcd(ibv_context* context);  // likewise; this process's own
 
   // The most RDMA READs and atomics a queue pair answers and issues at once.
   struct Limits {
@@ -43,6 +44,7 @@ class Devices {
   std::vector<ibv_context*> contexts_;
   std::mutex mutex_;
   std::map<ibv_context*, ibv_pd*> pds_;
+  std::map<ibv_context*, ibv_xrcd*> xrcds_;
 };
 
 }  // namespace weir::cm

@@ -142,14 +142,22 @@ int create_queue_pair(Id& id, Devices& devices, ibv_qp_init_attr_ex& attr) {
   if (attr.recv_cq == nullptr) attr.recv_cq = id.recv_cq != nullptr ? id.recv_cq : attr.send_cq;
   if (attr.send_cq == nullptr) attr.send_cq = attr.recv_cq;
 
-  const bool plain = attr.comp_mask == IBV_QP_INIT_ATTR_PD;
+  const bool xrc_receive = attr.qp_type == IBV_QPT_XRC_RECV;
+  const bool plain = attr.comp_mask == IBV_QP_INIT_ATTR_PD && !xrc_receive;
   if (plain) {
     ibv_qp_init_attr base{attr.qp_context, attr.send_cq, attr.recv_cq,   attr.srq,
                           attr.cap,        attr.qp_type, attr.sq_sig_all};
     id.qp = ibv_create_qp(pd, &base);
     attr.cap = base.cap;
   } else {
-    id.qp = ibv_create_qp_ex(id.verbs, &attr);
+    // An XRC_RECV queue pair belongs to a domain instead, and only carries messages to SRQs.
+    if (xrc_receive && (attr.comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0)
+      attr.xrcd = devices.default_xrcd(id.verbs);
+    ibv_qp_init_attr_ex asked = attr;
+    if (xrc_receive)
+      asked.comp_mask = (attr.comp_mask & ~unsigned{IBV_QP_INIT_ATTR_PD}) | IBV_QP_INIT_ATTR_XRCD;
+    id.qp = ibv_create_qp_ex(id.verbs, &asked);
+    attr.cap = asked.cap;
   }
   int error = id.qp != nullptr ? 0 : last_error();
   if (error == 0) error = modify(id, IBV_QPS_INIT);
@@ -169,16 +177,42 @@ void destroy_queue_pair(Id& id) {
   destroy_own_queues(id);
 }
 
+namespace {
+
+// An XRC SRQ's domain and the CQ its messages are reported on, where the application gave none: the
+// identifier's receive CQ, on which it waits.
+int complete_xrc(Id& id, Devices& devices, ibv_srq_init_attr_ex& attr) {
+  if ((attr.comp_mask & IBV_SRQ_INIT_ATTR_XRCD) == 0) attr.xrcd = devices.default_xrcd(id.verbs);
+  if (attr.xrcd == nullptr) return last_error();
+  if ((attr.comp_mask & IBV_SRQ_INIT_ATTR_CQ) == 0) {
+    if (id.recv_cq == nullptr) {
+      const int error = make_completion_queue(id, attr.attr.max_wr, id.recv_cq_channel, id.recv_cq);
+      if (error != 0) return error;
+    }
+    attr.cq = id.recv_cq;
+  }
+  attr.comp_mask |= IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+  return 0;
+}
+
+}  // namespace
+
 int create_receive_queue(Id& id, Devices& devices, ibv_srq_init_attr_ex& attr) {
   if (id.verbs == nullptr || id.srq != nullptr) return EINVAL;
-  const bool basic = (attr.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || attr.srq_type == IBV_SRQT_BASIC;
-  if (!basic) return EOPNOTSUPP;
   ibv_pd* pd = (attr.comp_mask & IBV_SRQ_INIT_ATTR_PD) != 0 ? attr.pd : nullptr;
   if (const int error = choose_pd(id, devices, pd); error != 0) return error;
-  ibv_srq_init_attr base{attr.srq_context, attr.attr};
-  id.srq = ibv_create_srq(pd, &base);
+  const bool basic = (attr.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || attr.srq_type == IBV_SRQT_BASIC;
+  if (basic) {
+    ibv_srq_init_attr base{attr.srq_context, attr.attr};
+    id.srq = ibv_create_srq(pd, &base);
+    attr.attr = base.attr;
+  } else {
+    attr.pd = pd;
+    if (const int error = complete_xrc(id, devices, attr); error != 0) return error;
+    id.srq = ibv_create_srq_ex(id.verbs, &attr);
+  }
   if (id.srq == nullptr) return last_error();
-  attr.attr = base.attr;
+  id.srq_borrowed = false;
   id.pd = pd;
   return 0;
 }
