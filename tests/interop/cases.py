@@ -4,6 +4,7 @@
 rdma_cm uses the same number in the RDMA port space.
 """
 import dataclasses
+import platform
 
 HOST = "127.0.0.1"
 
@@ -140,6 +141,13 @@ RSOCKETS = [
          ["udpong", "-s", "{host}", "-p", "{port}", "-S", "1000", "-C", "1000"], ready="udp", expect=[r"^custom\s+1000\s"]),
     Case("rcopy", "served", ["rcopy", "-p", "{port}"], ["rcopy", "{file}", "{host}:{copy}", "-p", "{port}"], ready="rdma",
          expect=[r"3000000 bytes in"], copies=3_000_000),
+]
+
+# A program of plain sockets on rsockets, through Debian's own preload library (which has no epoll and no accept4).
+PRELOADED = ["env", f"LD_PRELOAD=/usr/lib/{platform.machine()}-linux-gnu/rsocket/librspreload.so"]
+RSOCKETS += [
+    Case("rspreload.iperf", "served", [*PRELOADED, "iperf", "-s", "-p", "{port}"],
+         [*PRELOADED, "iperf", "-c", "{host}", "-p", "{port}", "-n", "1M"], ready="rsocket", expect=[r"1\.00 MBytes"]),
 ]
 
 # ---- perftest. -n is small: these are tests that it works, tools/demo.sh and bench/ measure.
