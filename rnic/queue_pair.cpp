@@ -222,10 +222,11 @@ void QueuePair::enter_error() {
 }
 
 void QueuePair::on_fault() {
-  const std::lock_guard lock(send_lock_);
-  if (state() != QpState::err || flushing_.load(std::memory_order_relaxed)) return;
-  enter_error();
-  nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
+  send_lock_.lock();
+  const bool news = state() == QpState::err && !flushing_.load(std::memory_order_relaxed);
+  if (news) enter_error();
+  unlock_sends();
+  if (news) nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
 }
 
 // The peer's process ended. If it had destroyed or reset its queue pair before, there is nothing to tell (a
@@ -235,20 +236,27 @@ void QueuePair::peer_gone(Peer& peer) {
   if (config_.type == QpType::ud) return void_datagrams_of(peer.slot());
   const bool ours = initiator_slot_.load(std::memory_order_relaxed) == peer.slot() && state() >= QpState::rtr;
   if (!ours) return;
-  const std::lock_guard lock(send_lock_);
+  send_lock_.lock();
+  const bool lost = peer_gone_locked();
+  unlock_sends();
+  if (lost) nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
+}
+
+// True: a connection that was up is lost, and no failed WQE says so.
+bool QueuePair::peer_gone_locked() {
   // Killed inside an operation, it left the hazard behind; a process that takes over its slot would look as
   // if it were still inside.
   if (const std::uint32_t hazard = ctx_->hazard.load(std::memory_order_acquire); hazard & 1)
     ctx_->hazard.store(hazard + 1, std::memory_order_seq_cst);
   const bool killed = remote_.connected() && remote_.answers();
-  const bool was_parked = parked_ != Park::none;
-  if (was_parked && config_.type == QpType::rc) {
+  if (parked_ != Park::none && config_.type == QpType::rc) {
     parked_ = Park::none;
     fail_send(sq_.at(sq_.executed.load(std::memory_order_relaxed)), WcStatus::retry_exc_err);
-  } else if (killed && state() != QpState::err) {
-    enter_error();
-    nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
+    return false;
   }
+  if (!killed || state() == QpState::err) return false;
+  enter_error();
+  return true;
 }
 
 // Completions that nobody will poll any more: their receives belong to the SRQ again.

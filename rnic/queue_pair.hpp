@@ -184,6 +184,7 @@ class QueuePair {
   bool wait_for_datagram_senders() const;
   bool allocate_rings();
   void free_rings();
+  bool peer_gone_locked();
   void enter_error();
   void reset();
   void give_back_unpolled();

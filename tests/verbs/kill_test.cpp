@@ -77,7 +77,7 @@ TEST_P(KillTest, a_sender_whose_target_dies_gets_the_error_of_the_first_and_flus
                                                   IBV_WR_RDMA_WRITE_WITH_IMM};
       const std::size_t length = random() % 3 == 0 ? message_bytes : random() % 64;
       if (side.post(opcodes[random() % 4], posted, length, far) == 0) ++posted;
-      if (posted == kill_at && !killer.joinable()) killer = std::thread([&] { peer.kill(); });
+      if (posted >= kill_at && !killer.joinable()) killer = std::thread([&] { peer.kill(); });
       while (const auto wc = poll_once(side.cq.get())) ASSERT_NO_FATAL_FAILURE(check(*wc));
     }
     if (killer.joinable()) killer.join();
