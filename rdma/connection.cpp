@@ -212,6 +212,9 @@ void Connection::on_receive(const ibv_wc& completion) {
       return end(Errc::immediate_beyond_buffer,
                  "peer claims " + std::to_string(bytes) + " more bytes than it was given room for");
     stats_.bytes_received += bytes;
+    // The reader runs when the whole batch of completions was looked at; by then the bytes can be here.
+    if (const std::span<const std::byte> unread = readable(); !unread.empty())
+      __builtin_prefetch(unread.data());
     fresh_input_ = true;
     announce_if_due();
     mark_dirty();

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "rnic/adapter.hpp"
+#include "rnic/prefetch.hpp"
 #include "rnic/queue_pair.hpp"
 
 namespace weir::rnic {
@@ -91,6 +92,11 @@ std::size_t QueuePair::poll_sends(std::span<WorkCompletion> out) {
   return filled;
 }
 
+void QueuePair::prefetch_completion() const {
+  if (config_.type == QpType::ud || ctx_->cqe_offset == 0) return;
+  prefetch_to_read(nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset) + (cqe_polled_ & ctx_->cqe_mask));
+}
+
 std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
   if (ctx_->cqe_offset == 0) return 0;
   std::size_t filled = 0;
@@ -127,13 +133,16 @@ std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
                      .imm_be = cqe.imm_be,
                      .qpn = qpn_.value(),
                      .src_qpn = ctx_->remote_qpn.load(std::memory_order_relaxed)};
-    if (own)
-      rq_polled_.fetch_add(1, std::memory_order_release);
+    if (own)  // one writer, under the CQ's lock: no locked instruction
+      rq_polled_.store(rq_polled_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     else
       config_.srq->free_wqe(number);
     ++cqe_polled_;
   }
   if (filled != 0) {
+    // What arrived is probably a request; its answer will be written there.
+    prefetch_to_write(likely_cqe_.load(std::memory_order_relaxed));
+    prefetch_to_write(likely_write_.load(std::memory_order_relaxed));
     // seq_cst with the look at `initiator_parked`: an initiator may wait for room in this ring.
     ctx_->cqe_polled.store(cqe_polled_, std::memory_order_seq_cst);
     if (!has_own_rq()) kick_initiator_if_parked();

@@ -101,7 +101,17 @@ std::uint32_t CompletionQueue::next_marked_word(std::uint32_t from) const {
 void CompletionQueue::take_word(std::uint32_t word) {
   if (word != 0) ctx_.summary[word / 64].fetch_and(~(1ull << (word % 64)), std::memory_order_seq_cst);
   held_word_ = word;
-  held_bits_ = take_ready_word(word);
+  held_bits_ = 0;
+  hold(take_ready_word(word));
+}
+
+// The CQEs behind the bits come over from the producers' cores while the first of them is being looked at.
+void CompletionQueue::hold(std::uint64_t bits) {
+  held_bits_ |= bits;
+  for (; bits != 0; bits &= bits - 1) {
+    const std::size_t line = std::size_t{held_word_} * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+    if (line < lines_.size() && lines_[line] != nullptr) lines_[line]->prefetch_completion();
+  }
 }
 
 // The next queue pair with something to poll: round robin within a word, and word after word in a circle, so
@@ -109,7 +119,7 @@ void CompletionQueue::take_word(std::uint32_t word) {
 bool CompletionQueue::next_ready(std::uint32_t& line) {
   if (held_word_ == 0 &&
       next_marked_word(1) == 0) {  // 64 queue pairs or fewer: one word, looked at every time
-    held_bits_ |= take_ready_word(0);
+    hold(take_ready_word(0));
     if (held_bits_ == 0) return false;
   }
   while (held_bits_ == 0) {

@@ -60,6 +60,7 @@ class CompletionQueue {
   bool next_ready(std::uint32_t& line);
   std::uint32_t next_marked_word(std::uint32_t from) const;
   void take_word(std::uint32_t word);
+  void hold(std::uint64_t bits);
   void put_back(std::uint32_t line);
   std::uint64_t take_ready_word(std::uint32_t word);
 

@@ -124,6 +124,8 @@ class QueuePair {
 
   std::size_t poll_completions(CompletionQueue&, std::span<WorkCompletion>);
   std::size_t unpolled(const CompletionQueue&) const;  // what poll_completions() would find, unlimited
+  // Ahead of poll_completions, under the CQ's lock too: brings the next CQE over from the core that wrote it.
+  void prefetch_completion() const;
 
   // The requester's retry entry: from poll, from a kick, from a timer. Returns false when nothing is parked
   // any more.
@@ -160,6 +162,7 @@ class QueuePair {
   void drained();
   void connect_remote(HostPort::Wait);
   bool reconnect_if_stale();
+  void note_likely_next();
   void unlock_sends();
 
   // datagram.cpp
@@ -218,6 +221,8 @@ class QueuePair {
   std::atomic<std::uint32_t> rq_polled_{0};  // receive WQEs reported (own receive queue)
   std::uint32_t cqe_polled_ = 0;
   std::atomic<bool> flushing_{false};
+  // Hints for the poller; written by the requester, under another lock, so they may be old.
+  std::atomic<const void*> likely_cqe_{nullptr}, likely_write_{nullptr};
 };
 
 }  // namespace weir::rnic

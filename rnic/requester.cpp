@@ -65,6 +65,7 @@ void QueuePair::execute() {
       case Outcome::done:
         parked_ = Park::none;
         complete_send(wqe, WcStatus::success);
+        note_likely_next();
         if (now_in == QpState::sqd) return drained();
         break;
       case Outcome::rnr:
@@ -254,10 +255,18 @@ void QueuePair::unlock_sends() {
 void QueuePair::complete_send(SendWqe& wqe, WcStatus status) {
   wqe.status = status;
   const bool reported = wqe.signaled || status != WcStatus::success;
-  // release: the poller's acquire of `executed` must see status and byte_len.
-  sq_.executed.fetch_add(1, std::memory_order_release);
+  // release: the poller's acquire of `executed` must see status and byte_len. One writer, under the send
+  // lock.
+  sq_.executed.store(sq_.executed.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (reported)
     raise_local(*config_.send_cq, send_line_, status == WcStatus::success ? Solicited::no : Solicited::yes);
+}
+
+// For the poller, which sees a request arrive before the application answers it.
+void QueuePair::note_likely_next() {
+  if (!remote_.connected()) return;
+  likely_cqe_.store(remote_.likely_cqe(), std::memory_order_relaxed);
+  likely_write_.store(remote_.likely_write(), std::memory_order_relaxed);
 }
 
 // A failed WQE stops the queue: it completes with its error, everything behind it is flushed. Of a connection

@@ -136,9 +136,10 @@ bool RemoteQueuePair::invalidate_remotely(std::uint32_t key) const {
   return true;
 }
 
-Outcome RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std::uint64_t addr) const {
+Outcome RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std::uint64_t addr) {
   if (std::byte* to = peer->window(entry, addr, from.bytes)) {
     copy_in_order(to, from.span());
+    behind_last_write_ = to + from.bytes;
     return Outcome::done;
   }
   const iovec remote{ProtectionTable::address(entry, addr), from.bytes};

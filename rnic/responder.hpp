@@ -78,6 +78,9 @@ class RemoteQueuePair {
 
   // The target was reset or its number given to another since we connected: its rings are not those we know.
   bool stale() const { return ctx_ != nullptr && ctx_->incarnation != incarnation_; }
+  // Where the next message will probably write: its CQE, and right behind the last RDMA WRITE.
+  const void* likely_cqe() const { return cqes_ == nullptr ? nullptr : &cqes_[ctx_->cqe_next & cqe_mask_]; }
+  const void* likely_write() const { return behind_last_write_; }
 
   PeerPtr peer;
 
@@ -90,7 +93,7 @@ class RemoteQueuePair {
                              std::uint32_t need) const;
   bool window_answers(const TptEntry&, std::uint32_t key) const;
   bool invalidate_remotely(std::uint32_t key) const;
-  Outcome move_in(const Gather&, const TptEntry&, std::uint64_t addr) const;
+  Outcome move_in(const Gather&, const TptEntry&, std::uint64_t addr);
   bool receive_available();
   bool completion_room();
   bool take_receive(TakenReceive&);
@@ -117,6 +120,7 @@ class RemoteQueuePair {
   std::uint32_t landing_bytes_ = 0, wqe_mask_ = 0, wqe_stride_ = 0, cqe_mask_ = 0, wqe_max_sge_ = 0;
   std::uint32_t cq_index_ = 0, cq_line_ = 0;
   std::uint16_t incarnation_ = 0;
+  const std::byte* behind_last_write_ = nullptr;
 
   // XRC, once an SRQ was selected.
   XrcCompletion* xrc_completions_ = nullptr;
