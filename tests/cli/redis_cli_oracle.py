@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 # Replies of every type, shape and depth. {types} cases need DEBUG PROTOCOL, which only redis-server has.
@@ -138,6 +139,11 @@ def on_terminal(program, server, keys):
         while not PROMPT.search(seen[start:]):
             if not read_more():
                 break
+        # libedit prints the prompt before it takes the terminal over, and a Ctrl-D typed between is lost.
+        # (redis-cli leaves a dumb terminal as it is.)
+        edits = os.path.basename(program) == "weir-cli"
+        while edits and termios.tcgetattr(terminal)[3] & termios.ICANON and time.monotonic() < deadline:
+            time.sleep(0.005)
         os.write(terminal, b"\x04" if line is None else line.encode() + b"\r")
     while read_more():
         pass

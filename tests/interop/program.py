@@ -63,20 +63,6 @@ class Program:
                 raise Expired(f"{self.name} did not listen on port {port} within {limit_s} s")
             time.sleep(POLL_S)
 
-    def wait_until_asleep(self, limit_s):
-        """Returns when all threads of the session sleep, and still the same sleep a moment later: it waits for others."""
-        deadline, before = time.monotonic() + limit_s, None
-        while True:
-            now = self._sleeps()
-            if now and now == before:
-                return
-            if self.process.poll() is not None:
-                raise Expired(f"{self.name} ended before it waited for anybody")
-            if time.monotonic() > deadline:
-                raise Expired(f"{self.name} did not come to rest within {limit_s} s")
-            before = now
-            time.sleep(4 * POLL_S)
-
     def wait_until_it_has_thread(self, name, limit_s):
         """Returns when a thread of the session has that name."""
         deadline = time.monotonic() + limit_s
@@ -139,20 +125,6 @@ class Program:
             except OSError:
                 continue
         return names
-
-    def _sleeps(self):
-        """{thread: how often it went to sleep} if every thread sleeps now, else nothing."""
-        sleeps = {}
-        for pid, _ in self._pids():
-            try:
-                for task in os.scandir(f"/proc/{pid}/task"):
-                    status = pathlib.Path(task.path, "status").read_text()
-                    if not re.search(r"^State:\s*S", status, re.MULTILINE):
-                        return None
-                    sleeps[task.name] = re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.MULTILINE).group(1)
-            except OSError:
-                return None
-        return sleeps
 
     def _cpu_s(self):
         ticks = sum(int(fields[11]) + int(fields[12]) for _, fields in self._pids())

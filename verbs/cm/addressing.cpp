@@ -152,7 +152,7 @@ int Agent::listen(Id& id, int backlog) {
     store(any_v4(), any);
     if (const int error = bind(id, reinterpret_cast<const sockaddr*>(&any)); error != 0) return error;
   }
-  const std::scoped_lock hold(mutex_);
+  std::unique_lock hold(mutex_);
   id.backlog = backlog > 0 ? std::min(backlog, max_backlog) : max_backlog;
   if (id.stage == Stage::listening) return 0;
   if (id.stage != Stage::bound) return EINVAL;
@@ -163,6 +163,9 @@ int Agent::listen(Id& id, int backlog) {
   }
   id.stage = Stage::listening;
   listeners_.push_back(&id);
+  const auto binding = id.binding;
+  hold.unlock();
+  if (binding) ports_.listening(*binding);
   return 0;
 }
 

@@ -26,7 +26,8 @@ struct Record {
   std::uint64_t incarnation;
   std::uint8_t reuse_address;
   std::uint8_t v6_only;
-  std::uint8_t zero[6];
+  std::uint8_t listening;
+  std::uint8_t zero[5];
 };
 static_assert(sizeof(Record) == 24);
 constexpr std::uint32_t record_magic = 0x504d4357;  // "WCMP"
@@ -101,6 +102,7 @@ std::optional<PortSpace::Entry> PortSpace::read(const std::string& name) const {
   Entry entry{name, {}, {record.slot, record.incarnation}, {}, record.holders};
   entry.endpoint.ip = *ip;
   entry.sharing = {record.reuse_address != 0, record.v6_only != 0};
+  entry.listening = record.listening != 0;
   return entry;
 }
 
@@ -112,6 +114,7 @@ std::expected<void, int> PortSpace::write(const Entry& entry) const {
                       .incarnation = entry.owner.incarnation,
                       .reuse_address = entry.sharing.reuse_address,
                       .v6_only = entry.sharing.v6_only,
+                      .listening = entry.listening,
                       .zero = {}};
   const std::string young = directory_ + "/cm-young", path = directory_ + "/" + entry.name;
   link::UniqueFd file(::open(young.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -140,6 +143,7 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
   std::vector<std::string> stale;
   int error = 0;
   std::uint16_t holders = 0;
+  bool listening = false;
   for_each_name(prefix_of(port_space, endpoint.port), [&](const std::string& name) {
     const auto entry = read(name);
     if (!entry || (entry->owner.slot == self_.slot && entry->owner != self_)) {
@@ -150,7 +154,7 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
         covers(entry->endpoint, entry->sharing, endpoint) || covers(endpoint, sharing, entry->endpoint);
     if (!overlap) return;
     if (entry->owner == self_ && entry->sharing.reuse_address && sharing.reuse_address) {
-      if (name == mine) holders = entry->holders;
+      if (name == mine) holders = entry->holders, listening = entry->listening;
     } else if (entry->owner != self_ && !lives_(entry->owner)) {
       stale.push_back(name);
     } else {
@@ -159,7 +163,7 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
   });
   for (const auto& name : stale) remove(name);
   if (error != 0) return std::unexpected(error);
-  const auto written = write({mine, endpoint, self_, sharing, static_cast<std::uint16_t>(holders + 1)});
+  const auto written = write({mine, endpoint, self_, sharing, static_cast<std::uint16_t>(holders + 1), listening});
   if (!written) return std::unexpected(written.error());
   return Binding{port_space, endpoint, sharing};
 }
@@ -181,6 +185,14 @@ std::expected<Binding, int> PortSpace::bind(std::uint16_t port_space, Endpoint e
     if (bound || bound.error() != EADDRINUSE) return bound;
   }
   return std::unexpected(EADDRNOTAVAIL);
+}
+
+void PortSpace::listening(const Binding& binding) {
+  const auto held = lock();
+  auto entry = read(name_of(binding.port_space, binding.endpoint));
+  if (!held || !entry || entry->owner != self_) return;
+  entry->listening = true;
+  (void)write(*entry);
 }
 
 void PortSpace::release(const Binding& binding) {
