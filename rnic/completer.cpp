@@ -95,6 +95,7 @@ std::size_t QueuePair::poll_sends(std::span<WorkCompletion> out) {
 void QueuePair::prefetch_completion() const {
   if (config_.type == QpType::ud || ctx_->cqe_offset == 0) return;
   prefetch_to_read(nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset) + (cqe_polled_ & ctx_->cqe_mask));
+  if (has_own_rq()) prefetch_to_read(&rq_at(cqe_polled_));
 }
 
 std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {

@@ -335,6 +335,7 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
   wqe.signaled = config_.signal_all || (request.flags & send_flag::signaled);
   wqe.solicited = request.flags & send_flag::solicited;
   wqe.inlined = false;
+  wqe.inline_bytes = 0;
   wqe.num_sge = 0;
   wqe.imm_be = request.imm_be;
   wqe.byte_len = 0;
@@ -358,16 +359,11 @@ PostResult QueuePair::set_sges(SendWqe& wqe, std::span<const Sge> sges) {
   return PostResult::ok;
 }
 
-PostResult QueuePair::set_inline(SendWqe& wqe, std::span<const std::span<const std::byte>> pieces) {
-  std::size_t bytes = 0;
-  for (const auto& piece : pieces) bytes += piece.size();
-  if (bytes > config_.caps.max_inline) return PostResult::too_long_inline;
-  std::byte* to = wqe.inline_data();
-  for (const auto& piece : pieces) {
-    to = std::copy(piece.begin(), piece.end(), to);
-  }
+PostResult QueuePair::add_inline(SendWqe& wqe, std::span<const std::byte> piece) {
   wqe.inlined = true;
-  wqe.inline_bytes = static_cast<std::uint32_t>(bytes);
+  if (piece.size() > config_.caps.max_inline - wqe.inline_bytes) return PostResult::too_long_inline;
+  std::copy(piece.begin(), piece.end(), wqe.inline_data() + wqe.inline_bytes);
+  wqe.inline_bytes += static_cast<std::uint32_t>(piece.size());
   return PostResult::ok;
 }
 
@@ -379,6 +375,7 @@ void QueuePair::abort_posting() {
 void QueuePair::ring_doorbell() {
   sq_.doorbell = sq_.tail;
   execute();
+  sq_.prefetch_next();
   unlock_sends();
 }
 

@@ -111,7 +111,7 @@ class QueuePair {
   void begin_posting() { send_lock_.lock(); }
   SendWqe* append(const SendRequest&, PostResult&);
   PostResult set_sges(SendWqe&, std::span<const Sge>);
-  PostResult set_inline(SendWqe&, std::span<const std::span<const std::byte>>);
+  PostResult add_inline(SendWqe&, std::span<const std::byte> piece);
   void retract() { --sq_.tail; }
   void abort_posting();
   void ring_doorbell();

@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "rnic/prefetch.hpp"
 #include "rnic/types.hpp"
 
 namespace weir::rnic {
@@ -82,6 +83,13 @@ class SendQueue {
   }
   bool full() const { return tail - polled.load(std::memory_order_acquire) >= limit_; }
   bool allocated() const { return ring_ != nullptr; }
+  // A deep ring does not fit into the cache, and its next entry was last touched a whole lap ago.
+  void prefetch_next() const {
+    const std::byte* next = reinterpret_cast<const std::byte*>(&at(tail));
+    prefetch_to_write(next);
+    prefetch_to_write(next + 64);
+    prefetch_to_write(next + 128);
+  }
   void reset() {
     tail = doorbell = 0;
     executed.store(0, std::memory_order_relaxed);

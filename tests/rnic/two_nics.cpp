@@ -306,7 +306,7 @@ PostResult Endpoint::post_inline(const SendRequest& request, std::span<const std
   PostResult result;
   qp_->begin_posting();
   if (SendWqe* wqe = qp_->append(request, result)) {
-    result = qp_->set_inline(*wqe, {&payload, 1});
+    result = qp_->add_inline(*wqe, payload);
     if (result != PostResult::ok) qp_->retract();
   }
   qp_->ring_doorbell();

@@ -3,7 +3,6 @@
 //
 // The queue pair's send lock is held from start to complete or abort. An error sticks: it is returned by
 // complete, which then posts nothing, as the man page says.
-#include <array>
 #include <cerrno>
 
 #include "verbs/ibv/objects.hpp"
@@ -116,10 +115,10 @@ void wr_set_inline_data_list(ibv_qp_ex* ex, std::size_t count, const ibv_data_bu
   Qp& qp = qp_of(ex);
   if (qp.builder.wqe == nullptr) return;
   if (count > rnic::max_sge) return note(qp, rnic::PostResult::too_many_sges);
-  std::array<std::span<const std::byte>, rnic::max_sge> pieces;
-  for (std::size_t i = 0; i < count; ++i)
-    pieces[i] = {static_cast<const std::byte*>(list[i].addr), list[i].length};
-  note(qp, qp.nic_qp->set_inline(*qp.builder.wqe, {pieces.data(), count}));
+  qp.builder.wqe->inlined = true;
+  for (const ibv_data_buf& piece : std::span(list, count))
+    note(qp,
+         qp.nic_qp->add_inline(*qp.builder.wqe, {static_cast<const std::byte*>(piece.addr), piece.length}));
 }
 
 void wr_set_inline_data(ibv_qp_ex* ex, void* addr, std::size_t length) {

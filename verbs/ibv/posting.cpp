@@ -1,6 +1,5 @@
 // ibv_post_send, ibv_post_recv, ibv_post_srq_recv: work requests become WQEs, then the doorbell.
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include "verbs/ibv/objects.hpp"
@@ -71,11 +70,11 @@ rnic::PostResult append(rnic::QueuePair& qp, const ibv_send_wr& wr) {
   rnic::SendWqe* wqe = qp.append(request, result);
   if (wqe == nullptr) return result;
   if (wr.send_flags & IBV_SEND_INLINE) {
-    std::array<std::span<const std::byte>, rnic::max_sge> pieces;
-    for (int i = 0; i < wr.num_sge; ++i)
-      pieces[static_cast<std::size_t>(i)] = {reinterpret_cast<const std::byte*>(wr.sg_list[i].addr),
-                                             wr.sg_list[i].length};
-    result = qp.set_inline(*wqe, {pieces.data(), static_cast<std::size_t>(wr.num_sge)});
+    wqe->inlined = true;
+    for (int i = 0; i < wr.num_sge && result == rnic::PostResult::ok; ++i) {
+      const ibv_sge& piece = wr.sg_list[i];
+      result = qp.add_inline(*wqe, {reinterpret_cast<const std::byte*>(piece.addr), piece.length});
+    }
   } else {
     result = qp.set_sges(*wqe, sges_of(wr.sg_list, wr.num_sge));
   }
