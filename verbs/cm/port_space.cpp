@@ -163,7 +163,8 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
   });
   for (const auto& name : stale) remove(name);
   if (error != 0) return std::unexpected(error);
-  const auto written = write({mine, endpoint, self_, sharing, static_cast<std::uint16_t>(holders + 1), listening});
+  const auto written =
+      write({mine, endpoint, self_, sharing, static_cast<std::uint16_t>(holders + 1), listening});
   if (!written) return std::unexpected(written.error());
   return Binding{port_space, endpoint, sharing};
 }

@@ -49,7 +49,8 @@ class PortSpace {
   // said.
   std::expected<Binding, int> bind(std::uint16_t port_space, Endpoint endpoint, Sharing sharing);
   void release(const Binding& binding);
-  // Notes for whoever looks at the files (a person, a test) that somebody listens there; connecting asks the owner.
+  // Notes for whoever looks at the files (a person, a test) that somebody listens there; connecting asks the
+  // owner.
   void listening(const Binding& binding);
 
   // Who holds the address, or a wildcard that covers it. Not verified to be alive.
@@ -61,7 +62,7 @@ class PortSpace {
     Endpoint endpoint;
     PortOwner owner;
     Sharing sharing;
-    std::uint16_t holders;   // binds of one process that share it
+    std::uint16_t holders;  // binds of one process that share it
     bool listening = false;
   };
   link::Result<link::FileLock> lock() const;
