@@ -110,7 +110,7 @@ void CompletionQueue::hold(std::uint64_t bits) {
   held_bits_ |= bits;
   for (; bits != 0; bits &= bits - 1) {
     const std::size_t line = std::size_t{held_word_} * 64 + static_cast<std::size_t>(std::countr_zero(bits));
-    if (line < lines_.size() && lines_[line] != nullptr) lines_[line]->prefetch_completion();
+    if (line < lines_.size() && lines_[line].qp != nullptr) lines_[line].qp->prefetch_completion();
   }
 }
 
