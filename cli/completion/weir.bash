@@ -11,7 +11,7 @@ _weir() {
       # Behind -- or the first word that is no option comes another command: let it complete itself.
       for ((i = 2; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-          --lib-dir) ((i++)) ;;
+          --lib-dir | --devices | --name | --gid) ((i++)) ;;
           --) ((i++)); break ;;
           -*) ;;
           *) break ;;
@@ -22,7 +22,7 @@ _weir() {
       elif ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
         _command_offset "$i"
       elif [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "-- --lib-dir --help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "-- --devices --name --gid --lib-dir --help" -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -c -- "$word")
       fi

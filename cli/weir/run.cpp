@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "cli/weir/command.hpp"
+#include "cli/weir/device_names.hpp"
 #include "cli/weir/drop_in_libraries.hpp"
 #include "cli/weir/program_file.hpp"
 
 namespace weir::command {
 namespace {
 
-constexpr std::string_view help = R"(Usage: weir run [--lib-dir DIR] [--] COMMAND [ARG...]
+constexpr std::string_view help = R"(Usage: weir run [OPTIONS] [--] COMMAND [ARG...]
 
 Runs COMMAND with Weir's libibverbs and librdmacm in place of the system's, so that it finds the software NIC weir0:
 no RDMA hardware, no kernel module, no privileges. Start each of the programs that talk to each other this way.
@@ -29,19 +30,36 @@ no RDMA hardware, no kernel module, no privileges. Start each of the programs th
     $ weir run -- rping -s -C 10 &
     $ weir run -- rping -c -a 127.0.0.1 -v -C 10
 
+  Two devices, called as some programs expect them:
+    $ weir run --devices 2 --name mlx5_0 -- ibv_devices
+
 Options:
+  --devices N    how many devices there are (default 1); all of them are the one software NIC
+  --name NAME    the name of the first; the others count up from the number at its end (default weir0)
+  --gid ADDRESS  an IP address that is a GID of each device; may be repeated (default: the addresses of the host)
   --lib-dir DIR  where Weir's libibverbs.so.1 and librdmacm.so.1 are (default: found beside this program)
   --help         this text
 
 Exit status: the command's own; 127 if it is not found, 126 if it cannot be run on the software NIC.
-Sets LD_LIBRARY_PATH, and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
+Sets LD_LIBRARY_PATH; LD_PRELOAD, to show the files about RDMA devices in /sys and /dev that programs read beside
+verbs; WEIR_DEVICES and WEIR_GIDS from the options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
 )";
 
 struct Request {
   std::string library_directory;
+  std::string devices = "1", name = "weir0", gids;
   std::span<const std::string> command;
   bool help = false;
 };
+
+// Where the value of an option goes; nullptr: there is no such option.
+std::string* value_of(Request& request, std::string_view option) {
+  if (option == "--lib-dir") return &request.library_directory;
+  if (option == "--devices") return &request.devices;
+  if (option == "--name") return &request.name;
+  if (option == "--gid") return &request.gids;
+  return nullptr;
+}
 
 // The options in front of the command; the status to exit with if they make no sense.
 std::expected<Request, int> read_options(std::span<const std::string> arguments) {
@@ -55,21 +73,34 @@ std::expected<Request, int> read_options(std::span<const std::string> arguments)
     }
     if (option == "--help" || option == "-h") {
       request.help = true;
-    } else if (option.starts_with("--lib-dir=")) {
-      request.library_directory = option.substr(std::strlen("--lib-dir="));
-    } else if (option == "--lib-dir" && next + 1 < arguments.size()) {
-      request.library_directory = arguments[++next];
-    } else {
+      continue;
+    }
+    const auto equals = option.find('=');
+    std::string* const value = value_of(request, std::string_view(option).substr(0, equals));
+    const bool behind = equals == std::string::npos;
+    if (value == nullptr || (behind && next + 1 == arguments.size()))
       return std::unexpected(
           complain("run", "unknown option or missing value: " + option + "; see weir run --help"));
-    }
+    const std::string given = behind ? arguments[++next] : option.substr(equals + 1);
+    *value = value == &request.gids && !value->empty() ? *value + "," + given : given;
   }
   request.command = arguments.subspan(next);
   return request;
 }
 
-std::string with_directory_in_front(const std::string& directory, const char* before) {
-  return before && *before ? directory + ":" + before : directory;
+std::string in_front(const std::string& what, const char* before) {
+  return before && *before ? what + ":" + before : what;
+}
+
+// What the program and all it starts inherit.
+void set_environment(const Request& request, const std::string& libraries, const std::string& names) {
+  ::setenv("LD_LIBRARY_PATH", in_front(libraries, std::getenv("LD_LIBRARY_PATH")).c_str(), 1);
+  ::setenv("WEIR_RDMA_PROVIDER", "weir", 1);
+  ::setenv("WEIR_DEVICES", names.c_str(), 1);
+  if (!request.gids.empty()) ::setenv("WEIR_GIDS", request.gids.c_str(), 1);
+  const std::string view = libraries + "/libweir_view.so";
+  if (::access(view.c_str(), R_OK) == 0)
+    ::setenv("LD_PRELOAD", in_front(view, std::getenv("LD_PRELOAD")).c_str(), 1);
 }
 
 }  // namespace
@@ -83,6 +114,8 @@ int run(std::span<const std::string> arguments) {
   }
   if (request->command.empty())
     return complain("run", "no command given; for example: weir run -- ibv_devinfo");
+  const auto names = device_names(request->name, request->devices);
+  if (!names) return complain("run", names.error());
   const auto libraries = find_drop_in_libraries(request->library_directory);
   if (!libraries) return complain("run", libraries.error(), 126);
   const auto program = find_program(request->command.front(), std::getenv("PATH"));
@@ -90,8 +123,7 @@ int run(std::span<const std::string> arguments) {
   if (const auto why = why_libraries_cannot_be_replaced(*program); !why.empty())
     return complain("run", why, 126);
 
-  ::setenv("LD_LIBRARY_PATH", with_directory_in_front(*libraries, std::getenv("LD_LIBRARY_PATH")).c_str(), 1);
-  ::setenv("WEIR_RDMA_PROVIDER", "weir", 1);
+  set_environment(*request, *libraries, *names);
   std::vector<char*> words;
   for (const auto& word : request->command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);

@@ -98,6 +98,30 @@ TEST_F(WeirRun, puts_the_libraries_in_front_and_names_the_provider) {
   EXPECT_EQ(ended.out, libraries_.path().string() + ":/before weir\n");
 }
 
+TEST_F(WeirRun, tells_the_devices_what_was_asked_for) {
+  const struct {
+    std::vector<std::string> options;
+    std::string devices, gids;
+  } rows[] = {{{}, "weir0", ""},
+              {{"--devices", "2"}, "weir0,weir1", ""},
+              {{"--devices=3", "--name", "mlx5_0"}, "mlx5_0,mlx5_1,mlx5_2", ""},
+              {{"--devices=2", "--name=rdma"}, "rdma0,rdma1", ""},
+              {{"--name", "mlx5_7"}, "mlx5_7", ""},
+              {{"--gid", "10.0.0.1", "--gid=fd00::1"}, "weir0", "10.0.0.1,fd00::1"}};
+  for (const auto& row : rows) {
+    std::vector<std::string> words = {"run", "--lib-dir", libraries_.path()};
+    words.insert(words.end(), row.options.begin(), row.options.end());
+    words.insert(words.end(), {"--", "sh", "-c", "echo $WEIR_DEVICES/$WEIR_GIDS"});
+    EXPECT_EQ(run_weir(words).out, row.devices + "/" + row.gids + "\n");
+  }
+}
+
+TEST_F(WeirRun, refuses_devices_that_cannot_be) {
+  for (const std::string option :
+       {"--devices=0", "--devices=17", "--devices=two", "--devices=", "--name=", "--name=a/b", "--name=a,b"})
+    EXPECT_EQ(run_weir({"run", option, "--", "true"}).status, 2) << option;
+}
+
 TEST_F(WeirRun, hands_arguments_on_untouched) {
   EXPECT_EQ(run({"printf", "%s|", "--help", "", "a b"}).out, "--help||a b|");
 }

@@ -1,7 +1,7 @@
 """The programs, as data: each Case is one CTest test.
 
-{port} and {host} are filled in by the run: a TCP port that is free now, and a loopback address. Whatever speaks
-rdma_cm uses the same number in the RDMA port space.
+{port}, {host} and {here} are filled in by the run: a TCP port that is free now, a loopback address, and this folder.
+Whatever speaks rdma_cm uses the same number in the RDMA port space.
 """
 import dataclasses
 import platform
@@ -23,6 +23,7 @@ class Case:
     sizes: list = ()             # perftest: message sizes that must each have a row of numbers
     killed: str = ""             # how="killed": "client" or "server"
     copies: int = 0              # {file} has so many bytes, and {copy} must be the same when the client has ended
+    options: list = ()           # of `weir run`
 
 
 # ---- libibverbs' own examples
@@ -46,6 +47,32 @@ DEVICES = [
                                                          r"link_layer:\s*Ethernet"]),
     Case("ibv_devinfo.verbose", "alone", ["ibv_devinfo", "-v"],
          expect=[r"max_qp:\s*[1-9]", r"max_mr_size:\s*0x[0-9a-f]+", r"GID\[\s*\d+\]:.*127\.0\.0\.1.*RoCE v2"]),
+]
+
+# ---- what programs read beside verbs, and how `weir run` shapes it
+
+NODE = "/sys/class/infiniband/weir0"
+VIEW = [
+    Case("view.files", "alone", ["cat", f"{NODE}/node_type", f"{NODE}/ports/1/state", f"{NODE}/ports/1/gid_attrs/types/0"],
+         expect=[r"^1: CA$", r"^4: ACTIVE$", r"^RoCE v2$"]),
+    Case("view.listing", "alone", ["ls", "-l", "/sys/class/infiniband", "/sys/class/infiniband_verbs", "/dev/infiniband"],
+         expect=[r"weir0 -> \.\./\.\./devices/virtual/weir/weir0/infiniband/weir0$", r"uverbs0 -> ", r"rdma_cm -> "]),
+    Case("view.real_path", "alone", ["realpath", f"{NODE}/device", f"{NODE}/device/infiniband/weir0/ports/1"],
+         expect=[r"^/sys/devices/virtual/weir/weir0$", r"^/sys/devices/virtual/weir/weir0/infiniband/weir0/ports/1$"]),
+    Case("view.character_device", "alone", ["stat", "-L", "-c", "%F", "/dev/infiniband/uverbs0"],
+         expect=[r"^character special file$"]),
+    Case("view.scripts", "alone", ["sh", "-c", f"test -d {NODE}/ports/1 && cd {NODE} && cat ports/1/link_layer && ls device/net"],
+         expect=[r"^Ethernet$", r"^\w+$"]),
+    Case("view.python", "alone", ["/usr/bin/python3", "-c", f"import glob, os; print(glob.glob('{NODE[:-1]}*'), "
+                                  f"os.path.realpath('{NODE}'), os.listdir('{NODE}/ports'))"],
+         expect=[r"\['/sys/class/infiniband/weir0'\] /sys/devices/virtual/weir/weir0/infiniband/weir0 \['1'\]"]),
+    Case("shaped.two_devices", "alone", ["ibv_devices"], options=["--devices", "2", "--name", "mlx5_0"],
+         expect=[r"^\s*mlx5_0\s+[0-9a-f]{16}$", r"^\s*mlx5_1\s+[0-9a-f]{16}$"]),
+    Case("shaped.gid", "alone", ["ibv_devinfo", "-v"], options=["--gid", "10.9.8.7", "--gid", "fd00::9"],
+         expect=[r"GID\[\s*0\]:\s+::ffff:10\.9\.8\.7, RoCE v2", r"GID\[\s*1\]:\s+fd00::9, RoCE v2"]),
+    Case("shaped.pingpong_on_the_second", "pair", ["ibv_rc_pingpong", "-p", "{port}", "-d", "b1", "-g", "0"],
+         ["ibv_rc_pingpong", "-p", "{port}", "-d", "b1", "-g", "0", "{host}"], options=["--devices=2", "--name=b0"],
+         expect=[r"iters in [\d.]+ seconds"]),
 ]
 
 PINGPONGS = [
@@ -217,4 +244,4 @@ for case in KILLED:
     if "-e" in case.server:
         case.name += ".events"
 
-CASES = [*DEVICES, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *perftests(), *KILLED]
+CASES = [*DEVICES, *VIEW, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *perftests(), *KILLED]

@@ -20,6 +20,7 @@ import time
 import cases
 from program import POLL_S, Expired, Program
 
+HERE = pathlib.Path(__file__).resolve().parent
 READY_S = 20
 WORK_S = 0.5    # processor time a client has used before one end is killed: past set-up, in the middle of its work
 NOTICE_S = 10  # how soon a program must have ended after its partner was killed
@@ -37,14 +38,14 @@ class Run:
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="weir-interop-"))
         self.runtime = self.scratch / "runtime"
         self.environment = {**os.environ, "WEIR_RUNTIME_DIR": str(self.runtime)}
-        self.words = {"port": str(free_port()), "host": cases.HOST, "file": str(self.scratch / "file"),
-                      "copy": str(self.scratch / "copy")}
+        self.words = {"port": str(free_port()), "host": cases.HOST, "here": str(HERE),
+                      "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy")}
         if case.copies:
             self.original = random.Random(1).randbytes(case.copies)
             pathlib.Path(self.words["file"]).write_bytes(self.original)
         launcher = build / "bin/weir"
         if launcher.exists():
-            self.prefix = [str(launcher), "run", "--"]
+            self.prefix = [str(launcher), "run", *case.options, "--"]
         else:
             self.prefix = []
             self.environment["LD_LIBRARY_PATH"] = str(build / "lib/verbs")

@@ -15,6 +15,7 @@ struct Content {
   std::uint64_t magic;
   std::uint64_t owner;
   std::int64_t pid;  // a forked child has its parent's secret, but not its NIC
+  std::uint64_t device;
 };
 
 // Tells processes apart that had the same pid one after the other.
@@ -28,15 +29,20 @@ std::uint64_t own_secret() {
 
 }  // namespace
 
-int make_command_fd() {
+int make_command_fd(std::size_t device) {
   const int fd = ::memfd_create("weir-device", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return -1;
-  const Content content{magic, own_secret(), ::getpid()};
+  const Content content{magic, own_secret(), ::getpid(), device};
   const bool written = ::pwrite(fd, &content, sizeof content, 0) == sizeof content;
   if (written && ::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
     return fd;
   ::close(fd);
   return -1;
+}
+
+std::size_t device_of_command_fd(int fd) {
+  Content content{};
+  return ::pread(fd, &content, sizeof content, 0) == sizeof content ? content.device : 0;
 }
 
 CommandFdOf whose_command_fd(int fd) {

@@ -2,11 +2,14 @@
 // proof, for ibv_import_device(3), that whoever holds a duplicate was given this process's device.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace weir::verbs {
 
-int make_command_fd();  // -1 with errno
+int make_command_fd(std::size_t device);  // -1 with errno
+// Of a descriptor of this process: which device.
+std::size_t device_of_command_fd(int fd);
 
 enum class CommandFdOf : std::uint8_t { this_process, another_process, nobody };
 CommandFdOf whose_command_fd(int fd);

@@ -1,4 +1,5 @@
-// The device list and opening the device: weir0, always there, one for the whole host.
+// The device list and opening a device. There is one, weir0, unless `weir run` was told otherwise; all of
+// them are names for the one NIC that the process has.
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -10,22 +11,31 @@
 #include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/private_link.hpp"
-#include "verbs/ibv/sysfs.hpp"
+#include "verbs/ibv/shape.hpp"
+#include "verbs/ibv/sysfs_files.hpp"
 
 namespace weir::verbs {
 
-Device& the_device() {
-  static Device* device = [] {
-    auto* d = new Device{};
-    d->device.node_type = IBV_NODE_CA;
-    d->device.transport_type = IBV_TRANSPORT_IB;
-    std::snprintf(d->device.name, sizeof d->device.name, "%s", device_name);
-    std::snprintf(d->device.dev_name, sizeof d->device.dev_name, "uverbs0");
-    std::snprintf(d->device.dev_path, sizeof d->device.dev_path, "/sys/class/infiniband_verbs/uverbs0");
-    std::snprintf(d->device.ibdev_path, sizeof d->device.ibdev_path, "%s", device_sysfs_path);
-    return d;
+std::span<Device> devices() {
+  static const auto* list = [] {
+    auto* made = new std::vector<Device>(shape().devices.size());
+    for (std::size_t i = 0; i < made->size(); ++i) {
+      const char* const name = shape().devices[i].c_str();
+      ibv_device& d = (*made)[i].device;
+      d.node_type = IBV_NODE_CA;
+      d.transport_type = IBV_TRANSPORT_IB;
+      std::snprintf(d.name, sizeof d.name, "%s", name);
+      std::snprintf(d.dev_name, sizeof d.dev_name, "uverbs%zu", i);
+      std::snprintf(d.dev_path, sizeof d.dev_path, "/sys/class/infiniband_verbs/uverbs%zu", i);
+      std::snprintf(d.ibdev_path, sizeof d.ibdev_path, "/sys/class/infiniband/%s", name);
+    }
+    return new std::span<Device>(*made);
   }();
-  return *device;
+  return *list;
+}
+
+std::size_t index_of(const ibv_device& device) {
+  return static_cast<std::size_t>(reinterpret_cast<const Device*>(&device) - devices().data());
 }
 
 namespace {
@@ -107,23 +117,23 @@ weir::link::SameHostLink* weir_same_host_link() {
 }
 
 ibv_device** ibv_get_device_list(int* count) {
-  auto** list = static_cast<ibv_device**>(std::calloc(2, sizeof(ibv_device*)));
+  auto** list = static_cast<ibv_device**>(std::calloc(devices().size() + 1, sizeof(ibv_device*)));
   if (list == nullptr) {
     errno = ENOMEM;
     return nullptr;
   }
-  list[0] = &the_device().device;
-  if (count != nullptr) *count = 1;
+  for (Device& device : devices()) list[index_of(device.device)] = &device.device;
+  if (count != nullptr) *count = static_cast<int>(devices().size());
   return list;
 }
 
 void ibv_free_device_list(ibv_device** list) { std::free(list); }
 const char* ibv_get_device_name(ibv_device* device) { return device->name; }
-__be64 ibv_get_device_guid(ibv_device*) { return device_guid(); }
-int ibv_get_device_index(ibv_device*) { return 0; }
+__be64 ibv_get_device_guid(ibv_device* device) { return device_guid(index_of(*device)); }
+int ibv_get_device_index(ibv_device* device) { return static_cast<int>(index_of(*device)); }
 
 ibv_context* ibv_open_device(ibv_device* device) {
-  const int cmd_fd = make_command_fd();
+  const int cmd_fd = make_command_fd(index_of(*device));
   if (cmd_fd < 0) return nullptr;
   ibv_context* const context = open_context(device, cmd_fd);
   if (context == nullptr) ::close(cmd_fd);

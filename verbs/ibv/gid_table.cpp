@@ -8,6 +8,8 @@
 #include <cstring>
 #include <memory>
 
+#include "verbs/ibv/shape.hpp"
+
 namespace weir::verbs {
 namespace {
 
@@ -50,10 +52,25 @@ std::vector<GidEntry> read_addresses() {
   return table;
 }
 
+// Addresses that need not be the host's, as far as the host is concerned on its first interface.
+std::vector<GidEntry> told_addresses() {
+  const std::vector<GidEntry> own = read_addresses();
+  std::vector<GidEntry> table;
+  for (const ibv_gid& gid : shape().gids) {
+    const auto same = [&](const GidEntry& e) { return std::memcmp(e.gid.raw, gid.raw, sizeof gid.raw) == 0; };
+    const auto found = std::find_if(own.begin(), own.end(), same);
+    table.push_back({gid, (found != own.end() ? *found : own.front()).interface_index});
+  }
+  return table;
+}
+
 }  // namespace
 
+std::size_t gid_places() { return std::max(std::size_t{16}, gid_table().size()); }
+
 const std::vector<GidEntry>& gid_table() {
-  static const auto* table = new std::vector<GidEntry>(read_addresses());
+  static const auto* table =
+      new std::vector<GidEntry>(shape().gids.empty() ? read_addresses() : told_addresses());
   return *table;
 }
 

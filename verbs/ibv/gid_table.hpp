@@ -17,6 +17,8 @@ struct GidEntry {
 };
 
 const std::vector<GidEntry>& gid_table();
+// Real tables have room for addresses yet to come; so has this one, and its empty places say so.
+std::size_t gid_places();
 // Where that GID stands; nullopt: it is not an address of this host.
 std::optional<std::size_t> find_gid(const ibv_gid& gid);
 

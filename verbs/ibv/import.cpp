@@ -26,7 +26,7 @@ ibv_context* ibv_import_device(int cmd_fd) {
     case CommandFdOf::this_process:
       break;
   }
-  return open_context(&the_device().device, cmd_fd);
+  return open_context(&devices()[device_of_command_fd(cmd_fd)].device, cmd_fd);
 }
 
 ibv_pd* ibv_import_pd(ibv_context* context, uint32_t handle) {

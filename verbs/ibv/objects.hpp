@@ -36,7 +36,8 @@ struct Device {
   // struct (mlx5dv_is_supported compares a pointer there): zeros say "not yours".
   std::byte provider_tail[128];
 };
-Device& the_device();
+std::span<Device> devices();  // device.cpp; there as long as the process is
+std::size_t index_of(const ibv_device&);
 
 struct Context {
   verbs_context verbs;  // its last member is the public ibv_context

@@ -9,7 +9,7 @@
 
 #include "verbs/ibv/device_memory.hpp"
 #include "verbs/ibv/objects.hpp"
-#include "verbs/ibv/sysfs.hpp"
+#include "verbs/ibv/sysfs_files.hpp"
 
 namespace weir::verbs {
 namespace {
@@ -17,14 +17,10 @@ namespace {
 constexpr std::uint8_t the_port = 1;
 constexpr std::uint16_t default_pkey = 0xffff;
 
-// Real GID tables have room for addresses yet to come; so has this one, and its empty places say so.
-constexpr std::size_t least_gid_places = 16;
-std::size_t gid_places() { return std::max(least_gid_places, gid_table().size()); }
-
-void fill_device(ibv_device_attr& a) {
+void fill_device(const ibv_context& context, ibv_device_attr& a) {
   a = {};
   std::snprintf(a.fw_ver, sizeof a.fw_ver, "0.1.0");
-  a.node_guid = a.sys_image_guid = device_guid();
+  a.node_guid = a.sys_image_guid = device_guid(index_of(*context.device));
   a.max_mr_size = UINT64_MAX;
   a.page_size_cap = 0xfffff000;
   a.vendor_id = 0x5745;
@@ -78,12 +74,12 @@ int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t 
   return 0;
 }
 
-int query_device_ex(ibv_context*, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,
                     std::size_t size) {
   if (input != nullptr && input->comp_mask != 0) return EINVAL;
   if (size < sizeof out->orig_attr) return EOPNOTSUPP;
   ibv_device_attr_ex a{};
-  fill_device(a.orig_attr);
+  fill_device(*context, a.orig_attr);
   a.phys_port_cnt_ex = 1;
   // Nothing is ever pinned: pages are looked up when they are used, in the whole address space if so
   // registered.
@@ -115,8 +111,8 @@ using namespace weir::verbs;
 
 extern "C" {
 
-int ibv_query_device(ibv_context*, ibv_device_attr* attr) {
-  fill_device(*attr);
+int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
+  fill_device(*context, *attr);
   return 0;
 }
 

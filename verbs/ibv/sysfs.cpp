@@ -1,10 +1,9 @@
-#include "verbs/ibv/sysfs.hpp"
+// What programs ask libibverbs about a device's files. There is no kernel device: it answers from a list.
 
-#include <arpa/inet.h>
-#include <endian.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdarg>
 #include <cstdint>
@@ -15,54 +14,31 @@
 #include <string_view>
 
 #include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/shape.hpp"
+#include "verbs/ibv/sysfs_files.hpp"
 
 namespace weir::verbs {
 
-// Locally administered, and the same on every start on a host: a hash of its name (FNV-1a).
-__be64 device_guid() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char* c = host.data(); *c != 0; ++c)
-    hash = (hash ^ static_cast<std::uint8_t>(*c)) * 0x100000001b3;
-  return htobe64(0x0257455952000000 | (hash & 0xffffff));
-}
-
 namespace {
 
-std::optional<std::string> number_behind(std::string_view file, std::string_view prefix, std::size_t& index) {
-  if (!file.starts_with(prefix)) return std::nullopt;
-  index =
-      static_cast<std::size_t>(std::strtoul(std::string(file.substr(prefix.size())).c_str(), nullptr, 10));
-  return index < gid_table().size() ? std::optional(std::string()) : std::nullopt;
-}
+constexpr std::string_view class_path = "/sys/class/infiniband/";
 
-std::string gid_text(const ibv_gid& gid) {
-  std::string text;
-  for (int i = 0; i < 16; i += 2) {
-    char group[6];
-    std::snprintf(group, sizeof group, "%s%02x%02x", i ? ":" : "", gid.raw[i], gid.raw[i + 1]);
-    text += group;
-  }
-  return text;
-}
-
-std::optional<std::string> device_file(std::string_view file) {
-  static constexpr std::pair<std::string_view, std::string_view> fixed[] = {
-      {"node_type", "1: CA"},
-      {"fw_ver", "0.1.0"},
-      {"board_id", "WEIR0000000001"},
-      {"hca_type", "weir"},
-      {"hw_rev", "1"},
-      {"ports/1/link_layer", "Ethernet"},
-      {"ports/1/state", "4: ACTIVE"},
-      {"ports/1/pkeys/0", "0xffff"}};
-  for (const auto& [name, text] : fixed)
-    if (file == name) return std::string(text);
-  std::size_t index = 0;
-  if (number_behind(file, "ports/1/gid_attrs/types/", index)) return "RoCE v2";
-  if (number_behind(file, "ports/1/gids/", index)) return gid_text(gid_table()[index].gid);
+std::optional<std::string> device_file(std::size_t device, std::string_view path) {
+  for (SysfsFile& file : device_files(device))
+    if (file.path == path) return std::move(file.text);
   return std::nullopt;
+}
+
+// Which device's directory that path is or lies in, and what follows it.
+std::optional<std::size_t> device_of(std::string_view& path) {
+  if (!path.starts_with(class_path)) return std::nullopt;
+  const std::string_view inside = path.substr(class_path.size());
+  const std::string_view name = inside.substr(0, inside.find('/'));
+  const auto& names = shape().devices;
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  path = inside.substr(name.size());
+  return static_cast<std::size_t>(found - names.begin());
 }
 
 std::optional<std::string> real_file(const std::string& path) {
@@ -97,21 +73,20 @@ extern "C" {
 const char* ibv_get_sysfs_path() { return "/sys"; }
 
 int ibv_read_sysfs_file(const char* dir, const char* file, char* buffer, size_t size) {
-  const std::string_view directory(dir);
-  const std::string_view own(device_sysfs_path);
-  if (!directory.starts_with(own)) return copy_out(real_file(std::string(dir) + "/" + file), buffer, size);
-  std::string inside(directory.substr(own.size()));
-  inside += std::string("/") + file;
-  return copy_out(device_file(std::string_view(inside).substr(1)), buffer, size);
+  std::string_view directory(dir);
+  const auto device = device_of(directory);
+  if (!device) return copy_out(real_file(std::string(dir) + "/" + file), buffer, size);
+  const std::string inside = std::string(directory) + "/" + file;
+  return copy_out(device_file(*device, std::string_view(inside).substr(1)), buffer, size);
 }
 
-int ibv_read_ibdev_sysfs_file(char* buffer, size_t size, ibv_device*, const char* format, ...) {
+int ibv_read_ibdev_sysfs_file(char* buffer, size_t size, ibv_device* device, const char* format, ...) {
   char file[256];
   va_list arguments;
   va_start(arguments, format);
   std::vsnprintf(file, sizeof file, format, arguments);
   va_end(arguments);
-  return copy_out(device_file(file), buffer, size);
+  return copy_out(device_file(index_of(*device), file), buffer, size);
 }
 
 }  // extern "C"

@@ -1,0 +1,47 @@
+// What `weir run` tells the devices through the environment.
+#include "verbs/ibv/shape.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::verbs {
+namespace {
+
+using Names = std::vector<std::string>;
+
+TEST(Shape, devices_are_named_by_a_list) {
+  const std::string too_long(IBV_SYSFS_NAME_MAX, 'x');
+  const struct {
+    const char* text;
+    Names names;
+  } rows[] = {
+      {nullptr, {"weir0"}},
+      {"", {"weir0"}},
+      {",,", {"weir0"}},
+      {"mlx5_0", {"mlx5_0"}},
+      {"mlx5_0,mlx5_1", {"mlx5_0", "mlx5_1"}},
+      {"a,,b,", {"a", "b"}},
+      {"a,a", {"a"}},
+      {"../etc,ok", {"ok"}},
+      {too_long.c_str(), {"weir0"}},
+  };
+  for (const auto& row : rows) EXPECT_EQ(parse_shape(row.text, nullptr).devices, row.names) << row.text;
+}
+
+TEST(Shape, the_list_of_devices_is_bounded) {
+  std::string text;
+  for (std::size_t i = 0; i < 3 * max_devices; ++i) text += "d" + std::to_string(i) + ",";
+  EXPECT_EQ(parse_shape(text.c_str(), nullptr).devices.size(), max_devices);
+}
+
+TEST(Shape, gids_are_addresses_and_the_rest_is_left_out) {
+  const Shape read = parse_shape(nullptr, "10.1.2.3,nonsense,fd00::7,,1.2.3");
+  ASSERT_EQ(read.gids.size(), 2u);
+  EXPECT_EQ(read.gids[0].raw[11], 0xff);
+  EXPECT_EQ(read.gids[0].raw[12], 10);
+  EXPECT_EQ(read.gids[0].raw[15], 3);
+  EXPECT_EQ(read.gids[1].raw[0], 0xfd);
+  EXPECT_EQ(read.gids[1].raw[15], 7);
+}
+
+}  // namespace
+}  // namespace weir::verbs

@@ -1,0 +1,30 @@
+// What `weir run` was told about the devices: how many, their names, their GIDs. It travels in the
+// environment, because whoever reads it is a program that knows nothing of Weir.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::verbs {
+
+inline constexpr char devices_variable[] = "WEIR_DEVICES";  // names, comma-separated; default weir0
+inline constexpr char gids_variable[] = "WEIR_GIDS";        // addresses, comma-separated; default: the host's
+inline constexpr std::size_t max_devices = 16;
+
+struct Shape {
+  std::vector<std::string> devices;
+  std::vector<ibv_gid> gids;  // empty: the host's addresses
+};
+// Nonsense is left out; a shape without a device has the default one.
+Shape parse_shape(const char* devices, const char* gids);
+// As the process was started; read once.
+const Shape& shape();
+
+// RoCE v2: an IPv6 address is its own GID, an IPv4 address is the mapped form ::ffff:a.b.c.d (Annex A17.4.5).
+std::optional<ibv_gid> gid_of_address(std::string_view address);
+
+}  // namespace weir::verbs
