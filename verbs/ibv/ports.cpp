@@ -89,6 +89,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   a.odp_caps.per_transport_caps.uc_odp_caps = messages | IBV_ODP_SUPPORT_SRQ_RECV | IBV_ODP_SUPPORT_WRITE;
   a.odp_caps.per_transport_caps.rc_odp_caps =
       a.odp_caps.per_transport_caps.uc_odp_caps | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+  a.xrc_odp_caps = a.odp_caps.per_transport_caps.rc_odp_caps;
   a.max_dm_size = max_device_memory_bytes;
   a.completion_timestamp_mask = UINT64_MAX;
   a.hca_core_clock = nanoseconds_in_kHz;
