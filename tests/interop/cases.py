@@ -75,6 +75,10 @@ VIEW = [
          expect=[r"iters in [\d.]+ seconds"]),
 ]
 
+# ---- Debian's python3-pyverbs; rdma-core's own test suite for it is pyverbs_suite.py
+
+PYVERBS = [Case("pyverbs.own", "alone", ["/usr/bin/python3", "{here}/pyverbs_own.py"], expect=[r"^Ran 3 tests", r"^OK$"])]
+
 PINGPONGS = [
     pingpong("rc", "default"),
     pingpong("rc", "gid", "-g", "0"),
@@ -244,4 +248,4 @@ for case in KILLED:
     if "-e" in case.server:
         case.name += ".events"
 
-CASES = [*DEVICES, *VIEW, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *perftests(), *KILLED]
+CASES = [*DEVICES, *VIEW, *PYVERBS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *perftests(), *KILLED]
