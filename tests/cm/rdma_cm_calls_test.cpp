@@ -86,11 +86,67 @@ TEST_F(RdmaCmCalls, options_are_checked) {
   EXPECT_EQ(errno, ENOSYS);
 }
 
-TEST_F(RdmaCmCalls, multicast_fails_with_an_error) {
+class Multicast : public RdmaCmCalls {
+ protected:
+  // Bound, so that it has a device.
+  IdRef member() {
+    IdRef id = make_id(client_, RDMA_PS_UDP);
+    auto here = loopback(0);
+    EXPECT_EQ(rdma_bind_addr(id.get(), as_address(here)), 0) << std::strerror(errno);
+    return id;
+  }
+  sockaddr_in group_ = loopback(0, "239.1.2.3");
+};
+
+TEST_F(Multicast, joining_tells_how_to_send_to_the_group) {
+  const IdRef id = member();
+  int tag = 0;
+  ASSERT_EQ(rdma_join_multicast(id.get(), as_address(group_), &tag), 0) << std::strerror(errno);
+  {
+    const auto joined = client_.expect(RDMA_CM_EVENT_MULTICAST_JOIN);
+    const rdma_ud_param& ud = joined->param.ud;
+    EXPECT_EQ(ud.private_data, &tag);
+    EXPECT_EQ(ud.qp_num, 0xffffffU);
+    EXPECT_EQ(ud.qkey, static_cast<std::uint32_t>(RDMA_UDP_QKEY));
+    EXPECT_EQ(ud.ah_attr.is_global, 1);
+    EXPECT_EQ(ud.ah_attr.port_num, 1);
+    const std::uint8_t mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 2, 3};
+    EXPECT_EQ(std::memcmp(ud.ah_attr.grh.dgid.raw, mapped, sizeof mapped), 0);
+  }
+  EXPECT_EQ(rdma_leave_multicast(id.get(), as_address(group_)), 0);
+  EXPECT_EQ(rdma_leave_multicast(id.get(), as_address(group_)), -1);
+  EXPECT_EQ(errno, EADDRNOTAVAIL);
+}
+
+TEST_F(Multicast, a_group_that_was_left_before_its_event_was_taken_brings_none) {
+  const IdRef id = member();
+  ASSERT_EQ(rdma_join_multicast(id.get(), as_address(group_), nullptr), 0);
+  ASSERT_EQ(rdma_leave_multicast(id.get(), as_address(group_)), 0);
+  auto other = loopback(0, "239.1.2.4");
+  ASSERT_EQ(rdma_join_multicast(id.get(), as_address(other), nullptr), 0);
+  EXPECT_EQ(client_.expect(RDMA_CM_EVENT_MULTICAST_JOIN)->param.ud.ah_attr.grh.dgid.raw[15], 4);
+}
+
+TEST_F(Multicast, an_address_of_a_group_can_be_resolved) {
   const IdRef id = make_id(client_, RDMA_PS_UDP);
-  auto group = loopback(0, "224.0.0.1");
-  EXPECT_EQ(rdma_join_multicast(id.get(), as_address(group), nullptr), -1);
-  EXPECT_EQ(errno, EOPNOTSUPP);
+  auto from = loopback(0);
+  ASSERT_EQ(rdma_resolve_addr(id.get(), as_address(from), as_address(group_), 1000), 0);
+  client_.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+  EXPECT_NE(id->verbs, nullptr);
+}
+
+TEST_F(Multicast, is_for_datagrams_with_a_device_and_groups) {
+  const IdRef nowhere = make_id(client_, RDMA_PS_UDP);
+  EXPECT_EQ(rdma_join_multicast(nowhere.get(), as_address(group_), nullptr), -1);
+  EXPECT_EQ(errno, EINVAL);
+  const IdRef id = member();
+  auto host = loopback(0);
+  EXPECT_EQ(rdma_join_multicast(id.get(), as_address(host), nullptr), -1);
+  EXPECT_EQ(errno, EINVAL);
+  rdma_cm_join_mc_attr_ex attr{};
+  attr.addr = as_address(group_);
+  EXPECT_EQ(rdma_join_multicast_ex(id.get(), &attr, nullptr), -1);
+  EXPECT_EQ(errno, ENOSYS);
 }
 
 // Programs register memory in it before they make a queue pair.

@@ -127,7 +127,7 @@ int Agent::resolve_address(Id& id, const sockaddr* source, const sockaddr* desti
     if (from && !from->is_any()) return EADDRNOTAVAIL;
     return fail(ENODEV);
   }
-  if (!devices_.find(*to))
+  if (!is_multicast(*to) && !devices_.find(*to))
     return fail(EHOSTUNREACH);  // not an address of this host, and there is no packet path yet
   id.set_local(local.port != 0 ? local : ephemeral(local));
   this->place(id, *place);

@@ -63,6 +63,7 @@ class Agent {
   int reject(Id& id, std::span<const std::byte> private_data);
   int apply_local(Id& id, Input input);  // establish, disconnect, force_established
 
+  void deliver(Id& id, EventPtr event);
   // Queues an event of the application's own making. ENOBUFS: it does not take those it has.
   int tell(Id& id, int type, int status, std::uint64_t argument);
 

@@ -161,11 +161,6 @@ int rdma_notify(rdma_cm_id* id, ibv_event_type event) {
   return as_c(agent().apply_local(Id::of(id), Input::force_established));
 }
 
-// Multicast comes with the packet path; there is nobody to join on one host.
-int rdma_join_multicast_ex(rdma_cm_id*, rdma_cm_join_mc_attr_ex*, void*) { return as_c(EOPNOTSUPP); }
-int rdma_join_multicast(rdma_cm_id*, sockaddr*, void*) { return as_c(EOPNOTSUPP); }
-int rdma_leave_multicast(rdma_cm_id*, sockaddr*) { return as_c(EADDRNOTAVAIL); }
-
 int rdma_set_local_ece(rdma_cm_id* id, ibv_ece* ece) {
   if (id == nullptr || ece == nullptr || ece->comp_mask != 0) return as_c(EINVAL);
   Id::of(id).local_ece = *ece;

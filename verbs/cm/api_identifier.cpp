@@ -25,6 +25,17 @@ bool finish_connection(Event& event, Id& id) {
   return agent().apply_local(id, Input::establish) == 0;
 }
 
+// A group that was joined: its messages arrive from now on. False: it has been left meanwhile.
+bool finish_joining(Event& event, Id& id) {
+  bool left = false;
+  const int error = attach(id.memberships, event.param.ud.ah_attr.grh.dgid, id.qp, left);
+  if (error != 0) {
+    event.event = RDMA_CM_EVENT_MULTICAST_ERROR;
+    event.status = -error;
+  }
+  return !left;
+}
+
 // What is done on the application's thread before it sees the event. False: it does not see it.
 bool prepare(Event& event) {
   Id& id = Id::of(event.id);
@@ -36,6 +47,8 @@ bool prepare(Event& event) {
       if (!Id::of(event.listen_id).synchronous || rdma_migrate_id(&id, nullptr) == 0) return true;
       agent().destroy(id);
       return false;
+    case RDMA_CM_EVENT_MULTICAST_JOIN:
+      return finish_joining(event, id);
     case RDMA_CM_EVENT_REJECTED:
       make_error(id);
       return true;

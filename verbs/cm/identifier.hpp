@@ -16,6 +16,7 @@
 #include "verbs/cm/devices.hpp"
 #include "verbs/cm/endpoint.hpp"
 #include "verbs/cm/event_channel.hpp"
+#include "verbs/cm/multicast.hpp"
 #include "verbs/cm/port_space.hpp"
 
 namespace weir::cm {
@@ -49,6 +50,7 @@ struct Id : rdma_cm_id {
   std::optional<std::uint8_t> ack_timeout;
   ibv_sa_path_rec path{};
   ibv_ece local_ece{};
+  Memberships memberships;
   std::optional<ibv_qp_init_attr> passive_qp;  // rdma_create_ep: for each request that rdma_get_request takes
   // A private data given to rdma_create_ep through its rdma_addrinfo.
   std::vector<std::byte> connect_data;

@@ -39,6 +39,11 @@ void Agent::push(Id& id, EventPtr event) {
   id.events().push(std::move(event));
 }
 
+void Agent::deliver(Id& id, EventPtr event) {
+  const std::scoped_lock hold(mutex_);
+  push(id, std::move(event));
+}
+
 int Agent::tell(Id& id, int type, int status, std::uint64_t argument) {
   auto event = std::make_unique<Event>();
   event->id = &id;
