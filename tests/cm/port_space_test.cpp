@@ -63,6 +63,14 @@ TEST_F(Ports, a_bound_address_is_found_by_others) {
   EXPECT_FALSE(their_space_.find(RDMA_PS_TCP, at("127.0.0.2", 7471)));
 }
 
+TEST_F(Ports, a_listener_is_found_from_when_it_listens) {
+  const auto bound = our_space_.bind(RDMA_PS_TCP, at("127.0.0.1", 7471), {});
+  ASSERT_TRUE(bound);
+  EXPECT_FALSE(their_space_.find_listener(RDMA_PS_TCP, at("127.0.0.1", 7471)));
+  our_space_.listening(*bound);
+  EXPECT_EQ(their_space_.find_listener(RDMA_PS_TCP, at("127.0.0.1", 7471)), ours_);
+}
+
 TEST_F(Ports, a_released_address_is_free) {
   const auto bound = our_space_.bind(RDMA_PS_TCP, at("127.0.0.1", 7471), {});
   ASSERT_TRUE(bound);

@@ -30,6 +30,10 @@ struct Limits {
   std::chrono::milliseconds answer{120'000};   // until its application has answered
   std::chrono::milliseconds disconnect{5'000};
   std::chrono::milliseconds timewait{1'000};
+  // How often, and how long after each other, we look for somebody who listens before we say that nobody
+  // does.
+  int looks = 40;
+  std::chrono::milliseconds look_interval{5};
 };
 inline constexpr int max_backlog = 1024;
 inline constexpr std::size_t max_own_events = 1024;
@@ -75,6 +79,7 @@ class Agent {
   bool apply(Id& id, Input input, const CmMessage* cause = nullptr);
   void transmit(Id& id, Send what);
   void send_request(Id& id);
+  void look_again(Id& id);
   void report(Id& id, Report what, const CmMessage* cause);
   void push(Id& id, EventPtr event);
   void start_timer(Id& id, Timer which);

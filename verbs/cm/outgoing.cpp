@@ -99,16 +99,29 @@ void Agent::transmit(Id& id, Send what) {
 
 // Finds out who listens and goes there. Progress continues in request_connected().
 void Agent::send_request(Id& id) {
-  const auto owner = ports_.find(static_cast<std::uint16_t>(id.ps), id.remote);
-  if (!owner) {
-    apply(id, Input::nobody_listens);
-    return;
-  }
+  const auto owner = ports_.find_listener(static_cast<std::uint16_t>(id.ps), id.remote);
+  if (!owner) return look_again(id);
   link_.connect_async(
       owner->slot, limits_.delivery,
       [this, local_id = id.local_id, owner = *owner](const link::Result<link::NeighbourPtr>& got) {
         request_connected(local_id, owner, got);
       });
+}
+
+// Programs listen anew for their next connection while the client is already on its way (perftest -R does,
+// with two connections). Between hosts address and route resolution take the milliseconds that this needs;
+// here they take none.
+void Agent::look_again(Id& id) {
+  if (++id.looks > limits_.looks) {
+    apply(id, Input::nobody_listens);
+    return;
+  }
+  link_.at(link::Clock::now() + limits_.look_interval, [this, local_id = id.local_id] {
+    const std::scoped_lock hold(mutex_);
+    Id* id = find(local_id);
+    const bool asking = id != nullptr && (id->state == State::req_sent || id->state == State::sidr_sent);
+    if (asking && !id->neighbour) send_request(*id);
+  });
 }
 
 void Agent::request_connected(std::uint32_t local_id, const PortOwner& owner,

@@ -210,11 +210,23 @@ void PortSpace::release(const Binding& binding) {
 }
 
 std::optional<PortOwner> PortSpace::find(std::uint16_t port_space, const Endpoint& destination) const {
+  const auto entry = find_entry(port_space, destination);
+  return entry ? std::optional(entry->owner) : std::nullopt;
+}
+
+std::optional<PortOwner> PortSpace::find_listener(std::uint16_t port_space,
+                                                  const Endpoint& destination) const {
+  const auto entry = find_entry(port_space, destination);
+  return entry && entry->listening ? std::optional(entry->owner) : std::nullopt;
+}
+
+std::optional<PortSpace::Entry> PortSpace::find_entry(std::uint16_t port_space,
+                                                      const Endpoint& destination) const {
   Endpoint wildcard_v4 = any_v4(), wildcard_v6 = any_v6();
   wildcard_v4.port = wildcard_v6.port = destination.port;
   for (const Endpoint& candidate : {destination, wildcard_v4, wildcard_v6}) {
     const auto entry = read(name_of(port_space, candidate));
-    if (entry && covers(entry->endpoint, entry->sharing, destination)) return entry->owner;
+    if (entry && covers(entry->endpoint, entry->sharing, destination)) return entry;
   }
   return std::nullopt;
 }

@@ -49,12 +49,12 @@ class PortSpace {
   // said.
   std::expected<Binding, int> bind(std::uint16_t port_space, Endpoint endpoint, Sharing sharing);
   void release(const Binding& binding);
-  // Notes for whoever looks at the files (a person, a test) that somebody listens there; connecting asks the
-  // owner.
+  // From now on find_listener() finds it.
   void listening(const Binding& binding);
 
   // Who holds the address, or a wildcard that covers it. Not verified to be alive.
   std::optional<PortOwner> find(std::uint16_t port_space, const Endpoint& destination) const;
+  std::optional<PortOwner> find_listener(std::uint16_t port_space, const Endpoint& destination) const;
 
  private:
   struct Entry {
@@ -66,6 +66,7 @@ class PortSpace {
     bool listening = false;
   };
   link::Result<link::FileLock> lock() const;
+  std::optional<Entry> find_entry(std::uint16_t port_space, const Endpoint& destination) const;
   std::optional<Entry> read(const std::string& name) const;
   std::expected<void, int> write(const Entry& entry) const;
   std::expected<Binding, int> bind_port(std::uint16_t port_space, const Endpoint& endpoint, Sharing sharing);
