@@ -40,6 +40,7 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
 
   Slot slot() const override { return slot_; }
   const std::string& directory() const override { return directory_.path(); }
+  std::vector<Slot> occupied() const override { return directory_.named(); }
   Result<NeighbourPtr> connect(Slot slot, std::chrono::milliseconds limit) override;
   void connect_async(Slot slot, std::chrono::milliseconds limit,
                      std::function<void(Result<NeighbourPtr>)> done) override;

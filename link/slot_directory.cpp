@@ -121,6 +121,15 @@ void SlotDirectory::sweep_dead() const {
   });
 }
 
+std::vector<Slot> SlotDirectory::named() const {
+  std::vector<Slot> slots;
+  for_each_entry(directory_.get(), [&](const char* name) {
+    if (const auto slot = slot_of(name)) slots.push_back(*slot);
+    return true;
+  });
+  return slots;
+}
+
 bool SlotDirectory::anyone_living() const {
   bool living = false;
   for_each_entry(directory_.get(), [&](const char* name) {

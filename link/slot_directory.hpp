@@ -36,6 +36,9 @@ class SlotDirectory {
   // errc::resource_unavailable_try_again: it is there but its queue is full.
   Result<UniqueFd> dial(Slot slot) const;
 
+  // The slots that have a name, of the living and of those whose end nobody has cleaned up yet.
+  std::vector<Slot> named() const;
+
   const std::string& path() const { return path_; }
   void close() { directory_.reset(); }
 

@@ -5,7 +5,12 @@
 namespace weir::rnic {
 
 Adapter::Adapter(Slot slot, Segment& segment, TptEntry* table, HostPort& host)
-    : slot_(slot), segment_(segment), table_(table), host_(host), windows_(table_, segment) {}
+    : slot_(slot),
+      segment_(segment),
+      table_(table),
+      host_(host),
+      windows_(table_, segment),
+      multicast_(segment) {}
 
 QueuePair* Adapter::create_qp(const QpConfig& config) {
   const std::lock_guard lock(mutex_);

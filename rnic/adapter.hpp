@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rnic/completion_queue.hpp"
+#include "rnic/multicast.hpp"
 #include "rnic/peer.hpp"
 #include "rnic/protection_table.hpp"
 #include "rnic/queue_pair.hpp"
@@ -33,6 +34,7 @@ class Adapter {
   const ProtectionTable& table() const { return table_; }
   HostPort& host() { return host_; }
   WindowTable& windows() { return windows_; }
+  MulticastGroups& multicast() { return multicast_; }
 
   // Each returns nullptr when the table or the segment is full. Objects are destroyed by destroy(); the
   // caller has checked that nothing refers to them any more.
@@ -85,6 +87,7 @@ class Adapter {
   ProtectionTable table_;
   HostPort& host_;
   WindowTable windows_;
+  MulticastGroups multicast_;
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<QueuePair>> qps_;  // by index

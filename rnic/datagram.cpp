@@ -51,23 +51,51 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
     return Outcome::nak_invalid;
   }
   const Qpn to = wqe.datagram.destination;
+  if (to == multicast_destination) {
+    multicast(wqe, payload);
+    return Outcome::done;
+  }
   const PeerPtr peer = nic_.host().peer(to.slot(), HostPort::Wait::yes);
-  if (!peer || !peer->alive()) return Outcome::done;  // nobody there: lost, and the sender cannot know
-  QpContext& target = peer->segment().qps[to.index()];
+  if (peer && peer->alive()) deliver_datagram(wqe, payload, *peer, to.index());
+  return Outcome::done;  // nobody there: lost, and the sender cannot know
+}
+
+// To every attached queue pair of every process, the sender's own included. Each receives a copy of its own,
+// or none, as with datagrams everywhere.
+void QueuePair::multicast(const SendWqe& wqe, const Gather& payload) {
+  if (wqe.datagram.grh == nullptr) return;
+  Gid group;
+  std::memcpy(group.data(), wqe.datagram.grh + grh_bytes, group.size());
+  for (const PeerPtr& peer : nic_.host().everybody()) {
+    if (!peer->alive()) continue;
+    SegmentHeader& header = peer->segment();
+    const std::uint32_t used =
+        std::min(header.multicast_used.load(std::memory_order_acquire), max_multicast_attachments);
+    for (std::uint32_t i = 0; i < used; ++i) {
+      const MulticastEntry& entry = header.multicast[i];
+      const std::uint32_t qp = entry.qp.load(std::memory_order_acquire);
+      if (qp == 0 || qp > max_qps || entry.gid != group) continue;
+      deliver_datagram(wqe, payload, *peer, qp - 1);
+    }
+  }
+}
+
+void QueuePair::deliver_datagram(const SendWqe& wqe, const Gather& payload, Peer& peer, std::uint32_t index) {
+  QpContext& target = peer.segment().qps[index];
   // A Q_Key with its top bit set means: use the queue pair's own (IBA 10.2.5).
   const std::uint32_t qkey = wqe.datagram.qkey & 0x80000000u ? attributes_.qkey : wqe.datagram.qkey;
   const Delivery delivery(target);
-  if (!accepts_datagrams(target, qkey)) return Outcome::done;
+  if (!accepts_datagrams(target, qkey)) return;
   const std::uint32_t mask = target.cqe_mask;
-  auto* slots = at_offset<DatagramSlot>(peer->segment_base(), peer->segment_size(), target.cqe_offset,
+  auto* slots = at_offset<DatagramSlot>(peer.segment_base(), peer.segment_size(), target.cqe_offset,
                                         std::uint64_t{mask} + 1);
-  if (slots == nullptr) return Outcome::done;
+  if (slots == nullptr) return;
   DatagramSlot* slot = claim_slot(target.datagram_next, target.rq_posted, slots, mask, qpn_.slot());
-  if (slot == nullptr) return Outcome::done;
+  if (slot == nullptr) return;
   slot->wqe = no_wqe;
   if (target.srq != 0) {
     RemoteSrq srq;
-    if (TakenReceive taken; srq.connect(*peer, target.srq - 1) && srq.claim(qpn_, taken))
+    if (TakenReceive taken; srq.connect(peer, target.srq - 1) && srq.claim(qpn_, taken))
       slot->wqe = taken.number;
   }
 
@@ -82,10 +110,9 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
   slot->src_qpn = qpn_.value();
   slot->solicited = wqe.solicited;
   complete_slot(*slot);
-  CqContext& cq = peer->segment().cqs[target.recv_cq];
+  CqContext& cq = peer.segment().cqs[target.recv_cq];
   mark_ready(cq, target.cq_line);
-  if (take_armed(cq, wqe.solicited ? Solicited::yes : Solicited::no)) peer->raise_cq_event(target.recv_cq);
-  return Outcome::done;
+  if (take_armed(cq, wqe.solicited ? Solicited::yes : Solicited::no)) peer.raise_cq_event(target.recv_cq);
 }
 
 // Publishes the slots of receives that were just posted: each becomes claimable under its own sequence.

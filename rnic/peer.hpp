@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "rnic/segment_layout.hpp"
 
@@ -79,6 +80,8 @@ class HostPort {
   // looks.
   enum class Wait : bool { no, yes };
   virtual PeerPtr peer(Slot slot, Wait may_block) = 0;
+  // Every process of this host that can be reached, our own included: who may be attached to a group.
+  virtual std::vector<PeerPtr> everybody() = 0;
   virtual std::uint64_t now_ns() = 0;
   // Adapter::service() is to be called at about this time (earlier calls are harmless).
   virtual void wake_at(std::uint64_t deadline_ns) = 0;

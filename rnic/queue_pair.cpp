@@ -84,6 +84,7 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
 QueuePair::~QueuePair() {
   if (ctx_ == nullptr) return;
   nic_.windows().forget(qpn_);
+  if (config_.type == QpType::ud) nic_.multicast().forget(qpn_.index());
   ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
   ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
   const bool quiet = wait_for_initiator();

@@ -167,6 +167,8 @@ class QueuePair {
 
   // datagram.cpp
   Outcome execute_datagram(SendWqe&, const Gather&);
+  void deliver_datagram(const SendWqe&, const Gather&, Peer&, std::uint32_t index);
+  void multicast(const SendWqe&, const Gather&);
   std::size_t poll_datagrams(std::span<WorkCompletion>);
   std::size_t unpolled_datagrams() const;
   void open_datagram_slots(std::uint32_t from, std::uint32_t to);

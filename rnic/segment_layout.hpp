@@ -198,6 +198,12 @@ struct SrqClaim {
   }
 };
 
+// ---- multicast
+struct MulticastEntry {
+  std::atomic<std::uint32_t> qp;  // index + 1 of the attached queue pair; 0: empty
+  Gid gid;
+};
+
 // ---- the whole
 // ------------------------------------------------------------------------------------------------
 struct SegmentHeader {
@@ -207,6 +213,8 @@ struct SegmentHeader {
   // By protection table index: the key of a type 2 window that its initiator invalidated by a SEND. The table
   // itself only the owner writes; it does so when it polls that SEND.
   alignas(4096) std::atomic<std::uint32_t> invalidated[max_keys];
+  alignas(4096) std::atomic<std::uint32_t> multicast_used;  // entries ever used
+  MulticastEntry multicast[max_multicast_attachments];
   alignas(4096) QpContext qps[max_qps];
   alignas(4096) CqContext cqs[max_cqs];
   alignas(4096) SrqContext srqs[max_srqs];

@@ -30,7 +30,8 @@ namespace weir::rnic {
 struct DatagramAddress {
   Qpn destination;
   std::uint32_t qkey;
-  const std::byte* grh;  // 40 bytes, owned by the address handle; copied when executed
+  const std::byte*
+      grh;  // 40 bytes, owned by the address handle; copied when executed. Multicast: the MGID follows
 };
 
 struct AtomicOperands {

@@ -3,6 +3,7 @@
 // agree.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,6 +33,11 @@ class Qpn {
  private:
   std::uint32_t value_ = 0;
 };
+
+using Gid = std::array<std::uint8_t, 16>;
+
+// Where a datagram goes whose address handle names a multicast group: a number that no queue pair has.
+inline constexpr Qpn multicast_destination(0, max_qps - 1);
 
 enum class QpType : std::uint8_t { rc = 2, uc = 3, ud = 4, xrc_send = 9, xrc_recv = 10 };
 
@@ -114,6 +120,7 @@ inline constexpr std::uint32_t max_mrs = max_keys - max_mws - 1;  // entry 0 sta
 inline constexpr std::uint64_t max_message_bytes = 1ull << 31;
 inline constexpr std::uint32_t max_datagram_bytes = 4096;  // path MTU
 inline constexpr std::uint32_t grh_bytes = 40;
+inline constexpr std::uint32_t max_multicast_attachments = 1024;
 // READs and atomics outstanding on a queue pair. One is executed after the other; the number is what programs
 // and the connection manager negotiate.
 inline constexpr std::uint32_t max_rd_atomic = 16;

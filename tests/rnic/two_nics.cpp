@@ -108,6 +108,13 @@ PeerPtr Nic::peer(Slot slot, Wait) {
   return place;
 }
 
+std::vector<PeerPtr> Nic::everybody() {
+  std::vector<PeerPtr> all;
+  for (Slot slot = 1; slot < host_.next_slot_; ++slot)
+    if (PeerPtr one = peer(slot, Wait::yes)) all.push_back(std::move(one));
+  return all;
+}
+
 std::uint64_t Nic::now_ns() { return host_.now_ns(); }
 
 void Nic::wake_at(std::uint64_t deadline_ns) {

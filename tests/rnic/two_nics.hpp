@@ -44,6 +44,7 @@ class Nic final : public HostPort {
   Slot slot() const { return slot_; }
 
   PeerPtr peer(Slot slot, Wait may_block) override;
+  std::vector<PeerPtr> everybody() override;
   std::uint64_t now_ns() override;
   void wake_at(std::uint64_t deadline_ns) override;
   void raise_channel(std::uint32_t channel) override;

@@ -75,6 +75,16 @@ Addresses read_grh(const ibv_grh* grh) {
 }
 
 }  // namespace
+
+constexpr std::uint32_t multicast_qpn = 0xffffff;  // IBA 4.1.1
+
+rnic::DatagramAddress datagram_address(const Ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
+  if (ah == nullptr) return {};
+  const bool group = qpn == multicast_qpn && is_multicast(ah->dgid);
+  const rnic::Qpn alone = ah->reachable ? rnic::Qpn(qpn) : rnic::Qpn();
+  return {group ? rnic::multicast_destination : alone, qkey, ah->grh};
+}
+
 }  // namespace weir::verbs
 
 using namespace weir::verbs;
@@ -89,6 +99,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   }
   auto* ah = new Ah{};
   ah->ah = {pd->context, pd, 0};
+  if (attr->is_global) ah->dgid = attr->grh.dgid;
   ah->reachable = !attr->is_global || find_gid(attr->grh.dgid).has_value();
   if (attr->is_global) write_grh(ah->grh, gid_table()[attr->grh.sgid_index].gid, attr->grh.dgid, attr->grh);
   pd_of(pd).users.fetch_add(1);

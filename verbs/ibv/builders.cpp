@@ -95,9 +95,7 @@ void wr_set_xrc_srqn(ibv_qp_ex* ex, std::uint32_t srqn) {
 void wr_set_ud_addr(ibv_qp_ex* ex, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
   Qp& qp = qp_of(ex);
   if (qp.builder.wqe == nullptr) return;
-  const auto& handle = *reinterpret_cast<const Ah*>(ah);
-  const rnic::Qpn to(qpn);
-  qp.builder.wqe->datagram = {handle.reachable ? to : rnic::Qpn(0, to.index()), qkey, handle.grh};
+  qp.builder.wqe->datagram = datagram_address(reinterpret_cast<const Ah*>(ah), qpn, qkey);
 }
 
 void wr_set_sge_list(ibv_qp_ex* ex, std::size_t count, const ibv_sge* list) {

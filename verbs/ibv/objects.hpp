@@ -125,8 +125,13 @@ inline Srq& srq_of(ibv_srq* srq) { return *reinterpret_cast<Srq*>(srq); }
 struct Ah {
   ibv_ah ah;
   bool reachable;  // the destination GID is an address of this host
-  std::byte grh[rnic::grh_bytes];
+  alignas(ibv_gid) std::byte grh[rnic::grh_bytes];
+  ibv_gid dgid;  // right behind the GRH: the group, if it is one (rnic::DatagramAddress)
 };
+static_assert(offsetof(Ah, dgid) == offsetof(Ah, grh) + rnic::grh_bytes);
+bool is_multicast(const ibv_gid&);  // multicast.cpp
+rnic::DatagramAddress datagram_address(const Ah*, std::uint32_t qpn,
+                                       std::uint32_t qkey);  // address_handle.cpp
 
 // State between ibv_wr_start and ibv_wr_complete, under the queue pair's send lock.
 struct Builder {

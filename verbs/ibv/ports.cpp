@@ -44,6 +44,8 @@ void fill_device(const ibv_context& context, ibv_device_attr& a) {
   a.max_srq = rnic::max_srqs;
   a.max_srq_wr = rnic::max_wr;
   a.max_srq_sge = rnic::max_sge;
+  a.max_mcast_grp = a.max_mcast_qp_attach = a.max_total_mcast_qp_attach =
+      static_cast<int>(rnic::max_multicast_attachments);
   a.max_pkeys = 1;
   a.phys_port_cnt = 1;
 }

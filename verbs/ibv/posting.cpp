@@ -31,10 +31,8 @@ rnic::SendRequest request_of(const ibv_send_wr& wr, rnic::QpType type) {
   r.flags = wr.send_flags;
   r.imm_be = wr.imm_data;
   if (type == rnic::QpType::ud) {
-    const auto* ah = reinterpret_cast<const Ah*>(wr.wr.ud.ah);
-    const bool reachable = ah != nullptr && ah->reachable;
-    const rnic::Qpn to(wr.wr.ud.remote_qpn);
-    r.datagram = {reachable ? to : rnic::Qpn(0, to.index()), wr.wr.ud.remote_qkey, ah ? ah->grh : nullptr};
+    r.datagram =
+        datagram_address(reinterpret_cast<const Ah*>(wr.wr.ud.ah), wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
   } else if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
     r.remote_addr = wr.wr.atomic.remote_addr;
     r.rkey = wr.wr.atomic.rkey;

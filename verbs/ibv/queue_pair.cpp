@@ -313,7 +313,4 @@ int ibv_query_ece(ibv_qp*, ibv_ece* ece) {
   return 0;
 }
 
-int ibv_attach_mcast(ibv_qp*, const ibv_gid*, uint16_t) { return EOPNOTSUPP; }
-int ibv_detach_mcast(ibv_qp*, const ibv_gid*, uint16_t) { return EOPNOTSUPP; }
-
 }  // extern "C"

@@ -200,6 +200,13 @@ rnic::PeerPtr NicProcess::peer(rnic::Slot slot, Wait may_block) {
   return connected ? adopt(*connected) : nullptr;
 }
 
+std::vector<rnic::PeerPtr> NicProcess::everybody() {
+  std::vector<rnic::PeerPtr> all;
+  for (const link::Slot slot : link_->occupied())
+    if (rnic::PeerPtr one = peer(slot, Wait::yes)) all.push_back(std::move(one));
+  return all;
+}
+
 rnic::PeerPtr NicProcess::adopt(const link::NeighbourPtr& neighbour) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<NeighbourPeer>& place = peers_[neighbour->slot()];

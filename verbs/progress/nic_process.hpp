@@ -57,6 +57,7 @@ class NicProcess final : public rnic::HostPort {
 
   // rnic::HostPort
   rnic::PeerPtr peer(rnic::Slot slot, Wait may_block) override;
+  std::vector<rnic::PeerPtr> everybody() override;
   std::uint64_t now_ns() override;
   void wake_at(std::uint64_t deadline_ns) override;
   void raise_channel(std::uint32_t channel) override;
