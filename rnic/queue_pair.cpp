@@ -361,6 +361,9 @@ PostResult QueuePair::set_sges(SendWqe& wqe, std::span<const Sge> sges) {
 }
 
 PostResult QueuePair::add_inline(SendWqe& wqe, std::span<const std::byte> piece) {
+  // What comes back needs a place of its own (ibv_post_send(3): inline only for SEND and RDMA WRITE).
+  if (wqe.opcode >= SendOpcode::rdma_read && wqe.opcode <= SendOpcode::fetch_and_add)
+    return PostResult::bad_opcode;
   wqe.inlined = true;
   if (piece.size() > config_.caps.max_inline - wqe.inline_bytes) return PostResult::too_long_inline;
   std::copy(piece.begin(), piece.end(), wqe.inline_data() + wqe.inline_bytes);

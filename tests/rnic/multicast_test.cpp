@@ -47,7 +47,8 @@ class Multicast : public TwoNics {
   }
   // Receives enough for a test.
   void feed(Endpoint& end, Memory& into) {
-    for (std::uint64_t id = 0; id < 8; ++id) ASSERT_EQ(end.recv(id, {into.sge(id * 128, 128)}), PostResult::ok);
+    for (std::uint64_t id = 0; id < 8; ++id)
+      ASSERT_EQ(end.recv(id, {into.sge(id * 128, 128)}), PostResult::ok);
   }
 
   Memory into_a{a_nic, 1024}, into_b{b_nic, 1024}, into_c{b_nic, 1024};
@@ -133,7 +134,8 @@ TEST_F(Multicast, as_many_attachments_as_the_limit_says_and_not_one_more) {
     gid[0] = 0xff;
     gid[1] = static_cast<std::uint8_t>(i);
     gid[2] = static_cast<std::uint8_t>(i >> 8);
-    ASSERT_EQ(b_nic.adapter().multicast().attach(receiver->qpn().index(), gid), MulticastGroups::Attached::ok);
+    ASSERT_EQ(b_nic.adapter().multicast().attach(receiver->qpn().index(), gid),
+              MulticastGroups::Attached::ok);
   }
   EXPECT_EQ(attach(*last, group), MulticastGroups::Attached::full);
   receiver.reset();

@@ -26,6 +26,21 @@ class ProtectionTableTest : public testing::Test {
 
 constexpr std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
 
+TEST_F(ProtectionTableTest, holds_as_many_regions_as_the_limit_says_and_not_one_more) {
+  const Region region{.addr = 0, .base = 0, .length = 1, .access = 0, .pd = 1};
+  std::uint32_t key = 0;
+  for (std::uint32_t i = 0; i < max_mrs; ++i) {
+    const auto made = table.insert(region);
+    ASSERT_TRUE(made) << i;
+    key = *made;
+  }
+  EXPECT_FALSE(table.insert(region));
+  EXPECT_TRUE(table.reserve()) << "windows have a limit of their own";
+  table.invalidate(key);
+  table.release(key);
+  EXPECT_TRUE(table.insert(region));
+}
+
 TEST_F(ProtectionTableTest, bounds_include_both_ends_and_nothing_beyond) {
   struct Case {
     std::uint64_t addr;

@@ -26,8 +26,8 @@ TEST_F(Multicast, needs_a_group_and_a_datagram_queue_pair) {
     bool group;
   };
   for (const Row& row : {Row{"ff0e::1", true}, Row{"ff02::2:3", true}, Row{"::ffff:224.0.0.9", true},
-                         Row{"::ffff:239.255.255.255", true}, Row{"::ffff:192.168.0.1", false}, Row{"fe80::1", false},
-                         Row{"::", false}}) {
+                         Row{"::ffff:239.255.255.255", true}, Row{"::ffff:192.168.0.1", false},
+                         Row{"fe80::1", false}, Row{"::", false}}) {
     SCOPED_TRACE(row.gid);
     const ibv_gid gid = gid_of(row.gid);
     EXPECT_EQ(ibv_detach_mcast(ud.get(), &gid, 0), EINVAL) << "not attached";
@@ -41,7 +41,8 @@ TEST_F(Multicast, needs_a_group_and_a_datagram_queue_pair) {
 TEST_F(Multicast, a_datagram_to_a_group_has_its_address_in_the_grh) {
   for (const char* name : {"ff0e::77", "::ffff:239.1.2.3"}) {
     SCOPED_TRACE(name);
-    Qp sender = make_qp(cq.get(), {.type = IBV_QPT_UD}), receiver = make_qp(other_cq.get(), {.type = IBV_QPT_UD});
+    Qp sender = make_qp(cq.get(), {.type = IBV_QPT_UD}),
+       receiver = make_qp(other_cq.get(), {.type = IBV_QPT_UD});
     connect(sender.get(), receiver.get());
     const ibv_gid group = gid_of(name);
     ASSERT_EQ(ibv_attach_mcast(receiver.get(), &group, 0), 0);

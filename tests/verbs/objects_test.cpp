@@ -253,8 +253,12 @@ ibv_qp_init_attr_ex extended_attr(ibv_pd* pd, ibv_cq* cq, std::uint32_t mask, st
 TEST_F(Objects, extended_creation_refuses_what_it_does_not_know) {
   Cq cq = make_cq();
   constexpr std::uint32_t base = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  ibv_qp_init_attr_ex flags = extended_attr(pd.get(), cq.get(), base | IBV_QP_INIT_ATTR_CREATE_FLAGS, 0);
+  EXPECT_TRUE(Qp(ibv_create_qp_ex(context.get(), &flags))) << "no creation flags";
+  flags.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+  EXPECT_EQ(ibv_create_qp_ex(context.get(), &flags), nullptr);
   for (std::uint32_t bit = 1; bit != 0; bit <<= 1) {
-    if (bit & base) continue;
+    if (bit & (base | IBV_QP_INIT_ATTR_CREATE_FLAGS)) continue;
     ibv_qp_init_attr_ex init = extended_attr(pd.get(), cq.get(), base | bit, IBV_QP_EX_WITH_SEND);
     EXPECT_EQ(ibv_create_qp_ex(context.get(), &init), nullptr) << "comp_mask " << bit;
   }
@@ -299,9 +303,11 @@ TEST_F(Objects, modify_refuses_values_out_of_range) {
   refused(init, [](ibv_qp_attr& a) { a.port_num = 0; });
   refused(init, [](ibv_qp_attr& a) { a.port_num = 2; });
   refused(init, [](ibv_qp_attr& a) { a.pkey_index = 1; });
+  refused(init, [](ibv_qp_attr& a) { a.qp_access_flags = 1u << 10; });
   ASSERT_EQ(modify(qp.get(), init), 0);
   const Step rtr = to_rtr(IBV_QPT_RC, qp->qp_num, gid);
   refused(rtr, [](ibv_qp_attr& a) { a.path_mtu = static_cast<ibv_mtu>(0); });
+  refused(rtr, [](ibv_qp_attr& a) { a.ah_attr.port_num = 2; });
   refused(rtr, [](ibv_qp_attr& a) { a.path_mtu = static_cast<ibv_mtu>(6); });
   refused(rtr, [](ibv_qp_attr& a) { a.min_rnr_timer = 32; });
   refused(rtr, [](ibv_qp_attr& a) { a.ah_attr.grh.sgid_index = 255; });

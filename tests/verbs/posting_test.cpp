@@ -171,6 +171,17 @@ TEST_F(Posting, inline_data_may_come_from_unregistered_memory) {
   EXPECT_EQ(std::memcmp(to.data(), payload, sizeof payload), 0);
 }
 
+TEST_F(Posting, what_comes_back_cannot_be_inline) {
+  for (const ibv_wr_opcode opcode :
+       {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP}) {
+    ibv_sge sge = from.sge(0, 8);
+    ibv_send_wr wr = send_wr(1, sge, opcode, IBV_SEND_SIGNALED | IBV_SEND_INLINE);
+    wr.wr.atomic = {to.addr(), 0, 0, to.rkey()};
+    EXPECT_EQ(post(a.get(), wr), EINVAL) << opcode;
+  }
+  EXPECT_FALSE(poll_once(a_cq.get()));
+}
+
 TEST_F(Posting, more_inline_data_than_the_queue_pair_has_is_refused) {
   ibv_qp_attr attr;
   ibv_qp_init_attr init;

@@ -14,7 +14,10 @@ constexpr unsigned grant_all = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ 
 class Windows : public ConnectedTest {
  protected:
   Mw window(ibv_mw_type type) { return Mw(ibv_alloc_mw(pd.get(), type)); }
-  ibv_mw_bind_info whole() { return {region.mr(), region.addr(), region.size(), grant_all}; }
+  // With LOCAL_WRITE, as programs pass it on.
+  ibv_mw_bind_info whole() {
+    return {region.mr(), region.addr(), region.size(), grant_all | IBV_ACCESS_LOCAL_WRITE};
+  }
   int bind_type_1(ibv_mw* mw, const ibv_mw_bind_info& info) {
     ibv_mw_bind bind{.wr_id = 9, .send_flags = IBV_SEND_SIGNALED, .bind_info = info};
     return ibv_bind_mw(b.get(), mw, &bind);
@@ -159,9 +162,9 @@ TEST_F(Windows, check_their_arguments) {
   EXPECT_EQ(bind_type_2(one.get(), ibv_inc_rkey(one->rkey)), EINVAL) << "IBV_WR_BIND_MW is for type 2";
   EXPECT_EQ(bind_type_2(two.get(), one->rkey), EINVAL) << "another window's key";
   EXPECT_EQ(bind_type_1(one.get(), {nullptr, 0, 8, 0}), EINVAL) << "bytes of no region";
-  ibv_mw_bind_info local = whole();
-  local.mw_access_flags = IBV_ACCESS_LOCAL_WRITE;
-  EXPECT_EQ(bind_type_1(one.get(), local), EINVAL) << "a local right";
+  ibv_mw_bind_info nested = whole();
+  nested.mw_access_flags = IBV_ACCESS_MW_BIND;
+  EXPECT_EQ(bind_type_1(one.get(), nested), EINVAL) << "a right that no window has";
   Pd other(ibv_alloc_pd(context.get()));
   Buffer elsewhere(other.get(), 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
   EXPECT_EQ(bind_type_1(one.get(), {elsewhere.mr(), elsewhere.addr(), 64, 0}), EPERM);

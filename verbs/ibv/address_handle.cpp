@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint8_t next_header_udp = 17;
 constexpr std::size_t ipv4_at = 20;
+std::atomic<int> address_handles{0};
 
 bool is_mapped_v4(const ibv_gid& gid) {
   static constexpr std::uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -92,8 +93,14 @@ using namespace weir::verbs;
 extern "C" {
 
 ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
+  if (address_handles.fetch_add(1) >= max_address_handles) {
+    address_handles.fetch_sub(1);
+    errno = ENOMEM;
+    return nullptr;
+  }
   const bool bad_index = attr->is_global && attr->grh.sgid_index >= gid_table().size();
   if (attr->port_num != 1 || bad_index) {
+    address_handles.fetch_sub(1);
     errno = EINVAL;
     return nullptr;
   }
@@ -109,6 +116,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
 int ibv_destroy_ah(ibv_ah* ah) {
   drop_user(pd_of(ah->pd));
   delete reinterpret_cast<Ah*>(ah);
+  address_handles.fetch_sub(1);
   return 0;
 }
 

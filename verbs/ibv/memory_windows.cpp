@@ -32,17 +32,19 @@ int dealloc_mw(ibv_mw* mw) {
 }
 
 // What is wrong already before anything is posted: a key of another window, rights that no window has.
+// Programs pass on a region's rights; LOCAL_WRITE among them means nothing.
 std::optional<rnic::SendRequest> bind_request(const ibv_mw& mw, std::uint32_t rkey,
                                               const ibv_mw_bind_info& info) {
   constexpr unsigned rights =
       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
-  if (rkey >> 8 != mw.handle || (info.mw_access_flags & ~rights) != 0) return std::nullopt;
+  const unsigned asked = info.mw_access_flags & ~unsigned{IBV_ACCESS_LOCAL_WRITE};
+  if (rkey >> 8 != mw.handle || (asked & ~rights) != 0) return std::nullopt;
   if (info.mr == nullptr && info.length != 0) return std::nullopt;
   rnic::SendRequest request;
   request.opcode = rnic::SendOpcode::bind_window;
   request.remote_addr = info.addr;
   request.rkey = rkey;
-  request.binding = {info.length, info.mr != nullptr ? info.mr->lkey : 0, info.mw_access_flags};
+  request.binding = {info.length, info.mr != nullptr ? info.mr->lkey : 0, asked};
   return request;
 }
 

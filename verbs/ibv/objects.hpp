@@ -121,6 +121,8 @@ struct Srq {
 };
 inline Srq& srq_of(ibv_srq* srq) { return *reinterpret_cast<Srq*>(srq); }
 
+inline constexpr int max_address_handles = 1 << 16;
+
 // An address handle: where a datagram goes and the GRH it will carry.
 struct Ah {
   ibv_ah ah;

@@ -40,7 +40,7 @@ void fill_device(const ibv_context& context, ibv_device_attr& a) {
   a.max_qp_rd_atom = a.max_qp_init_rd_atom = rnic::max_rd_atomic;
   a.max_res_rd_atom = static_cast<int>(rnic::max_rd_atomic) * a.max_qp;
   a.atomic_cap = IBV_ATOMIC_HCA;
-  a.max_ah = 1 << 20;
+  a.max_ah = max_address_handles;
   a.max_srq = rnic::max_srqs;
   a.max_srq_wr = rnic::max_wr;
   a.max_srq_sge = rnic::max_sge;

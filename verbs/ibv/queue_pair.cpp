@@ -135,6 +135,10 @@ ibv_qp* create(const ibv_qp_init_attr& init, const Origin& origin) {
   return &q;
 }
 
+constexpr unsigned known_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+                                  IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE;
+
 bool values_valid(const ibv_qp_attr& a, unsigned mask) {
   if ((mask & IBV_QP_PORT) && a.port_num != 1) return false;
   if ((mask & IBV_QP_PKEY_INDEX) && a.pkey_index != 0) return false;
@@ -145,6 +149,8 @@ bool values_valid(const ibv_qp_attr& a, unsigned mask) {
   if ((mask & IBV_QP_MIN_RNR_TIMER) && a.min_rnr_timer > 31) return false;
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a.max_rd_atomic > rnic::max_rd_atomic) return false;
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a.max_dest_rd_atomic > rnic::max_rd_atomic) return false;
+  if ((mask & IBV_QP_ACCESS_FLAGS) && (a.qp_access_flags & ~known_access)) return false;
+  if ((mask & IBV_QP_AV) && a.ah_attr.port_num != 1) return false;
   if ((mask & IBV_QP_AV) && a.ah_attr.is_global && a.ah_attr.grh.sgid_index >= gid_table().size())
     return false;
   return true;
@@ -198,7 +204,8 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
   // pointers.
   const bool xrc_recv = init->qp_type == IBV_QPT_XRC_RECV;
   const std::uint32_t domain = xrc_recv ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
-  const std::uint32_t known = domain | (xrc_recv ? 0u : unsigned{IBV_QP_INIT_ATTR_SEND_OPS_FLAGS});
+  const std::uint32_t known =
+      domain | IBV_QP_INIT_ATTR_CREATE_FLAGS | (xrc_recv ? 0u : unsigned{IBV_QP_INIT_ATTR_SEND_OPS_FLAGS});
   constexpr std::uint64_t known_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                       IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
                                       IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
@@ -206,6 +213,7 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
                                       IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
   const bool wants_ops = init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   if ((init->comp_mask & ~known) || !(init->comp_mask & domain) ||
+      ((init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && init->create_flags != 0) ||
       (wants_ops && (init->send_ops_flags & ~known_ops))) {
     errno = EOPNOTSUPP;
     return nullptr;
