@@ -37,6 +37,8 @@ Options:
   --devices N    how many devices there are (default 1); all of them are the one software NIC
   --name NAME    the name of the first; the others count up from the number at its end (default weir0)
   --gid ADDRESS  an IP address that is a GID of each device; may be repeated (default: the addresses of the host)
+  --share-memory the program's large allocations are shared memory from the start, so that RDMA to and from them
+                 needs no system call; a forked child then shares them too, instead of having a copy
   --lib-dir DIR  where Weir's libibverbs.so.1 and librdmacm.so.1 are (default: found beside this program)
   --help         this text
 
@@ -49,7 +51,7 @@ struct Request {
   std::string library_directory;
   std::string devices = "1", name = "weir0", gids;
   std::span<const std::string> command;
-  bool help = false;
+  bool help = false, share_memory = false;
 };
 
 // Where the value of an option goes; nullptr: there is no such option.
@@ -75,6 +77,10 @@ std::expected<Request, int> read_options(std::span<const std::string> arguments)
       request.help = true;
       continue;
     }
+    if (option == "--share-memory") {
+      request.share_memory = true;
+      continue;
+    }
     const auto equals = option.find('=');
     std::string* const value = value_of(request, std::string_view(option).substr(0, equals));
     const bool behind = equals == std::string::npos;
@@ -98,9 +104,13 @@ void set_environment(const Request& request, const std::string& libraries, const
   ::setenv("WEIR_RDMA_PROVIDER", "weir", 1);
   ::setenv("WEIR_DEVICES", names.c_str(), 1);
   if (!request.gids.empty()) ::setenv("WEIR_GIDS", request.gids.c_str(), 1);
-  const std::string view = libraries + "/libweir_view.so";
-  if (::access(view.c_str(), R_OK) == 0)
-    ::setenv("LD_PRELOAD", in_front(view, std::getenv("LD_PRELOAD")).c_str(), 1);
+  const auto preload = [&](const char* name) {
+    const std::string library = libraries + name;
+    if (::access(library.c_str(), R_OK) == 0)
+      ::setenv("LD_PRELOAD", in_front(library, std::getenv("LD_PRELOAD")).c_str(), 1);
+  };
+  preload("/libweir_view.so");
+  if (request.share_memory) preload("/libweir_heap.so");
 }
 
 }  // namespace

@@ -238,6 +238,10 @@ def perftests():
     yield perftest("send_bw", "shared_receive_queue", "--use-srq", "-q", "4", sizes=[65536])
     yield perftest("write_bw", "unreliable_connection", "-c", "UC", sizes=[65536])
     yield perftest("send_lat", "unreliable_connection", "-c", "UC", sizes=[2])
+    for verb in ("write", "read", "send"):
+        yield perftest(f"{verb}_lat", "shareable_memory", sizes=[2], options=["--share-memory"])
+        yield perftest(f"{verb}_bw", "shareable_memory_all_sizes", "-a", sizes=EVERY_SIZE, iterations=50, limit_s=120,
+                       options=["--share-memory"])
     yield perftest("send_lat", "datagrams", "-c", "UD", sizes=[2])
     yield perftest("send_bw", "datagrams", "-c", "UD", "-s", "1024", sizes=[1024])
 
@@ -258,5 +262,7 @@ KILLED = [killed(program, who, *options)
 for case in KILLED:
     if "-e" in case.server:
         case.name += ".events"
+
+PINGPONGS.append(pingpong("rc", "checked_shareable_memory", "-c", "-s", "100000", options=["--share-memory"]))
 
 CASES = [*DEVICES, *VIEW, *PYVERBS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *perftests(), *KILLED]

@@ -118,9 +118,10 @@ void Agent::look_again(Id& id) {
   }
   link_.at(link::Clock::now() + limits_.look_interval, [this, local_id = id.local_id] {
     const std::scoped_lock hold(mutex_);
-    Id* id = find(local_id);
-    const bool asking = id != nullptr && (id->state == State::req_sent || id->state == State::sidr_sent);
-    if (asking && !id->neighbour) send_request(*id);
+    Id* still = find(local_id);
+    const bool asking =
+        still != nullptr && (still->state == State::req_sent || still->state == State::sidr_sent);
+    if (asking && !still->neighbour) send_request(*still);
   });
 }
 
