@@ -127,6 +127,47 @@ TEST_F(Multicast, a_group_that_was_left_before_its_event_was_taken_brings_none) 
   EXPECT_EQ(client_.expect(RDMA_CM_EVENT_MULTICAST_JOIN)->param.ud.ah_attr.grh.dgid.raw[15], 4);
 }
 
+TEST_F(Multicast, members_with_a_queue_pair_receive_what_is_sent_to_the_group) {
+  const IdRef sender = member(), first = member(), second = member();
+  std::array<std::array<char, 64>, 3> buffers{};
+  std::array<ibv_mr*, 3> regions{};
+  ibv_ah* group_handle = nullptr;
+  std::uint32_t qpn = 0;
+  const IdRef* const all[] = {&sender, &first, &second};
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const IdRef& id = *all[i];
+    make_qp(id);
+    regions[i] = rdma_reg_msgs(id.get(), buffers[i].data(), buffers[i].size());
+    ASSERT_NE(regions[i], nullptr);
+    if (i > 0) {
+      ASSERT_EQ(rdma_post_recv(id.get(), nullptr, buffers[i].data(), buffers[i].size(), regions[i]), 0);
+    }
+    rdma_cm_join_mc_attr_ex attr{};
+    attr.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+    attr.join_flags = i == 0 ? RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER : RDMA_MC_JOIN_FLAG_FULLMEMBER;
+    attr.addr = as_address(group_);
+    ASSERT_EQ(rdma_join_multicast_ex(id.get(), &attr, nullptr), 0) << std::strerror(errno);
+    auto joined = client_.expect(RDMA_CM_EVENT_MULTICAST_JOIN);
+    if (i > 0) continue;
+    group_handle = ibv_create_ah(id->pd, &joined->param.ud.ah_attr);
+    qpn = joined->param.ud.qp_num;
+  }
+  ASSERT_NE(group_handle, nullptr) << std::strerror(errno);
+  std::strcpy(buffers[0].data(), "to all");
+  ASSERT_EQ(rdma_post_ud_send(sender.get(), nullptr, buffers[0].data(), 8, regions[0], 0, group_handle, qpn),
+            0);
+  ibv_wc wc{};
+  for (std::size_t i = 1; i < buffers.size(); ++i) {
+    ASSERT_EQ(rdma_get_recv_comp(all[i]->get(), &wc), 1);
+    EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    EXPECT_STREQ(buffers[i].data() + sizeof(ibv_grh), "to all");
+    EXPECT_EQ(rdma_leave_multicast(all[i]->get(), as_address(group_)), 0);
+  }
+  EXPECT_EQ(rdma_get_send_comp(sender.get(), &wc), 1);
+  ibv_destroy_ah(group_handle);
+  for (ibv_mr* region : regions) rdma_dereg_mr(region);
+}
+
 TEST_F(Multicast, an_address_of_a_group_can_be_resolved) {
   const IdRef id = make_id(client_, RDMA_PS_UDP);
   auto from = loopback(0);

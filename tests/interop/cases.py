@@ -15,7 +15,8 @@ class Case:
     how: str                     # a function of run_case.py: alone, pair, served, persistent_server, killed
     server: list                 # the command; with how="alone" the only one
     client: list = None
-    ready: str = "tcp"           # where the server listens: "tcp", "udp", "rdma" or "rsocket" on {port}, or "rdma:7174"
+    ready: str = "tcp"           # where the server listens: "tcp", "udp", "rdma" or "rsocket" on {port}, "rdma:7174", or
+                                 # "prints:PATTERN"
     expect: list = ()            # patterns the client must print, in any order
     expect_server: list = ()     # patterns the server must print
     limit_s: float = 60
@@ -138,6 +139,9 @@ CONNECTION_MANAGEMENT = [
     Case("udaddy", "pair", ["udaddy"], ["udaddy", "-s", "{host}"], ready="rdma:7174", expect=[r"return status 0"]),
     Case("udaddy.many", "pair", ["udaddy", "-c", "20"], ["udaddy", "-c", "20", "-s", "{host}"], ready="rdma:7174",
          expect=[r"return status 0"]),
+    Case("mckey", "pair", ["mckey", "-m", "239.1.1.1", "-b", "{host}", "-c", "1", "-C", "10"],
+         ["mckey", "-m", "239.1.1.1", "-s", "-b", "{host}", "-c", "1", "-C", "10"], ready="prints:joined dgid",
+         expect=[r"return status 0"], expect_server=[r"joined dgid: ::ffff:239\.1\.1\.1", r"return status 0"]),
     Case("udaddy.options", "pair", ["udaddy", "-c", "5", "-C", "20", "-S", "500", "-t", "8"],
          ["udaddy", "-c", "5", "-C", "20", "-S", "500", "-t", "8", "-s", "{host}"], ready="rdma:7174",
          expect=[r"return status 0"]),

@@ -63,6 +63,15 @@ class Program:
                 raise Expired(f"{self.name} did not listen on port {port} within {limit_s} s")
             time.sleep(POLL_S)
 
+    def wait_until_it_prints(self, pattern, limit_s):
+        deadline = time.monotonic() + limit_s
+        while not re.search(pattern, self.output):
+            if self.process.poll() is not None:
+                raise Expired(f"{self.name} ended before it printed /{pattern}/")
+            if time.monotonic() > deadline:
+                raise Expired(f"{self.name} did not print /{pattern}/ within {limit_s} s")
+            time.sleep(POLL_S)
+
     def wait_until_it_has_thread(self, name, limit_s):
         """Returns when a thread of the session has that name."""
         deadline = time.monotonic() + limit_s

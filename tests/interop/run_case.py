@@ -61,6 +61,8 @@ class Run:
         server = self.start("server", self.case.server)
         if self.case.ready in ("tcp", "udp"):
             server.wait_until_listening(int(self.words["port"]), READY_S, self.case.ready)
+        elif self.case.ready.startswith("prints:"):
+            server.wait_until_it_prints(self.case.ready.partition(":")[2], READY_S)
         else:
             self.wait_for_rdma_listener(server)
         return server
