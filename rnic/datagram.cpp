@@ -18,6 +18,8 @@
 namespace weir::rnic {
 namespace {
 
+constexpr std::byte ip_version_6{6};
+
 // Scope of one delivery. The target's reset and destroy wait until nobody is inside, because its ring goes
 // away then.
 class Delivery {
@@ -155,7 +157,8 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
                      .byte_len = byte_len,
                      .imm_be = slot.imm_be,
                      .qpn = qpn_.value(),
-                     .src_qpn = slot.src_qpn};
+                     .src_qpn = slot.src_qpn,
+                     .over_ipv4 = (slot.bytes[0] >> 4) != ip_version_6};
     if (has_own_rq()) {
       rq_polled_.store(polled + 1, std::memory_order_release);
     } else {

@@ -138,6 +138,8 @@ struct WorkCompletion {
   std::uint32_t imm_be;  // as it was posted: network order, untouched
   std::uint32_t qpn;
   std::uint32_t src_qpn;
+  bool over_ipv4 =
+      false;  // has_grh: an IPv4 header stands in its last 20 bytes, else an IPv6 header in all 40
 };
 
 }  // namespace weir::rnic

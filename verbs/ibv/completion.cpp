@@ -30,6 +30,13 @@ Cq* take_pending_event(Channel& channel) {
 
 }  // namespace
 
+// A datagram's completion says what its first 40 bytes are (Annex A17.4.5.1). Devices say it in the service
+// level, which RoCE has no other use for: bit 3 is UDP, below it 1 is IPv6 and 2 is IPv4. UCX looks there.
+constexpr std::uint8_t over_udp = 8, ipv6_header = 1, ipv4_header = 2;
+std::uint8_t packet_type(const rnic::WorkCompletion& from) {
+  return over_udp | (from.over_ipv4 ? ipv4_header : ipv6_header);
+}
+
 void to_verbs(const rnic::WorkCompletion& from, ibv_wc& to) {
   to.wr_id = from.wr_id;
   to.status = static_cast<ibv_wc_status>(from.status);
@@ -44,7 +51,7 @@ void to_verbs(const rnic::WorkCompletion& from, ibv_wc& to) {
                 (from.has_grh ? unsigned{IBV_WC_GRH} : 0u);
   to.pkey_index = 0;
   to.slid = 0;
-  to.sl = 0;
+  to.sl = from.has_grh ? packet_type(from) : std::uint8_t{0};
   to.dlid_path_bits = 0;
 }
 
