@@ -80,6 +80,35 @@ VIEW = [
 
 PYVERBS = [Case("pyverbs.own", "alone", ["/usr/bin/python3", "{here}/pyverbs_own.py"], expect=[r"^Ran 3 tests", r"^OK$"])]
 
+# ---- UCX and libfabric: their own measuring programs, over verbs alone
+
+
+def ucx(transports, test, **more):
+    """ucx_perftest's two ends meet over TCP, and print a line of numbers behind "Final:"."""
+    command = ["env", f"UCX_TLS={transports},self", "UCX_NET_DEVICES=weir0:1", "ucx_perftest", "-p", "{port}"]
+    name = transports.replace(",", "+")
+    return Case(f"ucx.{name}.{test}", "pair", command, [*command, "{host}", "-t", test, "-n", "200", "-w", "10"],
+                expect=[r"^Final:\s+200\s+[\d.]+"], **more)
+
+
+def fabric(endpoint):
+    return Case(f"fi_pingpong.{endpoint}", "pair", ["fi_pingpong", "-p", "verbs", "-e", endpoint, "-I", "100", "-B", "{port}"],
+                ["fi_pingpong", "-p", "verbs", "-e", endpoint, "-I", "100", "-P", "{port}", "{host}"],
+                expect=[r"^64\s+100\s+=100\s"])
+
+
+FRAMEWORKS = [
+    Case("ucx_info", "alone", ["ucx_info", "-d"],
+         expect=[r"Transport: rc_verbs\n#\s+Device: weir0:1", r"Transport: ud_verbs\n#\s+Device: weir0:1"]),
+    *(ucx("rc_v,ud_v", test) for test in ("tag_lat", "tag_bw", "stream_lat", "stream_bw", "ucp_put_lat", "ucp_put_bw",
+                                          "ucp_get", "ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap", "ucp_am_lat", "ucp_am_bw")),
+    *(ucx("rc_v", test) for test in ("tag_lat", "ucp_put_lat")),
+    *(ucx("ud_v", test) for test in ("tag_lat", "stream_lat", "ucp_am_bw")),
+    Case("fi_info", "alone", ["fi_info", "-p", "verbs"], expect=[r"domain: weir0$", r"domain: weir0-dgram$"]),
+    fabric("msg"),
+    fabric("dgram"),
+]
+
 PINGPONGS = [
     pingpong("rc", "default"),
     pingpong("rc", "gid", "-g", "0"),
@@ -269,4 +298,4 @@ for case in KILLED:
 
 PINGPONGS.append(pingpong("rc", "checked_shareable_memory", "-c", "-s", "100000", options=["--share-memory"]))
 
-CASES = [*DEVICES, *VIEW, *PYVERBS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *perftests(), *KILLED]
+CASES = [*DEVICES, *VIEW, *PYVERBS, *FRAMEWORKS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *perftests(), *KILLED]
