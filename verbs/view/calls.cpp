@@ -248,13 +248,13 @@ int glob(const char* pattern, int flags, int (*on_error)(const char*, int), glob
 
 // Ends that run no destructors: shells leave by _exit, and a program that becomes another has no end of its
 // own. A forked child on its way to exec does not own the tree, and leaves it.
-[[noreturn]] void _exit(int status) {
+void _exit(int status) {
   WEIR_REAL(void(int), _exit);
   weir::verbs::remove_view_tree();
   call(status);
   __builtin_unreachable();
 }
-[[noreturn]] void _Exit(int status) { _exit(status); }
+void _Exit(int status) { _exit(status); }
 
 int execve(const char* path, char* const arguments[], char* const environment[]) {
   WEIR_REAL(int(const char*, char* const[], char* const[]), execve);
