@@ -1,5 +1,5 @@
-// Runs under libweir_heap.so; exit status 0 if malloc and its family behave. Plain checks: a test framework would
-// allocate in between.
+// Runs under libweir_heap.so; exit status 0 if malloc and its family behave. Plain checks: a test framework
+// would allocate in between.
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -46,7 +46,8 @@ void large_blocks_are_shared() {
   check(::posix_memalign(&c, 4096, 64) == 0, "posix_memalign");
   void* const d = ::memalign(4096, 8192);
   void* const e = std::aligned_alloc(65536, 100);
-  check(is_shared(a) && is_shared(b) && is_shared(c) && is_shared(d) && is_shared(e), "large or aligned: shared");
+  check(is_shared(a) && is_shared(b) && is_shared(c) && is_shared(d) && is_shared(e),
+        "large or aligned: shared");
   check(reinterpret_cast<std::uintptr_t>(e) % 65536 == 0, "aligned_alloc aligns");
   check(::malloc_usable_size(a) >= large, "malloc_usable_size");
   for (void* at : {a, b, c, d, e}) std::free(at);
@@ -62,7 +63,8 @@ void small_blocks_are_private() {
 void realloc_keeps_the_bytes() {
   auto* at = static_cast<char*>(std::malloc(100));
   std::memset(at, 'x', 100);
-  for (const std::size_t bytes : {std::size_t{200'000}, std::size_t{5'000'000}, std::size_t{70'000}, std::size_t{50}}) {
+  for (const std::size_t bytes :
+       {std::size_t{200'000}, std::size_t{5'000'000}, std::size_t{70'000}, std::size_t{50}}) {
     at = static_cast<char*>(std::realloc(at, bytes));
     check(at != nullptr && at[0] == 'x' && at[49] == 'x', "realloc keeps the bytes");
   }
@@ -95,7 +97,8 @@ void threads_do_not_mix() {
       for (int i = 0; i < 300; ++i) {
         auto* const at = static_cast<int*>(std::malloc(large));
         at[0] = at[large / sizeof(int) - 1] = t * 1000 + i;
-        check(at[0] == t * 1000 + i && at[large / sizeof(int) - 1] == t * 1000 + i, "a block is one thread's");
+        check(at[0] == t * 1000 + i && at[large / sizeof(int) - 1] == t * 1000 + i,
+              "a block is one thread's");
         std::free(at);
       }
     });

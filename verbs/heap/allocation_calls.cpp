@@ -1,8 +1,9 @@
 // malloc and its family, preloaded by `weir run --share-memory`.
 //
-// Large blocks and those aligned to pages, which is what programs register, come from the page heap; everything else
-// goes on to the C library under the names it exports for that (dlsym would itself allocate). Errors are as
-// malloc(3) and posix_memalign(3) say. When the page heap cannot be made or is full, the C library serves all.
+// Large blocks and those aligned to pages, which is what programs register, come from the page heap;
+// everything else goes on to the C library under the names it exports for that (dlsym would itself allocate).
+// Errors are as malloc(3) and posix_memalign(3) say. When the page heap cannot be made or is full, the C
+// library serves all.
 #include <dlfcn.h>
 #include <pthread.h>
 

@@ -79,7 +79,8 @@ void PageHeap::free(void* at) {
   std::uint32_t page = page_of(at);
   if (fd_ < 0 || pages_[page].state != State::used) return;  // the parent's; freed twice, or never a block
   int order = pages_[page].order;
-  ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(page) * static_cast<off_t>(page_bytes),
+  ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              static_cast<off_t>(page) * static_cast<off_t>(page_bytes),
               static_cast<off_t>(page_bytes << order));
   pages_[page].state = State::inside;
   while (order < top_) {
@@ -100,7 +101,8 @@ std::size_t PageHeap::capacity(const void* at) const {
 std::size_t PageHeap::free_bytes() const {
   std::size_t sum = 0;
   for (int order = 0; order <= top_; ++order)
-    for (std::uint32_t page = heads_[order]; page != none; page = pages_[page].next) sum += page_bytes << order;
+    for (std::uint32_t page = heads_[order]; page != none; page = pages_[page].next)
+      sum += page_bytes << order;
   return sum;
 }
 

@@ -1,9 +1,9 @@
 // Pages of one shared file, allocated by the buddy system.
 //
-// Shape: blocks are 2^k pages, aligned to their size, and named by address. A fresh block is zero: what is freed is
-// punched out of the file. Only address space is reserved; pages appear as they are touched. Nothing here allocates
-// with malloc, because malloc calls it.
-// Threading: the caller serialises (allocation_calls.cpp).
+// Shape: blocks are 2^k pages, aligned to their size, and named by address. A fresh block is zero: what is
+// freed is punched out of the file. Only address space is reserved; pages appear as they are touched. Nothing
+// here allocates with malloc, because malloc calls it. Threading: the caller serialises
+// (allocation_calls.cpp).
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ class PageHeap {
   // `bytes`: a power of two. False: no memory, or a limit on address space or file size forbids it.
   bool open(std::size_t bytes);
   void close();
-  // In a forked child: the blocks are the parent's as much as ours. They stay usable, but none is given out or back
-  // any more, since the parent's books would not know of it.
+  // In a forked child: the blocks are the parent's as much as ours. They stay usable, but none is given out
+  // or back any more, since the parent's books would not know of it.
   void leave_to_parent();
 
   // nullptr when it is full. The address is a multiple of the block's size, so of any alignment up to that.
