@@ -25,6 +25,7 @@ class Case:
     killed: str = ""             # how="killed": "client" or "server"
     copies: int = 0              # {file} has so many bytes, and {copy} must be the same when the client has ended
     options: list = ()           # of `weir run`
+    needs: list = ()             # files of the machine without which the program cannot run anywhere: then it is skipped
 
 
 # ---- libibverbs' own examples
@@ -59,7 +60,8 @@ VIEW = [
     Case("view.listing", "alone", ["ls", "-l", "/sys/class/infiniband", "/sys/class/infiniband_verbs", "/dev/infiniband"],
          expect=[r"weir0 -> \.\./\.\./devices/virtual/weir/weir0/infiniband/weir0$", r"uverbs0 -> ", r"rdma_cm -> "]),
     Case("view.real_path", "alone", ["realpath", f"{NODE}/device", f"{NODE}/device/infiniband/weir0/ports/1"],
-         expect=[r"^/sys/devices/virtual/weir/weir0$", r"^/sys/devices/virtual/weir/weir0/infiniband/weir0/ports/1$"]),
+         expect=[r"^/sys/devices/virtual/weir/weir0$", r"^/sys/devices/virtual/weir/weir0/infiniband/weir0/ports/1$"],
+         needs=["/sys/devices"]),
     Case("view.character_device", "alone", ["stat", "-L", "-c", "%F", "/dev/infiniband/uverbs0"],
          expect=[r"^character special file$"]),
     Case("view.scripts", "alone", ["sh", "-c", f"test -d {NODE}/ports/1 && cd {NODE} && cat ports/1/link_layer && ls device/net"],
@@ -88,13 +90,13 @@ def ucx(transports, test, **more):
     command = ["env", f"UCX_TLS={transports},self", "UCX_NET_DEVICES=weir0:1", "ucx_perftest", "-p", "{port}"]
     name = transports.replace(",", "+")
     return Case(f"ucx.{name}.{test}", "pair", command, [*command, "{host}", "-t", test, "-n", "200", "-w", "10"],
-                expect=[r"^Final:\s+200\s+[\d.]+"], **more)
+                expect=[r"^Final:\s+200\s+[\d.]+"], needs=["/sys/class/net"], **more)
 
 
 def fabric(endpoint):
     return Case(f"fi_pingpong.{endpoint}", "pair", ["fi_pingpong", "-p", "verbs", "-e", endpoint, "-I", "100", "-B", "{port}"],
                 ["fi_pingpong", "-p", "verbs", "-e", endpoint, "-I", "100", "-P", "{port}", "{host}"],
-                expect=[r"^64\s+100\s+=100\s"])
+                expect=[r"^64\s+100\s+=100\s"], needs=["/etc/hosts"])
 
 
 FRAMEWORKS = [

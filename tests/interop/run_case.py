@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs one case of cases.py: Debian's programs, unmodified, on the drop-in libraries of a build.
 
-usage: run_case.py --build DIR CASE      exit status 0: it behaved; 1: what went wrong is printed, with all output
+usage: run_case.py --build DIR CASE      exit status 0: it behaved; 1: what went wrong is printed, with
+                                 all output; 77: skipped, and why
        run_case.py --list                NAME LABELS LIMIT_S, a line each
 Each case has a WEIR_RUNTIME_DIR of its own, which must hold nothing when the programs have ended.
 """
@@ -21,6 +22,7 @@ import cases
 from program import POLL_S, Expired, Program
 
 HERE = pathlib.Path(__file__).resolve().parent
+SKIPPED = 77  # CTest's SKIP_RETURN_CODE
 READY_S = 20
 WORK_S = 0.5    # processor time a client has used before one end is killed: past set-up, in the middle of its work
 NOTICE_S = 10  # how soon a program must have ended after its partner was killed
@@ -194,6 +196,10 @@ def main():
     case = next((case for case in cases.CASES if case.name == arguments.case), None)
     if case is None or arguments.build is None:
         parser.error("wants --build DIR and the name of a case (--list)")
+    missing = [path for path in case.needs if not os.path.exists(path)]
+    if missing:
+        print(f"SKIPPED {case.name}: {case.server[0]} needs {', '.join(missing)}, which is not here")
+        return SKIPPED
 
     run, problem = Run(arguments.build.resolve(), case), None
     try:
