@@ -498,7 +498,7 @@ TEST_F(RdmaCm, connections_made_by_many_threads_do_not_mix) {
       Events events;
       int wrong = 0;
       for (int round = 0; round < rounds; ++round) {
-        const std::string question = "q" + std::to_string(thread * 100 + round + 1000) + "...";
+        const std::string question = std::to_string(thread * 100 + round + 1000) + "....";
         const IdRef id = make_id(events);
         resolve(id, events, port_of(listener));
         make_qp(id);

@@ -101,8 +101,10 @@ TEST_F(Posting, a_reregistered_region_has_its_new_rights_and_range) {
 // Both ends go through reset one after the other, as after an error: who came up first had met the old
 // incarnation.
 TEST_F(Posting, a_connection_comes_up_again_after_both_ends_were_reset) {
+  ibv_qp_attr to_reset{};
+  to_reset.qp_state = IBV_QPS_RESET;
   for (const auto& [qp, peer] : {std::pair{b.get(), a.get()}, std::pair{a.get(), b.get()}}) {
-    ASSERT_EQ(modify(qp, {{.qp_state = IBV_QPS_RESET}, IBV_QP_STATE}), 0);
+    ASSERT_EQ(modify(qp, {to_reset, IBV_QP_STATE}), 0);
     ASSERT_EQ(bring_up(qp, peer->qp_num), 0);
   }
   Buffer memory(pd.get(), 16);

@@ -29,7 +29,7 @@ TEST(Shape, devices_are_named_by_a_list) {
 
 TEST(Shape, the_list_of_devices_is_bounded) {
   std::string text;
-  for (std::size_t i = 0; i < 3 * max_devices; ++i) text += "d" + std::to_string(i) + ",";
+  for (std::size_t i = 0; i < 3 * max_devices; ++i) text.append("d").append(std::to_string(i)).append(",");
   EXPECT_EQ(parse_shape(text.c_str(), nullptr).devices.size(), max_devices);
 }
 
