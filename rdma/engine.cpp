@@ -267,7 +267,8 @@ void Engine::poll_round() {
 bool Engine::poll_for_a_while() {
   run_notifications();
   int batches = 0;
-  for (int tries = 0; tries < settings_.spin_tries;) {
+  const int most_tries = policy_.crowded() ? 1 : settings_.spin_tries;
+  for (int tries = 0; tries < most_tries;) {
     if (!poll_once()) {
       ++tries;
       relax();

@@ -27,8 +27,13 @@ class PollPolicy {
   // A round ended at `now`; `progress`: it found or was given something to do.
   Next after_round(TimePoint now, bool progress) {
     if (progress) idle_at_ = now + idle_spin_;
-    return now >= idle_at_ || now < crowded_until_ ? Next::sleep : Next::yield;
+    crowded_ = now < crowded_until_;
+    return now >= idle_at_ || crowded_ ? Next::sleep : Next::yield;
   }
+
+  // As of the last round. While it is crowded, spinning only uses up the time for which a sleeper is woken
+  // early.
+  bool crowded() const { return crowded_; }
 
   void yielded(TimePoint before, TimePoint after) {
     if (after - before <= idle_spin_) {
@@ -36,6 +41,7 @@ class PollPolicy {
       return;
     }
     crowded_until_ = after + crowded_for_;
+    crowded_ = true;
     crowded_for_ = std::min(2 * crowded_for_, longest_crowded);
   }
 
@@ -43,6 +49,7 @@ class PollPolicy {
   std::chrono::microseconds idle_spin_;
   TimePoint idle_at_{};
   TimePoint crowded_until_{};
+  bool crowded_ = false;
   std::chrono::milliseconds crowded_for_ = shortest_crowded;
 };
 

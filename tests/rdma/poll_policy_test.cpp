@@ -31,6 +31,17 @@ TEST_F(PollPolicyTest, sleeps_at_once_after_a_yield_that_cost_a_time_slice) {
   EXPECT_EQ(policy.after_round(now + PollPolicy::shortest_crowded, true), Next::yield) << "tries again";
 }
 
+TEST_F(PollPolicyTest, says_that_it_is_crowded_until_it_tries_again) {
+  EXPECT_FALSE(policy.crowded());
+  policy.yielded(now, now + 4ms);
+  EXPECT_TRUE(policy.crowded());
+  now += 4ms;
+  policy.after_round(now + PollPolicy::shortest_crowded - 1ms, true);
+  EXPECT_TRUE(policy.crowded());
+  policy.after_round(now + PollPolicy::shortest_crowded, true);
+  EXPECT_FALSE(policy.crowded());
+}
+
 TEST_F(PollPolicyTest, tries_again_ever_later_while_the_crowd_stays) {
   auto expected = PollPolicy::shortest_crowded;
   for (int i = 0; i < 12; ++i) {

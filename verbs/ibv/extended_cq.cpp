@@ -44,7 +44,10 @@ int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
   if (attr->comp_mask != 0) return EINVAL;
   ExtendedPoll& poll = *cq_of(cq).extended;
   if (!poll.single_threaded) poll.mutex.lock();
-  if (take(cq)) return 0;
+  if (take(cq)) {
+    after_full_poll(cq_of(cq));
+    return 0;
+  }
   if (!poll.single_threaded) poll.mutex.unlock();
   after_empty_poll(cq_of(cq));
   return ENOENT;

@@ -106,7 +106,7 @@ struct Cq {
   };
   rnic::CompletionQueue* nic_cq;
   std::uint32_t events_delivered;          // under the channel's mutex
-  std::atomic<std::uint32_t> empty_polls;  // in a row or not; one that two pollers count once costs nothing
+  std::atomic<std::uint32_t> empty_polls;  // in a row; one that two pollers count once costs nothing
   Pd* domain;                              // the parent domain it was created in, or nullptr
   std::unique_ptr<ExtendedPoll> extended;  // of a CQ made by ibv_create_cq_ex
 };
@@ -174,6 +174,7 @@ int poll_cq(ibv_cq*, int count, ibv_wc*);  // completion.cpp
 int req_notify_cq(ibv_cq*, int solicited_only);
 void to_verbs(const rnic::WorkCompletion&, ibv_wc&);
 void after_empty_poll(Cq&);
+void after_full_poll(Cq&);
 Cq* create_cq(ibv_context*, int cqe, void* cq_context, ibv_comp_channel*, int comp_vector);
 ibv_cq_ex* create_cq_ex(ibv_context*, ibv_cq_init_attr_ex*);  // extended_cq.cpp
 int modify_cq(ibv_cq*, ibv_modify_cq_attr*);
