@@ -186,7 +186,7 @@ TEST_F(OnDemand, prefetching_answers_as_the_man_page_says) {
       {"for writing", pd.get(), IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, {at, page, read_only->lkey}, EPERM},
       {"another domain", other_pd.get(), IBV_ADVISE_MR_ADVICE_PREFETCH, {at, page, region->lkey}, EPERM},
       {"no on-demand region", pd.get(), IBV_ADVISE_MR_ADVICE_PREFETCH, {at, page, pinned->lkey}, EINVAL},
-      {"unknown advice", pd.get(), static_cast<ibv_advise_mr_advice>(99), {at, page, region->lkey}, ENOTSUP},
+      {"unknown advice", pd.get(), static_cast<ibv_advise_mr_advice>(3), {at, page, region->lkey}, ENOTSUP},
   };
   for (const auto& row : rows) {
     ibv_sge range = row.range;

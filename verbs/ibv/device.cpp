@@ -17,7 +17,7 @@
 namespace weir::verbs {
 
 std::span<Device> devices() {
-  static const auto* list = [] {
+  static auto* const list = [] {
     auto* made = new std::vector<Device>(shape().devices.size());
     for (std::size_t i = 0; i < made->size(); ++i) {
       const char* const name = shape().devices[i].c_str();
@@ -29,7 +29,7 @@ std::span<Device> devices() {
       std::snprintf(d.dev_path, sizeof d.dev_path, "/sys/class/infiniband_verbs/uverbs%zu", i);
       std::snprintf(d.ibdev_path, sizeof d.ibdev_path, "/sys/class/infiniband/%s", name);
     }
-    return new std::span<Device>(*made);
+    return made;
   }();
   return *list;
 }
