@@ -67,8 +67,10 @@ TEST_F(SmallPool, a_connection_beyond_the_pools_cap_fails_and_the_others_go_on) 
   expect_works(pairs.front());
 
   clients.clear();
-  accepted.clear();
-  run_until([&] { return engine->stats().connections == 2; });
+  run_until([&] {
+    accepted.clear();  // one may be handed out after its client gave up
+    return engine->stats().connections == 2;
+  });
   Stream again(*engine);
   EXPECT_FALSE(try_connect(again, acceptor.local_endpoint())) << "what was freed can be had again";
   acceptor.close();
