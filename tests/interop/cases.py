@@ -1,32 +1,9 @@
-"""The programs, as data: each Case is one CTest test.
-
-{port}, {host} and {here} are filled in by the run: a TCP port that is free now, a loopback address, and this folder.
-Whatever speaks rdma_cm uses the same number in the RDMA port space.
-"""
-import dataclasses
+"""The programs, as data: each Case (case.py) is one CTest test."""
 import platform
 
-HOST = "127.0.0.1"
-
-
-@dataclasses.dataclass
-class Case:
-    name: str
-    how: str                     # a function of run_case.py: alone, pair, served, persistent_server, killed
-    server: list                 # the command; with how="alone" the only one
-    client: list = None
-    ready: str = "tcp"           # where the server listens: "tcp", "udp", "rdma" or "rsocket" on {port}, "rdma:7174", or
-                                 # "prints:PATTERN"
-    expect: list = ()            # patterns the client must print, in any order
-    expect_server: list = ()     # patterns the server must print
-    limit_s: float = 60
-    label: str = "interop"       # "slow": label slow too, so not in make test
-    sizes: list = ()             # perftest: message sizes that must each have a row of numbers
-    killed: str = ""             # how="killed": "client" or "server"
-    copies: int = 0              # {file} has so many bytes, and {copy} must be the same when the client has ended
-    options: list = ()           # of `weir run`
-    needs: list = ()             # files of the machine without which the program cannot run anywhere: then it is skipped
-
+from case import Case
+from framework_cases import FRAMEWORKS
+from perftest_cases import PERFTESTS
 
 # ---- libibverbs' own examples
 
@@ -81,35 +58,6 @@ VIEW = [
 # ---- Debian's python3-pyverbs; rdma-core's own test suite for it is pyverbs_suite.py
 
 PYVERBS = [Case("pyverbs.own", "alone", ["/usr/bin/python3", "{here}/pyverbs_own.py"], expect=[r"^Ran 3 tests", r"^OK$"])]
-
-# ---- UCX and libfabric: their own measuring programs, over verbs alone
-
-
-def ucx(transports, test, **more):
-    """ucx_perftest's two ends meet over TCP, and print a line of numbers behind "Final:"."""
-    command = ["env", f"UCX_TLS={transports},self", "UCX_NET_DEVICES=weir0:1", "ucx_perftest", "-p", "{port}"]
-    name = transports.replace(",", "+")
-    return Case(f"ucx.{name}.{test}", "pair", command, [*command, "{host}", "-t", test, "-n", "200", "-w", "10"],
-                expect=[r"^Final:\s+200\s+[\d.]+"], needs=["/sys/class/net"], **more)
-
-
-def fabric(endpoint):
-    return Case(f"fi_pingpong.{endpoint}", "pair", ["fi_pingpong", "-p", "verbs", "-e", endpoint, "-I", "100", "-B", "{port}"],
-                ["fi_pingpong", "-p", "verbs", "-e", endpoint, "-I", "100", "-P", "{port}", "{host}"],
-                expect=[r"^64\s+100\s+=100\s"], needs=["/etc/hosts"])
-
-
-FRAMEWORKS = [
-    Case("ucx_info", "alone", ["ucx_info", "-d"],
-         expect=[r"Transport: rc_verbs\n#\s+Device: weir0:1", r"Transport: ud_verbs\n#\s+Device: weir0:1"]),
-    *(ucx("rc_v,ud_v", test) for test in ("tag_lat", "tag_bw", "stream_lat", "stream_bw", "ucp_put_lat", "ucp_put_bw",
-                                          "ucp_get", "ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap", "ucp_am_lat", "ucp_am_bw")),
-    *(ucx("rc_v", test) for test in ("tag_lat", "ucp_put_lat")),
-    *(ucx("ud_v", test) for test in ("tag_lat", "stream_lat", "ucp_am_bw")),
-    Case("fi_info", "alone", ["fi_info", "-p", "verbs"], expect=[r"domain: weir0$", r"domain: weir0-dgram$"]),
-    fabric("msg"),
-    fabric("dgram"),
-]
 
 PINGPONGS = [
     pingpong("rc", "default"),
@@ -227,60 +175,6 @@ RSOCKETS += [
          [*PRELOADED, "iperf", "-c", "{host}", "-p", "{port}", "-n", "1M"], ready="rsocket", expect=[r"1\.00 MBytes"]),
 ]
 
-# ---- perftest. -n is small: these are tests that it works, tools/demo.sh and bench/ measure.
-
-EVERY_SIZE = [2 ** power for power in range(1, 24)]
-
-
-def perftest(program, name, *options, sizes, iterations=200, **more):
-    command = [f"ib_{program}", "-F", "-p", "{port}", "-n", str(iterations), *options]
-    ready = "rdma" if "-R" in options else "tcp"
-    return Case(f"ib_{program}.{name}", "pair", command, [*command, "{host}"], ready=ready, sizes=sizes, **more)
-
-
-def perftests():
-    for verb in ("write", "read", "send"):
-        for kind in ("lat", "bw"):
-            program, small = f"{verb}_{kind}", 2 if kind == "lat" else 65536
-            yield perftest(program, "default", sizes=[small], iterations=1000)
-            for size in (1, 64, 4096, 1048576):
-                yield perftest(program, f"size_{size}", "-s", str(size), sizes=[size])
-            yield perftest(program, "all_sizes", "-a", sizes=EVERY_SIZE, iterations=50, limit_s=120)
-            yield perftest(program, "rdma_cm", "-R", sizes=[small])
-            yield perftest(program, "rdma_cm_all_sizes", "-R", "-a", sizes=EVERY_SIZE, iterations=20, limit_s=120, label="slow")
-            if verb != "write":
-                yield perftest(program, "events", "-e", sizes=[small])
-            if verb != "read":
-                yield perftest(program, "no_inline", "-I", "0", "-s", "64", sizes=[64])
-                yield perftest(program, "inline", "-I", "128", "-s", "64", sizes=[64])
-            if kind == "bw":
-                yield perftest(program, "both_ways", "-b", sizes=[small])
-                yield perftest(program, "both_ways_all_sizes", "-b", "-a", sizes=EVERY_SIZE, iterations=20, limit_s=120,
-                               label="slow")
-                yield perftest(program, "queue_pairs_16", "-q", "16", sizes=[small])
-                yield perftest(program, "queue_pairs_16_both_ways", "-q", "16", "-b", sizes=[small])
-    for verb, size in (("write", 2), ("read", 2), ("send", 2), ("atomic", 8)):
-        yield perftest(f"{verb}_lat", "extended_reliable_connection", "-c", "XRC", sizes=[size])
-        yield perftest(f"{verb}_bw", "extended_reliable_connection", "-c", "XRC", sizes=[8 if verb == "atomic" else 65536])
-    for kind in ("lat", "bw"):
-        for verb in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
-            yield perftest(f"atomic_{kind}", verb.lower(), "-A", verb, sizes=[8])
-        yield perftest(f"atomic_{kind}", "events", "-e", sizes=[8])
-        yield perftest(f"atomic_{kind}", "rdma_cm", "-R", sizes=[8])
-    yield perftest("atomic_bw", "both_ways_queue_pairs_16", "-b", "-q", "16", sizes=[8])
-    yield perftest("send_bw", "events_queue_pairs_16", "-e", "-q", "16", sizes=[65536])
-    yield perftest("send_bw", "rdma_cm_queue_pairs_16", "-R", "-q", "16", sizes=[65536])
-    yield perftest("send_bw", "shared_receive_queue", "--use-srq", "-q", "4", sizes=[65536])
-    yield perftest("write_bw", "unreliable_connection", "-c", "UC", sizes=[65536])
-    yield perftest("send_lat", "unreliable_connection", "-c", "UC", sizes=[2])
-    for verb in ("write", "read", "send"):
-        yield perftest(f"{verb}_lat", "shareable_memory", sizes=[2], options=["--share-memory"])
-        yield perftest(f"{verb}_bw", "shareable_memory_all_sizes", "-a", sizes=EVERY_SIZE, iterations=50, limit_s=120,
-                       options=["--share-memory"])
-    yield perftest("send_lat", "datagrams", "-c", "UD", sizes=[2])
-    yield perftest("send_bw", "datagrams", "-c", "UD", "-s", "1024", sizes=[1024])
-
-
 # ---- one end killed in the middle: the other must notice, and nothing may stay behind
 
 def killed(program, who, *options):
@@ -300,4 +194,4 @@ for case in KILLED:
 
 PINGPONGS.append(pingpong("rc", "checked_shareable_memory", "-c", "-s", "100000", options=["--share-memory"]))
 
-CASES = [*DEVICES, *VIEW, *PYVERBS, *FRAMEWORKS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *perftests(), *KILLED]
+CASES = [*DEVICES, *VIEW, *PYVERBS, *FRAMEWORKS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *PERFTESTS, *KILLED]

@@ -19,6 +19,7 @@ import tempfile
 import time
 
 import cases
+from case import HOST
 from program import POLL_S, Expired, Program
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -40,8 +41,9 @@ class Run:
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="weir-interop-"))
         self.runtime = self.scratch / "runtime"
         self.environment = {**os.environ, "WEIR_RUNTIME_DIR": str(self.runtime)}
-        self.words = {"port": str(free_port()), "host": cases.HOST, "here": str(HERE),
-                      "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy")}
+        self.words = {"port": str(free_port()), "host": HOST, "here": str(HERE), "programs": str(programs_of(build)),
+                      "scratch": str(self.scratch / "folder"), "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy")}
+        pathlib.Path(self.words["scratch"]).mkdir()
         if case.copies:
             self.original = random.Random(1).randbytes(case.copies)
             pathlib.Path(self.words["file"]).write_bytes(self.original)
@@ -98,9 +100,14 @@ def listening(port_file):
         return False
 
 
+def programs_of(build):
+    """Where CMake puts what is built of programs/."""
+    return build / "tests/interop"
+
+
 def free_port():
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((cases.HOST, 0))
+        probe.bind((HOST, 0))
         return probe.getsockname()[1]
 
 
@@ -196,9 +203,11 @@ def main():
     case = next((case for case in cases.CASES if case.name == arguments.case), None)
     if case is None or arguments.build is None:
         parser.error("wants --build DIR and the name of a case (--list)")
-    missing = [path for path in case.needs if not os.path.exists(path)]
+    needs = [path.format(programs=programs_of(arguments.build.resolve())) for path in case.needs]
+    missing = [path for path in needs if not os.path.exists(path)]
     if missing:
-        print(f"SKIPPED {case.name}: {case.server[0]} needs {', '.join(missing)}, which is not here")
+        print(f"SKIPPED {case.name}: {case.server[0]} needs {', '.join(missing)}, which is not here"
+              + (" (CMake said which package it is built with)" if "{programs}" in "".join(case.needs) else ""))
         return SKIPPED
 
     run, problem = Run(arguments.build.resolve(), case), None

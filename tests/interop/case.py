@@ -1,0 +1,28 @@
+"""One interop case, as data. run_case.py runs it.
+
+{port}, {host}, {here}, {programs} and {scratch} are filled in by the run: a TCP port that is free now, a loopback address,
+this folder, where the programs of programs/ were built, an empty folder. Whatever speaks rdma_cm uses the same number in
+the RDMA port space.
+"""
+import dataclasses
+
+HOST = "127.0.0.1"
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    how: str                     # a function of run_case.py: alone, pair, served, persistent_server, killed
+    server: list                 # the command; with how="alone" the only one
+    client: list = None
+    ready: str = "tcp"           # where the server listens: "tcp", "udp", "rdma" or "rsocket" on {port}, "rdma:7174", or
+                                 # "prints:PATTERN"
+    expect: list = ()            # patterns the client must print, in any order
+    expect_server: list = ()     # patterns the server must print
+    limit_s: float = 60
+    label: str = "interop"       # "slow": label slow too, so not in make test
+    sizes: list = ()             # perftest: message sizes that must each have a row of numbers
+    killed: str = ""             # how="killed": "client" or "server"
+    copies: int = 0              # {file} has so many bytes, and {copy} must be the same when the client has ended
+    options: list = ()           # of `weir run`
+    needs: list = ()             # files of the machine without which the program cannot run anywhere: then it is skipped

@@ -1,0 +1,59 @@
+"""What stands on verbs: UCX, libfabric, Open MPI, Gloo. Each is told to use nothing but verbs, and must say that it does."""
+from case import Case
+
+# ---- UCX and libfabric: their own measuring programs
+
+
+def ucx(transports, test, **more):
+    """ucx_perftest's two ends meet over TCP, and print a line of numbers behind "Final:"."""
+    command = ["env", f"UCX_TLS={transports},self", "UCX_NET_DEVICES=weir0:1", "ucx_perftest", "-p", "{port}"]
+    name = transports.replace(",", "+")
+    return Case(f"ucx.{name}.{test}", "pair", command, [*command, "{host}", "-t", test, "-n", "200", "-w", "10"],
+                expect=[r"^Final:\s+200\s+[\d.]+"], needs=["/sys/class/net"], **more)
+
+
+def fabric(endpoint, provider="verbs"):
+    command = ["fi_pingpong", "-p", provider, "-e", endpoint, "-I", "100"]
+    return Case(f"fi_pingpong.{endpoint}", "pair", [*command, "-B", "{port}"], [*command, "-P", "{port}", "{host}"],
+                expect=[r"^64\s+100\s+=100\s"], needs=["/etc/hosts"])
+
+
+# ---- Open MPI: programs/mpi_exchange.cpp, with UCX for messages and for windows. UCX says which transport each message takes.
+
+
+def mpi(part, ranks, transports="rc_v,ud_v"):
+    lane = "rc_verbs" if "rc_v" in transports else "ud_verbs"
+    name = transports.replace(",", "+")
+    return Case(f"open_mpi.{name}.{part}.{ranks}_ranks", "alone",
+                ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), "--mca", "pml", "ucx", "--mca", "osc", "ucx",
+                 "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any", "-x", f"UCX_TLS={transports},self",
+                 "-x", "UCX_LOG_LEVEL=info", "{programs}/mpi_exchange", part],
+                expect=[rf"^{part}: {ranks} ranks, right$", rf"ep_cfg\[1\]: tag\({lane}/weir0:1\)"],
+                needs=["{programs}/mpi_exchange", "/etc/hosts", "/sys/class/net"])
+
+
+# ---- Gloo: programs/gloo_allreduce.cpp, a process a rank. Its ibverbs transport has nothing else to fall back to.
+
+GLOO = Case("gloo.allreduce", "pair", ["{programs}/gloo_allreduce", "0", "2", "{scratch}"],
+            ["{programs}/gloo_allreduce", "1", "2", "{scratch}"], ready="prints:rank 0 joins on ibverbs, .*dev=weir0",
+            expect=[r"^rank 1: ring right$", r"^rank 1: halving and doubling right$"],
+            expect_server=[r"^rank 0: ring right$", r"^rank 0: halving and doubling right$"],
+            needs=["{programs}/gloo_allreduce"])
+
+
+FRAMEWORKS = [
+    Case("ucx_info", "alone", ["ucx_info", "-d"],
+         expect=[r"Transport: rc_verbs\n#\s+Device: weir0:1", r"Transport: ud_verbs\n#\s+Device: weir0:1"]),
+    *(ucx("rc_v,ud_v", test) for test in ("tag_lat", "tag_bw", "stream_lat", "stream_bw", "ucp_put_lat", "ucp_put_bw",
+                                          "ucp_get", "ucp_add", "ucp_fadd", "ucp_swap", "ucp_cswap", "ucp_am_lat", "ucp_am_bw")),
+    *(ucx("rc_v", test) for test in ("tag_lat", "ucp_put_lat")),
+    *(ucx("ud_v", test) for test in ("tag_lat", "stream_lat", "ucp_am_bw")),
+    Case("fi_info", "alone", ["fi_info", "-p", "verbs"], expect=[r"domain: weir0$", r"domain: weir0-dgram$"]),
+    fabric("msg"),
+    fabric("dgram"),
+    Case("fi_info.rxm", "alone", ["fi_info", "-p", "verbs;ofi_rxm"], expect=[r"domain: weir0$", r"type: FI_EP_RDM$"]),
+    fabric("rdm", "verbs;ofi_rxm"),
+    *(mpi(part, ranks) for part in ("ring", "allreduce", "heat", "window") for ranks in (2, 4)),
+    *(mpi("heat", ranks, "ud_v") for ranks in (2, 4)),
+    GLOO,
+]

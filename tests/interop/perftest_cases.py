@@ -1,0 +1,56 @@
+"""perftest. -n is small: these are tests that it works, tools/demo.sh and bench/ measure."""
+from case import Case
+
+EVERY_SIZE = [2 ** power for power in range(1, 24)]
+
+
+def perftest(program, name, *options, sizes, iterations=200, **more):
+    command = [f"ib_{program}", "-F", "-p", "{port}", "-n", str(iterations), *options]
+    ready = "rdma" if "-R" in options else "tcp"
+    return Case(f"ib_{program}.{name}", "pair", command, [*command, "{host}"], ready=ready, sizes=sizes, **more)
+
+
+def perftests():
+    for verb in ("write", "read", "send"):
+        for kind in ("lat", "bw"):
+            program, small = f"{verb}_{kind}", 2 if kind == "lat" else 65536
+            yield perftest(program, "default", sizes=[small], iterations=1000)
+            for size in (1, 64, 4096, 1048576):
+                yield perftest(program, f"size_{size}", "-s", str(size), sizes=[size])
+            yield perftest(program, "all_sizes", "-a", sizes=EVERY_SIZE, iterations=50, limit_s=120)
+            yield perftest(program, "rdma_cm", "-R", sizes=[small])
+            yield perftest(program, "rdma_cm_all_sizes", "-R", "-a", sizes=EVERY_SIZE, iterations=20, limit_s=120, label="slow")
+            if verb != "write":
+                yield perftest(program, "events", "-e", sizes=[small])
+            if verb != "read":
+                yield perftest(program, "no_inline", "-I", "0", "-s", "64", sizes=[64])
+                yield perftest(program, "inline", "-I", "128", "-s", "64", sizes=[64])
+            if kind == "bw":
+                yield perftest(program, "both_ways", "-b", sizes=[small])
+                yield perftest(program, "both_ways_all_sizes", "-b", "-a", sizes=EVERY_SIZE, iterations=20, limit_s=120,
+                               label="slow")
+                yield perftest(program, "queue_pairs_16", "-q", "16", sizes=[small])
+                yield perftest(program, "queue_pairs_16_both_ways", "-q", "16", "-b", sizes=[small])
+    for verb, size in (("write", 2), ("read", 2), ("send", 2), ("atomic", 8)):
+        yield perftest(f"{verb}_lat", "extended_reliable_connection", "-c", "XRC", sizes=[size])
+        yield perftest(f"{verb}_bw", "extended_reliable_connection", "-c", "XRC", sizes=[8 if verb == "atomic" else 65536])
+    for kind in ("lat", "bw"):
+        for verb in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
+            yield perftest(f"atomic_{kind}", verb.lower(), "-A", verb, sizes=[8])
+        yield perftest(f"atomic_{kind}", "events", "-e", sizes=[8])
+        yield perftest(f"atomic_{kind}", "rdma_cm", "-R", sizes=[8])
+    yield perftest("atomic_bw", "both_ways_queue_pairs_16", "-b", "-q", "16", sizes=[8])
+    yield perftest("send_bw", "events_queue_pairs_16", "-e", "-q", "16", sizes=[65536])
+    yield perftest("send_bw", "rdma_cm_queue_pairs_16", "-R", "-q", "16", sizes=[65536])
+    yield perftest("send_bw", "shared_receive_queue", "--use-srq", "-q", "4", sizes=[65536])
+    yield perftest("write_bw", "unreliable_connection", "-c", "UC", sizes=[65536])
+    yield perftest("send_lat", "unreliable_connection", "-c", "UC", sizes=[2])
+    for verb in ("write", "read", "send"):
+        yield perftest(f"{verb}_lat", "shareable_memory", sizes=[2], options=["--share-memory"])
+        yield perftest(f"{verb}_bw", "shareable_memory_all_sizes", "-a", sizes=EVERY_SIZE, iterations=50, limit_s=120,
+                       options=["--share-memory"])
+    yield perftest("send_lat", "datagrams", "-c", "UD", sizes=[2])
+    yield perftest("send_bw", "datagrams", "-c", "UD", "-s", "1024", sizes=[1024])
+
+
+PERFTESTS = list(perftests())
