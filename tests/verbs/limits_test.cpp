@@ -44,6 +44,7 @@ const Kind kinds[] = {
      [](ibv_context*, ibv_pd* pd, ibv_cq*) {
        ibv_ah_attr attr{};
        attr.port_num = 1;
+       attr.dlid = 1;
        return or_nothing(ibv_create_ah(pd, &attr), ibv_destroy_ah);
      }},
 };

@@ -125,6 +125,7 @@ TEST_F(Objects, a_domain_in_use_is_not_freed) {
   {
     ibv_ah_attr attr{};
     attr.port_num = 1;
+    attr.dlid = 1;
     Ah ah(ibv_create_ah(domain.get(), &attr));
     EXPECT_EQ(ibv_dealloc_pd(domain.get()), EBUSY);
   }
@@ -262,11 +263,11 @@ TEST_F(Objects, extended_creation_refuses_what_it_does_not_know) {
     ibv_qp_init_attr_ex init = extended_attr(pd.get(), cq.get(), base | bit, IBV_QP_EX_WITH_SEND);
     EXPECT_EQ(ibv_create_qp_ex(context.get(), &init), nullptr) << "comp_mask " << bit;
   }
-  constexpr std::uint64_t known = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-                                  IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                                  IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_BIND_MW |
-                                  IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV;
+  constexpr std::uint64_t known =
+      IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+      IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+      IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV |
+      IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE;
   for (std::uint64_t bit = 1; bit != 0; bit <<= 1) {
     ibv_qp_init_attr_ex init = extended_attr(pd.get(), cq.get(), base, bit);
     Qp qp(ibv_create_qp_ex(context.get(), &init));
@@ -424,6 +425,19 @@ TEST_F(Objects, shared_receive_queues_check_their_arguments_and_answer_queries) 
   EXPECT_EQ(attr.srq_limit, 4u);
   attr.srq_limit = attr.max_wr + 1;
   EXPECT_NE(ibv_modify_srq(srq.get(), &attr, IBV_SRQ_LIMIT), 0);
+}
+
+TEST_F(Objects, address_handles_need_a_grh_or_the_ports_lid) {
+  ibv_port_attr port{};
+  ASSERT_EQ(ibv_query_port(context.get(), 1, &port), 0);
+  ASSERT_NE(port.lid, 0);
+  ibv_ah_attr attr{};
+  attr.port_num = 1;
+  errno = 0;
+  EXPECT_EQ(ibv_create_ah(pd.get(), &attr), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  attr.dlid = port.lid;
+  EXPECT_TRUE(Ah(ibv_create_ah(pd.get(), &attr)));
 }
 
 TEST_F(Objects, address_handles_check_port_and_gid_index) {

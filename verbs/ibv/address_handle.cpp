@@ -99,7 +99,8 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
     return nullptr;
   }
   const bool bad_index = attr->is_global && attr->grh.sgid_index >= gid_table().size();
-  if (attr->port_num != 1 || bad_index) {
+  const bool nowhere = !attr->is_global && attr->dlid != the_lid;  // IBA A17.4.4: RoCE has a GRH always
+  if (attr->port_num != 1 || bad_index || nowhere) {
     address_handles.fetch_sub(1);
     errno = EINVAL;
     return nullptr;

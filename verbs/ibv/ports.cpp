@@ -65,6 +65,7 @@ int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t 
   a.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   a.max_msg_sz = 1u << 31;
   a.pkey_tbl_len = 1;
+  a.lid = the_lid;
   a.max_vl_num = 1;
   a.active_width = 2;   // 4x
   a.active_speed = 32;  // 25.78125 Gb/s a lane; nothing is clocked, programs only print it

@@ -73,7 +73,7 @@ std::vector<SysfsFile> device_files(std::size_t device) {
                                   {"ports/1/state", "4: ACTIVE"},
                                   {"ports/1/phys_state", "5: LinkUp"},
                                   {"ports/1/rate", "100 Gb/sec (4X EDR)"},
-                                  {"ports/1/lid", "0x0"},
+                                  {"ports/1/lid", "0x1"},
                                   {"ports/1/lid_mask_count", "0"},
                                   {"ports/1/sm_lid", "0x0"},
                                   {"ports/1/sm_sl", "0"},
