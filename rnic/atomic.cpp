@@ -1,10 +1,11 @@
-// COMPARE AND SWAP, FETCH AND ADD: 64 bits of the target's memory, in the host's byte order (IBA 9.4.5,
-// 10.7.2.3).
+// COMPARE AND SWAP, FETCH AND ADD, ATOMIC WRITE: 64 bits of the target's memory, in the host's byte order
+// (IBA 9.4.5, 10.7.2.3).
 //
 // Atomic with every other atomic that goes through the NIC (IBV_ATOMIC_HCA): all of them hold the lock of
 // their word, because one initiator may reach the memory by a mapping of its own while another still goes
 // through the kernel. Where it is mapped the CPU's atomic is used all the same, so that the target's own
-// atomics are not lost either; through the kernel, in two calls, they can be.
+// atomics are not lost either; through the kernel, in two calls, they can be. An ATOMIC WRITE is a WRITE of
+// eight bytes that nobody sees half of; it needs the rights of a WRITE.
 #include <algorithm>
 #include <cstring>
 
@@ -84,6 +85,49 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
   }
   const iovec changed{&after, sizeof after};
   return outcome_of(peer->write({&changed, 1}, {&remote, 1}));
+}
+
+Outcome RemoteQueuePair::atomic_write(const Gather& from, std::uint64_t addr, std::uint32_t rkey) {
+  const Operation operation(*ctx_);
+  if (!answers()) return Outcome::no_response;
+  if (addr % atomic_bytes != 0) {
+    nak(WcStatus::loc_qp_op_err, nullptr, {});
+    return Outcome::nak_invalid;
+  }
+  const TptEntry* entry = check_rkey(addr, atomic_bytes, rkey, access::remote_write);
+  if (entry == nullptr) {
+    nak(WcStatus::loc_qp_op_err, nullptr, {});
+    return Outcome::nak_access;
+  }
+  std::uint64_t value = 0;
+  std::size_t gathered = 0;
+  for (const iovec& piece : from.span()) {
+    std::memcpy(reinterpret_cast<std::byte*>(&value) + gathered, piece.iov_base, piece.iov_len);
+    gathered += piece.iov_len;
+  }
+  // Under the word's lock, so that it does not fall between the two halves of an atomic that goes through the
+  // kernel.
+  const auto at = reinterpret_cast<std::uint64_t>(ProtectionTable::address(*entry, addr));
+  AtomicLock& lock = peer->segment().atomic_locks[atomic_lock_of(at)];
+  if (!lock.try_lock()) return Outcome::no_response;
+  const Outcome outcome = store(value, *entry, addr);
+  lock.unlock();
+  return outcome;
+}
+
+Outcome RemoteQueuePair::store(std::uint64_t value, const TptEntry& entry, std::uint64_t addr) const {
+  std::byte* const word = peer->window(entry, addr, atomic_bytes);
+  if (word != nullptr && reinterpret_cast<std::uintptr_t>(word) % alignof(std::uint64_t) == 0) {
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(word)).store(value, std::memory_order_release);
+    return Outcome::done;
+  }
+  if (word != nullptr) {
+    std::memcpy(word, &value, sizeof value);
+    return Outcome::done;
+  }
+  const iovec local{&value, sizeof value};
+  const iovec remote{ProtectionTable::address(entry, addr), sizeof value};
+  return outcome_of(peer->write({&local, 1}, {&remote, 1}));
 }
 
 }  // namespace weir::rnic

@@ -25,6 +25,8 @@ WcOpcode completion_opcode(SendOpcode opcode) {
       return WcOpcode::compare_and_swap;
     case SendOpcode::fetch_and_add:
       return WcOpcode::fetch_and_add;
+    case SendOpcode::atomic_write:
+      return WcOpcode::atomic_write;
     case SendOpcode::local_invalidate:
       return WcOpcode::local_invalidate;
     case SendOpcode::bind_window:

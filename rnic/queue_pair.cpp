@@ -30,7 +30,7 @@ constexpr std::uint32_t uc_opcodes = ud_opcodes | bit(SendOpcode::rdma_write) |
                                      bit(SendOpcode::local_invalidate);
 constexpr std::uint32_t rc_opcodes = uc_opcodes | bit(SendOpcode::rdma_read) |
                                      bit(SendOpcode::compare_and_swap) | bit(SendOpcode::fetch_and_add) |
-                                     bit(SendOpcode::send_with_invalidate);
+                                     bit(SendOpcode::send_with_invalidate) | bit(SendOpcode::atomic_write);
 
 bool has_opcode(QpType type, SendOpcode opcode) {
   if (static_cast<unsigned>(opcode) >= 32) return false;

@@ -102,6 +102,10 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
       return Outcome::nak_operational;
     }
   }
+  if (wqe.opcode == SendOpcode::atomic_write && pieces.bytes != atomic_bytes) {  // neither more nor less
+    wqe.status = WcStatus::loc_len_err;
+    return Outcome::nak_operational;
+  }
   wqe.byte_len = static_cast<std::uint32_t>(pieces.bytes);
   if (config_.type == QpType::ud) return execute_datagram(wqe, pieces);
 
@@ -121,6 +125,8 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
     case SendOpcode::compare_and_swap:
     case SendOpcode::fetch_and_add:
       return remote_.atomic(wqe.opcode, wqe.atomic, pieces, wqe.remote_addr, wqe.rkey);
+    case SendOpcode::atomic_write:
+      return remote_.atomic_write(pieces, wqe.remote_addr, wqe.rkey);
     default:
       return remote_.send(pieces, arrival_of(wqe, pieces.bytes));
   }

@@ -61,6 +61,7 @@ class RemoteQueuePair {
   // atomic.cpp. The value from before comes back into the gather's first eight bytes.
   Outcome atomic(SendOpcode, const AtomicOperands&, const Gather& into, std::uint64_t addr,
                  std::uint32_t rkey);
+  Outcome atomic_write(const Gather&, std::uint64_t addr, std::uint32_t rkey);
   Outcome send(const Gather&, const Arrival&);
 
   std::uint32_t target_min_rnr_timer() const {
@@ -88,6 +89,7 @@ class RemoteQueuePair {
   class Operation;  // holds the hazard
   Outcome exchange(SendOpcode, const AtomicOperands&, const TptEntry&, std::uint64_t addr,
                    std::uint64_t& before) const;
+  Outcome store(std::uint64_t value, const TptEntry&, std::uint64_t addr) const;
 
   const TptEntry* check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
                              std::uint32_t need) const;

@@ -54,6 +54,7 @@ enum class SendOpcode : std::uint8_t {
   local_invalidate = 7,
   bind_window = 8,
   send_with_invalidate = 9,
+  atomic_write = 15,
 };
 
 enum class WcOpcode : std::uint8_t {
@@ -64,6 +65,7 @@ enum class WcOpcode : std::uint8_t {
   fetch_and_add = 4,
   bind_window = 5,
   local_invalidate = 6,
+  atomic_write = 9,
   recv = 128,
   recv_rdma_with_imm = 129
 };

@@ -1,5 +1,5 @@
-// COMPARE AND SWAP and FETCH AND ADD: what they return and store, what they refuse, that none is lost when
-// many run at once, and that a killed one holds nobody up.
+// COMPARE AND SWAP, FETCH AND ADD and ATOMIC WRITE: what they return and store, what they refuse, that none
+// is lost when many run at once, and that a killed one holds nobody up.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,6 +39,14 @@ SendRequest fetch_and_add(const Memory& target, std::uint64_t add) {
           .remote_addr = target.addr(),
           .rkey = target.key(),
           .atomic = {add, 0}};
+}
+
+SendRequest atomic_write(const Memory& target) {
+  return {.wr_id = 1,
+          .opcode = SendOpcode::atomic_write,
+          .flags = send_flag::signaled,
+          .remote_addr = target.addr(),
+          .rkey = target.key()};
 }
 
 class Atomic : public TwoNics, public testing::WithParamInterface<Tier> {
@@ -131,6 +139,42 @@ TEST_P(Atomic, whose_result_may_not_be_written_is_a_protection_error) {
   EXPECT_EQ(word_at(target), 0u);
 }
 
+TEST_P(Atomic, write_stores_eight_bytes_from_wherever_they_lie) {
+  Memory target(b_nic, 24, all_access, reach()), source(a_nic, 16);
+  set_word(source, 0x0807060504030201);
+  SendRequest request = atomic_write(target);
+  request.remote_addr += 8;
+  ASSERT_EQ(a->post(request, {source.sge(4, 4), source.sge(0, 4)}), PostResult::ok);
+  const auto wc = a->poll_send();
+  ASSERT_TRUE(completed(wc, 1));
+  EXPECT_EQ(wc->opcode, WcOpcode::atomic_write);
+  EXPECT_EQ(word_at(target), 0u);
+  EXPECT_EQ(word_at(target, 8), 0x0403020108070605u);
+  EXPECT_EQ(word_at(target, 16), 0u);
+}
+
+TEST_P(Atomic, write_of_any_other_length_is_a_length_error) {
+  for (const std::uint32_t length : {0u, 7u, 9u}) {
+    SCOPED_TRACE(length);
+    connect_pair();
+    Memory target(b_nic, 16, all_access, reach()), source(a_nic, 16);
+    set_word(source, UINT64_MAX);
+    ASSERT_EQ(a->post(atomic_write(target), {source.sge(0, length)}), PostResult::ok);
+    EXPECT_TRUE(completed(a->poll_send(), 1, WcStatus::loc_len_err));
+    EXPECT_EQ(word_at(target), 0u);
+  }
+}
+
+TEST_P(Atomic, write_that_is_misaligned_is_an_invalid_request) {
+  Memory target(b_nic, 32, all_access, reach()), source(a_nic, 8);
+  set_word(source, UINT64_MAX);
+  SendRequest request = atomic_write(target);
+  request.remote_addr += 2;
+  ASSERT_EQ(a->post(request, {source.all()}), PostResult::ok);
+  EXPECT_TRUE(completed(a->poll_send(), 1, WcStatus::rem_inv_req_err));
+  EXPECT_EQ(target.part(0, 32), std::vector<std::byte>(32));
+}
+
 TEST_P(Atomic, counts_of_many_initiators_add_up) {
   constexpr int initiators = 4, rounds = 2000;
   Memory target(b_nic, 8, all_access, reach());
@@ -169,6 +213,20 @@ TEST_F(AtomicRights, needs_the_right_of_region_and_queue_pair) {
   }
 }
 
+TEST_F(AtomicRights, an_atomic_write_needs_those_of_a_write) {
+  struct Row {
+    std::uint32_t region;
+    WcStatus status;
+  };
+  for (const Row& row : {Row{access::remote_write, WcStatus::success},
+                         Row{access::remote_atomic | access::remote_read, WcStatus::rem_access_err}}) {
+    connect_pair();
+    Memory target(b_nic, 8, access::local_write | row.region), source(a_nic, 8);
+    ASSERT_EQ(a->post(atomic_write(target), {source.all()}), PostResult::ok);
+    EXPECT_TRUE(completed(a->poll_send(), 1, row.status));
+  }
+}
+
 TEST_F(AtomicRights, reads_and_atomics_need_a_depth_at_both_ends) {
   for (const bool read : {false, true}) {
     SCOPED_TRACE(read ? "read" : "atomic");
@@ -192,6 +250,7 @@ TEST_F(AtomicRights, only_reliable_connections_have_them) {
     Memory memory(a_nic, 8);
     EXPECT_EQ(end.post(fetch_and_add(memory, 1), {memory.all()}), PostResult::bad_opcode);
     EXPECT_EQ(end.post(compare_and_swap(memory, 1, 2), {memory.all()}), PostResult::bad_opcode);
+    EXPECT_EQ(end.post(atomic_write(memory), {memory.all()}), PostResult::bad_opcode);
   }
 }
 

@@ -74,6 +74,14 @@ void wr_atomic_fetch_add(ibv_qp_ex* ex, std::uint32_t rkey, std::uint64_t addr, 
   wr_atomic(ex, rnic::SendOpcode::fetch_and_add, rkey, addr, {add, 0});
 }
 
+void wr_atomic_write(ibv_qp_ex* ex, std::uint32_t rkey, std::uint64_t addr, const void* value) {
+  begin_request(ex, rnic::SendOpcode::atomic_write, addr, rkey, 0);
+  Qp& qp = qp_of(ex);
+  if (qp.builder.wqe == nullptr) return;
+  const auto* bytes = static_cast<const std::byte*>(value);
+  note(qp, qp.nic_qp->add_inline(*qp.builder.wqe, {bytes, rnic::atomic_bytes}));
+}
+
 void wr_send_inv(ibv_qp_ex* ex, std::uint32_t rkey) {
   begin_request(ex, rnic::SendOpcode::send_with_invalidate, 0, 0, rkey);
 }
@@ -137,6 +145,7 @@ void install_builders(ibv_qp_ex& ex) {
   ex.wr_rdma_read = wr_rdma_read;
   ex.wr_atomic_cmp_swp = wr_atomic_cmp_swp;
   ex.wr_atomic_fetch_add = wr_atomic_fetch_add;
+  ex.wr_atomic_write = wr_atomic_write;
   ex.wr_send_inv = wr_send_inv;
   ex.wr_local_inv = wr_local_inv;
   ex.wr_bind_mw = wr_bind_mw;
