@@ -73,10 +73,12 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
     return Outcome::done;
   }
   const iovec local{&before, sizeof before};
-  const iovec remote{ProtectionTable::address(entry, addr), sizeof before};
+  const iovec place{ProtectionTable::address(entry, addr), sizeof before};
+  const std::uint32_t key = entry.key.load(std::memory_order_relaxed);
+  const Peer::Remote remote{{&place, 1}, {&key, 1}};
   if (word != nullptr)
     std::memcpy(&before, word, sizeof before);
-  else if (const Outcome read = outcome_of(peer->read({&local, 1}, {&remote, 1})); read != Outcome::done)
+  else if (const Outcome read = outcome_of(peer->read({&local, 1}, remote)); read != Outcome::done)
     return read;
   std::uint64_t after = result_of(opcode, operands, before);
   if (word != nullptr) {
@@ -84,7 +86,7 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
     return Outcome::done;
   }
   const iovec changed{&after, sizeof after};
-  return outcome_of(peer->write({&changed, 1}, {&remote, 1}));
+  return outcome_of(peer->write({&changed, 1}, remote));
 }
 
 Outcome RemoteQueuePair::atomic_write(const Gather& from, std::uint64_t addr, std::uint32_t rkey) {
@@ -127,7 +129,8 @@ Outcome RemoteQueuePair::store(std::uint64_t value, const TptEntry& entry, std::
   }
   const iovec local{&value, sizeof value};
   const iovec remote{ProtectionTable::address(entry, addr), sizeof value};
-  return outcome_of(peer->write({&local, 1}, {&remote, 1}));
+  const std::uint32_t key = entry.key.load(std::memory_order_relaxed);
+  return outcome_of(peer->write({&local, 1}, {{&remote, 1}, {&key, 1}}));
 }
 
 }  // namespace weir::rnic

@@ -36,15 +36,20 @@ class Peer {
   // blocks.
   virtual std::byte* window(const TptEntry& entry, std::uint64_t addr, std::uint64_t length) = 0;
 
-  // Memory of that process that is not mapped: one system call, in address order, so that the last byte lands
-  // last.
+  // Memory of that process that is not mapped: in address order, so that the last byte lands last.
+  struct Remote {
+    std::span<const iovec> pieces;
+    std::span<const std::uint32_t> keys;  // of the region in which each piece lies
+  };
   enum class Transfer : std::uint8_t {
     done,
     fault,  // the range is not there, or the kernel refuses
-    gone    // the process is
+    gone,   // the process is
+    late    // what has not been copied yet will not be: it did not answer in time, or the region just went
+            // away. Check all again, and try again
   };
-  virtual Transfer write(std::span<const iovec> local, std::span<const iovec> remote) = 0;
-  virtual Transfer read(std::span<const iovec> local, std::span<const iovec> remote) = 0;
+  virtual Transfer write(std::span<const iovec> local, const Remote& remote) = 0;
+  virtual Transfer read(std::span<const iovec> local, const Remote& remote) = 0;
 
   // Wake-ups. All are hints that may be lost only if the process is gone.
   virtual void kick(Qpn parked) = 0;                        // retry what is parked on us

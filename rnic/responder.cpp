@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "rnic/claimed_ring.hpp"
 #include "rnic/completion_queue.hpp"
@@ -143,7 +144,8 @@ Outcome RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std:
     return Outcome::done;
   }
   const iovec remote{ProtectionTable::address(entry, addr), from.bytes};
-  return outcome_of(peer->write(from.span(), {&remote, 1}));
+  const std::uint32_t key = entry.key.load(std::memory_order_relaxed);
+  return outcome_of(peer->write(from.span(), {{&remote, 1}, {&key, 1}}));
 }
 
 Outcome RemoteQueuePair::rdma_write(const Gather& from, std::uint64_t addr, std::uint32_t rkey) {
@@ -200,7 +202,7 @@ Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::
     return Outcome::done;
   }
   const iovec remote{ProtectionTable::address(*entry, addr), into.bytes};
-  return outcome_of(peer->read(into.span(), {&remote, 1}));
+  return outcome_of(peer->read(into.span(), {{&remote, 1}, {&rkey, 1}}));
 }
 
 Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
@@ -223,7 +225,10 @@ Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
   }
   ReceiveCqe& cqe = next_cqe();
   const Outcome outcome = deliver(from, *taken.wqe, cqe);
-  if (outcome == Outcome::no_response) return outcome;
+  if (outcome == Outcome::no_response) {
+    held_ = taken;
+    return outcome;
+  }
   if (outcome != Outcome::done) {
     nak(WcStatus::loc_prot_err, &taken, arrival);
     return outcome;
@@ -243,6 +248,7 @@ void RemoteQueuePair::announce_parked() {
 // ---------------------------------------------------------------------------------------------
 
 bool RemoteQueuePair::receive_available() {
+  if (held_) return true;
   if (srq_.connected()) return srq_.available();
   if (ctx_->rq_next != ctx_->rq_posted_seen) return true;
   ctx_->rq_posted_seen = ctx_->rq_posted.load(std::memory_order_seq_cst);
@@ -258,6 +264,10 @@ bool RemoteQueuePair::completion_room() {
 }
 
 bool RemoteQueuePair::take_receive(TakenReceive& taken) {
+  if (held_) {
+    taken = *std::exchange(held_, std::nullopt);
+    return true;
+  }
   if (srq_.connected()) return srq_.claim(own_, taken);
   taken.number = ctx_->rq_next & wqe_mask_;
   taken.wqe = reinterpret_cast<const ReceiveWqe*>(wqes_ + std::size_t{wqe_stride_} * taken.number);
@@ -330,6 +340,7 @@ bool RemoteQueuePair::land(const Gather& from, ReceiveCqe& cqe) {
 
 Outcome RemoteQueuePair::deliver_direct(const Gather& from, const ReceiveWqe& wqe) const {
   std::array<iovec, max_sge> remote;
+  std::array<std::uint32_t, max_sge> keys;
   std::uint64_t left = from.bytes;
   std::uint32_t count = 0;
   for (std::uint32_t i = 0; i < wqe.num_sge && left > 0 && count < max_sge; ++i) {
@@ -337,10 +348,11 @@ Outcome RemoteQueuePair::deliver_direct(const Gather& from, const ReceiveWqe& wq
     const std::uint64_t length = std::min<std::uint64_t>(sge.length, left);
     if (length == 0) continue;
     void* const at = ProtectionTable::address(peer->tpt_entry(sge.lkey), sge.addr);
+    keys[count] = sge.lkey;
     remote[count++] = {at, length};
     left -= length;
   }
-  return outcome_of(peer->write(from.span(), {remote.data(), count}));
+  return outcome_of(peer->write(from.span(), {{remote.data(), count}, {keys.data(), count}}));
 }
 
 // ---- completion

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "rnic/peer.hpp"
@@ -122,6 +123,8 @@ class RemoteQueuePair {
   std::uint32_t landing_bytes_ = 0, wqe_mask_ = 0, wqe_stride_ = 0, cqe_mask_ = 0, wqe_max_sge_ = 0;
   std::uint32_t cq_index_ = 0, cq_line_ = 0;
   std::uint16_t incarnation_ = 0;
+  // Taken for a SEND whose bytes could not be moved yet; its retry goes on with it.
+  std::optional<TakenReceive> held_;
   const std::byte* behind_last_write_ = nullptr;
 
   // XRC, once an SRQ was selected.
@@ -150,12 +153,14 @@ class RemoteQueuePair::Operation {
   std::uint32_t start_;
 };
 
-// A process that died is one that does not answer any more; its end will be reported presently.
+// A process that died is one that does not answer any more; its end will be reported presently. One that is
+// late may answer yet.
 inline Outcome outcome_of(Peer::Transfer transfer) {
   switch (transfer) {
     case Peer::Transfer::done:
       return Outcome::done;
     case Peer::Transfer::gone:
+    case Peer::Transfer::late:
       return Outcome::no_response;
     case Peer::Transfer::fault:
       break;

@@ -22,7 +22,7 @@
 
 namespace weir::rnic {
 
-inline constexpr std::uint64_t segment_magic = 0x57454952'4e494332;  // "WEIRNIC2": layout version included
+inline constexpr std::uint64_t segment_magic = 0x57454952'4e494333;  // "WEIRNIC3": layout version included
 inline constexpr std::size_t cache_line = 64;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared between processes");
@@ -204,6 +204,46 @@ struct MulticastEntry {
   Gid gid;
 };
 
+// ---- handed-over copies
+// Where the kernel does not let an initiator touch the owner's memory, the owner's mover thread
+// (verbs/progress/mover.hpp) does it: between its memory and the lane's bytes. A lane's word is changed by
+// compare-exchange only:
+//
+//   free --claim--> claimed --post--> posted --mover--> running --mover--> done --initiator--> posted or free
+//   posted --initiator, out of patience--> cancelled --mover--> free
+//   running --initiator, out of patience--> abandoned --mover--> free
+//
+// The other fields are the claimer's while the lane is claimed or done, the mover's to read while it runs.
+enum class LaneState : std::uint32_t { free, claimed, posted, running, done, cancelled, abandoned };
+enum class LaneCopy : std::uint32_t { into_owner, out_of_owner };
+enum class LaneAnswer : std::uint32_t {
+  copied,
+  fault,   // the memory is not there
+  refused  // no such region, or not with these rights (any more)
+};
+struct alignas(cache_line) CopyLane {
+  std::atomic<std::uint32_t> word;     // see LaneWord; the initiator sleeps on it
+  std::atomic<std::uint32_t> sleeper;  // the initiator sleeps, or is about to
+  LaneCopy copy;
+  std::uint32_t key;  // of the region in which the range lies
+  std::uint32_t bytes;
+  LaneAnswer answer;  // the mover's
+  std::uint64_t at;   // virtual address in the owner
+};
+static_assert(sizeof(CopyLane) == cache_line);
+struct LaneWord {
+  LaneState state;
+  Slot claimer;
+  constexpr std::uint32_t pack() const {
+    return static_cast<std::uint32_t>(claimer) << 16 | static_cast<std::uint32_t>(state);
+  }
+  static constexpr LaneWord unpack(std::uint32_t word) {
+    return {static_cast<LaneState>(word & 0xffff), static_cast<Slot>(word >> 16)};
+  }
+};
+inline constexpr std::uint32_t copy_lane_count = 16;
+inline constexpr std::uint32_t copy_lane_bytes = 256u << 10;
+
 // ---- the whole
 // ------------------------------------------------------------------------------------------------
 struct SegmentHeader {
@@ -215,6 +255,10 @@ struct SegmentHeader {
   alignas(4096) std::atomic<std::uint32_t> invalidated[max_keys];
   alignas(4096) std::atomic<std::uint32_t> multicast_used;  // entries ever used
   MulticastEntry multicast[max_multicast_attachments];
+  alignas(4096) std::atomic<std::uint32_t> copy_bell;  // counts rings; the mover sleeps on it
+  std::atomic<std::uint32_t> mover_sleeps;
+  CopyLane copy_lanes[copy_lane_count];
+  alignas(4096) std::byte copy_bytes[copy_lane_count][copy_lane_bytes];
   alignas(4096) QpContext qps[max_qps];
   alignas(4096) CqContext cqs[max_cqs];
   alignas(4096) SrqContext srqs[max_srqs];

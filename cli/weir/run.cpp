@@ -39,19 +39,21 @@ Options:
   --gid ADDRESS  an IP address that is a GID of each device; may be repeated (default: the addresses of the host)
   --share-memory the program's large allocations are shared memory from the start, so that RDMA to and from them
                  needs no system call; a forked child then shares them too, instead of having a copy
+  --no-process-vm  as where the kernel refuses process_vm_readv and process_vm_writev (some containers): a thread
+                 of the program that is written or read copies instead; for tests
   --lib-dir DIR  where Weir's libibverbs.so.1 and librdmacm.so.1 are (default: found beside this program)
   --help         this text
 
 Exit status: the command's own; 127 if it is not found, 126 if it cannot be run on the software NIC.
 Sets LD_LIBRARY_PATH; LD_PRELOAD, to show the files about RDMA devices in /sys and /dev that programs read beside
-verbs; WEIR_DEVICES and WEIR_GIDS from the options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
+verbs; WEIR_DEVICES, WEIR_GIDS and WEIR_NO_PROCESS_VM from the options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
 )";
 
 struct Request {
   std::string library_directory;
   std::string devices = "1", name = "weir0", gids;
   std::span<const std::string> command;
-  bool help = false, share_memory = false;
+  bool help = false, share_memory = false, no_process_vm = false;
 };
 
 // Where the value of an option goes; nullptr: there is no such option.
@@ -81,6 +83,10 @@ std::expected<Request, int> read_options(std::span<const std::string> arguments)
       request.share_memory = true;
       continue;
     }
+    if (option == "--no-process-vm") {
+      request.no_process_vm = true;
+      continue;
+    }
     const auto equals = option.find('=');
     std::string* const value = value_of(request, std::string_view(option).substr(0, equals));
     const bool behind = equals == std::string::npos;
@@ -104,6 +110,7 @@ void set_environment(const Request& request, const std::string& libraries, const
   ::setenv("WEIR_RDMA_PROVIDER", "weir", 1);
   ::setenv("WEIR_DEVICES", names.c_str(), 1);
   if (!request.gids.empty()) ::setenv("WEIR_GIDS", request.gids.c_str(), 1);
+  if (request.no_process_vm) ::setenv("WEIR_NO_PROCESS_VM", "1", 1);
   const auto preload = [&](const char* name) {
     const std::string library = libraries + name;
     if (::access(library.c_str(), R_OK) == 0)

@@ -10,9 +10,6 @@
 namespace weir::link {
 namespace {
 
-// Linux 5.14; glibc 2.36 does not name them everywhere.
-constexpr int populate_read = 22, populate_write = 23;
-
 bool may_be_touched(std::uint64_t start, std::uint64_t length, Touch touch) {
   const MemoryRange range = look_up_memory(start, length);
   return range.mapped && (touch == Touch::write ? range.writable : range.readable);

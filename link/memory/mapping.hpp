@@ -31,8 +31,8 @@ class Mapping {
 // An anonymous shared file of that size; its pages appear as they are touched and vanish with the last
 // holder.
 UniqueFd make_shared_file(const char* name, std::size_t bytes);
-// The same file opened for reading only: whoever gets this descriptor cannot map it writable.
-UniqueFd reopen_read_only(int fd);
+// A descriptor of the same file by which nobody can map it writable; mappings that exist stay as they are.
+UniqueFd read_only_copy(int fd);
 std::size_t file_bytes(int fd);  // 0 on error
 
 }  // namespace weir::link

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 
 namespace weir::link {
 namespace {
@@ -52,6 +53,19 @@ bool transfer(Call call, pid_t pid, std::span<const iovec> local, std::span<cons
 }  // namespace
 
 void allow_tracing() { ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }
+
+bool reaches(pid_t pid, std::uint64_t probe, std::uint64_t token) {
+  if (pid <= 0) return false;  // not in our pid namespace
+  MemoryProbe found;
+  // Addresses in another process: NOLINTBEGIN(performance-no-int-to-ptr)
+  const iovec into{&found, sizeof found};
+  const iovec there{reinterpret_cast<void*>(probe), sizeof found};
+  if (!read_process_memory(pid, {&into, 1}, {&there, 1}) || found.token != token) return false;
+  const iovec from{&token, sizeof token};
+  const iovec answer{reinterpret_cast<void*>(probe + offsetof(MemoryProbe, answer)), sizeof token};
+  // NOLINTEND(performance-no-int-to-ptr)
+  return write_process_memory(pid, {&from, 1}, {&answer, 1});
+}
 
 bool write_process_memory(pid_t pid, std::span<const iovec> local, std::span<const iovec> remote) {
   return transfer(::process_vm_writev, pid, local, remote);

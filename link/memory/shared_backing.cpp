@@ -2,14 +2,21 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
+
+#include "link/memory/fault_in.hpp"
 
 namespace weir::link {
 namespace {
@@ -95,6 +102,29 @@ UniqueFd own_descriptor(const FileIdentity& file) {
   return {};
 }
 
+// Without /proc (or with that of another pid namespace): mapped or not is for the kernel to say, rights only
+// of the first page, for looking at more would make pages of all.
+MemoryRange ask_kernel(std::uint64_t addr, std::uint64_t length) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t first = addr / page * page, pages = (addr + length - 1) / page - addr / page + 1;
+  constexpr std::uint64_t pages_at_once = 4096;
+  std::array<unsigned char, pages_at_once> resident;
+  MemoryRange range;
+  // NOLINTBEGIN(performance-no-int-to-ptr): as the NIC's own integers name it
+  for (std::uint64_t done = 0; done < pages; done += pages_at_once) {
+    const std::uint64_t bytes = std::min(pages - done, pages_at_once) * page;
+    if (::mincore(reinterpret_cast<void*>(first + done * page), bytes, resident.data()) != 0) return range;
+  }
+  const auto may = [&](int populate) {
+    return ::madvise(reinterpret_cast<void*>(first), page, populate) == 0 || errno == EINVAL;
+  };
+  // NOLINTEND(performance-no-int-to-ptr)
+  range.mapped = true;
+  range.readable = may(populate_read);
+  range.writable = may(populate_write);
+  return range;
+}
+
 }  // namespace
 
 MemoryRange look_up_memory(std::uint64_t addr, std::uint64_t length) {
@@ -104,9 +134,11 @@ MemoryRange look_up_memory(std::uint64_t addr, std::uint64_t length) {
     return {
         .mapped = true, .readable = true, .writable = true, .shared = false, .file = {}, .file_offset = 0};
   if (end < addr) return range;
+  const std::string maps = read_maps();
+  if (maps.empty()) return ask_kernel(addr, length);
   std::uint64_t covered = addr;
   bool one_file = true, readable = true, writable = true;
-  each_mapping(read_maps(), [&](const Mapping& m) {
+  each_mapping(maps, [&](const Mapping& m) {
     if (m.end <= covered) return true;
     if (m.start > covered) return false;  // a hole
     const std::uint64_t offset = m.offset + (covered - m.start);

@@ -46,11 +46,11 @@ class MemoryPeer final : public Peer {
     if (entry.window == 0) return nullptr;
     return static_cast<std::byte*>(ProtectionTable::address(entry, addr));
   }
-  Transfer write(std::span<const iovec> local, std::span<const iovec> remote) override {
-    return transfer(local, remote);
+  Transfer write(std::span<const iovec> local, const Remote& remote) override {
+    return transfer(local, remote.pieces);
   }
-  Transfer read(std::span<const iovec> local, std::span<const iovec> remote) override {
-    return transfer(remote, local);
+  Transfer read(std::span<const iovec> local, const Remote& remote) override {
+    return transfer(remote.pieces, local);
   }
   void kick(Qpn parked) override {
     deliver([parked](Nic& nic) { nic.adapter().kicked(parked); });

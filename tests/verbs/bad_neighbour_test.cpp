@@ -9,6 +9,7 @@
 
 #include "link/same_host.hpp"
 #include "peer_process.hpp"
+#include "verbs/progress/peers.hpp"
 
 namespace weir::verbs_test {
 namespace {
@@ -71,7 +72,7 @@ TEST_F(BadNeighbour, sends_nonsense_of_every_kind) {
   expect_serves_others();
 }
 
-// Right in its magic number, wrong in the size of what it shares.
+// Right in what it says, wrong in the size of what it shares.
 struct Sizes {
   std::size_t segment, table;
 };
@@ -81,8 +82,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, BadGreeting,
                                          Sizes{4096, 1ull << 26}));
 
 TEST_P(BadGreeting, is_nobody_to_connect_to) {
-  const std::uint64_t magic = 0x57454952'4e494331;
-  const auto bytes = std::as_bytes(std::span(&magic, 1));
+  const verbs::GreetingBody body;
+  const auto bytes = std::as_bytes(std::span(&body, 1));
   link::Greeting greeting;
   greeting.body.assign(bytes.begin(), bytes.end());
   greeting.fds.push_back(file(GetParam().segment));

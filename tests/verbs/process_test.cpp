@@ -136,6 +136,27 @@ TEST_P(Moving, a_stopped_target_is_written_read_and_sent_to) {
   EXPECT_EQ(checksum(side->bytes().subspan(3 * size, size)), written) << "the WRITE";
 }
 
+// Where the target's process has a part in it (decision 0006), what is asked of a stopped one is done when it
+// goes on.
+TEST_P(Moving, a_target_that_was_stopped_gets_everything_in_the_end) {
+  const std::size_t size = 100'000;
+  ASSERT_EQ(peer.order({.order = Order::receive, .count = 1, .length = size}).error, 0);
+  peer.stop();
+  fill(side->bytes(), 6);
+  const SideAddress behind{far.qpn, far.rkey, far.addr + size};
+  ASSERT_EQ(side->post(IBV_WR_RDMA_WRITE, 1, size, behind), 0);
+  ASSERT_EQ(side->post(IBV_WR_SEND, 2, size, far), 0);
+  peer.go_on();
+  ASSERT_TRUE(completed(wait_for(side->cq.get()), 1));
+  ASSERT_TRUE(completed(wait_for(side->cq.get()), 2));
+  EXPECT_EQ(peer.order({.order = Order::reap, .count = 1}).succeeded, 1u);
+  EXPECT_EQ(far_sum(size), own_sum(size)) << "the SEND";
+  const std::uint64_t sent = own_sum(size);
+  ASSERT_EQ(side->post(IBV_WR_RDMA_READ, 3, 2 * size, far), 0);
+  ASSERT_TRUE(completed(wait_for(side->cq.get()), 3));
+  EXPECT_EQ(checksum(side->bytes().subspan(size, size)), sent) << "the WRITE";
+}
+
 // ---- sleeping
 // -------------------------------------------------------------------------------------------------
 

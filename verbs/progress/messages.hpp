@@ -10,8 +10,9 @@
 
 namespace weir::verbs::message {
 
-inline constexpr std::uint16_t kick = link::kind::nic_first;  // number: the parked QPN (receiver's)
-inline constexpr std::uint16_t cq_event = kick + 1;           // number: index of the receiver's CQ
+inline constexpr std::uint16_t kick =
+    link::kind::nic_first;  // number: the parked QPN (receiver's); 0: whatever is parked
+inline constexpr std::uint16_t cq_event = kick + 1;      // number: index of the receiver's CQ
 inline constexpr std::uint16_t fault = kick + 2;         // number: the receiver's QPN that was moved to err
 inline constexpr std::uint16_t srq_limit = kick + 3;     // number: index of the receiver's SRQ
 inline constexpr std::uint16_t want_window = kick + 4;   // number: window id
@@ -20,7 +21,8 @@ inline constexpr std::uint16_t window_gone = kick + 6;   // number: window id
 inline constexpr std::uint16_t want_channel = kick + 7;  // number: channel
 inline constexpr std::uint16_t channel = kick + 8;       // number: channel, fd: its eventfd
 inline constexpr std::uint16_t channel_gone = kick + 9;  // number: channel
-inline constexpr std::uint16_t last = channel_gone;
+inline constexpr std::uint16_t want_mover = kick + 10;   // the sender is going to hand copies over
+inline constexpr std::uint16_t last = want_mover;
 
 struct Body {
   std::uint32_t number = 0;

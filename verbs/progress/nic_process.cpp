@@ -1,5 +1,7 @@
 #include "verbs/progress/nic_process.hpp"
 
+#include <fcntl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,7 +11,6 @@
 #include "link/memory/fault_in.hpp"
 #include "link/memory/process_memory.hpp"
 #include "verbs/progress/messages.hpp"
-#include "verbs/progress/peers.hpp"
 
 namespace weir::verbs {
 namespace {
@@ -46,7 +47,9 @@ link::Result<NicProcess*> NicProcess::instance() {
   if (self.nic && self.pid == ::getpid()) return self.nic.get();
   // A forked child: the parent's NIC, its threads and its mappings are not ours to use or to destroy.
   if (self.nic) (void)self.nic.release();
-  auto made = make(link::SameHostLink::default_directory(std::getenv("WEIR_RUNTIME_DIR")));
+  const char* refuse = std::getenv(no_process_vm_variable);
+  const Tier first = refuse != nullptr && *refuse != '\0' ? Tier::mover : Tier::kernel;
+  auto made = make(link::SameHostLink::default_directory(std::getenv("WEIR_RUNTIME_DIR")), first);
   if (!made) return std::unexpected(made.error());
   if (self.pid == 0) std::atexit(leave_at_exit);
   self.nic = std::move(*made);
@@ -60,7 +63,7 @@ NicProcess* NicProcess::existing() {
   return self.pid == ::getpid() ? self.nic.get() : nullptr;
 }
 
-link::Result<std::unique_ptr<NicProcess>> NicProcess::make(std::string directory) {
+link::Result<std::unique_ptr<NicProcess>> NicProcess::make(std::string directory, Tier first) {
   using link::Mapping;
   link::UniqueFd segment_fd = link::make_shared_file("weir-segment", rnic::segment_bytes);
   link::UniqueFd table_fd = link::make_shared_file("weir-tpt", rnic::tpt_bytes);
@@ -68,29 +71,45 @@ link::Result<std::unique_ptr<NicProcess>> NicProcess::make(std::string directory
   auto segment = Mapping::of_file(segment_fd.get(), rnic::segment_bytes, Mapping::Rights::read_write);
   auto table = Mapping::of_file(table_fd.get(), rnic::tpt_bytes, Mapping::Rights::read_write);
   if (!segment || !table) return std::unexpected(out_of_memory("mappings"));
-  std::unique_ptr<NicProcess> nic(new NicProcess(std::move(*segment), std::move(*table)));
+  std::unique_ptr<NicProcess> nic(new NicProcess(std::move(*segment), std::move(*table), first));
   if (auto attached = nic->attach(std::move(directory), std::move(segment_fd), table_fd); !attached)
     return std::unexpected(attached.error());
   return nic;
 }
 
-NicProcess::NicProcess(link::Mapping segment, link::Mapping table)
+NicProcess::NicProcess(link::Mapping segment, link::Mapping table, Tier first)
     : segment_mapping_(std::move(segment)),
       table_mapping_(std::move(table)),
-      segment_(segment_mapping_.data(), segment_mapping_.size()) {}
+      segment_(segment_mapping_.data(), segment_mapping_.size()),
+      first_(first) {}
 
-// The link goes first: after its destructor no callback runs.
-NicProcess::~NicProcess() { link_.reset(); }
+// The mover's thread may tell neighbours something; then the link, after whose destructor no callback runs.
+NicProcess::~NicProcess() {
+  if (mover_) mover_->stop();
+  link_.reset();
+}
+
+link::Result<void> NicProcess::draw_token() {
+  if (::getrandom(&probe_.token, sizeof probe_.token, 0) == sizeof probe_.token) return {};
+  return std::unexpected(
+      link::Error{static_cast<std::errc>(errno), "cannot draw a random number for the NIC's greeting"});
+}
 
 link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segment_fd,
                                       const link::UniqueFd& table_fd) {
   link::allow_tracing();
-  link::UniqueFd table_read_only = link::reopen_read_only(table_fd.get());
-  if (!table_read_only) return std::unexpected(out_of_memory("read-only table"));
+  link::UniqueFd table_read_only = link::read_only_copy(table_fd.get());
+  link::UniqueFd mover_fd(::fcntl(segment_fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!table_read_only || !mover_fd) return std::unexpected(out_of_memory("descriptors"));
+  if (auto drawn = draw_token(); !drawn) return drawn;
+  mover_ = std::make_unique<Mover>(segment_.header(), std::move(mover_fd),
+                                   reinterpret_cast<const rnic::TptEntry*>(table_mapping_.data()),
+                                   [this] { tell_everybody(message::kick, 0); });
   link::SameHostLink::Options options;
   options.directory = std::move(directory);
-  options.greeting.body.resize(sizeof rnic::segment_magic);
-  std::memcpy(options.greeting.body.data(), &rnic::segment_magic, sizeof rnic::segment_magic);
+  const GreetingBody body{.probe = reinterpret_cast<std::uint64_t>(&probe_), .token = probe_.token};
+  const auto bytes = std::as_bytes(std::span(&body, 1));
+  options.greeting.body.assign(bytes.begin(), bytes.end());
   options.greeting.fds.push_back(std::move(segment_fd));
   options.greeting.fds.push_back(std::move(table_read_only));
   for (std::uint16_t kind = message::kick; kind <= message::last; ++kind) {
@@ -151,6 +170,7 @@ link::Result<std::uint32_t> NicProcess::register_memory(std::uint64_t addr, std:
 void NicProcess::deregister_memory(std::uint32_t key) {
   const std::uint32_t window = adapter_->table().entry(key).window;
   adapter_->deregister(key);
+  mover_->finish_copy();  // of an initiator that did not wait for it
   if (window != 0 && exports_.release(window)) tell_everybody(message::window_gone, window);
 }
 
@@ -211,7 +231,7 @@ rnic::PeerPtr NicProcess::adopt(const link::NeighbourPtr& neighbour) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<NeighbourPeer>& place = peers_[neighbour->slot()];
   if (place && place->neighbour()->incarnation() == neighbour->incarnation() && place->alive()) return place;
-  std::shared_ptr<NeighbourPeer> made = NeighbourPeer::adopt(neighbour);
+  std::shared_ptr<NeighbourPeer> made = NeighbourPeer::adopt(neighbour, *link_, first_);
   if (!made) return nullptr;
   place = made;
   if (neighbour->alive()) return made;
@@ -231,6 +251,7 @@ void NicProcess::neighbour_gone(const link::NeighbourPtr& neighbour) {
     place = nullptr;
   }
   gone->died();
+  mover_->reclaim(gone->slot());
   adapter_->peer_gone(*gone);
 }
 
@@ -245,11 +266,12 @@ void NicProcess::tell_everybody(std::uint16_t kind, std::uint32_t number) {
 
 void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received) {
   const auto body = message::parse(received.body);
+  if (body && received.kind == message::want_mover) return mover_->start();
   if (!body || !adapter_) return;
   const std::uint32_t number = body->number;
   switch (received.kind) {
     case message::kick:
-      return adapter_->kicked(rnic::Qpn(number));
+      return number == 0 ? adapter_->service() : adapter_->kicked(rnic::Qpn(number));
     case message::fault:
       return adapter_->faulted(rnic::Qpn(number));
     case message::cq_event:

@@ -19,13 +19,17 @@
 #include <string>
 
 #include "link/memory/mapping.hpp"
+#include "link/memory/process_memory.hpp"
 #include "link/same_host.hpp"
 #include "rnic/adapter.hpp"
+#include "verbs/progress/mover.hpp"
+#include "verbs/progress/peers.hpp"
 #include "verbs/progress/window_exports.hpp"
 
 namespace weir::verbs {
 
-class NeighbourPeer;
+// Anything in it: this process does as if the kernel refused process_vm_readv and writev.
+inline constexpr char no_process_vm_variable[] = "WEIR_NO_PROCESS_VM";
 
 class NicProcess final : public rnic::HostPort {
  public:
@@ -34,7 +38,7 @@ class NicProcess final : public rnic::HostPort {
   static NicProcess* existing();  // nullptr before the first instance()
 
   // For tests, which hold several in one program: `directory` as link::SameHostLink::Options.
-  static link::Result<std::unique_ptr<NicProcess>> make(std::string directory);
+  static link::Result<std::unique_ptr<NicProcess>> make(std::string directory, Tier first = Tier::kernel);
   ~NicProcess() override;
 
   rnic::Adapter& adapter() { return *adapter_; }
@@ -65,8 +69,9 @@ class NicProcess final : public rnic::HostPort {
   bool fault_in(void* at, std::uint64_t length, rnic::Use) override;
 
  private:
-  NicProcess(link::Mapping segment, link::Mapping table);
+  NicProcess(link::Mapping segment, link::Mapping table, Tier first);
   link::Result<void> attach(std::string directory, link::UniqueFd segment_fd, const link::UniqueFd& table_fd);
+  link::Result<void> draw_token();
   rnic::PeerPtr adopt(const link::NeighbourPtr& neighbour);
   void neighbour_gone(const link::NeighbourPtr& neighbour);
   void handle(const link::NeighbourPtr& from, link::Message&& message);
@@ -77,9 +82,12 @@ class NicProcess final : public rnic::HostPort {
   link::Mapping segment_mapping_;
   link::Mapping table_mapping_;
   rnic::Segment segment_;
+  const Tier first_;
+  link::MemoryProbe probe_;  // neighbours read and write it
   WindowExports exports_;
   std::unique_ptr<link::SameHostLink> link_;
   std::unique_ptr<rnic::Adapter> adapter_;
+  std::unique_ptr<Mover> mover_;
   rnic::PeerPtr self_;
 
   std::mutex mutex_;

@@ -50,13 +50,13 @@ std::byte* OwnPeer::window(const rnic::TptEntry& entry, std::uint64_t addr, std:
 }
 // A piece of on-demand memory may not be there, so the kernel copies where it will: it says so and does not
 // trap.
-rnic::Peer::Transfer OwnPeer::write(std::span<const iovec> local, std::span<const iovec> remote) {
-  if (link::write_process_memory(::getpid(), local, remote)) return Transfer::done;
-  return errno == EFAULT ? Transfer::fault : copy_pieces(local, remote);
+rnic::Peer::Transfer OwnPeer::write(std::span<const iovec> local, const Remote& remote) {
+  if (link::write_process_memory(::getpid(), local, remote.pieces)) return Transfer::done;
+  return errno == EFAULT ? Transfer::fault : copy_pieces(local, remote.pieces);
 }
-rnic::Peer::Transfer OwnPeer::read(std::span<const iovec> local, std::span<const iovec> remote) {
-  if (link::read_process_memory(::getpid(), local, remote)) return Transfer::done;
-  return errno == EFAULT ? Transfer::fault : copy_pieces(remote, local);
+rnic::Peer::Transfer OwnPeer::read(std::span<const iovec> local, const Remote& remote) {
+  if (link::read_process_memory(::getpid(), local, remote.pieces)) return Transfer::done;
+  return errno == EFAULT ? Transfer::fault : copy_pieces(remote.pieces, local);
 }
 void OwnPeer::kick(rnic::Qpn parked) {
   link_.post([this, parked] { adapter_.kicked(parked); });
@@ -72,12 +72,13 @@ void OwnPeer::report_srq_limit(std::uint32_t srq_index) {
 // ---- a neighbour
 // ----------------------------------------------------------------------------------------------
 
-std::shared_ptr<NeighbourPeer> NeighbourPeer::adopt(link::NeighbourPtr neighbour) {
+std::shared_ptr<NeighbourPeer> NeighbourPeer::adopt(link::NeighbourPtr neighbour, link::SameHostLink& link,
+                                                    Tier first) {
   const link::Greeting& greeting = neighbour->greeting();
-  std::uint64_t magic = 0;
-  if (greeting.fds.size() != 2 || greeting.body.size() != sizeof magic) return nullptr;
-  std::memcpy(&magic, greeting.body.data(), sizeof magic);
-  if (magic != rnic::segment_magic) return nullptr;
+  GreetingBody body;
+  if (greeting.fds.size() != 2 || greeting.body.size() != sizeof body) return nullptr;
+  std::memcpy(&body, greeting.body.data(), sizeof body);
+  if (body.magic != rnic::segment_magic) return nullptr;
   // Its sealed size is checked, so that no index below can run off the mapping.
   if (link::file_bytes(greeting.fds[0].get()) < rnic::segment_rings_offset) return nullptr;
   if (link::file_bytes(greeting.fds[1].get()) != rnic::tpt_bytes) return nullptr;
@@ -86,12 +87,19 @@ std::shared_ptr<NeighbourPeer> NeighbourPeer::adopt(link::NeighbourPtr neighbour
                                         Rights::read_write);
   auto table = link::Mapping::of_file(greeting.fds[1].get(), rnic::tpt_bytes, Rights::read);
   if (!segment || !table) return nullptr;
-  return std::shared_ptr<NeighbourPeer>(
-      new NeighbourPeer(std::move(neighbour), std::move(*segment), std::move(*table)));
+  std::shared_ptr<NeighbourPeer> made(
+      new NeighbourPeer(std::move(neighbour), link, std::move(*segment), std::move(*table)));
+  const bool reached =
+      first == Tier::kernel && link::reaches(made->neighbour_->pid(), body.probe, body.token);
+  if (!reached) made->use_mover();
+  return made;
 }
 
-NeighbourPeer::NeighbourPeer(link::NeighbourPtr neighbour, link::Mapping segment, link::Mapping table)
+NeighbourPeer::NeighbourPeer(link::NeighbourPtr neighbour, link::SameHostLink& link, link::Mapping segment,
+                             link::Mapping table)
     : neighbour_(std::move(neighbour)),
+      link_(link),
+      handover_(*this, link.slot()),
       segment_mapping_(std::move(segment)),
       table_mapping_(std::move(table)) {
   slot_ = neighbour_->slot();
@@ -139,28 +147,47 @@ std::unique_ptr<NeighbourPeer::Window> NeighbourPeer::take_window(std::uint32_t 
   return std::unique_ptr<Window>(window);
 }
 
-rnic::Peer::Transfer NeighbourPeer::write(std::span<const iovec> local, std::span<const iovec> remote) {
-  if (link::write_process_memory(neighbour_->pid(), local, remote)) return Transfer::done;
-  return failed("process_vm_writev");
+rnic::Peer::Transfer NeighbourPeer::write(std::span<const iovec> local, const Remote& remote) {
+  if (tier_.load(std::memory_order_relaxed) == Tier::kernel) {
+    if (link::write_process_memory(neighbour_->pid(), local, remote.pieces)) return Transfer::done;
+    if (const auto failed = refused("process_vm_writev")) return *failed;
+  }
+  return handover_.write(local, remote, patience());
 }
 
-rnic::Peer::Transfer NeighbourPeer::read(std::span<const iovec> local, std::span<const iovec> remote) {
-  if (link::read_process_memory(neighbour_->pid(), local, remote)) return Transfer::done;
-  return failed("process_vm_readv");
+rnic::Peer::Transfer NeighbourPeer::read(std::span<const iovec> local, const Remote& remote) {
+  if (tier_.load(std::memory_order_relaxed) == Tier::kernel) {
+    if (link::read_process_memory(neighbour_->pid(), local, remote.pieces)) return Transfer::done;
+    if (const auto failed = refused("process_vm_readv")) return *failed;
+  }
+  return handover_.read(local, remote, patience());
 }
 
-// The completion can only say "remote operational error"; why is worth a line, once for each process.
-rnic::Peer::Transfer NeighbourPeer::failed(const char* call) {
+// Nothing of this call is outstanding, so it may go on in the other tier; calls that are in the kernel now
+// end as they will.
+std::optional<rnic::Peer::Transfer> NeighbourPeer::refused(const char* call) {
   const int error = errno;
+  if (error == EPERM || error == ENOSYS) {
+    use_mover();
+    return std::nullopt;
+  }
   if (error == ESRCH) return Transfer::gone;
-  if (complained_.exchange(true)) return Transfer::fault;
-  const char* next_step =
-      error == EPERM ? "allow it (sysctl kernel.yama.ptrace_scope=0, or the container's seccomp profile), or "
-                       "register shared memory, which needs no permission"
-                     : "the region was unmapped while registered";
-  std::fprintf(stderr, "weir: %s on process %d: %s: %s\n", call, static_cast<int>(neighbour_->pid()),
-               std::strerror(error), next_step);
+  // The completion can only say "remote operational error"; why is worth a line, once for each process.
+  if (!complained_.exchange(true)) {
+    std::fprintf(stderr, "weir: %s on process %d: %s: the region was unmapped while registered\n", call,
+                 static_cast<int>(neighbour_->pid()), std::strerror(error));
+  }
   return Transfer::fault;
+}
+
+void NeighbourPeer::use_mover() {
+  if (tier_.exchange(Tier::mover) == Tier::mover) return;
+  (void)message::send(*neighbour_, message::want_mover, 0);
+}
+
+// The progress thread has others to serve.
+std::chrono::nanoseconds NeighbourPeer::patience() const {
+  return std::chrono::milliseconds(link_.on_progress_thread() ? 1 : 20);
 }
 
 void NeighbourPeer::kick(rnic::Qpn parked) {

@@ -3,13 +3,16 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "link/memory/mapping.hpp"
 #include "link/same_host.hpp"
 #include "rnic/adapter.hpp"
+#include "verbs/progress/handover.hpp"
 
 namespace weir::verbs {
 
@@ -21,8 +24,8 @@ class OwnPeer final : public rnic::Peer {
           link::SameHostLink& link);
 
   std::byte* window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t length) override;
-  Transfer write(std::span<const iovec> local, std::span<const iovec> remote) override;
-  Transfer read(std::span<const iovec> local, std::span<const iovec> remote) override;
+  Transfer write(std::span<const iovec> local, const Remote& remote) override;
+  Transfer read(std::span<const iovec> local, const Remote& remote) override;
   void kick(rnic::Qpn parked) override;
   void raise_cq_event(std::uint32_t cq_index) override;
   void report_fault(rnic::Qpn theirs) override;
@@ -33,17 +36,28 @@ class OwnPeer final : public rnic::Peer {
   link::SameHostLink& link_;
 };
 
+// What a NIC's greeting says beside its two files.
+struct GreetingBody {
+  std::uint64_t magic = rnic::segment_magic;
+  std::uint64_t probe = 0;  // where its MemoryProbe is
+  std::uint64_t token = 0;
+};
+
+// How its private memory is reached: by process_vm_* where the kernel lets us, else through its mover.
+enum class Tier : std::uint8_t { kernel, mover };
+
 class NeighbourPeer final : public rnic::Peer {
  public:
-  // nullptr when its greeting is not that of a NIC of this version.
-  static std::shared_ptr<NeighbourPeer> adopt(link::NeighbourPtr neighbour);
+  // nullptr when its greeting is not that of a NIC of this version. `first`: not below this tier.
+  static std::shared_ptr<NeighbourPeer> adopt(link::NeighbourPtr neighbour, link::SameHostLink& link,
+                                              Tier first);
 
   const link::NeighbourPtr& neighbour() const { return neighbour_; }
   void died() { alive_.store(false, std::memory_order_release); }
 
   std::byte* window(const rnic::TptEntry& entry, std::uint64_t addr, std::uint64_t length) override;
-  Transfer write(std::span<const iovec> local, std::span<const iovec> remote) override;
-  Transfer read(std::span<const iovec> local, std::span<const iovec> remote) override;
+  Transfer write(std::span<const iovec> local, const Remote& remote) override;
+  Transfer read(std::span<const iovec> local, const Remote& remote) override;
   void kick(rnic::Qpn parked) override;
   void raise_cq_event(std::uint32_t cq_index) override;
   void report_fault(rnic::Qpn theirs) override;
@@ -61,12 +75,18 @@ class NeighbourPeer final : public rnic::Peer {
   std::unique_ptr<Window> take_window(std::uint32_t id);
 
  private:
-  NeighbourPeer(link::NeighbourPtr, link::Mapping segment, link::Mapping table);
+  NeighbourPeer(link::NeighbourPtr, link::SameHostLink&, link::Mapping segment, link::Mapping table);
   void ask_for_window(std::uint32_t id);
-  Transfer failed(const char* call);
+  void use_mover();
+  std::chrono::nanoseconds patience() const;
+  // After the kernel said no: to the mover, or what went wrong.
+  std::optional<Transfer> refused(const char* call);
 
   static constexpr std::uint32_t max_windows = 1024;
   link::NeighbourPtr neighbour_;
+  link::SameHostLink& link_;
+  std::atomic<Tier> tier_ = Tier::kernel;
+  Handover handover_;
   link::Mapping segment_mapping_;
   link::Mapping table_mapping_;
   std::array<std::atomic<Window*>, max_windows> windows_{};

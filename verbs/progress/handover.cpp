@@ -1,0 +1,177 @@
+#include "verbs/progress/handover.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "link/memory/futex.hpp"
+#include "rnic/spin_lock.hpp"
+
+namespace weir::verbs {
+namespace {
+
+using rnic::CopyLane;
+using rnic::LaneCopy;
+using rnic::LaneState;
+using rnic::LaneWord;
+using Clock = std::chrono::steady_clock;
+
+constexpr int looks = 100, yields = 100;
+constexpr std::chrono::microseconds pause{100};         // between looks for a free lane
+constexpr std::chrono::milliseconds nap{2};             // how often a sleeper looks whether the target lives
+constexpr std::chrono::milliseconds short_patience{1};  // with a mover that was late the last time
+constexpr std::chrono::seconds longest_copy{2};         // of one lane: its process was stopped in the middle
+
+// Walks through pieces of our own memory.
+class Cursor {
+ public:
+  explicit Cursor(std::span<const iovec> pieces) : pieces_(pieces) {}
+
+  template <class Copy>  // Copy(at, length), in order, for the next `bytes`
+  void advance(std::size_t bytes, Copy copy) {
+    while (bytes > 0 && !pieces_.empty()) {
+      const std::size_t length = std::min(bytes, pieces_[0].iov_len - done_);
+      copy(static_cast<std::byte*>(pieces_[0].iov_base) + done_, length);
+      bytes -= length;
+      done_ += length;
+      if (done_ == pieces_[0].iov_len) pieces_ = pieces_.subspan(1), done_ = 0;
+    }
+  }
+
+ private:
+  std::span<const iovec> pieces_;
+  std::size_t done_ = 0;
+};
+
+}  // namespace
+
+Handover::Transfer Handover::write(std::span<const iovec> local, const rnic::Peer::Remote& remote,
+                                   std::chrono::nanoseconds patience) {
+  return transfer(LaneCopy::into_owner, local, remote, patience);
+}
+
+Handover::Transfer Handover::read(std::span<const iovec> local, const rnic::Peer::Remote& remote,
+                                  std::chrono::nanoseconds patience) {
+  return transfer(LaneCopy::out_of_owner, local, remote, patience);
+}
+
+// Lane by lane, one after the other, so that the last byte of a WRITE lands last.
+Handover::Transfer Handover::transfer(LaneCopy copy, std::span<const iovec> local,
+                                      const rnic::Peer::Remote& remote, std::chrono::nanoseconds patience) {
+  if (late_.load(std::memory_order_relaxed))
+    patience = std::min<std::chrono::nanoseconds>(patience, short_patience);
+  CopyLane* const lane = claim(Clock::now() + patience);
+  if (lane == nullptr) return target_.alive() ? Transfer::late : Transfer::gone;
+  const auto number = static_cast<std::size_t>(lane - target_.segment().copy_lanes);
+  std::byte* const bytes = target_.segment().copy_bytes[number];
+  Cursor cursor(local);
+  for (std::size_t i = 0; i < remote.pieces.size(); ++i) {
+    const iovec& piece = remote.pieces[i];
+    for (std::size_t done = 0; done < piece.iov_len;) {
+      const std::size_t length = std::min<std::size_t>(piece.iov_len - done, rnic::copy_lane_bytes);
+      std::byte* at = bytes;
+      if (copy == LaneCopy::into_owner) {
+        cursor.advance(length, [&](const std::byte* from, std::size_t part) {
+          std::memcpy(at, from, part);
+          at += part;
+        });
+      }
+      lane->copy = copy;
+      lane->key = remote.keys[i];
+      lane->bytes = static_cast<std::uint32_t>(length);
+      lane->at = reinterpret_cast<std::uint64_t>(piece.iov_base) + done;
+      post(*lane);
+      if (const Transfer outcome = await(*lane, patience); outcome != Transfer::done) return outcome;
+      if (copy == LaneCopy::out_of_owner) {
+        cursor.advance(length, [&](std::byte* to, std::size_t part) {
+          std::memcpy(to, at, part);
+          at += part;
+        });
+      }
+      done += length;
+    }
+  }
+  lane->word.store(LaneWord{LaneState::free, 0}.pack(), std::memory_order_release);
+  return Transfer::done;
+}
+
+CopyLane* Handover::claim(Deadline give_up) {
+  for (int tries = 0; target_.alive(); ++tries) {
+    for (CopyLane& lane : target_.segment().copy_lanes) {
+      std::uint32_t word = lane.word.load(std::memory_order_relaxed);
+      if (LaneWord::unpack(word).state != LaneState::free) continue;
+      // acquire: the copies of whoever freed it are over.
+      if (lane.word.compare_exchange_strong(word, LaneWord{LaneState::claimed, own_}.pack(),
+                                            std::memory_order_acquire))
+        return &lane;
+    }
+    if (tries < looks + yields) {
+      ::sched_yield();
+      continue;
+    }
+    if (Clock::now() >= give_up) break;
+    std::this_thread::sleep_for(pause);
+  }
+  late_.store(true, std::memory_order_relaxed);
+  return nullptr;
+}
+
+void Handover::post(CopyLane& lane) {
+  lane.word.store(LaneWord{LaneState::posted, own_}.pack(), std::memory_order_release);
+  // seq_cst: we ring, then look whether the mover sleeps; it says so, then looks at the bell.
+  rnic::SegmentHeader& segment = target_.segment();
+  segment.copy_bell.fetch_add(1, std::memory_order_seq_cst);
+  if (segment.mover_sleeps.load(std::memory_order_seq_cst) != 0) link::wake_sleepers(segment.copy_bell);
+}
+
+Handover::Transfer Handover::await(CopyLane& lane, std::chrono::nanoseconds patience) {
+  const auto finished = [&] {
+    late_.store(false, std::memory_order_relaxed);
+    const rnic::LaneAnswer answer = lane.answer;
+    if (answer == rnic::LaneAnswer::copied) return Transfer::done;
+    change(lane, LaneState::done, LaneState::free);
+    return answer == rnic::LaneAnswer::refused ? Transfer::late : Transfer::fault;
+  };
+  for (int tries = 0; tries < looks + yields; ++tries) {
+    if (state_of(lane) == LaneState::done) return finished();
+    if (tries < looks)
+      rnic::cpu_relax();
+    else
+      ::sched_yield();
+  }
+  const auto began = Clock::now();
+  for (;;) {
+    // seq_cst: we say that we sleep, then look at the word (in the kernel, again); the mover changes it, then
+    // looks whether we sleep.
+    lane.sleeper.store(1, std::memory_order_seq_cst);
+    const std::uint32_t word = lane.word.load(std::memory_order_seq_cst);
+    const LaneState state = LaneWord::unpack(word).state;
+    if (state == LaneState::posted || state == LaneState::running)
+      link::sleep_on(lane.word, word, std::min<std::chrono::nanoseconds>(patience, nap));
+    lane.sleeper.store(0, std::memory_order_relaxed);
+    if (state_of(lane) == LaneState::done) return finished();
+    if (!target_.alive()) return Transfer::gone;
+    const auto waited = Clock::now() - began;
+    if (waited < patience) continue;
+    late_.store(true, std::memory_order_relaxed);
+    if (change(lane, LaneState::posted, LaneState::cancelled)) return Transfer::late;
+    // It runs, or is done now. Stopped in the middle it may yet write: that cannot be tried again.
+    if (waited >= longest_copy && change(lane, LaneState::running, LaneState::abandoned))
+      return Transfer::fault;
+    if (const LaneState now = state_of(lane); now != LaneState::running && now != LaneState::done)
+      return Transfer::fault;  // the target's words are nonsense
+  }
+}
+
+bool Handover::change(CopyLane& lane, LaneState from, LaneState to) const {
+  std::uint32_t expected = LaneWord{from, own_}.pack();
+  return lane.word.compare_exchange_strong(expected, LaneWord{to, own_}.pack(), std::memory_order_seq_cst);
+}
+
+LaneState Handover::state_of(const CopyLane& lane) const {
+  return LaneWord::unpack(lane.word.load(std::memory_order_acquire)).state;
+}
+
+}  // namespace weir::verbs

@@ -1,0 +1,43 @@
+// The initiator's side of handed-over copies (docs/decisions/0006): moving bytes to and from a neighbour's
+// memory through the lanes of its segment, which its mover serves.
+//
+// Synchronous: when a call returns, nothing of it is outstanding. It waits a bounded time for a mover that
+// does not answer, and a shorter one from then on until it answers again.
+//
+// Threading: any number of threads; each uses a lane of its own.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+#include "rnic/peer.hpp"
+
+namespace weir::verbs {
+
+class Handover {
+ public:
+  using Transfer = rnic::Peer::Transfer;
+  Handover(rnic::Peer& target, rnic::Slot own) : target_(target), own_(own) {}
+
+  // `patience`: how long to wait for a mover that does not begin.
+  Transfer write(std::span<const iovec> local, const rnic::Peer::Remote& remote,
+                 std::chrono::nanoseconds patience);
+  Transfer read(std::span<const iovec> local, const rnic::Peer::Remote& remote,
+                std::chrono::nanoseconds patience);
+
+ private:
+  using Deadline = std::chrono::steady_clock::time_point;
+  Transfer transfer(rnic::LaneCopy copy, std::span<const iovec> local, const rnic::Peer::Remote& remote,
+                    std::chrono::nanoseconds patience);
+  rnic::CopyLane* claim(Deadline give_up);
+  void post(rnic::CopyLane& lane);
+  Transfer await(rnic::CopyLane& lane, std::chrono::nanoseconds patience);
+  bool change(rnic::CopyLane& lane, rnic::LaneState from, rnic::LaneState to) const;
+  rnic::LaneState state_of(const rnic::CopyLane& lane) const;
+
+  rnic::Peer& target_;
+  const rnic::Slot own_;
+  std::atomic<bool> late_ = false;
+};
+
+}  // namespace weir::verbs
