@@ -25,6 +25,7 @@ QueuePair* Adapter::create_qp(const QpConfig& config) {
     auto qp = std::make_unique<QueuePair>(*this, next_qp_, config);
     if (!qp->valid()) return nullptr;
     if (next_qp_ > highest_qp_) highest_qp_ = next_qp_;
+    show_counters(next_qp_);
     live_qps_.push_back(qp.get());
     return (qps_[next_qp_] = std::move(qp)).get();
   }
@@ -57,7 +58,30 @@ SharedReceiveQueue* Adapter::create_srq(std::uint32_t pd, std::uint32_t wrs, std
 void Adapter::destroy(QueuePair* qp) {
   const std::lock_guard lock(mutex_);
   std::erase(live_qps_, qp);
-  qps_[qp->qpn().index()].reset();
+  const std::uint32_t index = qp->qpn().index();
+  qps_[index].reset();
+  retire_counters(index);
+}
+
+// Under mutex_, as the next. release: a reader that finds the queue pair sees its counters cleared.
+void Adapter::show_counters(std::uint32_t index) {
+  SegmentHeader& header = segment_.header();
+  header.qp_counters[index].for_each([](Counter& counter) { counter.clear(); });
+  header.qp_exists[index].store(1, std::memory_order_release);
+  if (index >= header.counters.qps_end.load(std::memory_order_relaxed))
+    header.counters.qps_end.store(index + 1, std::memory_order_release);
+}
+
+// The process's sums are those of its queue pairs and of those that were; never of one twice.
+void Adapter::retire_counters(std::uint32_t index) {
+  SegmentHeader& header = segment_.header();
+  header.counters.moving.fetch_add(1, std::memory_order_acq_rel);
+  std::vector<Counter*> sums;
+  header.counters.retired.for_each([&](Counter& sum) { sums.push_back(&sum); });
+  std::size_t next = 0;
+  header.qp_counters[index].for_each([&](Counter& counter) { sums[next++]->add(counter.read()); });
+  header.qp_exists[index].store(0, std::memory_order_release);
+  header.counters.moving.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void Adapter::destroy(CompletionQueue* cq) {

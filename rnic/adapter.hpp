@@ -78,6 +78,8 @@ class Adapter {
   void resume_parked(Patience);
 
  private:
+  void show_counters(std::uint32_t qp_index);
+  void retire_counters(std::uint32_t qp_index);
   void reclaim_from_srqs(Slot dead);
   template <class Visit>
   void for_each_qp(Visit visit);

@@ -40,12 +40,29 @@ WcOpcode completion_opcode(SendOpcode opcode) {
 
 std::size_t QueuePair::poll_completions(CompletionQueue& cq, std::span<WorkCompletion> out) {
   std::size_t filled = 0;
-  if (&cq == config_.send_cq) filled = poll_sends(out);
+  if (&cq == config_.send_cq) {
+    filled = poll_sends(out);
+    if (filled != 0) counters_.send_completions.add(filled);
+  }
   if (&cq == config_.recv_cq && filled < out.size()) {
     const std::span<WorkCompletion> rest = out.subspan(filled);
-    filled += config_.type == QpType::ud ? poll_datagrams(rest) : poll_receives(rest);
+    const std::size_t received = config_.type == QpType::ud ? poll_datagrams(rest) : poll_receives(rest);
+    if (received != 0) count_receives(rest.first(received));
+    filled += received;
   }
   return filled;
+}
+
+void QueuePair::count_receives(std::span<const WorkCompletion> polled) {
+  std::uint64_t good = 0;
+  for (const WorkCompletion& wc : polled) {
+    if (wc.status == WcStatus::success)
+      ++good;
+    else
+      (wc.status == WcStatus::wr_flush_err ? counters_.receives_flushed : counters_.receive_errors).add(1);
+    if (wc.has_grh && wc.status == WcStatus::success) counters_.datagram_bytes.add(wc.byte_len - grh_bytes);
+  }
+  counters_.receives.add(good);
 }
 
 std::size_t QueuePair::unpolled(const CompletionQueue& cq) const {
@@ -217,6 +234,9 @@ std::size_t SharedReceiveQueue::poll_completions(Adapter& nic, std::span<WorkCom
     }
     const bool invalidated = cqe.carries == Carries::invalidate && status == WcStatus::success;
     if (invalidated) nic.windows().finish_invalidate(cqe.imm_be, Qpn(completion->qpn));
+    // A queue pair's messages may go to several SRQs, which are polled by as many threads.
+    QpCounters& counters = nic.segment().header().qp_counters[Qpn(completion->qpn).index()];
+    (status == WcStatus::success ? counters.receives : counters.receive_errors).shared_add(1);
     out[filled++] = {.wr_id = received.wr_id,
                      .status = status,
                      .opcode = cqe.opcode,
@@ -235,7 +255,9 @@ std::size_t SharedReceiveQueue::poll_completions(Adapter& nic, std::span<WorkCom
 
 void QueuePair::raise_local(CompletionQueue& cq, std::uint32_t line, Solicited solicited) {
   mark_ready(cq.context(), line);
-  if (take_armed(cq.context(), solicited)) nic_.raise_cq(cq.index());
+  if (!take_armed(cq.context(), solicited)) return;
+  counters_.own_wakeups.shared_add(1);
+  nic_.raise_cq(cq.index());
 }
 
 }  // namespace weir::rnic

@@ -93,7 +93,8 @@ void QueuePair::deliver_datagram(const SendWqe& wqe, const Gather& payload, Peer
                                         std::uint64_t{mask} + 1);
   if (slots == nullptr) return;
   DatagramSlot* slot = claim_slot(target.datagram_next, target.rq_posted, slots, mask, qpn_.slot());
-  if (slot == nullptr) return;
+  QpCounters& counters = peer.segment().qp_counters[index];
+  if (slot == nullptr) return counters.datagrams_dropped.shared_add(1);
   slot->wqe = no_wqe;
   if (target.srq != 0) {
     RemoteSrq srq;
@@ -114,7 +115,9 @@ void QueuePair::deliver_datagram(const SendWqe& wqe, const Gather& payload, Peer
   complete_slot(*slot);
   CqContext& cq = peer.segment().cqs[target.recv_cq];
   mark_ready(cq, target.cq_line);
-  if (take_armed(cq, wqe.solicited ? Solicited::yes : Solicited::no)) peer.raise_cq_event(target.recv_cq);
+  if (!take_armed(cq, wqe.solicited ? Solicited::yes : Solicited::no)) return;
+  counters.receive_wakeups.shared_add(1);
+  peer.raise_cq_event(target.recv_cq);
 }
 
 // Publishes the slots of receives that were just posted: each becomes claimable under its own sequence.

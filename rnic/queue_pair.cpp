@@ -55,6 +55,7 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
       qpn_(nic.slot(), index),
       config_(config),
       ctx_(&nic.segment().header().qps[index]),
+      counters_(nic.segment().header().qp_counters[index]),
       sq_(config.caps.max_send_wr, config.caps.max_send_sge, config.caps.max_inline) {
   ctx_->state = static_cast<std::uint32_t>(QpState::reset);
   ctx_->remote_qpn = 0;
@@ -378,6 +379,7 @@ void QueuePair::abort_posting() {
 
 void QueuePair::ring_doorbell() {
   sq_.doorbell = sq_.tail;
+  counters_.doorbells.add(1);
   execute();
   sq_.prefetch_next();
   unlock_sends();
@@ -400,6 +402,7 @@ PostResult QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sges) 
 void QueuePair::recv_doorbell() {
   const std::uint32_t published = ctx_->rq_posted.load(std::memory_order_relaxed);
   if (published == rq_tail_) return;
+  counters_.receive_doorbells.add(1);
   if (config_.type == QpType::ud) open_datagram_slots(published, rq_tail_);
   // seq_cst: pairs with announce_parked(); see there.
   ctx_->rq_posted.store(rq_tail_, std::memory_order_seq_cst);

@@ -94,6 +94,7 @@ class QueuePair {
   QueuePair& operator=(const QueuePair&) = delete;
 
   bool valid() const { return ctx_ != nullptr; }
+  QpCounters& counters() { return counters_; }
   Qpn qpn() const { return qpn_; }
   const QpConfig& config() const { return config_; }
   void set_cookie(void* cookie) { config_.cookie = cookie; }
@@ -179,6 +180,7 @@ class QueuePair {
   // completer.cpp
   std::size_t poll_sends(std::span<WorkCompletion>);
   std::size_t poll_receives(std::span<WorkCompletion>);
+  void count_receives(std::span<const WorkCompletion> polled);
   std::size_t unpolled_receives() const;
   std::size_t poll_flushed_receives(std::span<WorkCompletion>);
   bool scatter(const ReceiveWqe&, std::span<const std::byte>) const;
@@ -202,6 +204,7 @@ class QueuePair {
   Qpn qpn_;
   QpConfig config_;
   QpContext* ctx_ = nullptr;
+  QpCounters& counters_;
   std::uint32_t send_line_ = 0, recv_line_ = 0;
   QpAttributes attributes_;  // under send_lock_
   // Whose process plays our responder; read without the lock by those who wait for it or hear of its end.

@@ -64,6 +64,7 @@ void QueuePair::execute() {
     switch (outcome) {
       case Outcome::done:
         parked_ = Park::none;
+        counters_.count_done(remote_.counters(), wqe.opcode, wqe.byte_len);
         complete_send(wqe, WcStatus::success);
         note_likely_next();
         if (now_in == QpState::sqd) return drained();
@@ -76,6 +77,7 @@ void QueuePair::execute() {
         break;
       default:
         if (config_.type == QpType::uc && wqe.status == WcStatus::success) {  // no acknowledgement says so
+          counters_.count_done(nullptr, wqe.opcode, wqe.byte_len);
           complete_send(wqe, WcStatus::success);
           break;
         }
@@ -206,6 +208,7 @@ bool QueuePair::park(Park why) {
   const std::uint64_t now_ns = nic_.host().now_ns();
   SendWqe& wqe = sq_.at(sq_.executed.load(std::memory_order_relaxed));
   if (config_.type == QpType::uc) {  // unreliable: what cannot be delivered is lost, silently
+    counters_.count_done(nullptr, wqe.opcode, wqe.byte_len);
     complete_send(wqe, WcStatus::success);
     return true;
   }
@@ -213,6 +216,7 @@ bool QueuePair::park(Park why) {
   const std::optional<std::uint64_t> budget = budget_ns(why);
   if (parked_ != why) {
     parked_ = why;
+    (why == Park::rnr ? counters_.rnrs : counters_.no_responses).add(1);
     parked_since_ns_ = now_ns;
     announced_ = false;
     if (budget) nic_.host().wake_at(now_ns + *budget);
@@ -246,7 +250,10 @@ bool QueuePair::resume() {
   if (!send_lock_.try_lock()) return true;
   resume_wanted_.store(false, std::memory_order_relaxed);
   announced_ = false;  // a kick took the flag with it
-  if (parked_ != Park::none) execute();
+  if (parked_ != Park::none) {
+    counters_.retries.add(1);
+    execute();
+  }
   const bool still = parked_ != Park::none;
   unlock_sends();
   return still;
@@ -261,6 +268,8 @@ void QueuePair::unlock_sends() {
 void QueuePair::complete_send(SendWqe& wqe, WcStatus status) {
   wqe.status = status;
   const bool reported = wqe.signaled || status != WcStatus::success;
+  if (status != WcStatus::success)
+    (status == WcStatus::wr_flush_err ? counters_.sends_flushed : counters_.send_errors).add(1);
   // release: the poller's acquire of `executed` must see status and byte_len. One writer, under the send
   // lock.
   sq_.executed.store(sq_.executed.load(std::memory_order_relaxed) + 1, std::memory_order_release);

@@ -20,6 +20,7 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   own_ = own;
   target_ = target;
   incarnation_ = ctx.incarnation;
+  counters_ = &segment.qp_counters[target.index()];
   if (ctx.type == static_cast<std::uint16_t>(QpType::xrc_recv)) {
     if (ctx.xrcd == 0) return false;
     peer = std::move(target_peer);
@@ -373,7 +374,9 @@ void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const 
     complete_xrc();
   mark_ready(*cq_, cq_line_);
   const bool solicited = arrival.solicited || status != WcStatus::success;
-  if (take_armed(*cq_, solicited ? Solicited::yes : Solicited::no)) peer->raise_cq_event(cq_index_);
+  if (!take_armed(*cq_, solicited ? Solicited::yes : Solicited::no)) return;
+  counters_->receive_wakeups.shared_add(1);
+  peer->raise_cq_event(cq_index_);
 }
 
 // A responder class C error (IBA 9.9.3.1): the message is refused and the target queue pair goes to the error

@@ -84,6 +84,9 @@ class RemoteQueuePair {
   const void* likely_cqe() const { return cqes_ == nullptr ? nullptr : &cqes_[ctx_->cqe_next & cqe_mask_]; }
   const void* likely_write() const { return behind_last_write_; }
 
+  // Where to count what is done there; nullptr: not connected.
+  QpCounters* counters() const { return counters_; }
+
   PeerPtr peer;
 
  private:
@@ -115,6 +118,7 @@ class RemoteQueuePair {
   Qpn own_, target_;
   std::uint32_t pd_ = 0;  // in which rkeys are checked
   QpContext* ctx_ = nullptr;
+  QpCounters* counters_ = nullptr;
   CqContext* cq_ = nullptr;
   RemoteSrq srq_;  // connected only where the target has one
   std::byte* wqes_ = nullptr;

@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "rnic/atomic_lock.hpp"
+#include "rnic/counters.hpp"
 #include "rnic/types.hpp"
 
 namespace weir::rnic {
@@ -262,6 +263,10 @@ struct SegmentHeader {
   alignas(4096) QpContext qps[max_qps];
   alignas(4096) CqContext cqs[max_cqs];
   alignas(4096) SrqContext srqs[max_srqs];
+  // Written by whom counters.hpp says, read by anybody.
+  alignas(4096) ProcessCounters counters;
+  alignas(4096) QpCounters qp_counters[max_qps];
+  std::atomic<std::uint32_t> qp_exists[max_qps];
 };
 inline constexpr std::size_t segment_rings_offset = (sizeof(SegmentHeader) + 4095) / 4096 * 4096;
 inline constexpr std::size_t segment_bytes = 4ull << 30;  // virtual; pages appear as they are touched

@@ -3,7 +3,7 @@ _weir() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} i
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    mapfile -t COMPREPLY < <(compgen -W "run devices completion --help --version" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "run devices stat completion --help --version" -- "$word")
     return
   fi
   case ${COMP_WORDS[1]} in
@@ -28,6 +28,16 @@ _weir() {
       fi
       ;;
     devices) mapfile -t COMPREPLY < <(compgen -W "--json --lib-dir --help" -- "$word") ;;
+    stat)
+      case $previous in
+        -s | --sort) mapfile -t COMPREPLY < <(compgen -W "pid command ops send write read atomic recv served out in bell
+          compl wake rnr retry error" -- "$word") ;;
+        -p | --pid) mapfile -t COMPREPLY < <(compgen -W "$(ps -u "$UID" -o pid=)" -- "$word") ;;
+        --lib-dir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+        *) mapfile -t COMPREPLY < <(compgen -W "--once --interval --count --sort --pid --processes --json --prometheus
+          --listen --lib-dir --help" -- "$word") ;;
+      esac
+      ;;
     completion) mapfile -t COMPREPLY < <(compgen -W "bash zsh fish" -- "$word") ;;
   esac
 }

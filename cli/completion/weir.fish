@@ -1,12 +1,23 @@
 # Completion for weir, weir-cli, weir-benchmark and weir-server.
 complete -c weir -f -n __fish_use_subcommand -a run -d 'run a verbs program on the software NIC'
 complete -c weir -f -n __fish_use_subcommand -a devices -d 'list RDMA devices'
+complete -c weir -f -n __fish_use_subcommand -a stat -d 'watch what the software NIC does'
 complete -c weir -f -n __fish_use_subcommand -a completion -d 'print shell completion'
 complete -c weir -n '__fish_seen_subcommand_from run' -l devices -x -d 'how many devices'
 complete -c weir -n '__fish_seen_subcommand_from run' -l name -x -d 'name of the first device'
 complete -c weir -n '__fish_seen_subcommand_from run' -l gid -x -d 'an address that is a GID'
 complete -c weir -n '__fish_seen_subcommand_from run devices' -l lib-dir -r -d 'where the libraries are'
 complete -c weir -f -n '__fish_seen_subcommand_from devices' -l json -d 'for programs'
+complete -c weir -f -n '__fish_seen_subcommand_from stat' -s 1 -l once -d 'show sums and end'
+complete -c weir -f -n '__fish_seen_subcommand_from stat' -s j -l json -d 'for programs'
+complete -c weir -f -n '__fish_seen_subcommand_from stat' -s P -l processes -d 'no queue pairs'
+complete -c weir -f -n '__fish_seen_subcommand_from stat' -l prometheus -d 'its text format'
+complete -c weir -x -n '__fish_seen_subcommand_from stat' -s i -l interval -d 'seconds between looks'
+complete -c weir -x -n '__fish_seen_subcommand_from stat' -s n -l count -d 'refreshes'
+complete -c weir -x -n '__fish_seen_subcommand_from stat' -s p -l pid -a '(__fish_complete_pids)' -d 'only these'
+complete -c weir -x -n '__fish_seen_subcommand_from stat' -l listen -d 'host:port to serve /metrics at'
+complete -c weir -x -n '__fish_seen_subcommand_from stat' -s s -l sort -d 'column' \
+    -a 'pid command ops send write read atomic recv served out in bell compl wake rnr retry error'
 complete -c weir -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 complete -c weir -n '__fish_seen_subcommand_from run' -xa '(__fish_complete_subcommand --fcs-skip=2)'
 

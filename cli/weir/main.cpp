@@ -11,7 +11,8 @@ struct Subcommand {
   std::string_view name;
   int (*function)(std::span<const std::string>);
 };
-constexpr Subcommand subcommands[] = {{"run", run}, {"devices", devices}, {"completion", completion}};
+constexpr Subcommand subcommands[] = {
+    {"run", run}, {"devices", devices}, {"stat", stat}, {"completion", completion}};
 
 constexpr std::string_view help = R"help(Usage: weir COMMAND [ARG...]
 
@@ -22,6 +23,8 @@ Weir puts RDMA under the programs people already run.
                 $ weir run -- ib_write_lat & weir run -- ib_write_lat localhost
   devices     list RDMA devices, hardware and software
                 $ weir devices --json
+  stat        watch what the software NIC does, program by program
+                $ weir stat
   completion  let your shell complete these commands
                 $ eval "$(weir completion bash)"
 

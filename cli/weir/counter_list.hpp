@@ -1,0 +1,63 @@
+// The counters as data: one row each, with its names, for everything that prints all of them.
+#pragma once
+
+#include <array>
+
+#include "verbs/monitor/statistics.hpp"
+
+namespace weir::command {
+
+struct CounterRow {
+  std::uint64_t verbs::CountersSeen::* counter;
+  const char* json;        // in JSON
+  const char* prometheus;  // the metric, without weir_ in front and _total behind
+  const char* label;       // its label, or ""
+  const char* help;        // of the metric
+};
+
+inline constexpr auto counter_list = [] {
+  using C = verbs::CountersSeen;
+  constexpr const char* requests = "Work requests completed without an error, by operation.";
+  constexpr const char* served = "Operations that peers did here, by operation.";
+  constexpr const char* errors = "Work requests completed with an error of their own.";
+  constexpr const char* flushed = "Work requests flushed.";
+  constexpr const char* wakeups = "Completions that woke a completion channel.";
+  constexpr const char* doorbells = "Times work was announced to the NIC.";
+  constexpr const char* completions = "Completions polled; of receives only those without an error.";
+  constexpr const char* out = "Payload bytes that left: sent and written, or read by the peer.";
+  constexpr const char* in = "Payload bytes that came: received and read, or written by the peer.";
+  return std::to_array<CounterRow>(
+      {{&C::sends, "sends", "operations", "operation=\"send\"", requests},
+       {&C::writes, "writes", "operations", "operation=\"write\"", requests},
+       {&C::reads, "reads", "operations", "operation=\"read\"", requests},
+       {&C::atomics, "atomics", "operations", "operation=\"atomic\"", requests},
+       {&C::local_operations, "local_operations", "operations", "operation=\"local\"", requests},
+       {&C::sends_served, "sends_served", "served", "operation=\"send\"", served},
+       {&C::writes_served, "writes_served", "served", "operation=\"write\"", served},
+       {&C::reads_served, "reads_served", "served", "operation=\"read\"", served},
+       {&C::atomics_served, "atomics_served", "served", "operation=\"atomic\"", served},
+       {&C::bytes_out, "bytes_out", "bytes_out", "by=\"self\"", out},
+       {&C::served_bytes_out, "served_bytes_out", "bytes_out", "by=\"peer\"", out},
+       {&C::bytes_back, "bytes_back", "bytes_in", "by=\"self\"", in},
+       {&C::served_bytes_in, "served_bytes_in", "bytes_in", "by=\"peer\"", in},
+       {&C::datagram_bytes_in, "datagram_bytes_in", "bytes_in", "by=\"datagram\"", in},
+       {&C::doorbells, "doorbells", "doorbells", "queue=\"send\"", doorbells},
+       {&C::receive_doorbells, "receive_doorbells", "doorbells", "queue=\"receive\"", doorbells},
+       {&C::send_completions, "send_completions", "completions", "queue=\"send\"", completions},
+       {&C::receives, "receives", "completions", "queue=\"receive\"", completions},
+       {&C::own_wakeups, "own_wakeups", "wakeups", "by=\"self\"", wakeups},
+       {&C::receive_wakeups, "receive_wakeups", "wakeups", "by=\"peer\"", wakeups},
+       {&C::rnrs, "rnrs", "rnrs", "", "Messages that found no receive posted, and waited."},
+       {&C::no_responses, "no_responses", "no_responses", "",
+        "Messages that the peer did not answer, and waited."},
+       {&C::retries, "retries", "retries", "", "Times a waiting message was tried again."},
+       {&C::send_errors, "send_errors", "errors", "queue=\"send\"", errors},
+       {&C::receive_errors, "receive_errors", "errors", "queue=\"receive\"", errors},
+       {&C::sends_flushed, "sends_flushed", "flushed", "queue=\"send\"", flushed},
+       {&C::receives_flushed, "receives_flushed", "flushed", "queue=\"receive\"", flushed},
+       {&C::datagrams_dropped, "datagrams_dropped", "datagrams_dropped", "",
+        "Datagrams that found no receive posted."}});
+}();
+static_assert(counter_list.size() * sizeof(std::uint64_t) == sizeof(verbs::CountersSeen), "each has a row");
+
+}  // namespace weir::command

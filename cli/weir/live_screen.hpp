@@ -1,0 +1,30 @@
+// A terminal that is drawn over again and again, and gives single keys; put back as it was at the end.
+#pragma once
+
+#include <termios.h>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace weir::command {
+
+class LiveScreen {
+ public:
+  LiveScreen();  // standard input and output are terminals
+  ~LiveScreen();
+  LiveScreen(const LiveScreen&) = delete;
+  LiveScreen& operator=(const LiveScreen&) = delete;
+
+  static bool possible();
+  void draw(std::string_view text) const;  // what is wider than the screen is cut off
+  std::size_t lines() const;
+  // The key that was pressed within that time; none: time is over. 'q' also when a signal asks to end.
+  std::optional<char> key(std::chrono::milliseconds limit) const;
+
+ private:
+  termios before_{};
+};
+
+}  // namespace weir::command

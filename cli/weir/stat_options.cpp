@@ -1,0 +1,55 @@
+#include "cli/weir/stat_options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "cli/weir/stat_text.hpp"
+
+namespace weir::command {
+namespace {
+
+constexpr const char* description =
+    "Shows what the software NIC of each running program does: operations, bytes, doorbells, wake-ups, "
+    "completions,\n"
+    "RNRs, retries and errors, of each process and of each queue pair. The programs are not slowed or "
+    "changed.\n\n"
+    "On a terminal it refreshes like top; keys: q quits, < and > choose the column to sort by, p hides queue "
+    "pairs.\n"
+    "A process adds SERVED and the bytes of what its peers do: a target of RDMA WRITE does nothing itself.";
+
+}  // namespace
+
+std::expected<StatOptions, StatRefusal> read_stat_options(std::span<const std::string> arguments) {
+  StatOptions options;
+  CLI::App app(description, "weir stat");
+  app.set_help_flag("-h,--help", "this text");
+  std::vector<std::string> keys;
+  for (const std::string_view key : sort_keys()) keys.emplace_back(key);
+  app.add_flag("-1,--once", options.once, "show what was counted so far, and end");
+  app.add_option("-i,--interval", options.interval_s, "seconds between two looks (default 1)")
+      ->check(CLI::Range(0.05, 86400.0));
+  app.add_option("-n,--count", options.count, "end after so many refreshes")->check(CLI::PositiveNumber);
+  app.add_option("-s,--sort", options.sort, "column to sort by (default ops)")->check(CLI::IsMember(keys));
+  app.add_option("-p,--pid", options.pids, "only these processes; may be repeated")->delimiter(',');
+  app.add_flag("-P,--processes", options.processes_only, "no lines for queue pairs");
+  auto* json = app.add_flag("-j,--json", options.json, "for programs: one JSON object a look");
+  auto* prometheus =
+      app.add_flag("--prometheus", options.prometheus, "print Prometheus' text format once, and end");
+  auto* listen =
+      app.add_option("--listen", options.listen,
+                     "HOST:PORT: serve /metrics there for Prometheus, until stopped (port 0: any)");
+  app.add_option("--lib-dir", options.library_directory,
+                 "where Weir's libibverbs.so.1 is (default: found beside this program)");
+  json->excludes(prometheus)->excludes(listen);
+  prometheus->excludes(listen);
+  std::vector<std::string> words(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(words);
+  } catch (const CLI::CallForHelp&) {
+    return std::unexpected(StatRefusal{0, app.help()});
+  } catch (const CLI::ParseError& error) {
+    return std::unexpected(StatRefusal{2, std::string(error.what()) + "; see weir stat --help"});
+  }
+  return options;
+}
+
+}  // namespace weir::command

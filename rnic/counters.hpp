@@ -1,0 +1,123 @@
+// What a queue pair did, counted: words in the shared segment that other processes may read at any time.
+//
+// Each word has one writer at a time, named beside its group, and is written by a plain load, add and store:
+// no locked instruction and no fence on the data path, and a group has cache lines of its own, so that
+// counting shares no line with another thread's work. The exceptions are `shared_add`s, where several may
+// count at once; all of them stand where a system call or a lost message costs more. A reader sees each word
+// whole, and each a little older or newer than the others.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "rnic/types.hpp"
+
+namespace weir::rnic {
+
+class Counter {
+ public:
+  void add(std::uint64_t n) {
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  void shared_add(std::uint64_t n) { value_.fetch_add(n, std::memory_order_relaxed); }
+  std::uint64_t read() const { return value_.load(std::memory_order_relaxed); }
+  void clear() { value_.store(0, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+// What is counted apart, and which way its payload goes: from the requester, or back to it.
+enum class OperationKind : std::uint8_t { send, write, read, atomic, local };
+inline constexpr std::size_t operation_kinds = 5;
+enum class PayloadGoes : std::uint8_t { out, back };
+
+struct CountedAs {
+  OperationKind kind;
+  PayloadGoes payload;
+};
+inline constexpr std::array<CountedAs, 16> counted_as = {{
+    {OperationKind::write, PayloadGoes::out},    // rdma_write
+    {OperationKind::write, PayloadGoes::out},    // rdma_write_with_imm
+    {OperationKind::send, PayloadGoes::out},     // send
+    {OperationKind::send, PayloadGoes::out},     // send_with_imm
+    {OperationKind::read, PayloadGoes::back},    // rdma_read
+    {OperationKind::atomic, PayloadGoes::back},  // compare_and_swap
+    {OperationKind::atomic, PayloadGoes::back},  // fetch_and_add
+    {OperationKind::local, PayloadGoes::out},    // local_invalidate
+    {OperationKind::local, PayloadGoes::out},    // bind_window
+    {OperationKind::send, PayloadGoes::out},     // send_with_invalidate
+    {},
+    {},
+    {},
+    {},
+    {},
+    {OperationKind::write, PayloadGoes::out},  // atomic_write
+}};
+static_assert(static_cast<std::size_t>(SendOpcode::atomic_write) == 15);
+
+struct QpCounters {
+  // The requester, under the send lock. Operations count once they completed without an error.
+  alignas(64) std::array<Counter, operation_kinds> operations;
+  std::array<Counter, 2> payload;  // by PayloadGoes
+  Counter doorbells;               // of the send queue
+
+  // The initiator that plays our responder: the same of its operations, as it is done with each here. Bytes
+  // that "come back" to it leave from here.
+  alignas(64) std::array<Counter, operation_kinds> served;
+  std::array<Counter, 2> served_payload;
+  Counter receive_wakeups;  // completions of receives that woke a completion channel (shared_add)
+
+  // The requester, when it does not go straight on.
+  alignas(64) Counter rnrs;   // times a message found no receive posted, and the queue parked
+  Counter no_responses;       // times the peer did not answer, and the queue parked
+  Counter retries;            // times the parked message was tried again
+  Counter send_errors;        // WRs completed with an error of their own
+  Counter sends_flushed;      // WRs flushed behind one, or because the queue pair was moved to err
+  Counter own_wakeups;        // other completions that woke a completion channel (shared_add)
+  Counter datagrams_dropped;  // UD: nobody had posted a receive (shared_add)
+
+  // Whoever polls, under the CQ's lock: of the send CQ, then of the receive CQ.
+  alignas(64) Counter send_completions;
+  alignas(64) Counter receives;  // completed without an error
+  Counter receive_errors;
+  Counter receives_flushed;
+  Counter datagram_bytes;     // UD: their payload, without the GRH
+  Counter receive_doorbells;  // whoever posts receives, under the receive lock
+
+  // An operation was done, at `target` if it is one that a connected peer answers. All that the data path
+  // counts of a WR.
+  void count_done(QpCounters* target, SendOpcode opcode, std::uint32_t bytes) {
+    const CountedAs as = counted_as[static_cast<std::size_t>(opcode) % counted_as.size()];
+    operations[static_cast<std::size_t>(as.kind)].add(1);
+    payload[static_cast<std::size_t>(as.payload)].add(bytes);
+    if (target == nullptr) return;
+    target->served[static_cast<std::size_t>(as.kind)].add(1);
+    target->served_payload[static_cast<std::size_t>(as.payload)].add(bytes);
+  }
+
+  // Every one of them, in one order, for those who add up or clear.
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (auto* group : {&operations, &served})
+      for (Counter& one : *group) visit(one);
+    for (auto* group : {&payload, &served_payload})
+      for (Counter& one : *group) visit(one);
+    for (Counter* one : {&doorbells, &receive_wakeups, &rnrs, &no_responses, &retries, &send_errors,
+                         &sends_flushed, &own_wakeups, &datagrams_dropped, &send_completions, &receives,
+                         &receive_errors, &receives_flushed, &datagram_bytes, &receive_doorbells})
+      visit(*one);
+  }
+};
+static_assert(sizeof(QpCounters) == 5 * 64);
+
+// What a process shows to those who watch it.
+struct ProcessCounters {
+  std::atomic<std::uint32_t> qps_end{0};  // no queue pair has, or had, this index or a higher one
+  // Odd while a queue pair's counters move from its place to `retired`: then a reader looks again.
+  alignas(64) std::atomic<std::uint32_t> moving{0};
+  QpCounters retired;  // of the queue pairs that are destroyed
+};
+
+}  // namespace weir::rnic

@@ -1,0 +1,160 @@
+// What `weir stat` prints of given samples, and which command lines it takes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+
+#include "cli/weir/stat_options.hpp"
+#include "cli/weir/stat_text.hpp"
+
+namespace weir::command {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+Sample sample_at(double seconds, std::vector<WatchedProcess> processes) {
+  Sample sample;
+  sample.at =
+      std::chrono::steady_clock::time_point(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+          std::chrono::duration<double>(seconds)));
+  sample.processes = std::move(processes);
+  return sample;
+}
+
+WatchedProcess process(pid_t pid, std::uint64_t writes, std::uint64_t rnrs = 0) {
+  WatchedProcess made;
+  made.pid = pid;
+  made.command = "program" + std::to_string(pid);
+  made.incarnation = static_cast<std::uint64_t>(pid) * 1000;
+  made.sums.writes = writes;
+  made.sums.rnrs = rnrs;
+  made.queue_pairs.push_back({0x4002, 0x8002, "RC", "RTS", made.sums});
+  return made;
+}
+
+// The words of the line that begins with that one.
+std::vector<std::string> words_of_line(const std::string& text, const std::string& first) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream stream(line);
+    std::vector<std::string> words(std::istream_iterator<std::string>(stream), {});
+    if (!words.empty() && words[0] == first) return words;
+  }
+  return {};
+}
+
+TEST(StatTable, shows_sums_when_there_is_nothing_to_compare_with) {
+  const auto words = words_of_line(as_table(sample_at(0, {process(7, 1500, 3)}), nullptr, {}), "7");
+  EXPECT_THAT(words, ElementsAre("7", "program7", "1", "QP", "1.50k", "0", "1.50k", "0", "0", "0", "0", "0",
+                                 "0", "0", "0", "0", "3", "0", "0"));
+}
+
+TEST(StatTable, shows_operations_per_second_and_rnrs_in_all) {
+  const Sample before = sample_at(10, {process(7, 1000, 3)}), now = sample_at(12, {process(7, 1500, 4)});
+  const auto words = words_of_line(as_table(now, &before, {}), "7");
+  ASSERT_EQ(words.size(), 19u);
+  EXPECT_EQ(words[4], "250");
+  EXPECT_EQ(words[16], "4");
+}
+
+TEST(StatTable, takes_a_process_in_an_old_ones_place_for_new) {
+  Sample before = sample_at(0, {process(7, 1000)});
+  before.processes[0].incarnation = 1;
+  const Sample now = sample_at(1, {process(7, 10)});
+  EXPECT_EQ(words_of_line(as_table(now, &before, {}), "7").at(4), "10");
+}
+
+TEST(StatTable, sorts_by_the_column_asked_for) {
+  const Sample now = sample_at(0, {process(1, 5, 9), process(2, 50, 1), process(3, 500, 0)});
+  const auto order = [&](const std::string& key) {
+    const std::string text = as_table(now, nullptr, {.sort = key, .queue_pairs = false});
+    std::string pids;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      if (line.find("program") != std::string::npos) pids += line[6];
+    return pids;
+  };
+  EXPECT_EQ(order("ops"), "321");
+  EXPECT_EQ(order("rnr"), "123");
+  EXPECT_EQ(order("pid"), "123");
+}
+
+TEST(StatTable, says_how_much_did_not_fit) {
+  const Sample now = sample_at(0, {process(1, 5), process(2, 50)});
+  const std::string text = as_table(now, nullptr, {.lines = 4});
+  EXPECT_EQ(std::ranges::count(text, '\n'), 4);
+  EXPECT_THAT(text, HasSubstr("(3 more lines)"));
+}
+
+TEST(StatTable, keeps_numbers_short) {
+  const std::pair<double, std::string> rows[] = {{0, "0"},         {0.4, "0.4"},      {999, "999"},
+                                                 {1000, "1.00k"},  {12345, "12.3k"},  {999'500, "1.00M"},
+                                                 {99'950, "100k"}, {4.56e9, "4.56G"}, {1.8e19, "18.0E"}};
+  for (const auto& [value, text] : rows) {
+    EXPECT_EQ(short_number(value), text);
+    EXPECT_LE(short_number(value).size(), 5u);
+  }
+}
+
+TEST(StatExport, json_escapes_what_the_kernel_allows_in_names) {
+  Sample now = sample_at(0, {process(7, 1)});
+  now.processes[0].command = "a\"b\\c\n";
+  EXPECT_THAT(as_json(now, nullptr), HasSubstr(R"("command": "a\"b\\c\u000a")"));
+  EXPECT_THAT(as_json(now, nullptr), Not(HasSubstr("per_second")));
+  EXPECT_THAT(as_prometheus(now), HasSubstr(R"(command="a\"b\\c\n")"));
+}
+
+TEST(StatExport, json_has_rates_when_there_are_two_samples) {
+  const Sample before = sample_at(0, {process(7, 100)}), now = sample_at(2, {process(7, 300)});
+  const std::string text = as_json(now, &before);
+  EXPECT_THAT(text, HasSubstr("\"per_second\": {\"sends\": 0.0, \"writes\": 100.0"));
+  EXPECT_THAT(text, HasSubstr("\"seconds\": 2.000"));
+}
+
+TEST(StatExport, prometheus_names_each_metric_once_and_ends_lines) {
+  const std::string text = as_prometheus(sample_at(0, {process(7, 1), process(8, 2)}));
+  EXPECT_THAT(text,
+              HasSubstr("weir_operations_total{pid=\"8\",command=\"program8\",operation=\"write\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("weir_rnrs_total{pid=\"7\",command=\"program7\"} 0\n"));
+  std::vector<std::string> types;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("# TYPE")) types.push_back(line);
+  auto sorted = types;
+  std::ranges::sort(sorted);
+  EXPECT_EQ(std::ranges::adjacent_find(sorted), sorted.end()) << "a metric declared twice";
+  EXPECT_TRUE(text.ends_with('\n'));
+}
+
+TEST(StatOptions, are_read) {
+  const std::vector<std::string> words = {"--once", "--sort", "out", "--pid", "1,2",
+                                          "--pid",  "3",      "-i",  "0.5"};
+  const auto options = read_stat_options(words);
+  ASSERT_TRUE(options) << options.error().text;
+  EXPECT_TRUE(options->once);
+  EXPECT_EQ(options->sort, "out");
+  EXPECT_THAT(options->pids, ElementsAre(1, 2, 3));
+  EXPECT_EQ(options->interval_s, 0.5);
+}
+
+TEST(StatOptions, that_make_no_sense_are_refused) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--sort", "size"},
+                                                {"--interval", "0"},
+                                                {"--pid", "x"},
+                                                {"--json", "--prometheus"},
+                                                {"--listen", ":0", "--prometheus"},
+                                                {"--nosuch"},
+                                                {"word"}}) {
+    const auto options = read_stat_options(words);
+    ASSERT_FALSE(options) << words[0];
+    EXPECT_EQ(options.error().status, 2);
+    EXPECT_THAT(options.error().text, HasSubstr("weir stat --help"));
+  }
+}
+
+}  // namespace
+}  // namespace weir::command

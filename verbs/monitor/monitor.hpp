@@ -1,0 +1,43 @@
+// Looks at the counters of the processes of one runtime directory.
+//
+// A monitor attaches to the same-host link like any process, but has no NIC: its greeting shows none, so
+// nobody sends to it. It maps what the others show read-only, and hears of their end by the end of the
+// connection. Not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "link/memory/mapping.hpp"
+#include "link/same_host.hpp"
+#include "rnic/segment_layout.hpp"
+#include "verbs/monitor/statistics.hpp"
+
+namespace weir::verbs {
+
+// What a segment says of its process; `queue_pairs` is filled and pointed to.
+ProcessSeen read_counters(const rnic::SegmentHeader&, rnic::Slot, std::vector<QueuePairSeen>& queue_pairs);
+
+class Monitor {
+ public:
+  static link::Result<std::unique_ptr<Monitor>> open(std::string directory);
+
+  using Visit = void (*)(void*, const ProcessSeen*);
+  int look(Visit visit, void* with);
+
+ private:
+  explicit Monitor(std::unique_ptr<link::SameHostLink> link) : link_(std::move(link)) {}
+  struct Watched {
+    link::NeighbourPtr neighbour;
+    link::Mapping segment;
+  };
+  Watched* watch(link::Slot slot, bool& silent);
+
+  std::unique_ptr<link::SameHostLink> link_;
+  std::map<link::Slot, Watched> watched_;
+};
+
+}  // namespace weir::verbs
