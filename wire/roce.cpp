@@ -1,0 +1,227 @@
+#include "wire/roce.hpp"
+
+#include <algorithm>
+
+#include "wire/byte_order.hpp"
+#include "wire/icrc.hpp"
+
+namespace weir::wire {
+namespace {
+
+constexpr std::uint16_t ethertype_ipv4 = 0x0800, ethertype_ipv6 = 0x86dd;
+constexpr std::uint8_t protocol_udp = 17;
+constexpr std::size_t ethernet_bytes = 14, ipv4_bytes = 20, ipv6_bytes = 40, udp_bytes = 8, icrc_bytes = 4;
+
+// RFC 1071.
+std::uint16_t internet_checksum(std::span<const std::byte> bytes) {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i + 1 < bytes.size(); i += 2)
+    sum += std::to_integer<std::uint32_t>(bytes[i]) << 8 | std::to_integer<std::uint32_t>(bytes[i + 1]);
+  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<std::uint16_t>(~sum);
+}
+
+std::uint8_t pad_of(std::size_t payload) { return static_cast<std::uint8_t>((4 - payload % 4) % 4); }
+
+std::vector<std::byte> transport(const Packet& p, unsigned has) {
+  std::vector<std::byte> to;
+  const std::uint8_t pad = pad_of(p.payload.size());
+  put(to, p.bth.opcode);
+  put(to, static_cast<std::uint8_t>(p.bth.solicited << 7 | p.bth.migrated << 6 | pad << 4 | p.bth.version));
+  put(to, p.bth.pkey);
+  put(to, p.bth.destination & 0xffffff);
+  put(to, (p.bth.ack_request ? 0x80000000u : 0u) | (p.bth.psn & 0xffffff));
+  if (has & extension::deth) {
+    put(to, p.deth.qkey);
+    put(to, p.deth.source & 0xffffff);
+  }
+  if (has & extension::xrceth) put(to, p.srqn & 0xffffff);
+  if (has & extension::reth) {
+    put(to, p.reth.addr);
+    put(to, p.reth.rkey);
+    put(to, p.reth.length);
+  }
+  if (has & extension::atomic_eth) {
+    put(to, p.atomic.addr);
+    put(to, p.atomic.rkey);
+    put(to, p.atomic.swap_or_add);
+    put(to, p.atomic.compare);
+  }
+  if (has & extension::aeth) put(to, std::uint32_t{p.aeth.syndrome} << 24 | (p.aeth.msn & 0xffffff));
+  if (has & extension::atomic_ack_eth) put(to, p.original);
+  if (has & extension::imm) put(to, p.imm);
+  if (has & extension::ieth) put(to, p.invalidate);
+  put(to, p.payload);
+  put(to, 0, pad);
+  return to;
+}
+
+void put_ip(std::vector<std::byte>& to, const Ipv4& ip, std::size_t udp) {
+  const std::size_t start = to.size();
+  put(to, std::uint8_t{0x45});
+  put(to, ip.tos);
+  put(to, static_cast<std::uint16_t>(ipv4_bytes + udp));
+  put(to, ip.id);
+  put(to, ip.fragment);
+  put(to, ip.ttl);
+  put(to, protocol_udp);
+  put(to, std::uint16_t{0});
+  put(to, std::as_bytes(std::span(ip.source)));
+  put(to, std::as_bytes(std::span(ip.destination)));
+  const std::uint16_t sum = internet_checksum(std::span(to).subspan(start));
+  to[start + 10] = static_cast<std::byte>(sum >> 8);
+  to[start + 11] = static_cast<std::byte>(sum);
+}
+
+void put_ip(std::vector<std::byte>& to, const Ipv6& ip, std::size_t udp) {
+  put(to, 0x60000000u | std::uint32_t{ip.traffic_class} << 20 | (ip.flow_label & 0xfffff));
+  put(to, static_cast<std::uint16_t>(udp));
+  put(to, protocol_udp);
+  put(to, ip.hop_limit);
+  put(to, std::as_bytes(std::span(ip.source)));
+  put(to, std::as_bytes(std::span(ip.destination)));
+}
+
+template <std::size_t n>
+std::array<std::uint8_t, n> octets(Reader& from) {
+  std::array<std::uint8_t, n> value{};
+  const auto bytes = from.take(n);
+  std::ranges::transform(bytes, value.begin(), [](std::byte b) { return std::to_integer<std::uint8_t>(b); });
+  return value;
+}
+
+// Through the IP header; the length of what is behind it. nullopt: not one that carries UDP.
+std::optional<std::size_t> take_ip(Reader& from, std::span<const std::byte> header, Ipv4& ip) {
+  if (from.number<std::uint8_t>() != 0x45) return std::nullopt;  // options: RoCE has none
+  ip.tos = from.number<std::uint8_t>();
+  const auto total = from.number<std::uint16_t>();
+  ip.id = from.number<std::uint16_t>();
+  ip.fragment = from.number<std::uint16_t>();
+  ip.ttl = from.number<std::uint8_t>();
+  const auto protocol = from.number<std::uint8_t>();
+  from.take(2);
+  ip.source = octets<4>(from);
+  ip.destination = octets<4>(from);
+  const bool whole = (ip.fragment & 0x3fff) == 0 && (ip.fragment & 0x8000) == 0;
+  if (from.failed() || protocol != protocol_udp || total < ipv4_bytes || !whole) return std::nullopt;
+  if (internet_checksum(header.first(ipv4_bytes)) != 0) return std::nullopt;
+  return total - ipv4_bytes;
+}
+
+std::optional<std::size_t> take_ip(Reader& from, std::span<const std::byte>, Ipv6& ip) {
+  const auto first = from.number<std::uint32_t>();
+  ip.traffic_class = static_cast<std::uint8_t>(first >> 20);
+  ip.flow_label = first & 0xfffff;
+  const auto length = from.number<std::uint16_t>();
+  const auto next = from.number<std::uint8_t>();
+  ip.hop_limit = from.number<std::uint8_t>();
+  ip.source = octets<16>(from);
+  ip.destination = octets<16>(from);
+  if (from.failed() || first >> 28 != 6 || next != protocol_udp) return std::nullopt;
+  return length;
+}
+
+bool reserved_is_zero(std::uint32_t word) { return word >> 24 == 0; }
+
+// The BTH and what its opcode says is behind it.
+bool take_transport(Reader& from, Packet& p) {
+  p.bth.opcode = from.number<std::uint8_t>();
+  const auto has = extensions_of(p.bth.opcode);
+  if (!has) return false;
+  const auto flags = from.number<std::uint8_t>();
+  p.bth.solicited = flags & 0x80;
+  p.bth.migrated = flags & 0x40;
+  const std::uint8_t pad = flags >> 4 & 3;
+  p.bth.version = flags & 15;
+  p.bth.pkey = from.number<std::uint16_t>();
+  const auto destination = from.number<std::uint32_t>(), psn = from.number<std::uint32_t>();
+  bool sound = reserved_is_zero(destination) && (psn & 0x7f000000u) == 0;
+  p.bth.destination = destination & 0xffffff;
+  p.bth.ack_request = psn >> 31 != 0;
+  p.bth.psn = psn & 0xffffff;
+  if (*has & extension::deth) {
+    p.deth.qkey = from.number<std::uint32_t>();
+    p.deth.source = from.number<std::uint32_t>();
+    sound = sound && reserved_is_zero(p.deth.source);
+  }
+  if (*has & extension::xrceth) {
+    p.srqn = from.number<std::uint32_t>();
+    sound = sound && reserved_is_zero(p.srqn);
+  }
+  if (*has & extension::reth) {
+    p.reth.addr = from.number<std::uint64_t>();
+    p.reth.rkey = from.number<std::uint32_t>();
+    p.reth.length = from.number<std::uint32_t>();
+  }
+  if (*has & extension::atomic_eth) {
+    p.atomic.addr = from.number<std::uint64_t>();
+    p.atomic.rkey = from.number<std::uint32_t>();
+    p.atomic.swap_or_add = from.number<std::uint64_t>();
+    p.atomic.compare = from.number<std::uint64_t>();
+  }
+  if (*has & extension::aeth) {
+    const auto word = from.number<std::uint32_t>();
+    p.aeth = {static_cast<std::uint8_t>(word >> 24), word & 0xffffff};
+  }
+  if (*has & extension::atomic_ack_eth) p.original = from.number<std::uint64_t>();
+  if (*has & extension::imm) p.imm = from.number<std::uint32_t>();
+  if (*has & extension::ieth) p.invalidate = from.number<std::uint32_t>();
+  if (from.failed() || from.left() < pad) return false;
+  p.payload = from.take(from.left() - pad);
+  const auto padding = from.take(pad);
+  if ((*has & extension::payload) == 0 && !p.payload.empty()) return false;
+  return sound && pad == pad_of(p.payload.size()) &&
+         std::ranges::all_of(padding, [](std::byte b) { return b == std::byte{0}; });
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(const Frame& frame) {
+  const std::vector<std::byte> body =
+      transport(frame.packet, extensions_of(frame.packet.bth.opcode).value_or(0));
+  const std::size_t udp = udp_bytes + body.size() + icrc_bytes;
+  const bool v6 = std::holds_alternative<Ipv6>(frame.route.ip);
+  std::vector<std::byte> to;
+  to.reserve(ethernet_bytes + ipv6_bytes + udp);
+  put(to, std::as_bytes(std::span(frame.route.destination)));
+  put(to, std::as_bytes(std::span(frame.route.source)));
+  put(to, v6 ? ethertype_ipv6 : ethertype_ipv4);
+  std::visit([&](const auto& ip) { put_ip(to, ip, udp); }, frame.route.ip);
+  put(to, frame.route.source_port);
+  put(to, roce_port);
+  put(to, static_cast<std::uint16_t>(udp));
+  put(to, std::uint16_t{0});  // no checksum: the ICRC covers more
+  put(to, body);
+  const std::uint32_t crc = icrc(std::span(to).subspan(ethernet_bytes));
+  for (unsigned i = 0; i < icrc_bytes; ++i) to.push_back(static_cast<std::byte>(crc >> (8 * i)));
+  return to;
+}
+
+std::optional<Frame> parse(std::span<const std::byte> bytes) {
+  Frame frame;
+  Reader from(bytes);
+  frame.route.destination = octets<6>(from);
+  frame.route.source = octets<6>(from);
+  const auto ethertype = from.number<std::uint16_t>();
+  if (from.failed() || (ethertype != ethertype_ipv4 && ethertype != ethertype_ipv6)) return std::nullopt;
+  const auto packet = bytes.subspan(ethernet_bytes);
+  if (ethertype == ethertype_ipv6) frame.route.ip = Ipv6{};
+  const auto behind_ip = std::visit([&](auto& ip) { return take_ip(from, packet, ip); }, frame.route.ip);
+  if (!behind_ip || *behind_ip > from.left()) return std::nullopt;
+  const std::size_t ip_bytes = ethertype == ethertype_ipv6 ? ipv6_bytes : ipv4_bytes;
+
+  frame.route.source_port = from.number<std::uint16_t>();
+  const auto port = from.number<std::uint16_t>(), length = from.number<std::uint16_t>(),
+             checksum = from.number<std::uint16_t>();
+  if (from.failed() || port != roce_port || length != *behind_ip || checksum != 0) return std::nullopt;
+  if (length < udp_bytes + icrc_bytes) return std::nullopt;
+  Reader body(from.take(length - udp_bytes - icrc_bytes));
+  if (!take_transport(body, frame.packet)) return std::nullopt;
+  std::uint32_t crc = 0;
+  const auto stored = from.take(icrc_bytes);
+  for (unsigned i = 0; i < icrc_bytes; ++i) crc |= std::to_integer<std::uint32_t>(stored[i]) << (8 * i);
+  if (crc != icrc(packet.first(ip_bytes + length - icrc_bytes))) return std::nullopt;
+  return frame;
+}
+
+}  // namespace weir::wire
