@@ -1,11 +1,15 @@
-"""perftest. -n is small: these are tests that it works, tools/demo.sh and bench/ measure."""
+"""perftest: a short form for every test run, and the whole matrix of verbs, transports and options, which is slow.
+
+-n is small: these are tests that it works, tools/demo.sh and bench/ measure.
+"""
 from case import Case
 
 EVERY_SIZE = [2 ** power for power in range(1, 24)]
 
 
 def perftest(program, name, *options, sizes, iterations=200, **more):
-    command = [f"ib_{program}", "-F", "-p", "{port}", "-n", str(iterations), *options]
+    length = [] if "-D" in options else ["-n", str(iterations)]
+    command = [f"ib_{program}", "-F", "-p", "{port}", *length, *options]
     ready = "rdma" if "-R" in options else "tcp"
     return Case(f"ib_{program}.{name}", "pair", command, [*command, "{host}"], ready=ready, sizes=sizes, **more)
 
@@ -53,4 +57,48 @@ def perftests():
     yield perftest("send_bw", "datagrams", "-c", "UD", "-s", "1024", sizes=[1024])
 
 
-PERFTESTS = list(perftests())
+# ---- the matrix
+
+TRANSPORTS = {"write": ("RC", "UC", "XRC"), "read": ("RC", "XRC"), "send": ("RC", "UC", "UD", "XRC"), "atomic": ("RC", "XRC")}
+DATAGRAM_SIZES = [size for size in EVERY_SIZE if size <= 4096]
+# What perftest has no use for, or refuses whatever the device.
+OPTIONS = {
+    "default": ([], lambda verb, kind, transport: True),
+    "all_sizes": (["-a"], lambda verb, kind, transport: verb != "atomic"),
+    "both_ways": (["-b"], lambda verb, kind, transport: kind == "bw"),
+    "events": (["-e"], lambda verb, kind, transport: verb != "write"),
+    "queue_pairs_16": (["-q", "16"], lambda verb, kind, transport: kind == "bw"),
+    "shared_receive_queue": (["--use-srq"], lambda verb, kind, transport: verb == "send"),
+    "rdma_cm": (["-R"], lambda verb, kind, transport: transport in ("RC", "UD")),
+    "two_seconds": (["-D", "2"], lambda verb, kind, transport: True),
+    "inline": (["-I", "64", "-s", "64"], lambda verb, kind, transport: verb in ("write", "send")),
+    "five": (["-n", "5"], lambda verb, kind, transport: True),
+}
+
+
+def sizes_of(verb, kind, transport, option):
+    if option == "all_sizes":
+        return DATAGRAM_SIZES if transport == "UD" else EVERY_SIZE
+    if option == "inline":
+        return [64]
+    if verb == "atomic":
+        return [8]
+    return [2] if kind == "lat" else [1024] if transport == "UD" else [65536]
+
+
+def matrix():
+    for verb, transports in TRANSPORTS.items():
+        for kind in ("lat", "bw"):
+            for transport in transports:
+                for option, (words, applies) in OPTIONS.items():
+                    if not applies(verb, kind, transport):
+                        continue
+                    sizes = sizes_of(verb, kind, transport, option)
+                    size = ["-s", "1024"] if sizes == [1024] else []
+                    iterations = 5 if option == "five" else 50 if option == "all_sizes" else 200
+                    yield perftest(f"{verb}_{kind}", f"{transport.lower()}.{option}", "-c", transport,
+                                   *(words if option != "five" else []), *size, sizes=sizes, iterations=iterations,
+                                   limit_s=120, label="slow")
+
+
+PERFTESTS = [*perftests(), *matrix()]
