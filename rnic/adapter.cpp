@@ -10,7 +10,8 @@ Adapter::Adapter(Slot slot, Segment& segment, TptEntry* table, HostPort& host)
       table_(table),
       host_(host),
       windows_(table_, segment),
-      multicast_(segment) {}
+      multicast_(segment),
+      steering_(segment) {}
 
 QueuePair* Adapter::create_qp(const QpConfig& config) {
   const std::lock_guard lock(mutex_);
@@ -144,7 +145,7 @@ void Adapter::wait_for_initiators() const {
 
 void Adapter::drain_initiators() {
   for_each_qp([](QueuePair& qp) {
-    if (qp.config().type == QpType::ud) return;  // datagrams never reach a region but by our own poll
+    if (is_datagram(qp.config().type)) return;  // datagrams never reach a region but by our own poll
     while (!qp.wait_for_initiator()) {
       // Returning would let a late write land in memory that is no longer ours to give: rather wait for a
       // stopped peer.

@@ -20,6 +20,7 @@
 #include "rnic/queue_pair.hpp"
 #include "rnic/segment.hpp"
 #include "rnic/shared_receive_queue.hpp"
+#include "rnic/steering.hpp"
 #include "rnic/window_table.hpp"
 
 namespace weir::rnic {
@@ -35,6 +36,7 @@ class Adapter {
   HostPort& host() { return host_; }
   WindowTable& windows() { return windows_; }
   MulticastGroups& multicast() { return multicast_; }
+  Steering& steering() { return steering_; }
 
   // Each returns nullptr when the table or the segment is full. Objects are destroyed by destroy(); the
   // caller has checked that nothing refers to them any more.
@@ -90,6 +92,7 @@ class Adapter {
   HostPort& host_;
   WindowTable windows_;
   MulticastGroups multicast_;
+  Steering steering_;
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<QueuePair>> qps_;  // by index

@@ -46,7 +46,7 @@ std::size_t QueuePair::poll_completions(CompletionQueue& cq, std::span<WorkCompl
   }
   if (&cq == config_.recv_cq && filled < out.size()) {
     const std::span<WorkCompletion> rest = out.subspan(filled);
-    const std::size_t received = config_.type == QpType::ud ? poll_datagrams(rest) : poll_receives(rest);
+    const std::size_t received = is_datagram(config_.type) ? poll_datagrams(rest) : poll_receives(rest);
     if (received != 0) count_receives(rest.first(received));
     filled += received;
   }
@@ -60,7 +60,8 @@ void QueuePair::count_receives(std::span<const WorkCompletion> polled) {
       ++good;
     else
       (wc.status == WcStatus::wr_flush_err ? counters_.receives_flushed : counters_.receive_errors).add(1);
-    if (wc.has_grh && wc.status == WcStatus::success) counters_.datagram_bytes.add(wc.byte_len - grh_bytes);
+    if (is_datagram(config_.type) && wc.status == WcStatus::success)
+      counters_.datagram_bytes.add(wc.byte_len - (wc.has_grh ? grh_bytes : 0));
   }
   counters_.receives.add(good);
 }
@@ -74,7 +75,7 @@ std::size_t QueuePair::unpolled(const CompletionQueue& cq) const {
   if (flushing_.load(std::memory_order_acquire) && has_own_rq())
     return count +
            (ctx_->rq_posted.load(std::memory_order_acquire) - rq_polled_.load(std::memory_order_relaxed));
-  return count + (config_.type == QpType::ud ? unpolled_datagrams() : unpolled_receives());
+  return count + (is_datagram(config_.type) ? unpolled_datagrams() : unpolled_receives());
 }
 
 std::size_t QueuePair::unpolled_receives() const {
@@ -112,7 +113,7 @@ std::size_t QueuePair::poll_sends(std::span<WorkCompletion> out) {
 }
 
 void QueuePair::prefetch_completion() const {
-  if (config_.type == QpType::ud || ctx_->cqe_offset == 0) return;
+  if (is_datagram(config_.type) || ctx_->cqe_offset == 0) return;
   prefetch_to_read(nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset) + (cqe_polled_ & ctx_->cqe_mask));
   if (has_own_rq()) prefetch_to_read(&rq_at(cqe_polled_));
 }

@@ -76,14 +76,14 @@ struct QpCounters {
   Counter send_errors;        // WRs completed with an error of their own
   Counter sends_flushed;      // WRs flushed behind one, or because the queue pair was moved to err
   Counter own_wakeups;        // other completions that woke a completion channel (shared_add)
-  Counter datagrams_dropped;  // UD: nobody had posted a receive (shared_add)
+  Counter datagrams_dropped;  // UD, raw packets: nobody had posted a receive (shared_add)
 
   // Whoever polls, under the CQ's lock: of the send CQ, then of the receive CQ.
   alignas(64) Counter send_completions;
   alignas(64) Counter receives;  // completed without an error
   Counter receive_errors;
   Counter receives_flushed;
-  Counter datagram_bytes;     // UD: their payload, without the GRH
+  Counter datagram_bytes;     // UD: their payload, without the GRH; raw packets: whole frames
   Counter receive_doorbells;  // whoever posts receives, under the receive lock
 
   // An operation was done, at `target` if it is one that a connected peer answers. All that the data path

@@ -13,37 +13,13 @@
 #include "rnic/adapter.hpp"
 #include "rnic/claimed_ring.hpp"
 #include "rnic/copy.hpp"
+#include "rnic/datagram_delivery.hpp"
 #include "rnic/queue_pair.hpp"
 
 namespace weir::rnic {
 namespace {
 
 constexpr std::byte ip_version_6{6};
-
-// Scope of one delivery. The target's reset and destroy wait until nobody is inside, because its ring goes
-// away then.
-class Delivery {
- public:
-  explicit Delivery(QpContext& target) : target_(target) {
-    // seq_cst: we count ourselves, then look at the state; the owner stores the state, then looks at the
-    // count.
-    target_.datagram_senders.fetch_add(1, std::memory_order_seq_cst);
-  }
-  ~Delivery() { target_.datagram_senders.fetch_sub(1, std::memory_order_release); }
-  Delivery(const Delivery&) = delete;
-  Delivery& operator=(const Delivery&) = delete;
-
- private:
-  QpContext& target_;
-};
-
-bool accepts_datagrams(const QpContext& target, std::uint32_t qkey) {
-  const auto state = static_cast<QpState>(target.state.load(std::memory_order_seq_cst));
-  const bool receiving = state >= QpState::rtr && state <= QpState::sqe;
-  return receiving && target.type == static_cast<std::uint16_t>(QpType::ud) &&
-         target.qkey.load(std::memory_order_relaxed) == qkey && target.recv_cq < max_cqs &&
-         target.cq_line < max_qps;
-}
 
 }  // namespace
 
@@ -87,21 +63,9 @@ void QueuePair::deliver_datagram(const SendWqe& wqe, const Gather& payload, Peer
   // A Q_Key with its top bit set means: use the queue pair's own (IBA 10.2.5).
   const std::uint32_t qkey = wqe.datagram.qkey & 0x80000000u ? attributes_.qkey : wqe.datagram.qkey;
   const Delivery delivery(target);
-  if (!accepts_datagrams(target, qkey)) return;
-  const std::uint32_t mask = target.cqe_mask;
-  auto* slots = at_offset<DatagramSlot>(peer.segment_base(), peer.segment_size(), target.cqe_offset,
-                                        std::uint64_t{mask} + 1);
-  if (slots == nullptr) return;
-  DatagramSlot* slot = claim_slot(target.datagram_next, target.rq_posted, slots, mask, qpn_.slot());
-  QpCounters& counters = peer.segment().qp_counters[index];
-  if (slot == nullptr) return counters.datagrams_dropped.shared_add(1);
-  slot->wqe = no_wqe;
-  if (target.srq != 0) {
-    RemoteSrq srq;
-    if (TakenReceive taken; srq.connect(peer, target.srq - 1) && srq.claim(qpn_, taken))
-      slot->wqe = taken.number;
-  }
-
+  if (!receives(target, QpType::ud) || target.qkey.load(std::memory_order_relaxed) != qkey) return;
+  DatagramSlot* slot = claim_datagram(peer, index);
+  if (slot == nullptr) return;
   if (wqe.datagram.grh != nullptr)
     std::memcpy(slot->bytes, wqe.datagram.grh, grh_bytes);
   else
@@ -112,11 +76,38 @@ void QueuePair::deliver_datagram(const SendWqe& wqe, const Gather& payload, Peer
   slot->has_imm = wqe.opcode == SendOpcode::send_with_imm;
   slot->src_qpn = qpn_.value();
   slot->solicited = wqe.solicited;
-  complete_slot(*slot);
+  publish_datagram(peer, index, *slot);
+}
+
+// The target's next slot with a receive for it, or nullptr: then there is none, and the datagram is lost.
+DatagramSlot* QueuePair::claim_datagram(Peer& peer, std::uint32_t index) const {
+  QpContext& target = peer.segment().qps[index];
+  const std::uint32_t mask = target.cqe_mask;
+  auto* slots = at_offset<DatagramSlot>(peer.segment_base(), peer.segment_size(), target.cqe_offset,
+                                        std::uint64_t{mask} + 1);
+  if (slots == nullptr) return nullptr;
+  DatagramSlot* slot = claim_slot(target.datagram_next, target.rq_posted, slots, mask, qpn_.slot());
+  if (slot == nullptr) {
+    peer.segment().qp_counters[index].datagrams_dropped.shared_add(1);
+    return nullptr;
+  }
+  slot->wqe = no_wqe;
+  if (target.srq != 0) {
+    RemoteSrq srq;
+    if (TakenReceive taken; srq.connect(peer, target.srq - 1) && srq.claim(qpn_, taken))
+      slot->wqe = taken.number;
+  }
+  return slot;
+}
+
+void QueuePair::publish_datagram(Peer& peer, std::uint32_t index, DatagramSlot& slot) {
+  const QpContext& target = peer.segment().qps[index];
+  const Solicited solicited = slot.solicited ? Solicited::yes : Solicited::no;  // the owner's, once complete
+  complete_slot(slot);
   CqContext& cq = peer.segment().cqs[target.recv_cq];
   mark_ready(cq, target.cq_line);
-  if (!take_armed(cq, wqe.solicited ? Solicited::yes : Solicited::no)) return;
-  counters.receive_wakeups.shared_add(1);
+  if (!take_armed(cq, solicited)) return;
+  peer.segment().qp_counters[index].receive_wakeups.shared_add(1);
   peer.raise_cq_event(target.recv_cq);
 }
 
@@ -156,7 +147,7 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
                      .opcode = WcOpcode::recv,
                      .has_imm = slot.has_imm,
                      .has_invalidated = false,
-                     .has_grh = true,
+                     .has_grh = config_.type == QpType::ud,
                      .byte_len = byte_len,
                      .imm_be = slot.imm_be,
                      .qpn = qpn_.value(),
@@ -201,7 +192,7 @@ void QueuePair::void_datagrams_of(Slot dead) {
   for (std::uint32_t i = 0; i <= ctx_->cqe_mask; ++i) {
     const SlotClaim claim = SlotClaim::unpack(slots[i].claim.load(std::memory_order_acquire));
     if (claim.state != SlotState::claimed || claim.claimer != dead) continue;
-    slots[i].byte_len = grh_bytes;
+    slots[i].byte_len = config_.type == QpType::ud ? grh_bytes : 0;
     slots[i].has_imm = false;
     slots[i].wqe = no_wqe;  // its WQE goes back (SharedReceiveQueue::reclaim)
     complete_slot(slots[i]);

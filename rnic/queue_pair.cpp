@@ -24,6 +24,7 @@ std::uint32_t wqe_stride(std::uint32_t sges) {
 
 // IBA table 35: which operations a transport service has.
 constexpr std::uint32_t bit(SendOpcode opcode) { return 1u << static_cast<unsigned>(opcode); }
+constexpr std::uint32_t raw_opcodes = bit(SendOpcode::send);
 constexpr std::uint32_t ud_opcodes = bit(SendOpcode::send) | bit(SendOpcode::send_with_imm);
 constexpr std::uint32_t uc_opcodes = ud_opcodes | bit(SendOpcode::rdma_write) |
                                      bit(SendOpcode::rdma_write_with_imm) | bit(SendOpcode::bind_window) |
@@ -42,6 +43,8 @@ bool has_opcode(QpType type, SendOpcode opcode) {
       return uc_opcodes & bit(opcode);
     case QpType::ud:
       return ud_opcodes & bit(opcode);
+    case QpType::raw_packet:
+      return raw_opcodes & bit(opcode);
     case QpType::xrc_recv:
       break;
   }
@@ -86,6 +89,7 @@ QueuePair::~QueuePair() {
   if (ctx_ == nullptr) return;
   nic_.windows().forget(qpn_);
   if (config_.type == QpType::ud) nic_.multicast().forget(qpn_.index());
+  if (config_.type == QpType::raw_packet) nic_.steering().forget(qpn_.index());
   ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
   ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
   const bool quiet = wait_for_initiator();
@@ -112,7 +116,7 @@ bool QueuePair::allocate_rings() {
   const std::uint32_t cqes =
       has_own_rq() ? entries : std::min(std::bit_ceil(config_.srq->max_wrs()), srq_cqe_ring);
   ctx_->cqe_mask = cqes - 1;
-  if (config_.type == QpType::ud) {
+  if (is_datagram(config_.type)) {
     ctx_->cqe_offset = segment.allocate(sizeof(DatagramSlot) * cqes);
     return ctx_->cqe_offset != 0;
   }
@@ -124,7 +128,7 @@ bool QueuePair::allocate_rings() {
 
 void QueuePair::free_rings() {
   Segment& segment = nic_.segment();
-  const bool datagram = config_.type == QpType::ud;
+  const bool datagram = is_datagram(config_.type);
   const std::size_t cqe_bytes = datagram ? sizeof(DatagramSlot) : sizeof(ReceiveCqe);
   if (ctx_->rq_offset) segment.free(ctx_->rq_offset, std::size_t{ctx_->rq_stride} * (ctx_->rq_mask + 1));
   if (ctx_->cqe_offset) segment.free(ctx_->cqe_offset, cqe_bytes * (ctx_->cqe_mask + 1));
@@ -141,7 +145,7 @@ ReceiveWqe& QueuePair::rq_at(std::uint32_t count) const {
 // ----------------------------------------------------------------------------------------------------
 
 void QueuePair::modify(QpState to, const QpAttributes& attributes) {
-  if (to == QpState::rtr && config_.type != QpType::ud) {
+  if (to == QpState::rtr && !is_datagram(config_.type)) {
     // Connecting may take a moment, so it happens before the lock and before we answer anybody.
     nic_.host().peer(attributes.destination.slot(), HostPort::Wait::yes);
   }
@@ -161,11 +165,11 @@ void QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
   if (to == QpState::reset) return;
   if (to == QpState::err) return enter_error();
   const bool slots_closed = ctx_->rq_posted.load(std::memory_order_relaxed) == 0;
-  if (to == QpState::init && config_.type == QpType::ud && !has_own_rq() && slots_closed) {
+  if (to == QpState::init && is_datagram(config_.type) && !has_own_rq() && slots_closed) {
     open_datagram_slots(0, ctx_->cqe_mask + 1);
     ctx_->rq_posted.store(ctx_->cqe_mask + 1, std::memory_order_release);
   }
-  if (to == QpState::rtr && config_.type != QpType::ud) {
+  if (to == QpState::rtr && !is_datagram(config_.type)) {
     ctx_->remote_qpn.store(attributes.destination.value(), std::memory_order_release);
     if (config_.type != QpType::xrc_recv) connect_remote(HostPort::Wait::no);
   }
@@ -203,7 +207,7 @@ void QueuePair::reset() {
   ctx_->initiator_parked = 0;
   rq_tail_ = cqe_polled_ = 0;
   rq_polled_ = 0;
-  if (config_.type == QpType::ud || is_xrc()) return;
+  if (is_datagram(config_.type) || is_xrc()) return;
   auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
   for (std::uint32_t i = 0; i <= ctx_->cqe_mask; ++i) ring[i].sequence.store(0, std::memory_order_relaxed);
 }
@@ -235,7 +239,7 @@ void QueuePair::on_fault() {
 // NIC would not notice either, until a send times out). If it was killed with the connection up, the
 // connection is lost.
 void QueuePair::peer_gone(Peer& peer) {
-  if (config_.type == QpType::ud) return void_datagrams_of(peer.slot());
+  if (is_datagram(config_.type)) return void_datagrams_of(peer.slot());
   const bool ours = initiator_slot_.load(std::memory_order_relaxed) == peer.slot() && state() >= QpState::rtr;
   if (!ours) return;
   send_lock_.lock();
@@ -270,7 +274,7 @@ void QueuePair::give_back_unpolled() {
 }
 
 void QueuePair::append_completed(std::vector<std::uint32_t>& numbers) const {
-  if (config_.type == QpType::ud) return append_completed_datagrams(numbers);
+  if (is_datagram(config_.type)) return append_completed_datagrams(numbers);
   auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
   for (std::uint32_t count = cqe_polled_; count - cqe_polled_ <= ctx_->cqe_mask; ++count) {
     if (ring[count & ctx_->cqe_mask].sequence.load(std::memory_order_acquire) != count + 1) break;
@@ -289,7 +293,7 @@ bool QueuePair::wait_for_datagram_senders() const {
 }
 
 bool QueuePair::wait_for_initiator() const {
-  if (config_.type == QpType::ud) return wait_for_datagram_senders();
+  if (is_datagram(config_.type)) return wait_for_datagram_senders();
   const std::uint32_t seen = ctx_->hazard.load(std::memory_order_seq_cst);
   if ((seen & 1) == 0) return true;
   const std::uint64_t give_up_ns = nic_.host().now_ns() + longest_operation_ns;
@@ -403,7 +407,7 @@ void QueuePair::recv_doorbell() {
   const std::uint32_t published = ctx_->rq_posted.load(std::memory_order_relaxed);
   if (published == rq_tail_) return;
   counters_.receive_doorbells.add(1);
-  if (config_.type == QpType::ud) open_datagram_slots(published, rq_tail_);
+  if (is_datagram(config_.type)) open_datagram_slots(published, rq_tail_);
   // seq_cst: pairs with announce_parked(); see there.
   ctx_->rq_posted.store(rq_tail_, std::memory_order_seq_cst);
   kick_initiator_if_parked();

@@ -1,10 +1,11 @@
 // A queue pair: its send ring, the owner's side of its receive ring, its connection, and its state.
 //
-// The work is in four files, one a role:
+// The work is in six files, one a role:
 //   queue_pair.cpp   post, modify, destroy; entering the error state
 //   requester.cpp    executes send WQEs in order, parks them (RNR, no response) and gives up on them
 //   responder.cpp    what the peer's NIC would do for an arriving operation, played by the initiator
 //   datagram.cpp     the same two roles for UD
+//   raw_packet.cpp   and for Ethernet frames
 //   completer.cpp    turns finished sends, arrived receives and flushed WQEs into work completions
 //
 // Locks, in order: send_lock_ or recv_lock_, then nothing else. poll_completions runs under the CQ's lock and
@@ -170,12 +171,18 @@ class QueuePair {
   Outcome execute_datagram(SendWqe&, const Gather&);
   void deliver_datagram(const SendWqe&, const Gather&, Peer&, std::uint32_t index);
   void multicast(const SendWqe&, const Gather&);
+  DatagramSlot* claim_datagram(Peer&, std::uint32_t index) const;
+  static void publish_datagram(Peer&, std::uint32_t index, DatagramSlot&);
   std::size_t poll_datagrams(std::span<WorkCompletion>);
   std::size_t unpolled_datagrams() const;
   void open_datagram_slots(std::uint32_t from, std::uint32_t to);
   void append_completed_datagrams(std::vector<std::uint32_t>&) const;
   void reopen_datagram_slot(std::uint32_t polled);
   void void_datagrams_of(Slot dead);
+
+  // raw_packet.cpp
+  Outcome execute_frame(SendWqe&, const Gather&);
+  void deliver_frame(std::span<const std::byte> frame, Peer&, std::uint32_t index);
 
   // completer.cpp
   std::size_t poll_sends(std::span<WorkCompletion>);

@@ -67,6 +67,17 @@ constexpr Row rows[] = {
     {QpType::uc, QpState::sqe, QpState::rts, 0, cur_state | access_flags},
     {QpType::ud, QpState::sqe, QpState::rts, 0, cur_state | qkey},
 
+    // Raw packets as the kernel's table has them: there is nothing to address or to protect.
+    {QpType::raw_packet, QpState::reset, QpState::init, port, 0},
+    {QpType::raw_packet, QpState::init, QpState::init, 0, port},
+    {QpType::raw_packet, QpState::init, QpState::rtr, 0, 0},
+    {QpType::raw_packet, QpState::rtr, QpState::rts, 0, rate_limit},
+    {QpType::raw_packet, QpState::rts, QpState::rts, 0, rate_limit},
+    {QpType::raw_packet, QpState::rts, QpState::sqd, 0, 0},
+    {QpType::raw_packet, QpState::sqd, QpState::sqd, 0, 0},
+    {QpType::raw_packet, QpState::sqd, QpState::rts, 0, 0},
+    {QpType::raw_packet, QpState::sqe, QpState::rts, 0, 0},
+
     // XRC as the kernel's table has it; the specification's has no rows for it.
     {QpType::xrc_send, QpState::reset, QpState::init, pkey_index | port | access_flags, 0},
     {QpType::xrc_recv, QpState::reset, QpState::init, pkey_index | port | access_flags, 0},

@@ -110,6 +110,7 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
   }
   wqe.byte_len = static_cast<std::uint32_t>(pieces.bytes);
   if (config_.type == QpType::ud) return execute_datagram(wqe, pieces);
+  if (config_.type == QpType::raw_packet) return execute_frame(wqe, pieces);
 
   if (!remote_.connected()) connect_remote(HostPort::Wait::no);
   if (!remote_.connected() || !remote_.peer->alive()) return Outcome::no_response;
@@ -288,7 +289,7 @@ void QueuePair::note_likely_next() {
 // that acknowledges nothing the receive queue goes on, and modify brings the send queue back (IBA 10.3.1.7).
 void QueuePair::fail_send(SendWqe& wqe, WcStatus status) {
   complete_send(wqe, status);
-  const bool unreliable = config_.type == QpType::uc || config_.type == QpType::ud;
+  const bool unreliable = config_.type == QpType::uc || is_datagram(config_.type);
   const QpState in = state();
   if (!unreliable || (in != QpState::rts && in != QpState::sqd)) return enter_error();
   parked_ = Park::none;

@@ -19,11 +19,12 @@
 
 #include "rnic/atomic_lock.hpp"
 #include "rnic/counters.hpp"
+#include "rnic/frame_key.hpp"
 #include "rnic/types.hpp"
 
 namespace weir::rnic {
 
-inline constexpr std::uint64_t segment_magic = 0x57454952'4e494333;  // "WEIRNIC3": layout version included
+inline constexpr std::uint64_t segment_magic = 0x57454952'4e494334;  // "WEIRNIC4": layout version included
 inline constexpr std::size_t cache_line = 64;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared between processes");
@@ -245,6 +246,13 @@ struct LaneWord {
 inline constexpr std::uint32_t copy_lane_count = 16;
 inline constexpr std::uint32_t copy_lane_bytes = 256u << 10;
 
+// ---- flow steering
+struct SteeringRule {
+  std::atomic<std::uint32_t> qp;  // index + 1 of the queue pair that gets the frames; 0: no rule
+  std::uint32_t priority;
+  FrameWords value, mask;
+};
+
 // ---- the whole
 // ------------------------------------------------------------------------------------------------
 struct SegmentHeader {
@@ -260,6 +268,8 @@ struct SegmentHeader {
   std::atomic<std::uint32_t> mover_sleeps;
   CopyLane copy_lanes[copy_lane_count];
   alignas(4096) std::byte copy_bytes[copy_lane_count][copy_lane_bytes];
+  alignas(4096) std::atomic<std::uint32_t> steering_used;  // rules ever used
+  SteeringRule steering[max_steering_rules];
   alignas(4096) QpContext qps[max_qps];
   alignas(4096) CqContext cqs[max_cqs];
   alignas(4096) SrqContext srqs[max_srqs];

@@ -39,7 +39,9 @@ using Gid = std::array<std::uint8_t, 16>;
 // Where a datagram goes whose address handle names a multicast group: a number that no queue pair has.
 inline constexpr Qpn multicast_destination(0, max_qps - 1);
 
-enum class QpType : std::uint8_t { rc = 2, uc = 3, ud = 4, xrc_send = 9, xrc_recv = 10 };
+enum class QpType : std::uint8_t { rc = 2, uc = 3, ud = 4, raw_packet = 8, xrc_send = 9, xrc_recv = 10 };
+// Unconnected: anybody may send to it, and what comes lies in datagram slots.
+constexpr bool is_datagram(QpType type) { return type == QpType::ud || type == QpType::raw_packet; }
 
 enum class QpState : std::uint32_t { reset = 0, init, rtr, rts, sqd, sqe, err };
 
@@ -122,6 +124,10 @@ inline constexpr std::uint32_t max_mrs = max_keys - max_mws - 1;  // entry 0 sta
 inline constexpr std::uint64_t max_message_bytes = 1ull << 31;
 inline constexpr std::uint32_t max_datagram_bytes = 4096;  // path MTU
 inline constexpr std::uint32_t grh_bytes = 40;
+// An MTU behind an Ethernet header and a VLAN tag; the checksum is not among what is sent.
+inline constexpr std::uint32_t max_frame_bytes = 14 + 4 + max_datagram_bytes;
+static_assert(max_frame_bytes <= grh_bytes + max_datagram_bytes, "a datagram slot holds a frame");
+inline constexpr std::uint32_t max_steering_rules = 1024;
 inline constexpr std::uint32_t max_multicast_attachments = 1024;
 // READs and atomics outstanding on a queue pair. One is executed after the other; the number is what programs
 // and the connection manager negotiate.

@@ -59,6 +59,17 @@ const std::vector<Transition> table = {
     {QpType::ud, sqd, rts, 0, cur_state | qkey},
     {QpType::ud, sqe, rts, 0, cur_state | qkey},
 
+    // Raw packets as the kernel's table has them.
+    {QpType::raw_packet, reset, init, port, 0},
+    {QpType::raw_packet, init, init, 0, port},
+    {QpType::raw_packet, init, rtr, 0, 0},
+    {QpType::raw_packet, rtr, rts, 0, 0},
+    {QpType::raw_packet, rts, rts, 0, 0},
+    {QpType::raw_packet, rts, sqd, 0, 0},
+    {QpType::raw_packet, sqd, sqd, 0, 0},
+    {QpType::raw_packet, sqd, rts, 0, 0},
+    {QpType::raw_packet, sqe, rts, 0, 0},
+
     // XRC as the kernel's table has it; the specification's has no rows for it.
     {QpType::xrc_send, reset, init, pkey_index | port | access_flags, 0},
     {QpType::xrc_recv, reset, init, pkey_index | port | access_flags, 0},
@@ -98,7 +109,8 @@ std::vector<std::uint32_t> attributes() {
   return bits;
 }
 
-constexpr QpType types[] = {QpType::rc, QpType::uc, QpType::ud, QpType::xrc_send, QpType::xrc_recv};
+constexpr QpType types[] = {QpType::rc,         QpType::uc,       QpType::ud,
+                            QpType::raw_packet, QpType::xrc_send, QpType::xrc_recv};
 constexpr QpState states[] = {reset, init, rtr, rts, sqd, sqe, err};
 
 std::string describe(const Transition& t) {

@@ -72,6 +72,8 @@ void fill_operations(verbs_context& verbs) {
   verbs.open_xrcd = open_xrcd;
   verbs.close_xrcd = close_xrcd;
   verbs.open_qp = open_qp;
+  verbs.ibv_create_flow = create_flow;
+  verbs.ibv_destroy_flow = destroy_flow;
   ibv_context_ops& ops = verbs.context.ops;
   ops.alloc_mw = alloc_mw;
   ops.bind_mw = bind_mw;

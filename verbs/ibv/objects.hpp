@@ -154,6 +154,7 @@ struct Qp {
   ibv_qp_attr attr;  // as last set, for ibv_query_qp
   Builder builder;
   Xrcd* xrcd;                     // XRC_RECV
+  std::atomic<int> flows;         // RAW_PACKET: that lead here
   std::uint32_t async_delivered;  // under the context's async_mutex
 };
 inline Qp& qp_of(ibv_qp* qp) { return *reinterpret_cast<Qp*>(qp); }
@@ -189,7 +190,9 @@ ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);  // memory_windows.cpp
 int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
 int dealloc_mw(ibv_mw*);
 std::optional<rnic::SendRequest> bind_request(const ibv_mw&, std::uint32_t rkey, const ibv_mw_bind_info&);
-ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex*);     // queue_pair.cpp
+ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex*);  // queue_pair.cpp
+ibv_flow* create_flow(ibv_qp*, ibv_flow_attr*);            // flow.cpp
+int destroy_flow(ibv_flow*);
 ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex*);  // srq.cpp
 ibv_xrcd* open_xrcd(ibv_context*, ibv_xrcd_init_attr*);       // xrc.cpp
 int close_xrcd(ibv_xrcd*);

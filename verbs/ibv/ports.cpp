@@ -30,7 +30,8 @@ void fill_device(const ibv_context& context, ibv_device_attr& a) {
   a.max_qp_wr = rnic::max_wr;
   a.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_SYS_IMAGE_GUID |
                        IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
-                       IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
+                       IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+                       IBV_DEVICE_MANAGED_FLOW_STEERING;
   a.max_sge = a.max_sge_rd = rnic::max_sge;
   a.max_cq = rnic::max_cqs;
   a.max_cqe = static_cast<int>(rnic::max_cqe);
@@ -46,6 +47,7 @@ void fill_device(const ibv_context& context, ibv_device_attr& a) {
   a.max_srq_sge = rnic::max_sge;
   a.max_mcast_grp = a.max_mcast_qp_attach = a.max_total_mcast_qp_attach =
       static_cast<int>(rnic::max_multicast_attachments);
+  a.max_raw_ethy_qp = a.max_qp;
   a.max_pkeys = 1;
   a.phys_port_cnt = 1;
 }

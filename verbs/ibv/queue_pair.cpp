@@ -24,6 +24,8 @@ std::optional<QpType> type_of(ibv_qp_type type) {
       return QpType::uc;
     case IBV_QPT_UD:
       return QpType::ud;
+    case IBV_QPT_RAW_PACKET:
+      return QpType::raw_packet;
     case IBV_QPT_XRC_SEND:
       return QpType::xrc_send;
     case IBV_QPT_XRC_RECV:
@@ -284,6 +286,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
 int ibv_destroy_qp(ibv_qp* qp) {
   Qp& q = qp_of(qp);
   Context& context = context_of(qp->context);
+  if (q.flows.load() != 0) return EBUSY;
   if (last_handle_of(q)) context.adapter().destroy(q.nic_qp);
   std::uint32_t delivered = 0;
   {

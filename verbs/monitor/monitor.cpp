@@ -59,6 +59,8 @@ const char* type_name(std::uint16_t type) {
       return "UC";
     case rnic::QpType::ud:
       return "UD";
+    case rnic::QpType::raw_packet:
+      return "raw packet";
     case rnic::QpType::xrc_send:
       return "XRC send";
     case rnic::QpType::xrc_recv:

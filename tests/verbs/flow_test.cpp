@@ -1,0 +1,184 @@
+// Raw packet queue pairs and flows through the C ABI: a frame for each kind of specification, and what is
+// refused.
+#include <arpa/inet.h>
+
+#include <cerrno>
+
+#include "tests/rnic/frames.hpp"
+#include "verbs_test.hpp"
+
+namespace weir::verbs_test {
+namespace {
+
+using rnic::test::frame;
+using rnic::test::FrameShape;
+
+using Flow = std::unique_ptr<ibv_flow, Destroyer<ibv_destroy_flow>>;
+
+template <class Spec>
+Spec make_spec(ibv_flow_spec_type type) {
+  Spec spec{};
+  spec.type = type;
+  spec.size = sizeof spec;
+  return spec;
+}
+
+ibv_flow_spec_eth ethernet(std::uint8_t destination) {
+  auto spec = make_spec<ibv_flow_spec_eth>(IBV_FLOW_SPEC_ETH);
+  spec.val.dst_mac[5] = destination;
+  std::memset(spec.mask.dst_mac, 0xff, 6);
+  spec.val.dst_mac[0] = 2;
+  return spec;
+}
+ibv_flow_spec_ipv4_ext ipv4(std::uint8_t source_host) {
+  auto spec = make_spec<ibv_flow_spec_ipv4_ext>(IBV_FLOW_SPEC_IPV4_EXT);
+  spec.val.src_ip = htonl(10u << 24 | source_host);
+  spec.mask.src_ip = 0xffffffff;
+  return spec;
+}
+ibv_flow_spec_ipv6 ipv6(std::uint8_t source_host) {
+  auto spec = make_spec<ibv_flow_spec_ipv6>(IBV_FLOW_SPEC_IPV6);
+  spec.val.src_ip[0] = 0xfd;
+  spec.val.src_ip[15] = source_host;
+  std::memset(spec.mask.src_ip, 0xff, 16);
+  return spec;
+}
+ibv_flow_spec_tcp_udp ports(ibv_flow_spec_type type, std::uint16_t destination) {
+  auto spec = make_spec<ibv_flow_spec_tcp_udp>(type);
+  spec.val.dst_port = htons(destination);
+  spec.mask.dst_port = 0xffff;
+  return spec;
+}
+
+// The attributes and, behind them, the specifications.
+class FlowAttributes {
+ public:
+  template <class... Spec>
+  explicit FlowAttributes(const Spec&... specs) {
+    ibv_flow_attr attr{};
+    attr.type = IBV_FLOW_ATTR_NORMAL;
+    attr.port = 1;
+    attr.num_of_specs = sizeof...(specs);
+    append(attr);
+    (append(specs), ...);
+  }
+  ibv_flow_attr* get() { return reinterpret_cast<ibv_flow_attr*>(bytes_.data()); }
+  ibv_flow_attr* operator->() { return get(); }
+
+ private:
+  template <class T>
+  void append(const T& part) {
+    const auto* from = reinterpret_cast<const std::byte*>(&part);
+    bytes_.insert(bytes_.end(), from, from + sizeof part);
+  }
+  std::vector<std::byte> bytes_;
+};
+
+class Flows : public VerbsTest {
+ protected:
+  Qp raw(ibv_cq* queue) {
+    Qp qp = make_qp(queue, {.type = IBV_QPT_RAW_PACKET});
+    ibv_qp_attr attr{};
+    attr.port_num = 1;
+    attr.qp_state = IBV_QPS_INIT;
+    EXPECT_EQ(ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
+    for (const ibv_qp_state state : {IBV_QPS_RTR, IBV_QPS_RTS}) {
+      attr.qp_state = state;
+      EXPECT_EQ(ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE), 0);
+    }
+    return qp;
+  }
+  Flow flow(ibv_qp* qp, FlowAttributes attributes) { return Flow(ibv_create_flow(qp, attributes.get())); }
+  int refused(ibv_qp* qp, FlowAttributes attributes) {
+    errno = 0;
+    EXPECT_EQ(ibv_create_flow(qp, attributes.get()), nullptr);
+    return errno;
+  }
+  void send(ibv_qp* qp, const FrameShape& shape) {
+    const std::vector<std::byte> bytes = frame(shape);
+    std::memcpy(from.data(), bytes.data(), bytes.size());
+    ibv_sge sge = from.sge(0, bytes.size());
+    ASSERT_EQ(post(qp, send_wr(1, sge)), 0);
+    ASSERT_TRUE(completed(wait_for(cq.get()), 1));
+  }
+
+  Cq cq = make_cq(), other_cq = make_cq();
+  Buffer from{pd.get(), 4096}, to{pd.get(), 4096};
+};
+
+TEST_F(Flows, lead_the_frames_that_they_specify_to_their_queue_pair) {
+  struct Row {
+    const char* name;
+    FlowAttributes flow;
+    FrameShape in, out;
+  };
+  const Row rows[] = {
+      {"everything", FlowAttributes(), {}, {.ip = 6}},
+      {"ethernet", FlowAttributes(ethernet(0x20)), {}, {.destination = 0x21}},
+      {"ipv4", FlowAttributes(ethernet(0x20), ipv4(3)), {.host = 3}, {.host = 4}},
+      {"ipv4 of an ipv6 frame",
+       FlowAttributes(make_spec<ibv_flow_spec_ipv4>(IBV_FLOW_SPEC_IPV4)),
+       {},
+       {.ip = 6}},
+      {"ipv6", FlowAttributes(ipv6(3)), {.ip = 6, .host = 3}, {.ip = 6, .host = 4}},
+      {"udp", FlowAttributes(ipv4(1), ports(IBV_FLOW_SPEC_UDP, 2000)), {}, {.destination_port = 2001}},
+      {"udp of a tcp frame", FlowAttributes(ports(IBV_FLOW_SPEC_UDP, 2000)), {}, {.protocol = 6}},
+      {"tcp", FlowAttributes(ipv6(1), ports(IBV_FLOW_SPEC_TCP, 2000)), {.ip = 6, .protocol = 6}, {.ip = 6}},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    Qp sender = raw(cq.get()), receiver = raw(other_cq.get());
+    const Flow led = flow(receiver.get(), row.flow);
+    ASSERT_TRUE(led);
+    ASSERT_EQ(post_recv(receiver.get(), 8, to.all()), 0);
+    if (std::string(row.name) != "everything") send(sender.get(), row.out);
+    EXPECT_FALSE(poll_once(other_cq.get()));
+    send(sender.get(), row.in);
+    const auto wc = wait_for(other_cq.get());
+    ASSERT_TRUE(completed(wc, 8));
+    const std::vector<std::byte> bytes = frame(row.in);
+    EXPECT_EQ(wc->byte_len, bytes.size());
+    EXPECT_EQ(wc->wc_flags, 0u);
+    EXPECT_EQ(std::memcmp(to.data(), bytes.data(), bytes.size()), 0);
+  }
+}
+
+TEST_F(Flows, keep_their_queue_pair_from_being_destroyed) {
+  Qp qp = raw(cq.get());
+  Flow led = flow(qp.get(), FlowAttributes(ethernet(1)));
+  ASSERT_TRUE(led);
+  EXPECT_EQ(ibv_destroy_qp(qp.get()), EBUSY);
+  led.reset();
+}
+
+TEST_F(Flows, refuse_what_is_not_there) {
+  Qp qp = raw(cq.get()), datagrams = make_qp(cq.get(), {.type = IBV_QPT_UD});
+  EXPECT_EQ(refused(datagrams.get(), FlowAttributes(ethernet(1))), EINVAL)
+      << "frames come to raw packet queue pairs";
+  FlowAttributes elsewhere;
+  elsewhere->port = 2;
+  EXPECT_EQ(refused(qp.get(), elsewhere), EINVAL);
+  ibv_flow_spec_eth cut = ethernet(1);
+  cut.size -= 2;
+  EXPECT_EQ(refused(qp.get(), FlowAttributes(cut)), EINVAL);
+  for (const ibv_flow_attr_type type :
+       {IBV_FLOW_ATTR_ALL_DEFAULT, IBV_FLOW_ATTR_MC_DEFAULT, IBV_FLOW_ATTR_SNIFFER}) {
+    FlowAttributes attributes;
+    attributes->type = type;
+    EXPECT_EQ(refused(qp.get(), attributes), EOPNOTSUPP) << type;
+  }
+  FlowAttributes egress;
+  egress->flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
+  EXPECT_EQ(refused(qp.get(), egress), EOPNOTSUPP);
+  EXPECT_EQ(refused(qp.get(), FlowAttributes(make_spec<ibv_flow_spec_tunnel>(IBV_FLOW_SPEC_VXLAN_TUNNEL))),
+            EOPNOTSUPP);
+  auto inner = ethernet(1);
+  inner.type = static_cast<ibv_flow_spec_type>(IBV_FLOW_SPEC_ETH | IBV_FLOW_SPEC_INNER);
+  EXPECT_EQ(refused(qp.get(), FlowAttributes(inner)), EOPNOTSUPP);
+  auto fragments = ipv4(1);
+  fragments.mask.flags = 1;
+  EXPECT_EQ(refused(qp.get(), FlowAttributes(fragments)), EOPNOTSUPP);
+}
+
+}  // namespace
+}  // namespace weir::verbs_test
