@@ -25,4 +25,8 @@ class Case:
     killed: str = ""             # how="killed": "client" or "server"
     copies: int = 0              # {file} has so many bytes, and {copy} must be the same when the client has ended
     options: list = ()           # of `weir run`
+    around: list = ()            # what runs `weir run`: a launcher that takes the command behind its own arguments
+    around_server: list = None   # the server's, if it is another one
+    user: str = ""               # as whom both run; needs root
+    in_shm: bool = False         # the runtime folder is in /dev/shm
     needs: list = ()             # files of the machine without which the program cannot run anywhere: then it is skipped

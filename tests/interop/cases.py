@@ -4,6 +4,7 @@ import platform
 from case import Case
 from framework_cases import FRAMEWORKS
 from perftest_cases import PERFTESTS
+from unfriendly_cases import unfriendly
 
 # ---- libibverbs' own examples
 
@@ -195,3 +196,4 @@ for case in KILLED:
 PINGPONGS.append(pingpong("rc", "checked_shareable_memory", "-c", "-s", "100000", options=["--share-memory"]))
 
 CASES = [*DEVICES, *VIEW, *PYVERBS, *FRAMEWORKS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *PERFTESTS, *KILLED]
+CASES += unfriendly(CASES)

@@ -14,6 +14,7 @@ import re
 import shlex
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -38,8 +39,10 @@ class Run:
 
     def __init__(self, build, case):
         self.build, self.case, self.programs = build, case, []
-        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="weir-interop-"))
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="weir-interop-", dir="/dev/shm" if case.in_shm else None))
         self.runtime = self.scratch / "runtime"
+        if case.user:
+            shutil.chown(self.scratch, case.user)
         self.environment = {**os.environ, "WEIR_RUNTIME_DIR": str(self.runtime)}
         self.words = {"port": str(free_port()), "host": HOST, "here": str(HERE), "programs": str(programs_of(build)),
                       "scratch": str(self.scratch / "folder"), "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy")}
@@ -54,8 +57,13 @@ class Run:
             self.prefix = []
             self.environment["LD_LIBRARY_PATH"] = str(build / "lib/verbs")
 
+    def around(self, name):
+        case = self.case
+        chosen = case.around_server if name == "server" and case.around_server is not None else case.around
+        return [*as_user(case.user), *(word.format(**self.words) for word in chosen)]
+
     def start(self, name, command):
-        words = [*self.prefix, *(word.format(**self.words) for word in command)]
+        words = [*self.around(name), *self.prefix, *(word.format(**self.words) for word in command)]
         print(f"$ {shlex.join(words)}    # {name}", flush=True)
         program = Program(name, words, self.environment)
         self.programs.append(program)
@@ -90,6 +98,28 @@ class Run:
 
     def leftovers(self):
         return sorted(str(path.relative_to(self.runtime)) for path in self.runtime.rglob("*")) if self.runtime.exists() else []
+
+
+def as_user(user):
+    return ["setpriv", f"--reuid={user}", "--clear-groups", "--inh-caps=-all", "--"] if user else []
+
+
+def why_not_here(case, build):
+    """What this machine lacks or forbids, without which the case cannot run; empty: nothing."""
+    missing = [path for path in case.needs if not os.path.exists(path)]
+    if missing:
+        return f"{case.server[0]} needs {', '.join(missing)}, which is not here"
+    if case.user and os.geteuid() != 0:
+        return f"only root may start programs as {case.user}"
+    for launcher in (case.around, case.around_server or []):
+        command = [*as_user(case.user), *(word.format(programs=programs_of(build)) for word in launcher), str(build / "bin/weir"), "--help"]
+        try:
+            tried = subprocess.run(command, capture_output=True, text=True, timeout=READY_S)
+        except OSError as error:
+            return f"{shlex.join(command)}: {error.strerror}"
+        if tried.returncode != 0:
+            return f"{shlex.join(command)} does not work here: {tried.stderr.strip()}"
+    return ""
 
 
 def listening(port_file):

@@ -16,6 +16,7 @@ namespace weir::verbs {
 namespace {
 
 constexpr std::chrono::milliseconds connect_limit{1000};
+constexpr std::size_t small_segment_bytes = 128u << 20;
 
 link::Error out_of_memory(const char* what) {
   return {static_cast<std::errc>(errno), std::string("cannot make the NIC's ") + what + ": " +
@@ -39,6 +40,18 @@ void leave_at_exit() {
   if (NicProcess* nic = NicProcess::existing()) nic->leave();
 }
 
+NicProcess::Options options_of_environment() {
+  NicProcess::Options options;
+  options.directory = link::SameHostLink::default_directory(std::getenv("WEIR_RUNTIME_DIR"));
+  const char* const refuse = std::getenv(no_process_vm_variable);
+  if (refuse != nullptr && *refuse != '\0') options.first = Tier::mover;
+  // Valgrind reads everything that is mapped when it looks for leaks, and that makes a sparse file's pages.
+  const char* const preloaded = std::getenv("LD_PRELOAD");
+  if (preloaded != nullptr && std::strstr(preloaded, "/vgpreload_") != nullptr)
+    options.segment_bytes = small_segment_bytes;
+  return options;
+}
+
 }  // namespace
 
 link::Result<NicProcess*> NicProcess::instance() {
@@ -47,9 +60,7 @@ link::Result<NicProcess*> NicProcess::instance() {
   if (self.nic && self.pid == ::getpid()) return self.nic.get();
   // A forked child: the parent's NIC, its threads and its mappings are not ours to use or to destroy.
   if (self.nic) (void)self.nic.release();
-  const char* refuse = std::getenv(no_process_vm_variable);
-  const Tier first = refuse != nullptr && *refuse != '\0' ? Tier::mover : Tier::kernel;
-  auto made = make(link::SameHostLink::default_directory(std::getenv("WEIR_RUNTIME_DIR")), first);
+  auto made = make(options_of_environment());
   if (!made) return std::unexpected(made.error());
   if (self.pid == 0) std::atexit(leave_at_exit);
   self.nic = std::move(*made);
@@ -63,16 +74,16 @@ NicProcess* NicProcess::existing() {
   return self.pid == ::getpid() ? self.nic.get() : nullptr;
 }
 
-link::Result<std::unique_ptr<NicProcess>> NicProcess::make(std::string directory, Tier first) {
+link::Result<std::unique_ptr<NicProcess>> NicProcess::make(Options options) {
   using link::Mapping;
-  link::UniqueFd segment_fd = link::make_shared_file("weir-segment", rnic::segment_bytes);
+  link::UniqueFd segment_fd = link::make_shared_file("weir-segment", options.segment_bytes);
   link::UniqueFd table_fd = link::make_shared_file("weir-tpt", rnic::tpt_bytes);
   if (!segment_fd || !table_fd) return std::unexpected(out_of_memory("shared segment"));
-  auto segment = Mapping::of_file(segment_fd.get(), rnic::segment_bytes, Mapping::Rights::read_write);
+  auto segment = Mapping::of_file(segment_fd.get(), options.segment_bytes, Mapping::Rights::read_write);
   auto table = Mapping::of_file(table_fd.get(), rnic::tpt_bytes, Mapping::Rights::read_write);
   if (!segment || !table) return std::unexpected(out_of_memory("mappings"));
-  std::unique_ptr<NicProcess> nic(new NicProcess(std::move(*segment), std::move(*table), first));
-  if (auto attached = nic->attach(std::move(directory), std::move(segment_fd), table_fd); !attached)
+  std::unique_ptr<NicProcess> nic(new NicProcess(std::move(*segment), std::move(*table), options.first));
+  if (auto attached = nic->attach(std::move(options.directory), std::move(segment_fd), table_fd); !attached)
     return std::unexpected(attached.error());
   return nic;
 }

@@ -37,8 +37,13 @@ class NicProcess final : public rnic::HostPort {
   static link::Result<NicProcess*> instance();
   static NicProcess* existing();  // nullptr before the first instance()
 
-  // For tests, which hold several in one program: `directory` as link::SameHostLink::Options.
-  static link::Result<std::unique_ptr<NicProcess>> make(std::string directory, Tier first = Tier::kernel);
+  struct Options {
+    std::string directory = {};  // as link::SameHostLink::Options
+    Tier first = Tier::kernel;   // how to reach neighbours, if it works
+    std::size_t segment_bytes = rnic::segment_bytes;
+  };
+  // For tests, which hold several in one program.
+  static link::Result<std::unique_ptr<NicProcess>> make(Options options);
   ~NicProcess() override;
 
   rnic::Adapter& adapter() { return *adapter_; }
