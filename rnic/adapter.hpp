@@ -21,6 +21,7 @@
 #include "rnic/segment.hpp"
 #include "rnic/shared_receive_queue.hpp"
 #include "rnic/steering.hpp"
+#include "rnic/tracer.hpp"
 #include "rnic/window_table.hpp"
 
 namespace weir::rnic {
@@ -37,6 +38,9 @@ class Adapter {
   WindowTable& windows() { return windows_; }
   MulticastGroups& multicast() { return multicast_; }
   Steering& steering() { return steering_; }
+  // nullptr: nobody traces. Before the first queue pair; the tracer outlives the adapter.
+  Tracer* tracer() const { return tracer_; }
+  void set_tracer(Tracer* tracer) { tracer_ = tracer; }
 
   // Each returns nullptr when the table or the segment is full. Objects are destroyed by destroy(); the
   // caller has checked that nothing refers to them any more.
@@ -90,6 +94,7 @@ class Adapter {
   Segment& segment_;
   ProtectionTable table_;
   HostPort& host_;
+  Tracer* tracer_ = nullptr;
   WindowTable windows_;
   MulticastGroups multicast_;
   Steering steering_;

@@ -156,7 +156,11 @@ int CompletionQueue::poll(std::span<WorkCompletion> out) {
       continue;
     if (filled == out.size()) put_back(line);
   }
-  if (filled == 0) nic_.resume_parked(Adapter::Patience::try_once);
+  if (filled == 0) {
+    nic_.resume_parked(Adapter::Patience::try_once);
+  } else if (Tracer* const tracer = nic_.tracer(); tracer != nullptr) {
+    for (const WorkCompletion& wc : out.first(filled)) tracer->polled(wc);
+  }
   return static_cast<int>(filled);
 }
 

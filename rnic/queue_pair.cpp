@@ -59,6 +59,7 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
       config_(config),
       ctx_(&nic.segment().header().qps[index]),
       counters_(nic.segment().header().qp_counters[index]),
+      tracer_(nic.tracer()),
       sq_(config.caps.max_send_wr, config.caps.max_send_sge, config.caps.max_inline) {
   ctx_->state = static_cast<std::uint32_t>(QpState::reset);
   ctx_->remote_qpn = 0;
@@ -87,6 +88,7 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
 
 QueuePair::~QueuePair() {
   if (ctx_ == nullptr) return;
+  if (tracer_ != nullptr) tracer_->forgotten(*this);
   nic_.windows().forget(qpn_);
   if (config_.type == QpType::ud) nic_.multicast().forget(qpn_.index());
   if (config_.type == QpType::raw_packet) nic_.steering().forget(qpn_.index());
@@ -194,6 +196,7 @@ void QueuePair::reset() {
   parked_ = Park::none;
   draining_.store(false, std::memory_order_release);
   remote_.disconnect();
+  if (tracer_ != nullptr) tracer_->forgotten(*this);
   give_back_unpolled();
   flushing_ = false;
   sq_.reset();
@@ -382,6 +385,8 @@ void QueuePair::abort_posting() {
 }
 
 void QueuePair::ring_doorbell() {
+  for (std::uint32_t at = sq_.doorbell; tracer_ != nullptr && at != sq_.tail; ++at)
+    tracer_->posted(*this, sq_.at(at));
   sq_.doorbell = sq_.tail;
   counters_.doorbells.add(1);
   execute();
@@ -400,6 +405,7 @@ PostResult QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sges) 
   wqe.length = total_length(sges);
   std::copy(sges.begin(), sges.end(), wqe.sge);
   ++rq_tail_;
+  if (tracer_ != nullptr) tracer_->receive_posted(*this, wr_id, sges);
   return PostResult::ok;
 }
 

@@ -30,6 +30,7 @@
 namespace weir::rnic {
 
 class Adapter;
+class Tracer;
 
 struct QpCapabilities {
   std::uint32_t max_send_wr = 0, max_recv_wr = 0, max_send_sge = 0, max_recv_sge = 0, max_inline = 0;
@@ -212,6 +213,7 @@ class QueuePair {
   QpConfig config_;
   QpContext* ctx_ = nullptr;
   QpCounters& counters_;
+  Tracer* tracer_;  // nullptr: nobody traces
   std::uint32_t send_line_ = 0, recv_line_ = 0;
   QpAttributes attributes_;  // under send_lock_
   // Whose process plays our responder; read without the lock by those who wait for it or hear of its end.

@@ -218,6 +218,9 @@ bool QueuePair::park(Park why) {
   if (parked_ != why) {
     parked_ = why;
     (why == Park::rnr ? counters_.rnrs : counters_.no_responses).add(1);
+    if (tracer_ != nullptr)
+      tracer_->parked(*this, wqe, why == Park::rnr ? Tracer::WaitsFor::receive : Tracer::WaitsFor::answer,
+                      remote_.target_min_rnr_timer());
     parked_since_ns_ = now_ns;
     announced_ = false;
     if (budget) nic_.host().wake_at(now_ns + *budget);
@@ -267,6 +270,7 @@ void QueuePair::unlock_sends() {
 }
 
 void QueuePair::complete_send(SendWqe& wqe, WcStatus status) {
+  if (tracer_ != nullptr) tracer_->finished(*this, wqe, status);
   wqe.status = status;
   const bool reported = wqe.signaled || status != WcStatus::success;
   if (status != WcStatus::success)

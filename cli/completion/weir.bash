@@ -3,15 +3,15 @@ _weir() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} i
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    mapfile -t COMPREPLY < <(compgen -W "run devices stat completion --help --version" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "run trace devices stat completion --help --version" -- "$word")
     return
   fi
   case ${COMP_WORDS[1]} in
-    run)
+    run | trace)
       # Behind -- or the first word that is no option comes another command: let it complete itself.
       for ((i = 2; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-          --lib-dir | --devices | --name | --gid) ((i++)) ;;
+          --lib-dir | --devices | --name | --gid | --log | --pcap | --qp | --snap | --limit) ((i++)) ;;
           --) ((i++)); break ;;
           -*) ;;
           *) break ;;
@@ -19,8 +19,13 @@ _weir() {
       done
       if [[ $previous == --lib-dir ]]; then
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
+      elif [[ $previous == --log || $previous == --pcap ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
       elif ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
         _command_offset "$i"
+      elif [[ $word == -* && ${COMP_WORDS[1]} == trace ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "-- --log --pcap --qp --snap --limit --devices --name --gid --share-memory
+          --lib-dir --help" -- "$word")
       elif [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "-- --devices --name --gid --lib-dir --help" -- "$word")
       else

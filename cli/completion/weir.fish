@@ -1,13 +1,19 @@
 # Completion for weir, weir-cli, weir-benchmark and weir-server.
 complete -c weir -f -n __fish_use_subcommand -a run -d 'run a verbs program on the software NIC'
 complete -c weir -f -n __fish_use_subcommand -a devices -d 'list RDMA devices'
+complete -c weir -f -n __fish_use_subcommand -a trace -d 'run one and write down its work'
 complete -c weir -f -n __fish_use_subcommand -a stat -d 'watch what the software NIC does'
 complete -c weir -f -n __fish_use_subcommand -a completion -d 'print shell completion'
-complete -c weir -n '__fish_seen_subcommand_from run' -l devices -x -d 'how many devices'
-complete -c weir -n '__fish_seen_subcommand_from run' -l name -x -d 'name of the first device'
-complete -c weir -n '__fish_seen_subcommand_from run' -l gid -x -d 'an address that is a GID'
-complete -c weir -n '__fish_seen_subcommand_from run devices' -l lib-dir -r -d 'where the libraries are'
+complete -c weir -n '__fish_seen_subcommand_from run trace' -l devices -x -d 'how many devices'
+complete -c weir -n '__fish_seen_subcommand_from run trace' -l name -x -d 'name of the first device'
+complete -c weir -n '__fish_seen_subcommand_from run trace' -l gid -x -d 'an address that is a GID'
+complete -c weir -n '__fish_seen_subcommand_from run trace devices' -l lib-dir -r -d 'where the libraries are'
 complete -c weir -f -n '__fish_seen_subcommand_from devices' -l json -d 'for programs'
+complete -c weir -n '__fish_seen_subcommand_from trace' -l log -r -d 'where the lines go'
+complete -c weir -n '__fish_seen_subcommand_from trace' -l pcap -r -d 'write packets there'
+complete -c weir -n '__fish_seen_subcommand_from trace' -l qp -x -d 'only this queue pair'
+complete -c weir -n '__fish_seen_subcommand_from trace' -l snap -x -d 'bytes kept of a packet'
+complete -c weir -n '__fish_seen_subcommand_from trace' -l limit -x -d 'size of each file'
 complete -c weir -f -n '__fish_seen_subcommand_from stat' -s 1 -l once -d 'show sums and end'
 complete -c weir -f -n '__fish_seen_subcommand_from stat' -s j -l json -d 'for programs'
 complete -c weir -f -n '__fish_seen_subcommand_from stat' -s P -l processes -d 'no queue pairs'
@@ -19,7 +25,7 @@ complete -c weir -x -n '__fish_seen_subcommand_from stat' -l listen -d 'host:por
 complete -c weir -x -n '__fish_seen_subcommand_from stat' -s s -l sort -d 'column' \
     -a 'pid command ops send write read atomic recv served out in bell compl wake rnr retry error'
 complete -c weir -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
-complete -c weir -n '__fish_seen_subcommand_from run' -xa '(__fish_complete_subcommand --fcs-skip=2)'
+complete -c weir -n '__fish_seen_subcommand_from run trace' -xa '(__fish_complete_subcommand --fcs-skip=2)'
 
 for program in weir-cli weir-benchmark
     complete -c $program -s h -x -d host

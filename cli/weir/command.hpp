@@ -9,6 +9,7 @@ namespace weir::command {
 
 int run(std::span<const std::string> arguments);
 int devices(std::span<const std::string> arguments);
+int trace(std::span<const std::string> arguments);
 int stat(std::span<const std::string> arguments);
 int completion(std::span<const std::string> arguments);
 

@@ -12,7 +12,7 @@ struct Subcommand {
   int (*function)(std::span<const std::string>);
 };
 constexpr Subcommand subcommands[] = {
-    {"run", run}, {"devices", devices}, {"stat", stat}, {"completion", completion}};
+    {"run", run}, {"devices", devices}, {"trace", trace}, {"stat", stat}, {"completion", completion}};
 
 constexpr std::string_view help = R"help(Usage: weir COMMAND [ARG...]
 
@@ -21,6 +21,8 @@ Weir puts RDMA under the programs people already run.
   run         run any verbs program on the software NIC: no hardware, no kernel module
                 $ weir run -- ibv_devinfo
                 $ weir run -- ib_write_lat & weir run -- ib_write_lat localhost
+  trace       run one, and write down its work requests and completions, as text or as packets
+                $ weir trace --pcap ping.pcapng -- ibv_rc_pingpong localhost
   devices     list RDMA devices, hardware and software
                 $ weir devices --json
   stat        watch what the software NIC does, program by program

@@ -144,6 +144,44 @@ TEST_F(WeirRun, says_what_is_missing) {
   EXPECT_EQ(run_weir({"run", "--nosuch"}).status, 2);
 }
 
+using WeirTrace = WeirRun;
+
+TEST_F(WeirTrace, tells_the_program_by_its_environment) {
+  TemporaryDirectory files;
+  const std::string log = files.path() / "log";
+  files.write("log", "old");
+  const auto ended =
+      run_weir({"trace", "--lib-dir", libraries_.path(), "--log", log, "--qp", "2", "--qp=0x10", "--limit",
+                "3k", "--snap=96", "--", "sh", "-c",
+                "echo $WEIR_TRACE_LOG,$WEIR_TRACE_PCAP,$WEIR_TRACE_QPS,$WEIR_TRACE_LIMIT,$WEIR_TRACE_SNAP"});
+  EXPECT_EQ(ended.out, log + ",,2,16,3072,96\n");
+  EXPECT_EQ(fs::file_size(log), 0u) << "an old log is emptied";
+}
+
+TEST_F(WeirTrace, goes_to_standard_error_unless_told) {
+  EXPECT_EQ(run_weir({"trace", "--lib-dir", libraries_.path(), "--", "sh", "-c", "echo $WEIR_TRACE_LOG"}).out,
+            "-\n");
+}
+
+TEST_F(WeirTrace, refuses_what_makes_no_sense_before_it_empties_a_file) {
+  TemporaryDirectory files;
+  files.write("log", "old");
+  const std::string log = files.path() / "log";
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--limit", "1T", "--", "true"},
+                                             {"--limit", "0", "--", "true"},
+                                             {"--snap", "x", "--", "true"},
+                                             {"--qp", "two", "--", "true"},
+                                             {"--nosuch", "--", "true"},
+                                             {}}) {
+    std::vector<std::string> line = {"trace", "--lib-dir", libraries_.path(), "--log", log};
+    line.insert(line.end(), words.begin(), words.end());
+    EXPECT_EQ(run_weir(line).status, 2) << (words.empty() ? "no command" : words[0]);
+    EXPECT_EQ(fs::file_size(log), 3u);
+  }
+  EXPECT_EQ(run_weir({"trace", "--pcap", "/nonexistent/file", "--", "true"}).status, 1);
+}
+
 TEST(ProgramFile, that_is_setuid_to_another_user_is_refused) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
   TemporaryDirectory files;

@@ -13,6 +13,7 @@
 #include "verbs/ibv/private_link.hpp"
 #include "verbs/ibv/shape.hpp"
 #include "verbs/ibv/sysfs_files.hpp"
+#include "verbs/trace/tracer.hpp"
 
 namespace weir::verbs {
 
@@ -45,6 +46,7 @@ NicProcess* attach_or_explain() {
   auto nic = NicProcess::instance();
   if (nic) {
     (*nic)->on_async_event(deliver_async);
+    trace_if_wanted(**nic);
     return *nic;
   }
   std::fprintf(stderr, "weir: the software NIC cannot start: %s\n", nic.error().what.c_str());

@@ -1,0 +1,102 @@
+#include "cli/weir/launch.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "cli/weir/command.hpp"
+#include "cli/weir/device_names.hpp"
+#include "cli/weir/drop_in_libraries.hpp"
+#include "cli/weir/program_file.hpp"
+
+namespace weir::command {
+namespace {
+
+std::string in_front(const std::string& what, const char* before) {
+  return before && *before ? what + ":" + before : what;
+}
+
+// What the program and all it starts inherit.
+void set_environment(const Launch& launch, const std::string& libraries, const std::string& names) {
+  ::setenv("LD_LIBRARY_PATH", in_front(libraries, std::getenv("LD_LIBRARY_PATH")).c_str(), 1);
+  ::setenv("WEIR_RDMA_PROVIDER", "weir", 1);
+  ::setenv("WEIR_DEVICES", names.c_str(), 1);
+  if (!launch.gids.empty()) ::setenv("WEIR_GIDS", launch.gids.c_str(), 1);
+  if (launch.no_process_vm) ::setenv("WEIR_NO_PROCESS_VM", "1", 1);
+  for (const auto& [name, value] : launch.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  const auto preload = [&](const char* name) {
+    const std::string library = libraries + name;
+    if (::access(library.c_str(), R_OK) == 0)
+      ::setenv("LD_PRELOAD", in_front(library, std::getenv("LD_PRELOAD")).c_str(), 1);
+  };
+  preload("/libweir_view.so");
+  if (launch.share_memory) preload("/libweir_heap.so");
+}
+
+}  // namespace
+
+std::vector<LaunchOption> Launch::options() {
+  return {{.name = "--lib-dir", .value = &library_directory},
+          {.name = "--devices", .value = &devices},
+          {.name = "--name", .value = &name},
+          {.name = "--gid", .value = &gids, .list = true},
+          {.name = "--share-memory", .flag = &share_memory},
+          {.name = "--no-process-vm", .flag = &no_process_vm},
+          {.name = "--help", .flag = &help},
+          {.name = "-h", .flag = &help}};
+}
+
+std::expected<std::span<const std::string>, int> read_launch_options(std::string_view subcommand,
+                                                                     std::span<const std::string> arguments,
+                                                                     std::span<const LaunchOption> options) {
+  std::size_t next = 0;
+  for (; next < arguments.size() && arguments[next].starts_with('-'); ++next) {
+    const auto& word = arguments[next];
+    if (word == "--") {
+      ++next;
+      break;
+    }
+    const auto equals = word.find('=');
+    const auto option =
+        std::ranges::find(options, std::string_view(word).substr(0, equals), &LaunchOption::name);
+    const bool known = option != options.end();
+    if (known && option->flag != nullptr && equals == std::string::npos) {
+      *option->flag = true;
+      continue;
+    }
+    const bool behind = equals == std::string::npos;
+    if (!known || option->value == nullptr || (behind && next + 1 == arguments.size()))
+      return std::unexpected(complain(subcommand, "unknown option or missing value: " + word + "; see weir " +
+                                                      std::string(subcommand) + " --help"));
+    const std::string given = behind ? arguments[++next] : word.substr(equals + 1);
+    *option->value = option->list && !option->value->empty() ? *option->value + "," + given : given;
+  }
+  return arguments.subspan(next);
+}
+
+int become(std::string_view subcommand, const Launch& launch) {
+  if (launch.command.empty())
+    return complain(subcommand,
+                    "no command given; for example: weir " + std::string(subcommand) + " -- ibv_devinfo");
+  const auto names = device_names(launch.name, launch.devices);
+  if (!names) return complain(subcommand, names.error());
+  const auto libraries = find_drop_in_libraries(launch.library_directory);
+  if (!libraries) return complain(subcommand, libraries.error(), 126);
+  const auto program = find_program(launch.command.front(), std::getenv("PATH"));
+  if (!program) return complain(subcommand, program.error().what, program.error().status);
+  if (const auto why = why_libraries_cannot_be_replaced(*program); !why.empty())
+    return complain(subcommand, why, 126);
+
+  set_environment(launch, *libraries, *names);
+  std::vector<char*> words;
+  for (const auto& word : launch.command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execvp(launch.command.front().c_str(), words.data());
+  return complain(subcommand, launch.command.front() + ": " + std::strerror(errno),
+                  errno == ENOENT ? 127 : 126);
+}
+
+}  // namespace weir::command

@@ -1,0 +1,31 @@
+// Somebody who is told of every work request and completion: `weir trace` (verbs/trace).
+//
+// Without one, a queue pair looks at a null pointer once for each of these and goes on. Called in the thread
+// that works, under the queue pair's locks: nothing here may call back into the NIC or wait for it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "rnic/types.hpp"
+
+namespace weir::rnic {
+
+class QueuePair;
+struct SendWqe;
+
+class Tracer {
+ public:
+  virtual ~Tracer() = default;
+  virtual void posted(const QueuePair&, SendWqe&) = 0;
+  // Executed, or given up; its memory is still the NIC's.
+  virtual void finished(const QueuePair&, SendWqe&, WcStatus) = 0;
+  enum class WaitsFor : std::uint8_t { receive, answer };
+  virtual void parked(const QueuePair&, SendWqe&, WaitsFor, std::uint32_t rnr_timer) = 0;
+  virtual void receive_posted(const QueuePair&, std::uint64_t wr_id, std::span<const Sge>) = 0;
+  virtual void polled(const WorkCompletion&) = 0;
+  // Reset, or destroyed: what has its number then begins anew.
+  virtual void forgotten(const QueuePair&) = 0;
+};
+
+}  // namespace weir::rnic

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""What `weir trace` writes of Debian's programs agrees with what they were asked to do.
+
+usage: trace_agrees.py --build DIR      exit status 0: it agrees; 1: what does not is printed; 77: skipped, and why
+
+Each row runs a server and a client of perftest under `weir trace`: ITERATIONS work requests must be ITERATIONS lines of
+the log and their packets, in order, with every packet number once and an ICRC that another implementation of the CRC
+(zlib's) finds right. Where tshark is installed, it must know each packet as RoCEv2.
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+from program import Expired, Program
+from run_case import free_port
+
+LIMIT_S = 60
+ITERATIONS = 1000
+MTU = 1024
+RC_ACK = 0x11
+NAMES = {0x00: "SEND_FIRST", 0x01: "SEND_MIDDLE", 0x02: "SEND_LAST", 0x04: "SEND_ONLY", 0x06: "WRITE_FIRST", 0x07: "WRITE_MIDDLE",
+         0x08: "WRITE_LAST", 0x0a: "WRITE_ONLY", 0x0c: "READ", 0x0d: "RESPONSE_FIRST", 0x0e: "RESPONSE_MIDDLE",
+         0x0f: "RESPONSE_LAST", 0x10: "RESPONSE_ONLY", 0x11: "ACK", 0x12: "ATOMIC_ACK", 0x13: "CMP_SWAP", 0x14: "FETCH_ADD"}
+
+# program, message bytes, operation in the log, packets of one message
+ROWS = [
+    ("ib_write_bw", 8, "WRITE", ["WRITE_ONLY", "ACK"]),
+    ("ib_write_bw", 2100, "WRITE", ["WRITE_FIRST", "WRITE_MIDDLE", "WRITE_LAST", "ACK"]),
+    ("ib_read_bw", 2048, "READ", ["READ", "RESPONSE_FIRST", "RESPONSE_LAST"]),
+    ("ib_send_bw", 1024, "SEND", ["SEND_ONLY", "ACK"]),
+    ("ib_atomic_bw", 8, "FETCH_ADD", ["FETCH_ADD", "ATOMIC_ACK"]),
+]
+
+
+class Disagrees(Exception):
+    pass
+
+
+def expect(found, wanted, what):
+    if found != wanted:
+        raise Disagrees(f"{what}: {found}, not {wanted}")
+
+
+def packets_of(path):
+    """The packets of a pcapng file, without Ethernet."""
+    data = path.read_bytes()
+    at, packets = 0, []
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        if kind == 6:
+            kept, size = struct.unpack_from("<II", data, at + 20)
+            expect(kept, size, "bytes kept of a packet")
+            packets.append(data[at + 28 + 14:at + 28 + kept])
+        expect(struct.unpack_from("<I", data, at + length - 4)[0], length, "length at the end of a block")
+        at += length
+    return packets
+
+
+def check_icrc(ip):
+    """By the rule for IPv4 and IPv6, with zlib's CRC-32."""
+    masked = bytearray(ip[:-4])
+    if ip[0] >> 4 == 6:
+        start = 40
+        masked[0] |= 0x0f
+        for i in (1, 2, 3, 7):
+            masked[i] = 0xff
+    else:
+        start = 20
+        for i in (1, 8, 10, 11):
+            masked[i] = 0xff
+    masked[start + 6] = masked[start + 7] = masked[start + 8 + 4] = 0xff
+    expect(struct.unpack("<I", ip[-4:])[0], zlib.crc32(b"\xff" * 8 + bytes(masked)), "ICRC")
+    return ip[start + 8:-4]
+
+
+def check_packets(path, per_message):
+    names, requests, expected_psn = [], 0, None
+    for ip in packets_of(path):
+        bth = check_icrc(ip)
+        names.append(NAMES.get(bth[0], hex(bth[0])))
+        psn = int.from_bytes(bth[9:12], "big")
+        answer = bth[0] in (0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12)
+        if expected_psn is not None and not answer:
+            expect(psn, expected_psn, f"PSN of packet {len(names)}")
+        if bth[0] not in (0x11, 0x12, 0x0c):  # a READ's answer takes the numbers, from the READ's own on
+            expected_psn = psn + 1 & 0xffffff
+        requests += not answer
+    expect(names, per_message * ITERATIONS, "packets")
+
+
+def check_with_tshark(path):
+    tshark = shutil.which("tshark")
+    if tshark is None:
+        print("tshark is not installed: Wireshark's opinion was not asked")
+        return
+    fields = ["-T", "fields", "-e", "_ws.col.Protocol", "-e", "_ws.malformed"]
+    done = subprocess.run([tshark, "-r", str(path), *fields], capture_output=True, text=True, timeout=LIMIT_S, check=True)
+    protocols = {line.split("\t")[0] for line in done.stdout.splitlines()}
+    expect(protocols, {"RRoCE"}, "protocols that tshark sees")
+    expect([line for line in done.stdout.splitlines() if "alformed" in line][:1], [], "packets that tshark cannot read")
+
+
+def run_row(build, scratch, row):
+    name, size, operation, per_message = row
+    port = str(free_port())
+    environment = {**os.environ, "WEIR_RUNTIME_DIR": str(scratch / "runtime")}
+    log, pcap = scratch / f"{name}-{size}.log", scratch / f"{name}-{size}.pcapng"
+    options = ["-p", port, "-s", str(size), "-n", str(ITERATIONS), "-m", str(MTU), "-F"]
+    if name == "ib_atomic_bw":
+        options[2:4] = []
+    server = Program("server", [str(build / "bin/weir"), "run", "--", name, *options], environment)
+    client = None
+    try:
+        server.wait_until_listening(int(port), LIMIT_S)
+        client = Program("client", [str(build / "bin/weir"), "trace", "--log", str(log), "--pcap", str(pcap), "--", name, *options, "127.0.0.1"],
+                         environment)
+        for program in (client, server):
+            status = program.process.wait(LIMIT_S)
+            expect(status, 0, f"exit status of the {program.name}, which printed:\n{program.output}\n")
+    finally:
+        for program in (server, client):
+            if program is not None and program.process.poll() is None:
+                program.process.kill()
+    lines = log.read_text().splitlines()
+    posted = [line for line in lines if f" post {operation} " in line]
+    failed = [line for line in lines if " comp " in line and "success" not in line]
+    expect(len(posted), ITERATIONS, f"lines of posted {operation}s")
+    expect(failed[:1], [], "completions with an error")
+    signaled = sum("signaled" in line for line in posted)
+    expect(sum(f" comp {operation} " in line for line in lines), signaled, f"completions of {signaled} signaled {operation}s")
+    check_packets(pcap, per_message)
+    check_with_tshark(pcap)
+    print(f"{name} -s {size}: {ITERATIONS} {operation}s, {ITERATIONS * len(per_message)} packets")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    build = parser.parse_args().build.resolve()
+    missing = sorted({row[0] for row in ROWS if shutil.which(row[0]) is None})
+    if missing:
+        print("skipped:", ", ".join(missing), "not installed")
+        return 77
+    with tempfile.TemporaryDirectory(prefix="weir-trace-") as scratch:
+        for row in ROWS:
+            try:
+                run_row(build, pathlib.Path(scratch), row)
+            except (Disagrees, Expired, subprocess.SubprocessError) as wrong:
+                print(f"{row[0]} -s {row[1]}: {str(wrong)[:2000]}")
+                return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+#include "verbs/trace/log_lines.hpp"
+
+#include <endian.h>
+#include <infiniband/verbs.h>
+
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+
+namespace weir::verbs {
+namespace {
+
+[[gnu::format(printf, 2, 3)]] void add(std::string& to, const char* format, ...) {
+  char text[256];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  to += text;
+}
+
+void add_pieces(std::string& to, const char* preposition, std::span<const rnic::Sge> pieces) {
+  for (const rnic::Sge& piece : pieces) {
+    add(to, "%s %s 0x%" PRIx64, pieces.size() > 1 ? "," : "", preposition, piece.addr);
+    if (pieces.size() > 1) add(to, " (%u)", piece.length);
+    add(to, " key 0x%x", piece.lkey);
+  }
+}
+
+bool has_remote(rnic::SendOpcode opcode) {
+  using enum rnic::SendOpcode;
+  return opcode == rdma_write || opcode == rdma_write_with_imm || opcode == rdma_read ||
+         opcode == compare_and_swap || opcode == fetch_and_add || opcode == atomic_write;
+}
+
+const char* received_as(const rnic::WorkCompletion& wc) {
+  switch (wc.opcode) {
+    case rnic::WcOpcode::send:
+      return "SEND";
+    case rnic::WcOpcode::rdma_write:
+      return "WRITE";
+    case rnic::WcOpcode::rdma_read:
+      return "READ";
+    case rnic::WcOpcode::compare_and_swap:
+      return "COMPARE_SWAP";
+    case rnic::WcOpcode::fetch_and_add:
+      return "FETCH_ADD";
+    case rnic::WcOpcode::bind_window:
+      return "BIND_MW";
+    case rnic::WcOpcode::local_invalidate:
+      return "LOCAL_INV";
+    case rnic::WcOpcode::recv:
+      return "RECV";
+    case rnic::WcOpcode::recv_rdma_with_imm:
+      return "RECV_WRITE_IMM";
+    case rnic::WcOpcode::atomic_write:
+      return "ATOMIC_WRITE";
+    default:
+      return "?";
+  }
+}
+
+}  // namespace
+
+const char* operation_name(rnic::SendOpcode opcode) {
+  switch (opcode) {
+    case rnic::SendOpcode::rdma_write:
+      return "WRITE";
+    case rnic::SendOpcode::rdma_write_with_imm:
+      return "WRITE_IMM";
+    case rnic::SendOpcode::send:
+      return "SEND";
+    case rnic::SendOpcode::send_with_imm:
+      return "SEND_IMM";
+    case rnic::SendOpcode::rdma_read:
+      return "READ";
+    case rnic::SendOpcode::compare_and_swap:
+      return "COMPARE_SWAP";
+    case rnic::SendOpcode::fetch_and_add:
+      return "FETCH_ADD";
+    case rnic::SendOpcode::local_invalidate:
+      return "LOCAL_INV";
+    case rnic::SendOpcode::bind_window:
+      return "BIND_MW";
+    case rnic::SendOpcode::send_with_invalidate:
+      return "SEND_INV";
+    case rnic::SendOpcode::atomic_write:
+      return "ATOMIC_WRITE";
+    default:
+      return "?";
+  }
+}
+
+std::string posted_line(rnic::SendWqe& wqe, rnic::QpType type) {
+  const std::span<const rnic::Sge> pieces(wqe.sges(), wqe.inlined ? 0u : wqe.num_sge);
+  std::uint64_t bytes = wqe.inline_bytes;
+  for (const rnic::Sge& piece : pieces) bytes += piece.length;
+  std::string text;
+  add(text, "post %s wr_id 0x%" PRIx64 ": %" PRIu64 " bytes", operation_name(wqe.opcode), wqe.wr_id, bytes);
+  const bool comes_back =
+      wqe.opcode >= rnic::SendOpcode::rdma_read && wqe.opcode <= rnic::SendOpcode::fetch_and_add;
+  if (wqe.inlined) text += " inline";
+  add_pieces(text, comes_back ? "into" : "from", pieces);
+  if (has_remote(wqe.opcode)) add(text, ", remote 0x%" PRIx64 " key 0x%x", wqe.remote_addr, wqe.rkey);
+  if (wqe.opcode == rnic::SendOpcode::compare_and_swap)
+    add(text, ", compare 0x%" PRIx64 " swap 0x%" PRIx64, wqe.atomic.compare_add, wqe.atomic.swap);
+  if (wqe.opcode == rnic::SendOpcode::fetch_and_add) add(text, ", add 0x%" PRIx64, wqe.atomic.compare_add);
+  if (wqe.opcode == rnic::SendOpcode::rdma_write_with_imm || wqe.opcode == rnic::SendOpcode::send_with_imm)
+    add(text, ", imm 0x%08x", be32toh(wqe.imm_be));
+  if (wqe.opcode == rnic::SendOpcode::send_with_invalidate ||
+      wqe.opcode == rnic::SendOpcode::local_invalidate)
+    add(text, ", invalidate 0x%x", wqe.imm_be);
+  if (type == rnic::QpType::ud)
+    add(text, ", to %x qkey 0x%x", wqe.datagram.destination.value(), wqe.datagram.qkey);
+  if (type == rnic::QpType::xrc_send) add(text, ", to SRQ %x", wqe.remote_srqn);
+  text += wqe.signaled ? ", signaled" : "";
+  text += wqe.solicited ? ", solicited" : "";
+  return text;
+}
+
+std::string receive_line(std::uint64_t wr_id, std::span<const rnic::Sge> pieces) {
+  std::uint64_t bytes = 0;
+  for (const rnic::Sge& piece : pieces) bytes += piece.length;
+  std::string text;
+  add(text, "post RECV wr_id 0x%" PRIx64 ": %" PRIu64 " bytes", wr_id, bytes);
+  add_pieces(text, "at", pieces);
+  return text;
+}
+
+std::string parked_line(const rnic::SendWqe& wqe, rnic::Tracer::WaitsFor what) {
+  std::string text;
+  add(text, "wait %s wr_id 0x%" PRIx64 ": %s", operation_name(wqe.opcode), wqe.wr_id,
+      what == rnic::Tracer::WaitsFor::receive ? "the peer has posted no receive (RNR)"
+                                              : "the peer does not answer");
+  return text;
+}
+
+std::string completion_line(const rnic::WorkCompletion& wc) {
+  std::string text;
+  if (wc.status !=
+      rnic::WcStatus::success) {  // of the rest only wr_id and qp_num mean something (ibv_poll_cq(3))
+    add(text, "comp wr_id 0x%" PRIx64 ": %s", wc.wr_id,
+        ibv_wc_status_str(static_cast<ibv_wc_status>(wc.status)));
+    return text;
+  }
+  add(text, "comp %s wr_id 0x%" PRIx64 ": success", received_as(wc), wc.wr_id);
+  const bool received = wc.opcode == rnic::WcOpcode::recv || wc.opcode == rnic::WcOpcode::recv_rdma_with_imm;
+  if (received || wc.opcode == rnic::WcOpcode::rdma_read) add(text, ", %u bytes", wc.byte_len);
+  if (received) add(text, ", from %x", wc.src_qpn);
+  if (wc.has_imm) add(text, ", imm 0x%08x", be32toh(wc.imm_be));
+  if (wc.has_invalidated) add(text, ", invalidated 0x%x", wc.imm_be);
+  return text;
+}
+
+}  // namespace weir::verbs

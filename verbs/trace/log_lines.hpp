@@ -1,0 +1,20 @@
+// The lines of the log: what happened, in words. Without time, process and queue pair, which the tracer puts
+// in front.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "rnic/send_queue.hpp"
+#include "rnic/tracer.hpp"
+
+namespace weir::verbs {
+
+const char* operation_name(rnic::SendOpcode);
+
+std::string posted_line(rnic::SendWqe&, rnic::QpType);
+std::string receive_line(std::uint64_t wr_id, std::span<const rnic::Sge>);
+std::string parked_line(const rnic::SendWqe&, rnic::Tracer::WaitsFor);
+std::string completion_line(const rnic::WorkCompletion&);
+
+}  // namespace weir::verbs

@@ -1,0 +1,20 @@
+// The addresses that packets would carry: from address vectors to Ethernet, IP and UDP.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "rnic/types.hpp"
+#include "wire/roce.hpp"
+
+namespace weir::verbs {
+
+std::uint32_t mtu_bytes(ibv_mtu);
+
+// From a connected queue pair's address vector; loopback where it names no GID.
+wire::Route route_of(const ibv_ah_attr&, rnic::Qpn own);
+// From the GRH that an address handle prepared (40 bytes; an IPv4 header stands in the last 20); nullptr:
+// loopback.
+wire::Route route_of(const std::byte* grh, rnic::Qpn own);
+wire::Route reversed(const wire::Route&);
+
+}  // namespace weir::verbs

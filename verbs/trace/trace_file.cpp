@@ -1,0 +1,76 @@
+#include "verbs/trace/trace_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace weir::verbs {
+namespace {
+
+constexpr std::size_t buffer_bytes = 256 * 1024;
+
+bool write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t took = ::write(fd, bytes.data(), bytes.size());
+    if (took < 0 && errno == EINTR) continue;
+    if (took <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(took));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<TraceFile> TraceFile::open(const std::string& path, std::uint64_t limit_bytes,
+                                         std::vector<std::byte> head) {
+  const bool standard_error = path == "-";
+  link::UniqueFd file(standard_error ? ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)
+                                     : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!file) return std::nullopt;
+  return TraceFile(std::move(file), standard_error ? UINT64_MAX : limit_bytes, std::move(head));
+}
+
+TraceFile::TraceFile(link::UniqueFd file, std::uint64_t limit_bytes, std::vector<std::byte> head)
+    : file_(std::move(file)), limit_bytes_(limit_bytes), head_(std::move(head)) {
+  buffer_.reserve(buffer_bytes);
+}
+
+void TraceFile::append(std::span<const std::byte> record, std::uint64_t events) {
+  if (buffer_.size() + record.size() > buffer_bytes) flush();
+  buffer_.insert(buffer_.end(), record.begin(), record.end());
+  waiting_ += events;
+}
+
+void TraceFile::append_regardless(std::span<const std::byte> record) {
+  flush();
+  buffer_.assign(record.begin(), record.end());
+  write_out(true);
+}
+
+void TraceFile::flush() { write_out(false); }
+
+// Under a lock between processes, so that records of two never mix and one head is written.
+void TraceFile::write_out(bool regardless) {
+  if (buffer_.empty()) return;
+  const int fd = file_.get();
+  struct stat about{};
+  const bool regular = ::fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+  if (regular) {
+    ::flock(fd, LOCK_EX);
+    ::fstat(fd, &about);
+  }
+  const auto size = static_cast<std::uint64_t>(about.st_size);
+  const bool fits = regardless || !regular || size + buffer_.size() <= limit_bytes_;
+  bool written = fits;
+  if (written && regular && size == 0) written = write_all(fd, head_);
+  if (written) written = write_all(fd, buffer_);
+  if (!written) dropped_ += waiting_;
+  if (regular) ::flock(fd, LOCK_UN);
+  buffer_.clear();
+  waiting_ = 0;
+}
+
+}  // namespace weir::verbs

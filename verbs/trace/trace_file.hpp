@@ -1,0 +1,45 @@
+// A file that several processes append whole records to.
+//
+// Records wait in a buffer of bounded size, which is written when it is full, when flush() is called and at
+// the end. So a traced program waits for the file now and then, and nothing is dropped for lack of a reader.
+// What is dropped, because the file reached its limit or could not be written, is counted. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "link/unique_fd.hpp"
+
+namespace weir::verbs {
+
+class TraceFile {
+ public:
+  // "-" is standard error, which has no limit. Whoever finds the file empty writes `head` first. nullopt with
+  // errno: it cannot be opened.
+  static std::optional<TraceFile> open(const std::string& path, std::uint64_t limit_bytes,
+                                       std::vector<std::byte> head);
+
+  // One record, of `events` events.
+  void append(std::span<const std::byte> record, std::uint64_t events = 1);
+  void flush();
+  bool dirty() const { return !buffer_.empty(); }
+  std::uint64_t dropped() const { return dropped_; }
+  // Past the limit too: the last word.
+  void append_regardless(std::span<const std::byte> record);
+
+ private:
+  TraceFile(link::UniqueFd file, std::uint64_t limit_bytes, std::vector<std::byte> head);
+  void write_out(bool regardless);
+
+  link::UniqueFd file_;
+  std::uint64_t limit_bytes_;
+  std::vector<std::byte> head_;
+  std::vector<std::byte> buffer_;
+  std::uint64_t waiting_ = 0, dropped_ = 0;  // events
+};
+
+}  // namespace weir::verbs
