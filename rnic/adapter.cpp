@@ -173,7 +173,7 @@ void Adapter::srq_limit(std::uint32_t index) {
 
 void Adapter::raise_cq(std::uint32_t index) {
   if (index >= max_cqs) return;
-  const std::uint32_t channel = segment_.header().cqs[index].channel;
+  const std::uint32_t channel = segment_.header().cqs[index].channel.load(std::memory_order_relaxed);
   if (channel != 0) host_.raise_channel(channel);
 }
 

@@ -38,7 +38,7 @@ bool take_armed(CqContext& cq, Solicited solicited) {
 CompletionQueue::CompletionQueue(Adapter& nic, std::uint32_t index, std::uint32_t cqe, std::uint32_t channel)
     : nic_(nic), ctx_(nic.segment().header().cqs[index]), index_(index), cqe_(cqe) {
   ctx_.armed = 0;
-  ctx_.channel = channel;
+  ctx_.channel.store(channel, std::memory_order_relaxed);
   ctx_.events = 0;
   ctx_.ready0 = 0;
   for (auto& word : ctx_.summary) word = 0;

@@ -368,10 +368,12 @@ void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const 
   cqe.opcode = arrival.opcode;
   cqe.status = status;
   // release: the poller's acquire of the sequence must see the CQE and the payload behind it.
-  if (xrc_completions_ == nullptr)
+  if (xrc_completions_ == nullptr) {
     cqe.sequence.store(++ctx_->cqe_next, std::memory_order_release);
-  else
+    behind_last_cqe_ = &cqes_[ctx_->cqe_next & cqe_mask_];
+  } else {
     complete_xrc();
+  }
   mark_ready(*cq_, cq_line_);
   const bool solicited = arrival.solicited || status != WcStatus::success;
   if (!take_armed(*cq_, solicited ? Solicited::yes : Solicited::no)) return;

@@ -80,8 +80,8 @@ class RemoteQueuePair {
 
   // The target was reset or its number given to another since we connected: its rings are not those we know.
   bool stale() const { return ctx_ != nullptr && ctx_->incarnation != incarnation_; }
-  // Where the next message will probably write: its CQE, and right behind the last RDMA WRITE.
-  const void* likely_cqe() const { return cqes_ == nullptr ? nullptr : &cqes_[ctx_->cqe_next & cqe_mask_]; }
+  // Where the next message will probably write: behind the last CQE, and behind the last RDMA WRITE.
+  const void* likely_cqe() const { return behind_last_cqe_; }
   const void* likely_write() const { return behind_last_write_; }
 
   // Where to count what is done there; nullptr: not connected.
@@ -129,6 +129,7 @@ class RemoteQueuePair {
   std::uint16_t incarnation_ = 0;
   // Taken for a SEND whose bytes could not be moved yet; its retry goes on with it.
   std::optional<TakenReceive> held_;
+  const ReceiveCqe* behind_last_cqe_ = nullptr;
   const std::byte* behind_last_write_ = nullptr;
 
   // XRC, once an SRQ was selected.

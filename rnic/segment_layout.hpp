@@ -151,9 +151,9 @@ struct alignas(cache_line) XrcCompletion {
 inline constexpr std::uint32_t ready_words = max_qps / 64;
 enum class Armed : std::uint32_t { no = 0, solicited_only = 1, next = 2 };
 struct alignas(cache_line) CqContext {
-  std::atomic<std::uint32_t> armed;   // Armed; the owner arms, whoever completes disarms (compare-exchange)
-  std::uint32_t channel;              // completion channel number + 1; 0: none
-  std::atomic<std::uint64_t> ready0;  // queue pairs 0..63
+  std::atomic<std::uint32_t> armed;    // Armed; the owner arms, whoever completes disarms (compare-exchange)
+  std::atomic<std::uint32_t> channel;  // completion channel number + 1; 0: none
+  std::atomic<std::uint64_t> ready0;   // queue pairs 0..63
   std::atomic<std::uint64_t> summary[ready_words / 64];
   std::atomic<std::uint32_t> events;  // raised and not yet fetched by ibv_get_cq_event
   alignas(cache_line) std::atomic<std::uint64_t> ready[ready_words];  // [0] unused

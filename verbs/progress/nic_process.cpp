@@ -135,6 +135,7 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
   adapter_ = std::make_unique<rnic::Adapter>(link_->slot(), segment_,
                                              reinterpret_cast<rnic::TptEntry*>(table_mapping_.data()), *this);
   self_ = std::make_shared<OwnPeer>(link_->slot(), segment_mapping_, table_mapping_, *adapter_, *link_);
+  attached_.store(true, std::memory_order_release);
   return {};
 }
 
@@ -277,8 +278,10 @@ void NicProcess::tell_everybody(std::uint16_t kind, std::uint32_t number) {
 
 void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received) {
   const auto body = message::parse(received.body);
-  if (body && received.kind == message::want_mover) return mover_->start();
-  if (!body || !adapter_) return;
+  // The link tells its slot, which the adapter needs, and by then neighbours may speak: nobody can know an
+  // object of ours yet.
+  if (!body || !attached_.load(std::memory_order_acquire)) return;
+  if (received.kind == message::want_mover) return mover_->start();
   const std::uint32_t number = body->number;
   switch (received.kind) {
     case message::kick:

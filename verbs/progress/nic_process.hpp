@@ -93,6 +93,7 @@ class NicProcess final : public rnic::HostPort {
   std::unique_ptr<link::SameHostLink> link_;
   std::unique_ptr<rnic::Adapter> adapter_;
   std::unique_ptr<Mover> mover_;
+  std::atomic<bool> attached_ = false;  // adapter_ and self_ are there
   rnic::PeerPtr self_;
 
   std::mutex mutex_;

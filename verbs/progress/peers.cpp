@@ -203,7 +203,7 @@ void NeighbourPeer::report_srq_limit(std::uint32_t index) {
 // Straight to the sleeper: its channel's eventfd is ours too once we have asked for it. Until then through
 // its progress thread.
 void NeighbourPeer::raise_cq_event(std::uint32_t cq_index) {
-  const std::uint32_t channel = segment_->cqs[cq_index].channel;
+  const std::uint32_t channel = segment_->cqs[cq_index].channel.load(std::memory_order_relaxed);
   if (channel == 0) return;
   const std::lock_guard lock(mutex_);
   if (const auto found = channels_.find(channel); found != channels_.end()) {
