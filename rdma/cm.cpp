@@ -51,6 +51,12 @@ Result<CmId> CmId::create(const EventChannel& channel) {
   return fail_os(Errc::device_error, "cannot create an RDMA connection identifier", errno);
 }
 
+void CmId::set_ack_timeout(std::chrono::nanoseconds timeout) {
+  std::uint8_t exponent = 1;
+  while (exponent < 31 && std::chrono::nanoseconds(std::int64_t{4096} << exponent) < timeout) ++exponent;
+  rdma_set_option(get(), RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &exponent, sizeof exponent);
+}
+
 Result<void> CmId::bind(const Endpoint& address) {
   // IPv6 only where the address says so: the IPv4 wildcard needs its own listener on the same port.
   int only_its_family = 1;

@@ -8,6 +8,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <asio/ip/tcp.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -53,6 +54,10 @@ class CmId {
   rdma_cm_id* operator->() const { return id_.get(); }
   void set_context(void* owner) { id_->context = owner; }
 
+  // How long the device waits for an acknowledgement before it sends again, rounded up to what the device can
+  // say (IBA 9.7.6.1.3: 4.096 us times a power of two). Before connect or accept; a kernel that cannot keeps
+  // its own, seconds.
+  void set_ack_timeout(std::chrono::nanoseconds);
   Result<void> bind(const Endpoint& address);
   Result<void> listen(int backlog);
   Endpoint local() const;

@@ -14,18 +14,17 @@
 namespace weir::rdma {
 namespace {
 
-// What the protocol says for both sides; rnr 7 is "for ever": a peer that is slow to post receives is not
-// dead.
-rdma_conn_param connection_parameters(std::uint8_t retry_count) {
+// rnr 7 is "for ever": a peer that is slow to post receives is not dead. Both ends retry as often as the one
+// that connects says (REQ's Retry Count, IBA 12.6.5), and Soft-RoCE in the kernel takes 7 there for ever,
+// too: six is the most that finds a vanished peer everywhere.
+rdma_conn_param connection_parameters() {
   rdma_conn_param parameters{};
   parameters.responder_resources = 1;
   parameters.initiator_depth = 1;
-  parameters.retry_count = retry_count;
+  parameters.retry_count = 6;
   parameters.rnr_retry_count = 7;
   return parameters;
 }
-constexpr std::uint8_t client_retry_count = 7;
-constexpr std::uint8_t server_retry_count = 5;
 
 std::string text(const Endpoint& endpoint) {
   std::ostringstream out;
@@ -55,6 +54,7 @@ void Connection::start_connect(const Endpoint& peer, ConnectOpPtr op) {
   if (!id) return end(id.error().code, std::move(id.error().what));
   id_ = std::move(*id);
   id_.set_context(static_cast<CmOwner*>(this));
+  id_.set_ack_timeout(settings_.ack_timeout);
   Endpoint copy = peer;
   const auto timeout_ms = static_cast<int>(settings_.resolve_timeout.count());
   if (rdma_resolve_addr(id_.get(), nullptr, copy.data(), timeout_ms) != 0)
@@ -65,12 +65,12 @@ void Connection::start_connect(const Endpoint& peer, ConnectOpPtr op) {
 Result<void> Connection::start_accept(CmId id, Listener& listener) {
   id_ = std::move(id);
   id_.set_context(static_cast<CmOwner*>(this));
+  id_.set_ack_timeout(settings_.ack_timeout);
   state_ = State::accepting;
   Result<void> prepared = prepare();
   if (!prepared) {
     rdma_reject(id_.get(), nullptr, 0);
-  } else if (rdma_conn_param parameters = connection_parameters(server_retry_count);
-             rdma_accept(id_.get(), &parameters) != 0) {
+  } else if (rdma_conn_param parameters = connection_parameters(); rdma_accept(id_.get(), &parameters) != 0) {
     prepared = fail_os(Errc::device_error, "cannot accept an RDMA connection", errno);
   }
   if (prepared)
@@ -153,7 +153,7 @@ Result<void> Connection::create_queue_pair() {
 Result<void> Connection::connect_now() {
   state_ = State::connecting;
   if (Result<void> prepared = prepare(); !prepared) return prepared;
-  rdma_conn_param parameters = connection_parameters(client_retry_count);
+  rdma_conn_param parameters = connection_parameters();
   if (rdma_connect(id_.get(), &parameters) == 0) return {};
   return fail_os(Errc::unreachable, "cannot connect to " + text(remote_), errno);
 }

@@ -26,6 +26,9 @@ struct StreamSettings {
       512;  // every how manyth data write asks for a completion; at most half the depth
   std::uint16_t inline_bytes = 256;  // writes up to this travel in the work request, if the device can
   std::chrono::milliseconds resolve_timeout{2000};  // to find the peer's address, and again for the route
+  // A peer that vanished is found after six to eight of these without an acknowledgement (of a keepalive, if
+  // nothing else was sent); the connection manager's own 4 s would make that half a minute.
+  std::chrono::milliseconds ack_timeout{250};
   std::chrono::milliseconds linger{5000};     // after close(), for bytes already taken to reach the peer
   std::chrono::milliseconds keepalive{3000};  // accepted connections send one this often; 0: never
 };
