@@ -7,7 +7,7 @@ PRESET ?= release
 DESTDIR ?=
 PREFIX ?= /usr/local
 
-.PHONY: help demo test install-packages build lint format asan tsan fuzz interop bench coverage install clean
+.PHONY: help demo test install-packages build lint format asan tsan fuzz interop vm bench coverage install clean
 
 help: ## list these targets
 	@echo "Weir: RDMA under the programs people already run"
@@ -16,7 +16,7 @@ help: ## list these targets
 	@echo
 	@echo "JOBS=$(JOBS) jobs at once; PRESET=$(PRESET) is what make build builds (dev, release, asan, tsan, fuzz, coverage)"
 
-demo interop bench install: PRESET = release
+demo interop vm bench install: PRESET = release
 
 demo: build ## install, build, then show the key-value server over TCP, unix, TLS, RDMA and TLS over RDMA
 	@tools/demo.sh build/release
@@ -49,6 +49,10 @@ fuzz: install-packages ## run each libFuzzer target for FUZZ_SECONDS
 
 interop: build ## run Debian's own RDMA programs on the software NIC, the long forms too
 	@ctest --preset release -L interop --output-on-failure
+
+vm: build ## run Weir's programs on the kernel's Soft-RoCE device, in a virtual machine (no KVM needed)
+	@tools/install-packages.sh tools/packages-vm.txt
+	@ctest --preset release -L vm --output-on-failure
 
 bench: build ## run the benchmarks (label bench) and print what they print
 	@ctest --preset release -L bench --verbose

@@ -1,22 +1,25 @@
 #!/usr/bin/env bash
-# Installs the packages of tools/packages.txt that are missing, and nothing else.
+# usage: install-packages.sh [LIST ...]
+#
+# Installs the packages that the lists name (tools/packages.txt) and that are missing, and nothing else.
 #
 # With nothing missing it needs no root, no network and no time. Otherwise it needs root or sudo and Debian's
 # package mirror. Packages that bring a service (redis-server) are installed with the service neither started now
 # nor enabled for the next boot: the tests start their own servers on free ports.
 # WEIR_SKIP_INSTALL=1 leaves the machine alone (for systems where the same tools come from elsewhere).
 set -euo pipefail
-list="$(dirname "$0")/packages.txt"
+lists=("$@")
+[ $# -gt 0 ] || lists=("$(dirname "$0")/packages.txt")
 
 if [ "${WEIR_SKIP_INSTALL:-0}" = 1 ]; then
   echo "install: skipped (WEIR_SKIP_INSTALL=1)"
   exit 0
 fi
 
-mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' "$list" | grep -v '^$')
+mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' "${lists[@]}" | grep -v '^$')
 
 if ! command -v dpkg-query >/dev/null; then
-  echo "install: this is not a Debian system. Install what $list names, then set WEIR_SKIP_INSTALL=1." >&2
+  echo "install: this is not a Debian system. Install what ${lists[*]} names, then set WEIR_SKIP_INSTALL=1." >&2
   exit 1
 fi
 

@@ -1,0 +1,69 @@
+"""Boots the guest with one job and brings back what it printed and how it ended."""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+ADDRESS = "10.77.0.2"
+MEGABYTES = 1024
+LAST_WORD = re.compile(rb"weir-vm: exit (\d+)\r?\n")
+
+
+def command(kernel, initramfs, console, lines, words):
+    # restrict=on: qemu's own network, of which nothing leaves this machine. One processor: the emulated kernel is
+    # not reliable with more.
+    return ["qemu-system-x86_64", "-M", "q35", "-accel", "tcg,tb-size=256", "-cpu", "Nehalem", "-m", str(MEGABYTES),
+            "-display", "none", "-nodefaults", "-no-user-config", "-no-reboot",
+            "-kernel", str(kernel), "-initrd", str(initramfs), "-append", " ".join(words),
+            "-serial", f"file:{console}", "-serial", f"file:{lines}",
+            "-device", "virtio-rng-pci",
+            "-netdev", "user,id=net,restrict=on", "-device", "virtio-net-pci,netdev=net,romfile=",
+            "-virtfs", "local,path=/,mount_tag=host,security_model=none,multidevs=remap,readonly=on"]
+
+
+def follow(path, seen):
+    """Passes on what was written since; the last line, which is ours, stays back."""
+    text = path.read_bytes() if path.exists() else b""
+    whole = text[:text.rfind(b"\n") + 1]
+    sys.stdout.write(LAST_WORD.sub(b"", whole[seen:]).decode(errors="replace"))
+    sys.stdout.flush()
+    return len(whole)
+
+
+def run(kernel, initramfs, job, build, seconds):
+    """The job's exit status; 124: it took longer than `seconds`; 125: the guest did not come so far."""
+    with tempfile.TemporaryDirectory() as folder:
+        console, lines = pathlib.Path(folder) / "console", pathlib.Path(folder) / "lines"
+        words = ["console=ttyS0", "quiet", "panic=-1", "oops=panic", "mitigations=off", "nokaslr", "nowatchdog",
+                 "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=on", "ipv6.autoconf=0",
+                 f"weir.address={ADDRESS}", f"weir.job={job}", f"weir.build={build}"]
+        deadline, seen, late = time.monotonic() + seconds, 0, False
+        with open(pathlib.Path(folder) / "errors", "w+", encoding="utf-8") as errors:
+            guest = subprocess.Popen(command(kernel, initramfs, console, lines, words), stdin=subprocess.DEVNULL, stderr=errors)
+            try:
+                while True:
+                    try:
+                        guest.wait(timeout=0.2)
+                        break
+                    except subprocess.TimeoutExpired:
+                        seen = follow(lines, seen)
+                    if time.monotonic() > deadline:
+                        late = True
+                        break
+            finally:
+                guest.kill()
+                guest.wait()
+            follow(lines, seen)
+            ended = LAST_WORD.search(lines.read_bytes()) if lines.exists() else None
+            if ended:
+                return int(ended[1])
+            errors.seek(0)
+            sys.stderr.write(errors.read())
+        if late:
+            print(f"vm: not done after {seconds} s", file=sys.stderr)
+            return 124
+        print("vm: the guest ended without a result; the end of its console:", file=sys.stderr)
+        sys.stderr.write(console.read_text(errors="replace")[-4000:] if console.exists() else "")
+        return 125
