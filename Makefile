@@ -7,7 +7,7 @@ PRESET ?= release
 DESTDIR ?=
 PREFIX ?= /usr/local
 
-.PHONY: help demo test install-packages build lint format asan tsan fuzz interop vm bench coverage install clean
+.PHONY: help demo test install-packages build nic lint format asan tsan fuzz interop vm bench coverage install clean
 
 help: ## list these targets
 	@echo "Weir: RDMA under the programs people already run"
@@ -30,6 +30,11 @@ install-packages: ## install the Debian packages of tools/packages.txt that are 
 build: install-packages ## build the preset PRESET into build/PRESET
 	@cmake --preset $(PRESET) --log-level=WARNING
 	@cmake --build --preset $(PRESET) -j $(JOBS)
+
+nic: ## build the software NIC and weir alone, with the few packages that takes: to run a verbs program somewhere
+	@tools/install-packages.sh --groups "build libraries"
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release -j $(JOBS) --target weir weir_ibverbs weir_rdmacm weir_view weir_heap
 
 lint: install-packages ## check format, layers, tree, and run clang-tidy on every file
 	@JOBS=$(JOBS) tools/run-tests.py format tree tidy-all

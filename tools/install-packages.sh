@@ -1,13 +1,20 @@
 #!/usr/bin/env bash
-# usage: install-packages.sh [LIST ...]
+# usage: install-packages.sh [--groups "GROUP ..."] [LIST ...]
 #
 # Installs the packages that the lists name (tools/packages.txt) and that are missing, and nothing else.
+#
+# A GROUP is named by the first word of the comment above it; all groups unless told.
 #
 # With nothing missing it needs no root, no network and no time. Otherwise it needs root or sudo and Debian's
 # package mirror. Packages that bring a service (redis-server) are installed with the service neither started now
 # nor enabled for the next boot: the tests start their own servers on free ports.
 # WEIR_SKIP_INSTALL=1 leaves the machine alone (for systems where the same tools come from elsewhere).
 set -euo pipefail
+groups=
+if [ "${1:-}" = --groups ]; then
+  groups=$2
+  shift 2
+fi
 lists=("$@")
 [ $# -gt 0 ] || lists=("$(dirname "$0")/packages.txt")
 
@@ -16,7 +23,14 @@ if [ "${WEIR_SKIP_INSTALL:-0}" = 1 ]; then
   exit 0
 fi
 
-mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' "${lists[@]}" | grep -v '^$')
+mapfile -t wanted < <(awk -v groups="$groups" '
+  BEGIN { all = split(groups, names) == 0; for (i in names) chosen[names[i]] }
+  /^#/ { group = $2; next }
+  NF && (all || group in chosen) { print $1 }' "${lists[@]}")
+if [ ${#wanted[@]} -eq 0 ]; then
+  echo "install: ${lists[*]} has no group $groups" >&2
+  exit 1
+fi
 
 if ! command -v dpkg-query >/dev/null; then
   echo "install: this is not a Debian system. Install what ${lists[*]} names, then set WEIR_SKIP_INSTALL=1." >&2
