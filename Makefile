@@ -52,8 +52,9 @@ FUZZ_SECONDS ?= 60
 fuzz: install-packages ## run each libFuzzer target for FUZZ_SECONDS
 	@JOBS=$(JOBS) tools/run-fuzzers.sh $(FUZZ_SECONDS)
 
-interop: build ## run Debian's own RDMA programs on the software NIC, the long forms too
-	@ctest --preset release -L interop --output-on-failure
+ROWS ?= build/release/interop/rows.md
+interop: build ## run other people's RDMA programs on the software NIC, the whole matrix; a row for each into ROWS
+	@tests/interop/matrix.py --build build/release --rows $(ROWS)
 
 vm: build ## run Weir's programs on the kernel's Soft-RoCE device, in a virtual machine (no KVM needed)
 	@tools/install-packages.sh tools/packages-vm.txt
