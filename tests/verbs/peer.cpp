@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <optional>
 
 #include "peer_protocol.hpp"
@@ -136,11 +137,25 @@ Reply obey(std::optional<Side>& side, const Request& request) {
   return reply;
 }
 
+char program[] = "/proc/self/exe";
+
+// In the middle of whatever it was doing. execve is async-signal-safe; a handler's mask outlives it, so the
+// signal is not blocked in ours (SA_NODEFER).
+void become_anew(int) {
+  char* arguments[] = {program, nullptr};
+  ::execve(program, arguments, environ);
+  ::_exit(1);
+}
+
 }  // namespace
 }  // namespace weir::verbs_test
 
 int main() {
   using namespace weir::verbs_test;
+  struct sigaction exec_again{};
+  exec_again.sa_handler = become_anew;
+  exec_again.sa_flags = SA_NODEFER;
+  ::sigaction(SIGUSR1, &exec_again, nullptr);
   // Kept for good: `leave` is a process that ends without destroying anything.
   static auto* side = new std::optional<Side>;
   Request request;

@@ -66,6 +66,8 @@ void PeerProcess::stop() {
 
 void PeerProcess::go_on() { ::kill(pid_, SIGCONT); }
 
+void PeerProcess::exec_again() { ::kill(pid_, SIGUSR1); }
+
 int PeerProcess::leave() {
   (void)order({.order = Order::leave});
   int status = 0;

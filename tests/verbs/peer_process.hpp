@@ -25,7 +25,8 @@ class PeerProcess {
   void kill();  // SIGKILL, and waits for the end
   void stop();  // SIGSTOP, and waits until it stands still
   void go_on();
-  int leave();  // returns from main without destroying anything; its exit status
+  void exec_again();  // wherever it is, it becomes the peer program anew, which awaits orders
+  int leave();        // returns from main without destroying anything; its exit status
 
  private:
   pid_t pid_ = -1;

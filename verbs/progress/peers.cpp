@@ -88,17 +88,16 @@ std::shared_ptr<NeighbourPeer> NeighbourPeer::adopt(link::NeighbourPtr neighbour
   auto table = link::Mapping::of_file(greeting.fds[1].get(), rnic::tpt_bytes, Rights::read);
   if (!segment || !table) return nullptr;
   std::shared_ptr<NeighbourPeer> made(
-      new NeighbourPeer(std::move(neighbour), link, std::move(*segment), std::move(*table)));
-  const bool reached =
-      first == Tier::kernel && link::reaches(made->neighbour_->pid(), body.probe, body.token);
-  if (!reached) made->use_mover();
+      new NeighbourPeer(std::move(neighbour), link, body, std::move(*segment), std::move(*table)));
+  if (first != Tier::kernel || !made->reached_by_kernel()) made->use_mover();
   return made;
 }
 
-NeighbourPeer::NeighbourPeer(link::NeighbourPtr neighbour, link::SameHostLink& link, link::Mapping segment,
-                             link::Mapping table)
+NeighbourPeer::NeighbourPeer(link::NeighbourPtr neighbour, link::SameHostLink& link, const GreetingBody& body,
+                             link::Mapping segment, link::Mapping table)
     : neighbour_(std::move(neighbour)),
       link_(link),
+      body_(body),
       handover_(*this, link.slot()),
       segment_mapping_(std::move(segment)),
       table_mapping_(std::move(table)) {
@@ -171,13 +170,18 @@ std::optional<rnic::Peer::Transfer> NeighbourPeer::refused(const char* call) {
     use_mover();
     return std::nullopt;
   }
-  if (error == ESRCH) return Transfer::gone;
+  // The pid may mean another program by now (exec): that its connection ended is known presently.
+  if (error == ESRCH || !reached_by_kernel()) return Transfer::gone;
   // The completion can only say "remote operational error"; why is worth a line, once for each process.
   if (!complained_.exchange(true)) {
     std::fprintf(stderr, "weir: %s on process %d: %s: the region was unmapped while registered\n", call,
                  static_cast<int>(neighbour_->pid()), std::strerror(error));
   }
   return Transfer::fault;
+}
+
+bool NeighbourPeer::reached_by_kernel() const {
+  return link::reaches(neighbour_->pid(), body_.probe, body_.token);
 }
 
 void NeighbourPeer::use_mover() {

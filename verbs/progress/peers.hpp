@@ -75,7 +75,9 @@ class NeighbourPeer final : public rnic::Peer {
   std::unique_ptr<Window> take_window(std::uint32_t id);
 
  private:
-  NeighbourPeer(link::NeighbourPtr, link::SameHostLink&, link::Mapping segment, link::Mapping table);
+  NeighbourPeer(link::NeighbourPtr, link::SameHostLink&, const GreetingBody&, link::Mapping segment,
+                link::Mapping table);
+  bool reached_by_kernel() const;
   void ask_for_window(std::uint32_t id);
   void use_mover();
   std::chrono::nanoseconds patience() const;
@@ -85,6 +87,7 @@ class NeighbourPeer final : public rnic::Peer {
   static constexpr std::uint32_t max_windows = 1024;
   link::NeighbourPtr neighbour_;
   link::SameHostLink& link_;
+  const GreetingBody body_;
   std::atomic<Tier> tier_ = Tier::kernel;
   Handover handover_;
   link::Mapping segment_mapping_;
