@@ -24,7 +24,7 @@ constexpr std::byte ip_version_6{6};
 }  // namespace
 
 Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
-  if (payload.bytes > max_datagram_bytes) {
+  if (payload.bytes > config_.mtu_bytes) {
     wqe.status = WcStatus::loc_len_err;
     return Outcome::nak_invalid;
   }

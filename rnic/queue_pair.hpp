@@ -45,7 +45,8 @@ struct QpConfig {
   std::uint64_t xrcd = 0;  // xrc_recv: its domain
   QpCapabilities caps;
   bool signal_all = false;
-  void* cookie = nullptr;  // the caller's object, for async events
+  std::uint32_t mtu_bytes = max_datagram_bytes;  // of the port: a datagram is no longer
+  void* cookie = nullptr;                        // the caller's object, for async events
 };
 
 // What modify sets; the meaning and encoding of each is the verbs API's.

@@ -11,7 +11,7 @@ _weir() {
       # Behind -- or the first word that is no option comes another command: let it complete itself.
       for ((i = 2; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-          --lib-dir | --devices | --name | --gid | --log | --pcap | --qp | --snap | --limit) ((i++)) ;;
+          --lib-dir | --devices | --name | --gid | --mtu | --log | --pcap | --qp | --snap | --limit) ((i++)) ;;
           --) ((i++)); break ;;
           -*) ;;
           *) break ;;
@@ -19,15 +19,17 @@ _weir() {
       done
       if [[ $previous == --lib-dir ]]; then
         mapfile -t COMPREPLY < <(compgen -d -- "$word")
+      elif [[ $previous == --mtu ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "256 512 1024 2048 4096" -- "$word")
       elif [[ $previous == --log || $previous == --pcap ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
       elif ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
         _command_offset "$i"
       elif [[ $word == -* && ${COMP_WORDS[1]} == trace ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "-- --log --pcap --qp --snap --limit --devices --name --gid --share-memory
+        mapfile -t COMPREPLY < <(compgen -W "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory
           --lib-dir --help" -- "$word")
       elif [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "-- --devices --name --gid --lib-dir --help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "-- --devices --name --gid --mtu --lib-dir --help" -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -c -- "$word")
       fi

@@ -6,6 +6,7 @@ complete -c weir -f -n __fish_use_subcommand -a stat -d 'watch what the software
 complete -c weir -f -n __fish_use_subcommand -a completion -d 'print shell completion'
 complete -c weir -n '__fish_seen_subcommand_from run trace' -l devices -x -d 'how many devices'
 complete -c weir -n '__fish_seen_subcommand_from run trace' -l name -x -d 'name of the first device'
+complete -c weir -n '__fish_seen_subcommand_from run trace' -l mtu -x -a '256 512 1024 2048 4096' -d 'MTU of the port'
 complete -c weir -n '__fish_seen_subcommand_from run trace' -l gid -x -d 'an address that is a GID'
 complete -c weir -n '__fish_seen_subcommand_from run trace devices' -l lib-dir -r -d 'where the libraries are'
 complete -c weir -f -n '__fish_seen_subcommand_from devices' -l json -d 'for programs'

@@ -25,6 +25,7 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   ::setenv("WEIR_RDMA_PROVIDER", "weir", 1);
   ::setenv("WEIR_DEVICES", names.c_str(), 1);
   if (!launch.gids.empty()) ::setenv("WEIR_GIDS", launch.gids.c_str(), 1);
+  if (!launch.mtu.empty()) ::setenv("WEIR_MTU", launch.mtu.c_str(), 1);
   if (launch.no_process_vm) ::setenv("WEIR_NO_PROCESS_VM", "1", 1);
   for (const auto& [name, value] : launch.environment) ::setenv(name.c_str(), value.c_str(), 1);
   const auto preload = [&](const char* name) {
@@ -43,6 +44,7 @@ std::vector<LaunchOption> Launch::options() {
           {.name = "--devices", .value = &devices},
           {.name = "--name", .value = &name},
           {.name = "--gid", .value = &gids, .list = true},
+          {.name = "--mtu", .value = &mtu},
           {.name = "--share-memory", .flag = &share_memory},
           {.name = "--no-process-vm", .flag = &no_process_vm},
           {.name = "--help", .flag = &help},
@@ -81,6 +83,11 @@ int become(std::string_view subcommand, const Launch& launch) {
   if (launch.command.empty())
     return complain(subcommand,
                     "no command given; for example: weir " + std::string(subcommand) + " -- ibv_devinfo");
+  constexpr std::string_view mtus[] = {"256", "512", "1024", "2048", "4096"};
+  if (!launch.mtu.empty() && std::ranges::find(mtus, launch.mtu) == std::end(mtus))
+    return complain(subcommand,
+                    "--mtu wants one of the MTUs that RoCE has, 256, 512, 1024, 2048 or 4096, not " +
+                        launch.mtu + " (an Ethernet interface of 1500 bytes carries 1024)");
   const auto names = device_names(launch.name, launch.devices);
   if (!names) return complain(subcommand, names.error());
   const auto libraries = find_drop_in_libraries(launch.library_directory);

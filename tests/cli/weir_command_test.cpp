@@ -122,6 +122,18 @@ TEST_F(WeirRun, refuses_devices_that_cannot_be) {
     EXPECT_EQ(run_weir({"run", option, "--", "true"}).status, 2) << option;
 }
 
+TEST_F(WeirRun, hands_the_mtu_on_and_refuses_those_that_roce_has_not) {
+  EXPECT_EQ(
+      run_weir({"run", "--lib-dir", libraries_.path(), "--mtu", "1024", "--", "sh", "-c", "echo $WEIR_MTU"})
+          .out,
+      "1024\n");
+  for (const std::string mtu : {"1500", "0", "128", "8192", "1k", "1024 "}) {
+    const auto ended = run_weir({"run", "--mtu", mtu, "--", "true"});
+    EXPECT_EQ(ended.status, 2) << mtu;
+    EXPECT_THAT(ended.out, HasSubstr("256, 512, 1024, 2048 or 4096"));
+  }
+}
+
 TEST_F(WeirRun, hands_arguments_on_untouched) {
   EXPECT_EQ(run({"printf", "%s|", "--help", "", "a b"}).out, "--help||a b|");
 }

@@ -33,6 +33,13 @@ TEST(Shape, the_list_of_devices_is_bounded) {
   EXPECT_EQ(parse_shape(text.c_str(), nullptr).devices.size(), max_devices);
 }
 
+TEST(Shape, the_mtu_is_one_that_roce_has) {
+  const std::pair<const char*, ibv_mtu> rows[] = {
+      {nullptr, IBV_MTU_4096}, {"256", IBV_MTU_256},   {"512", IBV_MTU_512},   {"1024", IBV_MTU_1024},
+      {"2048", IBV_MTU_2048},  {"4096", IBV_MTU_4096}, {"1500", IBV_MTU_4096}, {"", IBV_MTU_4096}};
+  for (const auto& [text, mtu] : rows) EXPECT_EQ(parse_shape(nullptr, nullptr, text).active_mtu, mtu) << text;
+}
+
 TEST(Shape, gids_are_addresses_and_the_rest_is_left_out) {
   const Shape read = parse_shape(nullptr, "10.1.2.3,nonsense,fd00::7,,1.2.3");
   ASSERT_EQ(read.gids.size(), 2u);

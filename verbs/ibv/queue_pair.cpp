@@ -6,6 +6,7 @@
 #include "verbs/ibv/domains.hpp"
 #include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/shape.hpp"
 
 namespace weir::verbs {
 namespace {
@@ -88,6 +89,7 @@ rnic::QpConfig config_of(const ibv_qp_init_attr& init, QpType type, const Origin
   config.caps.max_recv_wr = own_rq ? init.cap.max_recv_wr : 0;
   config.caps.max_recv_sge = own_rq ? std::max(init.cap.max_recv_sge, 1u) : 0;
   config.signal_all = init.sq_sig_all != 0;
+  config.mtu_bytes = bytes_of(shape().active_mtu);
   return config;
 }
 
@@ -144,7 +146,7 @@ constexpr unsigned known_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRI
 bool values_valid(const ibv_qp_attr& a, unsigned mask) {
   if ((mask & IBV_QP_PORT) && a.port_num != 1) return false;
   if ((mask & IBV_QP_PKEY_INDEX) && a.pkey_index != 0) return false;
-  if ((mask & IBV_QP_PATH_MTU) && (a.path_mtu < IBV_MTU_256 || a.path_mtu > IBV_MTU_4096)) return false;
+  if ((mask & IBV_QP_PATH_MTU) && (a.path_mtu < IBV_MTU_256 || a.path_mtu > shape().active_mtu)) return false;
   if ((mask & IBV_QP_TIMEOUT) && a.timeout > 31) return false;
   if ((mask & IBV_QP_RETRY_CNT) && a.retry_cnt > 7) return false;
   if ((mask & IBV_QP_RNR_RETRY) && a.rnr_retry > 7) return false;

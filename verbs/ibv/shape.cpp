@@ -36,7 +36,7 @@ std::optional<ibv_gid> gid_of_address(std::string_view address) {
   return std::nullopt;
 }
 
-Shape parse_shape(const char* devices, const char* gids) {
+Shape parse_shape(const char* devices, const char* gids, const char* mtu) {
   Shape made;
   for_each_word(devices != nullptr ? devices : "", [&](std::string_view name) {
     const bool known = std::ranges::find(made.devices, name) != made.devices.end();
@@ -46,11 +46,14 @@ Shape parse_shape(const char* devices, const char* gids) {
   for_each_word(gids != nullptr ? gids : "", [&](std::string_view address) {
     if (const auto gid = gid_of_address(address)) made.gids.push_back(*gid);
   });
+  for (const ibv_mtu one : {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048})
+    if (mtu != nullptr && std::to_string(bytes_of(one)) == mtu) made.active_mtu = one;
   return made;
 }
 
 const Shape& shape() {
-  static const auto* read = new Shape(parse_shape(std::getenv(devices_variable), std::getenv(gids_variable)));
+  static const auto* read = new Shape(
+      parse_shape(std::getenv(devices_variable), std::getenv(gids_variable), std::getenv(mtu_variable)));
   return *read;
 }
 

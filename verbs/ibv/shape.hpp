@@ -4,6 +4,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,16 +14,20 @@ namespace weir::verbs {
 
 inline constexpr char devices_variable[] = "WEIR_DEVICES";  // names, comma-separated; default weir0
 inline constexpr char gids_variable[] = "WEIR_GIDS";        // addresses, comma-separated; default: the host's
+inline constexpr char mtu_variable[] = "WEIR_MTU";          // bytes, 256 to 4096; default 4096
 inline constexpr std::size_t max_devices = 16;
 
 struct Shape {
   std::vector<std::string> devices;
   std::vector<ibv_gid> gids;  // empty: the host's addresses
+  ibv_mtu active_mtu = IBV_MTU_4096;
 };
 // Nonsense is left out; a shape without a device has the default one.
-Shape parse_shape(const char* devices, const char* gids);
+Shape parse_shape(const char* devices, const char* gids, const char* mtu = nullptr);
 // As the process was started; read once.
 const Shape& shape();
+
+inline std::uint32_t bytes_of(ibv_mtu mtu) { return 128u << static_cast<unsigned>(mtu); }
 
 // RoCE v2: an IPv6 address is its own GID, an IPv4 address is the mapped form ::ffff:a.b.c.d (Annex A17.4.5).
 std::optional<ibv_gid> gid_of_address(std::string_view address);
