@@ -220,6 +220,17 @@ TEST_F(TraceFiles, of_several_writers_have_one_head) {
   EXPECT_EQ(a->dropped() + b->dropped(), 0u);
 }
 
+TEST_F(TraceFiles, hold_the_whole_records_that_fit_and_none_behind_one_that_does_not) {
+  auto file = TraceFile::open(path_, 12, bytes("head\n"));
+  ASSERT_TRUE(file);
+  for (const char* record : {"one\n", "twenty\n", "x\n"}) file->append(bytes(record));
+  file->flush();
+  file->append(bytes("y\n"));
+  file->flush();
+  EXPECT_EQ(content(), "head\none\n");
+  EXPECT_EQ(file->dropped(), 3u);
+}
+
 TEST_F(TraceFiles, count_what_their_limit_kept_out_and_still_have_a_last_word) {
   auto file = TraceFile::open(path_, 8, {});
   ASSERT_TRUE(file);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace weir::verbs {
@@ -38,19 +39,26 @@ TraceFile::TraceFile(link::UniqueFd file, std::uint64_t limit_bytes, std::vector
   buffer_.reserve(buffer_bytes);
 }
 
-void TraceFile::append(std::span<const std::byte> record, std::uint64_t events) {
+void TraceFile::append(std::span<const std::byte> record) {
   if (buffer_.size() + record.size() > buffer_bytes) flush();
   buffer_.insert(buffer_.end(), record.begin(), record.end());
-  waiting_ += events;
+  ends_.push_back(buffer_.size());
 }
 
 void TraceFile::append_regardless(std::span<const std::byte> record) {
   flush();
   buffer_.assign(record.begin(), record.end());
+  ends_.assign({buffer_.size()});
   write_out(true);
 }
 
 void TraceFile::flush() { write_out(false); }
+
+std::size_t TraceFile::records_that_fit(std::uint64_t file_bytes) const {
+  const std::uint64_t taken = file_bytes == 0 ? head_.size() : file_bytes;
+  if (full_ || taken >= limit_bytes_) return 0;
+  return static_cast<std::size_t>(std::ranges::upper_bound(ends_, limit_bytes_ - taken) - ends_.begin());
+}
 
 // Under a lock between processes, so that records of two never mix and one head is written.
 void TraceFile::write_out(bool regardless) {
@@ -63,14 +71,16 @@ void TraceFile::write_out(bool regardless) {
     ::fstat(fd, &about);
   }
   const auto size = static_cast<std::uint64_t>(about.st_size);
-  const bool fits = regardless || !regular || size + buffer_.size() <= limit_bytes_;
-  bool written = fits;
+  const std::size_t fit = regardless || !regular ? ends_.size() : records_that_fit(size);
+  bool written = fit != 0;
   if (written && regular && size == 0) written = write_all(fd, head_);
-  if (written) written = write_all(fd, buffer_);
-  if (!written) dropped_ += waiting_;
+  if (written) written = write_all(fd, std::span(buffer_).first(ends_[fit - 1]));
+  const std::size_t lost = ends_.size() - (written ? fit : 0);
+  dropped_ += lost;
+  full_ = full_ || lost != 0;
   if (regular) ::flock(fd, LOCK_UN);
   buffer_.clear();
-  waiting_ = 0;
+  ends_.clear();
 }
 
 }  // namespace weir::verbs

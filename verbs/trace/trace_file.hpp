@@ -23,8 +23,8 @@ class TraceFile {
   static std::optional<TraceFile> open(const std::string& path, std::uint64_t limit_bytes,
                                        std::vector<std::byte> head);
 
-  // One record, of `events` events.
-  void append(std::span<const std::byte> record, std::uint64_t events = 1);
+  // One record, of one event.
+  void append(std::span<const std::byte> record);
   void flush();
   bool dirty() const { return !buffer_.empty(); }
   std::uint64_t dropped() const { return dropped_; }
@@ -34,12 +34,15 @@ class TraceFile {
  private:
   TraceFile(link::UniqueFd file, std::uint64_t limit_bytes, std::vector<std::byte> head);
   void write_out(bool regardless);
+  std::size_t records_that_fit(std::uint64_t file_bytes) const;
 
   link::UniqueFd file_;
   std::uint64_t limit_bytes_;
   std::vector<std::byte> head_;
   std::vector<std::byte> buffer_;
-  std::uint64_t waiting_ = 0, dropped_ = 0;  // events
+  std::vector<std::size_t> ends_;  // of the records in the buffer
+  std::uint64_t dropped_ = 0;      // records
+  bool full_ = false;              // one did not fit, and none is to follow it
 };
 
 }  // namespace weir::verbs
