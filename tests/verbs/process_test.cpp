@@ -235,6 +235,45 @@ TEST_F(ProcessTest, many_threads_post_on_one_queue_pair_and_poll_one_cq) {
   EXPECT_EQ(seen.size(), threads * each);
 }
 
+// ---- mistakes
+
+struct Mistake {
+  const char* what;
+  std::uint32_t rkey_off;
+  std::int64_t addr_off;
+  std::size_t length;
+};
+constexpr auto far_away = std::int64_t{1} << 40, memory_end = static_cast<std::int64_t>(memory_bytes);
+constexpr Mistake mistakes[] = {
+    {"another generation of the rkey", 1, 0, 64}, {"the rkey of no region", 0x10000, 0, 64},
+    {"one byte before the region", 0, -1, 64},    {"one byte behind the region", 0, memory_end - 63, 64},
+    {"a wild address", 0, far_away, 64},          {"an address that wraps", 0, -far_away * 1000, 64},
+    {"more than the region", 0, 1, memory_bytes},
+};
+
+TEST_F(ProcessTest, refuses_wrong_rkeys_and_wild_addresses_and_lives_on) {
+  for (const Mistake& mistake : mistakes) {
+    for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ}) {
+      SCOPED_TRACE(mistake.what);
+      PeerProcess target;
+      Side initiator(MemoryKind::ordinary, memory_bytes);
+      SideAddress there = open_peer(target, MemoryKind::ordinary);
+      ASSERT_EQ(target.order({.order = Order::connect, .peer = initiator.address()}).error, 0);
+      ASSERT_EQ(bring_up(initiator.qp.get(), there.qpn), 0);
+      ASSERT_EQ(target.order({.order = Order::fill, .seed = 8}).error, 0);
+      const std::uint64_t before = target.order({.order = Order::sum, .length = memory_bytes}).checksum;
+      there.rkey += mistake.rkey_off;
+      there.addr += static_cast<std::uint64_t>(mistake.addr_off);
+      ASSERT_EQ(initiator.post(opcode, 1, mistake.length, there), 0);
+      EXPECT_TRUE(completed(wait_for(initiator.cq.get()), 1, IBV_WC_REM_ACCESS_ERR));
+      EXPECT_EQ(target.order({.order = Order::sum, .length = memory_bytes}).checksum, before);
+      EXPECT_EQ(std::count(initiator.bytes().begin(), initiator.bytes().end(), 0),
+                static_cast<std::ptrdiff_t>(memory_bytes))
+          << "a refused READ fetched something";
+    }
+  }
+}
+
 // ---- ends
 // -----------------------------------------------------------------------------------------------------
 
