@@ -157,6 +157,23 @@ TEST_P(Moving, a_target_that_was_stopped_gets_everything_in_the_end) {
   EXPECT_EQ(checksum(side->bytes().subspan(size, size)), sent) << "the WRITE";
 }
 
+// Nobody polls, and no timeout is set.
+TEST_F(ProcessTest, a_sleeping_initiator_is_woken_when_its_target_goes_on) {
+  connect(MemoryKind::ordinary, MemoryKind::ordinary, {.timeout = 0, .retry_cnt = 0});
+  for (int round = 0; round < 10; ++round) {
+    ASSERT_EQ(ibv_req_notify_cq(side->cq.get(), 0), 0);
+    peer.stop();
+    ASSERT_EQ(side->post(IBV_WR_RDMA_WRITE, 1, 100'000, far), 0);
+    peer.go_on();
+    ASSERT_TRUE(readable(side->channel->fd, 10'000)) << "round " << round;
+    ibv_cq* cq;
+    void* cookie;
+    ASSERT_EQ(ibv_get_cq_event(side->channel.get(), &cq, &cookie), 0);
+    ibv_ack_cq_events(cq, 1);
+    ASSERT_TRUE(completed(wait_for(side->cq.get()), 1));
+  }
+}
+
 // ---- sleeping
 // -------------------------------------------------------------------------------------------------
 

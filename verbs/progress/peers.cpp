@@ -13,6 +13,8 @@
 namespace weir::verbs {
 namespace {
 
+constexpr std::chrono::milliseconds retry_interval{100};
+
 // Between two places of our own memory: iovecs of equal total length.
 rnic::Peer::Transfer copy_pieces(std::span<const iovec> from, std::span<const iovec> to) {
   std::size_t from_done = 0, to_done = 0;
@@ -151,7 +153,7 @@ rnic::Peer::Transfer NeighbourPeer::write(std::span<const iovec> local, const Re
     if (link::write_process_memory(neighbour_->pid(), local, remote.pieces)) return Transfer::done;
     if (const auto failed = refused("process_vm_writev")) return *failed;
   }
-  return handover_.write(local, remote, patience());
+  return retried_later(handover_.write(local, remote, patience()));
 }
 
 rnic::Peer::Transfer NeighbourPeer::read(std::span<const iovec> local, const Remote& remote) {
@@ -159,7 +161,7 @@ rnic::Peer::Transfer NeighbourPeer::read(std::span<const iovec> local, const Rem
     if (link::read_process_memory(neighbour_->pid(), local, remote.pieces)) return Transfer::done;
     if (const auto failed = refused("process_vm_readv")) return *failed;
   }
-  return handover_.read(local, remote, patience());
+  return retried_later(handover_.read(local, remote, patience()));
 }
 
 // Nothing of this call is outstanding, so it may go on in the other tier; calls that are in the kernel now
@@ -187,6 +189,18 @@ bool NeighbourPeer::reached_by_kernel() const {
 void NeighbourPeer::use_mover() {
   if (tier_.exchange(Tier::mover) == Tier::mover) return;
   (void)message::send(*neighbour_, message::want_mover, 0);
+}
+
+// The mover kicks those whose copies it found taken back; it does not know who found no free lane, nor that a
+// message to start it was lost. So what is parked is tried again by a timer too, one for each neighbour.
+rnic::Peer::Transfer NeighbourPeer::retried_later(Transfer outcome) {
+  if (outcome != Transfer::late || retry_due_->exchange(true)) return outcome;
+  (void)message::send(*neighbour_, message::want_mover, 0);
+  link_.at(link::Clock::now() + retry_interval, [&link = link_, due = retry_due_] {
+    due->store(false);
+    if (const auto self = link.connected(link.slot())) (void)message::send(*self, message::kick, 0);
+  });
+  return outcome;
 }
 
 // The progress thread has others to serve.

@@ -81,6 +81,7 @@ class NeighbourPeer final : public rnic::Peer {
   void ask_for_window(std::uint32_t id);
   void use_mover();
   std::chrono::nanoseconds patience() const;
+  Transfer retried_later(Transfer outcome);
   // After the kernel said no: to the mover, or what went wrong.
   std::optional<Transfer> refused(const char* call);
 
@@ -90,6 +91,7 @@ class NeighbourPeer final : public rnic::Peer {
   const GreetingBody body_;
   std::atomic<Tier> tier_ = Tier::kernel;
   Handover handover_;
+  const std::shared_ptr<std::atomic<bool>> retry_due_ = std::make_shared<std::atomic<bool>>(false);
   link::Mapping segment_mapping_;
   link::Mapping table_mapping_;
   std::array<std::atomic<Window*>, max_windows> windows_{};
