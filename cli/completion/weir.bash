@@ -26,7 +26,7 @@ _weir() {
       elif ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
         _command_offset "$i"
       elif [[ $word == -* && ${COMP_WORDS[1]} == trace ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory
+        mapfile -t COMPREPLY < <(compgen -W "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory --no-process-vm
           --lib-dir --help" -- "$word")
       elif [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "-- --devices --name --gid --mtu --lib-dir --help" -- "$word")
