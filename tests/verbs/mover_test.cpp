@@ -214,6 +214,9 @@ TEST_F(MoverTest, lanes_of_a_dead_initiator_are_given_back_and_those_of_others_a
 }
 
 TEST_F(MoverTest, nonsense_in_the_lanes_harms_nothing_outside_the_regions) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "what a hostile neighbour writes races with the mover by intent";
+#endif
   constexpr std::uint32_t seed = 13;
   std::mt19937_64 random(seed);
   std::vector<std::byte> memory(3000);
