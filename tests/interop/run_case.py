@@ -106,9 +106,10 @@ def as_user(user):
 
 def why_not_here(case, build):
     """What this machine lacks or forbids, without which the case cannot run; empty: nothing."""
-    missing = [path for path in case.needs if not os.path.exists(path)]
+    missing = [path for path in (each.format(programs=programs_of(build)) for each in case.needs) if not os.path.exists(path)]
     if missing:
-        return f"{case.server[0]} needs {', '.join(missing)}, which is not here"
+        built = " (CMake said which package it is built with)" if "{programs}" in "".join(case.needs) else ""
+        return f"{case.server[0]} needs {', '.join(missing)}, which is not here{built}"
     if case.user and os.geteuid() != 0:
         return f"only root may start programs as {case.user}"
     for launcher in (case.around, case.around_server or []):
@@ -233,11 +234,9 @@ def main():
     case = next((case for case in cases.CASES if case.name == arguments.case), None)
     if case is None or arguments.build is None:
         parser.error("wants --build DIR and the name of a case (--list)")
-    needs = [path.format(programs=programs_of(arguments.build.resolve())) for path in case.needs]
-    missing = [path for path in needs if not os.path.exists(path)]
-    if missing:
-        print(f"SKIPPED {case.name}: {case.server[0]} needs {', '.join(missing)}, which is not here"
-              + (" (CMake said which package it is built with)" if "{programs}" in "".join(case.needs) else ""))
+    why_not = why_not_here(case, arguments.build.resolve())
+    if why_not:
+        print(f"SKIPPED {case.name}: {why_not}")
         return SKIPPED
 
     run, problem = Run(arguments.build.resolve(), case), None
