@@ -1,6 +1,7 @@
 // Device memory, regions in it, and on-demand regions: memory that is not simply there.
 #include <sys/mman.h>
 
+#include "lone_pages.hpp"
 #include "verbs_test.hpp"
 
 namespace weir::verbs_test {
@@ -96,21 +97,18 @@ TEST_F(DeviceMemory, an_imported_handle_shows_the_same_memory) {
 // ---- on-demand paging
 
 constexpr int on_demand = all_access | IBV_ACCESS_ON_DEMAND;
-constexpr std::size_t page = 4096;
+constexpr std::size_t page = LonePages::page;
 
 class OnDemand : public ConnectedTest {
  protected:
-  OnDemand()
-      : memory(static_cast<std::uint8_t*>(
-            ::mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
-  ~OnDemand() override { ::munmap(memory, 4 * page); }
   ibv_send_wr write(ibv_sge& sge, std::uint8_t* to, std::uint32_t rkey) {
     ibv_send_wr wr = send_wr(1, sge, IBV_WR_RDMA_WRITE);
     wr.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(to);
     wr.wr.rdma.rkey = rkey;
     return wr;
   }
-  std::uint8_t* memory;
+  LonePages pages;
+  std::uint8_t* const memory = pages.data;
 };
 
 TEST_F(OnDemand, a_region_follows_what_is_mapped_there) {
@@ -139,7 +137,7 @@ TEST_F(OnDemand, one_region_covers_the_whole_address_space) {
 
 TEST_F(OnDemand, an_address_where_nothing_is_fails_the_request_and_not_the_process) {
   Mr region(ibv_reg_mr(pd.get(), nullptr, SIZE_MAX, on_demand));
-  ::munmap(memory + page, page);
+  pages.unmap_page(1);
   ibv_sge sge{reinterpret_cast<std::uint64_t>(memory + page), 16, region->lkey};
   ASSERT_EQ(post(a.get(), write(sge, memory, region->rkey)), 0);
   EXPECT_TRUE(completed(wait_for(a_cq.get()), 1, IBV_WC_LOC_PROT_ERR)) << "the local piece";
@@ -147,7 +145,7 @@ TEST_F(OnDemand, an_address_where_nothing_is_fails_the_request_and_not_the_proce
 
 TEST_F(OnDemand, a_remote_address_where_nothing_is_fails_the_request_and_not_the_process) {
   Mr region(ibv_reg_mr(pd.get(), memory, 4 * page, on_demand));
-  ::munmap(memory + page, page);
+  pages.unmap_page(1);
   ibv_sge sge{reinterpret_cast<std::uint64_t>(memory), 16, region->lkey};
   ASSERT_EQ(post(a.get(), write(sge, memory + page, region->rkey)), 0);
   EXPECT_TRUE(completed(wait_for(a_cq.get()), 1, IBV_WC_REM_OP_ERR));
@@ -155,7 +153,7 @@ TEST_F(OnDemand, a_remote_address_where_nothing_is_fails_the_request_and_not_the
 
 TEST_F(OnDemand, a_receive_into_nothing_fails_and_not_the_process) {
   Mr region(ibv_reg_mr(pd.get(), memory, 4 * page, on_demand));
-  ::munmap(memory + page, page);
+  pages.unmap_page(1);
   ASSERT_EQ(post_recv(b.get(), 5, ibv_sge{reinterpret_cast<std::uint64_t>(memory + page), 16, region->lkey}),
             0);
   ibv_sge sge{reinterpret_cast<std::uint64_t>(memory), 16, region->lkey};
@@ -169,7 +167,7 @@ TEST_F(OnDemand, prefetching_answers_as_the_man_page_says) {
   Mr pinned(ibv_reg_mr(pd.get(), memory, page, IBV_ACCESS_LOCAL_WRITE));
   const Pd other_pd(ibv_alloc_pd(context.get()));
   const auto at = reinterpret_cast<std::uint64_t>(memory);
-  ::munmap(memory + 3 * page, page);
+  pages.unmap_page(3);
   const struct {
     const char* what;
     ibv_pd* pd;

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 
 #include "link/memory/mapping.hpp"
 #include "rnic/protection_table.hpp"
+#include "tests/verbs/lone_pages.hpp"
 #include "verbs/progress/handover.hpp"
 
 namespace weir::verbs {
@@ -166,17 +166,14 @@ TEST_F(MoverTest, refuses_what_the_table_does_not_allow) {
 
 TEST_F(MoverTest, reports_memory_that_is_gone_and_lives_on) {
   mover.start();
-  constexpr std::size_t pages = 2 * 4096;
-  void* const gone = ::mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(gone, MAP_FAILED);
-  auto* const at = static_cast<std::byte*>(gone);
-  const std::uint32_t key = add({at, pages});
-  ASSERT_EQ(::munmap(at + 4096, 4096), 0);
+  const verbs_test::LonePages pages;
+  auto* const at = reinterpret_cast<std::byte*>(pages.data);
+  const std::uint32_t key = add({at, pages.bytes});
+  pages.unmap_page(1);
   std::vector<std::byte> bytes(200);
   EXPECT_EQ(write(bytes, at + 4000, key), Transfer::fault);
   EXPECT_EQ(read(bytes, at + 4000, key), Transfer::fault);
   EXPECT_EQ(write(bytes, at, key), Transfer::done);
-  ::munmap(at, 4096);
 }
 
 TEST_F(MoverTest, a_copy_that_nobody_made_is_taken_back_and_the_mover_says_when_it_is_there_again) {

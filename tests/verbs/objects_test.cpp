@@ -1,27 +1,16 @@
 // Domains, regions, completion queues, queue pairs and address handles: arguments, limits, queries, teardown
 // order.
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "lone_pages.hpp"
 #include "verbs_test.hpp"
 
 namespace weir::verbs_test {
 namespace {
 
-class Objects : public VerbsTest {
- protected:
-  // Pages of which some are taken away again.
-  struct Pages {
-    explicit Pages(int protection = PROT_READ | PROT_WRITE)
-        : data(static_cast<std::uint8_t*>(
-              ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
-    ~Pages() { ::munmap(data, bytes); }
-    static constexpr std::size_t bytes = 4 * 4096;
-    std::uint8_t* data;
-  };
-};
+class Objects : public VerbsTest {};
 
 // ---- memory regions
 // -------------------------------------------------------------------------------------------
@@ -39,8 +28,8 @@ TEST_F(Objects, a_region_says_what_it_is) {
 }
 
 TEST_F(Objects, registering_unmapped_memory_fails_with_efault) {
-  Pages pages;
-  ::munmap(pages.data + 4096, 4096);
+  LonePages pages;
+  pages.unmap_page(1);
   errno = 0;
   EXPECT_EQ(ibv_reg_mr(pd.get(), pages.data, 4 * 4096, IBV_ACCESS_LOCAL_WRITE), nullptr) << "a hole";
   EXPECT_EQ(errno, EFAULT);
@@ -59,7 +48,7 @@ TEST_F(Objects, registering_unmapped_memory_fails_with_efault) {
 
 // The NIC would write where the program may not.
 TEST_F(Objects, registering_memory_for_more_than_it_allows_fails_with_efault) {
-  Pages read_only(PROT_READ), none(PROT_NONE);
+  LonePages read_only(PROT_READ), none(PROT_NONE);
   errno = 0;
   EXPECT_EQ(ibv_reg_mr(pd.get(), read_only.data, 4096, IBV_ACCESS_LOCAL_WRITE), nullptr);
   EXPECT_EQ(errno, EFAULT);
