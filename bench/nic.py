@@ -150,6 +150,10 @@ def lone_rows(core):
     yield ("WRITE 64 B in shared memory, both ends on one core, a turn", "us", "<= 5", together("ib_write_lat", SHARED))
 
 
+def figure(value):
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
@@ -186,9 +190,9 @@ def main():
         return
     print("| what | Weir | peer | ratio | goal |\n|---|---|---|---|---|")
     for row in results:
-        peer = f"{row['of_peer']:,.4g} {row['unit']} ({row['peer']})" if "peer" in row else ""
+        peer = f"{figure(row['of_peer'])} {row['unit']} ({row['peer']})" if "peer" in row else ""
         ratio = f"{row['ratio']:.2f}" if "peer" in row else ""
-        print(f"| {row['what']} | {row['weir']:,.4g} {row['unit']} | {peer} | {ratio} | {row['goal']} |")
+        print(f"| {row['what']} | {figure(row['weir'])} {row['unit']} | {peer} | {ratio} | {row['goal']} |")
 
 
 if __name__ == "__main__":
