@@ -1,10 +1,14 @@
 // Peers that do not keep to the protocol, and a process that runs out of descriptors.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -278,6 +282,31 @@ TEST_F(Faults, out_of_descriptors_attaching_says_so) {
   }
   attach().reset();
   EXPECT_FALSE(exists(directory()));
+}
+
+// In a child with a file system of its own, which has room for its root and nothing else.
+TEST_F(Faults, on_a_full_file_system_attaching_says_so) {
+  constexpr int refused = 77;
+  std::filesystem::create_directories(directory());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ::_exit(refused);
+    // What is mounted here must stay here. In a chroot / is no mount, /dev/shm is.
+    constexpr auto ours = MS_REC | MS_PRIVATE;
+    if (::mount(nullptr, "/", nullptr, ours, nullptr) != 0 &&
+        ::mount(nullptr, "/dev/shm", nullptr, ours, nullptr) != 0)
+      ::_exit(refused);
+    if (::mount("full", directory().c_str(), "tmpfs", 0, "nr_inodes=1") != 0) ::_exit(refused);
+    const auto link = SameHostLink::attach({.directory = directory() + "/link"});
+    if (!link && link.error().code != std::errc::no_space_on_device)
+      std::fputs(link.error().what.c_str(), stderr);
+    ::_exit(link || link.error().code != std::errc::no_space_on_device);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == refused) GTEST_SKIP() << "a file system cannot be mounted here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace
