@@ -1,0 +1,144 @@
+// A network as the planner and the simulator see it: nodes, their ports, the links between ports, and which
+// traffic is lossless. Nodes, ports, links and models are named by index into the Network that holds them.
+//
+// Invariants of a Network that read_network gave without complaint: every link joins two ports of different
+// nodes, every port has exactly one link, names of nodes are unique, names of the ports of a node are unique,
+// every host reaches every other, static routes have no loop. Plain data; may be read from many threads.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fabric/topology/switch_model.hpp"
+
+namespace weir::fabric {
+
+template <class Tag>
+struct Id {
+  std::uint32_t index = 0;
+  auto operator<=>(const Id&) const = default;
+};
+using NodeId = Id<struct NodeTag>;
+using PortId = Id<struct PortTag>;
+using LinkId = Id<struct LinkTag>;
+
+enum class NodeKind { host, switch_ };
+enum class CableKind { copper, fibre, active_optical };
+
+// 5 ns a metre of fibre and about the same of twinaxial copper; the sources differ in the third digit.
+inline constexpr double default_ns_per_m = 5;
+
+struct Cable {
+  double length_m = 0;
+  // Of the strand in the other direction, b to a, which a patch panel can make longer.
+  double return_length_m = 0;
+  CableKind kind = CableKind::fibre;
+  double ns_per_m = default_ns_per_m;
+};
+
+struct Port {
+  std::string name;  // as the switch's software names it: Ethernet0
+  NodeId node;
+  LinkId link;
+  PortId peer;
+};
+
+struct Link {
+  PortId a, b;
+  std::uint64_t speed_bps = 0;  // of each direction
+  Cable cable;
+  Place place;
+};
+
+struct Node {
+  std::string name;
+  NodeKind kind = NodeKind::host;
+  std::uint32_t tier = 0;   // hosts 0, leaves 1, spines 2...; meaningful where Network::tiered
+  std::uint32_t model = 0;  // of a switch: index into Network::models
+  std::vector<PortId> ports;
+  Place place;
+};
+
+struct StaticRoute {
+  NodeId at;                // this switch
+  std::vector<NodeId> to;   // sends what is for these hosts
+  std::vector<PortId> via;  // out of one of these ports, by hash
+  Place place;
+};
+
+enum class RoutingRule {
+  shortest,  // all shortest paths
+  up_down,   // all shortest paths that never go up again after going down (valley-free)
+};
+
+inline constexpr std::size_t priorities = 8;
+inline constexpr std::size_t dscps = 64;
+
+struct TrafficClasses {
+  std::vector<std::uint8_t> lossless{3, 4};  // priorities with PFC, ascending
+  std::array<std::uint8_t, dscps> dscp_to_priority{};
+  std::uint32_t mtu_bytes = 9216;           // largest frame on any port; the one that can block a PFC frame
+  std::uint32_t lossless_mtu_bytes = 1024;  // largest frame of the lossless classes
+  double small_packet_percentage = 100;     // of lossless packets: SONiC's LOSSLESS_TRAFFIC_PATTERN
+  std::uint32_t smallest_packet_bytes = 64;
+  bool is_lossless(std::size_t priority) const;
+};
+
+// What the user expects of the traffic. The planner places marks for it, and says when they would not hold.
+struct TrafficHints {
+  std::uint32_t incast = 8;            // senders that one port may have at once
+  std::uint32_t congested_queues = 8;  // priority groups of a switch that are congested at once
+  std::uint32_t spread = 1;            // congested egress ports that one ingress port feeds at once
+  std::optional<double> rtt_ns;        // unloaded; absent: from the longest path
+};
+
+// What the user decided against the planner's choice.
+struct PlanOverrides {
+  std::optional<int> dynamic_th;  // alpha = 2^dynamic_th
+  std::optional<double> kmin_bytes, kmax_bytes, pmax;
+  std::optional<double> xon_offset_bytes;
+  double free_share = 0.1;  // of the shared pool, to stay free with TrafficHints::congested_queues congested
+  std::uint32_t watchdog_detection_ms = 200, watchdog_restoration_ms = 200, watchdog_poll_ms = 200;
+  std::string watchdog_action = "drop";
+  Place place;
+};
+
+struct Network {
+  std::string name;
+  std::string generator;  // "leaf-spine", "fat-tree", or empty for one written by hand
+  std::vector<SwitchModel> models;
+  std::vector<Node> nodes;  // hosts and switches
+  std::vector<Port> ports;
+  std::vector<Link> links;
+  std::vector<StaticRoute> static_routes;
+  RoutingRule routing = RoutingRule::shortest;
+  bool tiered = false;
+  TrafficClasses classes;
+  TrafficHints hints;
+  PlanOverrides overrides;
+
+  const Node& operator[](NodeId id) const { return nodes[id.index]; }
+  const Port& operator[](PortId id) const { return ports[id.index]; }
+  const Link& operator[](LinkId id) const { return links[id.index]; }
+  const SwitchModel& model_of(const Node& node) const { return models[node.model]; }
+  std::optional<NodeId> find(std::string_view node) const;
+  std::optional<PortId> find_port(NodeId node, std::string_view port) const;
+
+  // A port's link, seen from the port.
+  NodeId neighbor(PortId port) const { return ports[ports[port.index].peer.index].node; }
+  std::uint64_t speed_bps(PortId port) const { return links[ports[port.index].link.index].speed_bps; }
+  double outbound_delay_ns(PortId port) const;  // propagation from this port to its peer
+
+  NodeId add_node(Node node);
+  // Makes a port on each node and joins them. An empty name becomes EthernetN, N counting lanes of 25 Gb/s as
+  // SONiC does.
+  LinkId add_link(NodeId a, std::string a_name, NodeId b, std::string b_name, std::uint64_t speed_bps,
+                  Cable cable, Place place);
+};
+
+}  // namespace weir::fabric

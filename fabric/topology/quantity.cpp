@@ -1,0 +1,69 @@
+#include "fabric/topology/quantity.hpp"
+
+#include <charconv>
+#include <cmath>
+
+namespace weir::fabric {
+namespace {
+
+struct Suffix {
+  Unit unit;
+  std::string_view text;
+  double factor;
+};
+constexpr double ki = 1024, k = 1000;
+constexpr Suffix suffixes[] = {
+    {Unit::bits_per_second, "M", k* k},
+    {Unit::bits_per_second, "G", k* k* k},
+    {Unit::bits_per_second, "T", k* k* k* k},
+    {Unit::bits_per_second, "Mb/s", k* k},
+    {Unit::bits_per_second, "Gb/s", k* k* k},
+    {Unit::bits_per_second, "Tb/s", k* k* k* k},
+    {Unit::bytes, "", 1},
+    {Unit::bytes, "B", 1},
+    {Unit::bytes, "KB", k},
+    {Unit::bytes, "MB", k* k},
+    {Unit::bytes, "GB", k* k* k},
+    {Unit::bytes, "KiB", ki},
+    {Unit::bytes, "MiB", ki* ki},
+    {Unit::bytes, "GiB", ki* ki* ki},
+    {Unit::meters, "m", 1},
+    {Unit::meters, "km", k},
+    {Unit::nanoseconds, "ns", 1},
+    {Unit::nanoseconds, "us", k},
+    {Unit::nanoseconds, "ms", k* k},
+    {Unit::nanoseconds, "s", k* k* k},
+    {Unit::fraction, "", 1},
+    {Unit::fraction, "%", 0.01},
+};
+
+}  // namespace
+
+std::optional<double> read_quantity(std::string_view text, Unit unit) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || !std::isfinite(number)) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  for (const auto& suffix : suffixes)
+    if (suffix.unit == unit && suffix.text == text) return number * suffix.factor;
+  return std::nullopt;
+}
+
+std::string_view example(Unit unit) {
+  switch (unit) {
+    case Unit::bits_per_second:
+      return "a speed such as \"100G\"";
+    case Unit::bytes:
+      return "a size such as \"16MiB\" or 4096";
+    case Unit::meters:
+      return "a length such as \"5m\"";
+    case Unit::nanoseconds:
+      return "a time such as \"500ns\" or \"1.5us\"";
+    case Unit::fraction:
+      return "a share such as \"20%\" or 0.2";
+  }
+  return "a number";
+}
+
+}  // namespace weir::fabric

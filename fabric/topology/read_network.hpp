@@ -1,0 +1,34 @@
+// A network file (TOML) becomes a Network. The keys are described in weir-plan(1); the reader is the one
+// definition of them.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "fabric/topology/network.hpp"
+
+namespace weir::fabric {
+
+// The text of another file that the network names, by the name as written there; nothing if it cannot be
+// read.
+using FileOpener = std::function<std::optional<std::string>(const std::string& name)>;
+
+struct ReadLimits {
+  std::uint32_t most_nodes = 200'000;  // a typing error in a generator must not fill the memory
+};
+
+// Reads a whole file. Nothing, and at least one complaint, where anything is wrong with it.
+std::optional<Network> read_network(std::string_view text, std::string file, const FileOpener& open,
+                                    Complaints& complaints, const ReadLimits& limits = {});
+
+// For files that hold more than a network (a simulator's scenario): reads the network's keys of `root` and
+// leaves the others, and finish(), to the caller.
+std::optional<Network> read_network(Table& root, const FileOpener& open, Complaints& complaints,
+                                    const ReadLimits& limits = {});
+
+// read_network of a file on disk. Files that it names are looked up beside it.
+std::optional<Network> load_network(const std::string& path, Complaints& complaints);
+
+}  // namespace weir::fabric

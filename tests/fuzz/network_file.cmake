@@ -1,0 +1,1 @@
+weir_fuzz_target(network_file SOURCES network_file_fuzz.cpp LINK weir_topology)
