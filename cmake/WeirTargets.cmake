@@ -2,9 +2,11 @@
 #   A static library of this folder's layer.
 #
 # weir_test(NAME SOURCES ... [LINK targets...] [LABEL unit|golden|fuzz|interop|bench|slow] [TIMEOUT seconds]
-#           [NO_SANITIZERS] [NO_TSAN])
+#           [NO_SANITIZERS] [NO_TSAN] [SANITIZED])
 #   A GoogleTest program; each TEST in it is a CTest test. `make test` builds it again with AddressSanitizer and
 #   ThreadSanitizer, unless told not to: NO_TSAN for what has one thread only (it saves time, nothing else).
+#   SANITIZED: an interop test whose both ends are Weir's own code; the sanitizers take it, too (its label becomes
+#   interop-sanitized).
 #   Built by the targets unit_tests (all but NO_SANITIZERS) and threaded_tests (those that TSan is for).
 #
 # weir_fuzz_target(NAME SOURCES ... [LINK targets...])
@@ -31,9 +33,12 @@ function(weir_library name)
 endfunction()
 
 function(weir_test name)
-  cmake_parse_arguments(ARG "NO_SANITIZERS;NO_TSAN" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "NO_SANITIZERS;NO_TSAN;SANITIZED" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
+  endif()
+  if(ARG_SANITIZED)
+    set(ARG_LABEL ${ARG_LABEL}-sanitized)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
@@ -41,9 +46,9 @@ function(weir_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main weir_warnings)
   gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} DISCOVERY_TIMEOUT 60)
-  if(NOT ARG_NO_SANITIZERS AND ARG_LABEL MATCHES "unit|golden|fuzz")
+  if(NOT ARG_NO_SANITIZERS AND ARG_LABEL MATCHES "unit|golden|fuzz|sanitized")
     add_dependencies(unit_tests ${name})
-    if(NOT ARG_NO_TSAN AND NOT WEIR_TESTS_NO_TSAN)
+    if(NOT ARG_NO_TSAN AND (NOT WEIR_TESTS_NO_TSAN OR ARG_SANITIZED))
       add_dependencies(threaded_tests ${name})
     endif()
   endif()
@@ -78,7 +83,7 @@ function(weir_check_link_layers)
     # verbs/ is reached through its C ABI (the imported or drop-in libibverbs), which any layer with verbs headers may
     # link; programs and tests put layers together, so only libraries are checked.
     get_target_property(type ${target} TYPE)
-    if(NOT type STREQUAL "STATIC_LIBRARY" OR layer MATCHES "^(tests|bench|cli)$")
+    if(NOT type STREQUAL "STATIC_LIBRARY" OR "${layer}" STREQUAL "" OR layer MATCHES "^(tests|bench|cli)$")
       continue()
     endif()
     string(JSON allowed ERROR_VARIABLE unknown GET "${json}" layers ${layer} may_include)
@@ -96,7 +101,7 @@ function(weir_check_link_layers)
       endif()
       get_target_property(link_type ${link} TYPE)
       weir_layer_of(${link} link_layer)
-      if(link_layer STREQUAL layer OR link_layer STREQUAL "" OR allowed MATCHES "\"${link_layer}[/\"]" OR
+      if(link_layer STREQUAL layer OR "${link_layer}" STREQUAL "" OR allowed MATCHES "\"${link_layer}[/\"]" OR
          link_type STREQUAL "SHARED_LIBRARY")
         continue()
       endif()

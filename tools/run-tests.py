@@ -115,15 +115,15 @@ def stage_release(tally):
 
 
 def stage_asan(tally):
-    """unit tests under AddressSanitizer and UndefinedBehaviorSanitizer"""
+    """Weir's own tests under AddressSanitizer and UndefinedBehaviorSanitizer"""
     if build(tally, "asan", ["unit_tests"]):
-        ctest(tally, "asan", "-L", "unit|golden|fuzz", "-LE", "bench|slow|interop|lint")
+        ctest(tally, "asan", "-L", "unit|golden|fuzz|sanitized", "-LE", "bench|slow|interop$|lint")
 
 
 def stage_tsan(tally):
-    """unit tests of what has threads, under ThreadSanitizer"""
+    """Weir's own tests of what has threads, under ThreadSanitizer"""
     if build(tally, "tsan", ["threaded_tests"]):
-        ctest(tally, "tsan", "-L", "unit", "-LE", "bench|slow|interop|lint", before=without_randomised_addresses())
+        ctest(tally, "tsan", "-L", "unit|sanitized", "-LE", "bench|slow|interop$|lint", before=without_randomised_addresses())
 
 
 STAGES = {"format": stage_format, "tree": stage_tree, "tidy": stage_tidy, "tidy-all": stage_tidy_all, "release": stage_release,

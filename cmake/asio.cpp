@@ -1,0 +1,2 @@
+// Asio's own sources: see WeirAsio.cmake.
+#include <asio/impl/src.hpp>
