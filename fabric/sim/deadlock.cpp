@@ -1,0 +1,85 @@
+// Finds deadlocks that have happened: a cycle of queues, each stopped by PFC from a switch in which packets
+// that came from it wait in the next queue of the cycle, and none of which sent anything since the last look.
+// (A cycle that *could* happen is the planner's business.)
+#include <algorithm>
+
+#include "fabric/sim/simulation.hpp"
+
+namespace weir::fabric::sim {
+
+void Simulation::check_deadlock() {
+  rare_.push(now_ + run_.deadlock_check, RareKind::deadlock_check);
+  if (deadlocked_) return;  // one is enough, and the first is the cause
+  deadlock_sent_.resize(queues_.size());
+  std::vector<std::uint32_t> stuck;  // port * 8 + priority
+  for (std::uint32_t p = 0; p < ports_.size(); ++p) {
+    const unsigned held = ports_[p].paused & ports_[p].waiting;
+    for (unsigned priority = 0; priority < priorities; ++priority) {
+      auto& sent = deadlock_sent_[at(p, priority)];
+      const bool idle = queues_[at(p, priority)].sent_packets == sent;
+      sent = queues_[at(p, priority)].sent_packets;
+      if (idle && ports_[p].host == none && ((held >> priority) & 1))
+        stuck.push_back(p * priorities + priority);
+    }
+  }
+  if (stuck.size() < 2) return;
+
+  // Edges: from a stuck queue to the stuck queues of the switch that stopped it which hold packets from its
+  // link.
+  std::vector<std::vector<std::uint32_t>> next(stuck.size());
+  const auto place = [&](std::uint32_t name) {
+    const auto found = std::lower_bound(stuck.begin(), stuck.end(), name);
+    return found != stuck.end() && *found == name ? static_cast<std::uint32_t>(found - stuck.begin()) : none;
+  };
+  for (std::uint32_t to = 0; to < stuck.size(); ++to) {
+    const std::uint32_t out = stuck[to] / priorities;
+    const unsigned priority = stuck[to] % priorities;
+    std::vector<std::uint32_t> from;
+    for (std::uint32_t i = queues_[stuck[to]].head; i != none; i = packets_[i].next)
+      from.push_back(packets_[i].ingress);
+    std::sort(from.begin(), from.end());
+    from.erase(std::unique(from.begin(), from.end()), from.end());
+    for (const std::uint32_t ingress : from) {
+      if (!groups_[at(ingress, priority)].paused || ports_[ingress].node != ports_[out].node) continue;
+      const std::uint32_t holder = place(ports_[ingress].peer * priorities + priority);
+      if (holder != none) next[holder].push_back(to);
+    }
+  }
+
+  // Depth first; a queue that is met again on the current path closes a cycle.
+  std::vector<std::uint8_t> state(stuck.size(), 0);  // 0 new, 1 on the path, 2 done
+  std::vector<std::uint32_t> path;
+  std::vector<std::size_t> edge;
+  for (std::uint32_t root = 0; root < stuck.size(); ++root) {
+    if (state[root] != 0) continue;
+    path.assign(1, root);
+    edge.assign(1, 0);
+    state[root] = 1;
+    while (!path.empty()) {
+      const std::uint32_t here = path.back();
+      if (edge.back() == next[here].size()) {
+        state[here] = 2;
+        path.pop_back();
+        edge.pop_back();
+        continue;
+      }
+      const std::uint32_t there = next[here][edge.back()++];
+      if (state[there] == 1) {
+        Incident incident{
+            now_, Incident::Kind::deadlock, {}, static_cast<std::uint8_t>(stuck[there] % priorities)};
+        for (auto at = std::find(path.begin(), path.end(), there); at != path.end(); ++at)
+          incident.ports.push_back(stuck[*at] / priorities);
+        incidents_.push_back(std::move(incident));
+        deadlocked_ = true;
+        return;
+      }
+      if (state[there] == 0) {
+        state[there] = 1;
+        path.push_back(there);
+        edge.push_back(0);
+      }
+    }
+  }
+}
+
+}  // namespace weir::fabric::sim

@@ -1,0 +1,73 @@
+// What is broken on purpose: links that fail and come back, and a NIC that sends XOFF without end.
+#include <algorithm>
+
+#include "fabric/sim/simulation.hpp"
+
+namespace weir::fabric::sim {
+
+void Simulation::start_faults() {
+  for (std::uint32_t i = 0; i < run_.faults.size(); ++i) rare_.push(run_.faults[i].time, RareKind::fault, i);
+  for (std::uint32_t i = 0; i < run_.storms.size(); ++i) rare_.push(run_.storms[i].start, RareKind::storm, i);
+}
+
+// The switches at both ends see it at once and use other ports where they have any; the new routes of
+// everybody else come with a fault of their own, when routing has converged.
+void Simulation::fault(const Fault& fault) {
+  if (fault.routes) {
+    changed_routes_ = fault.routes;
+    routes_ = changed_routes_.get();
+  }
+  if (fault.port == none) return;
+  const std::uint32_t ends[] = {fault.port, ports_[fault.port].peer};
+  for (const std::uint32_t end : ends) {
+    if (ports_[end].up == fault.up) continue;
+    ports_[end].up = fault.up;
+    if (!fault.up) cut(end);
+  }
+  incidents_.push_back(
+      {now_, fault.up ? Incident::Kind::link_up : Incident::Kind::link_down, {fault.port}, 0});
+  if (fault.up)
+    for (const std::uint32_t end : ends) kick(end);
+}
+
+// What is on the wire and what waits for it is lost; a pause ends with the link.
+void Simulation::cut(std::uint32_t port_index) {
+  Port& port = ports_[port_index];
+  // What is on the wire stays there until its arrival event comes; receive() drops what a dead link brings.
+  for (unsigned priority = 0; priority < priorities; ++priority) {
+    auto& group = groups_[at(port_index, priority)];
+    group.paused = false;
+    if (port.host == none) drop_queue(port_index, priority);
+    go_on(port_index, priority);
+  }
+}
+
+void Simulation::drop_queue(std::uint32_t port_index, unsigned priority) {
+  Port& port = ports_[port_index];
+  Queue& queue = queues_[at(port_index, priority)];
+  while (queue.head != none) {
+    const std::uint32_t index = take_first(packets_, queue);
+    const Packet& packet = packets_[index];
+    PriorityGroup& group = groups_[at(packet.ingress, priority)];
+    SharedPool& pool = pools_[port.node];
+    release(pool, group, packet.cells);
+    const std::uint32_t ingress = packet.ingress;
+    ++queue.dropped;
+    ++totals_.egress_drops;
+    discard(index);
+    if (group.paused && may_send_xon(pool, group)) resume_peer(ingress, priority);
+  }
+  queue.bytes = queue.cells = queue.deficit = 0;
+  port.waiting &= ~(1u << priority);
+}
+
+void Simulation::storm(std::uint32_t index) {
+  const Storm& storm = run_.storms[index];
+  const std::uint32_t port = hosts_[storm.host].port;
+  ++groups_[at(port, storm.priority)].xoff_sent;
+  send_pfc(port, storm.priority, quanta_of(port));
+  const Ticks again = now_ + Ticks{quanta_of(port)} * 64 * ports_[port].ticks_per_byte / 2;
+  if (again < storm.end) rare_.push(again, RareKind::storm, index);
+}
+
+}  // namespace weir::fabric::sim

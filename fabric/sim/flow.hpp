@@ -1,0 +1,51 @@
+// A flow: one message of one RC queue pair, both ends of it. Slots are reused when a flow is over and its
+// last packet is gone, so memory follows the flows that are alive; one that waits to start is a FlowSpec of
+// 40 bytes.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/sim/settings.hpp"
+#include "rnic/congestion/dcqcn.hpp"
+#include "rnic/congestion/go_back_n.hpp"
+
+namespace weir::fabric::sim {
+
+enum class Place : std::uint8_t {
+  parked,  // nothing to send until an acknowledgement or the retransmission timeout comes
+  ready,   // in its host's list
+  paced,   // in its host's heap until the rate lets it send
+};
+
+struct Flow {
+  // sender
+  rnic::congestion::GoBackNSender sender;
+  std::uint32_t packets = 0;
+  std::uint32_t last_bytes = 0;  // payload of the last packet
+  std::uint32_t source = 0;
+  std::uint32_t destination = 0;
+  std::uint32_t next_ready = none;
+  std::uint32_t hash = 0;
+  std::uint32_t id = none;     // none: the slot is free
+  std::uint32_t on_wires = 0;  // packets of this flow, of either direction, that are somewhere
+  Place place = Place::parked;
+  std::uint8_t priority = 0;
+  bool arrived = false;       // all of it, at the receiver
+  bool acknowledged = false;  // all of it, at the sender
+  Ticks progress = 0;         // last acknowledgement of something new
+  rnic::congestion::ReactionPoint rate;
+  // receiver
+  rnic::congestion::GoBackNReceiver receiver;
+  rnic::congestion::NotificationPoint notification;
+  std::uint32_t not_acknowledged = 0;  // packets since the last ACK
+};
+
+struct FlowResult {
+  Ticks started = no_time;
+  Ticks arrived = no_time;          // the last byte, at the receiver
+  Ticks ideal = 0;                  // how long it takes alone on its path
+  std::uint32_t retransmitted = 0;  // packets
+  std::uint32_t cnps = 0;
+};
+
+}  // namespace weir::fabric::sim

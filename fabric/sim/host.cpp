@@ -1,0 +1,276 @@
+// The two ends of a flow: the sending NIC's scheduler over its queue pairs, and what a receiver answers. The
+// rules of the protocol are rnic/congestion's; here is only when they are asked.
+#include <algorithm>
+
+#include "fabric/sim/simulation.hpp"
+
+namespace weir::fabric::sim {
+
+using rnic::congestion::Arrival;
+
+void Simulation::start_due_flows() {
+  while (started_ < start_order_.size() && run_.flows[start_order_[started_]].start <= now_)
+    start_flow(start_order_[started_++]);
+}
+
+void Simulation::start_flow(std::uint32_t id) {
+  const FlowSpec& spec = run_.flows[id];
+  std::uint32_t slot = static_cast<std::uint32_t>(flows_.size());
+  if (free_slots_.empty()) {
+    flows_.emplace_back();
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  Flow& flow = flows_[slot] = Flow{};
+  const std::uint32_t mtu = transport_.mtu_bytes;
+  const std::uint64_t bytes = std::max<std::uint64_t>(spec.bytes, 1);
+  flow.id = id;
+  flow.packets = static_cast<std::uint32_t>((bytes + mtu - 1) / mtu);
+  flow.last_bytes = static_cast<std::uint32_t>(bytes - std::uint64_t{flow.packets - 1} * mtu);
+  flow.source = spec.source;
+  flow.destination = spec.destination;
+  flow.priority = spec.priority;
+  flow.hash = static_cast<std::uint32_t>(mix(run_.seed ^ (std::uint64_t{id} << 20)) >> 52);
+  flow.progress = now_;
+  const std::uint32_t port = hosts_[spec.source].port;
+  flow.rate = rnic::congestion::ReactionPoint(fabric_.ports[port].gbps * 1e9);
+  results_[id].started = now_;
+  results_[id].ideal = ideal_time(spec, flow.hash);
+  ++alive_;
+  rare_.push(now_ + transport_.retransmission_timeout, RareKind::retransmission, slot, id);
+  make_ready(slot);
+}
+
+// Alone on its path: all of it through the slowest link, one packet through each of the others.
+Ticks Simulation::ideal_time(const FlowSpec& flow, std::uint32_t hash) const {
+  Packet probe{};
+  probe.destination = flow.destination;
+  probe.hash = hash;
+  const std::uint64_t bytes = std::max<std::uint64_t>(flow.bytes, 1);
+  const std::uint64_t mtu = transport_.mtu_bytes;
+  const std::uint64_t packets = (bytes + mtu - 1) / mtu;
+  const std::uint64_t overhead = transport_.header_bytes + transport_.gap_bytes;
+  const std::uint64_t all = bytes + packets * overhead;
+  const std::uint64_t one = std::min(bytes, mtu) + overhead;
+  Ticks latency = 0, slowest = 0, each = 0;
+  std::uint32_t port = hosts_[flow.source].port;
+  for (int hops = 0; port != none && hops < 64; ++hops) {
+    const Port& hop = ports_[port];
+    latency += hop.latency;
+    each += one * hop.ticks_per_byte;
+    slowest = std::max<Ticks>(slowest, hop.ticks_per_byte);
+    if (ports_[hop.peer].host != none) break;
+    port = next_hop(ports_[hop.peer].node, probe);
+  }
+  // The gap after the last frame delays nobody.
+  return latency + each + (all - one) * slowest - Ticks{transport_.gap_bytes} * slowest;
+}
+
+// The end of its host's list of flows of this priority: hosts serve their queue pairs in turn, a packet each.
+void Simulation::append_ready(Host& host, std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  flow.place = Place::ready;
+  flow.next_ready = none;
+  if (host.ready_head[flow.priority] == none)
+    host.ready_head[flow.priority] = slot;
+  else
+    flows_[host.ready_tail[flow.priority]].next_ready = slot;
+  host.ready_tail[flow.priority] = slot;
+  host.waiting |= 1u << flow.priority;
+}
+
+void Simulation::make_ready(std::uint32_t slot) {
+  if (flows_[slot].place != Place::parked) return;
+  Host& host = hosts_[flows_[slot].source];
+  append_ready(host, slot);
+  kick(host.port);
+}
+
+// Flows whose rate lets them send again join their list.
+void Simulation::release_paced(Host& host) {
+  while (!host.paced.empty() && host.paced.front().first <= now_) {
+    const std::uint32_t slot = host.paced.front().second;
+    std::pop_heap(host.paced.begin(), host.paced.end(), std::greater<>());
+    host.paced.pop_back();
+    append_ready(host, slot);
+  }
+}
+
+Ticks Simulation::transmit_from_host(std::uint32_t port_index) {
+  Port& port = ports_[port_index];
+  Host& host = hosts_[port.host];
+  release_paced(host);
+  if (const unsigned control = port.waiting & ~port.paused) {
+    forward(port_index, control);
+  } else if (const unsigned flows = host.waiting & ~port.paused) {
+    while (((flows >> host.turn) & 1) == 0) host.turn = (host.turn + 1) % priorities;
+    const unsigned priority = host.turn;
+    host.turn = (host.turn + 1) % priorities;
+    const std::uint32_t slot = host.ready_head[priority];
+    host.ready_head[priority] = flows_[slot].next_ready;
+    if (host.ready_head[priority] == none) host.waiting &= ~(1u << priority);
+    send_packet(port_index, host, slot);
+  }
+  if (((port.waiting | host.waiting) & ~port.paused) != 0) return std::max(port.free_at, now_ + 1);
+  return host.paced.empty() ? no_time : std::max(port.free_at, host.paced.front().first);
+}
+
+void Simulation::send_packet(std::uint32_t port_index, Host& host, std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  Port& port = ports_[port_index];
+  flow.place = Place::parked;
+  if (flow.sender.next() >= flow.packets) return free_if_over(slot);  // acknowledged since it became ready
+  const std::uint32_t number = flow.sender.next();
+  if (flow.sender.in_flight() == 0) flow.progress = now_;
+  const std::uint32_t index = packets_.take();
+  Packet& packet = packets_[index];
+  packet = Packet{};
+  packet.flow = slot;
+  packet.psn = flow.sender.psn();
+  packet.priority = flow.priority;
+  packet.kind = static_cast<unsigned>(PacketKind::data);
+  packet.last = number + 1 == flow.packets;
+  packet.destination = flow.destination;
+  packet.hash = flow.hash;
+  packet.bytes = static_cast<std::uint16_t>(payload_of(flow, number) + transport_.header_bytes);
+  ++flow.on_wires;
+  if (flow.sender.on_sent()) {
+    ++totals_.retransmitted;
+    ++results_[flow.id].retransmitted;
+  }
+  Queue& counted = queues_[at(port_index, flow.priority)];
+  ++counted.sent_packets;
+  counted.sent_bytes += packet.bytes;
+  const std::uint64_t frame = std::uint64_t{packet.bytes} + transport_.gap_bytes;
+  put_on_wire(port, port_index, index);
+
+  const double line_rate = fabric_.ports[port_index].gbps * 1e9;
+  if (flow.rate.limited()) {
+    flow.rate.advance(transport_.dcqcn_parameters, now_, line_rate);
+    flow.rate.on_sent(transport_.dcqcn_parameters, frame, line_rate);
+  }
+  const bool more = flow.sender.next() < flow.packets && flow.sender.window_open() &&
+                    (window_packets_ == 0 || flow.sender.in_flight() < window_packets_);
+  if (!more) return;  // an acknowledgement makes it ready again
+  if (flow.rate.rate() < line_rate) {
+    const Ticks wait = static_cast<Ticks>(static_cast<double>(frame) * 8 * ticks_per_s / flow.rate.rate());
+    flow.place = Place::paced;
+    host.paced.emplace_back(now_ + wait, slot);
+    std::push_heap(host.paced.begin(), host.paced.end(), std::greater<>());
+    return;
+  }
+  append_ready(host, slot);
+}
+
+void Simulation::free_if_over(std::uint32_t slot) {
+  Flow& flow = flows_[slot];
+  if (flow.on_wires != 0 || !flow.acknowledged || flow.place != Place::parked || flow.id == none) return;
+  flow.id = none;
+  free_slots_.push_back(slot);
+}
+
+void Simulation::packet_gone(std::uint32_t slot) {
+  --flows_[slot].on_wires;
+  free_if_over(slot);
+}
+
+void Simulation::receive_at_host(std::uint32_t port, std::uint32_t index) {
+  const Packet packet = packets_[index];
+  packets_.give_back(index);
+  if (packet.kind == static_cast<unsigned>(PacketKind::data))
+    receive_data(port, packet.flow, packet);
+  else
+    receive_control(packet.flow, packet);
+  packet_gone(packet.flow);
+}
+
+void Simulation::receive_data(std::uint32_t port, std::uint32_t slot, const Packet& packet) {
+  Flow& flow = flows_[slot];
+  if (packet.marked && transport_.dcqcn && flow.notification.on_marked(transport_.dcqcn_parameters, now_)) {
+    ++totals_.cnps;
+    ++results_[flow.id].cnps;
+    send_control(port, slot, PacketKind::cnp, 0);
+  }
+  switch (flow.receiver.on_packet(packet.psn)) {
+    case Arrival::deliver:
+      break;
+    case Arrival::duplicate:
+      return send_control(port, slot, PacketKind::ack, flow.receiver.expected_psn());
+    case Arrival::nak:
+      return send_control(port, slot, PacketKind::nak, flow.receiver.expected_psn());
+    case Arrival::ignore:
+      return;
+  }
+  totals_.delivered_bytes += packet.bytes - transport_.header_bytes;
+  if (++flow.not_acknowledged >= transport_.ack_every || packet.last) {
+    flow.not_acknowledged = 0;
+    send_control(port, slot, PacketKind::ack, flow.receiver.expected_psn());
+  }
+  if (flow.receiver.delivered() < flow.packets) return;
+  flow.arrived = true;
+  results_[flow.id].arrived = now_;
+  ++totals_.finished;
+  --alive_;
+  const std::uint32_t then = run_.flows[flow.id].then;
+  if (then != none) start_flow(then);  // moves the slots: `flow` is not valid any more
+}
+
+void Simulation::send_control(std::uint32_t port_index, std::uint32_t slot, PacketKind kind,
+                              std::uint32_t psn) {
+  Flow& flow = flows_[slot];
+  const std::uint32_t index = packets_.take();
+  Packet& packet = packets_[index];
+  packet = Packet{};
+  packet.flow = slot;
+  packet.psn = psn & rnic::congestion::psn_mask;
+  packet.priority = transport_.control_priority;
+  packet.kind = static_cast<unsigned>(kind);
+  packet.destination = flow.source;
+  packet.hash = flow.hash;
+  packet.bytes =
+      static_cast<std::uint16_t>(kind == PacketKind::cnp ? transport_.cnp_bytes : transport_.ack_bytes);
+  ++flow.on_wires;
+  Queue& queue = queues_[at(port_index, packet.priority)];
+  append(packets_, queue, index);
+  queue.bytes += packet.bytes;
+  queue.bytes_most = std::max(queue.bytes_most, queue.bytes);
+  ports_[port_index].waiting |= 1u << packet.priority;
+  kick(port_index);
+}
+
+void Simulation::receive_control(std::uint32_t slot, const Packet& packet) {
+  Flow& flow = flows_[slot];
+  const auto kind = static_cast<PacketKind>(packet.kind);
+  if (flow.acknowledged) return;
+  if (kind == PacketKind::cnp) {
+    const double line_rate = fabric_.ports[hosts_[flow.source].port].gbps * 1e9;
+    flow.rate.on_cnp(transport_.dcqcn_parameters, now_, line_rate);
+    return;
+  }
+  const std::uint32_t news =
+      kind == PacketKind::ack ? flow.sender.on_ack(packet.psn) : flow.sender.on_nak(packet.psn);
+  if (news != 0) flow.progress = now_;
+  if (flow.sender.acknowledged() == flow.packets) {
+    flow.acknowledged = true;
+    return;
+  }
+  if (flow.sender.next() < flow.packets &&
+      (window_packets_ == 0 || flow.sender.in_flight() < window_packets_))
+    make_ready(slot);
+}
+
+void Simulation::retransmission_timer(std::uint32_t slot, std::uint32_t id) {
+  Flow& flow = flows_[slot];
+  if (flow.id != id || flow.acknowledged) return;
+  if (flow.progress + transport_.retransmission_timeout <= now_) {
+    flow.progress = now_;
+    if (flow.sender.in_flight() != 0) {
+      flow.sender.on_timeout();
+      make_ready(slot);
+    }
+  }
+  rare_.push(flow.progress + transport_.retransmission_timeout, RareKind::retransmission, slot, id);
+}
+
+}  // namespace weir::fabric::sim

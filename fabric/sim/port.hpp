@@ -1,0 +1,85 @@
+// A port: its eight egress queues, the wire behind it, and which queue sends next.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <span>
+
+#include "fabric/sim/packet.hpp"
+
+namespace weir::fabric::sim {
+
+// One cache line: what arriving and leaving packets touch.
+struct alignas(64) Port {
+  Ticks free_at = 0;               // when the frame being sent, and its gap, are over
+  Ticks transmit_at = no_time;     // of the transmit event that counts; others of this port are stale
+  std::uint32_t wire_head = none;  // packets on the way to the peer, the first to arrive first
+  std::uint32_t wire_tail = none;
+  std::uint32_t peer = none;
+  std::uint32_t node = none;
+  std::uint32_t ticks_per_byte = 0;
+  std::uint32_t latency = 0;  // ticks from the last bit's leaving until the far end's MMU has it
+  std::uint32_t host = none;  // address of the host that this port is of; none: of a switch
+  std::uint8_t waiting = 0;   // a bit for each queue that holds packets
+  std::uint8_t paused = 0;    // a bit for each priority stopped by PFC
+  std::uint8_t strict = 0;    // a bit for each queue of strict priority
+  std::uint8_t turn = 0;      // DWRR: whose turn it is
+  std::uint8_t dropping = 0;  // a bit for each queue that the watchdog empties
+  std::uint8_t deaf = 0;      // a bit for each priority for which PFC is ignored (watchdog: forward)
+  bool up = true;
+};
+static_assert(sizeof(Port) == 64);
+
+// An egress queue: one cache line, counters included.
+struct alignas(64) Queue {
+  std::uint32_t head = none;
+  std::uint32_t tail = none;
+  std::uint32_t bytes = 0;
+  std::uint32_t cells = 0;
+  std::uint32_t bytes_most = 0;
+  std::uint32_t deficit = 0;
+  std::uint32_t quantum = 0;
+  std::uint32_t marked = 0;
+  std::uint32_t dropped = 0;  // at this egress: lossy threshold, dead link, watchdog
+  std::uint32_t alpha = 0;    // lossy threshold; 0: none
+  std::uint64_t sent_packets = 0;
+  std::uint64_t sent_bytes = 0;
+};
+static_assert(sizeof(Queue) == 64);
+
+inline void append(PacketPool& pool, Queue& queue, std::uint32_t index) {
+  pool[index].next = none;
+  if (queue.head == none)
+    queue.head = index;
+  else
+    pool[queue.tail].next = index;
+  queue.tail = index;
+}
+
+inline std::uint32_t take_first(PacketPool& pool, Queue& queue) {
+  const std::uint32_t index = queue.head;
+  queue.head = pool[index].next;
+  return index;
+}
+
+// Which of the queues in `ready` (not 0) sends: the highest strict one, else deficit weighted round robin
+// (Shreedhar and Varghese): a queue whose turn it is sends as long as its deficit lasts.
+inline unsigned pick(Port& port, std::span<Queue> queues, PacketPool& pool, unsigned ready) {
+  if ((ready & (ready - 1)) == 0) return std::countr_zero(ready);
+  if (const unsigned strict = ready & port.strict) return std::bit_width(strict) - 1;
+  for (;;) {
+    if (ready & (1u << port.turn)) {
+      Queue& queue = queues[port.turn];
+      const std::uint32_t bytes = pool[queue.head].bytes;
+      if (queue.deficit >= bytes) {
+        queue.deficit -= bytes;
+        return port.turn;
+      }
+    }
+    port.turn = (port.turn + 1) % priorities;
+    Queue& next = queues[port.turn];
+    next.deficit = ready & (1u << port.turn) ? next.deficit + next.quantum : 0;
+  }
+}
+
+}  // namespace weir::fabric::sim

@@ -1,0 +1,322 @@
+#include "fabric/sim/simulation.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace weir::fabric::sim {
+namespace {
+
+// DWRR: what a queue of weight 1 may send in a turn; at least a frame, so that each turn sends something.
+constexpr std::uint32_t quantum_bytes = 2048;
+
+}  // namespace
+
+Simulation::Simulation(const Fabric& fabric, const Experiment& run)
+    : fabric_(fabric), run_(run), transport_(run.transport), routes_(&fabric.routes), random_(mix(run.seed)) {
+  if (transport_.window_bytes != 0)
+    window_packets_ = static_cast<std::uint32_t>(
+        std::max<std::uint64_t>(1, transport_.window_bytes / transport_.mtu_bytes));
+  ports_.resize(fabric.ports.size());
+  queues_.resize(ports_.size() * priorities);
+  groups_.resize(ports_.size() * priorities);
+  pfc_.resize(ports_.size() * priorities);
+  wred_.resize(ports_.size() * priorities);
+  pools_.resize(fabric.nodes.size());
+  host_index_.assign(fabric.nodes.size(), none);
+  for (std::uint32_t h = 0; h < fabric.hosts.size(); ++h) host_index_[fabric.hosts[h]] = h;
+  hosts_.resize(fabric.hosts.size());
+  build_ports();
+  results_.resize(run.flows.size());
+  start_order_.resize(run.flows.size());
+  std::iota(start_order_.begin(), start_order_.end(), 0u);
+  std::erase_if(start_order_, [&](std::uint32_t id) { return run.flows[id].start == no_time; });
+  std::stable_sort(start_order_.begin(), start_order_.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return run.flows[a].start < run.flows[b].start; });
+  start_faults();
+  series_.interval = run.sample_interval;
+  if (run.sample_interval != 0) rare_.push(0, RareKind::sample);
+  if (run.watchdog.on) rare_.push(run.watchdog.poll, RareKind::watchdog_poll);
+  if (run.deadlock_check != 0) rare_.push(run.deadlock_check, RareKind::deadlock_check);
+}
+
+void Simulation::build_ports() {
+  for (std::uint32_t n = 0; n < fabric_.nodes.size(); ++n) {
+    if (fabric_.nodes[n].host) continue;
+    const auto& settings = fabric_.switches[fabric_.nodes[n].settings];
+    auto& pool = pools_[n];
+    pool.cell_bytes = settings.cell_bytes;
+    pool.size = settings.shared_bytes / settings.cell_bytes;
+    pool.headroom_size = settings.headroom_pool_bytes / settings.cell_bytes;
+    pool.settings = fabric_.nodes[n].settings;
+  }
+  for (std::uint32_t p = 0; p < ports_.size(); ++p) {
+    const auto& from = fabric_.ports[p];
+    auto& port = ports_[p];
+    port.peer = from.peer;
+    port.node = from.node;
+    port.ticks_per_byte = ticks_per_byte(from.gbps);
+    port.latency = static_cast<std::uint32_t>(from.delay + fabric_.ports[from.peer].pipeline);
+    if (fabric_.nodes[from.node].host) {
+      port.host = host_index_[from.node];
+      auto& host = hosts_[port.host];
+      host.port = p;
+      host.ready_head.fill(none);
+      host.ready_tail.fill(none);
+      port.strict = 0xff;
+      continue;
+    }
+    const auto& settings = fabric_.switches[fabric_.nodes[from.node].settings];
+    const auto& pool = pools_[from.node];
+    for (unsigned i = 0; i < priorities; ++i) {
+      const auto& rule = settings.priority[i];
+      if (rule.strict) port.strict |= 1u << i;
+      queues_[at(p, i)].quantum = std::max(1u, rule.weight) * quantum_bytes;
+      queues_[at(p, i)].alpha =
+          rule.lossless ? 0 : static_cast<std::uint32_t>(alpha_factor(rule.egress_alpha));
+      wred_[at(p, i)] = from.own_wred ? from.wred[i] : rule.wred;
+      auto& group = groups_[at(p, i)];
+      group.lossless = rule.lossless;
+      group.alpha = static_cast<std::uint32_t>(alpha_factor(rule.alpha));
+      group.guaranteed = rule.guaranteed_bytes / pool.cell_bytes;
+      group.headroom = from.headroom_bytes[i] / pool.cell_bytes;
+      group.xon = rule.xon_bytes / pool.cell_bytes;
+      group.xon_offset = rule.xon_offset_bytes / pool.cell_bytes;
+    }
+  }
+}
+
+bool Simulation::run_some(std::uint64_t events) {
+  const std::uint64_t stop_at = totals_.events + events;
+  const bool endless = run_.flows.empty();
+  while (totals_.events < stop_at) {
+    if (!endless && totals_.finished == run_.flows.size()) return false;
+    const Ticks port_time = events_.empty() ? no_time : PortEvents::time_of(events_.top());
+    const Ticks rare_time = rare_.next_time();
+    const Ticks start_time =
+        started_ < start_order_.size() ? run_.flows[start_order_[started_]].start : no_time;
+    const Ticks next = std::min({port_time, rare_time, start_time});
+    if (next > run_.duration) {  // also when nothing is left
+      now_ = run_.duration;
+      return false;
+    }
+    now_ = next;
+    ++totals_.events;
+    if (start_time == next) {
+      start_due_flows();
+    } else if (rare_time == next) {
+      rare(rare_.pop());
+    } else {
+      const std::uint32_t source = PortEvents::source_of(events_.top());
+      if (source % 2 == 0)
+        receive(source / 2);
+      else
+        transmit_event(source / 2);
+    }
+  }
+  return true;
+}
+
+void Simulation::rare(const RareEvent& event) {
+  switch (event.kind) {
+    case RareKind::pfc_arrival:
+      return pfc_arrived(event.a, event.b & 0xff, event.b >> 8);
+    case RareKind::pfc_refresh:
+      return refresh_pause(event.a, event.b);
+    case RareKind::pause_expiry:
+      return pause_expired(event.a, event.b);
+    case RareKind::retransmission:
+      return retransmission_timer(event.a, event.b);
+    case RareKind::sample:
+      return take_sample();
+    case RareKind::watchdog_poll:
+      return watchdog_poll();
+    case RareKind::deadlock_check:
+      return check_deadlock();
+    case RareKind::fault:
+      return fault(run_.faults[event.a]);
+    case RareKind::storm:
+      return storm(event.a);
+  }
+}
+
+// The first packet on the wire behind `out` is at the far end.
+void Simulation::receive(std::uint32_t out) {
+  Port& from = ports_[out];
+  const std::uint32_t index = from.wire_head;
+  from.wire_head = packets_[index].next;
+  if (from.wire_head == none)
+    events_.pop();
+  else
+    events_.replace_top(PortEvents::key(packets_[from.wire_head].arrival, arrival_source(out)));
+  if (!from.up) {
+    ++totals_.link_drops;
+    return discard(index);
+  }
+  ++totals_.hops;
+  const std::uint32_t in = from.peer;
+  if (ports_[in].host != none)
+    receive_at_host(in, index);
+  else
+    receive_at_switch(in, index);
+}
+
+std::uint32_t Simulation::next_hop(std::uint32_t node, const Packet& packet) const {
+  const RouteTable& routes = *routes_;
+  const std::uint32_t group = routes.group[std::size_t{routes.row[node]} * routes.hosts + packet.destination];
+  const std::uint32_t* choice = routes.ports.data() + routes.first[group];
+  const std::uint32_t count = routes.count[group];
+  if (count == 1) return ports_[*choice].up ? *choice : none;
+  if (count == 0) return none;
+  // Each switch hashes differently, else all of a second stage would choose alike.
+  const auto spread = static_cast<std::uint32_t>(mix((std::uint64_t{node} << 12) | packet.hash));
+  const auto first = static_cast<std::uint32_t>((std::uint64_t{spread} * count) >> 32);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t port = choice[(first + i) % count];
+    if (ports_[port].up) return port;
+  }
+  return none;
+}
+
+void Simulation::discard(std::uint32_t index) {
+  const std::uint32_t slot = packets_[index].flow;
+  packets_.give_back(index);
+  packet_gone(slot);
+}
+
+void Simulation::receive_at_switch(std::uint32_t in, std::uint32_t index) {
+  Packet& packet = packets_[index];
+  const std::uint32_t node = ports_[in].node;
+  const std::uint32_t out = next_hop(node, packet);
+  if (out == none) {
+    ++totals_.link_drops;
+    return discard(index);
+  }
+  const unsigned priority = packet.priority;
+  SharedPool& pool = pools_[node];
+  Queue& queue = queues_[at(out, priority)];
+  PriorityGroup& group = groups_[at(in, priority)];
+  const std::uint32_t cells = pool.cells(packet.bytes);
+  Port& port = ports_[out];
+  const bool doomed = (port.dropping >> priority) & 1;
+  if (doomed || (queue.alpha != 0 && queue.cells + cells > pool.threshold(queue.alpha))) {
+    ++queue.dropped;
+    ++totals_.egress_drops;
+    return discard(index);
+  }
+  const Admission admission = admit(pool, group, cells);
+  if (admission != Admission::taken) {
+    if (group.lossless && !group.paused) pause_peer(in, priority);
+    if (admission == Admission::dropped) {
+      ++totals_.ingress_drops;
+      totals_.lossless_drops += group.lossless;
+      return discard(index);
+    }
+  }
+  packet.ingress = in;
+  packet.cells = static_cast<std::uint16_t>(cells);
+  const Wred& wred = wred_[at(out, priority)];
+  if (wred.kmax_bytes != 0 && queue.bytes >= wred.kmin_bytes) mark(queue, wred, packet);
+  append(packets_, queue, index);
+  queue.bytes += packet.bytes;
+  queue.cells += cells;
+  queue.bytes_most = std::max(queue.bytes_most, queue.bytes);
+  port.waiting |= 1u << priority;
+  kick(out);
+}
+
+void Simulation::mark(Queue& queue, const Wred& wred, Packet& packet) {
+  if (packet.kind != static_cast<unsigned>(PacketKind::data)) return;  // not ECN-capable
+  if (queue.bytes < wred.kmax_bytes) {
+    const double part =
+        static_cast<double>(queue.bytes - wred.kmin_bytes) / (wred.kmax_bytes - wred.kmin_bytes);
+    if (random_.unit() >= wred.pmax * part) return;
+  }
+  packet.marked = 1;
+  ++queue.marked;
+  ++totals_.marked;
+}
+
+void Simulation::want_transmit(std::uint32_t port_index, Ticks when) {
+  Port& port = ports_[port_index];
+  if (when >= port.transmit_at) return;
+  port.transmit_at = when;
+  events_.push(PortEvents::key(when, transmit_source(port_index)));
+}
+
+// Something may have become ready to leave through this port.
+void Simulation::kick(std::uint32_t port_index) {
+  Port& port = ports_[port_index];
+  if (port.free_at > now_) return want_transmit(port_index, port.free_at);
+  const Ticks again = transmit(port_index);
+  if (again != no_time) want_transmit(port_index, again);
+}
+
+void Simulation::transmit_event(std::uint32_t port_index) {
+  Port& port = ports_[port_index];
+  if (port.transmit_at != now_) return events_.pop();  // an earlier one took its place
+  Ticks again = port.free_at;                          // later than now where a PFC frame went before
+  if (port.free_at <= now_) {
+    port.transmit_at = no_time;
+    again = transmit(port_index);
+  }
+  // Whatever was pushed meanwhile is later than now, so this event is still the top.
+  port.transmit_at = again;
+  if (again == no_time)
+    events_.pop();
+  else
+    events_.replace_top(PortEvents::key(again, transmit_source(port_index)));
+}
+
+// The port is free: sends what is first. Gives when to look again; no_time: when something arrives.
+Ticks Simulation::transmit(std::uint32_t port_index) {
+  Port& port = ports_[port_index];
+  if (!port.up) return no_time;
+  if (port.host != none) return transmit_from_host(port_index);
+  const unsigned ready = port.waiting & ~port.paused;
+  if (ready == 0) return no_time;
+  forward(port_index, ready);
+  return (port.waiting & ~port.paused) != 0 ? port.free_at : no_time;
+}
+
+// Sends the next packet of the queues in `ready` and gives its cells back.
+void Simulation::forward(std::uint32_t port_index, unsigned ready) {
+  Port& port = ports_[port_index];
+  const unsigned priority = pick(port, std::span(&queues_[at(port_index, 0)], priorities), packets_, ready);
+  Queue& queue = queues_[at(port_index, priority)];
+  const std::uint32_t index = take_first(packets_, queue);
+  Packet& packet = packets_[index];
+  queue.bytes -= packet.bytes;
+  queue.cells -= packet.cells;
+  ++queue.sent_packets;
+  queue.sent_bytes += packet.bytes;
+  if (queue.head == none) {
+    port.waiting &= ~(1u << priority);
+    queue.deficit = 0;
+  }
+  if (port.host == none) {
+    PriorityGroup& group = groups_[at(packet.ingress, priority)];
+    SharedPool& pool = pools_[port.node];
+    release(pool, group, packet.cells);
+    if (group.paused && may_send_xon(pool, group)) resume_peer(packet.ingress, priority);
+  }
+  put_on_wire(port, port_index, index);
+}
+
+void Simulation::put_on_wire(Port& port, std::uint32_t port_index, std::uint32_t index) {
+  Packet& packet = packets_[index];
+  const Ticks frame = Ticks{packet.bytes} * port.ticks_per_byte;
+  // A PFC frame that resume_peer has just sent through this very port goes first.
+  const Ticks begin = std::max(now_, port.free_at);
+  port.free_at = begin + frame + Ticks{transport_.gap_bytes} * port.ticks_per_byte;
+  packet.arrival = begin + frame + port.latency;
+  packet.next = none;
+  if (port.wire_head == none) {
+    port.wire_head = index;
+    events_.push(PortEvents::key(packet.arrival, arrival_source(port_index)));
+  } else {
+    packets_[port.wire_tail].next = index;
+  }
+  port.wire_tail = index;
+}
+
+}  // namespace weir::fabric::sim

@@ -1,0 +1,26 @@
+// Simulated time: whole ticks of 10 ps, the largest unit in which a byte takes a whole number of ticks at
+// every Ethernet speed from 1 to 800 Gb/s (800 and 1). A run is the same on every machine because no time is
+// ever rounded twice.
+#pragma once
+
+#include <cstdint>
+
+namespace weir::fabric::sim {
+
+using Ticks = std::uint64_t;
+
+constexpr Ticks ticks_per_ns = 100;
+constexpr Ticks ticks_per_us = 1000 * ticks_per_ns;
+constexpr Ticks ticks_per_ms = 1000 * ticks_per_us;
+constexpr Ticks ticks_per_s = 1000 * ticks_per_ms;
+constexpr Ticks no_time = ~Ticks{0};
+// Event keys hold 44 bits of time (event_queue.hpp): 175 s.
+constexpr Ticks longest_run = (Ticks{1} << 44) - 1;
+
+constexpr double to_us(Ticks ticks) { return static_cast<double>(ticks) / ticks_per_us; }
+constexpr double to_s(Ticks ticks) { return static_cast<double>(ticks) / ticks_per_s; }
+constexpr Ticks from_us(double us) { return static_cast<Ticks>(us * ticks_per_us + 0.5); }
+// Of one byte; exact for the speeds above.
+constexpr std::uint32_t ticks_per_byte(double gbps) { return static_cast<std::uint32_t>(800 / gbps + 0.5); }
+
+}  // namespace weir::fabric::sim
