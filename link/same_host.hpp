@@ -47,6 +47,9 @@ namespace weir::link {
 using Slot = std::uint16_t;
 inline constexpr Slot max_slots = 1024;
 
+// A file of the directory whose name begins so stays when the last process leaves.
+inline constexpr const char* lasting_prefix = "lasting-";
+
 inline constexpr std::size_t max_message_bytes = 8192;  // body of one control message
 inline constexpr std::size_t max_message_fds = 8;
 
@@ -127,7 +130,8 @@ class SameHostLink {
   static std::string default_directory(const char* override_dir);
 
   static Result<std::unique_ptr<SameHostLink>> attach(Options);
-  virtual ~SameHostLink() = default;  // closes every connection, removes the slot and, if last, the directory
+  virtual ~SameHostLink() =
+      default;  // closes every connection, removes the slot and, if last, the directory but for lasting files
 
   virtual Slot slot() const = 0;
   virtual const std::string& directory() const = 0;

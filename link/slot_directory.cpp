@@ -149,7 +149,9 @@ void SlotDirectory::remove_everything() const {
                           mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
   if (!still_ours) return;
   for_each_entry(directory_.get(), [&](const char* name) {
-    if (std::strcmp(name, lock_name) != 0) ::unlinkat(directory_.get(), name, 0);
+    const bool stays =
+        std::strcmp(name, lock_name) == 0 || std::string_view(name).starts_with(lasting_prefix);
+    if (!stays) ::unlinkat(directory_.get(), name, 0);
     return true;
   });
   ::unlinkat(directory_.get(), lock_name, 0);

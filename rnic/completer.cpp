@@ -60,8 +60,9 @@ void QueuePair::count_receives(std::span<const WorkCompletion> polled) {
       ++good;
     else
       (wc.status == WcStatus::wr_flush_err ? counters_.receives_flushed : counters_.receive_errors).add(1);
-    if (is_datagram(config_.type) && wc.status == WcStatus::success)
-      counters_.datagram_bytes.add(wc.byte_len - (wc.has_grh ? grh_bytes : 0));
+    if (!is_datagram(config_.type) || wc.status != WcStatus::success) continue;
+    counters_.datagram_bytes.add(wc.byte_len - (wc.has_grh ? grh_bytes : 0));
+    counters_.datagrams.add(1);
   }
   counters_.receives.add(good);
 }

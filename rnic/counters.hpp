@@ -77,6 +77,9 @@ struct QpCounters {
   Counter sends_flushed;      // WRs flushed behind one, or because the queue pair was moved to err
   Counter own_wakeups;        // other completions that woke a completion channel (shared_add)
   Counter datagrams_dropped;  // UD, raw packets: nobody had posted a receive (shared_add)
+  Counter multicasts_sent;    // UD: of the sends, those to a group
+  // Of send_errors, those with this status.
+  Counter retries_exceeded, rnr_retries_exceeded, remote_access_errors, remote_invalid_requests;
 
   // Whoever polls, under the CQ's lock: of the send CQ, then of the receive CQ.
   alignas(64) Counter send_completions;
@@ -84,6 +87,8 @@ struct QpCounters {
   Counter receive_errors;
   Counter receives_flushed;
   Counter datagram_bytes;     // UD: their payload, without the GRH; raw packets: whole frames
+  Counter datagrams;          // of the receives, those of UD and raw packet queue pairs
+  Counter multicasts;         // UD: of these, those to a group
   Counter receive_doorbells;  // whoever posts receives, under the receive lock
 
   // An operation was done, at `target` if it is one that a connected peer answers. All that the data path
@@ -97,6 +102,24 @@ struct QpCounters {
     target->served_payload[static_cast<std::size_t>(as.payload)].add(bytes);
   }
 
+  // A WR of the send queue completed with that error.
+  void count_failed(WcStatus status) {
+    if (status == WcStatus::wr_flush_err) return sends_flushed.add(1);
+    send_errors.add(1);
+    switch (status) {
+      case WcStatus::retry_exc_err:
+        return retries_exceeded.add(1);
+      case WcStatus::rnr_retry_exc_err:
+        return rnr_retries_exceeded.add(1);
+      case WcStatus::rem_access_err:
+        return remote_access_errors.add(1);
+      case WcStatus::rem_inv_req_err:
+        return remote_invalid_requests.add(1);
+      default:
+        return;
+    }
+  }
+
   // Every one of them, in one order, for those who add up or clear.
   template <class Visit>
   void for_each(Visit visit) {
@@ -104,16 +127,37 @@ struct QpCounters {
       for (Counter& one : *group) visit(one);
     for (auto* group : {&payload, &served_payload})
       for (Counter& one : *group) visit(one);
-    for (Counter* one : {&doorbells, &receive_wakeups, &rnrs, &no_responses, &retries, &send_errors,
-                         &sends_flushed, &own_wakeups, &datagrams_dropped, &send_completions, &receives,
-                         &receive_errors, &receives_flushed, &datagram_bytes, &receive_doorbells})
+    for (Counter* one : {&doorbells,
+                         &receive_wakeups,
+                         &rnrs,
+                         &no_responses,
+                         &retries,
+                         &send_errors,
+                         &sends_flushed,
+                         &own_wakeups,
+                         &datagrams_dropped,
+                         &multicasts_sent,
+                         &retries_exceeded,
+                         &rnr_retries_exceeded,
+                         &remote_access_errors,
+                         &remote_invalid_requests,
+                         &send_completions,
+                         &receives,
+                         &receive_errors,
+                         &receives_flushed,
+                         &datagram_bytes,
+                         &datagrams,
+                         &multicasts,
+                         &receive_doorbells})
       visit(*one);
   }
 };
-static_assert(sizeof(QpCounters) == 5 * 64);
+static_assert(sizeof(QpCounters) == 6 * 64);
 
 // What a process shows to those who watch it.
 struct ProcessCounters {
+  // Random, and never another process's: whoever keeps what a process counted knows by it whose it is.
+  std::atomic<std::uint64_t> identity{0};
   std::atomic<std::uint32_t> qps_end{0};  // no queue pair has, or had, this index or a higher one
   // Odd while a queue pair's counters move from its place to `retired`: then a reader looks again.
   alignas(64) std::atomic<std::uint32_t> moving{0};

@@ -31,6 +31,7 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
   const Qpn to = wqe.datagram.destination;
   if (to == multicast_destination) {
     multicast(wqe, payload);
+    counters_.multicasts_sent.add(1);
     return Outcome::done;
   }
   const PeerPtr peer = nic_.host().peer(to.slot(), HostPort::Wait::yes);
@@ -76,6 +77,7 @@ void QueuePair::deliver_datagram(const SendWqe& wqe, const Gather& payload, Peer
   slot->has_imm = wqe.opcode == SendOpcode::send_with_imm;
   slot->src_qpn = qpn_.value();
   slot->solicited = wqe.solicited;
+  slot->multicast = wqe.datagram.destination == multicast_destination;
   publish_datagram(peer, index, *slot);
 }
 
@@ -142,6 +144,7 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
     const std::uint32_t byte_len = std::min(slot.byte_len, grh_bytes + max_datagram_bytes);
     WcStatus status = byte_len > wqe.length ? WcStatus::loc_len_err : WcStatus::success;
     if (status == WcStatus::success && !scatter(wqe, {slot.bytes, byte_len})) status = WcStatus::loc_prot_err;
+    if (status == WcStatus::success && slot.multicast) counters_.multicasts.add(1);
     out[filled++] = {.wr_id = wqe.wr_id,
                      .status = status,
                      .opcode = WcOpcode::recv,
@@ -194,6 +197,7 @@ void QueuePair::void_datagrams_of(Slot dead) {
     if (claim.state != SlotState::claimed || claim.claimer != dead) continue;
     slots[i].byte_len = config_.type == QpType::ud ? grh_bytes : 0;
     slots[i].has_imm = false;
+    slots[i].multicast = false;
     slots[i].wqe = no_wqe;  // its WQE goes back (SharedReceiveQueue::reclaim)
     complete_slot(slots[i]);
     raise_local(*config_.recv_cq, recv_line_, Solicited::no);

@@ -77,6 +77,7 @@ void QueuePair::deliver_frame(std::span<const std::byte> frame, Peer& peer, std:
   slot->has_imm = false;
   slot->src_qpn = 0;
   slot->solicited = false;
+  slot->multicast = false;
   publish_datagram(peer, index, *slot);
 }
 

@@ -273,8 +273,7 @@ void QueuePair::complete_send(SendWqe& wqe, WcStatus status) {
   if (tracer_ != nullptr) tracer_->finished(*this, wqe, status);
   wqe.status = status;
   const bool reported = wqe.signaled || status != WcStatus::success;
-  if (status != WcStatus::success)
-    (status == WcStatus::wr_flush_err ? counters_.sends_flushed : counters_.send_errors).add(1);
+  if (status != WcStatus::success) counters_.count_failed(status);
   // release: the poller's acquire of `executed` must see status and byte_len. One writer, under the send
   // lock.
   sq_.executed.store(sq_.executed.load(std::memory_order_relaxed) + 1, std::memory_order_release);

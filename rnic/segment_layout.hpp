@@ -24,7 +24,7 @@
 
 namespace weir::rnic {
 
-inline constexpr std::uint64_t segment_magic = 0x57454952'4e494334;  // "WEIRNIC4": layout version included
+inline constexpr std::uint64_t segment_magic = 0x57454952'4e494335;  // "WEIRNIC5": layout version included
 inline constexpr std::size_t cache_line = 64;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared between processes");
@@ -131,6 +131,7 @@ struct alignas(cache_line) DatagramSlot {
   std::uint32_t src_qpn;
   bool has_imm;
   bool solicited;
+  bool multicast;
   std::uint32_t wqe;  // of the SRQ, if the queue pair has one; no_wqe: dropped, its receive queue was empty
   std::byte bytes[grh_bytes + max_datagram_bytes];
 };

@@ -20,6 +20,8 @@ inline constexpr auto counter_list = [] {
   constexpr const char* requests = "Work requests completed without an error, by operation.";
   constexpr const char* served = "Operations that peers did here, by operation.";
   constexpr const char* errors = "Work requests completed with an error of their own.";
+  constexpr const char* status = "Of the errors of the send queue, those with this status.";
+  constexpr const char* multicasts = "Datagrams to a multicast group.";
   constexpr const char* flushed = "Work requests flushed.";
   constexpr const char* wakeups = "Completions that woke a completion channel.";
   constexpr const char* doorbells = "Times work was announced to the NIC.";
@@ -41,6 +43,9 @@ inline constexpr auto counter_list = [] {
        {&C::bytes_back, "bytes_back", "bytes_in", "by=\"self\"", in},
        {&C::served_bytes_in, "served_bytes_in", "bytes_in", "by=\"peer\"", in},
        {&C::datagram_bytes_in, "datagram_bytes_in", "bytes_in", "by=\"datagram\"", in},
+       {&C::datagrams_in, "datagrams_in", "datagrams_received", "", "Datagrams and raw packets received."},
+       {&C::multicasts_out, "multicasts_out", "multicasts", "way=\"out\"", multicasts},
+       {&C::multicasts_in, "multicasts_in", "multicasts", "way=\"in\"", multicasts},
        {&C::doorbells, "doorbells", "doorbells", "queue=\"send\"", doorbells},
        {&C::receive_doorbells, "receive_doorbells", "doorbells", "queue=\"receive\"", doorbells},
        {&C::send_completions, "send_completions", "completions", "queue=\"send\"", completions},
@@ -56,7 +61,13 @@ inline constexpr auto counter_list = [] {
        {&C::sends_flushed, "sends_flushed", "flushed", "queue=\"send\"", flushed},
        {&C::receives_flushed, "receives_flushed", "flushed", "queue=\"receive\"", flushed},
        {&C::datagrams_dropped, "datagrams_dropped", "datagrams_dropped", "",
-        "Datagrams that found no receive posted."}});
+        "Datagrams that found no receive posted."},
+       {&C::retries_exceeded, "retries_exceeded", "error_status", "status=\"retry_exceeded\"", status},
+       {&C::rnr_retries_exceeded, "rnr_retries_exceeded", "error_status", "status=\"rnr_retry_exceeded\"",
+        status},
+       {&C::remote_access_errors, "remote_access_errors", "error_status", "status=\"remote_access\"", status},
+       {&C::remote_invalid_requests, "remote_invalid_requests", "error_status",
+        "status=\"remote_invalid_request\"", status}});
 }();
 static_assert(counter_list.size() * sizeof(std::uint64_t) == sizeof(verbs::CountersSeen), "each has a row");
 

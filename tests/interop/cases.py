@@ -47,6 +47,29 @@ VIEW = [
     Case("view.python", "alone", ["/usr/bin/python3", "-c", f"import glob, os; print(glob.glob('{NODE[:-1]}*'), "
                                   f"os.path.realpath('{NODE}'), os.listdir('{NODE}/ports'))"],
          expect=[r"\['/sys/class/infiniband/weir0'\] /sys/devices/virtual/weir/weir0/infiniband/weir0 \['1'\]"]),
+    Case("view.counters", "alone", ["sh", "-c", f"cd {NODE}/ports/1 && grep -r . counters hw_counters | wc -l && cat counters/port_xmit_data"],
+         expect=[r"^51$", r"^0$"]),
+    # Before and after two programs that have ended: 1000 WRITEs of 4096 bytes are 1024000 words; and a file held open.
+    Case("view.counters_outlast_programs", "alone", ["sh", "-c", f"""
+         cd {NODE}/ports/1
+         words=$(cat counters/port_xmit_data); writes=$(cat hw_counters/rx_write_requests)
+         ib_write_bw -p {{port}} -n 1000 -s 4096 > server.txt & until ib_write_bw -p {{port}} -n 1000 -s 4096 127.0.0.1; do :; done
+         wait
+         echo words $(($(cat counters/port_xmit_data) - words)) writes $(($(cat hw_counters/rx_write_requests) - writes))"""],
+         expect=[r"^words 1024000 writes 1000$"]),
+    Case("view.counters_perftest", "pair", ["ib_write_bw", "-p", "{port}", "-n", "1000", "-s", "4096"],
+         ["ib_write_bw", "-p", "{port}", "-n", "1000", "-s", "4096", "-W", "counters/port_xmit_data,hw_counters/rx_write_requests",
+          "{host}"], expect=[r"counters/port_xmit_data=1024000$", r"hw_counters/rx_write_requests=1000$"]),
+    Case("view.counters_read_again", "alone", ["/usr/bin/python3", "-c", f"""
+import subprocess
+files = [open(f'{NODE}/ports/1/' + name, buffering=mode) for name in ('hw_counters/rdma_sends',) for mode in (-1, 1)]
+before = [int(file.read()) for file in files]
+server = subprocess.Popen(['ibv_rc_pingpong', '-p', '{{port}}', '-n', '50'], stdout=subprocess.DEVNULL)
+while subprocess.run(['ibv_rc_pingpong', '-p', '{{port}}', '-n', '50', '127.0.0.1'], stdout=subprocess.DEVNULL).returncode: pass
+server.wait()
+for file in files: file.seek(0)
+print('sends', [int(file.read()) - was for file, was in zip(files, before)])"""],
+         expect=[r"^sends \[100, 100\]$"]),
     Case("shaped.two_devices", "alone", ["ibv_devices"], options=["--devices", "2", "--name", "mlx5_0"],
          expect=[r"^\s*mlx5_0\s+[0-9a-f]{16}$", r"^\s*mlx5_1\s+[0-9a-f]{16}$"]),
     Case("shaped.gid", "alone", ["ibv_devinfo", "-v"], options=["--gid", "10.9.8.7", "--gid", "fd00::9"],

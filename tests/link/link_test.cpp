@@ -415,6 +415,17 @@ TEST_F(Link, what_other_layers_left_in_the_directory_goes_with_the_last_process)
   EXPECT_FALSE(exists(directory()));
 }
 
+TEST_F(Link, a_lasting_file_stays_when_the_last_process_leaves) {
+  auto a = attach();
+  const std::string lasting = directory() + "/" + lasting_prefix + "file", other = directory() + "/file";
+  for (const std::string& path : {lasting, other}) UniqueFd(::open(path.c_str(), O_CREAT | O_WRONLY, 0600));
+  a.reset();
+  EXPECT_TRUE(exists(lasting));
+  EXPECT_FALSE(exists(other));
+  ::unlink(lasting.c_str());
+  ::rmdir(directory().c_str());
+}
+
 TEST_F(Link, attaching_and_detaching_at_once_from_many_threads_never_fails) {
   std::vector<std::future<std::string>> workers;
   for (int worker = 0; worker < 4; ++worker) {

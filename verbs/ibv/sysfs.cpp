@@ -15,6 +15,7 @@
 
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/shape.hpp"
+#include "verbs/ibv/sysfs_counters.hpp"
 #include "verbs/ibv/sysfs_files.hpp"
 
 namespace weir::verbs {
@@ -24,6 +25,14 @@ namespace {
 constexpr std::string_view class_path = "/sys/class/infiniband/";
 
 std::optional<std::string> device_file(std::size_t device, std::string_view path) {
+  constexpr std::string_view port = "ports/1/";
+  if (path.starts_with(port)) {
+    if (const SysfsCounter* counter = find_sysfs_counter(path.substr(port.size()))) {
+      CountersSeen counted{};
+      if (weir_monitor_port(sizeof counted, &counted) != 0) return std::nullopt;
+      return std::to_string(counter->of(counted));
+    }
+  }
   for (SysfsFile& file : device_files(device))
     if (file.path == path) return std::move(file.text);
   return std::nullopt;

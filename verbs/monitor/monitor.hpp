@@ -13,13 +13,9 @@
 
 #include "link/memory/mapping.hpp"
 #include "link/same_host.hpp"
-#include "rnic/segment_layout.hpp"
 #include "verbs/monitor/statistics.hpp"
 
 namespace weir::verbs {
-
-// What a segment says of its process; `queue_pairs` is filled and pointed to.
-ProcessSeen read_counters(const rnic::SegmentHeader&, rnic::Slot, std::vector<QueuePairSeen>& queue_pairs);
 
 class Monitor {
  public:
@@ -27,6 +23,8 @@ class Monitor {
 
   using Visit = void (*)(void*, const ProcessSeen*);
   int look(Visit visit, void* with);
+
+  const std::string& directory() const { return link_->directory(); }
 
  private:
   explicit Monitor(std::unique_ptr<link::SameHostLink> link) : link_(std::move(link)) {}

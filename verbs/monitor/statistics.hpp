@@ -1,5 +1,5 @@
-// What libibverbs.so.1 tells of the NICs of this user's processes: the private ABI between it and `weir
-// stat`.
+// What libibverbs.so.1 tells of the NICs of this user's processes: the private ABI between it, `weir stat`
+// and the view of /sys (verbs/view).
 //
 // Exported under the version node WEIR_PRIVATE_1, like verbs/ibv/private_link.hpp; library and program come
 // in one package, and `bytes` tells a program that met another library. Nothing of a process is changed or
@@ -19,11 +19,13 @@ struct CountersSeen {
   std::uint64_t sends_served, writes_served, reads_served, atomics_served;
   // Payload: of its own requests, of its peers', and of datagrams that came.
   std::uint64_t bytes_out, bytes_back, served_bytes_in, served_bytes_out, datagram_bytes_in;
+  std::uint64_t datagrams_in, multicasts_out, multicasts_in;
   std::uint64_t doorbells, receive_doorbells;
   std::uint64_t send_completions, receives;
   std::uint64_t own_wakeups, receive_wakeups;
   std::uint64_t rnrs, no_responses, retries;
   std::uint64_t send_errors, receive_errors, sends_flushed, receives_flushed, datagrams_dropped;
+  std::uint64_t retries_exceeded, rnr_retries_exceeded, remote_access_errors, remote_invalid_requests;
 };
 
 struct QueuePairSeen {
@@ -39,6 +41,7 @@ struct ProcessSeen {
   std::uint32_t slot;
   pid_t pid;                  // 0: of another pid namespace
   std::uint64_t incarnation;  // differs when a slot is another process's
+  std::uint64_t identity;     // of the process's NIC, drawn at random
   CountersSeen sums;          // of its queue pairs, those that are destroyed included
   const QueuePairSeen* queue_pairs;
   std::uint64_t queue_pair_count;
@@ -58,5 +61,9 @@ extern "C" {
 [[gnu::visibility("default")]] int weir_monitor_look(weir::verbs::Monitor*,
                                                      void (*visit)(void*, const weir::verbs::ProcessSeen*),
                                                      void*);
+// What the port counted: all processes together, and since the first such call also those that ended.
+// `bytes`: sizeof *sums. 0; -1: the processes cannot be asked, or this is not the library that goes with the
+// caller.
+[[gnu::visibility("default")]] int weir_monitor_port(std::uint64_t bytes, weir::verbs::CountersSeen* sums);
 [[gnu::visibility("default")]] void weir_monitor_close(weir::verbs::Monitor*);
 }

@@ -10,6 +10,8 @@
 
 #include "link/memory/fault_in.hpp"
 #include "link/memory/process_memory.hpp"
+#include "verbs/monitor/counters_seen.hpp"
+#include "verbs/monitor/port_ledger.hpp"
 #include "verbs/progress/messages.hpp"
 
 namespace weir::verbs {
@@ -34,6 +36,15 @@ struct Process {
 Process& process() {
   static auto* the_process = new Process;
   return *the_process;
+}
+
+// For the counters of the port, which go on.
+void report_counters(const std::string& directory, const rnic::SegmentHeader& from, rnic::Slot slot) {
+  auto ledger = PortLedger::open(directory, PortLedger::Missing::leave_it);
+  if (!ledger) return;
+  std::vector<QueuePairSeen> queue_pairs;
+  const ProcessSeen seen = read_counters(from, slot, queue_pairs);
+  ledger->report(seen.identity, seen.sums);
 }
 
 void leave_at_exit() {
@@ -100,10 +111,15 @@ NicProcess::~NicProcess() {
   link_.reset();
 }
 
-link::Result<void> NicProcess::draw_token() {
-  if (::getrandom(&probe_.token, sizeof probe_.token, 0) == sizeof probe_.token) return {};
+link::Result<void> NicProcess::draw_numbers() {
+  std::array<std::uint64_t, 2> drawn{};
+  if (::getrandom(drawn.data(), sizeof drawn, 0) == sizeof drawn) {
+    probe_.token = drawn[0];
+    segment_.header().counters.identity.store(drawn[1], std::memory_order_relaxed);
+    return {};
+  }
   return std::unexpected(
-      link::Error{static_cast<std::errc>(errno), "cannot draw a random number for the NIC's greeting"});
+      link::Error{static_cast<std::errc>(errno), "cannot draw random numbers for the NIC"});
 }
 
 link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segment_fd,
@@ -112,7 +128,7 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
   link::UniqueFd table_read_only = link::read_only_copy(table_fd.get());
   link::UniqueFd mover_fd(::fcntl(segment_fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!table_read_only || !mover_fd) return std::unexpected(out_of_memory("descriptors"));
-  if (auto drawn = draw_token(); !drawn) return drawn;
+  if (auto drawn = draw_numbers(); !drawn) return drawn;
   mover_ = std::make_unique<Mover>(segment_.header(), std::move(mover_fd),
                                    reinterpret_cast<const rnic::TptEntry*>(table_mapping_.data()),
                                    [this] { tell_everybody(message::kick, 0); });
@@ -145,6 +161,7 @@ void NicProcess::leave() {
     if (&qp - segment_.header().qps > adapter_->highest_qp_index()) break;
     qp.state.store(static_cast<std::uint32_t>(rnic::QpState::reset), std::memory_order_seq_cst);
   }
+  report_counters(link_->directory(), segment_.header(), link_->slot());
   link_->withdraw();
 }
 
@@ -265,6 +282,7 @@ void NicProcess::neighbour_gone(const link::NeighbourPtr& neighbour) {
   gone->died();
   mover_->reclaim(gone->slot());
   adapter_->peer_gone(*gone);
+  report_counters(link_->directory(), gone->segment(), gone->slot());
 }
 
 void NicProcess::tell_everybody(std::uint16_t kind, std::uint32_t number) {

@@ -76,7 +76,7 @@ class NicProcess final : public rnic::HostPort {
  private:
   NicProcess(link::Mapping segment, link::Mapping table, Tier first);
   link::Result<void> attach(std::string directory, link::UniqueFd segment_fd, const link::UniqueFd& table_fd);
-  link::Result<void> draw_token();
+  link::Result<void> draw_numbers();
   rnic::PeerPtr adopt(const link::NeighbourPtr& neighbour);
   void neighbour_gone(const link::NeighbourPtr& neighbour);
   void handle(const link::NeighbourPtr& from, link::Message&& message);

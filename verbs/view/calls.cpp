@@ -13,7 +13,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
+#include "verbs/view/live_counters.hpp"
 #include "verbs/view/paths.hpp"
 #include "verbs/view/tree.hpp"
 
@@ -28,83 +30,78 @@ Call* real(const char* name) {
 
 bool has_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
 
+// A file was opened by that name.
+int opened(int fd, const char* path, int flags) {
+  if (path != nullptr && (flags & O_ACCMODE) == O_RDONLY) weir::verbs::opened_for_reading(fd, path);
+  return fd;
+}
+
 [[gnu::destructor]] void at_exit() { weir::verbs::remove_view_tree(); }
 
 }  // namespace
 
 // The real function, looked up once.
 #define WEIR_REAL(type, name) static auto* const call = real<type>(#name)
+// open's last argument, if it has one.
+#define WEIR_MODE(mode, flags)        \
+  mode_t mode = 0;                    \
+  if (has_mode(flags)) {              \
+    va_list arguments;                \
+    va_start(arguments, flags);       \
+    mode = va_arg(arguments, mode_t); \
+    va_end(arguments);                \
+  }                                   \
+  static_assert(true)
 
 extern "C" {
 
 int open(const char* path, int flags, ...) {
   WEIR_REAL(int(const char*, int, mode_t), open);
-  mode_t mode = 0;
-  if (has_mode(flags)) {
-    va_list arguments;
-    va_start(arguments, flags);
-    mode = va_arg(arguments, mode_t);
-    va_end(arguments);
-  }
-  return call(SeenPath(path), flags, mode);
-}
-int open64(const char* path, int flags, ...) {
-  WEIR_REAL(int(const char*, int, mode_t), open64);
-  mode_t mode = 0;
-  if (has_mode(flags)) {
-    va_list arguments;
-    va_start(arguments, flags);
-    mode = va_arg(arguments, mode_t);
-    va_end(arguments);
-  }
-  return call(SeenPath(path), flags, mode);
+  WEIR_MODE(mode, flags);
+  return opened(call(SeenPath(path), flags, mode), path, flags);
 }
 int openat(int directory, const char* path, int flags, ...) {
   WEIR_REAL(int(int, const char*, int, mode_t), openat);
-  mode_t mode = 0;
-  if (has_mode(flags)) {
-    va_list arguments;
-    va_start(arguments, flags);
-    mode = va_arg(arguments, mode_t);
-    va_end(arguments);
-  }
-  return call(directory, SeenPath(path), flags, mode);
-}
-int openat64(int directory, const char* path, int flags, ...) {
-  WEIR_REAL(int(int, const char*, int, mode_t), openat64);
-  mode_t mode = 0;
-  if (has_mode(flags)) {
-    va_list arguments;
-    va_start(arguments, flags);
-    mode = va_arg(arguments, mode_t);
-    va_end(arguments);
-  }
-  return call(directory, SeenPath(path), flags, mode);
+  WEIR_MODE(mode, flags);
+  return opened(call(directory, SeenPath(path), flags, mode), path, flags);
 }
 int __open_2(const char* path, int flags) {
   WEIR_REAL(int(const char*, int), __open_2);
-  return call(SeenPath(path), flags);
-}
-int __open64_2(const char* path, int flags) {
-  WEIR_REAL(int(const char*, int), __open64_2);
-  return call(SeenPath(path), flags);
+  return opened(call(SeenPath(path), flags), path, flags);
 }
 int __openat_2(int directory, const char* path, int flags) {
   WEIR_REAL(int(int, const char*, int), __openat_2);
-  return call(directory, SeenPath(path), flags);
-}
-int __openat64_2(int directory, const char* path, int flags) {
-  WEIR_REAL(int(int, const char*, int), __openat64_2);
-  return call(directory, SeenPath(path), flags);
+  return opened(call(directory, SeenPath(path), flags), path, flags);
 }
 FILE* fopen(const char* path, const char* mode) {
   WEIR_REAL(FILE * (const char*, const char*), fopen);
-  return call(SeenPath(path), mode);
+  FILE* const file = call(SeenPath(path), mode);
+  if (file != nullptr && *mode == 'r') weir::verbs::opened_for_reading(::fileno(file), path);
+  return file;
 }
-FILE* fopen64(const char* path, const char* mode) {
-  WEIR_REAL(FILE * (const char*, const char*), fopen64);
-  return call(SeenPath(path), mode);
+
+// What is read from the beginning again is read anew, as in sysfs.
+ssize_t read(int fd, void* buffer, size_t size) {
+  WEIR_REAL(ssize_t(int, void*, size_t), read);
+  weir::verbs::about_to_read(fd, std::nullopt);
+  return call(fd, buffer, size);
 }
+ssize_t __read_chk(int fd, void* buffer, size_t size, size_t limit) {
+  WEIR_REAL(ssize_t(int, void*, size_t, size_t), __read_chk);
+  weir::verbs::about_to_read(fd, std::nullopt);
+  return call(fd, buffer, size, limit);
+}
+ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
+  WEIR_REAL(ssize_t(int, void*, size_t, off_t), pread);
+  weir::verbs::about_to_read(fd, offset);
+  return call(fd, buffer, size, offset);
+}
+ssize_t __pread_chk(int fd, void* buffer, size_t size, off_t offset, size_t limit) {
+  WEIR_REAL(ssize_t(int, void*, size_t, off_t, size_t), __pread_chk);
+  weir::verbs::about_to_read(fd, offset);
+  return call(fd, buffer, size, offset, limit);
+}
+
 DIR* opendir(const char* path) {
   WEIR_REAL(DIR * (const char*), opendir);
   return call(SeenPath(path));
@@ -112,11 +109,6 @@ DIR* opendir(const char* path) {
 int scandir(const char* path, struct dirent*** list, int (*filter)(const struct dirent*),
             int (*order)(const struct dirent**, const struct dirent**)) {
   WEIR_REAL(decltype(::scandir), scandir);
-  return call(SeenPath(path), list, filter, order);
-}
-int scandir64(const char* path, struct dirent64*** list, int (*filter)(const struct dirent64*),
-              int (*order)(const struct dirent64**, const struct dirent64**)) {
-  WEIR_REAL(decltype(::scandir64), scandir64);
   return call(SeenPath(path), list, filter, order);
 }
 int stat(const char* path, struct stat* out) {
@@ -141,30 +133,6 @@ int __lxstat(int version, const char* path, struct stat* out) {
 }
 int __fxstatat(int version, int directory, const char* path, struct stat* out, int flags) {
   WEIR_REAL(int(int, int, const char*, struct stat*, int), __fxstatat);
-  return call(version, directory, SeenPath(path), out, flags);
-}
-int stat64(const char* path, struct stat64* out) {
-  WEIR_REAL(int(const char*, struct stat64*), stat64);
-  return call(SeenPath(path), out);
-}
-int lstat64(const char* path, struct stat64* out) {
-  WEIR_REAL(int(const char*, struct stat64*), lstat64);
-  return call(SeenPath(path), out);
-}
-int fstatat64(int directory, const char* path, struct stat64* out, int flags) {
-  WEIR_REAL(int(int, const char*, struct stat64*, int), fstatat64);
-  return call(directory, SeenPath(path), out, flags);
-}
-int __xstat64(int version, const char* path, struct stat64* out) {
-  WEIR_REAL(int(int, const char*, struct stat64*), __xstat64);
-  return call(version, SeenPath(path), out);
-}
-int __lxstat64(int version, const char* path, struct stat64* out) {
-  WEIR_REAL(int(int, const char*, struct stat64*), __lxstat64);
-  return call(version, SeenPath(path), out);
-}
-int __fxstatat64(int version, int directory, const char* path, struct stat64* out, int flags) {
-  WEIR_REAL(int(int, int, const char*, struct stat64*, int), __fxstatat64);
   return call(version, directory, SeenPath(path), out, flags);
 }
 int statx(int directory, const char* path, int flags, unsigned mask, struct statx* out) {
@@ -276,5 +244,27 @@ int execvpe(const char* file, char* const arguments[], char* const environment[]
   weir::verbs::remove_view_tree();
   return call(file, arguments, environment);
 }
+
+// On this ABI off_t has 64 bits, and each pair of names is one function in the C library too.
+static_assert(sizeof(off_t) == sizeof(off64_t) && sizeof(struct stat) == sizeof(struct stat64) &&
+              sizeof(struct dirent) == sizeof(struct dirent64));
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wattribute-alias"
+int open64(const char*, int, ...) __attribute__((alias("open")));
+int openat64(int, const char*, int, ...) __attribute__((alias("openat")));
+int __open64_2(const char*, int) __attribute__((alias("__open_2")));
+int __openat64_2(int, const char*, int) __attribute__((alias("__openat_2")));
+FILE* fopen64(const char*, const char*) __attribute__((alias("fopen")));
+ssize_t pread64(int, void*, size_t, off64_t) __attribute__((alias("pread")));
+ssize_t __pread64_chk(int, void*, size_t, off64_t, size_t) __attribute__((alias("__pread_chk")));
+int scandir64(const char*, struct dirent64***, int (*)(const struct dirent64*),
+              int (*)(const struct dirent64**, const struct dirent64**)) __attribute__((alias("scandir")));
+int stat64(const char*, struct stat64*) noexcept __attribute__((alias("stat")));
+int lstat64(const char*, struct stat64*) noexcept __attribute__((alias("lstat")));
+int fstatat64(int, const char*, struct stat64*, int) noexcept __attribute__((alias("fstatat")));
+int __xstat64(int, const char*, struct stat64*) __attribute__((alias("__xstat")));
+int __lxstat64(int, const char*, struct stat64*) __attribute__((alias("__lxstat")));
+int __fxstatat64(int, int, const char*, struct stat64*, int) __attribute__((alias("__fxstatat")));
+#pragma GCC diagnostic pop
 
 }  // extern "C"

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "verbs/ibv/shape.hpp"
+#include "verbs/ibv/sysfs_counters.hpp"
 #include "verbs/ibv/sysfs_files.hpp"
 
 namespace weir::verbs {
@@ -109,6 +110,7 @@ void write_device(const fs::path& root, std::size_t number) {
 
   const fs::path ib = device / "infiniband" / name;
   for (const SysfsFile& file : device_files(number)) write_file(ib / file.path, file.text);
+  for (const SysfsCounter& counter : sysfs_counters()) write_file(ib / "ports/1" / counter.path, "");
   fs::create_symlink("../..", ib / "device");
   const fs::path uverbs = device / "infiniband_verbs" / verbs_name;
   write_file(uverbs / "ibdev", name);
@@ -157,6 +159,12 @@ std::string view_tree() {
 std::string existing_view_tree() {
   const std::lock_guard lock(made().mutex);
   return made().root;
+}
+
+bool is_in_a_view_tree(const std::string& path) {
+  std::error_code error;
+  const fs::path directory = fs::canonical(runtime_directory(), error);
+  return !error && path.starts_with(directory.string() + "/view-");
 }
 
 void remove_view_tree() {

@@ -15,4 +15,7 @@ std::string view_tree();
 std::string existing_view_tree();
 void remove_view_tree();
 
+// Whether that file, by its real name, is in a tree of this runtime directory, made by whatever process.
+bool is_in_a_view_tree(const std::string& path);
+
 }  // namespace weir::verbs
