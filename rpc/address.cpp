@@ -1,0 +1,65 @@
+#include "rpc/address.hpp"
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace weir::rpc {
+
+namespace {
+constexpr std::array<std::pair<std::string_view, Scheme>, 5> schemes{{{"tcp", Scheme::tcp},
+                                                                      {"tls", Scheme::tls},
+                                                                      {"rdma", Scheme::rdma},
+                                                                      {"rdma+tls", Scheme::rdma_tls},
+                                                                      {"unix", Scheme::unix_socket}}};
+}
+
+std::string_view name_of(Scheme scheme) {
+  for (const auto& [name, value] : schemes)
+    if (value == scheme) return name;
+  return "?";
+}
+
+std::string Address::text() const {
+  std::string text = std::string(name_of(scheme)) + "://";
+  if (scheme == Scheme::unix_socket) return text + path;
+  text += host.find(':') == std::string::npos ? host : "[" + host + "]";
+  return text + ":" + std::to_string(port);
+}
+
+Result<Address> parse_address(std::string_view text) {
+  const auto bad = [&](std::string_view why) {
+    return fail(Errc::bad_address,
+                "'" + std::string(text) + "' is no address: " + std::string(why) +
+                    "; tcp://HOST:PORT, unix:///PATH, tls://, rdma:// and rdma+tls:// are");
+  };
+  const std::size_t mark = text.find("://");
+  if (mark == std::string_view::npos) return bad("it has no ://");
+  Address address;
+  bool known = false;
+  for (const auto& [name, value] : schemes)
+    if (text.substr(0, mark) == name) known = true, address.scheme = value;
+  if (!known) return bad("unknown transport '" + std::string(text.substr(0, mark)) + "'");
+  const std::string_view rest = text.substr(mark + 3);
+  if (address.scheme == Scheme::unix_socket) {
+    constexpr std::size_t longest = 107;  // sun_path
+    if (rest.empty() || rest.size() > longest) return bad("a path of 1 to 107 characters is missing");
+    address.path = rest;
+    return address;
+  }
+  const std::size_t colon = rest.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return bad("HOST:PORT is missing");
+  std::string_view host = rest.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']'))
+    host = host.substr(1, host.size() - 2);
+  else if (host.find(':') != std::string_view::npos)
+    return bad("an IPv6 host stands in brackets");
+  const std::string_view port = rest.substr(colon + 1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (host.empty() || port.empty() || error != std::errc() || end != port.data() + port.size())
+    return bad("the port is not a number of 0 to 65535");
+  address.host = host;
+  return address;
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,206 @@
+// A connection to a server, and calls through it.
+//
+//   rpc::Result<rpc::Client> client = co_await rpc::connect("tcp://127.0.0.1:9000");
+//   rpc::Result<std::string> answer = co_await client->call<echo>("hello");
+//
+// Any number of calls may be under way at once; those made in one turn of the io_context share a write. The
+// arguments are encoded before call() returns, so they need not outlive it; what CallOptions points at must
+// stay until the call ends. GCC 12 miscompiles an aggregate temporary in an awaited expression: name it
+// first, then await the call.
+//
+// Ownership: movable; closing or destroying it ends waiting calls with Errc::closed. Threading: the thread of
+// the io_context that connect() ran on.
+#pragma once
+
+#include <asio/associated_cancellation_slot.hpp>
+#include <asio/associated_executor.hpp>
+#include <asio/dispatch.hpp>
+#include <asio/post.hpp>
+#include <asio/recycling_allocator.hpp>
+#include <asio/use_awaitable.hpp>
+
+#include "rpc/client_core.hpp"
+#include "rpc/method.hpp"
+#include "rpc/transport_options.hpp"
+
+namespace weir::rpc {
+
+// A call that waits for its handler; in the handler's memory.
+template <class R, class C, class Handler>
+class WaitingCall final : public PendingCall {
+ public:
+  WaitingCall(Handler handler, asio::io_context& io) : handler_(std::move(handler)), io_(io) {}
+
+  void complete(Result<std::span<const std::byte>> body) override {
+    Result<R> result = decode(std::move(body));
+    Handler handler = std::move(handler_);
+    asio::io_context& io = io_;
+    release(this, handler);
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    if (slot.is_connected()) slot.clear();
+    const auto executor = asio::get_associated_executor(handler, io.get_executor());
+    asio::dispatch(executor, [handler = std::move(handler), result = std::move(result)]() mutable {
+      std::move(handler)(std::move(result));
+    });
+  }
+
+  void abandon() override {
+    Handler handler = std::move(handler_);  // what it owns dies after the call
+    release(this, handler);
+  }
+
+  static WaitingCall* make(Handler handler, asio::io_context& io) {
+    Allocator allocator(asio::get_associated_allocator(handler, asio::recycling_allocator<void>()));
+    return new (allocator.allocate(1)) WaitingCall(std::move(handler), io);
+  }
+
+ private:
+  using Allocator = typename std::allocator_traits<typename asio::associated_allocator<
+      Handler, asio::recycling_allocator<void>>::type>::template rebind_alloc<WaitingCall>;
+  static void release(WaitingCall* call, Handler& handler) {
+    Allocator allocator(asio::get_associated_allocator(handler, asio::recycling_allocator<void>()));
+    call->~WaitingCall();
+    allocator.deallocate(call, 1);
+  }
+
+  static Result<R> decode(Result<std::span<const std::byte>> body) {
+    if (!body) return std::unexpected(std::move(body.error()));
+    if constexpr (std::is_void_v<R>) {
+      return {};
+    } else {
+      Result<R> value;
+      if (Result<void> read = C::read(*body, *value); !read)
+        return fail(Errc::bad_reply,
+                    "the reply is not of the type that the function returns: " + read.error().what);
+      return value;
+    }
+  }
+
+  Handler handler_;
+  asio::io_context& io_;
+};
+
+// A call that was sent, or failed before; waits to be awaited. Cancelled if it never is.
+template <class R, class C>
+class StartedCall {
+ public:
+  StartedCall(std::shared_ptr<ClientCore> core, Result<std::uint64_t> id)
+      : core_(std::move(core)), id_(std::move(id)) {}
+  StartedCall(StartedCall&&) = default;
+  StartedCall& operator=(StartedCall&&) = delete;
+  ~StartedCall() {
+    if (core_ && id_) core_->cancel(*id_);
+  }
+
+  template <class Handler>
+  void operator()(Handler handler) {
+    const auto core = std::move(core_);
+    if (!core) {  // a client that was moved from
+      const auto executor = asio::get_associated_executor(handler);
+      asio::post(executor, [handler = std::move(handler)]() mutable {
+        std::move(handler)(Result<R>(std::unexpected(Error{Errc::closed, "the client was moved away"})));
+      });
+      return;
+    }
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    auto* call = WaitingCall<R, C, Handler>::make(std::move(handler), core->io());
+    if (!id_) return core->post_failure(*call, std::move(id_.error()));
+    if (slot.is_connected())
+      slot.assign([weak = std::weak_ptr(core), id = *id_](asio::cancellation_type) {
+        if (const auto alive = weak.lock()) alive->cancel(id);
+      });
+    core->claim(*id_, *call);
+  }
+
+ private:
+  std::shared_ptr<ClientCore> core_;
+  Result<std::uint64_t> id_;
+};
+
+class Client {
+ public:
+  explicit Client(std::shared_ptr<ClientCore> core) : core_(std::move(core)) {}
+  Client(Client&&) = default;
+  Client& operator=(Client&& other) noexcept {
+    close();
+    core_ = std::move(other.core_);
+    return *this;
+  }
+  ~Client() { close(); }
+
+  // Calls the function F of the server: co_await gives Result<R>, R being what F returns.
+  template <auto F, class... A>
+    requires((!std::is_same_v<CallOptions, A>) && ...)
+  auto call(const A&... arguments) {
+    return start<F>(CallOptions(), std::make_index_sequence<sizeof...(A)>(), arguments...);
+  }
+  template <auto F, class... A>
+  auto call(const CallOptions& options, const A&... arguments) {
+    return start<F>(options, std::make_index_sequence<sizeof...(A)>(), arguments...);
+  }
+  // Calls a function by its name; nobody checks the types before the server does.
+  template <class R, class... A>
+    requires((!std::is_same_v<CallOptions, A>) && ...)
+  auto call_by_name(std::string_view name, const A&... arguments) {
+    return call_by_name<R>(name, CallOptions(), arguments...);
+  }
+  template <class R, class... A>
+  auto call_by_name(std::string_view name, const CallOptions& options, const A&... arguments) {
+    using Passed = std::tuple<decltype(as_argument<Unnamed<A>>(arguments))...>;
+    return send<R, MessagePack>(method_id(name), options, Passed(as_argument<Unnamed<A>>(arguments)...));
+  }
+
+  bool is_open() const { return core_ && core_->is_open(); }
+  // The server asked for no more calls; those under way are answered.
+  bool draining() const { return core_ && core_->draining(); }
+  std::uint32_t in_flight() const { return core_ ? core_->in_flight() : 0; }
+  std::string peer() const { return core_ ? core_->transport().peer() : std::string(); }
+  LinkStats stats() const { return core_ ? core_->stats() : LinkStats(); }
+  void close();
+
+ private:
+  template <auto F, std::size_t... I, class... A>
+  auto start(const CallOptions& options, std::index_sequence<I...>, const A&... arguments) {
+    using To = ArgumentsOf<F>;
+    static_assert(sizeof...(A) == std::tuple_size_v<To>, "the function takes another number of arguments");
+    static_assert((PassableAs<const A&, std::tuple_element_t<I, To>> && ...),
+                  "an argument is not of the type that the function takes");
+    using Passed = std::tuple<decltype(as_argument<std::tuple_element_t<I, To>>(arguments))...>;
+    return send<ResultOf<F>, typename CodecOf<F>::type>(
+        method_number<F>, options, Passed(as_argument<std::tuple_element_t<I, To>>(arguments)...));
+  }
+
+  // What an argument is where no function says so.
+  template <class A>
+  using Unnamed = std::conditional_t<std::is_convertible_v<const A&, std::string_view>, std::string_view, A>;
+
+  template <class R, class C, class Arguments>
+  auto send(std::uint64_t method, const CallOptions& options, const Arguments& arguments) {
+    Result<std::uint64_t> id = std::unexpected(Error{Errc::closed, "the client is not connected"});
+    if (core_) {
+      if (auto draft = core_->begin(method)) {
+        C::write(core_->arguments(), arguments);
+        id = core_->commit(*draft, options);
+      } else {
+        id = std::unexpected(std::move(draft.error()));
+      }
+    }
+    return asio::async_initiate<const asio::use_awaitable_t<>, void(Result<R>)>(
+        StartedCall<R, C>(core_, std::move(id)), asio::use_awaitable);
+  }
+
+  std::shared_ptr<ClientCore> core_;
+};
+
+struct ConnectOptions {
+  ConnectionLimits limits;
+  std::chrono::milliseconds connect_timeout{5000};
+  TransportOptions transport;
+};
+
+// Connects to "tcp://HOST:PORT", "unix:///PATH", "tls://HOST:PORT", "rdma://HOST:PORT" or
+// "rdma+tls://HOST:PORT".
+asio::awaitable<Result<Client>> connect(std::string address);
+asio::awaitable<Result<Client>> connect(std::string address, ConnectOptions options);
+
+}  // namespace weir::rpc

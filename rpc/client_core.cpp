@@ -1,0 +1,249 @@
+#include "rpc/client_core.hpp"
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <string>
+
+namespace weir::rpc {
+
+namespace {
+constexpr unsigned slot_bits = 24;
+constexpr std::uint64_t slot_mask = (1u << slot_bits) - 1;
+
+std::uint32_t wire_timeout(std::chrono::microseconds timeout) {
+  if (timeout.count() <= 0) return 0;
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(timeout.count(), UINT32_MAX));
+}
+
+Bytes copy_of(std::span<const std::byte> body) {
+  Bytes copy;
+  copy.append(body);
+  return copy;
+}
+}  // namespace
+
+ClientCore::ClientCore(asio::io_context& io, TransportPtr transport, const ConnectionLimits& limits)
+    : FrameLink(io, std::move(transport), limits.frame), limits_(limits), timer_(io) {}
+
+ClientCore::~ClientCore() {
+  for (Slot& slot : slots_)
+    if (slot.state == State::waiting) slot.call->abandon();
+}
+
+Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method) {
+  if (!is_open()) return std::unexpected(end_cause_);
+  if (draining_) return fail(Errc::draining, "the server takes no new calls: connect to another");
+  if (in_flight_ >= limits_.most_in_flight)
+    return fail(Errc::overloaded,
+                std::to_string(in_flight_) +
+                    " calls are in flight on this connection: await some, or raise most_in_flight");
+  if (waiting_bytes() > limits_.most_waiting_bytes)
+    return fail(Errc::overloaded, std::to_string(waiting_bytes()) +
+                                      " bytes wait for the server to read them: await some calls first");
+  return Draft{begin_frame(), method};
+}
+
+Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& options) {
+  if (body_bytes(draft.begin) > limits_.frame.body_bytes ||
+      options.attachment.size() > limits_.frame.attachment_bytes) {
+    const std::size_t body = body_bytes(draft.begin);
+    drop_frame(draft.begin);
+    return fail(Errc::too_large, "arguments of " + std::to_string(body) + " bytes and an attachment of " +
+                                     std::to_string(options.attachment.size()) + ", beyond the limits of " +
+                                     std::to_string(limits_.frame.body_bytes) + " and " +
+                                     std::to_string(limits_.frame.attachment_bytes));
+  }
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const std::uint32_t index = free_.back();
+  free_.pop_back();
+  ++in_flight_;
+  Slot& slot = slots_[index];
+  slot.state = State::unclaimed;
+  slot.attachment = options.reply_attachment;
+  slot.into = options.reply_into;
+  slot.lent = !options.attachment.empty();
+  const auto timeout = options.timeout.count() != 0 ? options.timeout : limits_.timeout;
+  if (timeout.count() > 0) keep_deadline(slot.deadline = Clock::now() + timeout);
+
+  FrameHeader header;
+  header.kind = FrameKind::request;
+  header.flags = options.idempotent ? FrameFlag::idempotent : 0;
+  header.id = slot.generation << slot_bits | index;
+  header.method = draft.method;
+  header.timeout_us = wire_timeout(timeout);
+  end_frame(draft.begin, header, Buffer::borrowed(options.attachment));
+  return header.id;
+}
+
+ClientCore::Slot* ClientCore::find(std::uint64_t id) {
+  const std::uint64_t index = id & slot_mask;
+  if (index >= slots_.size()) return nullptr;
+  Slot& slot = slots_[index];
+  return slot.state != State::free && slot.generation == id >> slot_bits ? &slot : nullptr;
+}
+
+void ClientCore::claim(std::uint64_t id, PendingCall& call) {
+  Slot* slot = find(id);
+  slot->call = &call;
+  if (slot->state == State::unclaimed) {
+    slot->state = State::waiting;
+    return;
+  }
+  const auto early = std::move(slot->early);
+  release(*slot);
+  asio::post(io(), [&call, early = std::move(*early)]() mutable {
+    if (early)
+      call.complete(early->span());
+    else
+      call.complete(std::unexpected(std::move(early.error())));
+  });
+}
+
+void ClientCore::post_failure(PendingCall& call, Error why) {
+  asio::post(io(),
+             [&call, why = std::move(why)]() mutable { call.complete(std::unexpected(std::move(why))); });
+}
+
+void ClientCore::release(Slot& slot) {
+  const auto index = static_cast<std::uint32_t>(&slot - slots_.data());
+  if (slot.lent) let_go_outgoing(slot.generation << slot_bits | index);
+  if (slot.filling) let_go_incoming();
+  const std::uint64_t generation = slot.generation + 1;
+  slot = Slot();
+  slot.generation = generation;
+  free_.push_back(index);
+  --in_flight_;
+}
+
+void ClientCore::end(Slot& slot, Result<std::span<const std::byte>> body) {
+  if (slot.state == State::unclaimed) {
+    slot.state = State::ended;
+    slot.deadline = Clock::time_point::max();
+    slot.early = std::make_unique<Result<Bytes>>(
+        body ? Result<Bytes>(copy_of(*body)) : Result<Bytes>(std::unexpected(std::move(body.error()))));
+    return;
+  }
+  if (slot.state != State::waiting) return;
+  PendingCall* call = slot.call;
+  release(slot);  // first: the completion may make the next call
+  call->complete(std::move(body));
+}
+
+void ClientCore::cancel(std::uint64_t id) {
+  Slot* slot = find(id);
+  if (slot == nullptr) return;
+  if (slot->state != State::ended) {
+    FrameHeader header;
+    header.kind = FrameKind::cancel;
+    header.id = id;
+    send(header);
+  }
+  if (slot->state != State::waiting) return release(*slot);
+  end(*slot, fail(Errc::cancelled, "cancelled by the caller"));
+}
+
+Buffer ClientCore::make_attachment(const FrameHeader& header) {
+  Slot* slot = find(header.id);
+  if (slot != nullptr && slot->into.size() >= header.attachment_bytes) {
+    slot->filling = true;
+    return {slot->into.first(header.attachment_bytes), nullptr, nullptr};
+  }
+  return Buffer(header.attachment_bytes);
+}
+
+bool ClientCore::on_arrival(Frame& frame) {
+  if (frame.header.kind == FrameKind::goodbye) {
+    draining_ = true;
+    return true;
+  }
+  if (frame.header.kind != FrameKind::reply) {
+    const Error why{Errc::protocol, "the server sent what only clients send"};
+    close();
+    on_end(why);
+    return false;
+  }
+  const auto text = [&] {
+    return std::string(reinterpret_cast<const char*>(frame.body.data()), frame.body.size());
+  };
+  if (frame.header.id == 0) {  // of the connection as a whole
+    const Error why{errc_of(frame.header.status), text()};
+    close();
+    on_end(why);
+    return false;
+  }
+  Slot* slot = find(frame.header.id);
+  if (slot == nullptr) return true;  // cancelled, or too late
+  slot->filling = false;
+  if (slot->attachment != nullptr) *slot->attachment = std::move(frame.attachment);
+  if (frame.header.status == 0)
+    end(*slot, frame.body);
+  else
+    end(*slot, fail(errc_of(frame.header.status), text()));
+  return true;
+}
+
+void ClientCore::on_end(const Error& cause) {
+  end_cause_ = cause;
+  close_calls(cause);
+}
+
+void ClientCore::leave_if_drained() {
+  if (!draining_ || in_flight_ > 0 || !is_open()) return;
+  close();
+  on_end({Errc::draining, "the server takes no new calls: connect to another"});
+}
+
+void ClientCore::close_calls(const Error& why) {
+  timer_.cancel();
+  // By index: a completion may make calls, which fail at once, or let go of the client.
+  const auto self = shared_from_this();
+  for (std::size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i].state != State::free) end(slots_[i], std::unexpected(why));
+}
+
+// One timer for all calls, at the earliest deadline that was ever asked of it; when it runs, it looks at all
+// slots. Most calls end long before their deadlines, so that is seldom, and a call costs no more than a
+// comparison.
+void ClientCore::keep_deadline(Clock::time_point deadline) {
+  if (deadline >= armed_for_) return;
+  armed_for_ = deadline;
+  arm();
+}
+
+void ClientCore::arm() {
+  timer_.expires_at(armed_for_);
+  timer_.async_wait([weak = weak_from_this()](const std::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self) static_cast<ClientCore&>(*self).on_deadline();
+  });
+}
+
+void ClientCore::on_deadline() {
+  const auto now = Clock::now();
+  auto next = Clock::time_point::max();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    if (slot.state == State::free || slot.state == State::ended) continue;
+    if (slot.deadline > now) {
+      next = std::min(next, slot.deadline);
+      continue;
+    }
+    FrameHeader header;
+    header.kind = FrameKind::cancel;
+    header.id = slot.generation << slot_bits | i;
+    send(header);
+    end(slot, fail(Errc::deadline_exceeded, "no reply before the deadline; the function may have run"));
+  }
+  // Calls that were made in the meantime may have armed it for something earlier.
+  armed_for_ = Clock::time_point::max();
+  for (const Slot& slot : slots_)
+    if (slot.state == State::unclaimed || slot.state == State::waiting) next = std::min(next, slot.deadline);
+  if (next == Clock::time_point::max()) return;
+  armed_for_ = next;
+  arm();
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,108 @@
+// The caller's end of a connection, without the types of the functions that are called: numbers calls,
+// matches replies, keeps deadlines.
+//
+// Every call that begin() accepted ends exactly once: with its reply, its deadline, its cancellation, or the
+// end of the connection. Calls are kept in slots; a call's number is (generation << 24 | slot), so a reply
+// that comes after its call ended finds nobody. Memory: one slot a call in flight, most_in_flight at most.
+// Threading: the io_context's thread.
+#pragma once
+
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <vector>
+
+#include "rpc/frame_link.hpp"
+
+namespace weir::rpc {
+
+using Clock = std::chrono::steady_clock;
+
+// How a call is made; all have defaults. Buffers and spans must stay until the call ends.
+struct CallOptions {
+  std::chrono::microseconds timeout{0};        // 0: the connection's
+  std::span<const std::byte> attachment = {};  // goes with the arguments, uncopied
+  std::span<std::byte> reply_into = {};        // where the reply's attachment goes if it fits
+  Buffer* reply_attachment = nullptr;  // takes the reply's attachment (a view of reply_into if that was used)
+  bool idempotent = false;             // may run twice: what retries rest on
+};
+
+struct ConnectionLimits {
+  FrameLimits frame;
+  std::uint32_t most_in_flight = 65536;
+  std::size_t most_waiting_bytes = std::size_t{1} << 30;  // not yet taken by the transport
+  std::chrono::microseconds timeout{30'000'000};          // of calls that do not say; 0: for ever
+};
+
+// A call that waits, with the type of its result.
+class PendingCall {
+ public:
+  // Called once, and may free itself. `body` is valid during the call.
+  virtual void complete(Result<std::span<const std::byte>> body) = 0;
+  // Instead of complete(), when the io_context goes: frees it.
+  virtual void abandon() = 0;
+
+ protected:
+  ~PendingCall() = default;
+};
+
+class ClientCore : public FrameLink {
+ public:
+  ClientCore(asio::io_context& io, TransportPtr transport, const ConnectionLimits& limits);
+  ~ClientCore() override;
+
+  struct Draft {
+    std::size_t begin = 0;
+    std::uint64_t method = 0;
+  };
+  // Starts a request; the arguments are to be appended to arguments(), then commit() sends it.
+  Result<Draft> begin(std::uint64_t method);
+  Bytes& arguments() { return encoded(); }
+  // The number of the call. It is to be claimed, or cancelled.
+  Result<std::uint64_t> commit(const Draft& draft, const CallOptions& options);
+  // Who hears of the end of the call; posts it if the call ended already.
+  void claim(std::uint64_t id, PendingCall& call);
+  // Ends the call here, and tells the server.
+  void cancel(std::uint64_t id);
+  // For calls that failed before they were sent.
+  void post_failure(PendingCall& call, Error why);
+  void close_calls(const Error& why);
+  bool draining() const { return draining_; }
+  std::uint32_t in_flight() const { return in_flight_; }
+
+ private:
+  enum class State : std::uint8_t { free, unclaimed, waiting, ended };
+  struct Slot {
+    State state = State::free;
+    std::uint64_t generation = 1;
+    PendingCall* call = nullptr;
+    Buffer* attachment = nullptr;
+    std::span<std::byte> into;
+    bool lent = false;     // the request's attachment is the caller's memory
+    bool filling = false;  // `into` is being filled
+    Clock::time_point deadline = Clock::time_point::max();
+    std::unique_ptr<Result<Bytes>> early;  // the end of a call that nobody claimed yet
+  };
+
+  bool on_arrival(Frame& frame) override;
+  void on_round_end() override { leave_if_drained(); }
+  void on_end(const Error& cause) override;
+  Buffer make_attachment(const FrameHeader& header) override;
+  Slot* find(std::uint64_t id);
+  void end(Slot& slot, Result<std::span<const std::byte>> body);
+  void release(Slot& slot);
+  void leave_if_drained();
+  void keep_deadline(Clock::time_point deadline);
+  void arm();
+  void on_deadline();
+
+  const ConnectionLimits limits_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;
+  std::uint32_t in_flight_ = 0;
+  bool draining_ = false;
+  Error end_cause_{Errc::closed, "the connection is closed"};
+  asio::steady_timer timer_;
+  Clock::time_point armed_for_ = Clock::time_point::max();
+};
+
+}  // namespace weir::rpc

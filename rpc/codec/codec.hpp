@@ -1,0 +1,282 @@
+// C++ values as MessagePack and back.
+//
+//   bool, integers, enums (as their number), float, double       boolean, integer, real
+//   std::string, string_view                                      text
+//   vectors, arrays and spans of std::byte or uint8_t             binary
+//   std::optional                                                 nil or the value
+//   sequences and sets; pairs, tuples, std::array                 array
+//   maps                                                          map
+//   std::variant                                                  array of the alternative's index and its
+//   value chrono durations                                              their count aggregates array of the
+//   fields, in order
+//
+// Aggregates may grow at their end: fields that the sender did not know keep their defaults, fields that the
+// reader does not know are skipped. A map from names to values is read as an aggregate, too, which suits
+// other languages. Views (string_view, span) point into what is read. A codec (the concept below) is how a
+// function's arguments become a body; MessagePack is the default, CodecOf says otherwise for one function.
+#pragma once
+
+#include <limits>
+
+#include "rpc/codec/aggregate.hpp"
+#include "rpc/codec/kinds.hpp"
+#include "rpc/error.hpp"
+
+namespace weir::rpc {
+
+template <class T>
+void write_value(MsgpackWriter& to, const T& value) {
+  if constexpr (Custom<T>) {
+    Wire<T>::write(to, value);
+  } else if constexpr (std::same_as<T, bool>) {
+    to.boolean(value);
+  } else if constexpr (std::unsigned_integral<T>) {
+    to.unsigned_integer(value);
+  } else if constexpr (std::signed_integral<T>) {
+    to.signed_integer(value);
+  } else if constexpr (std::is_enum_v<T>) {
+    write_value(to, static_cast<std::underlying_type_t<T>>(value));
+  } else if constexpr (std::same_as<T, float>) {
+    to.real32(value);
+  } else if constexpr (std::floating_point<T>) {
+    to.real64(static_cast<double>(value));
+  } else if constexpr (Textual<T>) {
+    to.text(value);
+  } else if constexpr (Binary<T>) {
+    to.binary(std::as_bytes(std::span(value)));
+  } else if constexpr (Optional<T>) {
+    value ? write_value(to, *value) : to.nil();
+  } else if constexpr (Variant<T>) {
+    to.array(2);
+    to.unsigned_integer(value.index());
+    std::visit([&](const auto& alternative) { write_value(to, alternative); }, value);
+  } else if constexpr (Empty<T>) {
+    to.nil();
+  } else if constexpr (Duration<T>) {
+    write_value(to, value.count());
+  } else if constexpr (Map<T>) {
+    to.map(value.size());
+    for (const auto& [key, mapped] : value) {
+      write_value(to, key);
+      write_value(to, mapped);
+    }
+  } else if constexpr (Sequence<T>) {
+    to.array(value.size());
+    for (const auto& element : value) write_value<typename T::value_type>(to, element);
+  } else if constexpr (Tuple<T>) {
+    to.array(std::tuple_size_v<T>);
+    std::apply([&](const auto&... element) { (write_value(to, element), ...); }, value);
+  } else {
+    static_assert(Record<T>, "this type has no form in MessagePack; specialise weir::rpc::Wire for it");
+    to.array(field_count<T>);
+    std::apply([&](const auto&... field) { (write_value(to, field), ...); }, fields_of(value));
+  }
+}
+
+template <class T>
+bool read_value(MsgpackReader& from, T& value);
+
+template <std::integral T>
+bool read_integer(MsgpackReader& from, T& value) {
+  using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+  Wide wide = 0;
+  if constexpr (std::is_signed_v<T>) {
+    if (!from.signed_integer(wide)) return false;
+  } else {
+    if (!from.unsigned_integer(wide)) return false;
+  }
+  if (wide < Wide{std::numeric_limits<T>::min()} || wide > Wide{std::numeric_limits<T>::max()})
+    return from.fail("an integer out of the range of its type");
+  value = static_cast<T>(wide);
+  return true;
+}
+
+template <class T>
+bool read_sequence(MsgpackReader& from, T& value) {
+  std::size_t elements = 0;
+  if (!from.array(elements) || !from.enter()) return false;
+  value.clear();
+  for (std::size_t i = 0; i < elements; ++i) {
+    typename T::value_type element{};
+    if (!read_value(from, element)) return from.inside("element " + std::to_string(i));
+    if constexpr (requires { value.push_back(std::move(element)); })
+      value.push_back(std::move(element));
+    else
+      value.insert(std::move(element));
+  }
+  from.leave();
+  return true;
+}
+
+template <class T>
+bool read_map(MsgpackReader& from, T& value) {
+  std::size_t pairs = 0;
+  if (!from.map(pairs) || !from.enter()) return false;
+  value.clear();
+  for (std::size_t i = 0; i < pairs; ++i) {
+    typename T::key_type key{};
+    typename T::mapped_type mapped{};
+    if (!read_value(from, key)) return from.inside("key " + std::to_string(i));
+    if (!read_value(from, mapped)) return from.inside("value " + std::to_string(i));
+    value.insert_or_assign(std::move(key), std::move(mapped));
+  }
+  from.leave();
+  return true;
+}
+
+template <class T, std::size_t I = 0>
+bool read_alternative(MsgpackReader& from, std::size_t index, T& value) {
+  if constexpr (I == std::variant_size_v<T>) {
+    return from.fail("a variant has no alternative " + std::to_string(index));
+  } else {
+    if (index != I) return read_alternative<T, I + 1>(from, index, value);
+    return read_value(from, value.template emplace<I>());
+  }
+}
+
+template <class T>
+bool read_variant(MsgpackReader& from, T& value) {
+  std::size_t elements = 0, index = 0;
+  if (!from.array(elements) || !from.enter()) return false;
+  if (elements != 2) return from.fail("expected an array of an index and a value");
+  if (!read_integer(from, index) || !read_alternative(from, index, value)) return from.inside("variant");
+  from.leave();
+  return true;
+}
+
+// Names are asked for only where something fails or a map comes.
+template <class T, std::size_t... I>
+bool read_fields(MsgpackReader& from, T& value, std::index_sequence<I...>) {
+  auto fields = fields_of(value);
+  std::size_t elements = 0;
+  if (from.peek() == MsgpackType::map) {
+    if (!from.map(elements) || !from.enter()) return false;
+    for (std::size_t i = 0; i < elements; ++i) {
+      std::string_view name;
+      if (!from.text(name)) return false;
+      bool known = false;
+      if (!(... &&
+            (name != field_name<T, I> || known ||
+             ((known = true), read_value(from, std::get<I>(fields)) || from.inside(field_name<T, I>)))))
+        return false;
+      if (!known && !from.skip()) return false;
+    }
+  } else {
+    if (!from.array(elements) || !from.enter()) return false;
+    if (!(... && (I >= elements || read_value(from, std::get<I>(fields)) || from.inside(field_name<T, I>))))
+      return false;
+    for (std::size_t i = sizeof...(I); i < elements; ++i)
+      if (!from.skip()) return false;
+  }
+  from.leave();
+  return true;
+}
+
+template <class T, std::size_t... I>
+bool read_tuple(MsgpackReader& from, T& value, std::index_sequence<I...>) {
+  std::size_t elements = 0;
+  if (!from.array(elements) || !from.enter()) return false;
+  if (elements != sizeof...(I))
+    return from.fail("expected an array of " + std::to_string(sizeof...(I)) + " elements, found " +
+                     std::to_string(elements));
+  if (!(... && (read_value(from, std::get<I>(value)) || from.inside("element " + std::to_string(I)))))
+    return false;
+  from.leave();
+  return true;
+}
+
+template <class T>
+bool read_binary(MsgpackReader& from, T& value) {
+  std::span<const std::byte> bytes;
+  if (!from.binary(bytes)) return false;
+  using Element = std::remove_cv_t<std::ranges::range_value_t<T>>;
+  const auto* first = reinterpret_cast<const Element*>(bytes.data());
+  if constexpr (requires { value.assign(first, first); }) {
+    value.assign(first, first + bytes.size());
+  } else if constexpr (requires { T(first, bytes.size()); }) {
+    value = T(first, bytes.size());
+  } else {
+    if (bytes.size() != value.size())
+      return from.fail("expected " + std::to_string(value.size()) + " bytes, found " +
+                       std::to_string(bytes.size()));
+    if (!bytes.empty()) std::memcpy(value.data(), first, bytes.size());
+  }
+  return true;
+}
+
+template <class T>
+bool read_value(MsgpackReader& from, T& value) {
+  if constexpr (Custom<T>) {
+    return Wire<T>::read(from, value);
+  } else if constexpr (std::same_as<T, bool>) {
+    return from.boolean(value);
+  } else if constexpr (std::integral<T>) {
+    return read_integer(from, value);
+  } else if constexpr (std::is_enum_v<T>) {
+    std::underlying_type_t<T> number{};
+    if (!read_integer(from, number)) return false;
+    value = static_cast<T>(number);
+    return true;
+  } else if constexpr (std::floating_point<T>) {
+    double real = 0;
+    if (!from.real(real)) return false;
+    value = static_cast<T>(real);
+    return true;
+  } else if constexpr (Textual<T>) {
+    std::string_view text;
+    if (!from.text(text)) return false;
+    value = T(text);
+    return true;
+  } else if constexpr (Binary<T>) {
+    return read_binary(from, value);
+  } else if constexpr (Optional<T>) {
+    if (from.take_nil()) {
+      value.reset();
+      return true;
+    }
+    return read_value(from, value.emplace());
+  } else if constexpr (Variant<T>) {
+    return read_variant(from, value);
+  } else if constexpr (Empty<T>) {
+    return from.take_nil() || from.fail("expected nil, found " + std::string(name_of(from.peek())));
+  } else if constexpr (Duration<T>) {
+    typename T::rep count{};
+    if (!read_value(from, count)) return false;
+    value = T(count);
+    return true;
+  } else if constexpr (Map<T>) {
+    return read_map(from, value);
+  } else if constexpr (Sequence<T>) {
+    return read_sequence(from, value);
+  } else if constexpr (Tuple<T>) {
+    return read_tuple(from, value, std::make_index_sequence<std::tuple_size_v<T>>());
+  } else {
+    static_assert(Record<T>, "this type has no form in MessagePack; specialise weir::rpc::Wire for it");
+    return read_fields(from, value, std::make_index_sequence<field_count<T>>());
+  }
+}
+
+// How values become a body: `write` appends to the body, `read` takes all of it.
+template <class C>
+concept Codec = requires(Bytes& out, std::span<const std::byte> body, int& value) {
+  C::write(out, value);
+  { C::read(body, value) } -> std::same_as<Result<void>>;
+};
+
+struct MessagePack {
+  template <class T>
+  static void write(Bytes& out, const T& value) {
+    MsgpackWriter writer(out);
+    write_value(writer, value);
+  }
+  template <class T>
+  static Result<void> read(std::span<const std::byte> body, T& value) {
+    MsgpackReader reader(body);
+    if (read_value(reader, value) && !reader.at_end()) reader.fail("bytes left over after the value");
+    if (reader.failed()) return fail(Errc::bad_arguments, reader.why());
+    return {};
+  }
+};
+static_assert(Codec<MessagePack>);
+
+}  // namespace weir::rpc

@@ -1,0 +1,122 @@
+// MessagePack, written and read in the order of the bytes. Pure.
+//
+// The writer takes the shortest form of each value. The reader checks every length against what is there,
+// allocates nothing and never reads a byte twice; its first failure stays, with a sentence that says what was
+// expected and what was found. https://github.com/msgpack/msgpack/blob/master/spec.md
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "rpc/bytes.hpp"
+
+namespace weir::rpc {
+
+class MsgpackWriter {
+ public:
+  explicit MsgpackWriter(Bytes& out) : out_(out) {}
+
+  void nil() { byte(0xc0); }
+  void boolean(bool value) { byte(value ? 0xc3 : 0xc2); }
+  void unsigned_integer(std::uint64_t value) {
+    if (value < 128) return byte(static_cast<std::uint8_t>(value));
+    wide_unsigned(value);
+  }
+  void signed_integer(std::int64_t value) {
+    if (value >= 0) return unsigned_integer(static_cast<std::uint64_t>(value));
+    if (value >= -32) return byte(static_cast<std::uint8_t>(value));
+    wide_negative(value);
+  }
+  void real32(float value) { tagged(0xca, std::bit_cast<std::uint32_t>(value)); }
+  void real64(double value) { tagged(0xcb, std::bit_cast<std::uint64_t>(value)); }
+  void text(std::string_view value);
+  void binary(std::span<const std::byte> value);
+  void array(std::size_t elements);
+  void map(std::size_t pairs);
+
+ private:
+  void byte(std::uint8_t value) { *out_.grow(1) = std::byte{value}; }
+  template <class Integer>
+  void tagged(std::uint8_t tag, Integer value);
+  void wide_unsigned(std::uint64_t value);
+  void wide_negative(std::int64_t value);
+  void sized(std::size_t size, std::uint8_t tag8, std::uint8_t tag16, std::uint8_t tag32);
+
+  Bytes& out_;
+};
+
+enum class MsgpackType : std::uint8_t {
+  end,
+  nil,
+  boolean,
+  integer,
+  real,
+  text,
+  binary,
+  array,
+  map,
+  extension
+};
+std::string_view name_of(MsgpackType);
+
+class MsgpackReader {
+ public:
+  static constexpr int deepest = 64;  // nested arrays and maps
+
+  explicit MsgpackReader(std::span<const std::byte> bytes)
+      : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+
+  bool failed() const { return failed_; }
+  bool at_end() const { return at_ == end_; }
+  std::size_t remaining() const { return static_cast<std::size_t>(end_ - at_); }
+  const std::string& why() const { return why_; }
+  // Always false, so that readers can return it. The first reason stays.
+  bool fail(std::string_view why);
+  // Puts "where: " before the reason.
+  bool inside(std::string_view where);
+
+  MsgpackType peek() const;
+  bool take_nil();  // if it is next
+  bool boolean(bool& value);
+  bool unsigned_integer(std::uint64_t& value);
+  bool signed_integer(std::int64_t& value);
+  bool real(double& value);  // integers, too
+  bool text(std::string_view& value);
+  bool binary(std::span<const std::byte>& value);  // text, too
+  // How many elements or pairs follow: each needs a byte at least, so never more than remaining().
+  bool array(std::size_t& elements);
+  bool map(std::size_t& pairs);
+  bool skip();  // one value, whatever it is
+
+  // Around what is inside an array or a map.
+  bool enter() { return ++depth_ <= deepest || fail("nested too deeply"); }
+  void leave() { --depth_; }
+
+ private:
+  struct Number {
+    enum { negative, positive, real } kind = positive;
+    std::uint64_t bits = 0;
+    double as_real = 0;
+  };
+  bool number(Number& value);
+  bool expected(std::string_view what);
+  bool big_endian(unsigned bytes, std::uint64_t& value);
+  bool block(std::uint64_t bytes, std::span<const std::byte>& value);
+  // The length in a value's head: `fix` are the low bits of short forms, tag8 is 0 where there is none.
+  bool length(std::uint8_t tag, std::uint8_t tag8, std::uint64_t& size);
+  bool text_or_binary(bool text_only, std::span<const std::byte>& value);
+  bool count(MsgpackType type, std::size_t& elements);
+  std::uint8_t tag() const { return std::to_integer<std::uint8_t>(*at_); }
+
+  const std::byte* at_;
+  const std::byte* end_;
+  int depth_ = 0;
+  bool failed_ = false;
+  std::string why_;
+};
+
+}  // namespace weir::rpc

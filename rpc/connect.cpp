@@ -1,0 +1,154 @@
+// How a client's connection is made: resolve, connect, shake hands.
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <asio/connect.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "rpc/address.hpp"
+#include "rpc/client.hpp"
+#include "rpc/rdma_transport.hpp"
+#include "rpc/socket_transport.hpp"
+#include "rpc/tls_transport.hpp"
+
+namespace weir::rpc {
+
+namespace {
+
+using asio::redirect_error;
+using asio::use_awaitable;
+using asio::ip::tcp;
+
+std::unexpected<Error> unreachable(const Address& address, const std::string& why) {
+  return fail(Errc::unreachable,
+              "cannot connect to " + address.text() + ": " + why + "; is the server running there?");
+}
+
+Result<TransportPtr> connect_unix(asio::io_context& io, const Address& address) {
+  OwnedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  address.path.copy(name.sun_path, sizeof name.sun_path - 1);
+  if (!fd || connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0)
+    return unreachable(address, std::strerror(errno));
+  return make_socket_transport(io, std::move(fd), "unix " + address.path);
+}
+
+asio::awaitable<Result<tcp::socket>> connect_tcp(asio::io_context& io, Address address,
+                                                 std::chrono::milliseconds timeout) {
+  tcp::socket socket(io);
+  tcp::resolver resolver(io);
+  std::error_code error;
+  bool late = false;
+  asio::steady_timer timer(io, timeout);
+  timer.async_wait([&](const std::error_code& cancelled) {
+    if (cancelled) return;
+    late = true;
+    resolver.cancel();
+    std::error_code ignored;
+    socket.close(ignored);
+  });
+  tcp::resolver::results_type found;
+  const auto number = asio::ip::make_address(address.host, error);
+  if (!error) {
+    found = tcp::resolver::results_type::create(tcp::endpoint(number, address.port), address.host, "");
+  } else {
+    found = co_await resolver.async_resolve(address.host, std::to_string(address.port),
+                                            redirect_error(use_awaitable, error));
+  }
+  if (!error) co_await asio::async_connect(socket, found, redirect_error(use_awaitable, error));
+  timer.cancel();
+  if (late) co_return unreachable(address, "no answer within " + std::to_string(timeout.count()) + " ms");
+  if (error) co_return unreachable(address, error.message());
+  socket.set_option(tcp::no_delay(true), error);
+  co_return socket;
+}
+
+asio::awaitable<Result<rdma::Stream>> connect_rdma(asio::io_context& io, Address address,
+                                                   ConnectOptions options) {
+  const auto engine = engine_of(io, options.transport);
+  if (!engine) co_return std::unexpected(engine.error());
+  const auto at = rdma_endpoint(address);
+  if (!at) co_return std::unexpected(at.error());
+  rdma::Stream stream(**engine);
+  rdma::StreamSettings settings;
+  settings.resolve_timeout = options.connect_timeout;
+  std::error_code error;
+  co_await rdma::async_connect(stream, *at, settings, redirect_error(use_awaitable, error));
+  if (error)
+    co_return unreachable(address, stream.error().what.empty() ? error.message() : stream.error().what);
+  co_return std::move(stream);
+}
+
+asio::awaitable<Result<TransportPtr>> dial(asio::io_context& io, Address address, ConnectOptions options) {
+  TlsPeer tls;
+  tls.timeout = options.connect_timeout;
+  if (address.secure()) {
+    auto context = make_tls_context(options.transport.tls, TlsSide::client);
+    if (!context) co_return std::unexpected(std::move(context.error()));
+    tls.context = std::move(*context);
+    const TlsOptions& wanted = options.transport.tls;
+    if (wanted.check_certificate && wanted.check_server_name)
+      tls.server_name = wanted.server_name.empty() ? address.host : wanted.server_name;
+  }
+  const std::string where = address.host + ":" + std::to_string(address.port);
+  switch (address.scheme) {
+    case Scheme::unix_socket:
+      co_return connect_unix(io, address);
+    case Scheme::tcp:
+    case Scheme::tls: {
+      auto socket = co_await connect_tcp(io, address, options.connect_timeout);
+      if (!socket) co_return std::unexpected(std::move(socket.error()));
+      if (address.secure())
+        co_return co_await make_tls_transport(std::move(*socket), std::move(tls), "tls " + where);
+      OwnedFd fd(socket->release());
+      co_return make_socket_transport(io, std::move(fd), "tcp " + where);
+    }
+    case Scheme::rdma:
+    case Scheme::rdma_tls: {
+      auto stream = co_await connect_rdma(io, address, options);
+      if (!stream) co_return std::unexpected(std::move(stream.error()));
+      if (address.secure())
+        co_return co_await make_tls_transport(std::move(*stream), std::move(tls), "rdma+tls " + where);
+      co_return make_rdma_transport(std::move(*stream));
+    }
+  }
+  co_return fail(Errc::bad_address, "an address of no transport");
+}
+
+}  // namespace
+
+asio::awaitable<Result<Client>> connect(std::string address) {
+  ConnectOptions options;
+  return connect(std::move(address), std::move(options));
+}
+
+asio::awaitable<Result<Client>> connect(std::string address, ConnectOptions options) {
+  const auto executor = co_await asio::this_coro::executor;
+  const auto* plain = executor.target<asio::io_context::executor_type>();
+  if (plain == nullptr)
+    co_return fail(Errc::bad_setting,
+                   "connect() must run in a coroutine that was spawned on an io_context itself");
+  asio::io_context& io = plain->context();
+  auto parsed = parse_address(address);
+  if (!parsed) co_return std::unexpected(std::move(parsed.error()));
+  auto transport = co_await dial(io, *parsed, options);
+  if (!transport) co_return std::unexpected(std::move(transport.error()));
+  auto core = std::make_shared<ClientCore>(io, std::move(*transport), options.limits);
+  core->start();
+  co_return Client(std::move(core));
+}
+
+void Client::close() {
+  if (!core_ || !core_->is_open()) return;
+  const auto core = core_;
+  core->close();
+  // Not inline: whoever waits must not run inside a destructor.
+  asio::post(core->io(), [core] { core->close_calls({Errc::closed, "the client was closed"}); });
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,60 @@
+// What a function may know of the call that runs it, besides its arguments: take a rpc::Context& as any
+// parameter.
+//
+// Lives as long as the call, and belongs to the connection's thread.
+#pragma once
+
+#include <asio/cancellation_signal.hpp>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rpc/bytes.hpp"
+#include "rpc/frame.hpp"
+#include "rpc/transport.hpp"
+
+namespace weir::rpc {
+
+class Context {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Context(const Transport& transport, std::string_view method, const FrameHeader& header, Buffer attached)
+      : attachment(std::move(attached)), transport_(&transport), method_(method), header_(header) {
+    if (header.timeout_us != 0 && header.timeout_us != UINT32_MAX)
+      deadline_ = Clock::now() + std::chrono::microseconds(header.timeout_us);
+  }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // Came with the arguments; move it away, or send it back uncopied: context.reply_attachment =
+  // std::move(context.attachment).
+  Buffer attachment;
+  // Goes with the result.
+  Buffer reply_attachment;
+
+  std::string_view method() const { return method_; }
+  // When the caller stops waiting; the call is cancelled then.
+  std::optional<Clock::time_point> deadline() const { return deadline_; }
+  // The caller gave up, its connection ended, or the deadline passed. A coroutine is cancelled, too: what it
+  // awaits ends with operation_aborted.
+  bool cancelled() const { return cancelled_; }
+  bool idempotent() const { return (header_.flags & FrameFlag::idempotent) != 0; }
+  std::string peer() const { return transport_ != nullptr ? transport_->peer() : std::string(); }
+  // Whom the caller's certificate names, "CN=...": empty without TLS, or where no certificate was asked for.
+  std::string peer_certificate() const {
+    return transport_ != nullptr ? transport_->peer_certificate() : std::string();
+  }
+
+ private:
+  friend class RunningCall;
+  friend class ServerConnection;
+  const Transport* transport_;
+  std::string_view method_;
+  FrameHeader header_;
+  std::optional<Clock::time_point> deadline_;
+  bool cancelled_ = false;
+};
+
+}  // namespace weir::rpc

@@ -1,0 +1,184 @@
+#include "rpc/frame.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+namespace weir::rpc {
+
+namespace {
+static_assert(std::endian::native == std::endian::little, "the fields below are copied as they lie");
+
+constexpr std::byte magic[2] = {std::byte{'W'}, std::byte{'r'}};
+
+template <class Integer>
+void put(std::byte* to, Integer value) {
+  std::memcpy(to, &value, sizeof value);
+}
+template <class Integer>
+Integer get(const std::byte* from) {
+  Integer value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+}  // namespace
+
+void encode(const FrameHeader& header, std::byte* to) {
+  to[0] = magic[0];
+  to[1] = magic[1];
+  to[2] = std::byte{frame_version};
+  to[3] = static_cast<std::byte>(header.kind);
+  put(to + 4, header.flags);
+  put(to + 6, header.status);
+  put(to + 8, header.id);
+  put(to + 16, header.method);
+  put(to + 24, header.timeout_us);
+  put(to + 28, header.body_bytes);
+  put(to + 32, header.attachment_bytes);
+  put(to + 36, std::uint32_t{0});
+}
+
+void patch_lengths(std::byte* header, std::uint32_t body_bytes, std::uint32_t attachment_bytes) {
+  put(header + 28, body_bytes);
+  put(header + 32, attachment_bytes);
+}
+
+Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> bytes) {
+  const std::byte* at = bytes.data();
+  if (at[0] != magic[0] || at[1] != magic[1])
+    return fail(Errc::protocol, "the peer does not speak Weir's RPC: wrong first bytes of a frame");
+  if (at[2] != std::byte{frame_version})
+    return fail(Errc::version_mismatch, "the peer speaks version " +
+                                            std::to_string(std::to_integer<int>(at[2])) +
+                                            " of the frame, this end " + std::to_string(frame_version) +
+                                            ": bring both to the same release");
+  FrameHeader header;
+  const auto kind = std::to_integer<std::uint8_t>(at[3]);
+  header.kind = static_cast<FrameKind>(kind);
+  header.flags = get<std::uint16_t>(at + 4);
+  header.status = get<std::uint16_t>(at + 6);
+  header.id = get<std::uint64_t>(at + 8);
+  header.method = get<std::uint64_t>(at + 16);
+  header.timeout_us = get<std::uint32_t>(at + 24);
+  header.body_bytes = get<std::uint32_t>(at + 28);
+  header.attachment_bytes = get<std::uint32_t>(at + 32);
+  if (kind < static_cast<std::uint8_t>(FrameKind::request) ||
+      kind > static_cast<std::uint8_t>(FrameKind::goodbye))
+    return fail(Errc::protocol, "a frame of unknown kind " + std::to_string(kind));
+  if ((header.flags & ~known_flags) != 0 || get<std::uint32_t>(at + 36) != 0)
+    return fail(Errc::protocol, "a frame with flags or fields that this version does not know");
+  const bool request = header.kind == FrameKind::request;
+  if (!request && (header.method != 0 || header.timeout_us != 0 || header.flags != 0))
+    return fail(Errc::protocol, "a frame that is no request, with fields of one");
+  if (header.kind != FrameKind::reply && header.status != 0)
+    return fail(Errc::protocol, "a frame that is no reply, with a status");
+  const bool empty = header.kind == FrameKind::cancel || header.kind == FrameKind::goodbye;
+  if (empty && (header.body_bytes != 0 || header.attachment_bytes != 0))
+    return fail(Errc::protocol, "a frame with a body where there is none");
+  return header;
+}
+
+Result<void> FrameReader::start_header(std::span<const std::byte> bytes) {
+  Result<FrameHeader> header = parse_header(bytes.first<frame_header_bytes>());
+  if (!header) return std::unexpected(std::move(header.error()));
+  if (header->body_bytes > limits_.body_bytes || header->attachment_bytes > limits_.attachment_bytes)
+    return fail(Errc::too_large,
+                "the peer sends a frame of " + std::to_string(header->body_bytes) + " + " +
+                    std::to_string(header->attachment_bytes) + " bytes, beyond this end's limits of " +
+                    std::to_string(limits_.body_bytes) + " + " + std::to_string(limits_.attachment_bytes));
+  header_ = *header;
+  have_header_ = true;
+  return {};
+}
+
+// A frame begins at the front of `bytes`; how many of them were taken.
+Result<std::size_t> FrameReader::start(std::span<const std::byte> bytes, FrameSink& sink) {
+  if (bytes.size() >= frame_header_bytes) {
+    if (Result<void> begun = start_header(bytes); !begun) return std::unexpected(std::move(begun.error()));
+    if (bytes.size() >= frame_bytes() && header_.attachment_bytes == 0) {
+      const std::size_t taken = frame_bytes();
+      Frame frame{header_, bytes.subspan(frame_header_bytes, header_.body_bytes), {}};
+      have_header_ = false;
+      stopped_ = !sink.on_frame(frame);
+      return taken;
+    }
+    partial_.reserve(frame_bytes());
+  }
+  const std::size_t taken = have_header_ ? std::min(bytes.size(), frame_bytes()) : bytes.size();
+  partial_.append(bytes.first(taken));
+  if (have_header_ && partial_.size() == frame_bytes()) begin_attachment(sink);
+  return taken;
+}
+
+void FrameReader::begin_attachment(FrameSink& sink) {
+  if (header_.attachment_bytes == 0) return finish_frame(sink);
+  attachment_ = sink.attachment_for(header_);
+  attachment_filled_ = 0;
+  filling_ = true;
+}
+
+void FrameReader::finish_frame(FrameSink& sink) {
+  Frame frame{header_, partial_.span().subspan(frame_header_bytes), std::move(attachment_)};
+  have_header_ = false;
+  filling_ = false;
+  stopped_ = !sink.on_frame(frame);
+  partial_.clear();
+  partial_.shrink(keep_capacity);
+}
+
+// partial_ got longer: it may hold the header now, or the whole body.
+Result<void> FrameReader::partial_grown(FrameSink& sink) {
+  if (!have_header_ && partial_.size() == frame_header_bytes) {
+    if (Result<void> begun = start_header(partial_.span()); !begun) return begun;
+    partial_.reserve(frame_bytes());
+  }
+  if (have_header_ && partial_.size() == frame_bytes()) begin_attachment(sink);
+  return {};
+}
+
+Result<void> FrameReader::feed(std::span<const std::byte> bytes, FrameSink& sink) {
+  while (!bytes.empty() && !stopped_) {
+    std::size_t taken = 0;
+    if (filling_) {
+      taken = std::min(bytes.size(), attachment_.size() - attachment_filled_);
+      std::memcpy(attachment_.data() + attachment_filled_, bytes.data(), taken);
+      attachment_filled_ += taken;
+      if (attachment_filled_ == attachment_.size()) finish_frame(sink);
+    } else if (partial_.empty()) {
+      Result<std::size_t> started = start(bytes, sink);
+      if (!started) return std::unexpected(std::move(started.error()));
+      taken = *started;
+    } else {
+      const std::size_t whole = have_header_ ? frame_bytes() : frame_header_bytes;
+      taken = std::min(bytes.size(), whole - partial_.size());
+      partial_.append(bytes.first(taken));
+      if (Result<void> grown = partial_grown(sink); !grown) return grown;
+    }
+    bytes = bytes.subspan(taken);
+  }
+  return {};
+}
+
+std::span<std::byte> FrameReader::wanted() {
+  if (filling_) return attachment_.span().subspan(attachment_filled_);
+  if (!have_header_ || frame_bytes() - partial_.size() < worth_reading_direct) return {};
+  return {partial_.data() + partial_.size(), frame_bytes() - partial_.size()};
+}
+
+void FrameReader::divert_attachment() {
+  if (filling_) attachment_ = Buffer(attachment_.size());
+}
+
+Result<void> FrameReader::filled(std::size_t bytes, FrameSink& sink) {
+  if (stopped_) return {};
+  if (filling_) {
+    attachment_filled_ += bytes;
+    if (attachment_filled_ == attachment_.size()) finish_frame(sink);
+    return {};
+  }
+  partial_.grow(bytes);
+  return partial_grown(sink);
+}
+
+}  // namespace weir::rpc

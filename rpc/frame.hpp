@@ -1,0 +1,122 @@
+// The frame: what every message on the wire begins with, and how a stream of bytes becomes frames again.
+// Pure: no I/O, no clock.
+//
+//   offset  bytes
+//        0      2  magic, 'W' 'r'
+//        2      1  version, 1
+//        3      1  kind (FrameKind)
+//        4      2  flags (FrameFlag)
+//        6      2  status: 0, or in a reply the cause of its failure (Errc); its body is then text
+//        8      8  id: the caller's number of the call; every frame of a call carries it
+//       16      8  method: FNV-1a, 64 bits, of the function's name; 0 but in requests
+//       24      4  microseconds that the caller still waits, 0 for ever, 2^32-1 that long or longer; requests
+//       only 28      4  bytes of the body, which follows the header: MessagePack unless both ends agreed
+//       otherwise 32      4  bytes of the attachment, which follows the body: whatever the caller likes 36 4
+//       0
+//
+// Little endian. Whatever does not parse ends the connection: there is no finding the next frame after it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <span>
+
+#include "rpc/bytes.hpp"
+#include "rpc/error.hpp"
+
+namespace weir::rpc {
+
+enum class FrameKind : std::uint8_t {
+  request = 1,
+  reply = 2,
+  cancel = 3,   // of the request with this id; a reply may or may not still come
+  goodbye = 4,  // from a server: no new requests, please; those under way are answered
+};
+
+enum FrameFlag : std::uint16_t {
+  idempotent = 1,  // a request that may run twice
+};
+constexpr std::uint16_t known_flags = idempotent;
+
+constexpr std::size_t frame_header_bytes = 40;
+constexpr std::uint8_t frame_version = 1;
+
+struct FrameHeader {
+  FrameKind kind = FrameKind::request;
+  std::uint16_t flags = 0;
+  std::uint16_t status = 0;
+  std::uint64_t id = 0;
+  std::uint64_t method = 0;
+  std::uint32_t timeout_us = 0;
+  std::uint32_t body_bytes = 0;
+  std::uint32_t attachment_bytes = 0;
+
+  bool operator==(const FrameHeader&) const = default;
+};
+
+void encode(const FrameHeader& header, std::byte* to);
+// The lengths of a header that was encoded already.
+void patch_lengths(std::byte* header, std::uint32_t body_bytes, std::uint32_t attachment_bytes);
+Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> bytes);
+
+struct FrameLimits {
+  std::uint32_t body_bytes = 64 << 20;
+  std::uint32_t attachment_bytes = 1 << 30;
+};
+
+struct Frame {
+  FrameHeader header;
+  std::span<const std::byte> body;  // valid while the sink runs
+  Buffer attachment;
+};
+
+class FrameSink {
+ public:
+  // False: no more, the connection is ending.
+  virtual bool on_frame(Frame& frame) = 0;
+  // Memory for the attachment of a frame that begins to arrive.
+  virtual Buffer attachment_for(const FrameHeader& header) { return Buffer(header.attachment_bytes); }
+
+ protected:
+  ~FrameSink() = default;
+};
+
+// Bytes in, frames out. Frames that lie whole in what it is fed are handed on where they lie; what is cut off
+// is kept, at most one header and body within the limits. Large pieces can be read from the socket to where
+// they belong: `wanted()` says where.
+class FrameReader {
+ public:
+  explicit FrameReader(const FrameLimits& limits) : limits_(limits) {}
+
+  Result<void> feed(std::span<const std::byte> bytes, FrameSink& sink);
+
+  // Where the next bytes should be put, or nothing: then feed() them.
+  std::span<std::byte> wanted();
+  Result<void> filled(std::size_t bytes, FrameSink& sink);
+  // The memory that the sink gave for the attachment under way goes away: the rest goes elsewhere.
+  void divert_attachment();
+
+ private:
+  static constexpr std::size_t worth_reading_direct = 4096;
+  static constexpr std::size_t keep_capacity = 64 << 10;
+
+  Result<std::size_t> start(std::span<const std::byte> bytes, FrameSink& sink);
+  Result<void> start_header(std::span<const std::byte> bytes);
+  Result<void> partial_grown(FrameSink& sink);
+  void begin_attachment(FrameSink& sink);
+  void finish_frame(FrameSink& sink);
+  std::size_t frame_bytes() const { return frame_header_bytes + header_.body_bytes; }
+
+  const FrameLimits limits_;
+  bool stopped_ = false;
+  bool have_header_ = false;  // header_ is that of the frame in partial_
+  FrameHeader header_;
+  Bytes partial_;  // header and body, as far as they came
+  Buffer attachment_;
+  bool filling_ = false;  // attachment_ is under way; header and body are whole in partial_
+  std::size_t attachment_filled_ = 0;
+};
+
+}  // namespace weir::rpc

@@ -1,0 +1,110 @@
+#include "rpc/frame_link.hpp"
+
+#include <array>
+#include <asio/post.hpp>
+
+namespace weir::rpc {
+
+FrameLink::~FrameLink() { transport_->close(); }
+
+void FrameLink::close() {
+  if (closed_) return;
+  closed_ = true;
+  out_.clear();
+  transport_->close();
+}
+
+std::size_t FrameLink::begin_frame() {
+  const std::size_t begin = encoded().size();
+  encoded().grow(frame_header_bytes);
+  return begin;
+}
+
+void FrameLink::end_frame(std::size_t begin, FrameHeader header, Buffer attachment) {
+  header.body_bytes = static_cast<std::uint32_t>(body_bytes(begin));
+  header.attachment_bytes = static_cast<std::uint32_t>(attachment.size());
+  encode(header, encoded().data() + begin);
+  out_.attach(std::move(attachment), header.id);
+  ++stats_.frames_sent;
+  flush_soon();
+}
+
+void FrameLink::send(const FrameHeader& header) {
+  if (closed_) return;
+  end_frame(begin_frame(), header);
+}
+
+// In a round the round's end flushes; outside, whatever else runs now may add to the same write.
+void FrameLink::flush_soon() {
+  if (in_round_ || flush_posted_ || blocked_ || closed_) return;
+  flush_posted_ = true;
+  asio::post(io_, [self = shared_from_this()] {
+    self->flush_posted_ = false;
+    self->flush();
+  });
+}
+
+void FrameLink::flush() {
+  std::array<asio::const_buffer, 64> pieces;
+  bool progress = false;
+  while (!closed_ && !blocked_ && !out_.empty()) {
+    const std::size_t count = out_.gather(pieces);
+    std::size_t offered = 0;
+    for (std::size_t i = 0; i < count; ++i) offered += pieces[i].size();
+    const std::size_t taken = transport_->write(std::span(pieces).first(count));
+    ++stats_.writes;
+    if (closed_) return;
+    blocked_ = taken < offered;
+    progress |= taken > 0;
+    out_.consume(taken);
+  }
+  if (progress) on_progress();
+}
+
+void FrameLink::check(const Result<void>& read) {
+  if (read || closed_) return;
+  on_nonsense(read.error());
+  if (closed_) return;
+  flush();
+  ended(read.error());
+}
+
+void FrameLink::filled(std::size_t bytes) {
+  const auto self = shared_from_this();
+  in_round_ = true;
+  check(reader_.filled(bytes, *this));
+}
+
+void FrameLink::received(std::span<const std::byte> bytes) {
+  const auto self = shared_from_this();
+  in_round_ = true;
+  check(reader_.feed(bytes, *this));
+}
+
+void FrameLink::round_ended() {
+  const auto self = shared_from_this();
+  ++stats_.rounds;
+  on_round_end();
+  in_round_ = false;
+  flush();
+}
+
+void FrameLink::writable() {
+  const auto self = shared_from_this();
+  blocked_ = false;
+  flush();
+}
+
+void FrameLink::ended(Error cause) {
+  if (closed_) return;
+  const auto self = shared_from_this();
+  close();
+  on_end(cause);
+}
+
+bool FrameLink::on_frame(Frame& frame) {
+  ++stats_.frames_received;
+  return on_arrival(frame) && !closed_;
+}
+
+}  // namespace weir::rpc

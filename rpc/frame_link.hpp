@@ -1,0 +1,93 @@
+// Frames over a transport, for either end: what arrives is cut into frames, what is to be sent is collected
+// and goes out once a round, so that many small calls share a system call.
+//
+// A frame is encoded in place: begin_frame() leaves room for the header at the end of the queue, the body is
+// appended to encoded(), end_frame() writes the header. Nothing else may be encoded between the two.
+//
+// Ownership: shared; derived classes keep themselves alive through their owners, and every callback holds a
+// reference while it runs. Threading: the io_context's thread.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <memory>
+
+#include "rpc/frame.hpp"
+#include "rpc/out_queue.hpp"
+#include "rpc/transport.hpp"
+
+namespace weir::rpc {
+
+struct LinkStats {
+  std::uint64_t frames_received = 0;
+  std::uint64_t frames_sent = 0;
+  std::uint64_t rounds = 0;
+  std::uint64_t writes = 0;  // times that something was given to the transport
+};
+
+class FrameLink : public std::enable_shared_from_this<FrameLink>, private TransportUser, private FrameSink {
+ public:
+  FrameLink(asio::io_context& io, TransportPtr transport, const FrameLimits& limits)
+      : io_(io), transport_(std::move(transport)), reader_(limits) {}
+  virtual ~FrameLink();
+  FrameLink(const FrameLink&) = delete;
+  FrameLink& operator=(const FrameLink&) = delete;
+
+  void start() { transport_->start(*this); }
+  bool is_open() const { return !closed_; }
+  asio::io_context& io() { return io_; }
+  Transport& transport() { return *transport_; }
+  const Transport& transport() const { return *transport_; }
+  const LinkStats& stats() const { return stats_; }
+  std::size_t waiting_bytes() const { return out_.bytes(); }
+
+  // What was queued is lost. on_end() does not run.
+  void close();
+
+ protected:
+  // Bodies are appended here, between begin_frame() and end_frame().
+  Bytes& encoded() { return out_.encoded(); }
+  std::size_t begin_frame();  // where the frame begins; pass it on
+  std::size_t body_bytes(std::size_t begin) { return encoded().size() - begin - frame_header_bytes; }
+  void end_frame(std::size_t begin, FrameHeader header, Buffer attachment = {});
+  void drop_frame(std::size_t begin) { encoded().truncate(begin); }
+  void send(const FrameHeader& header);  // without a body
+  // The memory of the attachment of frame `id`, going out or coming in, may not be touched any more.
+  void let_go_outgoing(std::uint64_t id) { out_.own(id); }
+  void let_go_incoming() { reader_.divert_attachment(); }
+  void flush();
+  void read_on(bool on) { transport_->read_on(on); }
+
+  // A frame came. False: the link was closed.
+  virtual bool on_arrival(Frame& frame) = 0;
+  // Nothing more will come; the link is closed.
+  virtual void on_end(const Error& cause) = 0;
+  // What arrives cannot be understood. The link ends after what this sends.
+  virtual void on_nonsense(const Error&) {}
+  virtual void on_progress() {}  // the queue got shorter
+  virtual void on_round_end() {}
+  virtual Buffer make_attachment(const FrameHeader& header) { return Buffer(header.attachment_bytes); }
+
+ private:
+  std::span<std::byte> wanted() override { return reader_.wanted(); }
+  void filled(std::size_t bytes) override;
+  void received(std::span<const std::byte> bytes) override;
+  void round_ended() override;
+  void writable() override;
+  void ended(Error cause) override;
+  bool on_frame(Frame& frame) override;
+  Buffer attachment_for(const FrameHeader& header) override { return make_attachment(header); }
+  void check(const Result<void>& read);
+  void flush_soon();
+
+  asio::io_context& io_;
+  TransportPtr transport_;
+  FrameReader reader_;
+  OutQueue out_;
+  LinkStats stats_;
+  bool closed_ = false;
+  bool in_round_ = false;
+  bool flush_posted_ = false;
+  bool blocked_ = false;  // the transport took less than it was offered
+};
+
+}  // namespace weir::rpc

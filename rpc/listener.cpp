@@ -1,0 +1,166 @@
+#include "rpc/listener.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "rpc/socket_transport.hpp"
+#include "rpc/tls_transport.hpp"
+
+namespace weir::rpc {
+
+namespace {
+
+using asio::ip::tcp;
+
+std::unexpected<Error> refused(const Address& address, const char* what, int os_error) {
+  return fail(Errc::bad_address,
+              "cannot listen at " + address.text() + ": " + what + ": " + std::strerror(os_error));
+}
+
+// TCP, with or without TLS, and unix sockets.
+class SocketListener final : public Listener, public Poller::Watcher {
+ public:
+  SocketListener(asio::io_context& io, OwnedFd fd, Address address, std::shared_ptr<asio::ssl::context> tls,
+                 Accepted accepted)
+      : poller_(Poller::of(io)),
+        fd_(std::move(fd)),
+        address_(std::move(address)),
+        tls_(std::move(tls)),
+        accepted_(std::make_shared<Accepted>(std::move(accepted))),
+        pause_(io) {}
+  ~SocketListener() override {
+    poller_.remove(fd_.get(), *this);
+    if (address_.scheme == Scheme::unix_socket) unlink(address_.path.c_str());
+  }
+  bool start() { return poller_.add(fd_.get(), *this, EPOLLIN); }
+  Address address() const override { return address_; }
+
+ private:
+  void ready(std::uint32_t) override {
+    constexpr int most_at_once = 64;
+    for (int i = 0; i < most_at_once; ++i) {
+      sockaddr_storage from{};
+      socklen_t size = sizeof from;
+      OwnedFd fd(accept4(fd_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!fd) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause();
+        return;
+      }
+      take(std::move(fd), from);
+    }
+  }
+
+  // Out of descriptors: looking again at once would find the same. Connections that end make room.
+  void pause() {
+    poller_.change(fd_.get(), *this, 0);
+    pause_.expires_after(std::chrono::milliseconds(100));
+    pause_.async_wait([this](const std::error_code& error) {
+      if (!error) poller_.change(fd_.get(), *this, EPOLLIN);
+    });
+  }
+
+  void take(OwnedFd fd, const sockaddr_storage& from) {
+    if (address_.scheme == Scheme::unix_socket)
+      return (*accepted_)(make_socket_transport(poller_.io(), std::move(fd), "unix " + address_.path));
+    tcp::endpoint peer;
+    std::memcpy(peer.data(), &from, peer.capacity());
+    std::string name = peer.address().to_string() + ":" + std::to_string(peer.port());
+    if (!tls_) return (*accepted_)(make_socket_transport(poller_.io(), std::move(fd), "tcp " + name));
+    std::error_code error;
+    tcp::socket socket(poller_.io());
+    socket.assign(peer.protocol(), fd.get(), error);
+    if (error) return;
+    fd.release();  // Asio's now
+    socket.set_option(tcp::no_delay(true), error);
+    TlsPeer tls{TlsSide::server, tls_, "", std::chrono::seconds(10)};
+    asio::co_spawn(poller_.io(), make_tls_transport(std::move(socket), std::move(tls), "tls " + name),
+                   [weak = std::weak_ptr(accepted_)](const std::exception_ptr&, Result<TransportPtr> made) {
+                     const auto accepted = weak.lock();
+                     if (accepted && made) (*accepted)(std::move(*made));
+                   });
+  }
+
+  Poller& poller_;
+  OwnedFd fd_;
+  const Address address_;
+  const std::shared_ptr<asio::ssl::context> tls_;
+  const std::shared_ptr<Accepted> accepted_;
+  asio::steady_timer pause_;
+};
+
+// Keeps the listener as the poller wants it, shared, while its owner has the only name for it.
+class Handle final : public Listener {
+ public:
+  explicit Handle(std::shared_ptr<SocketListener> listener) : listener_(std::move(listener)) {}
+  Address address() const override { return listener_->address(); }
+
+ private:
+  std::shared_ptr<SocketListener> listener_;
+};
+
+Result<OwnedFd> bound(const Address& address, const sockaddr* name, socklen_t size) {
+  OwnedFd fd(socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return refused(address, "socket", errno);
+  const int on = 1;
+  if (name->sa_family != AF_UNIX) setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd.get(), name, size) != 0) return refused(address, "bind", errno);
+  if (::listen(fd.get(), SOMAXCONN) != 0) return refused(address, "listen", errno);
+  return fd;
+}
+
+Result<OwnedFd> bound_unix(const Address& address) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  address.path.copy(name.sun_path, sizeof name.sun_path - 1);
+  // A file that a killed server left is in the way; one that answers is somebody's.
+  const OwnedFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto* generic = reinterpret_cast<const sockaddr*>(&name);
+  if (probe && connect(probe.get(), generic, sizeof name) != 0 && errno == ECONNREFUSED)
+    unlink(address.path.c_str());
+  return bound(address, generic, sizeof name);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& address,
+                                         const TransportOptions& options, Listener::Accepted accepted) {
+  if (address.scheme == Scheme::rdma || address.scheme == Scheme::rdma_tls)
+    return listen_rdma(io, address, options, std::move(accepted));
+  std::shared_ptr<asio::ssl::context> tls;
+  if (address.secure()) {
+    auto made = make_tls_context(options.tls, TlsSide::server);
+    if (!made) return std::unexpected(std::move(made.error()));
+    tls = std::move(*made);
+  }
+  Address known = address;
+  Result<OwnedFd> fd = std::unexpected(Error());
+  if (address.scheme == Scheme::unix_socket) {
+    fd = bound_unix(address);
+  } else {
+    std::error_code bad;
+    tcp::endpoint at(asio::ip::make_address(address.host, bad), address.port);
+    if (bad)
+      return fail(Errc::bad_address,
+                  "cannot listen at " + address.text() + ": name an IP address of this host");
+    fd = bound(address, at.data(), static_cast<socklen_t>(at.size()));
+    if (!fd) return std::unexpected(std::move(fd.error()));
+    auto size = static_cast<socklen_t>(at.capacity());
+    getsockname(fd->get(), at.data(), &size);
+    known.port = at.port();
+  }
+  if (!fd) return std::unexpected(std::move(fd.error()));
+  auto listener = std::make_shared<SocketListener>(io, std::move(*fd), std::move(known), std::move(tls),
+                                                   std::move(accepted));
+  if (!listener->start()) return refused(address, "epoll_ctl", errno);
+  return std::make_unique<Handle>(std::move(listener));
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,65 @@
+#include "rpc/out_queue.hpp"
+
+#include <algorithm>
+
+namespace weir::rpc {
+
+void OutQueue::attach(Buffer attachment, std::uint64_t owner) {
+  if (attachment.empty()) return;
+  attached_bytes_ += attachment.size();
+  attachments_.push_back({encoded_.size(), std::move(attachment), owner});
+}
+
+void OutQueue::own(std::uint64_t owner) {
+  for (Attachment& attachment : attachments_)
+    if (attachment.owner == owner) attachment.buffer = Buffer::copy_of(attachment.buffer.span());
+}
+
+std::size_t OutQueue::gather(std::span<asio::const_buffer> pieces) const {
+  std::size_t count = 0, at = sent_, skip = attachment_sent_;
+  const auto add = [&](const std::byte* data, std::size_t size) {
+    if (size > 0) pieces[count++] = {data, size};
+  };
+  for (const Attachment& attachment : attachments_) {
+    if (count + 2 > pieces.size()) return count;
+    add(encoded_.data() + at, attachment.position - at);
+    add(attachment.buffer.data() + skip, attachment.buffer.size() - skip);
+    at = attachment.position;
+    skip = 0;
+  }
+  if (count < pieces.size()) add(encoded_.data() + at, encoded_.size() - at);
+  return count;
+}
+
+void OutQueue::consume(std::size_t bytes) {
+  while (bytes > 0) {
+    const std::size_t until = attachments_.empty() ? encoded_.size() : attachments_.front().position;
+    const std::size_t plain = std::min(bytes, until - sent_);
+    sent_ += plain;
+    bytes -= plain;
+    if (bytes == 0 || attachments_.empty()) break;
+    const std::size_t part = std::min(bytes, attachments_.front().buffer.size() - attachment_sent_);
+    attachment_sent_ += part;
+    attached_bytes_ -= part;
+    bytes -= part;
+    if (attachment_sent_ < attachments_.front().buffer.size()) break;
+    attachments_.pop_front();
+    attachment_sent_ = 0;
+  }
+  if (empty()) {
+    clear();
+  } else if (sent_ >= keep_capacity && sent_ >= encoded_.size() / 2) {
+    encoded_.erase_front(sent_);
+    for (Attachment& attachment : attachments_) attachment.position -= sent_;
+    sent_ = 0;
+  }
+}
+
+void OutQueue::clear() {
+  attachments_.clear();
+  attached_bytes_ = attachment_sent_ = sent_ = 0;
+  encoded_.clear();
+  encoded_.shrink(keep_capacity);
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,48 @@
+// What is waiting to be written to one connection: frames encoded one behind the other, with attachments
+// referred to where they lie. Any number of frames goes out in one system call.
+//
+// Threading: none of its own. Memory: grows with what waits; its user bounds that (bytes()).
+#pragma once
+
+#include <asio/buffer.hpp>
+#include <cstddef>
+#include <deque>
+#include <span>
+
+#include "rpc/bytes.hpp"
+
+namespace weir::rpc {
+
+class OutQueue {
+ public:
+  static constexpr std::size_t keep_capacity = 256 << 10;
+
+  // Encode frames at its end.
+  Bytes& encoded() { return encoded_; }
+  // After what is encoded so far. `owner` names it for own().
+  void attach(Buffer attachment, std::uint64_t owner = 0);
+  // Copies what is unsent of the attachments of `owner`, whose memory may go away now.
+  void own(std::uint64_t owner);
+
+  std::size_t bytes() const { return encoded_.size() - sent_ + attached_bytes_; }
+  bool empty() const { return bytes() == 0; }
+  // The front of the queue; how many of `pieces` were set. Valid until anything is encoded or consumed.
+  std::size_t gather(std::span<asio::const_buffer> pieces) const;
+  void consume(std::size_t bytes);
+  void clear();
+
+ private:
+  struct Attachment {
+    std::size_t position;  // in encoded_, before which it goes
+    Buffer buffer;
+    std::uint64_t owner;
+  };
+
+  Bytes encoded_;
+  std::size_t sent_ = 0;  // of encoded_
+  std::deque<Attachment> attachments_;
+  std::size_t attachment_sent_ = 0;  // of the first
+  std::size_t attached_bytes_ = 0;   // not sent, of all
+};
+
+}  // namespace weir::rpc

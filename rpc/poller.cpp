@@ -1,0 +1,99 @@
+#include "rpc/poller.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <asio/post.hpp>
+#include <cerrno>
+#include <system_error>
+
+namespace weir::rpc {
+
+asio::execution_context::id Poller::id;
+
+namespace {
+using Time = rdma::PollPolicy::TimePoint::clock;
+
+int make_epoll() {
+  const int fd = epoll_create1(EPOLL_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
+  return fd;
+}
+}  // namespace
+
+Poller::Poller(asio::io_context& io)
+    : asio::execution_context::service(io),
+      io_(io),
+      epoll_(io, make_epoll()),
+      scratch_(std::make_unique_for_overwrite<std::byte[]>(scratch_bytes)) {}
+
+void Poller::shutdown() {
+  std::error_code ignored;
+  epoll_.close(ignored);
+}
+
+bool Poller::add(int fd, Watcher& watcher, std::uint32_t events) {
+  epoll_event event{events, {.ptr = &watcher}};
+  if (epoll_ctl(epoll_.native_handle(), EPOLL_CTL_ADD, fd, &event) != 0) return false;
+  watcher.watched_ = true;
+  if (watched_++ == 0 && !waiting_ && !in_round_) sleep();
+  return true;
+}
+
+void Poller::change(int fd, Watcher& watcher, std::uint32_t events) {
+  epoll_event event{events, {.ptr = &watcher}};
+  epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, fd, &event);
+}
+
+void Poller::remove(int fd, Watcher& watcher) {
+  if (!std::exchange(watcher.watched_, false)) return;
+  if (epoll_.is_open()) epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, fd, nullptr);
+  if (in_round_) removed_.push_back(&watcher);
+  if (--watched_ == 0 && epoll_.is_open()) epoll_.cancel();  // let run() return
+}
+
+void Poller::sleep() {
+  waiting_ = true;
+  epoll_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const std::error_code& error) {
+    waiting_ = false;
+    if (!error) return rounds();
+    if (watched_ > 0 && epoll_.is_open()) sleep();  // cancelled for want of sockets, and there is one again
+  });
+}
+
+// Posted, so that whatever else is ready runs between two looks.
+void Poller::go_on() {
+  waiting_ = true;
+  const auto before = Time::now();
+  sched_yield();
+  policy_.yielded(before, Time::now());
+  asio::post(io_, [this] {
+    waiting_ = false;
+    rounds();
+  });
+}
+
+void Poller::rounds() {
+  constexpr int most_rounds = 8;  // then timers and other transports get their turn
+  bool progress = false;
+  for (int i = 0; i < most_rounds && round(); ++i) progress = true;
+  if (watched_ == 0) return;
+  policy_.after_round(Time::now(), progress) == rdma::PollPolicy::Next::yield ? go_on() : sleep();
+}
+
+bool Poller::round() {
+  const int ready = epoll_wait(epoll_.native_handle(), events_.data(), static_cast<int>(events_.size()), 0);
+  in_round_ = true;
+  for (int i = 0; i < ready; ++i) {
+    const epoll_event& event = events_[static_cast<std::size_t>(i)];
+    auto* watcher = static_cast<Watcher*>(event.data.ptr);
+    if (!removed_.empty() && std::ranges::find(removed_, watcher) != removed_.end()) continue;
+    const auto alive = watcher->shared_from_this();
+    alive->ready(event.events);
+  }
+  in_round_ = false;
+  removed_.clear();
+  return ready > 0;
+}
+
+}  // namespace weir::rpc

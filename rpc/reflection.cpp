@@ -1,0 +1,24 @@
+#include "rpc/reflection.hpp"
+
+namespace weir::rpc {
+
+namespace {
+Result<void> list_methods(void* object, Context&, std::span<const std::byte>, ReplyBody& reply) {
+  std::vector<MethodInfo> methods;
+  for (const Registered* row : static_cast<const Registry*>(object)->by_name())
+    methods.push_back({row->name, row->schema});
+  MessagePack::write(reply.begin(), methods);
+  return {};
+}
+}  // namespace
+
+void add_reflection(Registry& registry) {
+  Registered row;
+  row.name = methods_method;
+  row.schema = "() -> [MethodInfo{name: str, schema: str}]";
+  row.object = &registry;
+  row.now = list_methods;
+  registry.add(std::move(row));
+}
+
+}  // namespace weir::rpc

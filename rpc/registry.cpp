@@ -1,0 +1,23 @@
+#include "rpc/registry.hpp"
+
+#include <algorithm>
+
+namespace weir::rpc {
+
+void Registry::add(Registered row) {
+  const std::uint64_t number = method_id(row.name);
+  std::string name = row.name;
+  const auto [found, fresh] = rows_.try_emplace(number, std::move(row));
+  if (!fresh)
+    throw std::logic_error("rpc: " + name + " has the number of " + found->second.name +
+                           ", which the server has already: rename one");
+}
+
+std::vector<const Registered*> Registry::by_name() const {
+  std::vector<const Registered*> rows;
+  for (const auto& [number, row] : rows_) rows.push_back(&row);
+  std::ranges::sort(rows, {}, [](const Registered* row) -> const std::string& { return row->name; });
+  return rows;
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,172 @@
+// The functions of a server: from a method's number to code that decodes, calls and encodes.
+//
+// Templates make a row for each function; all that runs them is in server_connection.cpp. Functions are added
+// before the server listens; then the table is only read.
+#pragma once
+
+#include <stdexcept>
+#include <unordered_map>
+
+#include "rpc/codec/schema.hpp"
+#include "rpc/context.hpp"
+#include "rpc/method.hpp"
+
+namespace weir::rpc {
+
+// Where a result is encoded to, once there is one.
+class ReplyBody {
+ public:
+  virtual Bytes& begin() = 0;
+
+ protected:
+  ~ReplyBody() = default;
+};
+
+struct Registered {
+  std::string name;
+  std::string schema;  // "(str, i32) -> str"
+  void* object = nullptr;
+  // One of the two: a plain function runs while its request is handled, a coroutine on its own. Body, context
+  // and reply stay until either returned. An exception of the function's passes through.
+  Result<void> (*now)(void* object, Context&, std::span<const std::byte> body, ReplyBody& reply) = nullptr;
+  asio::awaitable<Result<void>> (*later)(void* object, Context&, std::span<const std::byte> body,
+                                         ReplyBody& reply) = nullptr;
+};
+
+namespace invoke {
+
+// The parameter of type P: the context, or the next argument that travelled.
+template <class P, std::size_t At, class Arguments>
+decltype(auto) parameter(Arguments& arguments, Context& context) {
+  if constexpr (std::is_same_v<P, Context&>)
+    return (context);
+  else
+    return static_cast<std::remove_cvref_t<P>&&>(std::get<At>(arguments));
+}
+
+// Index, among the arguments that travel, of parameter I of A...
+template <std::size_t I, class... A>
+constexpr std::size_t travelling_before() {
+  constexpr bool context[] = {std::is_same_v<A, Context&>..., false};
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < I; ++i) count += context[i] ? 0 : 1;
+  return count;
+}
+
+template <auto F>
+struct Caller;
+template <auto F, class R, class... A, std::size_t... I>
+R call_free(std::index_sequence<I...>, auto& arguments, Context& context) {
+  return F(parameter<A, travelling_before<I, A...>()>(arguments, context)...);
+}
+template <auto F, class R, class C, class... A, std::size_t... I>
+R call_member(std::index_sequence<I...>, void* object, auto& arguments, Context& context) {
+  return (static_cast<C*>(object)->*F)(parameter<A, travelling_before<I, A...>()>(arguments, context)...);
+}
+
+template <auto F, class R, class... A>
+R call(R (*)(A...), void*, ArgumentsOf<F>& arguments, Context& context) {
+  return call_free<F, R, A...>(std::index_sequence_for<A...>(), arguments, context);
+}
+template <auto F, class R, class... A>
+R call(R (*)(A...) noexcept, void*, ArgumentsOf<F>& arguments, Context& context) {
+  return call_free<F, R, A...>(std::index_sequence_for<A...>(), arguments, context);
+}
+template <auto F, class R, class C, class... A>
+R call(R (C::*)(A...), void* object, ArgumentsOf<F>& arguments, Context& context) {
+  return call_member<F, R, C, A...>(std::index_sequence_for<A...>(), object, arguments, context);
+}
+template <auto F, class R, class C, class... A>
+R call(R (C::*)(A...) const, void* object, ArgumentsOf<F>& arguments, Context& context) {
+  return call_member<F, R, const C, A...>(std::index_sequence_for<A...>(), object, arguments, context);
+}
+template <auto F, class R, class C, class... A>
+R call(R (C::*)(A...) noexcept, void* object, ArgumentsOf<F>& arguments, Context& context) {
+  return call_member<F, R, C, A...>(std::index_sequence_for<A...>(), object, arguments, context);
+}
+template <auto F, class R, class C, class... A>
+R call(R (C::*)(A...) const noexcept, void* object, ArgumentsOf<F>& arguments, Context& context) {
+  return call_member<F, R, const C, A...>(std::index_sequence_for<A...>(), object, arguments, context);
+}
+
+template <class C, class R>
+Result<void> encode_result(R& result, ReplyBody& reply) {
+  if constexpr (is_result<R>) {
+    if (!result) return std::unexpected(std::move(result.error()));
+    if constexpr (std::is_void_v<typename R::value_type>)
+      C::write(reply.begin(), std::monostate());
+    else
+      C::write(reply.begin(), *result);
+  } else {
+    C::write(reply.begin(), result);
+  }
+  return {};
+}
+
+template <auto F>
+Result<void> now(void* object, Context& context, std::span<const std::byte> body, ReplyBody& reply) {
+  using C = typename CodecOf<F>::type;
+  ArgumentsOf<F> arguments;
+  if (Result<void> read = C::read(body, arguments); !read) return read;
+  if constexpr (std::is_void_v<decltype(call<F>(F, object, arguments, context))>) {
+    call<F>(F, object, arguments, context);
+    C::write(reply.begin(), std::monostate());
+    return {};
+  } else {
+    auto result = call<F>(F, object, arguments, context);
+    return encode_result<C>(result, reply);
+  }
+}
+
+template <auto F>
+asio::awaitable<Result<void>> later(void* object, Context& context, std::span<const std::byte> body,
+                                    ReplyBody& reply) {
+  using C = typename CodecOf<F>::type;
+  ArgumentsOf<F> arguments;
+  if (Result<void> read = C::read(body, arguments); !read) co_return read;
+  auto running = call<F>(F, object, arguments, context);
+  if constexpr (std::is_void_v<typename decltype(running)::value_type>) {
+    co_await std::move(running);
+    C::write(reply.begin(), std::monostate());
+    co_return Result<void>();
+  } else {
+    auto result = co_await std::move(running);
+    co_return encode_result<C>(result, reply);
+  }
+}
+
+}  // namespace invoke
+
+template <auto F>
+Registered registered(void* object) {
+  Registered row;
+  row.name = method_name<F>;
+  row.object = object;
+  if constexpr (std::is_same_v<typename CodecOf<F>::type, MessagePack>) {
+    SchemaText text;
+    DescribeParts<ArgumentsOf<F>>::list(text, "(", ", ", ") -> ");
+    describe<ResultOf<F>>(text);
+    row.schema = std::move(text.text);
+  }
+  if constexpr (Method<F>::coroutine)
+    row.later = invoke::later<F>;
+  else
+    row.now = invoke::now<F>;
+  return row;
+}
+
+class Registry {
+ public:
+  // A second function with the same number is a mistake of the program: throws std::logic_error.
+  void add(Registered row);
+  const Registered* find(std::uint64_t method) const {
+    const auto found = rows_.find(method);
+    return found == rows_.end() ? nullptr : &found->second;
+  }
+  std::vector<const Registered*> by_name() const;
+
+ private:
+  std::unordered_map<std::uint64_t, Registered> rows_;
+};
+
+}  // namespace weir::rpc

@@ -1,0 +1,76 @@
+// A server: functions, and addresses where they can be called.
+//
+//   rpc::Server server(io);
+//   server.add<echo, place>();
+//   server.add<&Orders::get>(orders);
+//   server.listen("tcp://127.0.0.1:9000");
+//   io.run();
+//
+// A plain function runs in the io_context's thread and holds up everything else there while it does: let long
+// work be a coroutine that awaits. Functions take values or const references, and perhaps a Context&; they
+// return a value, Result<value>, or an awaitable of either. A string_view or span argument points into the
+// request.
+//
+// Ownership: connections belong to the server; destroying it closes them and cancels what runs for them.
+// Objects given to add() must outlive it. Threading: the io_context's thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "rpc/listener.hpp"
+#include "rpc/registry.hpp"
+#include "rpc/server_connection.hpp"
+
+namespace weir::rpc {
+
+struct ServerOptions {
+  ServerLimits limits;
+  TransportOptions transport;
+};
+
+struct ServerStats {
+  std::uint64_t connections = 0;  // ever
+  std::uint64_t refused = 0;      // for want of most_connections
+  std::uint32_t open = 0;
+};
+
+class Server {
+ public:
+  explicit Server(asio::io_context& io);
+  Server(asio::io_context& io, ServerOptions options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  template <auto... F>
+  void add() {
+    (add(registered<F>(nullptr)), ...);
+  }
+  template <auto... F, class Object>
+  void add(Object& object) {
+    static_assert((std::is_base_of_v<typename Method<F>::object, Object> && ...),
+                  "not a member of this object's type");
+    (add(registered<F>(const_cast<std::remove_const_t<typename Method<F>::object>*>(
+         static_cast<const typename Method<F>::object*>(&object)))),
+     ...);
+  }
+  void add(Registered row);
+
+  // The address with the port that was taken where 0 was asked for.
+  Result<std::string> listen(const std::string& address);
+
+  // Accepts nothing more, takes no new calls, answers those under way. When open() is 0 everybody has gone;
+  // clients of this library leave by themselves.
+  void drain();
+  // Closes everything now.
+  void stop();
+  std::uint32_t open() const;
+  ServerStats stats() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace weir::rpc

@@ -1,0 +1,255 @@
+#include "rpc/server_connection.hpp"
+
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+
+namespace weir::rpc {
+
+// A coroutine that serves a request. Owned by its own coroutine frame.
+class RunningCall final : public ReplyBody {
+ public:
+  RunningCall(std::shared_ptr<ServerConnection> from, const Registered& called, Frame& frame)
+      : connection(std::move(from)),
+        method(called),
+        context(connection->transport(), called.name, frame.header, std::move(frame.attachment)) {
+    body.append(frame.body);
+  }
+
+  Bytes& begin() override { return reply; }
+  std::uint64_t id() const { return context.header_.id; }
+  void cancel() {
+    if (std::exchange(context.cancelled_, true)) return;
+    signal.emit(asio::cancellation_type::terminal);
+  }
+
+  std::shared_ptr<ServerConnection> connection;
+  const Registered& method;
+  Context context;
+  Bytes body;
+  Bytes reply;
+  asio::cancellation_signal signal;
+};
+
+namespace {
+
+Error describe_failure(const Registered& method, const std::exception& thrown) {
+  return {Errc::failed, method.name + " threw: " + thrown.what()};
+}
+
+// Ends with what the function said, or what it threw.
+asio::awaitable<Result<void>> run(RunningCall& call) {
+  try {
+    co_return co_await call.method.later(call.method.object, call.context, call.body.span(), call);
+  } catch (const std::system_error& thrown) {
+    if (call.context.cancelled() && thrown.code() == asio::error::operation_aborted)
+      co_return fail(Errc::cancelled, call.method.name + " was cancelled");
+    co_return std::unexpected(describe_failure(call.method, thrown));
+  } catch (const std::exception& thrown) {
+    co_return std::unexpected(describe_failure(call.method, thrown));
+  }
+}
+
+}  // namespace
+
+ServerConnection::ServerConnection(asio::io_context& io, TransportPtr transport, const Registry& registry,
+                                   const ServerLimits& limits, Gone gone)
+    : FrameLink(io, std::move(transport), limits.frame),
+      registry_(registry),
+      limits_(limits),
+      gone_(std::move(gone)),
+      timer_(io) {}
+
+ServerConnection::~ServerConnection() = default;
+
+bool ServerConnection::on_arrival(Frame& frame) {
+  switch (frame.header.kind) {
+    case FrameKind::request:
+      request(frame);
+      return is_open();
+    case FrameKind::cancel:
+      if (const auto found = running_.find(frame.header.id); found != running_.end()) found->second->cancel();
+      return is_open();
+    case FrameKind::reply:
+    case FrameKind::goodbye:
+      break;
+  }
+  on_nonsense({Errc::protocol, "a client sent what only servers send"});
+  flush();
+  close();
+  on_end({Errc::protocol, ""});
+  return false;
+}
+
+void ServerConnection::request(Frame& frame) {
+  const std::uint64_t id = frame.header.id;
+  if (draining_)
+    return reply_error(
+        id, {Errc::draining, "the server takes no new calls; this one did not run: connect to another"});
+  const Registered* method = registry_.find(frame.header.method);
+  if (method == nullptr)
+    return reply_error(id, {Errc::unknown_method,
+                            "the server has no function of that name: `weir rpc list` shows those it has"});
+  if (method->now != nullptr) return run_now(*method, frame);
+  if (running_.size() >= 2 * std::size_t{limits_.most_in_flight} || running_.contains(id))
+    return reply_error(
+        id, {Errc::overloaded, "too many calls of this connection are under way; this one did not run"});
+  run_later(*method, frame);
+}
+
+void ServerConnection::run_now(const Registered& method, Frame& frame) {
+  struct Direct final : ReplyBody {
+    explicit Direct(ServerConnection& c) : connection(c) {}
+    Bytes& begin() override {
+      at = connection.begin_frame();
+      begun = true;
+      return connection.encoded();
+    }
+    ServerConnection& connection;
+    std::size_t at = 0;
+    bool begun = false;
+  } reply(*this);
+
+  Context context(transport(), method.name, frame.header, std::move(frame.attachment));
+  Result<void> outcome;
+  try {
+    outcome = method.now(method.object, context, frame.body, reply);
+  } catch (const std::exception& thrown) {
+    outcome = std::unexpected(describe_failure(method, thrown));
+  }
+  if (!is_open()) return;
+  if (outcome && (body_bytes(reply.at) > limits_.frame.body_bytes ||
+                  context.reply_attachment.size() > limits_.frame.attachment_bytes))
+    outcome = fail(Errc::too_large, "the result is beyond the server's limits");
+  if (!outcome) {
+    if (reply.begun) drop_frame(reply.at);
+    return reply_error(frame.header.id, outcome.error());
+  }
+  FrameHeader header;
+  header.kind = FrameKind::reply;
+  header.id = frame.header.id;
+  end_frame(reply.at, header, std::move(context.reply_attachment));
+}
+
+void ServerConnection::run_later(const Registered& method, Frame& frame) {
+  auto self = std::static_pointer_cast<ServerConnection>(shared_from_this());
+  auto call = std::make_unique<RunningCall>(std::move(self), method, frame);
+  RunningCall& running = *call;
+  running_.emplace(running.id(), &running);
+  if (const auto deadline = running.context.deadline()) keep_deadline(*deadline);
+  auto done = [call = std::move(call)](std::exception_ptr thrown, Result<void> outcome) {
+    if (thrown) outcome = fail(Errc::failed, call->method.name + " threw what is no std::exception");
+    call->connection->finished(*call, std::move(outcome));
+  };
+  asio::co_spawn(io(), run(running), asio::bind_cancellation_slot(running.signal.slot(), std::move(done)));
+}
+
+void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
+  running_.erase(call.id());
+  if (is_open()) {
+    if (outcome && (call.reply.size() > limits_.frame.body_bytes ||
+                    call.context.reply_attachment.size() > limits_.frame.attachment_bytes))
+      outcome = fail(Errc::too_large, "the result is beyond the server's limits");
+    if (outcome) {
+      const std::size_t begin = begin_frame();
+      encoded().append(call.reply.span());
+      FrameHeader header;
+      header.kind = FrameKind::reply;
+      header.id = call.id();
+      end_frame(begin, header, std::move(call.context.reply_attachment));
+    } else {
+      reply_error(call.id(), outcome.error());
+    }
+    mind_limits();
+  }
+}
+
+void ServerConnection::reply_error(std::uint64_t id, const Error& why) {
+  constexpr std::size_t longest = 4096;
+  if (!is_open()) return;
+  const std::size_t begin = begin_frame();
+  encoded().append(as_bytes(std::string_view(why.what).substr(0, longest)));
+  FrameHeader header;
+  header.kind = FrameKind::reply;
+  header.status = static_cast<std::uint16_t>(why.code);
+  header.id = id;
+  end_frame(begin, header);
+}
+
+// Of the connection as a whole: id 0.
+void ServerConnection::on_nonsense(const Error& why) { reply_error(0, why); }
+
+void ServerConnection::on_end(const Error&) {
+  timer_.cancel();
+  cancel_all();
+  gone();
+}
+
+void ServerConnection::cancel_all() {
+  // A cancelled coroutine may end, and leave the table, before emit() returns.
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, call] : running_) ids.push_back(id);
+  for (const std::uint64_t id : ids)
+    if (const auto found = running_.find(id); found != running_.end()) found->second->cancel();
+}
+
+void ServerConnection::mind_limits() {
+  const bool room = running_.size() < limits_.most_in_flight && waiting_bytes() < limits_.most_waiting_bytes;
+  if (room == reading_ || !is_open()) return;
+  reading_ = room;
+  read_on(room);
+}
+
+void ServerConnection::on_progress() { mind_limits(); }
+
+void ServerConnection::drain() {
+  if (draining_ || !is_open()) return;
+  draining_ = true;
+  FrameHeader header;
+  header.kind = FrameKind::goodbye;
+  send(header);
+  flush();
+}
+
+void ServerConnection::stop() {
+  gone_ = nullptr;
+  close();
+  on_end({Errc::closed, "the server stopped"});
+}
+
+void ServerConnection::gone() {
+  if (gone_) std::exchange(gone_, nullptr)(*this);
+}
+
+// As in ClientCore: one timer at the earliest deadline, which then looks at all that run.
+void ServerConnection::keep_deadline(Context::Clock::time_point deadline) {
+  if (deadline >= armed_for_) return;
+  armed_for_ = deadline;
+  arm();
+}
+
+void ServerConnection::arm() {
+  timer_.expires_at(armed_for_);
+  timer_.async_wait([weak = weak_from_this()](const std::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self) static_cast<ServerConnection&>(*self).on_deadline();
+  });
+}
+
+void ServerConnection::on_deadline() {
+  const auto now = Context::Clock::now();
+  auto next = Context::Clock::time_point::max();
+  std::vector<std::uint64_t> late;
+  for (const auto& [id, call] : running_) {
+    if (call->context.cancelled()) continue;
+    const auto deadline = call->context.deadline();
+    if (!deadline) continue;
+    *deadline <= now ? late.push_back(id) : void(next = std::min(next, *deadline));
+  }
+  armed_for_ = next;
+  if (next != Context::Clock::time_point::max()) arm();
+  for (const std::uint64_t id : late)
+    if (const auto found = running_.find(id); found != running_.end()) found->second->cancel();
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,72 @@
+// One client of a server: takes its requests, runs the functions, sends the replies.
+//
+// A plain function runs while its request is handled and its result is encoded straight into the queue. A
+// coroutine runs on its own, with a copy of its arguments, and may be cancelled: by the caller, by the
+// deadline, by the end of the connection. Memory is bounded: past the limits of what is in flight or waits to
+// be read by the client, no further requests are read until there is room. Threading: the io_context's
+// thread.
+#pragma once
+
+#include <asio/steady_timer.hpp>
+#include <functional>
+#include <unordered_map>
+
+#include "rpc/frame_link.hpp"
+#include "rpc/registry.hpp"
+
+namespace weir::rpc {
+
+struct ServerLimits {
+  FrameLimits frame;
+  std::uint32_t most_in_flight = 1024;         // coroutines of one connection
+  std::size_t most_waiting_bytes = 16u << 20;  // replies that one client did not read yet
+  std::uint32_t most_connections = 10'000;
+};
+
+class RunningCall;
+
+class ServerConnection final : public FrameLink {
+ public:
+  using Gone = std::function<void(ServerConnection&)>;
+
+  ServerConnection(asio::io_context& io, TransportPtr transport, const Registry& registry,
+                   const ServerLimits& limits, Gone gone);
+  ~ServerConnection() override;
+
+  // No new requests. The client is told, and closes when it has the replies that it waits for.
+  void drain();
+  // Now: what runs is cancelled.
+  void stop();
+  std::uint32_t in_flight() const { return static_cast<std::uint32_t>(running_.size()); }
+
+ private:
+  friend class RunningCall;
+  bool on_arrival(Frame& frame) override;
+  void on_end(const Error& cause) override;
+  void on_nonsense(const Error& why) override;
+  void on_progress() override;
+  void on_round_end() override { mind_limits(); }
+
+  void request(Frame& frame);
+  void run_now(const Registered& method, Frame& frame);
+  void run_later(const Registered& method, Frame& frame);
+  void finished(RunningCall& call, Result<void> outcome);
+  void reply_error(std::uint64_t id, const Error& why);
+  void cancel_all();
+  void mind_limits();
+  void gone();
+  void keep_deadline(Context::Clock::time_point deadline);
+  void arm();
+  void on_deadline();
+
+  const Registry& registry_;
+  const ServerLimits limits_;
+  Gone gone_;
+  std::unordered_map<std::uint64_t, RunningCall*> running_;
+  bool reading_ = true;
+  bool draining_ = false;
+  asio::steady_timer timer_;
+  Context::Clock::time_point armed_for_ = Context::Clock::time_point::max();
+};
+
+}  // namespace weir::rpc

@@ -1,0 +1,127 @@
+#include "rpc/socket_transport.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace weir::rpc {
+
+void OwnedFd::reset() {
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+}
+
+namespace {
+
+class SocketTransport final : public Transport, public Poller::Watcher {
+ public:
+  SocketTransport(asio::io_context& io, OwnedFd fd, std::string peer)
+      : poller_(Poller::of(io)), fd_(std::move(fd)), peer_(std::move(peer)) {}
+  ~SocketTransport() override { SocketTransport::close(); }
+
+  void start(TransportUser& user) override {
+    user_ = &user;
+    const int on = 1;
+    setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on,
+               sizeof on);  // fails on a unix socket, which has no delay
+    if (!poller_.add(fd_.get(), *this, events())) lose("epoll_ctl", errno);
+  }
+
+  std::size_t write(std::span<const asio::const_buffer> pieces) override {
+    std::array<iovec, 64> vectors;
+    const std::size_t count = std::min(pieces.size(), vectors.size());
+    std::size_t offered = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      vectors[i] = {const_cast<void*>(pieces[i].data()), pieces[i].size()};
+      offered += pieces[i].size();
+    }
+    msghdr message{};
+    message.msg_iov = vectors.data();
+    message.msg_iovlen = count;
+    const ssize_t sent = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+      // Told from the poller, not from within a write: the socket is readable now, and reading says what
+      // happened.
+      return 0;
+    }
+    const std::size_t taken = sent < 0 ? 0 : static_cast<std::size_t>(sent);
+    if (taken < offered && !std::exchange(full_, true)) poller_.change(fd_.get(), *this, events());
+    return taken;
+  }
+
+  void read_on(bool on) override {
+    reading_ = on;
+    if (fd_) poller_.change(fd_.get(), *this, events());
+  }
+
+  void close() override {
+    user_ = nullptr;
+    if (!fd_) return;
+    poller_.remove(fd_.get(), *this);
+    fd_.reset();
+  }
+
+  std::string peer() const override { return peer_; }
+
+ private:
+  // Past this a socket that always has more gives way to the others.
+  static constexpr std::size_t most_in_a_row = 1 << 20;
+
+  std::uint32_t events() const { return (reading_ ? EPOLLIN : 0u) | (full_ ? EPOLLOUT : 0u); }
+
+  void ready(std::uint32_t what) override {
+    if ((what & EPOLLOUT) != 0 && full_) {
+      full_ = false;
+      poller_.change(fd_.get(), *this, events());
+      if (user_ != nullptr) user_->writable();
+    }
+    if ((what & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && user_ != nullptr) read();
+    if (user_ != nullptr) user_->round_ended();
+  }
+
+  void read() {
+    for (std::size_t total = 0; user_ != nullptr && total < most_in_a_row;) {
+      const std::span<std::byte> wanted = user_->wanted();
+      const std::span<std::byte> place = wanted.empty() ? poller_.scratch() : wanted;
+      const ssize_t got = recv(fd_.get(), place.data(), place.size(), MSG_DONTWAIT);
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+      if (got <= 0) return lose("the connection", got == 0 ? 0 : errno);
+      const auto bytes = static_cast<std::size_t>(got);
+      total += bytes;
+      wanted.empty() ? user_->received(place.first(bytes)) : user_->filled(bytes);
+      if (bytes < place.size()) return;  // there was no more
+    }
+  }
+
+  void lose(const char* what, int os_error) {
+    TransportUser* user = user_;
+    const std::string peer = peer_;
+    close();
+    if (user == nullptr) return;
+    user->ended({Errc::connection_lost, os_error == 0 ? peer + " closed the connection"
+                                                      : peer + ": " + what + ": " + std::strerror(os_error)});
+  }
+
+  Poller& poller_;
+  OwnedFd fd_;
+  const std::string peer_;
+  TransportUser* user_ = nullptr;
+  bool reading_ = true;
+  bool full_ = false;
+};
+
+}  // namespace
+
+TransportPtr make_socket_transport(asio::io_context& io, OwnedFd fd, std::string peer) {
+  return std::make_shared<SocketTransport>(io, std::move(fd), std::move(peer));
+}
+
+}  // namespace weir::rpc

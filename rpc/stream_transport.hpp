@@ -1,0 +1,102 @@
+// A transport over an asio::ssl::stream, whatever is below it: TLS on TCP or on RDMA.
+//
+// One read is always under way while reading is on; what is written is copied into a block of at most 64 KiB,
+// one at a time, which TLS would copy anyway. Operations keep the transport alive until they end.
+#pragma once
+
+#include <array>
+#include <asio/buffer.hpp>
+#include <memory>
+#include <utility>
+
+#include "rpc/transport.hpp"
+
+namespace weir::rpc {
+
+template <class Stream>
+class StreamTransport final : public Transport, public std::enable_shared_from_this<StreamTransport<Stream>> {
+ public:
+  StreamTransport(Stream stream, std::string peer, std::string certificate)
+      : stream_(std::move(stream)), peer_(std::move(peer)), certificate_(std::move(certificate)) {}
+
+  void start(TransportUser& user) override {
+    user_ = &user;
+    read();
+  }
+
+  std::size_t write(std::span<const asio::const_buffer> pieces) override {
+    if (writing_) {
+      full_ = true;
+      return 0;
+    }
+    std::size_t staged = 0, offered = 0;
+    for (const asio::const_buffer& piece : pieces) {
+      offered += piece.size();
+      const std::size_t part = std::min(piece.size(), out_.size() - staged);
+      std::memcpy(out_.data() + staged, piece.data(), part);
+      staged += part;
+    }
+    full_ = staged < offered;
+    send(0, staged);
+    return staged;
+  }
+
+  void read_on(bool on) override {
+    reading_ = on;
+    read();
+  }
+
+  void close() override {
+    user_ = nullptr;
+    std::error_code ignored;
+    stream_.lowest_layer().close(ignored);
+  }
+
+  std::string peer() const override { return peer_; }
+  std::string peer_certificate() const override { return certificate_; }
+
+ private:
+  void read() {
+    if (!reading_ || read_under_way_ || user_ == nullptr) return;
+    read_under_way_ = true;
+    stream_.async_read_some(asio::buffer(in_),
+                            [self = this->shared_from_this()](std::error_code error, std::size_t n) {
+                              self->read_under_way_ = false;
+                              if (self->user_ != nullptr && n > 0)
+                                self->user_->received(std::span(self->in_).first(n));
+                              if (self->user_ != nullptr) self->user_->round_ended();
+                              error ? self->lose(error) : self->read();
+                            });
+  }
+
+  void send(std::size_t from, std::size_t size) {
+    writing_ = true;
+    stream_.async_write_some(
+        asio::buffer(out_.data() + from, size - from),
+        [self = this->shared_from_this(), from, size](std::error_code error, std::size_t n) {
+          self->writing_ = false;
+          if (self->user_ == nullptr || error) return;  // reading says why
+          if (from + n < size) return self->send(from + n, size);
+          if (std::exchange(self->full_, false)) self->user_->writable();
+        });
+  }
+
+  void lose(std::error_code error) {
+    TransportUser* user = user_;
+    close();
+    if (user != nullptr) user->ended({Errc::connection_lost, peer_ + ": " + error.message()});
+  }
+
+  Stream stream_;
+  const std::string peer_;
+  const std::string certificate_;
+  TransportUser* user_ = nullptr;
+  bool reading_ = true;
+  bool read_under_way_ = false;
+  bool writing_ = false;
+  bool full_ = false;
+  std::array<std::byte, 64 << 10> in_;
+  std::array<std::byte, 64 << 10> out_;
+};
+
+}  // namespace weir::rpc

@@ -1,0 +1,101 @@
+#include "rpc/tls_transport.hpp"
+
+#include <openssl/err.h>
+#include <openssl/x509.h>
+
+#include <asio/ssl.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <cstring>
+
+#include "rpc/stream_transport.hpp"
+
+namespace weir::rpc {
+
+namespace {
+
+std::string name_in_certificate(SSL* ssl) {
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(SSL_get1_peer_certificate(ssl), &X509_free);
+  if (!certificate) return {};
+  const std::unique_ptr<BIO, decltype(&BIO_free)> text(BIO_new(BIO_s_mem()), &BIO_free);
+  X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate.get()), 0, XN_FLAG_RFC2253);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(text.get(), &data);
+  return {data, static_cast<std::size_t>(size)};
+}
+
+template <class Layer>
+asio::awaitable<Result<TransportPtr>> shake_hands(Layer below, TlsPeer tls, std::string peer) {
+  using Stream = asio::ssl::stream<Layer>;
+  Stream stream(std::move(below), *tls.context);
+  if (!tls.server_name.empty()) {
+    stream.set_verify_callback(asio::ssl::host_name_verification(tls.server_name));
+    // What SSL_set_tlsext_host_name is, without its cast.
+    SSL_ctrl(stream.native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+             tls.server_name.data());
+  }
+  bool late = false;
+  asio::steady_timer timer(co_await asio::this_coro::executor, tls.timeout);
+  timer.async_wait([&stream, &late](const std::error_code& error) {
+    if (error) return;
+    late = true;
+    std::error_code ignored;
+    stream.lowest_layer().close(ignored);
+  });
+  const auto side =
+      tls.side == TlsSide::server ? asio::ssl::stream_base::server : asio::ssl::stream_base::client;
+  std::string why;
+  try {
+    co_await stream.async_handshake(side, asio::use_awaitable);
+  } catch (const std::system_error& error) {
+    why =
+        late ? "no handshake within " + std::to_string(tls.timeout.count()) + " ms" : error.code().message();
+  }
+  timer.cancel();
+  if (!why.empty() || late)
+    co_return fail(Errc::tls, peer + ": the TLS handshake failed: " + why +
+                                  "; check the certificates of both ends, and that both speak TLS");
+  std::string certificate = name_in_certificate(stream.native_handle());
+  TransportPtr made =
+      std::make_shared<StreamTransport<Stream>>(std::move(stream), std::move(peer), std::move(certificate));
+  co_return made;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<asio::ssl::context>> make_tls_context(const TlsOptions& options, TlsSide side) {
+  using asio::ssl::context;
+  const bool server = side == TlsSide::server;
+  auto made = std::make_shared<context>(server ? context::tls_server : context::tls_client);
+  SSL_CTX_set_min_proto_version(made->native_handle(), TLS1_2_VERSION);
+  std::error_code error;
+  const auto bad = [&](const std::string& file) {
+    return fail(Errc::tls, "'" + file + "' cannot be used: " + error.message());
+  };
+  if (server && (options.certificate_file.empty() || options.key_file.empty()))
+    return fail(Errc::tls, "a TLS server needs a certificate and a key: set certificate_file and key_file");
+  if (!options.certificate_file.empty()) made->use_certificate_chain_file(options.certificate_file, error);
+  if (error) return bad(options.certificate_file);
+  if (!options.key_file.empty()) made->use_private_key_file(options.key_file, context::pem, error);
+  if (error) return bad(options.key_file);
+  if (!options.authority_file.empty())
+    made->load_verify_file(options.authority_file, error);
+  else if (!server)
+    made->set_default_verify_paths(error);
+  if (error) return bad(options.authority_file);
+  const bool ask = server ? !options.authority_file.empty() : options.check_certificate;
+  made->set_verify_mode(ask ? asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert
+                            : asio::ssl::verify_none);
+  return made;
+}
+
+asio::awaitable<Result<TransportPtr>> make_tls_transport(asio::ip::tcp::socket socket, TlsPeer tls,
+                                                         std::string peer) {
+  return shake_hands(std::move(socket), std::move(tls), std::move(peer));
+}
+
+asio::awaitable<Result<TransportPtr>> make_tls_transport(rdma::Stream stream, TlsPeer tls, std::string peer) {
+  return shake_hands(std::move(stream), std::move(tls), std::move(peer));
+}
+
+}  // namespace weir::rpc

@@ -1,0 +1,55 @@
+// The one thing that differs between tcp, unix, tls and rdma: how bytes get to the peer and back.
+//
+// A transport is connected when it is made. It reads by itself and tells its user; it writes when asked, as
+// much as it can take. A message transport fits, too: what it hands on may be any piece of the byte stream.
+//
+// Ownership: shared; it keeps itself alive while operations of the operating system's point into it. After
+// close() the user hears nothing more, also when it is called from within a callback. Threading: the
+// io_context's thread.
+#pragma once
+
+#include <asio/buffer.hpp>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "rpc/error.hpp"
+
+namespace weir::rpc {
+
+class TransportUser {
+ public:
+  // Where the next bytes should go, if the user cares: then filled() follows; otherwise received().
+  virtual std::span<std::byte> wanted() = 0;
+  virtual void filled(std::size_t bytes) = 0;
+  virtual void received(std::span<const std::byte> bytes) = 0;
+  // What was there to read has been read, for now: the moment to send what came of it.
+  virtual void round_ended() = 0;
+  // After a write that took less than it was offered: there is room again.
+  virtual void writable() = 0;
+  // Nothing more will come. The transport is closed.
+  virtual void ended(Error cause) = 0;
+
+ protected:
+  ~TransportUser() = default;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual void start(TransportUser& user) = 0;
+  // Takes bytes from the front of `pieces`; the memory may be reused at once. Fewer than offered: writable()
+  // will run.
+  virtual std::size_t write(std::span<const asio::const_buffer> pieces) = 0;
+  // Stops and resumes reading. What was read already is still handed on.
+  virtual void read_on(bool on) = 0;
+  virtual void close() = 0;
+  // "tcp 127.0.0.1:4711", and whom a client's certificate names ("CN=..."; empty if there is none).
+  virtual std::string peer() const = 0;
+  virtual std::string peer_certificate() const { return {}; }
+};
+
+using TransportPtr = std::shared_ptr<Transport>;
+
+}  // namespace weir::rpc

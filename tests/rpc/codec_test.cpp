@@ -1,0 +1,212 @@
+// C++ values as MessagePack: the bytes, the way back, and what is refused.
+#include "rpc/codec/codec.hpp"
+
+#include <gtest/gtest.h>
+
+#include <list>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "rpc/codec/schema.hpp"
+
+namespace weir::rpc {
+namespace {
+
+struct Point {
+  std::int32_t x = 0;
+  std::int32_t y = 0;
+  bool operator==(const Point&) const = default;
+};
+struct Shape {
+  std::string name;
+  std::vector<Point> points;
+  std::optional<double> area;
+  bool operator==(const Shape&) const = default;
+};
+struct Node {
+  int value = 0;
+  std::vector<Node> children;
+  bool operator==(const Node&) const = default;
+};
+struct LaterPoint {
+  std::int32_t x = 0;
+  std::int32_t y = 0;
+  std::int32_t z = 17;
+};
+enum class Level : std::int8_t { low = -1, high = 1 };
+
+class Celsius {
+ public:
+  Celsius() = default;
+  explicit Celsius(double degrees) : degrees_(degrees) {}
+  double degrees() const { return degrees_; }
+  bool operator==(const Celsius&) const = default;
+
+ private:
+  double degrees_ = 0;
+};
+
+}  // namespace
+
+template <>
+struct Wire<Celsius> {
+  static constexpr std::string_view schema = "f64";
+  static void write(MsgpackWriter& to, const Celsius& value) { to.real64(value.degrees()); }
+  static bool read(MsgpackReader& from, Celsius& value) {
+    double degrees = 0;
+    if (!from.real(degrees)) return false;
+    if (degrees < -273.15) return from.fail("colder than possible");
+    value = Celsius(degrees);
+    return true;
+  }
+};
+
+namespace {
+
+template <class T>
+std::string bytes_of(const T& value) {
+  Bytes out;
+  MessagePack::write(out, value);
+  std::string text;
+  for (const std::byte b : out.span()) {
+    char pair[3];
+    std::snprintf(pair, sizeof pair, "%02x", std::to_integer<unsigned>(b));
+    text += pair;
+  }
+  return text;
+}
+
+template <class T>
+void there_and_back(const T& value) {
+  Bytes out;
+  MessagePack::write(out, value);
+  T back{};
+  const auto read = MessagePack::read(out.span(), back);
+  EXPECT_TRUE(read) << read.error().what;
+  EXPECT_EQ(back, value);
+}
+
+template <class To, class From>
+std::string refusal(const From& value) {
+  Bytes out;
+  MessagePack::write(out, value);
+  To back{};
+  const auto read = MessagePack::read(out.span(), back);
+  return read ? "accepted" : read.error().what;
+}
+
+TEST(Codec, bytes_are_what_other_languages_expect) {
+  EXPECT_EQ(bytes_of(Point{1, -1}), "9201ff");
+  EXPECT_EQ(bytes_of(Shape{"s", {{1, 2}}, {}}), "93a17391920102c0");
+  EXPECT_EQ(bytes_of(std::variant<int, std::string>("a")), "9201a161");
+  EXPECT_EQ(bytes_of(std::map<std::string, int>{{"a", 1}}), "81a16101");
+  EXPECT_EQ(bytes_of(std::vector<std::uint8_t>{1, 2}), "c4020102");
+  EXPECT_EQ(bytes_of(Level::low), "ff");
+  EXPECT_EQ(bytes_of(std::tuple<int, bool>(1, true)), "9201c3");
+  EXPECT_EQ(bytes_of(std::chrono::milliseconds(5)), "05");
+}
+
+TEST(Codec, values_come_back_as_they_were) {
+  there_and_back(true);
+  there_and_back(std::uint64_t{UINT64_MAX});
+  there_and_back(std::int64_t{INT64_MIN});
+  there_and_back(1.5f);
+  there_and_back(-2.25);
+  there_and_back(std::string("text\0with zero", 14));
+  there_and_back(Level::high);
+  there_and_back(std::optional<int>());
+  there_and_back(std::optional<std::string>("x"));
+  there_and_back(std::variant<std::monostate, int, Shape>(Shape{"t", {}, 1.5}));
+  there_and_back(std::vector<bool>{true, false});
+  there_and_back(std::vector<Shape>{{"a", {{1, 2}, {3, 4}}, 0.5}, {"b", {}, {}}});
+  there_and_back(std::list<std::string>{"a", "b"});
+  there_and_back(std::set<int>{3, 1, 2});
+  there_and_back(std::unordered_map<std::string, std::vector<int>>{{"a", {1}}, {"b", {}}});
+  there_and_back(std::array<int, 3>{1, 2, 3});
+  there_and_back(std::array<std::byte, 2>{std::byte{1}, std::byte{2}});
+  there_and_back(std::vector<std::byte>(300));
+  there_and_back(std::pair<int, std::string>(1, "x"));
+  there_and_back(Node{1, {{2, {}}, {3, {{4, {}}}}}});
+  there_and_back(std::chrono::nanoseconds(-5));
+  there_and_back(Celsius(36.6));
+}
+
+TEST(Codec, aggregates_grow_at_their_end) {
+  Bytes older, newer;
+  MessagePack::write(older, Point{1, 2});
+  LaterPoint later;
+  ASSERT_TRUE(MessagePack::read(older.span(), later));
+  EXPECT_EQ(later.z, 17) << "the default";
+  MessagePack::write(newer, LaterPoint{1, 2, 3});
+  Point point;
+  ASSERT_TRUE(MessagePack::read(newer.span(), point));
+  EXPECT_EQ(point, (Point{1, 2}));
+}
+
+TEST(Codec, aggregates_are_read_from_maps_by_name) {
+  Bytes out;
+  MessagePack::write(out, std::map<std::string, int>{{"y", 2}, {"x", 1}, {"colour", 7}});
+  Point point;
+  const auto read = MessagePack::read(out.span(), point);
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_EQ(point, (Point{1, 2}));
+}
+
+TEST(Codec, refusals_say_where_and_why) {
+  EXPECT_EQ(refusal<std::uint8_t>(300), "an integer out of the range of its type");
+  EXPECT_EQ(refusal<std::uint32_t>(-1), "expected an integer of 0 or more, found a negative one");
+  EXPECT_EQ(refusal<std::int8_t>(-129), "an integer out of the range of its type");
+  EXPECT_EQ(refusal<std::int64_t>(UINT64_MAX), "an integer beyond 64 bits with a sign");
+  EXPECT_EQ(refusal<int>(std::string("1")), "expected an integer, found text");
+  EXPECT_EQ(refusal<bool>(1), "expected a boolean, found an integer");
+  const auto wrong_point = std::tuple(std::string("s"), std::vector{std::tuple(1, std::string("2"))});
+  EXPECT_EQ(refusal<Shape>(wrong_point), "points: element 0: y: expected an integer, found text");
+  EXPECT_EQ(refusal<Point>(std::map<std::string, bool>{{"x", true}}),
+            "x: expected an integer, found a boolean");
+  EXPECT_EQ((refusal<std::tuple<int, int>>(std::tuple(1))), "expected an array of 2 elements, found 1");
+  EXPECT_EQ((refusal<std::variant<int, bool>>(std::tuple(2, 1))), "variant: a variant has no alternative 2");
+  EXPECT_EQ((refusal<std::array<std::byte, 2>>(std::vector<std::byte>(3))), "expected 2 bytes, found 3");
+  EXPECT_EQ(refusal<Celsius>(-300.0), "colder than possible");
+}
+
+TEST(Codec, depth_is_bounded) {
+  Node deep;
+  for (int i = 0; i < 200; ++i) {
+    Node outer;
+    outer.children.push_back(std::move(deep));
+    deep = std::move(outer);
+  }
+  EXPECT_NE(refusal<Node>(deep).find("nested too deeply"), std::string::npos);
+}
+
+TEST(Codec, views_point_into_the_body) {
+  Bytes out;
+  MessagePack::write(out, std::tuple(std::string("abc"), std::vector<std::byte>(3)));
+  std::tuple<std::string_view, std::span<const std::byte>> views;
+  ASSERT_TRUE(MessagePack::read(out.span(), views));
+  EXPECT_EQ(std::get<0>(views), "abc");
+  EXPECT_GE(static_cast<const void*>(std::get<0>(views).data()), out.data());
+  EXPECT_EQ(std::get<1>(views).size(), 3u);
+}
+
+TEST(Codec, bytes_left_over_are_an_error) {
+  Bytes out;
+  MessagePack::write(out, 1);
+  MessagePack::write(out, 2);
+  int one = 0;
+  EXPECT_EQ(MessagePack::read(out.span(), one).error().what, "bytes left over after the value");
+}
+
+TEST(Schema, describes_types) {
+  SchemaText text;
+  describe<std::tuple<Shape, std::vector<Shape>, std::map<std::string, Level>, Node, std::array<int, 2>,
+                      Celsius, std::variant<bool, std::vector<std::byte>>>>(text);
+  EXPECT_EQ(
+      text.text,
+      "(Shape{name: str, points: [Point{x: i32, y: i32}], area: ?f64}, [Shape], {str: i8}, Node{value: i32, "
+      "children: [Node]}, [i32], f64, <bool | bin>)");
+}
+
+}  // namespace
+}  // namespace weir::rpc

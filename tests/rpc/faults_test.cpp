@@ -1,0 +1,246 @@
+// What goes wrong, over every transport: every call ends, with a typed error, and nothing grows without
+// bound.
+#include <gtest/gtest.h>
+
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/experimental/awaitable_operators.hpp>
+
+#include "tests/rpc/rpc_fixture.hpp"
+
+namespace weir::rpc {
+namespace {
+
+using namespace asio::experimental::awaitable_operators;
+using testing_support::RpcTest;
+
+class Faults : public RpcTest {
+ protected:
+  std::unique_ptr<Server> server;
+  std::string address;
+
+  void start(ServerLimits limits = {}) {
+    ServerOptions options;
+    options.limits = limits;
+    server = make_server(options);
+    server->add<shop::echo, shop::sized, shop::nothing, shop::wait_for_ever, shop::reflect>();
+    address = listen(*server);
+    shop::waits = {};
+  }
+};
+
+TEST_P(Faults, deadline_ends_the_call_and_cancels_the_function) {
+  start();
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    CallOptions options;
+    options.timeout = std::chrono::milliseconds(20);
+    EXPECT_EQ((co_await client.call<shop::wait_for_ever>(options)).error().code, Errc::deadline_exceeded);
+    EXPECT_TRUE(co_await client.call<shop::nothing>());
+  });
+  run_until([] { return shop::waits.cancelled == 1; });
+}
+
+TEST_P(Faults, cancelling_the_call_reaches_the_function) {
+  start();
+  with_client(address, [this](Client& client) -> asio::awaitable<void> {
+    asio::cancellation_signal signal;
+    Errc code{};
+    const auto waiting = [&]() -> asio::awaitable<void> {
+      const auto result = co_await client.call<shop::wait_for_ever>();
+      code = result.error().code;
+    };
+    const auto executor = co_await asio::this_coro::executor;
+    asio::co_spawn(executor, waiting(),
+                   asio::bind_cancellation_slot(signal.slot(), [](const std::exception_ptr&) {}));
+    while (shop::waits.started == 0) co_await asio::post(executor, asio::use_awaitable);
+    signal.emit(asio::cancellation_type::terminal);
+    while (shop::waits.cancelled == 0) co_await asio::post(executor, asio::use_awaitable);
+    EXPECT_EQ(code, Errc::cancelled);
+    EXPECT_EQ(client.in_flight(), 0u);
+  });
+}
+
+TEST_P(Faults, a_call_that_nobody_awaits_is_cancelled) {
+  start();
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    {
+      const auto forgotten = client.call<shop::wait_for_ever>();
+    }
+    EXPECT_EQ(client.in_flight(), 0u);
+    EXPECT_TRUE(co_await client.call<shop::nothing>());
+  });
+}
+
+TEST_P(Faults, pending_calls_end_when_the_server_stops) {
+  start();
+  int lost = 0;
+  with_client(address, [&](Client& client) -> asio::awaitable<void> {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto waiting = [&]() -> asio::awaitable<void> {
+      const auto result = co_await client.call<shop::wait_for_ever>();
+      lost += result.error().code == Errc::connection_lost ? 1 : 0;
+    };
+    for (int i = 0; i < 10; ++i) asio::co_spawn(executor, waiting(), [](const std::exception_ptr&) {});
+    while (shop::waits.started < 10) co_await asio::post(executor, asio::use_awaitable);
+    server->stop();
+    while (lost < 10) co_await asio::post(executor, asio::use_awaitable);
+    EXPECT_FALSE(client.is_open());
+    EXPECT_EQ((co_await client.call<shop::nothing>()).error().code, Errc::connection_lost);
+  });
+  run_until([] { return shop::waits.cancelled == 10; });
+}
+
+TEST_P(Faults, functions_are_cancelled_when_the_client_goes) {
+  start();
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    const auto executor = co_await asio::this_coro::executor;
+    asio::co_spawn(executor, client.call<shop::wait_for_ever>(),
+                   [](const std::exception_ptr&, Result<void>) {});
+    while (shop::waits.started == 0) co_await asio::post(executor, asio::use_awaitable);
+  });
+  run_until([this] { return shop::waits.cancelled == 1 && server->open() == 0; });
+}
+
+TEST_P(Faults, draining_answers_what_is_under_way) {
+  start();
+  with_client(address, [this](Client& client) -> asio::awaitable<void> {
+    const auto executor = co_await asio::this_coro::executor;
+    Result<void> waited;
+    bool ended = false;
+    asio::cancellation_signal signal;
+    CallOptions options;
+    options.timeout = std::chrono::milliseconds(100);
+    const auto waiting = [&]() -> asio::awaitable<void> {
+      waited = co_await client.call<shop::wait_for_ever>(options);
+      ended = true;
+    };
+    asio::co_spawn(executor, waiting(), [](const std::exception_ptr&) {});
+    while (shop::waits.started == 0) co_await asio::post(executor, asio::use_awaitable);
+    server->drain();
+    while (!client.draining()) co_await asio::post(executor, asio::use_awaitable);
+    EXPECT_FALSE(ended);
+    const auto refused = co_await client.call<shop::nothing>();
+    EXPECT_EQ(refused.error().code, Errc::draining);
+    EXPECT_TRUE(did_not_run(refused.error().code));
+    while (!ended) co_await asio::post(executor, asio::use_awaitable);
+    EXPECT_EQ(waited.error().code, Errc::deadline_exceeded);
+    while (client.is_open()) co_await asio::post(executor, asio::use_awaitable);
+  });
+  run_until([this] { return server->open() == 0; });
+}
+
+TEST_P(Faults, oversize_is_refused_before_it_is_sent) {
+  start();
+  ConnectionLimits limits;
+  limits.frame.body_bytes = 1000;
+  limits.frame.attachment_bytes = 1000;
+  with_client(
+      address,
+      [](Client& client) -> asio::awaitable<void> {
+        const std::string big(1001, 'x');
+        EXPECT_EQ((co_await client.call<shop::echo>(big)).error().code, Errc::too_large);
+        CallOptions options;
+        options.attachment = as_bytes(big);
+        EXPECT_EQ((co_await client.call<shop::reflect>(options)).error().code, Errc::too_large);
+        EXPECT_EQ((co_await client.call<shop::echo>("small")).value_or(""), "small");
+      },
+      limits);
+}
+
+TEST_P(Faults, oversize_that_was_sent_ends_the_connection_with_the_cause) {
+  ServerLimits limits;
+  limits.frame.body_bytes = 1000;
+  start(limits);
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    const std::string big(2000, 'x');
+    EXPECT_EQ((co_await client.call<shop::echo>(big)).error().code, Errc::too_large);
+  });
+}
+
+TEST_P(Faults, results_beyond_the_limits_are_an_error_of_that_call_only) {
+  ServerLimits limits;
+  limits.frame.body_bytes = 1000;
+  start(limits);
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    EXPECT_EQ((co_await client.call<shop::sized>(2000u)).error().code, Errc::too_large);
+    EXPECT_EQ((co_await client.call<shop::sized>(5u)).value_or(""), "xxxxx");
+  });
+}
+
+TEST_P(Faults, too_many_calls_are_refused) {
+  start();
+  ConnectionLimits limits;
+  limits.most_in_flight = 2;
+  with_client(
+      address,
+      [](Client& client) -> asio::awaitable<void> {
+        const auto executor = co_await asio::this_coro::executor;
+        for (int i = 0; i < 2; ++i)
+          asio::co_spawn(executor, client.call<shop::wait_for_ever>(),
+                         [](const std::exception_ptr&, Result<void>) {});
+        EXPECT_EQ((co_await client.call<shop::nothing>()).error().code, Errc::overloaded);
+      },
+      limits);
+}
+
+TEST_P(Faults, a_server_that_is_full_stops_reading_not_answering) {
+  ServerLimits limits;
+  limits.most_in_flight = 4;
+  start(limits);
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    const auto executor = co_await asio::this_coro::executor;
+    int ended = 0;
+    CallOptions options;
+    options.timeout = std::chrono::milliseconds(50);
+    const auto waiting = [&]() -> asio::awaitable<void> {
+      co_await client.call<shop::wait_for_ever>(options);
+      ++ended;
+    };
+    for (int i = 0; i < 6; ++i) asio::co_spawn(executor, waiting(), [](const std::exception_ptr&) {});
+    while (ended < 6) co_await asio::post(executor, asio::use_awaitable);
+    EXPECT_TRUE(co_await client.call<shop::nothing>());
+  });
+}
+
+TEST_P(Faults, nobody_there) {
+  start();
+  server.reset();
+  run([this]() -> asio::awaitable<void> {
+    ConnectOptions options = connect_options();
+    const auto client = co_await connect(address, options);
+    EXPECT_FALSE(client);
+    EXPECT_EQ(client.error().code, Errc::unreachable) << client.error().what;
+  });
+}
+
+class TlsFaults : public Faults {};
+TEST_P(TlsFaults, strangers_certificates_are_refused) {
+  start();
+  run([this]() -> asio::awaitable<void> {
+    for (const char* name : {"stranger", ""}) {
+      ConnectOptions options = connect_options();
+      options.transport.tls = testing_support::certificates().of(name);
+      auto client = co_await connect(address, options);
+      // With TLS 1.3 the client learns of it at its first read.
+      if (client) {
+        const auto result = co_await client->call<shop::nothing>();
+        EXPECT_FALSE(result) << name;
+      }
+    }
+    ConnectOptions options = connect_options();
+    options.transport.tls = testing_support::certificates().of("client", "other-ca");
+    const auto refused = co_await connect(address, options);
+    EXPECT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::tls);
+    options.transport.tls = testing_support::certificates().of("client");
+    options.transport.tls.server_name = "somebody-else";
+    const auto misnamed = co_await connect(address, options);
+    EXPECT_FALSE(misnamed);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, TlsFaults, testing::Values("tls", "rdma+tls"),
+                         testing_support::transport_name);
+INSTANTIATE_TEST_SUITE_P(Over, Faults, testing_support::transports, testing_support::transport_name);
+
+}  // namespace
+}  // namespace weir::rpc

@@ -1,0 +1,209 @@
+// The frame, byte for byte, and the reader of frames, however the bytes are cut.
+#include "rpc/frame.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace weir::rpc {
+namespace {
+
+std::string hex(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte b : bytes) {
+    constexpr char digits[] = "0123456789abcdef";
+    text += digits[std::to_integer<unsigned>(b) >> 4];
+    text += digits[std::to_integer<unsigned>(b) & 15];
+  }
+  return text;
+}
+
+using RawHeader = std::array<std::byte, frame_header_bytes>;
+RawHeader encoded(const FrameHeader& header) {
+  RawHeader bytes;
+  encode(header, bytes.data());
+  return bytes;
+}
+
+struct GoldenRow {
+  const char* name;
+  FrameHeader header;
+  const char* bytes;
+};
+const GoldenRow golden[] = {
+    {"request",
+     {FrameKind::request, FrameFlag::idempotent, 0, 0x0102030405060708, 0x1112131415161718, 1'000'000, 5,
+      300},
+     "57720101"
+     "01000000"
+     "0807060504030201"
+     "1817161514131211"
+     "40420f00"
+     "05000000"
+     "2c010000"
+     "00000000"},
+    {"reply",
+     {FrameKind::reply, 0, 5, 7, 0, 0, 0x01020304, 0},
+     "57720102"
+     "00000500"
+     "0700000000000000"
+     "0000000000000000"
+     "00000000"
+     "04030201"
+     "00000000"
+     "00000000"},
+    {"cancel",
+     {FrameKind::cancel, 0, 0, 7, 0, 0, 0, 0},
+     "57720103"
+     "00000000"
+     "0700000000000000"
+     "0000000000000000"
+     "00000000"
+     "00000000"
+     "00000000"
+     "00000000"},
+    {"goodbye",
+     {FrameKind::goodbye, 0, 0, 0, 0, 0, 0, 0},
+     "57720104"
+     "00000000"
+     "0000000000000000"
+     "0000000000000000"
+     "00000000"
+     "00000000"
+     "00000000"
+     "00000000"},
+};
+
+TEST(Frame, header_is_as_documented) {
+  for (const GoldenRow& row : golden) {
+    const RawHeader bytes = encoded(row.header);
+    EXPECT_EQ(hex(bytes), row.bytes) << row.name;
+    const auto parsed = parse_header(bytes);
+    ASSERT_TRUE(parsed) << row.name << ": " << parsed.error().what;
+    EXPECT_EQ(*parsed, row.header) << row.name;
+  }
+}
+
+struct BadRow {
+  const char* what;
+  std::size_t offset;
+  std::uint8_t value;
+  Errc code;
+};
+
+TEST(Frame, what_is_no_header_is_refused) {
+  const BadRow rows[] = {{"magic", 0, 'X', Errc::protocol},
+                         {"magic", 1, 0, Errc::protocol},
+                         {"version", 2, 2, Errc::version_mismatch},
+                         {"kind 0", 3, 0, Errc::protocol},
+                         {"kind 5", 3, 5, Errc::protocol},
+                         {"unknown flag", 4, 2, Errc::protocol},
+                         {"unknown flag", 5, 1, Errc::protocol},
+                         {"status in a request", 6, 1, Errc::protocol},
+                         {"last field", 36, 1, Errc::protocol},
+                         {"cancel with a method", 3, 3, Errc::protocol},
+                         {"reply with a timeout", 3, 2, Errc::protocol}};
+  for (const BadRow& row : rows) {
+    RawHeader bytes = encoded({FrameKind::request, 0, 0, 7, 8, 9, 10, 11});
+    bytes[row.offset] = std::byte{row.value};
+    const auto parsed = parse_header(bytes);
+    ASSERT_FALSE(parsed) << row.what;
+    EXPECT_EQ(parsed.error().code, row.code) << row.what << ": " << parsed.error().what;
+  }
+}
+
+struct Collected final : FrameSink {
+  std::vector<FrameHeader> headers;
+  std::string bodies, attachments;
+  bool on_frame(Frame& frame) override {
+    headers.push_back(frame.header);
+    bodies += hex(frame.body) + ",";
+    attachments += hex(frame.attachment.span()) + ",";
+    return true;
+  }
+};
+
+// Frames of all shapes, one behind the other.
+std::vector<std::byte> some_frames(std::mt19937& random, int count) {
+  std::vector<std::byte> stream;
+  for (int i = 0; i < count; ++i) {
+    FrameHeader header;
+    header.id = static_cast<std::uint64_t>(i) + 1;
+    const std::uint32_t sizes[] = {0, 0, 1, 17, 39, 40, 41, 5000, 9000};
+    header.body_bytes = sizes[random() % 9];
+    header.attachment_bytes = random() % 3 == 0 ? sizes[random() % 9] : 0;
+    const RawHeader raw = encoded(header);
+    stream.insert(stream.end(), raw.begin(), raw.end());
+    for (std::uint32_t n = header.body_bytes + header.attachment_bytes; n > 0; --n)
+      stream.push_back(static_cast<std::byte>(random()));
+  }
+  return stream;
+}
+
+TEST(FrameReader, finds_the_same_frames_however_the_bytes_are_cut) {
+  for (unsigned seed = 1; seed <= 50; ++seed) {
+    std::mt19937 random(seed);
+    const auto stream = some_frames(random, 20);
+    Collected whole, cut;
+    FrameReader one(FrameLimits{}), two(FrameLimits{});
+    ASSERT_TRUE(one.feed(stream, whole));
+    ASSERT_EQ(whole.headers.size(), 20u) << "seed " << seed;
+    std::span<const std::byte> rest = stream;
+    while (!rest.empty()) {
+      const std::span<std::byte> wanted = two.wanted();
+      const std::size_t most = wanted.empty() ? 3000 : wanted.size();
+      const std::size_t piece = std::min<std::size_t>({1 + random() % most, rest.size()});
+      if (wanted.empty()) {
+        ASSERT_TRUE(two.feed(rest.first(piece), cut));
+      } else {
+        std::copy_n(rest.begin(), piece, wanted.begin());
+        ASSERT_TRUE(two.filled(piece, cut));
+      }
+      rest = rest.subspan(piece);
+    }
+    EXPECT_EQ(cut.headers, whole.headers) << "seed " << seed;
+    EXPECT_EQ(cut.bodies, whole.bodies) << "seed " << seed;
+    EXPECT_EQ(cut.attachments, whole.attachments) << "seed " << seed;
+  }
+}
+
+TEST(FrameReader, refuses_what_is_beyond_the_limits) {
+  for (const auto& [body, attachment] : {std::pair{101u, 0u}, std::pair{0u, 201u}}) {
+    FrameReader reader(FrameLimits{.body_bytes = 100, .attachment_bytes = 200});
+    Collected sink;
+    FrameHeader header;
+    header.body_bytes = body;
+    header.attachment_bytes = attachment;
+    const auto fed = reader.feed(encoded(header), sink);
+    ASSERT_FALSE(fed);
+    EXPECT_EQ(fed.error().code, Errc::too_large);
+  }
+}
+
+TEST(FrameReader, goes_on_when_an_attachments_memory_goes_away) {
+  FrameReader reader(FrameLimits{});
+  struct Lending final : FrameSink {
+    std::vector<std::byte> memory = std::vector<std::byte>(8000);
+    std::vector<std::size_t> sizes;
+    Buffer attachment_for(const FrameHeader&) override { return {memory, nullptr, nullptr}; }
+    bool on_frame(Frame& frame) override {
+      sizes.push_back(frame.attachment.size());
+      return true;
+    }
+  } sink;
+  FrameHeader header;
+  header.attachment_bytes = 8000;
+  ASSERT_TRUE(reader.feed(encoded(header), sink));
+  ASSERT_EQ(reader.wanted().data(), sink.memory.data());
+  reader.divert_attachment();
+  ASSERT_NE(reader.wanted().data(), sink.memory.data());
+  const std::vector<std::byte> rest(8000);
+  ASSERT_TRUE(reader.feed(rest, sink));
+  EXPECT_EQ(sink.sizes, std::vector<std::size_t>{8000});
+}
+
+}  // namespace
+}  // namespace weir::rpc
