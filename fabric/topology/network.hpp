@@ -86,6 +86,7 @@ struct TrafficClasses {
   std::uint32_t lossless_mtu_bytes = 1024;  // largest frame of the lossless classes
   double small_packet_percentage = 100;     // of lossless packets: SONiC's LOSSLESS_TRAFFIC_PATTERN
   std::uint32_t smallest_packet_bytes = 64;
+  std::vector<std::uint8_t> strict;  // priorities that are served before all others; the rest share by weight
   bool is_lossless(std::size_t priority) const;
 };
 
@@ -102,8 +103,9 @@ struct PlanOverrides {
   std::optional<int> dynamic_th;  // alpha = 2^dynamic_th
   std::optional<double> kmin_bytes, kmax_bytes, pmax;
   std::optional<double> xon_offset_bytes;
+  bool sonic_headroom_only = false;  // else the larger of SONiC's formula and first principles
   double free_share = 0.1;  // of the shared pool, to stay free with TrafficHints::congested_queues congested
-  std::uint32_t watchdog_detection_ms = 200, watchdog_restoration_ms = 200, watchdog_poll_ms = 200;
+  std::optional<std::uint32_t> watchdog_detection_ms, watchdog_restoration_ms, watchdog_poll_ms;
   std::string watchdog_action = "drop";
   Place place;
 };

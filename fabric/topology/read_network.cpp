@@ -25,7 +25,8 @@ constexpr Range cable_range{0, 100e3};
 constexpr Range mtu_range{64, 65535};
 constexpr Range watchdog_detection_range{100, 5000};  // these three as SONiC's YANG model has them
 constexpr Range watchdog_restoration_range{100, 60000};
-constexpr Range watchdog_poll_range{100, 1000};
+constexpr std::uint32_t longest_poll_ms = 1000;
+constexpr Range watchdog_poll_range{100, longest_poll_ms};
 
 class NetworkReader {
  public:
@@ -168,6 +169,11 @@ void NetworkReader::read_classes() {
       table->complain("lossless_mtu", "lossless_mtu is larger than port_mtu", "give at most port_mtu");
     table->finish();
   }
+  if (auto table = root_.table("scheduling")) {
+    for (const auto& [priority, place] : table->integers("strict", {0, priorities - 1}))
+      classes.strict.push_back(static_cast<std::uint8_t>(priority));
+    table->finish();
+  }
   read_dscps();
 }
 
@@ -210,8 +216,9 @@ void NetworkReader::read_overrides() {
   plan.kmax_bytes = table->quantity("kmax", Unit::bytes, {1, 1e12});
   plan.pmax = table->quantity("pmax", Unit::fraction, {0.01, 1});
   plan.xon_offset_bytes = table->quantity("xon_offset", Unit::bytes, {0, 1e9});
+  plan.sonic_headroom_only = table->word("headroom", {"sonic", "larger"}) == "sonic";
   plan.free_share = table->quantity("free_share", Unit::fraction, {0, 0.99}).value_or(plan.free_share);
-  const auto time = [&](std::string_view key, Range range, std::uint32_t& value) {
+  const auto time = [&](std::string_view key, Range range, std::optional<std::uint32_t>& value) {
     const auto ns = table->quantity(key, Unit::nanoseconds, {range.least * 1e6, range.most * 1e6});
     if (ns) value = static_cast<std::uint32_t>(*ns / 1e6);
   };

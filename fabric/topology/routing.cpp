@@ -1,6 +1,7 @@
 #include "fabric/topology/routing.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 
@@ -125,6 +126,7 @@ void Routes::fill(std::uint32_t g) {
   std::vector<PortId> ports;
   for (std::uint32_t n = 0; n < network_->nodes.size(); ++n) {
     if (row_of_[n] == none) continue;
+    table_[std::size_t{g} * rows_ + row_of_[n]] = 0;
     if (is_host(*network_, {n}))  // several links: the nearest switch
       for (const auto port : network_->nodes[n].ports) {
         const auto next = network_->neighbor(port);
@@ -146,6 +148,39 @@ void Routes::fill(std::uint32_t g) {
     // With every way out gone the route is withdrawn and what routing found stays.
     if (!ports.empty()) table_[std::size_t{g} * rows_ + row_of_[route.at.index]] = intern(ports);
   }
+}
+
+// A node that keeps another port of its set stays as far from the destination as it was, so nobody else
+// changes. A node that loses its only one changes distances, and the group is filled anew.
+Routes::Change Routes::fail(LinkId link) {
+  Change change{link, {}, {}};
+  dead_[link.index] = true;
+  for (std::uint32_t g = 0; g < groups_.size(); ++g) {
+    bool refill = false;
+    for (const auto port : {(*network_)[link].a, (*network_)[link].b}) {
+      const auto at = std::size_t{g} * rows_ + row_of_[(*network_)[port].node.index];
+      const auto [first, count] = sets_[table_[at]];
+      const std::vector<PortId> old(set_ports_.begin() + first, set_ports_.begin() + first + count);
+      if (std::ranges::find(old, port) == old.end()) continue;
+      refill |= count == 1;
+      std::vector<PortId> kept;
+      std::ranges::copy_if(old, std::back_inserter(kept), [&](PortId other) { return alive(other); });
+      change.before.emplace_back(at, table_[at]);
+      table_[at] = intern(kept);
+    }
+    if (!refill) continue;
+    change.refilled.push_back(g);
+    for (std::uint32_t row = 0; row < rows_; ++row)
+      change.before.emplace_back(std::size_t{g} * rows_ + row, table_[std::size_t{g} * rows_ + row]);
+    fill(g);
+  }
+  return change;
+}
+
+void Routes::undo(const Change& change) {
+  for (auto entry = change.before.rbegin(); entry != change.before.rend(); ++entry)
+    table_[entry->first] = entry->second;
+  dead_[change.failed.index] = false;
 }
 
 std::uint32_t Routes::intern(std::span<const PortId> ports) {

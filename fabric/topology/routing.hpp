@@ -32,6 +32,16 @@ class Routes {
   std::span<const PortId> transit_ports(NodeId at, std::uint32_t group) const;
   bool attached(NodeId at, std::uint32_t group) const;
 
+  // Converges again once a link between two switches is gone too, at the cost of the destinations that it
+  // changes.
+  struct Change {
+    LinkId failed;
+    std::vector<std::uint32_t> refilled;  // groups that took ways which they did not take before
+    std::vector<std::pair<std::size_t, std::uint32_t>> before;
+  };
+  Change fail(LinkId link);
+  void undo(const Change& change);  // of the last fail() that was not undone
+
  private:
   struct Group {
     std::vector<NodeId> hosts;

@@ -1,0 +1,293 @@
+#include "fabric/plan/deadlock.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+
+namespace weir::fabric {
+namespace {
+
+constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t word_bits = 64;
+
+// The vertices, which do not depend on routes.
+struct Buffers {
+  explicit Buffers(const Network& network)
+      : of_port(network.ports.size(), none), out_of(network.nodes.size()) {
+    for (std::uint32_t p = 0; p < network.ports.size(); ++p) {
+      const auto& port = network.ports[p];
+      if (network[port.node].kind != NodeKind::switch_ ||
+          network[network.neighbor({p})].kind != NodeKind::switch_)
+        continue;
+      of_port[p] = static_cast<std::uint32_t>(ports.size());
+      ports.push_back({p});
+      out_of[port.node.index].push_back(of_port[p]);
+      head.push_back(network.neighbor({p}).index);
+    }
+  }
+  std::vector<PortId> ports;                       // by vertex
+  std::vector<std::uint32_t> head;                 // by vertex: the node whose buffer it is
+  std::vector<std::uint32_t> of_port;              // by port
+  std::vector<std::vector<std::uint32_t>> out_of;  // by node: the vertices that it fills at its neighbors
+};
+
+// For each vertex the groups of hosts whose packets cross it.
+class Usage {
+ public:
+  Usage(const Network& network, const Buffers& buffers, std::uint32_t groups)
+      : buffers_(buffers),
+        words_((groups + word_bits - 1) / word_bits),
+        bits_(buffers.ports.size() * words_),
+        visited_(network.nodes.size()) {
+    for (const auto& node : network.nodes) {
+      if (node.kind != NodeKind::host) continue;
+      for (const auto port : node.ports) sources_.push_back(network.neighbor(port));
+    }
+    std::ranges::sort(sources_);
+    sources_.erase(std::ranges::unique(sources_).begin(), sources_.end());
+  }
+
+  // Follows packets for the group from every switch that has hosts.
+  void follow(const Routes& routes, std::uint32_t group, std::vector<std::uint32_t>* crossed = nullptr) {
+    visited_.assign(visited_.size(), false);
+    std::vector<NodeId> queue = sources_;
+    for (const auto node : queue) visited_[node.index] = true;
+    for (std::size_t i = 0; i < queue.size(); ++i)
+      for (const auto port : routes.transit_ports(queue[i], group)) {
+        const auto vertex = buffers_.of_port[port.index];
+        if (vertex == none) continue;
+        bits_[vertex * words_ + group / word_bits] |= std::uint64_t{1} << group % word_bits;
+        if (crossed) crossed->push_back(vertex);
+        const NodeId next{buffers_.head[vertex]};
+        if (!visited_[next.index]) queue.push_back(next);
+        visited_[next.index] = true;
+      }
+  }
+
+  // A group whose packets go from buffer p into buffer q, or none.
+  std::uint32_t shared_group(std::uint32_t p, std::uint32_t q) const {
+    for (std::size_t w = 0; w < words_; ++w)
+      if (const auto both = bits_[p * words_ + w] & bits_[q * words_ + w])
+        return static_cast<std::uint32_t>(w * word_bits) + static_cast<std::uint32_t>(__builtin_ctzll(both));
+    return none;
+  }
+  void forget(std::span<const std::uint32_t> crossed) {
+    for (const auto vertex : crossed)
+      std::fill_n(bits_.begin() + static_cast<std::ptrdiff_t>(vertex * words_), words_, 0);
+  }
+
+ private:
+  const Buffers& buffers_;
+  std::size_t words_;
+  std::vector<std::uint64_t> bits_;
+  std::vector<bool> visited_;
+  std::vector<NodeId> sources_;
+};
+
+using Graph = std::vector<std::vector<std::uint32_t>>;
+
+Graph dependencies(const Buffers& buffers, const Usage& usage) {
+  Graph graph(buffers.ports.size());
+  for (std::uint32_t p = 0; p < graph.size(); ++p)
+    for (const auto q : buffers.out_of[buffers.head[p]])
+      if (usage.shared_group(p, q) != none) graph[p].push_back(q);
+  return graph;
+}
+
+// Tarjan's strongly connected components, without recursion. They come out in reverse topological order, so
+// the number of a component is an order: every edge between two of them goes from the higher number to the
+// lower.
+struct Components {
+  explicit Components(const Graph& graph)
+      : of(graph.size(), none), index(graph.size(), none), low(graph.size()) {
+    for (std::uint32_t start = 0; start < graph.size(); ++start)
+      if (index[start] == none) search(graph, start);
+  }
+
+  void search(const Graph& graph, std::uint32_t start) {
+    struct Step {
+      std::uint32_t vertex;
+      std::size_t next;
+    };
+    std::vector<Step> path{{start, 0}};
+    open(start);
+    while (!path.empty()) {
+      const auto [vertex, next] = path.back();
+      if (next < graph[vertex].size()) {
+        ++path.back().next;
+        const auto to = graph[vertex][next];
+        if (index[to] == none) {
+          open(to);
+          path.push_back({to, 0});
+        } else if (of[to] == none) {
+          low[vertex] = std::min(low[vertex], index[to]);
+        }
+        continue;
+      }
+      path.pop_back();
+      if (!path.empty()) low[path.back().vertex] = std::min(low[path.back().vertex], low[vertex]);
+      if (low[vertex] == index[vertex]) close(vertex);
+    }
+  }
+
+  void open(std::uint32_t vertex) {
+    index[vertex] = low[vertex] = count++;
+    stack.push_back(vertex);
+  }
+
+  void close(std::uint32_t vertex) {
+    members.emplace_back();
+    for (std::uint32_t top = none; top != vertex;) {
+      top = stack.back();
+      stack.pop_back();
+      of[top] = static_cast<std::uint32_t>(members.size() - 1);
+      members.back().push_back(top);
+    }
+  }
+
+  std::vector<std::uint32_t> of;                    // by vertex
+  std::vector<std::vector<std::uint32_t>> members;  // by component
+
+ private:
+  std::vector<std::uint32_t> index, low, stack;
+  std::uint32_t count = 0;
+};
+
+// The shortest cycle through the first member that has one, breadth first inside the component.
+std::vector<std::uint32_t> cycle_in(const Graph& graph, const Components& components,
+                                    std::uint32_t component) {
+  const auto start = std::ranges::min(components.members[component]);
+  std::vector<std::uint32_t> from(graph.size(), none), queue{start};
+  for (std::size_t i = 0; i < queue.size(); ++i)
+    for (const auto to : graph[queue[i]]) {
+      if (components.of[to] != component) continue;
+      if (to == start) {
+        std::vector<std::uint32_t> cycle;
+        for (auto at = queue[i]; at != start; at = from[at]) cycle.push_back(at);
+        cycle.push_back(start);
+        std::ranges::reverse(cycle);
+        return cycle;
+      }
+      if (from[to] == none) {
+        from[to] = queue[i];
+        queue.push_back(to);
+      }
+    }
+  return {};
+}
+
+class Search {
+ public:
+  explicit Search(const Network& network)
+      : network_(network),
+        buffers_(network),
+        routes_(network),
+        usage_(network, buffers_, routes_.group_count()),
+        fresh_(usage_) {
+    for (std::uint32_t g = 0; g < routes_.group_count(); ++g) usage_.follow(routes_, g);
+    graph_ = dependencies(buffers_, usage_);
+  }
+
+  DeadlockReport run(FailureScope scope) {
+    DeadlockReport report;
+    const Components components(graph_);
+    report.cycles = cycles(graph_, components, usage_);
+    if (scope == FailureScope::none || !report.cycles.empty()) return report;
+    order(components);
+    for (std::uint32_t l = 0; l < network_.links.size(); ++l) {
+      if (buffers_.of_port[network_.links[l].a.index] == none) continue;
+      ++report.failures_examined;
+      const auto change = routes_.fail({l});
+      if (!change.refilled.empty() && may_close(change.refilled)) {
+        auto found = exact();
+        if (!found.empty()) {
+          ++report.failures_with_cycle;
+          if (report.after_failure.size() < DeadlockReport::most_failure_cycles)
+            report.after_failure.push_back({{l}, std::move(found.front())});
+        }
+      }
+      routes_.undo(change);
+    }
+    return report;
+  }
+
+ private:
+  // Numbers that grow along every edge. Where they can, they are those of going up, then down, which hold for
+  // every route without a valley and not only for the routes of today.
+  void order(const Components& components) {
+    order_.resize(graph_.size());
+    const auto by_tier = [this](std::uint32_t vertex) {
+      const auto tail = static_cast<int>(network_[network_[buffers_.ports[vertex]].node].tier);
+      const auto head = static_cast<int>(network_.nodes[buffers_.head[vertex]].tier);
+      constexpr int more_than_tiers = 1000;
+      return static_cast<std::uint32_t>(head > tail ? tail : 2 * more_than_tiers - tail);
+    };
+    for (std::uint32_t v = 0; v < graph_.size(); ++v) order_[v] = by_tier(v);
+    for (std::uint32_t v = 0; v < graph_.size(); ++v)
+      for (const auto to : graph_[v])
+        if (order_[v] >= order_[to]) {
+          const auto count = static_cast<std::uint32_t>(components.members.size());
+          for (std::uint32_t u = 0; u < graph_.size(); ++u) order_[u] = count - components.of[u];
+          return;
+        }
+  }
+
+  // Whether the routes of these groups, added to the graph, could close a cycle: it would need an edge
+  // against the order.
+  bool may_close(std::span<const std::uint32_t> groups) {
+    std::vector<std::uint32_t> crossed;
+    for (const auto group : groups) fresh_.follow(routes_, group, &crossed);
+    std::ranges::sort(crossed);
+    crossed.erase(std::ranges::unique(crossed).begin(), crossed.end());
+    const bool against = std::ranges::any_of(crossed, [&](std::uint32_t p) {
+      return std::ranges::any_of(buffers_.out_of[buffers_.head[p]], [&](std::uint32_t q) {
+        return order_[p] >= order_[q] && fresh_.shared_group(p, q) != none;
+      });
+    });
+    fresh_.forget(crossed);
+    return against;
+  }
+
+  std::vector<DependencyCycle> exact() {
+    Usage now(network_, buffers_, routes_.group_count());
+    for (std::uint32_t g = 0; g < routes_.group_count(); ++g) now.follow(routes_, g);
+    const auto graph = dependencies(buffers_, now);
+    return cycles(graph, Components(graph), now);
+  }
+
+  std::vector<DependencyCycle> cycles(const Graph& graph, const Components& components,
+                                      const Usage& usage) const {
+    std::vector<DependencyCycle> out;
+    for (std::uint32_t c = 0; c < components.members.size(); ++c) {
+      if (components.members[c].size() < 2) continue;
+      const auto vertices = cycle_in(graph, components, c);
+      DependencyCycle cycle;
+      for (std::size_t i = 0; i < vertices.size(); ++i) {
+        const auto group = usage.shared_group(vertices[i], vertices[(i + 1) % vertices.size()]);
+        const auto port = buffers_.ports[vertices[i]];
+        cycle.hops.push_back({port, routes_.hosts_of(group).front()});
+        cycle.text += network_[network_[port].node].name + " -> ";
+      }
+      cycle.text += network_[network_[cycle.hops.front().out].node].name;
+      out.push_back(std::move(cycle));
+    }
+    return out;
+  }
+
+  const Network& network_;
+  Buffers buffers_;
+  Routes routes_;
+  Usage usage_;
+  Usage fresh_;  // empty between uses
+  Graph graph_;
+  std::vector<std::uint32_t> order_;
+};
+
+}  // namespace
+
+DeadlockReport find_deadlocks(const Network& network, FailureScope scope) {
+  return Search(network).run(scope);
+}
+
+}  // namespace weir::fabric

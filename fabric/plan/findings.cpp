@@ -1,0 +1,237 @@
+#include "fabric/plan/findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "fabric/plan/threshold.hpp"
+
+namespace weir::fabric {
+namespace {
+
+constexpr double bits = 8;
+
+class Findings {
+ public:
+  explicit Findings(const Plan& plan) : plan_(plan), network_(*plan.network) {}
+
+  std::vector<Finding> all() {
+    for (const auto& kind : plan_.switches) {
+      headroom(kind);
+      if (kind.split.fits) {
+        for (const auto& port : kind.ports) marks(kind, port);
+        incast(kind);
+        shared_pool(kind);
+        storm(kind);
+      }
+    }
+    asymmetric_cables();
+    classes();
+    deadlock();
+    hot();
+    std::ranges::stable_sort(out_, std::greater{}, &Finding::severity);
+    return std::move(out_);
+  }
+
+ private:
+  void add(Severity severity, std::string code, std::string text, Place place = {}) {
+    out_.push_back({severity, std::move(code), std::move(text), std::move(place)});
+  }
+
+  std::string who(const SwitchPlan& kind) const {
+    const auto& first = network_[kind.switches.front()].name;
+    return kind.switches.size() == 1
+               ? fmt::format("{} ({})", first, kind.model->name)
+               : fmt::format("{} and {} like it ({})", first, kind.switches.size() - 1, kind.model->name);
+  }
+
+  const Place& place(const SwitchPlan& kind) const { return network_[kind.switches.front()].place; }
+
+  void headroom(const SwitchPlan& kind) {
+    const auto& split = kind.split;
+    if (!split.fits)
+      add(Severity::fault, "headroom_does_not_fit",
+          fmt::format(
+              "{}: headroom {} + guaranteed {} + reserved {} bytes do not fit into its buffer of {}; use "
+              "fewer "
+              "lossless priorities, shorter cables, a smaller lossless_mtu, or headroom_pool = \"shared\"",
+              who(kind), split.headroom, split.guaranteed, split.reserved, split.buffer),
+          place(kind));
+    for (const auto& port : kind.ports)
+      if (port.in_principle.bytes > port.xoff)
+        add(Severity::warning, "headroom_short",
+            fmt::format(
+                "{}, ports of {}G to {} over {:g} m: xoff of SONiC's formula is {} bytes, but first "
+                "principles with packets of {} bytes ask for {}; expect loss if traffic is that small; set "
+                "headroom = \"larger\", or smallest_packet to what you send",
+                who(kind), port.speed_bps / 1'000'000'000, port.peer, port.cable.length_m, port.xoff,
+                port.in_principle.worst_packet_bytes, port.in_principle.bytes),
+            place(kind));
+  }
+
+  void marks(const SwitchPlan& kind, const PortPlan& port) {
+    const auto& marks = port.marks;
+    if (!marks.before_pfc)
+      add(Severity::warning, "ecn_above_pfc",
+          fmt::format(
+              "{}, ports of {}G: ECN acts after PFC: {}; PFC will pause senders that were never told to slow "
+              "down; lower kmax, or raise dynamic_th",
+              who(kind), port.speed_bps / 1'000'000'000, marks.inequality),
+          network_.overrides.kmax_bytes ? network_.overrides.place : place(kind));
+    if (marks.kmin_bytes < 2 * network_.classes.lossless_mtu_bytes)
+      add(Severity::warning, "kmin_below_two_frames",
+          fmt::format("{}, ports of {}G: Kmin of {} bytes is less than two frames of {}: a queue that is not "
+                      "congested "
+                      "will be marked, and throughput lost",
+                      who(kind), port.speed_bps / 1'000'000'000, marks.kmin_bytes,
+                      network_.classes.lossless_mtu_bytes),
+          place(kind));
+  }
+
+  // From an empty queue, `incast` senders at line rate: when does PFC fire, and has a CNP reached them by
+  // then?
+  void incast(const SwitchPlan& kind) {
+    const auto senders = network_.hints.incast;
+    if (senders < 2) return;
+    for (const auto& port : kind.ports) {
+      if (port.peer != "hosts") continue;
+      const double bytes_per_ns = static_cast<double>(port.speed_bps) / bits / 1e9;
+      const auto ingresses = static_cast<double>(std::min<std::size_t>(senders, kind.port_count - 1));
+      const double each =
+          static_cast<double>(limit_of_each(kind.split.shared, alpha_of(kind.dynamic_th), ingresses));
+      const double growth = (senders - 1) * bytes_per_ns;
+      const double until_pfc_ns = (ingresses * each - static_cast<double>(port.marks.kmin_bytes)) / growth;
+      const bool late = until_pfc_ns < plan_.rtt_ns;
+      add(late ? Severity::warning : Severity::note, late ? "pfc_before_first_cnp" : "incast",
+          fmt::format("{}: when {} hosts of {}G send to one, XOFF comes {:.1f} us after Kmin; a mark needs "
+                      "about {:.1f} us "
+                      "to slow a sender{}",
+                      who(kind), senders, port.speed_bps / 1'000'000'000, until_pfc_ns / 1000,
+                      plan_.rtt_ns / 1000,
+                      late ? ": PFC will fire first; lower Kmin, raise dynamic_th, or expect pauses"
+                           : ", so ECN is first"),
+          place(kind));
+    }
+  }
+
+  void shared_pool(const SwitchPlan& kind) {
+    if (kind.split.headroom >= kind.split.headroom_sum) return;
+    std::uint64_t largest = 0;
+    for (const auto& port : kind.ports) largest = std::max(largest, port.xoff);
+    add(Severity::note, "shared_headroom",
+        fmt::format("{}: the shared headroom pool of {} bytes is enough for {} priority groups in XOFF at "
+                    "once, of {}; "
+                    "if more are, packets are lost",
+                    who(kind), kind.split.headroom, kind.split.headroom / largest,
+                    kind.port_count * network_.classes.lossless.size()),
+        place(kind));
+  }
+
+  void storm(const SwitchPlan& kind) {
+    std::size_t hosts = 0;
+    double slowest_bps = 0;
+    for (const auto& port : kind.ports)
+      if (port.peer == "hosts") {
+        hosts += port.ports_per_switch;
+        slowest_bps = static_cast<double>(port.speed_bps);
+      }
+    if (!hosts) return;
+    const double fill_us = static_cast<double>(kind.xoff_limit_one) * bits / slowest_bps * 1e6;
+    add(Severity::note, "storm_exposure",
+        fmt::format("{}: a host that pauses without end stops its switch for this priority after {:.0f} us "
+                    "of traffic "
+                    "to it, and the switches above soon after; the watchdog ends it ({} after {} ms)",
+                    who(kind), fill_us, network_.overrides.watchdog_action, kind.watchdog_detection_ms),
+        place(kind));
+  }
+
+  void asymmetric_cables() {
+    for (const auto& link : network_.links) {
+      if (link.cable.length_m == link.cable.return_length_m) continue;
+      add(Severity::warning, "asymmetric_cable",
+          fmt::format("{} - {}: {:g} m one way and {:g} m the other; headroom was planned for their sum, but "
+                      "SONiC knows one "
+                      "length a port: it is told the mean",
+                      network_[network_[link.a].node].name, network_[network_[link.b].node].name,
+                      link.cable.length_m, link.cable.return_length_m),
+          link.place);
+    }
+    // Cables of unequal length between the same two switches: equal-cost paths of unequal headroom and delay.
+    std::set<std::pair<NodeId, NodeId>> told;
+    std::map<std::pair<NodeId, NodeId>, double> lengths;
+    for (const auto& link : network_.links) {
+      const std::pair pair(std::min(network_[link.a].node, network_[link.b].node),
+                           std::max(network_[link.a].node, network_[link.b].node));
+      const auto [known, added] = lengths.try_emplace(pair, link.cable.length_m);
+      if (!added && known->second != link.cable.length_m && told.insert(pair).second)
+        add(Severity::warning, "unequal_parallel_cables",
+            fmt::format("{} - {}: parallel links of {:g} m and {:g} m; packets of one destination take "
+                        "different times, "
+                        "and the ports need different headroom",
+                        network_[pair.first].name, network_[pair.second].name, known->second,
+                        link.cable.length_m),
+            link.place);
+    }
+  }
+
+  void classes() {
+    for (const auto priority : network_.classes.lossless) {
+      if (std::ranges::find(network_.classes.dscp_to_priority, priority) ==
+          network_.classes.dscp_to_priority.end())
+        add(Severity::warning, "unused_priority",
+            fmt::format("priority {} is lossless, but no DSCP maps to it: its headroom is wasted", priority));
+      if (std::ranges::find(network_.classes.strict, priority) != network_.classes.strict.end())
+        add(Severity::warning, "strict_lossless_priority",
+            fmt::format("priority {} is lossless and served before all others: it can starve them",
+                        priority));
+    }
+  }
+
+  void deadlock() {
+    for (const auto& cycle : plan_.deadlock.cycles) {
+      std::string held;
+      for (const auto& hop : cycle.hops)
+        held += fmt::format("{}{} (packets for {})", held.empty() ? "" : ", ",
+                            network_[network_[hop.out].node].name, network_[hop.held_by].name);
+      add(Severity::fault, "cyclic_buffer_dependency",
+          fmt::format("buffers can wait for each other in a circle: {}; with the wrong traffic all of it "
+                      "stops. Who waits: "
+                      "{}. Route up-down, or take one of these links out of the lossless paths",
+                      cycle.text, held));
+    }
+    for (const auto& [failed, cycle] : plan_.deadlock.after_failure) {
+      const auto& link = network_[failed];
+      add(Severity::warning, "cyclic_after_failure",
+          fmt::format(
+              "when the link {} - {} fails, traffic is rerouted so that buffers can wait for each other in a "
+              "circle: {}",
+              network_[network_[link.a].node].name, network_[network_[link.b].node].name, cycle.text),
+          link.place);
+    }
+    if (const auto more = plan_.deadlock.failures_with_cycle - plan_.deadlock.after_failure.size())
+      add(Severity::warning, "cyclic_after_failure", fmt::format("{} more failed links make a circle", more));
+  }
+
+  void hot() {
+    if (plan_.hot_links.empty()) return;
+    const auto& worst = plan_.hot_links.front();
+    add(Severity::note, "oversubscribed",
+        fmt::format("{} links are oversubscribed: with every host sending to all alike, {} -> {} would have "
+                    "to carry {:.0f} % "
+                    "of its speed; congestion begins there",
+                    plan_.hot_links.size(), network_[network_[worst.port].node].name,
+                    network_[network_.neighbor(worst.port)].name, worst.share * 100));
+  }
+
+  const Plan& plan_;
+  const Network& network_;
+  std::vector<Finding> out_;
+};
+
+}  // namespace
+
+std::vector<Finding> find_faults(const Plan& plan) { return Findings(plan).all(); }
+
+}  // namespace weir::fabric

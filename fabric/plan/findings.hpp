@@ -1,0 +1,11 @@
+// What is wrong with a plan, risky about it, or good to know, in plain words.
+#pragma once
+
+#include "fabric/plan/plan_network.hpp"
+
+namespace weir::fabric {
+
+// Looks at everything else in the plan. Faults first, then warnings, then notes.
+std::vector<Finding> find_faults(const Plan& plan);
+
+}  // namespace weir::fabric

@@ -1,0 +1,117 @@
+#include "fabric/plan/headroom.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace weir::fabric {
+namespace {
+
+struct PauseResponse {
+  std::uint64_t up_to_bps;
+  std::uint32_t quanta;
+};
+constexpr std::array pause_responses = {
+    PauseResponse{10'000'000'000, 67},   PauseResponse{25'000'000'000, 80},
+    PauseResponse{40'000'000'000, 118},  PauseResponse{50'000'000'000, 147},
+    PauseResponse{100'000'000'000, 394}, PauseResponse{200'000'000'000, 453},
+    PauseResponse{400'000'000'000, 905}, PauseResponse{800'000'000'000, 905},
+};
+
+constexpr double speed_in_cable = 1.98e8;  // m/s; the formula's figure
+constexpr double minimal_packet_bytes = 64;
+constexpr double bits = 8;
+constexpr double ns_per_s = 1e9;
+
+double ceil_to_kib(double bytes) { return std::ceil(bytes / 1024) * 1024; }
+
+}  // namespace
+
+std::uint32_t pause_response_quanta(std::uint64_t speed_bps) {
+  for (const auto& row : pause_responses)
+    if (speed_bps <= row.up_to_bps) return row.quanta;
+  return pause_responses.back().quanta;
+}
+
+SonicHeadroom sonic_headroom(const SonicHeadroomInput& in) {
+  const auto speed = static_cast<double>(in.speed_bps);
+  const double waste = in.cell_bytes > 2 * minimal_packet_bytes ? in.cell_bytes / minimal_packet_bytes
+                                                                : 2 * in.cell_bytes / (1 + in.cell_bytes);
+  const double small = in.small_packet_percentage;
+  const double small_bytes_percentage =
+      100 * minimal_packet_bytes /
+      ((small * minimal_packet_bytes + (100 - small) * in.lossless_mtu_bytes) / 100);
+  const double occupancy =
+      small == 0
+          ? 1
+          : (100 - small_bytes_percentage * small / 100 + small_bytes_percentage * small / 100 * waste) / 100;
+
+  SonicHeadroom out;
+  out.cell_waste = occupancy;
+  double propagated = 0;
+  const auto term = [&](std::string_view name, double bytes, double factor) {
+    out.terms.push_back({name, bytes, bytes * bits / speed * ns_per_s, bytes * factor / in.cell_bytes});
+    return bytes;
+  };
+  const double last = term("frame the peer had begun", in.lossless_mtu_bytes, 1);
+  const auto add = [&](std::string_view name, double bytes) { propagated += term(name, bytes, occupancy); };
+  add("frame blocking the PFC frame", in.port_mtu_bytes);
+  add("cable, out and back", 2 * in.cable_m * speed / speed_in_cable / bits);
+  add("gearbox, both ends", 2 * in.gearbox_ns * speed / bits / ns_per_s);
+  add("MACsec, both ends", 2 * in.macsec_ns * speed / bits / ns_per_s);
+  add("MAC and PHY", in.mac_phy_bytes);
+  add("peer response",
+      in.peer_response_bytes.value_or(pause_response_quanta(in.speed_bps) * double{quantum_bits} / bits));
+  add("tiles of the ASIC", speed / 1e9 * in.tile_bytes_per_gbps);
+  out.xoff = static_cast<std::uint64_t>(ceil_to_kib(last + propagated * occupancy));
+  out.xon = static_cast<std::uint64_t>(ceil_to_kib(in.pipeline_bytes));
+  out.size = out.xoff + out.xon;
+  return out;
+}
+
+std::uint32_t worst_packet(std::uint32_t smallest, std::uint32_t largest, std::uint32_t cell) {
+  const auto cells_per_byte = [cell](std::uint32_t packet) {
+    return std::ceil(double(packet) / cell) / (packet + preamble_and_gap_bytes);
+  };
+  // Either the smallest, or the next one that needs one byte of another cell; larger ones of that kind waste
+  // less.
+  const auto next = (smallest + cell - 1) / cell * cell + 1;
+  return next <= largest && cells_per_byte(next) > cells_per_byte(smallest) ? next : smallest;
+}
+
+FirstPrinciples first_principles(const FirstPrinciplesInput& in) {
+  const double ns_per_byte = bits * ns_per_s / static_cast<double>(in.speed_bps);
+  FirstPrinciples out{};
+  out.worst_packet_bytes = worst_packet(in.smallest_packet_bytes, in.largest_packet_bytes, in.cell_bytes);
+  const double packet_ns = (out.worst_packet_bytes + preamble_and_gap_bytes) * ns_per_byte;
+  const double cells_per_ns = std::ceil(double(out.worst_packet_bytes) / in.cell_bytes) / packet_ns;
+  const auto add = [&](std::string_view name, double ns) {
+    out.terms.push_back({name, ns / ns_per_byte, ns, ns * cells_per_ns});
+    out.ns += ns;
+  };
+  const auto frame = [&](double bytes) {
+    return bytes > 0 ? (bytes + preamble_and_gap_bytes) * ns_per_byte : 0;
+  };
+  add("PFC generation", in.pfc_generation_ns);
+  add("frame blocking the PFC frame", frame(in.blocking_frame_bytes));
+  add("PFC frame", frame(in.pfc_frame_bytes));
+  add("PHY, gearbox, MACsec", in.phy_ns);
+  add("cable, PFC frame out", in.cable_out_ns);
+  add("peer stops (802.3 quanta)",
+      in.peer_stop_ns.value_or(pause_response_quanta(in.speed_bps) * quantum_bits / bits * ns_per_byte));
+  add("frame the peer had begun", frame(in.peer_frame_bytes));
+  add("cable, last bytes back", in.cable_back_ns);
+  out.cells_exact = out.ns * cells_per_ns;
+  out.cells = static_cast<std::uint64_t>(std::ceil(out.cells_exact));
+  out.bytes = out.cells * in.cell_bytes;
+  return out;
+}
+
+std::uint64_t zero_loss_headroom(double frame_bytes, std::uint64_t speed_bps, double delay_ns,
+                                 double extra_bytes) {
+  const double in_flight = 2 * delay_ns * static_cast<double>(speed_bps) / bits / ns_per_s;
+  return static_cast<std::uint64_t>(frame_bytes *
+                                    (1 + std::floor((in_flight + frame_bytes + extra_bytes) / frame_bytes)));
+}
+
+}  // namespace weir::fabric

@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include "fabric/plan/picture.hpp"
+#include "fabric/plan/report.hpp"
+#include "fabric/plan/threshold.hpp"
+
+namespace weir::fabric {
+namespace {
+
+constexpr std::string_view style = R"(
+:root { color-scheme: light dark; --edge: #8886; --quiet: #777; }
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 1140px; margin: 2em auto; padding: 0 1em; }
+h1 { margin-bottom: 0; } h2 { margin-top: 2.2em; border-bottom: 1px solid var(--edge); } h3 { margin: 1.6em 0 .3em; }
+.sub, .quiet { color: var(--quiet); fill: var(--quiet); }
+svg { width: 100%; height: auto; display: block; } svg text { fill: currentColor; font-family: inherit; }
+svg .switch { fill: Canvas; stroke: currentColor; }
+table { border-collapse: collapse; margin: .6em 0; } td, th { padding: .15em .8em; text-align: right; }
+td:first-child, th:first-child { text-align: left; } th { border-bottom: 1px solid var(--edge); font-weight: 600; }
+tr.chosen { background: #59a14f44; font-weight: 600; }
+ul.findings { list-style: none; padding: 0; } ul.findings li { margin: .4em 0; padding: .3em .8em; border-left: 5px solid; }
+li.fault { border-color: #d62828; } li.warning { border-color: #e09f1f; } li.note { border-color: #8a8f98; }
+.pair { display: flex; flex-wrap: wrap; gap: 2em; } code { font-size: .95em; }
+)";
+
+void findings(std::string& out, const Plan& plan) {
+  out += "<ul class=\"findings\">\n";
+  for (const auto& finding : plan.findings)
+    out += fmt::format("<li class=\"{0}\"><b>{0}</b> {1}</li>\n", name_of(finding.severity),
+                       escaped(finding.text));
+  if (plan.findings.empty()) out += "<li class=\"note\">nothing to say against it</li>\n";
+  out += "</ul>\n";
+}
+
+void terms(std::string& out, std::string_view title, const std::vector<HeadroomTerm>& list,
+           std::string_view sum) {
+  out += fmt::format("<table><tr><th>{}</th><th>bytes</th><th>ns</th><th>cells</th></tr>\n", title);
+  for (const auto& term : list)
+    if (term.bytes > 0)
+      out += fmt::format("<tr><td>{}</td><td>{:.0f}</td><td>{:.1f}</td><td>{:.1f}</td></tr>\n", term.name,
+                         term.bytes, term.ns, term.cells);
+  out += fmt::format("<tr><td colspan=\"4\">{}</td></tr></table>\n", sum);
+}
+
+void port_section(std::string& out, const SwitchPlan& kind, const PortPlan& port) {
+  out += fmt::format("<h3>{} ports of {} to {}, {}</h3>\n", port.ports_per_switch, speed_text(port.speed_bps),
+                     escaped(port.peer), cable_text(port.cable));
+  out +=
+      "<p class=\"sub\">One priority group as it fills: yellow marks with rising probability, dark green "
+      "marks every "
+      "packet, orange is headroom.</p>\n";
+  out += queue_picture(kind, port);
+  out += fmt::format("<p>Planned: xoff {}, xon {}, size {} bytes.</p>\n", grouped(port.xoff),
+                     grouped(port.headroom.xon), grouped(port.xoff + port.headroom.xon));
+  out += fmt::format("<p><code>{}; Pmax {:.0f} %</code></p>\n<div class=\"pair\">\n",
+                     escaped(port.marks.inequality), port.marks.pmax * 100);
+  terms(out, "headroom, SONiC's formula", port.headroom.terms,
+        fmt::format("xoff {} by it; x {:.3f} for small packets in cells", grouped(port.headroom.xoff),
+                    port.headroom.cell_waste));
+  terms(
+      out, "headroom, first principles", port.in_principle.terms,
+      fmt::format("{} bytes in {} cells; packets of {} bytes are the worst", grouped(port.in_principle.bytes),
+                  port.in_principle.cells, port.in_principle.worst_packet_bytes));
+  out += "</div>\n";
+}
+
+void alpha_table(std::string& out, const SwitchPlan& kind, const Network& network) {
+  const auto n = network.hints.congested_queues;
+  out += fmt::format(
+      "<table><tr><th>dynamic_th</th><th>alpha</th><th>one queue alone</th><th>each of {}</th><th>then "
+      "free</th></tr>\n",
+      n);
+  for (int th = least_dynamic_th; th <= most_dynamic_th; ++th) {
+    const auto alpha = alpha_of(th);
+    out +=
+        fmt::format("<tr{}><td>{}</td><td>{}</td><td>{:.2f} %</td><td>{:.2f} %</td><td>{:.2f} %</td></tr>\n",
+                    th == kind.dynamic_th ? " class=\"chosen\"" : "", th,
+                    alpha < 1 ? fmt::format("1/{:.0f}", 1 / alpha) : fmt::format("{:.0f}", alpha),
+                    100 * share_of_each(alpha, 1), 100 * share_of_each(alpha, n), 100 * share_free(alpha, n));
+  }
+  out += fmt::format(
+      "</table>\n<p>XOFF at {} bytes when alone, {} with {} congested; XON {} bytes below. Watchdog: "
+      "detection {} ms, restoration {} ms, poll {} ms, {}.</p>\n",
+      grouped(kind.xoff_limit_one), grouped(kind.xoff_limit), n, grouped(kind.xon_offset),
+      kind.watchdog_detection_ms, kind.watchdog_restoration_ms, kind.watchdog_poll_ms,
+      network.overrides.watchdog_action);
+}
+
+}  // namespace
+
+std::string html_report(const Plan& plan) {
+  const auto& network = *plan.network;
+  std::string out = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\"><title>{0}: plan</title><style>{1}</style></head><body>\n"
+      "<h1>{0}</h1>\n<p class=\"sub\">lossless priorities {2}; unloaded round trip {3:.1f} us; "
+      "{4} failed links rerouted, {5} with a cycle of buffers</p>\n",
+      escaped(network.name), style, fmt::join(network.classes.lossless, ", "), plan.rtt_ns / 1000,
+      plan.deadlock.failures_examined, plan.deadlock.failures_with_cycle);
+  out += topology_picture(plan);
+  findings(out, plan);
+  for (const auto& kind : plan.switches) {
+    out += fmt::format("<h2>{}</h2>\n", escaped(title_of(kind, network)));
+    out += buffer_picture(kind);
+    alpha_table(out, kind, network);
+    for (const auto& port : kind.ports) port_section(out, kind, port);
+  }
+  return out + "</body></html>\n";
+}
+
+}  // namespace weir::fabric

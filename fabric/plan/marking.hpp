@@ -1,0 +1,36 @@
+// ECN marks: where WRED begins and ends to mark, so that it acts before PFC does.
+//
+// PFC counts at ingress, WRED at egress. When an ingress priority group reaches its XOFF limit T, its bytes
+// stand in at most `spread` egress queues, so the longest of these holds T / spread or more. Kmax <= T /
+// spread therefore means: by the time PFC fires, a queue in front of it marks every packet.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace weir::fabric {
+
+// 0 below Kmin, Pmax * (q - Kmin) / (Kmax - Kmin) between, 1 from Kmax on.
+double mark_probability(double queue_bytes, double kmin_bytes, double kmax_bytes, double pmax);
+
+struct MarkInput {
+  std::uint64_t speed_bps = 0;         // of the egress port
+  std::uint64_t xoff_limit_bytes = 0;  // T, with as many queues congested as are expected
+  std::uint32_t spread = 1;
+  std::uint32_t cell_bytes = 1;
+  std::optional<double> kmin_bytes = {}, kmax_bytes = {}, pmax = {};  // the user's
+};
+
+struct Marks {
+  std::uint64_t kmin_bytes, kmax_bytes;
+  double pmax;
+  std::uint64_t bound_bytes;  // T / spread
+  bool before_pfc;            // kmax_bytes <= bound_bytes
+  std::string inequality;     // "Kmin 100,000 < Kmax 400,000 <= 2,093,056 = XOFF limit / 1"
+};
+
+// HPCC's 100 KB / 400 KB for each 25 Gb/s and Pmax 20 %, lowered where the bound asks for it.
+Marks place_marks(const MarkInput& in);
+
+}  // namespace weir::fabric

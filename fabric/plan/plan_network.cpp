@@ -1,0 +1,204 @@
+#include "fabric/plan/plan_network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "fabric/plan/findings.hpp"
+#include "fabric/plan/paths.hpp"
+#include "fabric/plan/threshold.hpp"
+
+namespace weir::fabric {
+namespace {
+
+constexpr std::uint32_t watchdog_ms = 200;  // SONiC's default for 32 ports; longer in proportion for more
+constexpr std::size_t watchdog_ports = 32;
+
+std::string peer_of(const Network& network, PortId port) {
+  const auto& node = network[network.neighbor(port)];
+  return node.kind == NodeKind::host ? "hosts" : network.model_of(node).name;
+}
+
+// What decides a port's plan, in the order in which the plans are listed.
+auto port_key(const Network& network, PortId port) {
+  const auto& link = network[network[port].link];
+  return std::tuple(link.speed_bps, peer_of(network, port), network.outbound_delay_ns(port),
+                    network.outbound_delay_ns(network[port].peer), link.cable.kind, link.cable.length_m,
+                    link.cable.return_length_m, link.cable.ns_per_m);
+}
+using PortKey = decltype(port_key(std::declval<Network>(), PortId{}));
+
+SonicHeadroomInput sonic_input(const Network& network, const SwitchModel& model, const PortPlan& port) {
+  SonicHeadroomInput in;
+  in.speed_bps = port.speed_bps;
+  // The formula doubles one length; the mean of the two is right for a cable with different strands.
+  in.cable_m = (port.cable.length_m + port.cable.return_length_m) / 2;
+  in.port_mtu_bytes = network.classes.mtu_bytes;
+  in.lossless_mtu_bytes = network.classes.lossless_mtu_bytes;
+  in.small_packet_percentage = network.classes.small_packet_percentage;
+  in.cell_bytes = model.cell_bytes;
+  in.pipeline_bytes = model.pipeline_bytes;
+  in.mac_phy_bytes = model.mac_phy_bytes;
+  in.peer_response_bytes = model.peer_response_bytes;
+  in.gearbox_ns = model.gearbox_ns;
+  in.macsec_ns = model.macsec_ns;
+  in.tile_bytes_per_gbps = model.tile_bytes_per_gbps;
+  return in;
+}
+
+FirstPrinciplesInput principles_input(const Network& network, const SwitchModel& model,
+                                      const PortPlan& port) {
+  FirstPrinciplesInput in;
+  in.speed_bps = port.speed_bps;
+  in.pfc_generation_ns = model.pfc_generation_ns;
+  in.blocking_frame_bytes = network.classes.mtu_bytes;
+  in.pfc_frame_bytes = pfc_frame_bytes;
+  in.phy_ns = 4 * (model.phy_ns + model.gearbox_ns + model.macsec_ns);  // two ends, two ways
+  in.cable_out_ns = port.cable.length_m * port.cable.ns_per_m;
+  in.cable_back_ns = port.cable.return_length_m * port.cable.ns_per_m;
+  in.peer_frame_bytes = network.classes.lossless_mtu_bytes;
+  in.smallest_packet_bytes = network.classes.smallest_packet_bytes;
+  in.largest_packet_bytes = network.classes.lossless_mtu_bytes;
+  in.cell_bytes = model.cell_bytes;
+  return in;
+}
+
+void add_ports(const Network& network, SwitchPlan& plan) {
+  std::map<PortKey, std::vector<PortId>> kinds;
+  for (const auto node : plan.switches)
+    for (const auto port : network[node].ports) kinds[port_key(network, port)].push_back(port);
+  plan.port_count = network[plan.switches.front()].ports.size();
+  for (auto& [key, ports] : kinds) {
+    PortPlan port;
+    const auto& link = network[network[ports.front()].link];
+    port.speed_bps = link.speed_bps;
+    port.cable = link.cable;
+    if (link.b == ports.front())
+      std::swap(port.cable.length_m, port.cable.return_length_m);  // seen from the port
+    port.peer = peer_of(network, ports.front());
+    port.ports_per_switch = ports.size() / plan.switches.size();
+    port.ports = std::move(ports);
+    port.headroom = sonic_headroom(sonic_input(network, *plan.model, port));
+    port.in_principle = first_principles(principles_input(network, *plan.model, port));
+    const auto needed = (port.in_principle.bytes + 1023) / 1024 * 1024;
+    port.xoff =
+        network.overrides.sonic_headroom_only ? port.headroom.xoff : std::max(port.headroom.xoff, needed);
+    const auto length = std::ceil((port.cable.length_m + port.cable.return_length_m) / 2);
+    port.profile = fmt::format("pg_lossless_{}_{:.0f}m_profile", port.speed_bps / 1'000'000, length);
+    plan.ports.push_back(std::move(port));
+  }
+}
+
+BufferSplit split_of(const Network& network, const SwitchPlan& plan) {
+  BufferSplit split;
+  split.buffer = plan.model->buffer_bytes;
+  split.reserved = plan.model->reserved_bytes;
+  for (const auto& port : plan.ports) {
+    const auto groups = port.ports_per_switch * network.classes.lossless.size();
+    split.guaranteed += groups * port.headroom.xon;
+    split.headroom_sum += groups * port.xoff;
+  }
+  split.headroom = split.headroom_sum;
+  if (plan.model->headroom_pool == HeadroomPool::shared)
+    split.headroom = static_cast<std::uint64_t>(
+        std::ceil(static_cast<double>(split.headroom_sum) / plan.model->over_subscription / 1024) * 1024);
+  const auto taken = split.reserved + split.guaranteed + split.headroom;
+  split.fits = taken < split.buffer;
+  split.shared = split.fits ? split.buffer - taken : 0;
+  return split;
+}
+
+void set_thresholds(const Network& network, SwitchPlan& plan) {
+  const auto& hints = network.hints;
+  const auto& overrides = network.overrides;
+  plan.dynamic_th =
+      overrides.dynamic_th.value_or(choose_dynamic_th(hints.congested_queues, overrides.free_share));
+  const double alpha = alpha_of(plan.dynamic_th);
+  plan.xoff_limit_one = limit_of_each(plan.split.shared, alpha, 1);
+  plan.xoff_limit = limit_of_each(plan.split.shared, alpha, hints.congested_queues);
+  // Two frames: enough that one more frame does not cross the limit again at once, and too little to run dry.
+  const double cells = std::ceil(2.0 * network.classes.lossless_mtu_bytes / plan.model->cell_bytes);
+  plan.xon_offset =
+      static_cast<std::uint64_t>(overrides.xon_offset_bytes.value_or(cells * plan.model->cell_bytes));
+  for (auto& port : plan.ports)
+    port.marks = place_marks({port.speed_bps, plan.xoff_limit, hints.spread, plan.model->cell_bytes,
+                              overrides.kmin_bytes, overrides.kmax_bytes, overrides.pmax});
+  const auto scale = static_cast<std::uint32_t>((plan.port_count - 1) / watchdog_ports + 1);
+  const auto usual = std::min(watchdog_ms * scale, 1000u);  // no longer than SONiC allows to poll
+  plan.watchdog_detection_ms = overrides.watchdog_detection_ms.value_or(usual);
+  plan.watchdog_restoration_ms = overrides.watchdog_restoration_ms.value_or(usual);
+  plan.watchdog_poll_ms = overrides.watchdog_poll_ms.value_or(
+      std::min({usual, plan.watchdog_detection_ms, plan.watchdog_restoration_ms}));
+}
+
+// Alike: same model and the same number of each kind of port.
+std::vector<SwitchPlan> kinds_of_switches(const Network& network) {
+  using Key = std::pair<std::uint32_t, std::map<PortKey, std::size_t>>;
+  std::map<Key, std::size_t> known;
+  std::vector<SwitchPlan> plans;
+  for (std::uint32_t n = 0; n < network.nodes.size(); ++n) {
+    const auto& node = network.nodes[n];
+    if (node.kind != NodeKind::switch_) continue;
+    Key key{node.model, {}};
+    for (const auto port : node.ports) ++key.second[port_key(network, port)];
+    const auto [found, added] = known.try_emplace(std::move(key), plans.size());
+    if (added) {
+      plans.emplace_back();
+      plans.back().model = &network.model_of(node);
+    }
+    plans[found->second].switches.push_back({n});
+  }
+  return plans;
+}
+
+}  // namespace
+
+bool Plan::has(Severity severity) const {
+  return std::ranges::find(findings, severity, &Finding::severity) != findings.end();
+}
+
+std::string_view name_of(Severity severity) {
+  switch (severity) {
+    case Severity::note:
+      return "note";
+    case Severity::warning:
+      return "warning";
+    case Severity::fault:
+      return "fault";
+  }
+  return "";
+}
+
+std::string_view name_of(CableKind kind) {
+  switch (kind) {
+    case CableKind::copper:
+      return "copper";
+    case CableKind::fibre:
+      return "fibre";
+    case CableKind::active_optical:
+      return "aoc";
+  }
+  return "";
+}
+
+Plan plan_network(const Network& network, const PlanOptions& options) {
+  Plan plan;
+  plan.network = &network;
+  plan.switches = kinds_of_switches(network);
+  for (auto& kind : plan.switches) {
+    add_ports(network, kind);
+    kind.split = split_of(network, kind);
+    set_thresholds(network, kind);
+  }
+  const Routes routes(network);
+  plan.rtt_ns = network.hints.rtt_ns.value_or(longest_rtt_ns(network, routes));
+  plan.hot_links = hot_links(network, routes);
+  plan.deadlock = find_deadlocks(network, options.failures);
+  plan.findings = find_faults(plan);
+  return plan;
+}
+
+}  // namespace weir::fabric

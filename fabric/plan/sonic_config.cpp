@@ -1,0 +1,167 @@
+#include "fabric/plan/sonic_config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace weir::fabric {
+namespace {
+
+using Json = nlohmann::json;               // keys sorted: the same plan gives the same bytes
+constexpr const char* map_name = "AZURE";  // the name that SONiC's own templates give their maps
+constexpr int lossy_dynamic_th = 3;
+constexpr int lossless_weight = 15, lossy_weight = 14;
+
+std::string number(std::uint64_t value) { return std::to_string(value); }
+
+class SonicConfig {
+ public:
+  SonicConfig(const Plan& plan, const SwitchPlan& kind, NodeId at)
+      : network_(*plan.network), kind_(kind), at_(at) {
+    for (const auto& port : kind.ports)
+      for (const auto id : port.ports)
+        if (network_[id].node == at) plan_of_.emplace_back(id, &port);
+  }
+
+  std::string text() {
+    pools();
+    profiles();
+    maps();
+    for (const auto& [id, port] : plan_of_) add_port(network_[id].name, *port);
+    config_["PFC_WD"]["GLOBAL"]["POLL_INTERVAL"] = number(kind_.watchdog_poll_ms);
+    return config_.dump(4) + "\n";
+  }
+
+ private:
+  // Neighboring priorities in one entry, as "3-4"; `wanted` says which.
+  template <class Wanted>
+  std::vector<std::string> ranges(Wanted wanted) const {
+    std::vector<std::string> out;
+    for (std::size_t first = 0; first < priorities; ++first) {
+      if (!wanted(first)) continue;
+      auto last = first;
+      while (last + 1 < priorities && wanted(last + 1)) ++last;
+      out.push_back(first == last ? number(first) : fmt::format("{}-{}", first, last));
+      first = last;
+    }
+    return out;
+  }
+  bool lossless(std::size_t priority) const { return network_.classes.is_lossless(priority); }
+  bool strict(std::size_t priority) const {
+    return std::ranges::find(network_.classes.strict, priority) != network_.classes.strict.end();
+  }
+
+  void pools() {
+    const auto& split = kind_.split;
+    assert(split.fits);
+    auto& pools = config_["BUFFER_POOL"];
+    pools["ingress_lossless_pool"] = {
+        {"type", "ingress"}, {"mode", "dynamic"}, {"size", number(split.shared)}};
+    if (kind_.model->headroom_pool == HeadroomPool::shared)
+      pools["ingress_lossless_pool"]["xoff"] = number(split.headroom);
+    // Nearly everything: a lossless class must never be dropped at egress, for ingress has let it in.
+    pools["egress_lossless_pool"] = {{"type", "egress"}, {"mode", "static"}, {"size", number(egress_pool())}};
+    pools["egress_lossy_pool"] = {{"type", "egress"}, {"mode", "dynamic"}, {"size", number(split.shared)}};
+  }
+
+  std::uint64_t egress_pool() const { return kind_.model->egress_pool_bytes.value_or(kind_.split.buffer); }
+
+  void profiles() {
+    auto& profiles = config_["BUFFER_PROFILE"];
+    const bool shared_headroom = kind_.model->headroom_pool == HeadroomPool::shared;
+    for (const auto& port : kind_.ports) {
+      profiles[port.profile] = {{"pool", "ingress_lossless_pool"},
+                                {"size", number(port.headroom.xon + (shared_headroom ? 0 : port.xoff))},
+                                {"xon", number(port.headroom.xon)},
+                                {"xoff", number(port.xoff)},
+                                {"xon_offset", number(kind_.xon_offset)},
+                                {"dynamic_th", std::to_string(kind_.dynamic_th)}};
+      wred(port);
+    }
+    profiles["ingress_lossy_profile"] = {
+        {"pool", "ingress_lossless_pool"}, {"size", "0"}, {"dynamic_th", std::to_string(lossy_dynamic_th)}};
+    profiles["egress_lossless_profile"] = {
+        {"pool", "egress_lossless_pool"}, {"size", "0"}, {"static_th", number(egress_pool())}};
+    profiles["egress_lossy_profile"] = {
+        {"pool", "egress_lossy_pool"}, {"size", "0"}, {"dynamic_th", std::to_string(lossy_dynamic_th)}};
+  }
+
+  static std::string wred_name(const PortPlan& port) {
+    return fmt::format("WEIR_LOSSLESS_{}", port.speed_bps / 1'000'000);
+  }
+
+  void wred(const PortPlan& port) {
+    Json profile = {{"ecn", "ecn_all"}};
+    const auto percent = std::max(1l, std::lround(port.marks.pmax * 100));
+    for (const auto* color : {"green", "yellow", "red"}) {
+      profile[fmt::format("wred_{}_enable", color)] = "true";
+      profile[fmt::format("{}_min_threshold", color)] = number(port.marks.kmin_bytes);
+      profile[fmt::format("{}_max_threshold", color)] = number(port.marks.kmax_bytes);
+      profile[fmt::format("{}_drop_probability", color)] = std::to_string(percent);
+    }
+    config_["WRED_PROFILE"][wred_name(port)] = std::move(profile);
+  }
+
+  void maps() {
+    const auto& classes = network_.classes;
+    for (std::size_t dscp = 0; dscp < dscps; ++dscp)
+      config_["DSCP_TO_TC_MAP"][map_name][number(dscp)] = number(classes.dscp_to_priority[dscp]);
+    for (std::size_t priority = 0; priority < priorities; ++priority) {
+      const auto name = number(priority);
+      config_["TC_TO_QUEUE_MAP"][map_name][name] = name;
+      config_["TC_TO_PRIORITY_GROUP_MAP"][map_name][name] = lossless(priority) ? name : "0";
+      config_["MAP_PFC_PRIORITY_TO_QUEUE"][map_name][name] = name;
+      if (lossless(priority)) config_["PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"][map_name][name] = name;
+    }
+    auto& schedulers = config_["SCHEDULER"];
+    schedulers["scheduler.lossless"] = {{"type", "DWRR"}, {"weight", std::to_string(lossless_weight)}};
+    schedulers["scheduler.lossy"] = {{"type", "DWRR"}, {"weight", std::to_string(lossy_weight)}};
+    if (!classes.strict.empty()) schedulers["scheduler.strict"] = {{"type", "STRICT"}};
+  }
+
+  void add_port(const std::string& name, const PortPlan& port) {
+    const auto meters = std::ceil((port.cable.length_m + port.cable.return_length_m) / 2);
+    config_["CABLE_LENGTH"][map_name][name] = fmt::format("{:.0f}m", meters);
+    const auto is_lossless = [this](std::size_t p) { return lossless(p); };
+    const auto is_lossy = [this](std::size_t p) { return !lossless(p); };
+    for (const auto& range : ranges(is_lossless)) {
+      config_["BUFFER_PG"][name + "|" + range]["profile"] = port.profile;
+      config_["BUFFER_QUEUE"][name + "|" + range]["profile"] = "egress_lossless_profile";
+    }
+    if (!lossless(0)) config_["BUFFER_PG"][name + "|0"]["profile"] = "ingress_lossy_profile";
+    for (const auto& range : ranges(is_lossy))
+      config_["BUFFER_QUEUE"][name + "|" + range]["profile"] = "egress_lossy_profile";
+    for (std::size_t priority = 0; priority < priorities; ++priority) {
+      auto& queue = config_["QUEUE"][fmt::format("{}|{}", name, priority)];
+      queue["scheduler"] = strict(priority)     ? "scheduler.strict"
+                           : lossless(priority) ? "scheduler.lossless"
+                                                : "scheduler.lossy";
+      if (lossless(priority)) queue["wred_profile"] = wred_name(port);
+    }
+    const auto list = fmt::format("{}", fmt::join(network_.classes.lossless, ","));
+    config_["PORT_QOS_MAP"][name] = {{"dscp_to_tc_map", map_name}, {"tc_to_queue_map", map_name},
+                                     {"tc_to_pg_map", map_name},   {"pfc_to_queue_map", map_name},
+                                     {"pfc_to_pg_map", map_name},  {"pfc_enable", list},
+                                     {"pfcwd_sw_enable", list}};
+    config_["PFC_WD"][name] = {{"action", network_.overrides.watchdog_action},
+                               {"detection_time", number(kind_.watchdog_detection_ms)},
+                               {"restoration_time", number(kind_.watchdog_restoration_ms)}};
+  }
+
+  const Network& network_;
+  const SwitchPlan& kind_;
+  NodeId at_;
+  std::vector<std::pair<PortId, const PortPlan*>> plan_of_;
+  Json config_;
+};
+
+}  // namespace
+
+std::string sonic_config(const Plan& plan, const SwitchPlan& kind, NodeId at) {
+  return SonicConfig(plan, kind, at).text();
+}
+
+}  // namespace weir::fabric

@@ -1,0 +1,153 @@
+// Cyclic buffer dependencies: found where there are some, named, and none imagined where there are none.
+#include "fabric/plan/deadlock.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fabric/topology/read_network.hpp"
+
+namespace weir::fabric {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+Network shipped(const std::string& name) {
+  Complaints complaints;
+  auto network = load_network(NETWORKS_DIR "/" + name + ".toml", complaints);
+  EXPECT_TRUE(network) << complaints.text();
+  return network ? std::move(*network) : Network{};
+}
+
+// A ring of n switches with a host each; more links between switches a and b as wanted.
+Network ring(std::uint32_t n, std::vector<std::pair<std::uint32_t, std::uint32_t>> chords = {}) {
+  Network network;
+  network.models = built_in_models();
+  for (std::uint32_t i = 0; i < n; ++i)
+    network.add_node({fmt::format("s{}", i), NodeKind::switch_, 0, 0, {}, {}});
+  const auto join = [&](std::uint32_t a, std::uint32_t b) {
+    network.add_link({a}, "", {b}, "", 100'000'000'000, {}, {});
+  };
+  for (std::uint32_t i = 0; i < n; ++i) {
+    network.add_node({fmt::format("h{}", i), NodeKind::host, 0, 0, {}, {}});
+    join(n + i, i);
+    join(i, (i + 1) % n);
+  }
+  for (const auto& [a, b] : chords) join(a, b);
+  return network;
+}
+
+// The definition: a cycle hop by hop must be links of one path of some packet, each into the next.
+void expect_real(const Network& network, const Routes& routes, const DependencyCycle& cycle) {
+  ASSERT_GE(cycle.hops.size(), 2u);
+  for (std::size_t i = 0; i < cycle.hops.size(); ++i) {
+    const auto& hop = cycle.hops[i];
+    const auto& next = cycle.hops[(i + 1) % cycle.hops.size()];
+    EXPECT_EQ(network.neighbor(hop.out), network[next.out].node);
+    const auto uses = [&](PortId port) {
+      const auto ports = routes.next_ports(network[port].node, hop.held_by);
+      return std::ranges::find(ports, port) != ports.end();
+    };
+    EXPECT_TRUE(uses(hop.out));
+    EXPECT_TRUE(uses(next.out));
+  }
+}
+
+TEST(Deadlock, ring_of_five_has_a_cycle_each_way_round) {
+  const auto network = shipped("ring");
+  const auto report = find_deadlocks(network, FailureScope::each_link);
+  ASSERT_THAT(report.cycles, SizeIs(2));
+  const Routes routes(network);
+  for (const auto& cycle : report.cycles) {
+    EXPECT_THAT(cycle.hops, SizeIs(5));
+    expect_real(network, routes, cycle);
+  }
+  EXPECT_THAT(report.cycles[0].text + report.cycles[1].text, HasSubstr("s1 -> s2 -> s3 -> s4 -> s5 -> s1"));
+}
+
+TEST(Deadlock, triangle_has_none_because_every_path_is_one_hop) {
+  EXPECT_THAT(find_deadlocks(ring(3), FailureScope::none).cycles, IsEmpty());
+}
+
+TEST(Deadlock, triangle_without_a_link_is_a_line_and_has_none) {
+  const auto report = find_deadlocks(ring(3), FailureScope::each_link);
+  EXPECT_EQ(report.failures_examined, 3u);
+  EXPECT_EQ(report.failures_with_cycle, 0u);
+}
+
+TEST(Deadlock, full_mesh_gets_a_cycle_only_once_a_link_fails_in_some_meshes) {
+  // Four switches in a ring with both diagonals: every path is one hop. A failed link makes one pair go over
+  // two others, which is two dependencies and no circle.
+  const auto network = ring(4, {{0, 2}, {1, 3}});
+  const auto report = find_deadlocks(network, FailureScope::each_link);
+  EXPECT_THAT(report.cycles, IsEmpty());
+  EXPECT_EQ(report.failures_examined, 6u);
+  EXPECT_EQ(report.failures_with_cycle, 0u);
+}
+
+TEST(Deadlock, cycle_that_only_a_failure_makes_is_named_with_the_link) {
+  // Rings of six with the chords that keep paths short enough: cutting a chord sends traffic round.
+  auto network = ring(5, {{0, 2}, {1, 3}, {2, 4}, {3, 0}, {4, 1}});
+  ASSERT_THAT(find_deadlocks(network, FailureScope::each_link).cycles, IsEmpty());
+  // One way round by static routes where no chord is needed: four of the five dependencies of a circle.
+  const auto port_to = [&](std::uint32_t from, std::uint32_t to) {
+    for (const auto port : network.nodes[from].ports)
+      if (network.neighbor(port) == NodeId{to}) return port;
+    ADD_FAILURE();
+    return PortId{};
+  };
+  const auto host = [&](std::uint32_t i) { return *network.find(fmt::format("h{}", i)); };
+  for (std::uint32_t i = 0; i < 4; ++i)
+    network.static_routes.push_back({{i}, {host((i + 2) % 5)}, {port_to(i, (i + 1) % 5)}, {}});
+  EXPECT_THAT(find_deadlocks(network, FailureScope::none).cycles, IsEmpty());
+  // The last one, from s4 to h1, goes by the chord s4 - s1 until that fails; then over s0 (among others).
+  const auto report = find_deadlocks(network, FailureScope::each_link);
+  EXPECT_THAT(report.cycles, IsEmpty());
+  ASSERT_GE(report.failures_with_cycle, 1u);
+  const auto chord = network[port_to(4, 1)].link;
+  const auto found = std::ranges::find(report.after_failure, chord, &FailureCycle::failed);
+  ASSERT_NE(found, report.after_failure.end());
+  const LinkId failed[] = {chord};
+  expect_real(network, Routes(network, failed), found->cycle);
+}
+
+// Looking at a failure only where it matters must give what looking at all of it gives.
+TEST(Deadlock, incremental_failures_agree_with_routing_anew) {
+  std::vector<Network> networks{ring(6, {{0, 3}}), ring(7, {{0, 3}, {2, 5}, {1, 4}}),
+                                ring(8, {{0, 4}, {1, 5}, {2, 6}, {3, 7}}),
+                                ring(5, {{0, 2}, {1, 3}, {2, 4}, {3, 0}, {4, 1}})};
+  for (const auto& network : networks) {
+    Routes routes(network);
+    for (std::uint32_t l = 0; l < network.links.size(); ++l) {
+      const auto a = network[network.links[l].a].node, b = network[network.links[l].b].node;
+      if (network[a].kind == NodeKind::host || network[b].kind == NodeKind::host) continue;
+      const auto change = routes.fail({l});
+      const LinkId failed[] = {{l}};
+      const Routes anew(network, failed);
+      const auto same_as = [&](const Routes& other) {
+        for (std::uint32_t at = 0; at < network.nodes.size(); ++at)
+          for (std::uint32_t to = 0; to < network.nodes.size(); ++to)
+            if (network.nodes[to].kind == NodeKind::host) {
+              EXPECT_TRUE(std::ranges::equal(routes.next_ports({at}, {to}), other.next_ports({at}, {to})));
+            }
+      };
+      same_as(anew);
+      routes.undo(change);
+      same_as(Routes(network));
+    }
+  }
+}
+
+TEST(Deadlock, up_down_clos_has_none_with_any_link_failed) {
+  for (const auto* name : {"reference-rig", "fat-tree-320"}) {
+    const auto report = find_deadlocks(shipped(name), FailureScope::each_link);
+    EXPECT_THAT(report.cycles, IsEmpty()) << name;
+    EXPECT_EQ(report.failures_examined, std::string(name) == "fat-tree-320" ? 160u : 512u);
+    EXPECT_EQ(report.failures_with_cycle, 0u) << name;
+  }
+}
+
+}  // namespace
+}  // namespace weir::fabric

@@ -1,0 +1,314 @@
+// The plan of a network: splits that add up, findings for what is mis-set, and configuration that SONiC
+// accepts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+
+#include "fabric/plan/plan_network.hpp"
+#include "fabric/plan/report.hpp"
+#include "fabric/plan/sonic_config.hpp"
+#include "fabric/topology/read_network.hpp"
+
+namespace weir::fabric {
+namespace {
+
+using nlohmann::json;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+// Two leaves with a spine; what a test changes goes in front, and into the switch model.
+std::string small(std::string_view front = "", std::string_view model = "buffer = \"8MiB\"") {
+  return std::string(front) + R"(
+[leaf_spine]
+spines = 2
+leaves = 2
+hosts_per_leaf = 4
+host_speed = "25G"
+host_cable = "3m"
+spine_speed = "100G"
+spine_cable = "40m"
+leaf_model = "mine"
+spine_model = "mine"
+[dscp]
+26 = 3
+34 = 4
+[[switch_model]]
+name = "mine"
+cell = 144
+pipeline = "19KiB"
+mac_phy = 819.2
+)" + std::string(model) +
+         "\n";
+}
+
+struct Planned {
+  Network network;
+  Plan plan;
+  std::vector<std::string> codes(Severity severity) const {
+    std::vector<std::string> out;
+    for (const auto& finding : plan.findings)
+      if (finding.severity == severity) out.push_back(finding.code);
+    return out;
+  }
+};
+
+std::unique_ptr<Planned> planned(const std::string& text) {
+  Complaints complaints;
+  auto network = read_network(text, "net.toml", [](const std::string&) { return std::nullopt; }, complaints);
+  EXPECT_TRUE(network) << complaints.text();
+  auto out = std::make_unique<Planned>();
+  if (!network) return out;
+  out->network = std::move(*network);
+  out->plan = plan_network(out->network);
+  return out;
+}
+
+std::unique_ptr<Planned> shipped(const std::string& name) {
+  std::ifstream file(NETWORKS_DIR "/" + name + ".toml");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return planned(text.str());
+}
+
+TEST(Plan, parts_of_the_buffer_add_up) {
+  for (const auto* name : {"reference-rig", "fat-tree-320", "ring"}) {
+    const auto rig = shipped(name);
+    for (const auto& kind : rig->plan.switches) {
+      const auto& split = kind.split;
+      EXPECT_TRUE(split.fits) << name;
+      EXPECT_EQ(split.reserved + split.guaranteed + split.headroom + split.shared, split.buffer) << name;
+      std::size_t ports = 0;
+      for (const auto& port : kind.ports) ports += port.ports_per_switch;
+      EXPECT_EQ(ports, kind.port_count) << name;
+    }
+  }
+}
+
+TEST(Plan, alike_switches_and_ports_are_planned_once) {
+  const auto rig = shipped("reference-rig");
+  ASSERT_EQ(rig->plan.switches.size(), 2u);
+  const auto& spines = rig->plan.switches[0];
+  const auto& leaves = rig->plan.switches[1];
+  EXPECT_EQ(spines.switches.size(), 8u);
+  EXPECT_EQ(leaves.switches.size(), 64u);
+  ASSERT_EQ(leaves.ports.size(), 2u);
+  EXPECT_EQ(leaves.ports[0].ports_per_switch, 48u);
+  EXPECT_EQ(leaves.ports[1].ports_per_switch, 8u);
+  EXPECT_EQ(leaves.ports[1].ports.size(), 512u);
+  // 2 priorities of 48 and 8 ports, as the formula says for each
+  EXPECT_EQ(leaves.split.headroom_sum, 2 * (48 * leaves.ports[0].xoff + 8 * leaves.ports[1].xoff));
+}
+
+TEST(Plan, headroom_is_the_larger_of_the_two_forms_unless_only_sonics_is_asked_for) {
+  const auto* slow = "buffer = \"8MiB\"\npfc_generation = \"5us\"";
+  const auto larger = planned(small("", slow)),
+             sonic = planned(small("[plan]\nheadroom = \"sonic\"\n", slow));
+  const auto& planned_ports = larger->plan.switches[0].ports;
+  for (std::size_t p = 0; p < planned_ports.size(); ++p) {
+    EXPECT_GT(planned_ports[p].in_principle.bytes, planned_ports[p].headroom.xoff);
+    EXPECT_GE(planned_ports[p].xoff, planned_ports[p].in_principle.bytes);
+    EXPECT_LT(planned_ports[p].xoff, planned_ports[p].in_principle.bytes + 1024);
+    EXPECT_EQ(sonic->plan.switches[0].ports[p].xoff, planned_ports[p].headroom.xoff);
+  }
+}
+
+TEST(Plan, shared_pool_is_the_sum_over_its_ratio_in_KiB) {
+  const auto network =
+      planned(small("", "buffer = \"8MiB\"\nheadroom_pool = \"shared\"\nover_subscription = 3"));
+  for (const auto& kind : network->plan.switches) {
+    EXPECT_EQ(kind.split.headroom % 1024, 0u);
+    EXPECT_GE(kind.split.headroom * 3, kind.split.headroom_sum);
+    EXPECT_LT((kind.split.headroom - 1024) * 3, kind.split.headroom_sum);
+  }
+  EXPECT_THAT(network->codes(Severity::note), Contains("shared_headroom"));
+}
+
+TEST(Plan, ecn_acts_before_pfc_unless_told_otherwise) {
+  for (const auto* name : {"reference-rig", "fat-tree-320"})
+    for (const auto& kind : shipped(name)->plan.switches)
+      for (const auto& port : kind.ports) {
+        EXPECT_TRUE(port.marks.before_pfc);
+        EXPECT_LT(port.marks.kmin_bytes, port.marks.kmax_bytes);
+        EXPECT_LE(port.marks.kmax_bytes, kind.xoff_limit);
+      }
+}
+
+TEST(Plan, a_good_network_has_neither_fault_nor_warning) {
+  const auto rig = shipped("reference-rig");
+  EXPECT_FALSE(rig->plan.has(Severity::fault));
+  EXPECT_FALSE(rig->plan.has(Severity::warning)) << table_report(rig->plan);
+}
+
+struct MisSet {
+  const char* name;
+  std::string text;
+  Severity severity;
+  const char* code;
+};
+class MisSetNetwork : public testing::TestWithParam<MisSet> {};
+
+TEST_P(MisSetNetwork, is_told_so) {
+  EXPECT_THAT(planned(small())->codes(GetParam().severity), Not(Contains(GetParam().code)));
+  EXPECT_THAT(planned(GetParam().text)->codes(GetParam().severity), Contains(GetParam().code));
+}
+
+const MisSet mis_set[] = {
+    {"buffer_smaller_than_its_headroom", small("", "buffer = \"400KiB\""), Severity::fault,
+     "headroom_does_not_fit"},
+    {"kmax_above_xoff", small("[plan]\nkmax = \"6MB\"\n"), Severity::warning, "ecn_above_pfc"},
+    {"alpha_too_small_for_the_marks", small("[plan]\ndynamic_th = -7\nkmax = \"400KB\"\n"), Severity::warning,
+     "ecn_above_pfc"},
+    {"kmin_of_one_frame", small("[plan]\nkmin = 1024\n"), Severity::warning, "kmin_below_two_frames"},
+    {"pfc_before_the_first_cnp", small("[plan]\ndynamic_th = -7\n[traffic]\nincast = 64\nrtt = \"50us\"\n"),
+     Severity::warning, "pfc_before_first_cnp"},
+    {"slow_pfc_generation",
+     small("[plan]\nheadroom = \"sonic\"\n", "buffer = \"8MiB\"\npfc_generation = \"50us\""),
+     Severity::warning, "headroom_short"},
+    {"lossless_priority_without_traffic",
+     small("[lossless]\npriorities = [3, 5]\n[scheduling]\nstrict = [3]\n"), Severity::warning,
+     "strict_lossless_priority"},
+    {"asymmetric_cable",
+     small() + "[[link]]\nbetween = [\"leaf1\", \"spine1\"]\nspeed = \"100G\"\ncable = \"40m\"\nreturn_cable "
+               "= \"90m\"\n",
+     Severity::warning, "asymmetric_cable"},
+    {"unequal_parallel_cables",
+     small() + "[[link]]\nbetween = [\"leaf1\", \"spine1\"]\nspeed = \"100G\"\ncable = \"90m\"\n",
+     Severity::warning, "unequal_parallel_cables"},
+};
+INSTANTIATE_TEST_SUITE_P(all, MisSetNetwork, testing::ValuesIn(mis_set),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+TEST(Plan, cyclic_network_is_a_fault_that_names_the_circle) {
+  const auto ring = shipped("ring");
+  EXPECT_THAT(ring->codes(Severity::fault), Contains("cyclic_buffer_dependency"));
+  EXPECT_THAT(table_report(ring->plan), HasSubstr("s1 -> s2 -> s3 -> s4 -> s5 -> s1"));
+}
+
+TEST(Plan, oversubscribed_links_are_those_of_more_offered_than_carried) {
+  const auto rig = shipped("reference-rig");
+  ASSERT_EQ(rig->plan.hot_links.size(), 1024u);  // each leaf's 8 links up, and as many down
+  // 48 x 25G up and down 8 x 100G, but for the traffic that stays below its leaf: one group in 64
+  EXPECT_NEAR(rig->plan.hot_links.front().share, 48 * 25.0 / 800 * 63 / 64, 1e-9);
+}
+
+TEST(Report, json_is_json_and_holds_every_port_once) {
+  const auto rig = shipped("reference-rig");
+  const auto report = json::parse(json_report(rig->plan));
+  std::size_t ports = 0;
+  for (const auto& kind : report["switches"])
+    for (const auto& port : kind["ports"]) ports += port["ports"].size();
+  EXPECT_EQ(ports, 64u * 56 + 8 * 64);
+  EXPECT_EQ(report["deadlock"]["failures_examined"], 512);
+}
+
+TEST(Report, html_stands_alone_and_escapes_names) {
+  auto ring = shipped("ring");
+  ring->network.name = "<script>";
+  const auto html = html_report(ring->plan);
+  EXPECT_THAT(html, Not(HasSubstr("<script>")));
+  EXPECT_THAT(html, HasSubstr("&lt;script&gt;"));
+  EXPECT_THAT(html, HasSubstr("stroke=\"#d62828\""));  // the cycle
+  for (const auto* reference : {"src=", "href=", "@import"}) EXPECT_THAT(html, Not(HasSubstr(reference)));
+}
+
+TEST(Report, same_network_gives_the_same_bytes) {
+  const auto one = shipped("fat-tree-320"), two = shipped("fat-tree-320");
+  EXPECT_EQ(table_report(one->plan), table_report(two->plan));
+  EXPECT_EQ(json_report(one->plan), json_report(two->plan));
+  EXPECT_EQ(html_report(one->plan), html_report(two->plan));
+}
+
+std::vector<json> all_configs(const Planned& planned) {
+  std::vector<json> out;
+  for (const auto& kind : planned.plan.switches)
+    for (const auto node : kind.switches) out.push_back(json::parse(sonic_config(planned.plan, kind, node)));
+  return out;
+}
+
+std::uint64_t as_number(const json& value) { return std::stoull(value.get<std::string>()); }
+
+// The rules of SONiC's YANG models for the tables that are written.
+TEST(SonicConfig, keeps_to_the_ranges_of_yang) {
+  for (const auto* name : {"reference-rig", "fat-tree-320", "ring"}) {
+    for (const auto& config : all_configs(*shipped(name))) {
+      for (const auto& [port, length] : config["CABLE_LENGTH"]["AZURE"].items())
+        EXPECT_TRUE(std::regex_match(length.get<std::string>(), std::regex("[0-9]+m"))) << port;
+      for (const auto& [wred, profile] : config["WRED_PROFILE"].items()) {
+        EXPECT_TRUE(std::regex_match(wred, std::regex("[a-zA-Z0-9]([-a-zA-Z0-9_]{0,31})")));
+        for (const std::string color : {"green", "yellow", "red"}) {
+          EXPECT_LE(as_number(profile[color + "_min_threshold"]),
+                    as_number(profile[color + "_max_threshold"]));
+          EXPECT_LE(as_number(profile[color + "_drop_probability"]), 100u);
+        }
+        EXPECT_EQ(profile["ecn"], "ecn_all");
+      }
+      for (const auto& [profile_name, profile] : config["BUFFER_PROFILE"].items()) {
+        EXPECT_TRUE(config["BUFFER_POOL"].contains(profile["pool"].get<std::string>())) << profile_name;
+        if (profile.contains("dynamic_th")) {
+          const auto th = std::stoi(profile["dynamic_th"].get<std::string>());
+          EXPECT_GE(th, -7);
+          EXPECT_LE(th, 3);
+        }
+      }
+      const auto poll = as_number(config["PFC_WD"]["GLOBAL"]["POLL_INTERVAL"]);
+      EXPECT_TRUE(poll >= 100 && poll <= 1000);
+      for (const auto& [port, watchdog] : config["PFC_WD"].items()) {
+        if (port == "GLOBAL") continue;
+        const auto detection = as_number(watchdog["detection_time"]),
+                   back = as_number(watchdog["restoration_time"]);
+        EXPECT_TRUE(detection >= 100 && detection <= 5000 && detection >= poll);
+        EXPECT_TRUE(back >= 100 && back <= 60000 && back >= poll);
+        EXPECT_EQ(config["PORT_QOS_MAP"][port]["pfc_enable"], "3,4");
+      }
+    }
+  }
+}
+
+TEST(SonicConfig, every_reference_is_to_something_in_the_file) {
+  for (const auto& config : all_configs(*shipped("reference-rig"))) {
+    for (const auto* table : {"BUFFER_PG", "BUFFER_QUEUE"})
+      for (const auto& [key, entry] : config[table].items())
+        EXPECT_TRUE(config["BUFFER_PROFILE"].contains(entry["profile"].get<std::string>())) << key;
+    for (const auto& [key, queue] : config["QUEUE"].items()) {
+      EXPECT_TRUE(config["SCHEDULER"].contains(queue["scheduler"].get<std::string>())) << key;
+      if (queue.contains("wred_profile")) {
+        EXPECT_TRUE(config["WRED_PROFILE"].contains(queue["wred_profile"].get<std::string>())) << key;
+      }
+    }
+  }
+}
+
+TEST(SonicConfig, shared_headroom_has_a_pool_and_profiles_without_their_own) {
+  const auto rig = shipped("reference-rig");
+  const auto& spines = rig->plan.switches[0];
+  const auto config = json::parse(sonic_config(rig->plan, spines, spines.switches[0]));
+  EXPECT_EQ(as_number(config["BUFFER_POOL"]["ingress_lossless_pool"]["xoff"]), spines.split.headroom);
+  const auto& profile = config["BUFFER_PROFILE"]["pg_lossless_100000_40m_profile"];
+  EXPECT_EQ(profile["size"], profile["xon"]);
+  const auto& leaves = rig->plan.switches[1];
+  const auto leaf = json::parse(sonic_config(rig->plan, leaves, leaves.switches[0]));
+  EXPECT_FALSE(leaf["BUFFER_POOL"]["ingress_lossless_pool"].contains("xoff"));
+}
+
+// The whole file of one small switch, byte for byte: whoever changes it sees what a switch will be told.
+TEST(SonicConfig, file_of_a_leaf_is_the_golden_one) {
+  const auto network = planned(small());
+  const auto& kind = network->plan.switches.back();
+  ASSERT_EQ(network->network[kind.switches[0]].name, "leaf1");
+  const auto text = sonic_config(network->plan, kind, kind.switches[0]);
+  std::ifstream file(GOLDEN_DIR "/leaf1.config_db.json");
+  std::ostringstream golden;
+  golden << file.rdbuf();
+  if (text == golden.str()) return;
+  if (std::getenv("WEIR_WRITE_GOLDEN")) std::ofstream(GOLDEN_DIR "/leaf1.config_db.json") << text;
+  EXPECT_EQ(text, golden.str()) << "WEIR_WRITE_GOLDEN=1 writes it anew; look at the difference";
+}
+
+}  // namespace
+}  // namespace weir::fabric
