@@ -3,7 +3,7 @@ _weir() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} i
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    mapfile -t COMPREPLY < <(compgen -W "run trace devices stat completion --help --version" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "run trace devices stat plan completion --help --version" -- "$word")
     return
   fi
   case ${COMP_WORDS[1]} in
@@ -43,6 +43,18 @@ _weir() {
         --lib-dir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
         *) mapfile -t COMPREPLY < <(compgen -W "--once --interval --count --sort --pid --processes --json --prometheus
           --listen --lib-dir --help" -- "$word") ;;
+      esac
+      ;;
+    plan)
+      case $previous in
+        -f | --format) mapfile -t COMPREPLY < <(compgen -W "table json html" -- "$word") ;;
+        --sonic) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+        -o | --output) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+        *) if [[ $word == -* ]]; then
+          mapfile -t COMPREPLY < <(compgen -W "--format --output --sonic --strict --no-failures --models --help" -- "$word")
+        else
+          mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        fi ;;
       esac
       ;;
     completion) mapfile -t COMPREPLY < <(compgen -W "bash zsh fish" -- "$word") ;;

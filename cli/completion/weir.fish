@@ -3,6 +3,7 @@ complete -c weir -f -n __fish_use_subcommand -a run -d 'run a verbs program on t
 complete -c weir -f -n __fish_use_subcommand -a devices -d 'list RDMA devices'
 complete -c weir -f -n __fish_use_subcommand -a trace -d 'run one and write down its work'
 complete -c weir -f -n __fish_use_subcommand -a stat -d 'watch what the software NIC does'
+complete -c weir -f -n __fish_use_subcommand -a plan -d 'plan a lossless network'
 complete -c weir -f -n __fish_use_subcommand -a completion -d 'print shell completion'
 complete -c weir -n '__fish_seen_subcommand_from run trace' -l devices -x -d 'how many devices'
 complete -c weir -n '__fish_seen_subcommand_from run trace' -l name -x -d 'name of the first device'
@@ -25,6 +26,12 @@ complete -c weir -x -n '__fish_seen_subcommand_from stat' -s p -l pid -a '(__fis
 complete -c weir -x -n '__fish_seen_subcommand_from stat' -l listen -d 'host:port to serve /metrics at'
 complete -c weir -x -n '__fish_seen_subcommand_from stat' -s s -l sort -d 'column' \
     -a 'pid command ops send write read atomic recv served out in bell compl wake rnr retry error'
+complete -c weir -x -n '__fish_seen_subcommand_from plan' -s f -l format -a 'table json html' -d 'of the report'
+complete -c weir -n '__fish_seen_subcommand_from plan' -s o -l output -r -d 'write the report there'
+complete -c weir -n '__fish_seen_subcommand_from plan' -l sonic -r -d 'write config_db.json files there'
+complete -c weir -f -n '__fish_seen_subcommand_from plan' -l strict -d 'exit with 1 on warnings'
+complete -c weir -f -n '__fish_seen_subcommand_from plan' -l no-failures -d 'no failed links'
+complete -c weir -f -n '__fish_seen_subcommand_from plan' -l models -d 'list switch models'
 complete -c weir -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 complete -c weir -n '__fish_seen_subcommand_from run trace' -xa '(__fish_complete_subcommand --fcs-skip=2)'
 

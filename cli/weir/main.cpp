@@ -11,8 +11,8 @@ struct Subcommand {
   std::string_view name;
   int (*function)(std::span<const std::string>);
 };
-constexpr Subcommand subcommands[] = {
-    {"run", run}, {"devices", devices}, {"trace", trace}, {"stat", stat}, {"completion", completion}};
+constexpr Subcommand subcommands[] = {{"run", run},   {"devices", devices}, {"trace", trace},
+                                      {"stat", stat}, {"plan", plan},       {"completion", completion}};
 
 constexpr std::string_view help = R"help(Usage: weir COMMAND [ARG...]
 
@@ -27,6 +27,8 @@ Weir puts RDMA under the programs people already run.
                 $ weir devices --json
   stat        watch what the software NIC does, program by program
                 $ weir stat
+  plan        plan a lossless network: PFC headroom, ECN marks, deadlocks, config_db.json
+                $ weir plan network.toml --sonic out
   completion  let your shell complete these commands
                 $ eval "$(weir completion bash)"
 

@@ -1,0 +1,141 @@
+// `weir plan`: a network file becomes headroom, marks, warnings, pictures and configuration.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+
+#include "cli/weir/command.hpp"
+#include "cli/weir/whole_file.hpp"
+#include "fabric/plan/plan_network.hpp"
+#include "fabric/plan/report.hpp"
+#include "fabric/plan/sonic_config.hpp"
+#include "fabric/topology/read_network.hpp"
+
+namespace weir::command {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int unsafe = 1, misused = 2, bad_input = 3, not_written = 4;
+
+constexpr const char* description =
+    "Plans a lossless RoCEv2 network: for every port its PFC headroom, term by term; for every switch how "
+    "its buffer is\n"
+    "split, alpha, XOFF and XON; ECN marks that act before PFC; and what can go wrong, deadlocks first. "
+    "NETWORK is a TOML\n"
+    "file: which switches and hosts, joined by which cables (weir-plan(1) has its keys). The smallest useful "
+    "one:\n\n"
+    "  [leaf_spine]\n"
+    "  spines = 4\n"
+    "  leaves = 8\n"
+    "  hosts_per_leaf = 16\n"
+    "  host_speed = \"100G\"\n"
+    "  host_cable = \"3m\"\n"
+    "  spine_speed = \"400G\"\n"
+    "  spine_cable = \"40m\"\n"
+    "  leaf_model = \"generic-32m\"\n"
+    "  spine_model = \"generic-32m\"\n";
+constexpr const char* footer =
+    "Examples:\n"
+    "  weir plan network.toml                                the plan, as text\n"
+    "  weir plan network.toml --format html -o plan.html     with pictures, for a browser\n"
+    "  weir plan network.toml --sonic out                    out/SWITCH/config_db.json for each switch\n"
+    "  weir plan --models                                    the switch models that are built in\n\n"
+    "Exit status: 0 planned, also with warnings; 1 the network as planned can lose packets or deadlock (with "
+    "--strict:\n"
+    "or has a warning); 2 the command line makes no sense; 3 the network file is wrong; 4 the output cannot "
+    "be written.";
+
+struct PlanCommand {
+  std::string file, format = "table", output, sonic_directory;
+  bool strict = false, no_failures = false, models = false;
+};
+
+int list_models() {
+  fmt::print("{:<14}{:>12}{:>7}  {:<9}{}\n", "MODEL", "BUFFER", "CELL", "HEADROOM", "SOURCE");
+  for (const auto& model : fabric::built_in_models())
+    fmt::print("{:<14}{:>12}{:>7}  {:<9}{}\n", model.name, model.buffer_bytes, model.cell_bytes,
+               model.headroom_pool == fabric::HeadroomPool::shared ? "shared" : "private", model.source);
+  return 0;
+}
+
+// All texts are made before the first file is, so that a fault on the way leaves nothing half-written.
+int write_sonic(const fabric::Plan& plan, const std::string& directory) {
+  std::vector<std::pair<fs::path, std::string>> files;
+  for (const auto& kind : plan.switches)
+    for (const auto node : kind.switches)
+      files.emplace_back(fs::path(directory) / (*plan.network)[node].name / "config_db.json",
+                         fabric::sonic_config(plan, kind, node));
+  for (const auto& [path, text] : files)
+    if (const auto trouble = write_whole_file(path, text); !trouble.empty())
+      return complain("plan", trouble, not_written);
+  fmt::print(stderr, "weir plan: wrote {} files, {}/SWITCH/config_db.json\n", files.size(), directory);
+  return 0;
+}
+
+std::string report(const fabric::Plan& plan, const std::string& format) {
+  if (format == "json") return fabric::json_report(plan);
+  if (format == "html") return fabric::html_report(plan);
+  return fabric::table_report(plan);
+}
+
+int run_plan(const PlanCommand& command) {
+  fabric::Complaints complaints;
+  const auto network = fabric::load_network(command.file, complaints);
+  if (!network) {
+    std::fputs(complaints.text().c_str(), stderr);
+    return bad_input;
+  }
+  fabric::PlanOptions options;
+  if (command.no_failures) options.failures = fabric::FailureScope::none;
+  const auto plan = fabric::plan_network(*network, options);
+  const auto text = report(plan, command.format);
+  if (command.output.empty() || command.output == "-") {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+      return complain("plan", "cannot write to standard output", not_written);
+  } else if (const auto trouble = write_whole_file(command.output, text); !trouble.empty()) {
+    return complain("plan", trouble, not_written);
+  }
+  const bool faulty = plan.has(fabric::Severity::fault);
+  // On the terminal the faults are in the report; whoever reads the report elsewhere sees them here.
+  if (command.format != "table" || !command.output.empty())
+    for (const auto& finding : plan.findings)
+      if (finding.severity != fabric::Severity::note) std::fputs(fabric::text(finding).c_str(), stderr);
+  if (!command.sonic_directory.empty()) {
+    if (faulty) return complain("plan", "no config_db.json is written for a network with faults", unsafe);
+    if (const auto status = write_sonic(plan, command.sonic_directory)) return status;
+  }
+  return faulty || (command.strict && plan.has(fabric::Severity::warning)) ? unsafe : 0;
+}
+
+}  // namespace
+
+int plan(std::span<const std::string> arguments) {
+  PlanCommand command;
+  CLI::App app(description, "weir plan");
+  app.footer(footer);
+  app.set_help_flag("-h,--help", "this text");
+  auto* file = app.add_option("NETWORK", command.file, "the network file");
+  app.add_option("-f,--format", command.format, "table (default), json or html")
+      ->check(CLI::IsMember({"table", "json", "html"}));
+  app.add_option("-o,--output", command.output, "write the report there instead of to standard output");
+  app.add_option("--sonic", command.sonic_directory, "DIR: write DIR/SWITCH/config_db.json for each switch");
+  app.add_flag("--strict", command.strict, "exit with 1 on warnings, too");
+  app.add_flag("--no-failures", command.no_failures, "do not look for deadlocks after failed links");
+  app.add_flag("--models", command.models, "list the switch models that are built in, and end");
+  std::vector<std::string> words(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(words);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return complain("plan", std::string(error.what()) + "; see weir plan --help", misused);
+  }
+  if (command.models) return list_models();
+  if (file->count() == 0) return complain("plan", "which network? see weir plan --help", misused);
+  return run_plan(command);
+}
+
+}  // namespace weir::command

@@ -1,0 +1,130 @@
+// `weir plan` as scripts see it: exit statuses, what is written where, and nothing half-written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cli/weir/command.hpp"
+#include "cli/weir/whole_file.hpp"
+
+namespace weir::command {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+class PlanCommandTest : public testing::Test {
+ protected:
+  PlanCommandTest() {
+    char name[] = "/tmp/weir-plan-XXXXXX";
+    directory_ = ::mkdtemp(name);
+  }
+  ~PlanCommandTest() override { fs::remove_all(directory_); }
+
+  struct Ended {
+    int status;
+    std::string out, err;
+  };
+  static Ended run(std::vector<std::string> words) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int status = plan(words);
+    return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+  }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(directory_ / name) << text;
+    return (directory_ / name).string();
+  }
+  std::string path(const std::string& name) const { return (directory_ / name).string(); }
+  std::vector<std::string> entries() const {
+    std::vector<std::string> out;
+    for (const auto& entry : fs::directory_iterator(directory_)) out.push_back(entry.path().filename());
+    return out;
+  }
+
+  fs::path directory_;
+};
+
+std::string shipped(const std::string& name) { return NETWORKS_DIR "/" + name + ".toml"; }
+
+TEST_F(PlanCommandTest, statuses_are_those_of_the_manual) {
+  const auto wrong = write("wrong.toml", "nmae = \"x\"\n");
+  const auto warned = write("warned.toml", [] {
+    std::ifstream file(shipped("fat-tree-320"));
+    std::ostringstream text;
+    text << file.rdbuf() << "[plan]\nkmax = \"20MB\"\n";
+    return text.str();
+  }());
+  struct Row {
+    std::vector<std::string> words;
+    int status;
+  };
+  const Row rows[] = {
+      {{shipped("reference-rig"), "--strict"}, 0},
+      {{warned}, 0},
+      {{warned, "--strict"}, 1},
+      {{shipped("ring")}, 1},
+      {{"--models"}, 0},
+      {{"--help"}, 0},
+      {{}, 2},
+      {{"--format", "yaml", shipped("ring")}, 2},
+      {{"--nonsense"}, 2},
+      {{wrong}, 3},
+      {{path("gone.toml")}, 3},
+      {{directory_.string()}, 3},
+      {{shipped("ring"), "-o", "/proc/nowhere/plan.txt"}, 4},
+  };
+  for (const auto& [words, status] : rows) {
+    const auto ended = run(words);
+    EXPECT_EQ(ended.status, status) << testing::PrintToString(words) << ended.err;
+  }
+}
+
+TEST_F(PlanCommandTest, wrong_file_is_told_by_place_and_leaves_nothing) {
+  const auto wrong = write("wrong.toml", "name = 3\n");
+  const auto ended = run({wrong, "-o", path("plan.html"), "-f", "html", "--sonic", path("out")});
+  EXPECT_EQ(ended.status, 3);
+  EXPECT_THAT(ended.err, HasSubstr(wrong + ":1:8: 'name' is an integer; write a string in quotes\n"));
+  EXPECT_THAT(ended.out, IsEmpty());
+  EXPECT_EQ(entries(), std::vector<std::string>{"wrong.toml"});
+}
+
+TEST_F(PlanCommandTest, each_switch_gets_its_config_db) {
+  const auto ended = run({shipped("fat-tree-320"), "--sonic", path("out"), "-o", path("plan.txt")});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  std::size_t files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(path("out")))
+    if (entry.is_regular_file()) {
+      EXPECT_EQ(entry.path().filename(), "config_db.json");
+      ++files;
+    }
+  EXPECT_EQ(files, 56u);
+  EXPECT_TRUE(fs::exists(path("out/tor1-1/config_db.json")));
+}
+
+TEST_F(PlanCommandTest, network_with_faults_gets_no_configuration) {
+  const auto ended = run({shipped("ring"), "--sonic", path("out"), "-f", "json"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.err, HasSubstr("s1 -> s2 -> s3 -> s4 -> s5 -> s1"));
+  EXPECT_THAT(ended.out, StartsWith("{"));
+  EXPECT_FALSE(fs::exists(path("out")));
+}
+
+TEST_F(PlanCommandTest, file_that_cannot_be_replaced_stays_as_it_was) {
+  fs::create_directory(path("plan.txt"));
+  EXPECT_THAT(write_whole_file(path("plan.txt"), "text"), HasSubstr("cannot write"));
+  EXPECT_EQ(entries(), std::vector<std::string>{"plan.txt"});
+  EXPECT_THAT(write_whole_file(path("made/on/the/way.txt"), "text"), IsEmpty());
+  std::ifstream file(path("made/on/the/way.txt"));
+  std::string text;
+  file >> text;
+  EXPECT_EQ(text, "text");
+}
+
+}  // namespace
+}  // namespace weir::command
