@@ -46,10 +46,10 @@ class ProtectionTable {
   // Changes access or PD in place: same key (ibv_rereg_mr without translation).
   void update(std::uint32_t key, std::uint32_t access, std::uint32_t pd);
 
+  using Use = rnic::Use;
   const TptEntry& entry(std::uint32_t key) const { return entries_[(key >> 8) & (max_keys - 1)]; }
 
   // Whether a local sge may be used: valid lkey, same PD, in bounds, writable where the NIC will write.
-  using Use = rnic::Use;
   bool allows(const Sge& sge, std::uint32_t pd, Use use) const {
     const TptEntry& e = entry(sge.lkey);
     const std::uint32_t need = access::local_read | (use == Use::write ? access::local_write : 0);
@@ -59,8 +59,11 @@ class ProtectionTable {
   }
   // Where that byte of a region is in the owner's address space. Work requests name memory by integers, as
   // the verbs API does; this is where they become addresses.
-  static void* address(const TptEntry& e, std::uint64_t addr) {
-    return reinterpret_cast<void*>(e.base + (addr - e.addr));  // NOLINT(performance-no-int-to-ptr): see above
+  static void* address(const TptEntry& e, std::uint64_t addr, Use use = Use::write) {
+    std::uint64_t at = e.base + (addr - e.addr);
+    if (e.access & access::null) [[unlikely]]
+      at = use == Use::write ? e.base : e.base + max_message_bytes;
+    return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr): see above
   }
 
   static bool in_bounds(const TptEntry& e, std::uint64_t addr, std::uint64_t length) {

@@ -149,7 +149,7 @@ std::optional<WcStatus> QueuePair::gather(SendWqe& wqe, Gather& out, ProtectionT
     if (sge.length == 0) continue;
     if (!table.allows(sge, config_.pd, use)) return WcStatus::loc_prot_err;
     const TptEntry& entry = table.entry(sge.lkey);
-    void* const at = ProtectionTable::address(entry, sge.addr);
+    void* const at = ProtectionTable::address(entry, sge.addr, use);
     if ((entry.access & access::on_demand) && !nic_.host().fault_in(at, sge.length, use))
       return WcStatus::loc_prot_err;
     out.pieces[out.count++] = {at, sge.length};

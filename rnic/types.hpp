@@ -97,6 +97,9 @@ inline constexpr std::uint32_t responder_depth = 1u << 30;
 // On-demand paging: what the region covers need not be mapped, and what is mapped there may change while it
 // is registered.
 inline constexpr std::uint32_t on_demand = 64;
+// A null region: whatever address is named, what is written goes to `base`, which is as large as the longest
+// message and discards it, and what is read is the zeros behind that.
+inline constexpr std::uint32_t null = 128;
 }  // namespace access
 namespace send_flag {
 inline constexpr std::uint32_t fence = 1, signaled = 2, solicited = 4, inline_data = 8;

@@ -1,6 +1,8 @@
 // Device memory, regions in it, and on-demand regions: memory that is not simply there.
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "lone_pages.hpp"
 #include "verbs_test.hpp"
 
@@ -190,6 +192,63 @@ TEST_F(OnDemand, prefetching_answers_as_the_man_page_says) {
     ibv_sge range = row.range;
     EXPECT_EQ(ibv_advise_mr(row.pd, row.advice, IBV_ADVISE_MR_FLAG_FLUSH, &range, 1), row.result) << row.what;
   }
+}
+
+class NullRegion : public ConnectedTest {
+ protected:
+  static constexpr std::size_t most = 5u << 20;  // beyond what lies behind one piece of the region
+  Mr null{ibv_alloc_null_mr(pd.get())};
+  // Addresses in it mean nothing; these would trap.
+  ibv_sge any(std::size_t length) const { return {0x10, static_cast<std::uint32_t>(length), null->lkey}; }
+  void write(ibv_wr_opcode opcode, ibv_sge local, const Buffer& remote) {
+    ibv_send_wr wr = send_wr(1, local, opcode);
+    wr.wr.rdma = {remote.addr(), remote.rkey()};
+    ASSERT_EQ(post(a.get(), wr), 0);
+    ASSERT_TRUE(completed(wait_for(a_cq.get()), 1));
+  }
+};
+
+TEST_F(NullRegion, reads_as_zeros_and_discards_what_is_written) {
+  ASSERT_TRUE(null);
+  Buffer remote(pd.get(), most);
+  for (const std::size_t length : {std::size_t{8}, std::size_t{65536}, most}) {
+    SCOPED_TRACE(length);
+    remote.fill(3);
+    const std::vector<std::uint8_t> before = remote.bytes();
+    write(IBV_WR_RDMA_READ, any(length), remote);
+    EXPECT_EQ(remote.bytes(), before);
+    write(IBV_WR_RDMA_WRITE, any(length), remote);  // still zeros, whatever was written to it
+    EXPECT_EQ(
+        std::ranges::count(remote.bytes().begin(), remote.bytes().begin() + static_cast<long>(length), 0),
+        static_cast<long>(length));
+    EXPECT_TRUE(std::equal(remote.bytes().begin() + static_cast<long>(length), remote.bytes().end(),
+                           before.begin() + static_cast<long>(length)));
+  }
+}
+
+TEST_F(NullRegion, takes_the_part_of_a_message_that_nobody_wants) {
+  Buffer from(pd.get(), 24), to(pd.get(), 16);
+  from.fill(9);
+  ibv_sge pieces[] = {to.sge(0, 8), any(8), to.sge(8, 8)};
+  ibv_recv_wr recv{.wr_id = 2, .next = nullptr, .sg_list = pieces, .num_sge = 3}, *bad = nullptr;
+  ASSERT_EQ(ibv_post_recv(b.get(), &recv, &bad), 0);
+  ibv_sge sge = from.all();
+  ASSERT_EQ(post(a.get(), send_wr(1, sge)), 0);
+  ASSERT_TRUE(completed(wait_for(b_cq.get()), 2));
+  EXPECT_TRUE(std::equal(to.bytes().begin(), to.bytes().begin() + 8, from.bytes().begin()));
+  EXPECT_TRUE(std::equal(to.bytes().begin() + 8, to.bytes().end(), from.bytes().begin() + 16));
+}
+
+TEST_F(NullRegion, is_nobodys_target_and_stays_what_it_is) {
+  Buffer from(pd.get(), 8);
+  EXPECT_EQ(ibv_rereg_mr(null.get(), IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0,
+                         IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE),
+            IBV_REREG_MR_ERR_INPUT);
+  ibv_sge sge = from.all();
+  ibv_send_wr wr = send_wr(1, sge, IBV_WR_RDMA_WRITE);
+  wr.wr.rdma = {0x10, null->lkey};
+  ASSERT_EQ(post(a.get(), wr), 0);
+  EXPECT_TRUE(completed(wait_for(a_cq.get()), 1, IBV_WC_REM_ACCESS_ERR));
 }
 
 }  // namespace

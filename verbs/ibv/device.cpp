@@ -64,6 +64,7 @@ void fill_operations(verbs_context& verbs) {
   verbs.modify_cq = modify_cq;
   verbs.query_rt_values = query_rt_values;
   verbs.advise_mr = advise_mr;
+  verbs.alloc_null_mr = alloc_null_mr;
   verbs.alloc_td = alloc_td;
   verbs.dealloc_td = dealloc_td;
   verbs.alloc_parent_domain = alloc_parent_domain;

@@ -204,6 +204,7 @@ int advise_mr(ibv_pd*, ibv_advise_mr_advice, std::uint32_t flags, ibv_sge*,
               std::uint32_t count);                 // advice.cpp
 ibv_td* alloc_td(ibv_context*, ibv_td_init_attr*);  // domains.cpp
 int dealloc_td(ibv_td*);
+ibv_mr* alloc_null_mr(ibv_pd*);
 ibv_pd* alloc_parent_domain(ibv_context*, ibv_parent_domain_init_attr*);
 ibv_dm* alloc_dm(ibv_context*, ibv_alloc_dm_attr*);  // device_memory.cpp
 int free_dm(ibv_dm*);

@@ -83,6 +83,7 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, i
   ibv_pd* const new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : mr->pd;
   const auto new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? static_cast<unsigned>(access) : region.access;
   if (context_of(mr->context).adapter().windows().in_use(mr->lkey)) return IBV_REREG_MR_ERR_INPUT;
+  if (region.mr.length == SIZE_MAX) return IBV_REREG_MR_ERR_INPUT;  // a null region is what it is
   if (new_pd == nullptr || !access_valid(new_access)) return IBV_REREG_MR_ERR_INPUT;
   NicProcess& nic = *context_of(mr->context).nic;
   if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {

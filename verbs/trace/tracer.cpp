@@ -180,8 +180,8 @@ std::vector<std::byte> VerbsTracer::payload_of(const rnic::QueuePair& qp, rnic::
   std::vector<std::byte> payload;
   for (const rnic::Sge& sge : std::span(wqe.sges(), wqe.num_sge)) {
     if (sge.length == 0 || !table.allows(sge, qp.config().pd, rnic::Use::read)) continue;
-    const auto* from =
-        static_cast<const std::byte*>(rnic::ProtectionTable::address(table.entry(sge.lkey), sge.addr));
+    const auto* from = static_cast<const std::byte*>(
+        rnic::ProtectionTable::address(table.entry(sge.lkey), sge.addr, rnic::Use::read));
     payload.insert(payload.end(), from, from + sge.length);
   }
   const bool atomic =
