@@ -122,12 +122,24 @@ void SlotDirectory::sweep_dead() const {
 }
 
 std::vector<Slot> SlotDirectory::named() const {
-  std::vector<Slot> slots;
+  struct stat status{};
+  timespec now{};
+  // Looked at before the names are read: what changes meanwhile changes the time.
+  const bool known = ::fstat(directory_.get(), &status) == 0 && ::clock_gettime(CLOCK_REALTIME, &now) == 0;
+  const timespec& changed = status.st_mtim;
+  const std::lock_guard lock(names_->mutex);
+  if (known && names_->settled && changed.tv_sec == names_->changed.tv_sec &&
+      changed.tv_nsec == names_->changed.tv_nsec)
+    return names_->slots;
+  names_->slots.clear();
   for_each_entry(directory_.get(), [&](const char* name) {
-    if (const auto slot = slot_of(name)) slots.push_back(*slot);
+    if (const auto slot = slot_of(name)) names_->slots.push_back(*slot);
     return true;
   });
-  return slots;
+  names_->changed = changed;
+  // File systems stamp with a clock that stands still for up to 10 ms.
+  names_->settled = known && now.tv_sec - changed.tv_sec >= 2;
+  return names_->slots;
 }
 
 bool SlotDirectory::anyone_living() const {

@@ -14,6 +14,9 @@
 // lock_limit.
 #pragma once
 
+#include <ctime>
+#include <memory>
+#include <mutex>
 #include <string>
 
 #include "link/same_host.hpp"
@@ -55,6 +58,15 @@ class SlotDirectory {
 
   std::string path_;
   UniqueFd directory_;
+
+  // What named() read last. Each send to a multicast group asks.
+  struct Names {
+    std::mutex mutex;
+    timespec changed{};    // the directory's modification time then
+    bool settled = false;  // and that was old: a later change cannot have the same time
+    std::vector<Slot> slots;
+  };
+  std::unique_ptr<Names> names_ = std::make_unique<Names>();
 };
 
 struct SlotDirectory::Claim {

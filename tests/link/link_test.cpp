@@ -415,6 +415,24 @@ TEST_F(Link, what_other_layers_left_in_the_directory_goes_with_the_last_process)
   EXPECT_FALSE(exists(directory()));
 }
 
+// The list of names is kept while the directory does not change; its times are set here, so that they are
+// old.
+TEST_F(Link, who_comes_and_goes_is_seen_although_the_list_is_kept) {
+  auto a = attach();
+  const auto occupied_at = [&](time_t modified) {
+    const timespec times[2] = {{modified, 0}, {modified, 0}};
+    EXPECT_EQ(::utimensat(AT_FDCWD, directory().c_str(), times, 0), 0);
+    (void)a->occupied();  // keeps it
+    return a->occupied();
+  };
+  EXPECT_THAT(occupied_at(1000), testing::UnorderedElementsAre(a->slot()));
+  auto b = attach();
+  EXPECT_THAT(a->occupied(), testing::UnorderedElementsAre(a->slot(), b->slot()));
+  EXPECT_THAT(occupied_at(2000), testing::UnorderedElementsAre(a->slot(), b->slot()));
+  b.reset();
+  EXPECT_THAT(a->occupied(), testing::UnorderedElementsAre(a->slot()));
+}
+
 TEST_F(Link, a_lasting_file_stays_when_the_last_process_leaves) {
   auto a = attach();
   const std::string lasting = directory() + "/" + lasting_prefix + "file", other = directory() + "/file";
