@@ -100,13 +100,14 @@ class Adapter {
   Steering steering_;
 
   std::mutex mutex_;
+  // A queue pair uses its CQs and its SRQ until it is gone, so they are destroyed after it.
+  std::vector<std::unique_ptr<CompletionQueue>> cqs_;
+  std::vector<std::unique_ptr<SharedReceiveQueue>> srqs_;
   std::vector<std::unique_ptr<QueuePair>> qps_;  // by index
   std::vector<QueuePair*> live_qps_;             // the same, dense: what deregistration has to look at
   std::atomic<std::ptrdiff_t> highest_qp_{0};
   std::uint32_t next_qp_ =
       0;  // numbers are handed out round robin, so that a stale QPN stays unused for long
-  std::vector<std::unique_ptr<CompletionQueue>> cqs_;
-  std::vector<std::unique_ptr<SharedReceiveQueue>> srqs_;
 
   std::atomic<int> parked_count_{0};
   std::mutex parked_mutex_;

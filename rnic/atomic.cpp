@@ -30,16 +30,18 @@ std::uint64_t on_mapped_word(SendOpcode opcode, const AtomicOperands& operands, 
 
 }  // namespace
 
-Outcome RemoteQueuePair::atomic(SendOpcode opcode, const AtomicOperands& operands, const Gather& into,
-                                std::uint64_t addr, std::uint32_t rkey) {
+// What all of them begin with: the checks, and the word's lock, under which `act` does its part.
+template <class Act>
+Outcome RemoteQueuePair::on_word(std::uint64_t addr, std::uint32_t rkey, std::uint32_t right, Act act) {
   const Operation operation(*ctx_);
   if (!answers()) return Outcome::no_response;
-  const bool depth = ctx_->access.load(std::memory_order_relaxed) & access::responder_depth;
-  if (addr % atomic_bytes != 0 || !depth) {  // IBA 9.7.4.1.2: an invalid request
+  const bool has_depth = ctx_->access.load(std::memory_order_relaxed) & access::responder_depth;
+  const bool needs_depth = right == access::remote_atomic;        // something comes back
+  if (addr % atomic_bytes != 0 || (needs_depth && !has_depth)) {  // IBA 9.7.4.1.2: an invalid request
     nak(WcStatus::loc_qp_op_err, nullptr, {});
     return Outcome::nak_invalid;
   }
-  const TptEntry* entry = check_rkey(addr, atomic_bytes, rkey, access::remote_atomic);
+  const TptEntry* entry = check_rkey(addr, atomic_bytes, rkey, right);
   if (entry == nullptr) {
     nak(WcStatus::loc_qp_op_err, nullptr, {});
     return Outcome::nak_access;
@@ -47,9 +49,17 @@ Outcome RemoteQueuePair::atomic(SendOpcode opcode, const AtomicOperands& operand
   const auto at = reinterpret_cast<std::uint64_t>(ProtectionTable::address(*entry, addr));
   AtomicLock& lock = peer->segment().atomic_locks[atomic_lock_of(at)];
   if (!lock.try_lock()) return Outcome::no_response;
-  std::uint64_t before = 0;
-  const Outcome outcome = exchange(opcode, operands, *entry, addr, before);
+  const Outcome outcome = act(*entry);
   lock.unlock();
+  return outcome;
+}
+
+Outcome RemoteQueuePair::atomic(SendOpcode opcode, const AtomicOperands& operands, const Gather& into,
+                                std::uint64_t addr, std::uint32_t rkey) {
+  std::uint64_t before = 0;
+  const Outcome outcome = on_word(addr, rkey, access::remote_atomic, [&](const TptEntry& entry) {
+    return exchange(opcode, operands, entry, addr, before);
+  });
   if (outcome != Outcome::done) return outcome;
 
   const auto* bytes = reinterpret_cast<const std::byte*>(&before);
@@ -89,32 +99,17 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
   return outcome_of(peer->write({&changed, 1}, remote));
 }
 
+// Under the word's lock too, so that it does not fall between the two halves of an atomic that goes through
+// the kernel.
 Outcome RemoteQueuePair::atomic_write(const Gather& from, std::uint64_t addr, std::uint32_t rkey) {
-  const Operation operation(*ctx_);
-  if (!answers()) return Outcome::no_response;
-  if (addr % atomic_bytes != 0) {
-    nak(WcStatus::loc_qp_op_err, nullptr, {});
-    return Outcome::nak_invalid;
-  }
-  const TptEntry* entry = check_rkey(addr, atomic_bytes, rkey, access::remote_write);
-  if (entry == nullptr) {
-    nak(WcStatus::loc_qp_op_err, nullptr, {});
-    return Outcome::nak_access;
-  }
   std::uint64_t value = 0;
   std::size_t gathered = 0;
   for (const iovec& piece : from.span()) {
     std::memcpy(reinterpret_cast<std::byte*>(&value) + gathered, piece.iov_base, piece.iov_len);
     gathered += piece.iov_len;
   }
-  // Under the word's lock, so that it does not fall between the two halves of an atomic that goes through the
-  // kernel.
-  const auto at = reinterpret_cast<std::uint64_t>(ProtectionTable::address(*entry, addr));
-  AtomicLock& lock = peer->segment().atomic_locks[atomic_lock_of(at)];
-  if (!lock.try_lock()) return Outcome::no_response;
-  const Outcome outcome = store(value, *entry, addr);
-  lock.unlock();
-  return outcome;
+  return on_word(addr, rkey, access::remote_write,
+                 [&](const TptEntry& entry) { return store(value, entry, addr); });
 }
 
 Outcome RemoteQueuePair::store(std::uint64_t value, const TptEntry& entry, std::uint64_t addr) const {

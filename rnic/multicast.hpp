@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "rnic/qp_entries.hpp"
 #include "rnic/segment.hpp"
 
 namespace weir::rnic {
@@ -24,6 +25,7 @@ class MulticastGroups {
   void forget(std::uint32_t qp_index);                  // from all groups
 
  private:
+  QpEntries<MulticastEntry> attachments() const;
   MulticastEntry* find(std::uint32_t qp_index, const Gid&);
 
   Segment& segment_;

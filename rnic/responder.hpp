@@ -91,6 +91,8 @@ class RemoteQueuePair {
 
  private:
   class Operation;  // holds the hazard
+  template <class Act>
+  Outcome on_word(std::uint64_t addr, std::uint32_t rkey, std::uint32_t right, Act act);
   Outcome exchange(SendOpcode, const AtomicOperands&, const TptEntry&, std::uint64_t addr,
                    std::uint64_t& before) const;
   Outcome store(std::uint64_t value, const TptEntry&, std::uint64_t addr) const;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 
+#include "rnic/qp_entries.hpp"
 #include "rnic/segment.hpp"
 
 namespace weir::rnic {
@@ -29,6 +30,8 @@ class Steering {
   void forget(std::uint32_t qp_index);  // all its rules
 
  private:
+  QpEntries<SteeringRule> rules() const;
+
   Segment& segment_;
   std::mutex mutex_;
 };
