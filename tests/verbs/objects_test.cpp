@@ -1,94 +1,15 @@
-// Domains, regions, completion queues, queue pairs and address handles: arguments, limits, queries, teardown
+// Domains, completion queues, queue pairs and address handles: arguments, limits, queries, teardown
 // order.
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "lone_pages.hpp"
 #include "verbs_test.hpp"
 
 namespace weir::verbs_test {
 namespace {
 
 class Objects : public VerbsTest {};
-
-// ---- memory regions
-// -------------------------------------------------------------------------------------------
-
-TEST_F(Objects, a_region_says_what_it_is) {
-  std::vector<char> memory(100);
-  Mr mr(ibv_reg_mr(pd.get(), memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE));
-  ASSERT_TRUE(mr);
-  EXPECT_EQ(mr->addr, memory.data());
-  EXPECT_EQ(mr->length, memory.size());
-  EXPECT_EQ(mr->pd, pd.get());
-  EXPECT_EQ(mr->context, context.get());
-  Mr second(ibv_reg_mr(pd.get(), memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE));
-  EXPECT_NE(mr->lkey, second->lkey);
-}
-
-TEST_F(Objects, registering_unmapped_memory_fails_with_efault) {
-  LonePages pages;
-  pages.unmap_page(1);
-  errno = 0;
-  EXPECT_EQ(ibv_reg_mr(pd.get(), pages.data, 4 * 4096, IBV_ACCESS_LOCAL_WRITE), nullptr) << "a hole";
-  EXPECT_EQ(errno, EFAULT);
-  errno = 0;
-  EXPECT_EQ(ibv_reg_mr(pd.get(), pages.data + 4096, 10, IBV_ACCESS_LOCAL_WRITE), nullptr) << "nothing there";
-  EXPECT_EQ(errno, EFAULT);
-  errno = 0;
-  EXPECT_EQ(ibv_reg_mr(pd.get(), pages.data + 4090, 7, IBV_ACCESS_LOCAL_WRITE), nullptr)
-      << "one byte too far";
-  EXPECT_EQ(errno, EFAULT);
-  errno = 0;
-  EXPECT_EQ(ibv_reg_mr(pd.get(), pages.data, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE), nullptr) << "wraps";
-  EXPECT_EQ(errno, EFAULT);
-  EXPECT_TRUE(Mr(ibv_reg_mr(pd.get(), pages.data + 4090, 6, IBV_ACCESS_LOCAL_WRITE)));
-}
-
-// The NIC would write where the program may not.
-TEST_F(Objects, registering_memory_for_more_than_it_allows_fails_with_efault) {
-  LonePages read_only(PROT_READ), none(PROT_NONE);
-  errno = 0;
-  EXPECT_EQ(ibv_reg_mr(pd.get(), read_only.data, 4096, IBV_ACCESS_LOCAL_WRITE), nullptr);
-  EXPECT_EQ(errno, EFAULT);
-  EXPECT_TRUE(Mr(ibv_reg_mr(pd.get(), read_only.data, 4096, IBV_ACCESS_REMOTE_READ)));
-  errno = 0;
-  EXPECT_EQ(ibv_reg_mr(pd.get(), none.data, 4096, 0), nullptr);
-  EXPECT_EQ(errno, EFAULT);
-}
-
-TEST_F(Objects, rights_are_checked) {
-  struct Case {
-    int access;
-    bool allowed;
-  };
-  const Case cases[] = {{0, true},
-                        {IBV_ACCESS_LOCAL_WRITE, true},
-                        {IBV_ACCESS_REMOTE_READ, true},
-                        {IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, true},
-                        {IBV_ACCESS_REMOTE_WRITE, false},
-                        {IBV_ACCESS_REMOTE_ATOMIC, false},
-                        {IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING, true},
-                        {IBV_ACCESS_MW_BIND, true},
-                        {IBV_ACCESS_ON_DEMAND, true},
-                        {IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_HUGETLB, true},
-                        {IBV_ACCESS_LOCAL_WRITE | (1 << 18), false}};
-  std::vector<char> memory(8);
-  for (const Case& c : cases) {
-    errno = 0;
-    const Mr mr(register_memory(pd.get(), memory.data(), memory.size(), c.access));
-    EXPECT_EQ(mr != nullptr, c.allowed) << c.access;
-    if (!c.allowed) {
-      EXPECT_NE(errno, 0);
-    }
-  }
-}
-
-TEST_F(Objects, a_region_may_be_empty) {
-  char byte;
-  EXPECT_TRUE(Mr(ibv_reg_mr(pd.get(), &byte, 0, IBV_ACCESS_LOCAL_WRITE)));
-}
 
 // ---- teardown in the wrong order
 // ------------------------------------------------------------------------------
@@ -440,27 +361,6 @@ TEST_F(Objects, address_handles_check_port_and_gid_index) {
   attr.grh.sgid_index = 0;
   attr.grh.dgid = first_gid(context.get());
   EXPECT_TRUE(Ah(ibv_create_ah(pd.get(), &attr)));
-}
-
-// ---- rereg
-// ----------------------------------------------------------------------------------------------------
-
-TEST_F(Objects, rereg_changes_what_it_is_told_and_refuses_the_rest) {
-  Pd other(ibv_alloc_pd(context.get()));
-  std::vector<char> memory(64), elsewhere(128);
-  Mr mr(register_memory(pd.get(), memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE));
-  ASSERT_EQ(ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_PD, other.get(), nullptr, 0, 0), 0);
-  EXPECT_EQ(mr->pd, other.get());
-  EXPECT_EQ(ibv_dealloc_pd(other.get()), EBUSY);
-  ASSERT_EQ(ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, elsewhere.data(), 128, 0), 0);
-  EXPECT_EQ(mr->addr, elsewhere.data());
-  EXPECT_EQ(mr->length, 128u);
-  EXPECT_NE(ibv_rereg_mr(mr.get(), 0, nullptr, nullptr, 0, 0), 0);
-  EXPECT_NE(ibv_rereg_mr(mr.get(), 1 << 10, nullptr, nullptr, 0, 0), 0);
-  EXPECT_NE(ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, IBV_ACCESS_REMOTE_WRITE),
-            0);
-  EXPECT_NE(ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_PD, nullptr, nullptr, 0, 0), 0);
-  ASSERT_EQ(ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_PD, pd.get(), nullptr, 0, 0), 0);
 }
 
 }  // namespace

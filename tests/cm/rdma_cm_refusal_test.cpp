@@ -1,0 +1,159 @@
+// What rdma_cm refuses: rejections with their reasons, addresses that cannot be had, calls out of order.
+#include <gmock/gmock.h>
+
+#include "tests/cm/cm_fixture.hpp"
+
+namespace weir::cm {
+namespace {
+
+class RdmaCmRefuses : public testing::Test {
+ protected:
+  Events server_, client_;
+};
+
+TEST_F(RdmaCmRefuses, nobody_listens_is_a_rejection_with_invalid_service_id) {
+  std::uint16_t port;
+  {
+    const IdRef listener = make_listener(server_);
+    port = port_of(listener);
+  }
+  const IdRef client = make_id(client_);
+  resolve(client, client_, port);
+  make_qp(client);
+  auto asks = parameters();
+  ASSERT_EQ(rdma_connect(client.get(), &asks), 0);
+  client_.expect(RDMA_CM_EVENT_REJECTED, 8);
+}
+
+TEST_F(RdmaCmRefuses, a_bound_address_that_does_not_listen_rejects_too) {
+  const IdRef bound = make_id(server_);
+  auto any = loopback(0);
+  ASSERT_EQ(rdma_bind_addr(bound.get(), as_address(any)), 0);
+  const IdRef client = make_id(client_);
+  resolve(client, client_, port_of(bound));
+  make_qp(client);
+  auto asks = parameters();
+  ASSERT_EQ(rdma_connect(client.get(), &asks), 0);
+  client_.expect(RDMA_CM_EVENT_REJECTED, 8);
+}
+
+TEST_F(RdmaCmRefuses, a_rejection_brings_its_private_data) {
+  const IdRef listener = make_listener(server_);
+  const IdRef client = make_id(client_);
+  resolve(client, client_, port_of(listener));
+  make_qp(client);
+  auto asks = parameters();
+  ASSERT_EQ(rdma_connect(client.get(), &asks), 0);
+  const IdRef server(server_.expect(RDMA_CM_EVENT_CONNECT_REQUEST)->id);
+  ASSERT_EQ(rdma_reject(server.get(), "go away", 7), 0);
+  const auto rejected = client_.expect(RDMA_CM_EVENT_REJECTED, 28);
+  EXPECT_EQ(rejected->param.conn.private_data_len, 148);
+  EXPECT_EQ(std::string(static_cast<const char*>(rejected->param.conn.private_data), 8),
+            std::string("go away\0", 8));
+}
+
+TEST_F(RdmaCmRefuses, destroying_a_request_unanswered_rejects_it) {
+  const IdRef listener = make_listener(server_);
+  const IdRef client = make_id(client_);
+  resolve(client, client_, port_of(listener));
+  make_qp(client);
+  ASSERT_EQ(rdma_connect(client.get(), nullptr), 0);
+  IdRef(server_.expect(RDMA_CM_EVENT_CONNECT_REQUEST)->id).reset();
+  client_.expect(RDMA_CM_EVENT_REJECTED, 28);
+}
+
+TEST_F(RdmaCmRefuses, destroying_a_listener_rejects_what_it_has_not_been_asked_for) {
+  IdRef listener = make_listener(server_);
+  const IdRef client = make_id(client_);
+  resolve(client, client_, port_of(listener));
+  make_qp(client);
+  ASSERT_EQ(rdma_connect(client.get(), nullptr), 0);
+  ASSERT_TRUE(server_.pending(patience_ms));
+  listener.reset();
+  client_.expect(RDMA_CM_EVENT_REJECTED, 28);
+  EXPECT_FALSE(server_.pending());
+}
+
+TEST_F(RdmaCmRefuses, a_requester_that_gives_up_is_reported) {
+  const IdRef listener = make_listener(server_);
+  IdRef client = make_id(client_);
+  resolve(client, client_, port_of(listener));
+  make_qp(client);
+  ASSERT_EQ(rdma_connect(client.get(), nullptr), 0);
+  const IdRef server(server_.expect(RDMA_CM_EVENT_CONNECT_REQUEST)->id);
+  client.reset();
+  server_.expect(RDMA_CM_EVENT_REJECTED, 4);
+  EXPECT_EQ(rdma_accept(server.get(), nullptr), -1);
+  EXPECT_EQ(errno, EINVAL);
+}
+
+TEST_F(RdmaCmRefuses, the_backlog_bounds_what_waits) {
+  const IdRef listener = make_listener(server_, RDMA_PS_TCP, 2);
+  std::vector<IdRef> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(make_id(client_));
+    resolve(clients.back(), client_, port_of(listener));
+    make_qp(clients.back());
+    ASSERT_EQ(rdma_connect(clients.back().get(), nullptr), 0);
+  }
+  EXPECT_EQ(client_.expect(RDMA_CM_EVENT_REJECTED, 28)->id, clients[2].get());
+  for (int i = 0; i < 2; ++i) IdRef(server_.expect(RDMA_CM_EVENT_CONNECT_REQUEST)->id).reset();
+  for (int i = 0; i < 2; ++i) client_.expect(RDMA_CM_EVENT_REJECTED, 28);
+}
+
+TEST_F(RdmaCmRefuses, private_data_that_does_not_fit_is_refused) {
+  const IdRef listener = make_listener(server_);
+  const IdRef client = make_id(client_);
+  resolve(client, client_, port_of(listener));
+  make_qp(client);
+  const std::string fits(56, 'x'), too_long(57, 'x');
+  auto asks = parameters(too_long);
+  EXPECT_EQ(rdma_connect(client.get(), &asks), -1);
+  EXPECT_EQ(errno, EINVAL);
+  asks = parameters(fits);
+  ASSERT_EQ(rdma_connect(client.get(), &asks), 0);
+  const IdRef server(server_.expect(RDMA_CM_EVENT_CONNECT_REQUEST)->id);
+  make_qp(server);
+  const std::string too_long_an_answer(197, 'y'), too_long_a_refusal(149, 'z');
+  auto answers = parameters(too_long_an_answer);
+  EXPECT_EQ(rdma_accept(server.get(), &answers), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_reject(server.get(), too_long_a_refusal.data(), 149), -1);
+  EXPECT_EQ(errno, EINVAL);
+}
+
+TEST_F(RdmaCmRefuses, an_address_in_use_is_told) {
+  const IdRef first = make_listener(server_);
+  const IdRef second = make_id(client_);
+  auto same = loopback(port_of(first));
+  EXPECT_EQ(rdma_bind_addr(second.get(), as_address(same)), -1);
+  EXPECT_EQ(errno, EADDRINUSE);
+}
+
+TEST_F(RdmaCmRefuses, an_address_of_another_host_cannot_be_bound_nor_reached) {
+  auto elsewhere = loopback(0, "198.51.100.7");
+  const IdRef bound = make_id(server_);
+  EXPECT_EQ(rdma_bind_addr(bound.get(), as_address(elsewhere)), -1);
+  EXPECT_EQ(errno, EADDRNOTAVAIL);
+  const IdRef client = make_id(client_);
+  ASSERT_EQ(rdma_resolve_addr(client.get(), nullptr, as_address(elsewhere), 100), 0);
+  const auto event = client_.next();
+  EXPECT_EQ(event->event, RDMA_CM_EVENT_ADDR_ERROR);
+  EXPECT_LT(event->status, 0);
+}
+
+TEST_F(RdmaCmRefuses, calls_out_of_order_are_refused) {
+  const IdRef id = make_id(client_);
+  EXPECT_EQ(rdma_resolve_route(id.get(), 100), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_connect(id.get(), nullptr), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_accept(id.get(), nullptr), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_reject(id.get(), nullptr, 0), -1);
+  EXPECT_EQ(rdma_disconnect(id.get()), -1);
+  EXPECT_EQ(rdma_establish(id.get()), -1);
+}
+
+}  // namespace
+}  // namespace weir::cm
