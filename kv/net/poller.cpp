@@ -40,13 +40,13 @@ void SocketPoller::wait() {
   });
 }
 
-// While many sockets are ready, going round again costs less than going through Asio; a few rounds at most,
-// so that timers and other transports get their turn.
+// A trip through Asio costs three system calls (its epoll_wait, ours, and an epoll_ctl that arms the wait
+// again), another round costs one; so rounds go on while anything comes. A few at most, so that timers and
+// other transports get their turn.
 void SocketPoller::rounds() {
   constexpr int most_rounds = 8;
-  constexpr int many = 4;
   for (int i = 0; i < most_rounds; ++i) {
-    if (round() < many) return;
+    if (round() == 0) return;
   }
 }
 
