@@ -37,24 +37,24 @@ struct CollectionType<SortedSet> {
   static SortedSet& of(const Value& value) { return value.zset(); }
 };
 
-// `found` is the key's collection, null if there is none. Answers WRONGTYPE and returns false when it is
-// another type.
+// `found` is the collection that `record` holds, null if there is no record. Answers WRONGTYPE and returns
+// false when it is another type.
 template <class Collection>
-bool read_as(const Call& call, std::string_view key, Collection*& found) {
-  const Record* record = call.read(key);
+bool collection_of(const Call& call, const Record* record, Collection*& found) {
   found = nullptr;
   if (!call.typed(record, CollectionType<Collection>::type)) return false;
   if (record != nullptr) found = &CollectionType<Collection>::of(record->value);
   return true;
 }
-// The same without counting a hit or a miss.
+// The key's collection; counts a hit or a miss.
+template <class Collection>
+bool read_as(const Call& call, std::string_view key, Collection*& found) {
+  return collection_of(call, call.read(key), found);
+}
+// The same without counting.
 template <class Collection>
 bool write_as(const Call& call, std::string_view key, Collection*& found) {
-  const Record* record = call.write(key);
-  found = nullptr;
-  if (!call.typed(record, CollectionType<Collection>::type)) return false;
-  if (record != nullptr) found = &CollectionType<Collection>::of(record->value);
-  return true;
+  return collection_of(call, call.write(key), found);
 }
 
 // For commands that wait: as write_as(), but a waiting command that is tried again goes on waiting when the
@@ -65,7 +65,7 @@ bool blocked_read(const Call& call, std::string_view key, Collection*& found) {
   found = nullptr;
   if (call.retried && record != nullptr && record->value.type() != CollectionType<Collection>::type)
     return true;
-  return write_as(call, key, found);
+  return collection_of(call, record, found);
 }
 std::vector<std::string> key_names(Arguments keys);
 
