@@ -34,6 +34,12 @@ const Command* find_subcommand(const Command& command, std::string_view name) {
   return nullptr;
 }
 
+// What a browser sends that a web page made post to this port: the body of the request would run as inline
+// commands.
+bool looks_like_http(std::string_view command) {
+  return is_word(command, "post") || is_word(command, "host:");
+}
+
 std::string upper(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(),
@@ -122,6 +128,13 @@ bool Server::execute(Client& client, Arguments arguments) {
 
 bool Server::execute_loud(Client& client, Arguments arguments) {
   const Command* command = find_command(arguments[0].text);
+  if (command == nullptr && looks_like_http(arguments[0].text)) {
+    log(LogLevel::verbose, "client " + std::to_string(client.id()) + " (" +
+                               client.connection().peer_address() +
+                               ") speaks HTTP: closed, because a web page may be behind it");
+    client.close();  // without the replies that wait, as Redis does
+    return true;
+  }
   if (command == nullptr) return reject(client, nullptr, unknown_command(arguments)), true;
   if (!command->subcommands.empty() && arguments.size() > 1) {
     const Command* sub = find_subcommand(*command, arguments[1].text);

@@ -21,6 +21,17 @@ TEST(Faults, malformed_request_closes_that_client_only) {
   EXPECT_EQ(good.reply(), "$1\r\nx\r\n");
 }
 
+TEST(Faults, http_request_is_closed_before_its_body_runs) {
+  RunningServer server;
+  for (const std::string head :
+       {"POST / HTTP/1.1\r\n", "post / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: x\r\n"}) {
+    WireClient browser = server.connect();
+    browser.send(head + "\r\nSET k v\r\n");
+    EXPECT_EQ(browser.until_closed(), "") << head;
+  }
+  EXPECT_EQ(server.connect().call({"EXISTS", "k"}), ":0\r\n");
+}
+
 TEST(Faults, oversized_argument_is_refused_before_it_arrives) {
   RunningServer server;
   WireClient bad = server.connect();
