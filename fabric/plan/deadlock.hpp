@@ -8,6 +8,8 @@
 //
 // Cost: cycles are found as strongly connected components; a failed link is looked at by routing anew only
 // those destinations that lost their last way on, and a full graph is made only if these could close a cycle.
+// Up-down routing without static routes needs not even that: it follows one order of the links, whatever
+// fails.
 #pragma once
 
 #include <string>

@@ -93,7 +93,7 @@ std::string html_report(const Plan& plan) {
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\"><title>{0}: plan</title><style>{1}</style></head><body>\n"
       "<h1>{0}</h1>\n<p class=\"sub\">lossless priorities {2}; unloaded round trip {3:.1f} us; "
-      "{4} failed links rerouted, {5} with a cycle of buffers</p>\n",
+      "{4} single failed links looked at, {5} with a cycle of buffers</p>\n",
       escaped(network.name), style, fmt::join(network.classes.lossless, ", "), plan.rtt_ns / 1000,
       plan.deadlock.failures_examined, plan.deadlock.failures_with_cycle);
   out += topology_picture(plan);

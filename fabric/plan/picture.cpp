@@ -24,7 +24,7 @@ struct Point {
 class Topology {
  public:
   explicit Topology(const Plan& plan)
-      : plan_(plan), network_(*plan.network), at_(network_.nodes.size()), box_of_(network_.nodes.size()) {
+      : network_(*plan.network), at_(network_.nodes.size()), box_of_(network_.nodes.size()) {
     for (std::uint32_t n = 0; n < network_.nodes.size(); ++n)
       if (network_.nodes[n].kind == NodeKind::switch_) switches_.push_back({n});
     network_.tiered ? in_rows() : in_circle();
@@ -79,6 +79,8 @@ class Topology {
     height_ = 520;
   }
 
+  double box_height(NodeId node) const { return std::clamp(box_of_[node.index], 10.0, 28.0); }
+
   bool drawn(const Link& link) const {
     return network_[network_[link.a].node].kind == NodeKind::switch_ &&
            network_[network_[link.b].node].kind == NodeKind::switch_;
@@ -88,7 +90,12 @@ class Topology {
     // Ends at the border of the boxes, so that arrowheads are seen.
     auto a = at_[network_[from].node.index], b = at_[network_.neighbor(from).index];
     const double length = std::hypot(b.x - a.x, b.y - a.y);
-    const auto cut = [&](NodeId node) { return std::min(box_of_[node.index] * 0.55, length / 3); };
+    // How far the border of a node's box is from its middle in this direction.
+    const auto cut = [&](NodeId node) {
+      const double wide = box_of_[node.index] / 2, tall = box_height(node) / 2;
+      return std::min({wide / std::max(std::abs(b.x - a.x) / length, 1e-9),
+                       tall / std::max(std::abs(b.y - a.y) / length, 1e-9), length / 3});
+    };
     const double leave = cut(network_[from].node), arrive = cut(network_.neighbor(from));
     const Point along{(b.x - a.x) / length, (b.y - a.y) / length};
     const Point shift{-along.y * aside, along.x * aside};
@@ -122,7 +129,7 @@ class Topology {
       std::size_t hosts = 0;
       for (const auto port : network_[node].ports)
         hosts += network_[network_.neighbor(port)].kind == NodeKind::host;
-      const double tall = std::min(28.0, std::max(box, 10.0));
+      const double tall = box_height(node);
       out += fmt::format(
           "<g><title>{}: {}, {} ports, {} hosts</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
           "height=\"{:.1f}\" rx=\"3\" class=\"switch\"/>",
@@ -132,12 +139,20 @@ class Topology {
         out +=
             fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"11\">{}</text>",
                         x, y + 4, network_[node].name);
-      if (hosts && (box >= 10))
+      if (hosts && box >= 10) {
+        // Below the box; in a circle on its outer side, where no link goes.
+        const bool right = x >= width / 2;
+        const double beside = (right ? 1 : -1) * (box / 2 + 6);
         out += fmt::format(
-            "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" font-size=\"{:.0f}\" class=\"quiet\">{}"
-            "</text>",
-            x, y + tall / 2 + 13, std::min(11.0, box * 0.8),
+            "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" font-size=\"{:.0f}\" "
+            "class=\"quiet\">{}</text>",
+            network_.tiered ? x : x + beside, network_.tiered ? y + tall / 2 + 13 : y + 4,
+            network_.tiered ? "middle"
+            : right         ? "start"
+                            : "end",
+            std::min(11.0, box * 0.8),
             box >= 50 ? fmt::format("{} host{}", hosts, hosts == 1 ? "" : "s") : std::to_string(hosts));
+      }
       out += "</g>\n";
     }
   }
@@ -154,11 +169,10 @@ class Topology {
     entry(margin + 220, "#e09f1f", fmt::format("more offered than it carries ({})", hot_.size()));
     entry(margin + 520, "#d62828", fmt::format("on a cycle of buffers ({})", cyclic_.size()));
     out += fmt::format(
-        "<text x=\"{}\" y=\"{}\" font-size=\"12\" class=\"quiet\">numbers below switches: hosts</text>\n",
+        "<text x=\"{}\" y=\"{}\" font-size=\"12\" class=\"quiet\">numbers at switches: hosts</text>\n",
         margin + 800, y + 4);
   }
 
-  const Plan& plan_;
   const Network& network_;
   std::vector<NodeId> switches_;
   std::vector<Point> at_;       // by node

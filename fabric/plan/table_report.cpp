@@ -124,7 +124,7 @@ std::string table_report(const Plan& plan) {
                        network.overrides.watchdog_action);
   }
   const auto& deadlock = plan.deadlock;
-  out += fmt::format("\ndeadlock: {}; {} failed links rerouted, {} of them with a cycle\n",
+  out += fmt::format("\ndeadlock: {}; {} single failed links looked at, {} with a cycle\n",
                      deadlock.cycles.empty() ? "no cycle of buffers over the routed paths"
                                              : fmt::format("{} cycles of buffers", deadlock.cycles.size()),
                      deadlock.failures_examined, deadlock.failures_with_cycle);

@@ -140,13 +140,42 @@ TEST(Deadlock, incremental_failures_agree_with_routing_anew) {
   }
 }
 
-TEST(Deadlock, up_down_clos_has_none_with_any_link_failed) {
-  for (const auto* name : {"reference-rig", "fat-tree-320"}) {
-    const auto report = find_deadlocks(shipped(name), FailureScope::each_link);
-    EXPECT_THAT(report.cycles, IsEmpty()) << name;
-    EXPECT_EQ(report.failures_examined, std::string(name) == "fat-tree-320" ? 160u : 512u);
-    EXPECT_EQ(report.failures_with_cycle, 0u) << name;
-  }
+TEST(Deadlock, clos_has_none_with_any_link_failed) {
+  for (const auto* name : {"reference-rig", "fat-tree-320"})
+    for (const auto rule : {RoutingRule::up_down, RoutingRule::shortest}) {
+      auto network = shipped(name);
+      network.routing = rule;
+      const auto report = find_deadlocks(network, FailureScope::each_link);
+      EXPECT_THAT(report.cycles, IsEmpty()) << name;
+      EXPECT_EQ(report.failures_examined, std::string(name) == "fat-tree-320" ? 160u : 512u);
+      EXPECT_EQ(report.failures_with_cycle, 0u) << name;
+    }
+}
+
+// A valley in the routes, by hand, makes the circle that up-down routing cannot have.
+TEST(Deadlock, static_routes_that_turn_up_again_close_a_circle_in_a_clos) {
+  auto network = shipped("fat-tree-320");
+  const auto node = [&](const char* name) { return *network.find(name); };
+  const auto port_to = [&](const char* from, const char* to) {
+    for (const auto port : network[node(from)].ports)
+      if (network.neighbor(port) == node(to)) return port;
+    ADD_FAILURE() << from << to;
+    return PortId{};
+  };
+  const auto go = [&](const char* at, const char* host, const char* via) {
+    network.static_routes.push_back({node(at), {node(host)}, {port_to(at, via)}, {}});
+  };
+  // To a host of tor1-3: up to agg1-1, down to tor1-2, up to agg1-2; and back the same way for one of tor1-4.
+  go("tor1-1", "tor1-3-host1", "agg1-1");
+  go("agg1-1", "tor1-3-host1", "tor1-2");
+  go("tor1-2", "tor1-3-host1", "agg1-2");
+  go("tor1-2", "tor1-4-host1", "agg1-2");
+  go("agg1-2", "tor1-4-host1", "tor1-1");
+  go("tor1-1", "tor1-4-host1", "agg1-1");
+  const auto report = find_deadlocks(network, FailureScope::each_link);
+  ASSERT_THAT(report.cycles, SizeIs(1));
+  EXPECT_THAT(report.cycles[0].hops, SizeIs(4));
+  expect_real(network, Routes(network), report.cycles[0]);
 }
 
 }  // namespace
