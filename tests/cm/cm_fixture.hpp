@@ -11,9 +11,10 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <string>
+
+#include "tests/scratch_directory.hpp"
 
 namespace weir::cm {
 
@@ -22,16 +23,9 @@ namespace weir::cm {
 class RuntimeDirectory : public testing::Environment {
  public:
   RuntimeDirectory() {
-    char name[] = "/dev/shm/weir-test-XXXXXX";
-    if (::mkdtemp(name) == nullptr) std::abort();
-    path() = name;
-    ::setenv("WEIR_RUNTIME_DIR", (path() + "/link").c_str(), 1);
-    // Registered first, so it runs last.
-    std::atexit([] { std::filesystem::remove_all(path()); });
-  }
-  static std::string& path() {
-    static std::string& made = *new std::string;
-    return made;
+    // Made first, so it is removed last.
+    static const test::ScratchDirectory directory("/dev/shm");
+    ::setenv("WEIR_RUNTIME_DIR", (directory.path() + "/link").c_str(), 1);
   }
 };
 inline const auto* const runtime_directory = testing::AddGlobalTestEnvironment(new RuntimeDirectory);

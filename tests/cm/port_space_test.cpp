@@ -11,6 +11,8 @@
 #include <fstream>
 #include <set>
 
+#include "tests/scratch_directory.hpp"
+
 namespace weir::cm {
 namespace {
 
@@ -25,15 +27,9 @@ Endpoint at(const char* text, std::uint16_t port) {
 
 class Ports : public testing::Test {
  protected:
-  static std::string make_directory() {
-    char name[] = "/dev/shm/weir-test-XXXXXX";
-    EXPECT_NE(::mkdtemp(name), nullptr);
-    return name;
-  }
   Ports() {
     for (const PortOwner& one : {ours_, theirs_}) take_slot(one.slot);
   }
-  ~Ports() override { std::filesystem::remove_all(directory_); }
 
   void take_slot(link::Slot slot) {
     char name[16];
@@ -48,7 +44,8 @@ class Ports : public testing::Test {
     return bound ? 0 : bound.error();
   }
 
-  const std::string directory_ = make_directory();
+  const test::ScratchDirectory scratch_;
+  const std::string& directory_ = scratch_.path();
   const PortOwner ours_{1, 111}, theirs_{2, 222};
   std::set<link::Slot> dead_;
   PortSpace our_space_{directory_, ours_, lives()};

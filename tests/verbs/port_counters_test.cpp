@@ -1,10 +1,10 @@
 // The port's counters, read as programs read them through libibverbs: with whom they grow, and what ends do.
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "peer_process.hpp"
+#include "tests/scratch_directory.hpp"
 #include "verbs/ibv/sysfs_counters.hpp"
 #include "verbs/monitor/counters_seen.hpp"
 #include "verbs/monitor/port_ledger.hpp"
@@ -107,18 +107,13 @@ TEST(SysfsCounters, unicast_and_multicast_together_are_all) {
 
 class Ledger : public testing::Test {
  protected:
-  Ledger() {
-    std::string name = std::filesystem::temp_directory_path() / "weir-ledger-XXXXXX";
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    directory = name;
-  }
-  ~Ledger() override { std::filesystem::remove_all(directory); }
   static CountersSeen sends(std::uint64_t count) {
     CountersSeen seen{};
     seen.sends = count;
     return seen;
   }
-  std::string directory;
+  const test::ScratchDirectory scratch;
+  const std::string& directory = scratch.path();
 };
 
 TEST_F(Ledger, is_made_by_those_who_look_only) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "tests/scratch_directory.hpp"
 #include "verbs/trace/log_lines.hpp"
 #include "verbs/trace/packets.hpp"
 #include "verbs/trace/trace_file.hpp"
@@ -193,8 +194,6 @@ TEST(TraceLines, say_what_was_posted_and_what_came_of_it) {
 
 class TraceFiles : public testing::Test {
  protected:
-  TraceFiles() { ::close(::mkstemp(path_.data())); }
-  ~TraceFiles() override { ::unlink(path_.c_str()); }
   std::string content() const {
     std::string all;
     std::FILE* file = std::fopen(path_.c_str(), "r");
@@ -206,7 +205,8 @@ class TraceFiles : public testing::Test {
     const auto view = std::as_bytes(std::span(text));
     return {view.begin(), view.end()};
   }
-  std::string path_ = "/tmp/weir-trace-XXXXXX";
+  const test::ScratchDirectory scratch_;
+  const std::string path_ = scratch_.path() + "/trace";
 };
 
 TEST_F(TraceFiles, of_several_writers_have_one_head) {

@@ -4,25 +4,16 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <string>
+
+#include "tests/scratch_directory.hpp"
 
 namespace weir::verbs_test {
 
 void use_own_runtime_directory() {
-  static const bool done = [] {
-    static std::string directory = (std::filesystem::temp_directory_path() / "weir-verbs-XXXXXX").string();
-    if (::mkdtemp(directory.data()) == nullptr) std::abort();
-    ::setenv("WEIR_RUNTIME_DIR", directory.c_str(), 1);
-    // Registered before the library's own handlers, so it runs after them. A forked child leaves it alone.
-    static const pid_t owner = ::getpid();
-    std::atexit([] {
-      std::error_code ignored;
-      if (::getpid() == owner) std::filesystem::remove_all(directory, ignored);
-    });
-    return true;
-  }();
-  (void)done;
+  // Made before the library's own handlers at exit, so it is removed after them.
+  static const test::ScratchDirectory directory;
+  static const int told = ::setenv("WEIR_RUNTIME_DIR", directory.path().c_str(), 1);
+  (void)told;
 }
 
 Context open_device() {

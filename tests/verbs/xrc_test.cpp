@@ -4,9 +4,9 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 
+#include "tests/scratch_directory.hpp"
 #include "verbs_test.hpp"
 
 namespace weir::verbs_test {
@@ -73,14 +73,9 @@ class Xrc : public VerbsTest {
     return number;
   }
   struct File {
-    File()
-        : name((std::filesystem::temp_directory_path() / "weir-xrc-XXXXXX").string()),
-          fd(::mkstemp(name.data())) {}
-    ~File() {
-      ::close(fd);
-      ::unlink(name.c_str());
-    }
-    std::string name;
+    File() : fd(::open((directory.path() + "/domain").c_str(), O_CREAT | O_RDWR, 0600)) {}
+    ~File() { ::close(fd); }
+    test::ScratchDirectory directory;
     int fd;
   };
   Cq send_cq = make_cq(), recv_cq = make_cq();
