@@ -33,72 +33,67 @@ Spec read_spec(const std::byte* at) {
 }
 
 // A layer's own number is part of the match, however little of the layer is asked for.
-void demand(std::uint8_t& value, std::uint8_t& mask, std::uint8_t number) {
-  value = number;
-  mask = 0xff;
+void demand(std::uint8_t rnic::FrameKey::* field, std::uint8_t number, Fields& f) {
+  f.value.*field = number;
+  f.mask.*field = 0xff;
+}
+
+// Values and mask have the same fields; `copy` takes those of either.
+template <class Spec, class Copy>
+bool add(const Spec& spec, Fields& f, Copy copy) {
+  copy(spec.val, f.value);
+  copy(spec.mask, f.mask);
+  return true;
 }
 
 bool add_ethernet(const ibv_flow_spec_eth& spec, Fields& f) {
-  const auto copy = [](const ibv_flow_eth_filter& from, rnic::FrameKey& to) {
+  return add(spec, f, [](const ibv_flow_eth_filter& from, rnic::FrameKey& to) {
     std::memcpy(to.destination_mac, from.dst_mac, sizeof to.destination_mac);
     std::memcpy(to.source_mac, from.src_mac, sizeof to.source_mac);
     to.ether_type_be = from.ether_type;
     to.vlan_tag_be = from.vlan_tag;
-  };
-  copy(spec.val, f.value);
-  copy(spec.mask, f.mask);
-  return true;
+  });
 }
 
-template <class Filter>
-void copy_ipv4(const Filter& from, rnic::FrameKey& to) {
+constexpr auto copy_ipv4 = [](const auto& from, rnic::FrameKey& to) {
   std::memcpy(to.source_ip, &from.src_ip, sizeof from.src_ip);
   std::memcpy(to.destination_ip, &from.dst_ip, sizeof from.dst_ip);
-}
+};
 
 bool add_ipv4(const ibv_flow_spec_ipv4& spec, Fields& f) {
-  demand(f.value.ip_version, f.mask.ip_version, 4);
-  copy_ipv4(spec.val, f.value);
-  copy_ipv4(spec.mask, f.mask);
-  return true;
+  demand(&rnic::FrameKey::ip_version, 4, f);
+  return add(spec, f, copy_ipv4);
 }
 
 bool add_ipv4_ext(const ibv_flow_spec_ipv4_ext& spec, Fields& f) {
   if (spec.mask.flags != 0) return false;
-  const auto copy = [](const ibv_flow_ipv4_ext_filter& from, rnic::FrameKey& to) {
+  demand(&rnic::FrameKey::ip_version, 4, f);
+  return add(spec, f, [](const ibv_flow_ipv4_ext_filter& from, rnic::FrameKey& to) {
     copy_ipv4(from, to);
     to.protocol = from.proto;
     to.traffic_class = from.tos;
     to.hop_limit = from.ttl;
-  };
-  demand(f.value.ip_version, f.mask.ip_version, 4);
-  copy(spec.val, f.value);
-  copy(spec.mask, f.mask);
-  return true;
+  });
 }
 
 bool add_ipv6(const ibv_flow_spec_ipv6& spec, Fields& f) {
-  const auto copy = [](const ibv_flow_ipv6_filter& from, rnic::FrameKey& to) {
+  demand(&rnic::FrameKey::ip_version, 6, f);
+  return add(spec, f, [](const ibv_flow_ipv6_filter& from, rnic::FrameKey& to) {
     std::memcpy(to.source_ip, from.src_ip, sizeof to.source_ip);
     std::memcpy(to.destination_ip, from.dst_ip, sizeof to.destination_ip);
     to.flow_label_be = from.flow_label;
     to.protocol = from.next_hdr;
     to.traffic_class = from.traffic_class;
     to.hop_limit = from.hop_limit;
-  };
-  demand(f.value.ip_version, f.mask.ip_version, 6);
-  copy(spec.val, f.value);
-  copy(spec.mask, f.mask);
-  return true;
+  });
 }
 
 bool add_ports(const ibv_flow_spec_tcp_udp& spec, std::uint8_t protocol, Fields& f) {
-  demand(f.value.protocol, f.mask.protocol, protocol);
-  f.value.source_port_be = spec.val.src_port;
-  f.value.destination_port_be = spec.val.dst_port;
-  f.mask.source_port_be = spec.mask.src_port;
-  f.mask.destination_port_be = spec.mask.dst_port;
-  return true;
+  demand(&rnic::FrameKey::protocol, protocol, f);
+  return add(spec, f, [](const ibv_flow_tcp_udp_filter& from, rnic::FrameKey& to) {
+    to.source_port_be = from.src_port;
+    to.destination_port_be = from.dst_port;
+  });
 }
 
 // False: no such specification here.

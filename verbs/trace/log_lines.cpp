@@ -3,6 +3,7 @@
 #include <endian.h>
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
@@ -33,63 +34,42 @@ bool has_remote(rnic::SendOpcode opcode) {
          opcode == compare_and_swap || opcode == fetch_and_add || opcode == atomic_write;
 }
 
-const char* received_as(const rnic::WorkCompletion& wc) {
-  switch (wc.opcode) {
-    case rnic::WcOpcode::send:
-      return "SEND";
-    case rnic::WcOpcode::rdma_write:
-      return "WRITE";
-    case rnic::WcOpcode::rdma_read:
-      return "READ";
-    case rnic::WcOpcode::compare_and_swap:
-      return "COMPARE_SWAP";
-    case rnic::WcOpcode::fetch_and_add:
-      return "FETCH_ADD";
-    case rnic::WcOpcode::bind_window:
-      return "BIND_MW";
-    case rnic::WcOpcode::local_invalidate:
-      return "LOCAL_INV";
-    case rnic::WcOpcode::recv:
-      return "RECV";
-    case rnic::WcOpcode::recv_rdma_with_imm:
-      return "RECV_WRITE_IMM";
-    case rnic::WcOpcode::atomic_write:
-      return "ATOMIC_WRITE";
-    default:
-      return "?";
-  }
+template <class Opcode>
+struct Named {
+  Opcode opcode;
+  const char* name;
+};
+template <class Opcode, std::size_t count>
+const char* name_of(Opcode opcode, const Named<Opcode> (&names)[count]) {
+  const auto* const found = std::ranges::find(names, opcode, &Named<Opcode>::opcode);
+  return found != std::end(names) ? found->name : "?";
 }
+
+constexpr Named<rnic::WcOpcode> completed_names[] = {{rnic::WcOpcode::send, "SEND"},
+                                                     {rnic::WcOpcode::rdma_write, "WRITE"},
+                                                     {rnic::WcOpcode::rdma_read, "READ"},
+                                                     {rnic::WcOpcode::compare_and_swap, "COMPARE_SWAP"},
+                                                     {rnic::WcOpcode::fetch_and_add, "FETCH_ADD"},
+                                                     {rnic::WcOpcode::bind_window, "BIND_MW"},
+                                                     {rnic::WcOpcode::local_invalidate, "LOCAL_INV"},
+                                                     {rnic::WcOpcode::recv, "RECV"},
+                                                     {rnic::WcOpcode::recv_rdma_with_imm, "RECV_WRITE_IMM"},
+                                                     {rnic::WcOpcode::atomic_write, "ATOMIC_WRITE"}};
+constexpr Named<rnic::SendOpcode> posted_names[] = {{rnic::SendOpcode::rdma_write, "WRITE"},
+                                                    {rnic::SendOpcode::rdma_write_with_imm, "WRITE_IMM"},
+                                                    {rnic::SendOpcode::send, "SEND"},
+                                                    {rnic::SendOpcode::send_with_imm, "SEND_IMM"},
+                                                    {rnic::SendOpcode::rdma_read, "READ"},
+                                                    {rnic::SendOpcode::compare_and_swap, "COMPARE_SWAP"},
+                                                    {rnic::SendOpcode::fetch_and_add, "FETCH_ADD"},
+                                                    {rnic::SendOpcode::local_invalidate, "LOCAL_INV"},
+                                                    {rnic::SendOpcode::bind_window, "BIND_MW"},
+                                                    {rnic::SendOpcode::send_with_invalidate, "SEND_INV"},
+                                                    {rnic::SendOpcode::atomic_write, "ATOMIC_WRITE"}};
 
 }  // namespace
 
-const char* operation_name(rnic::SendOpcode opcode) {
-  switch (opcode) {
-    case rnic::SendOpcode::rdma_write:
-      return "WRITE";
-    case rnic::SendOpcode::rdma_write_with_imm:
-      return "WRITE_IMM";
-    case rnic::SendOpcode::send:
-      return "SEND";
-    case rnic::SendOpcode::send_with_imm:
-      return "SEND_IMM";
-    case rnic::SendOpcode::rdma_read:
-      return "READ";
-    case rnic::SendOpcode::compare_and_swap:
-      return "COMPARE_SWAP";
-    case rnic::SendOpcode::fetch_and_add:
-      return "FETCH_ADD";
-    case rnic::SendOpcode::local_invalidate:
-      return "LOCAL_INV";
-    case rnic::SendOpcode::bind_window:
-      return "BIND_MW";
-    case rnic::SendOpcode::send_with_invalidate:
-      return "SEND_INV";
-    case rnic::SendOpcode::atomic_write:
-      return "ATOMIC_WRITE";
-    default:
-      return "?";
-  }
-}
+const char* operation_name(rnic::SendOpcode opcode) { return name_of(opcode, posted_names); }
 
 std::string posted_line(rnic::SendWqe& wqe, rnic::QpType type) {
   const std::span<const rnic::Sge> pieces(wqe.sges(), wqe.inlined ? 0u : wqe.num_sge);
@@ -143,7 +123,7 @@ std::string completion_line(const rnic::WorkCompletion& wc) {
         ibv_wc_status_str(static_cast<ibv_wc_status>(wc.status)));
     return text;
   }
-  add(text, "comp %s wr_id 0x%" PRIx64 ": success", received_as(wc), wc.wr_id);
+  add(text, "comp %s wr_id 0x%" PRIx64 ": success", name_of(wc.opcode, completed_names), wc.wr_id);
   const bool received = wc.opcode == rnic::WcOpcode::recv || wc.opcode == rnic::WcOpcode::recv_rdma_with_imm;
   if (received || wc.opcode == rnic::WcOpcode::rdma_read) add(text, ", %u bytes", wc.byte_len);
   if (received) add(text, ", from %x", wc.src_qpn);

@@ -32,38 +32,29 @@ struct Segments {
   Operation first, middle, last, only;
 };
 
+// Of a message that is never cut.
+constexpr Segments always(Operation one) { return {one, one, one, one}; }
+
+// Nothing: it is local, and no packet.
 std::optional<Segments> segments_of(rnic::SendOpcode opcode) {
+  using enum Operation;
+  struct Row {
+    rnic::SendOpcode opcode;
+    Segments segments;
+  };
   using To = rnic::SendOpcode;
-  switch (opcode) {
-    case To::rdma_write:
-      return Segments{Operation::write_first, Operation::write_middle, Operation::write_last,
-                      Operation::write_only};
-    case To::rdma_write_with_imm:
-      return Segments{Operation::write_first, Operation::write_middle, Operation::write_last_imm,
-                      Operation::write_only_imm};
-    case To::send:
-      return Segments{Operation::send_first, Operation::send_middle, Operation::send_last,
-                      Operation::send_only};
-    case To::send_with_imm:
-      return Segments{Operation::send_first, Operation::send_middle, Operation::send_last_imm,
-                      Operation::send_only_imm};
-    case To::send_with_invalidate:
-      return Segments{Operation::send_first, Operation::send_middle, Operation::send_last_invalidate,
-                      Operation::send_only_invalidate};
-    case To::rdma_read:
-      return Segments{Operation::read_request, Operation::read_request, Operation::read_request,
-                      Operation::read_request};
-    case To::compare_and_swap:
-      return Segments{Operation::compare_swap, Operation::compare_swap, Operation::compare_swap,
-                      Operation::compare_swap};
-    case To::fetch_and_add:
-      return Segments{Operation::fetch_add, Operation::fetch_add, Operation::fetch_add, Operation::fetch_add};
-    case To::atomic_write:
-      return Segments{Operation::atomic_write, Operation::atomic_write, Operation::atomic_write,
-                      Operation::atomic_write};
-    default:
-      return std::nullopt;  // local: no packet
-  }
+  static constexpr Row rows[] = {
+      {To::rdma_write, {write_first, write_middle, write_last, write_only}},
+      {To::rdma_write_with_imm, {write_first, write_middle, write_last_imm, write_only_imm}},
+      {To::send, {send_first, send_middle, send_last, send_only}},
+      {To::send_with_imm, {send_first, send_middle, send_last_imm, send_only_imm}},
+      {To::send_with_invalidate, {send_first, send_middle, send_last_invalidate, send_only_invalidate}},
+      {To::rdma_read, always(read_request)},
+      {To::compare_and_swap, always(compare_swap)},
+      {To::fetch_and_add, always(fetch_add)},
+      {To::atomic_write, always(atomic_write)}};
+  const auto* const found = std::ranges::find(rows, opcode, &Row::opcode);
+  return found != std::end(rows) ? std::optional(found->segments) : std::nullopt;
 }
 constexpr Segments read_response = {Operation::read_response_first, Operation::read_response_middle,
                                     Operation::read_response_last, Operation::read_response_only};
