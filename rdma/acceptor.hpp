@@ -55,7 +55,7 @@ class Acceptor {
 };
 
 template <class Handler>
-class Acceptor::AcceptOp final : public IoOp<std::error_code, Connection*> {
+class Acceptor::AcceptOp final : public IoOp<std::error_code, ConnectionLife*> {
  public:
   AcceptOp(Handler handler, const executor_type& io, Engine& engine)
       : engine_(engine),
@@ -63,8 +63,9 @@ class Acceptor::AcceptOp final : public IoOp<std::error_code, Connection*> {
         work_(asio::prefer(asio::get_associated_executor(handler_, io),
                            asio::execution::outstanding_work.tracked)) {}
 
-  void complete(std::error_code failed, Connection* connection) override {
-    Stream stream = connection != nullptr ? Stream(engine_, *connection) : Stream(engine_);
+  void complete(std::error_code failed, ConnectionLife* connection) override {
+    Stream stream =
+        connection != nullptr ? Stream(engine_, static_cast<Connection&>(*connection)) : Stream(engine_);
     auto work = std::move(work_);
     Handler handler = std::move(handler_);
     free_op(this, handler);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <sstream>
@@ -24,6 +25,11 @@ Endpoint endpoint_of(const sockaddr* address) {
   return endpoint;
 }
 
+// Of a connected port space: elsewhere the union holds something else (rdma_get_cm_event(3)).
+bool carries_private_data(rdma_cm_event_type type) {
+  return type == RDMA_CM_EVENT_CONNECT_REQUEST || type == RDMA_CM_EVENT_ESTABLISHED;
+}
+
 }  // namespace
 
 Result<EventChannel> EventChannel::create() {
@@ -40,7 +46,16 @@ Result<EventChannel> EventChannel::create() {
 std::optional<CmEvent> EventChannel::next() {
   rdma_cm_event* event = nullptr;
   if (rdma_get_cm_event(channel_.get(), &event) != 0) return std::nullopt;
-  const CmEvent copy{event->event, event->status, event->id, event->listen_id};
+  CmEvent copy{event->event, event->status, event->id, event->listen_id};
+  if (carries_private_data(event->event)) {
+    const rdma_conn_param& conn = event->param.conn;
+    copy.responder_resources = conn.responder_resources;
+    copy.initiator_depth = conn.initiator_depth;
+    copy.private_data_bytes = static_cast<std::uint8_t>(std::min<std::size_t>(
+        conn.private_data != nullptr ? conn.private_data_len : 0, copy.private_data.size()));
+    std::copy_n(static_cast<const std::byte*>(conn.private_data), copy.private_data_bytes,
+                copy.private_data.begin());
+  }
   rdma_ack_cm_event(event);
   return copy;
 }

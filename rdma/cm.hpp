@@ -7,10 +7,14 @@
 
 #include <rdma/rdma_cma.h>
 
+#include <array>
 #include <asio/ip/tcp.hpp>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "rdma/error.hpp"
 #include "rdma/objects.hpp"
@@ -25,6 +29,16 @@ struct CmEvent {
   int status;
   rdma_cm_id* id;         // for CONNECT_REQUEST a new one that the receiver of this event must own
   rdma_cm_id* listen_id;  // the listener of a CONNECT_REQUEST
+  // Of a CONNECT_REQUEST: how many READs we may answer and send, as the one who connects has it.
+  std::uint8_t responder_resources = 0;
+  std::uint8_t initiator_depth = 0;
+  // What the peer sent along: as much as is of use to anybody here. Transports pad it with zeros.
+  std::array<std::byte, 64> private_data{};
+  std::uint8_t private_data_bytes = 0;
+
+  std::span<const std::byte> private_bytes() const {
+    return std::span(private_data).first(private_data_bytes);
+  }
 };
 
 class EventChannel {

@@ -1,5 +1,5 @@
-// The protocol's side of a connection: control messages, announcements, reading and writing. What sets it up
-// and takes it down is in connection_life.cpp.
+// The protocol's side of a connection: control messages, announcements, reading and writing. What it takes
+// from the device and gives back is in connection_resources.cpp.
 #include "rdma/connection.hpp"
 
 #include <arpa/inet.h>

@@ -8,11 +8,6 @@
 
 namespace weir::rdma {
 
-void Connection::mark_dirty() {
-  if (std::exchange(dirty_, true)) return;
-  engine_.mark_dirty(*this);
-}
-
 bool Connection::can_write() const {
   return state_ == State::established && peer_window_.room() > 0 && send_queue_.room_for_data() &&
          send_queue_.stage_room() > 0;
@@ -21,8 +16,7 @@ bool Connection::can_write() const {
 void Connection::notify() {
   dirty_ = false;
   if (abandoned_) return;
-  if (connect_op_ && (state_ == State::established || ended()))
-    std::exchange(connect_op_, nullptr).release()->complete(ended() ? cause_.code : std::error_code());
+  tell_connector();
   if (!abandoned_) notify_reader();
   if (!abandoned_) notify_writer();
 }
@@ -80,15 +74,8 @@ void Connection::cancel_write() {
   });
 }
 
-void Connection::cancel_connect() {
-  if (!connect_op_) return;
-  asio::post(engine_.io(), [op = std::exchange(connect_op_, nullptr)]() mutable {
-    op.release()->complete(asio::error::operation_aborted);
-  });
-}
-
 void Connection::destroy_ops() {
-  connect_op_.reset();
+  ConnectionLife::destroy_ops();
   read_op_.reset();
   write_op_.reset();
   readable_callback_.set(nullptr);

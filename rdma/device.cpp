@@ -29,8 +29,9 @@ Result<std::unique_ptr<Device>> Device::open(ibv_context* context, const EngineS
   return device;
 }
 
-Result<Device::Queue*> Device::reserve(std::uint32_t entries) {
+Result<Device::Queue*> Device::reserve(std::uint32_t entries, Wake wake) {
   for (const auto& queue : queues_) {
+    if (queue->wake != wake) continue;
     if (queue->reserved + entries > static_cast<std::uint32_t>(queue->cq.entries())) continue;
     queue->reserved += entries;
     return queue.get();
@@ -47,7 +48,7 @@ Result<Device::Queue*> Device::reserve(std::uint32_t entries) {
                          : static_cast<int>(getpid()) + static_cast<int>(queues_.size());
   Result<CompletionQueue> cq = CompletionQueue::create(context_, possible, channel_, vector);
   if (!cq) return std::unexpected(cq.error());
-  queues_.push_back(std::make_unique<Queue>(Queue{std::move(*cq), entries, 0}));
+  queues_.push_back(std::make_unique<Queue>(Queue{std::move(*cq), wake, entries, 0}));
   return queues_.back().get();
 }
 

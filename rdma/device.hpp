@@ -19,8 +19,11 @@ namespace weir::rdma {
 
 class Device {
  public:
+  // What ends a sleep: any completion, or one whose sender asked for it (IBA 11.4.2.2) or that failed.
+  enum class Wake { any, solicited };
   struct Queue {
     CompletionQueue cq;
+    Wake wake = Wake::any;
     std::uint32_t reserved = 0;
     std::uint32_t releasing = 0;  // of queue pairs that are gone; free once the queue is seen empty
   };
@@ -37,7 +40,7 @@ class Device {
   const ibv_device_attr& limits() const { return limits_; }
 
   // A queue with `entries` to spare, reserved for the caller until release().
-  Result<Queue*> reserve(std::uint32_t entries);
+  Result<Queue*> reserve(std::uint32_t entries, Wake wake = Wake::any);
   static void release(Queue& queue, std::uint32_t entries) { queue.releasing += entries; }
   static void saw_empty(Queue& queue) {
     queue.reserved -= queue.releasing;

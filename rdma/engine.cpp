@@ -81,7 +81,8 @@ void Engine::shutdown() {
   for (Slot& slot : slots_) {
     if (!slot.connection) continue;
     slot.connection->destroy_ops();
-    slot.connection->end(Errc::closed, "the io_context is gone");
+    // A handler may have owned the stream: its connection, if it was not up yet, is discarded by now.
+    if (slot.connection) slot.connection->end(Errc::closed, "the io_context is gone");
   }
   watches_.clear();
 }
@@ -103,8 +104,7 @@ EngineStats Engine::stats() const {
 
 // --- connections
 
-Result<Connection*> Engine::make_connection(Connection::Side side, const StreamSettings& settings) {
-  if (Result<void> good = check(settings); !good) return std::unexpected(good.error());
+Result<std::uint32_t> Engine::take_slot() {
   if (free_slots_.empty()) {
     if (slots_.size() >= settings_.max_connections || slots_.size() > slot_of(~std::uint64_t{0}))
       return fail(Errc::connection_limit,
@@ -114,21 +114,45 @@ Result<Connection*> Engine::make_connection(Connection::Side side, const StreamS
   }
   const std::uint32_t index = free_slots_.back();
   free_slots_.pop_back();
-  Slot& slot = slots_[index];
-  slot.connection = std::make_unique<Connection>(*this, make_tag(index, slot.generation), side, settings);
-  ++stats_.connections_made;
-  if (settings.keepalive.count() > 0) tick_period_ = std::min(tick_period_, settings.keepalive);
-  opened();
-  return slot.connection.get();
+  return index;
 }
 
-Connection* Engine::find(std::uint64_t tag) {
+void Engine::keep(std::uint32_t slot, std::unique_ptr<ConnectionLife> connection,
+                  std::chrono::milliseconds keepalive) {
+  slots_[slot].connection = std::move(connection);
+  ++stats_.connections_made;
+  if (keepalive.count() > 0) tick_period_ = std::min(tick_period_, keepalive);
+  opened();
+}
+
+Result<Connection*> Engine::make_connection(ConnectionLife::Side side, const StreamSettings& settings) {
+  if (Result<void> good = check(settings); !good) return std::unexpected(good.error());
+  const Result<std::uint32_t> slot = take_slot();
+  if (!slot) return std::unexpected(slot.error());
+  auto made = std::make_unique<Connection>(*this, make_tag(*slot, slots_[*slot].generation), side, settings);
+  Connection* connection = made.get();
+  keep(*slot, std::move(made), settings.keepalive);
+  return connection;
+}
+
+Result<ChannelConnection*> Engine::make_channel(ConnectionLife::Side side, const ChannelSettings& settings) {
+  if (Result<void> good = check(settings); !good) return std::unexpected(good.error());
+  const Result<std::uint32_t> slot = take_slot();
+  if (!slot) return std::unexpected(slot.error());
+  auto made =
+      std::make_unique<ChannelConnection>(*this, make_tag(*slot, slots_[*slot].generation), side, settings);
+  ChannelConnection* channel = made.get();
+  keep(*slot, std::move(made), settings.keepalive);
+  return channel;
+}
+
+ConnectionLife* Engine::find(std::uint64_t tag) {
   const std::uint32_t index = slot_of(tag);
   if (index >= slots_.size() || slots_[index].generation != generation_of(tag)) return nullptr;
   return slots_[index].connection.get();
 }
 
-void Engine::discard(Connection& connection) {
+void Engine::discard(ConnectionLife& connection) {
   const std::uint32_t index = slot_of(connection.tag());
   Slot& slot = slots_[index];
   if (slot.connection.get() != &connection) return;
@@ -220,12 +244,12 @@ void Engine::kick() {
   asio::post(io_, [this] { poll_round(); });
 }
 
-void Engine::mark_dirty(Connection& connection) {
+void Engine::mark_dirty(ConnectionLife& connection) {
   dirty_.push_back(&connection);
   if (!in_round_) kick();
 }
 
-void Engine::await_empty(Connection& connection) {
+void Engine::await_empty(ConnectionLife& connection) {
   if (std::ranges::find(awaiting_empty_, &connection) == awaiting_empty_.end())
     awaiting_empty_.push_back(&connection);
   kick();
@@ -283,7 +307,7 @@ bool Engine::poll_for_a_while() {
 // Arms the queues. False: something came before they were armed, which signals nobody.
 bool Engine::fell_asleep() {
   for (const auto& device : devices_)
-    for (const auto& queue : device->queues()) queue->cq.arm();
+    for (const auto& queue : device->queues()) queue->cq.arm(queue->wake == Device::Wake::solicited);
   if (poll_once() || busy_ || !dirty_.empty()) return false;
   ++stats_.sleeps;
   return true;
@@ -303,18 +327,18 @@ bool Engine::poll(Device::Queue& queue) {
   if (count > 0) {
     stats_.completions += static_cast<std::uint64_t>(count);
     for (const ibv_wc& completion : std::span(completions).first(static_cast<std::size_t>(count)))
-      if (Connection* connection = find(WorkId::decode(completion.wr_id).tag))
+      if (ConnectionLife* connection = find(WorkId::decode(completion.wr_id).tag))
         connection->on_completion(completion);
   }
   if (count == poll_batch) return true;
 
   Device::saw_empty(queue);
   if (!awaiting_empty_.empty()) {
-    const auto ours =
-        std::ranges::partition(awaiting_empty_, [&](Connection* each) { return each->queue_ != &queue; });
-    const std::vector<Connection*> emptied(ours.begin(), ours.end());
+    const auto ours = std::ranges::partition(
+        awaiting_empty_, [&](ConnectionLife* each) { return each->awaited_queue() != &queue; });
+    const std::vector<ConnectionLife*> emptied(ours.begin(), ours.end());
     awaiting_empty_.erase(ours.begin(), ours.end());
-    for (Connection* connection : emptied) connection->on_queue_empty();
+    for (ConnectionLife* connection : emptied) connection->on_queue_empty();
   }
   return count > 0;
 }

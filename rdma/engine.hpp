@@ -20,6 +20,7 @@
 #include <memory>
 #include <vector>
 
+#include "rdma/channel_connection.hpp"
 #include "rdma/cm.hpp"
 #include "rdma/connection.hpp"
 #include "rdma/device.hpp"
@@ -58,16 +59,17 @@ class Engine : public asio::execution_context::service {
 
   // Below: for connections, listeners, streams.
 
-  Result<Connection*> make_connection(Connection::Side side, const StreamSettings& settings);
+  Result<Connection*> make_connection(ConnectionLife::Side side, const StreamSettings& settings);
+  Result<ChannelConnection*> make_channel(ConnectionLife::Side side, const ChannelSettings& settings);
   Result<Device*> device_for(ibv_context* context);
   Result<CmId> make_id();
   // Polls soon, and for a while: something was posted that will complete or be answered.
   void kick();
-  void mark_dirty(Connection& connection);
+  void mark_dirty(ConnectionLife& connection);
   // Tell the connection when its completion queue was seen empty.
-  void await_empty(Connection& connection);
+  void await_empty(ConnectionLife& connection);
   // Forget it, at the end of the current round.
-  void discard(Connection& connection);
+  void discard(ConnectionLife& connection);
   // It has let go of the device and keeps run() no longer.
   void connection_ended() { closed(); }
   void listener_opened() { opened(); }
@@ -77,6 +79,10 @@ class Engine : public asio::execution_context::service {
  private:
   struct Watch;  // a descriptor of the device's or of the event channel's, waited on while anything is open
 
+  // A slot of the table for a connection still to be made; its tag is make_tag(slot, generation).
+  Result<std::uint32_t> take_slot();
+  void keep(std::uint32_t slot, std::unique_ptr<ConnectionLife> connection,
+            std::chrono::milliseconds keepalive);
   void shutdown() override;
   void opened();
   void closed();
@@ -95,7 +101,7 @@ class Engine : public asio::execution_context::service {
   void sweep();
   bool fell_asleep();
 
-  Connection* find(std::uint64_t tag);
+  ConnectionLife* find(std::uint64_t tag);
 
   asio::io_context& io_;
   EngineSettings settings_;
@@ -106,15 +112,15 @@ class Engine : public asio::execution_context::service {
 
   // Connections by slot; a tag is (generation << 24 | slot).
   struct Slot {
-    std::unique_ptr<Connection> connection;
+    std::unique_ptr<ConnectionLife> connection;
     std::uint32_t generation = 0;
   };
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_slots_;
-  std::vector<Connection*> dirty_;
-  std::vector<Connection*> notifying_;
-  std::vector<Connection*> awaiting_empty_;
-  std::vector<std::unique_ptr<Connection>> discarded_;
+  std::vector<ConnectionLife*> dirty_;
+  std::vector<ConnectionLife*> notifying_;
+  std::vector<ConnectionLife*> awaiting_empty_;
+  std::vector<std::unique_ptr<ConnectionLife>> discarded_;
 
   std::uint32_t open_ = 0;  // connections and listeners
   bool polling_ = false;    // the poll handler is queued or runs

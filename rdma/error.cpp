@@ -49,11 +49,23 @@ struct Category final : std::error_category {
       case Errc::control_flood:
         return "peer floods control messages";
       case Errc::remote_access:
-        return "peer's receive buffer may not be written";
+        return "peer's memory may not be accessed";
+      case Errc::not_a_channel:
+        return "peer does not speak the channel protocol";
+      case Errc::bad_frame:
+        return "peer sent a malformed frame";
+      case Errc::bad_immediate:
+        return "peer sent an impossible immediate";
+      case Errc::window_overrun:
+        return "peer sends more than it was granted";
+      case Errc::oversize_message:
+        return "peer sends a message longer than allowed";
+      case Errc::message_too_long:
+        return "message longer than the peer takes";
       case Errc::connection_lost:
         return "connection lost";
       case Errc::closed:
-        return "stream is closed";
+        return "connection is closed";
     }
     return "unknown error";
   }
@@ -72,6 +84,8 @@ struct Category final : std::error_category {
         return std::errc::not_connected;
       case Errc::memory_limit:
         return std::errc::not_enough_memory;
+      case Errc::message_too_long:
+        return std::errc::message_size;
       default:
         return {value, *this};
     }

@@ -38,7 +38,17 @@ enum class Errc {
   bad_announcement,         // a receive buffer of length 0, or one that wraps around the address space
   immediate_beyond_buffer,  // WRITE_WITH_IMM claims more bytes than the buffer we announced has left
   control_flood,            // more questions than we can answer
-  remote_access,            // the buffer that the peer announced may not be written
+  remote_access,            // memory that the peer announced may not be written or read
+
+  // The same, for channels.
+  not_a_channel,     // the peer does not speak the channel protocol, or another version of it
+  bad_frame,         // a frame whose records do not parse, or come where they may not
+  bad_immediate,     // an immediate of no known kind, or that gives back what was never taken
+  window_overrun,    // more frames or offers than were granted
+  oversize_message,  // the peer begins a message longer than we said we take
+
+  // Ours: a message longer than the peer takes.
+  message_too_long,
 
   // The connection ended.
   connection_lost,  // the peer died, its host or the network between

@@ -9,19 +9,19 @@
 
 namespace weir::rdma {
 
-Listener::Listener(Engine& engine, CmId id, const StreamSettings& settings, std::uint32_t backlog)
-    : engine_(engine), id_(std::move(id)), settings_(settings), backlog_(backlog) {
+Listener::Listener(Engine& engine, CmId id, Make make, std::uint32_t backlog)
+    : engine_(engine), id_(std::move(id)), make_(std::move(make)), backlog_(backlog) {
   id_.set_context(static_cast<CmOwner*>(this));
   engine_.listener_opened();
 }
 
 Listener::~Listener() {
   cancel();
-  for (Connection* connection : accepting_) {
+  for (ConnectionLife* connection : accepting_) {
     connection->forget_listener();
     connection->abandon();
   }
-  for (Connection* connection : ready_) connection->abandon();
+  for (ConnectionLife* connection : ready_) connection->abandon();
   id_ = CmId();
   engine_.listener_closed();
 }
@@ -45,10 +45,10 @@ void Listener::wait_accept(AcceptOpPtr op) {
 }
 
 void Listener::on_cm_event(const CmEvent& event) {
-  if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) on_request(CmId(event.id));
+  if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) on_request(CmId(event.id), event);
 }
 
-void Listener::on_request(CmId id) {
+void Listener::on_request(CmId id, const CmEvent& request) {
   // Until a connection owns it, events of the new identifier are nobody's.
   id.set_context(nullptr);
   if (accepting_.size() + ready_.size() >= backlog_) {
@@ -56,13 +56,13 @@ void Listener::on_request(CmId id) {
     rdma_reject(id.get(), nullptr, 0);
     return;
   }
-  Result<Connection*> connection = engine_.make_connection(Connection::Side::server, settings_);
+  Result<ConnectionLife*> connection = make_();
   if (!connection) {
     ++rejected_;
     rdma_reject(id.get(), nullptr, 0);
     return;
   }
-  if (!(*connection)->start_accept(std::move(id), *this)) {
+  if (!(*connection)->start_accept(std::move(id), request, *this)) {
     ++rejected_;
     (*connection)->abandon();
     return;
@@ -70,9 +70,9 @@ void Listener::on_request(CmId id) {
   accepting_.push_back(*connection);
 }
 
-void Listener::failed(Connection& connection) { std::erase(accepting_, &connection); }
+void Listener::failed(ConnectionLife& connection) { std::erase(accepting_, &connection); }
 
-void Listener::ready(Connection& connection) {
+void Listener::ready(ConnectionLife& connection) {
   std::erase(accepting_, &connection);
   if (waiting_.empty()) {
     ready_.push_back(&connection);

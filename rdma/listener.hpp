@@ -6,24 +6,28 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "rdma/cm.hpp"
-#include "rdma/connection.hpp"
+#include "rdma/connection_life.hpp"
 #include "rdma/io_op.hpp"
-#include "rdma/settings.hpp"
 
 namespace weir::rdma {
 
 class Engine;
 
-// Gets the connection, which it then owns as a Stream does; null with an error.
-using AcceptOpPtr = IoOpPtr<std::error_code, Connection*>;
+// Gets the connection, which it then owns as a Stream or Channel does; null with an error. It is of the kind
+// that the listener makes.
+using AcceptOpPtr = IoOpPtr<std::error_code, ConnectionLife*>;
 
 class Listener final : public CmOwner {
  public:
-  Listener(Engine& engine, CmId id, const StreamSettings& settings, std::uint32_t backlog);
+  // Makes the server's end of a connection, in the engine.
+  using Make = std::function<Result<ConnectionLife*>()>;
+
+  Listener(Engine& engine, CmId id, Make make, std::uint32_t backlog);
   ~Listener() override;  // closes; connections that nobody took are abandoned
 
   Result<void> start() { return id_.listen(static_cast<int>(backlog_)); }
@@ -34,18 +38,18 @@ class Listener final : public CmOwner {
 
   void on_cm_event(const CmEvent&) override;
   // From its connections, once each: established, or ended before that.
-  void ready(Connection& connection);
-  void failed(Connection& connection);
+  void ready(ConnectionLife& connection);
+  void failed(ConnectionLife& connection);
 
  private:
-  void on_request(CmId id);
+  void on_request(CmId id, const CmEvent& request);
 
   Engine& engine_;
   CmId id_;
-  StreamSettings settings_;
+  Make make_;
   std::uint32_t backlog_;
-  std::vector<Connection*> accepting_;
-  std::deque<Connection*> ready_;
+  std::vector<ConnectionLife*> accepting_;
+  std::deque<ConnectionLife*> ready_;
   std::deque<AcceptOpPtr> waiting_;
   std::uint64_t rejected_ = 0;
 };

@@ -14,8 +14,8 @@ Result<ProtectionDomain> ProtectionDomain::allocate(ibv_context* device) {
 
 Result<MemoryRegion> MemoryRegion::enroll(const ProtectionDomain& pd, std::span<std::byte> memory,
                                           Access access) {
-  const int flags =
-      access == Access::local ? IBV_ACCESS_LOCAL_WRITE : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  const int flags = IBV_ACCESS_LOCAL_WRITE | (access == Access::remote_write ? IBV_ACCESS_REMOTE_WRITE : 0) |
+                    (access == Access::remote_read ? IBV_ACCESS_REMOTE_READ : 0);
   if (ibv_mr* mr = ibv_reg_mr(pd.get(), memory.data(), memory.size(), flags); mr != nullptr)
     return MemoryRegion(mr);
   const int why = errno;

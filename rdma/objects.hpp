@@ -21,6 +21,7 @@ namespace weir::rdma {
 enum class Access {
   local,         // the device reads and writes it on our behalf
   remote_write,  // and whoever holds the rkey may write it
+  remote_read,   // and whoever holds the rkey may read it
 };
 
 class ProtectionDomain {
@@ -82,7 +83,8 @@ class CompletionQueue {
   }
   // The next completion makes the channel readable. Poll once more afterwards: one may have slipped in
   // before.
-  bool arm() { return ibv_req_notify_cq(cq_.get(), 0) == 0; }
+  // `solicited_only`: of those, one whose sender asked for it, or a failed one.
+  bool arm(bool solicited_only) { return ibv_req_notify_cq(cq_.get(), solicited_only ? 1 : 0) == 0; }
 
  private:
   struct Release {

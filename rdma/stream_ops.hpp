@@ -132,7 +132,7 @@ struct StartConnect {
     if (stream->connection_ != nullptr)
       return post_completion(H(std::forward<Handler>(handler)), get_executor(),
                              std::error_code(asio::error::already_open));
-    Result<Connection*> connection = stream->engine_->make_connection(Connection::Side::client, settings);
+    Result<Connection*> connection = stream->engine_->make_connection(ConnectionLife::Side::client, settings);
     if (!connection) {
       stream->never_connected_ = connection.error();
       return post_completion(H(std::forward<Handler>(handler)), get_executor(), connection.error().code);

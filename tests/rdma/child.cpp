@@ -1,11 +1,13 @@
 // The other process of process_test: connects to ADDRESS PORT and does what it is told until it is killed.
 //   flood: writes without end        idle: connects and waits        echo: sends back what comes
+//   channel-flood, channel-offers, channel-idle, channel-echo: the same with messages; offers are large ones
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "rdma/channel.hpp"
 #include "rdma/engine.hpp"
 #include "rdma/provider.hpp"
 #include "rdma/stream.hpp"
@@ -28,6 +30,38 @@ void echo(rdma::Stream& stream) {
   }
 }
 
+void run_channel(asio::io_context& io, rdma::Engine& engine, const rdma::Endpoint& server,
+                 const std::string& what) {
+  rdma::Channel channel(engine);
+  const std::vector<char> message(what == "channel-offers" ? 300'000 : 1000, 'm');
+  const auto flood = [&] {
+    while (channel.try_send(asio::buffer(message))) {
+    }
+  };
+  const auto echo = [&] {
+    while (auto got = channel.try_receive()) {
+      const asio::const_buffer bytes(got->data(), got->size());
+      if (!channel.try_send(bytes)) std::exit(3);  // whoever asks for an echo waits for it
+    }
+  };
+  rdma::async_connect(channel, server, rdma::ChannelSettings(), [&](std::error_code failed) {
+    if (failed) {
+      std::fprintf(stderr, "%s\n", channel.error().what.c_str());
+      std::exit(1);
+    }
+    const bool floods = what == "channel-flood" || what == "channel-offers";
+    if (floods) {
+      channel.on_writable(flood);
+      flood();
+    }
+    channel.on_readable([&] {
+      if (what == "channel-echo") echo();
+      if (channel.end()) std::exit(0);
+    });
+  });
+  io.run();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -42,10 +76,14 @@ int main(int argc, char** argv) {
   const auto engine = rdma::Engine::open(io, *provider);
   if (!engine) return std::fprintf(stderr, "%s\n", engine.error().what.c_str()), 1;
 
-  rdma::Stream stream(**engine);
-  const std::vector<char> data(100'000, 'f');
   const rdma::Endpoint server(asio::ip::make_address(argv[1]),
                               static_cast<std::uint16_t>(std::atoi(argv[2])));
+  if (what.starts_with("channel-")) {
+    run_channel(io, **engine, server, what);
+    return 0;
+  }
+  rdma::Stream stream(**engine);
+  const std::vector<char> data(100'000, 'f');
   rdma::async_connect(stream, server, {}, [&](std::error_code failed) {
     if (failed) {
       std::fprintf(stderr, "%s\n", stream.error().what.c_str());

@@ -1,49 +1,19 @@
 // Two processes: data between them, and a peer that is killed in the middle of a write or while it is idle.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "rdma/stream.hpp"
+#include "tests/rdma/child_process.hpp"
 #include "tests/rdma/stream_pair.hpp"
 
 namespace weir::rdma {
 namespace {
 
+using testing_support::Child;
 using testing_support::StreamTest;
-
-// The child program beside this one; killed when the test ends, if not before.
-class Child {
- public:
-  Child(const Endpoint& server, const std::string& what) {
-    const std::string program =
-        std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rdma_test_child";
-    std::string address = server.address().to_string(), port = std::to_string(server.port()), task = what;
-    std::string name = program;
-    char* argv[] = {name.data(), address.data(), port.data(), task.data(), nullptr};
-    if (posix_spawn(&pid_, program.c_str(), nullptr, nullptr, argv, environ) != 0)
-      throw std::runtime_error("cannot start " + program);
-  }
-  ~Child() { kill_now(); }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  void kill_now() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-
- private:
-  pid_t pid_ = -1;
-};
 
 struct ProcessTest : StreamTest {
   std::optional<Acceptor> acceptor;

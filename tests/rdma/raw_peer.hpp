@@ -34,7 +34,8 @@ class RawPeer {
     check(channel_.has_value() && id_.has_value(), "create");
   }
 
-  void connect(const Endpoint& server) {
+  // `greeting` travels with the request, as private data.
+  void connect(const Endpoint& server, std::span<const std::byte> greeting = {}) {
     Endpoint copy = server;
     check(rdma_resolve_addr(id_->get(), nullptr, copy.data(), 2000) == 0, "resolve_addr");
     expect(RDMA_CM_EVENT_ADDR_RESOLVED);
@@ -46,6 +47,8 @@ class RawPeer {
     parameters.initiator_depth = 1;
     parameters.retry_count = 6;  // Soft-RoCE takes 7 as for ever
     parameters.rnr_retry_count = 7;
+    parameters.private_data = greeting.data();
+    parameters.private_data_len = static_cast<std::uint8_t>(greeting.size());
     check(rdma_connect(id_->get(), &parameters) == 0, "connect");
     expect(RDMA_CM_EVENT_ESTABLISHED);
   }
@@ -67,6 +70,11 @@ class RawPeer {
   void send(std::span<const std::byte> bytes) {
     std::ranges::copy(bytes, memory_.begin());
     post(IBV_WR_SEND, bytes.size(), 0, {});
+  }
+  // `immediate` in host order.
+  void send_with_imm(std::span<const std::byte> bytes, std::uint32_t immediate) {
+    std::ranges::copy(bytes, memory_.begin());
+    post(IBV_WR_SEND_WITH_IMM, bytes.size(), immediate, {});
   }
   // Writes `bytes` of memory() to the peer at `offset` of what it announced and says that `immediate` are
   // there.
@@ -102,6 +110,8 @@ class RawPeer {
         continue;
       }
       if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) immediates_.push_back(ntohl(wc.imm_data));
+      if (wc.opcode == IBV_WC_RECV && (wc.wc_flags & IBV_WC_WITH_IMM) != 0)
+        immediates_.push_back(ntohl(wc.imm_data));
       if (wc.opcode == IBV_WC_RECV)
         control_.emplace_back(receive_slot(wc.wr_id), receive_slot(wc.wr_id) + wc.byte_len);
       if (wc.opcode == IBV_WC_RECV || wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) post_receive(wc.wr_id);

@@ -1,0 +1,75 @@
+#include "rdma/channel.hpp"
+
+namespace weir::rdma {
+
+void Channel::close() {
+  if (ChannelConnection* connection = std::exchange(connection_, nullptr); connection != nullptr)
+    connection->abandon();
+}
+
+void Channel::cancel() {
+  if (connection_ == nullptr) return;
+  connection_->cancel_connect();
+  connection_->cancel_receive();
+  connection_->cancel_sends();
+}
+
+std::error_code Channel::end() const {
+  if (connection_ == nullptr) return Errc::closed;
+  return connection_->ended() ? connection_->end_cause().code : std::error_code();
+}
+
+void Channel::shrink() {
+  if (connection_ != nullptr) connection_->shrink();
+}
+
+Result<Buffer> Channel::allocate(std::size_t bytes) {
+  if (connection_ == nullptr) return fail(Errc::closed, "the channel is not open");
+  return connection_->allocate(bytes);
+}
+
+bool Channel::try_send(std::span<const asio::const_buffer> message) {
+  return connection_ != nullptr && connection_->send(message) == ChannelConnection::Sent::taken;
+}
+
+bool Channel::try_send(Buffer& message) {
+  return connection_ != nullptr && connection_->send(message) == ChannelConnection::Sent::taken;
+}
+
+std::optional<Message> Channel::try_receive() {
+  return connection_ != nullptr ? connection_->receive() : std::nullopt;
+}
+
+void Channel::on_readable(Callback callback) {
+  if (connection_ != nullptr) connection_->on_readable(std::move(callback));
+}
+
+void Channel::on_writable(Callback callback) {
+  if (connection_ != nullptr) connection_->on_writable(std::move(callback));
+}
+
+void Channel::cork() {
+  if (connection_ != nullptr) connection_->cork();
+}
+
+void Channel::uncork() {
+  if (connection_ != nullptr) connection_->uncork();
+}
+
+Result<ChannelAcceptor> ChannelAcceptor::listen(Engine& engine, const Endpoint& address,
+                                                const ChannelAcceptorSettings& settings) {
+  if (Result<void> good = check(settings.channel); !good) return std::unexpected(good.error());
+  Result<CmId> id = engine.make_id();
+  if (!id) return std::unexpected(id.error());
+  if (Result<void> bound = id->bind(address); !bound) return std::unexpected(bound.error());
+  auto listener = std::make_unique<Listener>(
+      engine, std::move(*id),
+      [&engine, channel = settings.channel]() -> Result<ConnectionLife*> {
+        return engine.make_channel(ConnectionLife::Side::server, channel);
+      },
+      settings.backlog);
+  if (Result<void> listening = listener->start(); !listening) return std::unexpected(listening.error());
+  return ChannelAcceptor(engine, std::move(listener));
+}
+
+}  // namespace weir::rdma

@@ -1,0 +1,182 @@
+// Messages over one RDMA connection, whole and in order, in registered memory.
+//
+// Sending copies a message into registered memory, or takes a Buffer of allocate() as it is. It completes
+// when the message was handed to the device or to the channel's bounded queue, not when the peer has it.
+// Receiving yields a Message: a view of registered memory that nobody else writes, the application's until it
+// lets go. A message up to the block size travels in one SEND; a longer one is split over several and put
+// together again, or, from `rendezvous_bytes` on, offered to the peer, which fetches it with one RDMA READ.
+//
+// Flow control: the peer sends no more than it was granted, so a slow reader makes the sender wait
+// (async_send does not complete, try_send says no) and memory is bounded on both ends (channel_settings.hpp).
+// Who holds Messages for long holds the sender up once `held_bytes` of them are out.
+//
+// Two ways to use one, as with Stream: with completion tokens, or with try_send(), try_receive() and the two
+// callbacks, which run straight from the engine's poll round.
+//
+// Errors: error_code of error.hpp; error() has the sentence. What the peer sent before it closed is received
+// first, then asio::error::eof or the cause. Whatever a peer sends, only its own channel ends. When it does,
+// every operation that waits completes with that error, and no message that was not taken yet is sent.
+//
+// Ownership: movable. Destroying or closing a channel lets messages already taken reach the peer (at most
+// `linger`), then disconnects. Messages and Buffers may outlive their channel, not the io_context; a Buffer
+// is sent by the channel that allocated it. Threading: the engine's thread only, for Messages and Buffers
+// too.
+#pragma once
+
+#include <asio/async_result.hpp>
+#include <asio/buffer.hpp>
+#include <asio/io_context.hpp>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "rdma/channel_connection.hpp"
+#include "rdma/channel_memory.hpp"
+#include "rdma/channel_settings.hpp"
+#include "rdma/engine.hpp"
+#include "rdma/listener.hpp"
+
+namespace weir::rdma {
+
+class Channel {
+ public:
+  using executor_type = asio::io_context::executor_type;
+  using Callback = ChannelConnection::Callback;
+
+  explicit Channel(Engine& engine) : engine_(&engine) {}
+  Channel(Channel&& other) noexcept
+      : engine_(other.engine_),
+        connection_(std::exchange(other.connection_, nullptr)),
+        never_connected_(std::move(other.never_connected_)) {}
+  Channel& operator=(Channel&& other) noexcept {
+    if (this == &other) return *this;
+    close();
+    engine_ = other.engine_;
+    connection_ = std::exchange(other.connection_, nullptr);
+    never_connected_ = std::move(other.never_connected_);
+    return *this;
+  }
+  ~Channel() { close(); }
+
+  executor_type get_executor() const noexcept { return engine_->io().get_executor(); }
+  Engine& engine() const { return *engine_; }
+
+  // False before a connect was started and after close().
+  bool is_open() const { return connection_ != nullptr; }
+  // Waiting operations end with operation_aborted.
+  void close();
+  void cancel();
+  Endpoint local_endpoint() const { return connection_ != nullptr ? connection_->local() : Endpoint(); }
+  Endpoint remote_endpoint() const { return connection_ != nullptr ? connection_->remote() : Endpoint(); }
+  // Why the channel ended, as a sentence; code is empty while it has not.
+  const Error& error() const { return connection_ != nullptr ? connection_->end_cause() : never_connected_; }
+  // Set once nothing will come after what try_receive() still yields.
+  std::error_code end() const;
+
+  // The longest message that the peer takes; 0 while not connected.
+  std::size_t max_message_bytes() const {
+    return connection_ != nullptr ? connection_->peer_max_message() : 0;
+  }
+  ChannelCounters counters() const {
+    return connection_ != nullptr ? connection_->counters() : ChannelCounters();
+  }
+  // Registered memory held for this channel now, Messages and Buffers of its user included.
+  ChannelMemory memory() const { return connection_ != nullptr ? connection_->memory() : ChannelMemory(); }
+  // Gives back what is kept for reuse only.
+  void shrink();
+
+  // Registered memory for a message of `bytes`, to be filled and sent without a copy. Errc::memory_limit at
+  // the pool's cap, Errc::message_too_long.
+  Result<Buffer> allocate(std::size_t bytes);
+
+  // --- without Asio
+
+  // Takes the message, or says no and takes nothing: the queue is full and on_writable will run, or the
+  // channel ended, or no peer would take it (longer than max_message_bytes()). The bytes may be reused at
+  // once.
+  bool try_send(std::span<const asio::const_buffer> message);
+  bool try_send(asio::const_buffer message) { return try_send(std::span(&message, 1)); }
+  bool try_send(Buffer& message);  // empty afterwards, if it was taken
+  // The next message; nothing if there is none now.
+  std::optional<Message> try_receive();
+  // Runs when a message is there and after the end, once for a batch. It may close the channel.
+  void on_readable(Callback callback);
+  // Runs once after a try_send that said no, when there is room again. The end is told by on_readable only.
+  void on_writable(Callback callback);
+  // Between the two calls messages are merged as if the queue were full; uncork() sends what is left.
+  void cork();
+  void uncork();
+
+  // --- with Asio: any number of sends at a time, which go out in order; one receive
+
+  // void(std::error_code). The bytes stay until it completes.
+  template <class ConstBufferSequence, class Token>
+    requires asio::is_const_buffer_sequence<ConstBufferSequence>::value
+  auto async_send(const ConstBufferSequence& message, Token&& token);
+  template <class Token>
+  auto async_send(Buffer message, Token&& token);
+  // void(std::error_code, Message)
+  template <class Token>
+  auto async_receive(Token&& token);
+
+ private:
+  friend class ChannelAcceptor;
+  friend struct StartChannelConnect;
+  struct StartSend;
+  struct StartReceive;
+  Channel(Engine& engine, ChannelConnection& accepted) : engine_(&engine), connection_(&accepted) {}
+
+  Engine* engine_;
+  ChannelConnection* connection_ = nullptr;                         // the engine's; ours to abandon
+  Error never_connected_{Errc::closed, "the channel is not open"};  // error() without a connection
+};
+
+// Connects `channel`, which must not be open. Completes with void(std::error_code) when messages can go out.
+template <class Token>
+auto async_connect(Channel& channel, const Endpoint& peer, const ChannelSettings& settings, Token&& token);
+
+struct ChannelAcceptorSettings {
+  ChannelSettings channel;
+  std::uint32_t backlog = 511;  // channels that nobody accepted yet; more are rejected
+};
+
+// Listens for channels. Ownership and threading: as Acceptor.
+class ChannelAcceptor {
+ public:
+  using executor_type = Channel::executor_type;
+
+  // Port 0 takes a free one; an IPv6 address listens for IPv6 only.
+  static Result<ChannelAcceptor> listen(Engine& engine, const Endpoint& address,
+                                        const ChannelAcceptorSettings& settings = {});
+
+  executor_type get_executor() const noexcept { return engine_->io().get_executor(); }
+  Endpoint local_endpoint() const { return listener_ ? listener_->local() : Endpoint(); }
+  bool is_open() const { return listener_ != nullptr; }
+  // Requests refused: no channel's, or for want of memory, room in the backlog, or device objects.
+  std::uint64_t rejected() const { return listener_ ? listener_->rejected() : 0; }
+  void cancel() {
+    if (listener_) listener_->cancel();
+  }
+  void close() { listener_.reset(); }
+
+  // Completes with void(std::error_code, Channel); with an error the channel is not open.
+  template <class Token>
+  auto async_accept(Token&& token);
+
+ private:
+  template <class Handler>
+  class AcceptOp;
+  struct StartAccept;
+  ChannelAcceptor(Engine& engine, std::unique_ptr<Listener> listener)
+      : engine_(&engine), listener_(std::move(listener)) {}
+
+  Engine* engine_;
+  std::unique_ptr<Listener> listener_;
+};
+
+}  // namespace weir::rdma
+
+#include "rdma/channel_ops.hpp"

@@ -1,0 +1,102 @@
+#include "rdma/channel_memory.hpp"
+
+#include <algorithm>
+
+#include "rdma/channel_connection.hpp"
+
+namespace weir::rdma {
+
+void BlockRef::reset() {
+  if (ChannelBlock* block = std::exchange(block_, nullptr); block != nullptr && --block->holders == 0)
+    block->store->came_back(*block);
+}
+
+Result<BlockRef> BlockStore::frame(BlockUse use) {
+  if (frames_.empty()) return fresh(frame_bytes_, use);
+  ChannelBlock* block = frames_.back().release();
+  frames_.pop_back();
+  ++out_;
+  set_use(*block, use);
+  return BlockRef(*block);
+}
+
+Result<BlockRef> BlockStore::large(std::size_t bytes, BlockUse use) {
+  if (bytes <= frame_bytes_) return frame(use);
+  // The last that came back first: it may still be in the cache. Not one that is far too large.
+  const auto found = std::find_if(large_.rbegin(), large_.rend(), [bytes](const auto& each) {
+    return each->bytes().size() >= bytes &&
+           each->bytes().size() / 2 < std::max(bytes, MemoryPool::min_block_bytes);
+  });
+  if (found == large_.rend()) return fresh(bytes, use);
+  ChannelBlock* block = found->release();
+  large_.erase(std::next(found).base());
+  ++out_;
+  set_use(*block, use);
+  return BlockRef(*block);
+}
+
+Result<BlockRef> BlockStore::fresh(std::size_t bytes, BlockUse use) {
+  auto made = std::make_unique<ChannelBlock>();
+  Result<MemoryPool::Block> block = pool_.take(bytes);
+  if (!block) return std::unexpected(block.error());
+  made->block = std::move(*block);
+  Result<std::uint32_t> lkey = made->block.lkey();
+  if (!lkey) return std::unexpected(lkey.error());
+  made->lkey = *lkey;
+  made->store = this;
+  made->use = use;
+  bytes_[static_cast<std::size_t>(use)] += made->bytes().size();
+  ++out_;
+  return BlockRef(*made.release());
+}
+
+void BlockStore::set_use(ChannelBlock& block, BlockUse use) {
+  bytes_[static_cast<std::size_t>(block.use)] -= block.bytes().size();
+  bytes_[static_cast<std::size_t>(use)] += block.bytes().size();
+  block.use = use;
+}
+
+Result<std::uint32_t> BlockStore::make_readable(ChannelBlock& block, std::size_t bytes) {
+  if (!block.readable || block.readable_bytes < bytes) {
+    block.readable.reset();
+    Result<MemoryRegion> region = MemoryRegion::enroll(pd_, block.bytes().first(bytes), Access::remote_read);
+    if (!region) return std::unexpected(region.error());
+    block.readable = std::move(*region);
+    block.readable_bytes = bytes;
+  }
+  return block.readable->rkey();
+}
+
+void BlockStore::came_back(ChannelBlock& block) {
+  const bool was_held = block.use == BlockUse::held;
+  std::unique_ptr<ChannelBlock> owned(&block);
+  --out_;
+  Kept& kept = block.bytes().size() == frame_bytes_ ? frames_ : large_;
+  if (user_ != nullptr && kept.size() < (&kept == &frames_ ? keep_frames_ : keep_large_)) {
+    set_use(block, BlockUse::kept);
+    kept.push_back(std::move(owned));
+  } else {
+    bytes_[static_cast<std::size_t>(block.use)] -= block.bytes().size();
+    owned.reset();
+  }
+  if (user_ != nullptr) {
+    if (was_held) user_->on_let_go();
+  } else if (out_ == 0) {
+    delete this;
+  }
+}
+
+void BlockStore::shrink() {
+  for (Kept* kept : {&frames_, &large_}) {
+    for (const auto& block : *kept) bytes_[static_cast<std::size_t>(BlockUse::kept)] -= block->bytes().size();
+    kept->clear();
+  }
+}
+
+void BlockStore::orphan() {
+  user_ = nullptr;
+  shrink();
+  if (out_ == 0) delete this;
+}
+
+}  // namespace weir::rdma

@@ -1,0 +1,172 @@
+// The registered blocks of one channel, and the two shapes in which an application holds them.
+//
+// A block is posted (the device receives into it), held (a Message views it, or will), sending (a Buffer of
+// the user, or on its way) or kept for reuse. Blocks are counted by use, in bytes. A block that may be
+// offered to the peer has a registration for remote reading, as long as the longest message that was in it;
+// it stays while the block is kept, because registering costs more than copying, and because nothing ever
+// gets into such a block that is not meant for this very peer.
+//
+// Ownership: the connection holds the BlockStore and orphans it when it ends; the store lives on until the
+// last Message or Buffer is gone, and what comes back to an orphan goes to the device's pool. Threading: the
+// engine's thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "rdma/channel_settings.hpp"
+#include "rdma/memory_pool.hpp"
+
+namespace weir::rdma {
+
+class BlockStore;
+class ChannelConnection;
+
+enum class BlockUse : std::uint8_t { posted, held, sending, kept };
+
+struct ChannelBlock {
+  MemoryPool::Block block;
+  std::uint32_t lkey = 0;
+  std::uint32_t holders = 0;
+  BlockUse use = BlockUse::kept;
+  std::optional<MemoryRegion> readable;  // by the peer
+  std::size_t readable_bytes = 0;
+  BlockStore* store = nullptr;
+
+  std::span<std::byte> bytes() const { return block.bytes(); }
+};
+
+// One holder's share of a block.
+class BlockRef {
+ public:
+  BlockRef() = default;
+  explicit BlockRef(ChannelBlock& block) : block_(&block) { ++block.holders; }
+  BlockRef(BlockRef&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  BlockRef& operator=(BlockRef&& other) noexcept {
+    if (this == &other) return *this;
+    reset();
+    block_ = std::exchange(other.block_, nullptr);
+    return *this;
+  }
+  ~BlockRef() { reset(); }
+  explicit operator bool() const { return block_ != nullptr; }
+  ChannelBlock* operator->() const { return block_; }
+  ChannelBlock& operator*() const { return *block_; }
+  BlockRef share() const { return BlockRef(*block_); }
+  void reset();
+
+ private:
+  ChannelBlock* block_ = nullptr;
+};
+
+class BlockStore {
+ public:
+  struct Orphan {
+    void operator()(BlockStore* store) const { store->orphan(); }
+  };
+  using Ptr = std::unique_ptr<BlockStore, Orphan>;
+
+  // `user` hears of each held block that comes back.
+  static Ptr make(MemoryPool& pool, const ProtectionDomain& pd, std::size_t frame_bytes,
+                  std::size_t keep_frames, std::size_t keep_large, ChannelConnection& user) {
+    return Ptr(new BlockStore(pool, pd, frame_bytes, keep_frames, keep_large, user));
+  }
+
+  // Of the frame size, or of at least `bytes`. Errc::memory_limit at the pool's cap.
+  Result<BlockRef> frame(BlockUse use);
+  Result<BlockRef> large(std::size_t bytes, BlockUse use);
+  void set_use(ChannelBlock& block, BlockUse use);
+  // Lets the peer read the first `bytes`, and gives the key.
+  Result<std::uint32_t> make_readable(ChannelBlock& block, std::size_t bytes);
+
+  const std::array<std::size_t, 4>& bytes_by_use() const { return bytes_; }
+  std::size_t held_bytes() const { return bytes_[static_cast<std::size_t>(BlockUse::held)]; }
+  void shrink();
+  // From now on what comes back goes to the device's pool.
+  void keep_nothing() {
+    keep_frames_ = keep_large_ = 0;
+    shrink();
+  }
+
+ private:
+  friend class BlockRef;
+  using Kept = std::vector<std::unique_ptr<ChannelBlock>>;
+
+  BlockStore(MemoryPool& pool, const ProtectionDomain& pd, std::size_t frame_bytes, std::size_t keep_frames,
+             std::size_t keep_large, ChannelConnection& user)
+      : pool_(pool),
+        pd_(pd),
+        frame_bytes_(frame_bytes),
+        keep_frames_(keep_frames),
+        keep_large_(keep_large),
+        user_(&user) {}
+  Result<BlockRef> fresh(std::size_t bytes, BlockUse use);
+  void came_back(ChannelBlock& block);
+  void orphan();
+
+  MemoryPool& pool_;
+  const ProtectionDomain& pd_;
+  std::size_t frame_bytes_, keep_frames_, keep_large_;
+  ChannelConnection* user_;  // null: orphaned
+  Kept frames_, large_;
+  std::size_t out_ = 0;  // blocks with a holder
+  std::array<std::size_t, 4> bytes_{};
+};
+
+// What was received: a view of registered memory, until it is let go.
+class Message {
+ public:
+  Message() = default;
+  Message(BlockRef block, std::span<const std::byte> bytes) : block_(std::move(block)), bytes_(bytes) {}
+  Message(Message&& other) noexcept
+      : block_(std::move(other.block_)), bytes_(std::exchange(other.bytes_, {})) {}
+  Message& operator=(Message&& other) noexcept {
+    block_ = std::move(other.block_);
+    bytes_ = std::exchange(other.bytes_, {});
+    return *this;
+  }
+
+  explicit operator bool() const { return static_cast<bool>(block_); }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::byte* data() const { return bytes_.data(); }
+  std::size_t size() const { return bytes_.size(); }
+  // Lets go: the memory may be received into again.
+  void reset() {
+    bytes_ = {};
+    block_.reset();
+  }
+
+ private:
+  BlockRef block_;
+  std::span<const std::byte> bytes_;
+};
+
+// What will be sent: registered memory to be filled.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(BlockRef block, std::size_t offset, std::size_t bytes)
+      : block_(std::move(block)), offset_(offset), bytes_(bytes) {}
+
+  explicit operator bool() const { return static_cast<bool>(block_); }
+  std::span<std::byte> bytes() const {
+    return block_ ? block_->bytes().subspan(offset_, bytes_) : std::span<std::byte>();
+  }
+  std::size_t size() const { return bytes_; }
+  // Less than was allocated is to be sent; at most size().
+  void truncate(std::size_t bytes) { bytes_ = std::min(bytes_, bytes); }
+
+ private:
+  friend class ChannelConnection;
+  BlockRef block_;
+  std::size_t offset_ = 0;  // room before the message, for a record's header
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace weir::rdma

@@ -1,0 +1,66 @@
+// Two channels connected to each other in one io_context.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "rdma/channel.hpp"
+#include "tests/rdma/stream_pair.hpp"
+
+namespace weir::rdma::testing_support {
+
+inline std::string text(const Message& message) {
+  return {reinterpret_cast<const char*>(message.data()), message.size()};
+}
+
+// So that a byte out of place shows.
+inline std::string pattern(std::size_t bytes, std::size_t salt = 0) {
+  std::string made(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) made[i] = static_cast<char>((i + salt) * 7 + (i + salt) / 251);
+  return made;
+}
+
+class ChannelTest : public StreamTest {
+ protected:
+  ChannelAcceptor listen_channel(const ChannelSettings& settings = {}) {
+    ChannelAcceptorSettings wanted;
+    wanted.channel = settings;
+    Result<ChannelAcceptor> acceptor = ChannelAcceptor::listen(*engine, test_address(), wanted);
+    if (!acceptor) throw std::runtime_error(acceptor.error().what);
+    return std::move(*acceptor);
+  }
+
+  std::pair<Channel, Channel> channel_pair(const ChannelSettings& client_settings = {},
+                                           const ChannelSettings& server_settings = {}) {
+    ChannelAcceptor acceptor = listen_channel(server_settings);
+    return connect_channels(acceptor, client_settings);
+  }
+
+  // Client end, server end.
+  std::pair<Channel, Channel> connect_channels(ChannelAcceptor& acceptor,
+                                               const ChannelSettings& settings = {}) {
+    Channel client(*engine);
+    std::optional<Channel> server;
+    bool connected = false;
+    acceptor.async_accept([&](std::error_code failed, Channel accepted) {
+      if (failed) throw std::system_error(failed, "accept");
+      server.emplace(std::move(accepted));
+    });
+    async_connect(client, acceptor.local_endpoint(), settings, [&](std::error_code failed) {
+      if (failed) throw std::runtime_error("connect: " + failed.message() + ": " + client.error().what);
+      connected = true;
+    });
+    run_until([&] { return connected && server.has_value(); });
+    return {std::move(client), std::move(*server)};
+  }
+
+  std::string receive_text(Channel& from) {
+    std::optional<Message> got;
+    run_until([&] { return (got = from.try_receive()).has_value() || from.end(); });
+    return got ? text(*got) : "ended: " + from.error().what;
+  }
+};
+
+}  // namespace weir::rdma::testing_support

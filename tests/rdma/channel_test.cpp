@@ -1,0 +1,470 @@
+// Channels end to end: whole messages in order by every way a message can travel, what each technique counts,
+// backpressure and memory, cancellation and the end.
+#include <gtest/gtest.h>
+
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/cancellation_signal.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/use_awaitable.hpp>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/rdma/channel_pair.hpp"
+
+namespace weir::rdma {
+namespace {
+
+using testing_support::ChannelTest;
+using testing_support::pattern;
+using testing_support::text;
+
+constexpr ChannelSettings no_rendezvous = {.rendezvous_bytes = 0};
+constexpr ChannelSettings small = {.block_bytes = 1024,
+                                   .receive_blocks = 10,
+                                   .send_blocks = 4,
+                                   .held_bytes = 8192,
+                                   .rendezvous_bytes = 20'000,
+                                   .signal_interval = 2};
+
+struct Way {
+  const char* name;
+  ChannelSettings settings;
+};
+const std::vector<Way>& ways() {
+  static const std::vector<Way> table = {
+      {"defaults", {}},
+      {"split_only", no_rendezvous},
+      {"rendezvous_early", {.rendezvous_bytes = 300}},
+      {"nothing_inline", {.inline_bytes = 0}},
+      {"everything_signalled", {.signal_interval = 1}},
+      {"never_merged", {.merge = false}},
+      {"any_completion_wakes", {.solicited_only = false}},
+      {"small_blocks", small},
+      {"one_offer", {.rendezvous_bytes = 4096, .rendezvous_depth = 1}},
+  };
+  return table;
+}
+
+struct EveryWay : ChannelTest, testing::WithParamInterface<std::size_t> {};
+
+TEST_P(EveryWay, messages_of_all_sizes_arrive_whole_and_in_order) {
+  const ChannelSettings& settings = ways()[GetParam()].settings;
+  auto [client, server] = channel_pair(settings, settings);
+  const std::vector<std::size_t> sizes = {0,      1,       7,    8,       100,    256,      1008,
+                                          1016,   1017,    4000, 16'376,  16'377, 20'000,   65'535,
+                                          65'536, 100'000, 5,    300'000, 3,      1'500'000};
+  std::vector<std::string> sent;
+  for (const std::size_t bytes : sizes) sent.push_back(pattern(bytes, sent.size()));
+  std::size_t next = 0, completed = 0;
+  for (const std::string& each : sent)
+    client.async_send(asio::buffer(each), [&](std::error_code failed) {
+      EXPECT_FALSE(failed) << failed.message();
+      ++completed;
+    });
+  run_until([&, &receiver = server] {
+    while (auto message = receiver.try_receive()) {
+      EXPECT_EQ(text(*message), sent[next]) << "message " << next;
+      ++next;
+    }
+    return next == sent.size() || receiver.end();
+  });
+  EXPECT_EQ(next, sent.size()) << server.error().what;
+  run_until([&] { return completed == sent.size(); });
+  EXPECT_EQ(client.counters().messages_sent, sent.size());
+  EXPECT_EQ(server.counters().messages_received, sent.size());
+}
+
+TEST_P(EveryWay, both_ends_send_at_once_and_nobody_waits_for_ever) {
+  const ChannelSettings& settings = ways()[GetParam()].settings;
+  auto [client, server] = channel_pair(settings, settings);
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  constexpr std::size_t count = 400;
+  struct End {
+    Channel& channel;
+    std::mt19937 random;
+    std::size_t sent = 0, got = 0, bytes_sent = 0, bytes_got = 0;
+  };
+  End ends[] = {{client, std::mt19937(seed)}, {server, std::mt19937(seed + 1)}};
+  const std::string data = pattern(100'000);
+  const auto go_on = [&](End& end) {
+    while (auto message = end.channel.try_receive()) {
+      ++end.got;
+      end.bytes_got += message->size();
+      EXPECT_EQ(text(*message), data.substr(0, message->size()));
+    }
+    while (end.sent < count) {
+      const std::size_t bytes = end.random() % (end.random() % 20 == 0 ? data.size() : 500);
+      if (!end.channel.try_send(asio::buffer(data.data(), bytes))) return;
+      ++end.sent;
+      end.bytes_sent += bytes;
+    }
+  };
+  for (End& end : ends) {
+    end.channel.on_readable([&] { go_on(end); });
+    end.channel.on_writable([&] { go_on(end); });
+  }
+  go_on(ends[0]);
+  run_until([&] { return (ends[0].got == count && ends[1].got == count) || client.end() || server.end(); });
+  EXPECT_FALSE(client.end()) << client.error().what;
+  EXPECT_EQ(ends[0].bytes_sent, ends[1].bytes_got);
+  EXPECT_EQ(ends[1].bytes_sent, ends[0].bytes_got);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, EveryWay, testing::Range<std::size_t>(0, ways().size()),
+                         [](const auto& each) { return ways()[each.param].name; });
+
+// --- what each technique does
+
+TEST_F(ChannelTest, a_small_message_is_inline_solicited_and_alone) {
+  auto [client, server] = channel_pair();
+  ASSERT_TRUE(client.try_send(asio::buffer("small", 5)));
+  EXPECT_EQ(receive_text(server), "small");
+  const ChannelCounters& counted = client.counters();
+  EXPECT_EQ(counted.frames_sent, 1u);
+  EXPECT_EQ(counted.inline_frames, 1u);
+  EXPECT_EQ(counted.solicited, 1u);
+  EXPECT_EQ(counted.signalled, 0u) << "one of eight";
+  EXPECT_EQ(counted.merged_messages, 0u) << "never delayed while there is room";
+}
+
+TEST_F(ChannelTest, messages_merge_while_the_window_is_shut_and_only_then) {
+  auto [client, server] = channel_pair();
+  // Nobody runs the engine: no window comes back.
+  int taken = 0;
+  while (taken < 200 && client.try_send(asio::buffer("0123456789", 10))) ++taken;
+  EXPECT_EQ(taken, 200);
+  EXPECT_EQ(client.counters().frames_sent, 25u) << "the window";
+  EXPECT_EQ(client.counters().merged_messages, 200u - 25 - 1) << "one began the open frame";
+  int got = 0;
+  run_until([&, &receiver = server] {
+    while (receiver.try_receive()) ++got;
+    return got == taken;
+  });
+  EXPECT_EQ(client.counters().frames_sent, 26u);
+}
+
+TEST_F(ChannelTest, corked_messages_share_frames_and_wake_the_peer_once) {
+  auto [client, server] = channel_pair();
+  client.cork();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(client.try_send(asio::buffer("0123456789", 10)));
+  EXPECT_EQ(client.counters().frames_sent, 0u);
+  client.uncork();
+  EXPECT_EQ(client.counters().frames_sent, 1u);
+  EXPECT_EQ(client.counters().solicited, 1u);
+  int got = 0;
+  run_until([&, &receiver = server] {
+    while (receiver.try_receive()) ++got;
+    return got == 100;
+  });
+}
+
+TEST_F(ChannelTest, only_every_interval_th_request_is_signalled) {
+  auto [client, server] = channel_pair({.signal_interval = 8});
+  for (int i = 0; i < 800; ++i) {
+    ASSERT_TRUE(client.try_send(asio::buffer("x", 1)));
+    EXPECT_EQ(receive_text(server), "x");
+  }
+  EXPECT_LE(client.counters().signalled, 101u);
+}
+
+TEST_F(ChannelTest, window_rides_on_answers_and_no_acknowledgement_is_sent) {
+  auto [client, server] = channel_pair();
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(client.try_send(asio::buffer("ping", 4)));
+    EXPECT_EQ(receive_text(server), "ping");
+    ASSERT_TRUE(server.try_send(asio::buffer("pong", 4)));
+    EXPECT_EQ(receive_text(client), "pong");
+  }
+  EXPECT_EQ(server.counters().acks_sent, 0u);
+  EXPECT_GE(server.counters().credits_ridden, 990u);
+}
+
+TEST_F(ChannelTest, one_way_traffic_is_acknowledged_by_the_half_window) {
+  auto [client, server] = channel_pair();
+  for (int i = 0; i < 1000; ++i) {
+    run_until([&, &sender = client] { return sender.try_send(asio::buffer("x", 1)); });
+    EXPECT_EQ(receive_text(server), "x");
+  }
+  EXPECT_GT(server.counters().acks_sent, 0u);
+  EXPECT_LE(server.counters().acks_sent, 1000u / 13 + 1);
+}
+
+TEST_F(ChannelTest, a_buffer_is_sent_without_a_copy) {
+  auto [client, server] = channel_pair();
+  for (const std::size_t bytes : {std::size_t{10}, std::size_t{10'000}, std::size_t{1'000'000}}) {
+    SCOPED_TRACE(bytes);
+    const std::uint64_t copied = client.counters().copied_bytes,
+                        zero_copies = client.counters().zero_copy_sends;
+    auto buffer = client.allocate(bytes);
+    ASSERT_TRUE(buffer) << buffer.error().what;
+    const std::string data = pattern(bytes);
+    std::memcpy(buffer->bytes().data(), data.data(), bytes);
+    ASSERT_TRUE(client.try_send(*buffer));
+    EXPECT_FALSE(*buffer) << "taken";
+    EXPECT_EQ(receive_text(server), data);
+    EXPECT_EQ(client.counters().copied_bytes, copied);
+    EXPECT_EQ(client.counters().zero_copy_sends, zero_copies + 1);
+    EXPECT_EQ(server.counters().copied_bytes, 0u);
+  }
+}
+
+TEST_F(ChannelTest, a_large_message_is_fetched_by_one_read) {
+  auto [client, server] = channel_pair();
+  const std::string data = pattern(1'000'000);
+  ASSERT_TRUE(client.try_send(asio::buffer(data)));
+  EXPECT_EQ(receive_text(server), data);
+  EXPECT_EQ(client.counters().offers, 1u);
+  EXPECT_EQ(server.counters().fetches, 1u);
+  EXPECT_EQ(client.counters().frames_sent, 1u);
+  run_until([&, &sender = client] { return sender.memory().sending_bytes == 0; });
+}
+
+// --- memory and backpressure
+
+TEST_F(ChannelTest, a_reader_that_keeps_messages_stops_the_sender_and_memory_is_bounded) {
+  auto [client, server] = channel_pair(small, small);
+  const std::string data = pattern(900);
+  std::vector<Message> kept;
+  std::size_t sent = 0, idle = 0;
+  while (idle < 200) {
+    if (client.try_send(asio::buffer(data))) {
+      ++sent;
+      idle = 0;
+    } else {
+      ++idle;
+    }
+    while (auto message = server.try_receive()) kept.push_back(std::move(*message));
+    io.poll();
+    ASSERT_LT(sent, 1000u) << "never stopped";
+  }
+  EXPECT_GT(client.counters().stalls, 0u);
+  const ChannelMemory memory = server.memory();
+  EXPECT_LE(memory.held_bytes, small.held_bytes + small.receive_blocks * 4096u);
+  EXPECT_LE(memory.total(), small.held_bytes + 3 * small.receive_blocks * 4096u) << "pool blocks are pages";
+
+  kept.clear();
+  run_until([&, &receiver = server, &sender = client] {
+    while (receiver.try_receive()) {
+    }
+    return sender.try_send(asio::buffer(data));
+  });
+  EXPECT_FALSE(client.end()) << client.error().what;
+}
+
+TEST_F(ChannelTest, shrink_gives_back_what_is_kept_for_reuse) {
+  auto [client, server] = channel_pair();
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(client.try_send(asio::buffer(pattern(10'000))));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(receive_text(server).size(), 10'000u);
+  const std::string large = pattern(500'000);
+  ASSERT_TRUE(client.try_send(asio::buffer(large)));
+  receive_text(server);
+  run_until([&, &sender = client] { return sender.memory().kept_bytes > 0; });
+  client.shrink();
+  EXPECT_EQ(client.memory().kept_bytes, 0u);
+  ASSERT_TRUE(client.try_send(asio::buffer(large)));
+  EXPECT_EQ(receive_text(server), large);
+}
+
+TEST_F(ChannelTest, messages_and_buffers_outlive_their_channel_and_memory_goes_back) {
+  std::optional<Message> message;
+  Buffer buffer;
+  {
+    auto [client, server] = channel_pair();
+    ASSERT_TRUE(client.try_send(asio::buffer("kept", 4)));
+    run_until([&, &receiver = server] { return (message = receiver.try_receive()).has_value(); });
+    buffer = std::move(*client.allocate(100'000));
+  }
+  run_until([&] { return engine->stats().connections == 0; });
+  EXPECT_EQ(text(*message), "kept");
+  EXPECT_EQ(engine->stats().pool.blocks, 2u) << "one each";
+  message.reset();
+  buffer = {};
+  EXPECT_EQ(engine->stats().pool.blocks, 0u);
+}
+
+TEST_F(ChannelTest, a_pool_at_its_cap_fails_who_asks_and_others_go_on) {
+  auto [client, server] = channel_pair({}, {.max_message_bytes = 1 << 30});
+  const auto refused = client.allocate((std::size_t{1} << 30) + 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::message_too_long);
+  std::vector<Buffer> all;
+  for (;;) {
+    auto more = client.allocate(std::size_t{1} << 30);
+    if (!more) {
+      EXPECT_EQ(more.error().code, Errc::memory_limit) << more.error().what;
+      break;
+    }
+    all.push_back(std::move(*more));
+    ASSERT_LT(all.size(), 20u);
+  }
+  ASSERT_TRUE(client.try_send(asio::buffer("still", 5)));
+  EXPECT_EQ(receive_text(server), "still");
+}
+
+// --- limits, cancellation, the end
+
+TEST_F(ChannelTest, a_message_longer_than_the_peer_takes_is_refused_by_name) {
+  auto [client, server] = channel_pair({}, {.max_message_bytes = 1000});
+  EXPECT_EQ(client.max_message_bytes(), 1000u);
+  std::optional<std::error_code> outcome;
+  const std::string long_one = pattern(1001);
+  client.async_send(asio::buffer(long_one), [&](std::error_code failed) { outcome = failed; });
+  run_until([&] { return outcome.has_value(); });
+  EXPECT_EQ(*outcome, Errc::message_too_long);
+  ASSERT_TRUE(client.try_send(asio::buffer(long_one.data(), 1000)));
+  EXPECT_EQ(receive_text(server).size(), 1000u);
+}
+
+TEST_F(ChannelTest, settings_out_of_range_are_named) {
+  struct Case {
+    const char* name;
+    ChannelSettings settings;
+  };
+  for (const Case& each :
+       {Case{"block_bytes", {.block_bytes = 512}}, Case{"block_bytes", {.block_bytes = 3000}},
+        Case{"receive_blocks", {.receive_blocks = 8}}, Case{"send_blocks", {.send_blocks = 2}},
+        Case{"rendezvous_depth", {.rendezvous_depth = 17}}, Case{"inline_bytes", {.inline_bytes = 2000}},
+        Case{"signal_interval", {.signal_interval = 9}},
+        Case{"max_message_bytes", {.max_message_bytes = 0}}}) {
+    SCOPED_TRACE(each.name);
+    const Result<void> bad = check(each.settings);
+    ASSERT_FALSE(bad);
+    EXPECT_EQ(bad.error().code, Errc::bad_setting);
+    EXPECT_NE(bad.error().what.find(each.name), std::string::npos) << bad.error().what;
+  }
+}
+
+TEST_F(ChannelTest, what_was_sent_before_closing_is_received_and_then_the_end) {
+  auto [client, server] = channel_pair();
+  const std::string large = pattern(700'000);
+  ASSERT_TRUE(client.try_send(asio::buffer("first", 5)));
+  ASSERT_TRUE(client.try_send(asio::buffer(large)));
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(client.try_send(asio::buffer("x", 1)));
+  client.close();
+  EXPECT_EQ(receive_text(server), "first");
+  EXPECT_EQ(receive_text(server), large);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(receive_text(server), "x");
+  run_until([&, &receiver = server] { return static_cast<bool>(receiver.end()); });
+  EXPECT_EQ(server.end(), asio::error::eof) << server.error().what;
+  std::optional<std::error_code> outcome;
+  server.async_receive([&](std::error_code failed, Message) { outcome = failed; });
+  run_until([&] { return outcome.has_value(); });
+  EXPECT_EQ(*outcome, asio::error::eof);
+}
+
+TEST_F(ChannelTest, all_that_waits_completes_when_the_channel_closes) {
+  auto [client, server] = channel_pair(small, small);
+  const std::string data = pattern(900);
+  int sent = 0, aborted = 0;
+  for (int i = 0; i < 100; ++i)
+    client.async_send(asio::buffer(data), [&](std::error_code failed) { ++(failed ? aborted : sent); });
+  bool receive_aborted = false;
+  client.async_receive(
+      [&](std::error_code failed, Message) { receive_aborted = failed == asio::error::operation_aborted; });
+  client.close();
+  run_until([&] { return sent + aborted == 100 && receive_aborted; });
+  EXPECT_GT(aborted, 0);
+}
+
+TEST_F(ChannelTest, a_cancelled_receive_loses_no_message) {
+  auto [client, server] = channel_pair();
+  asio::cancellation_signal stop;
+  std::optional<std::error_code> outcome;
+  server.async_receive(
+      asio::bind_cancellation_slot(stop.slot(), [&](std::error_code failed, Message) { outcome = failed; }));
+  stop.emit(asio::cancellation_type::all);
+  ASSERT_TRUE(client.try_send(asio::buffer("later", 5)));
+  run_until([&] { return outcome.has_value(); });
+  EXPECT_EQ(*outcome, asio::error::operation_aborted);
+  EXPECT_EQ(receive_text(server), "later");
+}
+
+TEST_F(ChannelTest, a_stream_is_no_channel_and_the_other_way_round) {
+  Acceptor streams = listen();
+  ChannelAcceptor channels = listen_channel();
+  Channel channel(*engine);
+  std::optional<std::error_code> outcome;
+  streams.async_accept([](std::error_code, Stream) {});
+  async_connect(channel, streams.local_endpoint(), ChannelSettings(),
+                [&](std::error_code failed) { outcome = failed; });
+  run_until([&] { return outcome.has_value(); });
+  EXPECT_EQ(*outcome, Errc::not_a_channel) << channel.error().what;
+
+  Stream stream(*engine);
+  outcome.reset();
+  async_connect(stream, channels.local_endpoint(), {}, [&](std::error_code failed) { outcome = failed; });
+  run_until([&] { return outcome.has_value(); });
+  EXPECT_EQ(*outcome, Errc::refused) << stream.error().what;
+  EXPECT_EQ(channels.rejected(), 1u);
+}
+
+TEST_F(ChannelTest, an_idle_engine_sleeps_and_the_last_of_a_burst_wakes_it) {
+  auto [client, server] = channel_pair();
+  for (int round = 0; round < 20; ++round) {
+    const std::uint64_t sleeps = engine->stats().sleeps;
+    client.cork();
+    for (int i = 0; i < 40; ++i) ASSERT_TRUE(client.try_send(asio::buffer(pattern(1000))));
+    client.uncork();
+    for (int i = 0; i < 40; ++i) ASSERT_EQ(receive_text(server).size(), 1000u);
+    run_until([&] { return engine->stats().sleeps > sleeps; });
+  }
+  EXPECT_LT(client.counters().solicited, client.counters().frames_sent);
+}
+
+TEST_F(ChannelTest, coroutines_echo) {
+  auto [client, server] = channel_pair();
+  int echoed = 0;
+  const auto echo = [](Channel channel) -> asio::awaitable<void> {
+    for (;;) {
+      const Message message = co_await channel.async_receive(asio::use_awaitable);
+      const asio::const_buffer bytes(message.data(), message.size());
+      co_await channel.async_send(bytes, asio::use_awaitable);
+    }
+  };
+  const auto talk = [&](Channel channel) -> asio::awaitable<void> {
+    for (; echoed < 50; ++echoed) {
+      const std::string word = pattern(static_cast<std::size_t>(echoed) * 997);
+      co_await channel.async_send(asio::buffer(word), asio::use_awaitable);
+      const Message answer = co_await channel.async_receive(asio::use_awaitable);
+      EXPECT_EQ(text(answer), word);
+    }
+  };
+  bool done = false;
+  std::error_code echo_ended;
+  asio::co_spawn(io, echo(std::move(server)), [&](const std::exception_ptr& error) {
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const std::system_error& e) {
+      echo_ended = e.code();
+    }
+  });
+  asio::co_spawn(io, talk(std::move(client)), [&](const std::exception_ptr& error) {
+    EXPECT_EQ(error, nullptr);
+    done = true;
+  });
+  run_until([&] { return done && echo_ended; });
+  EXPECT_EQ(echoed, 50);
+  EXPECT_EQ(echo_ended, asio::error::eof);
+}
+
+TEST_F(ChannelTest, an_io_context_that_is_destroyed_takes_waiting_operations_with_it) {
+  auto own = std::make_unique<asio::io_context>(1);
+  Result<Engine*> opened = Engine::open(*own, testing_support::test_provider());
+  ASSERT_TRUE(opened);
+  auto alive = std::make_shared<int>(1);
+  {
+    ChannelAcceptor acceptor = *ChannelAcceptor::listen(**opened, testing_support::test_address());
+    auto channel = std::make_shared<Channel>(**opened);
+    async_connect(*channel, acceptor.local_endpoint(), ChannelSettings(),
+                  [alive, channel](std::error_code) {});
+    acceptor.async_accept([alive](std::error_code, Channel) {});
+  }
+  own.reset();
+  EXPECT_EQ(alive.use_count(), 1);
+}
+
+}  // namespace
+}  // namespace weir::rdma
