@@ -12,6 +12,7 @@ int devices(std::span<const std::string> arguments);
 int trace(std::span<const std::string> arguments);
 int stat(std::span<const std::string> arguments);
 int plan(std::span<const std::string> arguments);
+int sim(std::span<const std::string> arguments);
 int completion(std::span<const std::string> arguments);
 
 // "weir run: what" on standard error, and the status for it.

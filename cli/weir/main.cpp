@@ -11,8 +11,9 @@ struct Subcommand {
   std::string_view name;
   int (*function)(std::span<const std::string>);
 };
-constexpr Subcommand subcommands[] = {{"run", run},   {"devices", devices}, {"trace", trace},
-                                      {"stat", stat}, {"plan", plan},       {"completion", completion}};
+constexpr Subcommand subcommands[] = {
+    {"run", run},   {"devices", devices}, {"trace", trace},          {"stat", stat},
+    {"plan", plan}, {"sim", sim},         {"completion", completion}};
 
 constexpr std::string_view help = R"help(Usage: weir COMMAND [ARG...]
 
@@ -29,6 +30,8 @@ Weir puts RDMA under the programs people already run.
                 $ weir stat
   plan        plan a lossless network: PFC headroom, ECN marks, deadlocks, config_db.json
                 $ weir plan network.toml --sonic out
+  sim         simulate one: PFC, ECN, DCQCN under a workload, with pictures
+                $ weir sim scenario.toml -o out
   completion  let your shell complete these commands
                 $ eval "$(weir completion bash)"
 

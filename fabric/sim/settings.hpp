@@ -32,7 +32,6 @@ struct PrioritySettings {
   std::uint32_t weight = 1;            // DWRR
   double alpha = 1;                    // dynamic threshold of the ingress priority group
   double egress_alpha = 8;             // of the egress queue, where it is lossy
-  std::uint32_t guaranteed_bytes = 0;  // private part of the ingress priority group
   std::uint32_t xon_bytes = 0;         // XON at or below this usage of shared buffer, or
   std::uint32_t xon_offset_bytes = 0;  // at or below the threshold less this
   Wred wred;
@@ -62,6 +61,7 @@ struct PortSettings {
   Ticks pipeline = 0;        // of the node of this port: from the last bit's arrival to the MMU
   Ticks pause_response = 0;  // from a PFC frame's arrival at this port until it obeys
   std::array<std::uint32_t, priorities> headroom_bytes{};
+  std::array<std::uint32_t, priorities> guaranteed_bytes{};  // private part of each ingress priority group
   // Where a port's speed asks for marks other than the switch's.
   std::array<Wred, priorities> wred{};
   bool own_wred = false;

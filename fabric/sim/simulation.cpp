@@ -77,7 +77,7 @@ void Simulation::build_ports() {
       auto& group = groups_[at(p, i)];
       group.lossless = rule.lossless;
       group.alpha = static_cast<std::uint32_t>(alpha_factor(rule.alpha));
-      group.guaranteed = rule.guaranteed_bytes / pool.cell_bytes;
+      group.guaranteed = from.guaranteed_bytes[i] / pool.cell_bytes;
       group.headroom = from.headroom_bytes[i] / pool.cell_bytes;
       group.xon = rule.xon_bytes / pool.cell_bytes;
       group.xon_offset = rule.xon_offset_bytes / pool.cell_bytes;

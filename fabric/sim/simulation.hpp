@@ -100,7 +100,7 @@ class Simulation {
 
   Ticks now() const { return now_; }
   const Fabric& fabric() const { return fabric_; }
-  const Experiment& run() const { return run_; }
+  const Experiment& experiment() const { return run_; }
   const Totals& totals() const { return totals_; }
   std::span<const FlowResult> results() const { return results_; }
   std::span<const Incident> incidents() const { return incidents_; }

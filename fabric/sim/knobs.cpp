@@ -1,0 +1,230 @@
+#include "fabric/sim/knobs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <vector>
+
+namespace weir::fabric::sim {
+namespace {
+
+constexpr Range any_bytes{0, 4e9}, any_time{0, 174e9}, some_time{10, 174e9}, rates{1e6, 1e13}, part{0, 1};
+constexpr auto b = KnobKind::bytes;
+constexpr auto t = KnobKind::time;
+
+// Of the namespace, because a list's words live only as long as the first list of them.
+const std::initializer_list<std::string_view> controls = {"dcqcn", "none"};
+const std::initializer_list<std::string_view> presets = {"paper", "ns3", "connectx"};
+
+template <class T>
+T whole(double value) {
+  return static_cast<T>(value + 0.5);
+}
+
+using K = Knobs&;
+using D = double;
+const std::vector<Knob>& table() {
+  static const std::vector<Knob> all = {
+      {"simulation",
+       "seed",
+       KnobKind::number,
+       {0, 9e15},
+       "of everything random",
+       [](K k, D v) { k.seed = whole<std::uint64_t>(v); }},
+      {"simulation",
+       "duration",
+       t,
+       {1000, 174e9},
+       "simulated time after which the run ends, finished or not",
+       [](K k, D v) { k.duration_ns = v; }},
+      {"simulation", "sample", t, some_time, "between two samples of the series",
+       [](K k, D v) { k.sample_ns = v; }},
+      {"simulation", "deadlock_check", t, any_time, "between two looks for a closed cycle; 0: none",
+       [](K k, D v) { k.deadlock_check_ns = v; }},
+      {"simulation",
+       "load",
+       KnobKind::number,
+       {0.001, 100},
+       "factor on the load of every poisson workload",
+       [](K k, D v) { k.load_factor = v; }},
+      {"buffer",
+       "alpha",
+       KnobKind::number,
+       {1e-4, 64},
+       "dynamic threshold of lossless ingress; else the plan's",
+       [](K k, D v) { k.alpha = v; }},
+      {"buffer", "headroom", b, any_bytes, "of each lossless priority group of each port; else the plan's",
+       [](K k, D v) { k.headroom_bytes = v; }},
+      {"buffer", "shared", b, any_bytes, "pool that the thresholds divide; else the plan's",
+       [](K k, D v) { k.shared_bytes = v; }},
+      {"buffer", "xon_offset", b, any_bytes, "XON so far below the threshold; else the plan's",
+       [](K k, D v) { k.xon_offset_bytes = v; }},
+      {"buffer",
+       "pause_quanta",
+       KnobKind::number,
+       {1, 65535},
+       "in each XOFF",
+       [](K k, D v) { k.pause_quanta = v; }},
+      {"ecn", "kmin", b, any_bytes, "where marking begins; else the plan's",
+       [](K k, D v) { k.kmin_bytes = v; }},
+      {"ecn", "kmax", b, any_bytes, "from where every packet is marked; 0: no marks",
+       [](K k, D v) { k.kmax_bytes = v; }},
+      {"ecn", "pmax", KnobKind::fraction, part, "probability of a mark just below kmax",
+       [](K k, D v) { k.pmax = v; }},
+      {"transport",
+       "mtu",
+       b,
+       {64, 9000},
+       "payload of a full packet",
+       [](K k, D v) { k.transport.mtu_bytes = whole<std::uint32_t>(v); }},
+      {"transport",
+       "header",
+       b,
+       {0, 256},
+       "Ethernet to ICRC and FCS",
+       [](K k, D v) { k.transport.header_bytes = whole<std::uint32_t>(v); }},
+      {"transport",
+       "gap",
+       b,
+       {0, 64},
+       "preamble and gap after each frame",
+       [](K k, D v) { k.transport.gap_bytes = whole<std::uint32_t>(v); }},
+      {"transport",
+       "ack_every",
+       KnobKind::number,
+       {1, 65535},
+       "packets; the last of a flow always is",
+       [](K k, D v) { k.transport.ack_every = whole<std::uint32_t>(v); }},
+      {"transport",
+       "window",
+       b,
+       {0, 1e12},
+       "in flight for each flow; 0: no limit",
+       [](K k, D v) { k.transport.window_bytes = whole<std::uint64_t>(v); }},
+      {"transport",
+       "timeout",
+       t,
+       {1000, 100e9},
+       "without progress before going back",
+       [](K k, D v) { k.timeout_ns = v; }},
+      {"transport",
+       "priority",
+       KnobKind::number,
+       {0, 7},
+       "of data, where the workload names none",
+       [](K k, D v) { k.priority = v; }},
+      {"transport",
+       "control_priority",
+       KnobKind::number,
+       {0, 7},
+       "of ACK, NAK and CNP",
+       [](K k, D v) { k.transport.control_priority = whole<std::uint8_t>(v); }},
+      {"transport",
+       "congestion_control",
+       KnobKind::word,
+       {},
+       "dcqcn or none",
+       nullptr,
+       [](K k, const std::string& v) { k.congestion_control = v; },
+       controls},
+      {"dcqcn",
+       "preset",
+       KnobKind::word,
+       {},
+       "where the others come from: paper, ns3, connectx",
+       nullptr,
+       [](K k, const std::string& v) { k.preset = v; },
+       presets},
+      {"dcqcn", "g", KnobKind::number, {1e-6, 1}, "weight of news in alpha", [](K k, D v) { k.g = v; }},
+      {"dcqcn", "additive_increase", KnobKind::rate, rates, "R_AI", [](K k, D v) { k.additive_bps = v; }},
+      {"dcqcn", "hyper_increase", KnobKind::rate, rates, "R_HAI", [](K k, D v) { k.hyper_bps = v; }},
+      {"dcqcn", "minimum_rate", KnobKind::rate, rates, "of a flow", [](K k, D v) { k.minimum_bps = v; }},
+      {"dcqcn", "alpha_interval", t, some_time, "without a CNP before alpha decays",
+       [](K k, D v) { k.alpha_ns = v; }},
+      {"dcqcn", "increase_interval", t, some_time, "the timer T", [](K k, D v) { k.increase_ns = v; }},
+      {"dcqcn", "cnp_interval", t, any_time, "one CNP a flow in it", [](K k, D v) { k.cnp_ns = v; }},
+      {"dcqcn", "byte_counter", b, {1, 1e12}, "the counter BC", [](K k, D v) { k.increase_bytes = v; }},
+      {"dcqcn",
+       "fast_recovery_steps",
+       KnobKind::number,
+       {1, 1000},
+       "F",
+       [](K k, D v) { k.recovery_steps = v; }},
+  };
+  return all;
+}
+
+Unit unit_of(KnobKind kind) {
+  switch (kind) {
+    case KnobKind::time:
+      return Unit::nanoseconds;
+    case KnobKind::rate:
+      return Unit::bits_per_second;
+    case KnobKind::fraction:
+      return Unit::fraction;
+    default:
+      return Unit::bytes;
+  }
+}
+
+}  // namespace
+
+std::span<const Knob> knobs() { return table(); }
+
+const Knob* find_knob(std::string_view name) {
+  for (const auto& knob : knobs())
+    if (fmt::format("{}.{}", knob.table, knob.key) == name) return &knob;
+  for (const auto& knob : knobs())
+    if (knob.key == name) return &knob;  // keys are unique but for their table
+  return nullptr;
+}
+
+std::string set_knob(Knobs& values, const Knob& knob, std::string_view text) {
+  if (knob.kind == KnobKind::word) {
+    if (std::find(knob.words.begin(), knob.words.end(), text) == knob.words.end())
+      return fmt::format("'{}' is none of {}", text, fmt::join(knob.words, ", "));
+    knob.set_word(values, std::string(text));
+    return {};
+  }
+  std::optional<double> value;
+  if (knob.kind == KnobKind::number) {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc{} && end == text.data() + text.size() && std::isfinite(number)) value = number;
+  } else {
+    value = read_quantity(text, unit_of(knob.kind));
+  }
+  if (!value)
+    return fmt::format("'{}' is not {}", text,
+                       knob.kind == KnobKind::number ? "a number" : example(unit_of(knob.kind)));
+  if (*value < knob.range.least || *value > knob.range.most)
+    return fmt::format("{} is not between {} and {}", text, knob.range.least, knob.range.most);
+  knob.set(values, *value);
+  return {};
+}
+
+void read_knobs(Knobs& values, Table& root) {
+  std::vector<std::string_view> done;
+  for (const auto& first : knobs()) {
+    if (std::find(done.begin(), done.end(), first.table) != done.end()) continue;
+    done.push_back(first.table);
+    auto found = root.table(first.table);
+    if (!found) continue;
+    for (const auto& knob : knobs()) {
+      if (knob.table != first.table) continue;
+      if (knob.kind == KnobKind::word) {
+        if (const auto word = found->word(knob.key, knob.words)) knob.set_word(values, *word);
+      } else {
+        const auto value = knob.kind == KnobKind::number
+                               ? found->number(knob.key, knob.range)
+                               : found->quantity(knob.key, unit_of(knob.kind), knob.range);
+        if (value) knob.set(values, *value);
+      }
+    }
+    found->finish();
+  }
+}
+
+}  // namespace weir::fabric::sim

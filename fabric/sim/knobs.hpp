@@ -1,0 +1,59 @@
+// The numbers of a scenario that people turn: each has a name, by which a scenario file sets it ([buffer]
+// alpha), the command line overrides it (--set buffer.alpha=0.5) and a sweep varies it (--sweep
+// buffer.alpha=0.25,0.5,1). One table, knobs(), is the definition of all three.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "fabric/sim/settings.hpp"
+#include "fabric/topology/document.hpp"
+
+namespace weir::fabric::sim {
+
+// In the units of the table: bytes, ns, bit/s, parts of one. Absent: the plan's, or the default.
+struct Knobs {
+  std::uint64_t seed = 1;
+  double duration_ns = 10e6;
+  double sample_ns = 0;  // 0: a two-hundredth of the duration
+  double deadlock_check_ns = 1e6;
+  std::optional<double> alpha, headroom_bytes, shared_bytes, xon_offset_bytes, kmin_bytes, kmax_bytes, pmax;
+  double pause_quanta = 65535;
+  double load_factor = 1;
+  std::string congestion_control = "dcqcn";
+  std::string preset = "paper";
+  double priority = 3;
+  std::optional<double> g, additive_bps, hyper_bps, minimum_bps, alpha_ns, increase_ns, cnp_ns,
+      increase_bytes, recovery_steps;
+  Transport transport;
+  double timeout_ns = 4e6;
+};
+
+enum class KnobKind : std::uint8_t { number, bytes, time, rate, fraction, word };
+
+struct Knob {
+  std::string_view table;
+  std::string_view key;
+  KnobKind kind;
+  Range range;
+  std::string_view what;
+  void (*set)(Knobs&, double);
+  void (*set_word)(Knobs&, const std::string&) = nullptr;  // of a word
+  std::initializer_list<std::string_view> words = {};
+};
+
+std::span<const Knob> knobs();
+
+// "buffer.alpha" or, where no other table has it, "alpha".
+const Knob* find_knob(std::string_view name);
+
+// The text as a scenario file would have it, without quotes. Gives what is wrong with it, or nothing.
+std::string set_knob(Knobs& values, const Knob& knob, std::string_view text);
+
+// All tables of knobs that are there.
+void read_knobs(Knobs& values, Table& root);
+
+}  // namespace weir::fabric::sim

@@ -1,0 +1,221 @@
+// A scenario becomes arrays: nodes and ports of the network, buffers from its plan, flows from its workloads.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "fabric/plan/threshold.hpp"
+#include "fabric/sim/scenario.hpp"
+#include "rnic/congestion/presets.hpp"
+
+namespace weir::fabric::sim {
+namespace {
+
+Ticks ticks(double ns) { return static_cast<Ticks>(ns * ticks_per_ns + 0.5); }
+
+void apply_dcqcn(Transport& transport, const Knobs& knobs) {
+  transport.dcqcn = knobs.congestion_control == "dcqcn";
+  auto& p = transport.dcqcn_parameters;
+  for (const auto& preset : rnic::congestion::dcqcn_presets())
+    if (preset.name == knobs.preset) p = preset.parameters;
+  if (knobs.g) p.g = *knobs.g;
+  if (knobs.additive_bps) p.additive_increase = *knobs.additive_bps;
+  if (knobs.hyper_bps) p.hyper_increase = *knobs.hyper_bps;
+  if (knobs.minimum_bps) p.minimum_rate = *knobs.minimum_bps;
+  if (knobs.increase_bytes) p.increase_bytes = static_cast<std::uint64_t>(*knobs.increase_bytes);
+  if (knobs.recovery_steps) p.fast_recovery_steps = static_cast<std::uint32_t>(*knobs.recovery_steps);
+  const auto time = [](std::uint64_t& slot, std::optional<double> ns) {
+    slot = ticks(ns ? *ns : static_cast<double>(slot));
+  };
+  time(p.alpha_interval, knobs.alpha_ns);
+  time(p.increase_interval, knobs.increase_ns);
+  time(p.notification_interval, knobs.cnp_ns);
+  time(p.decrease_interval, std::nullopt);
+}
+
+class Preparation {
+ public:
+  Preparation(const Scenario& scenario, const Knobs& knobs)
+      : scenario_(scenario), network_(*scenario.network), knobs_(knobs) {}
+
+  Prepared run() {
+    nodes_and_ports();
+    for (const auto& plan : scenario_.plan.switches) switches(plan);
+    out_.fabric.routes = route_table(network_, out_.fabric, {});
+    experiment();
+    faults();
+    return std::move(out_);
+  }
+
+ private:
+  void nodes_and_ports() {
+    auto& fabric = out_.fabric;
+    for (std::uint32_t n = 0; n < network_.nodes.size(); ++n) {
+      const auto& node = network_.nodes[n];
+      fabric.nodes.push_back({node.name, node.kind == NodeKind::host, none});
+      if (node.kind == NodeKind::host) fabric.hosts.push_back(n);
+    }
+    for (std::uint32_t p = 0; p < network_.ports.size(); ++p) {
+      const auto& from = network_.ports[p];
+      PortSettings port;
+      port.node = from.node.index;
+      port.peer = from.peer.index;
+      port.name = from.name;
+      const auto bps = network_.speed_bps({p});
+      port.gbps = static_cast<double>(bps) / 1e9;
+      port.delay = ticks(network_.outbound_delay_ns({p}));
+      port.pipeline = forwarding(from.node);
+      // The plan's headroom gives the peer the time of 802.3 to stop, counted from the frame that crossed
+      // XOFF. Of that the pipeline in front of our MMU takes a part; the peer gets the rest, so the margin
+      // simulated is the planned one.
+      const auto& peer = network_[network_.neighbor({p})];
+      if (peer.kind == NodeKind::switch_) {
+        const auto& model = network_.model_of(peer);
+        const double response =
+            static_cast<double>(pause_response_quanta(bps)) * quantum_bits * 1e9 / static_cast<double>(bps);
+        port.pause_response = ticks(std::max(0.0, model.pfc_generation_ns + response - model.forwarding_ns));
+      }
+      fabric.ports.push_back(std::move(port));
+    }
+  }
+
+  Ticks forwarding(NodeId id) const {
+    const auto& node = network_[id];
+    return node.kind == NodeKind::host ? 0 : ticks(network_.model_of(node).forwarding_ns);
+  }
+
+  void switches(const SwitchPlan& plan) {
+    auto& fabric = out_.fabric;
+    const auto index = static_cast<std::uint32_t>(fabric.switches.size());
+    SwitchSettings settings;
+    settings.cell_bytes = plan.model->cell_bytes;
+    settings.shared_bytes =
+        knobs_.shared_bytes ? static_cast<std::uint64_t>(*knobs_.shared_bytes) : plan.split.shared;
+    settings.headroom_pool_bytes =
+        plan.model->headroom_pool == HeadroomPool::shared && !knobs_.headroom_bytes ? plan.split.headroom : 0;
+    settings.pause_quanta = static_cast<std::uint32_t>(knobs_.pause_quanta);
+    for (unsigned i = 0; i < sim::priorities; ++i) {
+      auto& priority = settings.priority[i];
+      priority.lossless = network_.classes.is_lossless(i);
+      priority.strict = i == knobs_.transport.control_priority;
+      priority.alpha = 8;
+      if (!priority.lossless) continue;
+      priority.alpha = knobs_.alpha ? *knobs_.alpha : alpha_of(plan.dynamic_th);
+      priority.xon_offset_bytes = static_cast<std::uint32_t>(
+          knobs_.xon_offset_bytes ? *knobs_.xon_offset_bytes : static_cast<double>(plan.xon_offset));
+    }
+    fabric.switches.push_back(settings);
+    for (const auto id : plan.switches) fabric.nodes[id.index].settings = index;
+    for (const auto& port : plan.ports)
+      for (const auto id : port.ports) port_settings(fabric.ports[id.index], port);
+  }
+
+  void port_settings(PortSettings& port, const PortPlan& plan) const {
+    port.own_wred = true;
+    for (unsigned i = 0; i < sim::priorities; ++i) {
+      if (!network_.classes.is_lossless(i)) continue;
+      port.headroom_bytes[i] = static_cast<std::uint32_t>(
+          knobs_.headroom_bytes ? *knobs_.headroom_bytes : static_cast<double>(plan.headroom.xoff));
+      port.guaranteed_bytes[i] = static_cast<std::uint32_t>(plan.headroom.xon);
+      auto& wred = port.wred[i];
+      wred.kmax_bytes = static_cast<std::uint32_t>(
+          knobs_.kmax_bytes ? *knobs_.kmax_bytes : static_cast<double>(plan.marks.kmax_bytes));
+      wred.kmin_bytes =
+          std::min(wred.kmax_bytes,
+                   static_cast<std::uint32_t>(
+                       knobs_.kmin_bytes ? *knobs_.kmin_bytes : static_cast<double>(plan.marks.kmin_bytes)));
+      wred.pmax = knobs_.pmax ? *knobs_.pmax : plan.marks.pmax;
+    }
+  }
+
+  void experiment() {
+    auto& experiment = out_.experiment;
+    experiment.seed = knobs_.seed;
+    experiment.duration = ticks(knobs_.duration_ns);
+    experiment.sample_interval =
+        ticks(knobs_.sample_ns != 0 ? knobs_.sample_ns : std::ceil(knobs_.duration_ns / 200));
+    experiment.deadlock_check = ticks(knobs_.deadlock_check_ns);
+    experiment.transport = knobs_.transport;
+    experiment.transport.retransmission_timeout = ticks(knobs_.timeout_ns);
+    apply_dcqcn(experiment.transport, knobs_);
+    experiment.watchdog = scenario_.watchdog;
+    experiment.storms = scenario_.storms;
+    for (std::size_t i = 0; i < scenario_.workloads.size(); ++i) {
+      Workload workload = scenario_.workloads[i];
+      workload.load *= knobs_.load_factor;
+      if (workload.until == 0) workload.until = experiment.duration;
+      append_flows(experiment.flows, workload, static_cast<std::uint16_t>(i), out_.fabric,
+                   experiment.transport, knobs_.seed);
+    }
+  }
+
+  void faults() {
+    std::map<Ticks, std::pair<std::vector<LinkId>, std::vector<LinkId>>> changes;  // time: gone, back
+    for (const auto& failure : scenario_.failures) {
+      const std::uint32_t port = network_[failure.link].a.index;
+      out_.experiment.faults.push_back({failure.at, port, false, nullptr});
+      changes[failure.at + failure.convergence].first.push_back(failure.link);
+      if (failure.back == 0) continue;
+      out_.experiment.faults.push_back({failure.back, port, true, nullptr});
+      changes[failure.back + failure.convergence].second.push_back(failure.link);
+    }
+    std::vector<LinkId> gone;
+    for (const auto& [time, change] : changes) {
+      gone.insert(gone.end(), change.first.begin(), change.first.end());
+      for (const auto link : change.second)
+        if (const auto at = std::find(gone.begin(), gone.end(), link); at != gone.end()) gone.erase(at);
+      out_.experiment.faults.push_back(
+          {time, none, false, std::make_shared<const RouteTable>(route_table(network_, out_.fabric, gone))});
+    }
+  }
+
+  const Scenario& scenario_;
+  const Network& network_;
+  const Knobs& knobs_;
+  Prepared out_;
+};
+
+}  // namespace
+
+Prepared prepare(const Scenario& scenario, const Knobs& knobs) { return Preparation(scenario, knobs).run(); }
+
+RouteTable route_table(const Network& network, const Fabric& fabric, std::span<const LinkId> failed) {
+  const Routes routes(network, failed);
+  RouteTable table;
+  table.hosts = static_cast<std::uint32_t>(fabric.hosts.size());
+  std::uint32_t rows = 0;
+  for (const auto& node : fabric.nodes) table.row.push_back(node.host ? none : rows++);
+  table.group.assign(std::size_t{rows} * table.hosts, 0);
+  table.first.assign(1, 0);  // group 0: no way there
+  table.count.assign(1, 0);
+  std::map<std::vector<std::uint32_t>, std::uint32_t> known;
+  std::vector<std::uint32_t> ports;
+  for (std::uint32_t n = 0; n < fabric.nodes.size(); ++n) {
+    if (fabric.nodes[n].host) continue;
+    std::span<const PortId> last;  // neighbours in the list mostly share their ports
+    std::uint32_t last_group = 0;
+    for (std::uint32_t h = 0; h < table.hosts; ++h) {
+      const auto next = routes.next_ports({n}, {fabric.hosts[h]});
+      std::uint32_t group = last_group;
+      if (next.data() != last.data() || next.size() != last.size()) {
+        ports.clear();
+        for (const auto port : next) ports.push_back(port.index);
+        group = 0;
+        if (!ports.empty()) {
+          const auto [at, added] = known.try_emplace(ports, static_cast<std::uint32_t>(table.first.size()));
+          group = at->second;
+          if (added) {
+            table.first.push_back(static_cast<std::uint32_t>(table.ports.size()));
+            table.count.push_back(static_cast<std::uint32_t>(ports.size()));
+            table.ports.insert(table.ports.end(), ports.begin(), ports.end());
+          }
+        }
+        last = next;
+        last_group = group;
+      }
+      table.group[std::size_t{table.row[n]} * table.hosts + h] = group;
+    }
+  }
+  return table;
+}
+
+}  // namespace weir::fabric::sim

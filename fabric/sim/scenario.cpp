@@ -1,0 +1,310 @@
+#include "fabric/sim/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "fabric/sim/size_distribution.hpp"
+
+namespace weir::fabric::sim {
+namespace {
+
+constexpr Range any_time{0, 174e9};
+
+Ticks ticks(double ns) { return static_cast<Ticks>(ns * ticks_per_ns + 0.5); }
+
+class ScenarioReader {
+ public:
+  ScenarioReader(Table& root, const FileOpener& open, Complaints& complaints)
+      : root_(root), open_(open), complaints_(complaints) {}
+
+  std::optional<Scenario> read() {
+    if (!read_the_network()) return std::nullopt;
+    for (std::uint32_t n = 0; n < network().nodes.size(); ++n)
+      if (network().nodes[n].kind == NodeKind::host) {
+        if (network().nodes[n].ports.size() != 1)
+          complaints_.add(network().nodes[n].place,
+                          fmt::format("host {} has several links", network().nodes[n].name),
+                          "the simulator's hosts have one: use two hosts");
+        address_.push_back(static_cast<std::uint32_t>(hosts_.size()));
+        hosts_.push_back(n);
+      } else {
+        address_.push_back(none);
+      }
+    if (hosts_.size() < 2)
+      complaints_.add(root_.place(), "fewer than two hosts", "somebody must send to somebody");
+    read_knobs(scenario_.knobs, root_);
+    if (!complaints_.none()) return std::nullopt;
+    for (auto& table : root_.tables("workload")) read_workload(table);
+    if (scenario_.workloads.empty())
+      root_.missing("workload",
+                    "add a [[workload]] with kind = \"incast\", \"permutation\", \"all-to-all\", \"flows\", "
+                    "\"poisson\" or \"ring-allreduce\"");
+    for (auto& table : root_.tables("link_failure")) read_failure(table);
+    for (auto& table : root_.tables("storm")) read_storm(table);
+    read_watchdog();
+    root_.finish();
+    if (!complaints_.none()) return std::nullopt;
+    check_buffers();
+    if (!complaints_.none()) return std::nullopt;
+    return std::move(scenario_);
+  }
+
+ private:
+  const Network& network() const { return *scenario_.network; }
+
+  bool read_the_network() {
+    std::optional<Network> network;
+    if (root_.has("network")) {
+      const auto name = root_.string("network");
+      if (!name) return false;
+      const auto text = open_(*name);
+      if (!text) {
+        root_.complain("network", fmt::format("'{}' cannot be read", *name),
+                       "name a network file, relative to this one");
+        return false;
+      }
+      network = read_network(*text, *name, open_, complaints_);
+      if (const auto title = root_.string("name"); title && network) network->name = *title;
+    } else {
+      network = read_network(root_, open_, complaints_);
+    }
+    if (!network) return false;
+    scenario_.network = std::make_unique<Network>(std::move(*network));
+    scenario_.name = scenario_.network->name;
+    return true;
+  }
+
+  void check_buffers() {
+    PlanOptions options;
+    options.failures = FailureScope::none;
+    scenario_.plan = plan_network(network(), options);
+    for (const auto& plan : scenario_.plan.switches)
+      if (!plan.split.fits && !(scenario_.knobs.headroom_bytes && scenario_.knobs.shared_bytes))
+        complaints_.add(
+            network()[plan.switches.front()].place,
+            fmt::format("the buffer of {} ({} bytes) is smaller than its headroom ({} bytes)",
+                        network()[plan.switches.front()].name, plan.split.buffer, plan.split.headroom),
+            "fewer lossless priorities, shorter cables or a larger switch; or set both headroom and shared "
+            "in [buffer]");
+  }
+
+  std::optional<std::uint32_t> host(const At<std::string>& name) {
+    const auto found = network().find(name.value);
+    if (found && address_[found->index] != none) return address_[found->index];
+    complaints_.add(name.place, fmt::format("'{}' is no host", name.value), "name a host of the network");
+    return std::nullopt;
+  }
+  std::optional<std::uint32_t> host(Table& table, std::string_view key) {
+    const auto name = table.string(key);
+    if (!name) {
+      if (!table.has(key)) table.missing(key, "name a host");
+      return std::nullopt;
+    }
+    return host({*name, table.place(key)});
+  }
+
+  Ticks time(Table& table, std::string_view key, double otherwise_ns) {
+    return ticks(table.quantity(key, Unit::nanoseconds, any_time).value_or(otherwise_ns));
+  }
+
+  std::vector<std::uint32_t> hosts_or_all(Table& table, std::string_view key) {
+    std::vector<std::uint32_t> list;
+    for (const auto& name : table.strings(key))
+      if (const auto found = host(name)) list.push_back(*found);
+    if (list.empty())
+      for (std::uint32_t h = 0; h < hosts_.size(); ++h) list.push_back(h);
+    std::vector<std::uint32_t> sorted = list;
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+      table.complain(key, "a host is named twice", "name each once");
+    return list;
+  }
+
+  void read_workload(Table& table) {
+    Workload workload;
+    const auto kind =
+        table.word("kind", {"incast", "permutation", "all-to-all", "flows", "poisson", "ring-allreduce"});
+    if (!kind) {
+      if (!table.has("kind")) table.missing("kind", "say what the hosts send: kind = \"incast\"");
+      return;
+    }
+    workload.name = table.string("name").value_or(*kind);
+    workload.priority = static_cast<std::uint8_t>(
+        table.integer("priority", {0, 7}).value_or(static_cast<std::int64_t>(scenario_.knobs.priority)));
+    workload.start = time(table, "start", 0);
+    if (*kind != "poisson" && *kind != "flows")
+      workload.bytes =
+          static_cast<std::uint64_t>(table.quantity("bytes", Unit::bytes, {1, 4e12}).value_or(1e6));
+    if (*kind == "incast" || *kind == "permutation" || *kind == "all-to-all") {
+      workload.repeat = static_cast<std::uint32_t>(table.integer("repeat", {1, 1'000'000}).value_or(1));
+      workload.every = time(table, "every", 1e6);
+    }
+    if (*kind == "incast") {
+      read_incast(table, workload);
+    } else if (*kind == "flows") {
+      workload.pattern = Pattern::flows;
+      read_flow_list(table, workload);
+    } else {
+      workload.hosts = hosts_or_all(table, "hosts");
+      if (workload.hosts.size() < 2) table.complain("hosts", "fewer than two hosts", "name two or more");
+      if (*kind == "permutation") workload.pattern = Pattern::permutation;
+      if (*kind == "all-to-all") workload.pattern = Pattern::all_to_all;
+      if (*kind == "ring-allreduce") workload.pattern = Pattern::ring_allreduce;
+      if (*kind == "poisson") read_poisson(table, workload);
+    }
+    table.finish();
+    if (!complaints_.none()) return;
+    Workload estimated = workload;
+    if (estimated.until == 0) estimated.until = ticks(scenario_.knobs.duration_ns);
+    Fabric speeds;
+    for (std::uint32_t p = 0; p < network().ports.size(); ++p) {
+      speeds.ports.emplace_back();
+      speeds.ports.back().gbps = static_cast<double>(network().speed_bps({p})) / 1e9;
+    }
+    if (expected_flows(estimated, speeds) > most_flows)
+      table.complain("kind", "more than 20 million flows", "a shorter run, a lower load or fewer hosts");
+    scenario_.workloads.push_back(std::move(workload));
+  }
+
+  void read_incast(Table& table, Workload& workload) {
+    workload.pattern = Pattern::incast;
+    const auto receiver = table.has("receiver") ? host(table, "receiver") : std::optional<std::uint32_t>(0);
+    if (!receiver) return;
+    workload.receiver = *receiver;
+    if (table.has("from")) {
+      workload.hosts = hosts_or_all(table, "from");
+    } else {
+      const auto others = static_cast<double>(hosts_.size() - 1);
+      const auto senders = table.integer("senders", {1, others});
+      // The farthest first, in whole strides, so that a few senders do not all sit under one switch.
+      const auto count = static_cast<std::uint32_t>(senders.value_or(static_cast<std::int64_t>(others)));
+      for (std::uint32_t i = 0; i < count; ++i)
+        workload.hosts.push_back(static_cast<std::uint32_t>(
+            (workload.receiver + 1 + std::uint64_t{i} * (hosts_.size() - 1) / count) % hosts_.size()));
+    }
+    if (std::find(workload.hosts.begin(), workload.hosts.end(), workload.receiver) != workload.hosts.end())
+      table.complain("from", "the receiver sends to itself", "leave it out");
+  }
+
+  void read_flow_list(Table& table, Workload& workload) {
+    auto list = table.tables("flow");
+    if (list.empty()) table.missing("flow", "add [[workload.flow]] with from, to and bytes");
+    for (auto& row : list) {
+      const auto from = host(row, "from");
+      const auto to = host(row, "to");
+      const auto bytes = row.quantity("bytes", Unit::bytes, {1, 4e12});
+      if (!row.has("bytes")) row.missing("bytes", "how much is sent");
+      const Ticks start = time(row, "start", 0);
+      row.finish();
+      if (!from || !to || !bytes) continue;
+      if (*from == *to) row.complain("to", "a flow from a host to itself", "name two hosts");
+      workload.listed.push_back({*from, *to, static_cast<std::uint64_t>(*bytes), start});
+    }
+  }
+
+  void read_poisson(Table& table, Workload& workload) {
+    workload.pattern = Pattern::poisson;
+    const auto sizes = table.word("sizes", {"websearch", "hadoop"});
+    workload.sizes = find_size_distribution(sizes.value_or("websearch"));
+    workload.load = table.quantity("load", Unit::fraction, {0.001, 2}).value_or(0.5);
+    workload.until = time(table, "until", 0);
+  }
+
+  void read_failure(Table& table) {
+    LinkFailure failure;
+    const auto ends = table.strings("between");
+    if (ends.size() != 2)
+      return table.complain("between", "a link has two ends", "between = [\"leaf1\", \"spine1\"]");
+    std::optional<NodeId> nodes[2];
+    for (int e = 0; e < 2; ++e) {
+      nodes[e] = network().find(ends[e].value);
+      if (!nodes[e])
+        return complaints_.add(ends[e].place, fmt::format("'{}' is no node", ends[e].value),
+                               "name a node of the network");
+    }
+    bool found = false;
+    for (const auto port : network()[*nodes[0]].ports)
+      if (!found && network().neighbor(port) == *nodes[1]) {
+        failure.link = network()[port].link;
+        found = true;
+      }
+    if (!found) return table.complain("between", "these two have no link", "name neighbours");
+    failure.at = time(table, "at", 0);
+    failure.back = time(table, "back", 0);
+    failure.convergence = time(table, "convergence", 1e6);
+    if (failure.back != 0 && failure.back <= failure.at)
+      table.complain("back", "the link is back before it is gone", "a time after `at`");
+    table.finish();
+    scenario_.failures.push_back(failure);
+  }
+
+  void read_storm(Table& table) {
+    Storm storm;
+    const auto at = host(table, "host");
+    storm.start = time(table, "from", 0);
+    storm.end = time(table, "until", scenario_.knobs.duration_ns);
+    storm.priority = static_cast<std::uint8_t>(
+        table.integer("priority", {0, 7}).value_or(static_cast<std::int64_t>(scenario_.knobs.priority)));
+    table.finish();
+    if (!at) return;
+    storm.host = *at;
+    scenario_.storms.push_back(storm);
+  }
+
+  void read_watchdog() {
+    auto table = root_.table("watchdog");
+    if (!table) return;
+    auto& watchdog = scenario_.watchdog;
+    watchdog.on = true;
+    const auto action = table->word("action", {"drop", "forward", "alert"}).value_or("drop");
+    watchdog.action = action == "drop"      ? WatchdogAction::drop
+                      : action == "forward" ? WatchdogAction::forward
+                                            : WatchdogAction::alert;
+    // SONiC's ranges begin at 100 ms; shorter times show in a short run what they would do.
+    constexpr Range allowed{1e3, 60e9};
+    watchdog.poll = ticks(table->quantity("poll", Unit::nanoseconds, allowed).value_or(200e6));
+    watchdog.detection = ticks(table->quantity("detection", Unit::nanoseconds, allowed).value_or(200e6));
+    watchdog.restoration = ticks(table->quantity("restoration", Unit::nanoseconds, allowed).value_or(200e6));
+    table->finish();
+  }
+
+  Table& root_;
+  const FileOpener& open_;
+  Complaints& complaints_;
+  Scenario scenario_;
+  std::vector<std::uint32_t> hosts_;    // nodes
+  std::vector<std::uint32_t> address_;  // by node
+};
+
+}  // namespace
+
+std::optional<Scenario> read_scenario(std::string_view text, std::string file, const FileOpener& open,
+                                      Complaints& complaints) {
+  const auto document = Document::parse(text, std::move(file), complaints);
+  if (!document) return std::nullopt;
+  auto root = document->root(complaints);
+  return ScenarioReader(root, open, complaints).read();
+}
+
+std::optional<Scenario> load_scenario(const std::string& path, Complaints& complaints) {
+  const auto read = [](const std::filesystem::path& file) -> std::optional<std::string> {
+    std::ifstream in(file, std::ios::binary);
+    std::ostringstream text;
+    if (!in || !(text << in.rdbuf())) return std::nullopt;
+    return text.str();
+  };
+  const auto text = read(path);
+  if (!text) {
+    complaints.add({std::make_shared<const std::string>(path), 0, 0}, "cannot be read",
+                   "name a scenario file");
+    return std::nullopt;
+  }
+  const auto beside = std::filesystem::path(path).parent_path();
+  return read_scenario(*text, path, [&](const std::string& name) { return read(beside / name); }, complaints);
+}
+
+}  // namespace weir::fabric::sim

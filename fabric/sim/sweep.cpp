@@ -1,0 +1,162 @@
+#include "fabric/sim/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "fabric/sim/plot.hpp"
+
+namespace weir::fabric::sim {
+namespace {
+
+constexpr std::uint64_t events_between_looks = 1u << 16;
+
+Summary run_one(const Scenario& scenario, Knobs knobs, const std::vector<SweepAxis>& axes,
+                const std::vector<std::string>& values, const std::atomic<bool>& stop) {
+  for (std::size_t i = 0; i < axes.size(); ++i) set_knob(knobs, *axes[i].knob, values[i]);
+  const Prepared prepared = prepare(scenario, knobs);
+  Experiment experiment = prepared.experiment;
+  experiment.sample_interval = 0;  // a row keeps no series
+  Simulation simulation(prepared.fabric, experiment);
+  bool more = true;
+  // Relaxed: it only says that nobody waits for the rest any more; nothing is read because of it.
+  while (more && !stop.load(std::memory_order_relaxed)) more = simulation.run_some(events_between_looks);
+  return summarize(simulation, more);
+}
+
+struct Column {
+  const char* name;
+  double (*value)(const Summary&);
+  bool plotted;
+};
+const Column columns[] = {
+    {"finished", [](const Summary& s) { return static_cast<double>(s.finished); }, false},
+    {"flows", [](const Summary& s) { return static_cast<double>(s.flows); }, false},
+    {"completion_us_p50", [](const Summary& s) { return s.completion_us.p50; }, true},
+    {"completion_us_p99", [](const Summary& s) { return s.completion_us.p99; }, true},
+    {"slowdown_p50", [](const Summary& s) { return s.slowdown.p50; }, false},
+    {"slowdown_p99", [](const Summary& s) { return s.slowdown.p99; }, true},
+    {"goodput_gbps", [](const Summary& s) { return s.goodput_gbps; }, true},
+    {"lossless_drops", [](const Summary& s) { return static_cast<double>(s.totals.lossless_drops); }, true},
+    {"pfc_frames", [](const Summary& s) { return static_cast<double>(s.totals.pfc_frames); }, true},
+    {"paused_us", [](const Summary& s) { return s.paused_us; }, true},
+    {"ecn_marked", [](const Summary& s) { return static_cast<double>(s.totals.marked); }, true},
+    {"buffer_bytes", [](const Summary& s) { return static_cast<double>(s.buffer_most_bytes); }, true},
+    {"deadlocks", [](const Summary& s) { return static_cast<double>(s.deadlocks); }, false},
+};
+
+}  // namespace
+
+std::vector<SweepRow> sweep(const Scenario& scenario, const Knobs& knobs, const std::vector<SweepAxis>& axes,
+                            unsigned threads, const std::atomic<bool>& stop,
+                            const std::function<void(std::size_t)>& on_done) {
+  std::vector<SweepRow> rows(1);
+  for (const auto& axis : axes) {
+    std::vector<SweepRow> grown;
+    for (const auto& row : rows)
+      for (const auto& value : axis.values) {
+        grown.push_back(row);
+        grown.back().values.push_back(value);
+      }
+    rows = std::move(grown);
+  }
+  std::atomic<std::size_t> next{0};  // relaxed: each index goes to one thread, and join() publishes the rows
+  std::mutex reporting;
+  std::size_t done = 0;
+  const auto work = [&] {
+    for (;;) {
+      const std::size_t index = next.fetch_add(1, std::memory_order_relaxed);
+      if (index >= rows.size() || stop.load(std::memory_order_relaxed)) return;
+      rows[index].summary = run_one(scenario, knobs, axes, rows[index].values, stop);
+      rows[index].done = true;
+      const std::lock_guard lock(reporting);
+      if (on_done) on_done(++done);
+    }
+  };
+  std::vector<std::jthread> others;
+  for (unsigned i = 1; i < std::min<std::size_t>(threads, rows.size()); ++i) others.emplace_back(work);
+  work();
+  others.clear();
+  return rows;
+}
+
+std::string sweep_csv(const std::vector<SweepAxis>& axes, const std::vector<SweepRow>& rows) {
+  std::string out;
+  for (const auto& axis : axes) out += fmt::format("{}.{},", axis.knob->table, axis.knob->key);
+  for (const auto& column : columns) out += fmt::format("{},", column.name);
+  out += "partial\n";
+  for (const auto& row : rows) {
+    if (!row.done) continue;
+    for (const auto& value : row.values) out += value + ",";
+    for (const auto& column : columns) out += fmt::format("{:.10g},", column.value(row.summary));
+    out += row.summary.partial ? "1\n" : "0\n";
+  }
+  return out;
+}
+
+std::string sweep_table(const std::vector<SweepAxis>& axes, const std::vector<SweepRow>& rows) {
+  std::string out;
+  for (const auto& axis : axes) out += fmt::format("{:>12} ", axis.knob->key);
+  out += "   finished   p50 us   p99 us  slow p99  goodput   drops     PFC    marked  deadlock\n";
+  for (const auto& row : rows) {
+    if (!row.done) continue;
+    const Summary& s = row.summary;
+    for (const auto& value : row.values) out += fmt::format("{:>12} ", value);
+    out += fmt::format("{:>11} {:>8} {:>8} {:>9.2f} {:>8} {:>7} {:>7} {:>9} {:>9}\n",
+                       fmt::format("{}/{}", s.finished, s.flows), short_number(s.completion_us.p50),
+                       short_number(s.completion_us.p99), s.slowdown.p99, short_number(s.goodput_gbps),
+                       s.totals.lossless_drops, short_number(static_cast<double>(s.totals.pfc_frames)),
+                       short_number(static_cast<double>(s.totals.marked)), s.deadlocks != 0 ? "yes" : "no");
+  }
+  return out;
+}
+
+// One plot a column: along x the first axis, a line for each combination of the others.
+std::string sweep_html(const Scenario& scenario, const std::vector<SweepAxis>& axes,
+                       const std::vector<SweepRow>& rows) {
+  std::string out = fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0} - weir "
+      "sim</title>\n<style>:root {{ "
+      "color-scheme: light dark; }} body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: "
+      "2em auto; "
+      "padding: 0 1.2em; }} pre {{ overflow-x: auto; }}{1}</style></head><body>\n<h1>{0}</h1>\n<p>{2} runs; "
+      "first along x: "
+      "{3}</p>\n",
+      html_escaped(scenario.name), plot_style, rows.size(), axes.front().knob->what);
+  for (const auto& column : columns) {
+    if (!column.plotted) continue;
+    Plot plot{
+        .title = column.name, .x_label = std::string(axes.front().knob->key), .y_label = "", .dots = true};
+    std::map<std::string, Line> lines;
+    double largest = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (!rows[i].done) continue;
+      std::string name;
+      for (std::size_t a = 1; a < axes.size(); ++a)
+        name += fmt::format("{}{} {}", name.empty() ? "" : ", ", axes[a].knob->key, rows[i].values[a]);
+      const auto& values = axes.front().values;
+      const auto place =
+          static_cast<double>(std::find(values.begin(), values.end(), rows[i].values[0]) - values.begin());
+      char* end = nullptr;
+      const double number = std::strtod(rows[i].values[0].c_str(), &end);
+      auto& line = lines[name];
+      line.name = name.empty() ? column.name : name;
+      line.points.emplace_back(*end == '\0' ? number : place, column.value(rows[i].summary));
+      largest = std::max(largest, column.value(rows[i].summary));
+    }
+    if (largest == 0) continue;
+    for (auto& [name, line] : lines) {
+      std::sort(line.points.begin(), line.points.end());
+      plot.lines.push_back(std::move(line));
+    }
+    out += svg(plot);
+  }
+  return out + "<pre>" + html_escaped(sweep_table(axes, rows)) + "</pre></body></html>\n";
+}
+
+}  // namespace weir::fabric::sim

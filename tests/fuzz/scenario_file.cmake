@@ -1,0 +1,1 @@
+weir_fuzz_target(scenario_file SOURCES scenario_file_fuzz.cpp LINK weir_scenario)

@@ -1,0 +1,252 @@
+// Scenario files: what they become, what is refused, and that equal runs are equal to the byte.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "fabric/sim/size_distribution.hpp"
+#include "fabric/sim/summary.hpp"
+#include "fabric/sim/sweep.hpp"
+
+namespace weir::fabric::sim {
+namespace {
+
+const std::string network = R"(
+name = "four leaves"
+[leaf_spine]
+spines = 2
+leaves = 4
+hosts_per_leaf = 4
+host_speed = "100G"
+host_cable = "3m"
+spine_speed = "400G"
+spine_cable = "40m"
+leaf_model = "generic-32m"
+spine_model = "generic-32m"
+)";
+
+std::optional<Scenario> read(const std::string& text, Complaints& complaints) {
+  return read_scenario(text, "s.toml", [](const std::string&) { return std::nullopt; }, complaints);
+}
+Scenario must_read(const std::string& text) {
+  Complaints complaints;
+  auto scenario = read(text, complaints);
+  EXPECT_TRUE(scenario.has_value()) << complaints.text();
+  return std::move(*scenario);
+}
+
+struct Results {
+  Summary summary;
+  std::string everything;
+  std::vector<Incident> incidents;
+};
+Results run(const Scenario& scenario, const Knobs& knobs) {
+  const auto prepared = prepare(scenario, knobs);
+  Simulation simulation(prepared.fabric, prepared.experiment);
+  simulation.run_all();
+  Results results;
+  results.summary = summarize(simulation, false);
+  results.everything = summary_json(simulation, results.summary, {}) + flows_csv(simulation) +
+                       ports_csv(simulation) + totals_csv(simulation) + switches_csv(simulation) +
+                       queues_csv(simulation) + html_report(simulation, results.summary, {});
+  results.incidents.assign(simulation.incidents().begin(), simulation.incidents().end());
+  return results;
+}
+
+const std::string mixed = network + R"(
+[simulation]
+duration = "3ms"
+[[workload]]
+kind = "incast"
+senders = 8
+bytes = "300KB"
+[[workload]]
+kind = "poisson"
+sizes = "hadoop"
+load = 0.3
+until = "500us"
+)";
+
+TEST(Scenario, SameSeedSameBytes) {
+  const auto once = must_read(mixed), again = must_read(mixed);
+  EXPECT_EQ(run(once, once.knobs).everything, run(again, again.knobs).everything);
+}
+
+TEST(Scenario, AnotherSeedIsAnotherRun) {
+  const auto scenario = must_read(mixed);
+  Knobs other = scenario.knobs;
+  other.seed = 2;
+  EXPECT_NE(run(scenario, scenario.knobs).everything, run(scenario, other).everything);
+}
+
+TEST(Sweep, IsTheSameHoweverItIsSplit) {
+  const auto scenario = must_read(mixed);
+  const std::vector<SweepAxis> axes = {{find_knob("alpha"), {"0.0078125", "1"}},
+                                       {find_knob("ecn.kmin"), {"10KB", "100KB"}}};
+  const std::atomic<bool> stop{false};
+  std::size_t last = 0;
+  const auto one = sweep(scenario, scenario.knobs, axes, 1, stop, [&](std::size_t done) { last = done; });
+  const auto many = sweep(scenario, scenario.knobs, axes, 4, stop, {});
+  EXPECT_EQ(last, 4u);
+  EXPECT_EQ(sweep_csv(axes, one), sweep_csv(axes, many));
+  EXPECT_NE(one[0].summary.totals.pfc_frames, one[2].summary.totals.pfc_frames);  // alpha does something
+}
+
+TEST(Sweep, StoppedBeforeItBeganHasNoRows) {
+  const auto scenario = must_read(mixed);
+  const std::vector<SweepAxis> axes = {{find_knob("alpha"), {"0.5", "1"}}};
+  const std::atomic<bool> stop{true};
+  for (const auto& row : sweep(scenario, scenario.knobs, axes, 2, stop, {})) EXPECT_FALSE(row.done);
+}
+
+TEST(Scenario, InterruptedRunIsMarkedPartial) {
+  const auto scenario = must_read(mixed);
+  const auto prepared = prepare(scenario, scenario.knobs);
+  Simulation simulation(prepared.fabric, prepared.experiment);
+  ASSERT_TRUE(simulation.run_some(5000));
+  const auto summary = summarize(simulation, true);
+  EXPECT_NE(summary_json(simulation, summary, {}).find("\"partial\": true"), std::string::npos);
+  EXPECT_NE(html_report(simulation, summary, {}).find("Partial:"), std::string::npos);
+}
+
+TEST(Scenario, PlannedNetworkLosesNothingAndTooLittleHeadroomDoes) {
+  const auto scenario = must_read(network +
+                                  "[[workload]]\nkind = \"incast\"\nsenders = 15\nbytes = \"3MB\"\n"
+                                  "[transport]\ncongestion_control = \"none\"\n");
+  EXPECT_EQ(run(scenario, scenario.knobs).summary.totals.lossless_drops, 0u);
+  Knobs starved = scenario.knobs;
+  ASSERT_EQ(set_knob(starved, *find_knob("buffer.headroom"), "4KB"), "");
+  ASSERT_EQ(set_knob(starved, *find_knob("alpha"), "0.0625"), "");
+  EXPECT_GT(run(scenario, starved).summary.totals.lossless_drops, 0u);
+}
+
+TEST(Scenario, WatchdogEndsWhatAStormHoldsUp) {
+  const auto scenario = must_read(network + R"(
+[simulation]
+duration = "20ms"
+[transport]
+timeout = "1ms"
+[watchdog]
+poll = "200us"
+detection = "1ms"
+restoration = "1ms"
+[[storm]]
+host = "leaf1-host1"
+from = "10us"
+until = "6ms"
+[[workload]]
+kind = "incast"
+receiver = "leaf1-host1"
+senders = 8
+bytes = "1MB"
+)");
+  const auto results = run(scenario, scenario.knobs);
+  ASSERT_GE(results.incidents.size(), 2u);
+  EXPECT_EQ(results.incidents.front().kind, Incident::Kind::storm_detected);
+  EXPECT_EQ(results.incidents.back().kind, Incident::Kind::storm_over);
+  EXPECT_EQ(results.summary.finished, 8u);  // by going back for what was dropped
+  EXPECT_GT(results.summary.totals.egress_drops, 0u);
+}
+
+TEST(Scenario, LinkFailureLosesWhatWasOnItAndTheRestGoesRound) {
+  const auto scenario = must_read(network + R"(
+[simulation]
+duration = "50ms"
+[transport]
+timeout = "500us"
+[[link_failure]]
+between = ["leaf1", "spine1"]
+at = "20us"
+convergence = "100us"
+[[workload]]
+kind = "permutation"
+bytes = "2MB"
+)");
+  const auto results = run(scenario, scenario.knobs);
+  EXPECT_EQ(results.summary.finished, 16u);
+  EXPECT_GT(results.summary.totals.link_drops + results.summary.totals.egress_drops, 0u);
+  EXPECT_EQ(results.incidents.front().kind, Incident::Kind::link_down);
+}
+
+TEST(Scenario, RingAllreduceStartsAStepWhenTheOneBeforeArrived) {
+  const auto scenario = must_read(network + "[[workload]]\nkind = \"ring-allreduce\"\nbytes = \"16MB\"\n");
+  const auto prepared = prepare(scenario, scenario.knobs);
+  ASSERT_EQ(prepared.experiment.flows.size(), 16u * 30);
+  Simulation simulation(prepared.fabric, prepared.experiment);
+  simulation.run_all();
+  EXPECT_EQ(simulation.totals().finished, 16u * 30);
+  for (std::size_t i = 0; i < prepared.experiment.flows.size(); ++i)
+    if (const auto then = prepared.experiment.flows[i].then; then != none) {
+      EXPECT_EQ(simulation.results()[then].started, simulation.results()[i].arrived);
+      EXPECT_EQ(prepared.experiment.flows[then].source, prepared.experiment.flows[i].destination);
+    }
+}
+
+TEST(Workload, PermutationLeavesNobodyInPlace) {
+  const auto scenario = must_read(network + "[[workload]]\nkind = \"permutation\"\nrepeat = 5\n");
+  const auto prepared = prepare(scenario, scenario.knobs);
+  std::vector<int> received(16, 0);
+  for (const auto& flow : prepared.experiment.flows) {
+    EXPECT_NE(flow.source, flow.destination);
+    ++received[flow.destination];
+  }
+  EXPECT_EQ(received, std::vector<int>(16, 5));
+}
+
+TEST(SizeDistribution, SamplesHaveItsMean) {
+  for (const auto& sizes : size_distributions()) {
+    Random random(7);
+    double sum = 0;
+    constexpr int samples = 200'000;
+    for (int i = 0; i < samples; ++i) sum += static_cast<double>(sizes.sample(random));
+    EXPECT_NEAR(sum / samples / sizes.mean(), 1, 0.03) << sizes.name;
+  }
+}
+
+TEST(Flow, NeedsLessThanAKilobyte) {
+  EXPECT_LT(sizeof(FlowSpec) + sizeof(FlowResult) + sizeof(std::uint32_t), 128u);  // that waits or is over
+  EXPECT_LT(sizeof(Flow), 256u);                                                   // more, while it is alive
+}
+
+struct Refusal {
+  const char* text;
+  const char* says;
+};
+
+TEST(Scenario, RefusesWithPlaceAndReason) {
+  const Refusal refusals[] = {
+      {"", "workload"},
+      {"[[workload]]\nkind = \"incast\"\nsnders = 3\n", "snders"},
+      {"[[workload]]\nkind = \"incst\"\n", "incst"},
+      {"[[workload]]\nkind = \"incast\"\nreceiver = \"nobody\"\n", "'nobody' is no host"},
+      {"[[workload]]\nkind = \"incast\"\nbytes = \"-1\"\n", "bytes"},
+      {"[[workload]]\nkind = \"flows\"\n[[workload.flow]]\nfrom = \"leaf1-host1\"\nto = "
+       "\"leaf1-host1\"\nbytes = 1\n",
+       "itself"},
+      {"[[workload]]\nkind = \"poisson\"\nload = 1.5\n[simulation]\nduration = \"100s\"\n", "20 million"},
+      {"[[workload]]\nkind = \"permutation\"\n[buffer]\nalpha = -1\n", "alpha"},
+      {"[[workload]]\nkind = \"permutation\"\n[simulation]\nduration = \"1h\"\n", "duration"},
+      {"[[workload]]\nkind = \"permutation\"\n[[link_failure]]\nbetween = [\"leaf1\", \"leaf2\"]\n",
+       "no link"},
+      {"[[workload]]\nkind = \"permutation\"\n[nonsense]\n", "nonsense"},
+  };
+  for (const auto& refusal : refusals) {
+    Complaints complaints;
+    EXPECT_FALSE(read(network + refusal.text, complaints)) << refusal.text;
+    EXPECT_NE(complaints.text().find(refusal.says), std::string::npos) << complaints.text();
+    EXPECT_EQ(complaints.text().find("s.toml:"), 0u) << complaints.text();
+  }
+}
+
+TEST(Knob, EachIsFoundByItsNamesAndRefusesNonsense) {
+  for (const auto& knob : knobs()) {
+    EXPECT_EQ(find_knob(std::string(knob.table) + "." + std::string(knob.key)), &knob);
+    EXPECT_EQ(find_knob(knob.key), &knob) << "keys are unique: " << knob.key;
+    Knobs values;
+    EXPECT_NE(set_knob(values, knob, "perhaps"), "") << knob.key;
+    EXPECT_NE(set_knob(values, knob, ""), "") << knob.key;
+  }
+  EXPECT_EQ(find_knob("alhpa"), nullptr);
+}
+
+}  // namespace
+}  // namespace weir::fabric::sim

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""weir sim as a program: what it writes, what it refuses, and what Ctrl-C leaves.
+
+usage: weir_sim_test.py WEIR SCENARIOS
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+WEIR, SCENARIOS = sys.argv[1], pathlib.Path(sys.argv[2])
+ENDLESS = """
+[leaf_spine]
+spines = 1
+leaves = 2
+hosts_per_leaf = 2
+host_speed = "100G"
+host_cable = "3m"
+spine_speed = "100G"
+spine_cable = "40m"
+leaf_model = "generic-32m"
+spine_model = "generic-32m"
+[simulation]
+duration = "100s"
+[[workload]]
+kind = "incast"
+bytes = "1000GB"
+"""
+
+
+def sim(*words):
+    return subprocess.run([WEIR, "sim", *map(str, words)], capture_output=True, text=True, timeout=100)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def same_seed_same_bytes(folder):
+    for name in ("one", "two"):
+        done = sim(SCENARIOS / "incast.toml", "-o", folder / name)
+        assert done.returncode == 0, done.stderr
+    assert contents(folder / "one") == contents(folder / "two")
+    assert b"<svg" in contents(folder / "one")["report.html"]
+
+
+def deadlock_is_named(_):
+    done = sim(SCENARIOS / "ring-deadlock.toml")
+    assert done.returncode == 0 and "deadlock" in done.stdout and "0 of 5 flows" in done.stdout, done.stdout
+    cured = sim(SCENARIOS / "ring-deadlock.toml", "--set", "congestion_control=dcqcn")
+    assert "5 of 5 flows" in cured.stdout and "deadlock" not in cured.stdout, cured.stdout
+
+
+def mistakes_are_refused_with_their_place(folder):
+    wrong = folder / "wrong.toml"
+    wrong.write_text(ENDLESS.replace("incast", "incats"))
+    done = sim(wrong, "-o", folder / "nothing")
+    assert done.returncode == 3 and f"{wrong}:15:" in done.stderr, done.stderr
+    assert not (folder / "nothing").exists()
+    assert sim(folder / "missing.toml").returncode == 3
+    for words in (["--set", "alpha"], ["--set", "alpha=x"], ["--sweep", "nonsense=1"], ["--frobnicate"]):
+        assert sim(SCENARIOS / "incast.toml", *words).returncode == 2, words
+
+
+def interrupt_leaves_what_was_simulated(folder):
+    scenario = folder / "endless.toml"
+    scenario.write_text(ENDLESS)
+    process = subprocess.Popen([WEIR, "sim", scenario, "-o", folder / "part"], stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while True:  # until it has its handler
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        caught = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")), 16)
+        if caught & 1 << (signal.SIGINT - 1):
+            break
+        assert time.monotonic() < deadline, "no handler"
+        os.sched_yield()
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130 and "PARTIAL" in out, (process.returncode, out)
+    assert json.loads((folder / "part" / "summary.json").read_text())["partial"] is True
+
+
+def sweep_writes_a_row_for_each_combination(folder):
+    done = sim(SCENARIOS / "incast.toml", "--sweep", "alpha=0.125,0.5", "--sweep", "kmin=50KB,400KB", "-o", folder)
+    assert done.returncode == 0, done.stderr
+    assert len((folder / "sweep.csv").read_text().splitlines()) == 5
+
+
+for test in (same_seed_same_bytes, deadlock_is_named, mistakes_are_refused_with_their_place,
+             interrupt_leaves_what_was_simulated, sweep_writes_a_row_for_each_combination):
+    with tempfile.TemporaryDirectory() as folder:
+        test(pathlib.Path(folder))
+    print(f"ok   {test.__name__}")
