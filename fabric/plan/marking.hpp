@@ -23,11 +23,11 @@ struct MarkInput {
 };
 
 struct Marks {
-  std::uint64_t kmin_bytes, kmax_bytes;
-  double pmax;
-  std::uint64_t bound_bytes;  // T / spread
-  bool before_pfc;            // kmax_bytes <= bound_bytes
-  std::string inequality;     // "Kmin 100,000 < Kmax 400,000 <= 2,093,056 = XOFF limit / 1"
+  std::uint64_t kmin_bytes = 0, kmax_bytes = 0;
+  double pmax = 0;
+  std::uint64_t bound_bytes = 0;  // T / spread
+  bool before_pfc = false;        // kmax_bytes <= bound_bytes
+  std::string inequality;         // "Kmin 100,000 < Kmax 400,000 <= 2,093,056 = XOFF limit / 1"
 };
 
 // HPCC's 100 KB / 400 KB for each 25 Gb/s and Pmax 20 %, lowered where the bound asks for it.

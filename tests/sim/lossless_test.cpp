@@ -175,7 +175,8 @@ struct Ring {
   std::vector<std::uint32_t> switches, clockwise;
 
   explicit Ring(const SmallSwitch& small) : builder(small) {
-    for (int i = 0; i < 5; ++i) switches.push_back(builder.add_switch("s" + std::to_string(i)));
+    for (int i = 0; i < 5; ++i)
+      switches.push_back(builder.add_switch(std::string("s").append(std::to_string(i))));
     for (int i = 0; i < 5; ++i) builder.add_host(switches[i]);
     for (int i = 0; i < 5; ++i) clockwise.push_back(builder.connect(switches[i], switches[(i + 1) % 5]));
     builder.begin_routes();
