@@ -131,23 +131,32 @@ class Client {
   // Calls the function F of the server: co_await gives Result<R>, R being what F returns.
   template <auto F, class... A>
     requires((!std::is_same_v<CallOptions, A>) && ...)
-  auto call(const A&... arguments) {
+  asio::awaitable<Result<ResultOf<F>>> call(const A&... arguments) {
     return start<F>(CallOptions(), std::make_index_sequence<sizeof...(A)>(), arguments...);
   }
   template <auto F, class... A>
-  auto call(const CallOptions& options, const A&... arguments) {
+  asio::awaitable<Result<ResultOf<F>>> call(const CallOptions& options, const A&... arguments) {
     return start<F>(options, std::make_index_sequence<sizeof...(A)>(), arguments...);
   }
   // Calls a function by its name; nobody checks the types before the server does.
   template <class R, class... A>
     requires((!std::is_same_v<CallOptions, A>) && ...)
-  auto call_by_name(std::string_view name, const A&... arguments) {
+  asio::awaitable<Result<R>> call_by_name(std::string_view name, const A&... arguments) {
     return call_by_name<R>(name, CallOptions(), arguments...);
   }
   template <class R, class... A>
-  auto call_by_name(std::string_view name, const CallOptions& options, const A&... arguments) {
+  asio::awaitable<Result<R>> call_by_name(std::string_view name, const CallOptions& options,
+                                          const A&... arguments) {
     using Passed = std::tuple<decltype(as_argument<Unnamed<A>>(arguments))...>;
     return send<R, MessagePack>(method_id(name), options, Passed(as_argument<Unnamed<A>>(arguments)...));
+  }
+
+  // Calls with a body that is encoded already, and gives the result's body as it came: for programs without
+  // the types.
+  asio::awaitable<Result<std::vector<std::byte>>> call_encoded(std::string_view name,
+                                                               const CallOptions& options,
+                                                               std::span<const std::byte> body) {
+    return send<std::vector<std::byte>, Encoded>(method_id(name), options, body);
   }
 
   bool is_open() const { return core_ && core_->is_open(); }
@@ -160,7 +169,8 @@ class Client {
 
  private:
   template <auto F, std::size_t... I, class... A>
-  auto start(const CallOptions& options, std::index_sequence<I...>, const A&... arguments) {
+  asio::awaitable<Result<ResultOf<F>>> start(const CallOptions& options, std::index_sequence<I...>,
+                                             const A&... arguments) {
     using To = ArgumentsOf<F>;
     static_assert(sizeof...(A) == std::tuple_size_v<To>, "the function takes another number of arguments");
     static_assert((PassableAs<const A&, std::tuple_element_t<I, To>> && ...),
@@ -170,13 +180,21 @@ class Client {
         method_number<F>, options, Passed(as_argument<std::tuple_element_t<I, To>>(arguments)...));
   }
 
+  struct Encoded {
+    static void write(Bytes& out, std::span<const std::byte> body) { out.append(body); }
+    static Result<void> read(std::span<const std::byte> body, std::vector<std::byte>& value) {
+      value.assign(body.begin(), body.end());
+      return {};
+    }
+  };
   // What an argument is where no function says so.
   template <class A>
   using Unnamed = std::conditional_t<std::is_convertible_v<const A&, std::string_view>, std::string_view, A>;
 
   template <class R, class C, class Arguments>
-  auto send(std::uint64_t method, const CallOptions& options, const Arguments& arguments) {
-    Result<std::uint64_t> id = std::unexpected(Error{Errc::closed, "the client is not connected"});
+  asio::awaitable<Result<R>> send(std::uint64_t method, const CallOptions& options,
+                                  const Arguments& arguments) {
+    Result<std::uint64_t> id(0);  // without a core, StartedCall says so
     if (core_) {
       if (auto draft = core_->begin(method)) {
         C::write(core_->arguments(), arguments);

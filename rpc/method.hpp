@@ -11,6 +11,7 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include "rpc/codec/codec.hpp"
 
@@ -70,6 +71,20 @@ constexpr bool is_result = false;
 template <class T>
 constexpr bool is_result<Result<T>> = true;
 
+// A view that a function returns points into its server's memory: the caller gets a copy.
+template <class T>
+struct OwnedBy {
+  using type = T;
+};
+template <>
+struct OwnedBy<std::string_view> {
+  using type = std::string;
+};
+template <>
+struct OwnedBy<std::span<const std::byte>> {
+  using type = std::vector<std::byte>;
+};
+
 template <class T>
 struct ResultTraits {
   using type = T;
@@ -128,7 +143,7 @@ struct SignatureOf<R (C::*)(A...) const noexcept> : Signature<R, C, A...> {};
 template <auto F>
 using Method = SignatureOf<decltype(F)>;
 template <auto F>
-using ResultOf = typename Method<F>::result;
+using ResultOf = typename OwnedBy<typename Method<F>::result>::type;
 template <auto F>
 using ArgumentsOf = typename Method<F>::arguments;
 

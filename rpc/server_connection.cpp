@@ -18,8 +18,9 @@ class RunningCall final : public ReplyBody {
 
   Bytes& begin() override { return reply; }
   std::uint64_t id() const { return context.header_.id; }
-  void cancel() {
+  void cancel(bool deadline_passed = false) {
     if (std::exchange(context.cancelled_, true)) return;
+    late = deadline_passed;
     signal.emit(asio::cancellation_type::terminal);
   }
 
@@ -29,6 +30,7 @@ class RunningCall final : public ReplyBody {
   Bytes body;
   Bytes reply;
   asio::cancellation_signal signal;
+  bool late = false;  // the deadline was the reason
 };
 
 namespace {
@@ -43,7 +45,8 @@ asio::awaitable<Result<void>> run(RunningCall& call) {
     co_return co_await call.method.later(call.method.object, call.context, call.body.span(), call);
   } catch (const std::system_error& thrown) {
     if (call.context.cancelled() && thrown.code() == asio::error::operation_aborted)
-      co_return fail(Errc::cancelled, call.method.name + " was cancelled");
+      co_return fail(call.late ? Errc::deadline_exceeded : Errc::cancelled,
+                     call.method.name + (call.late ? " was cancelled at its deadline" : " was cancelled"));
     co_return std::unexpected(describe_failure(call.method, thrown));
   } catch (const std::exception& thrown) {
     co_return std::unexpected(describe_failure(call.method, thrown));
@@ -249,7 +252,7 @@ void ServerConnection::on_deadline() {
   armed_for_ = next;
   if (next != Context::Clock::time_point::max()) arm();
   for (const std::uint64_t id : late)
-    if (const auto found = running_.find(id); found != running_.end()) found->second->cancel();
+    if (const auto found = running_.find(id); found != running_.end()) found->second->cancel(true);
 }
 
 }  // namespace weir::rpc

@@ -3,7 +3,7 @@ _weir() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} i
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    mapfile -t COMPREPLY < <(compgen -W "run trace devices stat plan sim completion --help --version" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "run trace devices stat plan sim rpc completion --help --version" -- "$word")
     return
   fi
   case ${COMP_WORDS[1]} in
@@ -66,6 +66,21 @@ _weir() {
       else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
       fi
+      ;;
+    rpc)
+      case $previous in
+        --attachment | --attachment-out | --cacert | --cert | --key)
+          mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+        rpc) mapfile -t COMPREPLY < <(compgen -W "list call --help" -- "$word") ;;
+        list | call) mapfile -t COMPREPLY < <(compgen -W "tcp:// unix:// tls:// rdma:// rdma+tls://" -- "$word") ;;
+        *)
+          if ((COMP_CWORD == 4)) && [[ ${COMP_WORDS[2]} == call ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "$(weir rpc list --names "${COMP_WORDS[3]}" 2>/dev/null)" -- "$word")
+          else
+            mapfile -t COMPREPLY < <(compgen -W "--timeout --attachment --attachment-out --cacert --cert --key --server-name
+              --insecure --names --help" -- "$word")
+          fi ;;
+      esac
       ;;
     completion) mapfile -t COMPREPLY < <(compgen -W "bash zsh fish" -- "$word") ;;
   esac

@@ -12,8 +12,8 @@ struct Subcommand {
   int (*function)(std::span<const std::string>);
 };
 constexpr Subcommand subcommands[] = {
-    {"run", run},   {"devices", devices}, {"trace", trace},          {"stat", stat},
-    {"plan", plan}, {"sim", sim},         {"completion", completion}};
+    {"run", run},   {"devices", devices}, {"trace", trace}, {"stat", stat},
+    {"plan", plan}, {"sim", sim},         {"rpc", rpc},     {"completion", completion}};
 
 constexpr std::string_view help = R"help(Usage: weir COMMAND [ARG...]
 
@@ -32,6 +32,8 @@ Weir puts RDMA under the programs people already run.
                 $ weir plan network.toml --sonic out
   sim         simulate one: PFC, ECN, DCQCN under a workload, with pictures
                 $ weir sim scenario.toml -o out
+  rpc         list and call the functions of a server made with rpc/
+                $ weir rpc call tcp://127.0.0.1:9000 shop.add '[2, 3]'
   completion  let your shell complete these commands
                 $ eval "$(weir completion bash)"
 

@@ -1,0 +1,183 @@
+// Echo over rpc/, server and client in a process each, a core each: calls per second and their latencies.
+//
+//   rpc_echo --address tcp://127.0.0.1:0 --bytes 128 --in-flight 1,4,16,64,256 [--connections one|each]
+//   [--attachments]
+//
+// One connection carries all calls in flight, or each call has a connection of its own. With --attachments
+// the bytes travel beside the arguments, both ways; without, as a string. Prints a row for each number in
+// flight.
+#include <fmt/core.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <asio/co_spawn.hpp>
+#include <csignal>
+#include <cstdio>
+
+#include "rdma/engine.hpp"
+#include "rpc/client.hpp"
+#include "rpc/server.hpp"
+
+namespace {
+
+namespace rpc = weir::rpc;
+using Clock = std::chrono::steady_clock;
+
+std::string_view echo(std::string_view text) { return text; }
+void echo_attachment(rpc::Context& context) { context.reply_attachment = std::move(context.attachment); }
+
+struct Options {
+  std::string address = "tcp://127.0.0.1:0";
+  std::size_t bytes = 128;
+  std::vector<int> in_flight = {1, 4, 16, 64, 256};
+  bool each = false;
+  bool attachments = false;
+  double seconds = 1.0;
+};
+
+void pin(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+[[noreturn]] void serve(const Options& options, int tell) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pin(0);
+  asio::io_context io(1);
+  rpc::Server server(io);
+  server.add<echo, echo_attachment>();
+  const auto address = server.listen(options.address);
+  const std::string line = (address ? *address : "! " + address.error().what) + "\n";
+  if (write(tell, line.data(), line.size()) < 0 || !address) _exit(1);
+  io.run();
+  _exit(0);
+}
+
+struct Measured {
+  std::vector<std::uint32_t> nanoseconds;
+  std::uint64_t failed = 0;
+};
+
+asio::awaitable<void> call_again_and_again(rpc::Client& client, const Options& options,
+                                           Clock::time_point until, Measured& into, int& running) {
+  const std::string text(options.bytes, 'x');
+  std::vector<std::byte> back(options.attachments ? options.bytes : 0);
+  rpc::Buffer attachment;
+  rpc::CallOptions with;
+  if (options.attachments) {
+    with.attachment = rpc::as_bytes(text);
+    with.reply_into = back;
+    with.reply_attachment = &attachment;
+  }
+  for (auto before = Clock::now(); before < until;) {
+    bool right = false;
+    if (options.attachments) {
+      const auto answer = co_await client.call<echo_attachment>(with);
+      right = answer && attachment.size() == options.bytes;
+    } else {
+      const auto answer = co_await client.call<echo>(text);
+      right = answer && answer->size() == options.bytes;
+    }
+    const auto now = Clock::now();
+    into.failed += right ? 0 : 1;
+    into.nanoseconds.push_back(static_cast<std::uint32_t>((now - before).count()));
+    before = now;
+  }
+  --running;
+}
+
+asio::awaitable<void> measure(std::string address, const Options& options, int in_flight) {
+  const auto executor = co_await asio::this_coro::executor;
+  std::vector<rpc::Client> clients;
+  rpc::ConnectOptions with;
+  for (int i = 0; i < (options.each ? in_flight : 1); ++i) {
+    auto client = co_await rpc::connect(address, with);
+    if (!client) {
+      fmt::print(stderr, "{}\n", client.error().what);
+      std::exit(1);
+    }
+    clients.push_back(std::move(*client));
+  }
+  Measured warm, measured;
+  measured.nanoseconds.reserve(20'000'000);
+  const auto phase = [&](double seconds, Measured& into) -> asio::awaitable<void> {
+    const auto until =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    int running = in_flight;
+    for (int i = 0; i < in_flight; ++i)
+      asio::co_spawn(executor,
+                     call_again_and_again(clients[options.each ? static_cast<std::size_t>(i) : 0], options,
+                                          until, into, running),
+                     [](const std::exception_ptr&) {});
+    asio::steady_timer timer(executor);
+    while (running > 0) {
+      timer.expires_after(std::chrono::milliseconds(5));
+      co_await timer.async_wait(asio::use_awaitable);
+    }
+  };
+  co_await phase(options.seconds / 5, warm);
+  const auto begin = Clock::now();
+  co_await phase(options.seconds, measured);
+  const double took = std::chrono::duration<double>(Clock::now() - begin).count();
+  auto& all = measured.nanoseconds;
+  std::ranges::sort(all);
+  const auto at = [&](double q) {
+    return all.empty() ? 0 : all[static_cast<std::size_t>(q * static_cast<double>(all.size() - 1))] / 1000.0;
+  };
+  const double rate = static_cast<double>(all.size()) / took;
+  const auto shown = clients.front().stats();
+  fmt::print(
+      "{:<10} {:>8} B {:>4} in flight {:>5} {:>11.0f} qps {:>8.2f} Gb/s  p50 {:>9.1f}  p90 {:>9.1f}  p99 "
+      "{:>9.1f} us"
+      "  {:>5.1f} calls a write{}\n",
+      options.address.substr(0, options.address.find(':')), options.bytes, in_flight,
+      options.each ? "each" : "one", rate, rate * static_cast<double>(options.bytes) * 8e-9, at(0.5), at(0.9),
+      at(0.99),
+      static_cast<double>(shown.frames_sent) / static_cast<double>(std::max<std::uint64_t>(shown.writes, 1)),
+      measured.failed > 0 ? fmt::format("  {} FAILED", measured.failed) : "");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  Options options;
+  std::string connections = "one";
+  CLI::App app("Echo over rpc/: calls per second and latencies");
+  app.add_option("--address", options.address, "tcp://, unix://, rdma://; port 0: any");
+  app.add_option("--bytes", options.bytes);
+  app.add_option("--in-flight", options.in_flight)->delimiter(',');
+  app.add_option("--connections", connections)->check(CLI::IsMember({"one", "each"}));
+  app.add_flag("--attachments", options.attachments);
+  app.add_option("--seconds", options.seconds);
+  CLI11_PARSE(app, count, values);
+  options.each = connections == "each";
+
+  int pipe_ends[2];
+  if (pipe(pipe_ends) != 0) return 1;
+  const pid_t child = fork();
+  if (child == 0) serve(options, pipe_ends[1]);
+  pin(1);
+  std::string address;
+  for (char c = 0; read(pipe_ends[0], &c, 1) == 1 && c != '\n';) address += c;
+  int status = 0;
+  if (address.empty() || address.front() == '!') {
+    fmt::print(stderr, "the server: {}\n", address);
+    status = 1;
+  } else {
+    for (const int in_flight : options.in_flight) {
+      asio::io_context io(1);
+      asio::co_spawn(io, measure(address, options, in_flight), [](const std::exception_ptr&) {});
+      io.run();
+    }
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return status;
+}

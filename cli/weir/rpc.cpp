@@ -1,0 +1,178 @@
+// `weir rpc`: what functions a server has, and calling them.
+#include <asio/co_spawn.hpp>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "cli/weir/command.hpp"
+#include "cli/weir/rpc_json.hpp"
+#include "rdma/engine.hpp"
+#include "rpc/client.hpp"
+#include "rpc/reflection.hpp"
+
+namespace weir::command {
+
+namespace {
+
+constexpr std::string_view help = R"(Usage: weir rpc list [OPTION...] ADDRESS
+       weir rpc call [OPTION...] ADDRESS FUNCTION [JSON]
+
+Lists the functions of a server that was made with Weir's rpc, with their types, or calls one and prints the result as JSON.
+ADDRESS is tcp://HOST:PORT, unix:///PATH, tls://HOST:PORT, rdma://HOST:PORT or rdma+tls://HOST:PORT; HOST:PORT means tcp.
+JSON is the array of the arguments; a single argument that is no array may stand alone.
+
+  --timeout S           seconds to wait for the result (default 30)
+  --attachment FILE     send the file beside the arguments
+  --attachment-out FILE write what came beside the result there
+  --cacert FILE         authority that the server's certificate must be from
+  --cert FILE           own certificate
+  --key FILE            its private key
+  --server-name NAME    that the server's certificate must be for (default: HOST)
+  --insecure            take any certificate
+  --names               list: names only
+  --help                this text
+)";
+
+struct Request {
+  bool list = false;
+  bool names = false;
+  std::string address, function, json, attachment, attachment_out;
+  rpc::ConnectOptions connect;
+  double timeout_s = 30;
+};
+
+std::expected<Request, std::string> parse(std::span<const std::string> words) {
+  Request request;
+  std::vector<std::string> plain;
+  rpc::TlsOptions& tls = request.connect.transport.tls;
+  const std::pair<std::string_view, std::string*> files[] = {{"--attachment", &request.attachment},
+                                                             {"--attachment-out", &request.attachment_out},
+                                                             {"--cacert", &tls.authority_file},
+                                                             {"--cert", &tls.certificate_file},
+                                                             {"--key", &tls.key_file},
+                                                             {"--server-name", &tls.server_name}};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const auto* file = std::ranges::find(files, word, [](const auto& row) { return std::string(row.first); });
+    if (word == "--insecure") {
+      tls.check_certificate = false;
+    } else if (word == "--names") {
+      request.names = true;
+    } else if (file != std::end(files) && i + 1 < words.size()) {
+      *file->second = words[++i];
+    } else if (word == "--timeout" && i + 1 < words.size()) {
+      const std::string& text = words[++i];
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), request.timeout_s);
+      if (error != std::errc() || end != text.data() + text.size() || request.timeout_s <= 0 ||
+          request.timeout_s > 1e6)
+        return std::unexpected("--timeout takes seconds above 0");
+    } else if (word.starts_with("--")) {
+      return std::unexpected("unknown option or missing value: " + word);
+    } else {
+      plain.push_back(word);
+    }
+  }
+  if (plain.size() < 2) return std::unexpected("list or call, and an address, are missing");
+  request.list = plain[0] == "list";
+  if (!request.list && plain[0] != "call")
+    return std::unexpected("'" + plain[0] + "' is neither list nor call");
+  if (request.list ? plain.size() > 2 : plain.size() < 3 || plain.size() > 4)
+    return std::unexpected(request.list ? "list takes an address only"
+                                        : "call takes an address, a function and JSON");
+  request.address = plain[1].find("://") == std::string::npos ? "tcp://" + plain[1] : plain[1];
+  if (plain.size() > 2) request.function = plain[2];
+  if (plain.size() > 3) request.json = plain[3];
+  return request;
+}
+
+std::string said(const rpc::Error& error) { return std::string(name_of(error.code)) + ": " + error.what; }
+
+// The libraries as the environment asks for them.
+std::optional<std::string> open_engine(asio::io_context& io, Request& request) {
+  if (!request.address.starts_with("rdma")) return std::nullopt;
+  const auto variable = [](const char* name) {
+    return std::string(std::getenv(name) != nullptr ? std::getenv(name) : "");
+  };
+  rdma::ProviderOptions options;
+  const auto choice = rdma::parse_provider_choice(variable("WEIR_RDMA_PROVIDER"));
+  if (!choice) return choice.error().what;
+  options.choice = *choice;
+  options.library_path = variable("LD_LIBRARY_PATH");
+  const auto provider = rdma::load_provider(options);
+  if (!provider) return provider.error().what;
+  const auto engine = rdma::Engine::open(io, *provider);
+  if (!engine) return engine.error().what;
+  request.connect.transport.engine = *engine;
+  return std::nullopt;
+}
+
+int print_list(const std::vector<rpc::MethodInfo>& methods, bool names) {
+  for (const rpc::MethodInfo& method : methods)
+    std::printf("%s%s\n", method.name.c_str(), names ? "" : method.schema.c_str());
+  return 0;
+}
+
+asio::awaitable<int> call(rpc::Client& client, const Request& request,
+                          const std::vector<rpc::MethodInfo>& methods) {
+  const auto body = body_from_json(request.json);
+  if (!body) co_return complain("rpc", body.error());
+  std::string attached;
+  if (!request.attachment.empty()) {
+    std::ifstream file(request.attachment, std::ios::binary);
+    if (!file) co_return complain("rpc", "cannot read '" + request.attachment + "'", 1);
+    attached.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  rpc::Buffer reply;
+  rpc::CallOptions options;
+  options.timeout = std::chrono::microseconds(static_cast<std::int64_t>(request.timeout_s * 1e6));
+  options.attachment = rpc::as_bytes(attached);
+  options.reply_attachment = &reply;
+  const auto result = co_await client.call_encoded(request.function, options, *body);
+  if (!result) co_return complain("rpc", said(result.error()), 1);
+  const auto known = std::ranges::find(methods, request.function, &rpc::MethodInfo::name);
+  const auto json = json_from_body(*result, known != methods.end() ? known->schema : "");
+  if (!json) co_return complain("rpc", json.error(), 1);
+  std::printf("%s\n", json->c_str());
+  if (!request.attachment_out.empty()) {
+    std::ofstream file(request.attachment_out, std::ios::binary);
+    file << reply.text();
+    if (!file.flush()) co_return complain("rpc", "cannot write '" + request.attachment_out + "'", 1);
+  }
+  co_return 0;
+}
+
+asio::awaitable<int> serve_request(const Request& request) {
+  rpc::ConnectOptions connect = request.connect;
+  auto client = co_await rpc::connect(request.address, connect);
+  if (!client) co_return complain("rpc", said(client.error()), 1);
+  const auto methods = co_await client->call_by_name<std::vector<rpc::MethodInfo>>(rpc::methods_method);
+  if (!methods) co_return complain("rpc", said(methods.error()), 1);
+  if (request.list) co_return print_list(*methods, request.names);
+  co_return co_await call(*client, request, *methods);
+}
+
+}  // namespace
+
+int rpc(std::span<const std::string> arguments) {
+  for (const std::string& word : arguments)
+    if (word == "--help" || word == "-h") {
+      std::fputs(help.data(), stdout);
+      return 0;
+    }
+  auto request = parse(arguments);
+  if (!request) return complain("rpc", request.error() + "; see weir rpc --help");
+  asio::io_context io(1);
+  if (const auto why = open_engine(io, *request)) return complain("rpc", *why, 1);
+  int status = 1;
+  asio::co_spawn(io, serve_request(*request), [&](const std::exception_ptr& thrown, int ended) {
+    if (thrown) std::rethrow_exception(thrown);
+    status = ended;
+  });
+  io.run();
+  return status;
+}
+
+}  // namespace weir::command

@@ -1,0 +1,201 @@
+#include "cli/weir/rpc_json.hpp"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace weir::command {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Walks a type and the value of that type side by side, and gives the value with names. What a server says of
+// its types is not trusted: what does not parse, or nests too deeply, ends the walk and leaves the value as
+// it is.
+class Namer {
+ public:
+  explicit Namer(std::string_view schema) : rest_(schema) {}
+
+  // The arguments' types are read over: the result may refer to what they define.
+  Json result(const Json& plain) {
+    walk(nullptr);
+    expect(" -> ");
+    Json named = walk(&plain);
+    return broken_ || !rest_.empty() ? plain : named;
+  }
+
+ private:
+  static constexpr int deepest = 64;
+
+  // With null the type is only read over.
+  Json walk(const Json* plain) {
+    if (++depth_ > deepest) broken_ = true;
+    Json named = plain != nullptr ? *plain : Json();
+    if (broken_) return named;
+    skip_spaces();
+    if (take("?")) {
+      named = walk(plain != nullptr && !plain->is_null() ? plain : nullptr);
+    } else if (take("[")) {
+      named = list(plain);
+    } else if (take("(")) {
+      named = tuple(plain);
+    } else if (take("<")) {
+      named = variant(plain);
+    } else if (take("{")) {
+      named = map(plain);
+    } else {
+      named = name(plain);
+    }
+    --depth_;
+    return named;
+  }
+
+  Json list(const Json* plain) {
+    const std::string_view element = rest_;
+    Json named = Json::array();
+    if (plain != nullptr && plain->is_array())
+      for (const Json& one : *plain) {
+        rest_ = element;
+        named.push_back(walk(&one));
+      }
+    rest_ = element;
+    walk(nullptr);
+    expect("]");
+    return plain != nullptr && plain->is_array() ? named : Json(plain != nullptr ? *plain : Json());
+  }
+
+  Json tuple(const Json* plain) {
+    Json named = Json::array();
+    for (std::size_t i = 0; !take(")") && !broken_; ++i) {
+      const bool there = plain != nullptr && plain->is_array() && i < plain->size();
+      Json one = walk(there ? &plain->at(i) : nullptr);
+      if (there) named.push_back(std::move(one));
+      skip(", ");
+    }
+    return named;
+  }
+
+  Json variant(const Json* plain) {
+    const bool fits =
+        plain != nullptr && plain->is_array() && plain->size() == 2 && plain->at(0).is_number_unsigned();
+    Json chosen = plain != nullptr ? *plain : Json();
+    for (std::size_t i = 0; !take(">") && !broken_; ++i) {
+      const bool this_one = fits && plain->at(0).get<std::size_t>() == i;
+      Json one = walk(this_one ? &plain->at(1) : nullptr);
+      if (this_one) chosen = std::move(one);
+      skip(" | ");
+    }
+    return chosen;
+  }
+
+  Json map(const Json* plain) {
+    walk(nullptr);  // the key
+    skip(": ");
+    const std::string_view mapped = rest_;
+    Json named = Json::object();
+    if (plain != nullptr && plain->is_object())
+      for (const auto& [key, one] : plain->items()) {
+        rest_ = mapped;
+        named[key] = walk(&one);
+      }
+    rest_ = mapped;
+    walk(nullptr);
+    expect("}");
+    return named;
+  }
+
+  Json name(const Json* plain) {
+    const std::size_t end = rest_.find_first_of("{}[](),:|> ");
+    const std::string word(rest_.substr(0, end));
+    rest_.remove_prefix(word.size());
+    if (word.empty()) broken_ = true;
+    if (take("{")) {
+      records_.emplace(word, rest_);
+      return record(plain);
+    }
+    const auto known = records_.find(word);
+    if (known == records_.end() || plain == nullptr) return plain != nullptr ? *plain : Json();
+    const std::string_view after = std::exchange(rest_, known->second);
+    Json named = record(plain);
+    rest_ = after;
+    return named;
+  }
+
+  Json record(const Json* plain) {
+    Json named = Json::object();
+    for (std::size_t i = 0; !take("}") && !broken_; ++i) {
+      const std::size_t colon = rest_.find(": ");
+      if (colon == std::string_view::npos) {
+        broken_ = true;
+        break;
+      }
+      const std::string field(rest_.substr(0, colon));
+      rest_.remove_prefix(colon + 2);
+      const bool there = plain != nullptr && plain->is_array() && i < plain->size();
+      Json one = walk(there ? &plain->at(i) : nullptr);
+      if (there) named[field] = std::move(one);
+      skip(", ");
+    }
+    return plain != nullptr && plain->is_array() ? named : Json(plain != nullptr ? *plain : Json());
+  }
+
+  bool take(std::string_view token) {
+    if (!rest_.starts_with(token)) return false;
+    rest_.remove_prefix(token.size());
+    return true;
+  }
+  void skip(std::string_view token) { static_cast<void>(take(token)); }
+  void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size())); }
+  void expect(std::string_view token) { broken_ |= !take(token); }
+
+  std::string_view rest_;
+  std::map<std::string, std::string_view> records_;  // where the fields of each begin
+  int depth_ = 0;
+  bool broken_ = false;
+};
+
+// Bytes that are no text, as hexadecimal digits.
+void show_binary(Json& value) {
+  if (value.is_binary()) {
+    std::string text = "0x";
+    for (const std::uint8_t byte : value.get_binary()) {
+      constexpr char digits[] = "0123456789abcdef";
+      text += digits[byte >> 4];
+      text += digits[byte & 15];
+    }
+    value = text;
+  } else if (value.is_structured()) {
+    for (Json& inner : value) show_binary(inner);
+  }
+}
+
+}  // namespace
+
+std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_view json) {
+  Json arguments = Json::array();
+  if (!json.empty()) {
+    Json parsed = Json::parse(json, nullptr, false);
+    if (parsed.is_discarded()) return std::unexpected("'" + std::string(json) + "' is no JSON");
+    if (parsed.is_array())
+      arguments = std::move(parsed);
+    else
+      arguments.push_back(std::move(parsed));
+  }
+  const std::vector<std::uint8_t> packed = Json::to_msgpack(arguments);
+  const auto bytes = std::as_bytes(std::span(packed));
+  return std::vector<std::byte>(bytes.begin(), bytes.end());
+}
+
+std::expected<std::string, std::string> json_from_body(std::span<const std::byte> body,
+                                                       std::string_view schema) {
+  const auto* data = reinterpret_cast<const std::uint8_t*>(body.data());
+  Json value = Json::from_msgpack(data, data + body.size(), true, false);
+  if (value.is_discarded()) return std::unexpected("the result is no MessagePack that JSON can show");
+  if (!schema.empty()) value = Namer(schema).result(value);
+  show_binary(value);
+  return value.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace weir::command

@@ -1,0 +1,22 @@
+// JSON for `weir rpc`: arguments to MessagePack, results back, with the names that the server's types have.
+// Pure.
+#pragma once
+
+#include <cstddef>
+#include <expected>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::command {
+
+// The arguments as a body. An array is the list of arguments; anything else is the only one.
+std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_view json);
+
+// The result as JSON. `schema` is "(...) -> TYPE" (rpc/codec/schema.hpp); where it is empty or does not fit,
+// the value is shown without names.
+std::expected<std::string, std::string> json_from_body(std::span<const std::byte> body,
+                                                       std::string_view schema);
+
+}  // namespace weir::command

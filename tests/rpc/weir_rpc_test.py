@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""`weir rpc` against a running server (examples/rpc/shop.cpp), over TCP, a unix socket and RDMA.
+
+usage: weir_rpc_test.py WEIR RPC_SHOP
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+WEIR, SHOP = sys.argv[1:3]
+
+# words after the address, exit status, standard output, part of standard error
+CALLS = [
+    (["shop.add", "[2, 3]"], 0, "5\n", ""),
+    (["shop.brew", '"tea"', "--timeout", "20"], 0, None, ""),
+    (["shop.Stock.find", '"bolt"'], 0, '{\n  "name": "bolt",\n  "count": 12\n}\n', ""),
+    (["shop.Stock.find", '"screw"'], 0, "null\n", ""),
+    (["shop.Stock.take", '{"count": 2, "name": "nut"}'], 0, "5\n", ""),
+    (["shop.Stock.take", '[["nut", 2]]'], 0, "3\n", ""),
+    (["shop.Stock.take", '{"name": "nut", "count": 9}'], 1, "", "failed: there are not 9 of nut"),
+    (["shop.add", '[2, "three"]'], 1, "", "bad_arguments: element 1: expected an integer, found text"),
+    (["shop.add", "[2"], 2, "", "is no JSON"),
+    (["shop.sell"], 1, "", "unknown_method"),
+    (["shop.brew", '"tea"', "--timeout", "0.001"], 1, "", "deadline_exceeded"),
+    (["shop.add", "--timeout", "soon"], 2, "", "--timeout takes seconds"),
+]
+
+
+def weir(*words):
+    return subprocess.run([WEIR, "rpc", *words], capture_output=True, text=True, timeout=60)
+
+
+def check(ran, status, out, err, what):
+    assert ran.returncode == status, f"{what}: status {ran.returncode}, not {status}: {ran.stdout}{ran.stderr}"
+    assert out is None or ran.stdout == out, f"{what}: printed {ran.stdout!r}, not {out!r}"
+    assert err in ran.stderr, f"{what}: said {ran.stderr!r}, not {err!r}"
+
+
+def with_server(where):
+    server = subprocess.Popen([SHOP, "serve", where], stdout=subprocess.PIPE, text=True)
+    try:
+        line = server.stdout.readline()
+        assert line.startswith("serving at "), f"{where}: {line!r}"
+        address = line.split()[-1]
+        check(weir("list", address), 0,
+              "shop.Stock.find(str) -> ?Item{name: str, count: u32}\n"
+              "shop.Stock.take(Item{name: str, count: u32}) -> u32\n"
+              "shop.add(i32, i32) -> i32\n"
+              "shop.brew(str) -> str\n"
+              "weir.methods() -> [MethodInfo{name: str, schema: str}]\n", "", f"{where}: list")
+        check(weir("list", "--names", address), 0,
+              "shop.Stock.find\nshop.Stock.take\nshop.add\nshop.brew\nweir.methods\n", "", f"{where}: names")
+        for words, status, out, err in CALLS:
+            check(weir("call", address, *words), status, out, err, f"{where}: {words}")
+        server.terminate()
+        assert server.wait(timeout=30) == 0, f"{where}: the server ended with {server.returncode}"
+    finally:
+        server.kill()
+        server.wait()
+    check(weir("list", address), 1, "", "unreachable", f"{where}: nobody there")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    for transport in ("tcp://127.0.0.1:0", f"unix://{os.path.join(folder, 'shop.sock')}", "rdma://127.0.0.1:0"):
+        with_server(transport)
+        print(transport, "ok")
+check(weir("list"), 2, "", "missing", "no address")
+check(weir("list", "ftp://x:1"), 1, "", "bad_address", "no such transport")
+print("ok")
