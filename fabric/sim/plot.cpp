@@ -50,7 +50,7 @@ struct Axis {
     const double power = std::pow(10, std::floor(std::log10(rough)));
     const double step = power * (rough / power > 5 ? 10 : rough / power > 2 ? 5 : rough / power > 1 ? 2 : 1);
     for (double tick = std::ceil(from / step - 1e-9) * step; tick <= to + step * 1e-9; tick += step)
-      list.push_back(tick);
+      list.push_back(tick + 0.0);  // -0.0, which ceil gives, would be written as "-0"
     return list;
   }
 };
