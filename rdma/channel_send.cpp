@@ -278,7 +278,9 @@ void ChannelConnection::pump() {
 }
 
 void ChannelConnection::uncork() {
-  if (corks_ > 0 && --corks_ == 0 && open_.block) flush_open(true);
+  if (corks_ == 0) return;
+  --corks_;
+  if (corks_ == 0 && open_.block) flush_open(true);
 }
 
 // False: it has to wait.
