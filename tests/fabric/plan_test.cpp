@@ -130,13 +130,15 @@ TEST(Plan, shared_pool_is_the_sum_over_its_ratio_in_KiB) {
 }
 
 TEST(Plan, ecn_acts_before_pfc_unless_told_otherwise) {
-  for (const auto* name : {"reference-rig", "fat-tree-320"})
-    for (const auto& kind : shipped(name)->plan.switches)
+  for (const auto* name : {"reference-rig", "fat-tree-320"}) {
+    const auto network = shipped(name);
+    for (const auto& kind : network->plan.switches)
       for (const auto& port : kind.ports) {
         EXPECT_TRUE(port.marks.before_pfc);
         EXPECT_LT(port.marks.kmin_bytes, port.marks.kmax_bytes);
         EXPECT_LE(port.marks.kmax_bytes, kind.xoff_limit);
       }
+  }
 }
 
 TEST(Plan, a_good_network_has_neither_fault_nor_warning) {
