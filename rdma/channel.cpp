@@ -59,17 +59,14 @@ void Channel::uncork() {
 Result<ChannelAcceptor> ChannelAcceptor::listen(Engine& engine, const Endpoint& address,
                                                 const ChannelAcceptorSettings& settings) {
   if (Result<void> good = check(settings.channel); !good) return std::unexpected(good.error());
-  Result<CmId> id = engine.make_id();
-  if (!id) return std::unexpected(id.error());
-  if (Result<void> bound = id->bind(address); !bound) return std::unexpected(bound.error());
-  auto listener = std::make_unique<Listener>(
-      engine, std::move(*id),
+  auto listener = Listener::open(
+      engine, address,
       [&engine, channel = settings.channel]() -> Result<ConnectionLife*> {
         return engine.make_channel(ConnectionLife::Side::server, channel);
       },
       settings.backlog);
-  if (Result<void> listening = listener->start(); !listening) return std::unexpected(listening.error());
-  return ChannelAcceptor(engine, std::move(listener));
+  if (!listener) return std::unexpected(listener.error());
+  return ChannelAcceptor(engine, std::move(*listener));
 }
 
 }  // namespace weir::rdma

@@ -33,11 +33,11 @@
 #include <system_error>
 #include <utility>
 
+#include "rdma/basic_acceptor.hpp"
 #include "rdma/channel_connection.hpp"
 #include "rdma/channel_memory.hpp"
 #include "rdma/channel_settings.hpp"
 #include "rdma/engine.hpp"
-#include "rdma/listener.hpp"
 
 namespace weir::rdma {
 
@@ -123,7 +123,7 @@ class Channel {
   auto async_receive(Token&& token);
 
  private:
-  friend class ChannelAcceptor;
+  friend class BasicAcceptor<Channel, ChannelConnection>;
   friend struct StartChannelConnect;
   struct StartSend;
   struct StartReceive;
@@ -143,38 +143,16 @@ struct ChannelAcceptorSettings {
   std::uint32_t backlog = 511;  // channels that nobody accepted yet; more are rejected
 };
 
-// Listens for channels. Ownership and threading: as Acceptor.
-class ChannelAcceptor {
+// Listens for channels and hands them out.
+class ChannelAcceptor : public BasicAcceptor<Channel, ChannelConnection> {
  public:
-  using executor_type = Channel::executor_type;
-
   // Port 0 takes a free one; an IPv6 address listens for IPv6 only.
   static Result<ChannelAcceptor> listen(Engine& engine, const Endpoint& address,
                                         const ChannelAcceptorSettings& settings = {});
 
-  executor_type get_executor() const noexcept { return engine_->io().get_executor(); }
-  Endpoint local_endpoint() const { return listener_ ? listener_->local() : Endpoint(); }
-  bool is_open() const { return listener_ != nullptr; }
-  // Requests refused: no channel's, or for want of memory, room in the backlog, or device objects.
-  std::uint64_t rejected() const { return listener_ ? listener_->rejected() : 0; }
-  void cancel() {
-    if (listener_) listener_->cancel();
-  }
-  void close() { listener_.reset(); }
-
-  // Completes with void(std::error_code, Channel); with an error the channel is not open.
-  template <class Token>
-  auto async_accept(Token&& token);
-
  private:
-  template <class Handler>
-  class AcceptOp;
-  struct StartAccept;
   ChannelAcceptor(Engine& engine, std::unique_ptr<Listener> listener)
-      : engine_(&engine), listener_(std::move(listener)) {}
-
-  Engine* engine_;
-  std::unique_ptr<Listener> listener_;
+      : BasicAcceptor(engine, std::move(listener)) {}
 };
 
 }  // namespace weir::rdma

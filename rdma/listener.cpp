@@ -9,6 +9,17 @@
 
 namespace weir::rdma {
 
+Result<std::unique_ptr<Listener>> Listener::open(Engine& engine, const Endpoint& address, Make make,
+                                                 std::uint32_t backlog) {
+  Result<CmId> id = engine.make_id();
+  if (!id) return std::unexpected(id.error());
+  if (Result<void> bound = id->bind(address); !bound) return std::unexpected(bound.error());
+  auto listener = std::make_unique<Listener>(engine, std::move(*id), std::move(make), backlog);
+  // The listener owns the identifier before requests can come.
+  if (Result<void> listening = listener->start(); !listening) return std::unexpected(listening.error());
+  return listener;
+}
+
 Listener::Listener(Engine& engine, CmId id, Make make, std::uint32_t backlog)
     : engine_(engine), id_(std::move(id)), make_(std::move(make)), backlog_(backlog) {
   id_.set_context(static_cast<CmOwner*>(this));

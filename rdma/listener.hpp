@@ -27,6 +27,9 @@ class Listener final : public CmOwner {
   // Makes the server's end of a connection, in the engine.
   using Make = std::function<Result<ConnectionLife*>()>;
 
+  // Bound to `address` and listening.
+  static Result<std::unique_ptr<Listener>> open(Engine& engine, const Endpoint& address, Make make,
+                                                std::uint32_t backlog);
   Listener(Engine& engine, CmId id, Make make, std::uint32_t backlog);
   ~Listener() override;  // closes; connections that nobody took are abandoned
 

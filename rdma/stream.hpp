@@ -31,6 +31,9 @@ namespace weir::rdma {
 
 struct StartConnect;
 
+template <class Connected, class Life>
+class BasicAcceptor;
+
 class Stream {
  public:
   using executor_type = asio::io_context::executor_type;
@@ -109,7 +112,7 @@ class Stream {
   auto async_write_some(const ConstBufferSequence& buffers, WriteToken&& token);
 
  private:
-  friend class Acceptor;
+  friend class BasicAcceptor<Stream, Connection>;
   friend struct StartConnect;
 
   struct StartRead;

@@ -1,0 +1,113 @@
+// What Acceptor and ChannelAcceptor share: a listener, and accepts that wait at it. `Connected` is what is
+// handed out (Stream, Channel), made from a `Life`, the kind of connection that the listener makes.
+//
+// Ownership: movable; closing it drops connections that nobody accepted and ends waiting accepts with
+// operation_aborted. Threading: the engine's thread.
+#pragma once
+
+#include <asio/async_result.hpp>
+#include <cstdint>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "rdma/engine.hpp"
+#include "rdma/listener.hpp"
+
+namespace weir::rdma {
+
+template <class Connected, class Life>
+class BasicAcceptor {
+ public:
+  using executor_type = typename Connected::executor_type;
+
+  executor_type get_executor() const noexcept { return engine_->io().get_executor(); }
+  Endpoint local_endpoint() const { return listener_ ? listener_->local() : Endpoint(); }
+  bool is_open() const { return listener_ != nullptr; }
+  // Requests refused: of another protocol, or for want of memory, room in the backlog, or device objects.
+  std::uint64_t rejected() const { return listener_ ? listener_->rejected() : 0; }
+  void cancel() {
+    if (listener_) listener_->cancel();
+  }
+  void close() { listener_.reset(); }
+
+  // Completes with void(std::error_code, Connected); with an error what it gives is not open.
+  template <class Token>
+  auto async_accept(Token&& token);
+
+ protected:
+  BasicAcceptor(Engine& engine, std::unique_ptr<Listener> listener)
+      : engine_(&engine), listener_(std::move(listener)) {}
+
+ private:
+  template <class Handler>
+  class AcceptOp;
+  struct StartAccept;
+
+  Engine* engine_;
+  std::unique_ptr<Listener> listener_;
+};
+
+template <class Connected, class Life>
+template <class Handler>
+class BasicAcceptor<Connected, Life>::AcceptOp final : public IoOp<std::error_code, ConnectionLife*> {
+ public:
+  AcceptOp(Handler handler, const executor_type& io, Engine& engine)
+      : engine_(engine),
+        handler_(std::move(handler)),
+        work_(asio::prefer(asio::get_associated_executor(handler_, io),
+                           asio::execution::outstanding_work.tracked)) {}
+
+  void complete(std::error_code failed, ConnectionLife* connection) override {
+    Connected connected =
+        connection != nullptr ? Connected(engine_, static_cast<Life&>(*connection)) : Connected(engine_);
+    auto work = std::move(work_);
+    Handler handler = std::move(handler_);
+    free_op(this, handler);
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    if (slot.is_connected()) slot.clear();
+    asio::dispatch(work, [handler = std::move(handler), failed, connected = std::move(connected)]() mutable {
+      std::move(handler)(failed, std::move(connected));
+    });
+  }
+  void destroy() override {
+    Handler handler = std::move(handler_);
+    free_op(this, handler);
+  }
+
+ private:
+  using Work =
+      decltype(asio::prefer(std::declval<typename asio::associated_executor<Handler, executor_type>::type>(),
+                            asio::execution::outstanding_work.tracked));
+  Engine& engine_;
+  Handler handler_;
+  Work work_;
+};
+
+template <class Connected, class Life>
+struct BasicAcceptor<Connected, Life>::StartAccept {
+  using executor_type = typename Connected::executor_type;
+  BasicAcceptor* acceptor;
+  executor_type get_executor() const noexcept { return acceptor->get_executor(); }
+
+  template <class Handler>
+  void operator()(Handler&& handler) const {
+    using H = std::decay_t<Handler>;
+    if (!acceptor->listener_)
+      return post_completion(H(std::forward<Handler>(handler)), get_executor(), make_error_code(Errc::closed),
+                             Connected(*acceptor->engine_));
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    Listener* listener = acceptor->listener_.get();
+    listener->wait_accept(AcceptOpPtr(
+        make_op<AcceptOp<H>>(H(std::forward<Handler>(handler)), get_executor(), *acceptor->engine_)));
+    if (slot.is_connected()) slot.assign([listener](asio::cancellation_type) { listener->cancel(); });
+  }
+};
+
+template <class Connected, class Life>
+template <class Token>
+auto BasicAcceptor<Connected, Life>::async_accept(Token&& token) {
+  return asio::async_initiate<Token, void(std::error_code, Connected)>(StartAccept{this}, token);
+}
+
+}  // namespace weir::rdma
