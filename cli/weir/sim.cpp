@@ -11,19 +11,15 @@
 #include <thread>
 
 #include "cli/weir/command.hpp"
+#include "cli/weir/sim_command.hpp"
 #include "cli/weir/whole_file.hpp"
-#include "fabric/sim/plot.hpp"
-#include "fabric/sim/scenario.hpp"
 #include "fabric/sim/summary.hpp"
-#include "fabric/sim/sweep.hpp"
 
 namespace weir::command {
 namespace {
 
 namespace fs = std::filesystem;
 namespace sim = fabric::sim;
-
-constexpr int misused = 2, bad_input = 3, not_written = 4, interrupted = 130;
 
 constexpr const char* description =
     "Simulates a lossless RoCEv2 network packet by packet: hosts with DCQCN and go-back-N, switches with a "
@@ -52,94 +48,20 @@ constexpr const char* footer =
     "  weir sim incast.toml -o out                             out/report.html with plots, CSV, JSON\n"
     "  weir sim incast.toml --set headroom=4KB                 one number turned: does it lose packets now?\n"
     "  weir sim incast.toml --sweep alpha=0.125,0.5,1 --sweep kmin=50KB,400KB -o out\n"
+    "  mpirun -np 64 weir sim incast.toml --sweep alpha=0.03125,0.125,0.5,2    over machines, with Open MPI\n"
     "  weir sim --settings                                     everything that --set and --sweep can turn\n\n"
     "The same scenario and seed give the same bytes. Ctrl-C writes what was simulated so far, marked "
     "partial.\n"
     "Exit status: 0 simulated; 2 the command line makes no sense; 3 the scenario is wrong; 4 the output "
     "cannot be written;\n"
-    "130 interrupted.";
+    "5 the ranks of mpirun could not share the sweep; 130 interrupted.";
 
-std::atomic<bool> stop_requested{false};  // written by the signal handler, looked at between slices of events
 static_assert(std::atomic<bool>::is_always_lock_free);
-void request_stop(int) { stop_requested.store(true, std::memory_order_relaxed); }
-
-struct SimCommand {
-  std::string file, output;
-  std::vector<std::string> set, sweep;
-  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
-  bool json = false, quiet = false, settings = false;
-};
+void request_stop(int) { sim_stop_requested.store(true, std::memory_order_relaxed); }
 
 int list_settings() {
   for (const auto& knob : sim::knobs())
     fmt::print("{:<32} {}\n", fmt::format("{}.{}", knob.table, knob.key), knob.what);
-  return 0;
-}
-
-// The progress line; on a terminal's standard error only.
-class Progress {
- public:
-  explicit Progress(bool quiet) : shown_(!quiet && ::isatty(STDERR_FILENO) == 1) {}
-  ~Progress() { clear(); }
-
-  void run(const sim::Simulation& simulation) {
-    if (!shown_ || !due()) return;
-    const auto elapsed = std::chrono::duration<double>(Clock::now() - begin_).count();
-    const auto& totals = simulation.totals();
-    const double of_flows =
-        simulation.results().empty()
-            ? 0
-            : static_cast<double>(totals.finished) / static_cast<double>(simulation.results().size());
-    const double of_time =
-        static_cast<double>(simulation.now()) / static_cast<double>(simulation.experiment().duration);
-    bar(std::max(of_flows, of_time),
-        fmt::format("{:.3f} ms simulated, {}/{} flows, {} events/s", sim::to_us(simulation.now()) / 1000,
-                    totals.finished, simulation.results().size(),
-                    sim::short_number(static_cast<double>(totals.events) / elapsed)));
-  }
-  void runs(std::size_t done, std::size_t all) {
-    if (shown_ && due())
-      bar(static_cast<double>(done) / static_cast<double>(all), fmt::format("{} of {} runs", done, all));
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  bool due() {
-    const auto now = Clock::now();
-    if (now - last_ < std::chrono::milliseconds(100)) return false;
-    last_ = now;
-    return true;
-  }
-  void bar(double part, const std::string& text) {
-    const auto full = static_cast<std::size_t>(std::clamp(part, 0.0, 1.0) * 24);
-    fmt::print(stderr, "\r\x1b[K[{}{}] {}", std::string(full, '#'), std::string(24 - full, '.'), text);
-    std::fflush(stderr);
-    written_ = true;
-  }
-  void clear() {
-    if (written_) fmt::print(stderr, "\r\x1b[K");
-  }
-  bool shown_, written_ = false;
-  Clock::time_point begin_ = Clock::now(), last_ = begin_;
-};
-
-std::optional<std::pair<const sim::Knob*, std::string>> split(const std::string& word, const char* option) {
-  const auto equals = word.find('=');
-  const auto* knob = equals == std::string::npos ? nullptr : sim::find_knob(word.substr(0, equals));
-  if (knob == nullptr) {
-    complain("sim",
-             fmt::format("{} {}: {}; weir sim --settings lists what can be turned", option, word,
-                         equals == std::string::npos ? "no = in it" : "no such setting"),
-             misused);
-    return std::nullopt;
-  }
-  return std::pair{knob, word.substr(equals + 1)};
-}
-
-int write_all(const fs::path& directory, const std::vector<std::pair<std::string, std::string>>& files) {
-  for (const auto& [name, text] : files)
-    if (const auto trouble = write_whole_file(directory / name, text); !trouble.empty())
-      return complain("sim", trouble, not_written);
   return 0;
 }
 
@@ -169,8 +91,8 @@ int run_scenario(const SimCommand& command, const sim::Scenario& scenario, const
   sim::Simulation simulation(prepared.fabric, prepared.experiment);
   bool more = true;
   {
-    Progress progress(command.quiet);
-    while (more && !stop_requested.load(std::memory_order_relaxed)) {
+    SimProgress progress(command.quiet);
+    while (more && !sim_stop_requested.load(std::memory_order_relaxed)) {
       more = simulation.run_some(1u << 17);
       progress.run(simulation);
     }
@@ -190,48 +112,41 @@ int run_scenario(const SimCommand& command, const sim::Scenario& scenario, const
         {"switches.csv", sim::switches_csv(simulation)},
         {"queues.csv", sim::queues_csv(simulation)},
         {"report.html", sim::html_report(simulation, summary, title)}};
-    if (const int status = write_all(command.output, files); status != 0) return status;
+    if (const int status = write_sim_files(command.output, files); status != 0) return status;
     fmt::print(stderr, "weir sim: wrote {}/report.html and {} more\n", command.output, files.size() - 1);
   }
   if (command.json)
     fmt::print("{}", json);
   else
     print_summary(summary, simulation);
-  return more ? interrupted : 0;
-}
-
-int run_sweep(const SimCommand& command, const sim::Scenario& scenario, const sim::Knobs& knobs) {
-  std::vector<sim::SweepAxis> axes;
-  std::size_t runs = 1;
-  for (const auto& word : command.sweep) {
-    const auto pair = split(word, "--sweep");
-    if (!pair) return misused;
-    sim::SweepAxis axis{pair->first, {}};
-    for (std::size_t at = 0; at <= pair->second.size();) {
-      const auto end = std::min(pair->second.find(',', at), pair->second.size());
-      axis.values.push_back(pair->second.substr(at, end - at));
-      sim::Knobs probe;
-      if (const auto wrong = sim::set_knob(probe, *axis.knob, axis.values.back()); !wrong.empty())
-        return complain("sim", fmt::format("--sweep {}: {}", word, wrong), misused);
-      at = end + 1;
-    }
-    runs *= axis.values.size();
-    if (runs > sim::most_sweep_runs) return complain("sim", "a sweep of more than 100,000 runs", misused);
-    axes.push_back(std::move(axis));
-  }
-  Progress progress(command.quiet);
-  const auto rows = sim::sweep(scenario, knobs, axes, command.jobs, stop_requested,
-                               [&](std::size_t done) { progress.runs(done, runs); });
-  if (!command.output.empty()) {
-    const int status = write_all(command.output, {{"sweep.csv", sim::sweep_csv(axes, rows)},
-                                                  {"sweep.html", sim::sweep_html(scenario, axes, rows)}});
-    if (status != 0) return status;
-  }
-  fmt::print("{}", command.json ? sim::sweep_csv(axes, rows) : sim::sweep_table(axes, rows));
-  return stop_requested.load(std::memory_order_relaxed) ? interrupted : 0;
+  return more ? sim_interrupted : 0;
 }
 
 }  // namespace
+
+std::atomic<bool> sim_stop_requested{false};
+
+std::optional<std::pair<const sim::Knob*, std::string>> split_setting(const std::string& word,
+                                                                      const char* option) {
+  const auto equals = word.find('=');
+  const auto* knob = equals == std::string::npos ? nullptr : sim::find_knob(word.substr(0, equals));
+  if (knob == nullptr) {
+    complain("sim",
+             fmt::format("{} {}: {}; weir sim --settings lists what can be turned", option, word,
+                         equals == std::string::npos ? "no = in it" : "no such setting"),
+             sim_misused);
+    return std::nullopt;
+  }
+  return std::pair{knob, word.substr(equals + 1)};
+}
+
+int write_sim_files(const fs::path& directory,
+                    const std::vector<std::pair<std::string, std::string>>& files) {
+  for (const auto& [name, text] : files)
+    if (const auto trouble = write_whole_file(directory / name, text); !trouble.empty())
+      return complain("sim", trouble, sim_not_written);
+  return 0;
+}
 
 int sim(std::span<const std::string> arguments) {
   SimCommand command;
@@ -257,31 +172,32 @@ int sim(std::span<const std::string> arguments) {
     fmt::print("{}", app.help());
     return 0;
   } catch (const CLI::ParseError& error) {
-    return complain("sim", std::string(error.what()) + "; see weir sim --help", misused);
+    return complain("sim", std::string(error.what()) + "; see weir sim --help", sim_misused);
   }
   if (command.settings) return list_settings();
-  if (command.file.empty()) return complain("sim", "name a scenario file; see weir sim --help", misused);
+  if (command.file.empty()) return complain("sim", "name a scenario file; see weir sim --help", sim_misused);
 
   fabric::Complaints complaints;
   const auto scenario = sim::load_scenario(command.file, complaints);
   if (!scenario) {
     fmt::print(stderr, "{}", complaints.text());
-    return bad_input;
+    return sim_bad_input;
   }
   sim::Knobs knobs = scenario->knobs;
   for (const auto& word : command.set) {
-    const auto pair = split(word, "--set");
-    if (!pair) return misused;
+    const auto pair = split_setting(word, "--set");
+    if (!pair) return sim_misused;
     if (const auto wrong = sim::set_knob(knobs, *pair->first, pair->second); !wrong.empty())
-      return complain("sim", fmt::format("--set {}: {}", word, wrong), misused);
+      return complain("sim", fmt::format("--set {}: {}", word, wrong), sim_misused);
   }
   struct sigaction action{};
   action.sa_handler = request_stop;
   action.sa_flags = SA_RESETHAND;  // a second Ctrl-C ends it at once
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  return command.sweep.empty() ? run_scenario(command, *scenario, knobs)
-                               : run_sweep(command, *scenario, knobs);
+  if (!command.sweep.empty()) return run_sweep(command, *scenario, knobs);
+  if (told_by_mpirun("OMPI_COMM_WORLD_RANK") != 0) return 0;  // one run is not split: rank 0 does it
+  return run_scenario(command, *scenario, knobs);
 }
 
 }  // namespace weir::command

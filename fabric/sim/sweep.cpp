@@ -16,19 +16,6 @@ namespace {
 
 constexpr std::uint64_t events_between_looks = 1u << 16;
 
-Summary run_one(const Scenario& scenario, Knobs knobs, const std::vector<SweepAxis>& axes,
-                const std::vector<std::string>& values, const std::atomic<bool>& stop) {
-  for (std::size_t i = 0; i < axes.size(); ++i) set_knob(knobs, *axes[i].knob, values[i]);
-  const Prepared prepared = prepare(scenario, knobs);
-  Experiment experiment = prepared.experiment;
-  experiment.sample_interval = 0;  // a row keeps no series
-  Simulation simulation(prepared.fabric, experiment);
-  bool more = true;
-  // Relaxed: it only says that nobody waits for the rest any more; nothing is read because of it.
-  while (more && !stop.load(std::memory_order_relaxed)) more = simulation.run_some(events_between_looks);
-  return summarize(simulation, more);
-}
-
 struct Column {
   const char* name;
   double (*value)(const Summary&);
@@ -52,9 +39,7 @@ const Column columns[] = {
 
 }  // namespace
 
-std::vector<SweepRow> sweep(const Scenario& scenario, const Knobs& knobs, const std::vector<SweepAxis>& axes,
-                            unsigned threads, const std::atomic<bool>& stop,
-                            const std::function<void(std::size_t)>& on_done) {
+std::vector<SweepRow> sweep_rows(const std::vector<SweepAxis>& axes) {
   std::vector<SweepRow> rows(1);
   for (const auto& axis : axes) {
     std::vector<SweepRow> grown;
@@ -65,6 +50,27 @@ std::vector<SweepRow> sweep(const Scenario& scenario, const Knobs& knobs, const 
       }
     rows = std::move(grown);
   }
+  return rows;
+}
+
+Summary run_row(const Scenario& scenario, const Knobs& knobs, const std::vector<SweepAxis>& axes,
+                const SweepRow& row, const std::atomic<bool>& stop) {
+  Knobs turned = knobs;
+  for (std::size_t i = 0; i < axes.size(); ++i) set_knob(turned, *axes[i].knob, row.values[i]);
+  const Prepared prepared = prepare(scenario, turned);
+  Experiment experiment = prepared.experiment;
+  experiment.sample_interval = 0;  // a row keeps no series
+  Simulation simulation(prepared.fabric, experiment);
+  bool more = true;
+  // Relaxed: it only says that nobody waits for the rest any more; nothing is read because of it.
+  while (more && !stop.load(std::memory_order_relaxed)) more = simulation.run_some(events_between_looks);
+  return summarize(simulation, more);
+}
+
+std::vector<SweepRow> sweep(const Scenario& scenario, const Knobs& knobs, const std::vector<SweepAxis>& axes,
+                            unsigned threads, const std::atomic<bool>& stop,
+                            const std::function<void(std::size_t)>& on_done) {
+  auto rows = sweep_rows(axes);
   std::atomic<std::size_t> next{0};  // relaxed: each index goes to one thread, and join() publishes the rows
   std::mutex reporting;
   std::size_t done = 0;
@@ -72,7 +78,7 @@ std::vector<SweepRow> sweep(const Scenario& scenario, const Knobs& knobs, const 
     for (;;) {
       const std::size_t index = next.fetch_add(1, std::memory_order_relaxed);
       if (index >= rows.size() || stop.load(std::memory_order_relaxed)) return;
-      rows[index].summary = run_one(scenario, knobs, axes, rows[index].values, stop);
+      rows[index].summary = run_row(scenario, knobs, axes, rows[index], stop);
       rows[index].done = true;
       const std::lock_guard lock(reporting);
       if (on_done) on_done(++done);

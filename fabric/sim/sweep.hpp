@@ -26,7 +26,14 @@ struct SweepRow {
 
 inline constexpr std::size_t most_sweep_runs = 100'000;
 
-// `stop` ends all runs soon, their rows marked partial. `on_done` is called with the number of rows done,
+// Every combination, in the order of the grid; none is run yet.
+std::vector<SweepRow> sweep_rows(const std::vector<SweepAxis>& axes);
+
+// One of them. `stop` ends it soon; its summary then says that it is partial.
+Summary run_row(const Scenario& scenario, const Knobs& knobs, const std::vector<SweepAxis>& axes,
+                const SweepRow& row, const std::atomic<bool>& stop);
+
+// All of them, in this process. `stop` ends all runs soon. `on_done` is called with the number of rows done,
 // from any thread, one at a time.
 std::vector<SweepRow> sweep(const Scenario& scenario, const Knobs& knobs, const std::vector<SweepAxis>& axes,
                             unsigned threads, const std::atomic<bool>& stop,

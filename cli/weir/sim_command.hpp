@@ -1,0 +1,65 @@
+// What the parts of `weir sim` share: its command line, its exit statuses, and the progress line.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fabric/sim/scenario.hpp"
+#include "fabric/sim/simulation.hpp"
+
+namespace weir::command {
+
+inline constexpr int sim_misused = 2, sim_bad_input = 3, sim_not_written = 4, sim_not_split = 5,
+                     sim_interrupted = 130;
+
+struct SimCommand {
+  std::string file, output;
+  std::vector<std::string> set, sweep;
+  unsigned jobs = 0;  // 0: as many as there are processors
+  bool json = false, quiet = false, settings = false;
+};
+
+// Written by the signal handler, looked at between slices of events.
+extern std::atomic<bool> sim_stop_requested;
+
+// "alpha=1" as its setting and the value. Nothing, and a complaint, where there is no such setting.
+std::optional<std::pair<const fabric::sim::Knob*, std::string>> split_setting(const std::string& word,
+                                                                              const char* option);
+
+// Exit status: 0, or sim_not_written after a complaint.
+int write_sim_files(const std::filesystem::path& directory,
+                    const std::vector<std::pair<std::string, std::string>>& files);
+
+// What mpirun tells a rank of itself, by the name of the environment variable; 0 where it was not mpirun.
+unsigned told_by_mpirun(const char* name);
+
+// sim_sweep.cpp: --sweep, here or split over MPI's ranks. Gives the exit status.
+int run_sweep(const SimCommand& command, const fabric::sim::Scenario& scenario,
+              const fabric::sim::Knobs& knobs);
+
+// The progress line; on a terminal's standard error only.
+class SimProgress {
+ public:
+  explicit SimProgress(bool quiet);
+  ~SimProgress();
+  SimProgress(const SimProgress&) = delete;
+  SimProgress& operator=(const SimProgress&) = delete;
+
+  void run(const fabric::sim::Simulation& simulation);
+  void runs(std::size_t done, std::size_t all);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool due();
+  void bar(double part, const std::string& text);
+
+  bool shown_, written_ = false;
+  Clock::time_point begin_ = Clock::now(), last_ = begin_;
+};
+
+}  // namespace weir::command
