@@ -1,0 +1,151 @@
+// Settings by name, and what depends on where this library lies. The one place below a main that reads the
+// environment: a C program's settings for all of its libraries come that way.
+#include "rpc/c/options.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+namespace weir::rpc::c {
+
+namespace {
+
+using Numbers = void (*)(weir_rpc_options&, std::uint64_t);
+using Texts = std::string& (*)(weir_rpc_options&);
+
+struct Setting {
+  std::string_view name;
+  std::uint64_t most = 0;
+  Numbers number = nullptr;
+  Texts text = nullptr;
+};
+
+void both(weir_rpc_options& options, const auto& change) {
+  change(options.connect.transport.tls);
+  change(options.serve.transport.tls);
+}
+
+constexpr std::uint64_t most32 = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t most_ms = 1'000'000'000'000;
+
+const Setting settings[] = {
+    {"timeout_ms", most_ms,
+     [](auto& o, std::uint64_t ms) { o.connect.limits.timeout = std::chrono::milliseconds(ms); }},
+    {"connect_timeout_ms", most_ms,
+     [](auto& o, std::uint64_t ms) { o.connect.connect_timeout = std::chrono::milliseconds(ms); }},
+    {"most_in_flight", 1 << 24,
+     [](auto& o, std::uint64_t calls) {
+       o.connect.limits.most_in_flight = static_cast<std::uint32_t>(calls);
+       o.serve.limits.most_in_flight = static_cast<std::uint32_t>(calls);
+     }},
+    {"body_bytes", most32,
+     [](auto& o, std::uint64_t bytes) {
+       o.connect.limits.frame.body_bytes = static_cast<std::uint32_t>(bytes);
+       o.serve.limits.frame.body_bytes = static_cast<std::uint32_t>(bytes);
+     }},
+    {"attachment_bytes", most32,
+     [](auto& o, std::uint64_t bytes) {
+       o.connect.limits.frame.attachment_bytes = static_cast<std::uint32_t>(bytes);
+       o.serve.limits.frame.attachment_bytes = static_cast<std::uint32_t>(bytes);
+     }},
+    {"tls.certificate", 0, nullptr,
+     [](auto& o) -> std::string& { return o.connect.transport.tls.certificate_file; }},
+    {"tls.key", 0, nullptr, [](auto& o) -> std::string& { return o.connect.transport.tls.key_file; }},
+    {"tls.authority", 0, nullptr,
+     [](auto& o) -> std::string& { return o.connect.transport.tls.authority_file; }},
+    {"tls.server_name", 0, nullptr,
+     [](auto& o) -> std::string& { return o.connect.transport.tls.server_name; }},
+    {"tls.check_certificate", 1,
+     [](auto& o, std::uint64_t yes) { both(o, [&](TlsOptions& tls) { tls.check_certificate = yes != 0; }); }},
+    {"rdma.provider", 0, nullptr, [](auto& o) -> std::string& { return o.provider_name; }},
+    {"rdma.library_dir", 0, nullptr, [](auto& o) -> std::string& { return o.provider.library_dir; }},
+};
+
+Result<void> set(weir_rpc_options& options, std::string_view name, std::string_view value) {
+  const auto* row = std::ranges::find(settings, name, &Setting::name);
+  if (row == std::end(settings))
+    return fail(Errc::bad_setting,
+                "there is no setting '" + std::string(name) + "': weir_rpc.h lists those there are");
+  if (row->text != nullptr) {
+    if (name == "rdma.provider" && !rdma::parse_provider_choice(value))
+      return fail(Errc::bad_setting, rdma::parse_provider_choice(value).error().what);
+    row->text(options) = value;
+    options.serve.transport.tls = options.connect.transport.tls;
+    return {};
+  }
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || number > row->most)
+    return fail(Errc::bad_setting, std::string(name) + " takes a number from 0 to " +
+                                       std::to_string(row->most) + ", not '" + std::string(value) + "'");
+  row->number(options, number);
+  return {};
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// As if from a program in ../bin beside this library: Weir's verbs libraries lie where they do for programs.
+std::string program_beside_this_library() {
+  Dl_info found{};
+  std::error_code failed;
+  if (dladdr(reinterpret_cast<const void*>(&weir_rpc_version), &found) == 0) return {};
+  const auto library = std::filesystem::canonical(found.dli_fname, failed);
+  return failed ? std::string() : (library.parent_path() / ".." / "bin" / "program").string();
+}
+
+}  // namespace
+
+int report(weir_rpc_error* to, const Error& error) {
+  if (to != nullptr) {
+    to->code = static_cast<std::int32_t>(error.code);
+    const std::size_t length = std::min(error.what.size(), sizeof to->message - 1);
+    std::memcpy(to->message, error.what.data(), length);
+    to->message[length] = 0;
+  }
+  return static_cast<int>(error.code);
+}
+
+Result<rdma::Engine*> engine_for(asio::io_context& io, std::string_view address,
+                                 const weir_rpc_options& options) {
+  if (!address.starts_with("rdma")) return nullptr;
+  rdma::ProviderOptions provider = options.provider;
+  const auto choice = rdma::parse_provider_choice(
+      options.provider_name.empty() ? variable("WEIR_RDMA_PROVIDER") : options.provider_name);
+  if (!choice) return fail(Errc::rdma, choice.error().what);
+  provider.choice = *choice;
+  provider.library_path = variable("LD_LIBRARY_PATH");
+  provider.executable = program_beside_this_library();
+  const auto loaded = rdma::load_provider(provider);
+  if (!loaded) return fail(Errc::rdma, loaded.error().what);
+  const auto engine = rdma::Engine::open(io, *loaded);
+  if (!engine) return fail(Errc::rdma, engine.error().what);
+  return *engine;
+}
+
+}  // namespace weir::rpc::c
+
+using namespace weir::rpc;
+
+extern "C" {
+
+weir_rpc_options* weir_rpc_options_new() { return new weir_rpc_options; }
+
+void weir_rpc_options_free(weir_rpc_options* options) { delete options; }
+
+int weir_rpc_options_set(weir_rpc_options* options, const char* name, const char* value,
+                         weir_rpc_error* error) {
+  if (options == nullptr || name == nullptr || value == nullptr)
+    return c::report(error, {Errc::bad_setting, "options, name and value may not be NULL"});
+  const auto done = c::set(*options, name, value);
+  return done ? 0 : c::report(error, done.error());
+}
+
+}  // extern "C"

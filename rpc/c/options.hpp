@@ -1,0 +1,29 @@
+// What weir_rpc_options holds, and how errors get to a C program.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "rdma/engine.hpp"
+#include "rdma/provider.hpp"
+#include "rpc/c/weir_rpc.h"
+#include "rpc/client.hpp"
+#include "rpc/server.hpp"
+
+struct weir_rpc_options {
+  weir::rpc::ConnectOptions connect;
+  weir::rpc::ServerOptions serve;
+  weir::rdma::ProviderOptions provider;
+  std::string provider_name;
+};
+
+namespace weir::rpc::c {
+
+// Fills `to` if there is one; gives the number.
+int report(weir_rpc_error* to, const Error& error);
+
+// The RDMA engine of `io` for an address that needs one, null for the others. In the io_context's thread.
+Result<rdma::Engine*> engine_for(asio::io_context& io, std::string_view address,
+                                 const weir_rpc_options& options);
+
+}  // namespace weir::rpc::c
