@@ -106,6 +106,10 @@ struct weir_rpc_client final : public c::Loop {
     return run([this] { return client_ && client_->is_open() && !client_->draining(); });
   }
 
+  void shut_down() {
+    post([this] { farewell(); });
+  }
+
   int fd() const { return fd_; }
 
   std::unique_ptr<weir_rpc_reply> take() {
@@ -215,6 +219,8 @@ int weir_rpc_connect(weir_rpc_client** client, const char* address, const weir_r
 void weir_rpc_close(weir_rpc_client* client) {
   if (client != nullptr) client->leave();
 }
+
+void weir_rpc_shutdown(weir_rpc_client* client) { client->shut_down(); }
 
 int weir_rpc_is_open(weir_rpc_client* client) { return client->is_open() ? 1 : 0; }
 

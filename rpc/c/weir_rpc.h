@@ -110,6 +110,9 @@ typedef struct weir_rpc_reply weir_rpc_reply;
  * Blocks, connect_timeout_ms at most. A client whose connection was lost stays so: connect another. */
 WEIR_RPC_API int weir_rpc_connect(weir_rpc_client** client, const char* address,
                                   const weir_rpc_options* options, weir_rpc_error* error);
+/* Ends all calls with WEIR_RPC_CLOSED, and makes later ones end so; the client stays for weir_rpc_close. For
+ * programs whose threads share a client: shut it down, wait until nobody uses it, close it. */
+WEIR_RPC_API void weir_rpc_shutdown(weir_rpc_client* client);
 /* Ends all calls with WEIR_RPC_CLOSED, and frees the client when their callbacks have run. In a callback of
  * the client itself it returns before that. Replies stay valid. NULL does nothing. */
 WEIR_RPC_API void weir_rpc_close(weir_rpc_client* client);

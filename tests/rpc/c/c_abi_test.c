@@ -294,6 +294,21 @@ static void closing_ends_every_call(weir_rpc_client* client) {
   check_hello(weir_rpc_run(client, &still)); /* the other connection is as it was */
 }
 
+static void a_client_that_was_shut_down_ends_calls_until_it_is_closed(weir_rpc_client* client) {
+  (void)client;
+  weir_rpc_client* other = connected();
+  weir_rpc_call call = WEIR_RPC_CALL("test.hold");
+  weir_rpc_start(other, &call, NULL, NULL);
+  weir_rpc_request* request = take_held();
+  weir_rpc_shutdown(other);
+  expect_code(next_reply(other, NULL), WEIR_RPC_CLOSED);
+  await_cancellation(request);
+  call = hello();
+  expect_code(weir_rpc_run(other, &call), WEIR_RPC_CLOSED);
+  CHECK(!weir_rpc_is_open(other));
+  weir_rpc_close(other);
+}
+
 static int closed_from_inside[2];
 static void close_from_inside(void* client, weir_rpc_reply* reply) {
   weir_rpc_call call = hello();
@@ -434,6 +449,7 @@ int main(int argc, char** argv) {
       TEST(an_event_loop_takes_many_replies),
       TEST(threads_share_a_client),
       TEST(closing_ends_every_call),
+      TEST(a_client_that_was_shut_down_ends_calls_until_it_is_closed),
       TEST(a_callback_may_close_its_client),
       TEST(a_certificate_names_the_caller),
       TEST(bad_settings_are_named),

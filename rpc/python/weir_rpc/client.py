@@ -1,0 +1,269 @@
+"""A connection to a server, and calls through it: `call` waits, `acall` is awaited.
+
+A client may be used from any thread. asyncio: one event loop at a time; it hears of replies by a descriptor.
+"""
+import asyncio
+import contextlib
+import ctypes
+import itertools
+import threading
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+import msgpack
+
+from .errors import Closed, RpcError
+from .library import IDEMPOTENT, Buffer, Call, Error, Options, lib, memory_of, text, tls_settings
+
+
+class Reply(NamedTuple):
+    result: Any
+    attachment: memoryview  # empty if none came
+
+
+class Method(NamedTuple):
+    name: str
+    types: str  # "(i32, i32) -> i32"; empty if the server does not tell
+
+
+class _OwnedReply:
+    def __init__(self, address: int) -> None:
+        self.address = address
+
+    def __del__(self) -> None:
+        lib.weir_rpc_reply_free(self.address)
+
+    def unpack(self) -> Reply:
+        code = lib.weir_rpc_reply_code(self.address)
+        if code != 0:
+            raise RpcError.of(code, text(lib.weir_rpc_reply_message(self.address)))
+        size = ctypes.c_size_t()
+        body = lib.weir_rpc_reply_body(self.address, ctypes.byref(size))
+        result = msgpack.unpackb(ctypes.string_at(body, size.value), raw=False, strict_map_key=False)
+        attachment = lib.weir_rpc_reply_attachment(self.address, ctypes.byref(size))
+        return Reply(result, memory_of(attachment, size.value, self))
+
+
+class _Request:
+    """What a call points at; to be kept until it ended."""
+
+    def __init__(self, method: str, arguments: Tuple, deadline: Optional[float], attachment, into,
+                 idempotent: bool) -> None:
+        self._buffers = []
+        packed = msgpack.packb(arguments, use_bin_type=True)
+        self.call = Call(ctypes.sizeof(Call), method.encode(), packed, len(packed))
+        if attachment is not None:
+            self.call.attachment, self.call.attachment_size = self._hold(attachment, False)
+        if into is not None:
+            self.call.reply_into, self.call.reply_into_size = self._hold(into, True)
+        if deadline is not None:
+            self.call.timeout_us = max(1, round(deadline * 1e6))
+        self.call.flags = IDEMPOTENT if idempotent else 0
+
+    def _hold(self, data, writable: bool) -> Tuple[int, int]:
+        buffer = Buffer(data, writable)
+        self._buffers.append(buffer)
+        return buffer.address, buffer.size
+
+    def release(self) -> None:
+        for buffer in self._buffers:
+            buffer.release()
+
+
+class Client:
+    """Made by connect(). Close it, or use it in a `with`."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle: Optional[int] = handle
+        self._lock = threading.Lock()
+        self._users = 0
+        self._closing = False
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._keys = itertools.count(1)
+        self._awaited: Dict[int, Tuple[asyncio.Future, _Request]] = {}
+
+    # -- calls that wait
+
+    def call(self, method: str, *arguments: Any, deadline: Optional[float] = None, attachment=None,
+             idempotent: bool = False) -> Any:
+        """The function's result. `deadline` in seconds; `attachment` is bytes or anything with a buffer."""
+        return self.exchange(method, *arguments, deadline=deadline, attachment=attachment, idempotent=idempotent).result
+
+    def exchange(self, method: str, *arguments: Any, deadline: Optional[float] = None, attachment=None, into=None,
+                 idempotent: bool = False) -> Reply:
+        """The result and the attachment that came with it, without a copy; written to `into` if it fits there."""
+        request = _Request(method, arguments, deadline, attachment, into, idempotent)
+        try:
+            with self._use() as handle:
+                return _OwnedReply(lib.weir_rpc_run(handle, ctypes.byref(request.call))).unpack()
+        finally:
+            request.release()
+
+    def methods(self) -> List[Method]:
+        """What the server has, by name."""
+        return [Method(*row[:2]) for row in self.call("weir.methods")]
+
+    # -- calls that are awaited
+
+    async def acall(self, method: str, *arguments: Any, deadline: Optional[float] = None, attachment=None,
+                    idempotent: bool = False) -> Any:
+        reply = await self.aexchange(method, *arguments, deadline=deadline, attachment=attachment,
+                                     idempotent=idempotent)
+        return reply.result
+
+    async def aexchange(self, method: str, *arguments: Any, deadline: Optional[float] = None, attachment=None,
+                        into=None, idempotent: bool = False) -> Reply:
+        """As exchange(). Cancelling the task cancels the call at the server, too; the buffers are the call's until
+        the next turns of the loop even so."""
+        request = _Request(method, arguments, deadline, attachment, into, idempotent)
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        with self._use() as handle:
+            self._watch(loop, handle)
+            key = next(self._keys)
+            self._awaited[key] = (future, request)
+            number = lib.weir_rpc_start(handle, ctypes.byref(request.call), None, key)
+        try:
+            reply = await future
+        except asyncio.CancelledError:
+            with contextlib.suppress(Closed), self._use() as handle:
+                lib.weir_rpc_cancel(handle, number)
+            raise
+        return reply.unpack()
+
+    async def amethods(self) -> List[Method]:
+        return [Method(*row[:2]) for row in await self.acall("weir.methods")]
+
+    def _watch(self, loop: asyncio.AbstractEventLoop, handle: int) -> None:
+        if self._loop is loop:
+            return
+        if self._loop is not None and self._awaited and not self._loop.is_closed():
+            raise RuntimeError("this client has calls under way in another event loop")
+        self._unwatch(handle)
+        self._awaited.clear()
+        loop.add_reader(lib.weir_rpc_fd(handle), self._on_replies)
+        self._loop = loop
+
+    def _unwatch(self, handle: int) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(lib.weir_rpc_fd(handle))
+        self._loop = None
+
+    def _on_replies(self) -> None:
+        for number, reply in self._taken():
+            future, request = self._awaited.pop(number, (None, None))
+            if request is not None:
+                request.release()
+            if future is not None and not future.done():
+                future.set_result(reply)
+        if self._closing and not self._awaited:
+            self._free()
+
+    def _taken(self) -> List[Tuple[int, _OwnedReply]]:
+        key, replies = ctypes.c_void_p(), []
+        with self._lock:
+            while self._handle is not None:
+                address = lib.weir_rpc_take(self._handle, ctypes.byref(key))
+                if not address:
+                    break
+                replies.append((key.value, _OwnedReply(address)))
+        return replies
+
+    # -- its end
+
+    @property
+    def is_open(self) -> bool:
+        """False once the connection is lost or closed, or the server asked to leave: connect another."""
+        with contextlib.suppress(Closed), self._use() as handle:
+            return lib.weir_rpc_is_open(handle) == 1
+        return False
+
+    def close(self) -> None:
+        """Ends all calls with Closed. What other threads and tasks wait for ends a moment later."""
+        with self._lock:
+            if self._closing:
+                return
+            self._closing = True
+            lib.weir_rpc_shutdown(self._handle)
+        self._free_if_unused()
+
+    async def aclose(self) -> None:
+        self.close()
+        if waiting := [future for future, _ in self._awaited.values()]:
+            await asyncio.wait(waiting)
+
+    @contextlib.contextmanager
+    def _use(self) -> Iterator[int]:
+        with self._lock:
+            if self._closing or self._handle is None:
+                raise Closed("the client is closed")
+            self._users += 1
+        try:
+            yield self._handle
+        finally:
+            with self._lock:
+                self._users -= 1
+                last = self._closing and self._users == 0
+            if last:
+                self._free_if_unused()
+
+    def _free_if_unused(self) -> None:
+        loop = self._loop
+        if loop is None or not loop.is_running():
+            return self._free()
+        if self._awaited:
+            return None  # _on_replies does it after the last
+        with contextlib.suppress(RuntimeError):  # in no loop at all
+            if asyncio.get_running_loop() is loop:
+                return self._free()
+        loop.call_soon_threadsafe(self._free)
+        return None
+
+    def _free(self) -> None:
+        with self._lock:
+            if self._users > 0 or self._handle is None:
+                return
+            handle, self._handle = self._handle, None
+        self._unwatch(handle)
+        lib.weir_rpc_close(handle)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "Client":
+        return self
+
+    async def __aexit__(self, *_) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        if self._handle is not None:
+            self._closing = True
+            self._awaited.clear()
+            self._free()
+
+
+def connect(address: str, *, timeout: Optional[float] = None, connect_timeout: Optional[float] = None,
+            certificate=None, key=None, authority=None, server_name: Optional[str] = None,
+            check_certificate: Optional[bool] = None, rdma_provider: Optional[str] = None) -> Client:
+    """Connects to tcp://HOST:PORT, unix:///PATH, tls://HOST:PORT, rdma://IP:PORT or rdma+tls://IP:PORT.
+
+    `timeout`: seconds of calls that have no deadline of their own (default 30; 0: for ever). `certificate`, `key`,
+    `authority`: files in PEM form."""
+    settings = tls_settings(certificate, key, authority, server_name, check_certificate)
+    settings["timeout_ms"] = None if timeout is None else round(timeout * 1000)
+    settings["connect_timeout_ms"] = None if connect_timeout is None else round(connect_timeout * 1000)
+    settings["rdma.provider"] = rdma_provider
+    handle, error = ctypes.c_void_p(), Error()
+    with Options(settings) as options:
+        code = lib.weir_rpc_connect(ctypes.byref(handle), address.encode(), options, ctypes.byref(error))
+    if code != 0:
+        raise RpcError.of(code, text(error.message))
+    return Client(handle.value)
+
+
+async def aconnect(address: str, **options: Any) -> Client:
+    """connect() without holding up the event loop."""
+    return await asyncio.get_running_loop().run_in_executor(None, lambda: connect(address, **options))
