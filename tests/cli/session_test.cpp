@@ -6,11 +6,10 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <thread>
 
 #include "cli/client/unique_fd.hpp"
+#include "tests/scratch_directory.hpp"
 
 namespace weir::client {
 namespace {
@@ -21,10 +20,8 @@ constexpr Milliseconds limit{5000};
 class OneShotServer {
  public:
   explicit OneShotServer(std::string answer) : answer_(std::move(answer)) {
-    char name[] = "/tmp/weir-session-XXXXXX";
-    directory_ = ::mkdtemp(name);
     endpoint_.transport = Transport::unix_socket;
-    endpoint_.path = directory_ + "/s";
+    endpoint_.path = directory_.path() + "/s";
     listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -36,7 +33,6 @@ class OneShotServer {
   ~OneShotServer() {
     ::shutdown(listener_.get(), SHUT_RDWR);
     thread_.join();
-    std::filesystem::remove_all(directory_);
   }
   const Endpoint& endpoint() const { return endpoint_; }
 
@@ -50,7 +46,7 @@ class OneShotServer {
   }
 
   std::string answer_;
-  std::string directory_;
+  test::ScratchDirectory directory_;
   Endpoint endpoint_;
   UniqueFd listener_;
   std::jthread thread_;

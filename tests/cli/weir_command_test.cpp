@@ -13,6 +13,7 @@
 
 #include "cli/weir/device_list.hpp"
 #include "cli/weir/program_file.hpp"
+#include "tests/scratch_directory.hpp"
 
 extern char** environ;
 
@@ -24,11 +25,6 @@ using testing::HasSubstr;
 
 class TemporaryDirectory {
  public:
-  TemporaryDirectory() {
-    char name[] = "/tmp/weir-command-XXXXXX";
-    path_ = ::mkdtemp(name);
-  }
-  ~TemporaryDirectory() { fs::remove_all(path_); }
   const fs::path& path() const { return path_; }
   void write(const fs::path& file, const std::string& text, ::mode_t mode = 0644) const {
     fs::create_directories((path_ / file).parent_path());
@@ -37,7 +33,8 @@ class TemporaryDirectory {
   }
 
  private:
-  fs::path path_;
+  test::ScratchDirectory scratch_;
+  fs::path path_ = scratch_.path();
 };
 
 struct Ended {

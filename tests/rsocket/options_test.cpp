@@ -6,9 +6,10 @@
 #include <netinet/tcp.h>
 #include <rdma/rsocket.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "tests/scratch_directory.hpp"
 
 namespace weir::rsocket {
 namespace {
@@ -82,14 +83,13 @@ TEST(Options, too_short_a_value_is_invalid) {
 
 class DefaultFiles : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/weir-rsocket-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    folder_ = name;
-  }
-  ~DefaultFiles() override { std::filesystem::remove_all(folder_); }
   void write(const char* file, const char* text) { std::ofstream(folder_ / file) << text; }
-  std::filesystem::path folder_;
+
+ private:
+  test::ScratchDirectory scratch_;
+
+ protected:
+  const std::filesystem::path folder_ = scratch_.path();
 };
 
 TEST_F(DefaultFiles, that_are_absent_leave_the_documented_defaults) {
