@@ -38,22 +38,9 @@ class ChannelTest : public StreamTest {
     return connect_channels(acceptor, client_settings);
   }
 
-  // Client end, server end.
   std::pair<Channel, Channel> connect_channels(ChannelAcceptor& acceptor,
                                                const ChannelSettings& settings = {}) {
-    Channel client(*engine);
-    std::optional<Channel> server;
-    bool connected = false;
-    acceptor.async_accept([&](std::error_code failed, Channel accepted) {
-      if (failed) throw std::system_error(failed, "accept");
-      server.emplace(std::move(accepted));
-    });
-    async_connect(client, acceptor.local_endpoint(), settings, [&](std::error_code failed) {
-      if (failed) throw std::runtime_error("connect: " + failed.message() + ": " + client.error().what);
-      connected = true;
-    });
-    run_until([&] { return connected && server.has_value(); });
-    return {std::move(client), std::move(*server)};
+    return connect_ends<Channel>(acceptor, settings);
   }
 
   std::string receive_text(Channel& from) {

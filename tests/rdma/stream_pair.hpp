@@ -51,12 +51,17 @@ class StreamTest : public testing::Test {
     return connect_through(acceptor, client_settings);
   }
 
-  // Client end, server end.
   std::pair<Stream, Stream> connect_through(Acceptor& acceptor, const StreamSettings& settings = {}) {
-    Stream client(*engine);
-    std::optional<Stream> server;
+    return connect_ends<Stream>(acceptor, settings);
+  }
+
+  // Client end, server end: two streams, or two channels.
+  template <typename End>
+  std::pair<End, End> connect_ends(auto& acceptor, const auto& settings) {
+    End client(*engine);
+    std::optional<End> server;
     bool connected = false;
-    acceptor.async_accept([&](std::error_code failed, Stream accepted) {
+    acceptor.async_accept([&](std::error_code failed, End accepted) {
       if (failed) throw std::system_error(failed, "accept");
       server.emplace(std::move(accepted));
     });
