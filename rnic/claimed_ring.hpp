@@ -54,12 +54,13 @@ T* claim_slot(std::atomic<std::uint32_t>& next, const std::atomic<std::uint32_t>
   }
 }
 
-// By the claimer, once everything else in the slot is written. release: pairs with the poller's acquire.
+// By the claimer, once everything else in the slot is written. Pairs with the poller's acquire, and comes
+// before the claimer's look at the CQ's `armed`, hence seq_cst.
 template <class T>
 void complete_slot(T& slot) {
   SlotClaim claim = SlotClaim::unpack(slot.claim.load(std::memory_order_relaxed));
   claim.state = SlotState::complete;
-  slot.claim.store(claim.pack(), std::memory_order_release);
+  slot.claim.store(claim.pack(), std::memory_order_seq_cst);
 }
 
 // By the owner: opens slots [from, to).

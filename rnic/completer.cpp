@@ -46,7 +46,10 @@ std::size_t QueuePair::poll_completions(CompletionQueue& cq, std::span<WorkCompl
   }
   if (&cq == config_.recv_cq && filled < out.size()) {
     const std::span<WorkCompletion> rest = out.subspan(filled);
-    const std::size_t received = is_datagram(config_.type) ? poll_datagrams(rest) : poll_receives(rest);
+    // Before the look at what arrived: once this is set nothing more arrives, and what did is not flushed.
+    const bool flushing = has_own_rq() && flushing_.load(std::memory_order_seq_cst);
+    std::size_t received = is_datagram(config_.type) ? poll_datagrams(rest) : poll_receives(rest);
+    if (flushing) received += poll_flushed_receives(rest.subspan(received));
     if (received != 0) count_receives(rest.first(received));
     filled += received;
   }
@@ -93,7 +96,8 @@ std::size_t QueuePair::unpolled_receives() const {
 // unsignalled ones again in each poll would cost more than everything else. Entries are freed only by a
 // completion behind them.
 std::size_t QueuePair::poll_sends(std::span<WorkCompletion> out) {
-  const std::uint32_t executed = sq_.executed.load(std::memory_order_acquire);
+  // seq_cst here and at the CQE: this may be the last look before a sleep (publish_completion()).
+  const std::uint32_t executed = sq_.executed.load(std::memory_order_seq_cst);
   std::size_t filled = 0;
   while (send_scanned_ != executed && filled < out.size()) {
     const SendWqe& wqe = sq_.at(send_scanned_++);
@@ -126,7 +130,7 @@ std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
   while (filled < out.size()) {
     const ReceiveCqe& cqe = ring[cqe_polled_ & ctx_->cqe_mask];
     // acquire: pairs with the initiator's publish; the CQE's fields and payload come after it.
-    if (cqe.sequence.load(std::memory_order_acquire) != cqe_polled_ + 1) break;
+    if (cqe.sequence.load(std::memory_order_seq_cst) != cqe_polled_ + 1) break;
     const bool own = has_own_rq();
     const std::uint32_t number = own ? cqe.wqe & ctx_->rq_mask : cqe.wqe;
     if (!own && number >= config_.srq->max_wrs()) break;  // a neighbour wrote nonsense: never index by it
@@ -142,6 +146,7 @@ std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
       const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, ctx_->landing_mask + 1 - start);
       if (!scatter(wqe, {landing + start, bytes})) status = WcStatus::loc_prot_err;
       ctx_->landing_head.store(cqe.landing_end, std::memory_order_release);
+      likely_landing_ = landing + (cqe.landing_end & ctx_->landing_mask);
     }
     const bool invalidated = cqe.carries == Carries::invalidate && status == WcStatus::success;
     if (invalidated) nic_.windows().finish_invalidate(cqe.imm_be, qpn_);
@@ -168,16 +173,17 @@ std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
     // seq_cst with the look at `initiator_parked`: an initiator may wait for room in this ring.
     ctx_->cqe_polled.store(cqe_polled_, std::memory_order_seq_cst);
     if (!has_own_rq()) kick_initiator_if_parked();
+  } else {
+    // Whoever waits for the next CQE takes the payload behind it along.
+    prefetch_to_read(likely_landing_);
   }
-  if (filled < out.size()) filled += poll_flushed_receives(out.subspan(filled));
   return filled;
 }
 
 std::size_t QueuePair::poll_flushed_receives(std::span<WorkCompletion> out) {
-  if (!flushing_.load(std::memory_order_acquire) || !has_own_rq()) return 0;
   std::size_t filled = 0;
   std::uint32_t polled = rq_polled_.load(std::memory_order_relaxed);
-  const std::uint32_t posted = ctx_->rq_posted.load(std::memory_order_acquire);
+  const std::uint32_t posted = ctx_->rq_posted.load(std::memory_order_seq_cst);  // as in poll_sends()
   while (polled != posted && filled < out.size()) {
     out[filled++] = {.wr_id = rq_at(polled++).wr_id,
                      .status = WcStatus::wr_flush_err,

@@ -9,7 +9,8 @@
 // Ordering: whoever completes publishes the CQE, then sets the bit, then looks at `armed`; whoever polls
 // clears the bit, then reads the CQEs; whoever arms stores `armed` and then polls once more (as the verbs API
 // demands of it). All of these are read-modify-writes or seq_cst, so no completion is left without either a
-// bit or an event.
+// bit or an event. The queue pairs of the first lines are asked in every poll and have no bit; where a CQ has
+// no channel either, nothing is looked at behind the CQE, and publishing it is a plain store.
 //
 // Threading: poll() under `lock`. complete() from any thread of any process.
 #pragma once
@@ -49,6 +50,8 @@ class CompletionQueue {
   std::uint32_t attach(QueuePair* qp) { return attach(Line{qp, nullptr}); }
   std::uint32_t attach(SharedReceiveQueue* srq) { return attach(Line{nullptr, srq}); }
   void detach(std::uint32_t line);
+  // No poll runs while it is held. After a queue pair's send lock.
+  SpinLock& poll_lock() { return lock_; }
   int attached() const { return attached_.load(std::memory_order_relaxed); }
 
  private:
@@ -57,6 +60,8 @@ class CompletionQueue {
     SharedReceiveQueue* srq = nullptr;
   };
   std::uint32_t attach(Line);
+  std::size_t poll_line(std::uint32_t line, std::span<WorkCompletion> out);
+  std::size_t poll_marked(std::span<WorkCompletion> out);
   bool next_ready(std::uint32_t& line);
   std::uint32_t next_marked_word(std::uint32_t from) const;
   void take_word(std::uint32_t word);
@@ -75,11 +80,21 @@ class CompletionQueue {
   std::uint64_t held_bits_ = 0;  // bits taken from word `held_word_` and not yet served
   std::uint32_t held_word_ = 0;
   std::uint32_t last_bit_ = 63;
+  std::uint32_t turn_ = 0;  // the watched line to begin with; behind the last of them: the map
 };
 
 // The producer's half, for a CQ of any process: sets the bit, and says whether its channel must be woken.
 enum class Solicited : bool { no, yes };
 void mark_ready(CqContext&, std::uint32_t line);
 bool take_armed(CqContext&, Solicited);
+// Stores the word that makes a completion visible.
+inline void publish_completion(std::atomic<std::uint32_t>& word, std::uint32_t value, const CqContext& cq) {
+  // release: the poller must see the completion that the word is about. Before a look at `armed` it must be
+  // seq_cst, or a poller that armed and looked once more could sleep beside the completion.
+  if (cq.channel.load(std::memory_order_relaxed) != 0)
+    word.store(value, std::memory_order_seq_cst);
+  else
+    word.store(value, std::memory_order_release);
+}
 
 }  // namespace weir::rnic

@@ -132,10 +132,12 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
   std::size_t filled = 0;
   while (filled < out.size()) {
     const std::uint32_t polled = rq_polled_.load(std::memory_order_relaxed);
+    // Before the slot: until it is opened it shows what it held before a reset. seq_cst, both: see
+    // publish_completion().
+    if (polled == ctx_->rq_posted.load(std::memory_order_seq_cst)) break;
     DatagramSlot& slot = slots[polled & ctx_->cqe_mask];
-    const SlotClaim claim = SlotClaim::unpack(slot.claim.load(std::memory_order_acquire));
-    const bool here = polled != ctx_->rq_posted.load(std::memory_order_acquire) && claim.sequence == polled;
-    if (!here || claim.state != SlotState::complete) break;
+    const SlotClaim claim = SlotClaim::unpack(slot.claim.load(std::memory_order_seq_cst));
+    if (claim.sequence != polled || claim.state != SlotState::complete) break;
     if (!has_own_rq() && slot.wqe >= config_.srq->max_wrs()) {  // dropped
       reopen_datagram_slot(polled);
       continue;
@@ -163,7 +165,6 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
       reopen_datagram_slot(polled);
     }
   }
-  if (filled < out.size()) filled += poll_flushed_receives(out.subspan(filled));
   return filled;
 }
 

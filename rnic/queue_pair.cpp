@@ -51,6 +51,13 @@ bool has_opcode(QpType type, SendOpcode opcode) {
   return false;
 }
 
+template <class Do>
+void between_polls(CompletionQueue* cq, Do what) {
+  if (cq == nullptr) return what();
+  const std::lock_guard lock(cq->poll_lock());
+  what();
+}
+
 }  // namespace
 
 QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
@@ -197,10 +204,17 @@ void QueuePair::reset() {
   draining_.store(false, std::memory_order_release);
   remote_.disconnect();
   if (tracer_ != nullptr) tracer_->forgotten(*this);
+  // Another thread may be polling meanwhile: it finds each ring as it was, or empty.
+  between_polls(config_.send_cq, [&] {
+    sq_.reset();
+    send_scanned_ = 0;
+  });
+  between_polls(config_.recv_cq, [&] { reset_receives(); });
+}
+
+void QueuePair::reset_receives() {
   give_back_unpolled();
   flushing_ = false;
-  sq_.reset();
-  send_scanned_ = 0;
   // A new incarnation of the rings: an initiator still connected to the old one gets no response.
   ++ctx_->incarnation;
   ctx_->rq_next = ctx_->cqe_next = ctx_->landing_tail = 0;
@@ -210,6 +224,7 @@ void QueuePair::reset() {
   ctx_->initiator_parked = 0;
   rq_tail_ = cqe_polled_ = 0;
   rq_polled_ = 0;
+  likely_landing_ = nullptr;
   if (is_datagram(config_.type) || is_xrc()) return;
   auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
   for (std::uint32_t i = 0; i <= ctx_->cqe_mask; ++i) ring[i].sequence.store(0, std::memory_order_relaxed);
@@ -223,7 +238,7 @@ void QueuePair::enter_error() {
   parked_ = Park::none;
   draining_.store(false, std::memory_order_release);
   flush_sends();
-  if (flushing_.exchange(true, std::memory_order_acq_rel)) return;
+  if (flushing_.exchange(true, std::memory_order_seq_cst)) return;
   if (has_own_rq())
     raise_local(*config_.recv_cq, recv_line_, Solicited::yes);
   else if (config_.srq != nullptr)
@@ -417,7 +432,7 @@ void QueuePair::recv_doorbell() {
   // seq_cst: pairs with announce_parked(); see there.
   ctx_->rq_posted.store(rq_tail_, std::memory_order_seq_cst);
   kick_initiator_if_parked();
-  if (flushing_.load(std::memory_order_acquire)) raise_local(*config_.recv_cq, recv_line_, Solicited::yes);
+  if (flushing_.load(std::memory_order_seq_cst)) raise_local(*config_.recv_cq, recv_line_, Solicited::yes);
 }
 
 }  // namespace weir::rnic

@@ -203,6 +203,7 @@ class QueuePair {
   bool peer_gone_locked();
   void enter_error();
   void reset();
+  void reset_receives();
   void give_back_unpolled();
   ReceiveWqe& rq_at(std::uint32_t count) const;
   bool has_own_rq() const { return config_.srq == nullptr && !is_xrc(); }
@@ -235,6 +236,7 @@ class QueuePair {
   std::uint32_t rq_tail_ = 0;                // written, not yet published
   std::atomic<std::uint32_t> rq_polled_{0};  // receive WQEs reported (own receive queue)
   std::uint32_t cqe_polled_ = 0;
+  const std::byte* likely_landing_ = nullptr;  // of the next message; under the CQ's lock, as cqe_polled_
   std::atomic<bool> flushing_{false};
   // Hints for the poller; written by the requester, under another lock, so they may be old.
   std::atomic<const void*> likely_cqe_{nullptr}, likely_write_{nullptr};

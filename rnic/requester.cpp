@@ -274,11 +274,12 @@ void QueuePair::complete_send(SendWqe& wqe, WcStatus status) {
   wqe.status = status;
   const bool reported = wqe.signaled || status != WcStatus::success;
   if (status != WcStatus::success) counters_.count_failed(status);
-  // release: the poller's acquire of `executed` must see status and byte_len. One writer, under the send
-  // lock.
-  sq_.executed.store(sq_.executed.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  if (reported)
-    raise_local(*config_.send_cq, send_line_, status == WcStatus::success ? Solicited::no : Solicited::yes);
+  // release, or more: the poller's acquire of `executed` must see status and byte_len. One writer, under the
+  // send lock.
+  const std::uint32_t executed = sq_.executed.load(std::memory_order_relaxed) + 1;
+  if (!reported) return sq_.executed.store(executed, std::memory_order_release);
+  publish_completion(sq_.executed, executed, config_.send_cq->context());
+  raise_local(*config_.send_cq, send_line_, status == WcStatus::success ? Solicited::no : Solicited::yes);
 }
 
 // For the poller, which sees a request arrive before the application answers it.

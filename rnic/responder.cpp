@@ -367,10 +367,10 @@ void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const 
   cqe.carries = arrival.carries;
   cqe.opcode = arrival.opcode;
   cqe.status = status;
-  // release: the poller's acquire of the sequence must see the CQE and the payload behind it.
   if (xrc_completions_ == nullptr) {
-    cqe.sequence.store(++ctx_->cqe_next, std::memory_order_release);
-    behind_last_cqe_ = &cqes_[ctx_->cqe_next & cqe_mask_];
+    publish_completion(cqe.sequence, ++ctx_->cqe_next, *cq_);
+    // One that its poller watches is better left with it until it is written.
+    behind_last_cqe_ = cq_line_ < watched_lines ? nullptr : &cqes_[ctx_->cqe_next & cqe_mask_];
   } else {
     complete_xrc();
   }

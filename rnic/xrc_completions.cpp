@@ -23,7 +23,7 @@ XrcCompletions::~XrcCompletions() {
 const XrcCompletion* XrcCompletions::next() {
   for (;;) {
     const XrcCompletion& slot = slots_[polled_ & mask_];
-    const SlotClaim claim = SlotClaim::unpack(slot.claim.load(std::memory_order_acquire));
+    const SlotClaim claim = SlotClaim::unpack(slot.claim.load(std::memory_order_seq_cst));
     if (claim.sequence != polled_ || claim.state != SlotState::complete) return nullptr;
     if (slot.cqe.wqe != no_wqe) return &slot;
     take();
