@@ -160,19 +160,24 @@ std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
                      .imm_be = cqe.imm_be,
                      .qpn = qpn_.value(),
                      .src_qpn = ctx_->remote_qpn.load(std::memory_order_relaxed)};
-    if (own)  // one writer, under the CQ's lock: no locked instruction
-      rq_polled_.store(rq_polled_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-    else
-      config_.srq->free_wqe(number);
+    if (!own) config_.srq->free_wqe(number);
     ++cqe_polled_;
   }
   if (filled != 0) {
     // What arrived is probably a request; its answer will be written there.
     prefetch_to_write(likely_cqe_.load(std::memory_order_relaxed));
     prefetch_to_write(likely_write_.load(std::memory_order_relaxed));
-    // seq_cst with the look at `initiator_parked`: an initiator may wait for room in this ring.
-    ctx_->cqe_polled.store(cqe_polled_, std::memory_order_seq_cst);
-    if (!has_own_rq()) kick_initiator_if_parked();
+    if (has_own_rq()) {
+      // In this order: an initiator that finds a receive posted in a place that is free again finds room for
+      // its completion too, and never waits for it. One writer, under the CQ's lock: no locked instruction.
+      ctx_->cqe_polled.store(cqe_polled_, std::memory_order_release);
+      rq_polled_.store(rq_polled_.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(filled),
+                       std::memory_order_release);
+    } else {
+      // seq_cst with the look at `initiator_parked`: an initiator may wait for room in this ring.
+      ctx_->cqe_polled.store(cqe_polled_, std::memory_order_seq_cst);
+      kick_initiator_if_parked();
+    }
   } else {
     // Whoever waits for the next CQE takes the payload behind it along.
     prefetch_to_read(likely_landing_);

@@ -420,6 +420,8 @@ PostResult QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sges) 
   wqe.length = total_length(sges);
   std::copy(sges.begin(), sges.end(), wqe.sge);
   ++rq_tail_;
+  // The initiator read that line a lap ago and still has it; the doorbell would wait until it is ours alone.
+  prefetch_to_write(reinterpret_cast<const std::byte*>(&rq_at(rq_tail_)) + cache_line);
   if (tracer_ != nullptr) tracer_->receive_posted(*this, wr_id, sges);
   return PostResult::ok;
 }
