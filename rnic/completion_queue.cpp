@@ -184,6 +184,15 @@ int CompletionQueue::poll(std::span<WorkCompletion> out) {
   return static_cast<int>(filled);
 }
 
+bool CompletionQueue::peer_on_this_cpu() {
+  const Cpu cpu = current_cpu();
+  if (cpu == 0) return false;
+  const std::lock_guard lock(lock_);
+  const auto watched = std::span(lines_).first(std::min<std::size_t>(lines_.size(), watched_lines));
+  return std::any_of(watched.begin(), watched.end(),
+                     [cpu](const Line& line) { return line.qp != nullptr && line.qp->initiator_on(cpu); });
+}
+
 std::size_t CompletionQueue::unpolled() {
   const std::lock_guard lock(lock_);
   std::size_t count = 0;

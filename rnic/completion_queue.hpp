@@ -50,6 +50,8 @@ class CompletionQueue {
   std::uint32_t attach(QueuePair* qp) { return attach(Line{qp, nullptr}); }
   std::uint32_t attach(SharedReceiveQueue* srq) { return attach(Line{nullptr, srq}); }
   void detach(std::uint32_t line);
+  // Of the watched queue pairs' peers one rang its last doorbell on this CPU: it may be waiting for it.
+  bool peer_on_this_cpu();
   // No poll runs while it is held. After a queue pair's send lock.
   SpinLock& poll_lock() { return lock_; }
   int attached() const { return attached_.load(std::memory_order_relaxed); }

@@ -1,5 +1,7 @@
 #include "rnic/queue_pair.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <bit>
 #include <mutex>
@@ -70,6 +72,7 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
       sq_(config.caps.max_send_wr, config.caps.max_send_sge, config.caps.max_inline) {
   ctx_->state = static_cast<std::uint32_t>(QpState::reset);
   ctx_->remote_qpn = 0;
+  ctx_->initiator_cpu = 0;
   ctx_->hazard = 0;  // the last initiator may have died inside an operation
   ctx_->datagram_senders = 0;
   ctx_->type = static_cast<std::uint16_t>(config.type);
@@ -222,6 +225,7 @@ void QueuePair::reset_receives() {
   ctx_->datagram_next = 0;
   ctx_->rq_posted = ctx_->landing_head = ctx_->cqe_polled = 0;
   ctx_->initiator_parked = 0;
+  ctx_->initiator_cpu = 0;
   rq_tail_ = cqe_polled_ = 0;
   rq_polled_ = 0;
   likely_landing_ = nullptr;
@@ -404,9 +408,13 @@ void QueuePair::ring_doorbell() {
     tracer_->posted(*this, sq_.at(at));
   sq_.doorbell = sq_.tail;
   counters_.doorbells.add(1);
+  const Cpu cpu = current_cpu();
+  remote_.tell_cpu(cpu);
   execute();
   sq_.prefetch_next();
+  const bool gives_way = peer_waits_for(cpu);
   unlock_sends();
+  if (gives_way) ::sched_yield();
 }
 
 PostResult QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sges) {

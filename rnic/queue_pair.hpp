@@ -142,6 +142,8 @@ class QueuePair {
   // Returns once the initiator's current operation is over, or it is dead. False: it was still inside after a
   // bounded time (its process is stopped, say); what it may touch must then stay where it is.
   bool wait_for_initiator() const;
+  // Whoever plays our responder rang its last doorbell on that CPU.
+  bool initiator_on(Cpu cpu) const { return ctx_->initiator_cpu.load(std::memory_order_relaxed) == cpu; }
   bool connected_to(const Peer& peer) const { return remote_.peer.get() == &peer; }
   void quiesce() {  // returns once no operation that began before is still running
     send_lock_.lock();
@@ -167,6 +169,7 @@ class QueuePair {
   void connect_remote(HostPort::Wait);
   bool reconnect_if_stale();
   void note_likely_next();
+  bool peer_waits_for(Cpu cpu);
   void unlock_sends();
 
   // datagram.cpp
@@ -228,6 +231,7 @@ class QueuePair {
   Park parked_ = Park::none;
   std::uint64_t parked_since_ns_ = 0;
   std::uint32_t rnr_spin_ = 16;
+  std::uint32_t answered_ = 0;  // the initiator's count of operations when we last gave it our CPU
   std::atomic<bool> draining_{false};
   bool announced_ = false;  // the target was told that we are parked, and has not kicked us since
   std::atomic<bool> resume_wanted_{false};

@@ -6,6 +6,7 @@
 // again when the target kicks us, when the application polls, and by timer; its budget is rnr_retry x RNR
 // timer, or retry_cnt x timeout.
 #include <array>
+#include <utility>
 
 #include "rnic/adapter.hpp"
 #include "rnic/queue_pair.hpp"
@@ -287,6 +288,18 @@ void QueuePair::note_likely_next() {
   if (!remote_.connected()) return;
   likely_cqe_.store(remote_.likely_cqe(), std::memory_order_relaxed);
   likely_write_.store(remote_.likely_write(), std::memory_order_relaxed);
+}
+
+// Two programs on one CPU that answer each other's WRITEs and wait by watching their memory make no call by
+// which either could give the CPU away, and each turn would cost the rest of a time slice. So it is given
+// away behind the WRITE: if nothing else is outstanding, and once for each time that the peer did something
+// itself.
+bool QueuePair::peer_waits_for(Cpu cpu) {
+  if (cpu == 0 || !initiator_on(cpu)) return false;
+  if (sq_.doorbell - sq_.polled.load(std::memory_order_relaxed) != 1 || parked_ != Park::none) return false;
+  if (sq_.at(sq_.doorbell - 1).opcode != SendOpcode::rdma_write) return false;
+  const std::uint32_t operations = ctx_->hazard.load(std::memory_order_relaxed);
+  return operations != std::exchange(answered_, operations);
 }
 
 // A failed WQE stops the queue: it completes with its error, everything behind it is flushed. Of a connection

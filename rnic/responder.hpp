@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 
+#include "rnic/current_cpu.hpp"
 #include "rnic/peer.hpp"
 #include "rnic/protection_table.hpp"
 #include "rnic/remote_srq.hpp"
@@ -75,6 +76,13 @@ class RemoteQueuePair {
   // Tells the target that we wait for it; call before looking a last time.
   void announce_parked();
 
+  // Where we ring the doorbell.
+  void tell_cpu(Cpu cpu) {
+    if (ctx_ == nullptr || cpu == cpu_told_) return;
+    cpu_told_ = cpu;
+    ctx_->initiator_cpu.store(cpu, std::memory_order_relaxed);
+  }
+
   // The target is in a receiving state and connected to us.
   bool answers() const;
 
@@ -129,6 +137,7 @@ class RemoteQueuePair {
   std::uint32_t landing_bytes_ = 0, wqe_mask_ = 0, wqe_stride_ = 0, cqe_mask_ = 0, wqe_max_sge_ = 0;
   std::uint32_t cq_index_ = 0, cq_line_ = 0;
   std::uint16_t incarnation_ = 0;
+  Cpu cpu_told_ = 0;
   // Taken for a SEND whose bytes could not be moved yet; its retry goes on with it.
   std::optional<TakenReceive> held_;
   const ReceiveCqe* behind_last_cqe_ = nullptr;

@@ -75,6 +75,8 @@ struct alignas(cache_line) QpContext {
   // Line 3: set by the initiator when it parks on this queue pair (RNR, not ready); taken by the owner, who
   // kicks.
   alignas(cache_line) std::atomic<std::uint32_t> initiator_parked;
+  // Where the initiator rang its last doorbell (current_cpu.hpp); written only when that changes.
+  std::atomic<std::uint32_t> initiator_cpu;
 };
 static_assert(sizeof(QpContext) == 4 * cache_line);
 

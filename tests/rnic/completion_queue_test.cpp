@@ -1,5 +1,8 @@
 // Completion queues: many queue pairs on one CQ, fairness, arming and solicited events.
 #include <gmock/gmock.h>
+#include <sched.h>
+
+#include <thread>
 
 #include "two_nics.hpp"
 
@@ -96,6 +99,55 @@ TEST_P(ManyPairs, destroying_queue_pairs_takes_their_completions_along) {
     ++count;
   }
   EXPECT_EQ(count, GetParam() / 2);
+}
+
+// ---- two ends on one CPU
+// ----------------------------------------------------------------------------------------
+
+// Two threads, each kept on a CPU of its own choice, post to each other's queue pair.
+class OnOneCpu : public CompletionQueues {
+ protected:
+  static void keep_on(std::size_t cpu) {
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(cpu, &only);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof only, &only), 0);
+  }
+  void SetUp() override {
+    if (current_cpu() == 0) GTEST_SKIP() << "this system does not say on which CPU a thread is (rseq)";
+    cpu_set_t allowed;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+    connect_pair();
+    ASSERT_EQ(b->recv(1, {to.all()}), PostResult::ok);
+  }
+  // Posts a SEND from a thread on that CPU, then asks on the first one.
+  bool b_finds_peer_after_send_on(std::size_t cpu) {
+    bool found = false;
+    std::thread([&] {
+      keep_on(cpu);
+      EXPECT_EQ(a->send(1, from.all()), PostResult::ok);
+      keep_on(cpus[0]);
+      found = b->recv_cq().peer_on_this_cpu();
+    }).join();
+    return found;
+  }
+  std::vector<std::size_t> cpus;
+  Memory from{a_nic, 64}, to{b_nic, 64};
+};
+
+TEST_F(OnOneCpu, a_cq_finds_the_peer_that_posted_on_its_cpu) {
+  EXPECT_TRUE(b_finds_peer_after_send_on(cpus[0]));
+}
+
+TEST_F(OnOneCpu, a_cq_does_not_find_a_peer_that_never_posted) {
+  EXPECT_FALSE(b->recv_cq().peer_on_this_cpu());
+}
+
+TEST_F(OnOneCpu, a_cq_does_not_find_a_peer_that_posted_on_another_cpu) {
+  if (cpus.size() < 2) GTEST_SKIP() << "this test may use one CPU only";
+  EXPECT_FALSE(b_finds_peer_after_send_on(cpus[1]));
 }
 
 // ---- events
