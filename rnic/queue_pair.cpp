@@ -72,11 +72,10 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
       sq_(config.caps.max_send_wr, config.caps.max_send_sge, config.caps.max_inline) {
   ctx_->state = static_cast<std::uint32_t>(QpState::reset);
   ctx_->remote_qpn = 0;
-  ctx_->initiator_cpu = 0;
   ctx_->hazard = 0;  // the last initiator may have died inside an operation
   ctx_->datagram_senders = 0;
   ctx_->type = static_cast<std::uint16_t>(config.type);
-  ++ctx_->incarnation;
+  begin_incarnation();
   ctx_->pd = config.pd;
   ctx_->xrcd = config.xrcd;
   ctx_->access = 0;
@@ -218,7 +217,18 @@ void QueuePair::reset() {
 void QueuePair::reset_receives() {
   give_back_unpolled();
   flushing_ = false;
-  // A new incarnation of the rings: an initiator still connected to the old one gets no response.
+  begin_incarnation();
+  rq_tail_ = cqe_polled_ = 0;
+  rq_polled_ = 0;
+  likely_landing_ = nullptr;
+  if (is_datagram(config_.type) || is_xrc()) return;
+  auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
+  for (std::uint32_t i = 0; i <= ctx_->cqe_mask; ++i) ring[i].sequence.store(0, std::memory_order_relaxed);
+}
+
+// The rings begin at 0, whatever this queue pair did before a reset, or the last one of this number. An
+// initiator still connected to that gets no response.
+void QueuePair::begin_incarnation() {
   ++ctx_->incarnation;
   ctx_->rq_next = ctx_->cqe_next = ctx_->landing_tail = 0;
   ctx_->rq_posted_seen = ctx_->landing_head_seen = ctx_->cqe_polled_seen = 0;
@@ -226,12 +236,6 @@ void QueuePair::reset_receives() {
   ctx_->rq_posted = ctx_->landing_head = ctx_->cqe_polled = 0;
   ctx_->initiator_parked = 0;
   ctx_->initiator_cpu = 0;
-  rq_tail_ = cqe_polled_ = 0;
-  rq_polled_ = 0;
-  likely_landing_ = nullptr;
-  if (is_datagram(config_.type) || is_xrc()) return;
-  auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
-  for (std::uint32_t i = 0; i <= ctx_->cqe_mask; ++i) ring[i].sequence.store(0, std::memory_order_relaxed);
 }
 
 // Under send_lock_. Everything not yet executed and everything still posted completes as flushed

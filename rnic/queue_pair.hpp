@@ -207,6 +207,7 @@ class QueuePair {
   void enter_error();
   void reset();
   void reset_receives();
+  void begin_incarnation();
   void give_back_unpolled();
   ReceiveWqe& rq_at(std::uint32_t count) const;
   bool has_own_rq() const { return config_.srq == nullptr && !is_xrc(); }

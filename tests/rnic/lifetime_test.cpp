@@ -149,6 +149,51 @@ TEST_F(Lifetime, a_queue_pair_can_be_connected_to_another_after_reset) {
   EXPECT_EQ(to.part(0, 64), from.part(0, 64));
 }
 
+// Creates and destroys queue pairs until one has the number that `used` had.
+std::unique_ptr<Endpoint> queue_pair_with_number_of(std::unique_ptr<Endpoint> used,
+                                                    const EndpointOptions& options) {
+  Nic& nic = used->nic();
+  const Qpn number = used->qpn();
+  used.reset();
+  for (std::uint32_t tries = 0; tries < max_qps; ++tries) {
+    auto next = std::make_unique<Endpoint>(nic, options);
+    if (next->qpn().value() == number.value()) return next;
+  }
+  return nullptr;
+}
+
+class NumberUsedAgain : public Lifetime, public testing::WithParamInterface<QpType> {};
+INSTANTIATE_TEST_SUITE_P(
+    , NumberUsedAgain, testing::Values(QpType::rc, QpType::uc, QpType::ud), [](const auto& p) {
+      return std::string(p.param == QpType::rc ? "rc" : p.param == QpType::uc ? "uc" : "ud");
+    });
+
+TEST_P(NumberUsedAgain, a_queue_pair_begins_with_empty_rings_whatever_the_last_of_its_number_did) {
+  EndpointOptions options;
+  options.type = GetParam();
+  connect_pair(options);
+  Memory from(a_nic, 16), to(b_nic, grh_bytes + 16);
+  const SendRequest request{
+      .wr_id = 1, .flags = send_flag::signaled, .datagram = {b->qpn(), options.qkey, nullptr}};
+  for (std::uint64_t id = 1; id <= 5; ++id) {
+    ASSERT_EQ(b->recv(id, {to.all()}), PostResult::ok);
+    ASSERT_EQ(b->recv(id, {to.all()}), PostResult::ok);
+    ASSERT_EQ(a->post(request, {from.all()}), PostResult::ok);
+  }
+  b = queue_pair_with_number_of(std::move(b), options);
+  ASSERT_NE(b, nullptr);
+  a = std::make_unique<Endpoint>(a_nic, options);
+  connect(*a, *b);
+  EXPECT_FALSE(b->poll_recv());
+  for (std::uint64_t id = 1; id <= 5; ++id) {
+    ASSERT_EQ(b->recv(id, {to.all()}), PostResult::ok);
+    ASSERT_EQ(a->post(request, {from.all()}), PostResult::ok);
+    ASSERT_TRUE(completed(a->poll_send(), 1));
+    ASSERT_TRUE(completed(b->poll_recv(), id));
+  }
+  EXPECT_FALSE(b->poll_recv());
+}
+
 TEST_F(Lifetime, resetting_while_sends_wait_drops_them) {
   connect_pair();
   Memory from(a_nic, 64), to(b_nic, 64);
