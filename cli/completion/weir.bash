@@ -3,7 +3,7 @@ _weir() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} i
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    mapfile -t COMPREPLY < <(compgen -W "run trace devices stat plan sim rpc completion --help --version" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "run trace devices stat plan sim collector rpc completion --help --version" -- "$word")
     return
   fi
   case ${COMP_WORDS[1]} in
@@ -62,7 +62,14 @@ _weir() {
         mapfile -t COMPREPLY < <(compgen -S = -W "$(weir sim --settings 2>/dev/null | cut -d' ' -f1)" -- "$word")
         compopt -o nospace
       elif [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "--output --set --sweep --jobs --json --csv --quiet --settings --help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "--output --set --sweep --jobs --json --csv --telemetry --telemetry-queue --telemetry-wait --quiet --settings --help" -- "$word")
+      else
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+      fi
+      ;;
+    collector)
+      if [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "--listen --metrics --output --help" -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
       fi

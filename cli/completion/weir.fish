@@ -5,6 +5,7 @@ complete -c weir -f -n __fish_use_subcommand -a trace -d 'run one and write down
 complete -c weir -f -n __fish_use_subcommand -a stat -d 'watch what the software NIC does'
 complete -c weir -f -n __fish_use_subcommand -a plan -d 'plan a lossless network'
 complete -c weir -f -n __fish_use_subcommand -a sim -d 'simulate a lossless network'
+complete -c weir -f -n __fish_use_subcommand -a collector -d 'receive counters'
 complete -c weir -f -n __fish_use_subcommand -a rpc -d 'list and call functions of a server'
 complete -c weir -f -n '__fish_seen_subcommand_from rpc' -a 'list call'
 complete -c weir -x -n '__fish_seen_subcommand_from rpc' -l timeout -d seconds
@@ -52,6 +53,12 @@ complete -c weir -x -n '__fish_seen_subcommand_from sim' -s j -l jobs -d 'runs a
 complete -c weir -f -n '__fish_seen_subcommand_from sim' -l json -d 'for programs'
 complete -c weir -f -n '__fish_seen_subcommand_from sim' -s q -l quiet -d 'no progress line'
 complete -c weir -f -n '__fish_seen_subcommand_from sim' -l settings -d 'what can be turned'
+complete -c weir -x -n '__fish_seen_subcommand_from sim' -l telemetry -d 'host:port of a collector'
+complete -c weir -x -n '__fish_seen_subcommand_from sim' -l telemetry-queue -d 'bytes kept while it is away'
+complete -c weir -x -n '__fish_seen_subcommand_from sim' -l telemetry-wait -d 'ms to wait for it at the end'
+complete -c weir -x -n '__fish_seen_subcommand_from collector' -s l -l listen -d 'host:port for telemetry'
+complete -c weir -x -n '__fish_seen_subcommand_from collector' -s m -l metrics -d 'host:port for Prometheus'
+complete -c weir -r -n '__fish_seen_subcommand_from collector' -s o -l output -d 'file for the lines'
 complete -c weir -f -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 complete -c weir -n '__fish_seen_subcommand_from run trace' -xa '(__fish_complete_subcommand --fcs-skip=2)'
 

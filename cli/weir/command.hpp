@@ -13,6 +13,7 @@ int trace(std::span<const std::string> arguments);
 int stat(std::span<const std::string> arguments);
 int plan(std::span<const std::string> arguments);
 int sim(std::span<const std::string> arguments);
+int collector(std::span<const std::string> arguments);
 int rpc(std::span<const std::string> arguments);
 int completion(std::span<const std::string> arguments);
 

@@ -11,9 +11,15 @@ struct Subcommand {
   std::string_view name;
   int (*function)(std::span<const std::string>);
 };
-constexpr Subcommand subcommands[] = {
-    {"run", run},   {"devices", devices}, {"trace", trace}, {"stat", stat},
-    {"plan", plan}, {"sim", sim},         {"rpc", rpc},     {"completion", completion}};
+constexpr Subcommand subcommands[] = {{"run", run},
+                                      {"devices", devices},
+                                      {"trace", trace},
+                                      {"stat", stat},
+                                      {"plan", plan},
+                                      {"sim", sim},
+                                      {"collector", collector},
+                                      {"rpc", rpc},
+                                      {"completion", completion}};
 
 constexpr std::string_view help = R"help(Usage: weir COMMAND [ARG...]
 
@@ -32,6 +38,8 @@ Weir puts RDMA under the programs people already run.
                 $ weir plan network.toml --sonic out
   sim         simulate one: PFC, ECN, DCQCN under a workload, with pictures
                 $ weir sim scenario.toml -o out
+  collector   receive a simulation's or a switch's counters, for files and Prometheus
+                $ weir collector --metrics 127.0.0.1:9105 & weir sim scenario.toml --telemetry 127.0.0.1:8081
   rpc         list and call the functions of a server made with rpc/
                 $ weir rpc call tcp://127.0.0.1:9000 shop.add '[2, 3]'
   completion  let your shell complete these commands

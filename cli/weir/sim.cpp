@@ -12,6 +12,7 @@
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/sim_command.hpp"
+#include "cli/weir/sim_telemetry.hpp"
 #include "cli/weir/whole_file.hpp"
 #include "fabric/sim/summary.hpp"
 
@@ -54,7 +55,7 @@ constexpr const char* footer =
     "partial.\n"
     "Exit status: 0 simulated; 2 the command line makes no sense; 3 the scenario is wrong; 4 the output "
     "cannot be written;\n"
-    "5 the ranks of mpirun could not share the sweep; 130 interrupted.";
+    "5 MPI or gRPC is not there, or the ranks differ; 130 interrupted.";
 
 static_assert(std::atomic<bool>::is_always_lock_free);
 void request_stop(int) { sim_stop_requested.store(true, std::memory_order_relaxed); }
@@ -86,17 +87,45 @@ void print_summary(const sim::Summary& s, const sim::Simulation& simulation) {
     fmt::print("{}\n", sim::describe(incident, simulation.fabric()));
 }
 
+// False: to its end. True: stopped before.
+bool simulate(const SimCommand& command, sim::Simulation& simulation, SimTelemetry* telemetry) {
+  const sim::Ticks interval = std::max<sim::Ticks>(1, simulation.experiment().sample_interval);
+  sim::Ticks due = telemetry != nullptr ? interval : sim::no_time;
+  bool more = true;
+  SimProgress progress(command.quiet);
+  while (more && !sim_stop_requested.load(std::memory_order_relaxed)) {
+    more = simulation.run_some(1u << 17, due);
+    progress.run(simulation);
+    if (telemetry == nullptr || (more && simulation.now() < due)) continue;
+    telemetry->send(simulation);
+    due += interval;
+  }
+  return more;
+}
+
+void say_what_arrived(const SimCommand& command, const TelemetryCounts& counts) {
+  fmt::print(stderr, "weir sim: telemetry to {}: {} of {} notifications delivered", command.telemetry,
+             counts.delivered, counts.pushed);
+  if (counts.dropped != 0)
+    fmt::print(stderr,
+               ", {} DROPPED: the collector was away or slow for longer than --telemetry-queue and "
+               "--telemetry-wait allow",
+               counts.dropped);
+  fmt::print(stderr, "; {} connection{}\n", counts.connections, counts.connections == 1 ? "" : "s");
+}
+
 int run_scenario(const SimCommand& command, const sim::Scenario& scenario, const sim::Knobs& knobs) {
   const auto prepared = sim::prepare(scenario, knobs);
   sim::Simulation simulation(prepared.fabric, prepared.experiment);
-  bool more = true;
-  {
-    SimProgress progress(command.quiet);
-    while (more && !sim_stop_requested.load(std::memory_order_relaxed)) {
-      more = simulation.run_some(1u << 17);
-      progress.run(simulation);
-    }
+  std::optional<SimTelemetry> telemetry;
+  if (!command.telemetry.empty()) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    auto opened = SimTelemetry::open(command.telemetry, command.telemetry_queue,
+                                     std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+    if (!opened) return complain("sim", "cannot send telemetry: " + opened.error(), sim_not_there);
+    telemetry.emplace(std::move(*opened));
   }
+  const bool more = simulate(command, simulation, telemetry ? &*telemetry : nullptr);
   const auto summary = sim::summarize(simulation, more);
   sim::RunTitle title{scenario.name, command.file, {}, {}};
   for (const auto& word : command.set)
@@ -119,6 +148,10 @@ int run_scenario(const SimCommand& command, const sim::Scenario& scenario, const
     fmt::print("{}", json);
   else
     print_summary(summary, simulation);
+  if (telemetry) {
+    std::fflush(stdout);
+    say_what_arrived(command, telemetry->close(command.telemetry_wait_ms));
+  }
   return more ? sim_interrupted : 0;
 }
 
@@ -163,6 +196,16 @@ int sim(std::span<const std::string> arguments) {
       ->check(CLI::Range(1, 1024));
   auto* json = app.add_flag("--json", command.json, "print the summary as JSON");
   app.add_flag("--csv", command.json, "of a sweep: print it as CSV")->excludes(json);
+  app.add_option("--telemetry", command.telemetry,
+                 "HOST:PORT: stream the counters there while it runs (gNMI dial-out; see weir collector)");
+  app.add_option("--telemetry-queue", command.telemetry_queue,
+                 "bytes to keep while the collector is away; beyond that the oldest go")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  app.add_option("--telemetry-wait", command.telemetry_wait_ms,
+                 "milliseconds to wait at the end for the collector to take the rest")
+      ->check(CLI::Range(0, 3'600'000))
+      ->capture_default_str();
   app.add_flag("-q,--quiet", command.quiet, "no progress line");
   app.add_flag("--settings", command.settings, "list what --set and --sweep can turn, and end");
   std::vector<std::string> words(arguments.rbegin(), arguments.rend());
@@ -195,6 +238,8 @@ int sim(std::span<const std::string> arguments) {
   action.sa_flags = SA_RESETHAND;  // a second Ctrl-C ends it at once
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  if (!command.telemetry.empty() && !command.sweep.empty())
+    return complain("sim", "--telemetry is of one run, --sweep of many", sim_misused);
   if (!command.sweep.empty()) return run_sweep(command, *scenario, knobs);
   if (told_by_mpirun("OMPI_COMM_WORLD_RANK") != 0) return 0;  // one run is not split: rank 0 does it
   return run_scenario(command, *scenario, knobs);

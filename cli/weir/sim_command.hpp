@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -14,13 +15,15 @@
 
 namespace weir::command {
 
-inline constexpr int sim_misused = 2, sim_bad_input = 3, sim_not_written = 4, sim_not_split = 5,
+inline constexpr int sim_misused = 2, sim_bad_input = 3, sim_not_written = 4, sim_not_there = 5,
                      sim_interrupted = 130;
 
 struct SimCommand {
-  std::string file, output;
+  std::string file, output, telemetry;
   std::vector<std::string> set, sweep;
   unsigned jobs = 0;  // 0: as many as there are processors
+  std::uint64_t telemetry_queue = 64u << 20;
+  std::uint32_t telemetry_wait_ms = 10'000;
   bool json = false, quiet = false, settings = false;
 };
 

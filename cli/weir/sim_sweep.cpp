@@ -119,7 +119,7 @@ int split_over_ranks(const SimCommand& command, const sim::Scenario& scenario, c
                      const std::vector<sim::SweepAxis>& axes) {
   const auto function = module_function(sweep_ranks_module, sweep_ranks_function);
   if (!function)
-    return complain("sim", "cannot split the sweep over MPI's ranks: " + function.error(), sim_not_split);
+    return complain("sim", "cannot split the sweep over MPI's ranks: " + function.error(), sim_not_there);
   auto rows = sim::sweep_rows(axes);
   SweepRanksOutcome outcome{};
   {
@@ -136,7 +136,7 @@ int split_over_ranks(const SimCommand& command, const sim::Scenario& scenario, c
     outcome = reinterpret_cast<SplitOverRanks*>(*function)(&work);
   }
   if (outcome.end == SweepRanksEnd::failed)
-    return outcome.rank == 0 ? complain("sim", outcome.trouble, sim_not_split) : sim_not_split;
+    return outcome.rank == 0 ? complain("sim", outcome.trouble, sim_not_there) : sim_not_there;
   const int status = outcome.rank == 0 ? report(command, scenario, axes, rows) : 0;
   if (outcome.end == SweepRanksEnd::done) return status;
   std::fflush(stdout);

@@ -86,7 +86,9 @@ void Simulation::stop(std::uint32_t port, unsigned priority) {
   const auto bit = static_cast<std::uint8_t>(1u << priority);
   if ((stopped.paused & bit) || (stopped.deaf & bit)) return;
   stopped.paused |= bit;
-  pfc_[at(port, priority)].paused_since = now_;
+  auto& counters = pfc_[at(port, priority)];
+  counters.paused_since = now_;
+  ++counters.stops;
 }
 
 void Simulation::go_on(std::uint32_t port, unsigned priority) {

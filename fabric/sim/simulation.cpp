@@ -85,8 +85,9 @@ void Simulation::build_ports() {
   }
 }
 
-bool Simulation::run_some(std::uint64_t events) {
+bool Simulation::run_some(std::uint64_t events, Ticks until) {
   const std::uint64_t stop_at = totals_.events + events;
+  const Ticks last = std::min(until, run_.duration);
   const bool endless = run_.flows.empty();
   while (totals_.events < stop_at) {
     if (!endless && totals_.finished == run_.flows.size()) return false;
@@ -95,9 +96,9 @@ bool Simulation::run_some(std::uint64_t events) {
     const Ticks start_time =
         started_ < start_order_.size() ? run_.flows[start_order_[started_]].start : no_time;
     const Ticks next = std::min({port_time, rare_time, start_time});
-    if (next > run_.duration) {  // also when nothing is left
-      now_ = run_.duration;
-      return false;
+    if (next > last) {  // also when nothing is left
+      now_ = last;
+      return last < run_.duration;
     }
     now_ = next;
     ++totals_.events;

@@ -33,9 +33,10 @@ struct Incident {
 struct PfcCounters {
   std::uint32_t received_xoff = 0;
   std::uint32_t received_xon = 0;
-  Ticks paused = 0;        // time in which the port was stopped
-  Ticks paused_since = 0;  // meaningful while it is
-  Ticks until = 0;         // when the pause runs out
+  std::uint32_t stops = 0;  // XOFF that found the port sending
+  Ticks paused = 0;         // time in which the port was stopped
+  Ticks paused_since = 0;   // meaningful while it is
+  Ticks until = 0;          // when the pause runs out
   bool expiry_pending = false;
   bool refresh_pending = false;  // of the pauses that this port sends
 };
@@ -91,8 +92,9 @@ class Simulation {
   // `fabric` and `run` stay the caller's and must outlive this.
   Simulation(const Fabric& fabric, const Experiment& run);
 
-  // Runs about so many events more. False: the run is over (every flow arrived, or the duration reached).
-  bool run_some(std::uint64_t events);
+  // Runs about so many events more, none of them later than `until`. False: the run is over (every flow
+  // arrived, or the duration reached).
+  bool run_some(std::uint64_t events, Ticks until = no_time);
   void run_all() {
     while (run_some(1u << 20)) {
     }
