@@ -18,8 +18,10 @@
 #include <asio/post.hpp>
 #include <asio/recycling_allocator.hpp>
 #include <asio/use_awaitable.hpp>
+#include <stdexcept>
 
 #include "rpc/client_core.hpp"
+#include "rpc/client_stream.hpp"
 #include "rpc/method.hpp"
 #include "rpc/transport_options.hpp"
 
@@ -132,11 +134,12 @@ class Client {
   template <auto F, class... A>
     requires((!std::is_same_v<CallOptions, A>) && ...)
   asio::awaitable<Result<ResultOf<F>>> call(const A&... arguments) {
-    return start<F>(CallOptions(), std::make_index_sequence<sizeof...(A)>(), arguments...);
+    return call<F>(CallOptions(), arguments...);
   }
   template <auto F, class... A>
   asio::awaitable<Result<ResultOf<F>>> call(const CallOptions& options, const A&... arguments) {
-    return start<F>(options, std::make_index_sequence<sizeof...(A)>(), arguments...);
+    static_assert(!Method<F>::streams, "the function has a Reader or a Writer: open it with stream()");
+    return send<ResultOf<F>, typename CodecOf<F>::type>(method_number<F>, options, passed<F>(arguments...));
   }
   // Calls a function by its name; nobody checks the types before the server does.
   template <class R, class... A>
@@ -156,7 +159,24 @@ class Client {
   asio::awaitable<Result<std::vector<std::byte>>> call_encoded(std::string_view name,
                                                                const CallOptions& options,
                                                                std::span<const std::byte> body) {
-    return send<std::vector<std::byte>, Encoded>(method_id(name), options, body);
+    return send<std::vector<std::byte>, EncodedBody>(method_id(name), options, body);
+  }
+
+  // Opens a stream: F has a Reader or a Writer. See client_stream.hpp.
+  template <auto F, class... A>
+    requires((!std::is_same_v<CallOptions, A>) && ...)
+  [[nodiscard]] StreamOf<F> stream(const A&... arguments) {
+    return stream<F>(CallOptions(), arguments...);
+  }
+  template <auto F, class... A>
+  [[nodiscard]] StreamOf<F> stream(const CallOptions& options, const A&... arguments) {
+    return StreamOf<F>(
+        open_stream<typename CodecOf<F>::type>(method_number<F>, options, passed<F>(arguments...)));
+  }
+  // With bodies that are encoded already.
+  [[nodiscard]] EncodedStream stream_encoded(std::string_view name, const CallOptions& options,
+                                             std::span<const std::byte> body) {
+    return EncodedStream(open_stream<EncodedBody>(method_id(name), options, body));
   }
 
   bool is_open() const { return core_ && core_->is_open(); }
@@ -169,24 +189,20 @@ class Client {
 
  private:
   template <auto F, std::size_t... I, class... A>
-  asio::awaitable<Result<ResultOf<F>>> start(const CallOptions& options, std::index_sequence<I...>,
-                                             const A&... arguments) {
+  static auto pass(std::index_sequence<I...>, const A&... arguments) {
     using To = ArgumentsOf<F>;
     static_assert(sizeof...(A) == std::tuple_size_v<To>, "the function takes another number of arguments");
     static_assert((PassableAs<const A&, std::tuple_element_t<I, To>> && ...),
                   "an argument is not of the type that the function takes");
     using Passed = std::tuple<decltype(as_argument<std::tuple_element_t<I, To>>(arguments))...>;
-    return send<ResultOf<F>, typename CodecOf<F>::type>(
-        method_number<F>, options, Passed(as_argument<std::tuple_element_t<I, To>>(arguments)...));
+    return Passed(as_argument<std::tuple_element_t<I, To>>(arguments)...);
+  }
+  // The arguments as the function takes them: references where they are so already.
+  template <auto F, class... A>
+  static auto passed(const A&... arguments) {
+    return pass<F>(std::make_index_sequence<sizeof...(A)>(), arguments...);
   }
 
-  struct Encoded {
-    static void write(Bytes& out, std::span<const std::byte> body) { out.append(body); }
-    static Result<void> read(std::span<const std::byte> body, std::vector<std::byte>& value) {
-      value.assign(body.begin(), body.end());
-      return {};
-    }
-  };
   // What an argument is where no function says so.
   template <class A>
   using Unnamed = std::conditional_t<std::is_convertible_v<const A&, std::string_view>, std::string_view, A>;
@@ -205,6 +221,19 @@ class Client {
     }
     return asio::async_initiate<const asio::use_awaitable_t<>, void(Result<R>)>(
         StartedCall<R, C>(core_, std::move(id)), asio::use_awaitable);
+  }
+
+  template <class C, class Arguments>
+  std::shared_ptr<StreamCall> open_stream(std::uint64_t method, const CallOptions& options,
+                                          const Arguments& arguments) {
+    if (!core_) throw std::logic_error("rpc: stream() of a client that was moved away");
+    auto draft = core_->begin(method);
+    if (!draft) return std::make_shared<StreamCall>(core_->io(), std::move(draft.error()));
+    draft->flags = FrameFlag::streaming;
+    C::write(core_->arguments(), arguments);
+    const auto id = core_->commit(*draft, options);
+    if (!id) return std::make_shared<StreamCall>(core_->io(), id.error());
+    return std::make_shared<StreamCall>(core_, *id);
   }
 
   std::shared_ptr<ClientCore> core_;

@@ -4,6 +4,8 @@
 #include <asio/post.hpp>
 #include <string>
 
+#include "rpc/stream_channel.hpp"
+
 namespace weir::rpc {
 
 namespace {
@@ -40,7 +42,7 @@ Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method) {
   if (waiting_bytes() > limits_.most_waiting_bytes)
     return fail(Errc::overloaded, std::to_string(waiting_bytes()) +
                                       " bytes wait for the server to read them: await some calls first");
-  return Draft{begin_frame(), method};
+  return Draft{begin_frame(), method, 0};
 }
 
 Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& options) {
@@ -65,12 +67,14 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   slot.attachment = options.reply_attachment;
   slot.into = options.reply_into;
   slot.lent = !options.attachment.empty();
-  const auto timeout = options.timeout.count() != 0 ? options.timeout : limits_.timeout;
+  // A stream lasts as long as it likes unless somebody says otherwise.
+  const bool streaming = (draft.flags & FrameFlag::streaming) != 0;
+  const auto timeout = options.timeout.count() != 0 || streaming ? options.timeout : limits_.timeout;
   if (timeout.count() > 0) keep_deadline(slot.deadline = Clock::now() + timeout);
 
   FrameHeader header;
   header.kind = FrameKind::request;
-  header.flags = options.idempotent ? FrameFlag::idempotent : 0;
+  header.flags = draft.flags | (options.idempotent ? FrameFlag::idempotent : 0);
   header.id = slot.generation << slot_bits | index;
   header.method = draft.method;
   header.timeout_us = wire_timeout(timeout);
@@ -159,21 +163,15 @@ bool ClientCore::on_arrival(Frame& frame) {
     draining_ = true;
     return true;
   }
-  if (frame.header.kind != FrameKind::reply) {
-    const Error why{Errc::protocol, "the server sent what only clients send"};
-    close();
-    on_end(why);
-    return false;
-  }
+  if (frame.header.kind == FrameKind::item || frame.header.kind == FrameKind::credit)
+    return stream_frame(frame) || give_up(Errc::protocol, "the server sent an item without credit");
+  if (frame.header.kind != FrameKind::reply)
+    return give_up(Errc::protocol, "the server sent what only clients send");
   const auto text = [&] {
     return std::string(reinterpret_cast<const char*>(frame.body.data()), frame.body.size());
   };
-  if (frame.header.id == 0) {  // of the connection as a whole
-    const Error why{errc_of(frame.header.status), text()};
-    close();
-    on_end(why);
-    return false;
-  }
+  if (frame.header.id == 0)  // of the connection as a whole
+    return give_up(errc_of(frame.header.status), text());
   Slot* slot = find(frame.header.id);
   if (slot == nullptr) return true;  // cancelled, or too late
   slot->filling = false;
@@ -183,6 +181,22 @@ bool ClientCore::on_arrival(Frame& frame) {
   else
     end(*slot, fail(errc_of(frame.header.status), text()));
   return true;
+}
+
+bool ClientCore::give_up(Errc code, std::string why) {
+  close();
+  on_end({code, std::move(why)});
+  return false;
+}
+
+// False: the server broke the protocol. What comes for a stream that has ended was on its way then.
+bool ClientCore::stream_frame(const Frame& frame) {
+  Slot* slot = find(frame.header.id);
+  if (slot == nullptr) return true;
+  StreamChannel* stream = slot->state == State::waiting ? slot->call->stream() : nullptr;
+  if (stream == nullptr) return false;
+  return frame.header.kind == FrameKind::item ? stream->on_item(frame.body)
+                                              : stream->on_credit(frame.header.credit);
 }
 
 void ClientCore::on_end(const Error& cause) {

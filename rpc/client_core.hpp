@@ -31,6 +31,7 @@ struct ConnectionLimits {
   std::uint32_t most_in_flight = 65536;
   std::size_t most_waiting_bytes = std::size_t{1} << 30;  // not yet taken by the transport
   std::chrono::microseconds timeout{30'000'000};          // of calls that do not say; 0: for ever
+  std::uint32_t stream_window_bytes = 256u << 10;         // of what a stream brings, waiting to be read
 };
 
 // A call that waits, with the type of its result.
@@ -40,6 +41,8 @@ class PendingCall {
   virtual void complete(Result<std::span<const std::byte>> body) = 0;
   // Instead of complete(), when the io_context goes: frees it.
   virtual void abandon() = 0;
+  // Of a call that is a stream.
+  virtual StreamChannel* stream() { return nullptr; }
 
  protected:
   ~PendingCall() = default;
@@ -53,6 +56,7 @@ class ClientCore : public FrameLink {
   struct Draft {
     std::size_t begin = 0;
     std::uint64_t method = 0;
+    std::uint16_t flags = 0;
   };
   // Starts a request; the arguments are to be appended to arguments(), then commit() sends it.
   Result<Draft> begin(std::uint64_t method);
@@ -67,6 +71,7 @@ class ClientCore : public FrameLink {
   void post_failure(PendingCall& call, Error why);
   void close_calls(const Error& why);
   bool draining() const { return draining_; }
+  const ConnectionLimits& limits() const { return limits_; }
   std::uint32_t in_flight() const { return in_flight_; }
 
  private:
@@ -84,6 +89,8 @@ class ClientCore : public FrameLink {
   };
 
   bool on_arrival(Frame& frame) override;
+  bool stream_frame(const Frame& frame);
+  bool give_up(Errc code, std::string why);
   void on_round_end() override { leave_if_drained(); }
   void on_end(const Error& cause) override;
   Buffer make_attachment(const FrameHeader& header) override;

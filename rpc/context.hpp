@@ -6,6 +6,7 @@
 
 #include <asio/cancellation_signal.hpp>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@
 #include "rpc/transport.hpp"
 
 namespace weir::rpc {
+
+class StreamChannel;
 
 class Context {
  public:
@@ -40,6 +43,8 @@ class Context {
   // The caller gave up, its connection ended, or the deadline passed. A coroutine is cancelled, too: what it
   // awaits ends with operation_aborted.
   bool cancelled() const { return cancelled_; }
+  // Of a function with a Reader or a Writer, which are made from it.
+  const std::shared_ptr<StreamChannel>& stream() const { return stream_; }
   bool idempotent() const { return (header_.flags & FrameFlag::idempotent) != 0; }
   std::string peer() const { return transport_ != nullptr ? transport_->peer() : std::string(); }
   // Whom the caller's certificate names, "CN=...": empty without TLS, or where no certificate was asked for.
@@ -55,6 +60,7 @@ class Context {
   FrameHeader header_;
   std::optional<Clock::time_point> deadline_;
   bool cancelled_ = false;
+  std::shared_ptr<StreamChannel> stream_;
 };
 
 }  // namespace weir::rpc

@@ -31,6 +31,7 @@ constexpr std::array rows{
     Row{Errc::tls, "tls", true},
     Row{Errc::rdma, "rdma", true},
     Row{Errc::bad_setting, "bad_setting", true},
+    Row{Errc::end_of_stream, "end_of_stream", false},
 };
 const Row* find(Errc code) {
   const auto* row = std::ranges::find(rows, code, &Row::code);

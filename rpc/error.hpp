@@ -36,6 +36,7 @@ enum class Errc : std::uint16_t {
   tls,              // the handshake failed, or a certificate cannot be used
   rdma,             // no RDMA device, or it refused
   bad_setting,
+  end_of_stream,  // no failure: the stream ended as it should, nothing more comes
 };
 
 std::string_view name_of(Errc);

@@ -33,7 +33,7 @@ void encode(const FrameHeader& header, std::byte* to) {
   put(to + 6, header.status);
   put(to + 8, header.id);
   put(to + 16, header.method);
-  put(to + 24, header.timeout_us);
+  put(to + 24, header.timeout_us | header.credit);  // a frame has one of them
   put(to + 28, header.body_bytes);
   put(to + 32, header.attachment_bytes);
   put(to + 36, std::uint32_t{0});
@@ -60,11 +60,11 @@ Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> 
   header.status = get<std::uint16_t>(at + 6);
   header.id = get<std::uint64_t>(at + 8);
   header.method = get<std::uint64_t>(at + 16);
-  header.timeout_us = get<std::uint32_t>(at + 24);
+  (header.kind == FrameKind::credit ? header.credit : header.timeout_us) = get<std::uint32_t>(at + 24);
   header.body_bytes = get<std::uint32_t>(at + 28);
   header.attachment_bytes = get<std::uint32_t>(at + 32);
   if (kind < static_cast<std::uint8_t>(FrameKind::request) ||
-      kind > static_cast<std::uint8_t>(FrameKind::goodbye))
+      kind > static_cast<std::uint8_t>(FrameKind::pong))
     return fail(Errc::protocol, "a frame of unknown kind " + std::to_string(kind));
   if ((header.flags & ~known_flags) != 0 || get<std::uint32_t>(at + 36) != 0)
     return fail(Errc::protocol, "a frame with flags or fields that this version does not know");
@@ -73,8 +73,10 @@ Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> 
     return fail(Errc::protocol, "a frame that is no request, with fields of one");
   if (header.kind != FrameKind::reply && header.status != 0)
     return fail(Errc::protocol, "a frame that is no reply, with a status");
-  const bool empty = header.kind == FrameKind::cancel || header.kind == FrameKind::goodbye;
-  if (empty && (header.body_bytes != 0 || header.attachment_bytes != 0))
+  const bool with_body = request || header.kind == FrameKind::reply || header.kind == FrameKind::item;
+  if (header.kind == FrameKind::item && header.attachment_bytes != 0)
+    return fail(Errc::protocol, "an item of a stream with an attachment");
+  if (!with_body && (header.body_bytes != 0 || header.attachment_bytes != 0))
     return fail(Errc::protocol, "a frame with a body where there is none");
   return header;
 }

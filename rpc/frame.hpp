@@ -9,10 +9,17 @@
 //        6      2  status: 0, or in a reply the cause of its failure (Errc); its body is then text
 //        8      8  id: the caller's number of the call; every frame of a call carries it
 //       16      8  method: FNV-1a, 64 bits, of the function's name; 0 but in requests
-//       24      4  microseconds that the caller still waits, 0 for ever, 2^32-1 that long or longer; requests
-//       only 28      4  bytes of the body, which follows the header: MessagePack unless both ends agreed
-//       otherwise 32      4  bytes of the attachment, which follows the body: whatever the caller likes 36 4
-//       0
+//       24      4  in requests: microseconds that the caller still waits, 0 for ever, 2^32-1 that long or
+//       longer;
+//                  in credit frames: bytes of items that the peer may send besides
+//       28      4  bytes of the body, which follows the header: MessagePack unless both ends agreed otherwise
+//       32      4  bytes of the attachment, which follows the body: whatever the caller likes
+//       36      4  0
+//
+// A stream is a request with the flag `streaming`: then items follow, each a frame with one value, in either
+// direction. The client ends its direction with `end`; the server ends the stream with the reply. Each end
+// may begin to send an item while its credit is above 0, and pays the body and 40 bytes for it: both begin
+// with 64 KiB (stream_start_credit), and the receiver grants more with credit frames.
 //
 // Little endian. Whatever does not parse ends the connection: there is no finding the next frame after it.
 #pragma once
@@ -33,15 +40,22 @@ enum class FrameKind : std::uint8_t {
   reply = 2,
   cancel = 3,   // of the request with this id; a reply may or may not still come
   goodbye = 4,  // from a server: no new requests, please; those under way are answered
+  item = 5,     // one value of the stream with this id
+  end = 6,      // from a client: no more items of this stream
+  credit = 7,   // more items may come
+  ping = 8,     // is anybody there? The peer answers with pong and the same id
+  pong = 9,
 };
 
 enum FrameFlag : std::uint16_t {
   idempotent = 1,  // a request that may run twice
+  streaming = 2,   // a request that begins a stream
 };
-constexpr std::uint16_t known_flags = idempotent;
+constexpr std::uint16_t known_flags = idempotent | streaming;
 
 constexpr std::size_t frame_header_bytes = 40;
 constexpr std::uint8_t frame_version = 1;
+constexpr std::int64_t stream_start_credit = 64 << 10;
 
 struct FrameHeader {
   FrameKind kind = FrameKind::request;
@@ -52,6 +66,7 @@ struct FrameHeader {
   std::uint32_t timeout_us = 0;
   std::uint32_t body_bytes = 0;
   std::uint32_t attachment_bytes = 0;
+  std::uint32_t credit = 0;
 
   bool operator==(const FrameHeader&) const = default;
 };

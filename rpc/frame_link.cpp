@@ -3,6 +3,8 @@
 #include <array>
 #include <asio/post.hpp>
 
+#include "rpc/stream_channel.hpp"
+
 namespace weir::rpc {
 
 FrameLink::~FrameLink() { transport_->close(); }
@@ -58,7 +60,12 @@ void FrameLink::flush() {
     progress |= taken > 0;
     out_.consume(taken);
   }
+  if (progress && !starved_.empty()) wake_starved();
   if (progress) on_progress();
+}
+
+void FrameLink::wake_starved() {
+  for (StreamChannel* stream : std::exchange(starved_, {})) stream->on_link_progress();
 }
 
 void FrameLink::check(const Result<void>& read) {

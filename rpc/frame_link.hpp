@@ -10,12 +10,15 @@
 
 #include <asio/io_context.hpp>
 #include <memory>
+#include <vector>
 
 #include "rpc/frame.hpp"
 #include "rpc/out_queue.hpp"
 #include "rpc/transport.hpp"
 
 namespace weir::rpc {
+
+class StreamChannel;
 
 struct LinkStats {
   std::uint64_t frames_received = 0;
@@ -65,6 +68,11 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   virtual void on_nonsense(const Error&) {}
   virtual void on_progress() {}  // the queue got shorter
   virtual void on_round_end() {}
+
+  // Streams that write to this link hear when the queue got shorter, once.
+  friend class StreamChannel;
+  void wake_when_emptier(StreamChannel& stream) { starved_.push_back(&stream); }
+  void forget(StreamChannel& stream) { std::erase(starved_, &stream); }
   virtual Buffer make_attachment(const FrameHeader& header) { return Buffer(header.attachment_bytes); }
 
  private:
@@ -78,12 +86,14 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   Buffer attachment_for(const FrameHeader& header) override { return make_attachment(header); }
   void check(const Result<void>& read);
   void flush_soon();
+  void wake_starved();
 
   asio::io_context& io_;
   TransportPtr transport_;
   FrameReader reader_;
   OutQueue out_;
   LinkStats stats_;
+  std::vector<StreamChannel*> starved_;
   bool closed_ = false;
   bool in_round_ = false;
   bool flush_posted_ = false;

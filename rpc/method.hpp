@@ -29,6 +29,11 @@ constexpr std::string_view function() {
 namespace weir::rpc {
 
 class Context;
+struct MessagePack;
+template <class T, class C = MessagePack>
+class Reader;
+template <class T, class C = MessagePack>
+class Writer;
 
 constexpr std::uint64_t method_id(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -98,7 +103,43 @@ struct ResultTraits<asio::awaitable<T>> {
   static constexpr bool coroutine = true;
 };
 
-// The arguments that travel: all but a Context&.
+// What a function reads of its caller as a stream, and writes to it: a Reader<T> or Writer<T> among its
+// parameters. T is void if there is none.
+template <class P>
+struct StreamEnd {
+  using reads = void;
+  using writes = void;
+};
+template <class T, class C>
+struct StreamEnd<Reader<T, C>> {
+  using reads = T;
+  using writes = void;
+};
+template <class T, class C>
+struct StreamEnd<Writer<T, C>> {
+  using reads = void;
+  using writes = T;
+};
+template <class P>
+constexpr bool is_stream_end =
+    !std::is_void_v<typename StreamEnd<P>::reads> || !std::is_void_v<typename StreamEnd<P>::writes>;
+template <class P>
+constexpr bool travels = !std::is_same_v<P, Context&> && !is_stream_end<P>;
+
+// The only one of T... that is not void, or void.
+template <class... T>
+struct OneOf {
+  using type = void;
+};
+template <class First, class... Rest>
+struct OneOf<First, Rest...> {
+  using rest = typename OneOf<Rest...>::type;
+  static_assert(std::is_void_v<First> || std::is_void_v<rest>,
+                "a function has one Reader and one Writer at most");
+  using type = std::conditional_t<std::is_void_v<First>, rest, First>;
+};
+
+// The arguments that travel: all but a Context&, and the ends of streams.
 template <class... A>
 struct Travelling;
 template <>
@@ -108,12 +149,12 @@ struct Travelling<> {
 template <class First, class... Rest>
 struct Travelling<First, Rest...> {
   using rest = typename Travelling<Rest...>::type;
-  static constexpr bool context = std::is_same_v<First, Context&>;
-  static_assert(context || !std::is_lvalue_reference_v<First> ||
+  static constexpr bool stays = !travels<First>;
+  static_assert(stays || !std::is_lvalue_reference_v<First> ||
                     std::is_const_v<std::remove_reference_t<First>>,
                 "a function that is called remotely takes values or const references");
   using type =
-      std::conditional_t<context, rest,
+      std::conditional_t<stays, rest,
                          decltype(std::tuple_cat(std::declval<std::tuple<std::remove_cvref_t<First>>>(),
                                                  std::declval<rest>()))>;
 };
@@ -124,6 +165,10 @@ struct Signature {
   using result = typename ResultTraits<R>::type;
   using arguments = typename Travelling<A...>::type;
   static constexpr bool coroutine = ResultTraits<R>::coroutine;
+  using reads = typename OneOf<typename StreamEnd<A>::reads...>::type;
+  using writes = typename OneOf<typename StreamEnd<A>::writes...>::type;
+  static constexpr bool streams = !std::is_void_v<reads> || !std::is_void_v<writes>;
+  static_assert(coroutine || !streams, "a function with a Reader or a Writer is a coroutine");
 };
 template <class F>
 struct SignatureOf;

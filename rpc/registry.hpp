@@ -10,6 +10,7 @@
 #include "rpc/codec/schema.hpp"
 #include "rpc/context.hpp"
 #include "rpc/method.hpp"
+#include "rpc/stream.hpp"
 
 namespace weir::rpc {
 
@@ -26,6 +27,7 @@ struct Registered {
   std::string name;
   std::string schema;  // "(str, i32) -> str"
   void* object = nullptr;
+  bool streams = false;  // it has a Reader or a Writer
   // One of the two: a plain function runs while its request is handled, a coroutine on its own. Body, context
   // and reply stay until either returned. An exception of the function's passes through.
   Result<void> (*now)(void* object, Context&, std::span<const std::byte> body, ReplyBody& reply) = nullptr;
@@ -40,6 +42,8 @@ template <class P, std::size_t At, class Arguments>
 decltype(auto) parameter(Arguments& arguments, Context& context) {
   if constexpr (std::is_same_v<P, Context&>)
     return (context);
+  else if constexpr (is_stream_end<P>)
+    return P(context.stream());
   else
     return static_cast<std::remove_cvref_t<P>&&>(std::get<At>(arguments));
 }
@@ -47,9 +51,9 @@ decltype(auto) parameter(Arguments& arguments, Context& context) {
 // Index, among the arguments that travel, of parameter I of A...
 template <std::size_t I, class... A>
 constexpr std::size_t travelling_before() {
-  constexpr bool context[] = {std::is_same_v<A, Context&>..., false};
+  constexpr bool stays[] = {!travels<A>..., false};
   std::size_t count = 0;
-  for (std::size_t i = 0; i < I; ++i) count += context[i] ? 0 : 1;
+  for (std::size_t i = 0; i < I; ++i) count += stays[i] ? 0 : 1;
   return count;
 }
 
@@ -144,10 +148,10 @@ Registered registered(void* object) {
   row.object = object;
   if constexpr (std::is_same_v<typename CodecOf<F>::type, MessagePack>) {
     SchemaText text;
-    DescribeParts<ArgumentsOf<F>>::list(text, "(", ", ", ") -> ");
-    describe<ResultOf<F>>(text);
+    describe_method<ArgumentsOf<F>, typename Method<F>::reads, typename Method<F>::writes, ResultOf<F>>(text);
     row.schema = std::move(text.text);
   }
+  row.streams = Method<F>::streams;
   if constexpr (Method<F>::coroutine)
     row.later = invoke::later<F>;
   else

@@ -4,6 +4,8 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 
+#include "rpc/stream_channel.hpp"
+
 namespace weir::rpc {
 
 // A coroutine that serves a request. Owned by its own coroutine frame.
@@ -15,13 +17,21 @@ class RunningCall final : public ReplyBody {
         context(connection->transport(), called.name, frame.header, std::move(frame.attachment)) {
     body.append(frame.body);
   }
+  ~RunningCall() { end_stream(Errc::closed); }
 
   Bytes& begin() override { return reply; }
   std::uint64_t id() const { return context.header_.id; }
   void cancel(bool deadline_passed = false) {
     if (std::exchange(context.cancelled_, true)) return;
     late = deadline_passed;
+    end_stream(late ? Errc::deadline_exceeded : Errc::cancelled);
     signal.emit(asio::cancellation_type::terminal);
+  }
+
+  std::shared_ptr<StreamChannel>& stream() { return context.stream_; }
+  // What the function awaits of its stream ends.
+  void end_stream(Errc code) {
+    if (stream()) stream()->finish({code, "the stream of " + method.name + " has ended"});
   }
 
   std::shared_ptr<ServerConnection> connection;
@@ -73,15 +83,31 @@ bool ServerConnection::on_arrival(Frame& frame) {
     case FrameKind::cancel:
       if (const auto found = running_.find(frame.header.id); found != running_.end()) found->second->cancel();
       return is_open();
-    case FrameKind::reply:
-    case FrameKind::goodbye:
-      break;
+    case FrameKind::item:
+    case FrameKind::end:
+    case FrameKind::credit:
+      return stream_frame(frame) || refuse("a client sent an item without credit or after its end");
+    default:
+      return refuse("a client sent what only servers send");
   }
-  on_nonsense({Errc::protocol, "a client sent what only servers send"});
+}
+
+bool ServerConnection::refuse(const std::string& why) {
+  on_nonsense({Errc::protocol, why});
   flush();
   close();
   on_end({Errc::protocol, ""});
   return false;
+}
+
+// False: the client broke the protocol. What comes for a call that has ended was on its way then.
+bool ServerConnection::stream_frame(const Frame& frame) {
+  const auto found = running_.find(frame.header.id);
+  if (found == running_.end() || !found->second->stream()) return found == running_.end();
+  StreamChannel& stream = *found->second->stream();
+  if (frame.header.kind == FrameKind::item) return stream.on_item(frame.body);
+  if (frame.header.kind == FrameKind::credit) return stream.on_credit(frame.header.credit);
+  return stream.on_peer_end();
 }
 
 void ServerConnection::request(Frame& frame) {
@@ -93,7 +119,14 @@ void ServerConnection::request(Frame& frame) {
   if (method == nullptr)
     return reply_error(id, {Errc::unknown_method,
                             "the server has no function of that name: `weir rpc list` shows those it has"});
+  const bool streaming = (frame.header.flags & FrameFlag::streaming) != 0;
+  if (method->streams != streaming)
+    return reply_error(id, {Errc::bad_arguments,
+                            method->name + (method->streams ? " is a stream: open it, do not call it"
+                                                            : " is no stream: call it, do not open it")});
   if (method->now != nullptr) return run_now(*method, frame);
+  if (streaming && streams_ >= limits_.most_streams)
+    return reply_error(id, {Errc::overloaded, "too many streams of this connection are open: end some"});
   if (running_.size() >= 2 * std::size_t{limits_.most_in_flight} || running_.contains(id))
     return reply_error(
         id, {Errc::overloaded, "too many calls of this connection are under way; this one did not run"});
@@ -140,6 +173,7 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   RunningCall& running = *call;
   running_.emplace(running.id(), &running);
   if (const auto deadline = running.context.deadline()) keep_deadline(*deadline);
+  if (method.streams) open_stream(running);
   auto done = [call = std::move(call)](std::exception_ptr thrown, Result<void> outcome) {
     if (thrown) outcome = fail(Errc::failed, call->method.name + " threw what is no std::exception");
     call->connection->finished(*call, std::move(outcome));
@@ -147,8 +181,23 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   asio::co_spawn(io(), run(running), asio::bind_cancellation_slot(running.signal.slot(), std::move(done)));
 }
 
+void ServerConnection::open_stream(RunningCall& call) {
+  StreamLimits limits;
+  limits.window_bytes = limits_.stream_window_bytes;
+  limits.item_bytes = limits_.frame.body_bytes;
+  limits.most_waiting_bytes = limits_.most_waiting_bytes;
+  call.stream() = std::make_shared<StreamChannel>(io(), limits);
+  call.stream()->start(*this, call.id());
+  ++streams_;
+}
+
 void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
   running_.erase(call.id());
+  if (call.stream()) {
+    --streams_;
+    call.end_stream(Errc::closed);
+    if (outcome && call.stream()->spoiled()) outcome = std::unexpected(*call.stream()->spoiled());
+  }
   if (is_open()) {
     if (outcome && (call.reply.size() > limits_.frame.body_bytes ||
                     call.context.reply_attachment.size() > limits_.frame.attachment_bytes))
@@ -197,7 +246,9 @@ void ServerConnection::cancel_all() {
 }
 
 void ServerConnection::mind_limits() {
-  const bool room = running_.size() < limits_.most_in_flight && waiting_bytes() < limits_.most_waiting_bytes;
+  // Streams do not count: they need what comes to get on.
+  const bool room =
+      running_.size() - streams_ < limits_.most_in_flight && waiting_bytes() < limits_.most_waiting_bytes;
   if (room == reading_ || !is_open()) return;
   reading_ = room;
   read_on(room);

@@ -21,6 +21,8 @@ struct ServerLimits {
   std::uint32_t most_in_flight = 1024;         // coroutines of one connection
   std::size_t most_waiting_bytes = 16u << 20;  // replies that one client did not read yet
   std::uint32_t most_connections = 10'000;
+  std::uint32_t most_streams = 256;                // of one connection, at once
+  std::uint32_t stream_window_bytes = 256u << 10;  // of what clients write, waiting to be read; a stream
 };
 
 class RunningCall;
@@ -48,6 +50,9 @@ class ServerConnection final : public FrameLink {
   void on_round_end() override { mind_limits(); }
 
   void request(Frame& frame);
+  bool stream_frame(const Frame& frame);
+  bool refuse(const std::string& why);
+  void open_stream(RunningCall& call);
   void run_now(const Registered& method, Frame& frame);
   void run_later(const Registered& method, Frame& frame);
   void finished(RunningCall& call, Result<void> outcome);
@@ -63,6 +68,7 @@ class ServerConnection final : public FrameLink {
   const ServerLimits limits_;
   Gone gone_;
   std::unordered_map<std::uint64_t, RunningCall*> running_;
+  std::uint32_t streams_ = 0;  // of running_
   bool reading_ = true;
   bool draining_ = false;
   asio::steady_timer timer_;

@@ -9,6 +9,7 @@
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/rpc_json.hpp"
+#include "cli/weir/rpc_stream.hpp"
 #include "rdma/engine.hpp"
 #include "rpc/client.hpp"
 #include "rpc/reflection.hpp"
@@ -22,9 +23,10 @@ constexpr std::string_view help = R"(Usage: weir rpc list [OPTION...] ADDRESS
 
 Lists the functions of a server that was made with Weir's rpc, with their types, or calls one and prints the result as JSON.
 ADDRESS is tcp://HOST:PORT, unix:///PATH, tls://HOST:PORT, rdma://HOST:PORT or rdma+tls://HOST:PORT; HOST:PORT means tcp.
-JSON is the array of the arguments; a single argument that is no array may stand alone.
+JSON is the array of the arguments; a single argument that is no array may stand alone. What a stream gives is printed one
+value a line; what it takes is read from standard input, one JSON value a line, to its end.
 
-  --timeout S           seconds to wait for the result (default 30)
+  --timeout S           seconds to wait for the result (default 30; a stream's: for ever)
   --attachment FILE     send the file beside the arguments
   --attachment-out FILE write what came beside the result there
   --cacert FILE         authority that the server's certificate must be from
@@ -41,7 +43,7 @@ struct Request {
   bool names = false;
   std::string address, function, json, attachment, attachment_out;
   rpc::ConnectOptions connect;
-  double timeout_s = 30;
+  std::optional<double> timeout_s;
 };
 
 std::expected<Request, std::string> parse(std::span<const std::string> words) {
@@ -65,7 +67,8 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
       *file->second = words[++i];
     } else if (word == "--timeout" && i + 1 < words.size()) {
       const std::string& text = words[++i];
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), request.timeout_s);
+      const auto [end, error] =
+          std::from_chars(text.data(), text.data() + text.size(), request.timeout_s.emplace());
       if (error != std::errc() || end != text.data() + text.size() || request.timeout_s <= 0 ||
           request.timeout_s > 1e6)
         return std::unexpected("--timeout takes seconds above 0");
@@ -87,8 +90,6 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
   if (plain.size() > 3) request.json = plain[3];
   return request;
 }
-
-std::string said(const rpc::Error& error) { return std::string(name_of(error.code)) + ": " + error.what; }
 
 // The libraries as the environment asks for them.
 std::optional<std::string> open_engine(asio::io_context& io, Request& request) {
@@ -125,15 +126,19 @@ asio::awaitable<int> call(rpc::Client& client, const Request& request,
     if (!file) co_return complain("rpc", "cannot read '" + request.attachment + "'", 1);
     attached.assign(std::istreambuf_iterator<char>(file), {});
   }
+  const auto known = std::ranges::find(methods, request.function, &rpc::MethodInfo::name);
+  const std::string schema = known != methods.end() ? known->schema : "";
+  const bool streams = takes_stream(schema) || gives_stream(schema);
   rpc::Buffer reply;
   rpc::CallOptions options;
-  options.timeout = std::chrono::microseconds(static_cast<std::int64_t>(request.timeout_s * 1e6));
+  const double timeout_s = request.timeout_s.value_or(streams ? 0 : 30);
+  options.timeout = std::chrono::microseconds(static_cast<std::int64_t>(timeout_s * 1e6));
   options.attachment = rpc::as_bytes(attached);
   options.reply_attachment = &reply;
+  if (streams) co_return co_await run_stream(client.stream_encoded(request.function, options, *body), schema);
   const auto result = co_await client.call_encoded(request.function, options, *body);
   if (!result) co_return complain("rpc", said(result.error()), 1);
-  const auto known = std::ranges::find(methods, request.function, &rpc::MethodInfo::name);
-  const auto json = json_from_body(*result, known != methods.end() ? known->schema : "");
+  const auto json = json_from_body(*result, schema, BodyOf::result);
   if (!json) co_return complain("rpc", json.error(), 1);
   std::printf("%s\n", json->c_str());
   if (!request.attachment_out.empty()) {

@@ -18,12 +18,18 @@ class Namer {
  public:
   explicit Namer(std::string_view schema) : rest_(schema) {}
 
-  // The arguments' types are read over: the result may refer to what they define.
-  Json result(const Json& plain) {
+  // What comes before is read over: later types may refer to what it defines.
+  Json named(const Json& plain, BodyOf part) {
     walk(nullptr);
     expect(" -> ");
-    Json named = walk(&plain);
-    return broken_ || !rest_.empty() ? plain : named;
+    const bool gives = take("stream ");
+    Json named = walk(gives && part == BodyOf::result ? nullptr : &plain);
+    if (gives && part == BodyOf::result) {
+      expect(", ");
+      named = walk(&plain);
+    }
+    const bool whole = rest_.empty() || part == BodyOf::item;
+    return broken_ || !whole ? plain : named;
   }
 
  private:
@@ -69,6 +75,7 @@ class Namer {
   Json tuple(const Json* plain) {
     Json named = Json::array();
     for (std::size_t i = 0; !take(")") && !broken_; ++i) {
+      skip("stream ");
       const bool there = plain != nullptr && plain->is_array() && i < plain->size();
       Json one = walk(there ? &plain->at(i) : nullptr);
       if (there) named.push_back(std::move(one));
@@ -173,29 +180,54 @@ void show_binary(Json& value) {
 
 }  // namespace
 
+namespace {
+std::expected<Json, std::string> parse(std::string_view text) {
+  Json parsed = Json::parse(text, nullptr, false);
+  if (parsed.is_discarded()) return std::unexpected("'" + std::string(text) + "' is no JSON");
+  return parsed;
+}
+
+std::vector<std::byte> pack(const Json& value) {
+  const std::vector<std::uint8_t> packed = Json::to_msgpack(value);
+  const auto bytes = std::as_bytes(std::span(packed));
+  return {bytes.begin(), bytes.end()};
+}
+}  // namespace
+
+bool takes_stream(std::string_view schema) {
+  const std::string_view arguments = schema.substr(0, schema.find(" -> "));
+  return arguments.starts_with("(stream ") || arguments.find(", stream ") != std::string_view::npos;
+}
+
+bool gives_stream(std::string_view schema) { return schema.find(" -> stream ") != std::string_view::npos; }
+
 std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_view json) {
   Json arguments = Json::array();
   if (!json.empty()) {
-    Json parsed = Json::parse(json, nullptr, false);
-    if (parsed.is_discarded()) return std::unexpected("'" + std::string(json) + "' is no JSON");
-    if (parsed.is_array())
-      arguments = std::move(parsed);
+    auto parsed = parse(json);
+    if (!parsed) return std::unexpected(parsed.error());
+    if (parsed->is_array())
+      arguments = std::move(*parsed);
     else
-      arguments.push_back(std::move(parsed));
+      arguments.push_back(std::move(*parsed));
   }
-  const std::vector<std::uint8_t> packed = Json::to_msgpack(arguments);
-  const auto bytes = std::as_bytes(std::span(packed));
-  return std::vector<std::byte>(bytes.begin(), bytes.end());
+  return pack(arguments);
+}
+
+std::expected<std::vector<std::byte>, std::string> item_from_json(std::string_view json) {
+  const auto parsed = parse(json.substr(0, json.find_last_not_of(" \t\r\n") + 1));
+  if (!parsed) return std::unexpected(parsed.error());
+  return pack(*parsed);
 }
 
 std::expected<std::string, std::string> json_from_body(std::span<const std::byte> body,
-                                                       std::string_view schema) {
+                                                       std::string_view schema, BodyOf part) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(body.data());
   Json value = Json::from_msgpack(data, data + body.size(), true, false);
   if (value.is_discarded()) return std::unexpected("the result is no MessagePack that JSON can show");
-  if (!schema.empty()) value = Namer(schema).result(value);
+  if (!schema.empty()) value = Namer(schema).named(value, part);
   show_binary(value);
-  return value.dump(2, ' ', false, Json::error_handler_t::replace);
+  return value.dump(part == BodyOf::item ? -1 : 2, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace weir::command

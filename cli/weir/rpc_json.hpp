@@ -14,9 +14,17 @@ namespace weir::command {
 // The arguments as a body. An array is the list of arguments; anything else is the only one.
 std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_view json);
 
-// The result as JSON. `schema` is "(...) -> TYPE" (rpc/codec/schema.hpp); where it is empty or does not fit,
-// the value is shown without names.
+// One value of a stream.
+std::expected<std::vector<std::byte>, std::string> item_from_json(std::string_view json);
+
+// Does a function of this schema read a stream of its caller's, or write one?
+bool takes_stream(std::string_view schema);
+bool gives_stream(std::string_view schema);
+
+enum class BodyOf { result, item };
+// The result, or an item of a stream (in one line), as JSON. `schema` is "(...) -> TYPE"
+// (rpc/codec/schema.hpp); where it is empty or does not fit, the value is shown without names.
 std::expected<std::string, std::string> json_from_body(std::span<const std::byte> body,
-                                                       std::string_view schema);
+                                                       std::string_view schema, BodyOf part);
 
 }  // namespace weir::command

@@ -4,7 +4,9 @@
 //          | "[" type "]" | "{" type ":" type "}" | "?" type | "(" type, ... ")" | "<" type | ... ">"
 //          | name "{" field ": " type, ... "}"      an aggregate, in full where it first appears
 //          | name                                   one that was given in full before
-//   method = "(" type, ... ")" " -> " type
+//   method = "(" type, ... ["stream" type] ")" " -> " type
+//          | "(" type, ... ["stream" type] ")" " -> stream " type [", " type]     result nil if not given
+// What follows "stream" comes or goes one by one, in any number.
 #pragma once
 
 #include <algorithm>
@@ -103,6 +105,24 @@ void describe(SchemaText& to) {
     to.named.push_back(name);
     describe_fields<T>(to, std::make_index_sequence<field_count<T>>());
   }
+}
+
+// Reads and Writes are the types that a function takes and gives as streams, void for none.
+template <class Arguments, class Reads, class Writes, class R>
+void describe_method(SchemaText& to) {
+  DescribeParts<Arguments>::list(to, "(", ", ", "");
+  if constexpr (!std::is_void_v<Reads>) {
+    to.text += std::tuple_size_v<Arguments> > 0 ? ", stream " : "stream ";
+    describe<Reads>(to);
+  }
+  to.text += ") -> ";
+  if constexpr (!std::is_void_v<Writes>) {
+    to.text += "stream ";
+    describe<Writes>(to);
+    if constexpr (Empty<R>) return;
+    to.text += ", ";
+  }
+  describe<R>(to);
 }
 
 }  // namespace weir::rpc

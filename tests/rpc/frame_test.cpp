@@ -75,6 +75,26 @@ const GoldenRow golden[] = {
      "00000000"
      "00000000"
      "00000000"},
+    {"item",
+     {FrameKind::item, 0, 0, 7, 0, 0, 3, 0},
+     "57720105"
+     "00000000"
+     "0700000000000000"
+     "0000000000000000"
+     "00000000"
+     "03000000"
+     "00000000"
+     "00000000"},
+    {"credit",
+     {FrameKind::credit, 0, 0, 7, 0, 0, 0, 0, 65536},
+     "57720107"
+     "00000000"
+     "0700000000000000"
+     "0000000000000000"
+     "00000100"
+     "00000000"
+     "00000000"
+     "00000000"},
 };
 
 TEST(Frame, header_is_as_documented) {
@@ -99,8 +119,11 @@ TEST(Frame, what_is_no_header_is_refused) {
                          {"magic", 1, 0, Errc::protocol},
                          {"version", 2, 2, Errc::version_mismatch},
                          {"kind 0", 3, 0, Errc::protocol},
-                         {"kind 5", 3, 5, Errc::protocol},
-                         {"unknown flag", 4, 2, Errc::protocol},
+                         {"kind 10", 3, 10, Errc::protocol},
+                         {"item with a method", 3, 5, Errc::protocol},
+                         {"end with a body", 3, 6, Errc::protocol},
+                         {"ping with a body", 3, 8, Errc::protocol},
+                         {"unknown flag", 5, 2, Errc::protocol},
                          {"unknown flag", 5, 1, Errc::protocol},
                          {"status in a request", 6, 1, Errc::protocol},
                          {"last field", 36, 1, Errc::protocol},

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """`weir rpc` against a running server (examples/rpc/shop.cpp), over TCP, a unix socket and RDMA.
 
-usage: weir_rpc_test.py WEIR RPC_SHOP
+usage: weir_rpc_test.py WEIR RPC_SHOP RPC_STREAMING
 """
 import os
 import subprocess
 import sys
 import tempfile
 
-WEIR, SHOP = sys.argv[1:3]
+WEIR, SHOP, STREAMING = sys.argv[1:4]
 
 # words after the address, exit status, standard output, part of standard error
 CALLS = [
@@ -26,15 +26,39 @@ CALLS = [
     (["shop.add", "--timeout", "soon"], 2, "", "--timeout takes seconds"),
 ]
 
+# words after the address, standard input, exit status, standard output, part of standard error
+STREAMS = [
+    (["demo.ticks", "3"], "", 0,
+     '{"number":0,"square":0}\n{"number":1,"square":1}\n{"number":2,"square":4}\n', ""),
+    (["demo.total"], "1\n2\n\n3\n", 0, "6\n", ""),
+    (["demo.total"], "", 0, "0\n", ""),
+    (["demo.total"], "1\n2", 0, "3\n", ""),
+    (["demo.upper"], '"a"\n"b"\n', 0, '"A"\n"B"\n', ""),
+    (["demo.total"], "one\n", 2, "", "'one' is no JSON"),
+    (["demo.total"], '"one"\n', 1, "", "bad_arguments: an item is not of the stream's type"),
+    (["demo.ticks", '"many"'], "", 1, "", "bad_arguments"),
+]
 
-def weir(*words):
-    return subprocess.run([WEIR, "rpc", *words], capture_output=True, text=True, timeout=60)
+
+def weir(*words, stdin=""):
+    return subprocess.run([WEIR, "rpc", *words], input=stdin, capture_output=True, text=True, timeout=60)
 
 
 def check(ran, status, out, err, what):
     assert ran.returncode == status, f"{what}: status {ran.returncode}, not {status}: {ran.stdout}{ran.stderr}"
     assert out is None or ran.stdout == out, f"{what}: printed {ran.stdout!r}, not {out!r}"
     assert err in ran.stderr, f"{what}: said {ran.stderr!r}, not {err!r}"
+
+
+def with_streams(where):
+    server = subprocess.Popen([STREAMING, "serve", where], stdout=subprocess.PIPE, text=True)
+    try:
+        address = server.stdout.readline().split()[-1]
+        for words, stdin, status, out, err in STREAMS:
+            check(weir("call", address, *words, stdin=stdin), status, out, err, f"{where}: {words} {stdin!r}")
+    finally:
+        server.kill()
+        server.wait()
 
 
 def with_server(where):
@@ -64,6 +88,7 @@ def with_server(where):
 with tempfile.TemporaryDirectory() as folder:
     for transport in ("tcp://127.0.0.1:0", f"unix://{os.path.join(folder, 'shop.sock')}", "rdma://127.0.0.1:0"):
         with_server(transport)
+        with_streams(transport.replace("shop.sock", "streams.sock"))
         print(transport, "ok")
 check(weir("list"), 2, "", "missing", "no address")
 check(weir("list", "ftp://x:1"), 1, "", "bad_address", "no such transport")
