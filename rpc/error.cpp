@@ -24,7 +24,7 @@ constexpr std::array rows{
     Row{Errc::version_mismatch, "version_mismatch", true},
     Row{Errc::bad_reply, "bad_reply", false},
     Row{Errc::connection_lost, "connection_lost", false},
-    Row{Errc::closed, "closed", true},
+    Row{Errc::closed, "closed", false},
     Row{Errc::protocol, "protocol", false},
     Row{Errc::bad_address, "bad_address", true},
     Row{Errc::unreachable, "unreachable", true},

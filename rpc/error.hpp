@@ -29,7 +29,7 @@ enum class Errc : std::uint16_t {
   // Said by the client's side only.
   bad_reply = 64,   // the reply is not of the type that the function returns
   connection_lost,  // the peer or the network went away; the call may have run
-  closed,           // used after close()
+  closed,           // this end closed; what was under way may have run
   protocol,         // the peer sent what is no frame
   bad_address,      // the address cannot be read or resolved
   unreachable,      // nobody answers there

@@ -1,0 +1,14 @@
+// What the servers of the chaos test do: write each operation into a file that outlives them, then answer.
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <cstdint>
+
+namespace chaos {
+
+std::uint64_t append(std::uint64_t operation);
+// The same after turns of the io_context, as many as the operation's last two bits say: so that a server is
+// killed with calls in every state.
+asio::awaitable<std::uint64_t> append_later(std::uint64_t operation);
+
+}  // namespace chaos
