@@ -62,24 +62,32 @@ ReceiveWqe& SharedReceiveQueue::wqe(std::uint32_t number) const {
   return *segment_.at<ReceiveWqe>(wqe_offset_ + std::uint64_t{ctx_->wqe_stride} * number);
 }
 
-SharedReceiveQueue::Posted SharedReceiveQueue::post(std::uint64_t wr_id, std::span<const Sge> sges) {
+SharedReceiveQueue::Posted SharedReceiveQueue::post(std::uint64_t wr_id, std::span<const Sge> sges,
+                                                    Tracer* tracer) {
   const std::lock_guard lock(lock_);
-  if (free_.empty()) return Posted::full;
+  if (free_.empty() || ring_full()) return Posted::full;
   const std::uint32_t number = free_.back();
   ReceiveWqe& w = wqe(number);
   w.wr_id = wr_id;
   w.num_sge = static_cast<std::uint32_t>(sges.size());
   w.length = total_length(sges);
   std::copy(sges.begin(), sges.end(), w.sge);
-  if (!post_number(number)) return Posted::full;
   free_.pop_back();
   outstanding_[number] = true;
+  // Before anybody can take it, or its completion could be written first.
+  if (tracer != nullptr) tracer->receive_posted(number_, wr_id, sges);
+  post_number(number);
   return Posted::ok;
 }
 
-bool SharedReceiveQueue::post_number(std::uint32_t number) {
+bool SharedReceiveQueue::ring_full() const {
+  const std::uint32_t posted = ctx_->posted.load(std::memory_order_relaxed);
+  return posted - ctx_->next.load(std::memory_order_acquire) > ctx_->ring_mask;
+}
+
+// Into a ring that is not full; others only make more room in it.
+void SharedReceiveQueue::post_number(std::uint32_t number) {
   const std::uint32_t count = ctx_->posted.load(std::memory_order_relaxed);
-  if (count - ctx_->next.load(std::memory_order_acquire) > ctx_->ring_mask) return false;
   std::atomic<std::uint64_t>& entry = ring_[count & ctx_->ring_mask];
   note_claimer(count & ctx_->ring_mask);
   claimer_[number] = Qpn();
@@ -90,7 +98,6 @@ bool SharedReceiveQueue::post_number(std::uint32_t number) {
   entry.store(claim.pack(), std::memory_order_release);
   // seq_cst: pairs with an initiator that sets `parked` and then re-reads `posted`; one must see the other.
   ctx_->posted.store(count + 1, std::memory_order_seq_cst);
-  return true;
 }
 
 // A ring entry is about to be overwritten: remember who had claimed its WQE, should that process die later.
@@ -116,7 +123,8 @@ void SharedReceiveQueue::reclaim(Slot dead, const std::vector<std::uint32_t>& co
   for (std::uint32_t i = 0; i <= ctx_->ring_mask; ++i) note_claimer(i);
   for (std::uint32_t number = 0; number < wrs_; ++number) {
     if (!outstanding_[number] || claimer_[number].value() == 0 || claimer_[number].slot() != dead) continue;
-    if (std::find(completed.begin(), completed.end(), number) == completed.end()) post_number(number);
+    if (std::find(completed.begin(), completed.end(), number) == completed.end() && !ring_full())
+      post_number(number);
   }
 }
 

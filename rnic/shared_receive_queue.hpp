@@ -17,6 +17,7 @@
 namespace weir::rnic {
 
 class Adapter;
+class Tracer;
 
 // What makes an SRQ an XRC SRQ: a domain, and the CQ that it completes into.
 struct XrcConfig {
@@ -48,7 +49,7 @@ class SharedReceiveQueue {
   SrqContext& context() const { return *ctx_; }
 
   enum class Posted : std::uint8_t { ok, full };
-  Posted post(std::uint64_t wr_id, std::span<const Sge> sges);
+  Posted post(std::uint64_t wr_id, std::span<const Sge> sges, Tracer* = nullptr);
   // True when some initiator had parked for lack of a WQE: the caller kicks them.
   bool take_parked() { return ctx_->parked.exchange(0, std::memory_order_seq_cst) != 0; }
 
@@ -63,8 +64,9 @@ class SharedReceiveQueue {
   void* cookie = nullptr;  // the caller's object, for async events
 
  private:
+  bool ring_full() const;
   void note_claimer(std::uint32_t ring_index);
-  bool post_number(std::uint32_t number);
+  void post_number(std::uint32_t number);
 
   Segment& segment_;
   SrqContext* ctx_ = nullptr;

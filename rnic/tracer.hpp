@@ -23,6 +23,7 @@ class Tracer {
   enum class WaitsFor : std::uint8_t { receive, answer };
   virtual void parked(const QueuePair&, SendWqe&, WaitsFor, std::uint32_t rnr_timer) = 0;
   virtual void receive_posted(const QueuePair&, std::uint64_t wr_id, std::span<const Sge>) = 0;
+  virtual void receive_posted(Qpn srq, std::uint64_t wr_id, std::span<const Sge>) = 0;
   virtual void polled(const WorkCompletion&) = 0;
   // Reset, or destroyed: what has its number then begins anew.
   virtual void forgotten(const QueuePair&) = 0;

@@ -106,20 +106,14 @@ def check_with_tshark(path):
     expect([line for line in done.stdout.splitlines() if "alformed" in line][:1], [], "packets that tshark cannot read")
 
 
-def run_row(build, scratch, row):
-    name, size, operation, per_message = row
-    port = str(free_port())
+def run_pair(build, scratch, port, server_command, client_command, trace_options):
+    """Until both have ended well; the client is traced."""
     environment = {**os.environ, "WEIR_RUNTIME_DIR": str(scratch / "runtime")}
-    log, pcap = scratch / f"{name}-{size}.log", scratch / f"{name}-{size}.pcapng"
-    options = ["-p", port, "-s", str(size), "-n", str(ITERATIONS), "-m", str(MTU), "-F"]
-    if name == "ib_atomic_bw":
-        options[2:4] = []
-    server = Program("server", [str(build / "bin/weir"), "run", "--", name, *options], environment)
+    server = Program("server", [str(build / "bin/weir"), "run", "--", *server_command], environment)
     client = None
     try:
         server.wait_until_listening(int(port), LIMIT_S)
-        client = Program("client", [str(build / "bin/weir"), "trace", "--log", str(log), "--pcap", str(pcap), "--", name, *options, "127.0.0.1"],
-                         environment)
+        client = Program("client", [str(build / "bin/weir"), "trace", *trace_options, "--", *client_command], environment)
         for program in (client, server):
             status = program.process.wait(LIMIT_S)
             expect(status, 0, f"exit status of the {program.name}, which printed:\n{program.output}\n")
@@ -127,6 +121,16 @@ def run_row(build, scratch, row):
         for program in (server, client):
             if program is not None and program.process.poll() is None:
                 program.process.kill()
+
+
+def run_row(build, scratch, row):
+    name, size, operation, per_message = row
+    port = str(free_port())
+    log, pcap = scratch / f"{name}-{size}.log", scratch / f"{name}-{size}.pcapng"
+    command = [name, "-p", port, "-s", str(size), "-n", str(ITERATIONS), "-m", str(MTU), "-F"]
+    if name == "ib_atomic_bw":
+        command[3:5] = []
+    run_pair(build, scratch, port, command, [*command, "127.0.0.1"], ["--log", str(log), "--pcap", str(pcap)])
     lines = log.read_text().splitlines()
     posted = [line for line in lines if f" post {operation} " in line]
     failed = [line for line in lines if " comp " in line and "success" not in line]
@@ -139,20 +143,38 @@ def run_row(build, scratch, row):
     print(f"{name} -s {size}: {ITERATIONS} {operation}s, {ITERATIONS * len(per_message)} packets")
 
 
+def run_shared_receives(build, scratch):
+    """Each receive that completes was posted before, to the SRQ."""
+    port, log = str(free_port()), scratch / "srq.log"
+    command = ["ibv_srq_pingpong", "-p", port, "-q", "2", "-r", "16", "-n", "20"]
+    run_pair(build, scratch, port, command, [*command, "127.0.0.1"], ["--log", str(log)])
+    posted = received = 0
+    for line in log.read_text().splitlines():
+        posted += " srq post RECV " in line
+        received += " comp RECV " in line
+        if received > posted:
+            raise Disagrees(f"more receives completed than were posted: {line}")
+    if received < 20:
+        raise Disagrees(f"{received} completions of receives, of 20 messages")
+    print(f"ibv_srq_pingpong: {posted} receives posted, {received} completed")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path, required=True)
     build = parser.parse_args().build.resolve()
-    missing = sorted({row[0] for row in ROWS if shutil.which(row[0]) is None})
+    missing = sorted({name for name in ("ibv_srq_pingpong", *(row[0] for row in ROWS)) if shutil.which(name) is None})
     if missing:
         print("skipped:", ", ".join(missing), "not installed")
         return 77
     with tempfile.TemporaryDirectory(prefix="weir-trace-") as scratch:
-        for row in ROWS:
+        runs = [(f"{row[0]} -s {row[1]}", run_row, [row]) for row in ROWS]
+        runs.append(("ibv_srq_pingpong", run_shared_receives, []))
+        for name, run, arguments in runs:
             try:
-                run_row(build, pathlib.Path(scratch), row)
+                run(build, pathlib.Path(scratch), *arguments)
             except (Disagrees, Expired, subprocess.SubprocessError) as wrong:
-                print(f"{row[0]} -s {row[1]}: {str(wrong)[:2000]}")
+                print(f"{name}: {str(wrong)[:2000]}")
                 return 1
     return 0
 

@@ -113,10 +113,11 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   rnic::SharedReceiveQueue& nic_srq = *srq_of(srq).nic_srq;
+  rnic::Tracer* const tracer = context_of(srq->context).adapter().tracer();
   int error = 0;
   for (; wr != nullptr; wr = wr->next) {
     const bool sane = wr->num_sge >= 0 && static_cast<unsigned>(wr->num_sge) <= nic_srq.max_sges();
-    const auto posted = sane ? nic_srq.post(wr->wr_id, sges_of(wr->sg_list, wr->num_sge))
+    const auto posted = sane ? nic_srq.post(wr->wr_id, sges_of(wr->sg_list, wr->num_sge), tracer)
                              : rnic::SharedReceiveQueue::Posted::full;
     if (posted == rnic::SharedReceiveQueue::Posted::ok) continue;
     *bad = wr;

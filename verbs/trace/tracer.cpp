@@ -105,6 +105,14 @@ void VerbsTracer::receive_posted(const rnic::QueuePair& qp, std::uint64_t wr_id,
   log(qp.qpn(), line);
 }
 
+// Of the NIC's, not of a device's: what `weir run --devices` makes are all the one.
+void VerbsTracer::receive_posted(rnic::Qpn srq, std::uint64_t wr_id, std::span<const rnic::Sge> sges) {
+  if (!log_ || !wish_.qps.empty()) return;
+  const std::string line = "srq " + receive_line(wr_id, sges);
+  const std::lock_guard lock(mutex_);
+  log("-", srq, line);
+}
+
 void VerbsTracer::polled(const rnic::WorkCompletion& wc) {
   const rnic::Qpn qpn(wc.qpn);
   if (!log_ || !wanted(qpn)) return;
@@ -146,10 +154,13 @@ void VerbsTracer::forgotten(const rnic::QueuePair& qp) {
 // Under mutex_, as all below.
 void VerbsTracer::log(rnic::Qpn qpn, const std::string& line) {
   const auto device = devices_.find(qpn.value());
+  log(device != devices_.end() ? device->second.c_str() : "-", qpn, line);
+}
+
+void VerbsTracer::log(const char* device, rnic::Qpn number, const std::string& line) {
   char start[128];
   std::snprintf(start, sizeof start, "%s %d %s %x ", time_text(time_now_ns()).c_str(),
-                static_cast<int>(::getpid()), device != devices_.end() ? device->second.c_str() : "-",
-                qpn.value());
+                static_cast<int>(::getpid()), device, number.value());
   log_->append(bytes_of(start + line + "\n"));
   flush_soon();
 }

@@ -43,6 +43,7 @@ class VerbsTracer final : public rnic::Tracer {
   void finished(const rnic::QueuePair&, rnic::SendWqe&, rnic::WcStatus) override;
   void parked(const rnic::QueuePair&, rnic::SendWqe&, WaitsFor, std::uint32_t rnr_timer) override;
   void receive_posted(const rnic::QueuePair&, std::uint64_t wr_id, std::span<const rnic::Sge>) override;
+  void receive_posted(rnic::Qpn srq, std::uint64_t wr_id, std::span<const rnic::Sge>) override;
   void polled(const rnic::WorkCompletion&) override;
   void forgotten(const rnic::QueuePair&) override;
 
@@ -53,6 +54,7 @@ class VerbsTracer final : public rnic::Tracer {
  private:
   bool wanted(rnic::Qpn) const;
   void log(rnic::Qpn, const std::string& line);
+  void log(const char* device, rnic::Qpn number, const std::string& line);
   Conversation& conversation(const rnic::QueuePair&, const rnic::SendWqe&);
   std::vector<std::byte> payload_of(const rnic::QueuePair&, rnic::SendWqe&) const;
   void write_packet(std::span<const std::byte> packet, std::uint64_t time_ns);
