@@ -143,6 +143,9 @@ constexpr unsigned known_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRI
                                   IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
                                   IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE;
 
+// All but IBV_QP_RATE_LIMIT and what may come behind it.
+constexpr unsigned first_attributes = IBV_QP_RATE_LIMIT - 1;
+
 bool values_valid(const ibv_qp_attr& a, unsigned mask) {
   if ((mask & IBV_QP_PORT) && a.port_num != 1) return false;
   if ((mask & IBV_QP_PKEY_INDEX) && a.pkey_index != 0) return false;
@@ -251,6 +254,8 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) { return qp_of(qp).extended ? &qp_of(qp).ex : nullptr; }
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
+  // Without packet pacing (packet_pacing_caps), as with every driver that has none.
+  if (static_cast<unsigned>(mask) & ~first_attributes) return EOPNOTSUPP;
   Qp& q = qp_of(qp);
   const auto type = q.nic_qp->config().type;
   const unsigned bits = meaningful(static_cast<unsigned>(mask), type);
@@ -266,7 +271,8 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
   return 0;
 }
 
-int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
+int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
+  if (static_cast<unsigned>(mask) & ~first_attributes) return EOPNOTSUPP;
   const Qp& q = qp_of(qp);
   *attr = q.attr;
   attr->qp_state = attr->cur_qp_state = static_cast<ibv_qp_state>(q.nic_qp->state());
