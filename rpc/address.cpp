@@ -24,7 +24,8 @@ std::string Address::text() const {
   std::string text = std::string(name_of(scheme)) + "://";
   if (scheme == Scheme::unix_socket) return text + path;
   text += host.find(':') == std::string::npos ? host : "[" + host + "]";
-  return text + ":" + std::to_string(port);
+  text += ":" + std::to_string(port);
+  return fallback ? text + "?fallback=" + std::string(name_of(*fallback)) : text;
 }
 
 Result<Address> parse_address(std::string_view text) {
@@ -40,12 +41,23 @@ Result<Address> parse_address(std::string_view text) {
   for (const auto& [name, value] : schemes)
     if (text.substr(0, mark) == name) known = true, address.scheme = value;
   if (!known) return bad("unknown transport '" + std::string(text.substr(0, mark)) + "'");
-  const std::string_view rest = text.substr(mark + 3);
+  std::string_view rest = text.substr(mark + 3);
   if (address.scheme == Scheme::unix_socket) {
     constexpr std::size_t longest = 107;  // sun_path
     if (rest.empty() || rest.size() > longest) return bad("a path of 1 to 107 characters is missing");
     address.path = rest;
     return address;
+  }
+  if (const std::size_t question = rest.find('?'); question != std::string_view::npos) {
+    const std::string_view asked = rest.substr(question);
+    rest = rest.substr(0, question);
+    if (address.scheme == Scheme::rdma && asked == "?fallback=tcp")
+      address.fallback = Scheme::tcp;
+    else if (address.scheme == Scheme::rdma_tls && asked == "?fallback=tls")
+      address.fallback = Scheme::tls;
+    else
+      return bad("'" + std::string(asked) +
+                 "' is neither ?fallback=tcp behind rdma:// nor ?fallback=tls behind rdma+tls://");
   }
   const std::size_t colon = rest.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return bad("HOST:PORT is missing");

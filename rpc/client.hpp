@@ -23,9 +23,22 @@
 #include "rpc/client_core.hpp"
 #include "rpc/client_stream.hpp"
 #include "rpc/method.hpp"
+#include "rpc/retry.hpp"
 #include "rpc/transport_options.hpp"
 
 namespace weir::rpc {
+
+// The options of a call of F, which may say of itself that it may run twice.
+template <auto F>
+decltype(auto) marked(const CallOptions& options) {
+  if constexpr (idempotent<F>) {
+    CallOptions own = options;
+    own.idempotent = true;
+    return own;
+  } else {
+    return (options);
+  }
+}
 
 // A call that waits for its handler; in the handler's memory.
 template <class R, class C, class Handler>
@@ -121,11 +134,15 @@ class StartedCall {
 
 class Client {
  public:
-  explicit Client(std::shared_ptr<ClientCore> core) : core_(std::move(core)) {}
+  explicit Client(std::shared_ptr<ClientCore> core, std::string_view transport_name = {},
+                  std::string why_fallback = {})
+      : core_(std::move(core)), transport_name_(transport_name), why_fallback_(std::move(why_fallback)) {}
   Client(Client&&) = default;
   Client& operator=(Client&& other) noexcept {
     close();
     core_ = std::move(other.core_);
+    transport_name_ = other.transport_name_;
+    why_fallback_ = std::move(other.why_fallback_);
     return *this;
   }
   ~Client() { close(); }
@@ -139,7 +156,8 @@ class Client {
   template <auto F, class... A>
   asio::awaitable<Result<ResultOf<F>>> call(const CallOptions& options, const A&... arguments) {
     static_assert(!Method<F>::streams, "the function has a Reader or a Writer: open it with stream()");
-    return send<ResultOf<F>, typename CodecOf<F>::type>(method_number<F>, options, passed<F>(arguments...));
+    return send<ResultOf<F>, typename CodecOf<F>::type>(method_number<F>, marked<F>(options),
+                                                        arguments_for<F>(arguments...));
   }
   // Calls a function by its name; nobody checks the types before the server does.
   template <class R, class... A>
@@ -171,7 +189,7 @@ class Client {
   template <auto F, class... A>
   [[nodiscard]] StreamOf<F> stream(const CallOptions& options, const A&... arguments) {
     return StreamOf<F>(
-        open_stream<typename CodecOf<F>::type>(method_number<F>, options, passed<F>(arguments...)));
+        open_stream<typename CodecOf<F>::type>(method_number<F>, options, arguments_for<F>(arguments...)));
   }
   // With bodies that are encoded already.
   [[nodiscard]] EncodedStream stream_encoded(std::string_view name, const CallOptions& options,
@@ -179,30 +197,28 @@ class Client {
     return EncodedStream(open_stream<EncodedBody>(method_id(name), options, body));
   }
 
+  asio::awaitable<Result<std::vector<std::byte>>> call_encoded(std::uint64_t method,
+                                                               const CallOptions& options,
+                                                               std::span<const std::byte> body) {
+    return send<std::vector<std::byte>, EncodedBody>(method, options, body);
+  }
+
+  // Does the server answer? No function runs for it.
+  asio::awaitable<Result<void>> ping(std::chrono::microseconds timeout);
+
   bool is_open() const { return core_ && core_->is_open(); }
   // The server asked for no more calls; those under way are answered.
   bool draining() const { return core_ && core_->draining(); }
   std::uint32_t in_flight() const { return core_ ? core_->in_flight() : 0; }
   std::string peer() const { return core_ ? core_->transport().peer() : std::string(); }
+  // "tcp", "unix", "tls", "rdma" or "rdma+tls"; and where the address allowed another one instead
+  // ("?fallback=tcp") and it came to that, why.
+  std::string_view transport_name() const { return transport_name_; }
+  const std::string& why_fallback() const { return why_fallback_; }
   LinkStats stats() const { return core_ ? core_->stats() : LinkStats(); }
   void close();
 
  private:
-  template <auto F, std::size_t... I, class... A>
-  static auto pass(std::index_sequence<I...>, const A&... arguments) {
-    using To = ArgumentsOf<F>;
-    static_assert(sizeof...(A) == std::tuple_size_v<To>, "the function takes another number of arguments");
-    static_assert((PassableAs<const A&, std::tuple_element_t<I, To>> && ...),
-                  "an argument is not of the type that the function takes");
-    using Passed = std::tuple<decltype(as_argument<std::tuple_element_t<I, To>>(arguments))...>;
-    return Passed(as_argument<std::tuple_element_t<I, To>>(arguments)...);
-  }
-  // The arguments as the function takes them: references where they are so already.
-  template <auto F, class... A>
-  static auto passed(const A&... arguments) {
-    return pass<F>(std::make_index_sequence<sizeof...(A)>(), arguments...);
-  }
-
   // What an argument is where no function says so.
   template <class A>
   using Unnamed = std::conditional_t<std::is_convertible_v<const A&, std::string_view>, std::string_view, A>;
@@ -237,6 +253,8 @@ class Client {
   }
 
   std::shared_ptr<ClientCore> core_;
+  std::string_view transport_name_;
+  std::string why_fallback_;
 };
 
 struct ConnectOptions {
@@ -246,7 +264,9 @@ struct ConnectOptions {
 };
 
 // Connects to "tcp://HOST:PORT", "unix:///PATH", "tls://HOST:PORT", "rdma://HOST:PORT" or
-// "rdma+tls://HOST:PORT".
+// "rdma+tls://HOST:PORT". With "?fallback=tcp" behind rdma:// (tls behind rdma+tls://) that is tried, too, at
+// the same host and port, when RDMA does not work; Client::transport_name() and why_fallback() say what it
+// came to.
 asio::awaitable<Result<Client>> connect(std::string address);
 asio::awaitable<Result<Client>> connect(std::string address, ConnectOptions options);
 

@@ -42,7 +42,7 @@ Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method) {
   if (waiting_bytes() > limits_.most_waiting_bytes)
     return fail(Errc::overloaded, std::to_string(waiting_bytes()) +
                                       " bytes wait for the server to read them: await some calls first");
-  return Draft{begin_frame(), method, 0};
+  return Draft{begin_frame(), method};
 }
 
 Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& options) {
@@ -73,11 +73,11 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   if (timeout.count() > 0) keep_deadline(slot.deadline = Clock::now() + timeout);
 
   FrameHeader header;
-  header.kind = FrameKind::request;
+  header.kind = draft.kind;
   header.flags = draft.flags | (options.idempotent ? FrameFlag::idempotent : 0);
   header.id = slot.generation << slot_bits | index;
   header.method = draft.method;
-  header.timeout_us = wire_timeout(timeout);
+  header.timeout_us = draft.kind == FrameKind::request ? wire_timeout(timeout) : 0;
   end_frame(draft.begin, header, Buffer::borrowed(options.attachment));
   return header.id;
 }
@@ -165,6 +165,10 @@ bool ClientCore::on_arrival(Frame& frame) {
   }
   if (frame.header.kind == FrameKind::item || frame.header.kind == FrameKind::credit)
     return stream_frame(frame) || give_up(Errc::protocol, "the server sent an item without credit");
+  if (frame.header.kind == FrameKind::pong) {
+    if (Slot* slot = find(frame.header.id)) end(*slot, frame.body);
+    return true;
+  }
   if (frame.header.kind != FrameKind::reply)
     return give_up(Errc::protocol, "the server sent what only clients send");
   const auto text = [&] {

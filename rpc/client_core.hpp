@@ -24,6 +24,7 @@ struct CallOptions {
   std::span<std::byte> reply_into = {};        // where the reply's attachment goes if it fits
   Buffer* reply_attachment = nullptr;  // takes the reply's attachment (a view of reply_into if that was used)
   bool idempotent = false;             // may run twice: what retries rest on
+  std::uint64_t key = 0;               // of a pool's consistent hash
 };
 
 struct ConnectionLimits {
@@ -57,6 +58,7 @@ class ClientCore : public FrameLink {
     std::size_t begin = 0;
     std::uint64_t method = 0;
     std::uint16_t flags = 0;
+    FrameKind kind = FrameKind::request;  // or ping, which pong answers
   };
   // Starts a request; the arguments are to be appended to arguments(), then commit() sends it.
   Result<Draft> begin(std::uint64_t method);

@@ -137,10 +137,33 @@ asio::awaitable<Result<Client>> connect(std::string address, ConnectOptions opti
   auto parsed = parse_address(address);
   if (!parsed) co_return std::unexpected(std::move(parsed.error()));
   auto transport = co_await dial(io, *parsed, options);
+  std::string why_fallback;
+  if (!transport && parsed->fallback) {
+    why_fallback = transport.error().what;
+    parsed->scheme = *std::exchange(parsed->fallback, std::nullopt);
+    transport = co_await dial(io, *parsed, options);
+    if (!transport) transport.error().what += " (and before, over RDMA: " + why_fallback + ")";
+  }
   if (!transport) co_return std::unexpected(std::move(transport.error()));
   auto core = std::make_shared<ClientCore>(io, std::move(*transport), options.limits);
   core->start();
-  co_return Client(std::move(core));
+  co_return Client(std::move(core), name_of(parsed->scheme), std::move(why_fallback));
+}
+
+asio::awaitable<Result<void>> Client::ping(std::chrono::microseconds timeout) {
+  CallOptions options;
+  options.timeout = timeout;
+  Result<std::uint64_t> id(0);  // without a core, StartedCall says so
+  if (core_) {
+    if (auto draft = core_->begin(0)) {
+      draft->kind = FrameKind::ping;
+      id = core_->commit(*draft, options);
+    } else {
+      id = std::unexpected(std::move(draft.error()));
+    }
+  }
+  return asio::async_initiate<const asio::use_awaitable_t<>, void(Result<void>)>(
+      StartedCall<void, MessagePack>(core_, std::move(id)), asio::use_awaitable);
 }
 
 void Client::close() {

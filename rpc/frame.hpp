@@ -47,11 +47,13 @@ enum class FrameKind : std::uint8_t {
   pong = 9,
 };
 
-enum FrameFlag : std::uint16_t {
-  idempotent = 1,  // a request that may run twice
-  streaming = 2,   // a request that begins a stream
+struct FrameFlag {
+  enum Bit : std::uint16_t {
+    idempotent = 1,  // a request that may run twice
+    streaming = 2,   // a request that begins a stream
+  };
 };
-constexpr std::uint16_t known_flags = idempotent | streaming;
+constexpr std::uint16_t known_flags = FrameFlag::idempotent | FrameFlag::streaming;
 
 constexpr std::size_t frame_header_bytes = 40;
 constexpr std::uint8_t frame_version = 1;

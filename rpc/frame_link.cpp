@@ -111,6 +111,13 @@ void FrameLink::ended(Error cause) {
 
 bool FrameLink::on_frame(Frame& frame) {
   ++stats_.frames_received;
+  if (frame.header.kind == FrameKind::ping) {
+    FrameHeader pong;
+    pong.kind = FrameKind::pong;
+    pong.id = frame.header.id;
+    send(pong);
+    return !closed_;
+  }
   return on_arrival(frame) && !closed_;
 }
 

@@ -209,4 +209,20 @@ decltype(auto) as_argument(const From& value) {
     return static_cast<To>(value);
 }
 
+// The arguments of F as a tuple, references where they are of its types already. Checked when the call is
+// compiled.
+template <auto F, class... A, std::size_t... I>
+auto arguments_for(std::index_sequence<I...>, const A&... arguments) {
+  using To = ArgumentsOf<F>;
+  static_assert(sizeof...(A) == std::tuple_size_v<To>, "the function takes another number of arguments");
+  static_assert((PassableAs<const A&, std::tuple_element_t<I, To>> && ...),
+                "an argument is not of the type that the function takes");
+  using Passed = std::tuple<decltype(as_argument<std::tuple_element_t<I, To>>(arguments))...>;
+  return Passed(as_argument<std::tuple_element_t<I, To>>(arguments)...);
+}
+template <auto F, class... A>
+auto arguments_for(const A&... arguments) {
+  return arguments_for<F>(std::make_index_sequence<sizeof...(A)>(), arguments...);
+}
+
 }  // namespace weir::rpc

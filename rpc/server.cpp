@@ -46,6 +46,8 @@ void Server::add(Registered row) { state_->registry.add(std::move(row)); }
 Result<std::string> Server::listen(const std::string& text) {
   const auto address = parse_address(text);
   if (!address) return std::unexpected(address.error());
+  if (address->fallback)
+    return fail(Errc::bad_address, text + ": ?fallback= is for clients; a server listens at both addresses");
   auto listener = rpc::listen(state_->io, *address, state_->options.transport,
                               [weak = std::weak_ptr(state_)](TransportPtr transport) {
                                 if (const auto state = weak.lock()) state->take(state, std::move(transport));

@@ -7,7 +7,8 @@ namespace {
 
 TEST(Address, comes_back_as_it_was_written) {
   for (const char* text : {"tcp://127.0.0.1:9000", "tls://example.org:1", "rdma://10.0.0.1:65535",
-                           "rdma+tls://h:0", "tcp://[::1]:80", "unix:///run/x.sock"}) {
+                           "rdma+tls://h:0", "tcp://[::1]:80", "unix:///run/x.sock",
+                           "rdma://h:1?fallback=tcp", "rdma+tls://[::1]:1?fallback=tls"}) {
     const auto address = parse_address(text);
     ASSERT_TRUE(address) << text << ": " << address.error().what;
     EXPECT_EQ(address->text(), text);
@@ -17,7 +18,9 @@ TEST(Address, comes_back_as_it_was_written) {
 TEST(Address, what_is_none_is_refused_with_a_reason) {
   for (const char* text :
        {"", "tcp", "tcp:/", "tcp://", "tcp://host", "tcp://:80", "tcp://host:", "tcp://host:65536",
-        "tcp://host:-1", "tcp://host:8x", "tcp://::1:80", "tcp://[]:80", "ftp://host:80", "unix://"}) {
+        "tcp://host:-1", "tcp://host:8x", "tcp://::1:80", "tcp://[]:80", "ftp://host:80", "unix://",
+        "tcp://h:1?fallback=tcp", "rdma://h:1?fallback=tls",
+        "rdma://h:1?fallback=", "rdma+tls://h:1?fallback=tcp"}) {
     const auto address = parse_address(text);
     ASSERT_FALSE(address) << text;
     EXPECT_EQ(address.error().code, Errc::bad_address);

@@ -1,0 +1,351 @@
+#include "rpc/pool.hpp"
+
+#include <algorithm>
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
+#include <random>
+
+namespace weir::rpc {
+
+namespace {
+
+using asio::use_awaitable;
+
+struct Connection {
+  std::shared_ptr<Client> client;
+  Clock::time_point used;
+};
+
+struct Known {
+  explicit Known(std::string at) : address(std::move(at)), identity(hash_of(address)) {}
+
+  const std::string address;
+  const std::uint64_t identity;
+  bool listed = true;
+  bool connecting = false;
+  std::vector<Connection> connections;
+  Clock::time_point down_until{};
+  std::uint32_t failures = 0;
+  std::uint64_t calls = 0;
+  std::string last_error;
+
+  std::uint32_t in_flight() const {
+    std::uint32_t sum = 0;
+    for (const Connection& one : connections) sum += one.client->in_flight();
+    return sum;
+  }
+  // The least loaded that takes calls.
+  Connection* best() {
+    Connection* best = nullptr;
+    for (Connection& one : connections)
+      if (one.client->is_open() && !one.client->draining() &&
+          (best == nullptr || one.client->in_flight() < best->client->in_flight()))
+        best = &one;
+    return best;
+  }
+  void forget_ended() {
+    std::erase_if(connections, [](const Connection& one) { return !one.client->is_open(); });
+  }
+};
+using KnownPtr = std::shared_ptr<Known>;
+
+asio::awaitable<bool> cancelled() {
+  const auto state = co_await asio::this_coro::cancellation_state;
+  co_return state.cancelled() != asio::cancellation_type::none;
+}
+
+std::unexpected<Error> pool_closed() { return fail(Errc::closed, "the pool was closed"); }
+
+}  // namespace
+
+class Pool::State : public std::enable_shared_from_this<State> {
+ public:
+  State(asio::io_context& on, std::unique_ptr<Resolver> from, PoolOptions with)
+      : io_(on),
+        options_(std::move(with)),
+        resolver_(std::move(from)),
+        balancer_(options_.balancing),
+        random_(options_.seed),
+        changed_(on, asio::steady_timer::time_point::max()) {}
+
+  void start() {
+    const auto spawn = [this](asio::cancellation_signal& stop, asio::awaitable<void> loop) {
+      // The loops end by cancellation, which they see as an exception.
+      asio::co_spawn(io_, std::move(loop),
+                     asio::bind_cancellation_slot(stop.slot(), [](const std::exception_ptr&) {}));
+    };
+    spawn(stop_resolving_, keep_resolving(shared_from_this()));
+    spawn(stop_checking_, keep_checking(shared_from_this()));
+  }
+
+  void close() {
+    closed_ = true;
+    stop_resolving_.emit(asio::cancellation_type::terminal);
+    stop_checking_.emit(asio::cancellation_type::terminal);
+    for (const KnownPtr& known : known_)
+      for (const Connection& one : known->connections) one.client->close();
+    changed_.cancel();
+  }
+
+  std::vector<PooledServer> servers() const;
+  static asio::awaitable<Result<std::shared_ptr<Client>>> pick(std::shared_ptr<State> self, std::uint64_t key,
+                                                               std::vector<KnownPtr>& tried);
+  static asio::awaitable<Result<std::shared_ptr<Client>>> pick_one(std::shared_ptr<State> self,
+                                                                   std::uint64_t key) {
+    std::vector<KnownPtr> tried;
+    co_return co_await pick(self, key, tried);
+  }
+  static asio::awaitable<Result<std::vector<std::byte>>> call(std::shared_ptr<State> self,
+                                                              std::uint64_t method, CallOptions options,
+                                                              Bytes body);
+
+ private:
+  static asio::awaitable<void> keep_resolving(std::shared_ptr<State> self);
+  static asio::awaitable<void> keep_checking(std::shared_ptr<State> self);
+  static asio::awaitable<void> check(std::shared_ptr<State> self, KnownPtr known,
+                                     std::shared_ptr<Client> client);
+  static asio::awaitable<Result<void>> connect_to(std::shared_ptr<State> self, KnownPtr known);
+
+  void take_addresses(Result<std::vector<std::string>> addresses);
+  KnownPtr choose(std::uint64_t key, const std::vector<KnownPtr>& tried);
+  void failed(Known& known, const Error& why);
+  asio::awaitable<void> wait_for_change();
+  bool untried_left(const std::vector<KnownPtr>& tried) const;
+
+  asio::io_context& io_;
+  const PoolOptions options_;
+  const std::unique_ptr<Resolver> resolver_;
+  Balancer balancer_;
+  std::mt19937_64 random_;
+  std::vector<KnownPtr> known_;
+  bool resolved_ = false;
+  Error resolve_error_;
+  bool closed_ = false;
+  asio::steady_timer changed_;  // never expires; cancelled to wake who waits for addresses or a connection
+  asio::cancellation_signal stop_resolving_;
+  asio::cancellation_signal stop_checking_;
+};
+
+void Pool::State::take_addresses(Result<std::vector<std::string>> addresses) {
+  resolved_ = true;
+  if (!addresses) {
+    resolve_error_ = std::move(addresses.error());
+  } else {
+    for (const KnownPtr& known : known_)
+      known->listed = std::ranges::find(*addresses, known->address) != addresses->end();
+    for (const std::string& address : *addresses)
+      if (std::ranges::find(known_, address, [](const KnownPtr& one) -> const std::string& {
+            return one->address;
+          }) == known_.end())
+        known_.push_back(std::make_shared<Known>(address));
+    resolve_error_ = {Errc::unreachable, "the resolver knows no server of this service"};
+  }
+  changed_.cancel();
+}
+
+asio::awaitable<void> Pool::State::keep_resolving(std::shared_ptr<State> self) {
+  while (!self->closed_) {
+    self->take_addresses(co_await self->resolver_->resolve());
+    co_await self->resolver_->changed();
+  }
+}
+
+asio::awaitable<void> Pool::State::wait_for_change() {
+  std::error_code ignored;
+  co_await changed_.async_wait(asio::redirect_error(use_awaitable, ignored));
+}
+
+void Pool::State::failed(Known& known, const Error& why) {
+  ++known.failures;
+  known.last_error = why.what;
+  const int attempt = static_cast<int>(std::min<std::uint32_t>(known.failures, 100)) + 1;
+  known.down_until = Clock::now() + wait_before(attempt, options_.retry, random_());
+}
+
+// Idle connections are closed, the others pinged; servers that the resolver no longer lists are let go of.
+asio::awaitable<void> Pool::State::keep_checking(std::shared_ptr<State> self) {
+  asio::steady_timer timer(self->io_);
+  while (!self->closed_) {
+    timer.expires_after(self->options_.check_every);
+    co_await timer.async_wait(use_awaitable);
+    const auto unused_since = Clock::now() - self->options_.idle_timeout;
+    for (const KnownPtr& known : self->known_) {
+      known->forget_ended();
+      for (const Connection& one : known->connections) {
+        const bool idle = one.client->in_flight() == 0 && (one.used <= unused_since || !known->listed);
+        if (idle)
+          one.client->close();
+        else
+          asio::co_spawn(self->io_, check(self, known, one.client), [](const std::exception_ptr&) {});
+      }
+      known->forget_ended();
+    }
+    std::erase_if(self->known_, [](const KnownPtr& known) {
+      return !known->listed && known->connections.empty() && !known->connecting;
+    });
+  }
+}
+
+asio::awaitable<void> Pool::State::check(std::shared_ptr<State> self, KnownPtr known,
+                                         std::shared_ptr<Client> client) {
+  const Result<void> answered = co_await client->ping(self->options_.check_timeout);
+  if (answered) {
+    known->failures = 0;
+  } else if (answered.error().code == Errc::deadline_exceeded && !self->closed_) {
+    self->failed(*known, {Errc::connection_lost,
+                          known->address + " did not answer a ping: its connection was closed"});
+    client->close();
+  }
+}
+
+// Connects once for all that wait.
+asio::awaitable<Result<void>> Pool::State::connect_to(std::shared_ptr<State> self, KnownPtr known) {
+  known->connecting = true;
+  ConnectOptions options = self->options_.connect;
+  Result<Client> client = co_await connect(known->address, options);
+  known->connecting = false;
+  self->changed_.cancel();
+  if (!client) {
+    self->failed(*known, client.error());
+    co_return std::unexpected(std::move(client.error()));
+  }
+  if (self->closed_) co_return pool_closed();
+  known->failures = 0;
+  known->last_error.clear();
+  known->connections.push_back({std::make_shared<Client>(std::move(*client)), Clock::now()});
+  co_return Result<void>();
+}
+
+bool Pool::State::untried_left(const std::vector<KnownPtr>& tried) const {
+  const auto now = Clock::now();
+  return std::ranges::any_of(known_, [&](const KnownPtr& one) {
+    return one->listed && one->down_until <= now && std::ranges::find(tried, one) == tried.end();
+  });
+}
+
+// First of those that are well and that this call did not try yet, then of all.
+KnownPtr Pool::State::choose(std::uint64_t key, const std::vector<KnownPtr>& tried) {
+  const bool fresh = untried_left(tried);
+  const auto now = Clock::now();
+  std::vector<Candidate> candidates;
+  candidates.reserve(known_.size());
+  for (const KnownPtr& one : known_) {
+    const bool good = one->down_until <= now && std::ranges::find(tried, one) == tried.end();
+    candidates.push_back({one->identity, one->in_flight(), one->listed && (good || !fresh)});
+  }
+  const auto chosen = balancer_.choose(candidates, key);
+  return chosen ? known_[*chosen] : nullptr;
+}
+
+asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_ptr<State> self,
+                                                                   std::uint64_t key,
+                                                                   std::vector<KnownPtr>& tried) {
+  while (!self->resolved_ && !self->closed_) {
+    co_await self->wait_for_change();
+    if (co_await cancelled()) co_return fail(Errc::cancelled, "cancelled while the servers were looked up");
+  }
+  if (self->closed_) co_return pool_closed();
+  const KnownPtr known = self->choose(key, tried);
+  if (!known) co_return std::unexpected(self->resolve_error_);
+  tried.push_back(known);
+  known->forget_ended();
+  const PoolOptions& options = self->options_;
+  Connection* best = known->best();
+  const bool one_more = best != nullptr && best->client->in_flight() >= options.calls_per_connection &&
+                        !known->connecting && known->connections.size() < options.connections_per_server;
+  if (one_more) {
+    asio::co_spawn(self->io_, connect_to(self, known), [](const std::exception_ptr&, const Result<void>&) {});
+    best = known->best();  // a unix socket is connected already
+  }
+  while (best == nullptr) {
+    if (known->connecting) {
+      co_await self->wait_for_change();
+      if (co_await cancelled())
+        co_return fail(Errc::cancelled, "cancelled while " + known->address + " was connected to");
+      if (!known->connecting && known->best() == nullptr)
+        co_return fail(Errc::unreachable,
+                       known->last_error.empty() ? "the pool was closed" : known->last_error);
+    } else {
+      Result<void> connected = co_await connect_to(self, known);
+      if (!connected) co_return std::unexpected(std::move(connected.error()));
+    }
+    if (self->closed_) co_return pool_closed();
+    best = known->best();
+  }
+  ++known->calls;
+  best->used = Clock::now();
+  co_return best->client;
+}
+
+asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_ptr<State> self,
+                                                                  std::uint64_t method, CallOptions options,
+                                                                  Bytes body) {
+  const auto& limits = self->options_.connect.limits;
+  const auto timeout = options.timeout.count() != 0 ? options.timeout : limits.timeout;
+  const auto deadline = timeout.count() > 0 ? Clock::now() + timeout : Clock::time_point::max();
+  std::vector<KnownPtr> tried;
+  for (int attempt = 1;; ++attempt) {
+    Error why;
+    auto client = co_await pick(self, options.key, tried);
+    if (client) {
+      const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now());
+      options.timeout = timeout.count() > 0 ? std::max(left, std::chrono::microseconds(1)) : timeout;
+      Result<std::vector<std::byte>> reply = co_await (*client)->call_encoded(method, options, body.span());
+      if (reply) co_return reply;
+      why = std::move(reply.error());
+    } else {
+      why = std::move(client.error());
+    }
+    const std::string after = attempt > 1 ? " (attempt " + std::to_string(attempt) + ")" : "";
+    if (attempt >= self->options_.retry.attempts || self->closed_ ||
+        !worth_retrying(why.code, options.idempotent))
+      co_return fail(why.code, why.what + after);
+    if (self->untried_left(tried)) continue;
+    const auto wait = wait_before(attempt + 1, self->options_.retry, self->random_());
+    if (deadline - Clock::now() <= wait)
+      co_return fail(why.code, why.what + after + "; no time is left for another attempt");
+    asio::steady_timer timer(self->io_, wait);
+    std::error_code ignored;
+    co_await timer.async_wait(asio::redirect_error(use_awaitable, ignored));
+    if (co_await cancelled()) co_return fail(Errc::cancelled, "cancelled between two attempts: " + why.what);
+    tried.clear();
+  }
+}
+
+std::vector<PooledServer> Pool::State::servers() const {
+  std::vector<PooledServer> all;
+  for (const KnownPtr& known : known_) {
+    if (!known->listed) continue;
+    PooledServer server;
+    server.address = known->address;
+    server.connections = static_cast<std::uint32_t>(known->connections.size());
+    server.in_flight = known->in_flight();
+    server.calls = known->calls;
+    server.failures = known->failures;
+    server.last_error = known->last_error;
+    if (!known->connections.empty()) server.transport = known->connections.front().client->transport_name();
+    all.push_back(std::move(server));
+  }
+  return all;
+}
+
+Pool::Pool(asio::io_context& io, std::unique_ptr<Resolver> resolver, PoolOptions options)
+    : state_(std::make_shared<State>(io, std::move(resolver), std::move(options))) {
+  state_->start();
+}
+Pool::~Pool() { state_->close(); }
+
+asio::awaitable<Result<std::vector<std::byte>>> Pool::call_encoded(std::uint64_t method,
+                                                                   const CallOptions& options, Bytes body) {
+  return State::call(state_, method, options, std::move(body));
+}
+
+asio::awaitable<Result<std::shared_ptr<Client>>> Pool::pick(std::uint64_t key) {
+  return State::pick_one(state_, key);
+}
+
+std::vector<PooledServer> Pool::servers() const { return state_->servers(); }
+
+}  // namespace weir::rpc

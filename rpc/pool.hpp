@@ -1,0 +1,95 @@
+// Connections to the servers of one service, and calls that go to one of them.
+//
+//   rpc::Pool pool(io, rpc::watched_file("/etc/shop.servers"), options);
+//   auto sum = co_await pool.call<shop::add>(2, 3);
+//
+// Connections are made when they are needed, shared by any number of calls, pinged while they are open,
+// closed when nobody used them for a while. A server that cannot be reached is left alone for a time that
+// grows. A call is made again, at another server if there is one, when it surely did not run, or may run
+// twice (retry.hpp); its time-out is for all attempts together.
+//
+// Streams and attachments that are megabytes need no pool: pick() gives the connection.
+//
+// Ownership: destroying the pool closes its connections; calls under way end with Errc::closed. Threading:
+// the io_context's thread.
+#pragma once
+
+#include "rpc/balancer.hpp"
+#include "rpc/client.hpp"
+#include "rpc/resolver.hpp"
+#include "rpc/retry.hpp"
+
+namespace weir::rpc {
+
+struct PoolOptions {
+  ConnectOptions connect;
+  Balancing balancing = Balancing::round_robin;
+  RetryOptions retry;
+  std::uint32_t connections_per_server = 1;
+  std::uint32_t calls_per_connection = 256;       // beyond this another one is opened, if there may be more
+  std::chrono::milliseconds check_every{5000};    // pings; also when idle connections are looked for
+  std::chrono::milliseconds check_timeout{2000};  // without an answer the connection is closed
+  std::chrono::milliseconds idle_timeout{60'000};
+  std::uint64_t seed = 0;  // of the waits between attempts; two callers should not have the same
+};
+
+// What a pool knows of a server.
+struct PooledServer {
+  std::string address;
+  std::uint32_t connections = 0;
+  std::uint32_t in_flight = 0;
+  std::uint64_t calls = 0;     // attempts that were sent there
+  std::uint32_t failures = 0;  // to connect or to answer a ping, since it last went well
+  std::string last_error;      // of those
+  std::string transport;       // what it is connected over, "tcp" where rdma fell back to that
+};
+
+class Pool {
+ public:
+  Pool(asio::io_context& io, std::unique_ptr<Resolver> resolver, PoolOptions options = {});
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  template <auto F, class... A>
+    requires((!std::is_same_v<CallOptions, A>) && ...)
+  [[nodiscard]] asio::awaitable<Result<ResultOf<F>>> call(const A&... arguments) {
+    return call<F>(CallOptions(), arguments...);
+  }
+  // CallOptions::key says who goes where under consistent_hash.
+  template <auto F, class... A>
+  [[nodiscard]] asio::awaitable<Result<ResultOf<F>>> call(const CallOptions& options, const A&... arguments) {
+    static_assert(!Method<F>::streams, "the function has a Reader or a Writer: pick() a connection for it");
+    using C = typename CodecOf<F>::type;
+    Bytes body;
+    C::write(body, arguments_for<F>(arguments...));
+    CallOptions own = marked<F>(options);
+    return decoded<ResultOf<F>, C>(call_encoded(method_number<F>, own, std::move(body)));
+  }
+  [[nodiscard]] asio::awaitable<Result<std::vector<std::byte>>> call_encoded(std::uint64_t method,
+                                                                             const CallOptions& options,
+                                                                             Bytes body);
+
+  // A connection to the server that has its turn; it may be used while the pool lives.
+  [[nodiscard]] asio::awaitable<Result<std::shared_ptr<Client>>> pick(std::uint64_t key = 0);
+
+  std::vector<PooledServer> servers() const;
+
+ private:
+  template <class R, class C>
+  static asio::awaitable<Result<R>> decoded(asio::awaitable<Result<std::vector<std::byte>>> call) {
+    Result<std::vector<std::byte>> body = co_await std::move(call);
+    if (!body) co_return std::unexpected(std::move(body.error()));
+    Result<R> value;
+    if constexpr (!std::is_void_v<R>)
+      if (const Result<void> read = C::read(*body, *value); !read)
+        co_return fail(Errc::bad_reply,
+                       "the reply is not of the type that the function returns: " + read.error().what);
+    co_return value;
+  }
+
+  class State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace weir::rpc

@@ -1,0 +1,297 @@
+// Pools: which server a call reaches, what is made again, what becomes of connections; over every transport.
+#include "rpc/pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "tests/rpc/rpc_fixture.hpp"
+
+namespace ring {
+
+int entered = 0;
+
+// Says which server it is.
+struct Member {
+  std::string name;
+  int calls = 0;
+  std::string who() {
+    ++calls;
+    return name;
+  }
+  std::string who_again() { return who(); }
+};
+asio::awaitable<std::string> hang() {
+  ++entered;
+  asio::steady_timer timer(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
+  co_await timer.async_wait(asio::use_awaitable);
+  co_return "";
+}
+asio::awaitable<std::string> hang_again() { return hang(); }
+
+}  // namespace ring
+
+template <>
+inline constexpr bool weir::rpc::idempotent<&ring::Member::who_again> = true;
+template <>
+inline constexpr bool weir::rpc::idempotent<ring::hang_again> = true;
+
+namespace weir::rpc {
+namespace {
+
+class Pools : public testing_support::RpcTest {
+ protected:
+  static constexpr int most = 3;
+  ring::Member members[most] = {{"a"}, {"b"}, {"c"}};
+  std::unique_ptr<Server> servers[most];
+  std::vector<std::string> addresses;
+
+  void start(int count) {
+    ring::entered = 0;
+    for (int i = 0; i < count; ++i) {
+      servers[i] = make_server();
+      servers[i]->add<&ring::Member::who, &ring::Member::who_again>(members[i]);
+      servers[i]->add<ring::hang, ring::hang_again>();
+      addresses.push_back(over("unix") ? *servers[i]->listen("unix://" + folder.file("s" + std::to_string(i)))
+                                       : listen(*servers[i]));
+    }
+  }
+  PoolOptions options() const {
+    PoolOptions chosen;
+    chosen.connect = connect_options();
+    chosen.retry.first_wait = std::chrono::milliseconds(1);
+    return chosen;
+  }
+  // Runs `body` with a pool over the servers.
+  void with_pool(PoolOptions chosen, std::function<asio::awaitable<void>(Pool&)> body) {
+    with_pool(static_list(addresses), std::move(chosen), std::move(body));
+  }
+  void with_pool(std::unique_ptr<Resolver> resolver, PoolOptions chosen,
+                 std::function<asio::awaitable<void>(Pool&)> body) {
+    Pool pool(io, std::move(resolver), std::move(chosen));
+    run([&]() -> asio::awaitable<void> { co_await body(pool); });
+  }
+  static asio::awaitable<void> turn() {
+    co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+  }
+};
+
+TEST_P(Pools, round_robin_reaches_every_server_over_one_connection_each) {
+  start(3);
+  with_pool(options(), [](Pool& pool) -> asio::awaitable<void> {
+    std::multiset<std::string> who;
+    for (int i = 0; i < 9; ++i) {
+      const auto answer = co_await pool.call<&ring::Member::who>();
+      EXPECT_TRUE(answer) << answer.error().what;
+      who.insert(answer.value_or("?"));
+    }
+    for (const char* name : {"a", "b", "c"}) EXPECT_EQ(who.count(name), 3u) << name;
+    for (const PooledServer& server : pool.servers()) EXPECT_EQ(server.connections, 1u) << server.address;
+  });
+  for (const auto& server : servers) EXPECT_EQ(server->stats().connections, 1u);
+}
+
+TEST_P(Pools, equal_keys_reach_the_same_server) {
+  start(3);
+  PoolOptions chosen = options();
+  chosen.balancing = Balancing::consistent_hash;
+  with_pool(chosen, [](Pool& pool) -> asio::awaitable<void> {
+    std::set<std::string> all;
+    for (std::uint64_t key = 0; key < 20; ++key) {
+      CallOptions call;
+      call.key = key;
+      const auto first = co_await pool.call<&ring::Member::who>(call);
+      const auto again = co_await pool.call<&ring::Member::who>(call);
+      EXPECT_EQ(first.value_or("?"), again.value_or("!"));
+      all.insert(first.value_or("?"));
+    }
+    EXPECT_EQ(all.size(), 3u);
+  });
+}
+
+TEST_P(Pools, least_loaded_avoids_a_server_that_hangs) {
+  start(2);
+  PoolOptions chosen = options();
+  chosen.balancing = Balancing::least_loaded;
+  with_pool(chosen, [this](Pool& pool) -> asio::awaitable<void> {
+    asio::co_spawn(io, pool.call<ring::hang>(), [](const std::exception_ptr&, const Result<std::string>&) {});
+    while (ring::entered == 0) co_await turn();
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(co_await pool.call<&ring::Member::who>());
+    EXPECT_EQ(members[0].calls + members[1].calls, 10);
+    EXPECT_TRUE(members[0].calls == 10 || members[1].calls == 10);
+  });
+}
+
+TEST_P(Pools, a_server_that_is_gone_is_left_out_and_no_call_fails) {
+  start(3);
+  with_pool(options(), [this](Pool& pool) -> asio::awaitable<void> {
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(co_await pool.call<&ring::Member::who>());
+    servers[1]->stop();
+    for (int i = 0; i < 12; ++i) {
+      // The first may be on its way when the connection ends, so it must be one that may run twice.
+      const auto answer = co_await pool.call<&ring::Member::who_again>();
+      EXPECT_TRUE(answer) << answer.error().what;
+    }
+    EXPECT_EQ(members[1].calls, 1);
+  });
+}
+
+TEST_P(Pools, draining_servers_calls_go_to_others) {
+  start(2);
+  with_pool(options(), [this](Pool& pool) -> asio::awaitable<void> {
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(co_await pool.call<&ring::Member::who>());
+    servers[0]->drain();
+    for (int i = 0; i < 6; ++i) EXPECT_TRUE(co_await pool.call<&ring::Member::who>());
+    EXPECT_EQ(members[0].calls, 1);
+  });
+}
+
+// What the function did before the connection ended nobody knows.
+TEST_P(Pools, calls_that_may_have_run_are_made_again_only_if_they_may_run_twice) {
+  for (const bool twice : {false, true}) {
+    addresses.clear();
+    start(2);
+    with_pool(options(), [&](Pool& pool) -> asio::awaitable<void> {
+      bool ended = false;
+      Result<std::string> result;
+      const auto call = [&]() -> asio::awaitable<void> {
+        if (twice)
+          result = co_await pool.call<ring::hang_again>();
+        else
+          result = co_await pool.call<ring::hang>();
+        ended = true;
+      };
+      asio::co_spawn(io, call(), [](const std::exception_ptr&) {});
+      while (ring::entered == 0) co_await turn();
+      for (const PooledServer& server : pool.servers())
+        if (server.in_flight == 1) servers[server.address == addresses[0] ? 0 : 1]->stop();
+      if (twice) {
+        while (ring::entered < 2) co_await turn();
+        EXPECT_FALSE(ended);
+      } else {
+        while (!ended) co_await turn();
+        EXPECT_EQ(result.error().code, Errc::connection_lost);
+        EXPECT_EQ(ring::entered, 1);
+      }
+      for (int i = 0; i < 2; ++i) servers[i]->stop();
+      while (!ended) co_await turn();
+    });
+  }
+}
+
+TEST_P(Pools, nobody_there_is_an_error_that_says_how_often_it_was_tried) {
+  start(2);
+  for (int i = 0; i < 2; ++i) servers[i].reset();
+  with_pool(options(), [](Pool& pool) -> asio::awaitable<void> {
+    const auto answer = co_await pool.call<&ring::Member::who>();
+    EXPECT_EQ(answer.error().code, Errc::unreachable);
+    EXPECT_NE(answer.error().what.find("(attempt 3)"), std::string::npos) << answer.error().what;
+    for (const PooledServer& server : pool.servers()) EXPECT_GT(server.failures, 0u);
+  });
+}
+
+TEST_P(Pools, idle_connections_are_closed) {
+  start(1);
+  PoolOptions chosen = options();
+  chosen.check_every = std::chrono::milliseconds(1);
+  chosen.idle_timeout = std::chrono::milliseconds(2);
+  with_pool(chosen, [this](Pool& pool) -> asio::awaitable<void> {
+    EXPECT_TRUE(co_await pool.call<&ring::Member::who>());
+    while (servers[0]->open() > 0) co_await turn();
+    while (pool.servers().at(0).connections > 0) co_await turn();
+    EXPECT_TRUE(co_await pool.call<&ring::Member::who>());
+    EXPECT_EQ(servers[0]->stats().connections, 2u);
+  });
+}
+
+TEST_P(Pools, another_connection_is_opened_when_the_first_is_busy) {
+  start(1);
+  PoolOptions chosen = options();
+  chosen.connections_per_server = 2;
+  chosen.calls_per_connection = 1;
+  with_pool(chosen, [this](Pool& pool) -> asio::awaitable<void> {
+    asio::co_spawn(io, pool.call<ring::hang>(), [](const std::exception_ptr&, const Result<std::string>&) {});
+    while (ring::entered == 0) co_await turn();
+    EXPECT_TRUE(co_await pool.call<&ring::Member::who>());
+    while (pool.servers().at(0).connections < 2) co_await turn();
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(co_await pool.call<&ring::Member::who>());
+    EXPECT_EQ(servers[0]->stats().connections, 2u);
+  });
+}
+
+TEST_P(Pools, a_ping_is_answered_and_its_connection_stays) {
+  start(1);
+  with_client(addresses[0], [](Client& client) -> asio::awaitable<void> {
+    EXPECT_TRUE(co_await client.ping(std::chrono::seconds(10)));
+    EXPECT_TRUE(co_await client.call<&ring::Member::who>());
+    EXPECT_EQ(client.in_flight(), 0u);
+  });
+}
+
+TEST_P(Pools, a_watched_file_says_where_the_servers_are) {
+  start(2);
+  const std::string path = folder.file("servers");
+  const auto write = [&](const std::string& text) {
+    std::ofstream(folder.file("next")) << text;
+    std::filesystem::rename(folder.file("next"), path);
+  };
+  write("# the first\n  " + addresses[0] + "  # here\n\n");
+  with_pool(watched_file(path), options(), [&](Pool& pool) -> asio::awaitable<void> {
+    for (int i = 0; i < 3; ++i) EXPECT_EQ((co_await pool.call<&ring::Member::who>()).value_or("?"), "a");
+    write(addresses[1] + "\n");
+    while (pool.servers().empty() || pool.servers().at(0).address != addresses[1]) co_await turn();
+    for (int i = 0; i < 3; ++i) EXPECT_EQ((co_await pool.call<&ring::Member::who>()).value_or("?"), "b");
+    // What cannot be read leaves what was known.
+    write("nonsense\n");
+    for (int i = 0; i < 3; ++i) EXPECT_EQ((co_await pool.call<&ring::Member::who>()).value_or("?"), "b");
+  });
+}
+
+TEST_P(Pools, a_pool_that_goes_ends_its_calls) {
+  start(1);
+  bool ended = false;
+  Errc code{};
+  {
+    Pool pool(io, static_list(addresses), options());
+    asio::co_spawn(io, pool.call<ring::hang_again>(),
+                   [&](const std::exception_ptr&, const Result<std::string>& result) {
+                     code = result ? Errc{} : result.error().code;
+                     ended = true;
+                   });
+    run_until([] { return ring::entered == 1; });
+  }
+  run_until([&] { return ended; });
+  EXPECT_EQ(code, Errc::closed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Pools, testing_support::transports, testing_support::transport_name);
+
+class Fallback : public Pools {};
+
+TEST_P(Fallback, is_taken_only_where_the_address_says_so_and_tells_why) {
+  start(0);
+  auto server = std::make_unique<Server>(io);
+  server->add<shop::add>();
+  const std::string tcp = *server->listen("tcp://127.0.0.1:0");
+  const std::string rdma = "rdma" + tcp.substr(3);
+  EXPECT_EQ(server->listen(rdma + "?fallback=tcp").error().code, Errc::bad_address);
+  run([&]() -> asio::awaitable<void> {
+    ConnectOptions chosen = connect_options();
+    const auto refused = co_await connect(rdma, chosen);
+    EXPECT_FALSE(refused);
+    auto client = co_await connect(rdma + "?fallback=tcp", chosen);
+    EXPECT_TRUE(client) << client.error().what;
+    EXPECT_EQ(client->transport_name(), "tcp");
+    EXPECT_NE(client->why_fallback().find("rdma://"), std::string::npos) << client->why_fallback();
+    EXPECT_EQ((co_await client->call<shop::add>(1, 2)).value_or(0), 3);
+    auto plain = co_await connect(tcp, chosen);
+    EXPECT_EQ(plain->transport_name(), "tcp");
+    EXPECT_EQ(plain->why_fallback(), "");
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Fallback, testing::Values("rdma"), testing_support::transport_name);
+
+}  // namespace
+}  // namespace weir::rpc
