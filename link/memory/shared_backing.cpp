@@ -25,13 +25,10 @@ std::string read_maps() {
   const UniqueFd fd(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
   std::string text;
   if (!fd) return text;
-  for (;;) {
-    const std::size_t before = text.size();
-    text.resize(before + 65536);
-    const ssize_t got = ::read(fd.get(), text.data() + before, 65536);
-    text.resize(before + (got > 0 ? static_cast<std::size_t>(got) : 0));
-    if (got <= 0) return text;
-  }
+  std::array<char, 4096> part;  // the kernel gives no more at a time
+  for (ssize_t got; (got = ::read(fd.get(), part.data(), part.size())) > 0;)
+    text.append(part.data(), static_cast<std::size_t>(got));
+  return text;
 }
 
 struct Mapping {
