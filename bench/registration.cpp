@@ -6,10 +6,9 @@
 //   pool        the data was made in registered memory to begin with: WRITE alone
 //
 // Two queue pairs of this process, connected to each other. Each line: microseconds for one transfer, median
-// of
-// --repeat; then what registration and memcpy take alone, and mlock + munlock of the same memory, which is
-// about what registration costs at least on a device that pins pages. The source is touched between
-// transfers, as an application would. Prints a table, or with --data columns for registration.gnuplot.
+// of --repeat; then what registration and memcpy take alone, and mlock + munlock of the same memory, which is
+// about what registration costs at least on a device that pins pages. Prints a table, or with --data columns
+// for registration.gnuplot.
 #include <fmt/core.h>
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
