@@ -162,6 +162,16 @@ TEST_F(Ports, binding_anything_sweeps_what_processes_without_a_slot_left) {
   EXPECT_FALSE(our_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)));
 }
 
+TEST_F(Ports, whoever_starts_sweeps_what_processes_without_a_slot_left) {
+  ASSERT_EQ(bind(their_space_, at("0.0.0.0", 7471)), 0);
+  ASSERT_EQ(bind(our_space_, at("0.0.0.0", 7472)), 0);
+  std::filesystem::remove(directory_ + "/slot-0002");
+  take_slot(3);
+  const PortSpace starts(directory_, {3, 333}, lives());
+  EXPECT_FALSE(starts.find(RDMA_PS_TCP, at("127.0.0.1", 7471))) << "its process was killed";
+  EXPECT_EQ(starts.find(RDMA_PS_TCP, at("127.0.0.1", 7472)), ours_) << "its process lives";
+}
+
 TEST_F(Ports, files_that_are_not_ours_to_read_are_nobodys) {
   const std::string name = directory_ + "/cm-tcp-7471-00000000000000000000ffff7f000001";
   for (const std::string& content :

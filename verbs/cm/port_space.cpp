@@ -86,7 +86,12 @@ std::string slot_path(const std::string& directory, link::Slot slot) {
 }  // namespace
 
 PortSpace::PortSpace(std::string directory, PortOwner self, Lives lives)
-    : directory_(std::move(directory)), self_(self), lives_(std::move(lives)) {}
+    : directory_(std::move(directory)), self_(self), lives_(std::move(lives)) {
+  if (left_without_slot().empty()) return;
+  if (const auto held = lock()) {
+    for (const auto& name : left_without_slot()) remove(name);
+  }
+}
 
 link::Result<link::FileLock> PortSpace::lock() const {
   const link::UniqueFd directory(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -137,6 +142,16 @@ void PortSpace::for_each_name(const std::string& prefix, Visit visit) const {
   }
 }
 
+// Remains of processes whose slot is gone as well, whatever their port.
+std::vector<std::string> PortSpace::left_without_slot() const {
+  std::vector<std::string> names;
+  for_each_name("cm-", [&](const std::string& name) {
+    const auto entry = read(name);
+    if (entry && ::access(slot_path(directory_, entry->owner.slot).c_str(), F_OK) != 0) names.push_back(name);
+  });
+  return names;
+}
+
 std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const Endpoint& endpoint,
                                                  Sharing sharing) {
   const std::string mine = name_of(port_space, endpoint);
@@ -172,11 +187,7 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
 std::expected<Binding, int> PortSpace::bind(std::uint16_t port_space, Endpoint endpoint, Sharing sharing) {
   const auto held = lock();
   if (!held) return std::unexpected(static_cast<int>(held.error().code));
-  // Remains of processes whose slot is gone as well, whatever their port.
-  for_each_name("cm-", [&](const std::string& name) {
-    const auto entry = read(name);
-    if (entry && ::access(slot_path(directory_, entry->owner.slot).c_str(), F_OK) != 0) remove(name);
-  });
+  for (const auto& name : left_without_slot()) remove(name);
   if (endpoint.port != 0) return bind_port(port_space, endpoint, sharing);
   std::random_device random;
   const unsigned start = random();

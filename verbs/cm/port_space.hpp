@@ -2,10 +2,11 @@
 //
 // A bound address is a small file there, "cm-tcp-7471-<address>", that names its owner (slot and
 // incarnation), so any process can look up who listens. Files are made and removed under a lock file, and
-// believed only while their owner lives: what a killed process left is removed by the next to bind, and a
-// lookup that leads to another incarnation is a lookup that found nobody.
+// believed only while their owner lives: what a killed process left is removed by the next to start or to
+// bind, and a lookup that leads to another incarnation is a lookup that found nobody.
 //
-// Threading: any thread; bind() and release() block for the lock (link::FileLock::limit at most).
+// Threading: any thread; bind() and release() block for the lock (link::FileLock::limit at most), and so does
+// the constructor if there is something to remove.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "link/file_lock.hpp"
 #include "link/same_host.hpp"
@@ -71,6 +73,7 @@ class PortSpace {
   std::expected<void, int> write(const Entry& entry) const;
   std::expected<Binding, int> bind_port(std::uint16_t port_space, const Endpoint& endpoint, Sharing sharing);
   void remove(const std::string& name) const;
+  std::vector<std::string> left_without_slot() const;
   template <class Visit>
   void for_each_name(const std::string& prefix, Visit visit) const;
 
