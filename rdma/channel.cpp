@@ -28,6 +28,10 @@ Result<Buffer> Channel::allocate(std::size_t bytes) {
   return connection_->allocate(bytes);
 }
 
+Buffer Channel::share(const Message& message) {
+  return connection_ != nullptr ? connection_->share(message) : Buffer();
+}
+
 bool Channel::try_send(std::span<const asio::const_buffer> message) {
   return connection_ != nullptr && connection_->send(message) == ChannelConnection::Sent::taken;
 }

@@ -92,6 +92,10 @@ class Channel {
   // the pool's cap, Errc::message_too_long.
   Result<Buffer> allocate(std::size_t bytes);
 
+  // A received message to be sent on as it is: the same memory, which stays as it is until the peer has it.
+  // Empty if that cannot be: it is another channel's, or shares its block.
+  Buffer share(const Message& message);
+
   // --- without Asio
 
   // Takes the message, or says no and takes nothing: the queue is full and on_writable will run, or the

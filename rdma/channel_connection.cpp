@@ -60,7 +60,7 @@ Result<void> ChannelConnection::prepare() {
   if (!send_queue) return std::unexpected(send_queue.error());
   send_cq_ = *send_queue;
 
-  store_ = BlockStore::make(device_->pool(), device_->pd(), settings_.block_bytes,
+  store_ = BlockStore::make(*device_, settings_.block_bytes,
                             std::size_t{settings_.send_blocks} + settings_.receive_blocks,
                             2u * settings_.rendezvous_depth, *this);
   const QueuePairShape shape{.send_depth = send_depth(),
@@ -150,7 +150,8 @@ ChannelMemory ChannelConnection::memory() const {
   return {.posted_bytes = bytes[static_cast<std::size_t>(BlockUse::posted)],
           .held_bytes = bytes[static_cast<std::size_t>(BlockUse::held)],
           .sending_bytes = bytes[static_cast<std::size_t>(BlockUse::sending)],
-          .kept_bytes = bytes[static_cast<std::size_t>(BlockUse::kept)]};
+          .kept_bytes = bytes[static_cast<std::size_t>(BlockUse::kept)],
+          .lent_bytes = bytes[static_cast<std::size_t>(BlockUse::lent)]};
 }
 
 // --- telling

@@ -63,6 +63,7 @@ class ChannelConnection final : public ConnectionLife {
   void cork() { ++corks_; }
   void uncork();
   Result<Buffer> allocate(std::size_t bytes);
+  Buffer share(const Message& message);
   void shrink() { store_ ? store_->shrink() : void(); }
   const ChannelCounters& counters() const { return counters_; }
   ChannelMemory memory() const;

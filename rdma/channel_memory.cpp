@@ -50,6 +50,14 @@ Result<BlockRef> BlockStore::fresh(std::size_t bytes, BlockUse use) {
   return BlockRef(*made.release());
 }
 
+bool BlockStore::lend(ChannelBlock& block) {
+  if (block.use != BlockUse::held || block.holders != 1) return false;
+  if (pool_.stats().used_bytes > pool_.max_bytes() / 2) return false;
+  set_use(block, BlockUse::lent);
+  if (user_ != nullptr) user_->on_let_go();
+  return true;
+}
+
 void BlockStore::set_use(ChannelBlock& block, BlockUse use) {
   bytes_[static_cast<std::size_t>(block.use)] -= block.bytes().size();
   bytes_[static_cast<std::size_t>(use)] += block.bytes().size();

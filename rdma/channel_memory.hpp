@@ -1,10 +1,10 @@
 // The registered blocks of one channel, and the two shapes in which an application holds them.
 //
 // A block is posted (the device receives into it), held (a Message views it, or will), sending (a Buffer of
-// the user, or on its way) or kept for reuse. Blocks are counted by use, in bytes. A block that may be
-// offered to the peer has a registration for remote reading, as long as the longest message that was in it;
-// it stays while the block is kept, because registering costs more than copying, and because nothing ever
-// gets into such a block that is not meant for this very peer.
+// the user, or on its way), kept for reuse, or lent (the application may hold it for ever). Blocks are
+// counted by use, in bytes. A block that may be offered to the peer has a registration for remote reading, as
+// long as the longest message that was in it; it stays while the block is kept, because registering costs
+// more than copying, and because nothing ever gets into such a block that is not meant for this very peer.
 //
 // Ownership: the connection holds the BlockStore and orphans it when it ends; the store lives on until the
 // last Message or Buffer is gone, and what comes back to an orphan goes to the device's pool. Threading: the
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "rdma/channel_settings.hpp"
+#include "rdma/device.hpp"
 #include "rdma/memory_pool.hpp"
 
 namespace weir::rdma {
@@ -28,7 +29,7 @@ namespace weir::rdma {
 class BlockStore;
 class ChannelConnection;
 
-enum class BlockUse : std::uint8_t { posted, held, sending, kept };
+enum class BlockUse : std::uint8_t { posted, held, sending, kept, lent };
 
 struct ChannelBlock {
   MemoryPool::Block block;
@@ -73,9 +74,9 @@ class BlockStore {
   using Ptr = std::unique_ptr<BlockStore, Orphan>;
 
   // `user` hears of each held block that comes back.
-  static Ptr make(MemoryPool& pool, const ProtectionDomain& pd, std::size_t frame_bytes,
-                  std::size_t keep_frames, std::size_t keep_large, ChannelConnection& user) {
-    return Ptr(new BlockStore(pool, pd, frame_bytes, keep_frames, keep_large, user));
+  static Ptr make(Device& device, std::size_t frame_bytes, std::size_t keep_frames, std::size_t keep_large,
+                  ChannelConnection& user) {
+    return Ptr(new BlockStore(device, frame_bytes, keep_frames, keep_large, user));
   }
 
   // Of the frame size, or of at least `bytes`. Errc::memory_limit at the pool's cap.
@@ -85,7 +86,11 @@ class BlockStore {
   // Lets the peer read the first `bytes`, and gives the key.
   Result<std::uint32_t> make_readable(ChannelBlock& block, std::size_t bytes);
 
-  const std::array<std::size_t, 4>& bytes_by_use() const { return bytes_; }
+  // Takes a held block with one holder out of what is bounded by `held_bytes`. False, and unchanged: the pool
+  // is half full, and others need it.
+  bool lend(ChannelBlock& block);
+
+  const std::array<std::size_t, 5>& bytes_by_use() const { return bytes_; }
   std::size_t held_bytes() const { return bytes_[static_cast<std::size_t>(BlockUse::held)]; }
   void shrink();
   // From now on what comes back goes to the device's pool.
@@ -98,10 +103,11 @@ class BlockStore {
   friend class BlockRef;
   using Kept = std::vector<std::unique_ptr<ChannelBlock>>;
 
-  BlockStore(MemoryPool& pool, const ProtectionDomain& pd, std::size_t frame_bytes, std::size_t keep_frames,
-             std::size_t keep_large, ChannelConnection& user)
-      : pool_(pool),
-        pd_(pd),
+  BlockStore(Device& device, std::size_t frame_bytes, std::size_t keep_frames, std::size_t keep_large,
+             ChannelConnection& user)
+      : device_(device.shared_from_this()),
+        pool_(device.pool()),
+        pd_(device.pd()),
         frame_bytes_(frame_bytes),
         keep_frames_(keep_frames),
         keep_large_(keep_large),
@@ -110,13 +116,14 @@ class BlockStore {
   void came_back(ChannelBlock& block);
   void orphan();
 
+  const std::shared_ptr<Device> device_;  // last to go
   MemoryPool& pool_;
   const ProtectionDomain& pd_;
   std::size_t frame_bytes_, keep_frames_, keep_large_;
   ChannelConnection* user_;  // null: orphaned
   Kept frames_, large_;
   std::size_t out_ = 0;  // blocks with a holder
-  std::array<std::size_t, 4> bytes_{};
+  std::array<std::size_t, 5> bytes_{};
 };
 
 // What was received: a view of registered memory, until it is let go.
@@ -136,6 +143,10 @@ class Message {
   std::span<const std::byte> bytes() const { return bytes_; }
   const std::byte* data() const { return bytes_.data(); }
   std::size_t size() const { return bytes_.size(); }
+  // Makes it the application's for good: it no longer counts against `held_bytes`, so the sender does not
+  // wait for it, and it may outlive the io_context. False: it may not, because the pool is half full or other
+  // messages lie in the same block.
+  bool keep() { return block_ && block_->store->lend(*block_); }
   // Lets go: the memory may be received into again.
   void reset() {
     bytes_ = {};
@@ -143,6 +154,7 @@ class Message {
   }
 
  private:
+  friend class ChannelConnection;
   BlockRef block_;
   std::span<const std::byte> bytes_;
 };

@@ -378,6 +378,13 @@ void ChannelConnection::on_send_done() {
     mark_dirty();
 }
 
+Buffer ChannelConnection::share(const Message& message) {
+  if (!message || message.block_->store != store_.get() || message.data() != message.block_->bytes().data())
+    return {};
+  store_->set_use(*message.block_, BlockUse::sending);
+  return Buffer(message.block_.share(), 0, message.size());
+}
+
 Result<Buffer> ChannelConnection::allocate(std::size_t bytes) {
   if (state_ != State::established) return fail(Errc::closed, "the channel is not connected");
   if (bytes > peer_.max_message)

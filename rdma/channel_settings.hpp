@@ -66,7 +66,8 @@ struct ChannelMemory {
   std::size_t held_bytes = 0;     // Messages not let go, and what waits to be received
   std::size_t sending_bytes = 0;  // Buffers of the user, and what is on its way
   std::size_t kept_bytes = 0;     // for reuse; shrink() gives them back
-  std::size_t total() const { return posted_bytes + held_bytes + sending_bytes + kept_bytes; }
+  std::size_t lent_bytes = 0;     // Messages that the user keeps for good
+  std::size_t total() const { return posted_bytes + held_bytes + sending_bytes + kept_bytes + lent_bytes; }
 };
 
 }  // namespace weir::rdma

@@ -17,7 +17,7 @@
 
 namespace weir::rdma {
 
-class Device {
+class Device : public std::enable_shared_from_this<Device> {
  public:
   // What ends a sleep: any completion, or one whose sender asked for it (IBA 11.4.2.2) or that failed.
   enum class Wake { any, solicited };

@@ -106,7 +106,7 @@ class Engine : public asio::execution_context::service {
   asio::io_context& io_;
   EngineSettings settings_;
   EventChannel cm_channel_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::shared_ptr<Device>> devices_;  // kept messages of channels hold theirs, too
   std::vector<std::unique_ptr<Watch>> watches_;
   asio::steady_timer tick_;
 

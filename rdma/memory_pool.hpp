@@ -56,6 +56,7 @@ class MemoryPool {
   // A block of at least `bytes`, rounded up to a power of two. Its contents are unspecified.
   Result<Block> take(std::size_t bytes);
   const MemoryPoolStats& stats() const { return stats_; }
+  std::size_t max_bytes() const { return options_.max_bytes; }
 
  private:
   struct Slab;

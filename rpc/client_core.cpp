@@ -151,11 +151,16 @@ void ClientCore::cancel(std::uint64_t id) {
 
 Buffer ClientCore::make_attachment(const FrameHeader& header) {
   Slot* slot = find(header.id);
-  if (slot != nullptr && slot->into.size() >= header.attachment_bytes) {
+  if (has_place_for(header)) {
     slot->filling = true;
     return {slot->into.first(header.attachment_bytes), nullptr, nullptr};
   }
   return Buffer(header.attachment_bytes);
+}
+
+bool ClientCore::has_place_for(const FrameHeader& header) {
+  const Slot* slot = find(header.id);
+  return slot != nullptr && slot->into.size() >= header.attachment_bytes;
 }
 
 bool ClientCore::on_arrival(Frame& frame) {

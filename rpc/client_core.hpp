@@ -96,6 +96,7 @@ class ClientCore : public FrameLink {
   void on_round_end() override { leave_if_drained(); }
   void on_end(const Error& cause) override;
   Buffer make_attachment(const FrameHeader& header) override;
+  bool has_place_for(const FrameHeader& header) override;
   Slot* find(std::uint64_t id);
   void end(Slot& slot, Result<std::span<const std::byte>> body);
   void release(Slot& slot);

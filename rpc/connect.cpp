@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "rdma/stream.hpp"
 #include "rpc/address.hpp"
 #include "rpc/client.hpp"
 #include "rpc/rdma_transport.hpp"
@@ -68,17 +69,13 @@ asio::awaitable<Result<tcp::socket>> connect_tcp(asio::io_context& io, Address a
   co_return socket;
 }
 
-asio::awaitable<Result<rdma::Stream>> connect_rdma(asio::io_context& io, Address address,
-                                                   ConnectOptions options) {
-  const auto engine = engine_of(io, options.transport);
-  if (!engine) co_return std::unexpected(engine.error());
-  const auto at = rdma_endpoint(address);
-  if (!at) co_return std::unexpected(at.error());
-  rdma::Stream stream(**engine);
+asio::awaitable<Result<rdma::Stream>> connect_rdma_stream(rdma::Engine& engine, rdma::Endpoint at,
+                                                          Address address, ConnectOptions options) {
+  rdma::Stream stream(engine);
   rdma::StreamSettings settings;
   settings.resolve_timeout = options.connect_timeout;
   std::error_code error;
-  co_await rdma::async_connect(stream, *at, settings, redirect_error(use_awaitable, error));
+  co_await rdma::async_connect(stream, at, settings, redirect_error(use_awaitable, error));
   if (error)
     co_return unreachable(address, stream.error().what.empty() ? error.message() : stream.error().what);
   co_return std::move(stream);
@@ -110,11 +107,18 @@ asio::awaitable<Result<TransportPtr>> dial(asio::io_context& io, Address address
     }
     case Scheme::rdma:
     case Scheme::rdma_tls: {
-      auto stream = co_await connect_rdma(io, address, options);
+      const auto engine = engine_of(io, options.transport);
+      if (!engine) co_return std::unexpected(engine.error());
+      const auto at = rdma_endpoint(address);
+      if (!at) co_return std::unexpected(at.error());
+      if (!address.secure()) {
+        auto connected = co_await connect_rdma_channel(**engine, *at, options.connect_timeout);
+        if (!connected) co_return unreachable(address, connected.error().what);
+        co_return std::move(*connected);
+      }
+      auto stream = co_await connect_rdma_stream(**engine, *at, address, options);
       if (!stream) co_return std::unexpected(std::move(stream.error()));
-      if (address.secure())
-        co_return co_await make_tls_transport(std::move(*stream), std::move(tls), "rdma+tls " + where);
-      co_return make_rdma_transport(std::move(*stream));
+      co_return co_await make_tls_transport(std::move(*stream), std::move(tls), "rdma+tls " + where);
     }
   }
   co_return fail(Errc::bad_address, "an address of no transport");

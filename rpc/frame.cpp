@@ -115,9 +115,13 @@ Result<std::size_t> FrameReader::start(std::span<const std::byte> bytes, FrameSi
 
 void FrameReader::begin_attachment(FrameSink& sink) {
   if (header_.attachment_bytes == 0) return finish_frame(sink);
-  attachment_ = sink.attachment_for(header_);
   attachment_filled_ = 0;
   filling_ = true;
+}
+
+std::span<std::byte> FrameReader::attachment_room(FrameSink& sink) {
+  if (attachment_.empty()) attachment_ = sink.attachment_for(header_);
+  return attachment_.span().subspan(attachment_filled_);
 }
 
 void FrameReader::finish_frame(FrameSink& sink) {
@@ -143,8 +147,9 @@ Result<void> FrameReader::feed(std::span<const std::byte> bytes, FrameSink& sink
   while (!bytes.empty() && !stopped_) {
     std::size_t taken = 0;
     if (filling_) {
-      taken = std::min(bytes.size(), attachment_.size() - attachment_filled_);
-      std::memcpy(attachment_.data() + attachment_filled_, bytes.data(), taken);
+      const std::span<std::byte> room = attachment_room(sink);
+      taken = std::min(bytes.size(), room.size());
+      std::memcpy(room.data(), bytes.data(), taken);
       attachment_filled_ += taken;
       if (attachment_filled_ == attachment_.size()) finish_frame(sink);
     } else if (partial_.empty()) {
@@ -162,14 +167,23 @@ Result<void> FrameReader::feed(std::span<const std::byte> bytes, FrameSink& sink
   return {};
 }
 
-std::span<std::byte> FrameReader::wanted() {
-  if (filling_) return attachment_.span().subspan(attachment_filled_);
+std::span<std::byte> FrameReader::wanted(FrameSink& sink) {
+  if (filling_) return attachment_room(sink);
   if (!have_header_ || frame_bytes() - partial_.size() < worth_reading_direct) return {};
   return {partial_.data() + partial_.size(), frame_bytes() - partial_.size()};
 }
 
 void FrameReader::divert_attachment() {
-  if (filling_) attachment_ = Buffer(attachment_.size());
+  if (!attachment_.empty()) attachment_ = Buffer(attachment_.size());
+}
+
+bool FrameReader::keep(Buffer& bytes, FrameSink& sink) {
+  if (!filling_ || stopped_ || !attachment_.empty() || bytes.size() != header_.attachment_bytes ||
+      sink.wants_attachment_elsewhere(header_))
+    return false;
+  attachment_ = std::move(bytes);
+  finish_frame(sink);
+  return true;
 }
 
 Result<void> FrameReader::filled(std::size_t bytes, FrameSink& sink) {

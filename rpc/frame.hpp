@@ -95,6 +95,8 @@ class FrameSink {
   virtual bool on_frame(Frame& frame) = 0;
   // Memory for the attachment of a frame that begins to arrive.
   virtual Buffer attachment_for(const FrameHeader& header) { return Buffer(header.attachment_bytes); }
+  // True: it must go where attachment_for() says, even if it comes in memory that may be kept.
+  virtual bool wants_attachment_elsewhere(const FrameHeader&) { return false; }
 
  protected:
   ~FrameSink() = default;
@@ -110,8 +112,10 @@ class FrameReader {
   Result<void> feed(std::span<const std::byte> bytes, FrameSink& sink);
 
   // Where the next bytes should be put, or nothing: then feed() them.
-  std::span<std::byte> wanted();
+  std::span<std::byte> wanted(FrameSink& sink);
   Result<void> filled(std::size_t bytes, FrameSink& sink);
+  // Bytes that may be kept where they are. Taken, and true, if they are just the attachment that comes next.
+  bool keep(Buffer& bytes, FrameSink& sink);
   // The memory that the sink gave for the attachment under way goes away: the rest goes elsewhere.
   void divert_attachment();
 
@@ -123,6 +127,7 @@ class FrameReader {
   Result<void> start_header(std::span<const std::byte> bytes);
   Result<void> partial_grown(FrameSink& sink);
   void begin_attachment(FrameSink& sink);
+  std::span<std::byte> attachment_room(FrameSink& sink);
   void finish_frame(FrameSink& sink);
   std::size_t frame_bytes() const { return frame_header_bytes + header_.body_bytes; }
 
@@ -130,8 +135,8 @@ class FrameReader {
   bool stopped_ = false;
   bool have_header_ = false;  // header_ is that of the frame in partial_
   FrameHeader header_;
-  Bytes partial_;  // header and body, as far as they came
-  Buffer attachment_;
+  Bytes partial_;         // header and body, as far as they came
+  Buffer attachment_;     // asked of the sink when its first byte is there
   bool filling_ = false;  // attachment_ is under way; header and body are whole in partial_
   std::size_t attachment_filled_ = 0;
 };

@@ -82,6 +82,12 @@ void FrameLink::filled(std::size_t bytes) {
   check(reader_.filled(bytes, *this));
 }
 
+bool FrameLink::keep(Buffer& bytes) {
+  const auto self = shared_from_this();
+  in_round_ = true;
+  return reader_.keep(bytes, *this);
+}
+
 void FrameLink::received(std::span<const std::byte> bytes) {
   const auto self = shared_from_this();
   in_round_ = true;

@@ -74,9 +74,11 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void wake_when_emptier(StreamChannel& stream) { starved_.push_back(&stream); }
   void forget(StreamChannel& stream) { std::erase(starved_, &stream); }
   virtual Buffer make_attachment(const FrameHeader& header) { return Buffer(header.attachment_bytes); }
+  virtual bool has_place_for(const FrameHeader&) { return false; }
 
  private:
-  std::span<std::byte> wanted() override { return reader_.wanted(); }
+  std::span<std::byte> wanted() override { return reader_.wanted(*this); }
+  bool keep(Buffer& bytes) override;
   void filled(std::size_t bytes) override;
   void received(std::span<const std::byte> bytes) override;
   void round_ended() override;
@@ -84,6 +86,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void ended(Error cause) override;
   bool on_frame(Frame& frame) override;
   Buffer attachment_for(const FrameHeader& header) override { return make_attachment(header); }
+  bool wants_attachment_elsewhere(const FrameHeader& header) override { return has_place_for(header); }
   void check(const Result<void>& read);
   void flush_soon();
   void wake_starved();

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <asio/post.hpp>
-#include <cstring>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
 
 #include "rdma/provider.hpp"
 
@@ -11,74 +15,203 @@ namespace weir::rpc {
 
 namespace {
 
-// What the peer can still write to is copied before it is looked at.
-class RdmaTransport final : public Transport, public std::enable_shared_from_this<RdmaTransport> {
+// Up to a frame of the channel's, so that it is copied once, and not put together again at the other end.
+constexpr std::size_t small_message_bytes = (16 << 10) - 64;
+// From here on a piece is a message of its own, which the peer fetches by one READ.
+constexpr std::size_t large_message_bytes = 64 << 10;
+// At most: one piece is copied while the one before it is fetched.
+constexpr std::size_t longest_message_bytes = 1 << 20;
+
+rdma::ChannelSettings channel_settings() {
+  rdma::ChannelSettings settings;
+  settings.rendezvous_bytes = large_message_bytes;
+  settings.max_message_bytes = longest_message_bytes;
+  settings.held_bytes = 4 << 20;
+  return settings;
+}
+
+class RdmaTransport;
+
+// A message that somebody holds as a Buffer.
+struct Kept {
+  rdma::Message message;
+  std::weak_ptr<RdmaTransport> from;
+  ~Kept();
+};
+
+// Buffers may be let go of in any thread, at any time; a message only in that of its engine, or when no
+// engine is left.
+class Releases {
  public:
-  explicit RdmaTransport(rdma::Stream stream) : stream_(std::move(stream)), peer_(rdma_peer(stream_)) {}
+  explicit Releases(asio::io_context& io) : executor_(io.get_executor()) {}
 
-  void start(TransportUser& user) override {
-    user_ = &user;
-    stream_.on_readable([this] { read(); });
-    stream_.on_writable([this] { run(&TransportUser::writable); });
+  static void release(const std::shared_ptr<Releases>& self, std::unique_ptr<Kept> kept) {
+    const std::lock_guard lock(self->mutex_);
+    if (self->closed_ || self->executor_.running_in_this_thread()) return kept.reset();
+    self->waiting_.push_back(std::move(kept));
+    if (self->waiting_.size() == 1) asio::post(self->executor_, [self] { self->run(); });
   }
-
-  std::size_t write(std::span<const asio::const_buffer> pieces) override { return stream_.try_write(pieces); }
-
-  void read_on(bool on) override {
-    if (std::exchange(reading_, on) || !on || user_ == nullptr) return;
-    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->read(); });
+  // The io_context goes; those who hold messages are the last users of their memory.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    waiting_.clear();
   }
-
-  void close() override {
-    user_ = nullptr;
-    stream_.close();
-  }
-
-  std::string peer() const override { return peer_; }
 
  private:
-  void run(void (TransportUser::*what)()) {
-    const auto self = shared_from_this();
-    if (user_ != nullptr) (user_->*what)();
+  void run() {
+    std::vector<std::unique_ptr<Kept>> gone;
+    const std::lock_guard lock(mutex_);
+    gone.swap(waiting_);
   }
 
-  void read() {
-    const auto self = shared_from_this();
-    std::array<std::byte, 16 << 10> copy;
-    while (user_ != nullptr && reading_) {
-      const std::span<const std::byte> there = stream_.readable();
-      if (there.empty()) break;
-      const std::span<std::byte> wanted = user_->wanted();
-      const std::span<std::byte> place = wanted.empty() ? std::span<std::byte>(copy) : wanted;
-      const std::size_t bytes = std::min(there.size(), place.size());
-      std::memcpy(place.data(), there.data(), bytes);
-      stream_.consume(bytes);
-      wanted.empty() ? user_->received(place.first(bytes)) : user_->filled(bytes);
-    }
-    if (user_ != nullptr) user_->round_ended();
-    if (user_ == nullptr || !stream_.end() || !stream_.readable().empty()) return;
-    TransportUser* user = user_;
-    const std::string why =
-        peer_ + ": " + (stream_.error().what.empty() ? stream_.end().message() : stream_.error().what);
-    close();
-    user->ended({Errc::connection_lost, why});
-  }
-
-  rdma::Stream stream_;
-  const std::string peer_;
-  TransportUser* user_ = nullptr;
-  bool reading_ = true;
+  std::mutex mutex_;
+  bool closed_ = false;
+  std::vector<std::unique_ptr<Kept>> waiting_;
+  const asio::io_context::executor_type executor_;
 };
 
 // Remembers the engine of an io_context.
 struct EngineOf final : asio::execution_context::service {
   using key_type = EngineOf;
   static asio::execution_context::id id;
-  explicit EngineOf(asio::io_context& io) : asio::execution_context::service(io) {}
-  void shutdown() override {}
+  explicit EngineOf(asio::io_context& io)
+      : asio::execution_context::service(io), releases(std::make_shared<Releases>(io)) {}
+  void shutdown() override { releases->close(); }
   rdma::Engine* engine = nullptr;
+  const std::shared_ptr<Releases> releases;
 };
 asio::execution_context::id EngineOf::id;
+
+std::string text_of(const rdma::Endpoint& peer) {
+  return std::string("rdma ")
+      .append(peer.address().to_string())
+      .append(":")
+      .append(std::to_string(peer.port()));
+}
+
+// The stream of frames in messages, cut wherever that is cheap: what is small travels together, what is large
+// alone. An attachment that came in one message is kept where it is, and where it is sent back it is sent
+// from there.
+class RdmaTransport final : public Transport, public std::enable_shared_from_this<RdmaTransport> {
+ public:
+  explicit RdmaTransport(rdma::Channel channel)
+      : channel_(std::move(channel)),
+        peer_(text_of(channel_.remote_endpoint())),
+        releases_(asio::use_service<EngineOf>(channel_.get_executor().context()).releases) {}
+
+  void start(TransportUser& user) override {
+    user_ = &user;
+    channel_.on_readable([this] { read(); });
+    channel_.on_writable([this] {
+      const auto self = shared_from_this();
+      if (user_ != nullptr) user_->writable();
+    });
+  }
+
+  std::size_t write(std::span<const asio::const_buffer> pieces) override {
+    std::size_t taken = 0;
+    std::array<asio::const_buffer, 64> together;
+    std::size_t count = 0, bytes = 0;
+    const auto send_together = [&] {
+      if (count > 0 && !channel_.try_send(std::span(together).first(count))) return false;
+      taken += bytes;
+      count = bytes = 0;
+      return true;
+    };
+    for (asio::const_buffer piece : pieces) {
+      while (piece.size() > 0) {
+        if (piece.size() >= large_message_bytes) {
+          if (!send_together()) return taken;
+          const std::size_t sent = send_large(piece);
+          if (sent == 0) return taken;
+          taken += sent;
+          piece += sent;
+          continue;
+        }
+        const std::size_t part = std::min(piece.size(), small_message_bytes - bytes);
+        together[count++] = {piece.data(), part};
+        bytes += part;
+        piece += part;
+        if ((bytes == small_message_bytes || count == together.size()) && !send_together()) return taken;
+      }
+    }
+    send_together();
+    return taken;
+  }
+
+  void read_on(bool on) override {
+    if (std::exchange(reading_, on) || !on || user_ == nullptr) return;
+    asio::post(channel_.get_executor(), [self = shared_from_this()] { self->read(); });
+  }
+
+  void close() override {
+    user_ = nullptr;
+    channel_.close();
+  }
+
+  std::string peer() const override { return peer_; }
+
+ private:
+  friend struct Kept;
+  struct Owner {
+    std::shared_ptr<Releases> releases;
+    std::unique_ptr<Kept> kept;
+    static void release(void* owner, std::byte*, std::size_t) {
+      const std::unique_ptr<Owner> self(static_cast<Owner*>(owner));
+      Releases::release(self->releases, std::move(self->kept));
+    }
+  };
+
+  // How much of it was taken.
+  std::size_t send_large(asio::const_buffer piece) {
+    if (const auto found = kept_.find(static_cast<const std::byte*>(piece.data()));
+        found != kept_.end() && found->second->message.size() == piece.size()) {
+      if (rdma::Buffer again = channel_.share(found->second->message))
+        return channel_.try_send(again) ? piece.size() : 0;
+    }
+    const asio::const_buffer part(piece.data(), std::min(piece.size(), longest_message_bytes));
+    return channel_.try_send(part) ? part.size() : 0;
+  }
+
+  void read() {
+    const auto self = shared_from_this();
+    while (user_ != nullptr && reading_) {
+      std::optional<rdma::Message> message = channel_.try_receive();
+      if (!message) break;
+      hand_on(std::move(*message));
+    }
+    if (user_ != nullptr) user_->round_ended();
+    if (user_ == nullptr || !reading_ || !channel_.end()) return;
+    TransportUser* user = user_;
+    const std::string why =
+        peer_ + ": " + (channel_.error().what.empty() ? channel_.end().message() : channel_.error().what);
+    close();
+    user->ended({Errc::connection_lost, why});
+  }
+
+  void hand_on(rdma::Message message) {
+    const std::span<const std::byte> bytes = message.bytes();
+    if (bytes.size() < large_message_bytes || !message.keep()) return user_->received(bytes);
+    auto* const data = const_cast<std::byte*>(bytes.data());  // nobody else writes it
+    auto owner = std::make_unique<Owner>(
+        Owner{releases_, std::unique_ptr<Kept>(new Kept{std::move(message), weak_from_this()})});
+    kept_.emplace(data, owner->kept.get());
+    Buffer buffer({data, bytes.size()}, &Owner::release, owner.release());
+    if (!user_->keep(buffer)) user_->received(bytes);
+  }
+
+  rdma::Channel channel_;
+  std::string peer_;
+  TransportUser* user_ = nullptr;
+  bool reading_ = true;
+  std::unordered_map<const std::byte*, Kept*> kept_;
+  const std::shared_ptr<Releases> releases_;
+};
+
+Kept::~Kept() {
+  if (const auto transport = from.lock()) transport->kept_.erase(message.data());
+}
 
 }  // namespace
 
@@ -93,8 +226,28 @@ Result<rdma::Engine*> engine_of(asio::io_context& io, const TransportOptions& op
   return known.engine = *engine;
 }
 
-TransportPtr make_rdma_transport(rdma::Stream stream) {
-  return std::make_shared<RdmaTransport>(std::move(stream));
+Result<rdma::ChannelAcceptor> accept_rdma_channels(rdma::Engine& engine, const rdma::Endpoint& at) {
+  rdma::ChannelAcceptorSettings settings;
+  settings.channel = channel_settings();
+  auto acceptor = rdma::ChannelAcceptor::listen(engine, at, settings);
+  if (!acceptor) return fail(Errc::rdma, acceptor.error().what);
+  return std::move(*acceptor);
+}
+
+asio::awaitable<Result<TransportPtr>> connect_rdma_channel(rdma::Engine& engine, rdma::Endpoint at,
+                                                           std::chrono::milliseconds timeout) {
+  rdma::Channel channel(engine);
+  rdma::ChannelSettings settings = channel_settings();
+  settings.resolve_timeout = timeout;
+  std::error_code error;
+  co_await rdma::async_connect(channel, at, settings, asio::redirect_error(asio::use_awaitable, error));
+  if (error)
+    co_return fail(Errc::unreachable, channel.error().what.empty() ? error.message() : channel.error().what);
+  co_return make_rdma_transport(std::move(channel));
+}
+
+TransportPtr make_rdma_transport(rdma::Channel channel) {
+  return std::make_shared<RdmaTransport>(std::move(channel));
 }
 
 Result<rdma::Endpoint> rdma_endpoint(const Address& address) {
@@ -104,11 +257,6 @@ Result<rdma::Endpoint> rdma_endpoint(const Address& address) {
     return fail(Errc::bad_address,
                 "'" + address.host + "': RDMA addresses are numbers: name the peer by its IP address");
   return rdma::Endpoint{host, address.port};
-}
-
-std::string rdma_peer(const rdma::Stream& stream) {
-  const auto remote = stream.remote_endpoint();
-  return "rdma " + remote.address().to_string() + ":" + std::to_string(remote.port());
 }
 
 }  // namespace weir::rpc

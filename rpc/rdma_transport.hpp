@@ -1,10 +1,12 @@
-// RDMA as a transport, and the engine that an io_context's connections share.
+// RDMA as a transport, over rdma::Channel, and the engine that an io_context's connections share. TLS needs a
+// stream of bytes: rdma+tls:// is over rdma::Stream (tls_transport.hpp).
 #pragma once
 
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
+#include <chrono>
 
-#include "rdma/stream.hpp"
+#include "rdma/channel.hpp"
 #include "rpc/address.hpp"
 #include "rpc/transport.hpp"
 #include "rpc/transport_options.hpp"
@@ -13,8 +15,10 @@ namespace weir::rpc {
 
 // The engine of `io`: the one in the options, else one that is opened at first use.
 Result<rdma::Engine*> engine_of(asio::io_context& io, const TransportOptions& options);
-TransportPtr make_rdma_transport(rdma::Stream stream);
+Result<rdma::ChannelAcceptor> accept_rdma_channels(rdma::Engine& engine, const rdma::Endpoint& at);
+asio::awaitable<Result<TransportPtr>> connect_rdma_channel(rdma::Engine& engine, rdma::Endpoint at,
+                                                           std::chrono::milliseconds timeout);
+TransportPtr make_rdma_transport(rdma::Channel channel);
 Result<rdma::Endpoint> rdma_endpoint(const Address& address);
-std::string rdma_peer(const rdma::Stream& stream);
 
 }  // namespace weir::rpc

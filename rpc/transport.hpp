@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 
+#include "rpc/bytes.hpp"
 #include "rpc/error.hpp"
 
 namespace weir::rpc {
@@ -24,6 +25,8 @@ class TransportUser {
   virtual std::span<std::byte> wanted() = 0;
   virtual void filled(std::size_t bytes) = 0;
   virtual void received(std::span<const std::byte> bytes) = 0;
+  // Bytes in memory that may be kept. False: not taken, and received() follows.
+  virtual bool keep(Buffer&) { return false; }
   // What was there to read has been read, for now: the moment to send what came of it.
   virtual void round_ended() = 0;
   // After a write that took less than it was offered: there is room again.

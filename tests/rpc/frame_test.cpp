@@ -176,7 +176,7 @@ TEST(FrameReader, finds_the_same_frames_however_the_bytes_are_cut) {
     ASSERT_EQ(whole.headers.size(), 20u) << "seed " << seed;
     std::span<const std::byte> rest = stream;
     while (!rest.empty()) {
-      const std::span<std::byte> wanted = two.wanted();
+      const std::span<std::byte> wanted = two.wanted(cut);
       const std::size_t most = wanted.empty() ? 3000 : wanted.size();
       const std::size_t piece = std::min<std::size_t>({1 + random() % most, rest.size()});
       if (wanted.empty()) {
@@ -220,12 +220,43 @@ TEST(FrameReader, goes_on_when_an_attachments_memory_goes_away) {
   FrameHeader header;
   header.attachment_bytes = 8000;
   ASSERT_TRUE(reader.feed(encoded(header), sink));
-  ASSERT_EQ(reader.wanted().data(), sink.memory.data());
+  ASSERT_EQ(reader.wanted(sink).data(), sink.memory.data());
   reader.divert_attachment();
-  ASSERT_NE(reader.wanted().data(), sink.memory.data());
+  ASSERT_NE(reader.wanted(sink).data(), sink.memory.data());
   const std::vector<std::byte> rest(8000);
   ASSERT_TRUE(reader.feed(rest, sink));
   EXPECT_EQ(sink.sizes, std::vector<std::size_t>{8000});
+}
+
+TEST(FrameReader, keeps_memory_that_is_just_the_attachment) {
+  struct Keeping final : FrameSink {
+    bool elsewhere = false;
+    std::vector<const std::byte*> attachments;
+    bool wants_attachment_elsewhere(const FrameHeader&) override { return elsewhere; }
+    bool on_frame(Frame& frame) override {
+      attachments.push_back(frame.attachment.data());
+      return true;
+    }
+  } sink;
+  FrameReader reader(FrameLimits{});
+  FrameHeader header;
+  header.attachment_bytes = 8000;
+  Buffer memory(8000), shorter(7999);
+  const std::byte* const where = memory.data();
+  EXPECT_FALSE(reader.keep(memory, sink)) << "no attachment is awaited";
+  ASSERT_TRUE(reader.feed(encoded(header), sink));
+  EXPECT_FALSE(reader.keep(shorter, sink));
+  EXPECT_TRUE(reader.keep(memory, sink));
+  EXPECT_EQ(sink.attachments, std::vector{where});
+
+  sink.elsewhere = true;
+  Buffer other(8000);
+  ASSERT_TRUE(reader.feed(encoded(header), sink));
+  EXPECT_FALSE(reader.keep(other, sink));
+  sink.elsewhere = false;
+  ASSERT_TRUE(reader.feed(other.span().first(1), sink));
+  EXPECT_FALSE(reader.keep(other, sink)) << "some of it is there already";
+  EXPECT_EQ(sink.attachments.size(), 1u);
 }
 
 }  // namespace
