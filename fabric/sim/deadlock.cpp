@@ -35,7 +35,7 @@ void Simulation::check_deadlock() {
     const std::uint32_t out = stuck[to] / priorities;
     const unsigned priority = stuck[to] % priorities;
     std::vector<std::uint32_t> from;
-    for (std::uint32_t i = queues_[stuck[to]].head; i != none; i = packets_[i].next)
+    for (std::uint32_t i = queues_[stuck[to]].head; i != none; i = packets_.next(i))
       from.push_back(packets_[i].ingress);
     std::sort(from.begin(), from.end());
     from.erase(std::unique(from.begin(), from.end()), from.end());

@@ -20,6 +20,7 @@ struct alignas(64) Port {
   std::uint32_t ticks_per_byte = 0;
   std::uint32_t latency = 0;  // ticks from the last bit's leaving until the far end's MMU has it
   std::uint32_t host = none;  // address of the host that this port is of; none: of a switch
+  std::uint32_t peer_node = none;
   std::uint8_t waiting = 0;   // a bit for each queue that holds packets
   std::uint8_t paused = 0;    // a bit for each priority stopped by PFC
   std::uint8_t strict = 0;    // a bit for each queue of strict priority
@@ -27,6 +28,7 @@ struct alignas(64) Port {
   std::uint8_t dropping = 0;  // a bit for each queue that the watchdog empties
   std::uint8_t deaf = 0;      // a bit for each priority for which PFC is ignored (watchdog: forward)
   bool up = true;
+  bool peer_is_host = false;
 };
 static_assert(sizeof(Port) == 64);
 
@@ -40,25 +42,27 @@ struct alignas(64) Queue {
   std::uint32_t deficit = 0;
   std::uint32_t quantum = 0;
   std::uint32_t marked = 0;
-  std::uint32_t dropped = 0;  // at this egress: lossy threshold, dead link, watchdog
-  std::uint32_t alpha = 0;    // lossy threshold; 0: none
+  std::uint32_t dropped = 0;     // at this egress: lossy threshold, dead link, watchdog
+  std::uint32_t alpha = 0;       // lossy threshold; 0: none
+  std::uint32_t kmin_bytes = 0;  // ECN marks; the probability between them is in Simulation::pmax_
+  std::uint32_t kmax_bytes = 0;  // 0: none
   std::uint64_t sent_packets = 0;
   std::uint64_t sent_bytes = 0;
 };
 static_assert(sizeof(Queue) == 64);
 
 inline void append(PacketPool& pool, Queue& queue, std::uint32_t index) {
-  pool[index].next = none;
+  pool.next(index) = none;
   if (queue.head == none)
     queue.head = index;
   else
-    pool[queue.tail].next = index;
+    pool.next(queue.tail) = index;
   queue.tail = index;
 }
 
 inline std::uint32_t take_first(PacketPool& pool, Queue& queue) {
   const std::uint32_t index = queue.head;
-  queue.head = pool[index].next;
+  queue.head = pool.next(index);
   return index;
 }
 

@@ -12,7 +12,12 @@ constexpr std::uint32_t quantum_bytes = 2048;
 }  // namespace
 
 Simulation::Simulation(const Fabric& fabric, const Experiment& run)
-    : fabric_(fabric), run_(run), transport_(run.transport), routes_(&fabric.routes), random_(mix(run.seed)) {
+    : fabric_(fabric),
+      run_(run),
+      transport_(run.transport),
+      routes_(&fabric.routes),
+      routes_stay_(run.faults.empty()),
+      random_(mix(run.seed)) {
   if (transport_.window_bytes != 0)
     window_packets_ = static_cast<std::uint32_t>(
         std::max<std::uint64_t>(1, transport_.window_bytes / transport_.mtu_bytes));
@@ -20,7 +25,7 @@ Simulation::Simulation(const Fabric& fabric, const Experiment& run)
   queues_.resize(ports_.size() * priorities);
   groups_.resize(ports_.size() * priorities);
   pfc_.resize(ports_.size() * priorities);
-  wred_.resize(ports_.size() * priorities);
+  pmax_.resize(ports_.size() * priorities);
   pools_.resize(fabric.nodes.size());
   host_index_.assign(fabric.nodes.size(), none);
   for (std::uint32_t h = 0; h < fabric.hosts.size(); ++h) host_index_[fabric.hosts[h]] = h;
@@ -54,6 +59,8 @@ void Simulation::build_ports() {
     auto& port = ports_[p];
     port.peer = from.peer;
     port.node = from.node;
+    port.peer_node = fabric_.ports[from.peer].node;
+    port.peer_is_host = fabric_.nodes[port.peer_node].host;
     port.ticks_per_byte = ticks_per_byte(from.gbps);
     port.latency = static_cast<std::uint32_t>(from.delay + fabric_.ports[from.peer].pipeline);
     if (fabric_.nodes[from.node].host) {
@@ -73,7 +80,10 @@ void Simulation::build_ports() {
       queues_[at(p, i)].quantum = std::max(1u, rule.weight) * quantum_bytes;
       queues_[at(p, i)].alpha =
           rule.lossless ? 0 : static_cast<std::uint32_t>(alpha_factor(rule.egress_alpha));
-      wred_[at(p, i)] = from.own_wred ? from.wred[i] : rule.wred;
+      const Wred& wred = from.own_wred ? from.wred[i] : rule.wred;
+      queues_[at(p, i)].kmin_bytes = wred.kmin_bytes;
+      queues_[at(p, i)].kmax_bytes = wred.kmax_bytes;
+      pmax_[at(p, i)] = wred.pmax;
       auto& group = groups_[at(p, i)];
       group.lossless = rule.lossless;
       group.alpha = static_cast<std::uint32_t>(alpha_factor(rule.alpha));
@@ -108,6 +118,7 @@ bool Simulation::run_some(std::uint64_t events, Ticks until) {
       rare(rare_.pop());
     } else {
       const std::uint32_t source = PortEvents::source_of(events_.top());
+      prefetch_ahead();
       if (source % 2 == 0)
         receive(source / 2);
       else
@@ -115,6 +126,43 @@ bool Simulation::run_some(std::uint64_t events, Ticks until) {
     }
   }
   return true;
+}
+
+// Most of the time of a large network goes into waiting for memory, and what comes next is known: fetches the
+// ports of the next stretch of time, the packets of this one, and what the next event will touch.
+void Simulation::prefetch_ahead() {
+  if (events_.turned()) {
+    for (const std::uint64_t key : events_.following())
+      __builtin_prefetch(&ports_[PortEvents::source_of(key) / 2], 1);
+    for (const std::uint64_t key : events_.run()) {
+      const std::uint32_t head = ports_[PortEvents::source_of(key) / 2].wire_head;
+      if (head == none) continue;
+      __builtin_prefetch(&packets_[head], 1);
+      __builtin_prefetch(&packets_.next(head));
+    }
+  }
+  const std::uint64_t key = events_.ahead(1);
+  if (key == 0) return;
+  const std::uint32_t source = PortEvents::source_of(key);
+  const Port& port = ports_[source / 2];
+  if (source % 2 == 1) {
+    for (unsigned waiting = port.waiting; waiting != 0; waiting &= waiting - 1)
+      __builtin_prefetch(&queues_[at(source / 2, static_cast<unsigned>(std::countr_zero(waiting)))], 1);
+    return;
+  }
+  const Packet& packet = packets_[port.wire_head];
+  if (const std::uint32_t behind = packets_.next(port.wire_head); behind != none)
+    __builtin_prefetch(&packets_.arrival(behind));
+  if (port.peer_is_host) {
+    const auto* flow = reinterpret_cast<const char*>(&flows_[packet.flow]);
+    for (std::size_t line = 0; line < sizeof(Flow); line += 64) __builtin_prefetch(flow + line, 1);
+    return;
+  }
+  __builtin_prefetch(&groups_[at(port.peer, packet.priority)], 1);
+  if (routes_stay_ && packet.out != none) {
+    __builtin_prefetch(&ports_[packet.out], 1);
+    __builtin_prefetch(&queues_[at(packet.out, packet.priority)], 1);
+  }
 }
 
 void Simulation::rare(const RareEvent& event) {
@@ -144,21 +192,20 @@ void Simulation::rare(const RareEvent& event) {
 void Simulation::receive(std::uint32_t out) {
   Port& from = ports_[out];
   const std::uint32_t index = from.wire_head;
-  from.wire_head = packets_[index].next;
+  from.wire_head = packets_.next(index);
   if (from.wire_head == none)
     events_.pop();
   else
-    events_.replace_top(PortEvents::key(packets_[from.wire_head].arrival, arrival_source(out)));
+    events_.replace_top(PortEvents::key(packets_.arrival(from.wire_head), arrival_source(out)));
   if (!from.up) {
     ++totals_.link_drops;
     return discard(index);
   }
   ++totals_.hops;
-  const std::uint32_t in = from.peer;
-  if (ports_[in].host != none)
-    receive_at_host(in, index);
+  if (from.peer_is_host)
+    receive_at_host(from.peer, index);
   else
-    receive_at_switch(in, index);
+    receive_at_switch(from.peer, from.peer_node, index);
 }
 
 std::uint32_t Simulation::next_hop(std::uint32_t node, const Packet& packet) const {
@@ -166,11 +213,12 @@ std::uint32_t Simulation::next_hop(std::uint32_t node, const Packet& packet) con
   const std::uint32_t group = routes.group[std::size_t{routes.row[node]} * routes.hosts + packet.destination];
   const std::uint32_t* choice = routes.ports.data() + routes.first[group];
   const std::uint32_t count = routes.count[group];
-  if (count == 1) return ports_[*choice].up ? *choice : none;
   if (count == 0) return none;
+  if (count == 1) return routes_stay_ || ports_[*choice].up ? *choice : none;
   // Each switch hashes differently, else all of a second stage would choose alike.
   const auto spread = static_cast<std::uint32_t>(mix((std::uint64_t{node} << 12) | packet.hash));
   const auto first = static_cast<std::uint32_t>((std::uint64_t{spread} * count) >> 32);
+  if (routes_stay_) return choice[first];  // without a look at the port, which is in no cache yet
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t port = choice[(first + i) % count];
     if (ports_[port].up) return port;
@@ -184,10 +232,9 @@ void Simulation::discard(std::uint32_t index) {
   packet_gone(slot);
 }
 
-void Simulation::receive_at_switch(std::uint32_t in, std::uint32_t index) {
+void Simulation::receive_at_switch(std::uint32_t in, std::uint32_t node, std::uint32_t index) {
   Packet& packet = packets_[index];
-  const std::uint32_t node = ports_[in].node;
-  const std::uint32_t out = next_hop(node, packet);
+  const std::uint32_t out = routes_stay_ ? packet.out : next_hop(node, packet);
   if (out == none) {
     ++totals_.link_drops;
     return discard(index);
@@ -215,8 +262,7 @@ void Simulation::receive_at_switch(std::uint32_t in, std::uint32_t index) {
   }
   packet.ingress = in;
   packet.cells = static_cast<std::uint16_t>(cells);
-  const Wred& wred = wred_[at(out, priority)];
-  if (wred.kmax_bytes != 0 && queue.bytes >= wred.kmin_bytes) mark(queue, wred, packet);
+  if (queue.kmax_bytes != 0 && queue.bytes >= queue.kmin_bytes) mark(queue, pmax_[at(out, priority)], packet);
   append(packets_, queue, index);
   queue.bytes += packet.bytes;
   queue.cells += cells;
@@ -225,12 +271,12 @@ void Simulation::receive_at_switch(std::uint32_t in, std::uint32_t index) {
   kick(out);
 }
 
-void Simulation::mark(Queue& queue, const Wred& wred, Packet& packet) {
+void Simulation::mark(Queue& queue, double pmax, Packet& packet) {
   if (packet.kind != static_cast<unsigned>(PacketKind::data)) return;  // not ECN-capable
-  if (queue.bytes < wred.kmax_bytes) {
+  if (queue.bytes < queue.kmax_bytes) {
     const double part =
-        static_cast<double>(queue.bytes - wred.kmin_bytes) / (wred.kmax_bytes - wred.kmin_bytes);
-    if (random_.unit() >= wred.pmax * part) return;
+        static_cast<double>(queue.bytes - queue.kmin_bytes) / (queue.kmax_bytes - queue.kmin_bytes);
+    if (random_.unit() >= pmax * part) return;
   }
   packet.marked = 1;
   ++queue.marked;
@@ -305,17 +351,19 @@ void Simulation::forward(std::uint32_t port_index, unsigned ready) {
 
 void Simulation::put_on_wire(Port& port, std::uint32_t port_index, std::uint32_t index) {
   Packet& packet = packets_[index];
+  if (routes_stay_ && !port.peer_is_host) packet.out = next_hop(port.peer_node, packet);
   const Ticks frame = Ticks{packet.bytes} * port.ticks_per_byte;
   // A PFC frame that resume_peer has just sent through this very port goes first.
   const Ticks begin = std::max(now_, port.free_at);
   port.free_at = begin + frame + Ticks{transport_.gap_bytes} * port.ticks_per_byte;
-  packet.arrival = begin + frame + port.latency;
-  packet.next = none;
+  const Ticks arrival = begin + frame + port.latency;
+  packets_.arrival(index) = arrival;
+  packets_.next(index) = none;
   if (port.wire_head == none) {
     port.wire_head = index;
-    events_.push(PortEvents::key(packet.arrival, arrival_source(port_index)));
+    events_.push(PortEvents::key(arrival, arrival_source(port_index)));
   } else {
-    packets_[port.wire_tail].next = index;
+    packets_.next(port.wire_tail) = index;
   }
   port.wire_tail = index;
 }

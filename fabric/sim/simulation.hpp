@@ -136,8 +136,9 @@ class Simulation {
   // simulation.cpp: switches
   void build_ports();
   void receive(std::uint32_t out);
-  void receive_at_switch(std::uint32_t in, std::uint32_t index);
-  void mark(Queue& queue, const Wred& wred, Packet& packet);
+  void receive_at_switch(std::uint32_t in, std::uint32_t node, std::uint32_t index);
+  void prefetch_ahead();
+  void mark(Queue& queue, double pmax, Packet& packet);
   void transmit_event(std::uint32_t port);
   Ticks transmit(std::uint32_t port);
   void forward(std::uint32_t port, unsigned ready);
@@ -205,6 +206,9 @@ class Simulation {
   Transport transport_;
   std::uint32_t window_packets_ = 0;
   const RouteTable* routes_;
+  // No link fails in this run: a packet's next port is known when it leaves the one before, while it is in
+  // the cache.
+  bool routes_stay_;
   Ticks now_ = 0;
   PortEvents events_;
   RareEvents rare_;
@@ -213,7 +217,7 @@ class Simulation {
   std::vector<Queue> queues_;          // port * 8 + priority
   std::vector<PriorityGroup> groups_;  // the same
   std::vector<PfcCounters> pfc_;       // the same
-  std::vector<Wred> wred_;             // the same
+  std::vector<double> pmax_;           // the same
   std::vector<SharedPool> pools_;      // by node
   std::vector<Host> hosts_;
   std::vector<std::uint32_t> host_index_;  // by node
