@@ -29,7 +29,7 @@ struct Known {
   Clock::time_point down_until{};
   std::uint32_t failures = 0;
   std::uint64_t calls = 0;
-  std::string last_error;
+  Error last_error;
 
   std::uint32_t in_flight() const {
     std::uint32_t sum = 0;
@@ -51,9 +51,9 @@ struct Known {
 };
 using KnownPtr = std::shared_ptr<Known>;
 
-asio::awaitable<bool> cancelled() {
-  const auto state = co_await asio::this_coro::cancellation_state;
-  co_return state.cancelled() != asio::cancellation_type::none;
+// Asked with `co_await asio::this_coro::cancellation_state`, which does not throw; any other await would.
+bool cancelled(const asio::cancellation_state& state) {
+  return state.cancelled() != asio::cancellation_type::none;
 }
 
 std::unexpected<Error> pool_closed() { return fail(Errc::closed, "the pool was closed"); }
@@ -106,7 +106,7 @@ class Pool::State : public std::enable_shared_from_this<State> {
   static asio::awaitable<void> keep_checking(std::shared_ptr<State> self);
   static asio::awaitable<void> check(std::shared_ptr<State> self, KnownPtr known,
                                      std::shared_ptr<Client> client);
-  static asio::awaitable<Result<void>> connect_to(std::shared_ptr<State> self, KnownPtr known);
+  static asio::awaitable<void> connect_to(std::shared_ptr<State> self, KnownPtr known);
 
   void take_addresses(Result<std::vector<std::string>> addresses);
   KnownPtr choose(std::uint64_t key, const std::vector<KnownPtr>& tried);
@@ -159,7 +159,7 @@ asio::awaitable<void> Pool::State::wait_for_change() {
 
 void Pool::State::failed(Known& known, const Error& why) {
   ++known.failures;
-  known.last_error = why.what;
+  known.last_error = why;
   const int attempt = static_cast<int>(std::min<std::uint32_t>(known.failures, 100)) + 1;
   known.down_until = Clock::now() + wait_before(attempt, options_.retry, random_());
 }
@@ -201,21 +201,19 @@ asio::awaitable<void> Pool::State::check(std::shared_ptr<State> self, KnownPtr k
 }
 
 // Connects once for all that wait.
-asio::awaitable<Result<void>> Pool::State::connect_to(std::shared_ptr<State> self, KnownPtr known) {
+asio::awaitable<void> Pool::State::connect_to(std::shared_ptr<State> self, KnownPtr known) {
   known->connecting = true;
   ConnectOptions options = self->options_.connect;
   Result<Client> client = co_await connect(known->address, options);
   known->connecting = false;
-  self->changed_.cancel();
   if (!client) {
     self->failed(*known, client.error());
-    co_return std::unexpected(std::move(client.error()));
+  } else if (!self->closed_) {
+    known->failures = 0;
+    known->last_error = {Errc::connection_lost, "the connection to " + known->address + " ended at once"};
+    known->connections.push_back({std::make_shared<Client>(std::move(*client)), Clock::now()});
   }
-  if (self->closed_) co_return pool_closed();
-  known->failures = 0;
-  known->last_error.clear();
-  known->connections.push_back({std::make_shared<Client>(std::move(*client)), Clock::now()});
-  co_return Result<void>();
+  self->changed_.cancel();
 }
 
 bool Pool::State::untried_left(const std::vector<KnownPtr>& tried) const {
@@ -244,7 +242,8 @@ asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_p
                                                                    std::vector<KnownPtr>& tried) {
   while (!self->resolved_ && !self->closed_) {
     co_await self->wait_for_change();
-    if (co_await cancelled()) co_return fail(Errc::cancelled, "cancelled while the servers were looked up");
+    if (cancelled(co_await asio::this_coro::cancellation_state))
+      co_return fail(Errc::cancelled, "cancelled while the servers were looked up");
   }
   if (self->closed_) co_return pool_closed();
   const KnownPtr known = self->choose(key, tried);
@@ -255,25 +254,19 @@ asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_p
   Connection* best = known->best();
   const bool one_more = best != nullptr && best->client->in_flight() >= options.calls_per_connection &&
                         !known->connecting && known->connections.size() < options.connections_per_server;
-  if (one_more) {
-    asio::co_spawn(self->io_, connect_to(self, known), [](const std::exception_ptr&, const Result<void>&) {});
-    best = known->best();  // a unix socket is connected already
-  }
-  while (best == nullptr) {
-    if (known->connecting) {
+  // Spawned, so that it goes on for others when this call is cancelled.
+  if (one_more || (best == nullptr && !known->connecting))
+    asio::co_spawn(self->io_, connect_to(self, known), [](const std::exception_ptr&) {});
+  if (best == nullptr) {
+    while (known->connecting && !self->closed_) {
       co_await self->wait_for_change();
-      if (co_await cancelled())
+      if (cancelled(co_await asio::this_coro::cancellation_state))
         co_return fail(Errc::cancelled, "cancelled while " + known->address + " was connected to");
-      if (!known->connecting && known->best() == nullptr)
-        co_return fail(Errc::unreachable,
-                       known->last_error.empty() ? "the pool was closed" : known->last_error);
-    } else {
-      Result<void> connected = co_await connect_to(self, known);
-      if (!connected) co_return std::unexpected(std::move(connected.error()));
     }
     if (self->closed_) co_return pool_closed();
-    best = known->best();
   }
+  best = known->best();  // a connection that was made moved the others
+  if (best == nullptr) co_return std::unexpected(known->last_error);
   ++known->calls;
   best->used = Clock::now();
   co_return best->client;
@@ -309,7 +302,8 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
     asio::steady_timer timer(self->io_, wait);
     std::error_code ignored;
     co_await timer.async_wait(asio::redirect_error(use_awaitable, ignored));
-    if (co_await cancelled()) co_return fail(Errc::cancelled, "cancelled between two attempts: " + why.what);
+    if (cancelled(co_await asio::this_coro::cancellation_state))
+      co_return fail(Errc::cancelled, "cancelled between two attempts: " + why.what);
     tried.clear();
   }
 }
@@ -324,7 +318,7 @@ std::vector<PooledServer> Pool::State::servers() const {
     server.in_flight = known->in_flight();
     server.calls = known->calls;
     server.failures = known->failures;
-    server.last_error = known->last_error;
+    if (known->failures > 0) server.last_error = known->last_error.what;
     if (!known->connections.empty()) server.transport = known->connections.front().client->transport_name();
     all.push_back(std::move(server));
   }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/ip/tcp.hpp>
 #include <fstream>
 #include <set>
 
@@ -266,6 +268,34 @@ TEST_P(Pools, a_pool_that_goes_ends_its_calls) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, Pools, testing_support::transports, testing_support::transport_name);
+
+class Silence : public Pools {};
+
+// Somebody accepts and says nothing, so the handshake never ends.
+TEST_P(Silence, a_call_that_is_cancelled_while_it_connects_leaves_the_others_alone) {
+  asio::ip::tcp::acceptor silent(io, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  addresses = {"tls://127.0.0.1:" + std::to_string(silent.local_endpoint().port())};
+  const auto pool = std::make_unique<Pool>(io, static_list(addresses), options());
+  asio::cancellation_signal signal;
+  std::vector<Errc> ends;
+  const auto ended = [&](const std::exception_ptr&, const Result<std::string>& result) {
+    ends.push_back(result ? Errc{} : result.error().code);
+  };
+  asio::co_spawn(io, pool->call<ring::hang>(), asio::bind_cancellation_slot(signal.slot(), ended));
+  asio::co_spawn(io, pool->call<ring::hang>(), ended);
+  bool accepted = false;
+  asio::ip::tcp::socket peer(io);
+  silent.async_accept(peer, [&](const std::error_code&) { accepted = true; });
+  run_until([&] { return accepted; });
+  signal.emit(asio::cancellation_type::terminal);
+  run_until([&] { return !ends.empty(); });
+  EXPECT_EQ(ends, std::vector{Errc::cancelled});
+  peer.close();
+  run_until([&] { return ends.size() == 2; });
+  EXPECT_EQ(ends.back(), Errc::tls);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Silence, testing::Values("tls"), testing_support::transport_name);
 
 class Fallback : public Pools {};
 
