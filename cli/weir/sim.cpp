@@ -14,6 +14,7 @@
 #include "cli/weir/sim_command.hpp"
 #include "cli/weir/sim_telemetry.hpp"
 #include "cli/weir/whole_file.hpp"
+#include "fabric/plan/report.hpp"
 #include "fabric/sim/summary.hpp"
 
 namespace weir::command {
@@ -226,6 +227,9 @@ int sim(std::span<const std::string> arguments) {
     fmt::print(stderr, "{}", complaints.text());
     return sim_bad_input;
   }
+  if (!command.quiet)
+    for (const auto& finding : scenario->plan.findings)
+      if (finding.severity != fabric::Severity::note) fmt::print(stderr, "{}", fabric::text(finding));
   sim::Knobs knobs = scenario->knobs;
   for (const auto& word : command.set) {
     const auto pair = split_setting(word, "--set");

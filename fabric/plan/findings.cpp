@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -60,7 +61,15 @@ class Findings {
               who(kind), split.headroom, split.guaranteed, split.reserved, split.buffer),
           place(kind));
     for (const auto& port : kind.ports)
-      if (port.in_principle.bytes > port.xoff)
+      if (port.in_principle.bytes > port.xoff && network_.overrides.xoff_bytes)
+        add(Severity::warning, "headroom_short",
+            fmt::format(
+                "{}, ports of {}G to {} over {:g} m: plan.xoff says {} bytes, but {} may still arrive after "
+                "XOFF; lossless packets will be lost; leave plan.xoff out, or raise it to that",
+                who(kind), port.speed_bps / 1'000'000'000, port.peer, port.cable.length_m, port.xoff,
+                port.in_principle.bytes),
+            network_.overrides.place);
+      else if (port.in_principle.bytes > port.xoff)
         add(Severity::warning, "headroom_short",
             fmt::format(
                 "{}, ports of {}G to {} over {:g} m: xoff of SONiC's formula is {} bytes, but first "
@@ -90,6 +99,15 @@ class Findings {
           place(kind));
   }
 
+  // A CNP at most halves a rate, and a flow gets one in 50 us: what `senders` at line rate pile up while
+  // their sum comes down to one line rate.
+  static constexpr double cnp_interval_ns = 50e3;
+  static double settling_bytes(double senders, double bytes_per_ns) {
+    double bytes = 0;
+    for (double rate = senders; rate > 1; rate /= 2) bytes += (rate - 1) * bytes_per_ns * cnp_interval_ns;
+    return bytes;
+  }
+
   // From an empty queue, `incast` senders at line rate: when does PFC fire, and has a CNP reached them by
   // then?
   void incast(const SwitchPlan& kind) {
@@ -104,6 +122,17 @@ class Findings {
       const double growth = (senders - 1) * bytes_per_ns;
       const double until_pfc_ns = (ingresses * each - static_cast<double>(port.marks.kmin_bytes)) / growth;
       const bool late = until_pfc_ns < plan_.rtt_ns;
+      const double settling = settling_bytes(senders, bytes_per_ns);
+      if (!late && ingresses * each < settling)
+        add(Severity::warning, "pfc_before_dcqcn_settles",
+            fmt::format("{}: {} hosts of {}G that send to one are slowed to their share in {:.0f} steps, a "
+                        "CNP each, {:g} us "
+                        "apart; {:.0f} bytes pile up until then, and XOFF comes at {:.0f}; expect pauses; "
+                        "raise dynamic_th, "
+                        "or make the buffer free for it",
+                        who(kind), senders, port.speed_bps / 1'000'000'000, std::ceil(std::log2(senders)),
+                        cnp_interval_ns / 1000, settling, ingresses * each),
+            network_.overrides.dynamic_th ? network_.overrides.place : place(kind));
       add(late ? Severity::warning : Severity::note, late ? "pfc_before_first_cnp" : "incast",
           fmt::format("{}: when {} hosts of {}G send to one, XOFF comes {:.1f} us after Kmin; a mark needs "
                       "about {:.1f} us "

@@ -86,6 +86,7 @@ void add_ports(const Network& network, SwitchPlan& plan) {
     const auto needed = (port.in_principle.bytes + 1023) / 1024 * 1024;
     port.xoff =
         network.overrides.sonic_headroom_only ? port.headroom.xoff : std::max(port.headroom.xoff, needed);
+    if (network.overrides.xoff_bytes) port.xoff = static_cast<std::uint64_t>(*network.overrides.xoff_bytes);
     const auto length = std::ceil((port.cable.length_m + port.cable.return_length_m) / 2);
     port.profile = fmt::format("pg_lossless_{}_{:.0f}m_profile", port.speed_bps / 1'000'000, length);
     plan.ports.push_back(std::move(port));

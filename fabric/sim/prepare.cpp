@@ -114,7 +114,7 @@ class Preparation {
     for (unsigned i = 0; i < sim::priorities; ++i) {
       if (!network_.classes.is_lossless(i)) continue;
       port.headroom_bytes[i] = static_cast<std::uint32_t>(
-          knobs_.headroom_bytes ? *knobs_.headroom_bytes : static_cast<double>(plan.headroom.xoff));
+          knobs_.headroom_bytes ? *knobs_.headroom_bytes : static_cast<double>(plan.xoff));
       port.guaranteed_bytes[i] = static_cast<std::uint32_t>(plan.headroom.xon);
       auto& wred = port.wred[i];
       wred.kmax_bytes = static_cast<std::uint32_t>(

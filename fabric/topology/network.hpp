@@ -103,6 +103,7 @@ struct PlanOverrides {
   std::optional<int> dynamic_th;  // alpha = 2^dynamic_th
   std::optional<double> kmin_bytes, kmax_bytes, pmax;
   std::optional<double> xon_offset_bytes;
+  std::optional<double> xoff_bytes;  // headroom of every lossless priority group
   bool sonic_headroom_only = false;  // else the larger of SONiC's formula and first principles
   double free_share = 0.1;  // of the shared pool, to stay free with TrafficHints::congested_queues congested
   std::optional<std::uint32_t> watchdog_detection_ms, watchdog_restoration_ms, watchdog_poll_ms;

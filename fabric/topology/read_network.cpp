@@ -125,6 +125,7 @@ void NetworkReader::read_overrides() {
   plan.kmax_bytes = table->quantity("kmax", Unit::bytes, {1, 1e12});
   plan.pmax = table->quantity("pmax", Unit::fraction, {0.01, 1});
   plan.xon_offset_bytes = table->quantity("xon_offset", Unit::bytes, {0, 1e9});
+  plan.xoff_bytes = table->quantity("xoff", Unit::bytes, {0, 1e9});
   plan.sonic_headroom_only = table->word("headroom", {"sonic", "larger"}) == "sonic";
   plan.free_share = table->quantity("free_share", Unit::fraction, {0, 0.99}).value_or(plan.free_share);
   const auto time = [&](std::string_view key, Range range, std::optional<std::uint32_t>& value) {

@@ -90,8 +90,29 @@ def sweep_writes_a_row_for_each_combination(folder):
     assert len((folder / "sweep.csv").read_text().splitlines()) == 5
 
 
+def what_is_misset_is_warned_of_and_happens(folder):
+    cases = {  # which warning, and what the run then shows that the planned one does not
+        "alpha": ("PFC fires early", "XOFF comes at", lambda run: run["pfc_frames"] > 50),
+        "headroom": ("loss", "will be lost", lambda run: run["lossless_drops"] > 100),
+        "ecn": ("PFC without ECN", "ECN acts after PFC",
+                lambda run: run["pfc_frames"] > 100 and run["ecn_marked_packets"] == 0),
+    }
+    for name, (what, warning, happens) in cases.items():
+        file = SCENARIOS / f"misset-{name}.toml"
+        wrong = sim(file, "--json")
+        assert warning in wrong.stderr, (name, wrong.stderr)
+        assert happens(json.loads(wrong.stdout)), (what, wrong.stdout)
+        planned = folder / "planned.toml"
+        text = file.read_text()
+        planned.write_text(text[:text.index("\n[plan]")] + text[text.index("[leaf_spine]"):])
+        right = sim(planned, "--json")
+        assert right.returncode == 0 and right.stderr == "", (name, right.stderr)
+        assert not happens(json.loads(right.stdout)), (what, right.stdout)
+
+
 for test in (same_seed_same_bytes, deadlock_is_named, mistakes_are_refused_with_their_place,
-             interrupt_leaves_what_was_simulated, sweep_writes_a_row_for_each_combination):
+             interrupt_leaves_what_was_simulated, sweep_writes_a_row_for_each_combination,
+             what_is_misset_is_warned_of_and_happens):
     with tempfile.TemporaryDirectory() as folder:
         test(pathlib.Path(folder))
     print(f"ok   {test.__name__}")
