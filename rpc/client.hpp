@@ -229,6 +229,7 @@ class Client {
     Result<std::uint64_t> id(0);  // without a core, StartedCall says so
     if (core_) {
       if (auto draft = core_->begin(method)) {
+        draft->codec = C::number;
         C::write(core_->arguments(), arguments);
         id = core_->commit(*draft, options);
       } else {
@@ -246,6 +247,7 @@ class Client {
     auto draft = core_->begin(method);
     if (!draft) return std::make_shared<StreamCall>(core_->io(), std::move(draft.error()));
     draft->flags = FrameFlag::streaming;
+    draft->codec = C::number;
     C::write(core_->arguments(), arguments);
     const auto id = core_->commit(*draft, options);
     if (!id) return std::make_shared<StreamCall>(core_->io(), id.error());

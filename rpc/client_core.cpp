@@ -77,6 +77,7 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   header.flags = draft.flags | (options.idempotent ? FrameFlag::idempotent : 0);
   header.id = slot.generation << slot_bits | index;
   header.method = draft.method;
+  header.codec = draft.codec != 0 ? draft.codec : options.codec;
   header.timeout_us = draft.kind == FrameKind::request ? wire_timeout(timeout) : 0;
   end_frame(draft.begin, header, Buffer::borrowed(options.attachment));
   return header.id;

@@ -25,6 +25,7 @@ struct CallOptions {
   Buffer* reply_attachment = nullptr;  // takes the reply's attachment (a view of reply_into if that was used)
   bool idempotent = false;             // may run twice: what retries rest on
   std::uint64_t key = 0;               // of a pool's consistent hash
+  std::uint8_t codec = 0;              // of a body that is encoded already (call_encoded)
 };
 
 struct ConnectionLimits {
@@ -59,6 +60,7 @@ class ClientCore : public FrameLink {
     std::uint64_t method = 0;
     std::uint16_t flags = 0;
     FrameKind kind = FrameKind::request;  // or ping, which pong answers
+    std::uint8_t codec = 0;
   };
   // Starts a request; the arguments are to be appended to arguments(), then commit() sends it.
   Result<Draft> begin(std::uint64_t method);

@@ -97,6 +97,7 @@ using StreamOf = typename StreamOfFunction<F>::type;
 
 // Bodies as they are: for programs without the types.
 struct EncodedBody {
+  static constexpr std::uint8_t number = 0;  // CallOptions::codec says
   static void write(Bytes& out, std::span<const std::byte> body) { out.append(body); }
   static Result<void> read(std::span<const std::byte> body, std::vector<std::byte>& value) {
     value.assign(body.begin(), body.end());

@@ -12,9 +12,10 @@
 //       24      4  in requests: microseconds that the caller still waits, 0 for ever, 2^32-1 that long or
 //       longer;
 //                  in credit frames: bytes of items that the peer may send besides
-//       28      4  bytes of the body, which follows the header: MessagePack unless both ends agreed otherwise
+//       28      4  bytes of the body, which follows the header
 //       32      4  bytes of the attachment, which follows the body: whatever the caller likes
-//       36      4  0
+//       36      1  codec of the body of a request or a reply: 0 MessagePack, 1 Protobuf (codec/codec.hpp)
+//       37      3  0
 //
 // A stream is a request with the flag `streaming`: then items follow, each a frame with one value, in either
 // direction. The client ends its direction with `end`; the server ends the stream with the reply. Each end
@@ -69,6 +70,7 @@ struct FrameHeader {
   std::uint32_t body_bytes = 0;
   std::uint32_t attachment_bytes = 0;
   std::uint32_t credit = 0;
+  std::uint8_t codec = 0;
 
   bool operator==(const FrameHeader&) const = default;
 };

@@ -11,7 +11,8 @@ namespace weir::rpc {
 
 struct MethodInfo {
   std::string name;
-  std::string schema;  // empty if the function has a codec of its own
+  std::string schema;  // empty if the function has a codec that does not tell
+  std::string codec;   // "msgpack", "protobuf"
 };
 
 constexpr std::string_view methods_method = "weir.methods";

@@ -28,6 +28,8 @@ struct Registered {
   std::string schema;  // "(str, i32) -> str"
   void* object = nullptr;
   bool streams = false;  // it has a Reader or a Writer
+  std::uint8_t codec = MessagePack::number;
+  std::string_view codec_name = MessagePack::name;
   // One of the two: a plain function runs while its request is handled, a coroutine on its own. Body, context
   // and reply stay until either returned. An exception of the function's passes through.
   Result<void> (*now)(void* object, Context&, std::span<const std::byte> body, ReplyBody& reply) = nullptr;
@@ -150,7 +152,11 @@ Registered registered(void* object) {
     SchemaText text;
     describe_method<ArgumentsOf<F>, typename Method<F>::reads, typename Method<F>::writes, ResultOf<F>>(text);
     row.schema = std::move(text.text);
+  } else if constexpr (requires { CodecOf<F>::type::template schema<ArgumentsOf<F>, ResultOf<F>>(); }) {
+    row.schema = CodecOf<F>::type::template schema<ArgumentsOf<F>, ResultOf<F>>();
   }
+  row.codec = CodecOf<F>::type::number;
+  row.codec_name = CodecOf<F>::type::name;
   row.streams = Method<F>::streams;
   if constexpr (Method<F>::coroutine)
     row.later = invoke::later<F>;

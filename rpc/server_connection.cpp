@@ -119,6 +119,11 @@ void ServerConnection::request(Frame& frame) {
   if (method == nullptr)
     return reply_error(id, {Errc::unknown_method,
                             "the server has no function of that name: `weir rpc list` shows those it has"});
+  if (method->codec != frame.header.codec)
+    return reply_error(id, {Errc::wrong_codec, method->name + " takes " + std::string(method->codec_name) +
+                                                   ", and its arguments came in codec " +
+                                                   std::to_string(frame.header.codec) +
+                                                   ": declare it at both ends with the same codec"});
   const bool streaming = (frame.header.flags & FrameFlag::streaming) != 0;
   if (method->streams != streaming)
     return reply_error(id, {Errc::bad_arguments,
@@ -164,6 +169,7 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
   FrameHeader header;
   header.kind = FrameKind::reply;
   header.id = frame.header.id;
+  header.codec = method.codec;
   end_frame(reply.at, header, std::move(context.reply_attachment));
 }
 
@@ -208,6 +214,7 @@ void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
       FrameHeader header;
       header.kind = FrameKind::reply;
       header.id = call.id();
+      header.codec = call.method.codec;
       end_frame(begin, header, std::move(call.context.reply_attachment));
     } else {
       reply_error(call.id(), outcome.error());

@@ -112,7 +112,8 @@ std::optional<std::string> open_engine(asio::io_context& io, Request& request) {
 
 int print_list(const std::vector<rpc::MethodInfo>& methods, bool names) {
   for (const rpc::MethodInfo& method : methods)
-    std::printf("%s%s\n", method.name.c_str(), names ? "" : method.schema.c_str());
+    std::printf("%s%s%s\n", method.name.c_str(), names ? "" : method.schema.c_str(),
+                names || method.codec == "msgpack" ? "" : (" in " + method.codec).c_str());
   return 0;
 }
 

@@ -45,8 +45,8 @@ Result<void> check(const weir_rpc_call* call) {
   if (call == nullptr || call->size < sizeof(weir_rpc_call) || call->method == nullptr)
     return fail(Errc::bad_setting, "a call needs its size and a method: begin with WEIR_RPC_CALL");
   if (call->timeout_us < 0) return fail(Errc::bad_setting, "timeout_us is below 0");
-  if ((call->flags & ~WEIR_RPC_IDEMPOTENT) != 0 || call->reserved != 0)
-    return fail(Errc::bad_setting, "flags that this version of the library does not know");
+  if ((call->flags & ~WEIR_RPC_IDEMPOTENT) != 0 || call->codec > UINT8_MAX)
+    return fail(Errc::bad_setting, "flags or a codec that this version of the library does not know");
   return {};
 }
 
@@ -131,7 +131,8 @@ struct weir_rpc_client final : public c::Loop {
     if (bytes != nullptr && from.arguments_size > 0)
       to.arguments.assign(bytes, bytes + from.arguments_size);
     else
-      to.arguments.assign(1, no_arguments);
+      to.arguments.assign(from.codec == WEIR_RPC_MSGPACK ? 1 : 0, no_arguments);
+    to.options.codec = static_cast<std::uint8_t>(from.codec);
     to.options.timeout = std::chrono::microseconds(from.timeout_us);
     if (from.attachment != nullptr)
       to.options.attachment = {static_cast<const std::byte*>(from.attachment), from.attachment_size};

@@ -55,6 +55,7 @@ enum weir_rpc_code {
   WEIR_RPC_FAILED = 8,
   WEIR_RPC_DENIED = 9,
   WEIR_RPC_VERSION_MISMATCH = 10,
+  WEIR_RPC_WRONG_CODEC = 11,
   /* said by this side */
   WEIR_RPC_BAD_REPLY = 64,
   WEIR_RPC_CONNECTION_LOST = 65,
@@ -119,12 +120,15 @@ WEIR_RPC_API void weir_rpc_close(weir_rpc_client* client);
 /* 1 while calls can be made: neither lost nor asked by the server to leave. */
 WEIR_RPC_API int weir_rpc_is_open(weir_rpc_client* client);
 
+#define WEIR_RPC_MSGPACK 0u
+#define WEIR_RPC_PROTOBUF 1u
+
 #define WEIR_RPC_IDEMPOTENT 1u /* may run twice: what retries rest on */
 
 typedef struct weir_rpc_call {
   size_t size; /* sizeof(weir_rpc_call) */
   const char* method;
-  const void* arguments; /* a MessagePack array; NULL: no arguments */
+  const void* arguments; /* a MessagePack array, or a message; NULL: none */
   size_t arguments_size;
   const void* attachment; /* raw bytes beside the arguments, sent from where they lie */
   size_t attachment_size;
@@ -132,7 +136,7 @@ typedef struct weir_rpc_call {
   size_t reply_into_size;
   int64_t timeout_us; /* 0: the client's timeout_ms */
   uint32_t flags;
-  uint32_t reserved; /* 0 */
+  uint32_t codec; /* of `arguments`: WEIR_RPC_MSGPACK, or what `weir rpc list` names */
 } weir_rpc_call;
 
 #define WEIR_RPC_CALL(name) {sizeof(weir_rpc_call), (name), NULL, 0, NULL, 0, NULL, 0, 0, 0, 0}

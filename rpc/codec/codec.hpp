@@ -261,9 +261,13 @@ template <class C>
 concept Codec = requires(Bytes& out, std::span<const std::byte> body, int& value) {
   C::write(out, value);
   { C::read(body, value) } -> std::same_as<Result<void>>;
+  { C::number } -> std::convertible_to<std::uint8_t>;  // in the frame; from 128 on: an application's own
+  { C::name } -> std::convertible_to<std::string_view>;
 };
 
 struct MessagePack {
+  static constexpr std::uint8_t number = 0;
+  static constexpr std::string_view name = "msgpack";
   template <class T>
   static void write(Bytes& out, const T& value) {
     MsgpackWriter writer(out);

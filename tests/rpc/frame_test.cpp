@@ -126,7 +126,7 @@ TEST(Frame, what_is_no_header_is_refused) {
                          {"unknown flag", 5, 2, Errc::protocol},
                          {"unknown flag", 5, 1, Errc::protocol},
                          {"status in a request", 6, 1, Errc::protocol},
-                         {"last field", 36, 1, Errc::protocol},
+                         {"last field", 37, 1, Errc::protocol},
                          {"cancel with a method", 3, 3, Errc::protocol},
                          {"reply with a timeout", 3, 2, Errc::protocol}};
   for (const BadRow& row : rows) {

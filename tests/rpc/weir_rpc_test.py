@@ -72,7 +72,7 @@ def with_server(where):
               "shop.Stock.take(Item{name: str, count: u32}) -> u32\n"
               "shop.add(i32, i32) -> i32\n"
               "shop.brew(str) -> str\n"
-              "weir.methods() -> [MethodInfo{name: str, schema: str}]\n", "", f"{where}: list")
+              "weir.methods() -> [MethodInfo{name: str, schema: str, codec: str}]\n", "", f"{where}: list")
         check(weir("list", "--names", address), 0,
               "shop.Stock.find\nshop.Stock.take\nshop.add\nshop.brew\nweir.methods\n", "", f"{where}: names")
         for words, status, out, err in CALLS:

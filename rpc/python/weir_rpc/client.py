@@ -23,6 +23,7 @@ class Reply(NamedTuple):
 class Method(NamedTuple):
     name: str
     types: str  # "(i32, i32) -> i32"; empty if the server does not tell
+    codec: str = "msgpack"
 
 
 class _OwnedReply:
@@ -100,7 +101,7 @@ class Client:
 
     def methods(self) -> List[Method]:
         """What the server has, by name."""
-        return [Method(*row[:2]) for row in self.call("weir.methods")]
+        return [Method(*row[:3]) for row in self.call("weir.methods")]
 
     # -- calls that are awaited
 
@@ -131,7 +132,7 @@ class Client:
         return reply.unpack()
 
     async def amethods(self) -> List[Method]:
-        return [Method(*row[:2]) for row in await self.acall("weir.methods")]
+        return [Method(*row[:3]) for row in await self.acall("weir.methods")]
 
     def _watch(self, loop: asyncio.AbstractEventLoop, handle: int) -> None:
         if self._loop is loop:

@@ -14,7 +14,7 @@ class Error(ctypes.Structure):
 class Call(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("method", c_char_p), ("arguments", c_char_p), ("arguments_size", c_size_t),
                 ("attachment", c_void_p), ("attachment_size", c_size_t), ("reply_into", c_void_p),
-                ("reply_into_size", c_size_t), ("timeout_us", c_int64), ("flags", c_uint32), ("reserved", c_uint32)]
+                ("reply_into_size", c_size_t), ("timeout_us", c_int64), ("flags", c_uint32), ("codec", c_uint32)]
 
 
 IDEMPOTENT = 1
