@@ -263,6 +263,7 @@ struct ConnectOptions {
   ConnectionLimits limits;
   std::chrono::milliseconds connect_timeout{5000};
   TransportOptions transport;
+  TokenProvider token;  // none: nothing is sent
 };
 
 // Connects to "tcp://HOST:PORT", "unix:///PATH", "tls://HOST:PORT", "rdma://HOST:PORT" or

@@ -185,6 +185,7 @@ bool ClientCore::on_arrival(Frame& frame) {
   Slot* slot = find(frame.header.id);
   if (slot == nullptr) return true;  // cancelled, or too late
   slot->filling = false;
+  if (errc_of(frame.header.status) == Errc::unauthenticated && frame.header.status != 0) send_token();
   if (slot->attachment != nullptr) *slot->attachment = std::move(frame.attachment);
   if (frame.header.status == 0)
     end(*slot, frame.body);
@@ -207,6 +208,20 @@ bool ClientCore::stream_frame(const Frame& frame) {
   if (stream == nullptr) return false;
   return frame.header.kind == FrameKind::item ? stream->on_item(frame.body)
                                               : stream->on_credit(frame.header.credit);
+}
+
+void ClientCore::present(TokenProvider provider) {
+  token_ = std::move(provider);
+  send_token();
+}
+
+void ClientCore::send_token() {
+  if (!token_ || !is_open()) return;
+  const std::size_t begin = begin_frame();
+  encoded().append(as_bytes(token_()));
+  FrameHeader header;
+  header.kind = FrameKind::credentials;
+  end_frame(begin, header);
 }
 
 void ClientCore::on_end(const Error& cause) {

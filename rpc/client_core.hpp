@@ -11,6 +11,7 @@
 #include <chrono>
 #include <vector>
 
+#include "rpc/authentication.hpp"
 #include "rpc/frame_link.hpp"
 
 namespace weir::rpc {
@@ -74,6 +75,8 @@ class ClientCore : public FrameLink {
   // For calls that failed before they were sent.
   void post_failure(PendingCall& call, Error why);
   void close_calls(const Error& why);
+  // Sends the token that `provider` gives, now and whenever the server says that it is no longer good.
+  void present(TokenProvider provider);
   bool draining() const { return draining_; }
   const ConnectionLimits& limits() const { return limits_; }
   std::uint32_t in_flight() const { return in_flight_; }
@@ -94,6 +97,7 @@ class ClientCore : public FrameLink {
 
   bool on_arrival(Frame& frame) override;
   bool stream_frame(const Frame& frame);
+  void send_token();
   bool give_up(Errc code, std::string why);
   void on_round_end() override { leave_if_drained(); }
   void on_end(const Error& cause) override;
@@ -112,6 +116,7 @@ class ClientCore : public FrameLink {
   std::vector<std::uint32_t> free_;
   std::uint32_t in_flight_ = 0;
   bool draining_ = false;
+  TokenProvider token_;
   Error end_cause_{Errc::closed, "the connection is closed"};
   asio::steady_timer timer_;
   Clock::time_point armed_for_ = Clock::time_point::max();

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "rpc/authentication.hpp"
 #include "rpc/bytes.hpp"
 #include "rpc/frame.hpp"
 #include "rpc/transport.hpp"
@@ -47,6 +48,11 @@ class Context {
   const std::shared_ptr<StreamChannel>& stream() const { return stream_; }
   bool idempotent() const { return (header_.flags & FrameFlag::idempotent) != 0; }
   std::string peer() const { return transport_ != nullptr ? transport_->peer() : std::string(); }
+  // Who the server's authentication took the caller for; anonymous without one.
+  const Identity& identity() const {
+    static const Identity anonymous;
+    return identity_ != nullptr ? *identity_ : anonymous;
+  }
   // Whom the caller's certificate names, "CN=...": empty without TLS, or where no certificate was asked for.
   std::string peer_certificate() const {
     return transport_ != nullptr ? transport_->peer_certificate() : std::string();
@@ -61,6 +67,7 @@ class Context {
   std::optional<Clock::time_point> deadline_;
   bool cancelled_ = false;
   std::shared_ptr<StreamChannel> stream_;
+  std::shared_ptr<const Identity> identity_;
 };
 
 }  // namespace weir::rpc

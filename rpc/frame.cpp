@@ -66,7 +66,7 @@ Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> 
   const auto last = get<std::uint32_t>(at + 36);
   header.codec = static_cast<std::uint8_t>(last);
   if (kind < static_cast<std::uint8_t>(FrameKind::request) ||
-      kind > static_cast<std::uint8_t>(FrameKind::pong))
+      kind > static_cast<std::uint8_t>(FrameKind::credentials))
     return fail(Errc::protocol, "a frame of unknown kind " + std::to_string(kind));
   if ((header.flags & ~known_flags) != 0 || last > UINT8_MAX)
     return fail(Errc::protocol, "a frame with flags or fields that this version does not know");
@@ -77,9 +77,10 @@ Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> 
     return fail(Errc::protocol, "a frame that is no request, with fields of one");
   if (header.kind != FrameKind::reply && header.status != 0)
     return fail(Errc::protocol, "a frame that is no reply, with a status");
-  const bool with_body = request || header.kind == FrameKind::reply || header.kind == FrameKind::item;
-  if (header.kind == FrameKind::item && header.attachment_bytes != 0)
-    return fail(Errc::protocol, "an item of a stream with an attachment");
+  const bool with_body = request || header.kind == FrameKind::reply || header.kind == FrameKind::item ||
+                         header.kind == FrameKind::credentials;
+  if (with_body && !request && header.kind != FrameKind::reply && header.attachment_bytes != 0)
+    return fail(Errc::protocol, "an item of a stream or credentials with an attachment");
   if (!with_body && (header.body_bytes != 0 || header.attachment_bytes != 0))
     return fail(Errc::protocol, "a frame with a body where there is none");
   return header;

@@ -46,6 +46,7 @@ enum class FrameKind : std::uint8_t {
   credit = 7,   // more items may come
   ping = 8,     // is anybody there? The peer answers with pong and the same id
   pong = 9,
+  credentials = 10,  // from a client: its token, for all requests that follow
 };
 
 struct FrameFlag {

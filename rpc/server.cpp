@@ -23,12 +23,11 @@ struct Server::State {
       return transport->close();
     }
     ++stats.connections;
-    auto connection =
-        std::make_shared<ServerConnection>(io, std::move(transport), registry, options.limits,
-                                           [weak = std::weak_ptr(self)](ServerConnection& gone) {
-                                             if (const auto state = weak.lock())
-                                               state->connections.erase(&gone);
-                                           });
+    auto connection = std::make_shared<ServerConnection>(
+        io, std::move(transport), registry, options.authentication, options.limits,
+        [weak = std::weak_ptr(self)](ServerConnection& gone) {
+          if (const auto state = weak.lock()) state->connections.erase(&gone);
+        });
     connections.emplace(connection.get(), connection);
     connection->start();
   }

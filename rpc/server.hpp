@@ -27,6 +27,7 @@ namespace weir::rpc {
 struct ServerOptions {
   ServerLimits limits;
   TransportOptions transport;
+  Authentication authentication;
 };
 
 struct ServerStats {

@@ -15,6 +15,7 @@ class RunningCall final : public ReplyBody {
       : connection(std::move(from)),
         method(called),
         context(connection->transport(), called.name, frame.header, std::move(frame.attachment)) {
+    context.identity_ = connection->identity_;
     body.append(frame.body);
   }
   ~RunningCall() { end_stream(Errc::closed); }
@@ -66,9 +67,11 @@ asio::awaitable<Result<void>> run(RunningCall& call) {
 }  // namespace
 
 ServerConnection::ServerConnection(asio::io_context& io, TransportPtr transport, const Registry& registry,
-                                   const ServerLimits& limits, Gone gone)
+                                   const Authentication& authentication, const ServerLimits& limits,
+                                   Gone gone)
     : FrameLink(io, std::move(transport), limits.frame),
       registry_(registry),
+      authentication_(authentication),
       limits_(limits),
       gone_(std::move(gone)),
       timer_(io) {}
@@ -83,6 +86,8 @@ bool ServerConnection::on_arrival(Frame& frame) {
     case FrameKind::cancel:
       if (const auto found = running_.find(frame.header.id); found != running_.end()) found->second->cancel();
       return is_open();
+    case FrameKind::credentials:
+      return authenticate(std::string(reinterpret_cast<const char*>(frame.body.data()), frame.body.size()));
     case FrameKind::item:
     case FrameKind::end:
     case FrameKind::credit:
@@ -115,10 +120,12 @@ void ServerConnection::request(Frame& frame) {
   if (draining_)
     return reply_error(
         id, {Errc::draining, "the server takes no new calls; this one did not run: connect to another"});
+  if (authentication_.authenticate && identity_ == nullptr && !authenticate({})) return;
   const Registered* method = registry_.find(frame.header.method);
   if (method == nullptr)
     return reply_error(id, {Errc::unknown_method,
                             "the server has no function of that name: `weir rpc list` shows those it has"});
+  if (const Result<void> admitted = admit(*method); !admitted) return reply_error(id, admitted.error());
   if (method->codec != frame.header.codec)
     return reply_error(id, {Errc::wrong_codec, method->name + " takes " + std::string(method->codec_name) +
                                                    ", and its arguments came in codec " +
@@ -138,6 +145,47 @@ void ServerConnection::request(Frame& frame) {
   run_later(*method, frame);
 }
 
+// False: refused, and the connection has ended: nothing ran on it. Where calls did already, they go on, and
+// it is later ones that are refused.
+bool ServerConnection::authenticate(std::string token) {
+  if (!authentication_.authenticate) return true;
+  const Credentials credentials{std::move(token), transport().peer_certificate(), transport().peer()};
+  Result<Identity> identity;
+  try {
+    identity = authentication_.authenticate(credentials);
+  } catch (const std::exception& thrown) {
+    identity =
+        fail(Errc::unauthenticated, std::string("the credentials cannot be checked: ") + thrown.what());
+  }
+  if (identity) {
+    identity_ = std::make_shared<const Identity>(std::move(*identity));
+    refusal_.reset();
+    return true;
+  }
+  if (identity_ != nullptr) {
+    refusal_ = std::move(identity.error());
+    return true;
+  }
+  on_nonsense(identity.error());
+  flush();
+  close();
+  on_end(identity.error());
+  return false;
+}
+
+Result<void> ServerConnection::admit(const Registered& method) {
+  if (refusal_) return std::unexpected(*refusal_);
+  if (identity_ != nullptr && identity_->expires <= Context::Clock::now())
+    return fail(Errc::unauthenticated, "the credentials have expired: send new ones");
+  if (!authentication_.authorise) return {};
+  static const Identity anonymous;
+  try {
+    return authentication_.authorise(identity_ != nullptr ? *identity_ : anonymous, method.name);
+  } catch (const std::exception& thrown) {
+    return fail(Errc::denied, std::string("the caller's rights cannot be checked: ") + thrown.what());
+  }
+}
+
 void ServerConnection::run_now(const Registered& method, Frame& frame) {
   struct Direct final : ReplyBody {
     explicit Direct(ServerConnection& c) : connection(c) {}
@@ -152,6 +200,7 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
   } reply(*this);
 
   Context context(transport(), method.name, frame.header, std::move(frame.attachment));
+  context.identity_ = identity_;
   Result<void> outcome;
   try {
     outcome = method.now(method.object, context, frame.body, reply);

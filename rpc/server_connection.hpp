@@ -32,7 +32,7 @@ class ServerConnection final : public FrameLink {
   using Gone = std::function<void(ServerConnection&)>;
 
   ServerConnection(asio::io_context& io, TransportPtr transport, const Registry& registry,
-                   const ServerLimits& limits, Gone gone);
+                   const Authentication& authentication, const ServerLimits& limits, Gone gone);
   ~ServerConnection() override;
 
   // No new requests. The client is told, and closes when it has the replies that it waits for.
@@ -50,6 +50,8 @@ class ServerConnection final : public FrameLink {
   void on_round_end() override { mind_limits(); }
 
   void request(Frame& frame);
+  bool authenticate(std::string token);
+  Result<void> admit(const Registered& method);
   bool stream_frame(const Frame& frame);
   bool refuse(const std::string& why);
   void open_stream(RunningCall& call);
@@ -65,6 +67,9 @@ class ServerConnection final : public FrameLink {
   void on_deadline();
 
   const Registry& registry_;
+  const Authentication& authentication_;
+  std::shared_ptr<const Identity> identity_;
+  std::optional<Error> refusal_;  // of a token that came after identity_'s
   const ServerLimits limits_;
   Gone gone_;
   std::unordered_map<std::uint64_t, RunningCall*> running_;

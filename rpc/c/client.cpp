@@ -65,6 +65,7 @@ struct weir_rpc_client final : public c::Loop {
       const auto engine = c::engine_for(io(), address, options_);
       if (!engine) return done.set_value(std::unexpected(engine.error()));
       options_.connect.transport.engine = *engine;
+      if (!options_.token.empty()) options_.connect.token = [this] { return options_.token; };
       asio::co_spawn(io(), dial(address), [&done](const std::exception_ptr& thrown, Result<void> result) {
         if (thrown) return done.set_exception(thrown);
         done.set_value(std::move(result));

@@ -53,6 +53,7 @@ const Setting settings[] = {
        o.connect.limits.frame.attachment_bytes = static_cast<std::uint32_t>(bytes);
        o.serve.limits.frame.attachment_bytes = static_cast<std::uint32_t>(bytes);
      }},
+    {"token", 0, nullptr, [](auto& o) -> std::string& { return o.token; }},
     {"tls.certificate", 0, nullptr,
      [](auto& o) -> std::string& { return o.connect.transport.tls.certificate_file; }},
     {"tls.key", 0, nullptr, [](auto& o) -> std::string& { return o.connect.transport.tls.key_file; }},

@@ -15,6 +15,7 @@ struct weir_rpc_options {
   weir::rpc::ServerOptions serve;
   weir::rdma::ProviderOptions provider;
   std::string provider_name;
+  std::string token;
 };
 
 namespace weir::rpc::c {

@@ -56,6 +56,7 @@ enum weir_rpc_code {
   WEIR_RPC_DENIED = 9,
   WEIR_RPC_VERSION_MISMATCH = 10,
   WEIR_RPC_WRONG_CODEC = 11,
+  WEIR_RPC_UNAUTHENTICATED = 12,
   /* said by this side */
   WEIR_RPC_BAD_REPLY = 64,
   WEIR_RPC_CONNECTION_LOST = 65,
@@ -90,6 +91,7 @@ typedef struct weir_rpc_error {
  *   most_in_flight         calls at once on a connection (client; 65536) or functions at once (server; 1024)
  *   body_bytes             largest arguments and results that are sent or taken (67108864)
  *   attachment_bytes       largest attachments (1073741824)
+ *   token                  sent to the server when the client connects
  *   tls.certificate tls.key tls.authority   files in PEM form
  *   tls.server_name        that the server's certificate must be for; else the address's host
  *   tls.check_certificate  1 or 0 (client; 1)

@@ -58,7 +58,8 @@ struct Protobuf {
   template <class Arguments, class R>
   static std::string schema() {
     std::string text = "(";
-    if constexpr (std::tuple_size_v<Arguments> > 0) text += std::tuple_element_t<0, Arguments>().GetTypeName();
+    if constexpr (std::tuple_size_v<Arguments> > 0)
+      text += std::tuple_element_t<0, Arguments>().GetTypeName();
     text += ") -> ";
     if constexpr (ProtobufMessage<R>)
       text += R().GetTypeName();
@@ -80,7 +81,8 @@ constexpr bool in_protobuf = false;
 template <class R>
 constexpr bool in_protobuf<std::tuple<>, R> = ProtobufMessage<R>;
 template <class M, class R>
-constexpr bool in_protobuf<std::tuple<M>, R> = ProtobufMessage<M> && (ProtobufMessage<R> || std::is_void_v<R>);
+constexpr bool in_protobuf<std::tuple<M>, R> =
+    ProtobufMessage<M> && (ProtobufMessage<R> || std::is_void_v<R>);
 
 template <auto F>
   requires in_protobuf<ArgumentsOf<F>, ResultOf<F>>

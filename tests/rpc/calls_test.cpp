@@ -3,6 +3,7 @@
 
 #include <asio/experimental/awaitable_operators.hpp>
 
+#include "rpc/reflection.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
 namespace weir::rpc {
@@ -182,10 +183,10 @@ TEST_P(Calls, server_knows_the_callers_certificate) {
 
 TEST_P(Calls, server_tells_what_it_has) {
   with_client(address, [](Client& client) -> asio::awaitable<void> {
-    const auto methods =
-        co_await client.call_by_name<std::vector<std::pair<std::string, std::string>>>("weir.methods");
-    EXPECT_TRUE(methods) << methods.error().what;
-    const std::map<std::string, std::string> by_name(methods->begin(), methods->end());
+    const auto methods = co_await client.call_by_name<std::vector<MethodInfo>>(methods_method);
+    if (!methods) throw std::runtime_error(methods.error().what);
+    std::map<std::string, std::string> by_name;
+    for (const MethodInfo& method : *methods) by_name[method.name] = method.schema;
     EXPECT_EQ(by_name.at("shop.add"), "(i32, i32) -> i32");
     EXPECT_EQ(by_name.at("shop.nothing"), "() -> nil");
     EXPECT_EQ(by_name.at("shop.Counter.add"), "(i32) -> i32");

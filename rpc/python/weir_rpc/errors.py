@@ -59,6 +59,10 @@ class Denied(RpcError, PermissionError):
     code = 9
 
 
+class Unauthenticated(RpcError, PermissionError):
+    code = 12
+
+
 class ConnectionLost(RpcError, ConnectionError):
     code = 65
 

@@ -1,10 +1,11 @@
 // Functions of Protobuf messages, called over each transport, and what happens when the two ends disagree.
+#include "rpc/codec/protobuf.hpp"
+
 #include <gmock/gmock.h>
 
 #include <map>
 
 #include "order.pb.h"
-#include "rpc/codec/protobuf.hpp"
 #include "rpc/reflection.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
@@ -123,7 +124,8 @@ TEST_P(ProtobufTest, reflection_tells_messages_and_codec) {
   with_shop([](Client& client) -> asio::awaitable<void> {
     const auto methods = co_await client.call_by_name<std::vector<MethodInfo>>(methods_method);
     std::map<std::string, std::string> told;
-    for (const MethodInfo& method : methods.value()) told[method.name] = method.schema + " in " + method.codec;
+    for (const MethodInfo& method : methods.value())
+      told[method.name] = method.schema + " in " + method.codec;
     EXPECT_EQ(told["shop.price"], "(shop.pb.Order) -> shop.pb.Receipt in protobuf");
     EXPECT_EQ(told["shop.forget"], "(shop.pb.Order) -> nil in protobuf");
     EXPECT_EQ(told["shop.last"], "() -> shop.pb.Receipt in protobuf");

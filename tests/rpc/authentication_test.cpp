@@ -1,0 +1,176 @@
+// Who may call: tokens and client certificates, at connection and per call.
+#include <gmock/gmock.h>
+
+#include "tests/rpc/rpc_fixture.hpp"
+
+namespace {
+std::string who(weir::rpc::Context& context) { return context.identity().name; }
+asio::awaitable<std::string> who_later(weir::rpc::Context& context) { co_return context.identity().name; }
+}  // namespace
+
+namespace weir::rpc {
+namespace {
+
+using testing_support::RpcTest;
+
+class AuthenticationTest : public RpcTest {
+ protected:
+  // Takes the token "open <name>", and a certificate for what it says.
+  static Result<Identity> by_token_or_certificate(const Credentials& shown) {
+    if (shown.token.starts_with("open ")) return Identity{.name = shown.token.substr(5)};
+    if (shown.token.empty() && !shown.certificate.empty()) return Identity{.name = shown.certificate};
+    return fail(Errc::unauthenticated, "'" + shown.token + "' opens nothing");
+  }
+
+  std::string serve(Authentication authentication) {
+    ServerOptions options;
+    options.authentication = std::move(authentication);
+    server_ = make_server(std::move(options));
+    server_->add<who, who_later, shop::add>();
+    return listen(*server_);
+  }
+
+  // The client that `body` gets sends what `token` gives.
+  void with_token(const std::string& address, TokenProvider token,
+                  std::function<asio::awaitable<void>(Client&)> body) {
+    run([=, this]() -> asio::awaitable<void> {
+      ConnectOptions options = connect_options();
+      options.token = token;
+      auto client = co_await connect(address, options);
+      if (!client) throw std::runtime_error(client.error().what);
+      co_await body(*client);
+    });
+  }
+
+ private:
+  std::unique_ptr<Server> server_;
+};
+
+TEST_P(AuthenticationTest, a_token_becomes_the_identity_of_each_call) {
+  const std::string address = serve({by_token_or_certificate, nullptr});
+  with_token(
+      address, [] { return "open anna"; },
+      [](Client& client) -> asio::awaitable<void> {
+        EXPECT_EQ(co_await client.call<who>(), "anna");
+        EXPECT_EQ(co_await client.call<who_later>(), "anna");
+      });
+}
+
+TEST_P(AuthenticationTest, a_wrong_token_ends_the_connection_before_anything_runs) {
+  const std::string address = serve({by_token_or_certificate, nullptr});
+  with_token(
+      address, [] { return "closed"; },
+      [](Client& client) -> asio::awaitable<void> {
+        const auto refused = co_await client.call<who>();
+        EXPECT_EQ(refused.error().code, Errc::unauthenticated);
+        EXPECT_EQ(refused.error().what, "'closed' opens nothing");
+        EXPECT_TRUE(did_not_run(refused.error().code));
+        EXPECT_FALSE(client.is_open());
+      });
+}
+
+// With TLS, the fixture's client shows a certificate that the server checked.
+TEST_P(AuthenticationTest, a_certificate_is_taken_where_there_is_one) {
+  const std::string address = serve({by_token_or_certificate, nullptr});
+  with_client(address, [this](Client& client) -> asio::awaitable<void> {
+    const auto name = co_await client.call<who>();
+    if (over("tls")) {
+      EXPECT_EQ(name, "CN=client");
+    } else {
+      EXPECT_EQ(name.error().code, Errc::unauthenticated);
+    }
+  });
+}
+
+TEST_P(AuthenticationTest, each_call_is_authorised) {
+  Authentication authentication;
+  authentication.authenticate = by_token_or_certificate;
+  authentication.authorise = [](const Identity& caller, std::string_view method) -> Result<void> {
+    if (method == "who" || caller.name == "anna") return {};
+    return fail(Errc::denied, caller.name + " may not call " + std::string(method));
+  };
+  const std::string address = serve(authentication);
+  with_token(
+      address, [] { return "open anna"; },
+      [](Client& client) -> asio::awaitable<void> { EXPECT_EQ(co_await client.call<shop::add>(1, 2), 3); });
+  with_token(
+      address, [] { return "open bert"; },
+      [](Client& client) -> asio::awaitable<void> {
+        const auto refused = co_await client.call<shop::add>(1, 2);
+        EXPECT_EQ(refused.error().code, Errc::denied);
+        EXPECT_EQ(refused.error().what, "bert may not call shop.add");
+        EXPECT_EQ(co_await client.call<who>(), "bert");  // the connection goes on
+      });
+}
+
+TEST_P(AuthenticationTest, without_authenticate_everybody_is_anonymous) {
+  Authentication authentication;
+  authentication.authorise = [](const Identity& caller, std::string_view method) -> Result<void> {
+    if (method == "who" && caller.name.empty()) return {};
+    return fail(Errc::denied, "only who");
+  };
+  const std::string address = serve(authentication);
+  with_token(
+      address, [] { return "open anna"; },
+      [](Client& client) -> asio::awaitable<void> {
+        EXPECT_EQ(co_await client.call<who>(), "");
+        EXPECT_EQ((co_await client.call<shop::add>(1, 2)).error().code, Errc::denied);
+      });
+}
+
+TEST_P(AuthenticationTest, an_expired_identity_is_renewed_with_the_provider_s_next_token) {
+  Authentication authentication;
+  authentication.authenticate = [](const Credentials& shown) -> Result<Identity> {
+    Result<Identity> identity = by_token_or_certificate(shown);
+    if (identity && identity->name == "old") identity->expires = std::chrono::steady_clock::now();
+    return identity;
+  };
+  const std::string address = serve(authentication);
+  int asked = 0;
+  const TokenProvider provider = [&] { return ++asked == 1 ? "open old" : "open new"; };
+  with_token(address, provider, [&](Client& client) -> asio::awaitable<void> {
+    const auto expired = co_await client.call<who>();
+    EXPECT_EQ(expired.error().code, Errc::unauthenticated);
+    EXPECT_TRUE(client.is_open());
+    EXPECT_EQ(co_await client.call<who>(), "new");
+    EXPECT_EQ(asked, 2);
+  });
+}
+
+TEST_P(AuthenticationTest, a_newer_token_that_is_refused_refuses_later_calls_only) {
+  Authentication authentication;
+  authentication.authenticate = [](const Credentials& shown) -> Result<Identity> {
+    Result<Identity> identity = by_token_or_certificate(shown);
+    if (identity) identity->expires = std::chrono::steady_clock::now();
+    return identity;
+  };
+  const std::string address = serve(authentication);
+  int asked = 0;
+  const TokenProvider provider = [&] { return ++asked == 1 ? "open old" : "closed"; };
+  with_token(address, provider, [](Client& client) -> asio::awaitable<void> {
+    EXPECT_EQ((co_await client.call<who>()).error().what, "the credentials have expired: send new ones");
+    const auto refused = co_await client.call<who>();
+    EXPECT_EQ(refused.error().code, Errc::unauthenticated);
+    EXPECT_EQ(refused.error().what, "'closed' opens nothing");
+    EXPECT_TRUE(client.is_open());
+  });
+}
+
+TEST_P(AuthenticationTest, a_check_that_throws_lets_nobody_in) {
+  Authentication authentication;
+  authentication.authenticate = [](const Credentials&) -> Result<Identity> {
+    throw std::runtime_error("no directory");
+  };
+  const std::string address = serve(authentication);
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    const auto refused = co_await client.call<who>();
+    EXPECT_EQ(refused.error().code, Errc::unauthenticated);
+    EXPECT_THAT(refused.error().what, testing::HasSubstr("no directory"));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, AuthenticationTest, testing_support::transports,
+                         testing_support::transport_name);
+
+}  // namespace
+}  // namespace weir::rpc
