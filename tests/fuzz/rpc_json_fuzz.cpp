@@ -1,0 +1,33 @@
+// What `weir rpc` makes of a server's answer: the types that the server tells, a zero byte, and the result's
+// body. What comes out is JSON whatever came in. The first part is also taken as a user's JSON, which becomes
+// one MessagePack array.
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "cli/weir/rpc_json.hpp"
+#include "rpc/codec/msgpack.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const std::size_t zero = std::min(input.find('\0'), size);
+  const std::string_view text = input.substr(0, zero);
+  const std::string_view rest = input.substr(std::min(zero + 1, size));
+  const auto body = std::as_bytes(std::span(rest.data(), rest.size()));
+
+  for (const auto part : {weir::command::BodyOf::result, weir::command::BodyOf::item}) {
+    const auto plain = weir::command::json_from_body(body, "", part);
+    const auto named = weir::command::json_from_body(body, text, part);
+    if (plain.has_value() != named.has_value()) std::abort();
+    if (named && nlohmann::json::parse(*named, nullptr, false).is_discarded()) std::abort();
+  }
+
+  if (const auto arguments = weir::command::body_from_json(text)) {
+    weir::rpc::MsgpackReader reader(*arguments);
+    std::size_t elements = 0;
+    if (!reader.array(elements)) std::abort();
+    for (std::size_t i = 0; i < elements; ++i)
+      if (!reader.skip()) return 0;  // nested deeper than a server takes
+    if (!reader.at_end()) std::abort();
+  }
+  return 0;
+}
