@@ -2,10 +2,10 @@
 #include "rpc/codec/protobuf.hpp"
 
 #include <gmock/gmock.h>
+#include <order.pb.h>
 
 #include <map>
 
-#include "order.pb.h"
 #include "rpc/reflection.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
