@@ -22,6 +22,7 @@
 
 #include "rpc/client_core.hpp"
 #include "rpc/client_stream.hpp"
+#include "rpc/interceptor.hpp"
 #include "rpc/method.hpp"
 #include "rpc/retry.hpp"
 #include "rpc/transport_options.hpp"
@@ -156,7 +157,7 @@ class Client {
   template <auto F, class... A>
   asio::awaitable<Result<ResultOf<F>>> call(const CallOptions& options, const A&... arguments) {
     static_assert(!Method<F>::streams, "the function has a Reader or a Writer: open it with stream()");
-    return send<ResultOf<F>, typename CodecOf<F>::type>(method_number<F>, marked<F>(options),
+    return send<ResultOf<F>, typename CodecOf<F>::type>(method_number<F>, method_name<F>, marked<F>(options),
                                                         arguments_for<F>(arguments...));
   }
   // Calls a function by its name; nobody checks the types before the server does.
@@ -169,7 +170,8 @@ class Client {
   asio::awaitable<Result<R>> call_by_name(std::string_view name, const CallOptions& options,
                                           const A&... arguments) {
     using Passed = std::tuple<decltype(as_argument<Unnamed<A>>(arguments))...>;
-    return send<R, MessagePack>(method_id(name), options, Passed(as_argument<Unnamed<A>>(arguments)...));
+    return send<R, MessagePack>(method_id(name), name, options,
+                                Passed(as_argument<Unnamed<A>>(arguments)...));
   }
 
   // Calls with a body that is encoded already, and gives the result's body as it came: for programs without
@@ -177,7 +179,7 @@ class Client {
   asio::awaitable<Result<std::vector<std::byte>>> call_encoded(std::string_view name,
                                                                const CallOptions& options,
                                                                std::span<const std::byte> body) {
-    return send<std::vector<std::byte>, EncodedBody>(method_id(name), options, body);
+    return send<std::vector<std::byte>, EncodedBody>(method_id(name), name, options, body);
   }
 
   // Opens a stream: F has a Reader or a Writer. See client_stream.hpp.
@@ -200,7 +202,7 @@ class Client {
   asio::awaitable<Result<std::vector<std::byte>>> call_encoded(std::uint64_t method,
                                                                const CallOptions& options,
                                                                std::span<const std::byte> body) {
-    return send<std::vector<std::byte>, EncodedBody>(method, options, body);
+    return send<std::vector<std::byte>, EncodedBody>(method, {}, options, body);
   }
 
   // Does the server answer? No function runs for it.
@@ -224,12 +226,24 @@ class Client {
   using Unnamed = std::conditional_t<std::is_convertible_v<const A&, std::string_view>, std::string_view, A>;
 
   template <class R, class C, class Arguments>
-  asio::awaitable<Result<R>> send(std::uint64_t method, const CallOptions& options,
+  asio::awaitable<Result<R>> send(std::uint64_t method, std::string_view name, const CallOptions& options,
                                   const Arguments& arguments) {
+    if (!core_ || core_->chain().empty()) return send_now<R, C>(method, options, arguments);
+    OutgoingCall call{name, options, {}};
+    if (Result<void> passed = ask(core_->chain(), call); !passed)
+      return refused<R>(std::move(passed.error()));
+    if (call.trace) call.options.trace = &*call.trace;
+    return watched<R>(core_, std::string(name), send_now<R, C>(method, call.options, arguments));
+  }
+
+  template <class R, class C, class Arguments>
+  asio::awaitable<Result<R>> send_now(std::uint64_t method, const CallOptions& options,
+                                      const Arguments& arguments) {
     Result<std::uint64_t> id(0);  // without a core, StartedCall says so
     if (core_) {
       if (auto draft = core_->begin(method)) {
         draft->codec = C::number;
+        if (options.trace != nullptr) core_->put_trace(*draft, *options.trace);
         C::write(core_->arguments(), arguments);
         id = core_->commit(*draft, options);
       } else {
@@ -240,6 +254,23 @@ class Client {
         StartedCall<R, C>(core_, std::move(id)), asio::use_awaitable);
   }
 
+  template <class R>
+  static asio::awaitable<Result<R>> refused(Error why) {
+    co_return std::unexpected(std::move(why));
+  }
+  // Tells the chain when the call has ended.
+  template <class R>
+  static asio::awaitable<Result<R>> watched(std::shared_ptr<ClientCore> core, std::string name,
+                                            asio::awaitable<Result<R>> call) {
+    const auto started = Clock::now();
+    Result<R> result = co_await std::move(call);
+    CallEnd end;
+    end.error = result ? nullptr : &result.error();
+    end.latency = Clock::now() - started;
+    tell(core->chain(), name, end);
+    co_return result;
+  }
+
   template <class C, class Arguments>
   std::shared_ptr<StreamCall> open_stream(std::uint64_t method, const CallOptions& options,
                                           const Arguments& arguments) {
@@ -248,6 +279,7 @@ class Client {
     if (!draft) return std::make_shared<StreamCall>(core_->io(), std::move(draft.error()));
     draft->flags = FrameFlag::streaming;
     draft->codec = C::number;
+    if (options.trace != nullptr) core_->put_trace(*draft, *options.trace);
     C::write(core_->arguments(), arguments);
     const auto id = core_->commit(*draft, options);
     if (!id) return std::make_shared<StreamCall>(core_->io(), id.error());
@@ -264,6 +296,7 @@ struct ConnectOptions {
   std::chrono::milliseconds connect_timeout{5000};
   TransportOptions transport;
   TokenProvider token;  // none: nothing is sent
+  ClientChain interceptors;  // of calls; streams pass them by
 };
 
 // Connects to "tcp://HOST:PORT", "unix:///PATH", "tls://HOST:PORT", "rdma://HOST:PORT" or

@@ -13,10 +13,13 @@
 
 #include "rpc/authentication.hpp"
 #include "rpc/frame_link.hpp"
+#include "rpc/trace_context.hpp"
 
 namespace weir::rpc {
 
 using Clock = std::chrono::steady_clock;
+class ClientInterceptor;
+using ClientChain = std::vector<std::shared_ptr<ClientInterceptor>>;
 
 // How a call is made; all have defaults. Buffers and spans must stay until the call ends.
 struct CallOptions {
@@ -25,8 +28,9 @@ struct CallOptions {
   std::span<std::byte> reply_into = {};        // where the reply's attachment goes if it fits
   Buffer* reply_attachment = nullptr;  // takes the reply's attachment (a view of reply_into if that was used)
   bool idempotent = false;             // may run twice: what retries rest on
-  std::uint64_t key = 0;               // of a pool's consistent hash
-  std::uint8_t codec = 0;              // of a body that is encoded already (call_encoded)
+  const TraceContext* trace = nullptr;  // the trace that the call is part of; read when it is sent
+  std::uint64_t key = 0;                // of a pool's consistent hash
+  std::uint8_t codec = 0;               // of a body that is encoded already (call_encoded)
 };
 
 struct ConnectionLimits {
@@ -66,6 +70,13 @@ class ClientCore : public FrameLink {
   // Starts a request; the arguments are to be appended to arguments(), then commit() sends it.
   Result<Draft> begin(std::uint64_t method);
   Bytes& arguments() { return encoded(); }
+  // Before the arguments.
+  void put_trace(Draft& draft, const TraceContext& trace) {
+    encode(trace, encoded().grow(trace_context_bytes));
+    draft.flags |= FrameFlag::traced;
+  }
+  void intercept(ClientChain chain) { chain_ = std::move(chain); }
+  const ClientChain& chain() const { return chain_; }
   // The number of the call. It is to be claimed, or cancelled.
   Result<std::uint64_t> commit(const Draft& draft, const CallOptions& options);
   // Who hears of the end of the call; posts it if the call ended already.
@@ -115,6 +126,7 @@ class ClientCore : public FrameLink {
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;
   std::uint32_t in_flight_ = 0;
+  ClientChain chain_;
   bool draining_ = false;
   TokenProvider token_;
   Error end_cause_{Errc::closed, "the connection is closed"};

@@ -14,6 +14,7 @@
 #include "rpc/authentication.hpp"
 #include "rpc/bytes.hpp"
 #include "rpc/frame.hpp"
+#include "rpc/trace_context.hpp"
 #include "rpc/transport.hpp"
 
 namespace weir::rpc {
@@ -46,6 +47,8 @@ class Context {
   bool cancelled() const { return cancelled_; }
   // Of a function with a Reader or a Writer, which are made from it.
   const std::shared_ptr<StreamChannel>& stream() const { return stream_; }
+  // Of which trace the caller said that this call is part; for calls that it makes in turn.
+  const std::optional<TraceContext>& trace() const { return trace_; }
   bool idempotent() const { return (header_.flags & FrameFlag::idempotent) != 0; }
   std::string peer() const { return transport_ != nullptr ? transport_->peer() : std::string(); }
   // Who the server's authentication took the caller for; anonymous without one.
@@ -68,6 +71,9 @@ class Context {
   bool cancelled_ = false;
   std::shared_ptr<StreamChannel> stream_;
   std::shared_ptr<const Identity> identity_;
+  std::optional<TraceContext> trace_;
+  Clock::time_point arrived_{};  // only where there are interceptors
+  std::size_t request_bytes_ = 0;
 };
 
 }  // namespace weir::rpc

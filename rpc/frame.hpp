@@ -53,9 +53,10 @@ struct FrameFlag {
   enum Bit : std::uint16_t {
     idempotent = 1,  // a request that may run twice
     streaming = 2,   // a request that begins a stream
+    traced = 4,      // a request whose body begins with a trace context (trace_context.hpp)
   };
 };
-constexpr std::uint16_t known_flags = FrameFlag::idempotent | FrameFlag::streaming;
+constexpr std::uint16_t known_flags = FrameFlag::idempotent | FrameFlag::streaming | FrameFlag::traced;
 
 constexpr std::size_t frame_header_bytes = 40;
 constexpr std::uint8_t frame_version = 1;

@@ -9,6 +9,7 @@
 
 #include "rpc/codec/schema.hpp"
 #include "rpc/context.hpp"
+#include "rpc/interceptor.hpp"
 #include "rpc/method.hpp"
 #include "rpc/stream.hpp"
 
@@ -174,9 +175,12 @@ class Registry {
     return found == rows_.end() ? nullptr : &found->second;
   }
   std::vector<const Registered*> by_name() const;
+  void intercept(ServerChain chain) { chain_ = std::move(chain); }
+  const ServerChain& chain() const { return chain_; }
 
  private:
   std::unordered_map<std::uint64_t, Registered> rows_;
+  ServerChain chain_;
 };
 
 }  // namespace weir::rpc

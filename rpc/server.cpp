@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "rpc/reflection.hpp"
+#include "rpc/stats_keeper.hpp"
 
 namespace weir::rpc {
 
@@ -12,6 +13,7 @@ struct Server::State {
   asio::io_context& io;
   const ServerOptions options;
   Registry registry;
+  std::shared_ptr<StatsKeeper> keeper;
   std::vector<std::unique_ptr<Listener>> listeners;
   std::unordered_map<ServerConnection*, std::shared_ptr<ServerConnection>> connections;
   ServerStats stats;
@@ -37,6 +39,13 @@ Server::Server(asio::io_context& io) : Server(io, ServerOptions()) {}
 Server::Server(asio::io_context& io, ServerOptions options)
     : state_(std::make_shared<State>(io, std::move(options))) {
   add_reflection(state_->registry);
+  ServerChain chain = state_->options.interceptors;
+  if (state_->options.stats) {
+    state_->keeper = std::make_shared<StatsKeeper>();
+    state_->registry.add(state_->keeper->method());
+    chain.insert(chain.begin(), state_->keeper);  // outermost: sees what the others refuse
+  }
+  state_->registry.intercept(std::move(chain));
 }
 Server::~Server() { stop(); }
 
@@ -71,6 +80,10 @@ void Server::stop() {
 }
 
 std::uint32_t Server::open() const { return static_cast<std::uint32_t>(state_->connections.size()); }
+
+std::vector<MethodReport> Server::method_stats() const {
+  return state_->keeper ? state_->keeper->reports() : std::vector<MethodReport>();
+}
 
 ServerStats Server::stats() const {
   ServerStats stats = state_->stats;

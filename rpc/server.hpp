@@ -19,6 +19,7 @@
 #include <string>
 
 #include "rpc/listener.hpp"
+#include "rpc/method_stats.hpp"
 #include "rpc/registry.hpp"
 #include "rpc/server_connection.hpp"
 
@@ -28,6 +29,8 @@ struct ServerOptions {
   ServerLimits limits;
   TransportOptions transport;
   Authentication authentication;
+  ServerChain interceptors;
+  bool stats = false;  // counts and latencies of each function: method_stats(), "weir.stats"
 };
 
 struct ServerStats {
@@ -68,6 +71,9 @@ class Server {
   void stop();
   std::uint32_t open() const;
   ServerStats stats() const;
+  // Of functions that were called; empty without ServerOptions::stats. prometheus_text() makes it a page for
+  // a scraper.
+  std::vector<MethodReport> method_stats() const;
 
  private:
   struct State;

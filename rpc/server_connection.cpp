@@ -16,7 +16,6 @@ class RunningCall final : public ReplyBody {
         method(called),
         context(connection->transport(), called.name, frame.header, std::move(frame.attachment)) {
     context.identity_ = connection->identity_;
-    body.append(frame.body);
   }
   ~RunningCall() { end_stream(Errc::closed); }
 
@@ -186,6 +185,29 @@ Result<void> ServerConnection::admit(const Registered& method) {
   }
 }
 
+// What comes before the arguments, and who wants to know of the call.
+Result<void> ServerConnection::begin_call(Context& context, Frame& frame) {
+  if ((frame.header.flags & FrameFlag::traced) != 0) {
+    if (frame.body.size() < trace_context_bytes)
+      return fail(Errc::bad_arguments, "a traced request without a trace context");
+    context.trace_ = decode_trace(frame.body.first<trace_context_bytes>());
+    frame.body = frame.body.subspan(trace_context_bytes);
+  }
+  if (registry_.chain().empty()) return {};
+  context.arrived_ = Context::Clock::now();
+  context.request_bytes_ = frame.body.size() + context.attachment.size();
+  return ask(registry_.chain(), context);
+}
+
+void ServerConnection::end_call(Context& context, const Result<void>& outcome, std::size_t reply_bytes) {
+  CallEnd end;
+  end.error = outcome ? nullptr : &outcome.error();
+  end.latency = Context::Clock::now() - context.arrived_;
+  end.request_bytes = context.request_bytes_;
+  end.reply_bytes = outcome ? reply_bytes : 0;
+  tell(registry_.chain(), context, end);
+}
+
 void ServerConnection::run_now(const Registered& method, Frame& frame) {
   struct Direct final : ReplyBody {
     explicit Direct(ServerConnection& c) : connection(c) {}
@@ -201,16 +223,23 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
 
   Context context(transport(), method.name, frame.header, std::move(frame.attachment));
   context.identity_ = identity_;
+  if (const Result<void> begun = begin_call(context, frame); !begun)
+    return reply_error(frame.header.id, begun.error());
   Result<void> outcome;
   try {
     outcome = method.now(method.object, context, frame.body, reply);
   } catch (const std::exception& thrown) {
     outcome = std::unexpected(describe_failure(method, thrown));
   }
-  if (!is_open()) return;
+  if (!is_open()) {
+    if (!registry_.chain().empty()) end_call(context, outcome, 0);
+    return;
+  }
   if (outcome && (body_bytes(reply.at) > limits_.frame.body_bytes ||
                   context.reply_attachment.size() > limits_.frame.attachment_bytes))
     outcome = fail(Errc::too_large, "the result is beyond the server's limits");
+  if (!registry_.chain().empty())
+    end_call(context, outcome, (reply.begun ? body_bytes(reply.at) : 0) + context.reply_attachment.size());
   if (!outcome) {
     if (reply.begun) drop_frame(reply.at);
     return reply_error(frame.header.id, outcome.error());
@@ -226,6 +255,9 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   auto self = std::static_pointer_cast<ServerConnection>(shared_from_this());
   auto call = std::make_unique<RunningCall>(std::move(self), method, frame);
   RunningCall& running = *call;
+  if (const Result<void> begun = begin_call(running.context, frame); !begun)
+    return reply_error(frame.header.id, begun.error());
+  running.body.append(frame.body);
   running_.emplace(running.id(), &running);
   if (const auto deadline = running.context.deadline()) keep_deadline(*deadline);
   if (method.streams) open_stream(running);
@@ -253,6 +285,8 @@ void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
     call.end_stream(Errc::closed);
     if (outcome && call.stream()->spoiled()) outcome = std::unexpected(*call.stream()->spoiled());
   }
+  if (!registry_.chain().empty())
+    end_call(call.context, outcome, call.reply.size() + call.context.reply_attachment.size());
   if (is_open()) {
     if (outcome && (call.reply.size() > limits_.frame.body_bytes ||
                     call.context.reply_attachment.size() > limits_.frame.attachment_bytes))

@@ -57,6 +57,8 @@ class ServerConnection final : public FrameLink {
   void open_stream(RunningCall& call);
   void run_now(const Registered& method, Frame& frame);
   void run_later(const Registered& method, Frame& frame);
+  Result<void> begin_call(Context& context, Frame& frame);
+  void end_call(Context& context, const Result<void>& outcome, std::size_t reply_bytes);
   void finished(RunningCall& call, Result<void> outcome);
   void reply_error(std::uint64_t id, const Error& why);
   void cancel_all();

@@ -78,14 +78,14 @@ _weir() {
       case $previous in
         --attachment | --attachment-out | --cacert | --cert | --key)
           mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-        rpc) mapfile -t COMPREPLY < <(compgen -W "list call --help" -- "$word") ;;
-        list | call) mapfile -t COMPREPLY < <(compgen -W "tcp:// unix:// tls:// rdma:// rdma+tls://" -- "$word") ;;
+        rpc) mapfile -t COMPREPLY < <(compgen -W "list call stats --help" -- "$word") ;;
+        list | call | stats) mapfile -t COMPREPLY < <(compgen -W "tcp:// unix:// tls:// rdma:// rdma+tls://" -- "$word") ;;
         *)
           if ((COMP_CWORD == 4)) && [[ ${COMP_WORDS[2]} == call ]]; then
             mapfile -t COMPREPLY < <(compgen -W "$(weir rpc list --names "${COMP_WORDS[3]}" 2>/dev/null)" -- "$word")
           else
             mapfile -t COMPREPLY < <(compgen -W "--timeout --attachment --attachment-out --cacert --cert --key --server-name
-              --insecure --names --help" -- "$word")
+              --insecure --names --json --prometheus --help" -- "$word")
           fi ;;
       esac
       ;;

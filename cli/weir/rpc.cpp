@@ -9,6 +9,7 @@
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/rpc_json.hpp"
+#include "cli/weir/rpc_stats.hpp"
 #include "cli/weir/rpc_stream.hpp"
 #include "rdma/engine.hpp"
 #include "rpc/client.hpp"
@@ -20,8 +21,10 @@ namespace {
 
 constexpr std::string_view help = R"(Usage: weir rpc list [OPTION...] ADDRESS
        weir rpc call [OPTION...] ADDRESS FUNCTION [JSON]
+       weir rpc stats [OPTION...] ADDRESS
 
-Lists the functions of a server that was made with Weir's rpc, with their types, or calls one and prints the result as JSON.
+Lists the functions of a server that was made with Weir's rpc, with their types, or calls one and prints the result as JSON,
+or shows how often each was called and how long it took, if the server counts that (ServerOptions::stats).
 ADDRESS is tcp://HOST:PORT, unix:///PATH, tls://HOST:PORT, rdma://HOST:PORT or rdma+tls://HOST:PORT; HOST:PORT means tcp.
 JSON is the array of the arguments; a single argument that is no array may stand alone. What a stream gives is printed one
 value a line; what it takes is read from standard input, one JSON value a line, to its end.
@@ -35,12 +38,15 @@ value a line; what it takes is read from standard input, one JSON value a line, 
   --server-name NAME    that the server's certificate must be for (default: HOST)
   --insecure            take any certificate
   --names               list: names only
+  --json                stats: as JSON
+  --prometheus          stats: as Prometheus reads them
   --help                this text
 )";
 
 struct Request {
-  bool list = false;
+  std::string action;
   bool names = false;
+  StatsFormat stats = StatsFormat::table;
   std::string address, function, json, attachment, attachment_out;
   rpc::ConnectOptions connect;
   std::optional<double> timeout_s;
@@ -63,6 +69,10 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
       tls.check_certificate = false;
     } else if (word == "--names") {
       request.names = true;
+    } else if (word == "--json") {
+      request.stats = StatsFormat::json;
+    } else if (word == "--prometheus") {
+      request.stats = StatsFormat::prometheus;
     } else if (file != std::end(files) && i + 1 < words.size()) {
       *file->second = words[++i];
     } else if (word == "--timeout" && i + 1 < words.size()) {
@@ -78,13 +88,16 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
       plain.push_back(word);
     }
   }
-  if (plain.size() < 2) return std::unexpected("list or call, and an address, are missing");
-  request.list = plain[0] == "list";
-  if (!request.list && plain[0] != "call")
-    return std::unexpected("'" + plain[0] + "' is neither list nor call");
-  if (request.list ? plain.size() > 2 : plain.size() < 3 || plain.size() > 4)
-    return std::unexpected(request.list ? "list takes an address only"
-                                        : "call takes an address, a function and JSON");
+  if (plain.size() < 2) return std::unexpected("list, call or stats, and an address, are missing");
+  request.action = plain[0];
+  if (request.action == "call") {
+    if (plain.size() < 3 || plain.size() > 4)
+      return std::unexpected("call takes an address, a function and JSON");
+  } else if (request.action != "list" && request.action != "stats") {
+    return std::unexpected("'" + request.action + "' is none of list, call and stats");
+  } else if (plain.size() > 2) {
+    return std::unexpected(request.action + " takes an address only");
+  }
   request.address = plain[1].find("://") == std::string::npos ? "tcp://" + plain[1] : plain[1];
   if (plain.size() > 2) request.function = plain[2];
   if (plain.size() > 3) request.json = plain[3];
@@ -154,9 +167,10 @@ asio::awaitable<int> serve_request(const Request& request) {
   rpc::ConnectOptions connect = request.connect;
   auto client = co_await rpc::connect(request.address, connect);
   if (!client) co_return complain("rpc", said(client.error()), 1);
+  if (request.action == "stats") co_return co_await show_stats(*client, request.stats);
   const auto methods = co_await client->call_by_name<std::vector<rpc::MethodInfo>>(rpc::methods_method);
   if (!methods) co_return complain("rpc", said(methods.error()), 1);
-  if (request.list) co_return print_list(*methods, request.names);
+  if (request.action == "list") co_return print_list(*methods, request.names);
   co_return co_await call(*client, request, *methods);
 }
 

@@ -47,7 +47,9 @@ namespace {
 int serve(const std::string& where) {
   asio::io_context io(1);
   shop::Stock stock;
-  rpc::Server server(io);
+  rpc::ServerOptions options;
+  options.stats = true;  // for `weir rpc stats`
+  rpc::Server server(io, options);
   server.add<shop::add, shop::brew>();
   server.add<&shop::Stock::find, &shop::Stock::take>(stock);
   const auto address = server.listen(where);

@@ -3,6 +3,7 @@
 
 usage: weir_rpc_test.py WEIR RPC_SHOP RPC_STREAMING
 """
+import json
 import os
 import subprocess
 import sys
@@ -56,9 +57,21 @@ def with_streams(where):
         address = server.stdout.readline().split()[-1]
         for words, stdin, status, out, err in STREAMS:
             check(weir("call", address, *words, stdin=stdin), status, out, err, f"{where}: {words} {stdin!r}")
+        check(weir("stats", address), 1, "", "counts nothing", f"{where}: stats of a server that keeps none")
     finally:
         server.kill()
         server.wait()
+
+
+def check_stats(address):
+    """shop.add was called twice by CALLS, once with what it does not take; what JSON spoils never left."""
+    counted = {row["name"]: row for row in json.loads(weir("stats", address, "--json").stdout)}
+    assert (counted["shop.add"]["calls"], counted["shop.add"]["failures"]) == (2, 1), counted["shop.add"]
+    table = weir("stats", address).stdout.splitlines()
+    assert table[0].split()[:3] == ["FUNCTION", "CALLS", "FAILED"], table
+    assert [row.split()[:3] for row in table if row.startswith("shop.add ")] == [["shop.add", "2", "1"]], table
+    text = weir("stats", address, "--prometheus").stdout
+    assert 'weir_rpc_failures_total{method="shop.add"} 1\n' in text, text
 
 
 def with_server(where):
@@ -72,11 +85,14 @@ def with_server(where):
               "shop.Stock.take(Item{name: str, count: u32}) -> u32\n"
               "shop.add(i32, i32) -> i32\n"
               "shop.brew(str) -> str\n"
-              "weir.methods() -> [MethodInfo{name: str, schema: str, codec: str}]\n", "", f"{where}: list")
+              "weir.methods() -> [MethodInfo{name: str, schema: str, codec: str}]\n"
+              "weir.stats() -> [MethodReport{name: str, calls: u64, failures: u64, in_flight: u32, bytes_in: u64, "
+              "bytes_out: u64, total_ns: u64, latency: [u64]}]\n", "", f"{where}: list")
         check(weir("list", "--names", address), 0,
-              "shop.Stock.find\nshop.Stock.take\nshop.add\nshop.brew\nweir.methods\n", "", f"{where}: names")
+              "shop.Stock.find\nshop.Stock.take\nshop.add\nshop.brew\nweir.methods\nweir.stats\n", "", f"{where}: names")
         for words, status, out, err in CALLS:
             check(weir("call", address, *words), status, out, err, f"{where}: {words}")
+        check_stats(address)
         server.terminate()
         assert server.wait(timeout=30) == 0, f"{where}: the server ended with {server.returncode}"
     finally:

@@ -1,0 +1,59 @@
+// What sees every call of a connection or server: to count, log, trace, refuse.
+//
+// A chain is asked in order before a call and in reverse order after it. An error from before() is the call's
+// end: nobody behind it is asked, the function does not run, and those before it hear of the end. Nothing is
+// done, and nothing costs, where there is no chain. Threading: the connection's thread, during the call; what
+// is shared by several servers or clients of one program may be called by their threads.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "rpc/client_core.hpp"
+#include "rpc/context.hpp"
+#include "rpc/error.hpp"
+#include "rpc/trace_context.hpp"
+
+namespace weir::rpc {
+
+// How a call ended. Of a stream, the bytes are those of its request and its result.
+struct CallEnd {
+  const Error* error = nullptr;  // null: well
+  std::chrono::nanoseconds latency{0};
+  std::size_t request_bytes = 0;
+  std::size_t reply_bytes = 0;
+};
+
+class ServerInterceptor {
+ public:
+  virtual ~ServerInterceptor() = default;
+  virtual Result<void> before(Context&) { return {}; }
+  virtual void after(Context&, const CallEnd&) {}
+};
+using ServerChain = std::vector<std::shared_ptr<ServerInterceptor>>;
+
+// A call that is about to be sent; before() may change it.
+struct OutgoingCall {
+  std::string_view method;  // empty if only its number is known
+  CallOptions options;
+  std::optional<TraceContext> trace;  // instead of options.trace
+};
+
+class ClientInterceptor {
+ public:
+  virtual ~ClientInterceptor() = default;
+  virtual Result<void> before(OutgoingCall&) { return {}; }
+  virtual void after(std::string_view /*method*/, const CallEnd&) {}
+};
+
+// Asks the chain; the first refusal, of which those that were asked before hear at once.
+Result<void> ask(const ServerChain& chain, Context& context);
+void tell(const ServerChain& chain, Context& context, const CallEnd& end);
+Result<void> ask(const ClientChain& chain, OutgoingCall& call);
+void tell(const ClientChain& chain, std::string_view method, const CallEnd& end);
+
+}  // namespace weir::rpc

@@ -1,0 +1,115 @@
+#include "rpc/method_stats.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <numeric>
+
+namespace weir::rpc {
+
+void LatencyHistogram::add(std::chrono::nanoseconds latency) {
+  const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(latency.count(), 0));
+  const std::uint64_t us = (ns + 999) / 1000;  // a bucket's bound belongs to it
+  const auto bucket = static_cast<std::size_t>(us <= 1 ? 0 : std::bit_width(us - 1));
+  ++counts_[std::min(bucket, buckets - 1)];
+  total_ns_ += ns;
+}
+
+MethodReport report(std::string name, const MethodStats& stats) {
+  MethodReport made;
+  made.name = std::move(name);
+  const auto& counts = stats.latency.counts();
+  made.latency.assign(counts.begin(), counts.end());
+  made.calls = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  made.failures = stats.failures;
+  made.in_flight = stats.in_flight;
+  made.bytes_in = stats.bytes_in;
+  made.bytes_out = stats.bytes_out;
+  made.total_ns = stats.latency.total_ns();
+  return made;
+}
+
+double quantile_us(const MethodReport& report, double share) {
+  const double wanted = share * static_cast<double>(report.calls);
+  double before = 0;
+  for (std::size_t i = 0; i < report.latency.size(); ++i) {
+    const auto count = static_cast<double>(report.latency[i]);
+    if (count > 0 && before + count >= wanted) {
+      const double low = i == 0 ? 0 : static_cast<double>(std::uint64_t{1} << (i - 1));
+      const double high = static_cast<double>(std::uint64_t{1} << std::min<std::size_t>(i, 62));
+      return low + (high - low) * (wanted - before) / count;
+    }
+    before += count;
+  }
+  return 0;
+}
+
+namespace {
+
+// The format's escapes of a label's value.
+std::string label(const std::string& name) {
+  std::string text = "{method=\"";
+  for (const char c : name) {
+    if (c == '\\' || c == '"') text += '\\';
+    c == '\n' ? text += "\\n" : text += c;
+  }
+  return text += '"';
+}
+
+std::string number(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.9g", value);
+  return text.data();
+}
+
+struct Metric {
+  const char* name;
+  const char* type;
+  const char* help;
+  std::uint64_t (*value)(const MethodReport&);
+};
+constexpr Metric metrics[] = {
+    {"weir_rpc_calls_total", "counter", "Calls that ended.", [](const MethodReport& r) { return r.calls; }},
+    {"weir_rpc_failures_total", "counter", "Calls that ended with an error.",
+     [](const MethodReport& r) { return r.failures; }},
+    {"weir_rpc_in_flight", "gauge", "Calls under way.",
+     [](const MethodReport& r) { return std::uint64_t{r.in_flight}; }},
+    {"weir_rpc_request_bytes_total", "counter", "Bytes of arguments and attachments that came.",
+     [](const MethodReport& r) { return r.bytes_in; }},
+    {"weir_rpc_reply_bytes_total", "counter", "Bytes of results and attachments that went.",
+     [](const MethodReport& r) { return r.bytes_out; }},
+};
+
+}  // namespace
+
+std::string prometheus_text(const std::vector<MethodReport>& reports) {
+  std::string text;
+  const auto head = [&](const std::string& name, const char* type, const char* help) {
+    text += "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+  };
+  for (const Metric& metric : metrics) {
+    head(metric.name, metric.type, metric.help);
+    for (const MethodReport& one : reports)
+      text += metric.name + label(one.name) + "} " + std::to_string(metric.value(one)) + "\n";
+  }
+  const std::string latency = "weir_rpc_latency_seconds";
+  head(latency, "histogram", "Time from a request's arrival to its reply.");
+  for (const MethodReport& one : reports) {
+    std::uint64_t below = 0;
+    for (std::size_t i = 0; i < one.latency.size(); ++i) {
+      below += one.latency[i];
+      const bool last = i + 1 == one.latency.size();
+      const std::string bound =
+          last ? "+Inf"
+               : number(static_cast<double>(std::uint64_t{1} << std::min<std::size_t>(i, 62)) * 1e-6);
+      text +=
+          latency + "_bucket" + label(one.name) + ",le=\"" + bound + "\"} " + std::to_string(below) + "\n";
+    }
+    text +=
+        latency + "_sum" + label(one.name) + "} " + number(static_cast<double>(one.total_ns) * 1e-9) + "\n";
+    text += latency + "_count" + label(one.name) + "} " + std::to_string(one.calls) + "\n";
+  }
+  return text;
+}
+
+}  // namespace weir::rpc

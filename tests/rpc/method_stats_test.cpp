@@ -1,0 +1,74 @@
+// Counts of calls and how they are shown.
+#include "rpc/method_stats.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::rpc {
+namespace {
+
+struct BucketRow {
+  std::int64_t ns;
+  std::size_t bucket;
+};
+
+TEST(LatencyHistogram, a_bucket_holds_what_is_up_to_its_bound) {
+  const BucketRow rows[] = {{-5, 0},
+                            {0, 0},
+                            {999, 0},
+                            {1000, 0},
+                            {1001, 1},
+                            {2000, 1},
+                            {2001, 2},
+                            {4000, 2},
+                            {4001, 3},
+                            {1'024'000, 10},
+                            {1'024'001, 11},
+                            {16'777'216'000, 24},
+                            {16'777'217'000, 25},
+                            {INT64_MAX / 2, 25}};
+  for (const BucketRow& row : rows) {
+    LatencyHistogram histogram;
+    histogram.add(std::chrono::nanoseconds(row.ns));
+    EXPECT_EQ(histogram.counts().at(row.bucket), 1u) << row.ns;
+  }
+}
+
+MethodReport some_report() {
+  MethodStats stats;
+  stats.failures = 1;
+  stats.bytes_in = 30;
+  stats.bytes_out = 40;
+  for (int i = 0; i < 3; ++i) stats.latency.add(std::chrono::microseconds(3));
+  stats.latency.add(std::chrono::seconds(20));
+  return report("shop.add", stats);
+}
+
+TEST(MethodStats, quantiles_are_found_in_their_bucket) {
+  const MethodReport one = some_report();
+  EXPECT_EQ(one.calls, 4u);
+  EXPECT_GT(quantile_us(one, 0.5), 2);
+  EXPECT_LE(quantile_us(one, 0.5), 4);
+  EXPECT_DOUBLE_EQ(quantile_us(one, 0.75), 4);
+  EXPECT_GT(quantile_us(one, 0.99), 16'000'000);
+  EXPECT_EQ(quantile_us(MethodReport(), 0.5), 0);
+}
+
+TEST(MethodStats, prometheus_text_is_cumulative_and_escaped) {
+  MethodReport odd = some_report();
+  odd.name = "a\"b\\c\nd";
+  const std::string text = prometheus_text({some_report(), odd});
+  for (const char* line :
+       {"# TYPE weir_rpc_latency_seconds histogram\n", "weir_rpc_calls_total{method=\"shop.add\"} 4\n",
+        "weir_rpc_failures_total{method=\"shop.add\"} 1\n",
+        "weir_rpc_request_bytes_total{method=\"shop.add\"} 30\n",
+        "weir_rpc_latency_seconds_bucket{method=\"shop.add\",le=\"2e-06\"} 0\n",
+        "weir_rpc_latency_seconds_bucket{method=\"shop.add\",le=\"4e-06\"} 3\n",
+        "weir_rpc_latency_seconds_bucket{method=\"shop.add\",le=\"16.777216\"} 3\n",
+        "weir_rpc_latency_seconds_bucket{method=\"shop.add\",le=\"+Inf\"} 4\n",
+        "weir_rpc_latency_seconds_count{method=\"shop.add\"} 4\n",
+        "weir_rpc_calls_total{method=\"a\\\"b\\\\c\\nd\"} 4\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+}
+
+}  // namespace
+}  // namespace weir::rpc
