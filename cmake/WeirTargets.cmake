@@ -12,6 +12,9 @@
 # weir_fuzz_target(NAME SOURCES ... [LINK targets...])
 #   A libFuzzer target (the sources define LLVMFuzzerTestOneInput). With WEIR_FUZZ=ON it is a fuzzer, else a CTest
 #   test, label fuzz, that replays tests/fuzz/corpus/NAME/.
+#
+# weir_precompile(NAME headers...)
+#   Headers that most files of a target include, compiled once.
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
@@ -32,6 +35,25 @@ function(weir_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK} weir_warnings)
 endfunction()
 
+# Without these two ccache cannot tell what a precompiled header holds, and caches nothing that uses one.
+function(weir_let_ccache_see_precompiled name)
+  target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
+                                         "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+endfunction()
+
+function(weir_precompile name)
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+  weir_let_ccache_see_precompiled(${name})
+endfunction()
+
+# GoogleTest's headers are half of what a small test takes to compile: compiled once for all of them.
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "")
+add_library(weir_test_headers OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/test_headers.cpp)
+target_link_libraries(weir_test_headers PRIVATE GTest::gmock weir_warnings)
+set_target_properties(weir_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+target_compile_options(weir_test_headers PRIVATE -fPIE)  # as the programs that use it
+weir_precompile(weir_test_headers <gmock/gmock.h> <gtest/gtest.h> <array> <cstdint> <string> <string_view> <vector>)
+
 function(weir_test name)
   cmake_parse_arguments(ARG "NO_SANITIZERS;NO_TSAN;SANITIZED" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT ARG_LABEL)
@@ -45,6 +67,8 @@ function(weir_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main weir_warnings)
+  target_precompile_headers(${name} REUSE_FROM weir_test_headers)
+  weir_let_ccache_see_precompiled(${name})
   gtest_discover_tests(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} DISCOVERY_TIMEOUT 60)
   if(NOT ARG_NO_SANITIZERS AND ARG_LABEL MATCHES "unit|golden|fuzz|sanitized")
     add_dependencies(unit_tests ${name})
