@@ -3,6 +3,7 @@
 
 #include <asio/experimental/awaitable_operators.hpp>
 
+#include "rpc/reflection.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
 namespace feed {
@@ -365,9 +366,10 @@ TEST_P(Streams, too_many_streams_are_refused) {
 TEST_P(Streams, streams_say_what_they_are) {
   start();
   with_client(address, [](Client& client) -> asio::awaitable<void> {
-    const auto methods =
-        co_await client.call_by_name<std::vector<std::pair<std::string, std::string>>>("weir.methods");
-    const std::map<std::string, std::string> by_name(methods->begin(), methods->end());
+    const auto methods = co_await client.call_by_name<std::vector<MethodInfo>>(methods_method);
+    if (!methods) throw std::runtime_error(methods.error().what);
+    std::map<std::string, std::string> by_name;
+    for (const MethodInfo& method : *methods) by_name[method.name] = method.schema;
     EXPECT_EQ(by_name.at("feed.ticks"), "(u32, u32) -> stream Tick{number: u32, text: str}");
     EXPECT_EQ(by_name.at("feed.total"), "(stream i32) -> i64");
     EXPECT_EQ(by_name.at("feed.shout"), "(str, stream str) -> stream str, u32");
