@@ -39,9 +39,7 @@ class RedisServer {
     if (::posix_spawnp(&pid_, "redis-server", nullptr, nullptr, pointers.data(), environ) != 0) {
       throw std::runtime_error("redis-server is not installed");
     }
-    // Its socket file appears when it listens.
-    for (int i = 0; i < 1000 && !std::filesystem::exists(path()); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 1000 && !listens(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   ~RedisServer() {
     ::kill(pid_, SIGKILL);
@@ -50,6 +48,16 @@ class RedisServer {
   std::string path() const { return folder_.file("r"); }
 
  private:
+  // Its socket file is there a moment before it listens.
+  bool listens() const {
+    try {
+      WireClient::unix_socket(path());
+      return true;
+    } catch (const std::runtime_error&) {
+      return false;
+    }
+  }
+
   ScratchFolder folder_;
   pid_t pid_ = 0;
 };

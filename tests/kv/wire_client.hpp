@@ -85,8 +85,10 @@ class WireClient {
  private:
   WireClient(int family, const sockaddr* address, socklen_t size)
       : fd_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    if (::connect(fd_, address, size) != 0)
-      throw std::runtime_error("connect: " + std::string(std::strerror(errno)));
+    if (::connect(fd_, address, size) == 0) return;
+    const std::string why = std::strerror(errno);
+    close();
+    throw std::runtime_error("connect: " + why);
   }
 
   bool receive() {
