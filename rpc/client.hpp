@@ -295,7 +295,7 @@ struct ConnectOptions {
   ConnectionLimits limits;
   std::chrono::milliseconds connect_timeout{5000};
   TransportOptions transport;
-  TokenProvider token;  // none: nothing is sent
+  TokenProvider token;       // none: nothing is sent
   ClientChain interceptors;  // of calls; streams pass them by
 };
 
