@@ -58,7 +58,7 @@ def build(tally, preset, targets=()):
 
 
 def without_randomised_addresses():
-    """GCC 12's ThreadSanitizer cannot place its shadow where the kernel randomises addresses by 32 bits."""
+    """ThreadSanitizer cannot always place its shadow where the kernel randomises addresses by 32 bits."""
     words = ["setarch", platform.machine(), "-R"]
     try:
         return words if subprocess.run([*words, "true"], stderr=subprocess.DEVNULL).returncode == 0 else []
