@@ -15,12 +15,6 @@
 
 namespace weir::shell {
 
-int failed(const client::Error& error) {
-  std::fflush(stdout);
-  fmt::print(stderr, "{}\n", error.what);
-  return 1;
-}
-
 namespace {
 
 std::string all_of_standard_input() {
