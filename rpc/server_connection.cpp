@@ -31,7 +31,7 @@ class RunningCall final : public ReplyBody {
   std::shared_ptr<StreamChannel>& stream() { return context.stream_; }
   // What the function awaits of its stream ends.
   void end_stream(Errc code) {
-    if (stream()) stream()->finish({code, "the stream of " + method.name + " has ended"});
+    if (stream()) stream()->finish({code, "the function of this stream has ended"});
   }
 
   std::shared_ptr<ServerConnection> connection;
