@@ -5,7 +5,16 @@
 
 #include <cstdio>
 
+// GCC says so by macros, clang by features.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WEIR_SANITIZERS_HEAP
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define WEIR_SANITIZERS_HEAP
+#endif
+#endif
+
+#if defined(WEIR_SANITIZERS_HEAP)
 // GCC ships the sanitizers' allocator without its header.
 extern "C" std::size_t
 __sanitizer_get_current_allocated_bytes();  // NOLINT(bugprone-reserved-identifier): its name
@@ -14,7 +23,7 @@ __sanitizer_get_current_allocated_bytes();  // NOLINT(bugprone-reserved-identifi
 namespace weir::kv {
 
 std::size_t used_memory() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(WEIR_SANITIZERS_HEAP)
   return __sanitizer_get_current_allocated_bytes();
 #else
   const struct mallinfo2 info = mallinfo2();
