@@ -16,22 +16,17 @@
 #include "rpc/server.hpp"
 #include "tests/rdma/test_device.hpp"
 #include "tests/rpc/services.hpp"
+#include "tests/scratch_directory.hpp"
 
 namespace weir::rpc::testing_support {
 
 // An empty folder, removed at the end.
 class ScratchFolder {
  public:
-  ScratchFolder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "weir-rpc-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
-    path_ = pattern;
-  }
-  ~ScratchFolder() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string& name) const { return path_ / name; }
+  std::string file(const std::string& name) const { return directory_.path() + "/" + name; }
 
  private:
-  std::filesystem::path path_;
+  test::ScratchDirectory directory_;
 };
 
 // An authority with a server and a client that it vouches for, and a stranger that another one vouches for.

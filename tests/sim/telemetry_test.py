@@ -16,20 +16,11 @@ import tempfile
 import time
 import urllib.request
 
+from small_network import leaf_spine
+
 WEIR = sys.argv[1]
 MODULE = pathlib.Path(WEIR).parent.parent / "lib" / "weir" / "weir_telemetry.so"
-SCENARIO = """
-[leaf_spine]
-spines = 1
-leaves = 2
-hosts_per_leaf = 4
-host_speed = "100G"
-host_cable = "3m"
-spine_speed = "100G"
-spine_cable = "40m"
-leaf_model = "generic-32m"
-spine_model = "generic-32m"
-[simulation]
+SCENARIO = leaf_spine(hosts_per_leaf=4) + """[simulation]
 duration = "100ms"
 sample = "20us"
 [[workload]]

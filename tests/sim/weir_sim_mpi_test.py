@@ -12,20 +12,11 @@ import sys
 import tempfile
 import time
 
+from small_network import leaf_spine
+
 WEIR = sys.argv[1]
 MODULE = pathlib.Path(WEIR).parent.parent / "lib" / "weir" / "weir_mpi.so"
-NETWORK = """
-[leaf_spine]
-spines = 1
-leaves = 2
-hosts_per_leaf = 4
-host_speed = "100G"
-host_cable = "3m"
-spine_speed = "100G"
-spine_cable = "40m"
-leaf_model = "generic-32m"
-spine_model = "generic-32m"
-[[workload]]
+NETWORK = leaf_spine(hosts_per_leaf=4) + """[[workload]]
 kind = "incast"
 """
 SHORT = NETWORK + 'bytes = "200KB"\n'

@@ -12,19 +12,10 @@ import sys
 import tempfile
 import time
 
+from small_network import leaf_spine
+
 WEIR, SCENARIOS = sys.argv[1], pathlib.Path(sys.argv[2])
-ENDLESS = """
-[leaf_spine]
-spines = 1
-leaves = 2
-hosts_per_leaf = 2
-host_speed = "100G"
-host_cable = "3m"
-spine_speed = "100G"
-spine_cable = "40m"
-leaf_model = "generic-32m"
-spine_model = "generic-32m"
-[simulation]
+ENDLESS = leaf_spine(hosts_per_leaf=2) + """[simulation]
 duration = "100s"
 [[workload]]
 kind = "incast"
