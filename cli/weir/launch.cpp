@@ -19,6 +19,11 @@ std::string in_front(const std::string& what, const char* before) {
   return before && *before ? what + ":" + before : what;
 }
 
+constexpr const char* view_library = "/libweir_view.so";
+constexpr const char* heap_library = "/libweir_heap.so";
+
+bool readable(const std::string& file) { return ::access(file.c_str(), R_OK) == 0; }
+
 // What the program and all it starts inherit.
 void set_environment(const Launch& launch, const std::string& libraries, const std::string& names) {
   ::setenv("LD_LIBRARY_PATH", in_front(libraries, std::getenv("LD_LIBRARY_PATH")).c_str(), 1);
@@ -29,12 +34,10 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   if (launch.no_process_vm) ::setenv("WEIR_NO_PROCESS_VM", "1", 1);
   for (const auto& [name, value] : launch.environment) ::setenv(name.c_str(), value.c_str(), 1);
   const auto preload = [&](const char* name) {
-    const std::string library = libraries + name;
-    if (::access(library.c_str(), R_OK) == 0)
-      ::setenv("LD_PRELOAD", in_front(library, std::getenv("LD_PRELOAD")).c_str(), 1);
+    ::setenv("LD_PRELOAD", in_front(libraries + name, std::getenv("LD_PRELOAD")).c_str(), 1);
   };
-  preload("/libweir_view.so");
-  if (launch.share_memory) preload("/libweir_heap.so");
+  if (readable(libraries + view_library)) preload(view_library);  // most programs do without
+  if (launch.share_memory) preload(heap_library);
 }
 
 }  // namespace
@@ -92,6 +95,12 @@ int become(std::string_view subcommand, const Launch& launch) {
   if (!names) return complain(subcommand, names.error());
   const auto libraries = find_drop_in_libraries(launch.library_directory);
   if (!libraries) return complain(subcommand, libraries.error(), 126);
+  if (launch.share_memory && !readable(*libraries + heap_library))
+    return complain(subcommand,
+                    "--share-memory needs " + *libraries + heap_library +
+                        ", which is not there or cannot be read; build it (cmake --build --preset release "
+                        "--target weir_heap), or name a directory that has it with --lib-dir",
+                    126);
   const auto program = find_program(launch.command.front(), std::getenv("PATH"));
   if (!program) return complain(subcommand, program.error().what, program.error().status);
   if (const auto why = why_libraries_cannot_be_replaced(*program); !why.empty())

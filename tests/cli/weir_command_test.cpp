@@ -153,6 +153,19 @@ TEST_F(WeirRun, says_what_is_missing) {
   EXPECT_EQ(run_weir({"run", "--nosuch"}).status, 2);
 }
 
+TEST_F(WeirRun, does_not_go_on_without_the_library_of_shared_memory) {
+  const std::vector<std::string> words = {"run", "--lib-dir", libraries_.path(), "--share-memory", "--",
+                                          "sh",  "-c",        "echo ran"};
+  const auto refused = run_weir(words);
+  EXPECT_EQ(refused.status, 126);
+  EXPECT_THAT(refused.out, HasSubstr(libraries_.path().string() + "/libweir_heap.so"));
+  EXPECT_THAT(refused.out, HasSubstr("--target weir_heap"));
+  libraries_.write("libweir_heap.so", "");  // whatever is in it: the loader says so and goes on
+  const auto ran = run_weir(words);
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_THAT(ran.out, HasSubstr("ran\n"));
+}
+
 using WeirTrace = WeirRun;
 
 TEST_F(WeirTrace, tells_the_program_by_its_environment) {
