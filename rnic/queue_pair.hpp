@@ -1,7 +1,8 @@
 // A queue pair: its send ring, the owner's side of its receive ring, its connection, and its state.
 //
-// The work is in six files, one a role:
-//   queue_pair.cpp   post, modify, destroy; entering the error state
+// The work is in seven files, one a role:
+//   queue_pair.cpp   modify, destroy; entering the error state
+//   posting.cpp      WQEs into the rings, and the doorbells
 //   requester.cpp    executes send WQEs in order, parks them (RNR, no response) and gives up on them
 //   responder.cpp    what the peer's NIC would do for an arriving operation, played by the initiator
 //   datagram.cpp     the same two roles for UD

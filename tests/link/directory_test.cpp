@@ -1,0 +1,118 @@
+// The directory in which processes find each other: paths, who is in it, what stays when the last one leaves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <future>
+
+#include "link/same_host.hpp"
+#include "tests/link/fixture.hpp"
+
+namespace weir::link {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class LinkDirectory : public LinkTest {};
+
+TEST_F(LinkDirectory, a_directory_that_cannot_be_used_is_an_error_that_names_it) {
+  const std::string parent = directory() + "-parent";
+  ASSERT_EQ(::mkdir(parent.c_str(), 0700), 0);
+  const std::string open_to_all = parent + "/open";
+  ASSERT_EQ(::mkdir(open_to_all.c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(open_to_all.c_str(), 0777), 0);
+  const std::string file = parent + "/file";
+  UniqueFd(::open(file.c_str(), O_CREAT | O_WRONLY, 0600));
+  const struct {
+    std::string path;
+    std::errc code;
+  } cases[] = {
+      {parent + "/missing/below", std::errc::no_such_file_or_directory},
+      {open_to_all, std::errc::permission_denied},
+      {file, std::errc::not_a_directory},
+  };
+  for (const auto& one : cases) {
+    const auto attached = SameHostLink::attach({.directory = one.path});
+    ASSERT_FALSE(attached) << one.path;
+    EXPECT_EQ(attached.error().code, one.code) << attached.error().what;
+    EXPECT_THAT(attached.error().what, HasSubstr(one.path));
+    EXPECT_THAT(attached.error().what, HasSubstr("WEIR_RUNTIME_DIR"));
+  }
+  std::filesystem::remove_all(parent);
+}
+
+TEST_F(LinkDirectory, a_directory_path_longer_than_a_socket_address_works) {
+  const std::string parent = directory() + "-" + std::string(120, 'x');
+  ASSERT_EQ(::mkdir(parent.c_str(), 0700), 0);
+  const std::string deep = parent + "/" + std::string(100, 'y');
+  {
+    auto a = SameHostLink::attach({.directory = deep});
+    ASSERT_TRUE(a) << a.error().what;
+    auto b = SameHostLink::attach({.directory = deep});
+    ASSERT_TRUE(b) << b.error().what;
+    EXPECT_TRUE((*a)->connect((*b)->slot(), 5s));
+  }
+  EXPECT_FALSE(exists(deep));
+  ::rmdir(parent.c_str());
+}
+
+TEST_F(LinkDirectory, what_other_layers_left_in_the_directory_goes_with_the_last_process) {
+  auto a = attach();
+  UniqueFd(::open((directory() + "/cm-tcp-7471").c_str(), O_CREAT | O_WRONLY, 0600));
+  a.reset();
+  EXPECT_FALSE(exists(directory()));
+}
+
+// The list of names is kept while the directory does not change; its times are set here, so that they are
+// old.
+TEST_F(LinkDirectory, who_comes_and_goes_is_seen_although_the_list_is_kept) {
+  auto a = attach();
+  const auto occupied_at = [&](time_t modified) {
+    const timespec times[2] = {{modified, 0}, {modified, 0}};
+    EXPECT_EQ(::utimensat(AT_FDCWD, directory().c_str(), times, 0), 0);
+    (void)a->occupied();  // keeps it
+    return a->occupied();
+  };
+  EXPECT_THAT(occupied_at(1000), testing::UnorderedElementsAre(a->slot()));
+  auto b = attach();
+  EXPECT_THAT(a->occupied(), testing::UnorderedElementsAre(a->slot(), b->slot()));
+  EXPECT_THAT(occupied_at(2000), testing::UnorderedElementsAre(a->slot(), b->slot()));
+  b.reset();
+  EXPECT_THAT(a->occupied(), testing::UnorderedElementsAre(a->slot()));
+}
+
+TEST_F(LinkDirectory, a_lasting_file_stays_when_the_last_process_leaves) {
+  auto a = attach();
+  const std::string lasting = directory() + "/" + lasting_prefix + "file", other = directory() + "/file";
+  for (const std::string& path : {lasting, other}) UniqueFd(::open(path.c_str(), O_CREAT | O_WRONLY, 0600));
+  a.reset();
+  EXPECT_TRUE(exists(lasting));
+  EXPECT_FALSE(exists(other));
+  ::unlink(lasting.c_str());
+  ::rmdir(directory().c_str());
+}
+
+TEST_F(LinkDirectory, attaching_and_detaching_at_once_from_many_threads_never_fails) {
+  std::vector<std::future<std::string>> workers;
+  for (int worker = 0; worker < 4; ++worker) {
+    workers.push_back(std::async(std::launch::async, [&]() -> std::string {
+      for (int i = 0; i < 50; ++i) {
+        auto link = SameHostLink::attach({.directory = directory()});
+        if (!link) return link.error().what;
+      }
+      return {};
+    }));
+  }
+  for (auto& worker : workers) EXPECT_EQ(worker.get(), "");
+  EXPECT_FALSE(exists(directory()));
+}
+
+TEST_F(LinkDirectory, the_default_directory_is_the_users_own_unless_told) {
+  EXPECT_EQ(SameHostLink::default_directory(nullptr), "/dev/shm/weir-" + std::to_string(::geteuid()));
+  EXPECT_EQ(SameHostLink::default_directory(""), SameHostLink::default_directory(nullptr));
+  EXPECT_EQ(SameHostLink::default_directory("/run/mine"), "/run/mine");
+}
+
+}  // namespace
+}  // namespace weir::link
