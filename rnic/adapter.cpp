@@ -22,7 +22,7 @@ QueuePair* Adapter::create_qp(const QpConfig& config) {
   }
   for (std::uint32_t tries = 0; tries < max_qps; ++tries) {
     next_qp_ = next_qp_ + 1 < max_qps ? next_qp_ + 1 : 2;
-    if (qps_[next_qp_]) continue;
+    if (qps_[next_qp_] || stopped_initiator_inside(next_qp_)) continue;
     auto qp = std::make_unique<QueuePair>(*this, next_qp_, config);
     if (!qp->valid()) return nullptr;
     if (next_qp_ > highest_qp_) highest_qp_ = next_qp_;
@@ -60,8 +60,22 @@ void Adapter::destroy(QueuePair* qp) {
   const std::lock_guard lock(mutex_);
   std::erase(live_qps_, qp);
   const std::uint32_t index = qp->qpn().index();
+  const Slot initiator = qp->attributes().destination.slot();
   qps_[index].reset();
+  if (segment_.header().qps[index].hazard.load(std::memory_order_acquire) & 1)
+    left_inside_[index] = initiator;
   retire_counters(index);
+}
+
+// Under mutex_. Such a number is not used again before its initiator has left, or has ended: it will count
+// its operation as over in the context of whatever queue pair is there then.
+bool Adapter::stopped_initiator_inside(std::uint32_t qp_index) {
+  const auto left = left_inside_.find(qp_index);
+  if (left == left_inside_.end()) return false;
+  const bool inside = segment_.header().qps[qp_index].hazard.load(std::memory_order_acquire) & 1;
+  if (inside && host_.peer(left->second, HostPort::Wait::no)) return true;
+  left_inside_.erase(left);
+  return false;
 }
 
 // Under mutex_, as the next. release: a reader that finds the queue pair sees its counters cleared.
@@ -179,6 +193,10 @@ void Adapter::raise_cq(std::uint32_t index) {
 
 void Adapter::peer_gone(Peer& peer) {
   for_each_qp([&](QueuePair& qp) { qp.peer_gone(peer); });
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(left_inside_, [&](const auto& left) { return left.second == peer.slot(); });
+  }
   reclaim_from_srqs(peer.slot());
 }
 
@@ -187,22 +205,43 @@ void Adapter::reclaim_from_srqs(Slot dead) {
   const std::lock_guard lock(mutex_);
   for (const auto& srq : srqs_) {
     if (!srq) continue;
-    std::vector<std::uint32_t> completed;
     if (XrcCompletions* xrc = srq->completions()) {
-      if (xrc->void_slots_of(dead)) srq->mark_ready_to_poll();
-      xrc->append_completed(completed);
+      xrc->void_slots_of(dead);
+      srq->announce_unpolled(*this);
     }
-    for (const QueuePair* qp : live_qps_)
-      if (qp->config().srq == srq.get()) qp->append_completed(completed);
-    srq->reclaim(dead, completed);
+    srq->reclaim(dead, completed_of(*srq));
+    if (srq->take_parked()) kick_locked(*srq);
   }
 }
 
+void Adapter::receive_returned(Slot from, const Peer::TakenFrom& taken) {
+  const std::lock_guard lock(mutex_);
+  if (taken.srq_index >= srqs_.size() || !srqs_[taken.srq_index]) return;
+  SharedReceiveQueue& srq = *srqs_[taken.srq_index];
+  if (srq.context().incarnation != taken.incarnation) return;
+  srq.give_back(from, taken.wqe, completed_of(srq));
+  if (srq.take_parked()) kick_locked(srq);
+}
+
+// Under mutex_: its WQEs whose completions are published, and not yet polled.
+std::vector<std::uint32_t> Adapter::completed_of(const SharedReceiveQueue& srq) const {
+  std::vector<std::uint32_t> completed;
+  if (const XrcCompletions* xrc = srq.completions()) xrc->append_completed(completed);
+  for (const QueuePair* qp : live_qps_)
+    if (qp->config().srq == &srq) qp->append_completed(completed);
+  return completed;
+}
+
 void Adapter::kick_all_parked_on(SharedReceiveQueue& srq) {
-  for_each_qp([&](QueuePair& qp) {
-    const bool fed = qp.config().srq == &srq || (srq.xrcd() != 0 && qp.config().xrcd == srq.xrcd());
-    if (fed) qp.kick_initiator_if_parked();
-  });
+  const std::lock_guard lock(mutex_);
+  kick_locked(srq);
+}
+
+void Adapter::kick_locked(SharedReceiveQueue& srq) {
+  for (QueuePair* qp : live_qps_) {
+    const bool fed = qp->config().srq == &srq || (srq.xrcd() != 0 && qp->config().xrcd == srq.xrcd());
+    if (fed) qp->kick_initiator_if_parked();
+  }
 }
 
 void Adapter::quiesce(Peer& peer) {

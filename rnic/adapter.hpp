@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -69,7 +70,8 @@ class Adapter {
   void kicked(Qpn own);   // what we parked on a peer may go on
   void faulted(Qpn own);  // a peer moved our queue pair to err
   void srq_limit(std::uint32_t index);
-  void raise_cq(std::uint32_t index);  // wake the channel of our own CQ
+  void receive_returned(Slot from, const Peer::TakenFrom&);  // to one of our SRQs
+  void raise_cq(std::uint32_t index);                        // wake the channel of our own CQ
   void peer_gone(Peer&);
   void service();  // deadlines of parked queue pairs; see HostPort::wake_at
   void kick_all_parked_on(SharedReceiveQueue&);
@@ -87,6 +89,9 @@ class Adapter {
   void show_counters(std::uint32_t qp_index);
   void retire_counters(std::uint32_t qp_index);
   void reclaim_from_srqs(Slot dead);
+  std::vector<std::uint32_t> completed_of(const SharedReceiveQueue&) const;
+  void kick_locked(SharedReceiveQueue&);
+  bool stopped_initiator_inside(std::uint32_t qp_index);
   template <class Visit>
   void for_each_qp(Visit visit);
 
@@ -105,6 +110,7 @@ class Adapter {
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs_;
   std::vector<std::unique_ptr<QueuePair>> qps_;  // by index
   std::vector<QueuePair*> live_qps_;             // the same, dense: what deregistration has to look at
+  std::map<std::uint32_t, Slot> left_inside_;    // of destroyed ones: whose initiator was still inside
   std::atomic<std::ptrdiff_t> highest_qp_{0};
   std::uint32_t next_qp_ =
       0;  // numbers are handed out round robin, so that a stale QPN stays unused for long

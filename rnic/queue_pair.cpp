@@ -79,8 +79,12 @@ QueuePair::~QueuePair() {
   if (config_.recv_cq) config_.recv_cq->detach(recv_line_);
   if (config_.send_cq && config_.send_cq != config_.recv_cq) config_.send_cq->detach(send_line_);
   give_back_unpolled();
+  remote_.disconnect();
   if (config_.srq) config_.srq->attached_qps.fetch_sub(1);
-  if (quiet) free_rings();  // else they are lost: an initiator that wakes up may still write there
+  if (quiet)
+    free_rings();
+  else if (config_.srq)
+    config_.srq->keep_rings();  // as ours are lost: an initiator that wakes up may still write there
 }
 
 bool QueuePair::allocate_rings() {
@@ -123,26 +127,31 @@ ReceiveWqe& QueuePair::rq_at(std::uint32_t count) const {
                                         std::uint64_t{ctx_->rq_stride} * (count & ctx_->rq_mask));
 }
 
-void QueuePair::modify(QpState to, const QpAttributes& attributes) {
+bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
   if (to == QpState::rtr && !is_datagram(config_.type)) {
     // Connecting may take a moment, so it happens before the lock and before we answer anybody.
     nic_.host().peer(attributes.destination.slot(), HostPort::Wait::yes);
   }
   send_lock_.lock();
-  modify_locked(to, attributes);
+  const bool done = modify_locked(to, attributes);
   unlock_sends();
+  return done;
 }
 
-void QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
-  if (to == QpState::reset) reset();  // still knows by the old attributes for whom it has to wait
+bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
+  // Still knows by the old attributes for whom it has to wait.
+  if (to == QpState::reset && !reset()) return false;
   attributes_ = attributes;
   initiator_slot_.store(attributes.destination.slot(), std::memory_order_relaxed);
   ctx_->access.store(attributes.access | (attributes.max_dest_rd_atomic != 0 ? access::responder_depth : 0),
                      std::memory_order_relaxed);
   ctx_->qkey.store(attributes.qkey, std::memory_order_relaxed);
   ctx_->min_rnr_timer.store(attributes.min_rnr_timer, std::memory_order_relaxed);
-  if (to == QpState::reset) return;
-  if (to == QpState::err) return enter_error();
+  if (to == QpState::reset) return true;
+  if (to == QpState::err) {
+    enter_error();
+    return true;
+  }
   const bool slots_closed = ctx_->rq_posted.load(std::memory_order_relaxed) == 0;
   if (to == QpState::init && is_datagram(config_.type) && !has_own_rq() && slots_closed) {
     open_datagram_slots(0, ctx_->cqe_mask + 1);
@@ -163,12 +172,18 @@ void QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
   } else {
     draining_.store(false, std::memory_order_release);
   }
+  return true;
 }
 
-void QueuePair::reset() {
+bool QueuePair::reset() {
   ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
   ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
-  (void)wait_for_initiator();
+  // A datagram's sender that was killed inside never leaves, and none is told from another.
+  if (!wait_for_initiator() && !is_datagram(config_.type)) {
+    ctx_->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
+    flush_everything();
+    return false;
+  }
   nic_.forget_parked(*this);
   parked_ = Park::none;
   draining_.store(false, std::memory_order_release);
@@ -180,6 +195,7 @@ void QueuePair::reset() {
     send_scanned_ = 0;
   });
   between_polls(config_.recv_cq, [&] { reset_receives(); });
+  return true;
 }
 
 void QueuePair::reset_receives() {
@@ -211,8 +227,13 @@ void QueuePair::begin_incarnation() {
 void QueuePair::enter_error() {
   ctx_->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
   (void)wait_for_initiator();
+  flush_everything();
+}
+
+void QueuePair::flush_everything() {
   parked_ = Park::none;
   draining_.store(false, std::memory_order_release);
+  remote_.give_up_send();
   flush_sends();
   if (flushing_.exchange(true, std::memory_order_seq_cst)) return;
   if (has_own_rq())
@@ -233,13 +254,27 @@ void QueuePair::on_fault() {
 // NIC would not notice either, until a send times out). If it was killed with the connection up, the
 // connection is lost.
 void QueuePair::peer_gone(Peer& peer) {
-  if (is_datagram(config_.type)) return void_datagrams_of(peer.slot());
+  if (is_datagram(config_.type)) {
+    void_datagrams_of(peer.slot());
+    return announce_unpolled();
+  }
   const bool ours = initiator_slot_.load(std::memory_order_relaxed) == peer.slot() && state() >= QpState::rtr;
   if (!ours) return;
   send_lock_.lock();
   const bool lost = peer_gone_locked();
   unlock_sends();
+  announce_unpolled();
   if (lost) nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
+}
+
+// A process may be killed between a completion that it wrote and the wake-up for it, so its end is one.
+void QueuePair::announce_unpolled() {
+  if (config_.recv_cq == nullptr || is_xrc()) return;
+  {
+    const std::lock_guard lock(config_.recv_cq->poll_lock());
+    if ((is_datagram(config_.type) ? unpolled_datagrams() : unpolled_receives()) == 0) return;
+  }
+  raise_local(*config_.recv_cq, recv_line_, Solicited::yes);
 }
 
 // True: a connection that was up is lost, and no failed WQE says so.

@@ -108,8 +108,10 @@ class QueuePair {
   QpAttributes attributes() const { return attributes_; }
 
   // The caller has checked the transition (check_modify). Moving to rtr connects to the destination's
-  // process.
-  void modify(QpState to, const QpAttributes&);
+  // process. False: to reset, and after a bounded time the initiator was still inside an operation (its
+  // process is stopped, say), which may yet write into our rings; then we are in err, and it may be tried
+  // again.
+  bool modify(QpState to, const QpAttributes&);
 
   // One work request at a time: append (may repeat), then ring the doorbell. The send lock is held from the
   // first append to ring_doorbell(); begin_posting/abort_posting serve ibv_wr_start/abort.
@@ -200,13 +202,15 @@ class QueuePair {
   void raise_local(CompletionQueue&, std::uint32_t line, Solicited);
 
   // queue_pair.cpp
-  void modify_locked(QpState to, const QpAttributes&);
+  bool modify_locked(QpState to, const QpAttributes&);
   bool wait_for_datagram_senders() const;
   bool allocate_rings();
   void free_rings();
   bool peer_gone_locked();
   void enter_error();
-  void reset();
+  void flush_everything();
+  void announce_unpolled();
+  bool reset();
   void reset_receives();
   void begin_incarnation();
   void give_back_unpolled();

@@ -16,6 +16,7 @@ bool RemoteSrq::connect(Peer& peer, std::uint32_t index) {
   if (ring_ == nullptr || wqes_ == nullptr || stride_ < sizeof(ReceiveWqe)) return false;
   peer_ = &peer;
   index_ = index;
+  incarnation_ = ctx.incarnation;
   ctx_ = &ctx;
   return true;
 }
@@ -60,6 +61,10 @@ bool RemoteSrq::claim(Qpn own, TakenReceive& taken) const {
       peer_->report_srq_limit(index_);
     return true;
   }
+}
+
+void RemoteSrq::give_back(const TakenReceive& taken) const {
+  peer_->return_receive({index_, incarnation_, taken.number});
 }
 
 }  // namespace weir::rnic

@@ -31,13 +31,15 @@ class RemoteSrq {
 
   bool available() const;
   bool claim(Qpn own, TakenReceive&) const;
+  // What was claimed and shall not be completed: to its owner, who alone posts.
+  void give_back(const TakenReceive&) const;
 
  private:
   Peer* peer_ = nullptr;
   SrqContext* ctx_ = nullptr;
   std::atomic<std::uint64_t>* ring_ = nullptr;
   std::byte* wqes_ = nullptr;
-  std::uint32_t index_ = 0, ring_mask_ = 0, stride_ = 0, count_ = 0;
+  std::uint32_t index_ = 0, incarnation_ = 0, ring_mask_ = 0, stride_ = 0, count_ = 0;
 };
 
 }  // namespace weir::rnic

@@ -57,6 +57,27 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   return true;
 }
 
+void RemoteQueuePair::disconnect() {
+  give_up_send();
+  *this = RemoteQueuePair();
+}
+
+// A receive of the target's own queue is flushed with it; one of an SRQ would be lost to all others, and a
+// slot of an XRC SRQ's completions would be a hole at which its polling stops.
+void RemoteQueuePair::give_up_send() {
+  if (held_ && srq_.connected()) srq_.give_back(*held_);
+  held_.reset();
+  if (xrc_claimed_ == nullptr) return;
+  const Operation operation(*ctx_);  // the SRQ's owner waits for it before the slots go
+  const SrqContext& srq = srq_.context();
+  if (srq.xrcd != 0 && srq.incarnation == srq_incarnation_) {
+    xrc_claimed_->cqe.wqe = no_wqe;
+    complete_slot(*xrc_claimed_);
+    mark_ready(*cq_, cq_line_);
+  }
+  xrc_claimed_ = nullptr;
+}
+
 // IBA A14.3.1: the number must be that of an XRC SRQ of the target's domain. SRQ and queue pair are of one
 // process here (verbs/ibv/xrc.cpp).
 Outcome RemoteQueuePair::select_srq(Qpn srqn) {

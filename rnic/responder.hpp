@@ -54,7 +54,9 @@ class RemoteQueuePair {
   bool connect(PeerPtr, Qpn own, Qpn target);
   // XRC, before each operation: the SRQ whose domain the operation is checked in and that it may deliver to.
   Outcome select_srq(Qpn srqn);
-  void disconnect() { *this = RemoteQueuePair(); }
+  void disconnect();
+  // The SEND that is under way will not be tried again.
+  void give_up_send();
   bool connected() const { return ctx_ != nullptr; }
 
   Outcome rdma_write(const Gather&, std::uint64_t addr, std::uint32_t rkey);
@@ -138,7 +140,8 @@ class RemoteQueuePair {
   std::uint32_t cq_index_ = 0, cq_line_ = 0;
   std::uint16_t incarnation_ = 0;
   Cpu cpu_told_ = 0;
-  // Taken for a SEND whose bytes could not be moved yet; its retry goes on with it.
+  // Taken for a SEND whose bytes could not be moved yet; its retry goes on with it. give_up_send() gives it
+  // back.
   std::optional<TakenReceive> held_;
   const ReceiveCqe* behind_last_cqe_ = nullptr;
   const std::byte* behind_last_write_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <mutex>
 
 #include "rnic/adapter.hpp"
 
@@ -52,11 +53,20 @@ SharedReceiveQueue::SharedReceiveQueue(Segment& segment, Qpn number, std::uint32
 
 SharedReceiveQueue::~SharedReceiveQueue() {
   if (ctx_ && completions_) xrc_config_.cq->detach(ctx_->cq_line);
+  if (keeps_rings_.load(std::memory_order_relaxed)) return;
   if (ring_offset_) segment_.free(ring_offset_, (std::bit_ceil(wrs_)) * sizeof(std::uint64_t));
   if (wqe_offset_ && ctx_) segment_.free(wqe_offset_, std::size_t{ctx_->wqe_stride} * wrs_);
 }
 
-void SharedReceiveQueue::mark_ready_to_poll() const { mark_ready(xrc_config_.cq->context(), ctx_->cq_line); }
+void SharedReceiveQueue::announce_unpolled(Adapter& nic) const {
+  CompletionQueue& cq = *xrc_config_.cq;
+  {
+    const std::lock_guard lock(cq.poll_lock());
+    if (completions_->next() == nullptr) return;  // also past what is void
+  }
+  mark_ready(cq.context(), ctx_->cq_line);
+  if (take_armed(cq.context(), Solicited::yes)) nic.raise_cq(cq.index());
+}
 
 ReceiveWqe& SharedReceiveQueue::wqe(std::uint32_t number) const {
   return *segment_.at<ReceiveWqe>(wqe_offset_ + std::uint64_t{ctx_->wqe_stride} * number);
@@ -121,11 +131,22 @@ void SharedReceiveQueue::free_wqe(std::uint32_t number) {
 void SharedReceiveQueue::reclaim(Slot dead, const std::vector<std::uint32_t>& completed) {
   const std::lock_guard lock(lock_);
   for (std::uint32_t i = 0; i <= ctx_->ring_mask; ++i) note_claimer(i);
-  for (std::uint32_t number = 0; number < wrs_; ++number) {
-    if (!outstanding_[number] || claimer_[number].value() == 0 || claimer_[number].slot() != dead) continue;
-    if (std::find(completed.begin(), completed.end(), number) == completed.end() && !ring_full())
-      post_number(number);
-  }
+  for (std::uint32_t number = 0; number < wrs_; ++number) post_again(number, dead, completed);
+}
+
+void SharedReceiveQueue::give_back(Slot from, std::uint32_t number,
+                                   const std::vector<std::uint32_t>& completed) {
+  const std::lock_guard lock(lock_);
+  for (std::uint32_t i = 0; i <= ctx_->ring_mask; ++i) note_claimer(i);
+  if (number < wrs_) post_again(number, from, completed);
+}
+
+// Under lock_, with the claimers noted.
+void SharedReceiveQueue::post_again(std::uint32_t number, Slot claimer,
+                                    const std::vector<std::uint32_t>& completed) {
+  if (!outstanding_[number] || claimer_[number].value() == 0 || claimer_[number].slot() != claimer) return;
+  if (std::find(completed.begin(), completed.end(), number) == completed.end() && !ring_full())
+    post_number(number);
 }
 
 }  // namespace weir::rnic

@@ -40,7 +40,8 @@ class SharedReceiveQueue {
   XrcCompletions* completions() const { return completions_.get(); }  // nullptr: not an XRC SRQ
   // For its own CQ, under that one's lock.
   std::size_t poll_completions(Adapter&, std::span<WorkCompletion>);
-  void mark_ready_to_poll() const;
+  // Wakes whoever sleeps on that CQ if there is something to poll: its writer may have died before it did.
+  void announce_unpolled(Adapter&) const;
   // No new message is accepted any more.
   void close() { ctx_->xrcd = 0; }
   std::uint32_t pd() const { return pd_; }
@@ -59,6 +60,10 @@ class SharedReceiveQueue {
   // Gives back the WQEs that the process `dead`, which was killed, had claimed and not completed. `completed`
   // holds the WQEs whose completions are published: those are still to be polled.
   void reclaim(Slot dead, const std::vector<std::uint32_t>& completed);
+  // The same for the one WQE that the living process `from` says it gave up on.
+  void give_back(Slot from, std::uint32_t number, const std::vector<std::uint32_t>& completed);
+  // An initiator that was stopped inside an operation may touch the rings yet: they stay where they are.
+  void keep_rings() { keeps_rings_.store(true, std::memory_order_relaxed); }
 
   std::atomic<int> attached_qps{0};
   void* cookie = nullptr;  // the caller's object, for async events
@@ -66,6 +71,7 @@ class SharedReceiveQueue {
  private:
   bool ring_full() const;
   void note_claimer(std::uint32_t ring_index);
+  void post_again(std::uint32_t number, Slot claimer, const std::vector<std::uint32_t>& completed);
   void post_number(std::uint32_t number);
 
   Segment& segment_;
@@ -76,6 +82,7 @@ class SharedReceiveQueue {
   std::uint32_t index_, pd_, wrs_, sges_;
   std::uint64_t ring_offset_ = 0, wqe_offset_ = 0;
   std::atomic<std::uint64_t>* ring_ = nullptr;
+  std::atomic<bool> keeps_rings_{false};
   SpinLock lock_;
   std::vector<std::uint32_t> free_;
   std::vector<Qpn> claimer_;              // who claimed each WQE, as far as known; Qpn(0): posted or free

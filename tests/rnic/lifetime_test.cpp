@@ -42,6 +42,21 @@ class Lifetime : public TwoNics {
     waiter.join();
   }
 
+  // Runs `wait` until it gives up on a writer that is stopped: hours pass.
+  template <class Wait>
+  void run_while_time_passes(Wait wait) {
+    std::atomic<bool> returned = false;
+    std::thread waiter([&] {
+      wait();
+      returned = true;
+    });
+    while (!returned) {
+      host.advance(3'600'000'000'000);
+      sched_yield();
+    }
+    waiter.join();
+  }
+
   std::atomic<bool> inside = false, released = false;
   std::thread writer;
 };
@@ -75,6 +90,35 @@ TEST_F(Lifetime, reset_waits_for_a_peer_that_is_writing) {
   Memory from(a_nic, 64), to(b_nic, 64);
   begin_write(from, to);
   expect_waits_for_the_write([&] { b->modify(QpState::reset, {}); });
+}
+
+TEST_F(Lifetime, reset_is_refused_while_a_stopped_peer_may_still_write) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  ASSERT_EQ(b->recv(7, {to.all()}), PostResult::ok);
+  begin_write(from, to);
+  run_while_time_passes([&] { EXPECT_FALSE(b->modify(QpState::reset)); });
+  EXPECT_EQ(b->qp().state(), QpState::err);
+  EXPECT_TRUE(completed(b->poll_recv(), 7, WcStatus::wr_flush_err));
+  release();
+  EXPECT_TRUE(b->modify(QpState::reset));
+  EXPECT_EQ(b->qp().state(), QpState::reset);
+}
+
+TEST_F(Lifetime, a_number_is_not_used_again_while_a_stopped_peer_may_still_write) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  const Qpn left = b->qpn();
+  const auto comes_again = [&] {
+    for (std::uint32_t i = 0; i < max_qps; ++i)
+      if (Endpoint(b_nic, {.caps = {.max_send_wr = 1, .max_recv_wr = 1}}).qpn() == left) return true;
+    return false;
+  };
+  begin_write(from, to);
+  run_while_time_passes([&] { b->destroy_qp(); });
+  EXPECT_FALSE(comes_again());
+  release();
+  EXPECT_TRUE(comes_again());
 }
 
 TEST_F(Lifetime, error_waits_for_a_peer_that_is_writing) {

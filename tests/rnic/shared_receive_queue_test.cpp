@@ -192,6 +192,67 @@ TEST_F(SharedReceives, what_a_killed_sender_had_taken_is_posted_again) {
   EXPECT_EQ(ids, (std::vector<std::uint64_t>{0, 1, 2, 3}));
 }
 
+// Its bytes did not come over in time, and it does not try again.
+TEST_F(SharedReceives, what_a_send_that_is_given_up_had_taken_is_posted_again) {
+  make(4, 2);
+  Memory payload(a_nic, 20'000);
+  for (std::uint64_t id = 0; id < 4; ++id) ASSERT_EQ(post(id, {to.all()}), ok);
+  host.on_copy = [] { return Peer::Transfer::late; };
+  ASSERT_EQ(senders[1]->send(1, payload.all()), PostResult::ok);
+  host.advance(1'000'000'000);
+  EXPECT_TRUE(completed(senders[1]->poll_send(), 1, WcStatus::retry_exc_err));
+  host.on_copy = nullptr;
+  settle();
+  std::vector<std::uint64_t> ids;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(senders[0]->send(1, from.sge(0, 1)), PostResult::ok);
+    const auto wc = poll();
+    ASSERT_TRUE(wc) << "receive lost";
+    ids.push_back(wc->wr_id);
+  }
+  std::sort(ids.begin(), ids.end());
+  EXPECT_EQ(ids, (std::vector<std::uint64_t>{0, 1, 2, 3}));
+  ASSERT_EQ(senders[0]->send(1, from.sge(0, 1)), PostResult::ok);
+  EXPECT_FALSE(poll()) << "a receive came twice";
+}
+
+TEST_F(SharedReceives, a_receive_that_another_has_or_of_an_srq_before_is_not_taken_back) {
+  make(2, 1);
+  for (std::uint64_t id = 0; id < 2; ++id) ASSERT_EQ(post(id, {to.all()}), ok);
+  const Peer::TakenFrom mine{srq->index(), srq->context().incarnation, 0};
+  ASSERT_EQ(senders[0]->send(1, from.all()), PostResult::ok);  // takes it, and completes
+  Adapter& adapter = b_nic.adapter();
+  adapter.receive_returned(a_nic.slot(), mine);
+  adapter.receive_returned(b_nic.slot(), mine);
+  adapter.receive_returned(a_nic.slot(), {mine.srq_index, mine.incarnation - 1, 0});
+  adapter.receive_returned(a_nic.slot(), {mine.srq_index, mine.incarnation, 1});  // posted, not taken
+  adapter.receive_returned(a_nic.slot(), {mine.srq_index, mine.incarnation, 12345});
+  adapter.receive_returned(a_nic.slot(), {mine.srq_index + 1, mine.incarnation, 0});
+  EXPECT_TRUE(completed(poll(), 0));
+  ASSERT_EQ(senders[0]->send(2, from.all()), PostResult::ok);
+  EXPECT_TRUE(completed(poll(), 1));
+  ASSERT_EQ(senders[0]->send(3, from.all()), PostResult::ok);
+  EXPECT_FALSE(poll());
+}
+
+// As it stands where the sender is killed between the completion and the wake-up.
+TEST_F(SharedReceives, a_completion_that_nobody_was_woken_for_is_announced_when_its_writer_ends) {
+  srq = b_nic.adapter().create_srq(pd, 4, 2);
+  cq = b_nic.adapter().create_cq(1024, 9);
+  Nic& victim = host.add_nic();
+  add_pair(victim);
+  Memory payload(victim, 64);
+  ASSERT_EQ(post(0, {to.all()}), ok);
+  ASSERT_EQ(senders[0]->send(1, payload.all()), PostResult::ok);
+  cq->arm(Armed::next);
+  EXPECT_EQ(b_nic.channel_events(9), 0);
+  host.kill(victim);
+  settle();
+  EXPECT_EQ(b_nic.channel_events(9), 1);
+  EXPECT_TRUE(completed(poll(), 0));
+  senders.clear();
+}
+
 TEST_F(SharedReceives, what_a_killed_sender_had_completed_is_delivered_and_not_posted_again) {
   make(4, 1);
   Nic& victim = host.add_nic();

@@ -34,7 +34,7 @@ bool copy(std::span<const iovec> from, std::span<const iovec> to) {
 // A process as another one (or itself) sees it.
 class MemoryPeer final : public Peer {
  public:
-  MemoryPeer(Host& host, Nic& target) : host_(host), target_(target) {
+  MemoryPeer(Host& host, Nic& target, Slot from) : host_(host), target_(target), from_(from) {
     slot_ = target.slot_;
     segment_ = reinterpret_cast<SegmentHeader*>(target.segment_memory_);
     segment_size_ = test_segment_bytes;
@@ -64,6 +64,9 @@ class MemoryPeer final : public Peer {
   void report_srq_limit(std::uint32_t srq_index) override {
     deliver([srq_index](Nic& nic) { nic.adapter().srq_limit(srq_index); });
   }
+  void return_receive(const TakenFrom& taken) override {
+    deliver([from = from_, taken](Nic& nic) { nic.adapter().receive_returned(from, taken); });
+  }
 
  private:
   Transfer transfer(std::span<const iovec> from, std::span<const iovec> to) {
@@ -79,6 +82,7 @@ class MemoryPeer final : public Peer {
   }
   Host& host_;
   Nic& target_;
+  const Slot from_;  // whose view of the target this is
 };
 
 // ---- Nic
@@ -104,7 +108,7 @@ PeerPtr Nic::peer(Slot slot, Wait) {
   const std::lock_guard lock(mutex_);
   if (target == nullptr) return nullptr;
   std::shared_ptr<MemoryPeer>& place = peers_[slot];
-  if (!place || !place->alive()) place = std::make_shared<MemoryPeer>(host_, *target);
+  if (!place || !place->alive()) place = std::make_shared<MemoryPeer>(host_, *target, slot_);
   return place;
 }
 

@@ -174,7 +174,7 @@ class Endpoint {
   CompletionQueue& recv_cq() { return *recv_cq_; }
   void destroy_qp();
 
-  void modify(QpState to) { qp_->modify(to, attributes_); }
+  bool modify(QpState to) { return qp_->modify(to, attributes_); }
   void modify(QpState to, const QpAttributes& attributes) { qp_->modify(to, attributes); }
   void to_rtr(Qpn destination);
   void to_rts(Qpn destination);

@@ -281,5 +281,34 @@ TEST_P(Xrc, what_a_killed_sender_had_taken_goes_back) {
   EXPECT_EQ(left, 12) << "sixteen, less one completed, less three, and none lost";
 }
 
+TEST_P(Xrc, what_a_send_that_is_given_up_had_taken_goes_back) {
+  Pair pair(a_nic, b_nic), next(a_nic, b_nic);
+  const std::array<Sge, 2> halves{into.sge(0, 1000), into.sge(1000, 1000)};  // copied, mapped or not
+  ASSERT_EQ(first.srq->post(5, halves), SharedReceiveQueue::Posted::ok);
+  host.on_copy = [] { return Peer::Transfer::late; };
+  ASSERT_EQ(pair.post({.wr_id = 1}, first.srq->number(), {from.sge(0, 2000)}), PostResult::ok);
+  host.advance(1'000'000'000);
+  EXPECT_TRUE(completed(pair.poll(), 1, WcStatus::retry_exc_err));
+  host.on_copy = nullptr;
+  settle();
+  ASSERT_EQ(next.post({.wr_id = 2}, first.srq->number(), {from.sge(0, 2000)}), PostResult::ok);
+  EXPECT_TRUE(completed(next.poll(), 2)) << "its receive was lost";
+  EXPECT_TRUE(completed(first.poll(), 5)) << "stopped at the slot that nobody completes";
+}
+
+// As it stands where the sender is killed between the completion and the wake-up.
+TEST_P(Xrc, a_completion_that_nobody_was_woken_for_is_announced_when_its_writer_ends) {
+  Pair pair(a_nic, b_nic);
+  first.post(5, into.sge(0, 64));
+  ASSERT_EQ(pair.post({.wr_id = 1}, first.srq->number(), {from.sge(0, 8)}), PostResult::ok);
+  first.cq->arm(Armed::next);
+  EXPECT_EQ(b_nic.channel_events(1), 0);
+  ASSERT_NE(b_nic.peer(a_nic.slot(), HostPort::Wait::no), nullptr);
+  host.kill(a_nic);
+  settle();
+  EXPECT_EQ(b_nic.channel_events(1), 1);
+  EXPECT_TRUE(completed(first.poll(), 5));
+}
+
 }  // namespace
 }  // namespace weir::rnic::test

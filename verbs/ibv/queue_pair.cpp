@@ -189,7 +189,7 @@ rnic::Qpn destination(const ibv_qp_attr& a) {
   return here ? rnic::Qpn(a.dest_qp_num) : rnic::Qpn(0, rnic::Qpn(a.dest_qp_num).index());
 }
 
-void apply(Qp& qp, QpState to, bool sqd_event) {
+bool apply(Qp& qp, QpState to, bool sqd_event) {
   rnic::QpAttributes attributes;
   attributes.access = qp.attr.qp_access_flags;
   attributes.destination = destination(qp.attr);
@@ -201,7 +201,7 @@ void apply(Qp& qp, QpState to, bool sqd_event) {
   attributes.max_rd_atomic = qp.attr.max_rd_atomic;
   attributes.max_dest_rd_atomic = qp.attr.max_dest_rd_atomic;
   attributes.sqd_event = sqd_event;
-  qp.nic_qp->modify(to, attributes);
+  return qp.nic_qp->modify(to, attributes);
 }
 
 }  // namespace
@@ -266,9 +266,9 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
   if (!values_valid(*attr, bits) || !one_path(*attr, bits)) return EINVAL;
   remember(q.attr, *attr, bits);
   if (to == weir::rnic::QpState::reset) q.attr = {};
-  apply(q, to, (bits & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify);
-  qp->state = static_cast<ibv_qp_state>(to);
-  return 0;
+  const bool done = apply(q, to, (bits & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify);
+  qp->state = static_cast<ibv_qp_state>(done ? to : weir::rnic::QpState::err);
+  return done ? 0 : EBUSY;  // a stopped peer is in the middle of an operation on it
 }
 
 int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {

@@ -22,7 +22,9 @@ inline constexpr std::uint16_t want_channel = kick + 7;  // number: channel
 inline constexpr std::uint16_t channel = kick + 8;       // number: channel, fd: its eventfd
 inline constexpr std::uint16_t channel_gone = kick + 9;  // number: channel
 inline constexpr std::uint16_t want_mover = kick + 10;   // the sender is going to hand copies over
-inline constexpr std::uint16_t last = want_mover;
+// number: index of the receiver's SRQ, extra: its incarnation << 32 | the WQE that the sender gives back
+inline constexpr std::uint16_t return_receive = kick + 11;
+inline constexpr std::uint16_t last = return_receive;
 
 struct Body {
   std::uint32_t number = 0;

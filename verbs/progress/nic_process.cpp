@@ -310,6 +310,11 @@ void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received
       return adapter_->raise_cq(number);
     case message::srq_limit:
       return adapter_->srq_limit(number);
+    case message::return_receive:
+      return adapter_->receive_returned(from->slot(),
+                                        {.srq_index = number,
+                                         .incarnation = static_cast<std::uint32_t>(body->extra >> 32),
+                                         .wqe = static_cast<std::uint32_t>(body->extra)});
     case message::want_window:
       return answer_window(from, number);
     case message::want_channel:

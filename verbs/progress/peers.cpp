@@ -71,6 +71,10 @@ void OwnPeer::report_srq_limit(std::uint32_t srq_index) {
   link_.post([this, srq_index] { adapter_.srq_limit(srq_index); });
 }
 
+void OwnPeer::return_receive(const TakenFrom& taken) {
+  link_.post([this, taken] { adapter_.receive_returned(slot_, taken); });
+}
+
 // ---- a neighbour
 // ----------------------------------------------------------------------------------------------
 
@@ -216,6 +220,11 @@ void NeighbourPeer::report_fault(rnic::Qpn theirs) {
 }
 void NeighbourPeer::report_srq_limit(std::uint32_t index) {
   (void)message::send(*neighbour_, message::srq_limit, index);
+}
+
+void NeighbourPeer::return_receive(const TakenFrom& taken) {
+  (void)message::send(*neighbour_, message::return_receive, taken.srq_index,
+                      std::uint64_t{taken.incarnation} << 32 | taken.wqe);
 }
 
 // Straight to the sleeper: its channel's eventfd is ours too once we have asked for it. Until then through

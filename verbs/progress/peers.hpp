@@ -30,6 +30,7 @@ class OwnPeer final : public rnic::Peer {
   void raise_cq_event(std::uint32_t cq_index) override;
   void report_fault(rnic::Qpn theirs) override;
   void report_srq_limit(std::uint32_t srq_index) override;
+  void return_receive(const TakenFrom& taken) override;
 
  private:
   rnic::Adapter& adapter_;
@@ -62,6 +63,7 @@ class NeighbourPeer final : public rnic::Peer {
   void raise_cq_event(std::uint32_t cq_index) override;
   void report_fault(rnic::Qpn theirs) override;
   void report_srq_limit(std::uint32_t srq_index) override;
+  void return_receive(const TakenFrom& taken) override;
 
   // Answers to what we asked for; on the progress thread.
   void window_arrived(std::uint32_t id, const link::UniqueFd& file, std::uint64_t bytes);
