@@ -15,15 +15,17 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import zlib
 
-from program import Expired, Program
-from run_case import free_port
+from program import POLL_S, Expired, Program
+from run_case import free_port, listening
 
 LIMIT_S = 60
 ITERATIONS = 1000
 MTU = 1024
 RC_ACK = 0x11
+RPING_PORT = "7174"  # unless told; RDMA ports are the runtime folder's, so nobody else can have it
 NAMES = {0x00: "SEND_FIRST", 0x01: "SEND_MIDDLE", 0x02: "SEND_LAST", 0x04: "SEND_ONLY", 0x06: "WRITE_FIRST", 0x07: "WRITE_MIDDLE",
          0x08: "WRITE_LAST", 0x0a: "WRITE_ONLY", 0x0c: "READ", 0x0d: "RESPONSE_FIRST", 0x0e: "RESPONSE_MIDDLE",
          0x0f: "RESPONSE_LAST", 0x10: "RESPONSE_ONLY", 0x11: "ACK", 0x12: "ATOMIC_ACK", 0x13: "CMP_SWAP", 0x14: "FETCH_ADD"}
@@ -106,13 +108,24 @@ def check_with_tshark(path):
     expect([line for line in done.stdout.splitlines() if "alformed" in line][:1], [], "packets that tshark cannot read")
 
 
+def wait_for_rdma_listener(runtime, port):
+    deadline = time.monotonic() + LIMIT_S
+    while not any(listening(path) for path in runtime.glob(f"cm-*-{port}-*")):
+        if time.monotonic() > deadline:
+            raise Expired(f"the server did not listen on RDMA port {port}")
+        time.sleep(POLL_S)
+
+
 def run_pair(build, scratch, port, server_command, client_command, trace_options):
     """Until both have ended well; the client is traced."""
     environment = {**os.environ, "WEIR_RUNTIME_DIR": str(scratch / "runtime")}
     server = Program("server", [str(build / "bin/weir"), "run", "--", *server_command], environment)
     client = None
     try:
-        server.wait_until_listening(int(port), LIMIT_S)
+        if port == RPING_PORT:
+            wait_for_rdma_listener(scratch / "runtime", port)
+        else:
+            server.wait_until_listening(int(port), LIMIT_S)
         client = Program("client", [str(build / "bin/weir"), "trace", *trace_options, "--", *client_command], environment)
         for program in (client, server):
             status = program.process.wait(LIMIT_S)
@@ -159,17 +172,29 @@ def run_shared_receives(build, scratch):
     print(f"ibv_srq_pingpong: {posted} receives posted, {received} completed")
 
 
+def run_connection(build, scratch):
+    """The events of a connection, in their order; rping's own port."""
+    log = scratch / "cm.log"
+    server = ["rping", "-s", "-a", "127.0.0.1", "-C", "3"]
+    run_pair(build, scratch, RPING_PORT, server, ["rping", "-c", "-a", "127.0.0.1", "-C", "3"], ["--log", str(log)])
+    events = [line.split(" cm ")[1].split()[0] for line in log.read_text().splitlines() if " cm " in line]
+    expected = ["ADDR_RESOLVED", "ROUTE_RESOLVED", "ESTABLISHED"]  # it ends without waiting for the last
+    expect(events[:3], [f"RDMA_CM_EVENT_{name}" for name in expected], "events")
+    print("rping:", ", ".join(events))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path, required=True)
     build = parser.parse_args().build.resolve()
-    missing = sorted({name for name in ("ibv_srq_pingpong", *(row[0] for row in ROWS)) if shutil.which(name) is None})
+    missing = sorted({name for name in ("ibv_srq_pingpong", "rping", *(row[0] for row in ROWS)) if shutil.which(name) is None})
     if missing:
         print("skipped:", ", ".join(missing), "not installed")
         return 77
     with tempfile.TemporaryDirectory(prefix="weir-trace-") as scratch:
         runs = [(f"{row[0]} -s {row[1]}", run_row, [row]) for row in ROWS]
         runs.append(("ibv_srq_pingpong", run_shared_receives, []))
+        runs.append(("rping", run_connection, []))
         for name, run, arguments in runs:
             try:
                 run(build, pathlib.Path(scratch), *arguments)

@@ -5,6 +5,7 @@
 
 #include "verbs/cm/api.hpp"
 #include "verbs/cm/queue_pair.hpp"
+#include "verbs/cm/trace_events.hpp"
 
 using namespace weir::cm;
 
@@ -132,6 +133,7 @@ int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
     EventPtr next = EventChannel::of(channel).take();
     if (!next) return -1;
     if (prepare(*next)) {
+      trace(*next);
       *event = next.release();
       return 0;
     }

@@ -1,9 +1,16 @@
 // The one seam between libibverbs.so.1 and librdmacm.so.1: the process's same-host link, which carries the
-// CM's messages. Exported from libibverbs.so.1 under the version node WEIR_PRIVATE_1.
+// CM's messages, and the log of `weir trace`. Exported from libibverbs.so.1 under the version node
+// WEIR_PRIVATE_1.
 #pragma once
+
+#include <cstdint>
 
 #include "link/same_host.hpp"
 
 // Attaches on first use. nullptr with errno on failure. Owned by libibverbs; lives until exit. A forked child
 // gets its own.
 extern "C" weir::link::SameHostLink* weir_same_host_link();
+
+// Whether this process is traced with a log; then: a line in it about that queue pair (0: none yet).
+extern "C" bool weir_trace_logs();
+extern "C" void weir_trace_line(std::uint32_t qpn, const char* line);

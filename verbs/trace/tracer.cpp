@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/private_link.hpp"
 #include "verbs/trace/log_lines.hpp"
 #include "verbs/trace/routes.hpp"
 #include "wire/pcapng.hpp"
@@ -119,6 +120,12 @@ void VerbsTracer::polled(const rnic::WorkCompletion& wc) {
   const std::string line = completion_line(wc);
   const std::lock_guard lock(mutex_);
   log(qpn, line);
+}
+
+void VerbsTracer::line(rnic::Qpn qpn, const std::string& text) {
+  if (!log_ || !wanted(qpn)) return;
+  const std::lock_guard lock(mutex_);
+  log(qpn, text);
 }
 
 void VerbsTracer::finished(const rnic::QueuePair& qp, rnic::SendWqe& wqe, rnic::WcStatus status) {
@@ -261,6 +268,12 @@ Installed& installed() {
   return *one;
 }
 
+VerbsTracer* tracer_of_this_process() {
+  Installed& one = installed();
+  const std::lock_guard lock(one.mutex);
+  return one.pid == ::getpid() ? one.tracer : nullptr;
+}
+
 void finish_at_exit() {
   if (installed().tracer != nullptr && installed().pid == ::getpid()) installed().tracer->finish();
 }
@@ -281,3 +294,14 @@ void trace_if_wanted(NicProcess& nic) {
 }
 
 }  // namespace weir::verbs
+
+using namespace weir::verbs;
+
+bool weir_trace_logs() {
+  const VerbsTracer* const tracer = tracer_of_this_process();
+  return tracer != nullptr && tracer->logs();
+}
+
+void weir_trace_line(std::uint32_t qpn, const char* line) {
+  if (VerbsTracer* const tracer = tracer_of_this_process()) tracer->line(weir::rnic::Qpn(qpn), line);
+}

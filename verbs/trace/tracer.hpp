@@ -47,6 +47,10 @@ class VerbsTracer final : public rnic::Tracer {
   void polled(const rnic::WorkCompletion&) override;
   void forgotten(const rnic::QueuePair&) override;
 
+  // What others of this process have to say: connection management.
+  bool logs() const { return log_.has_value(); }
+  void line(rnic::Qpn, const std::string& text);
+
   // Writes what waits. At the end also how much is missing, and from then on everything at once.
   void flush();
   void finish();
