@@ -139,6 +139,11 @@ class QueuePair {
   bool resume();
   void peer_gone(Peer&);
   // The WQEs of our SRQ whose completions stand in our ring, to be polled.
+  // That process says that it lives, though late: what waits for its answer is given its whole time anew.
+  void peer_answers(Slot slot, std::uint64_t now_ns) {
+    if (initiator_slot_.load(std::memory_order_relaxed) == slot)
+      answered_ns_.store(now_ns, std::memory_order_relaxed);
+  }
   void append_completed(std::vector<std::uint32_t>&) const;
   void on_fault();  // a peer moved us to err
   void kick_initiator_if_parked();
@@ -243,6 +248,7 @@ class QueuePair {
   std::atomic<bool> resume_wanted_{false};
 
   SpinLock recv_lock_;
+  std::atomic<std::uint64_t> answered_ns_{0};
   std::uint32_t rq_tail_ = 0;                // written, not yet published
   std::atomic<std::uint32_t> rq_polled_{0};  // receive WQEs reported (own receive queue)
   std::uint32_t cqe_polled_ = 0;

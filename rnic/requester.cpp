@@ -232,6 +232,12 @@ bool QueuePair::park(Park why) {
     fail_send(wqe, why == Park::rnr && !peer_dead ? WcStatus::rnr_retry_exc_err : WcStatus::retry_exc_err);
     return false;
   }
+  // A response begins the count of retries anew, as an acknowledgement does on a wire.
+  const std::uint64_t answered_ns = answered_ns_.load(std::memory_order_relaxed);
+  if (why == Park::no_response && answered_ns > parked_since_ns_) {
+    parked_since_ns_ = answered_ns;
+    if (budget) nic_.host().wake_at(answered_ns + *budget);
+  }
   if (announced_ || !remote_.connected()) return false;
   remote_.announce_parked();
   announced_ = true;

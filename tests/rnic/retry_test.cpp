@@ -173,6 +173,22 @@ TEST_F(Errors, a_target_that_becomes_ready_in_time_gets_what_waited) {
   EXPECT_EQ(to.part(0, 64), from.part(0, 64));
 }
 
+TEST_F(Errors, a_target_that_says_it_is_late_has_its_whole_time_anew) {
+  connect_pair({.timeout = 10, .retry_cnt = 0});
+  Memory from(a_nic, 64), to(b_nic, 64);
+  host.on_copy = [] { return Peer::Transfer::late; };
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  for (int i = 0; i < 5; ++i) {
+    host.advance(timeout_10_ns - 1000);
+    EXPECT_FALSE(a->poll_send()) << i;
+    a_nic.adapter().peer_answers(b_nic.slot());
+    a_nic.adapter().service();
+  }
+  a_nic.adapter().peer_answers(a_nic.slot());  // somebody else
+  host.advance(timeout_10_ns + 1000);
+  EXPECT_TRUE(completed(a->poll_send(), 1, WcStatus::retry_exc_err));
+}
+
 TEST_F(Errors, a_target_connected_to_somebody_else_does_not_answer) {
   Endpoint one(a_nic, {.timeout = 10, .retry_cnt = 0}), two(b_nic), three(a_nic);
   connect(three, two);

@@ -11,7 +11,8 @@
 namespace weir::verbs::message {
 
 inline constexpr std::uint16_t kick =
-    link::kind::nic_first;  // number: the parked QPN (receiver's); 0: whatever is parked
+    link::kind::nic_first;  // number: the parked QPN (receiver's); 0: whatever is parked, and the sender's
+                            // mover runs
 inline constexpr std::uint16_t cq_event = kick + 1;      // number: index of the receiver's CQ
 inline constexpr std::uint16_t fault = kick + 2;         // number: the receiver's QPN that was moved to err
 inline constexpr std::uint16_t srq_limit = kick + 3;     // number: index of the receiver's SRQ

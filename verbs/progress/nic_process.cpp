@@ -303,7 +303,9 @@ void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received
   const std::uint32_t number = body->number;
   switch (received.kind) {
     case message::kick:
-      return number == 0 ? adapter_->service() : adapter_->kicked(rnic::Qpn(number));
+      if (number != 0) return adapter_->kicked(rnic::Qpn(number));
+      if (from->slot() != link_->slot()) mover_runs(*from);
+      return adapter_->service();
     case message::fault:
       return adapter_->faulted(rnic::Qpn(number));
     case message::cq_event:
@@ -360,6 +362,15 @@ void NicProcess::async_event(rnic::AsyncEvent event, rnic::QueuePair* qp, rnic::
     listener = async_listener_;
   }
   if (listener) listener(event, qp, srq);
+}
+
+// It found copies that we had taken back, because it was late.
+void NicProcess::mover_runs(link::Neighbour& neighbour) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto& peer = peers_[neighbour.slot()]) peer->mover_runs();
+  }
+  adapter_->peer_answers(neighbour.slot());
 }
 
 std::uint64_t NicProcess::now_ns() {

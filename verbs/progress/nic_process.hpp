@@ -82,6 +82,7 @@ class NicProcess final : public rnic::HostPort {
   void handle(const link::NeighbourPtr& from, link::Message&& message);
   void answer_window(const link::NeighbourPtr& from, std::uint32_t id);
   void answer_channel(const link::NeighbourPtr& from, std::uint32_t channel);
+  void mover_runs(link::Neighbour& neighbour);
   void tell_everybody(std::uint16_t kind, std::uint32_t number);
 
   link::Mapping segment_mapping_;

@@ -207,9 +207,9 @@ rnic::Peer::Transfer NeighbourPeer::retried_later(Transfer outcome) {
   return outcome;
 }
 
-// The progress thread has others to serve.
+// The progress thread has others to serve; but on a busy machine it takes a time slice until a mover runs.
 std::chrono::nanoseconds NeighbourPeer::patience() const {
-  return std::chrono::milliseconds(link_.on_progress_thread() ? 1 : 20);
+  return std::chrono::milliseconds(link_.on_progress_thread() ? 5 : 20);
 }
 
 void NeighbourPeer::kick(rnic::Qpn parked) {

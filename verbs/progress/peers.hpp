@@ -65,6 +65,8 @@ class NeighbourPeer final : public rnic::Peer {
   void report_srq_limit(std::uint32_t srq_index) override;
   void return_receive(const TakenFrom& taken) override;
 
+  void mover_runs() { handover_.mover_runs(); }
+
   // Answers to what we asked for; on the progress thread.
   void window_arrived(std::uint32_t id, const link::UniqueFd& file, std::uint64_t bytes);
   void channel_arrived(std::uint32_t channel, link::UniqueFd eventfd);
