@@ -29,23 +29,23 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
     return Outcome::nak_invalid;
   }
   const Qpn to = wqe.datagram.destination;
-  if (to == multicast_destination) {
-    multicast(wqe, payload);
-    counters_.multicasts_sent.add(1);
-    return Outcome::done;
-  }
-  const PeerPtr peer = nic_.host().peer(to.slot(), HostPort::Wait::yes);
+  if (to == multicast_destination) return multicast(wqe, payload);
+  const auto [peer, undecided] = nic_.host().reach(to.slot(), dial_);
+  if (undecided) return Outcome::connecting;
   if (peer && peer->alive()) deliver_datagram(wqe, payload, *peer, to.index());
   return Outcome::done;  // nobody there: lost, and the sender cannot know
 }
 
 // To every attached queue pair of every process, the sender's own included. Each receives a copy of its own,
 // or none, as with datagrams everywhere.
-void QueuePair::multicast(const SendWqe& wqe, const Gather& payload) {
-  if (wqe.datagram.grh == nullptr) return;
+Outcome QueuePair::multicast(const SendWqe& wqe, const Gather& payload) {
+  const auto [everybody, undecided] = nic_.host().everybody(dial_);
+  if (undecided) return Outcome::connecting;
+  counters_.multicasts_sent.add(1);
+  if (wqe.datagram.grh == nullptr) return Outcome::done;
   Gid group;
   std::memcpy(group.data(), wqe.datagram.grh + grh_bytes, group.size());
-  for (const PeerPtr& peer : nic_.host().everybody()) {
+  for (const PeerPtr& peer : everybody) {
     if (!peer->alive()) continue;
     SegmentHeader& header = peer->segment();
     const std::uint32_t used =
@@ -57,6 +57,7 @@ void QueuePair::multicast(const SendWqe& wqe, const Gather& payload) {
       deliver_datagram(wqe, payload, *peer, qp - 1);
     }
   }
+  return Outcome::done;
 }
 
 void QueuePair::deliver_datagram(const SendWqe& wqe, const Gather& payload, Peer& peer, std::uint32_t index) {

@@ -90,8 +90,22 @@ class HostPort {
   // looks.
   enum class Wait : bool { no, yes };
   virtual PeerPtr peer(Slot slot, Wait may_block) = 0;
+  // For senders of datagrams, who wait for nobody: a process that is not connected yet is being connected in
+  // the background, and until that has come to an end (`undecided`) there is nothing to send to. Then
+  // Adapter::service() is called. The caller keeps the ticket, 0 at first, from one call to the next about
+  // the same datagram: by it an attempt that failed is told from one not made yet.
+  using Ticket = std::uint64_t;
+  struct Reached {
+    PeerPtr peer;  // nullptr: nobody, or nobody who answers
+    bool undecided = false;
+  };
+  virtual Reached reach(Slot slot, Ticket& ticket) = 0;
   // Every process of this host that can be reached, our own included: who may be attached to a group.
-  virtual std::vector<PeerPtr> everybody() = 0;
+  struct Everybody {
+    std::vector<PeerPtr> peers;
+    bool undecided = false;
+  };
+  virtual Everybody everybody(Ticket& ticket) = 0;
   virtual std::uint64_t now_ns() = 0;
   // Adapter::service() is to be called at about this time (earlier calls are harmless).
   virtual void wake_at(std::uint64_t deadline_ns) = 0;

@@ -186,6 +186,7 @@ bool QueuePair::reset() {
   }
   nic_.forget_parked(*this);
   parked_ = Park::none;
+  dial_ = 0;
   draining_.store(false, std::memory_order_release);
   remote_.disconnect();
   if (tracer_ != nullptr) tracer_->forgotten(*this);
@@ -193,6 +194,7 @@ bool QueuePair::reset() {
   between_polls(config_.send_cq, [&] {
     sq_.reset();
     send_scanned_ = 0;
+    kept_until_ = 0;
   });
   between_polls(config_.recv_cq, [&] { reset_receives(); });
   return true;
@@ -232,6 +234,7 @@ void QueuePair::enter_error() {
 
 void QueuePair::flush_everything() {
   parked_ = Park::none;
+  dial_ = 0;
   draining_.store(false, std::memory_order_release);
   remote_.give_up_send();
   flush_sends();

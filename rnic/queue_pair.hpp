@@ -17,6 +17,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 
@@ -138,12 +139,12 @@ class QueuePair {
   // any more.
   bool resume();
   void peer_gone(Peer&);
-  // The WQEs of our SRQ whose completions stand in our ring, to be polled.
   // That process says that it lives, though late: what waits for its answer is given its whole time anew.
   void peer_answers(Slot slot, std::uint64_t now_ns) {
     if (initiator_slot_.load(std::memory_order_relaxed) == slot)
       answered_ns_.store(now_ns, std::memory_order_relaxed);
   }
+  // The WQEs of our SRQ whose completions stand in our ring, to be polled.
   void append_completed(std::vector<std::uint32_t>&) const;
   void on_fault();  // a peer moved us to err
   void kick_initiator_if_parked();
@@ -159,7 +160,7 @@ class QueuePair {
   }
 
  private:
-  enum class Park : std::uint8_t { none, rnr, no_response };
+  enum class Park : std::uint8_t { none, rnr, no_response, connecting };
 
   // requester.cpp
   void execute();
@@ -169,6 +170,8 @@ class QueuePair {
   std::optional<WcStatus> check_reader(const SendWqe&, Gather&) const;
   bool receive_comes_soon();
   bool park(Park why);
+  bool park_until_connected();
+  void keep_addresses();
   std::optional<std::uint64_t> budget_ns(Park why) const;
   void complete_send(SendWqe&, WcStatus);
   void fail_send(SendWqe&, WcStatus);
@@ -183,7 +186,7 @@ class QueuePair {
   // datagram.cpp
   Outcome execute_datagram(SendWqe&, const Gather&);
   void deliver_datagram(const SendWqe&, const Gather&, Peer&, std::uint32_t index);
-  void multicast(const SendWqe&, const Gather&);
+  Outcome multicast(const SendWqe&, const Gather&);
   DatagramSlot* claim_datagram(Peer&, std::uint32_t index) const;
   static void publish_datagram(Peer&, std::uint32_t index, DatagramSlot&);
   std::size_t poll_datagrams(std::span<WorkCompletion>);
@@ -240,7 +243,12 @@ class QueuePair {
   std::uint32_t send_scanned_ = 0;  // send WQEs that polling has looked at; under the CQ's lock
   RemoteQueuePair remote_;
   Park parked_ = Park::none;
+  HostPort::Ticket dial_ = 0;  // of the datagram that waits for its destination's process
+  // The GRHs of datagrams that wait, up to this count of WQEs: their address handles may be destroyed.
+  std::deque<std::array<std::byte, grh_bytes + sizeof(Gid)>> kept_grhs_;
+  std::uint32_t kept_until_ = 0;
   std::uint64_t parked_since_ns_ = 0;
+  std::atomic<std::uint64_t> answered_ns_{0};
   std::uint32_t rnr_spin_ = 16;
   std::uint32_t answered_ = 0;  // the initiator's count of operations when we last gave it our CPU
   std::atomic<bool> draining_{false};
@@ -248,7 +256,6 @@ class QueuePair {
   std::atomic<bool> resume_wanted_{false};
 
   SpinLock recv_lock_;
-  std::atomic<std::uint64_t> answered_ns_{0};
   std::uint32_t rq_tail_ = 0;                // written, not yet published
   std::atomic<std::uint32_t> rq_polled_{0};  // receive WQEs reported (own receive queue)
   std::uint32_t cqe_polled_ = 0;

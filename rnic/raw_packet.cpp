@@ -50,7 +50,8 @@ Outcome QueuePair::execute_frame(SendWqe& wqe, const Gather& payload) {
   }
   const std::span frame(bytes.data(), length);
   const FrameWords key = words_of(frame_key(frame));
-  const std::vector<PeerPtr> everybody = nic_.host().everybody();
+  const auto [everybody, undecided] = nic_.host().everybody(dial_);
+  if (undecided) return Outcome::connecting;
   std::uint32_t first = no_match;
   for (const PeerPtr& peer : everybody)
     if (peer->alive())

@@ -6,6 +6,7 @@
 // again when the target kicks us, when the application polls, and by timer; its budget is rnr_retry x RNR
 // timer, or retry_cnt x timeout.
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "rnic/adapter.hpp"
@@ -75,6 +76,10 @@ void QueuePair::execute() {
         break;
       case Outcome::no_response:
         if (!reconnect_if_stale() && !park(Park::no_response)) return;
+        break;
+      case Outcome::connecting:
+        keep_addresses();
+        if (!park_until_connected()) return;
         break;
       default:
         if (config_.type == QpType::uc && wqe.status == WcStatus::success) {  // no acknowledgement says so
@@ -227,21 +232,48 @@ bool QueuePair::park(Park why) {
     if (budget) nic_.host().wake_at(now_ns + *budget);
     nic_.note_parked(*this);
   }
-  if (peer_dead || (budget && now_ns - parked_since_ns_ >= *budget)) {
-    parked_ = Park::none;
-    fail_send(wqe, why == Park::rnr && !peer_dead ? WcStatus::rnr_retry_exc_err : WcStatus::retry_exc_err);
-    return false;
-  }
   // A response begins the count of retries anew, as an acknowledgement does on a wire.
   const std::uint64_t answered_ns = answered_ns_.load(std::memory_order_relaxed);
   if (why == Park::no_response && answered_ns > parked_since_ns_) {
     parked_since_ns_ = answered_ns;
     if (budget) nic_.host().wake_at(answered_ns + *budget);
   }
+  if (peer_dead || (budget && now_ns - parked_since_ns_ >= *budget)) {
+    parked_ = Park::none;
+    fail_send(wqe, why == Park::rnr && !peer_dead ? WcStatus::rnr_retry_exc_err : WcStatus::retry_exc_err);
+    return false;
+  }
   if (announced_ || !remote_.connected()) return false;
   remote_.announce_parked();
   announced_ = true;
   return true;  // one more look, now that the target knows that we wait
+}
+
+// The next datagrams wait behind it, as completions come in order; who posts them does not. True: look once
+// more, because it may have been decided before anybody could know that we wait.
+bool QueuePair::park_until_connected() {
+  if (std::exchange(parked_, Park::connecting) == Park::connecting) return false;
+  nic_.note_parked(*this);
+  return true;
+}
+
+// What a WQE says of its destination is in the address handle, which a program may destroy when it has posted
+// (mckey does).
+void QueuePair::keep_addresses() {
+  if (config_.type != QpType::ud) return;
+  const std::uint32_t executed = sq_.executed.load(std::memory_order_relaxed);
+  if (static_cast<std::int32_t>(kept_until_ - executed) <= 0) {
+    kept_grhs_.clear();
+    kept_until_ = executed;
+  }
+  for (; kept_until_ != sq_.doorbell; ++kept_until_) {
+    DatagramAddress& address = sq_.at(kept_until_).datagram;
+    if (address.grh == nullptr) continue;
+    auto& kept = kept_grhs_.emplace_back();
+    const bool to_group = address.destination == multicast_destination;
+    std::memcpy(kept.data(), address.grh, grh_bytes + (to_group ? sizeof(Gid) : 0));
+    address.grh = kept.data();
+  }
 }
 
 std::optional<std::uint64_t> QueuePair::budget_ns(Park why) const {
@@ -262,7 +294,7 @@ bool QueuePair::resume() {
   resume_wanted_.store(false, std::memory_order_relaxed);
   announced_ = false;  // a kick took the flag with it
   if (parked_ != Park::none) {
-    counters_.retries.add(1);
+    if (parked_ != Park::connecting) counters_.retries.add(1);
     execute();
   }
   const bool still = parked_ != Park::none;
@@ -316,6 +348,7 @@ void QueuePair::fail_send(SendWqe& wqe, WcStatus status) {
   const QpState in = state();
   if (!unreliable || (in != QpState::rts && in != QpState::sqd)) return enter_error();
   parked_ = Park::none;
+  dial_ = 0;
   draining_.store(false, std::memory_order_release);
   auto expected = static_cast<std::uint32_t>(in);
   // An initiator may have moved us to err meanwhile; then that holds.

@@ -34,6 +34,7 @@ enum class Outcome : std::uint8_t {
   done,
   rnr,             // the target has no receive posted
   no_response,     // the target queue pair is not there, not ready, or not connected to us
+  connecting,      // datagrams: to the target's process, in the background
   nak_access,      // remote access error
   nak_invalid,     // remote invalid request (the message is longer than the receive)
   nak_operational  // remote operational error (its receive buffers are not what it said, or its memory is

@@ -32,6 +32,61 @@ class Datagrams : public TwoNics {
   std::array<std::byte, grh_bytes> grh{};
 };
 
+// Posting does not wait for it either; what is behind waits too, and all complete in order.
+TEST_F(Datagrams, wait_until_their_destination_is_connected) {
+  bool connected = false;
+  a_nic.on_reach = [&](Slot slot) { return connected || slot == a_nic.slot(); };
+  Endpoint neighbour(a_nic, {.type = QpType::ud, .qkey = qkey});
+  neighbour.to_rts(Qpn());
+  for (const std::uint64_t id : {5, 6}) ASSERT_EQ(receiver.recv(id, {to.all()}), PostResult::ok);
+  ASSERT_EQ(neighbour.recv(7, {from.all()}), PostResult::ok);
+  ASSERT_EQ(send(64), PostResult::ok);
+  ASSERT_EQ(send(64, neighbour.qpn()), PostResult::ok);
+  ASSERT_EQ(send(64), PostResult::ok);
+  EXPECT_FALSE(sender.poll_send());
+  EXPECT_FALSE(receiver.poll_recv());
+  connected = true;
+  a_nic.adapter().service();
+  for (const std::uint64_t id : {5, 6}) EXPECT_TRUE(completed(receiver.poll_recv(), id));
+  EXPECT_TRUE(completed(neighbour.poll_recv(), 7));
+  EXPECT_EQ(Endpoint::drain(sender.send_cq()).size(), 3u);
+}
+
+TEST_F(Datagrams, that_wait_for_their_destination_outlive_their_address_handles) {
+  bool connected = false;
+  a_nic.on_reach = [&](Slot) { return connected; };
+  const auto sent_with = grh;
+  for (const std::uint64_t id : {5, 6}) {
+    ASSERT_EQ(receiver.recv(id, {to.sge((id - 5) * 4096, 4096)}), PostResult::ok);
+    ASSERT_EQ(send(64), PostResult::ok);
+  }
+  grh.fill(std::byte{0xee});
+  connected = true;
+  a_nic.adapter().service();
+  for (const std::uint64_t id : {5, 6}) {
+    ASSERT_TRUE(completed(receiver.poll_recv(), id));
+    EXPECT_EQ(std::memcmp(to.data() + (id - 5) * 4096, sent_with.data(), grh_bytes), 0) << id;
+  }
+}
+
+TEST_F(Datagrams, are_sent_at_the_second_look_if_the_connection_came_meanwhile) {
+  int looks = 0;
+  a_nic.on_reach = [&](Slot) { return ++looks > 1; };  // decided before anybody knew that we wait
+  ASSERT_EQ(receiver.recv(5, {to.all()}), PostResult::ok);
+  ASSERT_EQ(send(64), PostResult::ok);
+  EXPECT_TRUE(completed(receiver.poll_recv(), 5));
+  EXPECT_TRUE(completed(sender.poll_send(), 1));
+}
+
+TEST_F(Datagrams, that_wait_for_their_destination_are_flushed_with_the_queue_pair) {
+  a_nic.on_reach = [](Slot) { return false; };
+  ASSERT_EQ(send(64), PostResult::ok);
+  sender.modify(QpState::err);
+  EXPECT_TRUE(completed(sender.poll_send(), 1, WcStatus::wr_flush_err));
+  a_nic.adapter().service();
+  EXPECT_FALSE(sender.poll_send());
+}
+
 TEST_F(Datagrams, arrive_behind_their_grh) {
   for (const std::size_t size : {0, 1, 36, 37, 1024, 4095, 4096}) {
     SCOPED_TRACE(size);

@@ -112,10 +112,20 @@ PeerPtr Nic::peer(Slot slot, Wait) {
   return place;
 }
 
-std::vector<PeerPtr> Nic::everybody() {
-  std::vector<PeerPtr> all;
-  for (Slot slot = 1; slot < host_.next_slot_; ++slot)
-    if (PeerPtr one = peer(slot, Wait::yes)) all.push_back(std::move(one));
+HostPort::Reached Nic::reach(Slot slot, Ticket& ticket) {
+  const bool undecided = on_reach && !on_reach(slot);
+  ticket = undecided ? 1 : 0;
+  if (undecided) return {nullptr, true};
+  return {peer(slot, Wait::no)};
+}
+
+HostPort::Everybody Nic::everybody(Ticket& ticket) {
+  Everybody all;
+  for (Slot slot = 1; slot < host_.next_slot_; ++slot) {
+    auto [one, undecided] = reach(slot, ticket);
+    if (undecided) return {{}, true};
+    if (one) all.peers.push_back(std::move(one));
+  }
   return all;
 }
 

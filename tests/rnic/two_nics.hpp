@@ -44,13 +44,16 @@ class Nic final : public HostPort {
   Slot slot() const { return slot_; }
 
   PeerPtr peer(Slot slot, Wait may_block) override;
-  std::vector<PeerPtr> everybody() override;
+  Reached reach(Slot slot, Ticket& ticket) override;
+  Everybody everybody(Ticket& ticket) override;
   std::uint64_t now_ns() override;
   void wake_at(std::uint64_t deadline_ns) override;
   void raise_channel(std::uint32_t channel) override;
   void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) override;
   bool fault_in(void* at, std::uint64_t length, Use) override;
 
+  // Whether that process is connected, for reach(); by default all are. `ticket` is 1 while it is not.
+  std::function<bool(Slot)> on_reach;
   // On-demand memory that is not there; by default all of it is.
   std::function<bool(void* at, std::uint64_t length, Use)> on_fault_in;
 

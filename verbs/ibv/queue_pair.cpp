@@ -1,7 +1,9 @@
 // Queue pairs: create, modify, query, destroy.
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "verbs/ibv/domains.hpp"
 #include "verbs/ibv/event_count.hpp"
@@ -204,6 +206,16 @@ bool apply(Qp& qp, QpState to, bool sqd_event) {
   return qp.nic_qp->modify(to, attributes);
 }
 
+// On a wire what was posted is gone by the time that its queue pair is destroyed, and programs that send do
+// not always poll (mckey). So those that wait for a connection have as long as making one may take.
+void send_waiting_datagrams(rnic::QueuePair& qp) {
+  constexpr std::chrono::seconds longest_wait{1};
+  constexpr std::chrono::milliseconds pause{1};
+  if (!rnic::is_datagram(qp.config().type) || qp.state() != QpState::rts) return;
+  const auto give_up = std::chrono::steady_clock::now() + longest_wait;
+  while (qp.resume() && std::chrono::steady_clock::now() < give_up) std::this_thread::sleep_for(pause);
+}
+
 }  // namespace
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
@@ -295,7 +307,10 @@ int ibv_destroy_qp(ibv_qp* qp) {
   Qp& q = qp_of(qp);
   Context& context = context_of(qp->context);
   if (q.flows.load() != 0) return EBUSY;
-  if (last_handle_of(q)) context.adapter().destroy(q.nic_qp);
+  if (last_handle_of(q)) {
+    send_waiting_datagrams(*q.nic_qp);
+    context.adapter().destroy(q.nic_qp);
+  }
   std::uint32_t delivered = 0;
   {
     const std::lock_guard lock(context.async_mutex);

@@ -4,9 +4,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "link/memory/fault_in.hpp"
 #include "link/memory/process_memory.hpp"
@@ -150,6 +152,9 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
   link_ = std::move(*attached);
   adapter_ = std::make_unique<rnic::Adapter>(link_->slot(), segment_,
                                              reinterpret_cast<rnic::TptEntry*>(table_mapping_.data()), *this);
+  dials_ = std::make_unique<Dials>(
+      *link_, connect_limit, [this](const link::NeighbourPtr& neighbour) { (void)adopt(neighbour); },
+      [this] { adapter_->service(); });
   self_ = std::make_shared<OwnPeer>(link_->slot(), segment_mapping_, table_mapping_, *adapter_, *link_);
   attached_.store(true, std::memory_order_release);
   return {};
@@ -249,10 +254,32 @@ rnic::PeerPtr NicProcess::peer(rnic::Slot slot, Wait may_block) {
   return connected ? adopt(*connected) : nullptr;
 }
 
-std::vector<rnic::PeerPtr> NicProcess::everybody() {
-  std::vector<rnic::PeerPtr> all;
-  for (const link::Slot slot : link_->occupied())
-    if (rnic::PeerPtr one = peer(slot, Wait::yes)) all.push_back(std::move(one));
+rnic::HostPort::Reached NicProcess::reach(rnic::Slot slot, Ticket& ticket) {
+  if (rnic::PeerPtr known = peer(slot, Wait::no)) {
+    ticket = 0;
+    return {std::move(known)};
+  }
+  if (slot == 0 || slot >= link::max_slots) return {};
+  if (ticket == 0) {
+    ticket = dials_->begin(slot);
+    return {nullptr, ticket != 0};
+  }
+  if (dials_->under_way(slot, ticket)) return {nullptr, true};
+  ticket = 0;
+  return {peer(slot, Wait::no)};
+}
+
+rnic::HostPort::Everybody NicProcess::everybody(Ticket& ticket) {
+  if (ticket != 0 && dials_->any_under_way(ticket)) return {{}, true};
+  const bool first_look = std::exchange(ticket, 0) == 0;
+  Everybody all;
+  for (const link::Slot slot : link_->occupied()) {
+    if (rnic::PeerPtr known = peer(slot, Wait::no))
+      all.peers.push_back(std::move(known));
+    else if (first_look)
+      ticket = std::max(ticket, dials_->begin(slot));
+  }
+  all.undecided = ticket != 0;
   return all;
 }
 
@@ -337,6 +364,15 @@ void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received
   }
 }
 
+// It found copies that we had taken back, because it was late.
+void NicProcess::mover_runs(link::Neighbour& neighbour) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto& peer = peers_[neighbour.slot()]) peer->mover_runs();
+  }
+  adapter_->peer_answers(neighbour.slot());
+}
+
 void NicProcess::answer_window(const link::NeighbourPtr& from, std::uint32_t id) {
   const auto exported = exports_.open(id);
   if (!exported) return;
@@ -362,15 +398,6 @@ void NicProcess::async_event(rnic::AsyncEvent event, rnic::QueuePair* qp, rnic::
     listener = async_listener_;
   }
   if (listener) listener(event, qp, srq);
-}
-
-// It found copies that we had taken back, because it was late.
-void NicProcess::mover_runs(link::Neighbour& neighbour) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto& peer = peers_[neighbour.slot()]) peer->mover_runs();
-  }
-  adapter_->peer_answers(neighbour.slot());
 }
 
 std::uint64_t NicProcess::now_ns() {

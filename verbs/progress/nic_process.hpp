@@ -22,6 +22,7 @@
 #include "link/memory/process_memory.hpp"
 #include "link/same_host.hpp"
 #include "rnic/adapter.hpp"
+#include "verbs/progress/dials.hpp"
 #include "verbs/progress/mover.hpp"
 #include "verbs/progress/peers.hpp"
 #include "verbs/progress/window_exports.hpp"
@@ -66,7 +67,8 @@ class NicProcess final : public rnic::HostPort {
 
   // rnic::HostPort
   rnic::PeerPtr peer(rnic::Slot slot, Wait may_block) override;
-  std::vector<rnic::PeerPtr> everybody() override;
+  Reached reach(rnic::Slot slot, Ticket& ticket) override;
+  Everybody everybody(Ticket& ticket) override;
   std::uint64_t now_ns() override;
   void wake_at(std::uint64_t deadline_ns) override;
   void raise_channel(std::uint32_t channel) override;
@@ -80,9 +82,9 @@ class NicProcess final : public rnic::HostPort {
   rnic::PeerPtr adopt(const link::NeighbourPtr& neighbour);
   void neighbour_gone(const link::NeighbourPtr& neighbour);
   void handle(const link::NeighbourPtr& from, link::Message&& message);
+  void mover_runs(link::Neighbour& neighbour);
   void answer_window(const link::NeighbourPtr& from, std::uint32_t id);
   void answer_channel(const link::NeighbourPtr& from, std::uint32_t channel);
-  void mover_runs(link::Neighbour& neighbour);
   void tell_everybody(std::uint16_t kind, std::uint32_t number);
 
   link::Mapping segment_mapping_;
@@ -94,6 +96,7 @@ class NicProcess final : public rnic::HostPort {
   std::unique_ptr<link::SameHostLink> link_;
   std::unique_ptr<rnic::Adapter> adapter_;
   std::unique_ptr<Mover> mover_;
+  std::unique_ptr<Dials> dials_;
   std::atomic<bool> attached_ = false;  // adapter_ and self_ are there
   rnic::PeerPtr self_;
 

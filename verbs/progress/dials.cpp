@@ -1,0 +1,43 @@
+#include "verbs/progress/dials.hpp"
+
+#include <algorithm>
+
+namespace weir::verbs {
+
+Dials::Ticket Dials::begin(link::Slot slot) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = under_way_.find(slot); found != under_way_.end()) return found->second;
+  if (const auto silent = silent_until_.find(slot); silent != silent_until_.end()) {
+    if (link::Clock::now() < silent->second) return 0;
+    silent_until_.erase(silent);
+  }
+  under_way_[slot] = ++last_;
+  link_.connect_async(slot, limit_,
+                      [this, slot](const link::Result<link::NeighbourPtr>& result) { ended(slot, result); });
+  return last_;
+}
+
+bool Dials::under_way(link::Slot slot, Ticket ticket) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = under_way_.find(slot);
+  return found != under_way_.end() && found->second == ticket;
+}
+
+bool Dials::any_under_way(Ticket up_to) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(under_way_, [up_to](const auto& dial) { return dial.second <= up_to; });
+}
+
+// In this order: whoever finds the attempt over finds the peer that came of it.
+void Dials::ended(link::Slot slot, const link::Result<link::NeighbourPtr>& result) {
+  if (result) on_connected_(*result);
+  {
+    const std::lock_guard lock(mutex_);
+    under_way_.erase(slot);
+    if (!result && result.error().code == std::errc::timed_out)
+      silent_until_[slot] = link::Clock::now() + limit_;
+  }
+  on_ended_();
+}
+
+}  // namespace weir::verbs
