@@ -16,9 +16,15 @@ help: ## list these targets
 	@echo
 	@echo "JOBS=$(JOBS) jobs at once; PRESET=$(PRESET) is what make build builds (dev, release, asan, tsan, fuzz, coverage)"
 
-demo interop vm bench install: PRESET = release
+interop vm bench install: PRESET = release
 
-demo: build ## install, build, then show the key-value server over TCP, unix, TLS, RDMA and TLS over RDMA
+# The software NIC, and `weir`, which puts programs on it.
+NIC = weir weir_ibverbs weir_rdmacm weir_view weir_heap
+
+demo: ## install and build what it needs, then show the key-value server over TCP, unix, TLS, RDMA and TLS over RDMA
+	@tools/install-packages.sh --groups "build libraries demo"
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release -j $(JOBS) --target $(NIC) weir-server weir-cli weir-benchmark
 	@tools/demo.sh build/release
 
 test: install-packages ## install, build, then run every check and test; ends with 'N passed, N failed, N skipped'
@@ -34,7 +40,7 @@ build: install-packages ## build the preset PRESET into build/PRESET
 nic: ## build the software NIC and weir alone, with the few packages that takes: to run a verbs program somewhere
 	@tools/install-packages.sh --groups "build libraries"
 	@cmake --preset release --log-level=WARNING
-	@cmake --build --preset release -j $(JOBS) --target weir weir_ibverbs weir_rdmacm weir_view weir_heap
+	@cmake --build --preset release -j $(JOBS) --target $(NIC)
 
 lint: install-packages ## check format, layers, tree, and run clang-tidy on every file
 	@JOBS=$(JOBS) tools/run-tests.py format tree tidy-all
