@@ -90,7 +90,7 @@ void print_summary(const sim::Summary& s, const sim::Simulation& simulation) {
 
 // False: to its end. True: stopped before.
 bool simulate(const SimCommand& command, sim::Simulation& simulation, SimTelemetry* telemetry) {
-  const sim::Ticks interval = std::max<sim::Ticks>(1, simulation.experiment().sample_interval);
+  const sim::Ticks interval = std::max<sim::Ticks>(1, simulation.experiment().counter_interval);
   sim::Ticks due = telemetry != nullptr ? interval : sim::no_time;
   bool more = true;
   SimProgress progress(command.quiet);
@@ -128,7 +128,7 @@ int run_scenario(const SimCommand& command, const sim::Scenario& scenario, const
   }
   const bool more = simulate(command, simulation, telemetry ? &*telemetry : nullptr);
   const auto summary = sim::summarize(simulation, more);
-  sim::RunTitle title{scenario.name, command.file, {}, {}};
+  sim::RunTitle title{scenario.name, command.file, {}, {}, scenario.network.get()};
   for (const auto& word : command.set)
     title.settings.emplace_back(word.substr(0, word.find('=')), word.substr(word.find('=') + 1));
   for (const auto& workload : scenario.workloads) title.workloads.push_back(workload.name);

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "cli/weir/sim_command.hpp"
-#include "fabric/sim/plot.hpp"
+#include "fabric/picture/page.hpp"
 
 namespace weir::command {
 
@@ -29,7 +29,7 @@ void SimProgress::run(const sim::Simulation& simulation) {
   bar(std::max(of_flows, of_time),
       fmt::format("{:.3f} ms simulated, {}/{} flows, {} events/s", sim::to_us(simulation.now()) / 1000,
                   totals.finished, simulation.results().size(),
-                  sim::short_number(static_cast<double>(totals.events) / elapsed)));
+                  fabric::short_number(static_cast<double>(totals.events) / elapsed)));
 }
 
 void SimProgress::runs(std::size_t done, std::size_t all) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "fabric/picture/page.hpp"
 #include "fabric/plan/picture.hpp"
 #include "fabric/plan/report.hpp"
 #include "fabric/plan/threshold.hpp"
@@ -7,23 +8,8 @@
 namespace weir::fabric {
 namespace {
 
-constexpr std::string_view style = R"(
-:root { color-scheme: light dark; --edge: #8886; --quiet: #777; }
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 1140px; margin: 2em auto; padding: 0 1em; }
-h1 { margin-bottom: 0; } h2 { margin-top: 2.2em; border-bottom: 1px solid var(--edge); } h3 { margin: 1.6em 0 .3em; }
-.sub, .quiet { color: var(--quiet); fill: var(--quiet); }
-svg { width: 100%; height: auto; display: block; } svg text { fill: currentColor; font-family: inherit; }
-svg .switch { fill: Canvas; stroke: currentColor; }
-table { border-collapse: collapse; margin: .6em 0; } td, th { padding: .15em .8em; text-align: right; }
-td:first-child, th:first-child { text-align: left; } th { border-bottom: 1px solid var(--edge); font-weight: 600; }
-tr.chosen { background: #59a14f44; font-weight: 600; }
-ul.findings { list-style: none; padding: 0; } ul.findings li { margin: .4em 0; padding: .3em .8em; border-left: 5px solid; }
-li.fault { border-color: #d62828; } li.warning { border-color: #e09f1f; } li.note { border-color: #8a8f98; }
-.pair { display: flex; flex-wrap: wrap; gap: 2em; } code { font-size: .95em; }
-)";
-
 void findings(std::string& out, const Plan& plan) {
-  out += "<ul class=\"findings\">\n";
+  out += "<ul class=\"list\">\n";
   for (const auto& finding : plan.findings)
     out += fmt::format("<li class=\"{0}\"><b>{0}</b> {1}</li>\n", name_of(finding.severity),
                        escaped(finding.text));
@@ -45,10 +31,9 @@ void port_section(std::string& out, const SwitchPlan& kind, const PortPlan& port
   out += fmt::format("<h3>{} ports of {} to {}, {}</h3>\n", port.ports_per_switch, speed_text(port.speed_bps),
                      escaped(port.peer), cable_text(port.cable));
   out +=
-      "<p class=\"sub\">One priority group as it fills: yellow marks with rising probability, dark green "
-      "marks every "
-      "packet, orange is headroom.</p>\n";
-  out += queue_picture(kind, port);
+      "<figure><figcaption>One priority group as it fills: yellow marks with rising probability, dark green "
+      "marks every packet, orange is headroom.</figcaption>\n";
+  out += queue_picture(kind, port) + "</figure>\n";
   out += fmt::format("<p>Planned: xoff {}, xon {}, size {} bytes.</p>\n", grouped(port.xoff),
                      grouped(port.headroom.xon), grouped(port.xoff + port.headroom.xon));
   out += fmt::format("<p><code>{}; Pmax {:.0f} %</code></p>\n<div class=\"pair\">\n",
@@ -63,6 +48,13 @@ void port_section(std::string& out, const SwitchPlan& kind, const PortPlan& port
   out += "</div>\n";
 }
 
+// A share as its percentage and, behind it, a bar.
+std::string bar_cell(double share) {
+  return fmt::format(
+      "<td class=\"bar\" style=\"background-size: {0:.1f}% 3px; background-position: 0 100%\">{0:.2f} %</td>",
+      100 * share);
+}
+
 void alpha_table(std::string& out, const SwitchPlan& kind, const Network& network) {
   const auto n = network.hints.congested_queues;
   out += fmt::format(
@@ -71,11 +63,10 @@ void alpha_table(std::string& out, const SwitchPlan& kind, const Network& networ
       n);
   for (int th = least_dynamic_th; th <= most_dynamic_th; ++th) {
     const auto alpha = alpha_of(th);
-    out +=
-        fmt::format("<tr{}><td>{}</td><td>{}</td><td>{:.2f} %</td><td>{:.2f} %</td><td>{:.2f} %</td></tr>\n",
-                    th == kind.dynamic_th ? " class=\"chosen\"" : "", th,
-                    alpha < 1 ? fmt::format("1/{:.0f}", 1 / alpha) : fmt::format("{:.0f}", alpha),
-                    100 * share_of_each(alpha, 1), 100 * share_of_each(alpha, n), 100 * share_free(alpha, n));
+    out += fmt::format(
+        "<tr{}><td>{}</td><td>{}</td>{}{}{}</tr>\n", th == kind.dynamic_th ? " class=\"chosen\"" : "", th,
+        alpha < 1 ? fmt::format("1/{:.0f}", 1 / alpha) : fmt::format("{:.0f}", alpha),
+        bar_cell(share_of_each(alpha, 1)), bar_cell(share_of_each(alpha, n)), bar_cell(share_free(alpha, n)));
   }
   out += fmt::format(
       "</table>\n<p>XOFF at {} bytes when alone, {} with {} congested; XON {} bytes below. Watchdog: "
@@ -89,22 +80,21 @@ void alpha_table(std::string& out, const SwitchPlan& kind, const Network& networ
 
 std::string html_report(const Plan& plan) {
   const auto& network = *plan.network;
-  std::string out = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width\"><title>{0}: plan</title><style>{1}</style></head><body>\n"
-      "<h1>{0}</h1>\n<p class=\"sub\">lossless priorities {2}; unloaded round trip {3:.1f} us; "
-      "{4} single failed links looked at, {5} with a cycle of buffers</p>\n",
-      escaped(network.name), style, fmt::join(network.classes.lossless, ", "), plan.rtt_ns / 1000,
+  std::string out = page_begin(network.name + ": plan");
+  out += fmt::format(
+      "<h1>{}</h1>\n<p class=\"sub\">lossless priorities {}; unloaded round trip {:.1f} us; {} single failed "
+      "links looked at, {} with a cycle of buffers</p>\n",
+      escaped(network.name), fmt::join(network.classes.lossless, ", "), plan.rtt_ns / 1000,
       plan.deadlock.failures_examined, plan.deadlock.failures_with_cycle);
-  out += topology_picture(plan);
+  out += "<figure>" + topology_picture(plan) + "</figure>\n";
   findings(out, plan);
   for (const auto& kind : plan.switches) {
     out += fmt::format("<h2>{}</h2>\n", escaped(title_of(kind, network)));
-    out += buffer_picture(kind);
+    out += "<figure>" + buffer_picture(kind, network) + "</figure>\n";
     alpha_table(out, kind, network);
     for (const auto& port : kind.ports) port_section(out, kind, port);
   }
-  return out + "</body></html>\n";
+  return out + page_end();
 }
 
 }  // namespace weir::fabric

@@ -20,7 +20,5 @@ std::string text(const Finding& finding);
 std::string speed_text(std::uint64_t bps);
 // "40 m fibre", "40 m out, 60 m back fibre"
 std::string cable_text(const Cable& cable);
-// 1234567 as "1,234,567"
-std::string grouped(std::uint64_t number);
 
 }  // namespace weir::fabric

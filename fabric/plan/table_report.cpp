@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fabric/picture/page.hpp"
 #include "fabric/plan/report.hpp"
 #include "fabric/plan/threshold.hpp"
 
@@ -73,16 +74,6 @@ std::string text(const Finding& finding) {
   if (finding.place.line)
     out = fmt::format("{}:{}:{}: ", *finding.place.file, finding.place.line, finding.place.column);
   return out + fmt::format("{}: {}\n", name_of(finding.severity), finding.text);
-}
-
-std::string grouped(std::uint64_t number) {
-  const auto digits = std::to_string(number);
-  std::string out;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i && (digits.size() - i) % 3 == 0) out += ',';
-    out += digits[i];
-  }
-  return out;
 }
 
 std::string speed_text(std::uint64_t bps) { return fmt::format("{:g}G", static_cast<double>(bps) / 1e9); }

@@ -5,47 +5,29 @@
 #include <iterator>
 #include <map>
 
-#include "fabric/sim/plot.hpp"
+#include "fabric/picture/page.hpp"
+#include "fabric/picture/plot.hpp"
+#include "fabric/sim/over_time.hpp"
 #include "fabric/sim/summary.hpp"
 
 namespace weir::fabric::sim {
 namespace {
 
-constexpr std::string_view style = R"(
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1.2em; }
-h1 { margin: 0; } h2 { margin: 2em 0 .4em; font-size: 1.15em; } .sub { color: #7f858d; margin: .2em 0 1.4em; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 1em 0; }
-.tile { border: 1px solid #8884; border-radius: 8px; padding: .5em .8em; } .tile b { display: block; font-size: 1.35em; }
-.tile span { color: #7f858d; font-size: .86em; } .tile.bad { border-color: #d62828; } .tile.bad b { color: #d62828; }
-ul.incidents { list-style: none; padding: 0; } ul.incidents li { border-left: 5px solid #d62828; padding: .2em .8em; margin: .4em 0; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9em; } td, th { padding: .15em .7em; text-align: right; }
-th { border-bottom: 1px solid #8888; font-weight: 600; } td:first-child, th:first-child { text-align: left; }
-.partial { background: #e09f1f33; border-left: 5px solid #e09f1f; padding: .4em .8em; }
-)";
-
 class Report {
  public:
   Report(const Simulation& simulation, const Summary& summary, const RunTitle& title)
-      : simulation_(simulation),
-        fabric_(simulation.fabric()),
-        summary_(summary),
-        title_(title),
-        end_(to_us(simulation.now())) {}
+      : simulation_(simulation), fabric_(simulation.fabric()), summary_(summary), title_(title) {}
 
   std::string text() {
-    add("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-        "content=\"width=device-width\"><title>{} - weir sim</title>\n<style>{}{}</style></head><body>\n",
-        html_escaped(title_.name), style, plot_style);
+    out_ = page_begin(title_.name + ": weir sim");
     head();
     tiles();
     incidents();
+    if (title_.network) figure(worst_places(simulation_, *title_.network));
+    out_ += over_time(simulation_);
     slowdown();
-    throughput();
-    buffers();
-    queues();
     ports();
-    out_ += "</body></html>\n";
+    out_ += page_end();
     return std::move(out_);
   }
 
@@ -55,11 +37,13 @@ class Report {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
   }
 
+  void figure(const std::string& picture) { out_ += "<figure>" + picture + "</figure>\n"; }
+
   void head() {
-    add("<h1>{}</h1>\n<p class=\"sub\">{} hosts, {} switches; {}; seed {}", html_escaped(title_.name),
+    add("<h1>{}</h1>\n<p class=\"sub\">{} hosts, {} switches; {}; seed {}", escaped(title_.name),
         fabric_.hosts.size(), fabric_.nodes.size() - fabric_.hosts.size(),
-        html_escaped(fmt::format("{}", fmt::join(title_.workloads, ", "))), simulation_.experiment().seed);
-    for (const auto& [key, value] : title_.settings) add("; {} = {}", html_escaped(key), html_escaped(value));
+        escaped(fmt::format("{}", fmt::join(title_.workloads, ", "))), simulation_.experiment().seed);
+    for (const auto& [key, value] : title_.settings) add("; {} = {}", escaped(key), escaped(value));
     out_ += "</p>\n";
     if (summary_.partial)
       add("<p class=\"partial\"><b>Partial:</b> stopped at {} of simulated time, before the end of the "
@@ -82,9 +66,10 @@ class Report {
     out_ += "<div class=\"tiles\">\n";
     tile(fmt::format("{} / {}", summary_.finished, summary_.flows), "flows finished",
          summary_.finished < summary_.flows);
-    tile(time(summary_.completion_us.p50), "completion time, median");
-    tile(time(summary_.completion_us.p99), "completion time, 99th percentile");
-    tile(fmt::format("{:.2f}", summary_.slowdown.p99), "slowdown, 99th percentile");
+    const bool some = summary_.finished != 0;
+    tile(some ? time(summary_.completion_us.p50) : "none", "completion time, median");
+    tile(some ? time(summary_.completion_us.p99) : "none", "completion time, 99th percentile");
+    tile(some ? fmt::format("{:.2f}", summary_.slowdown.p99) : "none", "slowdown, 99th percentile");
     tile(fmt::format("{:.4g} Gb/s", summary_.goodput_gbps), "goodput, all hosts");
     tile(fmt::format("{}", totals.lossless_drops), "drops in lossless classes", totals.lossless_drops != 0);
     tile(fmt::format("{}",
@@ -101,11 +86,11 @@ class Report {
 
   void incidents() {
     if (simulation_.incidents().empty()) return;
-    out_ += "<h2>What happened</h2>\n<ul class=\"incidents\">\n";
+    out_ += "<h2>What happened</h2>\n<ul class=\"list\">\n";
     std::size_t shown = 0;
     for (const auto& incident : simulation_.incidents()) {
       if (++shown > 30) break;
-      add("<li>{}</li>\n", html_escaped(describe(incident, fabric_)));
+      add("<li class=\"fault\">{}</li>\n", escaped(describe(incident, fabric_)));
     }
     if (simulation_.incidents().size() > 30)
       add("<li>and {} more</li>\n", simulation_.incidents().size() - 30);
@@ -114,6 +99,7 @@ class Report {
 
   void slowdown() {
     const auto bins = slowdown_by_size(simulation_);
+    if (summary_.finished == 0) return;
     out_ += "<h2>Flows</h2>\n";
     if (bins.size() > 1) {
       Plot plot{.title = "Slowdown by size of flow",
@@ -131,7 +117,7 @@ class Report {
           line.points.emplace_back(std::max(1.0, bin.bytes_to), bin.slowdown.*member);
         plot.lines.push_back(std::move(line));
       }
-      out_ += svg(plot);
+      figure(svg(plot));
     }
     std::map<std::uint16_t, std::vector<double>> times;
     for (std::size_t i = 0; i < simulation_.results().size(); ++i) {
@@ -154,108 +140,7 @@ class Report {
       line.points.emplace_back(values.back(), 1);
       plot.lines.push_back(std::move(line));
     }
-    out_ += svg(plot);
-  }
-
-  void throughput() {
-    const auto& rows = simulation_.series().totals;
-    if (rows.size() < 3) return;
-    out_ += "<h2>The fabric over time</h2>\n";
-    Plot plot{.title = "Goodput of all hosts", .x_label = "us", .y_label = "Gb/s", .x_from = 0, .x_to = end_};
-    Line line{"goodput", {}};
-    for (std::size_t i = 1; i < rows.size(); ++i)
-      line.points.emplace_back(to_us(rows[i].time),
-                               static_cast<double>(rows[i].delivered_bytes - rows[i - 1].delivered_bytes) *
-                                   8 / (to_us(rows[i].time - rows[i - 1].time) * 1000));
-    plot.lines.push_back(std::move(line));
-    out_ += svg(plot);
-    Plot counts{.title = "Flows under way, and queues stopped by PFC",
-                .x_label = "us",
-                .y_label = "number",
-                .x_from = 0,
-                .x_to = end_};
-    Line alive{"flows", {}}, paused{"stopped queues", {}};
-    for (const auto& row : rows) {
-      alive.points.emplace_back(to_us(row.time), row.flows_alive);
-      paused.points.emplace_back(to_us(row.time), row.queues_paused);
-    }
-    counts.lines = {std::move(alive), std::move(paused)};
-    out_ += svg(counts);
-  }
-
-  // Rows of a sparse series as lines of the `most` keys that reach highest; gaps between samples are zeros.
-  template <class Row, class Key, class Value, class Name>
-  std::vector<Line> highest(const std::vector<Row>& rows, std::size_t most, Key key, Value value, Name name) {
-    std::map<std::uint64_t, double> peak;
-    for (const auto& row : rows) peak[key(row)] = std::max(peak[key(row)], value(row));
-    std::vector<std::pair<double, std::uint64_t>> order;
-    for (const auto& [k, v] : peak)
-      if (v > 0) order.emplace_back(-v, k);
-    std::sort(order.begin(), order.end());
-    if (order.size() > most) order.resize(most);
-    std::vector<Line> lines;
-    for (const auto& [negative, k] : order) {
-      std::map<Ticks, double> at;
-      for (const auto& row : rows)
-        if (key(row) == k) at[row.time] = value(row);
-      Line line{name(k), {}};
-      for (const auto& total : simulation_.series().totals) {
-        const auto found = at.find(total.time);
-        line.points.emplace_back(to_us(total.time), found == at.end() ? 0 : found->second);
-      }
-      lines.push_back(std::move(line));
-    }
-    return lines;
-  }
-
-  void buffers() {
-    const auto key = [](const SwitchSample& row) { return std::uint64_t{row.node}; };
-    const auto name = [&](std::uint64_t node) { return fabric_.nodes[node].name; };
-    Plot shared{.title = "Shared buffer in use, fullest switches",
-                .x_label = "us",
-                .y_label = "bytes",
-                .x_from = 0,
-                .x_to = end_};
-    shared.lines = highest(
-        simulation_.series().switches, 6, key,
-        [](const SwitchSample& row) { return static_cast<double>(row.shared_bytes); }, name);
-    if (!shared.lines.empty()) out_ += svg(shared);
-    Plot headroom{.title = "Headroom in use", .x_label = "us", .y_label = "bytes", .x_from = 0, .x_to = end_};
-    headroom.lines = highest(
-        simulation_.series().switches, 6, key,
-        [](const SwitchSample& row) { return static_cast<double>(row.headroom_bytes); }, name);
-    if (!headroom.lines.empty()) out_ += svg(headroom);
-  }
-
-  void queues() {
-    const auto& rows = simulation_.series().queues;
-    Plot plot{
-        .title = "Egress queues, longest", .x_label = "us", .y_label = "bytes", .x_from = 0, .x_to = end_};
-    const auto key = [](const QueueSample& row) {
-      return std::uint64_t{row.port} * priorities + row.priority;
-    };
-    plot.lines = highest(
-        rows, 6, key, [](const QueueSample& row) { return static_cast<double>(row.egress_bytes); },
-        [&](std::uint64_t k) {
-          return fmt::format("{} q{}", port_name(fabric_, static_cast<std::uint32_t>(k / priorities)),
-                             k % priorities);
-        });
-    if (plot.lines.empty()) return;
-    // Where the fullest switch's upstream queues stand still: the time is shaded.
-    std::map<Ticks, bool> paused;
-    for (const auto& row : rows)
-      if (row.paused) paused[row.time] = true;
-    const auto& totals = simulation_.series().totals;
-    for (std::size_t i = 0; i + 1 < totals.size(); ++i)
-      if (paused.contains(totals[i].time)) {
-        const double from = to_us(totals[i].time), to = to_us(totals[i + 1].time);
-        if (!plot.bands.empty() && plot.bands.back().to == from)
-          plot.bands.back().to = to;
-        else
-          plot.bands.push_back({from, to});
-      }
-    if (!plot.bands.empty()) plot.band_name = "a switch is paused";
-    out_ += svg(plot);
+    figure(svg(plot));
   }
 
   void ports() {
@@ -293,7 +178,7 @@ class Report {
       add("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</"
           "td><td>{}</td>"
           "<td>{}</td><td>{}</td></tr>\n",
-          html_escaped(port_name(fabric_, row.port)), row.priority, queue.sent_packets,
+          escaped(port_name(fabric_, row.port)), row.priority, queue.sent_packets,
           short_number(queue.bytes_most), queue.marked, group.dropped, queue.dropped, group.xoff_sent,
           simulation_.pfc(row.port, row.priority).received_xoff,
           time(to_us(simulation_.paused_time(row.port, row.priority))),
@@ -306,7 +191,6 @@ class Report {
   const Fabric& fabric_;
   const Summary& summary_;
   const RunTitle& title_;
-  double end_;
   std::string out_;
 };
 

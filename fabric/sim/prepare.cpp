@@ -131,8 +131,13 @@ class Preparation {
     auto& experiment = out_.experiment;
     experiment.seed = knobs_.seed;
     experiment.duration = ticks(knobs_.duration_ns);
-    experiment.sample_interval =
+    experiment.counter_interval =
         ticks(knobs_.sample_ns != 0 ? knobs_.sample_ns : std::ceil(knobs_.duration_ns / 200));
+    experiment.sample_interval = experiment.counter_interval;
+    if (knobs_.sample_ns == 0) {  // many runs are over long before their time: begin finely, then thin
+      experiment.sample_interval = std::max<Ticks>(1, experiment.sample_interval / 16);
+      experiment.most_samples = 400;
+    }
     experiment.deadlock_check = ticks(knobs_.deadlock_check_ns);
     experiment.transport = knobs_.transport;
     experiment.transport.retransmission_timeout = ticks(knobs_.timeout_ns);

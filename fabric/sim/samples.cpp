@@ -1,13 +1,15 @@
 // The series of a run: every interval, what is in queues and buffers. When a series is full, every other
-// sample goes and the interval doubles, so that a long run costs no more memory than a short one.
+// sample goes and the interval doubles, so that a long run costs no more memory than a short one. Of a
+// stretch in which nothing moves the first and the last sample are kept.
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "fabric/sim/simulation.hpp"
 
 namespace weir::fabric::sim {
 namespace {
 
-constexpr std::size_t most_samples = 2000;  // in time
 constexpr std::size_t most_queue_rows = 200'000;
 
 template <class Row>
@@ -15,20 +17,60 @@ void thin(std::vector<Row>& rows, Ticks interval) {
   std::erase_if(rows, [&](const Row& row) { return row.time % interval != 0; });
 }
 
+template <class Row>
+void repeat(std::vector<Row>& rows, Ticks from, Ticks to) {
+  std::size_t first = rows.size();
+  while (first > 0 && rows[first - 1].time == from) --first;
+  for (std::size_t i = first, end = rows.size(); i < end; ++i) {
+    rows.push_back(rows[i]);
+    rows.back().time = to;
+  }
+}
+
 }  // namespace
 
+// Whether anything is different from the last sample that was kept.
+bool Simulation::sample_again(std::uint32_t held) {
+  if (!series_.totals.empty() && totals_.hops == sampled_hops_ &&
+      series_.totals.back().flows_alive == alive_ && series_.totals.back().queues_paused == held) {
+    unchanged_until_ = now_;
+    return false;
+  }
+  if (unchanged_until_ != 0) repeat_last_sample(std::exchange(unchanged_until_, 0));
+  sampled_hops_ = totals_.hops;
+  return true;
+}
+
+void Simulation::repeat_last_sample(Ticks time) {
+  const Ticks last = series_.totals.back().time;
+  repeat(series_.queues, last, time);
+  repeat(series_.switches, last, time);
+  repeat(series_.totals, last, time);
+}
+
 void Simulation::take_sample() {
+  keep_sample();
+  rare_.push((now_ / series_.interval + 1) * series_.interval, RareKind::sample);
+}
+
+void Simulation::keep_sample() {
   std::uint32_t held = 0;
+  for (const Port& port : ports_) held += static_cast<std::uint32_t>(std::popcount(port.paused));
+  if (!sample_again(held)) return;
   for (std::uint32_t p = 0; p < ports_.size(); ++p) {
     const Port& port = ports_[p];
-    held += std::popcount(port.paused);
     if (port.host != none) continue;
-    for (unsigned priority = 0; priority < priorities; ++priority) {
+    const SharedPool& pool = pools_[port.node];
+    const bool buffers = pool.used != 0 || pool.headroom_used != 0;
+    // Egress queues that hold or are held; where the switch holds something, ingress groups, too.
+    for (unsigned look = used_priorities_ & (buffers ? 0xffu : port.waiting | port.paused); look != 0;
+         look &= look - 1) {
+      const auto priority = static_cast<unsigned>(std::countr_zero(look));
       const Queue& queue = queues_[at(p, priority)];
       const PriorityGroup& group = groups_[at(p, priority)];
       const bool paused = (port.paused >> priority) & 1;
       if (queue.bytes == 0 && group.used_shared == 0 && group.used_headroom == 0 && !paused) continue;
-      const std::uint32_t cell = pools_[port.node].cell_bytes;
+      const std::uint32_t cell = pool.cell_bytes;
       series_.queues.push_back(
           {now_, p, priority, queue.bytes, group.used_shared * cell, group.used_headroom * cell, paused});
     }
@@ -40,7 +82,7 @@ void Simulation::take_sample() {
           {now_, n, pool.used * pool.cell_bytes, pool.headroom_used * pool.cell_bytes});
   }
   series_.totals.push_back({now_, totals_.delivered_bytes, static_cast<std::uint32_t>(alive_), held});
-  while (series_.totals.size() > most_samples ||
+  while (series_.totals.size() > run_.most_samples ||
          series_.queues.size() + series_.switches.size() > most_queue_rows) {
     series_.interval *= 2;
     thin(series_.totals, series_.interval);
@@ -48,8 +90,6 @@ void Simulation::take_sample() {
     thin(series_.queues, series_.interval);
     if (series_.totals.size() < 16) break;  // a network so large that a few samples fill it
   }
-  const Ticks interval = series_.interval;
-  rare_.push((now_ / interval + 1) * interval, RareKind::sample);
 }
 
 }  // namespace weir::fabric::sim

@@ -39,6 +39,9 @@ Simulation::Simulation(const Fabric& fabric, const Experiment& run)
                    [&](std::uint32_t a, std::uint32_t b) { return run.flows[a].start < run.flows[b].start; });
   start_faults();
   series_.interval = run.sample_interval;
+  used_priorities_ = static_cast<std::uint8_t>(1u << transport_.control_priority);
+  for (const auto& flow : run.flows) used_priorities_ |= static_cast<std::uint8_t>(1u << flow.priority);
+  for (const auto& storm : run.storms) used_priorities_ |= static_cast<std::uint8_t>(1u << storm.priority);
   if (run.sample_interval != 0) rare_.push(0, RareKind::sample);
   if (run.watchdog.on) rare_.push(run.watchdog.poll, RareKind::watchdog_poll);
   if (run.deadlock_check != 0) rare_.push(run.deadlock_check, RareKind::deadlock_check);

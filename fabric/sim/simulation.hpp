@@ -200,6 +200,9 @@ class Simulation {
   void watch(std::uint32_t port, unsigned priority, Watched& watched);
   void check_deadlock();
   void take_sample();
+  void keep_sample();
+  bool sample_again(std::uint32_t held);
+  void repeat_last_sample(Ticks time);
 
   const Fabric& fabric_;
   const Experiment& run_;
@@ -232,6 +235,9 @@ class Simulation {
   std::vector<std::uint64_t> deadlock_sent_;
   bool deadlocked_ = false;
   Series series_;
+  std::uint8_t used_priorities_ = 0;  // of flows, answers and storms; the others' queues stay empty
+  std::uint64_t sampled_hops_ = 0;    // when the last sample was kept
+  Ticks unchanged_until_ = 0;         // the last sample that was not kept, since nothing had changed; 0: none
   Totals totals_;
   Random random_;
   std::shared_ptr<const RouteTable> changed_routes_;

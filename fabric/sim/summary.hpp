@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fabric/sim/simulation.hpp"
+#include "fabric/topology/network.hpp"
 
 namespace weir::fabric::sim {
 
@@ -45,6 +46,7 @@ struct RunTitle {
   std::string file;
   std::vector<std::pair<std::string, std::string>> settings;  // what was turned, for the reader of a report
   std::vector<std::string> workloads;
+  const Network* network = nullptr;  // what the simulated Fabric was made of; null: no map in the report
 };
 
 // The texts of the result files. Equal runs give equal bytes.

@@ -9,7 +9,8 @@
 #include <mutex>
 #include <thread>
 
-#include "fabric/sim/plot.hpp"
+#include "fabric/picture/page.hpp"
+#include "fabric/picture/plot.hpp"
 
 namespace weir::fabric::sim {
 namespace {
@@ -125,15 +126,9 @@ std::string sweep_table(const std::vector<SweepAxis>& axes, const std::vector<Sw
 // One plot a column: along x the first axis, a line for each combination of the others.
 std::string sweep_html(const Scenario& scenario, const std::vector<SweepAxis>& axes,
                        const std::vector<SweepRow>& rows) {
-  std::string out = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0} - weir "
-      "sim</title>\n<style>:root {{ "
-      "color-scheme: light dark; }} body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: "
-      "2em auto; "
-      "padding: 0 1.2em; }} pre {{ overflow-x: auto; }}{1}</style></head><body>\n<h1>{0}</h1>\n<p>{2} runs; "
-      "first along x: "
-      "{3}</p>\n",
-      html_escaped(scenario.name), plot_style, rows.size(), axes.front().knob->what);
+  std::string out = page_begin(scenario.name + ": weir sim");
+  out += fmt::format("<h1>{}</h1>\n<p class=\"sub\">{} runs; along x: {}</p>\n", escaped(scenario.name),
+                     rows.size(), axes.front().knob->what);
   for (const auto& column : columns) {
     if (!column.plotted) continue;
     Plot plot{
@@ -160,9 +155,10 @@ std::string sweep_html(const Scenario& scenario, const std::vector<SweepAxis>& a
       std::sort(line.points.begin(), line.points.end());
       plot.lines.push_back(std::move(line));
     }
-    out += svg(plot);
+    out += "<figure>" + svg(plot) + "</figure>\n";
   }
-  return out + "<pre>" + html_escaped(sweep_table(axes, rows)) + "</pre></body></html>\n";
+  return out + "<div class=\"scroll\"><pre>" + escaped(sweep_table(axes, rows)) + "</pre></div>\n" +
+         page_end();
 }
 
 }  // namespace weir::fabric::sim

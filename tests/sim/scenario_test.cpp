@@ -1,8 +1,11 @@
 // Scenario files: what they become, what is refused, and that equal runs are equal to the byte.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
+#include "fabric/sim/over_time.hpp"
 #include "fabric/sim/size_distribution.hpp"
 #include "fabric/sim/summary.hpp"
 #include "fabric/sim/sweep.hpp"
@@ -106,6 +109,62 @@ TEST(Scenario, InterruptedRunIsMarkedPartial) {
   const auto summary = summarize(simulation, true);
   EXPECT_NE(summary_json(simulation, summary, {}).find("\"partial\": true"), std::string::npos);
   EXPECT_NE(html_report(simulation, summary, {}).find("Partial:"), std::string::npos);
+}
+
+// Five switches in a ring, each host sending two on: what stands still after half a millisecond.
+const std::string standing_still = R"(
+name = "ring"
+[routing]
+rule = "shortest"
+[simulation]
+duration = "40ms"
+[transport]
+congestion_control = "none"
+[buffer]
+alpha = 0.125
+shared = "4MB"
+)";
+
+std::string ring_of_five() {
+  std::string text = standing_still;
+  for (int i = 1; i <= 5; ++i)
+    text +=
+        fmt::format("[[switch]]\nname = \"s{0}\"\nmodel = \"generic-32m\"\n[[host]]\nname = \"h{0}\"\n", i);
+  for (int i = 1; i <= 5; ++i)
+    text += fmt::format(
+        "[[link]]\nbetween = [\"s{0}\", \"h{0}\"]\nspeed = \"100G\"\ncable = \"5m\"\n"
+        "[[link]]\nbetween = [\"s{0}\", \"s{1}\"]\nspeed = \"100G\"\ncable = \"100m\"\n",
+        i, i % 5 + 1);
+  text += "[[workload]]\nkind = \"flows\"\n";
+  for (int i = 1; i <= 5; ++i)
+    text += fmt::format("[[workload.flow]]\nfrom = \"h{}\"\nto = \"h{}\"\nbytes = \"20MB\"\n", i,
+                        (i + 1) % 5 + 1);
+  return text;
+}
+
+TEST(Report, TimeEndsSoonAfterTheLastThingThatHappened) {
+  const auto scenario = must_read(ring_of_five());
+  const auto prepared = prepare(scenario, scenario.knobs);
+  Simulation simulation(prepared.fabric, prepared.experiment);
+  simulation.run_all();
+  ASSERT_EQ(simulation.incidents().size(), 1u);
+  EXPECT_EQ(to_us(simulation.now()), 40'000);
+  EXPECT_GT(end_of_interest(simulation), simulation.incidents()[0].time);
+  EXPECT_LT(to_us(end_of_interest(simulation)), 1.3 * to_us(simulation.incidents()[0].time));
+  // Standing still is two samples, not two hundred; before, there are enough to see how it came.
+  const auto& moments = simulation.series().totals;
+  EXPECT_LE(std::ranges::count_if(moments, [](const auto& row) { return to_us(row.time) > 3000; }), 2);
+  EXPECT_GE(std::ranges::count_if(moments, [](const auto& row) { return to_us(row.time) < 200; }), 8);
+}
+
+TEST(Report, MapShowsWhoWasStopped) {
+  const auto scenario = must_read(ring_of_five());
+  const auto prepared = prepare(scenario, scenario.knobs);
+  Simulation simulation(prepared.fabric, prepared.experiment);
+  simulation.run_all();
+  const auto map = worst_places(simulation, *scenario.network);
+  EXPECT_NE(map.find("s1:Ethernet4 to s2: longest queue"), std::string::npos);
+  EXPECT_NE(map.find("h3: stopped 9"), std::string::npos);
 }
 
 TEST(Scenario, PlannedNetworkLosesNothingAndTooLittleHeadroomDoes) {

@@ -1,13 +1,11 @@
-// Line plots as SVG text, to stand inside an HTML page; colours and fonts come from the page's style sheet
-// (plot_style).
+// Line plots. Time axes of a page's plots are alike wide, so that plots below each other compare.
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-namespace weir::fabric::sim {
+namespace weir::fabric {
 
 struct Line {
   std::string name;
@@ -19,22 +17,24 @@ struct Band {  // a stretch of x that is marked
   double from, to;
 };
 
+struct Limit {  // a value of y that is marked
+  std::string name;
+  double y;
+};
+
 struct Plot {
   std::string title{};
   std::string x_label{}, y_label{};
   bool log_x = false, log_y = false;
   bool dots = false;
+  bool filled = false;  // the area below each line
   std::vector<Line> lines{};
   std::vector<Band> bands{};
   std::string band_name{};
-  double x_from = 0, x_to = 0;  // both 0: what the lines span
+  std::vector<Limit> limits{};
+  double x_from = 0, x_to = 0;  // both 0: what the lines span. What is beyond is cut off.
 };
 
 std::string svg(const Plot& plot);
-extern const std::string_view plot_style;
 
-// 1234567 -> "1.23M"
-std::string short_number(double value);
-std::string html_escaped(std::string_view text);
-
-}  // namespace weir::fabric::sim
+}  // namespace weir::fabric
