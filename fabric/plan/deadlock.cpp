@@ -76,6 +76,11 @@ class Usage {
     for (const auto vertex : crossed)
       std::fill_n(bits_.begin() + static_cast<std::ptrdiff_t>(vertex * words_), words_, 0);
   }
+  void forget_groups(std::span<const std::uint32_t> groups) {
+    std::vector<std::uint64_t> kept(words_, ~std::uint64_t{0});
+    for (const auto group : groups) kept[group / word_bits] &= ~(std::uint64_t{1} << group % word_bits);
+    for (std::size_t i = 0; i < bits_.size(); ++i) bits_[i] &= kept[i % words_];
+  }
 
  private:
   const Buffers& buffers_;
@@ -204,7 +209,7 @@ class Search {
       if (proven) continue;
       const auto change = routes_.fail({l});
       if (!change.refilled.empty() && may_close(change.refilled)) {
-        auto found = exact();
+        auto found = exact(change);
         if (!found.empty()) {
           ++report.failures_with_cycle;
           if (report.after_failure.size() < DeadlockReport::most_failure_cycles)
@@ -255,9 +260,13 @@ class Search {
     return against;
   }
 
-  std::vector<DependencyCycle> exact() {
-    Usage now(network_, buffers_, routes_.group_count());
-    for (std::uint32_t g = 0; g < routes_.group_count(); ++g) now.follow(routes_, g);
+  // All dependencies after the failure. Groups that it did not touch cross what they crossed before.
+  std::vector<DependencyCycle> exact(const Routes::Change& change) {
+    Usage now = usage_;
+    now.forget_groups(change.refilled);
+    now.forget_groups(change.thinned);
+    for (const auto* groups : {&change.refilled, &change.thinned})
+      for (const auto group : *groups) now.follow(routes_, group);
     const auto graph = dependencies(buffers_, now);
     return cycles(graph, Components(graph), now);
   }

@@ -30,6 +30,10 @@ Routes::Routes(const Network& network, std::span<const LinkId> failed)
   }
   std::ranges::stable_sort(switches_by_tier_, std::greater{},
                            [&](NodeId node) { return network[node].tier; });
+  has_hosts_.resize(network.nodes.size());
+  for (const auto& node : network.nodes)
+    if (node.kind == NodeKind::host)
+      for (const auto port : node.ports) has_hosts_[network.neighbor(port).index] = true;
   find_groups();
   sets_.push_back({});  // the empty one
   table_.assign(std::size_t{rows_} * groups_.size(), 0);
@@ -150,25 +154,42 @@ void Routes::fill(std::uint32_t g) {
   }
 }
 
-// A node that keeps another port of its set stays as far from the destination as it was, so nobody else
-// changes. A node that loses its only one changes distances, and the group is filled anew.
+// Takes `port` out of its node's set. A node that keeps another port stays as far from the destination as it
+// was, so nobody else changes. A node that loses its last one is farther now: those that sent there send
+// there no more, and so on up to nodes that have other ports. Where no host's packets begin at any that lost
+// all, nobody needs what new way they might find. False: somebody does, or the rule is not the plain one.
+bool Routes::withdraw(std::uint32_t g, PortId port, Change& change) {
+  std::vector<PortId> gone{port};
+  while (!gone.empty()) {
+    const auto out = gone.back();
+    gone.pop_back();
+    const auto node = (*network_)[out].node;
+    if (row_of_[node.index] == none) continue;
+    const auto at = std::size_t{g} * rows_ + row_of_[node.index];
+    const auto [first, count] = sets_[table_[at]];
+    const auto set = std::span(set_ports_).subspan(first, count);
+    if (std::ranges::find(set, out) == set.end()) continue;
+    std::vector<PortId> kept;
+    std::ranges::copy_if(set, std::back_inserter(kept), [&](PortId other) { return other != out; });
+    change.before.emplace_back(at, table_[at]);
+    table_[at] = intern(kept);
+    if (!kept.empty()) continue;
+    if (network_->routing != RoutingRule::shortest || !groups_[g].statics.empty() || has_hosts_[node.index])
+      return false;
+    for (const auto facing : (*network_)[node].ports) gone.push_back((*network_)[facing].peer);
+  }
+  return true;
+}
+
 Routes::Change Routes::fail(LinkId link) {
-  Change change{link, {}, {}};
+  Change change{link, {}, {}, {}};
   dead_[link.index] = true;
   for (std::uint32_t g = 0; g < groups_.size(); ++g) {
-    bool refill = false;
-    for (const auto port : {(*network_)[link].a, (*network_)[link].b}) {
-      const auto at = std::size_t{g} * rows_ + row_of_[(*network_)[port].node.index];
-      const auto [first, count] = sets_[table_[at]];
-      const std::vector<PortId> old(set_ports_.begin() + first, set_ports_.begin() + first + count);
-      if (std::ranges::find(old, port) == old.end()) continue;
-      refill |= count == 1;
-      std::vector<PortId> kept;
-      std::ranges::copy_if(old, std::back_inserter(kept), [&](PortId other) { return alive(other); });
-      change.before.emplace_back(at, table_[at]);
-      table_[at] = intern(kept);
+    const auto before = change.before.size();
+    if (withdraw(g, (*network_)[link].a, change) && withdraw(g, (*network_)[link].b, change)) {
+      if (change.before.size() != before) change.thinned.push_back(g);
+      continue;
     }
-    if (!refill) continue;
     change.refilled.push_back(g);
     for (std::uint32_t row = 0; row < rows_; ++row)
       change.before.emplace_back(std::size_t{g} * rows_ + row, table_[std::size_t{g} * rows_ + row]);

@@ -33,10 +33,11 @@ class Routes {
   bool attached(NodeId at, std::uint32_t group) const;
 
   // Converges again once a link between two switches is gone too, at the cost of the destinations that it
-  // changes.
+  // changes. A node to which no packet for a destination comes any more may be left without a way there.
   struct Change {
     LinkId failed;
     std::vector<std::uint32_t> refilled;  // groups that took ways which they did not take before
+    std::vector<std::uint32_t> thinned;   // groups that only lost some of their ways
     std::vector<std::pair<std::size_t, std::uint32_t>> before;
   };
   Change fail(LinkId link);
@@ -59,11 +60,13 @@ class Routes {
   void distances_up_down(const Group& group);
   bool is_next_hop(NodeId at, NodeId neighbor) const;
   std::uint32_t intern(std::span<const PortId> ports);
+  bool withdraw(std::uint32_t group, PortId port, Change& change);
   bool alive(PortId port) const { return !dead_[(*network_)[port].link.index]; }
 
   const Network* network_;
   std::vector<bool> dead_;                // by link
   std::vector<NodeId> switches_by_tier_;  // highest first
+  std::vector<bool> has_hosts_;           // by node: packets begin there
   std::vector<Group> groups_;
   std::vector<std::uint32_t> group_of_;  // by node
   std::vector<std::uint32_t> row_of_;    // by node: switches and hosts with several links
