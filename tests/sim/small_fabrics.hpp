@@ -47,7 +47,7 @@ struct Builder {
   }
   // A host and its cable to `at`. Gives its address.
   std::uint32_t add_host(std::uint32_t at, double speed = 0) {
-    fabric.nodes.push_back({"h" + std::to_string(fabric.hosts.size()), true, none});
+    fabric.nodes.push_back({std::string("h").append(std::to_string(fabric.hosts.size())), true, none});
     const auto node = static_cast<std::uint32_t>(fabric.nodes.size() - 1);
     fabric.hosts.push_back(node);
     host_ports.push_back(connect(node, at, speed));
@@ -60,7 +60,7 @@ struct Builder {
       PortSettings port;
       port.node = second ? b : a;
       port.peer = first + (second ? 0 : 1);
-      port.name = "p" + std::to_string(first + (second ? 1 : 0));
+      port.name = std::string("p").append(std::to_string(first + (second ? 1 : 0)));
       port.gbps = speed != 0 ? speed : gbps;
       port.delay = delay;
       port.headroom_bytes[3] = headroom;
