@@ -85,6 +85,13 @@ class PortEvents {
     if (head_ == tail_ && in_ring_ != 0) refill();
     return head_ == tail_ && heap_.empty();
   }
+  // The first one; no_key where there is none.
+  static constexpr std::uint64_t no_key = ~std::uint64_t{0};
+  std::uint64_t first() {
+    if (head_ == tail_ && in_ring_ != 0) refill();
+    const std::uint64_t far = heap_.empty() ? no_key : heap_.top();
+    return head_ != tail_ && run_[head_] <= far ? run_[head_] : far;
+  }
   // Of a queue that is not empty.
   std::uint64_t top() {
     if (head_ == tail_ && in_ring_ != 0) refill();
@@ -93,8 +100,8 @@ class PortEvents {
   // True once after each turn to another bucket: time to fetch what its events will touch.
   bool turned() { return std::exchange(turned_, false); }
   std::span<const std::uint64_t> run() const { return {run_.data() + head_, tail_ - head_}; }
-  // The bucket behind the present one, unsorted.
-  std::span<const std::uint64_t> following() const {
+  // The lower halves of the keys in the bucket behind the present one, unsorted.
+  std::span<const std::uint32_t> following() const {
     const std::size_t place = (now_ + 1) % ring;
     return {&keys_[place * bucket_keys], counts_[place]};
   }
@@ -108,7 +115,7 @@ class PortEvents {
     if (stretch - now_ >= ring) return heap_.push(key);
     const std::size_t place = stretch % ring;
     if (counts_[place] == bucket_keys) return heap_.push(key);
-    keys_[place * bucket_keys + counts_[place]++] = key;
+    keys_[place * bucket_keys + counts_[place]++] = static_cast<std::uint32_t>(key);
     used_[place / 64] |= std::uint64_t{1} << (place % 64);
     ++in_ring_;
   }
@@ -132,7 +139,11 @@ class PortEvents {
   // frame and a cable take.
   static constexpr unsigned stretch_bits = 6;
   static constexpr std::uint64_t ring = 8192;
-  static constexpr std::size_t bucket_keys = 16;
+  static constexpr std::size_t bucket_keys = 16;  // a cache line of them
+  // What a bucket keeps of a key: the rest is the same for all of its stretch.
+  static constexpr unsigned low_bits = stretch_bits + source_bits;
+  static constexpr std::uint64_t low_mask = (std::uint64_t{1} << low_bits) - 1;
+  static_assert(low_bits <= 32);
 
   bool first_in_run() const { return head_ != tail_ && (heap_.empty() || run_[head_] <= heap_.top()); }
 
@@ -163,15 +174,13 @@ class PortEvents {
     const std::size_t place = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
     now_ += (place - now_) % ring;
     used_[word] &= ~(std::uint64_t{1} << (place % 64));
-    const std::uint64_t* keys = &keys_[place * bucket_keys];
+    const std::uint32_t* keys = &keys_[place * bucket_keys];
     head_ = tail_ = 0;
-    for (unsigned i = 0; i < counts_[place]; ++i) insert(keys[i]);
+    for (unsigned i = 0; i < counts_[place]; ++i) insert(now_ << low_bits | (keys[i] & low_mask));
     in_ring_ -= counts_[place];
     counts_[place] = 0;
     turned_ = true;
-    const std::uint64_t* later = &keys_[(place + 2) % ring * bucket_keys];
-    __builtin_prefetch(later);
-    __builtin_prefetch(later + bucket_keys / 2);
+    __builtin_prefetch(&keys_[(place + 2) % ring * bucket_keys]);
   }
 
   std::uint64_t now_ = 0;  // the stretch of the run; all in the ring is later
@@ -179,7 +188,7 @@ class PortEvents {
   bool turned_ = false;
   std::uint64_t in_ring_ = 0;
   std::array<std::uint64_t, 64> run_;
-  std::vector<std::uint64_t> keys_;   // of the bucket `stretch modulo ring`, bucket_keys each
+  std::vector<std::uint32_t> keys_;   // of the bucket `stretch modulo ring`, bucket_keys each
   std::vector<std::uint8_t> counts_;  // apart from them, so that pushing reads little and waits for no memory
   std::vector<std::uint64_t> used_;   // a bit for each bucket that holds something
   KeyHeap heap_;

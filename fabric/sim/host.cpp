@@ -11,6 +11,7 @@ using rnic::congestion::Arrival;
 void Simulation::start_due_flows() {
   while (started_ < start_order_.size() && run_.flows[start_order_[started_]].start <= now_)
     start_flow(start_order_[started_++]);
+  next_start_ = started_ < start_order_.size() ? run_.flows[start_order_[started_]].start : no_time;
 }
 
 void Simulation::start_flow(std::uint32_t id) {
@@ -34,9 +35,18 @@ void Simulation::start_flow(std::uint32_t id) {
   flow.hash = static_cast<std::uint32_t>(mix(run_.seed ^ (std::uint64_t{id} << 20)) >> 52);
   flow.progress = now_;
   const std::uint32_t port = hosts_[spec.source].port;
-  flow.rate = rnic::congestion::ReactionPoint(fabric_.ports[port].gbps * 1e9);
+  flow.rate = rnic::congestion::ReactionPoint(hosts_[spec.source].line_rate);
   results_[id].started = now_;
   results_[id].ideal = ideal_time(spec, flow.hash);
+  if (routes_stay_) {
+    paths_.resize(2 * flows_.size());
+    Packet probe{};
+    probe.hash = flow.hash;
+    probe.destination = flow.destination;
+    find_path(paths_[2 * std::size_t{slot}], probe, port);
+    probe.destination = flow.source;
+    find_path(paths_[2 * std::size_t{slot} + 1], probe, hosts_[flow.destination].port);
+  }
   ++alive_;
   rare_.push(now_ + transport_.retransmission_timeout, RareKind::retransmission, slot, id);
   make_ready(slot);
@@ -55,7 +65,7 @@ Ticks Simulation::ideal_time(const FlowSpec& flow, std::uint32_t hash) const {
   const std::uint64_t one = std::min(bytes, mtu) + overhead;
   Ticks latency = 0, slowest = 0, each = 0;
   std::uint32_t port = hosts_[flow.source].port;
-  for (int hops = 0; port != none && hops < 64; ++hops) {
+  for (int hops = 0; port != no_port && hops < 64; ++hops) {
     const Port& hop = ports_[port];
     latency += hop.latency;
     each += one * hop.ticks_per_byte;
@@ -145,7 +155,7 @@ void Simulation::send_packet(std::uint32_t port_index, Host& host, std::uint32_t
   const std::uint64_t frame = std::uint64_t{packet.bytes} + transport_.gap_bytes;
   put_on_wire(port, port_index, index);
 
-  const double line_rate = fabric_.ports[port_index].gbps * 1e9;
+  const double line_rate = host.line_rate;
   if (flow.rate.limited()) {
     flow.rate.advance(transport_.dcqcn_parameters, now_, line_rate);
     flow.rate.on_sent(transport_.dcqcn_parameters, frame, line_rate);
@@ -244,7 +254,7 @@ void Simulation::receive_control(std::uint32_t slot, const Packet& packet) {
   const auto kind = static_cast<PacketKind>(packet.kind);
   if (flow.acknowledged) return;
   if (kind == PacketKind::cnp) {
-    const double line_rate = fabric_.ports[hosts_[flow.source].port].gbps * 1e9;
+    const double line_rate = hosts_[flow.source].line_rate;
     flow.rate.on_cnp(transport_.dcqcn_parameters, now_, line_rate);
     return;
   }

@@ -3,6 +3,7 @@
 // memory that is small enough to stay in the cache, and not the packets.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -17,12 +18,22 @@ struct Packet {
   std::uint32_t psn : 24, priority : 3, kind : 3, marked : 1, last : 1;
   std::uint32_t destination : 20, hash : 12;
   std::uint32_t ingress;  // port of this switch through which it came
-  std::uint32_t
-      out;  // port through which it will leave the switch it is on the way to; Simulation::routes_stay_
+  // Port through which it will leave the switch that it is on the way to, and how many switches it has been
+  // sent to; Simulation::routes_stay_.
+  std::uint32_t out : 24, hop : 8;
   std::uint16_t bytes;  // on the wire, without the gap
   std::uint16_t cells;  // of this switch's buffer
 };
 static_assert(sizeof(Packet) == 24);
+constexpr unsigned data_kind = static_cast<unsigned>(PacketKind::data);
+constexpr std::uint32_t no_port = 0xffffff;  // a port that fits into Packet::out, and is none
+
+// Where the packets of a flow go, one direction: they all take the same way as long as no link fails.
+struct alignas(32) Path {
+  static constexpr std::uint32_t most = 8;  // switches; further on each is asked anew
+  std::array<std::uint32_t, most> ports;    // of each switch, the one that they leave through
+};
+static_assert(sizeof(Path) == 32);
 
 class PacketPool {
  public:

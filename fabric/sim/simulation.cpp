@@ -37,6 +37,7 @@ Simulation::Simulation(const Fabric& fabric, const Experiment& run)
   std::erase_if(start_order_, [&](std::uint32_t id) { return run.flows[id].start == no_time; });
   std::stable_sort(start_order_.begin(), start_order_.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return run.flows[a].start < run.flows[b].start; });
+  next_start_ = start_order_.empty() ? no_time : run.flows[start_order_[0]].start;
   start_faults();
   series_.interval = run.sample_interval;
   used_priorities_ = static_cast<std::uint8_t>(1u << transport_.control_priority);
@@ -70,6 +71,7 @@ void Simulation::build_ports() {
       port.host = host_index_[from.node];
       auto& host = hosts_[port.host];
       host.port = p;
+      host.line_rate = from.gbps * 1e9;
       host.ready_head.fill(none);
       host.ready_tail.fill(none);
       port.strict = 0xff;
@@ -104,29 +106,31 @@ bool Simulation::run_some(std::uint64_t events, Ticks until) {
   const bool endless = run_.flows.empty();
   while (totals_.events < stop_at) {
     if (!endless && totals_.finished == run_.flows.size()) return false;
-    const Ticks port_time = events_.empty() ? no_time : PortEvents::time_of(events_.top());
+    const std::uint64_t first = events_.first();
+    const Ticks port_time = PortEvents::time_of(first);  // of no_key: later than any
     const Ticks rare_time = rare_.next_time();
-    const Ticks start_time =
-        started_ < start_order_.size() ? run_.flows[start_order_[started_]].start : no_time;
-    const Ticks next = std::min({port_time, rare_time, start_time});
+    if (port_time < rare_time && port_time < next_start_ && port_time <= last) {
+      now_ = port_time;
+      ++totals_.events;
+      const std::uint32_t source = PortEvents::source_of(first);
+      prefetch_ahead();
+      if (source % 2 == 0)
+        receive(source / 2);
+      else
+        transmit_event(source / 2);
+      continue;
+    }
+    const Ticks next = std::min(rare_time, next_start_);
     if (next > last) {  // also when nothing is left
       now_ = last;
       return last < run_.duration;
     }
     now_ = next;
     ++totals_.events;
-    if (start_time == next) {
+    if (next_start_ == next)
       start_due_flows();
-    } else if (rare_time == next) {
+    else
       rare(rare_.pop());
-    } else {
-      const std::uint32_t source = PortEvents::source_of(events_.top());
-      prefetch_ahead();
-      if (source % 2 == 0)
-        receive(source / 2);
-      else
-        transmit_event(source / 2);
-    }
   }
   return true;
 }
@@ -135,7 +139,7 @@ bool Simulation::run_some(std::uint64_t events, Ticks until) {
 // ports of the next stretch of time, the packets of this one, and what the next event will touch.
 void Simulation::prefetch_ahead() {
   if (events_.turned()) {
-    for (const std::uint64_t key : events_.following())
+    for (const std::uint32_t key : events_.following())
       __builtin_prefetch(&ports_[PortEvents::source_of(key) / 2], 1);
     for (const std::uint64_t key : events_.run()) {
       const std::uint32_t head = ports_[PortEvents::source_of(key) / 2].wire_head;
@@ -162,7 +166,7 @@ void Simulation::prefetch_ahead() {
     return;
   }
   __builtin_prefetch(&groups_[at(port.peer, packet.priority)], 1);
-  if (routes_stay_ && packet.out != none) {
+  if (routes_stay_ && packet.out != no_port) {
     __builtin_prefetch(&ports_[packet.out], 1);
     __builtin_prefetch(&queues_[at(packet.out, packet.priority)], 1);
   }
@@ -216,8 +220,8 @@ std::uint32_t Simulation::next_hop(std::uint32_t node, const Packet& packet) con
   const std::uint32_t group = routes.group[std::size_t{routes.row[node]} * routes.hosts + packet.destination];
   const std::uint32_t* choice = routes.ports.data() + routes.first[group];
   const std::uint32_t count = routes.count[group];
-  if (count == 0) return none;
-  if (count == 1) return routes_stay_ || ports_[*choice].up ? *choice : none;
+  if (count == 0) return no_port;
+  if (count == 1) return routes_stay_ || ports_[*choice].up ? *choice : no_port;
   // Each switch hashes differently, else all of a second stage would choose alike.
   const auto spread = static_cast<std::uint32_t>(mix((std::uint64_t{node} << 12) | packet.hash));
   const auto first = static_cast<std::uint32_t>((std::uint64_t{spread} * count) >> 32);
@@ -226,7 +230,17 @@ std::uint32_t Simulation::next_hop(std::uint32_t node, const Packet& packet) con
     const std::uint32_t port = choice[(first + i) % count];
     if (ports_[port].up) return port;
   }
-  return none;
+  return no_port;
+}
+
+// The ports of the switches on the way of a flow's packets, one direction of it. As next_hop() would choose.
+void Simulation::find_path(Path& path, const Packet& packet, std::uint32_t from_port) {
+  std::uint32_t out = from_port;
+  for (auto& port : path.ports) {
+    port = no_port;
+    if (out == no_port || ports_[out].peer_is_host) continue;
+    port = out = next_hop(ports_[out].peer_node, packet);
+  }
 }
 
 void Simulation::discard(std::uint32_t index) {
@@ -238,7 +252,7 @@ void Simulation::discard(std::uint32_t index) {
 void Simulation::receive_at_switch(std::uint32_t in, std::uint32_t node, std::uint32_t index) {
   Packet& packet = packets_[index];
   const std::uint32_t out = routes_stay_ ? packet.out : next_hop(node, packet);
-  if (out == none) {
+  if (out == no_port) {
     ++totals_.link_drops;
     return discard(index);
   }
@@ -354,7 +368,11 @@ void Simulation::forward(std::uint32_t port_index, unsigned ready) {
 
 void Simulation::put_on_wire(Port& port, std::uint32_t port_index, std::uint32_t index) {
   Packet& packet = packets_[index];
-  if (routes_stay_ && !port.peer_is_host) packet.out = next_hop(port.peer_node, packet);
+  if (routes_stay_ && !port.peer_is_host) {
+    const Path& path = paths_[2 * std::size_t{packet.flow} + (packet.kind != data_kind)];
+    packet.out = packet.hop < Path::most ? path.ports[packet.hop] : next_hop(port.peer_node, packet);
+    if (packet.hop < Path::most) ++packet.hop;
+  }
   const Ticks frame = Ticks{packet.bytes} * port.ticks_per_byte;
   // A PFC frame that resume_peer has just sent through this very port goes first.
   const Ticks begin = std::max(now_, port.free_at);

@@ -120,6 +120,7 @@ class Simulation {
  private:
   struct Host {
     std::uint32_t port = none;
+    double line_rate = 0;      // of the port, bit/s
     std::uint8_t waiting = 0;  // a bit for each priority with ready flows
     std::uint8_t turn = 0;
     std::array<std::uint32_t, priorities> ready_head;
@@ -146,6 +147,7 @@ class Simulation {
   void want_transmit(std::uint32_t port, Ticks when);
   void kick(std::uint32_t port);
   std::uint32_t next_hop(std::uint32_t node, const Packet& packet) const;
+  void find_path(Path& path, const Packet& packet, std::uint32_t from_port);
   void discard(std::uint32_t index);
   void rare(const RareEvent& event);
 
@@ -225,9 +227,11 @@ class Simulation {
   std::vector<Host> hosts_;
   std::vector<std::uint32_t> host_index_;  // by node
   std::vector<Flow> flows_;                // slots
+  std::vector<Path> paths_;                // two a slot: of its data, of what answers; where routes_stay_
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint32_t> start_order_;  // flow ids by start
   std::size_t started_ = 0;
+  Ticks next_start_ = no_time;
   std::size_t alive_ = 0;
   std::vector<FlowResult> results_;
   std::vector<Incident> incidents_;
