@@ -64,15 +64,15 @@ struct Measured {
   std::uint64_t failed = 0;
 };
 
+// All calls send the same `text`; `back` is this one's own.
 asio::awaitable<void> call_again_and_again(rpc::Client& client, const Options& options,
+                                           const std::string& text, std::vector<std::byte>& back,
                                            Clock::time_point until, Measured& into, int& running) {
-  const std::string text(options.bytes, 'x');
-  std::vector<std::byte> back(options.attachments ? options.bytes : 0);
   rpc::Buffer attachment;
   rpc::CallOptions with;
   if (options.attachments) {
     with.attachment = rpc::as_bytes(text);
-    with.reply_into = back;
+    with.reply_into = back;  // over rdma:// none: what came stays where it came
     with.reply_attachment = &attachment;
   }
   for (auto before = Clock::now(); before < until;) {
@@ -106,6 +106,11 @@ asio::awaitable<void> measure(std::string address, const Options& options, int i
   }
   Measured warm, measured;
   measured.nanoseconds.reserve(20'000'000);
+  const std::string text(options.bytes, 'x');
+  const bool in_place = options.attachments && !options.address.starts_with("rdma://");
+  std::vector<std::vector<std::byte>> places(static_cast<std::size_t>(in_flight));
+  if (in_place)
+    for (auto& each : places) each.resize(options.bytes);
   const auto phase = [&](double seconds, Measured& into) -> asio::awaitable<void> {
     const auto until =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -113,7 +118,7 @@ asio::awaitable<void> measure(std::string address, const Options& options, int i
     for (int i = 0; i < in_flight; ++i)
       asio::co_spawn(executor,
                      call_again_and_again(clients[options.each ? static_cast<std::size_t>(i) : 0], options,
-                                          until, into, running),
+                                          text, places[static_cast<std::size_t>(i)], until, into, running),
                      [](const std::exception_ptr&) {});
     asio::steady_timer timer(executor);
     while (running > 0) {

@@ -40,6 +40,10 @@ bool Channel::try_send(Buffer& message) {
   return connection_ != nullptr && connection_->send(message) == ChannelConnection::Sent::taken;
 }
 
+std::size_t Channel::try_send_some(asio::const_buffer rest) {
+  return connection_ != nullptr ? connection_->send_some(rest) : 0;
+}
+
 std::optional<Message> Channel::try_receive() {
   return connection_ != nullptr ? connection_->receive() : std::nullopt;
 }

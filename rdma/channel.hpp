@@ -104,6 +104,9 @@ class Channel {
   bool try_send(std::span<const asio::const_buffer> message);
   bool try_send(asio::const_buffer message) { return try_send(std::span(&message, 1)); }
   bool try_send(Buffer& message);  // empty afterwards, if it was taken
+  // As much of a message as there is room for; how much that was. Less than all: on_writable will run, and
+  // the rest, all of it, is the next thing to be sent.
+  std::size_t try_send_some(asio::const_buffer rest);
   // The next message; nothing if there is none now.
   std::optional<Message> try_receive();
   // Runs when a message is there and after the end, once for a batch. It may close the channel.

@@ -103,9 +103,11 @@ void ChannelConnection::release_resources() {
   posted_.clear();
   offered_.clear();
   assembly_.reset();
+  fetching_into_.reset();
   // Nor will what has not been fetched ever be, or what came behind it.
   std::size_t ready = 0;
   while (ready < inbound_.size() && inbound_[ready].state == Inbound::State::ready) ++ready;
+  while (ready > 0 && inbound_[ready - 1].is_part()) --ready;
   inbound_.truncate(ready);
   for (Outbound& each : waiting_) each.buffer = {};
   if (store_) store_->keep_nothing();
@@ -137,6 +139,7 @@ void ChannelConnection::on_completion(const ibv_wc& completion) {
 void ChannelConnection::on_tick(Clock::time_point now) {
   ConnectionLife::on_tick(now);
   if (state_ != State::established) return;
+  store_->trim();
   if (unfetched_ > 0 || missing_ > 0 || wants_writable_ || !waiting_.empty())
     mark_dirty();  // the pool may have room again
   if (next_keepalive_ == Clock::time_point{} || now < next_keepalive_) return;
@@ -205,7 +208,8 @@ void ChannelConnection::notify_writer() {
     }
     return;
   }
-  if (!writable_callback_ || !wants_writable_ || !waiting_.empty() || !can_post() || open_.block) return;
+  if (!writable_callback_ || !wants_writable_ || !can_post() || open_.block) return;
+  if (!waiting_.empty() && begun_total_ == 0) return;
   wants_writable_ = false;
   writable_callback_();
 }

@@ -50,11 +50,17 @@ class ChannelConnection final : public ConnectionLife {
   // For Channel; see there.
   Sent send(std::span<const asio::const_buffer> message);
   Sent send(Buffer& message);
+  Sent send_or_wait(
+      std::span<const asio::const_buffer> message);  // the pieces stay: `later` where that is faster
+  std::size_t send_some(asio::const_buffer rest);
   void wait_send(SendOpPtr op, Buffer buffer);  // after a send() that said later; in order
   void cancel_sends();
   void cancel_send(const SendOp* op);
   std::optional<Message> receive();
-  bool can_receive() const { return !inbound_.empty() && inbound_.front().state == Inbound::State::ready; }
+  bool can_receive() const {
+    return !inbound_.empty() && inbound_.front().state == Inbound::State::ready &&
+           !inbound_.front().is_part();
+  }
   void wait_receive(ReceiveOpPtr op) { receive_op_ = std::move(op); }
   bool receiving() const { return receive_op_ != nullptr; }
   void cancel_receive();
@@ -90,8 +96,10 @@ class ChannelConnection final : public ConnectionLife {
     enum class State : std::uint8_t { ready, offered, fetching };
     State state = State::ready;
     BlockRef block;
-    std::span<const std::byte> bytes;
-    channel_wire::Offer offer;
+    std::span<const std::byte> bytes;  // all of the message, but in a part that is not its last
+    channel_wire::Offer offer{};
+
+    bool is_part() const { return !offer.last(); }
   };
   // A message that waits to be sent: of an operation, or taken already.
   struct Outbound {
@@ -131,8 +139,10 @@ class ChannelConnection final : public ConnectionLife {
   bool place(std::size_t bytes, Write write);
   bool place_message(std::span<const asio::const_buffer> message, std::size_t bytes);
   bool place_buffer(Buffer& buffer);
-  bool place_offer(BlockRef& block, std::size_t bytes);
-  bool offer_copy(std::span<const asio::const_buffer> message, std::size_t bytes);
+  channel_wire::Offer next_part(std::size_t total, std::size_t sent) const;
+  bool place_offer(BlockRef& block, channel_wire::Offer offer);
+  bool offer_copy(std::span<const asio::const_buffer> pieces, std::size_t from, channel_wire::Offer offer);
+  bool offer_parts(Outbound& message, std::span<const asio::const_buffer> pieces, std::size_t bytes);
   bool send_parts(Outbound& message, std::span<const asio::const_buffer> pieces, std::size_t bytes);
   bool advance(Outbound& message);
   void pump();
@@ -156,6 +166,7 @@ class ChannelConnection final : public ConnectionLife {
   void replenish();
   void start_fetches();
   void on_fetched();
+  void drop_fetched_parts();
 
   // channel_connection.cpp
   void notify_reader();
@@ -175,7 +186,8 @@ class ChannelConnection final : public ConnectionLife {
   std::deque<Outbound> waiting_;
   ReusedQueue<BlockRef> offered_;  // in order; the peer has yet to fetch them
   std::uint32_t staged_ = 0;
-  std::uint32_t unsolicited_ = 0;  // frames since the last that wakes the peer
+  std::size_t begun_total_ = 0, begun_sent_ = 0;  // of the message that send_some() has taken a part of
+  std::uint32_t unsolicited_ = 0;                 // frames since the last that wakes the peer
   int corks_ = 0;
   bool wants_writable_ = false;
 
@@ -184,7 +196,9 @@ class ChannelConnection final : public ConnectionLife {
   ReusedQueue<BlockRef> posted_;  // in order
   std::uint32_t missing_ = 0;     // data receives not posted again yet
   ReusedQueue<Inbound> inbound_;
-  std::size_t unfetched_ = 0;  // of inbound_, offered and not begun
+  std::size_t unfetched_ = 0;                          // of inbound_, offered and not begun
+  std::uint32_t parts_total_ = 0, parts_offered_ = 0;  // of the message whose parts are being offered
+  BlockRef fetching_into_;                             // of the message whose parts are being fetched
   std::uint32_t fetching_ = 0;
   std::uint32_t fetched_due_ = 0;
   BlockRef assembly_;  // of a split message

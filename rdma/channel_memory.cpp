@@ -30,6 +30,7 @@ Result<BlockRef> BlockStore::large(std::size_t bytes, BlockUse use) {
   if (found == large_.rend()) return fresh(bytes, use);
   ChannelBlock* block = found->release();
   large_.erase(std::next(found).base());
+  least_large_ = std::min(least_large_, large_.size());
   ++out_;
   set_use(*block, use);
   return BlockRef(*block);
@@ -79,8 +80,14 @@ void BlockStore::came_back(ChannelBlock& block) {
   const bool was_held = block.use == BlockUse::held;
   std::unique_ptr<ChannelBlock> owned(&block);
   --out_;
-  Kept& kept = block.bytes().size() == frame_bytes_ ? frames_ : large_;
-  if (user_ != nullptr && kept.size() < (&kept == &frames_ ? keep_frames_ : keep_large_)) {
+  const bool is_frame = block.bytes().size() == frame_bytes_;
+  Kept& kept = is_frame ? frames_ : large_;
+  // A large block costs a registration and its page faults: as many are kept as were needed lately, while
+  // the pool has plenty.
+  const bool keep = is_frame ? kept.size() < keep_frames_
+                             : kept.size() < keep_large_ ||
+                                   (keep_large_ > 0 && pool_.stats().used_bytes < pool_.max_bytes() / 2);
+  if (user_ != nullptr && keep) {
     set_use(block, BlockUse::kept);
     kept.push_back(std::move(owned));
   } else {
@@ -94,11 +101,20 @@ void BlockStore::came_back(ChannelBlock& block) {
   }
 }
 
+void BlockStore::trim() {
+  const std::size_t unneeded = least_large_ > keep_large_ ? least_large_ - keep_large_ : 0;
+  for (std::size_t i = 0; i < unneeded; ++i)
+    bytes_[static_cast<std::size_t>(BlockUse::kept)] -= large_[i]->bytes().size();
+  large_.erase(large_.begin(), large_.begin() + static_cast<std::ptrdiff_t>(unneeded));
+  least_large_ = large_.size();
+}
+
 void BlockStore::shrink() {
   for (Kept* kept : {&frames_, &large_}) {
     for (const auto& block : *kept) bytes_[static_cast<std::size_t>(BlockUse::kept)] -= block->bytes().size();
     kept->clear();
   }
+  least_large_ = 0;
 }
 
 void BlockStore::orphan() {

@@ -93,6 +93,8 @@ class BlockStore {
   const std::array<std::size_t, 5>& bytes_by_use() const { return bytes_; }
   std::size_t held_bytes() const { return bytes_[static_cast<std::size_t>(BlockUse::held)]; }
   void shrink();
+  // Now and then: lets go of large blocks that nobody needed since the last time.
+  void trim();
   // From now on what comes back goes to the device's pool.
   void keep_nothing() {
     keep_frames_ = keep_large_ = 0;
@@ -122,7 +124,8 @@ class BlockStore {
   std::size_t frame_bytes_, keep_frames_, keep_large_;
   ChannelConnection* user_;  // null: orphaned
   Kept frames_, large_;
-  std::size_t out_ = 0;  // blocks with a holder
+  std::size_t least_large_ = 0;  // that large_ had since the last trim()
+  std::size_t out_ = 0;          // blocks with a holder
   std::array<std::size_t, 5> bytes_{};
 };
 

@@ -69,7 +69,7 @@ struct Channel::StartSend {
   template <class Handler>
   void operator()(Handler&& handler, FlatMessage message) const {
     const Sent sent =
-        channel->connection_ != nullptr ? channel->connection_->send(message.pieces()) : Sent::ended;
+        channel->connection_ != nullptr ? channel->connection_->send_or_wait(message.pieces()) : Sent::ended;
     finish(std::forward<Handler>(handler), sent, std::move(message), Buffer());
   }
   template <class Handler>

@@ -73,7 +73,10 @@ void ChannelConnection::on_frame(BlockRef block, std::size_t bytes) {
 }
 
 Result<void> ChannelConnection::on_record(const BlockRef& block, const channel_wire::Record& record) {
-  if (assembly_ && !std::holds_alternative<channel_wire::NextPart>(record))
+  const auto* offered = std::get_if<channel_wire::Offer>(&record);
+  const bool goes_on = offered != nullptr && !offered->whole() && offered->offset > 0;
+  if ((assembly_ && !std::holds_alternative<channel_wire::NextPart>(record)) ||
+      (parts_offered_ < parts_total_ && !goes_on))
     return fail(Errc::bad_frame, "peer began a message within another");
   return std::visit(Overloaded{[&](const channel_wire::WholeMessage& whole) -> Result<void> {
                                  if (whole.body.size() > settings_.max_message_bytes)
@@ -123,12 +126,21 @@ Result<void> ChannelConnection::on_next(const channel_wire::NextPart& part) {
 }
 
 Result<void> ChannelConnection::on_offer(const channel_wire::Offer& offer) {
-  if (offer.length > settings_.max_message_bytes)
-    return fail(Errc::oversize_message, "peer offers a message of " + std::to_string(offer.length) +
+  if (offer.total > settings_.max_message_bytes)
+    return fail(Errc::oversize_message, "peer offers a message of " + std::to_string(offer.total) +
                                             " bytes, allowed are " +
                                             std::to_string(settings_.max_message_bytes));
   if (unfetched_ + fetching_ + fetched_due_ >= settings_.rendezvous_depth)
     return fail(Errc::window_overrun, "peer offers more messages than it was granted");
+  if (!offer.whole()) {
+    if (offer.offset == 0) {
+      parts_total_ = offer.total;
+      parts_offered_ = 0;
+    }
+    if (offer.total != parts_total_ || offer.offset != parts_offered_)
+      return fail(Errc::bad_frame, "peer offers a part that is not the next one of its message");
+    parts_offered_ += offer.length;
+  }
   ++unfetched_;
   inbound_.push_back({.state = Inbound::State::offered, .block = {}, .bytes = {}, .offer = offer});
   return {};
@@ -142,18 +154,22 @@ void ChannelConnection::start_fetches() {
     std::size_t at = 0;
     while (inbound_[at].state != Inbound::State::offered) ++at;
     Inbound& next = inbound_[at];
-    if (at > 0 && store_->held_bytes() >= settings_.held_bytes) return;
-    Result<BlockRef> block = store_->large(next.offer.length, BlockUse::held);
-    if (!block) {  // again when something was let go, and with each tick
-      ++counters_.stalls;
-      return;
+    if (!fetching_into_) {
+      if (at > 0 && store_->held_bytes() >= settings_.held_bytes) return;
+      Result<BlockRef> block = store_->large(next.offer.total, BlockUse::held);
+      if (!block) {  // again when something was let go, and with each tick
+        ++counters_.stalls;
+        return;
+      }
+      fetching_into_ = std::move(*block);
     }
-    next.block = std::move(*block);
-    next.bytes = next.block->bytes().first(next.offer.length);
+    next.block = next.offer.last() ? std::move(fetching_into_) : fetching_into_.share();
+    next.bytes = next.block->bytes().first(next.offer.total);
     next.state = Inbound::State::fetching;
     --unfetched_;
     ++fetching_;
-    ibv_sge piece{reinterpret_cast<std::uintptr_t>(next.bytes.data()), next.offer.length, next.block->lkey};
+    ibv_sge piece{reinterpret_cast<std::uintptr_t>(next.bytes.data() + next.offer.offset), next.offer.length,
+                  next.block->lkey};
     ibv_send_wr wr{};
     wr.sg_list = &piece;
     wr.num_sge = 1;
@@ -171,9 +187,18 @@ void ChannelConnection::on_fetched() {
   inbound_[at].state = Inbound::State::ready;
   --fetching_;
   ++fetched_due_;
-  ++counters_.messages_received;
-  counters_.bytes_received += inbound_[at].bytes.size();
-  fresh_input_ = true;
+  if (!inbound_[at].is_part()) {
+    ++counters_.messages_received;
+    counters_.bytes_received += inbound_[at].bytes.size();
+    fresh_input_ = true;
+  }
+  drop_fetched_parts();
+}
+
+// The last part stands for the message.
+void ChannelConnection::drop_fetched_parts() {
+  while (!inbound_.empty() && inbound_.front().state == Inbound::State::ready && inbound_.front().is_part())
+    inbound_.take_front();
 }
 
 Result<void> ChannelConnection::post_receive(BlockRef block) {
@@ -205,6 +230,7 @@ void ChannelConnection::replenish() {
 std::optional<Message> ChannelConnection::receive() {
   if (!can_receive()) return std::nullopt;
   Inbound first = inbound_.take_front();
+  drop_fetched_parts();
   return Message(std::move(first.block), first.bytes);
 }
 

@@ -25,6 +25,10 @@ std::size_t size_of(Pieces pieces) {
   return bytes;
 }
 
+channel_wire::Offer whole_offer(std::size_t bytes) {
+  return {.length = static_cast<std::uint32_t>(bytes), .total = static_cast<std::uint32_t>(bytes)};
+}
+
 // `bytes` of the pieces, from `offset` on.
 void gather(Pieces pieces, std::size_t offset, std::size_t bytes, std::byte* into) {
   for (const asio::const_buffer& piece : pieces) {
@@ -54,6 +58,15 @@ std::uint32_t ChannelConnection::offers_allowed() const {
 bool ChannelConnection::by_rendezvous(std::size_t bytes) const {
   return settings_.rendezvous_bytes > 0 && offers_allowed() > 0 && bytes >= settings_.rendezvous_bytes &&
          bytes > settings_.inline_bytes;
+}
+
+channel_wire::Offer ChannelConnection::next_part(std::size_t total, std::size_t sent) const {
+  const std::size_t left = total - sent;
+  const std::size_t length =
+      settings_.piece_bytes == 0 ? left : std::min<std::size_t>(left, settings_.piece_bytes);
+  return {.length = static_cast<std::uint32_t>(length),
+          .total = static_cast<std::uint32_t>(total),
+          .offset = static_cast<std::uint32_t>(sent)};
 }
 
 bool ChannelConnection::can_post() const {
@@ -144,31 +157,69 @@ bool ChannelConnection::place_buffer(Buffer& buffer) {
 }
 
 // The block stays ours, and untouched, until the peer says that it fetched it.
-bool ChannelConnection::place_offer(BlockRef& block, std::size_t bytes) {
+bool ChannelConnection::place_offer(BlockRef& block, channel_wire::Offer offer) {
   if (offered_.size() >= offers_allowed()) return stalled();
-  const Result<std::uint32_t> rkey = store_->make_readable(*block, bytes);
+  const Result<std::uint32_t> rkey = store_->make_readable(*block, offer.length);
   if (!rkey) {
     end(rkey.error().code, rkey.error().what);
     return false;
   }
-  const channel_wire::Offer offer{reinterpret_cast<std::uintptr_t>(block->bytes().data()),
-                                  static_cast<std::uint32_t>(bytes), *rkey};
-  if (!place(record_header_bytes + channel_wire::offer_bytes,
+  offer.address = reinterpret_cast<std::uintptr_t>(block->bytes().data());
+  offer.rkey = *rkey;
+  if (!place(channel_wire::offer_record_bytes(offer),
              [&](std::byte* at) { channel_wire::put_offer(at, offer); }))
     return false;
   offered_.push_back(std::move(block));
   ++counters_.offers;
+  counters_.offered_parts += offer.whole() ? 0 : 1;
   return true;
 }
 
-bool ChannelConnection::offer_copy(Pieces message, std::size_t bytes) {
+// Copies the bytes of `offer` out of the pieces, from `from` on, and tells the peer at once, so that it
+// fetches them while the next ones are copied.
+bool ChannelConnection::offer_copy(Pieces pieces, std::size_t from, channel_wire::Offer offer) {
   if (offered_.size() >= offers_allowed() || (!can_post() && !settings_.merge)) return stalled();
-  Result<BlockRef> block = store_->large(bytes, BlockUse::sending);
+  Result<BlockRef> block = store_->large(offer.length, BlockUse::sending);
   if (!block) return stalled();
-  gather(message, 0, bytes, (*block)->bytes().data());
-  if (!place_offer(*block, bytes)) return false;
-  counters_.copied_bytes += bytes;
+  gather(pieces, from, offer.length, (*block)->bytes().data());
+  if (!place_offer(*block, offer)) return false;
+  counters_.copied_bytes += offer.length;
+  flush_open(true);
+  return state_ != State::ended;
+}
+
+bool ChannelConnection::offer_parts(Outbound& message, Pieces pieces, std::size_t bytes) {
+  while (message.sent < bytes) {
+    const channel_wire::Offer offer = next_part(bytes, message.sent);
+    if (!offer_copy(pieces, message.sent, offer)) return false;
+    message.sent += offer.length;
+  }
   return true;
+}
+
+// `rest` is all that is left of the message that was begun, or a new one.
+std::size_t ChannelConnection::send_some(asio::const_buffer rest) {
+  const Pieces pieces(&rest, 1);
+  if (state_ != State::established) return 0;
+  if (begun_total_ == 0) {
+    if (!by_rendezvous(rest.size())) return send(pieces) == Sent::taken ? rest.size() : 0;
+    if (rest.size() > peer_.max_message) return 0;
+    if (!waiting_.empty()) return stalled(), 0;
+    begun_total_ = rest.size();
+    begun_sent_ = 0;
+  }
+  std::size_t taken = 0;
+  while (begun_sent_ < begun_total_) {
+    const channel_wire::Offer offer = next_part(begun_total_, begun_sent_);
+    if (!offer_copy(pieces, taken, offer)) return taken;
+    begun_sent_ += offer.length;
+    taken += offer.length;
+  }
+  ++counters_.messages_sent;
+  counters_.bytes_sent += begun_total_;
+  begun_total_ = 0;
+  if (!waiting_.empty()) mark_dirty();
+  return taken;
 }
 
 // One frame after the other, each copied while the one before is under way.
@@ -207,10 +258,10 @@ bool ChannelConnection::advance(Outbound& message) {
   const std::size_t bytes = size_of(pieces);
   bool done = false;
   if (message.buffer && by_rendezvous(bytes) && message.buffer.offset_ == 0) {
-    done = place_offer(message.buffer.block_, bytes);
+    done = place_offer(message.buffer.block_, whole_offer(bytes));
     counters_.zero_copy_sends += done;
   } else if (by_rendezvous(bytes)) {
-    done = offer_copy(pieces, bytes);
+    done = offer_parts(message, pieces, bytes);
   } else if (!fits_frame(bytes)) {
     done = send_parts(message, pieces, bytes);
   } else if (message.buffer && message.buffer.offset_ >= record_header_bytes) {
@@ -228,9 +279,10 @@ ChannelConnection::Sent ChannelConnection::send(Pieces message) {
   if (state_ != State::established) return Sent::ended;
   const std::size_t bytes = size_of(message);
   if (bytes > peer_.max_message) return Sent::too_long;
-  if (!waiting_.empty()) return stalled(), Sent::later;
+  if (!waiting_.empty() || begun_total_ > 0) return stalled(), Sent::later;
   if (by_rendezvous(bytes) || fits_frame(bytes)) {
-    const bool placed = by_rendezvous(bytes) ? offer_copy(message, bytes) : place_message(message, bytes);
+    const bool placed =
+        by_rendezvous(bytes) ? offer_copy(message, 0, whole_offer(bytes)) : place_message(message, bytes);
     if (!placed) return state_ == State::ended ? Sent::ended : Sent::later;
     ++counters_.messages_sent;
     counters_.bytes_sent += bytes;
@@ -245,10 +297,16 @@ ChannelConnection::Sent ChannelConnection::send(Pieces message) {
   return state_ == State::ended ? Sent::ended : Sent::taken;
 }
 
+ChannelConnection::Sent ChannelConnection::send_or_wait(Pieces message) {
+  const std::size_t bytes = size_of(message);
+  const bool in_parts = by_rendezvous(bytes) && settings_.piece_bytes > 0 && bytes > settings_.piece_bytes;
+  return in_parts && state_ == State::established && bytes <= peer_.max_message ? Sent::later : send(message);
+}
+
 ChannelConnection::Sent ChannelConnection::send(Buffer& message) {
   if (state_ != State::established) return Sent::ended;
   if (!message || message.block_->store != store_.get()) return Sent::ended;
-  if (!waiting_.empty()) return stalled(), Sent::later;
+  if (!waiting_.empty() || begun_total_ > 0) return stalled(), Sent::later;
   waiting_.push_back({.op = nullptr, .buffer = std::move(message), .sent = 0});
   pump();
   return state_ == State::ended ? Sent::ended : Sent::taken;
@@ -261,7 +319,7 @@ void ChannelConnection::wait_send(SendOpPtr op, Buffer buffer) {
 
 // What waits goes out in order, as one burst.
 void ChannelConnection::pump() {
-  if (waiting_.empty()) {
+  if (waiting_.empty() || begun_total_ > 0) {
     if (open_.block && corks_ == 0) flush_open(true);
     return;
   }

@@ -16,7 +16,7 @@ namespace weir::rdma {
 //   receive_blocks * block_bytes   posted to the device
 //   + held_bytes + one message     received and not let go yet, or being put together
 //   + send_blocks * block_bytes    on their way out
-//   + rendezvous_depth messages    offered to the peer or being fetched from it
+//   + rendezvous_depth messages    offered to the peer (of piece_bytes, if copied) or being fetched from it
 // On a software NIC only pages that were used count. With the defaults an idle channel has 512 KiB posted, of
 // which it touched none.
 struct ChannelSettings {
@@ -30,9 +30,10 @@ struct ChannelSettings {
   std::uint16_t inline_bytes = 256;           // messages up to this travel in the work request; 0: off
   std::uint32_t rendezvous_bytes = 64 << 10;  // longer messages are fetched by one READ; 0: off
   std::uint8_t rendezvous_depth = 4;          // offers outstanding, each way; 1 to 16
-  std::uint16_t signal_interval = 8;          // every how manyth SEND asks for a completion; 1: all
-  bool merge = true;                          // small messages share a SEND while the queue is full
-  bool solicited_only = true;                 // sleep until a message that ends a burst; false: until any
+  std::uint32_t piece_bytes = 1 << 20;  // longer ones in offers of this: one copied, one fetched; 0: off
+  std::uint16_t signal_interval = 8;    // every how manyth SEND asks for a completion; 1: all
+  bool merge = true;                    // small messages share a SEND while the queue is full
+  bool solicited_only = true;           // sleep until a message that ends a burst; false: until any
 
   std::chrono::milliseconds resolve_timeout{2000};  // to find the peer's address, and again for the route
   std::chrono::milliseconds ack_timeout{250};       // as StreamSettings
@@ -53,6 +54,7 @@ struct ChannelCounters {
   std::uint64_t zero_copy_sends = 0;                   // Buffers that went out as they were
   std::uint64_t copied_bytes = 0;    // into registered memory, to be sent, or out of frames, put together
   std::uint64_t offers = 0;          // rendezvous of ours
+  std::uint64_t offered_parts = 0;   // of those, of a message offered in pieces
   std::uint64_t fetches = 0;         // READs of what the peer offered
   std::uint64_t acks_sent = 0;       // explicit: nothing to ride on
   std::uint64_t credits_ridden = 0;  // window given back on the immediate of a frame

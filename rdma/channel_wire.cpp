@@ -6,7 +6,7 @@
 namespace weir::rdma::channel_wire {
 namespace {
 
-enum class Type : std::uint8_t { message = 1, first = 2, more = 3, offer = 4 };
+enum class Type : std::uint8_t { message = 1, first = 2, more = 3, offer = 4, part = 5 };
 constexpr std::uint32_t magic = 0x5743484e;  // "WCHN"
 
 template <class Integer>
@@ -77,6 +77,22 @@ std::expected<Immediate, Errc> parse_immediate(std::uint32_t raw) {
                    .credits = static_cast<std::uint16_t>(raw)};
 }
 
+namespace {
+
+std::expected<Record, Errc> get_offer(std::span<const std::byte> body) {
+  Offer offer{.address = get<std::uint64_t>(body.data()),
+              .length = get<std::uint32_t>(body.data() + 8),
+              .rkey = get<std::uint32_t>(body.data() + 12)};
+  offer.total = body.size() < part_bytes ? offer.length : get<std::uint32_t>(body.data() + 16);
+  offer.offset = body.size() < part_bytes ? 0 : get<std::uint32_t>(body.data() + 20);
+  if (offer.length == 0 || offer.address + offer.length < offer.address || offer.length > offer.total ||
+      offer.offset > offer.total - offer.length)
+    return std::unexpected(Errc::bad_frame);
+  return offer;
+}
+
+}  // namespace
+
 std::expected<Record, Errc> FrameReader::next() {
   const auto bad = std::unexpected(Errc::bad_frame);
   if (left_.size() < record_header_bytes) return bad;
@@ -106,10 +122,11 @@ std::expected<Record, Errc> FrameReader::next() {
       return NextPart{body};
     case static_cast<std::uint32_t>(Type::offer): {
       if (type << 8 != 0 || length != offer_bytes) return bad;
-      const Offer offer{get<std::uint64_t>(body.data()), get<std::uint32_t>(body.data() + 8),
-                        get<std::uint32_t>(body.data() + 12)};
-      if (offer.length == 0 || offer.address + offer.length < offer.address) return bad;
-      return offer;
+      return get_offer(body);
+    }
+    case static_cast<std::uint32_t>(Type::part): {
+      if (type << 8 != 0 || length != part_bytes) return bad;
+      return get_offer(body);
     }
     default:
       return bad;
@@ -126,11 +143,21 @@ void put_first_header(std::byte* at, std::uint32_t total, std::uint32_t length) 
 
 void put_more_header(std::byte* at, std::uint32_t length) { put_header(at, Type::more, length); }
 
+std::size_t offer_record_bytes(const Offer& offer) {
+  return record_header_bytes + (offer.whole() ? offer_bytes : part_bytes);
+}
+
 void put_offer(std::byte* at, const Offer& offer) {
-  put_header(at, Type::offer, offer_bytes);
+  if (offer.whole())
+    put_header(at, Type::offer, offer_bytes);
+  else
+    put_header(at, Type::part, part_bytes);
   put(at + 8, offer.address);
   put(at + 16, offer.length);
   put(at + 20, offer.rkey);
+  if (offer.whole()) return;
+  put(at + 24, offer.total);
+  put(at + 28, offer.offset);
 }
 
 }  // namespace weir::rdma::channel_wire

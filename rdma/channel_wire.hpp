@@ -11,6 +11,9 @@
 //   2 first     total u32 | 4 zero | the body's first bytes; alone in its SEND
 //   3 more      the next bytes of the message begun last; alone in its SEND
 //   4 offer     address u64 | length u32 | rkey u32: a message to be fetched with READ
+//   5 part      address u64 | length u32 | rkey u32 | total u32 | offset u32: of a message of `total`, in
+//   order;
+//               no other message begins before the last
 // Parsers take bytes from a peer and yield only what is legal by itself. Pure functions; any thread.
 #pragma once
 
@@ -26,11 +29,12 @@
 
 namespace weir::rdma::channel_wire {
 
-inline constexpr std::uint8_t version = 1;
+inline constexpr std::uint8_t version = 2;
 inline constexpr std::size_t greeting_bytes = 24;
 inline constexpr std::size_t record_header_bytes = 8;
 inline constexpr std::size_t first_header_bytes = 16;
 inline constexpr std::size_t offer_bytes = 16;
+inline constexpr std::size_t part_bytes = 24;
 inline constexpr std::uint32_t min_block_bytes = 1 << 10;
 inline constexpr std::uint32_t max_block_bytes = 1 << 20;
 inline constexpr std::uint32_t max_message_bytes = 1 << 30;
@@ -80,6 +84,13 @@ struct Offer {
   std::uint64_t address = 0;
   std::uint32_t length = 0;  // not 0; [address, address + length) does not wrap
   std::uint32_t rkey = 0;
+  // Of the message; a part of one is where these are not its length and 0. [offset, offset + length) is in
+  // it.
+  std::uint32_t total = 0;
+  std::uint32_t offset = 0;
+
+  bool whole() const { return length == total; }
+  bool last() const { return offset + length == total; }
 };
 using Record = std::variant<WholeMessage, FirstPart, NextPart, Offer>;
 
@@ -99,6 +110,7 @@ class FrameReader {
 void put_message_header(std::byte* at, std::uint32_t length);
 void put_first_header(std::byte* at, std::uint32_t total, std::uint32_t length);
 void put_more_header(std::byte* at, std::uint32_t length);
-void put_offer(std::byte* at, const Offer& offer);  // record_header_bytes + offer_bytes
+std::size_t offer_record_bytes(const Offer& offer);
+void put_offer(std::byte* at, const Offer& offer);  // offer_record_bytes()
 
 }  // namespace weir::rdma::channel_wire

@@ -234,6 +234,7 @@ void Engine::on_tick() {
   const Clock::time_point time = now();
   for (std::size_t i = 0; i < slots_.size(); ++i)
     if (slots_[i].connection) slots_[i].connection->on_tick(time);
+  for (const auto& device : devices_) device->pool().trim();
 }
 
 // --- polling
@@ -273,7 +274,8 @@ void Engine::poll_round() {
 
   const bool more = unfinished || busy_ || !dirty_.empty();
   if (open_ == 0 && !more && discarded_.empty()) {
-    again = false;
+    again = false;  // nor will there be a tick
+    for (const auto& device : devices_) device->pool().return_idle(settings_.pool.keep_bytes);
     return;
   }
   const Clock::time_point time = now();

@@ -84,6 +84,7 @@ Result<MemoryPool::Block> MemoryPool::take(std::size_t bytes) {
   (*slab)->free.pop_back();
   stats_.used_bytes += block_bytes;
   ++stats_.blocks;
+  least_free_bytes_ = std::min(least_free_bytes_, free_bytes());
   return block;
 }
 
@@ -99,6 +100,7 @@ Result<MemoryPool::Slab*> MemoryPool::slab_with_room(std::size_t block_bytes) {
 
 Result<std::unique_ptr<MemoryPool::Slab>> MemoryPool::map_slab(std::size_t block_bytes) {
   const std::size_t bytes = std::max(options_.slab_bytes, block_bytes) / block_bytes * block_bytes;
+  if (stats_.slab_bytes + bytes > options_.max_bytes) return_idle(0);  // those of other sizes
   if (stats_.slab_bytes + bytes > options_.max_bytes) {
     ++stats_.refused;
     return fail(Errc::memory_limit, "the registered pool holds " + std::to_string(stats_.slab_bytes) +
@@ -116,14 +118,25 @@ void MemoryPool::give_back(Slab& slab, std::uint32_t index) {
   slab.free.push_back(index);
   stats_.used_bytes -= slab.block_bytes;
   --stats_.blocks;
-  if (slab.idle() && stats_.slab_bytes - stats_.used_bytes > options_.keep_bytes) return_slab(slab);
 }
 
-void MemoryPool::return_slab(Slab& slab) {
-  stats_.slab_bytes -= slab.memory.size();
-  --stats_.slabs;
-  ++stats_.slabs_returned;
-  std::erase_if(slabs_[slab.block_bytes], [&](const auto& each) { return each.get() == &slab; });
+void MemoryPool::trim() {
+  const std::size_t unneeded =
+      least_free_bytes_ > options_.keep_bytes ? least_free_bytes_ - options_.keep_bytes : 0;
+  if (unneeded > 0) return_idle(free_bytes() - unneeded);
+  least_free_bytes_ = free_bytes();
+}
+
+void MemoryPool::return_idle(std::size_t keep) {
+  for (auto& [block_bytes, list] : slabs_) {
+    std::erase_if(list, [&](const auto& slab) {
+      if (!slab->idle() || free_bytes() <= keep) return false;
+      stats_.slab_bytes -= slab->memory.size();
+      --stats_.slabs;
+      ++stats_.slabs_returned;
+      return true;
+    });
+  }
 }
 
 MemoryPool::Block::Block(Block&& other) noexcept

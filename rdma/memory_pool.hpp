@@ -9,8 +9,9 @@
 // (MemoryRegion with Access::remote_write over Block::bytes()), so that an rkey opens one connection's block
 // and dies with it.
 //
-// Limits: `max_bytes` of slabs is a hard cap (Errc::memory_limit). A slab whose blocks are all free is
-// returned to the system once free memory exceeds `keep_bytes`, the water-mark.
+// Limits: `max_bytes` of slabs is a hard cap (Errc::memory_limit). What was free all the time between two
+// trims, beyond `keep_bytes`, the water-mark, is returned to the system in slabs whose blocks are all free: a
+// slab that was needed meanwhile will be again, and mapping it anew costs a page fault for every 4 KiB.
 //
 // Ownership: the pool outlives its blocks. Threading: one thread.
 #pragma once
@@ -55,6 +56,10 @@ class MemoryPool {
 
   // A block of at least `bytes`, rounded up to a power of two. Its contents are unspecified.
   Result<Block> take(std::size_t bytes);
+  // Now and then, by whoever keeps the time.
+  void trim();
+  // Returns slabs whose blocks are all free while more than `keep` bytes are.
+  void return_idle(std::size_t keep);
   const MemoryPoolStats& stats() const { return stats_; }
   std::size_t max_bytes() const { return options_.max_bytes; }
 
@@ -66,12 +71,13 @@ class MemoryPool {
   Result<Slab*> slab_with_room(std::size_t block_bytes);
   Result<std::unique_ptr<Slab>> map_slab(std::size_t block_bytes);
   void give_back(Slab& slab, std::uint32_t index);
-  void return_slab(Slab& slab);
+  std::size_t free_bytes() const { return stats_.slab_bytes - stats_.used_bytes; }
 
   const ProtectionDomain& pd_;
   MemoryPoolOptions options_;
   MemoryPoolStats stats_;
   std::map<std::size_t, SlabList> slabs_;
+  std::size_t least_free_bytes_ = 0;  // since the last trim
 };
 
 // A piece of the pool, held by one owner; goes back when destroyed.

@@ -26,6 +26,10 @@ void FrameLink::end_frame(std::size_t begin, FrameHeader header, Buffer attachme
   header.body_bytes = static_cast<std::uint32_t>(body_bytes(begin));
   header.attachment_bytes = static_cast<std::uint32_t>(attachment.size());
   encode(header, encoded().data() + begin);
+  if (header.body_bytes >= large_body_bytes) {
+    out_.cut(begin);
+    out_.cut(encoded().size());
+  }
   out_.attach(std::move(attachment), header.id);
   ++stats_.frames_sent;
   flush_soon();

@@ -49,6 +49,8 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
  protected:
   // Bodies are appended here, between begin_frame() and end_frame().
   Bytes& encoded() { return out_.encoded(); }
+  // A frame with a body of this or more is a piece of its own for the transport.
+  static constexpr std::size_t large_body_bytes = 64 << 10;
   std::size_t begin_frame();  // where the frame begins; pass it on
   std::size_t body_bytes(std::size_t begin) { return encoded().size() - begin - frame_header_bytes; }
   void end_frame(std::size_t begin, FrameHeader header, Buffer attachment = {});

@@ -21,6 +21,8 @@ class OutQueue {
   Bytes& encoded() { return encoded_; }
   // After what is encoded so far. `owner` names it for own().
   void attach(Buffer attachment, std::uint64_t owner = 0);
+  // What is encoded from `position` on goes out in a piece of its own.
+  void cut(std::size_t position) { attachments_.push_back({position, {}, 0}); }
   // Copies what is unsent of the attachments of `owner`, whose memory may go away now.
   void own(std::uint64_t owner);
 
@@ -34,7 +36,7 @@ class OutQueue {
  private:
   struct Attachment {
     std::size_t position;  // in encoded_, before which it goes
-    Buffer buffer;
+    Buffer buffer;         // none: only a cut
     std::uint64_t owner;
   };
 

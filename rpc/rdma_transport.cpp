@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t small_message_bytes = (16 << 10) - 64;
 // From here on a piece is a message of its own, which the peer fetches by one READ.
 constexpr std::size_t large_message_bytes = 64 << 10;
-// At most: one piece is copied while the one before it is fetched.
-constexpr std::size_t longest_message_bytes = 1 << 20;
+// At most; the channel copies one part of it while the peer fetches the one before.
+constexpr std::size_t longest_message_bytes = 64 << 20;
 
 rdma::ChannelSettings channel_settings() {
   rdma::ChannelSettings settings;
@@ -90,9 +90,9 @@ std::string text_of(const rdma::Endpoint& peer) {
       .append(std::to_string(peer.port()));
 }
 
-// The stream of frames in messages, cut wherever that is cheap: what is small travels together, what is large
-// alone. An attachment that came in one message is kept where it is, and where it is sent back it is sent
-// from there.
+// The stream of frames in messages, cut wherever that is cheap: what is small travels together, each large
+// piece alone, so that a large frame or attachment arrives as one message and is used where it lies. An
+// attachment that came in one message is kept where it is, and where it is sent back it is sent from there.
 class RdmaTransport final : public Transport, public std::enable_shared_from_this<RdmaTransport> {
  public:
   explicit RdmaTransport(rdma::Channel channel)
@@ -121,7 +121,7 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
     };
     for (asio::const_buffer piece : pieces) {
       while (piece.size() > 0) {
-        if (piece.size() >= large_message_bytes) {
+        if (piece.size() >= large_message_bytes || message_left_ > 0) {
           if (!send_together()) return taken;
           const std::size_t sent = send_large(piece);
           if (sent == 0) return taken;
@@ -167,11 +167,14 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
   std::size_t send_large(asio::const_buffer piece) {
     if (const auto found = kept_.find(static_cast<const std::byte*>(piece.data()));
         found != kept_.end() && found->second->message.size() == piece.size()) {
-      if (rdma::Buffer again = channel_.share(found->second->message))
+      if (rdma::Buffer again = message_left_ == 0 ? channel_.share(found->second->message) : rdma::Buffer())
         return channel_.try_send(again) ? piece.size() : 0;
     }
-    const asio::const_buffer part(piece.data(), std::min(piece.size(), longest_message_bytes));
-    return channel_.try_send(part) ? part.size() : 0;
+    const std::size_t message =
+        message_left_ > 0 ? message_left_ : std::min(piece.size(), longest_message_bytes);
+    const std::size_t sent = channel_.try_send_some({piece.data(), message});
+    message_left_ = sent > 0 ? message - sent : message_left_;
+    return sent;
   }
 
   void read() {
@@ -205,6 +208,7 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
   std::string peer_;
   TransportUser* user_ = nullptr;
   bool reading_ = true;
+  std::size_t message_left_ = 0;  // of the large message that went out in part
   std::unordered_map<const std::byte*, Kept*> kept_;
   const std::shared_ptr<Releases> releases_;
 };

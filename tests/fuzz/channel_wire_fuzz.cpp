@@ -55,7 +55,8 @@ void frame(std::span<const std::byte> bytes) {
       expect(!next->body.empty());
     }
     if (const auto* offer = std::get_if<wire::Offer>(&*record))
-      expect(offer->length > 0 && offer->address + offer->length > offer->address);
+      expect(offer->length > 0 && offer->address + offer->length > offer->address &&
+             std::uint64_t{offer->offset} + offer->length <= offer->total);
   }
 }
 

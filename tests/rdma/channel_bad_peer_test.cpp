@@ -71,8 +71,10 @@ std::vector<std::byte> more_of(std::size_t bytes) {
   channel_wire::put_more_header(frame.data(), static_cast<std::uint32_t>(bytes));
   return frame;
 }
-std::vector<std::byte> offer_of(const channel_wire::Offer& offer) {
-  std::vector<std::byte> frame(8 + channel_wire::offer_bytes);
+// `total` 0: all of a message.
+std::vector<std::byte> offer_of(channel_wire::Offer offer) {
+  if (offer.total == 0) offer.total = offer.length;
+  std::vector<std::byte> frame(channel_wire::offer_record_bytes(offer));
   channel_wire::put_offer(frame.data(), offer);
   return frame;
 }
@@ -130,6 +132,24 @@ const std::vector<Crime>& crimes() {
        [](RawPeer& p) { p.send_with_imm(first_of(0xffffffff, 10), data_immediate); }},
       {"an_offer_too_long", Errc::oversize_message,
        [](RawPeer& p) { p.send_with_imm(offer_of({0x1000, 100'001, 1}), data_immediate); }},
+      {"an_offered_part_of_a_message_too_long", Errc::oversize_message,
+       [](RawPeer& p) { p.send_with_imm(offer_of({0x1000, 1000, 1, 100'001, 0}), data_immediate); }},
+      {"an_offered_part_that_continues_nothing", Errc::bad_frame,
+       [](RawPeer& p) { p.send_with_imm(offer_of({0x1000, 1000, 1, 3000, 1000}), data_immediate); }},
+      {"an_offered_part_left_out", Errc::bad_frame,
+       [](RawPeer& p) {
+         auto frame = offer_of({0x1000, 1000, 1, 3000, 0});
+         const auto third = offer_of({0x1000, 1000, 1, 3000, 2000});
+         frame.insert(frame.end(), third.begin(), third.end());
+         p.send_with_imm(frame, data_immediate);
+       }},
+      {"a_message_between_offered_parts", Errc::bad_frame,
+       [](RawPeer& p) {
+         auto frame = offer_of({0x1000, 1000, 1, 3000, 0});
+         const auto other = message_of(10);
+         frame.insert(frame.end(), other.begin(), other.end());
+         p.send_with_imm(frame, data_immediate);
+       }},
       {"more_offers_than_granted", Errc::window_overrun,
        [](RawPeer& p) {
          std::vector<std::byte> frame;
@@ -218,7 +238,7 @@ TEST_F(ChannelPeer, an_offer_never_fetched_ends_with_the_peer_and_its_memory_goe
 
 TEST_F(ChannelPeer, a_greeting_of_another_version_is_refused) {
   auto greeting = channel_wire::encode(well_behaved);
-  greeting[4] = std::byte{2};
+  greeting[4] = std::byte{1};
   RawPeer other([this] { io.poll(); });
   EXPECT_THROW(other.connect(acceptor->local_endpoint(), greeting), std::runtime_error);
   EXPECT_EQ(acceptor->rejected(), 1u);

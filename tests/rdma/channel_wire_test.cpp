@@ -24,7 +24,7 @@ TEST(ChannelGreeting, is_24_bytes_that_say_what_they_mean) {
       .rendezvous_depth = 4, .window = 25, .block_bytes = 16 << 10, .max_message = 1 << 20};
   const auto wire = encode(greeting);
   const Bytes expected =
-      bytes_of({'W', 'C', 'H', 'N', 1, 4, 0, 25, 0, 0, 0x40, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+      bytes_of({'W', 'C', 'H', 'N', 2, 4, 0, 25, 0, 0, 0x40, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   EXPECT_EQ(Bytes(wire.begin(), wire.end()), expected);
   EXPECT_EQ(parse_greeting(wire), greeting);
   Bytes padded(56);
@@ -41,7 +41,7 @@ TEST(ChannelGreeting, of_something_else_is_refused) {
     int value;
   };
   for (const Case& each :
-       {Case{"magic", 0, 'X'}, Case{"version", 4, 2}, Case{"depth", 5, 17}, Case{"window of none", 7, 0},
+       {Case{"magic", 0, 'X'}, Case{"version", 4, 3}, Case{"depth", 5, 17}, Case{"window of none", 7, 0},
         Case{"block no power of two", 11, 1}, Case{"block too large", 8, 1}, Case{"no message", 15, 0},
         Case{"message too long", 12, 0x80}}) {
     SCOPED_TRACE(each.name);
@@ -99,19 +99,43 @@ TEST(ChannelFrame, parts_and_offers_say_what_was_put) {
   EXPECT_EQ(std::get<NextPart>(*next).body.size(), 3u);
 
   Bytes offer(record_header_bytes + offer_bytes);
-  put_offer(offer.data(), {0x1122334455667788, 99, 0xabcdef01});
+  put_offer(offer.data(), {.address = 0x1122334455667788, .length = 99, .rkey = 0xabcdef01, .total = 99});
   const auto offered = FrameReader(offer).next();
   ASSERT_TRUE(offered && std::holds_alternative<Offer>(*offered));
   EXPECT_EQ(std::get<Offer>(*offered).address, 0x1122334455667788u);
   EXPECT_EQ(std::get<Offer>(*offered).length, 99u);
   EXPECT_EQ(std::get<Offer>(*offered).rkey, 0xabcdef01u);
+  EXPECT_TRUE(std::get<Offer>(*offered).whole());
 }
 
-Bytes offer_of(const Offer& offer) {
-  Bytes bytes(record_header_bytes + offer_bytes);
+// `total` 0: all of a message.
+Bytes offer_of(Offer offer) {
+  if (offer.total == 0) offer.total = offer.length;
+  Bytes bytes(offer_record_bytes(offer));
   put_offer(bytes.data(), offer);
   return bytes;
 }
+
+TEST(ChannelFrame, a_part_of_an_offered_message_says_which) {
+  struct Case {
+    std::uint32_t length, total, offset;
+    bool last;
+  };
+  for (const Case& each : {Case{10, 30, 0, false}, Case{10, 30, 10, false}, Case{10, 30, 20, true}}) {
+    const Bytes frame = offer_of(
+        {.address = 0x1000, .length = each.length, .rkey = 7, .total = each.total, .offset = each.offset});
+    const auto record = FrameReader(frame).next();
+    ASSERT_TRUE(record && std::holds_alternative<Offer>(*record));
+    const auto& part = std::get<Offer>(*record);
+    EXPECT_EQ(part.length, each.length);
+    EXPECT_EQ(part.rkey, 7u);
+    EXPECT_EQ(part.total, each.total);
+    EXPECT_EQ(part.offset, each.offset);
+    EXPECT_FALSE(part.whole());
+    EXPECT_EQ(part.last(), each.last);
+  }
+}
+
 Bytes first_of(std::uint32_t total, std::size_t bytes) {
   Bytes frame(first_header_bytes + bytes);
   put_first_header(frame.data(), total, static_cast<std::uint32_t>(bytes));
@@ -144,6 +168,10 @@ TEST(ChannelFrame, malformed_records_are_refused) {
       {"a first part without bytes", first_of(7, 0)},
       {"an offer of nothing", offer_of({0x1000, 0, 1})},
       {"an offer that wraps", offer_of({~std::uint64_t{0} - 5, 100, 1})},
+      {"a part that ends beyond its message", offer_of({0x1000, 10, 1, 30, 21})},
+      {"a part that is more than its message", offer_of({0x1000, 31, 1, 30, 0})},
+      {"a part whose offset wraps", offer_of({0x1000, 10, 1, 30, 0xfffffffa})},
+      {"a part of nothing", offer_of({0x1000, 0, 1, 30, 10})},
       {"a short offer", bytes_of({4, 0, 0, 0, 0, 0, 0, 4, 1, 2, 3, 4})},
   };
   for (const auto& [name, frame] : cases) {

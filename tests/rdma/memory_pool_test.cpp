@@ -55,7 +55,7 @@ TEST_F(MemoryPoolTest, refuses_beyond_the_cap_and_says_so) {
   EXPECT_EQ(pool.stats().refused, 1u);
 
   blocks.pop_back();
-  blocks.pop_back();  // above the water-mark: this one's slab went back, so there is room for another size
+  blocks.pop_back();  // their slabs go back for one of another size
   EXPECT_TRUE(pool.take(4 * kib));
 }
 
@@ -64,10 +64,17 @@ TEST_F(MemoryPoolTest, refuses_a_block_larger_than_the_cap) {
   EXPECT_EQ(pool.take(SIZE_MAX).error().code, Errc::memory_limit);
 }
 
-TEST_F(MemoryPoolTest, keeps_free_slabs_up_to_the_water_mark) {
+TEST_F(MemoryPoolTest, keeps_free_slabs_beyond_the_water_mark_only_while_they_are_needed) {
   std::vector<MemoryPool::Block> blocks;
   for (int i = 0; i < 4; ++i) blocks.push_back(std::move(*pool.take(64 * kib)));
   blocks.clear();
+  pool.trim();
+  EXPECT_EQ(pool.stats().slab_bytes, 4 * 64 * kib) << "needed since the last trim";
+  for (int i = 0; i < 2; ++i) blocks.push_back(std::move(*pool.take(64 * kib)));
+  blocks.clear();
+  pool.trim();
+  EXPECT_EQ(pool.stats().slab_bytes, 3 * 64 * kib) << "two were needed, one is the water-mark";
+  pool.trim();
   EXPECT_EQ(pool.stats().slab_bytes, 64 * kib);
   EXPECT_EQ(pool.stats().slabs_returned, 3u);
   EXPECT_EQ(pool.stats().used_bytes, 0u);
@@ -99,6 +106,7 @@ TEST_F(MemoryPoolTest, keeps_its_memory_reachable_through_a_descriptor) {
   {
     const auto block = std::move(*other.take(4 * kib));
   }
+  other.return_idle(0);
   EXPECT_EQ(descriptors(), 1) << "a slab that went back closes its own";
 }
 
