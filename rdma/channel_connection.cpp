@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rdma/engine.hpp"
+#include "rdma/shared_receives.hpp"
 #include "rdma/work_id.hpp"
 
 namespace weir::rdma {
@@ -52,24 +53,36 @@ Result<void> ChannelConnection::greeted(std::span<const std::byte> bytes) {
 }
 
 Result<void> ChannelConnection::prepare() {
-  Result<Device::Queue*> queue = device_->reserve(
-      settings_.receive_blocks, settings_.solicited_only ? Device::Wake::solicited : Device::Wake::any);
-  if (!queue) return std::unexpected(queue.error());
-  queue_ = *queue;
+  if (settings_.shared_receives) {
+    Result<SharedReceives*> shared = device_->shared_receives(settings_.block_bytes);
+    if (!shared) return std::unexpected(shared.error());
+    shared_ = *shared;
+    queue_ = &shared_->queue();
+  } else {
+    Result<Device::Queue*> queue = device_->reserve(
+        settings_.receive_blocks, settings_.solicited_only ? Device::Wake::solicited : Device::Wake::any);
+    if (!queue) return std::unexpected(queue.error());
+    queue_ = *queue;
+  }
   Result<Device::Queue*> send_queue = device_->reserve(send_depth(), Device::Wake::any);
   if (!send_queue) return std::unexpected(send_queue.error());
   send_cq_ = *send_queue;
 
   store_ = BlockStore::make(*device_, settings_.block_bytes,
                             std::size_t{settings_.send_blocks} + settings_.receive_blocks,
-                            2u * settings_.rendezvous_depth, *this);
+                            2u * settings_.rendezvous_depth, *this, shared_);
   const QueuePairShape shape{.send_depth = send_depth(),
                              .receive_depth = settings_.receive_blocks,
                              .max_pieces = 1,
                              .inline_bytes = settings_.inline_bytes,
                              .send_cq = send_cq_->cq.get(),
-                             .receive_cq = queue_->cq.get()};
+                             .receive_cq = queue_->cq.get(),
+                             .srq = shared_ != nullptr ? shared_->get() : nullptr};
   if (Result<void> made = create_queue_pair(shape); !made) return made;
+  if (shared_ != nullptr) {
+    shared_->join(id_->qp->qp_num, *this);
+    return {};
+  }
   for (std::uint32_t i = 0; i < settings_.receive_blocks; ++i) {
     Result<BlockRef> block = store_->frame(BlockUse::posted);
     if (!block) return std::unexpected(block.error());
@@ -97,6 +110,10 @@ bool ChannelConnection::drained() {
   return false;
 }
 
+void ChannelConnection::before_queue_pair_goes() {
+  if (shared_ != nullptr && id_ && id_->qp != nullptr) shared_->leave(id_->qp->qp_num);
+}
+
 void ChannelConnection::release_resources() {
   ring_.clear();
   open_ = {};
@@ -111,7 +128,7 @@ void ChannelConnection::release_resources() {
   inbound_.truncate(ready);
   for (Outbound& each : waiting_) each.buffer = {};
   if (store_) store_->keep_nothing();
-  if (queue_ != nullptr) Device::release(*queue_, settings_.receive_blocks);
+  if (queue_ != nullptr && shared_ == nullptr) Device::release(*queue_, settings_.receive_blocks);
   if (send_cq_ != nullptr) Device::release(*send_cq_, send_depth());
   send_cq_ = nullptr;
 }

@@ -79,6 +79,7 @@ class ChannelConnection final : public ConnectionLife {
   void on_let_go();
 
   // For the engine.
+  void on_shared_receive(const ibv_wc& completion, std::unique_ptr<ChannelBlock> block);
   void on_completion(const ibv_wc& completion) override;
   void on_tick(Clock::time_point now) override;
   void notify() override;
@@ -115,13 +116,15 @@ class ChannelConnection final : public ConnectionLife {
 
   Result<void> prepare() override;
   std::uint8_t read_depth() const override { return settings_.rendezvous_depth; }
-  std::uint8_t rnr_retries() const override { return 0; }  // a peer that keeps to the window never meets it
+  // A peer that keeps to the window never meets it, unless we share our receives with others.
+  std::uint8_t rnr_retries() const override { return settings_.shared_receives ? 7 : 0; }
   std::span<const std::byte> greeting() const override { return greeting_; }
   Result<void> greeted(std::span<const std::byte> bytes) override;
   Device::Queue* queue_of_sends() const override { return send_cq_; }
   void on_established() override;
   void on_abandoned() override;
   bool drained() override;
+  void before_queue_pair_goes() override;
   void release_resources() override;
   void release_unread() override;
   Error explain(const ibv_wc& completion) const override;
@@ -156,6 +159,7 @@ class ChannelConnection final : public ConnectionLife {
 
   // channel_receive.cpp
   void on_receive(const ibv_wc& completion);
+  void on_received(const ibv_wc& completion, BlockRef block);
   void on_frame(BlockRef block, std::size_t bytes);
   Result<void> on_record(const BlockRef& block, const channel_wire::Record& record);
   Result<void> on_first(const channel_wire::FirstPart& part);
@@ -177,7 +181,8 @@ class ChannelConnection final : public ConnectionLife {
   std::array<std::byte, channel_wire::greeting_bytes> greeting_;
   BlockStore::Ptr store_;
   Device::Queue* send_cq_ = nullptr;
-  std::size_t frame_bytes_ = 0;  // what a frame of ours may have: the smaller of both ends' blocks
+  SharedReceives* shared_ = nullptr;  // the device's; null: our own
+  std::size_t frame_bytes_ = 0;       // what a frame of ours may have: the smaller of both ends' blocks
 
   // Sending.
   Credits credits_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rdma/channel_connection.hpp"
+#include "rdma/shared_receives.hpp"
 
 namespace weir::rdma {
 
@@ -11,7 +12,28 @@ void BlockRef::reset() {
     block->store->came_back(*block);
 }
 
+Result<std::unique_ptr<ChannelBlock>> ChannelBlock::make(MemoryPool& pool, std::size_t bytes) {
+  auto made = std::make_unique<ChannelBlock>();
+  Result<MemoryPool::Block> block = pool.take(bytes);
+  if (!block) return std::unexpected(block.error());
+  made->block = std::move(*block);
+  Result<std::uint32_t> lkey = made->block.lkey();
+  if (!lkey) return std::unexpected(lkey.error());
+  made->lkey = *lkey;
+  return made;
+}
+
+BlockRef BlockStore::adopt(std::unique_ptr<ChannelBlock> block, BlockUse use) {
+  block->store = this;
+  block->use = use;
+  bytes_[static_cast<std::size_t>(use)] += block->bytes().size();
+  ++out_;
+  return BlockRef(*block.release());
+}
+
 Result<BlockRef> BlockStore::frame(BlockUse use) {
+  if (shared_ != nullptr)
+    if (std::unique_ptr<ChannelBlock> spare = shared_->take_spare()) return adopt(std::move(spare), use);
   if (frames_.empty()) return fresh(frame_bytes_, use);
   ChannelBlock* block = frames_.back().release();
   frames_.pop_back();
@@ -37,18 +59,9 @@ Result<BlockRef> BlockStore::large(std::size_t bytes, BlockUse use) {
 }
 
 Result<BlockRef> BlockStore::fresh(std::size_t bytes, BlockUse use) {
-  auto made = std::make_unique<ChannelBlock>();
-  Result<MemoryPool::Block> block = pool_.take(bytes);
-  if (!block) return std::unexpected(block.error());
-  made->block = std::move(*block);
-  Result<std::uint32_t> lkey = made->block.lkey();
-  if (!lkey) return std::unexpected(lkey.error());
-  made->lkey = *lkey;
-  made->store = this;
-  made->use = use;
-  bytes_[static_cast<std::size_t>(use)] += made->bytes().size();
-  ++out_;
-  return BlockRef(*made.release());
+  Result<std::unique_ptr<ChannelBlock>> made = ChannelBlock::make(pool_, bytes);
+  if (!made) return std::unexpected(made.error());
+  return adopt(std::move(*made), use);
 }
 
 bool BlockStore::lend(ChannelBlock& block) {
@@ -80,14 +93,17 @@ void BlockStore::came_back(ChannelBlock& block) {
   const bool was_held = block.use == BlockUse::held;
   std::unique_ptr<ChannelBlock> owned(&block);
   --out_;
-  const bool is_frame = block.bytes().size() == frame_bytes_;
+  const bool is_frame = block.bytes().size() == std::max(frame_bytes_, MemoryPool::min_block_bytes);
   Kept& kept = is_frame ? frames_ : large_;
   // A large block costs a registration and its page faults: as many are kept as were needed lately, while
   // the pool has plenty.
   const bool keep = is_frame ? kept.size() < keep_frames_
                              : kept.size() < keep_large_ ||
                                    (keep_large_ > 0 && pool_.stats().used_bytes < pool_.max_bytes() / 2);
-  if (user_ != nullptr && keep) {
+  if (is_frame && shared_ != nullptr) {
+    bytes_[static_cast<std::size_t>(block.use)] -= block.bytes().size();
+    shared_->give_back(std::move(owned));
+  } else if (user_ != nullptr && keep) {
     set_use(block, BlockUse::kept);
     kept.push_back(std::move(owned));
   } else {

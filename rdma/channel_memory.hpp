@@ -28,6 +28,7 @@ namespace weir::rdma {
 
 class BlockStore;
 class ChannelConnection;
+class SharedReceives;
 
 enum class BlockUse : std::uint8_t { posted, held, sending, kept, lent };
 
@@ -40,6 +41,7 @@ struct ChannelBlock {
   std::size_t readable_bytes = 0;
   BlockStore* store = nullptr;
 
+  static Result<std::unique_ptr<ChannelBlock>> make(MemoryPool& pool, std::size_t bytes);
   std::span<std::byte> bytes() const { return block.bytes(); }
 };
 
@@ -74,14 +76,17 @@ class BlockStore {
   using Ptr = std::unique_ptr<BlockStore, Orphan>;
 
   // `user` hears of each held block that comes back.
+  // Frames come from `shared`, and go back there, if there is one.
   static Ptr make(Device& device, std::size_t frame_bytes, std::size_t keep_frames, std::size_t keep_large,
-                  ChannelConnection& user) {
-    return Ptr(new BlockStore(device, frame_bytes, keep_frames, keep_large, user));
+                  ChannelConnection& user, SharedReceives* shared) {
+    return Ptr(new BlockStore(device, frame_bytes, keep_frames, keep_large, user, shared));
   }
 
   // Of the frame size, or of at least `bytes`. Errc::memory_limit at the pool's cap.
   Result<BlockRef> frame(BlockUse use);
   Result<BlockRef> large(std::size_t bytes, BlockUse use);
+  // A frame that came into a shared receive.
+  BlockRef adopt(std::unique_ptr<ChannelBlock> block, BlockUse use);
   void set_use(ChannelBlock& block, BlockUse use);
   // Lets the peer read the first `bytes`, and gives the key.
   Result<std::uint32_t> make_readable(ChannelBlock& block, std::size_t bytes);
@@ -106,14 +111,15 @@ class BlockStore {
   using Kept = std::vector<std::unique_ptr<ChannelBlock>>;
 
   BlockStore(Device& device, std::size_t frame_bytes, std::size_t keep_frames, std::size_t keep_large,
-             ChannelConnection& user)
+             ChannelConnection& user, SharedReceives* shared)
       : device_(device.shared_from_this()),
         pool_(device.pool()),
         pd_(device.pd()),
         frame_bytes_(frame_bytes),
         keep_frames_(keep_frames),
         keep_large_(keep_large),
-        user_(&user) {}
+        user_(&user),
+        shared_(shared) {}
   Result<BlockRef> fresh(std::size_t bytes, BlockUse use);
   void came_back(ChannelBlock& block);
   void orphan();
@@ -123,6 +129,7 @@ class BlockStore {
   const ProtectionDomain& pd_;
   std::size_t frame_bytes_, keep_frames_, keep_large_;
   ChannelConnection* user_;  // null: orphaned
+  SharedReceives* shared_;   // the device's
   Kept frames_, large_;
   std::size_t least_large_ = 0;  // that large_ had since the last trim()
   std::size_t out_ = 0;          // blocks with a holder

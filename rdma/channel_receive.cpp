@@ -8,6 +8,7 @@
 
 #include "rdma/channel_connection.hpp"
 #include "rdma/engine.hpp"
+#include "rdma/shared_receives.hpp"
 #include "rdma/work_id.hpp"
 
 namespace weir::rdma {
@@ -25,7 +26,20 @@ struct Overloaded : Visitors... {
 
 void ChannelConnection::on_receive(const ibv_wc& completion) {
   if (posted_.empty()) return end(Errc::device_error, "the device completed a receive that was never posted");
-  BlockRef block = posted_.take_front();
+  on_received(completion, posted_.take_front());
+}
+
+// `block` was the device's until now.
+void ChannelConnection::on_shared_receive(const ibv_wc& completion, std::unique_ptr<ChannelBlock> block) {
+  if (state_ == State::ended || completion.status != IBV_WC_SUCCESS) {
+    shared_->give_back(std::move(block));
+    return on_completion(completion);
+  }
+  ++counters_.shared_frames;
+  on_received(completion, store_->adopt(std::move(block), BlockUse::posted));
+}
+
+void ChannelConnection::on_received(const ibv_wc& completion, BlockRef block) {
   const std::size_t bytes = completion.byte_len;
   if (completion.opcode != IBV_WC_RECV || (completion.wc_flags & IBV_WC_WITH_IMM) == 0)
     return end(Errc::bad_immediate, "peer sent what is no frame");
@@ -202,6 +216,7 @@ void ChannelConnection::drop_fetched_parts() {
 }
 
 Result<void> ChannelConnection::post_receive(BlockRef block) {
+  if (shared_ != nullptr) return {};  // it goes back to those that are shared
   store_->set_use(*block, BlockUse::posted);
   ibv_sge piece{reinterpret_cast<std::uintptr_t>(block->bytes().data()), settings_.block_bytes, block->lkey};
   ibv_recv_wr wr{WorkId{tag_, WorkKind::receive}.encode(), nullptr, &piece, 1};
@@ -215,6 +230,11 @@ Result<void> ChannelConnection::post_receive(BlockRef block) {
 // Other blocks in place of those that the application holds, as long as it does not hold too much.
 void ChannelConnection::replenish() {
   while (missing_ > 0 && state_ != State::ended && store_->held_bytes() < settings_.held_bytes) {
+    if (shared_ != nullptr) {  // others are in place already; only the window waited
+      --missing_;
+      grants_.posted_again(1);
+      continue;
+    }
     Result<BlockRef> block = store_->frame(BlockUse::posted);
     if (!block) {  // the pool is at its cap: when something was let go, and with each tick
       ++counters_.stalls;

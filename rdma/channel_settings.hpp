@@ -33,7 +33,11 @@ struct ChannelSettings {
   std::uint32_t piece_bytes = 1 << 20;  // longer ones in offers of this: one copied, one fetched; 0: off
   std::uint16_t signal_interval = 8;    // every how manyth SEND asks for a completion; 1: all
   bool merge = true;                    // small messages share a SEND while the queue is full
-  bool solicited_only = true;           // sleep until a message that ends a burst; false: until any
+  // Receives come from those that all such channels share (EngineSettings::shared_receive_blocks), instead of
+  // receive_blocks posted for this one alone, which then is only its window. The peer's device waits where
+  // there are none, so this is for many channels of which few are busy. Wakes as solicited_only.
+  bool shared_receives = false;
+  bool solicited_only = true;  // sleep until a message that ends a burst; false: until any
 
   std::chrono::milliseconds resolve_timeout{2000};  // to find the peer's address, and again for the route
   std::chrono::milliseconds ack_timeout{250};       // as StreamSettings
@@ -60,6 +64,7 @@ struct ChannelCounters {
   std::uint64_t credits_ridden = 0;  // window given back on the immediate of a frame
   std::uint64_t signalled = 0;       // work requests that asked for a completion
   std::uint64_t solicited = 0;       // frames that wake the receiver
+  std::uint64_t shared_frames = 0;   // that came into receives which channels share
   std::uint64_t stalls = 0;          // a send found no window or no block
 };
 

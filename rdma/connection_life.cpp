@@ -78,9 +78,10 @@ Result<void> ConnectionLife::create_queue_pair(QueuePairShape shape) {
     attributes.recv_cq = shape.receive_cq;
     attributes.qp_type = IBV_QPT_RC;
     attributes.cap.max_send_wr = shape.send_depth;
-    attributes.cap.max_recv_wr = shape.receive_depth;
+    attributes.srq = shape.srq;
+    attributes.cap.max_recv_wr = shape.srq != nullptr ? 0 : shape.receive_depth;
     attributes.cap.max_send_sge = shape.max_pieces;
-    attributes.cap.max_recv_sge = 1;
+    attributes.cap.max_recv_sge = shape.srq != nullptr ? 0 : 1;
     attributes.cap.max_inline_data = inline_bytes;
     if (rdma_create_qp(id_.get(), device_->pd().get(), &attributes) == 0) {
       inline_bytes_ = std::min<std::uint32_t>(attributes.cap.max_inline_data, shape.inline_bytes);
@@ -227,6 +228,7 @@ void ConnectionLife::finish() {
   const bool was_up = state_ == State::established || state_ == State::closing;
   state_ = State::ended;
   if (was_up) rdma_disconnect(id_.get());
+  before_queue_pair_goes();
   id_ = CmId();
   release_resources();
   queue_ = nullptr;

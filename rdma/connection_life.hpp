@@ -83,6 +83,7 @@ class ConnectionLife : public CmOwner {
     std::uint32_t send_depth = 0, receive_depth = 0, max_pieces = 1, inline_bytes = 0;
     ibv_cq* send_cq = nullptr;
     ibv_cq* receive_cq = nullptr;
+    ibv_srq* srq = nullptr;  // instead of receive_depth
   };
 
   ConnectionLife(Engine& engine, std::uint64_t tag, Side side, const LifeSettings& settings);
@@ -106,6 +107,8 @@ class ConnectionLife : public CmOwner {
   virtual void on_abandoned() = 0;  // cancels what waits
   // While closing: is nothing under way any more? If it asks again it does so with try_hang_up().
   virtual bool drained() = 0;
+  // The queue pair takes and sends nothing more, and is there for the last time.
+  virtual void before_queue_pair_goes() {}
   virtual void release_resources() = 0;  // the identifier and its queue pair are gone already
   virtual void release_unread() = 0;     // nobody will read any more
   // A failed completion that means something to the protocol; a code of 0: it does not.

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "rdma/shared_receives.hpp"
+
 namespace weir::rdma {
 
 Device::Device(ibv_context* context, const EngineSettings& settings, ProtectionDomain pd,
@@ -15,6 +17,8 @@ Device::Device(ibv_context* context, const EngineSettings& settings, ProtectionD
       pd_(std::move(pd)),
       pool_(std::make_unique<MemoryPool>(pd_, settings.pool)),
       channel_(std::move(channel)) {}
+
+Device::~Device() = default;
 
 Result<std::unique_ptr<Device>> Device::open(ibv_context* context, const EngineSettings& settings) {
   ibv_device_attr limits{};
@@ -31,12 +35,19 @@ Result<std::unique_ptr<Device>> Device::open(ibv_context* context, const EngineS
 
 Result<Device::Queue*> Device::reserve(std::uint32_t entries, Wake wake) {
   for (const auto& queue : queues_) {
-    if (queue->wake != wake) continue;
+    if (queue->wake != wake || queue->receives != nullptr) continue;
     if (queue->reserved + entries > static_cast<std::uint32_t>(queue->cq.entries())) continue;
     queue->reserved += entries;
     return queue.get();
   }
-  const auto wanted = std::max(settings_.completion_queue_entries, static_cast<int>(entries));
+  return make_queue(entries, std::max(settings_.completion_queue_entries, static_cast<int>(entries)), wake);
+}
+
+Result<Device::Queue*> Device::reserve_alone(std::uint32_t entries, Wake wake) {
+  return make_queue(entries, static_cast<int>(entries), wake);
+}
+
+Result<Device::Queue*> Device::make_queue(std::uint32_t entries, int wanted, Wake wake) {
   const int possible = limits_.max_cqe > 0 ? std::min(wanted, limits_.max_cqe) : wanted;
   if (static_cast<std::uint32_t>(possible) < entries)
     return fail(Errc::connection_limit, "the device's completion queues hold " + std::to_string(possible) +
@@ -50,6 +61,16 @@ Result<Device::Queue*> Device::reserve(std::uint32_t entries, Wake wake) {
   if (!cq) return std::unexpected(cq.error());
   queues_.push_back(std::make_unique<Queue>(Queue{std::move(*cq), wake, entries, 0}));
   return queues_.back().get();
+}
+
+Result<SharedReceives*> Device::shared_receives(std::uint32_t block_bytes) {
+  for (const auto& each : shared_)
+    if (each->block_bytes() == block_bytes) return each.get();
+  Result<std::unique_ptr<SharedReceives>> made =
+      SharedReceives::open(*this, block_bytes, settings_.shared_receive_blocks);
+  if (!made) return std::unexpected(made.error());
+  shared_.push_back(std::move(*made));
+  return shared_.back().get();
 }
 
 }  // namespace weir::rdma

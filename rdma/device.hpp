@@ -17,6 +17,8 @@
 
 namespace weir::rdma {
 
+class SharedReceives;
+
 class Device : public std::enable_shared_from_this<Device> {
  public:
   // What ends a sleep: any completion, or one whose sender asked for it (IBA 11.4.2.2) or that failed.
@@ -25,11 +27,16 @@ class Device : public std::enable_shared_from_this<Device> {
     CompletionQueue cq;
     Wake wake = Wake::any;
     std::uint32_t reserved = 0;
-    std::uint32_t releasing = 0;  // of queue pairs that are gone; free once the queue is seen empty
+    std::uint32_t releasing = 0;         // of queue pairs that are gone; free once the queue is seen empty
+    SharedReceives* receives = nullptr;  // whose completions these are, and nobody else's
   };
 
   // `context` belongs to the provider's library and outlives the device.
   static Result<std::unique_ptr<Device>> open(ibv_context* context, const EngineSettings& settings);
+
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
 
   ibv_context* context() const { return context_; }
   const ProtectionDomain& pd() const { return pd_; }
@@ -41,6 +48,11 @@ class Device : public std::enable_shared_from_this<Device> {
 
   // A queue with `entries` to spare, reserved for the caller until release().
   Result<Queue*> reserve(std::uint32_t entries, Wake wake = Wake::any);
+  // A queue of its own, for what is shared itself.
+  Result<Queue*> reserve_alone(std::uint32_t entries, Wake wake);
+  // The receives in blocks of this size that channels share; made when they are first asked for.
+  Result<SharedReceives*> shared_receives(std::uint32_t block_bytes);
+  const std::vector<std::unique_ptr<SharedReceives>>& all_shared_receives() const { return shared_; }
   static void release(Queue& queue, std::uint32_t entries) { queue.releasing += entries; }
   static void saw_empty(Queue& queue) {
     queue.reserved -= queue.releasing;
@@ -50,6 +62,7 @@ class Device : public std::enable_shared_from_this<Device> {
  private:
   Device(ibv_context* context, const EngineSettings& settings, ProtectionDomain pd,
          CompletionChannel channel);
+  Result<Queue*> make_queue(std::uint32_t entries, int wanted, Wake wake);
 
   ibv_context* context_;
   EngineSettings settings_;
@@ -58,6 +71,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::unique_ptr<MemoryPool> pool_;
   CompletionChannel channel_;
   std::vector<std::unique_ptr<Queue>> queues_;
+  std::vector<std::unique_ptr<SharedReceives>> shared_;
 };
 
 }  // namespace weir::rdma

@@ -98,6 +98,7 @@ EngineStats Engine::stats() const {
     stats.pool.blocks += pool.blocks;
     stats.pool.slabs_returned += pool.slabs_returned;
     stats.pool.refused += pool.refused;
+    for (const auto& each : device->all_shared_receives()) stats.shared += each->stats();
   }
   return stats;
 }
@@ -234,7 +235,10 @@ void Engine::on_tick() {
   const Clock::time_point time = now();
   for (std::size_t i = 0; i < slots_.size(); ++i)
     if (slots_[i].connection) slots_[i].connection->on_tick(time);
-  for (const auto& device : devices_) device->pool().trim();
+  for (const auto& device : devices_) {
+    for (const auto& each : device->all_shared_receives()) each->refill();
+    device->pool().trim();
+  }
 }
 
 // --- polling
@@ -318,7 +322,8 @@ bool Engine::fell_asleep() {
 bool Engine::poll_once() {
   bool any = false;
   for (const auto& device : devices_)
-    for (const auto& queue : device->queues()) any |= poll(*queue);
+    for (const auto& queue : device->queues())
+      any |= queue->receives != nullptr ? poll_shared(*queue->receives) : poll(*queue);
   if (any) run_notifications();
   return any;
 }
@@ -333,7 +338,27 @@ bool Engine::poll(Device::Queue& queue) {
         connection->on_completion(completion);
   }
   if (count == poll_batch) return true;
+  seen_empty(queue);
+  return count > 0;
+}
 
+bool Engine::poll_shared(SharedReceives& receives) {
+  received_.clear();
+  receives.poll(received_, poll_batch);
+  stats_.completions += received_.size();
+  for (SharedReceives::Received& each : received_) {
+    if (each.channel != nullptr)
+      each.channel->on_shared_receive(each.completion, std::move(each.block));
+    else
+      receives.give_back(std::move(each.block));
+  }
+  receives.refill();
+  if (received_.size() == poll_batch) return true;
+  seen_empty(receives.queue());
+  return !received_.empty();
+}
+
+void Engine::seen_empty(Device::Queue& queue) {
   Device::saw_empty(queue);
   if (!awaiting_empty_.empty()) {
     const auto ours = std::ranges::partition(
@@ -342,7 +367,6 @@ bool Engine::poll(Device::Queue& queue) {
     awaiting_empty_.erase(ours.begin(), ours.end());
     for (ConnectionLife* connection : emptied) connection->on_queue_empty();
   }
-  return count > 0;
 }
 
 void Engine::run_notifications() {

@@ -27,6 +27,7 @@
 #include "rdma/poll_policy.hpp"
 #include "rdma/provider.hpp"
 #include "rdma/settings.hpp"
+#include "rdma/shared_receives.hpp"
 
 namespace weir::rdma {
 
@@ -38,6 +39,7 @@ struct EngineStats {
   std::uint64_t sleeps = 0;    // times it armed the queue and stopped
   std::uint64_t wake_ups = 0;  // times the device woke it
   MemoryPoolStats pool;        // of all devices together
+  SharedReceivesStats shared;  // likewise
 };
 
 class Engine : public asio::execution_context::service {
@@ -97,6 +99,8 @@ class Engine : public asio::execution_context::service {
   // True if there was anything.
   bool poll_once();
   bool poll(Device::Queue& queue);
+  bool poll_shared(SharedReceives& receives);
+  void seen_empty(Device::Queue& queue);
   void run_notifications();
   void sweep();
   bool fell_asleep();
@@ -120,6 +124,7 @@ class Engine : public asio::execution_context::service {
   std::vector<ConnectionLife*> dirty_;
   std::vector<ConnectionLife*> notifying_;
   std::vector<ConnectionLife*> awaiting_empty_;
+  std::vector<SharedReceives::Received> received_;
   std::vector<std::unique_ptr<ConnectionLife>> discarded_;
 
   std::uint32_t open_ = 0;  // connections and listeners

@@ -44,6 +44,14 @@ void CompletionChannel::drain() {
   while (ibv_get_cq_event(channel_.get(), &cq, &context) == 0) ibv_ack_cq_events(cq, 1);
 }
 
+Result<SharedReceiveQueue> SharedReceiveQueue::create(const ProtectionDomain& pd, std::uint32_t depth) {
+  ibv_srq_init_attr attributes{.srq_context = nullptr,
+                               .attr = {.max_wr = depth, .max_sge = 1, .srq_limit = 0}};
+  if (ibv_srq* srq = ibv_create_srq(pd.get(), &attributes); srq != nullptr) return SharedReceiveQueue(srq);
+  return fail_os(Errc::device_error,
+                 "cannot create a shared receive queue of " + std::to_string(depth) + " entries", errno);
+}
+
 Result<CompletionQueue> CompletionQueue::create(ibv_context* device, int entries,
                                                 const CompletionChannel& channel, int vector) {
   const int vectors = device->num_comp_vectors > 0 ? device->num_comp_vectors : 1;

@@ -70,6 +70,21 @@ class CompletionChannel {
   std::unique_ptr<ibv_comp_channel, Release> channel_;
 };
 
+// Receives for any number of queue pairs. Errc::device_error if the device has none.
+class SharedReceiveQueue {
+ public:
+  SharedReceiveQueue() = default;  // holds none
+  static Result<SharedReceiveQueue> create(const ProtectionDomain& pd, std::uint32_t depth);
+  ibv_srq* get() const { return srq_.get(); }
+
+ private:
+  struct Release {
+    void operator()(ibv_srq* srq) const { ibv_destroy_srq(srq); }
+  };
+  explicit SharedReceiveQueue(ibv_srq* srq) : srq_(srq) {}
+  std::unique_ptr<ibv_srq, Release> srq_;
+};
+
 class CompletionQueue {
  public:
   // `vector` picks the interrupt that signals the channel, modulo what the device has.

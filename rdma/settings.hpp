@@ -41,6 +41,7 @@ struct EngineSettings {
   int completion_queue_entries = 32768;  // for each queue; connections that do not fit into one get a second
   int completion_vector = 0;             // -1: spread over what the device has
   std::uint32_t max_connections = 65536;
+  std::uint32_t shared_receive_blocks = 1024;  // posted for all channels that share their receives
   MemoryPoolOptions pool;
 };
 

@@ -43,6 +43,7 @@ const std::vector<Way>& ways() {
       {"any_completion_wakes", {.solicited_only = false}},
       {"small_blocks", small},
       {"in_pieces", {.rendezvous_bytes = 300, .piece_bytes = 7000}},
+      {"receives_shared", {.shared_receives = true}},
       {"one_offer", {.rendezvous_bytes = 4096, .rendezvous_depth = 1}},
   };
   return table;
