@@ -37,7 +37,7 @@ struct Plan {
 };
 
 enum class Answer { echo, short_one };
-enum class Source { copied, own_buffer };
+enum class Source { copied, own_buffer, in_parts };
 
 struct Traffic {
   std::size_t bytes;
@@ -166,6 +166,12 @@ class Asking {
     }
   }
   bool send_one() {
+    if (traffic_.source == Source::in_parts) {
+      begun_ += channel_.try_send_some(asio::buffer(message_) + begun_);
+      if (begun_ < message_.size()) return false;
+      begun_ = 0;
+      return true;
+    }
     if (traffic_.source == Source::copied) return channel_.try_send(asio::buffer(message_));
     if (!buffer_) {
       auto fresh = channel_.allocate(traffic_.bytes);
@@ -188,6 +194,7 @@ class Asking {
   rdma::Buffer buffer_;
   std::vector<Clock::time_point> started_;
   std::size_t next_ = 0, finished_ = 0;
+  std::size_t begun_ = 0;  // of a message sent in parts
   Clock::time_point warm_ = Clock::now() + std::chrono::milliseconds(100);
   Clock::time_point from_ = Clock::now();
   std::vector<float> latencies_us_;
@@ -298,6 +305,27 @@ std::vector<Case> cases() {
     all.push_back({"rendezvous, not split: " + size + ", 4 out", sized(bytes, 4, Answer::short_one, early),
                    sized(bytes, 4, Answer::short_one, off)});
   }
+  off = usual;
+  off.piece_bytes = 0;
+  for (const std::size_t bytes : {std::size_t{4} << 20, std::size_t{8} << 20})
+    for (const int out : {1, 4})
+      all.push_back({"in pieces: " + std::to_string(bytes >> 20) + " MiB, " + std::to_string(out) + " out",
+                     sized(bytes, out, Answer::short_one, usual, Source::in_parts),
+                     sized(bytes, out, Answer::short_one, off, Source::in_parts)});
+  off = usual;
+  off.credits_ride = false;
+  all.push_back({"credits ride: 4 KiB, 16 out", sized(4096, 16, Answer::echo, usual),
+                 sized(4096, 16, Answer::echo, off)});
+  off = usual;
+  off.keep_blocks = false;
+  for (const std::size_t bytes : {4096u, 256u << 10})
+    all.push_back({"blocks kept: " + std::to_string(bytes >> 10) + " KiB, 4 out",
+                   sized(bytes, 4, Answer::echo, usual), sized(bytes, 4, Answer::echo, off)});
+  rdma::ChannelSettings sharing = usual;
+  sharing.shared_receives = true;
+  for (const std::size_t bytes : {128u, 4096u})
+    all.push_back({"receives shared: " + std::to_string(bytes) + " B, 16 out",
+                   sized(bytes, 16, Answer::echo, sharing), sized(bytes, 16, Answer::echo, usual)});
   rdma::ChannelSettings brpc_like = usual;
   brpc_like.receive_blocks = 9;  // a window of two
   all.push_back({"window of 25, not 2: 4 KiB, 64 out", sized(4096, 64, Answer::short_one, usual),

@@ -71,6 +71,7 @@ Result<void> ChannelConnection::prepare() {
   store_ = BlockStore::make(*device_, settings_.block_bytes,
                             std::size_t{settings_.send_blocks} + settings_.receive_blocks,
                             2u * settings_.rendezvous_depth, *this, shared_);
+  if (!settings_.keep_blocks) store_->keep_nothing();
   const QueuePairShape shape{.send_depth = send_depth(),
                              .receive_depth = settings_.receive_blocks,
                              .max_pieces = 1,

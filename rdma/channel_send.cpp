@@ -353,7 +353,8 @@ bool ChannelConnection::flush_open(bool last) {
 }
 
 std::uint32_t ChannelConnection::next_immediate(Immediate::Kind kind) {
-  Immediate immediate{.kind = kind, .fetched = 0, .credits = grants_.give()};
+  Immediate immediate{.kind = kind, .fetched = 0, .credits = 0};
+  if (kind == Immediate::Kind::ack || settings_.credits_ride) immediate.credits = grants_.give();
   immediate.fetched = static_cast<std::uint16_t>(std::min(fetched_due_, Immediate::max_fetched));
   fetched_due_ -= immediate.fetched;
   if (kind == Immediate::Kind::data) counters_.credits_ridden += immediate.credits;

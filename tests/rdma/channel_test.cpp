@@ -43,6 +43,8 @@ const std::vector<Way>& ways() {
       {"any_completion_wakes", {.solicited_only = false}},
       {"small_blocks", small},
       {"in_pieces", {.rendezvous_bytes = 300, .piece_bytes = 7000}},
+      {"credits_apart", {.credits_ride = false}},
+      {"blocks_not_kept", {.keep_blocks = false}},
       {"receives_shared", {.shared_receives = true}},
       {"one_offer", {.rendezvous_bytes = 4096, .rendezvous_depth = 1}},
   };
