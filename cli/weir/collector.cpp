@@ -18,6 +18,7 @@
 #include "cli/weir/command.hpp"
 #include "cli/weir/metrics_server.hpp"
 #include "cli/weir/module.hpp"
+#include "cli/weir/parse_words.hpp"
 
 namespace weir::command {
 namespace {
@@ -134,20 +135,11 @@ int collector(std::span<const std::string> arguments) {
   CollectorCommand command;
   CLI::App app(description, "weir collector");
   app.footer(footer);
-  app.set_help_flag("-h,--help", "this text");
   app.add_option("-l,--listen", command.listen, "host:port for telemetry; port 0: a free one, which is said")
       ->capture_default_str();
   app.add_option("-m,--metrics", command.metrics, "host:port for Prometheus, GET /metrics");
   app.add_option("-o,--output", command.output, "append the lines to this file (default: standard output)");
-  std::vector<std::string> words(arguments.rbegin(), arguments.rend());
-  try {
-    app.parse(words);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    return complain("collector", std::string(error.what()) + "; see weir collector --help", misused);
-  }
+  if (const auto ended = parse_words(app, "collector", arguments)) return *ended;
   if (command.listen.rfind(':') == std::string::npos)
     return complain("collector", "--listen wants host:port, not " + command.listen, misused);
   return run_collector(command);

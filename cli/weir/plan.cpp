@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/weir/command.hpp"
+#include "cli/weir/parse_words.hpp"
 #include "cli/weir/whole_file.hpp"
 #include "fabric/plan/plan_network.hpp"
 #include "fabric/plan/report.hpp"
@@ -115,7 +116,6 @@ int plan(std::span<const std::string> arguments) {
   PlanCommand command;
   CLI::App app(description, "weir plan");
   app.footer(footer);
-  app.set_help_flag("-h,--help", "this text");
   auto* file = app.add_option("NETWORK", command.file, "the network file");
   app.add_option("-f,--format", command.format, "table (default), json or html")
       ->check(CLI::IsMember({"table", "json", "html"}));
@@ -124,15 +124,7 @@ int plan(std::span<const std::string> arguments) {
   app.add_flag("--strict", command.strict, "exit with 1 on warnings, too");
   app.add_flag("--no-failures", command.no_failures, "do not look for deadlocks after failed links");
   app.add_flag("--models", command.models, "list the switch models that are built in, and end");
-  std::vector<std::string> words(arguments.rbegin(), arguments.rend());
-  try {
-    app.parse(words);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    return complain("plan", std::string(error.what()) + "; see weir plan --help", misused);
-  }
+  if (const auto ended = parse_words(app, "plan", arguments)) return *ended;
   if (command.models) return list_models();
   if (file->count() == 0) return complain("plan", "which network? see weir plan --help", misused);
   return run_plan(command);

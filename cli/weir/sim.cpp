@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cli/weir/command.hpp"
+#include "cli/weir/parse_words.hpp"
 #include "cli/weir/sim_command.hpp"
 #include "cli/weir/sim_telemetry.hpp"
 #include "cli/weir/whole_file.hpp"
@@ -186,7 +187,6 @@ int sim(std::span<const std::string> arguments) {
   SimCommand command;
   CLI::App app(description, "weir sim");
   app.footer(footer);
-  app.set_help_flag("-h,--help", "this text");
   app.add_option("SCENARIO", command.file, "scenario file");
   app.add_option("-o,--output", command.output,
                  "write report.html, summary.json and CSV files into this directory");
@@ -209,15 +209,7 @@ int sim(std::span<const std::string> arguments) {
       ->capture_default_str();
   app.add_flag("-q,--quiet", command.quiet, "no progress line");
   app.add_flag("--settings", command.settings, "list what --set and --sweep can turn, and end");
-  std::vector<std::string> words(arguments.rbegin(), arguments.rend());
-  try {
-    app.parse(words);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return 0;
-  } catch (const CLI::ParseError& error) {
-    return complain("sim", std::string(error.what()) + "; see weir sim --help", sim_misused);
-  }
+  if (const auto ended = parse_words(app, "sim", arguments)) return *ended;
   if (command.settings) return list_settings();
   if (command.file.empty()) return complain("sim", "name a scenario file; see weir sim --help", sim_misused);
 

@@ -1,0 +1,20 @@
+// The words after a subcommand's name, read by CLI11: what all subcommands do alike.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+namespace weir::command {
+
+// Fills what `app` names. Where the command ends here, its exit status: 0 after its help, 2 after a
+// complaint.
+std::optional<int> parse_words(CLI::App& app, std::string_view subcommand,
+                               std::span<const std::string> arguments);
+
+}  // namespace weir::command
