@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <asio/post.hpp>
 #include <string>
+#include <unordered_set>
 
 #include "rpc/stream_channel.hpp"
 
@@ -24,12 +25,54 @@ Bytes copy_of(std::span<const std::byte> body) {
 }
 }  // namespace
 
+// The clients of an io_context, whose calls end with it.
+class ClientsOfContext final : public asio::execution_context::service {
+ public:
+  using key_type = ClientsOfContext;
+  static asio::execution_context::id id;
+  explicit ClientsOfContext(asio::io_context& io) : asio::execution_context::service(io) {}
+
+  ClientsOfContext* add(ClientCore& client) {
+    clients_.insert(&client);
+    return this;
+  }
+  void remove(ClientCore& client) { clients_.erase(&client); }
+
+ private:
+  void shutdown() override {
+    while (!clients_.empty()) {
+      // What a freed coroutine owned may be clients, this one among them.
+      const auto client = std::static_pointer_cast<ClientCore>((*clients_.begin())->shared_from_this());
+      clients_.erase(clients_.begin());
+      client->context_clients_ = nullptr;
+      client->abandon_calls();
+    }
+  }
+
+  std::unordered_set<ClientCore*> clients_;
+};
+asio::execution_context::id ClientsOfContext::id;
+
 ClientCore::ClientCore(asio::io_context& io, TransportPtr transport, const ConnectionLimits& limits)
-    : FrameLink(io, std::move(transport), limits.frame), limits_(limits), timer_(io) {}
+    : FrameLink(io, std::move(transport), limits.frame),
+      context_clients_(asio::use_service<ClientsOfContext>(io).add(*this)),
+      limits_(limits),
+      timer_(io) {}
 
 ClientCore::~ClientCore() {
-  for (Slot& slot : slots_)
-    if (slot.state == State::waiting) slot.call->abandon();
+  if (context_clients_ != nullptr) context_clients_->remove(*this);
+  abandon_calls();
+}
+
+void ClientCore::abandon_calls() {
+  close();  // a freed coroutine may cancel calls of its own: nothing is to be sent
+  // By index: slots may be released, not added, meanwhile.
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].state != State::waiting) continue;
+    PendingCall* const call = slots_[i].call;
+    release(slots_[i]);
+    call->abandon();
+  }
 }
 
 Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method) {

@@ -5,6 +5,10 @@
 // end of the connection. Calls are kept in slots; a call's number is (generation << 24 | slot), so a reply
 // that comes after its call ended finds nobody. Memory: one slot a call in flight, most_in_flight at most.
 // Threading: the io_context's thread.
+//
+// Ownership: shared. A coroutine that waits for a call often owns its client, as a pool's do: client, slot,
+// coroutine, client is a circle that nobody outside holds. When the io_context is destroyed a service of it
+// (client_core.cpp) frees the calls of all its clients, as Asio frees other operations that never completed.
 #pragma once
 
 #include <asio/steady_timer.hpp>
@@ -55,6 +59,8 @@ class PendingCall {
   ~PendingCall() = default;
 };
 
+class ClientsOfContext;
+
 class ClientCore : public FrameLink {
  public:
   ClientCore(asio::io_context& io, TransportPtr transport, const ConnectionLimits& limits);
@@ -86,6 +92,8 @@ class ClientCore : public FrameLink {
   // For calls that failed before they were sent.
   void post_failure(PendingCall& call, Error why);
   void close_calls(const Error& why);
+  // Frees the calls under way, which never complete: the io_context goes.
+  void abandon_calls();
   // Sends the token that `provider` gives, now and whenever the server says that it is no longer good.
   void present(TokenProvider provider);
   bool draining() const { return draining_; }
@@ -122,6 +130,8 @@ class ClientCore : public FrameLink {
   void arm();
   void on_deadline();
 
+  friend class ClientsOfContext;
+  ClientsOfContext* context_clients_;  // null once it swept this one
   const ConnectionLimits limits_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;

@@ -25,6 +25,7 @@ struct Known {
   const std::uint64_t identity;
   bool listed = true;
   bool connecting = false;
+  std::uint32_t awaited = 0;  // calls that will use the connection that is being made
   std::vector<Connection> connections;
   Clock::time_point down_until{};
   std::uint32_t failures = 0;
@@ -50,6 +51,18 @@ struct Known {
   }
 };
 using KnownPtr = std::shared_ptr<Known>;
+
+// Until it ends, a new connection is not idle though no call is under way on it yet.
+class Awaiting {
+ public:
+  explicit Awaiting(KnownPtr known) : known_(std::move(known)) { ++known_->awaited; }
+  ~Awaiting() { --known_->awaited; }
+  Awaiting(const Awaiting&) = delete;
+  Awaiting& operator=(const Awaiting&) = delete;
+
+ private:
+  const KnownPtr known_;
+};
 
 // Asked with `co_await asio::this_coro::cancellation_state`, which does not throw; any other await would.
 bool cancelled(const asio::cancellation_state& state) {
@@ -174,7 +187,8 @@ asio::awaitable<void> Pool::State::keep_checking(std::shared_ptr<State> self) {
     for (const KnownPtr& known : self->known_) {
       known->forget_ended();
       for (const Connection& one : known->connections) {
-        const bool idle = one.client->in_flight() == 0 && (one.used <= unused_since || !known->listed);
+        const bool idle = one.client->in_flight() == 0 && known->awaited == 0 &&
+                          (one.used <= unused_since || !known->listed);
         if (idle)
           one.client->close();
         else
@@ -258,6 +272,7 @@ asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_p
   if (one_more || (best == nullptr && !known->connecting))
     asio::co_spawn(self->io_, connect_to(self, known), [](const std::exception_ptr&) {});
   if (best == nullptr) {
+    const Awaiting awaiting(known);
     while (known->connecting && !self->closed_) {
       co_await self->wait_for_change();
       if (cancelled(co_await asio::this_coro::cancellation_state))
