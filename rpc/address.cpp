@@ -21,18 +21,21 @@ std::string_view name_of(Scheme scheme) {
 }
 
 std::string Address::text() const {
-  std::string text = std::string(name_of(scheme)) + "://";
-  if (scheme == Scheme::unix_socket) return text + path;
-  text += host.find(':') == std::string::npos ? host : "[" + host + "]";
-  text += ":" + std::to_string(port);
-  return fallback ? text + "?fallback=" + std::string(name_of(*fallback)) : text;
+  std::string text(name_of(scheme));
+  text.append("://");
+  if (scheme == Scheme::unix_socket) return text.append(path);
+  const bool brackets = host.find(':') != std::string::npos;
+  text.append(brackets ? "[" : "").append(host).append(brackets ? "]:" : ":").append(std::to_string(port));
+  if (fallback) text.append("?fallback=").append(name_of(*fallback));
+  return text;
 }
 
 Result<Address> parse_address(std::string_view text) {
   const auto bad = [&](std::string_view why) {
-    return fail(Errc::bad_address,
-                "'" + std::string(text) + "' is no address: " + std::string(why) +
-                    "; tcp://HOST:PORT, unix:///PATH, tls://, rdma:// and rdma+tls:// are");
+    std::string what("'");
+    what.append(text).append("' is no address: ").append(why);
+    what.append("; tcp://HOST:PORT, unix:///PATH, tls://, rdma:// and rdma+tls:// are");
+    return fail(Errc::bad_address, std::move(what));
   };
   const std::size_t mark = text.find("://");
   if (mark == std::string_view::npos) return bad("it has no ://");

@@ -29,7 +29,7 @@ template <class T, std::size_t... I>
 void describe_fields(SchemaText& to, std::index_sequence<I...>) {
   to.text += "{";
   auto fields = [&]<std::size_t N>() {
-    to.text += (N == 0 ? "" : ", ") + std::string(field_name<T, N>) + ": ";
+    to.text.append(N == 0 ? "" : ", ").append(field_name<T, N>).append(": ");
     describe<std::remove_cvref_t<decltype(std::get<N>(fields_of(std::declval<T&>())))>>(to);
   };
   (fields.template operator()<I>(), ...);
@@ -66,7 +66,7 @@ void describe(SchemaText& to) {
   } else if constexpr (std::same_as<T, bool>) {
     to.text += "bool";
   } else if constexpr (std::integral<T>) {
-    to.text += (std::is_signed_v<T> ? "i" : "u") + std::to_string(8 * sizeof(T));
+    to.text.append(std::is_signed_v<T> ? "i" : "u").append(std::to_string(8 * sizeof(T)));
   } else if constexpr (std::is_enum_v<T>) {
     describe<std::underlying_type_t<T>>(to);
   } else if constexpr (std::floating_point<T>) {
