@@ -7,6 +7,7 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/ip/tcp.hpp>
+#include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
@@ -25,16 +26,56 @@ std::unexpected<Error> refused(const Address& address, const char* what, int os_
               "cannot listen at " + address.text() + ": " + what + ": " + std::strerror(os_error));
 }
 
+// Makes transports of sockets, in the thread that each is to belong to.
+class Taker {
+ public:
+  Taker(const Address& address, std::shared_ptr<asio::ssl::context> tls, Listener::Accepted accepted)
+      : address_(address), tls_(std::move(tls)), accepted_(std::move(accepted)) {}
+
+  void take(const std::shared_ptr<const Taker>& self, asio::io_context& io, OwnedFd fd,
+            const sockaddr_storage& from) const {
+    if (address_.scheme == Scheme::unix_socket)
+      return accepted_(io,
+                       make_socket_transport(io, std::move(fd), std::string("unix ").append(address_.path)));
+    tcp::endpoint peer;
+    std::memcpy(peer.data(), &from, peer.capacity());
+    std::string name(tls_ ? "tls " : "tcp ");
+    name.append(peer.address().to_string()).append(":").append(std::to_string(peer.port()));
+    if (!tls_) return accepted_(io, make_socket_transport(io, std::move(fd), std::move(name)));
+    std::error_code error;
+    tcp::socket socket(io);
+    socket.assign(peer.protocol(), fd.get(), error);
+    if (error) return;
+    fd.release();  // Asio's now
+    socket.set_option(tcp::no_delay(true), error);
+    TlsPeer tls{TlsSide::server, tls_, "", std::chrono::seconds(10)};
+    asio::co_spawn(io, shake_hands(self, io, std::move(socket), std::move(tls), std::move(name)),
+                   asio::detached);
+  }
+
+ private:
+  static asio::awaitable<void> shake_hands(std::weak_ptr<const Taker> weak, asio::io_context& io,
+                                           tcp::socket socket, TlsPeer tls, std::string name) {
+    auto made = co_await make_tls_transport(std::move(socket), std::move(tls), std::move(name));
+    const auto taker = weak.lock();
+    if (taker && made) taker->accepted_(io, std::move(*made));
+  }
+
+  const Address address_;
+  const std::shared_ptr<asio::ssl::context> tls_;
+  const Listener::Accepted accepted_;
+};
+
 // TCP, with or without TLS, and unix sockets.
 class SocketListener final : public Listener, public Poller::Watcher {
  public:
   SocketListener(asio::io_context& io, OwnedFd fd, Address address, std::shared_ptr<asio::ssl::context> tls,
-                 Accepted accepted)
+                 Place place, Accepted accepted)
       : poller_(Poller::of(io)),
         fd_(std::move(fd)),
         address_(std::move(address)),
-        tls_(std::move(tls)),
-        accepted_(std::make_shared<Accepted>(std::move(accepted))),
+        place_(std::move(place)),
+        taker_(std::make_shared<const Taker>(address_, std::move(tls), std::move(accepted))),
         pause_(io) {}
   ~SocketListener() override {
     poller_.remove(fd_.get(), *this);
@@ -68,31 +109,18 @@ class SocketListener final : public Listener, public Poller::Watcher {
   }
 
   void take(OwnedFd fd, const sockaddr_storage& from) {
-    if (address_.scheme == Scheme::unix_socket)
-      return (*accepted_)(make_socket_transport(poller_.io(), std::move(fd), "unix " + address_.path));
-    tcp::endpoint peer;
-    std::memcpy(peer.data(), &from, peer.capacity());
-    std::string name = peer.address().to_string() + ":" + std::to_string(peer.port());
-    if (!tls_) return (*accepted_)(make_socket_transport(poller_.io(), std::move(fd), "tcp " + name));
-    std::error_code error;
-    tcp::socket socket(poller_.io());
-    socket.assign(peer.protocol(), fd.get(), error);
-    if (error) return;
-    fd.release();  // Asio's now
-    socket.set_option(tcp::no_delay(true), error);
-    TlsPeer tls{TlsSide::server, tls_, "", std::chrono::seconds(10)};
-    asio::co_spawn(poller_.io(), make_tls_transport(std::move(socket), std::move(tls), "tls " + name),
-                   [weak = std::weak_ptr(accepted_)](const std::exception_ptr&, Result<TransportPtr> made) {
-                     const auto accepted = weak.lock();
-                     if (accepted && made) (*accepted)(std::move(*made));
-                   });
+    asio::io_context& to = place_();
+    if (&to == &poller_.io()) return taker_->take(taker_, to, std::move(fd), from);
+    asio::post(to, [weak = std::weak_ptr(taker_), &to, fd = std::move(fd), from]() mutable {
+      if (const auto taker = weak.lock()) taker->take(taker, to, std::move(fd), from);
+    });
   }
 
   Poller& poller_;
   OwnedFd fd_;
   const Address address_;
-  const std::shared_ptr<asio::ssl::context> tls_;
-  const std::shared_ptr<Accepted> accepted_;
+  const Place place_;
+  const std::shared_ptr<const Taker> taker_;  // others hold it only while it takes
   asio::steady_timer pause_;
 };
 
@@ -131,7 +159,8 @@ Result<OwnedFd> bound_unix(const Address& address) {
 }  // namespace
 
 Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& address,
-                                         const TransportOptions& options, Listener::Accepted accepted) {
+                                         const TransportOptions& options, Listener::Place place,
+                                         Listener::Accepted accepted) {
   if (address.scheme == Scheme::rdma || address.scheme == Scheme::rdma_tls)
     return listen_rdma(io, address, options, std::move(accepted));
   std::shared_ptr<asio::ssl::context> tls;
@@ -141,7 +170,7 @@ Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& ad
     tls = std::move(*made);
   }
   Address known = address;
-  Result<OwnedFd> fd = std::unexpected(Error());
+  Result<OwnedFd> fd;
   if (address.scheme == Scheme::unix_socket) {
     fd = bound_unix(address);
   } else {
@@ -158,7 +187,7 @@ Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& ad
   }
   if (!fd) return std::unexpected(std::move(fd.error()));
   auto listener = std::make_shared<SocketListener>(io, std::move(*fd), std::move(known), std::move(tls),
-                                                   std::move(accepted));
+                                                   std::move(place), std::move(accepted));
   if (!listener->start()) return refused(address, "epoll_ctl", errno);
   return std::make_unique<Handle>(std::move(listener));
 }

@@ -29,6 +29,17 @@ MethodReport report(std::string name, const MethodStats& stats) {
   return made;
 }
 
+void add(MethodReport& to, const MethodReport& more) {
+  to.calls += more.calls;
+  to.failures += more.failures;
+  to.in_flight += more.in_flight;
+  to.bytes_in += more.bytes_in;
+  to.bytes_out += more.bytes_out;
+  to.total_ns += more.total_ns;
+  for (std::size_t i = 0; i < to.latency.size() && i < more.latency.size(); ++i)
+    to.latency[i] += more.latency[i];
+}
+
 double quantile_us(const MethodReport& report, double share) {
   const double wanted = share * static_cast<double>(report.calls);
   double before = 0;

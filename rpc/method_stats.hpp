@@ -52,6 +52,8 @@ struct MethodReport {
 constexpr std::string_view stats_method = "weir.stats";
 
 MethodReport report(std::string name, const MethodStats& stats);
+// Two threads' reports of one function as one.
+void add(MethodReport& to, const MethodReport& more);
 // The latency that `share` of the calls did not exceed, by interpolation in its bucket; in microseconds.
 double quantile_us(const MethodReport& report, double share);
 // Text of the Prometheus exposition format, version 0.0.4.

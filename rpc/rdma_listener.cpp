@@ -59,7 +59,8 @@ std::unique_ptr<Listener> make_listener(Acceptor acceptor, const Address& addres
 }
 
 asio::awaitable<void> shake_hands(rdma::Stream stream, TlsPeer tls, std::string peer,
-                                  std::function<bool()> listening, Listener::Accepted accepted) {
+                                  std::function<bool()> listening,
+                                  std::function<void(TransportPtr)> accepted) {
   auto made = co_await make_tls_transport(std::move(stream), std::move(tls), std::move(peer));
   if (made && listening()) accepted(std::move(*made));
 }
@@ -79,8 +80,8 @@ Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Addres
     auto acceptor = accept_rdma_channels(**engine, *at);
     if (!acceptor) return refused(acceptor.error().what);
     return make_listener(std::move(*acceptor), address,
-                         [accepted = std::move(accepted)](rdma::Channel channel, const auto&) {
-                           accepted(make_rdma_transport(std::move(channel)));
+                         [&io, accepted = std::move(accepted)](rdma::Channel channel, const auto&) {
+                           accepted(io, make_rdma_transport(std::move(channel)));
                          });
   }
   auto tls = make_tls_context(options.tls, TlsSide::server);
@@ -89,15 +90,15 @@ Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Addres
   if (!acceptor) return refused(acceptor.error().what);
   return make_listener(
       std::move(*acceptor), address,
-      [context = std::move(*tls), accepted = std::move(accepted)](rdma::Stream stream, auto listening) {
+      [&io, context = std::move(*tls), accepted = std::move(accepted)](rdma::Stream stream, auto listening) {
         const rdma::Endpoint remote = stream.remote_endpoint();
         std::string peer = "rdma+tls " + remote.address().to_string() + ":" + std::to_string(remote.port());
         TlsPeer peer_tls{TlsSide::server, context, "", std::chrono::seconds(10)};
         const auto executor = stream.get_executor();
-        asio::co_spawn(
-            executor,
-            shake_hands(std::move(stream), std::move(peer_tls), std::move(peer), listening, accepted),
-            asio::detached);
+        asio::co_spawn(executor,
+                       shake_hands(std::move(stream), std::move(peer_tls), std::move(peer), listening,
+                                   [&io, accepted](TransportPtr made) { accepted(io, std::move(made)); }),
+                       asio::detached);
       });
 }
 

@@ -175,12 +175,9 @@ class Registry {
     return found == rows_.end() ? nullptr : &found->second;
   }
   std::vector<const Registered*> by_name() const;
-  void intercept(ServerChain chain) { chain_ = std::move(chain); }
-  const ServerChain& chain() const { return chain_; }
 
  private:
   std::unordered_map<std::uint64_t, Registered> rows_;
-  ServerChain chain_;
 };
 
 }  // namespace weir::rpc

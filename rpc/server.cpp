@@ -1,92 +1,166 @@
 #include "rpc/server.hpp"
 
-#include <unordered_set>
+#include <algorithm>
+#include <asio/post.hpp>
+#include <atomic>
+#include <unordered_map>
 
 #include "rpc/reflection.hpp"
+#include "rpc/server_thread.hpp"
 #include "rpc/stats_keeper.hpp"
 
 namespace weir::rpc {
 
-struct Server::State {
-  State(asio::io_context& on, ServerOptions with) : io(on), options(std::move(with)) {}
+namespace {
 
+constexpr std::uint32_t most_threads = 256;
+
+// A thread's share of the connections. Belongs to that thread, but for `chain`.
+struct Lane {
   asio::io_context& io;
-  const ServerOptions options;
-  Registry registry;
-  std::shared_ptr<StatsKeeper> keeper;
-  std::vector<std::unique_ptr<Listener>> listeners;
+  std::shared_ptr<const ServerChain> chain;
   std::unordered_map<ServerConnection*, std::shared_ptr<ServerConnection>> connections;
-  ServerStats stats;
-  bool draining = false;
+};
 
-  void take(const std::shared_ptr<State>& self, TransportPtr transport) {
-    if (draining || connections.size() >= options.limits.most_connections) {
-      ++stats.refused;
+}  // namespace
+
+struct Server::State {
+  State(asio::io_context& on, ServerOptions with)
+      : options(std::move(with)), rules(std::make_shared<ServerRules>()) {
+    rules->limits = options.limits;
+    rules->authentication = options.authentication;
+    const std::uint32_t count = std::clamp(options.threads, 1u, most_threads);
+    if (options.stats) keeper = std::make_shared<StatsKeeper>(count);
+    lanes.push_back(make_lane(on, 0));
+    for (std::uint32_t i = 1; i < count; ++i) {
+      threads.push_back(std::make_unique<ServerThread>("weir-rpc-" + std::to_string(i)));
+      lanes.push_back(make_lane(threads.back()->io(), i));
+    }
+  }
+
+  std::unique_ptr<Lane> make_lane(asio::io_context& io, std::size_t thread) const {
+    auto chain = std::make_shared<ServerChain>(options.interceptors);
+    if (keeper) chain->insert(chain->begin(), keeper->shard(thread));  // outermost: sees what others refuse
+    return std::make_unique<Lane>(Lane{io, std::move(chain), {}});
+  }
+
+  // Runs `work` in the lane's thread: now, if it is this one.
+  template <class Work>
+  void in_lane(std::size_t which, Work work) {
+    Lane& lane = *lanes[which];
+    if (which == 0) return work(lane);
+    asio::post(lane.io, [&lane, work] { work(lane); });
+  }
+
+  asio::io_context& next_place() {
+    next = (next + 1) % lanes.size();
+    return lanes[next]->io;
+  }
+
+  // In the thread of `io`.
+  void take(const std::shared_ptr<State>& self, asio::io_context& io, TransportPtr transport) {
+    Lane& lane = **std::ranges::find(lanes, &io, [](const auto& one) { return &one->io; });
+    const bool full = open.fetch_add(1) >= options.limits.most_connections;
+    if (full || draining.load()) {
+      --open;
+      ++refused;
       return transport->close();
     }
-    ++stats.connections;
-    auto connection = std::make_shared<ServerConnection>(
-        io, std::move(transport), registry, options.authentication, options.limits,
-        [weak = std::weak_ptr(self)](ServerConnection& gone) {
-          if (const auto state = weak.lock()) state->connections.erase(&gone);
-        });
-    connections.emplace(connection.get(), connection);
+    ++connections;
+    auto connection =
+        std::make_shared<ServerConnection>(io, std::move(transport), rules, lane.chain,
+                                           [weak = std::weak_ptr(self), &lane](ServerConnection& gone) {
+                                             const auto state = weak.lock();
+                                             if (state && lane.connections.erase(&gone) > 0) --state->open;
+                                           });
+    lane.connections.emplace(connection.get(), connection);
     connection->start();
   }
+
+  void stop(Lane& lane) {
+    const auto all = std::exchange(lane.connections, {});
+    for (const auto& [key, connection] : all) connection->stop();
+    open -= static_cast<std::uint32_t>(all.size());
+  }
+  void stop_listening() {
+    draining = true;
+    listeners.clear();
+  }
+
+  const ServerOptions options;
+  const std::shared_ptr<ServerRules> rules;
+  std::shared_ptr<StatsKeeper> keeper;
+  std::vector<std::unique_ptr<Lane>> lanes;            // the first is the io_context's, then threads'
+  std::vector<std::unique_ptr<ServerThread>> threads;  // gone before the lanes
+  std::vector<std::unique_ptr<Listener>> listeners;
+  std::size_t next = 0;
+
+  // Touched where a connection begins or ends, by every thread; `draining` is set before the threads are told
+  // to drain or stop what they have, so that none takes a connection after that.
+  std::atomic<std::uint64_t> connections{0};
+  std::atomic<std::uint64_t> refused{0};
+  std::atomic<std::uint32_t> open{0};
+  std::atomic<bool> draining{false};
 };
 
 Server::Server(asio::io_context& io) : Server(io, ServerOptions()) {}
 Server::Server(asio::io_context& io, ServerOptions options)
     : state_(std::make_shared<State>(io, std::move(options))) {
-  add_reflection(state_->registry);
-  ServerChain chain = state_->options.interceptors;
-  if (state_->options.stats) {
-    state_->keeper = std::make_shared<StatsKeeper>();
-    state_->registry.add(state_->keeper->method());
-    chain.insert(chain.begin(), state_->keeper);  // outermost: sees what the others refuse
-  }
-  state_->registry.intercept(std::move(chain));
+  add_reflection(state_->rules->registry);
+  if (state_->keeper) state_->rules->registry.add(state_->keeper->method());
 }
-Server::~Server() { stop(); }
 
-void Server::add(Registered row) { state_->registry.add(std::move(row)); }
+Server::~Server() {
+  state_->stop_listening();
+  state_->stop(*state_->lanes[0]);
+  for (std::size_t i = 1; i < state_->lanes.size(); ++i)
+    state_->threads[i - 1]->end([this, i] { state_->stop(*state_->lanes[i]); });
+  state_->threads.clear();
+}
+
+void Server::add(Registered row) { state_->rules->registry.add(std::move(row)); }
 
 Result<std::string> Server::listen(const std::string& text) {
   const auto address = parse_address(text);
   if (!address) return std::unexpected(address.error());
   if (address->fallback)
     return fail(Errc::bad_address, text + ": ?fallback= is for clients; a server listens at both addresses");
-  auto listener = rpc::listen(state_->io, *address, state_->options.transport,
-                              [weak = std::weak_ptr(state_)](TransportPtr transport) {
-                                if (const auto state = weak.lock()) state->take(state, std::move(transport));
-                              });
+  auto listener = rpc::listen(
+      state_->lanes[0]->io, *address, state_->options.transport,
+      [state = state_.get()]() -> asio::io_context& { return state->next_place(); },  // it owns the listener
+      [weak = std::weak_ptr(state_)](asio::io_context& io, TransportPtr transport) {
+        if (const auto state = weak.lock()) state->take(state, io, std::move(transport));
+      });
   if (!listener) return std::unexpected(std::move(listener.error()));
   state_->listeners.push_back(std::move(*listener));
   return state_->listeners.back()->address().text();
 }
 
 void Server::drain() {
-  state_->draining = true;
-  state_->listeners.clear();
-  const auto connections = state_->connections;  // one may leave at once
-  for (const auto& [key, connection] : connections) connection->drain();
+  state_->stop_listening();
+  for (std::size_t i = 0; i < state_->lanes.size(); ++i)
+    state_->in_lane(i, [](Lane& lane) {
+      const auto connections = lane.connections;  // one may leave at once
+      for (const auto& [key, connection] : connections) connection->drain();
+    });
 }
 
 void Server::stop() {
-  state_->draining = true;
-  state_->listeners.clear();
-  const auto connections = std::exchange(state_->connections, {});
-  for (const auto& [key, connection] : connections) connection->stop();
+  state_->stop_listening();
+  for (std::size_t i = 0; i < state_->lanes.size(); ++i)
+    state_->in_lane(i, [state = state_.get()](Lane& lane) { state->stop(lane); });
 }
 
-std::uint32_t Server::open() const { return static_cast<std::uint32_t>(state_->connections.size()); }
+std::uint32_t Server::open() const { return state_->open.load(); }
 
 std::vector<MethodReport> Server::method_stats() const {
   return state_->keeper ? state_->keeper->reports() : std::vector<MethodReport>();
 }
 
 ServerStats Server::stats() const {
-  ServerStats stats = state_->stats;
+  ServerStats stats;
+  stats.connections = state_->connections.load();
+  stats.refused = state_->refused.load();
   stats.open = open();
   return stats;
 }

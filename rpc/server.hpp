@@ -11,8 +11,16 @@
 // return a value, Result<value>, or an awaitable of either. A string_view or span argument points into the
 // request.
 //
+// With ServerOptions::threads above 1, connections over TCP and unix sockets, with TLS or without, are dealt
+// to that many threads in turn: the io_context's and the server's own. A connection stays in its thread, with
+// everything that happens for it: functions, streams, interceptors, authentication. So functions and objects
+// are then called by several threads at once, though those of one connection never are. Connections over RDMA
+// stay in the io_context's thread, where their engine is.
+//
 // Ownership: connections belong to the server; destroying it closes them and cancels what runs for them.
-// Objects given to add() must outlive it. Threading: the io_context's thread.
+// Objects given to add() must outlive it. With threads, its destructor waits for them: for functions that
+// run, not for coroutines that await. Threading: the io_context's thread, which is where functions of other
+// threads post what they want of it.
 #pragma once
 
 #include <memory>
@@ -26,6 +34,7 @@
 namespace weir::rpc {
 
 struct ServerOptions {
+  std::uint32_t threads = 1;  // that run functions, the io_context's among them; 1 to 256
   ServerLimits limits;
   TransportOptions transport;
   Authentication authentication;
@@ -67,7 +76,7 @@ class Server {
   // Accepts nothing more, takes no new calls, answers those under way. When open() is 0 everybody has gone;
   // clients of this library leave by themselves.
   void drain();
-  // Closes everything now.
+  // Closes everything now; in other threads soon, open() tells.
   void stop();
   std::uint32_t open() const;
   ServerStats stats() const;

@@ -65,13 +65,13 @@ asio::awaitable<Result<void>> run(RunningCall& call) {
 
 }  // namespace
 
-ServerConnection::ServerConnection(asio::io_context& io, TransportPtr transport, const Registry& registry,
-                                   const Authentication& authentication, const ServerLimits& limits,
-                                   Gone gone)
-    : FrameLink(io, std::move(transport), limits.frame),
-      registry_(registry),
-      authentication_(authentication),
-      limits_(limits),
+ServerConnection::ServerConnection(asio::io_context& io, TransportPtr transport,
+                                   std::shared_ptr<const ServerRules> rules,
+                                   std::shared_ptr<const ServerChain> chain, Gone gone)
+    : FrameLink(io, std::move(transport), rules->limits.frame),
+      rules_(std::move(rules)),
+      chain_(std::move(chain)),
+      limits_(rules_->limits),
       gone_(std::move(gone)),
       timer_(io) {}
 
@@ -119,8 +119,8 @@ void ServerConnection::request(Frame& frame) {
   if (draining_)
     return reply_error(
         id, {Errc::draining, "the server takes no new calls; this one did not run: connect to another"});
-  if (authentication_.authenticate && identity_ == nullptr && !authenticate({})) return;
-  const Registered* method = registry_.find(frame.header.method);
+  if (rules_->authentication.authenticate && identity_ == nullptr && !authenticate({})) return;
+  const Registered* method = rules_->registry.find(frame.header.method);
   if (method == nullptr)
     return reply_error(id, {Errc::unknown_method,
                             "the server has no function of that name: `weir rpc list` shows those it has"});
@@ -147,11 +147,11 @@ void ServerConnection::request(Frame& frame) {
 // False: refused, and the connection has ended: nothing ran on it. Where calls did already, they go on, and
 // it is later ones that are refused.
 bool ServerConnection::authenticate(std::string token) {
-  if (!authentication_.authenticate) return true;
+  if (!rules_->authentication.authenticate) return true;
   const Credentials credentials{std::move(token), transport().peer_certificate(), transport().peer()};
   Result<Identity> identity;
   try {
-    identity = authentication_.authenticate(credentials);
+    identity = rules_->authentication.authenticate(credentials);
   } catch (const std::exception& thrown) {
     identity =
         fail(Errc::unauthenticated, std::string("the credentials cannot be checked: ") + thrown.what());
@@ -176,10 +176,10 @@ Result<void> ServerConnection::admit(const Registered& method) {
   if (refusal_) return std::unexpected(*refusal_);
   if (identity_ != nullptr && identity_->expires <= Context::Clock::now())
     return fail(Errc::unauthenticated, "the credentials have expired: send new ones");
-  if (!authentication_.authorise) return {};
+  if (!rules_->authentication.authorise) return {};
   static const Identity anonymous;
   try {
-    return authentication_.authorise(identity_ != nullptr ? *identity_ : anonymous, method.name);
+    return rules_->authentication.authorise(identity_ != nullptr ? *identity_ : anonymous, method.name);
   } catch (const std::exception& thrown) {
     return fail(Errc::denied, std::string("the caller's rights cannot be checked: ") + thrown.what());
   }
@@ -193,10 +193,10 @@ Result<void> ServerConnection::begin_call(Context& context, Frame& frame) {
     context.trace_ = decode_trace(frame.body.first<trace_context_bytes>());
     frame.body = frame.body.subspan(trace_context_bytes);
   }
-  if (registry_.chain().empty()) return {};
+  if (chain_->empty()) return {};
   context.arrived_ = Context::Clock::now();
   context.request_bytes_ = frame.body.size() + context.attachment.size();
-  return ask(registry_.chain(), context);
+  return ask(*chain_, context);
 }
 
 void ServerConnection::end_call(Context& context, const Result<void>& outcome, std::size_t reply_bytes) {
@@ -205,7 +205,7 @@ void ServerConnection::end_call(Context& context, const Result<void>& outcome, s
   end.latency = Context::Clock::now() - context.arrived_;
   end.request_bytes = context.request_bytes_;
   end.reply_bytes = outcome ? reply_bytes : 0;
-  tell(registry_.chain(), context, end);
+  tell(*chain_, context, end);
 }
 
 void ServerConnection::run_now(const Registered& method, Frame& frame) {
@@ -232,13 +232,13 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
     outcome = std::unexpected(describe_failure(method, thrown));
   }
   if (!is_open()) {
-    if (!registry_.chain().empty()) end_call(context, outcome, 0);
+    if (!chain_->empty()) end_call(context, outcome, 0);
     return;
   }
   if (outcome && (body_bytes(reply.at) > limits_.frame.body_bytes ||
                   context.reply_attachment.size() > limits_.frame.attachment_bytes))
     outcome = fail(Errc::too_large, "the result is beyond the server's limits");
-  if (!registry_.chain().empty())
+  if (!chain_->empty())
     end_call(context, outcome, (reply.begun ? body_bytes(reply.at) : 0) + context.reply_attachment.size());
   if (!outcome) {
     if (reply.begun) drop_frame(reply.at);
@@ -285,7 +285,7 @@ void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
     call.end_stream(Errc::closed);
     if (outcome && call.stream()->spoiled()) outcome = std::unexpected(*call.stream()->spoiled());
   }
-  if (!registry_.chain().empty())
+  if (!chain_->empty())
     end_call(call.context, outcome, call.reply.size() + call.context.reply_attachment.size());
   if (is_open()) {
     if (outcome && (call.reply.size() > limits_.frame.body_bytes ||

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "rpc/frame_link.hpp"
+#include "rpc/interceptor.hpp"
 #include "rpc/registry.hpp"
 
 namespace weir::rpc {
@@ -25,14 +26,22 @@ struct ServerLimits {
   std::uint32_t stream_window_bytes = 256u << 10;  // of what clients write, waiting to be read; a stream
 };
 
+// What all connections of a server go by; each keeps it, since a cancelled function may end after its server.
+// Only read once the server listens, by all of its threads.
+struct ServerRules {
+  ServerLimits limits;
+  Authentication authentication;
+  Registry registry;
+};
+
 class RunningCall;
 
 class ServerConnection final : public FrameLink {
  public:
   using Gone = std::function<void(ServerConnection&)>;
 
-  ServerConnection(asio::io_context& io, TransportPtr transport, const Registry& registry,
-                   const Authentication& authentication, const ServerLimits& limits, Gone gone);
+  ServerConnection(asio::io_context& io, TransportPtr transport, std::shared_ptr<const ServerRules> rules,
+                   std::shared_ptr<const ServerChain> chain, Gone gone);
   ~ServerConnection() override;
 
   // No new requests. The client is told, and closes when it has the replies that it waits for.
@@ -68,11 +77,11 @@ class ServerConnection final : public FrameLink {
   void arm();
   void on_deadline();
 
-  const Registry& registry_;
-  const Authentication& authentication_;
+  const std::shared_ptr<const ServerRules> rules_;
+  const std::shared_ptr<const ServerChain> chain_;
   std::shared_ptr<const Identity> identity_;
   std::optional<Error> refusal_;  // of a token that came after identity_'s
-  const ServerLimits limits_;
+  const ServerLimits& limits_;    // of rules_
   Gone gone_;
   std::unordered_map<std::uint64_t, RunningCall*> running_;
   std::uint32_t streams_ = 0;  // of running_

@@ -1,28 +1,61 @@
 #include "rpc/stats_keeper.hpp"
 
-#include <algorithm>
+#include <map>
+#include <mutex>
+#include <unordered_map>
 
 namespace weir::rpc {
 
-Result<void> StatsKeeper::before(Context& context) {
-  ++by_method_[context.method()].in_flight;
-  return {};
-}
+class StatsKeeper::Shard final : public ServerInterceptor {
+ public:
+  explicit Shard(bool threads) : threads_(threads) {}
 
-void StatsKeeper::after(Context& context, const CallEnd& end) {
-  MethodStats& stats = by_method_[context.method()];
-  --stats.in_flight;
-  stats.failures += end.error != nullptr ? 1 : 0;
-  stats.bytes_in += end.request_bytes;
-  stats.bytes_out += end.reply_bytes;
-  stats.latency.add(end.latency);
+  Result<void> before(Context& context) override {
+    const auto lock = hold();
+    ++by_method_[context.method()].in_flight;
+    return {};
+  }
+  void after(Context& context, const CallEnd& end) override {
+    const auto lock = hold();
+    MethodStats& stats = by_method_[context.method()];
+    --stats.in_flight;
+    stats.failures += end.error != nullptr ? 1 : 0;
+    stats.bytes_in += end.request_bytes;
+    stats.bytes_out += end.reply_bytes;
+    stats.latency.add(end.latency);
+  }
+  void add_to(std::map<std::string_view, MethodReport>& all) const {
+    const auto lock = hold();
+    for (const auto& [name, stats] : by_method_) {
+      MethodReport mine = report(std::string(name), stats);
+      const auto [place, first] = all.try_emplace(name);
+      first ? void(place->second = std::move(mine)) : add(place->second, mine);
+    }
+  }
+
+ private:
+  std::unique_lock<std::mutex> hold() const {
+    return threads_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+  }
+
+  const bool threads_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string_view, MethodStats> by_method_;  // names are the registry's
+};
+
+StatsKeeper::StatsKeeper(std::size_t threads) {
+  for (std::size_t i = 0; i < threads; ++i) shards_.push_back(std::make_shared<Shard>(threads > 1));
 }
+StatsKeeper::~StatsKeeper() = default;
+
+std::shared_ptr<ServerInterceptor> StatsKeeper::shard(std::size_t thread) const { return shards_[thread]; }
 
 std::vector<MethodReport> StatsKeeper::reports() const {
+  std::map<std::string_view, MethodReport> by_name;
+  for (const auto& shard : shards_) shard->add_to(by_name);
   std::vector<MethodReport> all;
-  all.reserve(by_method_.size());
-  for (const auto& [name, stats] : by_method_) all.push_back(report(std::string(name), stats));
-  std::ranges::sort(all, {}, &MethodReport::name);
+  all.reserve(by_name.size());
+  for (auto& [name, one] : by_name) all.push_back(std::move(one));
   return all;
 }
 

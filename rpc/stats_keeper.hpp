@@ -1,7 +1,11 @@
-// The interceptor that counts (method_stats.hpp), and the method "weir.stats" that tells.
+// The interceptors that count (method_stats.hpp), and the method "weir.stats" that tells.
+//
+// Each thread of a server has a shard of the counts for its own connections, which only reports() of another
+// thread may make it wait for. A server with one thread takes no lock.
 #pragma once
 
-#include <unordered_map>
+#include <memory>
+#include <vector>
 
 #include "rpc/interceptor.hpp"
 #include "rpc/method_stats.hpp"
@@ -9,16 +13,20 @@
 
 namespace weir::rpc {
 
-class StatsKeeper final : public ServerInterceptor {
+class StatsKeeper {
  public:
-  Result<void> before(Context& context) override;
-  void after(Context& context, const CallEnd& end) override;
-  // Of functions that were called, by name.
+  // One shard a thread.
+  explicit StatsKeeper(std::size_t threads);
+  ~StatsKeeper();
+
+  std::shared_ptr<ServerInterceptor> shard(std::size_t thread) const;
+  // Of functions that were called, by name; from any thread.
   std::vector<MethodReport> reports() const;
   Registered method();
 
  private:
-  std::unordered_map<std::string_view, MethodStats> by_method_;  // names are the registry's
+  class Shard;
+  std::vector<std::shared_ptr<Shard>> shards_;
 };
 
 }  // namespace weir::rpc
