@@ -295,8 +295,9 @@ struct ConnectOptions {
   ConnectionLimits limits;
   std::chrono::milliseconds connect_timeout{5000};
   TransportOptions transport;
-  TokenProvider token;       // none: nothing is sent
-  ClientChain interceptors;  // of calls; streams pass them by
+  TokenProvider token;             // none: nothing is sent
+  ClientChain interceptors;        // of calls; streams pass them by
+  CompressionOptions compression;  // of bodies, where the server uses it, too
 };
 
 // Connects to "tcp://HOST:PORT", "unix:///PATH", "tls://HOST:PORT", "rdma://HOST:PORT" or

@@ -151,7 +151,9 @@ asio::awaitable<Result<Client>> connect(std::string address, ConnectOptions opti
   if (!transport) co_return std::unexpected(std::move(transport.error()));
   auto core = std::make_shared<ClientCore>(io, std::move(*transport), options.limits);
   core->intercept(std::move(options.interceptors));
+  core->use_compression(options.compression);
   core->start();
+  if (options.compression.with != Compression::none) core->announce_compression();
   if (options.token) core->present(options.token);
   co_return Client(std::move(core), name_of(parsed->scheme), std::move(why_fallback));
 }

@@ -33,7 +33,7 @@ void encode(const FrameHeader& header, std::byte* to) {
   put(to + 6, header.status);
   put(to + 8, header.id);
   put(to + 16, header.method);
-  put(to + 24, header.timeout_us | header.credit);  // a frame has one of them
+  put(to + 24, header.timeout_us | header.credit | header.compressions);  // a frame has one of them
   put(to + 28, header.body_bytes);
   put(to + 32, header.attachment_bytes);
   put(to + 36, std::uint32_t{header.codec});
@@ -60,20 +60,26 @@ Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> 
   header.status = get<std::uint16_t>(at + 6);
   header.id = get<std::uint64_t>(at + 8);
   header.method = get<std::uint64_t>(at + 16);
-  (header.kind == FrameKind::credit ? header.credit : header.timeout_us) = get<std::uint32_t>(at + 24);
+  (header.kind == FrameKind::credit     ? header.credit
+   : header.kind == FrameKind::settings ? header.compressions
+                                        : header.timeout_us) = get<std::uint32_t>(at + 24);
   header.body_bytes = get<std::uint32_t>(at + 28);
   header.attachment_bytes = get<std::uint32_t>(at + 32);
   const auto last = get<std::uint32_t>(at + 36);
   header.codec = static_cast<std::uint8_t>(last);
   if (kind < static_cast<std::uint8_t>(FrameKind::request) ||
-      kind > static_cast<std::uint8_t>(FrameKind::credentials))
+      kind > static_cast<std::uint8_t>(FrameKind::settings))
     return fail(Errc::protocol, "a frame of unknown kind " + std::to_string(kind));
   if ((header.flags & ~known_flags) != 0 || last > UINT8_MAX)
     return fail(Errc::protocol, "a frame with flags or fields that this version does not know");
   const bool request = header.kind == FrameKind::request;
   if (header.codec != 0 && !request && header.kind != FrameKind::reply)
     return fail(Errc::protocol, "a codec in a frame that is neither request nor reply");
-  if (!request && (header.method != 0 || header.timeout_us != 0 || header.flags != 0))
+  const bool compressible = request || header.kind == FrameKind::reply || header.kind == FrameKind::item;
+  if ((header.flags & FrameFlag::compressed) != 0 && !compressible)
+    return fail(Errc::protocol, "a compressed frame of a kind that is never compressed");
+  if (!request &&
+      (header.method != 0 || header.timeout_us != 0 || (header.flags & ~FrameFlag::compressed) != 0))
     return fail(Errc::protocol, "a frame that is no request, with fields of one");
   if (header.kind != FrameKind::reply && header.status != 0)
     return fail(Errc::protocol, "a frame that is no reply, with a status");

@@ -11,7 +11,8 @@
 //       16      8  method: FNV-1a, 64 bits, of the function's name; 0 but in requests
 //       24      4  in requests: microseconds that the caller still waits, 0 for ever, 2^32-1 that long or
 //       longer;
-//                  in credit frames: bytes of items that the peer may send besides
+//                  in credit frames: bytes of items that the peer may send besides;
+//                  in settings frames: which compressions the sender takes (compression.hpp)
 //       28      4  bytes of the body, which follows the header
 //       32      4  bytes of the attachment, which follows the body: whatever the caller likes
 //       36      1  codec of the body of a request or a reply: 0 MessagePack, 1 Protobuf (codec/codec.hpp)
@@ -21,6 +22,11 @@
 // direction. The client ends its direction with `end`; the server ends the stream with the reply. Each end
 // may begin to send an item while its credit is above 0, and pays the body and 40 bytes for it: both begin
 // with 64 KiB (stream_start_credit), and the receiver grants more with credit frames.
+//
+// The body of a request, a reply or an item may be compressed (compression.hpp) once the other end said in a
+// settings frame that it takes that: a client with compression sends one when it connects, and the server
+// answers with its own. Lengths in the header are those on the wire; what a stream pays, and what limits
+// bound, are the lengths as they were.
 //
 // Little endian. Whatever does not parse ends the connection: there is no finding the next frame after it.
 #pragma once
@@ -47,6 +53,7 @@ enum class FrameKind : std::uint8_t {
   ping = 8,     // is anybody there? The peer answers with pong and the same id
   pong = 9,
   credentials = 10,  // from a client: its token, for all requests that follow
+  settings = 11,     // which compressions the sender takes; at most one from each end
 };
 
 struct FrameFlag {
@@ -54,9 +61,11 @@ struct FrameFlag {
     idempotent = 1,  // a request that may run twice
     streaming = 2,   // a request that begins a stream
     traced = 4,      // a request whose body begins with a trace context (trace_context.hpp)
+    compressed = 8,  // a request, reply or item whose body is compressed (compression.hpp)
   };
 };
-constexpr std::uint16_t known_flags = FrameFlag::idempotent | FrameFlag::streaming | FrameFlag::traced;
+constexpr std::uint16_t known_flags =
+    FrameFlag::idempotent | FrameFlag::streaming | FrameFlag::traced | FrameFlag::compressed;
 
 constexpr std::size_t frame_header_bytes = 40;
 constexpr std::uint8_t frame_version = 1;
@@ -72,6 +81,7 @@ struct FrameHeader {
   std::uint32_t body_bytes = 0;
   std::uint32_t attachment_bytes = 0;
   std::uint32_t credit = 0;
+  std::uint32_t compressions = 0;
   std::uint8_t codec = 0;
 
   bool operator==(const FrameHeader&) const = default;

@@ -22,7 +22,52 @@ std::size_t FrameLink::begin_frame() {
   return begin;
 }
 
+void FrameLink::announce_compression() {
+  announced_ = true;
+  FrameHeader settings;
+  settings.kind = FrameKind::settings;
+  settings.compressions = compression_.with != Compression::none ? all_compressions : 0;
+  send(settings);
+}
+
+// An end that takes nothing sends nothing compressed either: it was not asked to.
+void FrameLink::on_settings(const FrameHeader& header) {
+  if (!announced_) announce_compression();
+  if (compression_.with != Compression::none && (header.compressions & bit_of(compression_.with)) != 0)
+    pack_from_ = compression_.from_bytes;
+}
+
+void FrameLink::pack(std::size_t begin, FrameHeader& header) {
+  const bool compressible =
+      header.kind == FrameKind::request || header.kind == FrameKind::reply || header.kind == FrameKind::item;
+  const std::size_t before = body_bytes(begin);
+  if (!compressible || !compress(compression_.with, encoded().span().last(before), packed_)) return;
+  encoded().truncate(begin + frame_header_bytes);
+  encoded().append(packed_.span());
+  header.flags |= FrameFlag::compressed;
+  ++stats_.compressed_sent.bodies;
+  stats_.compressed_sent.bytes_before += before;
+  stats_.compressed_sent.bytes_after += packed_.size();
+  packed_.clear();
+  packed_.shrink(keep_unpacked_bytes);
+}
+
+// False: it cannot be, and the link has ended.
+bool FrameLink::unpack(Frame& frame) {
+  const std::uint32_t taken = announced_ && compression_.with != Compression::none ? all_compressions : 0;
+  if (Result<void> plain = decompress(frame.body, taken, frame_limits_.body_bytes, unpacked_); !plain) {
+    check(plain);
+    return false;
+  }
+  ++stats_.compressed_received.bodies;
+  stats_.compressed_received.bytes_before += unpacked_.size();
+  stats_.compressed_received.bytes_after += frame.body.size();
+  frame.body = unpacked_.span();
+  return true;
+}
+
 void FrameLink::end_frame(std::size_t begin, FrameHeader header, Buffer attachment) {
+  if (body_bytes(begin) >= pack_from_) pack(begin, header);
   header.body_bytes = static_cast<std::uint32_t>(body_bytes(begin));
   header.attachment_bytes = static_cast<std::uint32_t>(attachment.size());
   encode(header, encoded().data() + begin);
@@ -128,7 +173,16 @@ bool FrameLink::on_frame(Frame& frame) {
     send(pong);
     return !closed_;
   }
-  return on_arrival(frame) && !closed_;
+  if (frame.header.kind == FrameKind::settings) {
+    on_settings(frame.header);
+    return !closed_;
+  }
+  if ((frame.header.flags & FrameFlag::compressed) == 0) return on_arrival(frame) && !closed_;
+  if (!unpack(frame)) return false;
+  const bool goes_on = on_arrival(frame) && !closed_;
+  unpacked_.clear();
+  unpacked_.shrink(keep_unpacked_bytes);
+  return goes_on;
 }
 
 }  // namespace weir::rpc

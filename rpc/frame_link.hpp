@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "rpc/compression.hpp"
 #include "rpc/frame.hpp"
 #include "rpc/out_queue.hpp"
 #include "rpc/transport.hpp"
@@ -25,17 +26,30 @@ struct LinkStats {
   std::uint64_t frames_sent = 0;
   std::uint64_t rounds = 0;
   std::uint64_t writes = 0;  // times that something was given to the transport
+
+  // Of bodies: how many were compressed, from how much to how much.
+  struct Compressed {
+    std::uint64_t bodies = 0;
+    std::uint64_t bytes_before = 0;
+    std::uint64_t bytes_after = 0;
+  };
+  Compressed compressed_sent;
+  Compressed compressed_received;
 };
 
 class FrameLink : public std::enable_shared_from_this<FrameLink>, private TransportUser, private FrameSink {
  public:
   FrameLink(asio::io_context& io, TransportPtr transport, const FrameLimits& limits)
-      : io_(io), transport_(std::move(transport)), reader_(limits) {}
+      : io_(io), transport_(std::move(transport)), frame_limits_(limits), reader_(limits) {}
   virtual ~FrameLink();
   FrameLink(const FrameLink&) = delete;
   FrameLink& operator=(const FrameLink&) = delete;
 
   void start() { transport_->start(*this); }
+  // What this end takes, and sends where the other end takes it. Before start(). A client then tells the
+  // server, which answers.
+  void use_compression(const CompressionOptions& options) { compression_ = options; }
+  void announce_compression();
   bool is_open() const { return !closed_; }
   asio::io_context& io() { return io_; }
   Transport& transport() { return *transport_; }
@@ -92,10 +106,21 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void check(const Result<void>& read);
   void flush_soon();
   void wake_starved();
+  void on_settings(const FrameHeader& header);
+  void pack(std::size_t begin, FrameHeader& header);
+  bool unpack(Frame& frame);
+
+  static constexpr std::size_t keep_unpacked_bytes = 64 << 10;
+  static constexpr std::size_t never = SIZE_MAX;
 
   asio::io_context& io_;
   TransportPtr transport_;
+  const FrameLimits frame_limits_;
   FrameReader reader_;
+  CompressionOptions compression_;
+  bool announced_ = false;         // what this end takes
+  std::size_t pack_from_ = never;  // bytes of a body from which on it is compressed
+  Bytes packed_, unpacked_;
   OutQueue out_;
   LinkStats stats_;
   std::vector<StreamChannel*> starved_;

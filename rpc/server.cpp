@@ -29,6 +29,7 @@ struct Server::State {
       : options(std::move(with)), rules(std::make_shared<ServerRules>()) {
     rules->limits = options.limits;
     rules->authentication = options.authentication;
+    rules->compression = options.compression;
     const std::uint32_t count = std::clamp(options.threads, 1u, most_threads);
     if (options.stats) keeper = std::make_shared<StatsKeeper>(count);
     lanes.push_back(make_lane(on, 0));

@@ -39,7 +39,8 @@ struct ServerOptions {
   TransportOptions transport;
   Authentication authentication;
   ServerChain interceptors;
-  bool stats = false;  // counts and latencies of each function: method_stats(), "weir.stats"
+  CompressionOptions compression;  // of bodies, for clients that use it, too
+  bool stats = false;              // counts and latencies of each function: method_stats(), "weir.stats"
 };
 
 struct ServerStats {

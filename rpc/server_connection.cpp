@@ -73,7 +73,9 @@ ServerConnection::ServerConnection(asio::io_context& io, TransportPtr transport,
       chain_(std::move(chain)),
       limits_(rules_->limits),
       gone_(std::move(gone)),
-      timer_(io) {}
+      timer_(io) {
+  use_compression(rules_->compression);
+}
 
 ServerConnection::~ServerConnection() = default;
 

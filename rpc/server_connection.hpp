@@ -31,6 +31,7 @@ struct ServerLimits {
 struct ServerRules {
   ServerLimits limits;
   Authentication authentication;
+  CompressionOptions compression;
   Registry registry;
 };
 

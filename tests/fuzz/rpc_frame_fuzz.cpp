@@ -1,10 +1,12 @@
-// Bytes from a peer: cut into frames, and each body read as values. The first byte says how large the pieces
-// are that the rest arrives in; the frames found must not depend on it.
+// Bytes from a peer: cut into frames, and each body, decompressed where it says so, read as values. The first
+// byte says how large the pieces are that the rest arrives in; the frames found must not depend on it.
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <variant>
 
 #include "rpc/codec/codec.hpp"
+#include "rpc/compression.hpp"
 #include "rpc/frame.hpp"
 
 namespace {
@@ -18,6 +20,8 @@ struct Node {
   std::vector<std::byte> bytes;
 };
 
+constexpr FrameLimits limits{.body_bytes = 1 << 16, .attachment_bytes = 1 << 16};
+
 struct Sink final : FrameSink {
   std::size_t frames = 0, bytes = 0;
   bool on_frame(Frame& frame) override {
@@ -25,16 +29,29 @@ struct Sink final : FrameSink {
     bytes += frame.body.size() + frame.attachment.size();
     if (frame.body.size() != frame.header.body_bytes) std::abort();
     if (frame.attachment.size() != frame.header.attachment_bytes) std::abort();
+    std::span<const std::byte> body = frame.body;
+    Bytes plain;
+    if ((frame.header.flags & FrameFlag::compressed) != 0) {
+      const bool fine = decompress(frame.body, all_compressions, limits.body_bytes, plain).has_value();
+      if (plain.size() > limits.body_bytes || plain.empty() == fine) std::abort();
+      body = plain.span();
+    }
     Node node;
-    static_cast<void>(MessagePack::read(frame.body, node));
+    static_cast<void>(MessagePack::read(body, node));
     std::tuple<std::string_view, std::vector<std::uint32_t>> views;
-    static_cast<void>(MessagePack::read(frame.body, views));
-    MsgpackReader(frame.body).skip();
+    static_cast<void>(MessagePack::read(body, views));
+    MsgpackReader(body).skip();
+    // What was read goes through either algorithm and comes back as it was.
+    for (const Compression with : {Compression::lz4, Compression::zstd}) {
+      Bytes packed, again;
+      if (!compress(with, body, packed)) continue;
+      if (packed.size() >= body.size()) std::abort();
+      if (!decompress(packed.span(), bit_of(with), limits.body_bytes, again)) std::abort();
+      if (!std::ranges::equal(again.span(), body)) std::abort();
+    }
     return frames < 1000;
   }
 };
-
-constexpr FrameLimits limits{.body_bytes = 1 << 16, .attachment_bytes = 1 << 16};
 
 }  // namespace
 

@@ -85,6 +85,26 @@ const GoldenRow golden[] = {
      "03000000"
      "00000000"
      "00000000"},
+    {"compressed item",
+     {FrameKind::item, FrameFlag::compressed, 0, 7, 0, 0, 3, 0},
+     "57720105"
+     "08000000"
+     "0700000000000000"
+     "0000000000000000"
+     "00000000"
+     "03000000"
+     "00000000"
+     "00000000"},
+    {"settings",
+     {FrameKind::settings, 0, 0, 0, 0, 0, 0, 0, 0, 6},
+     "5772010b"
+     "00000000"
+     "0000000000000000"
+     "0000000000000000"
+     "06000000"
+     "00000000"
+     "00000000"
+     "00000000"},
     {"credit",
      {FrameKind::credit, 0, 0, 7, 0, 0, 0, 0, 65536},
      "57720107"
@@ -114,12 +134,28 @@ struct BadRow {
   Errc code;
 };
 
+TEST(Frame, only_requests_replies_and_items_are_compressed) {
+  for (int kind = 1; kind <= static_cast<int>(FrameKind::settings); ++kind) {
+    FrameHeader header;
+    header.kind = static_cast<FrameKind>(kind);
+    header.flags = FrameFlag::compressed;
+    header.id = 7;
+    const bool may = header.kind == FrameKind::request || header.kind == FrameKind::reply ||
+                     header.kind == FrameKind::item;
+    EXPECT_EQ(parse_header(encoded(header)).has_value(), may) << kind;
+    header.flags = FrameFlag::streaming;
+    EXPECT_EQ(parse_header(encoded(header)).has_value(), header.kind == FrameKind::request) << kind;
+  }
+}
+
 TEST(Frame, what_is_no_header_is_refused) {
   const BadRow rows[] = {{"magic", 0, 'X', Errc::protocol},
                          {"magic", 1, 0, Errc::protocol},
                          {"version", 2, 2, Errc::version_mismatch},
                          {"kind 0", 3, 0, Errc::protocol},
-                         {"kind 10", 3, 10, Errc::protocol},
+                         {"credentials with a method", 3, 10, Errc::protocol},
+                         {"settings with a body", 3, 11, Errc::protocol},
+                         {"kind 12", 3, 12, Errc::protocol},
                          {"item with a method", 3, 5, Errc::protocol},
                          {"end with a body", 3, 6, Errc::protocol},
                          {"ping with a body", 3, 8, Errc::protocol},
