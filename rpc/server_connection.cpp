@@ -80,6 +80,21 @@ ServerConnection::ServerConnection(asio::io_context& io, TransportPtr transport,
 ServerConnection::~ServerConnection() = default;
 
 bool ServerConnection::on_arrival(Frame& frame) {
+  if (!reading_) {
+    hold(frame);
+    return true;
+  }
+  const bool goes_on = handle(frame);
+  mind_limits();
+  return goes_on && is_open();
+}
+
+void ServerConnection::hold(Frame& frame) {
+  Held& held = held_.emplace_back(Held{frame.header, {}, std::move(frame.attachment)});
+  held.body.append(frame.body);
+}
+
+bool ServerConnection::handle(Frame& frame) {
   switch (frame.header.kind) {
     case FrameKind::request:
       request(frame);
@@ -337,10 +352,22 @@ void ServerConnection::cancel_all() {
     if (const auto found = running_.find(id); found != running_.end()) found->second->cancel();
 }
 
-void ServerConnection::mind_limits() {
+bool ServerConnection::has_room() const {
   // Streams do not count: they need what comes to get on.
-  const bool room =
-      running_.size() - streams_ < limits_.most_in_flight && waiting_bytes() < limits_.most_waiting_bytes;
+  return running_.size() - streams_ < limits_.most_in_flight && waiting_bytes() < limits_.most_waiting_bytes;
+}
+
+void ServerConnection::mind_limits() {
+  if (replaying_ || !is_open()) return;
+  replaying_ = true;  // what is handled here ends up here again
+  while (!held_.empty() && has_room() && is_open()) {
+    Held held = std::move(held_.front());
+    held_.pop_front();
+    Frame frame{held.header, held.body.span(), std::move(held.attachment)};
+    handle(frame);
+  }
+  replaying_ = false;
+  const bool room = held_.empty() && has_room();
   if (room == reading_ || !is_open()) return;
   reading_ = room;
   read_on(room);

@@ -3,12 +3,14 @@
 // A plain function runs while its request is handled and its result is encoded straight into the queue. A
 // coroutine runs on its own, with a copy of its arguments, and may be cancelled: by the caller, by the
 // deadline, by the end of the connection. Memory is bounded: past the limits of what is in flight or waits to
-// be read by the client, no further requests are read until there is room. Threading: the io_context's
-// thread.
+// be read by the client, no further requests are read until there is room, and those that came in the same
+// read wait as they came: at most what the transport reads at once (256 KiB of a socket). Threading: the
+// io_context's thread.
 #pragma once
 
 #include <asio/steady_timer.hpp>
 #include <functional>
+#include <list>
 #include <unordered_map>
 
 #include "rpc/frame_link.hpp"
@@ -59,6 +61,8 @@ class ServerConnection final : public FrameLink {
   void on_progress() override;
   void on_round_end() override { mind_limits(); }
 
+  bool handle(Frame& frame);
+  void hold(Frame& frame);
   void request(Frame& frame);
   bool authenticate(std::string token);
   Result<void> admit(const Registered& method);
@@ -72,6 +76,7 @@ class ServerConnection final : public FrameLink {
   void finished(RunningCall& call, Result<void> outcome);
   void reply_error(std::uint64_t id, const Error& why);
   void cancel_all();
+  bool has_room() const;
   void mind_limits();
   void gone();
   void keep_deadline(Context::Clock::time_point deadline);
@@ -86,7 +91,14 @@ class ServerConnection final : public FrameLink {
   Gone gone_;
   std::unordered_map<std::uint64_t, RunningCall*> running_;
   std::uint32_t streams_ = 0;  // of running_
-  bool reading_ = true;
+  struct Held {
+    FrameHeader header;
+    Bytes body;
+    Buffer attachment;
+  };
+  std::list<Held> held_;  // came when there was no room any more
+  bool reading_ = true;   // there is room, and nothing is held
+  bool replaying_ = false;
   bool draining_ = false;
   asio::steady_timer timer_;
   Context::Clock::time_point armed_for_ = Context::Clock::time_point::max();

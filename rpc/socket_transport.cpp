@@ -83,12 +83,14 @@ class SocketTransport final : public Transport, public Poller::Watcher {
       poller_.change(fd_.get(), *this, events());
       if (user_ != nullptr) user_->writable();
     }
-    if ((what & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && user_ != nullptr) read();
+    // A peer that is gone is told of whether we read or not: what it left is read then, too.
+    const bool gone = (what & (EPOLLHUP | EPOLLERR)) != 0;
+    if ((gone || (what & EPOLLIN) != 0) && user_ != nullptr) read(gone);
     if (user_ != nullptr) user_->round_ended();
   }
 
-  void read() {
-    for (std::size_t total = 0; user_ != nullptr && total < most_in_a_row;) {
+  void read(bool to_the_end) {
+    for (std::size_t total = 0; user_ != nullptr && (reading_ || to_the_end) && total < most_in_a_row;) {
       const std::span<std::byte> wanted = user_->wanted();
       const std::span<std::byte> place = wanted.empty() ? poller_.scratch() : wanted;
       const ssize_t got = recv(fd_.get(), place.data(), place.size(), MSG_DONTWAIT);

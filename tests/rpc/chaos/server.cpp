@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <csignal>
 #include <cstdio>
@@ -35,6 +36,14 @@ asio::awaitable<std::uint64_t> append_later(std::uint64_t operation) {
   co_return append(operation);
 }
 
+// Writes its record, and answers nobody.
+asio::awaitable<std::uint64_t> hang(std::uint64_t operation) {
+  append(operation);
+  asio::steady_timer timer(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
+  co_await timer.async_wait(asio::use_awaitable);
+  co_return operation;
+}
+
 }  // namespace chaos
 
 int main(int argc, char** argv) {
@@ -44,7 +53,7 @@ int main(int argc, char** argv) {
   if (journal < 0) return std::perror(argv[2]), 1;
   asio::io_context io(1);
   weir::rpc::Server server(io);
-  server.add<chaos::append, chaos::append_later>();
+  server.add<chaos::append, chaos::append_later, chaos::hang>();
   const auto address = server.listen(argv[1]);
   if (!address) return std::fprintf(stderr, "%s\n", address.error().what.c_str()), 1;
   std::puts(address->c_str());
