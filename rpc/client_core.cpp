@@ -110,6 +110,7 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   slot.attachment = options.reply_attachment;
   slot.into = options.reply_into;
   slot.lent = !options.attachment.empty();
+  slot.tokens = tokens_sent_;
   // A stream lasts as long as it likes unless somebody says otherwise.
   const bool streaming = (draft.flags & FrameFlag::streaming) != 0;
   const auto timeout = options.timeout.count() != 0 || streaming ? options.timeout : limits_.timeout;
@@ -228,7 +229,10 @@ bool ClientCore::on_arrival(Frame& frame) {
   Slot* slot = find(frame.header.id);
   if (slot == nullptr) return true;  // cancelled, or too late
   slot->filling = false;
-  if (errc_of(frame.header.status) == Errc::unauthenticated && frame.header.status != 0) send_token();
+  // Of the calls that were refused for one token, the first asks for the next.
+  if (frame.header.status == static_cast<std::uint16_t>(Errc::unauthenticated) &&
+      slot->tokens == tokens_sent_)
+    send_token();
   if (slot->attachment != nullptr) *slot->attachment = std::move(frame.attachment);
   if (frame.header.status == 0)
     end(*slot, frame.body);
@@ -260,6 +264,7 @@ void ClientCore::present(TokenProvider provider) {
 
 void ClientCore::send_token() {
   if (!token_ || !is_open()) return;
+  ++tokens_sent_;
   const std::size_t begin = begin_frame();
   encoded().append(as_bytes(token_()));
   FrameHeader header;

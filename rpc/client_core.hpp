@@ -108,8 +108,9 @@ class ClientCore : public FrameLink {
     PendingCall* call = nullptr;
     Buffer* attachment = nullptr;
     std::span<std::byte> into;
-    bool lent = false;     // the request's attachment is the caller's memory
-    bool filling = false;  // `into` is being filled
+    std::uint32_t tokens = 0;  // that had been sent before it
+    bool lent = false;         // the request's attachment is the caller's memory
+    bool filling = false;      // `into` is being filled
     Clock::time_point deadline = Clock::time_point::max();
     std::unique_ptr<Result<Bytes>> early;  // the end of a call that nobody claimed yet
   };
@@ -139,6 +140,7 @@ class ClientCore : public FrameLink {
   ClientChain chain_;
   bool draining_ = false;
   TokenProvider token_;
+  std::uint32_t tokens_sent_ = 0;
   Error end_cause_{Errc::closed, "the connection is closed"};
   asio::steady_timer timer_;
   Clock::time_point armed_for_ = Clock::time_point::max();

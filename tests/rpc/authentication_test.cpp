@@ -137,6 +137,34 @@ TEST_P(AuthenticationTest, an_expired_identity_is_renewed_with_the_provider_s_ne
   });
 }
 
+TEST_P(AuthenticationTest, calls_that_were_refused_for_one_token_ask_for_the_next_once) {
+  Authentication authentication;
+  authentication.authenticate = [](const Credentials& shown) -> Result<Identity> {
+    Result<Identity> identity = by_token_or_certificate(shown);
+    if (identity && identity->name == "old") identity->expires = std::chrono::steady_clock::now();
+    return identity;
+  };
+  const std::string address = serve(authentication);
+  int asked = 0;
+  const TokenProvider provider = [&] { return ++asked == 1 ? "open old" : "open new"; };
+  with_token(address, provider, [&](Client& client) -> asio::awaitable<void> {
+    constexpr int calls = 20;
+    const auto executor = co_await asio::this_coro::executor;
+    int ended = 0, refused = 0;
+    for (int i = 0; i < calls; ++i)
+      asio::co_spawn(executor, client.call<who>(),
+                     [&](const std::exception_ptr&, const Result<std::string>& result) {
+                       ++ended;
+                       refused += !result && result.error().code == Errc::unauthenticated ? 1 : 0;
+                     });
+    while (ended < calls) co_await asio::post(executor, asio::use_awaitable);
+    EXPECT_EQ(refused, calls);
+    EXPECT_EQ(asked, 2);
+    EXPECT_EQ(co_await client.call<who>(), "new");
+    EXPECT_EQ(asked, 2);
+  });
+}
+
 TEST_P(AuthenticationTest, a_newer_token_that_is_refused_refuses_later_calls_only) {
   Authentication authentication;
   authentication.authenticate = [](const Credentials& shown) -> Result<Identity> {
