@@ -37,6 +37,9 @@ value a line; what it takes is read from standard input, one JSON value a line, 
   --key FILE            its private key
   --server-name NAME    that the server's certificate must be for (default: HOST)
   --insecure            take any certificate
+  --token TOKEN         show this token to the server; others on this machine can see it while the command runs
+  --token-file FILE     show the first line of the file instead
+  --compress HOW        lz4 or zstd, of bodies, where the server compresses, too
   --names               list: names only
   --json                stats: as JSON
   --prometheus          stats: as Prometheus reads them
@@ -50,7 +53,24 @@ struct Request {
   std::string address, function, json, attachment, attachment_out;
   rpc::ConnectOptions connect;
   std::optional<double> timeout_s;
+  std::string token, token_file, compress;
 };
+
+// What the token and compression options say of the connection.
+std::optional<std::string> complete(Request& request) {
+  if (!request.token.empty() && !request.token_file.empty())
+    return "--token and --token-file: give one of them";
+  if (!request.token_file.empty()) {
+    std::ifstream file(request.token_file);
+    if (!std::getline(file, request.token)) return "cannot read a token from '" + request.token_file + "'";
+  }
+  if (!request.token.empty()) request.connect.token = [token = request.token] { return token; };
+  if (request.compress.empty()) return std::nullopt;
+  for (const rpc::Compression one : {rpc::Compression::lz4, rpc::Compression::zstd})
+    if (request.compress == rpc::name_of(one)) request.connect.compression.with = one;
+  if (request.connect.compression.with == rpc::Compression::none) return "--compress takes lz4 or zstd";
+  return std::nullopt;
+}
 
 std::expected<Request, std::string> parse(std::span<const std::string> words) {
   Request request;
@@ -61,7 +81,10 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
                                                              {"--cacert", &tls.authority_file},
                                                              {"--cert", &tls.certificate_file},
                                                              {"--key", &tls.key_file},
-                                                             {"--server-name", &tls.server_name}};
+                                                             {"--server-name", &tls.server_name},
+                                                             {"--token", &request.token},
+                                                             {"--token-file", &request.token_file},
+                                                             {"--compress", &request.compress}};
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const auto* file = std::ranges::find(files, word, [](const auto& row) { return std::string(row.first); });
@@ -101,6 +124,7 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
   request.address = plain[1].find("://") == std::string::npos ? "tcp://" + plain[1] : plain[1];
   if (plain.size() > 2) request.function = plain[2];
   if (plain.size() > 3) request.json = plain[3];
+  if (auto wrong = complete(request)) return std::unexpected(std::move(*wrong));
   return request;
 }
 

@@ -53,6 +53,12 @@ const Setting settings[] = {
        o.connect.limits.frame.attachment_bytes = static_cast<std::uint32_t>(bytes);
        o.serve.limits.frame.attachment_bytes = static_cast<std::uint32_t>(bytes);
      }},
+    {"compress_from_bytes", most32,
+     [](auto& o, std::uint64_t bytes) {
+       o.connect.compression.from_bytes = static_cast<std::uint32_t>(bytes);
+       o.serve.compression.from_bytes = static_cast<std::uint32_t>(bytes);
+     }},
+    {"compression", 0, nullptr, [](auto& o) -> std::string& { return o.compression; }},
     {"token", 0, nullptr, [](auto& o) -> std::string& { return o.token; }},
     {"tls.certificate", 0, nullptr,
      [](auto& o) -> std::string& { return o.connect.transport.tls.certificate_file; }},
@@ -67,6 +73,8 @@ const Setting settings[] = {
     {"rdma.library_dir", 0, nullptr, [](auto& o) -> std::string& { return o.provider.library_dir; }},
 };
 
+constexpr Compression compressions[] = {Compression::none, Compression::lz4, Compression::zstd};
+
 Result<void> set(weir_rpc_options& options, std::string_view name, std::string_view value) {
   const auto* row = std::ranges::find(settings, name, &Setting::name);
   if (row == std::end(settings))
@@ -75,6 +83,12 @@ Result<void> set(weir_rpc_options& options, std::string_view name, std::string_v
   if (row->text != nullptr) {
     if (name == "rdma.provider" && !rdma::parse_provider_choice(value))
       return fail(Errc::bad_setting, rdma::parse_provider_choice(value).error().what);
+    if (name == "compression") {
+      const auto one = std::ranges::find(compressions, value, [](Compression c) { return name_of(c); });
+      if (one == std::end(compressions))
+        return fail(Errc::bad_setting, "compression is lz4, zstd or none, not '" + std::string(value) + "'");
+      options.connect.compression.with = options.serve.compression.with = *one;
+    }
     row->text(options) = value;
     options.serve.transport.tls = options.connect.transport.tls;
     return {};

@@ -16,6 +16,7 @@ struct weir_rpc_options {
   weir::rdma::ProviderOptions provider;
   std::string provider_name;
   std::string token;
+  std::string compression;
 };
 
 namespace weir::rpc::c {

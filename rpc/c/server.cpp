@@ -55,6 +55,7 @@ struct Exchange {
   Buffer attachment;
   std::string peer;
   std::string certificate;
+  std::string identity;
   std::optional<Context::Clock::time_point> deadline;
   std::shared_ptr<Door> door;
   // Set in the loop, read by whoever works on the request; it only hints that work may stop.
@@ -104,6 +105,7 @@ asio::awaitable<Result<void>> serve(void* object, Context& context, std::span<co
   exchange->attachment = std::move(context.attachment);
   exchange->peer = context.peer();
   exchange->certificate = context.peer_certificate();
+  exchange->identity = context.identity().name;
   exchange->deadline = context.deadline();
   exchange->door = method.door;
   asio::steady_timer timer(co_await asio::this_coro::executor, Context::Clock::time_point::max());
@@ -267,6 +269,10 @@ const char* weir_rpc_request_peer(const weir_rpc_request* request) { return requ
 
 const char* weir_rpc_request_certificate(const weir_rpc_request* request) {
   return request->exchange->certificate.c_str();
+}
+
+const char* weir_rpc_request_identity(const weir_rpc_request* request) {
+  return request->exchange->identity.c_str();
 }
 
 int64_t weir_rpc_request_remaining_us(const weir_rpc_request* request) {

@@ -92,6 +92,8 @@ typedef struct weir_rpc_error {
  *   body_bytes             largest arguments and results that are sent or taken (67108864)
  *   attachment_bytes       largest attachments (1073741824)
  *   token                  sent to the server when the client connects
+ *   compression            lz4, zstd or none: of bodies, where both ends have it (none)
+ *   compress_from_bytes    smaller bodies go as they are (1024)
  *   tls.certificate tls.key tls.authority   files in PEM form
  *   tls.server_name        that the server's certificate must be for; else the address's host
  *   tls.check_certificate  1 or 0 (client; 1)
@@ -103,6 +105,32 @@ WEIR_RPC_API weir_rpc_options* weir_rpc_options_new(void);
 WEIR_RPC_API void weir_rpc_options_free(weir_rpc_options* options);
 WEIR_RPC_API int weir_rpc_options_set(weir_rpc_options* options, const char* name, const char* value,
                                       weir_rpc_error* error);
+
+/* Who may call a server that is made with these options: the same as in C++ (rpc/authentication.hpp). All run
+ * in the server's thread, so what they do is to be quick; `error->message` is what the caller is told. */
+typedef struct weir_rpc_caller {
+  size_t size;       /* sizeof(weir_rpc_caller) of the library's release */
+  const char* token; /* with a zero behind it; empty: none came */
+  size_t token_size;
+  const char* certificate; /* whom the client's certificate names, "CN=..."; empty: none was shown */
+  const char* peer;
+} weir_rpc_caller;
+typedef struct weir_rpc_identity {
+  size_t size;      /* sizeof(weir_rpc_identity) of the library's release */
+  char name[256];   /* what weir_rpc_request_identity will say */
+  int64_t valid_us; /* then a newer token is asked of the client; 0: for ever */
+} weir_rpc_identity;
+/* When a token comes, or at the first request without one. 0 lets the caller in, with what was written to
+ * `identity`; a code refuses it: WEIR_RPC_UNAUTHENTICATED or another of those that servers say. */
+typedef int (*weir_rpc_authenticate)(void* user, const weir_rpc_caller* caller, weir_rpc_identity* identity,
+                                     weir_rpc_error* error);
+/* For each call; 0, or a code such as WEIR_RPC_DENIED. */
+typedef int (*weir_rpc_authorise)(void* user, const char* identity, const char* method,
+                                  weir_rpc_error* error);
+WEIR_RPC_API void weir_rpc_options_authenticate(weir_rpc_options* options, weir_rpc_authenticate authenticate,
+                                                void* user);
+WEIR_RPC_API void weir_rpc_options_authorise(weir_rpc_options* options, weir_rpc_authorise authorise,
+                                             void* user);
 
 /* ---- Calling ---- */
 
@@ -203,6 +231,8 @@ WEIR_RPC_API const void* weir_rpc_request_attachment(const weir_rpc_request* req
 WEIR_RPC_API const char* weir_rpc_request_peer(const weir_rpc_request* request);
 /* Whom the caller's certificate names, "CN=..."; empty without one. */
 WEIR_RPC_API const char* weir_rpc_request_certificate(const weir_rpc_request* request);
+/* Who weir_rpc_authenticate said that the caller is; empty without one. */
+WEIR_RPC_API const char* weir_rpc_request_identity(const weir_rpc_request* request);
 /* Microseconds that the caller still waits; -1: for ever. */
 WEIR_RPC_API int64_t weir_rpc_request_remaining_us(const weir_rpc_request* request);
 /* 1 once nobody waits for the answer any more; it is to be answered all the same. */

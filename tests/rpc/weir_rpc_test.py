@@ -25,6 +25,10 @@ CALLS = [
     (["shop.sell"], 1, "", "unknown_method"),
     (["shop.brew", '"tea"', "--timeout", "0.001"], 1, "", "deadline_exceeded"),
     (["shop.add", "--timeout", "soon"], 2, "", "--timeout takes seconds"),
+    (["shop.add", "[2, 3]", "--compress", "zstd", "--token", "nobody asks"], 0, "5\n", ""),
+    (["shop.add", "--compress", "gzip"], 2, "", "--compress takes lz4 or zstd"),
+    (["shop.add", "--token-file", "/nowhere/at/all"], 2, "", "cannot read a token from '/nowhere/at/all'"),
+    (["shop.add", "--token", "a", "--token-file", "b"], 2, "", "give one of them"),
 ]
 
 # words after the address, standard input, exit status, standard output, part of standard error
@@ -64,12 +68,12 @@ def with_streams(where):
 
 
 def check_stats(address):
-    """shop.add was called twice by CALLS, once with what it does not take; what JSON spoils never left."""
+    """shop.add was called three times by CALLS, once with what it does not take; what JSON spoils never left."""
     counted = {row["name"]: row for row in json.loads(weir("stats", address, "--json").stdout)}
-    assert (counted["shop.add"]["calls"], counted["shop.add"]["failures"]) == (2, 1), counted["shop.add"]
+    assert (counted["shop.add"]["calls"], counted["shop.add"]["failures"]) == (3, 1), counted["shop.add"]
     table = weir("stats", address).stdout.splitlines()
     assert table[0].split()[:3] == ["FUNCTION", "CALLS", "FAILED"], table
-    assert [row.split()[:3] for row in table if row.startswith("shop.add ")] == [["shop.add", "2", "1"]], table
+    assert [row.split()[:3] for row in table if row.startswith("shop.add ")] == [["shop.add", "3", "1"]], table
     text = weir("stats", address, "--prometheus").stdout
     assert 'weir_rpc_failures_total{method="shop.add"} 1\n' in text, text
 

@@ -248,16 +248,19 @@ class Client:
 
 def connect(address: str, *, timeout: Optional[float] = None, connect_timeout: Optional[float] = None,
             certificate=None, key=None, authority=None, server_name: Optional[str] = None,
-            check_certificate: Optional[bool] = None, token: Optional[str] = None, rdma_provider: Optional[str] = None) -> Client:
+            check_certificate: Optional[bool] = None, token: Optional[str] = None, rdma_provider: Optional[str] = None,
+            compression: Optional[str] = None) -> Client:
     """Connects to tcp://HOST:PORT, unix:///PATH, tls://HOST:PORT, rdma://IP:PORT or rdma+tls://IP:PORT.
 
     `timeout`: seconds of calls that have no deadline of their own (default 30; 0: for ever). `certificate`, `key`,
-    `authority`: files in PEM form. `token` goes to the server's authentication."""
+    `authority`: files in PEM form. `token` goes to the server's authentication. `compression`: "lz4" or
+    "zstd", where the server compresses, too."""
     settings = tls_settings(certificate, key, authority, server_name, check_certificate)
     settings["timeout_ms"] = None if timeout is None else round(timeout * 1000)
     settings["connect_timeout_ms"] = None if connect_timeout is None else round(connect_timeout * 1000)
     settings["token"] = token
     settings["rdma.provider"] = rdma_provider
+    settings["compression"] = compression
     handle, error = ctypes.c_void_p(), Error()
     with Options(settings) as options:
         code = lib.weir_rpc_connect(ctypes.byref(handle), address.encode(), options, ctypes.byref(error))

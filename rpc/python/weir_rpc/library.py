@@ -20,6 +20,19 @@ class Call(ctypes.Structure):
 IDEMPOTENT = 1
 Done = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 Handler = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
+
+
+class Caller(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("token", c_char_p), ("token_size", c_size_t), ("certificate", c_char_p),
+                ("peer", c_char_p)]
+
+
+class Identity(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("name", c_char * 256), ("valid_us", c_int64)]
+
+
+Authenticate = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Caller), POINTER(Identity), POINTER(Error))
+Authorise = ctypes.CFUNCTYPE(c_int, c_void_p, c_char_p, c_char_p, POINTER(Error))
 Release = ctypes.CFUNCTYPE(None, c_void_p)
 
 # name: (result, arguments...)
@@ -31,6 +44,8 @@ _FUNCTIONS = {
     "weir_rpc_options_new": (c_void_p,),
     "weir_rpc_options_free": (None, c_void_p),
     "weir_rpc_options_set": (c_int, c_void_p, c_char_p, c_char_p, POINTER(Error)),
+    "weir_rpc_options_authenticate": (None, c_void_p, Authenticate, c_void_p),
+    "weir_rpc_options_authorise": (None, c_void_p, Authorise, c_void_p),
     "weir_rpc_connect": (c_int, POINTER(c_void_p), c_char_p, c_void_p, POINTER(Error)),
     "weir_rpc_shutdown": (None, c_void_p),
     "weir_rpc_close": (None, c_void_p),
@@ -55,6 +70,7 @@ _FUNCTIONS = {
     "weir_rpc_request_attachment": (c_void_p, c_void_p, POINTER(c_size_t)),
     "weir_rpc_request_peer": (c_char_p, c_void_p),
     "weir_rpc_request_certificate": (c_char_p, c_void_p),
+    "weir_rpc_request_identity": (c_char_p, c_void_p),
     "weir_rpc_request_remaining_us": (c_int64, c_void_p),
     "weir_rpc_request_cancelled": (c_int, c_void_p),
     "weir_rpc_respond": (None, c_void_p, c_char_p, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p),

@@ -14,8 +14,9 @@ from typing import Any, Callable, List, Optional
 
 import msgpack
 
-from .errors import BadArguments, RpcError
-from .library import Buffer, Error, Handler, Options, Release, lib, text, tls_settings
+from .errors import BadArguments, Denied, RpcError, Unauthenticated
+from .library import (Authenticate, Authorise, Buffer, Error, Handler, Options, Release, lib, text,
+                      tls_settings)
 
 
 class Call:
@@ -36,6 +37,11 @@ class Call:
     def certificate(self) -> str:
         """Whom the caller's certificate names, "CN=..."; empty without one."""
         return text(lib.weir_rpc_request_certificate(self._request))
+
+    @property
+    def identity(self) -> str:
+        """Who the server's `authenticate` said that the caller is; empty without one."""
+        return text(lib.weir_rpc_request_identity(self._request))
 
     @property
     def remaining(self) -> Optional[float]:
@@ -63,13 +69,60 @@ def _lend(data) -> Buffer:
     return buffer
 
 
+def _refuse(error, failure: Exception) -> int:
+    error.contents.message = str(getattr(failure, "message", failure)).encode()[:507]
+    return failure.code if isinstance(failure, RpcError) else Denied.code
+
+
+def _authenticator(ask: Callable):
+    @Authenticate
+    def authenticate(_, caller, identity, error) -> int:
+        shown = caller.contents
+        try:
+            answer = ask(text(shown.token), text(shown.certificate), text(shown.peer))
+            name, valid = answer if isinstance(answer, tuple) else (answer, 0)
+            identity.contents.name = str(name).encode()[:255]
+            identity.contents.valid_us = round(valid * 1e6)
+            return 0
+        except RpcError as failure:
+            return _refuse(error, failure)
+        except Exception as failure:  # pylint: disable=broad-except  # a check that fails lets nobody in
+            return _refuse(error, Unauthenticated(f"{type(failure).__name__}: {failure}"))
+
+    return authenticate
+
+
+def _authoriser(ask: Callable):
+    @Authorise
+    def authorise(_, identity, method, error) -> int:
+        try:
+            return 0 if ask(text(identity), text(method)) else _refuse(error, Denied(
+                f"{text(identity) or 'an anonymous caller'} may not call {text(method)}"))
+        except Exception as failure:  # pylint: disable=broad-except
+            return _refuse(error, failure)
+
+    return authorise
+
+
 class Server:
+    """`authenticate(token, certificate, peer)` gives the caller's name, or (name, seconds that it is valid), or raises;
+    `authorise(name, method)` says whether that caller may. Both run in the server's thread: quick ones only."""
+
     def __init__(self, *, threads: int = 8, certificate=None, key=None, authority=None,
-                 rdma_provider: Optional[str] = None) -> None:
+                 rdma_provider: Optional[str] = None, authenticate: Optional[Callable] = None,
+                 authorise: Optional[Callable] = None, compression: Optional[str] = None) -> None:
         settings = tls_settings(certificate, key, authority)
         settings["rdma.provider"] = rdma_provider
+        settings["compression"] = compression
         handle, error = ctypes.c_void_p(), Error()
+        # The library calls them as long as the server lives.
+        self._checks = [_authenticator(authenticate) if authenticate else None,
+                        _authoriser(authorise) if authorise else None]
         with Options(settings) as options:
+            if self._checks[0]:
+                lib.weir_rpc_options_authenticate(options, self._checks[0], None)
+            if self._checks[1]:
+                lib.weir_rpc_options_authorise(options, self._checks[1], None)
             code = lib.weir_rpc_server_new(ctypes.byref(handle), options, ctypes.byref(error))
         if code != 0:
             raise RpcError.of(code, text(error.message))

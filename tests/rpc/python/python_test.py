@@ -214,6 +214,7 @@ class Served(unittest.TestCase):
         server.add("py.refuse", refuse)
         server.add("py.divide", lambda a, b: a / b)
         server.add("py.who", lambda call: call.certificate)
+        server.add("py.caller", lambda call: call.identity)
         server.add("py.left", lambda call: call.remaining)
         return server, server.listen(address)
 
@@ -273,6 +274,41 @@ class Served(unittest.TestCase):
                 with self.assertRaises(weir_rpc.RpcError) as raised:
                     weir_rpc.connect(address, server_name="elsewhere", **files)
                 self.assertEqual(raised.exception.name, "tls")
+
+    def test_a_server_asks_who_may_call(self):
+        def who(token, certificate, peer):
+            self.assertEqual(certificate, "")
+            self.assertTrue(peer.startswith("tcp "))
+            if not token:
+                raise weir_rpc.Unauthenticated("no token")
+            return {"gold": "anna", "lead": ("bert", 3600)}[token]
+
+        server, address = self.serve(authenticate=who, authorise=lambda name, method: (name, method) != ("bert", "py.add"))
+        with weir_rpc.connect(address) as client:
+            with self.assertRaisesRegex(weir_rpc.Unauthenticated, "no token"):
+                client.call("py.add", 1, 2)
+        with weir_rpc.connect(address, token="dross") as client:
+            with self.assertRaisesRegex(weir_rpc.Unauthenticated, "KeyError"):
+                client.call("py.add", 1, 2)
+        with weir_rpc.connect(address, token="gold") as client:
+            self.assertEqual(client.call("py.add", 1, 2), 3)
+            self.assertEqual(client.call("py.caller"), "anna")
+        with weir_rpc.connect(address, token="lead") as client:
+            with self.assertRaisesRegex(weir_rpc.Denied, "bert may not call py.add"):
+                client.call("py.add", 1, 2)
+            self.assertEqual(client.call("py.caller"), "bert")
+        token = HERE / "token"
+        token.write_text("gold\nand more\n")
+        for shown in (["--token", "gold"], ["--token-file", str(token)]):
+            called = subprocess.run([os.environ["WEIR"], "rpc", "call", address, "py.caller", *shown], text=True,
+                                    capture_output=True, timeout=60, check=False)
+            self.assertEqual((called.stdout, called.returncode), ('"anna"\n', 0), called.stderr)
+
+    def test_large_bodies_are_compressed_where_both_ends_say_so(self):
+        _, address = self.serve(compression="lz4")
+        for here in ("zstd", "lz4", None):
+            with weir_rpc.connect(address, compression=here) as client:
+                self.assertEqual(client.call("py.add", "x" * 100000, "y"), "x" * 100000 + "y")
 
     def test_bad_settings_are_named(self):
         for address, settings, name in [("ftp://x:1", {}, "bad_address"),
