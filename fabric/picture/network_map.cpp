@@ -97,7 +97,8 @@ class Drawing {
       const auto columns = std::max<std::size_t>(1, static_cast<std::size_t>(slot_ * 0.9 / (square_ + 2)));
       const auto across = static_cast<double>(std::min(columns, own.size()));
       for (std::size_t i = 0; i < own.size(); ++i) {
-        const auto column = static_cast<double>(i % columns), row = static_cast<double>(i / columns);
+        const std::size_t rows_above = i / columns;
+        const auto column = static_cast<double>(i % columns), row = static_cast<double>(rows_above);
         const Point place{at_[node.index].x + (column - across / 2) * (square_ + 2) + 1,
                           at_[node.index].y + box_height(node) / 2 + 8 + row * (square_ + 2)};
         host_at_[own[i]] = place;
