@@ -7,17 +7,16 @@
 // the bytes travel beside the arguments, both ways; without, as a string. Prints a row for each number in
 // flight.
 #include <fmt/core.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <asio/co_spawn.hpp>
 #include <csignal>
 #include <cstdio>
 
+#include "bench/echo_row.hpp"
 #include "rdma/engine.hpp"
 #include "rpc/client.hpp"
 #include "rpc/server.hpp"
@@ -39,16 +38,9 @@ struct Options {
   double seconds = 1.0;
 };
 
-void pin(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  sched_setaffinity(0, sizeof set, &set);
-}
-
 [[noreturn]] void serve(const Options& options, int tell) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  pin(0);
+  weir::bench::pin(0);
   asio::io_context io(1);
   rpc::Server server(io);
   server.add<echo, echo_attachment>();
@@ -60,7 +52,7 @@ void pin(int cpu) {
 }
 
 struct Measured {
-  std::vector<std::uint32_t> nanoseconds;
+  std::vector<std::uint64_t> nanoseconds;
   std::uint64_t failed = 0;
 };
 
@@ -86,13 +78,13 @@ asio::awaitable<void> call_again_and_again(rpc::Client& client, const Options& o
     }
     const auto now = Clock::now();
     into.failed += right ? 0 : 1;
-    into.nanoseconds.push_back(static_cast<std::uint32_t>((now - before).count()));
+    into.nanoseconds.push_back(static_cast<std::uint64_t>((now - before).count()));
     before = now;
   }
   --running;
 }
 
-asio::awaitable<void> measure(std::string address, const Options& options, int in_flight) {
+asio::awaitable<void> measure(std::string address, const Options& options, int in_flight, pid_t server) {
   const auto executor = co_await asio::this_coro::executor;
   std::vector<rpc::Client> clients;
   rpc::ConnectOptions with;
@@ -127,25 +119,22 @@ asio::awaitable<void> measure(std::string address, const Options& options, int i
     }
   };
   co_await phase(options.seconds / 5, warm);
+  const double used = weir::bench::processor_seconds(server);
   const auto begin = Clock::now();
   co_await phase(options.seconds, measured);
   const double took = std::chrono::duration<double>(Clock::now() - begin).count();
-  auto& all = measured.nanoseconds;
-  std::ranges::sort(all);
-  const auto at = [&](double q) {
-    return all.empty() ? 0 : all[static_cast<std::size_t>(q * static_cast<double>(all.size() - 1))] / 1000.0;
-  };
-  const double rate = static_cast<double>(all.size()) / took;
   const auto shown = clients.front().stats();
-  fmt::print(
-      "{:<10} {:>8} B {:>4} in flight {:>5} {:>11.0f} qps {:>8.2f} Gb/s  p50 {:>9.1f}  p90 {:>9.1f}  p99 "
-      "{:>9.1f} us"
-      "  {:>5.1f} calls a write{}\n",
-      options.address.substr(0, options.address.find(':')), options.bytes, in_flight,
-      options.each ? "each" : "one", rate, rate * static_cast<double>(options.bytes) * 8e-9, at(0.5), at(0.9),
-      at(0.99),
-      static_cast<double>(shown.frames_sent) / static_cast<double>(std::max<std::uint64_t>(shown.writes, 1)),
-      measured.failed > 0 ? fmt::format("  {} FAILED", measured.failed) : "");
+  weir::bench::EchoRow row{.name = std::string_view(options.address).substr(0, options.address.find(':')),
+                           .bytes = options.bytes,
+                           .in_flight = in_flight,
+                           .each = options.each,
+                           .seconds = took,
+                           .server_seconds = weir::bench::processor_seconds(server) - used,
+                           .nanoseconds = measured.nanoseconds,
+                           .failed = measured.failed};
+  row.print();
+  fmt::print("  {:>5.1f} calls a write\n", static_cast<double>(shown.frames_sent) /
+                                               static_cast<double>(std::max<std::uint64_t>(shown.writes, 1)));
   std::fflush(stdout);
 }
 
@@ -168,7 +157,7 @@ int main(int count, char** values) {
   if (pipe(pipe_ends) != 0) return 1;
   const pid_t child = fork();
   if (child == 0) serve(options, pipe_ends[1]);
-  pin(1);
+  weir::bench::pin(1);
   std::string address;
   for (char c = 0; read(pipe_ends[0], &c, 1) == 1 && c != '\n';) address += c;
   int status = 0;
@@ -178,7 +167,7 @@ int main(int count, char** values) {
   } else {
     for (const int in_flight : options.in_flight) {
       asio::io_context io(1);
-      asio::co_spawn(io, measure(address, options, in_flight), [](const std::exception_ptr&) {});
+      asio::co_spawn(io, measure(address, options, in_flight, child), [](const std::exception_ptr&) {});
       io.run();
     }
   }

@@ -1,0 +1,199 @@
+// Echo over gRPC, as rpc_echo.cpp does over rpc/: server and client in a process each, a core each, the same
+// row.
+//
+//   grpc_echo_bench --bytes 128 --in-flight 1,4,16,64,256 [--connections one|each]
+//
+// Both ends use the asynchronous API with one thread and one completion queue, gRPC's fastest on one core:
+// the callback API would add threads that share it.
+#include <grpc_echo.grpc.pb.h>  // generated
+#include <grpcpp/grpcpp.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <optional>
+
+#include "bench/echo_row.hpp"
+
+namespace {
+
+using weir::bench::Echo;
+using weir::bench::Text;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::size_t bytes = 128;
+  std::vector<int> in_flight = {1, 4, 16, 64, 256};
+  bool each = false;
+  double seconds = 1.0;
+};
+
+// One request at a time, again and again.
+class Served {
+ public:
+  Served(Echo::AsyncService& service, grpc::ServerCompletionQueue& queue) : service_(service), queue_(queue) {
+    take();
+  }
+  void go_on(bool right) {
+    if (!std::exchange(replying_, !replying_)) {
+      if (!right) return;  // the server goes
+      call_->responder.Finish(call_->text, grpc::Status::OK, this);
+    } else {
+      take();
+    }
+  }
+
+ private:
+  struct Call {
+    grpc::ServerContext context;
+    Text text;
+    grpc::ServerAsyncResponseWriter<Text> responder{&context};
+  };
+
+  void take() {
+    call_.emplace();
+    service_.RequestEcho(&call_->context, &call_->text, &call_->responder, &queue_, &queue_, this);
+  }
+
+  Echo::AsyncService& service_;
+  grpc::ServerCompletionQueue& queue_;
+  std::optional<Call> call_;
+  bool replying_ = false;
+};
+
+[[noreturn]] void serve(const Options& options, int tell) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  weir::bench::pin(0);
+  int port = 0;
+  Echo::AsyncService service;
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(-1);
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  const auto queue = builder.AddCompletionQueue();
+  const auto server = builder.BuildAndStart();
+  const std::string line = std::to_string(server ? port : 0) + "\n";
+  if (write(tell, line.data(), line.size()) < 0 || !server) _exit(1);
+  std::vector<std::unique_ptr<Served>> calls;
+  for (int i = 0; i < *std::ranges::max_element(options.in_flight); ++i)
+    calls.push_back(std::make_unique<Served>(service, *queue));
+  void* tag = nullptr;
+  for (bool right = false; queue->Next(&tag, &right);) static_cast<Served*>(tag)->go_on(right);
+  _exit(0);
+}
+
+struct Measured {
+  std::vector<std::uint64_t> nanoseconds;
+  std::uint64_t failed = 0;
+};
+
+// One of the calls in flight: when it ends, the next begins.
+struct Caller {
+  explicit Caller(Echo::Stub& over) : stub(over) {}
+
+  Echo::Stub& stub;
+  std::optional<grpc::ClientContext> context;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<Text>> reader;
+  Text reply;
+  grpc::Status status;
+  Clock::time_point begun;
+
+  void call(const Text& request, grpc::CompletionQueue& queue) {
+    reader.reset();
+    context.emplace();
+    begun = Clock::now();
+    reader = stub.AsyncEcho(&*context, request, &queue);
+    reader->Finish(&reply, &status, this);
+  }
+};
+
+std::shared_ptr<grpc::Channel> connect(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // else all channels share one connection
+  auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  if (!channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(10))) {
+    fmt::print(stderr, "{}: no connection\n", address);
+    std::exit(1);
+  }
+  return channel;
+}
+
+void measure(const std::string& address, const Options& options, int in_flight, pid_t server) {
+  std::vector<std::unique_ptr<Echo::Stub>> stubs;
+  for (int i = 0; i < (options.each ? in_flight : 1); ++i) stubs.push_back(Echo::NewStub(connect(address)));
+  grpc::CompletionQueue queue;
+  std::vector<std::unique_ptr<Caller>> callers;
+  for (int i = 0; i < in_flight; ++i)
+    callers.push_back(std::make_unique<Caller>(*stubs[options.each ? static_cast<std::size_t>(i) : 0]));
+  Text request;
+  request.set_text(std::string(options.bytes, 'x'));
+  const auto phase = [&](double seconds, Measured& into) {
+    const auto until =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    int running = in_flight;
+    for (const auto& caller : callers) caller->call(request, queue);
+    void* tag = nullptr;
+    for (bool right = false; running > 0 && queue.Next(&tag, &right);) {
+      auto& caller = *static_cast<Caller*>(tag);
+      const auto now = Clock::now();
+      into.failed += caller.status.ok() && caller.reply.text().size() == options.bytes ? 0 : 1;
+      into.nanoseconds.push_back(static_cast<std::uint64_t>((now - caller.begun).count()));
+      now < until ? caller.call(request, queue) : static_cast<void>(--running);
+    }
+  };
+  Measured warm, measured;
+  measured.nanoseconds.reserve(20'000'000);
+  phase(options.seconds / 5, warm);
+  const double used = weir::bench::processor_seconds(server);
+  const auto begin = Clock::now();
+  phase(options.seconds, measured);
+  const double took = std::chrono::duration<double>(Clock::now() - begin).count();
+  weir::bench::EchoRow row{.name = "grpc",
+                           .bytes = options.bytes,
+                           .in_flight = in_flight,
+                           .each = options.each,
+                           .seconds = took,
+                           .server_seconds = weir::bench::processor_seconds(server) - used,
+                           .nanoseconds = measured.nanoseconds,
+                           .failed = measured.failed};
+  row.print();
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  Options options;
+  std::string connections = "one";
+  CLI::App app("Echo over gRPC: calls per second and latencies");
+  app.add_option("--bytes", options.bytes);
+  app.add_option("--in-flight", options.in_flight)->delimiter(',')->check(CLI::PositiveNumber);
+  app.add_option("--connections", connections)->check(CLI::IsMember({"one", "each"}));
+  app.add_option("--seconds", options.seconds);
+  CLI11_PARSE(app, count, values);
+  options.each = connections == "each";
+
+  int pipe_ends[2];
+  if (pipe(pipe_ends) != 0) return 1;
+  const pid_t child = fork();  // before gRPC starts its threads
+  if (child == 0) serve(options, pipe_ends[1]);
+  close(pipe_ends[1]);
+  weir::bench::pin(1);
+  std::string port;
+  for (char c = 0; read(pipe_ends[0], &c, 1) == 1 && c != '\n';) port += c;
+  int status = 0;
+  if (port.empty() || port == "0") {
+    fmt::print(stderr, "the server did not start\n");
+    status = 1;
+  } else {
+    for (const int in_flight : options.in_flight) measure("127.0.0.1:" + port, options, in_flight, child);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return status;
+}
