@@ -4,7 +4,6 @@
 // A server and a client, a process and a core each. Usage: channel_connections [--connections N]...
 // [--calls N] [--receive-blocks N] [--send-blocks N]
 #include <fmt/core.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,13 +21,15 @@
 #include <string>
 #include <vector>
 
+#include "bench/engine.hpp"
+#include "bench/pin.hpp"
 #include "rdma/channel.hpp"
-#include "rdma/engine.hpp"
-#include "rdma/provider.hpp"
 
 namespace {
 
 namespace rdma = weir::rdma;
+using weir::bench::open_engine;
+using weir::bench::pin;
 using Clock = std::chrono::steady_clock;
 
 struct Options {
@@ -36,13 +37,6 @@ struct Options {
   int calls = 200'000;
   rdma::ChannelSettings channel;
 };
-
-void pin(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  sched_setaffinity(0, sizeof set, &set);
-}
 
 // Of this process, shared memory included.
 double resident_kib() {
@@ -55,14 +49,6 @@ double resident_kib() {
 [[noreturn]] void give_up(const std::string& why) {
   fmt::print(stderr, "{}\n", why);
   _exit(1);
-}
-
-rdma::Engine& open_engine(asio::io_context& io) {
-  const auto provider = rdma::load_provider({});
-  if (!provider) give_up(provider.error().what);
-  const auto engine = rdma::Engine::open(io, *provider);
-  if (!engine) give_up(engine.error().what);
-  return **engine;
 }
 
 // What the server says when it is asked: one message of this.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fmt/core.h>
-#include <sched.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -12,14 +11,9 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::bench {
+#include "bench/pin.hpp"
 
-inline void pin(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  sched_setaffinity(0, sizeof set, &set);
-}
+namespace weir::bench {
 
 // Processor time that another process has used, all its threads, its system calls included.
 inline double processor_seconds(pid_t process) {

@@ -4,7 +4,6 @@
 // outstanding; the server answers each with as many bytes (round trip) or with one (one way). Medians of
 // --repeat runs, in turn with and without. Usage: rdma_channel_bench [--seconds S] [--repeat N] [--address A]
 // [--only CASE]
-#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,13 +19,15 @@
 #include <string>
 #include <vector>
 
+#include "bench/engine.hpp"
+#include "bench/pin.hpp"
 #include "rdma/channel.hpp"
-#include "rdma/engine.hpp"
-#include "rdma/provider.hpp"
 
 namespace {
 
 namespace rdma = weir::rdma;
+using weir::bench::open_engine;
+using weir::bench::pin;
 using Clock = std::chrono::steady_clock;
 
 struct Plan {
@@ -52,30 +53,6 @@ struct Outcome {
   // Of the client's channel and engine, for each message.
   double frames = 0, signalled = 0, acks = 0, wake_ups = 0;
 };
-
-void pin(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  sched_setaffinity(0, sizeof set, &set);
-}
-
-rdma::Engine& open_engine(asio::io_context& io) {
-  const char* wanted = std::getenv("WEIR_RDMA_PROVIDER");
-  rdma::ProviderOptions options;
-  options.choice = rdma::parse_provider_choice(wanted != nullptr ? wanted : "").value_or(options.choice);
-  const auto provider = rdma::load_provider(options);
-  if (!provider) {
-    std::fprintf(stderr, "%s\n", provider.error().what.c_str());
-    _exit(1);
-  }
-  auto engine = rdma::Engine::open(io, *provider);
-  if (!engine) {
-    std::fprintf(stderr, "%s\n", engine.error().what.c_str());
-    _exit(1);
-  }
-  return **engine;
-}
 
 // Answers what comes; messages stay where they were received until their answer could be sent.
 class Answering {

@@ -3,7 +3,6 @@
 // Two processes on this host, each pinned to a core of its own (or both to one: --same-core). Both transports
 // run in an asio::io_context with callbacks. Usage: rdma_stream_bench [--seconds S] [--address A]
 // [--no-tcp] [--same-core] [--csv]
-#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,14 +19,16 @@
 #include <string>
 #include <vector>
 
+#include "bench/engine.hpp"
+#include "bench/pin.hpp"
 #include "rdma/acceptor.hpp"
-#include "rdma/engine.hpp"
-#include "rdma/provider.hpp"
 #include "rdma/stream.hpp"
 
 namespace {
 
 namespace rdma = weir::rdma;
+using weir::bench::open_engine;
+using weir::bench::pin;
 using Clock = std::chrono::steady_clock;
 
 struct Plan {
@@ -124,13 +125,6 @@ class TcpChannel final : public Channel {
   std::function<void()> on_room_;
   bool ended_ = false;
 };
-
-void pin(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  sched_setaffinity(0, sizeof set, &set);
-}
 
 struct Case {
   const char* name;
@@ -243,23 +237,6 @@ class Asking {
   std::size_t answered_ = 0, finished_ = 0, next_ = 0;
   bool sending_ = false;
 };
-
-rdma::Engine& open_engine(asio::io_context& io) {
-  const char* wanted = std::getenv("WEIR_RDMA_PROVIDER");
-  rdma::ProviderOptions options;
-  options.choice = rdma::parse_provider_choice(wanted != nullptr ? wanted : "").value_or(options.choice);
-  const auto provider = rdma::load_provider(options);
-  if (!provider) {
-    std::fprintf(stderr, "%s\n", provider.error().what.c_str());
-    _exit(1);
-  }
-  auto engine = rdma::Engine::open(io, *provider);
-  if (!engine) {
-    std::fprintf(stderr, "%s\n", engine.error().what.c_str());
-    _exit(1);
-  }
-  return **engine;
-}
 
 // Serves `what.connections` clients until they leave; tells its port through `port_fd`.
 int serve(const Plan& plan, const Case& what, bool over_rdma, int port_fd) {

@@ -1,0 +1,15 @@
+// A core for each end: what the benchmarks of two processes begin with.
+#pragma once
+
+#include <sched.h>
+
+namespace weir::bench {
+
+inline void pin(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+}  // namespace weir::bench
