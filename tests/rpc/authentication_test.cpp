@@ -21,6 +21,16 @@ class AuthenticationTest : public RpcTest {
     if (shown.token.empty() && !shown.certificate.empty()) return Identity{.name = shown.certificate};
     return fail(Errc::unauthenticated, "'" + shown.token + "' opens nothing");
   }
+  // As above, but "open old" was good until now.
+  static Authentication whose_old_one_has_expired() {
+    Authentication authentication;
+    authentication.authenticate = [](const Credentials& shown) -> Result<Identity> {
+      Result<Identity> identity = by_token_or_certificate(shown);
+      if (identity && identity->name == "old") identity->expires = std::chrono::steady_clock::now();
+      return identity;
+    };
+    return authentication;
+  }
 
   std::string serve(Authentication authentication) {
     ServerOptions options;
@@ -119,13 +129,7 @@ TEST_P(AuthenticationTest, without_authenticate_everybody_is_anonymous) {
 }
 
 TEST_P(AuthenticationTest, an_expired_identity_is_renewed_with_the_provider_s_next_token) {
-  Authentication authentication;
-  authentication.authenticate = [](const Credentials& shown) -> Result<Identity> {
-    Result<Identity> identity = by_token_or_certificate(shown);
-    if (identity && identity->name == "old") identity->expires = std::chrono::steady_clock::now();
-    return identity;
-  };
-  const std::string address = serve(authentication);
+  const std::string address = serve(whose_old_one_has_expired());
   int asked = 0;
   const TokenProvider provider = [&] { return ++asked == 1 ? "open old" : "open new"; };
   with_token(address, provider, [&](Client& client) -> asio::awaitable<void> {
@@ -138,13 +142,7 @@ TEST_P(AuthenticationTest, an_expired_identity_is_renewed_with_the_provider_s_ne
 }
 
 TEST_P(AuthenticationTest, calls_that_were_refused_for_one_token_ask_for_the_next_once) {
-  Authentication authentication;
-  authentication.authenticate = [](const Credentials& shown) -> Result<Identity> {
-    Result<Identity> identity = by_token_or_certificate(shown);
-    if (identity && identity->name == "old") identity->expires = std::chrono::steady_clock::now();
-    return identity;
-  };
-  const std::string address = serve(authentication);
+  const std::string address = serve(whose_old_one_has_expired());
   int asked = 0;
   const TokenProvider provider = [&] { return ++asked == 1 ? "open old" : "open new"; };
   with_token(address, provider, [&](Client& client) -> asio::awaitable<void> {
