@@ -59,8 +59,8 @@ Result<Address> parse_address(std::string_view text) {
     else if (address.scheme == Scheme::rdma_tls && asked == "?fallback=tls")
       address.fallback = Scheme::tls;
     else
-      return bad("'" + std::string(asked) +
-                 "' is neither ?fallback=tcp behind rdma:// nor ?fallback=tls behind rdma+tls://");
+      return bad(std::string("'").append(asked).append(
+          "' is neither ?fallback=tcp behind rdma:// nor ?fallback=tls behind rdma+tls://"));
   }
   const std::size_t colon = rest.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return bad("HOST:PORT is missing");

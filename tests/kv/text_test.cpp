@@ -98,7 +98,7 @@ TEST(Bytes, keep_their_value_when_a_shared_block_is_changed) {
   EXPECT_EQ(original.shared(), copy.shared());
   copy.append("b");
   EXPECT_EQ(original.view(), std::string(100, 'a'));
-  EXPECT_EQ(copy.view(), std::string(100, 'a') + "b");
+  EXPECT_EQ(copy.view(), std::string(100, 'a').append("b"));
   Bytes third = original;
   third.grow_zeroed(150)[0] = 'z';
   EXPECT_EQ(original.view()[0], 'a');

@@ -93,7 +93,9 @@ TEST(Retry, only_what_did_not_run_or_may_run_twice_is_made_again) {
   for (const RetryRow& row : rows) {
     EXPECT_EQ(worth_retrying(row.code, false), row.plain) << name_of(row.code);
     EXPECT_EQ(worth_retrying(row.code, true), row.idempotent) << name_of(row.code);
-    if (worth_retrying(row.code, false)) EXPECT_TRUE(did_not_run(row.code)) << name_of(row.code);
+    if (worth_retrying(row.code, false)) {
+      EXPECT_TRUE(did_not_run(row.code)) << name_of(row.code);
+    }
   }
 }
 

@@ -88,7 +88,7 @@ TEST_P(CompressionTest, only_what_was_agreed_on_is_taken) {
 }
 
 INSTANTIATE_TEST_SUITE_P(With, CompressionTest, testing::Values(Compression::lz4, Compression::zstd),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& with) { return std::string(name_of(with.param)); });
 
 }  // namespace
 }  // namespace weir::rpc

@@ -68,8 +68,8 @@ class FlowAttributes {
  private:
   template <class T>
   void append(const T& part) {
-    const auto* from = reinterpret_cast<const std::byte*>(&part);
-    bytes_.insert(bytes_.end(), from, from + sizeof part);
+    bytes_.resize(bytes_.size() + sizeof part);
+    std::memcpy(bytes_.data() + bytes_.size() - sizeof part, &part, sizeof part);
   }
   std::vector<std::byte> bytes_;
 };

@@ -16,12 +16,12 @@ std::string text_of(const sockaddr& address) {
   if (address.sa_family == AF_INET) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
     ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-    return std::string(text.data()) + ":" + std::to_string(ntohs(v4.sin_port));
+    return std::string(text.data()).append(":").append(std::to_string(ntohs(v4.sin_port)));
   }
   if (address.sa_family == AF_INET6) {
     const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
     ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
-    return "[" + std::string(text.data()) + "]:" + std::to_string(ntohs(v6.sin6_port));
+    return std::string("[").append(text.data()).append("]:").append(std::to_string(ntohs(v6.sin6_port)));
   }
   return "nobody";
 }
