@@ -3,8 +3,8 @@
 //
 //   grpc_echo_bench --bytes 128 --in-flight 1,4,16,64,256 [--connections one|each]
 //
-// Both ends use the asynchronous API with one thread and one completion queue, gRPC's fastest on one core:
-// the callback API would add threads that share it.
+// Both ends use the asynchronous API with one thread and one completion queue: the callback API would add
+// threads that share the core.
 #include <grpc_echo.grpc.pb.h>  // generated
 #include <grpcpp/grpcpp.h>
 #include <sys/prctl.h>

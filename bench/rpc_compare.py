@@ -2,7 +2,7 @@
 """Echo over rpc/, gRPC and coro_rpc, one after the other, cell by cell: bytes, calls in flight, connections.
 
 Every cell runs --repeat times, the systems in turn, so that a machine that is slower for a while is so for all; shown is
-the run of the median rate. Server on CPU 0, client on CPU 1. Nothing here passes or fails.
+the run of the median rate, of two the slower. Server on CPU 0, client on CPU 1. Nothing here passes or fails.
 
 --coro PROGRAM: coro_rpc's side, which Weir does not bring along: `PROGRAM PORT BYTES IN_FLIGHT one|each SECONDS` prints the
 row that rpc_echo_bench prints (bench/echo_row.hpp); what is missing in it shows as a dash.
@@ -141,7 +141,8 @@ def draw(cells, out):
             for in_flight in IN_FLIGHT:
                 rates = {cell["system"]: cell["qps"] for cell in cells
                          if cell["bytes"] == 128 and cell["connections"] == mode and cell["in_flight"] == in_flight}
-                lines.append(" ".join(str(value) for value in [in_flight, *(rates.get(system, "?") for system in ("tcp", "unix", "rdma", "coro_rpc", "grpc"))]))
+                shown_rates = [rates.get(system, "?") for system in ("tcp", "unix", "rdma", "coro_rpc", "grpc")]
+                lines.append(" ".join(str(value) for value in [in_flight, *shown_rates]))
             pathlib.Path(folder, mode).write_text("\n".join(lines) + "\n")
         subprocess.run(["gnuplot", "-e", f"folder='{folder}'; out='{out}'", ROOT / "bench/rpc_compare.gnuplot"], check=True)
 
