@@ -116,13 +116,13 @@ class Program:
 
     def _pids(self):
         found = []
-        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
-                fields = stat.read_text().rpartition(")")[2].split()
-            except OSError:
+                fields = pathlib.Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+            except OSError:  # it has ended since
                 continue
             if int(fields[3]) == self.process.pid:  # session
-                found.append((int(stat.parent.name), fields))
+                found.append((int(pid), fields))
         return found
 
     def _thread_names(self):
