@@ -4,8 +4,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <future>
+#include <iterator>
+#include <string>
+#include <thread>
 
 #include "verbs/cm/identifier.hpp"
 
@@ -100,6 +106,50 @@ TEST_F(Channel, readers_and_withdrawals_at_once_lose_and_invent_nothing) {
   while (channel_->take()) ++left;
   EXPECT_EQ(left + static_cast<int>(withdrawn.size()), 101);
   EXPECT_FALSE(readable());
+}
+
+TEST_F(Channel, the_thread_that_destroyed_it_is_told_so) {
+  set_nonblocking(false);
+  EventChannel& channel = *channel_.release();
+  EventChannel::destroy(channel);
+  EXPECT_EQ(channel.take(), nullptr);
+  EXPECT_EQ(errno, EBADF);
+}
+
+TEST_F(Channel, a_thread_that_does_not_want_to_block_is_told_that_another_destroyed_it) {
+  EventChannel& channel = *channel_.release();
+  std::thread([&] { EventChannel::destroy(channel); }).join();
+  EXPECT_EQ(channel.take(), nullptr);
+  EXPECT_EQ(errno, EBADF);
+}
+
+bool sleeps(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return text.substr(text.rfind(')') + 2, 1) == "S";
+}
+
+TEST_F(Channel, a_thread_that_comes_after_another_destroyed_it_waits_as_if_it_had_been_in_time) {
+  set_nonblocking(false);
+  struct Late {
+    EventChannel& channel;
+    std::promise<pid_t> id;
+  } late{*channel_.release(), {}};
+  EventChannel::destroy(late.channel);
+  pthread_t thread{};
+  const auto come_late = [](void* about) -> void* {
+    Late& self = *static_cast<Late*>(about);
+    self.id.set_value(::gettid());
+    self.channel.take();
+    return nullptr;
+  };
+  ASSERT_EQ(::pthread_create(&thread, nullptr, come_late, &late), 0);
+  const pid_t id = late.id.get_future().get();
+  while (!sleeps(id)) std::this_thread::yield();  // the test's time limit ends this if take() returns
+  void* result = nullptr;
+  ::pthread_cancel(thread);
+  ::pthread_join(thread, &result);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
 }
 
 TEST_F(Channel, private_data_has_the_whole_fields_length) {

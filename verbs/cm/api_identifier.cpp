@@ -90,7 +90,9 @@ rdma_event_channel* rdma_create_event_channel() {
   return Agent::instance() != nullptr ? EventChannel::open() : nullptr;
 }
 
-void rdma_destroy_event_channel(rdma_event_channel* channel) { delete &EventChannel::of(channel); }
+void rdma_destroy_event_channel(rdma_event_channel* channel) {
+  EventChannel::destroy(EventChannel::of(channel));
+}
 
 int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space port_space) {
   if (Agent::instance() == nullptr) return -1;

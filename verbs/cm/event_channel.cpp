@@ -1,5 +1,6 @@
 #include "verbs/cm/event_channel.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
@@ -11,6 +12,12 @@
 #include <cstring>
 
 namespace weir::cm {
+namespace {
+
+// How many destroyed channels are remembered. A program that is about to end has one or two.
+constexpr std::size_t kept_destroyed = 16;
+
+}  // namespace
 
 void Event::set_private_data(std::span<const std::byte> data, std::size_t field_bytes, const void*& pointer,
                              std::uint8_t& length) {
@@ -34,6 +41,28 @@ EventChannel* EventChannel::open() {
   return descriptor < 0 ? nullptr : new EventChannel(descriptor);
 }
 
+void EventChannel::destroy(EventChannel& channel) {
+  static auto& mutex = *new std::mutex;  // never destructed: threads outlive static storage
+  static auto& last = *new std::deque<std::unique_ptr<EventChannel>>;
+  std::deque<EventPtr> unread;
+  {
+    const std::scoped_lock hold(channel.mutex_);
+    const int flags = ::fcntl(channel.fd, F_GETFL);
+    if (flags >= 0 && (flags & O_NONBLOCK) == 0) channel.destroyer_ = std::this_thread::get_id();
+    channel.fd = -1;
+    channel.owner_ = link::UniqueFd();
+    unread.swap(channel.queue_);
+  }
+  const std::scoped_lock hold(mutex);
+  last.emplace_back(&channel);
+  if (last.size() > kept_destroyed) last.pop_front();
+}
+
+bool EventChannel::has_waiters_left_behind() {
+  const std::scoped_lock hold(mutex_);
+  return destroyer_ && *destroyer_ != std::this_thread::get_id();
+}
+
 void EventChannel::push(EventPtr event) {
   const std::scoped_lock hold(mutex_);
   queue_.push_back(std::move(event));
@@ -45,7 +74,10 @@ void EventChannel::push(EventPtr event) {
 EventPtr EventChannel::take() {
   for (;;) {
     std::uint64_t one;
-    if (::read(fd, &one, sizeof one) != sizeof one) return nullptr;
+    if (::read(fd, &one, sizeof one) != sizeof one) {
+      if (errno != EBADF || !has_waiters_left_behind()) return nullptr;
+      for (;;) ::pause();
+    }
     const std::scoped_lock hold(mutex_);
     if (debt_ > 0) {
       --debt_;

@@ -6,6 +6,11 @@
 // reader reads again.
 //
 // Bounded by what fills it: an identifier has a few events at most, a listener its backlog.
+// A thread that waits for an event while another destroys the channel waits for ever, as in the kernel; so
+// does one that comes a moment too late, which over a kernel finds a closed descriptor, or memory that was
+// freed. Programs come too late: rping's event thread is on its way back to rdma_get_cm_event() while the
+// main thread ends the program, whose exit status must not hang on which of the two is faster.
+//
 // Threading: any thread. Lock order: the agent's mutex, then this one.
 #pragma once
 
@@ -16,7 +21,9 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "link/unique_fd.hpp"
@@ -49,9 +56,13 @@ class EventChannel : public rdma_event_channel {
  public:
   static EventChannel* open();  // nullptr and errno
   static EventChannel& of(rdma_event_channel* channel) { return *static_cast<EventChannel*>(channel); }
+  // Closes it. The object of one of the channels destroyed last stays, for threads that come too late.
+  static void destroy(EventChannel& channel);
 
   void push(EventPtr event);
-  // Blocks unless the descriptor is O_NONBLOCK. Null and errno (EAGAIN, EINTR).
+  // Blocks unless the descriptor is O_NONBLOCK. Null and errno (EAGAIN, EINTR). On a channel that was
+  // destroyed: EBADF in the thread that did it and where the descriptor was O_NONBLOCK; does not return in
+  // other threads.
   EventPtr take();
   // Removes and returns the queued events of one identifier, or, for a listener, those counted on it.
   std::vector<EventPtr> withdraw(const Id& id);
@@ -59,11 +70,13 @@ class EventChannel : public rdma_event_channel {
  private:
   explicit EventChannel(int descriptor) : owner_(descriptor) { fd = descriptor; }
   void take_back_one();  // mutex_ held
+  bool has_waiters_left_behind();
 
   link::UniqueFd owner_;
   std::mutex mutex_;
   std::deque<EventPtr> queue_;
   std::size_t debt_ = 0;
+  std::optional<std::thread::id> destroyer_;  // of a channel that blocked
 };
 
 }  // namespace weir::cm
