@@ -4,8 +4,8 @@
 usage: trace_agrees.py --build DIR      exit status 0: it agrees; 1: what does not is printed; 77: skipped, and why
 
 Each row runs a server and a client of perftest under `weir trace`: ITERATIONS work requests must be ITERATIONS lines of
-the log and their packets, in order, with every packet number once and an ICRC that another implementation of the CRC
-(zlib's) finds right. Where tshark is installed, it must know each packet as RoCEv2.
+the log and their packets, in order, with every packet number once (again after an RNR NAK) and an ICRC that another
+implementation of the CRC (zlib's) finds right. Where tshark is installed, it must know each packet as RoCEv2.
 """
 import argparse
 import os
@@ -25,17 +25,19 @@ LIMIT_S = 60
 ITERATIONS = 1000
 MTU = 1024
 RC_ACK = 0x11
+RNR_NAK = 1  # the upper three bits of an AETH's syndrome: IBA table 43
 RPING_PORT = "7174"  # unless told; RDMA ports are the runtime folder's, so nobody else can have it
 NAMES = {0x00: "SEND_FIRST", 0x01: "SEND_MIDDLE", 0x02: "SEND_LAST", 0x04: "SEND_ONLY", 0x06: "WRITE_FIRST", 0x07: "WRITE_MIDDLE",
          0x08: "WRITE_LAST", 0x0a: "WRITE_ONLY", 0x0c: "READ", 0x0d: "RESPONSE_FIRST", 0x0e: "RESPONSE_MIDDLE",
          0x0f: "RESPONSE_LAST", 0x10: "RESPONSE_ONLY", 0x11: "ACK", 0x12: "ATOMIC_ACK", 0x13: "CMP_SWAP", 0x14: "FETCH_ADD"}
 
-# program, message bytes, operation in the log, packets of one message
+# program and its own options, message bytes, operation in the log, packets of one message
 ROWS = [
     ("ib_write_bw", 8, "WRITE", ["WRITE_ONLY", "ACK"]),
     ("ib_write_bw", 2100, "WRITE", ["WRITE_FIRST", "WRITE_MIDDLE", "WRITE_LAST", "ACK"]),
     ("ib_read_bw", 2048, "READ", ["READ", "RESPONSE_FIRST", "RESPONSE_LAST"]),
     ("ib_send_bw", 1024, "SEND", ["SEND_ONLY", "ACK"]),
+    ("ib_send_bw -r 8", 2048, "SEND", ["SEND_FIRST", "SEND_LAST", "ACK"]),  # few receives: many refusals
     ("ib_atomic_bw", 8, "FETCH_ADD", ["FETCH_ADD", "ATOMIC_ACK"]),
 ]
 
@@ -82,18 +84,23 @@ def check_icrc(ip):
 
 
 def check_packets(path, per_message):
-    names, requests, expected_psn = [], 0, None
+    """How many requests were refused: a SEND may find no receive, where the server gets no processor for a while."""
+    names, refused, expected_psn = [], 0, None
     for ip in packets_of(path):
         bth = check_icrc(ip)
-        names.append(NAMES.get(bth[0], hex(bth[0])))
         psn = int.from_bytes(bth[9:12], "big")
+        if bth[0] == RC_ACK and bth[12] >> 5 == RNR_NAK:
+            expect(names.pop(), per_message[0], "what has an RNR NAK")
+            refused, expected_psn = refused + 1, psn  # it comes again, with its number (IBA 9.7.5.2.8)
+            continue
+        names.append(NAMES.get(bth[0], hex(bth[0])))
         answer = bth[0] in (0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12)
         if expected_psn is not None and not answer:
             expect(psn, expected_psn, f"PSN of packet {len(names)}")
         if bth[0] not in (0x11, 0x12, 0x0c):  # a READ's answer takes the numbers, from the READ's own on
             expected_psn = psn + 1 & 0xffffff
-        requests += not answer
     expect(names, per_message * ITERATIONS, "packets")
+    return refused
 
 
 def check_with_tshark(path):
@@ -128,7 +135,7 @@ def run_pair(build, scratch, port, server_command, client_command, trace_options
             server.wait_until_listening(int(port), LIMIT_S)
         client = Program("client", [str(build / "bin/weir"), "trace", *trace_options, "--", *client_command], environment)
         for program in (client, server):
-            status = program.process.wait(LIMIT_S)
+            status = program.wait(LIMIT_S)
             expect(status, 0, f"exit status of the {program.name}, which printed:\n{program.output}\n")
     finally:
         for program in (server, client):
@@ -137,12 +144,12 @@ def run_pair(build, scratch, port, server_command, client_command, trace_options
 
 
 def run_row(build, scratch, row):
-    name, size, operation, per_message = row
+    program, size, operation, per_message = row
+    name, *options = program.split()
     port = str(free_port())
     log, pcap = scratch / f"{name}-{size}.log", scratch / f"{name}-{size}.pcapng"
-    command = [name, "-p", port, "-s", str(size), "-n", str(ITERATIONS), "-m", str(MTU), "-F"]
-    if name == "ib_atomic_bw":
-        command[3:5] = []
+    sized = [] if name == "ib_atomic_bw" else ["-s", str(size)]
+    command = [name, *options, "-p", port, *sized, "-n", str(ITERATIONS), "-m", str(MTU), "-F"]
     run_pair(build, scratch, port, command, [*command, "127.0.0.1"], ["--log", str(log), "--pcap", str(pcap)])
     lines = log.read_text().splitlines()
     posted = [line for line in lines if f" post {operation} " in line]
@@ -151,9 +158,9 @@ def run_row(build, scratch, row):
     expect(failed[:1], [], "completions with an error")
     signaled = sum("signaled" in line for line in posted)
     expect(sum(f" comp {operation} " in line for line in lines), signaled, f"completions of {signaled} signaled {operation}s")
-    check_packets(pcap, per_message)
+    refused = check_packets(pcap, per_message)
     check_with_tshark(pcap)
-    print(f"{name} -s {size}: {ITERATIONS} {operation}s, {ITERATIONS * len(per_message)} packets")
+    print(f"{program} -s {size}: {ITERATIONS} {operation}s, {ITERATIONS * len(per_message)} packets, {refused} refusals")
 
 
 def run_shared_receives(build, scratch):
@@ -187,7 +194,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path, required=True)
     build = parser.parse_args().build.resolve()
-    missing = sorted({name for name in ("ibv_srq_pingpong", "rping", *(row[0] for row in ROWS)) if shutil.which(name) is None})
+    missing = sorted({name for name in ("ibv_srq_pingpong", "rping", *(row[0].split()[0] for row in ROWS)) if shutil.which(name) is None})
     if missing:
         print("skipped:", ", ".join(missing), "not installed")
         return 77
