@@ -16,6 +16,7 @@ import time
 import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+FAILURE_LINES = 8  # of what a failed test printed, again in the summary: logs are often kept from their end
 JOBS = os.environ.get("JOBS") or str(os.cpu_count() or 2)
 
 
@@ -24,12 +25,12 @@ class Tally:
         self.passed, self.failed, self.skipped = 0, 0, 0
         self.failures, self.stages = [], []
 
-    def one(self, name, ok):
+    def one(self, name, ok, output=""):
         if ok:
             self.passed += 1
         else:
             self.failed += 1
-            self.failures.append(name)
+            self.failures.append((name, output))
 
 
 def say(text):
@@ -82,7 +83,7 @@ def ctest(tally, preset, *selection, before=()):
         if status in ("notrun", "disabled") or case.find("skipped") is not None:
             tally.skipped += 1
         else:
-            tally.one(f"{preset}: {case.get('name')}", status == "run")
+            tally.one(f"{preset}: {case.get('name')}", status == "run", case.findtext("system-out", ""))
     if not ended_well and tally.failed == failed_before:
         tally.one(f"{preset}: ctest", False)
 
@@ -146,8 +147,10 @@ def main():
     say("\n=== summary")
     for name, seconds, failed in tally.stages:
         say(f"{name:10} {seconds:6.0f} s  {'ok' if failed == 0 else f'{failed} failed'}")
-    for name in tally.failures:
+    for name, output in tally.failures:
         say(f"FAILED {name}")
+        for line in [line for line in output.splitlines() if line.strip()][-FAILURE_LINES:]:
+            say(f"    {line[:200]}")
     say(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
     sys.exit(1 if tally.failed else 0)
 
