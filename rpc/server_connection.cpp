@@ -161,47 +161,6 @@ void ServerConnection::request(Frame& frame) {
   run_later(*method, frame);
 }
 
-// False: refused, and the connection has ended: nothing ran on it. Where calls did already, they go on, and
-// it is later ones that are refused.
-bool ServerConnection::authenticate(std::string token) {
-  if (!rules_->authentication.authenticate) return true;
-  const Credentials credentials{std::move(token), transport().peer_certificate(), transport().peer()};
-  Result<Identity> identity;
-  try {
-    identity = rules_->authentication.authenticate(credentials);
-  } catch (const std::exception& thrown) {
-    identity =
-        fail(Errc::unauthenticated, std::string("the credentials cannot be checked: ") + thrown.what());
-  }
-  if (identity) {
-    identity_ = std::make_shared<const Identity>(std::move(*identity));
-    refusal_.reset();
-    return true;
-  }
-  if (identity_ != nullptr) {
-    refusal_ = std::move(identity.error());
-    return true;
-  }
-  on_nonsense(identity.error());
-  flush();
-  close();
-  on_end(identity.error());
-  return false;
-}
-
-Result<void> ServerConnection::admit(const Registered& method) {
-  if (refusal_) return std::unexpected(*refusal_);
-  if (identity_ != nullptr && identity_->expires <= Context::Clock::now())
-    return fail(Errc::unauthenticated, "the credentials have expired: send new ones");
-  if (!rules_->authentication.authorise) return {};
-  static const Identity anonymous;
-  try {
-    return rules_->authentication.authorise(identity_ != nullptr ? *identity_ : anonymous, method.name);
-  } catch (const std::exception& thrown) {
-    return fail(Errc::denied, std::string("the caller's rights cannot be checked: ") + thrown.what());
-  }
-}
-
 // What comes before the arguments, and who wants to know of the call.
 Result<void> ServerConnection::begin_call(Context& context, Frame& frame) {
   if ((frame.header.flags & FrameFlag::traced) != 0) {
