@@ -4,8 +4,12 @@
 Every cell runs --repeat times, the systems in turn, so that a machine that is slower for a while is so for all; shown is
 the run of the median rate, of two the slower. Server on CPU 0, client on CPU 1. Nothing here passes or fails.
 
---coro PROGRAM: coro_rpc's side, which Weir does not bring along: `PROGRAM PORT BYTES IN_FLIGHT one|each SECONDS` prints the
-row that rpc_echo_bench prints (bench/echo_row.hpp); what is missing in it shows as a dash.
+--coro PROGRAM, --coro-ibverbs PROGRAM: coro_rpc's side over TCP and over its ibverbs transport, which Weir does not bring along:
+`PROGRAM PORT BYTES IN_FLIGHT one|each SECONDS` prints the row that rpc_echo_bench prints (bench/echo_row.hpp); what is missing in
+it shows as a dash. That over ibverbs runs on the software NIC (`weir run`), as our rdma:// does.
+
+--short-replies: the requests carry the bytes, the replies are a number; beside ours ib_write_bw, which moves bytes one way, too,
+with 128 writes in flight whatever the cell says.
 
 A whole matrix takes long: run pieces with --json, then --merge PIECE... prints all, and --chart draws 128 B.
 """
@@ -20,6 +24,8 @@ import subprocess
 import sys
 import tempfile
 
+import nic
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIZES = [128, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 8 << 20]
 IN_FLIGHT = [1, 4, 16, 64, 256]
@@ -30,7 +36,9 @@ OURS = {  # name: address, options
     "rdma": ("rdma://127.0.0.1:0", []),
     "rdma attachments": ("rdma://127.0.0.1:0", ["--attachments"]),
 }
-SYSTEMS = [*OURS, "grpc", "coro_rpc"]
+WRITE_BANDWIDTH = {"ib_write_bw": [], "ib_write_bw shared": ["--share-memory"]}  # name: options of weir run
+PEERS = ["coro_rpc", "coro_rpc ibverbs", "grpc", *WRITE_BANDWIDTH]  # ours have a ratio to each of them
+SYSTEMS = [*OURS, *PEERS]
 NUMBERS = {
     "qps": r"([\d.]+) qps",
     "gbps": r"([\d.]+) Gb/s",
@@ -65,16 +73,30 @@ def read_row(line):
 
 
 def command(system, arguments, size, mode, in_flight, folder):
+    words = [str(free_port()), str(size), str(in_flight), mode, str(arguments.seconds)]
     if system == "coro_rpc":
-        return [arguments.coro, str(free_port()), str(size), str(in_flight), mode, str(arguments.seconds)]
+        return [arguments.coro, *words]
+    if system == "coro_rpc ibverbs":
+        return [arguments.build / "bin/weir", "run", "--", arguments.coro_ibverbs, *words]
     shared = ["--bytes", str(size), "--in-flight", str(in_flight), "--connections", mode, "--seconds", str(arguments.seconds)]
     if system == "grpc":
         return [arguments.build / "bin/grpc_echo_bench", *shared]
     address, options = OURS[system]
+    if arguments.short_replies:
+        options = [*options, "--short-replies"]
     return [arguments.build / "bin/rpc_echo_bench", "--address", address.format(folder=folder), *options, *shared]
 
 
+def run_write_bandwidth(system, arguments, size):
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        gbps = nic.Bench(arguments.build, (0, 1), folder).perftest(
+            WRITE_BANDWIDTH[system], ["ib_write_bw", "--report_gbits", "-s", str(size), "-D", str(max(1, round(arguments.seconds))), "-F"], 3)
+    return {"qps": gbps * 1e9 / 8 / size, "gbps": gbps, "failed": 0}
+
+
 def run_cell(system, arguments, size, mode, in_flight):
+    if system in WRITE_BANDWIDTH:
+        return run_write_bandwidth(system, arguments, size)
     # A folder of its own for each: the software NIC and the socket of unix:// leave theirs behind.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         done = subprocess.run(command(system, arguments, size, mode, in_flight, folder), capture_output=True, text=True,
@@ -114,23 +136,25 @@ def shown(cell, name, digits=0):
 
 
 def print_table(cells):
-    """Of every size and mode a table; a cell's ratio is to coro_rpc and to gRPC."""
+    """Of every size and mode a table; a cell of ours has its ratio to each peer that was measured."""
+    measured = {cell["system"] for cell in cells}
+    peers = [peer for peer in PEERS if peer in measured]
     for size in sorted({cell["bytes"] for cell in cells}):
         for mode in ("each", "one"):
             here = [cell for cell in cells if cell["bytes"] == size and cell["connections"] == mode]
             if not here:
                 continue
             print(f"\n{size_name(size)}, {'a connection for each call in flight' if mode == 'each' else 'one connection'}\n")
-            print("| in flight | | qps | to coro_rpc | to gRPC | Gb/s | p90 us | p99 us | qps a server core |")
-            print("|---|---|---|---|---|---|---|---|---|")
+            print("".join(["| in flight | | qps ", *(f"| to {peer} " for peer in peers), "| Gb/s | p90 us | p99 us | qps a server core |"]))
+            print("|---" * (7 + len(peers)) + "|")
             for in_flight in sorted({cell["in_flight"] for cell in here}):
                 row = {cell["system"]: cell for cell in here if cell["in_flight"] == in_flight}
                 for system in (name for name in SYSTEMS if name in row):
                     cell = row[system]
-                    ratios = [f"{cell['qps'] / row[peer]['qps']:.2f}x" if peer in row and peer != system and system in OURS else ""
-                              for peer in ("coro_rpc", "grpc")]
+                    ratios = "".join(f" {cell['qps'] / row[peer]['qps']:.2f}x |" if peer in row and system in OURS else " |"
+                                     for peer in peers)
                     failed = f", {cell['failed']} failed" if cell["failed"] else ""
-                    print(f"| {in_flight} | {system}{failed} | {shown(cell, 'qps')} | {ratios[0]} | {ratios[1]} | "
+                    print(f"| {in_flight} | {system}{failed} | {shown(cell, 'qps')} |{ratios} "
                           f"{shown(cell, 'gbps', 2)} | {shown(cell, 'p90', 1)} | {shown(cell, 'p99', 1)} | {shown(cell, 'core')} |")
 
 
@@ -154,7 +178,9 @@ def numbers(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
-    parser.add_argument("--coro", help="coro_rpc's program")
+    parser.add_argument("--coro", help="coro_rpc's program over TCP")
+    parser.add_argument("--coro-ibverbs", help="coro_rpc's program over ibverbs; run by weir run")
+    parser.add_argument("--short-replies", action="store_true")
     parser.add_argument("--systems", type=lambda text: text.split(","), help="of " + ", ".join(SYSTEMS))
     parser.add_argument("--bytes", type=numbers, default=SIZES)
     parser.add_argument("--in-flight", type=numbers, default=IN_FLIGHT)
@@ -174,9 +200,13 @@ def main():
         cells = list(merged.values())
     else:
         if arguments.systems is None:
-            arguments.systems = [system for system in SYSTEMS if system != "coro_rpc" or arguments.coro]
-            if not (arguments.build / "bin/grpc_echo_bench").exists():
-                arguments.systems.remove("grpc")
+            there = {
+                "coro_rpc": arguments.coro and not arguments.short_replies,
+                "coro_rpc ibverbs": arguments.coro_ibverbs and not arguments.short_replies,
+                "grpc": (arguments.build / "bin/grpc_echo_bench").exists() and not arguments.short_replies,
+                **dict.fromkeys(WRITE_BANDWIDTH, arguments.short_replies),
+            }
+            arguments.systems = [system for system in SYSTEMS if there.get(system, True)]
         cells = measure(arguments)
     if arguments.json:
         arguments.json.write_text(json.dumps(cells, indent=1) + "\n")

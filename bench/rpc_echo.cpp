@@ -1,11 +1,11 @@
 // Echo over rpc/, server and client in a process each, a core each: calls per second and their latencies.
 //
 //   rpc_echo --address tcp://127.0.0.1:0 --bytes 128 --in-flight 1,4,16,64,256 [--connections one|each]
-//   [--attachments]
+//   [--attachments] [--short-replies]
 //
 // One connection carries all calls in flight, or each call has a connection of its own. With --attachments
-// the bytes travel beside the arguments, both ways; without, as a string. Prints a row for each number in
-// flight.
+// the bytes travel beside the arguments, both ways; without, as a string. With --short-replies the requests
+// carry the bytes and the replies say how many came. Prints a row for each number in flight.
 #include <fmt/core.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -28,6 +28,8 @@ using Clock = std::chrono::steady_clock;
 
 std::string_view echo(std::string_view text) { return text; }
 void echo_attachment(rpc::Context& context) { context.reply_attachment = std::move(context.attachment); }
+std::uint64_t length(std::string_view text) { return text.size(); }
+std::uint64_t attachment_length(rpc::Context& context) { return context.attachment.size(); }
 
 struct Options {
   std::string address = "tcp://127.0.0.1:0";
@@ -35,6 +37,7 @@ struct Options {
   std::vector<int> in_flight = {1, 4, 16, 64, 256};
   bool each = false;
   bool attachments = false;
+  bool short_replies = false;
   double seconds = 1.0;
 };
 
@@ -43,7 +46,7 @@ struct Options {
   weir::bench::pin(0);
   asio::io_context io(1);
   rpc::Server server(io);
-  server.add<echo, echo_attachment>();
+  server.add<echo, echo_attachment, length, attachment_length>();
   const auto address = server.listen(options.address);
   const std::string line = (address ? *address : "! " + address.error().what) + "\n";
   if (write(tell, line.data(), line.size()) < 0 || !address) _exit(1);
@@ -69,7 +72,13 @@ asio::awaitable<void> call_again_and_again(rpc::Client& client, const Options& o
   }
   for (auto before = Clock::now(); before < until;) {
     bool right = false;
-    if (options.attachments) {
+    if (options.attachments && options.short_replies) {
+      const auto answer = co_await client.call<attachment_length>(with);
+      right = answer && *answer == options.bytes;
+    } else if (options.short_replies) {
+      const auto answer = co_await client.call<length>(text);
+      right = answer && *answer == options.bytes;
+    } else if (options.attachments) {
       const auto answer = co_await client.call<echo_attachment>(with);
       right = answer && attachment.size() == options.bytes;
     } else {
@@ -149,6 +158,7 @@ int main(int count, char** values) {
   app.add_option("--in-flight", options.in_flight)->delimiter(',');
   app.add_option("--connections", connections)->check(CLI::IsMember({"one", "each"}));
   app.add_flag("--attachments", options.attachments);
+  app.add_flag("--short-replies", options.short_replies);
   app.add_option("--seconds", options.seconds);
   CLI11_PARSE(app, count, values);
   options.each = connections == "each";
