@@ -78,6 +78,7 @@ void FrameLink::end_frame(std::size_t begin, FrameHeader header, Buffer attachme
   out_.attach(std::move(attachment), header.id);
   ++stats_.frames_sent;
   flush_soon();
+  if (out_.bytes() >= write_early_bytes) write_out();
 }
 
 void FrameLink::send(const FrameHeader& header) {
@@ -95,9 +96,9 @@ void FrameLink::flush_soon() {
   });
 }
 
-void FrameLink::flush() {
+// Nobody hears of it before flush(): whoever ends a frame is in the middle of something.
+void FrameLink::write_out() {
   std::array<asio::const_buffer, 64> pieces;
-  bool progress = false;
   while (!closed_ && !blocked_ && !out_.empty()) {
     const std::size_t count = out_.gather(pieces);
     std::size_t offered = 0;
@@ -106,11 +107,16 @@ void FrameLink::flush() {
     ++stats_.writes;
     if (closed_) return;
     blocked_ = taken < offered;
-    progress |= taken > 0;
+    progress_ |= taken > 0;
     out_.consume(taken);
   }
-  if (progress && !starved_.empty()) wake_starved();
-  if (progress) on_progress();
+}
+
+void FrameLink::flush() {
+  write_out();
+  if (closed_ || !std::exchange(progress_, false)) return;
+  if (!starved_.empty()) wake_starved();
+  on_progress();
 }
 
 void FrameLink::wake_starved() {

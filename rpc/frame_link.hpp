@@ -1,5 +1,5 @@
 // Frames over a transport, for either end: what arrives is cut into frames, what is to be sent is collected
-// and goes out once a round, so that many small calls share a system call.
+// and goes out once a round, or once it is much: many small calls share a system call.
 //
 // A frame is encoded in place: begin_frame() leaves room for the header at the end of the queue, the body is
 // appended to encoded(), end_frame() writes the header. Nothing else may be encoded between the two.
@@ -105,11 +105,15 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   bool wants_attachment_elsewhere(const FrameHeader& header) override { return has_place_for(header); }
   void check(const Result<void>& read);
   void flush_soon();
+  void write_out();
   void wake_starved();
   void on_settings(const FrameHeader& header);
   void pack(std::size_t begin, FrameHeader& header);
   bool unpack(Frame& frame);
 
+  // What waits goes out before the round ends once it is this much: the queue stays within the memory that it
+  // keeps, and the peer begins meanwhile. Far more than a write is worth.
+  static constexpr std::size_t write_early_bytes = 64 << 10;
   static constexpr std::size_t keep_unpacked_bytes = 64 << 10;
   static constexpr std::size_t never = SIZE_MAX;
 
@@ -127,7 +131,8 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   bool closed_ = false;
   bool in_round_ = false;
   bool flush_posted_ = false;
-  bool blocked_ = false;  // the transport took less than it was offered
+  bool blocked_ = false;   // the transport took less than it was offered
+  bool progress_ = false;  // the queue got shorter since on_progress() ran
 };
 
 }  // namespace weir::rpc
