@@ -38,12 +38,14 @@ class Progress : public testing::Test {
 TEST_F(Progress, timers_run_by_time_and_equal_times_in_the_order_given) {
   std::vector<int> order;
   std::promise<void> last;
-  const auto base = Clock::now() + 20ms;
-  thread_->at(base + 2ms, [&] { order.push_back(4); });
-  thread_->at(base, [&] { order.push_back(2); });
-  thread_->at(base, [&] { order.push_back(3); });
-  thread_->at(base + 4ms, [&] { last.set_value(); });
-  thread_->at(base - 1h, [&] { order.push_back(1); });
+  run([&] {  // on the thread itself: none runs before all are set, however late we are
+    const auto base = Clock::now();
+    thread_->at(base + 2ms, [&] { order.push_back(4); });
+    thread_->at(base, [&] { order.push_back(2); });
+    thread_->at(base, [&] { order.push_back(3); });
+    thread_->at(base + 4ms, [&] { last.set_value(); });
+    thread_->at(base - 1h, [&] { order.push_back(1); });
+  });
   last.get_future().wait();
   EXPECT_THAT(order, ElementsAre(1, 2, 3, 4));
 }
@@ -60,11 +62,14 @@ TEST_F(Progress, a_timer_never_runs_early) {
 TEST_F(Progress, a_cancelled_timer_does_not_run_and_one_that_ran_cannot_be_cancelled) {
   int runs = 0;
   std::promise<void> over;
-  const auto base = Clock::now() + 5ms;
-  const auto first = thread_->at(base, [&] { ++runs; });
-  const auto second = thread_->at(base + 1ms, [&] { over.set_value(); });
-  EXPECT_TRUE(thread_->cancel(first));
-  EXPECT_FALSE(thread_->cancel(first));
+  ProgressThread::TimerId second{};
+  run([&] {  // on the thread itself: the first cannot run before it is cancelled, however late we are
+    const auto base = Clock::now();
+    const auto first = thread_->at(base, [&] { ++runs; });
+    second = thread_->at(base + 1ms, [&] { over.set_value(); });
+    EXPECT_TRUE(thread_->cancel(first));
+    EXPECT_FALSE(thread_->cancel(first));
+  });
   over.get_future().wait();
   EXPECT_FALSE(thread_->cancel(second));
   EXPECT_FALSE(thread_->cancel(12345));
