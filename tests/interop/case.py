@@ -19,7 +19,7 @@ class Case:
                                  # "prints:PATTERN"
     expect: list = ()            # patterns the client must print, in any order
     expect_server: list = ()     # patterns the server must print
-    limit_s: float = 60
+    limit_s: float = 120         # a backstop
     label: str = "interop"       # "slow": label slow too, so not in make test
     sizes: list = ()             # perftest: message sizes that must each have a row of numbers
     killed: str = ""             # how="killed": "client" or "server"

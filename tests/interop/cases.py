@@ -208,8 +208,8 @@ def killed(program, who, *options):
 
 
 KILLED = [killed(program, who, *options)
-          for program, options in [("ib_write_bw", ["-F", "-D", "30"]), ("ib_send_bw", ["-F", "-D", "30"]),
-                                   ("ib_read_bw", ["-F", "-D", "30"]), ("ibv_rc_pingpong", ["-n", "100000000"]),
+          for program, options in [("ib_write_bw", ["-F", "-D", "300"]), ("ib_send_bw", ["-F", "-D", "300"]),
+                                   ("ib_read_bw", ["-F", "-D", "300"]), ("ibv_rc_pingpong", ["-n", "100000000"]),
                                    ("ibv_rc_pingpong", ["-n", "100000000", "-e"])]
           for who in ("client", "server")]
 for case in KILLED:
