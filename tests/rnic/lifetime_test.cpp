@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "tests/give_others_time.hpp"
 #include "two_nics.hpp"
 
 namespace weir::rnic::test {
@@ -36,7 +37,7 @@ class Lifetime : public TwoNics {
       wait();
       returned = true;
     });
-    for (int i = 0; i < 2000; ++i) sched_yield();
+    give_others_time();
     EXPECT_FALSE(returned) << "came back while a peer was writing";
     release();
     waiter.join();

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "tests/give_others_time.hpp"
 #include "verbs_test.hpp"
 
 namespace weir::verbs_test {
@@ -28,7 +29,7 @@ class EventTest : public VerbsTest {
   }
   // The event that must be there.
   void take_event(ibv_cq* expected) {
-    ASSERT_TRUE(readable(channel->fd, 5000));
+    ASSERT_TRUE(readable(channel->fd, 60'000));
     ibv_cq* got = nullptr;
     void* got_cookie = nullptr;
     ASSERT_EQ(ibv_get_cq_event(channel.get(), &got, &got_cookie), 0);
@@ -144,7 +145,7 @@ TEST_F(EventTest, destroying_a_cq_waits_for_its_acknowledgements) {
     EXPECT_EQ(ibv_destroy_cq(raw), 0);
     destroyed = true;
   });
-  for (int i = 0; i < 2000; ++i) ::sched_yield();
+  give_others_time();
   EXPECT_FALSE(destroyed);
   ibv_ack_cq_events(raw, 1);
   destroyer.join();
@@ -159,7 +160,7 @@ TEST_F(EventTest, the_events_of_a_destroyed_cq_do_not_keep_the_descriptor_readab
   ASSERT_EQ(ibv_req_notify_cq(other.get(), 0), 0);
   ibv_sge sge = memory.sge(0, 4);
   ASSERT_EQ(post(c.get(), send_wr(1, sge)), 0);
-  ASSERT_TRUE(readable(channel->fd, 5000));
+  ASSERT_TRUE(readable(channel->fd, 60'000));
   c.reset();
   d.reset();
   other.reset();
@@ -200,7 +201,7 @@ TEST_F(EventTest, a_sleeper_that_arms_polls_and_sleeps_hears_of_every_message) {
       any = true;
     }
     if (any || received >= messages) continue;
-    ASSERT_TRUE(readable(channel->fd, 10'000)) << "lost a wake-up after " << received;
+    ASSERT_TRUE(readable(channel->fd, 60'000)) << "lost a wake-up after " << received;
     ibv_cq* got;
     void* got_cookie;
     ASSERT_EQ(ibv_get_cq_event(channel.get(), &got, &got_cookie), 0);
@@ -216,7 +217,7 @@ class AsyncTest : public ConnectedTest {
  protected:
   ibv_async_event wait_for_event() {
     ibv_async_event event{};
-    EXPECT_TRUE(readable(context->async_fd, 5000));
+    EXPECT_TRUE(readable(context->async_fd, 60'000));
     EXPECT_EQ(ibv_get_async_event(context.get(), &event), 0);
     return event;
   }
@@ -256,7 +257,7 @@ TEST_F(AsyncTest, destroying_a_queue_pair_waits_for_its_acknowledgements) {
     EXPECT_EQ(ibv_destroy_qp(raw), 0);
     destroyed = true;
   });
-  for (int i = 0; i < 2000; ++i) ::sched_yield();
+  give_others_time();
   EXPECT_FALSE(destroyed);
   ibv_ack_async_event(&event);
   destroyer.join();
@@ -264,7 +265,7 @@ TEST_F(AsyncTest, destroying_a_queue_pair_waits_for_its_acknowledgements) {
 
 TEST_F(AsyncTest, the_events_of_a_destroyed_queue_pair_go_with_it) {
   fault();
-  ASSERT_TRUE(readable(context->async_fd, 5000));
+  ASSERT_TRUE(readable(context->async_fd, 60'000));
   b.reset();
   EXPECT_FALSE(readable(context->async_fd));
 }

@@ -20,7 +20,7 @@ class ExtendedCq : public VerbsTest {
   // ibv_start_poll until something is there.
   static int start(ibv_cq_ex* cq) {
     ibv_poll_cq_attr attr{};
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     int result = ENOENT;
     while (result == ENOENT && std::chrono::steady_clock::now() < deadline)
       result = ibv_start_poll(cq, &attr);

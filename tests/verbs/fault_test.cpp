@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t memory_bytes = 1u << 20;
 constexpr std::size_t message_bytes = 20'000;  // through the kernel or the mover where it is not mapped
 constexpr std::uint64_t receive_ids = 1'000'000'000;
-constexpr auto patience = std::chrono::seconds(30);
+constexpr auto patience = std::chrono::seconds(60);
 
 enum class Fault { kill, stop, exec };
 enum class Role { target, initiator };  // of the process that it happens to

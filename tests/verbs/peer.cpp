@@ -79,7 +79,7 @@ Reply echo(Side& side, const Request& request) {
       ++reply.succeeded;
     }
     if (any) continue;
-    if (!readable(side.channel->fd, 10'000)) {
+    if (!readable(side.channel->fd, 60'000)) {
       reply.error = ETIME;
       return reply;
     }

@@ -42,7 +42,7 @@ void PeerProcess::start(const Request& request) const {
 
 Reply PeerProcess::finish() const {
   Reply reply;
-  EXPECT_TRUE(readable(control_, 30'000)) << "the peer does not answer";
+  EXPECT_TRUE(readable(control_, 60'000)) << "the peer does not answer";
   if (::recv(control_, &reply, sizeof reply, MSG_DONTWAIT) != static_cast<ssize_t>(sizeof reply)) {
     ADD_FAILURE() << "the peer ended";
     reply.error = ESRCH;

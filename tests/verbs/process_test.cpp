@@ -164,7 +164,7 @@ TEST_F(ProcessTest, a_sleeping_initiator_is_woken_when_its_target_goes_on) {
     peer.stop();
     ASSERT_EQ(side->post(IBV_WR_RDMA_WRITE, 1, 100'000, far), 0);
     peer.go_on();
-    ASSERT_TRUE(readable(side->channel->fd, 10'000)) << "round " << round;
+    ASSERT_TRUE(readable(side->channel->fd, 60'000)) << "round " << round;
     ibv_cq* cq;
     void* cookie;
     ASSERT_EQ(ibv_get_cq_event(side->channel.get(), &cq, &cookie), 0);
@@ -193,7 +193,7 @@ TEST_F(ProcessTest, two_sleepers_wake_each_other_every_time) {
         answered = answered || wc->opcode == IBV_WC_RECV;
       }
       if (any) continue;
-      ASSERT_TRUE(readable(side->channel->fd, 10'000)) << "lost a wake-up in round " << round;
+      ASSERT_TRUE(readable(side->channel->fd, 60'000)) << "lost a wake-up in round " << round;
       ibv_cq* cq;
       void* cookie;
       ASSERT_EQ(ibv_get_cq_event(side->channel.get(), &cq, &cookie), 0);
@@ -211,7 +211,7 @@ TEST_F(ProcessTest, a_sleeping_sender_is_woken_when_its_peer_posts_a_receive) {
     ASSERT_EQ(side->post(IBV_WR_SEND, 1, 64, far), 0);
     ASSERT_FALSE(poll_once(side->cq.get()));
     ASSERT_EQ(peer.order({.order = Order::receive, .count = 1, .length = 64}).error, 0);
-    ASSERT_TRUE(readable(side->channel->fd, 10'000)) << "round " << round;
+    ASSERT_TRUE(readable(side->channel->fd, 60'000)) << "round " << round;
     ibv_cq* cq;
     void* cookie;
     ASSERT_EQ(ibv_get_cq_event(side->channel.get(), &cq, &cookie), 0);

@@ -81,7 +81,7 @@ TEST_F(SendStates, a_send_queue_with_a_request_under_way_is_draining) {
   EXPECT_FALSE(readable(context->async_fd));
   ASSERT_EQ(post_recv(peer.get(), 2), 0);
   EXPECT_TRUE(completed(wait_for(cq.get()), 1));
-  ASSERT_TRUE(readable(context->async_fd, 10'000));
+  ASSERT_TRUE(readable(context->async_fd, 60'000));
   ibv_async_event event;
   ASSERT_EQ(ibv_get_async_event(context.get(), &event), 0);
   EXPECT_EQ(event.event_type, IBV_EVENT_SQ_DRAINED);

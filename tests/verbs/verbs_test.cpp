@@ -129,7 +129,7 @@ std::optional<ibv_wc> poll_once(ibv_cq* cq) {
 }
 
 std::optional<ibv_wc> wait_for(ibv_cq* cq) {
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   do {
     if (auto wc = poll_once(cq)) return wc;
     ::sched_yield();

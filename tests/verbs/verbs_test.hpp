@@ -106,7 +106,7 @@ ibv_send_wr send_wr(std::uint64_t id, ibv_sge& sge, ibv_wr_opcode opcode = IBV_W
 int post(ibv_qp* qp, ibv_send_wr wr);
 int post_recv(ibv_qp* qp, std::uint64_t id, std::optional<ibv_sge> sge = {});
 
-// Polls until there is one; nullopt after ten seconds (a failure that would otherwise hang).
+// Polls until there is one; nullopt after a minute (a failure that would otherwise hang).
 std::optional<ibv_wc> wait_for(ibv_cq* cq);
 std::optional<ibv_wc> poll_once(ibv_cq* cq);
 bool readable(int fd, int limit_ms = 0);
