@@ -200,11 +200,6 @@ void Adapter::peer_gone(Peer& peer) {
   reclaim_from_srqs(peer.slot());
 }
 
-void Adapter::peer_answers(Slot slot) {
-  const std::uint64_t now_ns = host_.now_ns();
-  for_each_qp([&](QueuePair& qp) { qp.peer_answers(slot, now_ns); });
-}
-
 // What a process had taken from our SRQs when it was killed, and not completed, goes back to them.
 void Adapter::reclaim_from_srqs(Slot dead) {
   const std::lock_guard lock(mutex_);

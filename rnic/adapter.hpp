@@ -73,8 +73,7 @@ class Adapter {
   void receive_returned(Slot from, const Peer::TakenFrom&);  // to one of our SRQs
   void raise_cq(std::uint32_t index);                        // wake the channel of our own CQ
   void peer_gone(Peer&);
-  void peer_answers(Slot);  // although too late for what we asked
-  void service();           // deadlines of parked queue pairs; see HostPort::wake_at
+  void service();  // deadlines of parked queue pairs; see HostPort::wake_at
   void kick_all_parked_on(SharedReceiveQueue&);
   // No queue pair was ever made above this index.
   std::ptrdiff_t highest_qp_index() const { return highest_qp_.load(std::memory_order_relaxed); }

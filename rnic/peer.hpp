@@ -45,8 +45,9 @@ class Peer {
     done,
     fault,  // the range is not there, or the kernel refuses
     gone,   // the process is
-    late    // what has not been copied yet will not be: it did not answer in time, or the region just went
-            // away. Check all again, and try again
+    // What has not been copied yet will not be; check all again, and try again.
+    late,    // the process lives, and its mover did not come to it in time
+    refused  // its mover does not do it: the region just went away, or there is no thread for a mover
   };
   virtual Transfer write(std::span<const iovec> local, const Remote& remote) = 0;
   virtual Transfer read(std::span<const iovec> local, const Remote& remote) = 0;

@@ -139,11 +139,6 @@ class QueuePair {
   // any more.
   bool resume();
   void peer_gone(Peer&);
-  // That process says that it lives, though late: what waits for its answer is given its whole time anew.
-  void peer_answers(Slot slot, std::uint64_t now_ns) {
-    if (initiator_slot_.load(std::memory_order_relaxed) == slot)
-      answered_ns_.store(now_ns, std::memory_order_relaxed);
-  }
   // The WQEs of our SRQ whose completions stand in our ring, to be polled.
   void append_completed(std::vector<std::uint32_t>&) const;
   void on_fault();  // a peer moved us to err
@@ -160,7 +155,7 @@ class QueuePair {
   }
 
  private:
-  enum class Park : std::uint8_t { none, rnr, no_response, connecting };
+  enum class Park : std::uint8_t { none, rnr, no_response, late, connecting };
 
   // requester.cpp
   void execute();
@@ -248,7 +243,6 @@ class QueuePair {
   std::deque<std::array<std::byte, grh_bytes + sizeof(Gid)>> kept_grhs_;
   std::uint32_t kept_until_ = 0;
   std::uint64_t parked_since_ns_ = 0;
-  std::atomic<std::uint64_t> answered_ns_{0};
   std::uint32_t rnr_spin_ = 16;
   std::uint32_t answered_ = 0;  // the initiator's count of operations when we last gave it our CPU
   std::atomic<bool> draining_{false};

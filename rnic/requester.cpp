@@ -1,10 +1,11 @@
 // The requester: executes a queue pair's send WQEs in order, in the thread that rang the doorbell.
 //
 // One WQE at a time: gather its local pieces (checking lkeys), let the responder's role act on the target,
-// and turn the outcome into a completion. Two outcomes do not complete but park the queue: receiver not ready
-// (RNR) and no response (the target queue pair is not connected to us, or not yet). A parked queue is tried
-// again when the target kicks us, when the application polls, and by timer; its budget is rnr_retry x RNR
-// timer, or retry_cnt x timeout.
+// and turn the outcome into a completion. Three outcomes do not complete but park the queue: receiver not
+// ready (RNR), no response (the target queue pair is not connected to us, or not yet), and late (the target's
+// process has not come to copying, decision 0006). A parked queue is tried again when the target kicks us,
+// when the application polls, and by timer; its budget is rnr_retry x RNR timer, or retry_cnt x timeout. Late
+// has none: on a wire the target's NIC would have answered, whatever its process does.
 #include <array>
 #include <cstring>
 #include <utility>
@@ -76,6 +77,9 @@ void QueuePair::execute() {
         break;
       case Outcome::no_response:
         if (!reconnect_if_stale() && !park(Park::no_response)) return;
+        break;
+      case Outcome::late:
+        if (!park(Park::late)) return;
         break;
       case Outcome::connecting:
         keep_addresses();
@@ -214,12 +218,15 @@ bool QueuePair::receive_comes_soon() {
 bool QueuePair::park(Park why) {
   const std::uint64_t now_ns = nic_.host().now_ns();
   SendWqe& wqe = sq_.at(sq_.executed.load(std::memory_order_relaxed));
-  if (config_.type == QpType::uc) {  // unreliable: what cannot be delivered is lost, silently
+  const bool peer_dead = remote_.connected() && !remote_.peer->alive();
+  // Unreliable: what cannot be delivered is lost, silently.
+  if (config_.type == QpType::uc && (why != Park::late || peer_dead)) {
+    parked_ = Park::none;
     counters_.count_done(nullptr, wqe.opcode, wqe.byte_len);
     complete_send(wqe, WcStatus::success);
+    if (state() == QpState::sqd) drained();
     return true;
   }
-  const bool peer_dead = remote_.connected() && !remote_.peer->alive();
   const std::optional<std::uint64_t> budget = budget_ns(why);
   if (parked_ != why) {
     parked_ = why;
@@ -232,17 +239,12 @@ bool QueuePair::park(Park why) {
     if (budget) nic_.host().wake_at(now_ns + *budget);
     nic_.note_parked(*this);
   }
-  // A response begins the count of retries anew, as an acknowledgement does on a wire.
-  const std::uint64_t answered_ns = answered_ns_.load(std::memory_order_relaxed);
-  if (why == Park::no_response && answered_ns > parked_since_ns_) {
-    parked_since_ns_ = answered_ns;
-    if (budget) nic_.host().wake_at(answered_ns + *budget);
-  }
   if (peer_dead || (budget && now_ns - parked_since_ns_ >= *budget)) {
     parked_ = Park::none;
     fail_send(wqe, why == Park::rnr && !peer_dead ? WcStatus::rnr_retry_exc_err : WcStatus::retry_exc_err);
     return false;
   }
+  if (why == Park::late) return false;  // its mover kicks those who were late, and a timer does
   if (announced_ || !remote_.connected()) return false;
   remote_.announce_parked();
   announced_ = true;
@@ -282,7 +284,7 @@ std::optional<std::uint64_t> QueuePair::budget_ns(Park why) const {
     const std::uint32_t timer = remote_.target_min_rnr_timer() & 31;
     return std::uint64_t{rnr_timer_10us[timer]} * 10'000 * attributes_.rnr_retry;
   }
-  if (attributes_.timeout == 0) return std::nullopt;
+  if (why == Park::late || attributes_.timeout == 0) return std::nullopt;
   return (4096ull << (attributes_.timeout & 31)) * (attributes_.retry_cnt + 1u);
 }
 

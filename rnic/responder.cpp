@@ -247,7 +247,7 @@ Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
   }
   ReceiveCqe& cqe = next_cqe();
   const Outcome outcome = deliver(from, *taken.wqe, cqe);
-  if (outcome == Outcome::no_response) {
+  if (outcome == Outcome::no_response || outcome == Outcome::late) {
     held_ = taken;
     return outcome;
   }

@@ -34,6 +34,7 @@ enum class Outcome : std::uint8_t {
   done,
   rnr,             // the target has no receive posted
   no_response,     // the target queue pair is not there, not ready, or not connected to us
+  late,            // the target's process lives, and has not come to copying
   connecting,      // datagrams: to the target's process, in the background
   nak_access,      // remote access error
   nak_invalid,     // remote invalid request (the message is longer than the receive)
@@ -174,13 +175,15 @@ class RemoteQueuePair::Operation {
 };
 
 // A process that died is one that does not answer any more; its end will be reported presently. One that is
-// late may answer yet.
+// late will answer when it runs again.
 inline Outcome outcome_of(Peer::Transfer transfer) {
   switch (transfer) {
     case Peer::Transfer::done:
       return Outcome::done;
-    case Peer::Transfer::gone:
     case Peer::Transfer::late:
+      return Outcome::late;
+    case Peer::Transfer::gone:
+    case Peer::Transfer::refused:
       return Outcome::no_response;
     case Peer::Transfer::fault:
       break;

@@ -272,6 +272,7 @@ struct SegmentHeader {
   MulticastEntry multicast[max_multicast_attachments];
   alignas(4096) std::atomic<std::uint32_t> copy_bell;  // counts rings; the mover sleeps on it
   std::atomic<std::uint32_t> mover_sleeps;
+  std::atomic<std::uint32_t> mover_missing;  // its owner could not make a thread for it
   CopyLane copy_lanes[copy_lane_count];
   alignas(4096) std::byte copy_bytes[copy_lane_count][copy_lane_bytes];
   alignas(4096) std::atomic<std::uint32_t> steering_used;  // rules ever used

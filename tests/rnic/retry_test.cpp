@@ -172,18 +172,65 @@ TEST_F(Errors, a_target_that_becomes_ready_in_time_gets_what_waited) {
   EXPECT_EQ(to.part(0, 64), from.part(0, 64));
 }
 
-TEST_F(Errors, a_target_that_says_it_is_late_has_its_whole_time_anew) {
-  connect_pair({.timeout = 10, .retry_cnt = 0});
-  Memory from(a_nic, 64), to(b_nic, 64);
-  host.on_copy = [] { return Peer::Transfer::late; };
-  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
-  for (int i = 0; i < 5; ++i) {
-    host.advance(timeout_10_ns - 1000);
-    EXPECT_FALSE(a->poll_send()) << i;
-    a_nic.adapter().peer_answers(b_nic.slot());
-    a_nic.adapter().service();
+// ---- a target whose process lives and has not come to copying (decision 0006)
+// ------------------------------------------------------------------------------------------------
+
+class Late : public Errors, public testing::WithParamInterface<QpType> {
+ protected:
+  void SetUp() override {
+    connect_pair({.type = GetParam(), .timeout = 10, .retry_cnt = 0}, {.type = GetParam()});
+    host.on_copy = [this] { return is_late ? Peer::Transfer::late : Peer::Transfer::done; };
   }
-  a_nic.adapter().peer_answers(a_nic.slot());  // somebody else
+  bool is_late = true;
+};
+INSTANTIATE_TEST_SUITE_P(Type, Late, testing::Values(QpType::rc, QpType::uc));
+
+TEST_P(Late, uses_up_no_retries_and_loses_nothing) {
+  Memory from(a_nic, 64), to(b_nic, 64);
+  from.fill(1);
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  ASSERT_EQ(a->write(2, from.all(), to.addr(), to.key()), PostResult::ok);
+  for (int i = 0; i < 100; ++i) {
+    host.advance(timeout_10_ns * 2);
+    a_nic.adapter().service();
+    ASSERT_FALSE(a->poll_send()) << i;
+  }
+  is_late = false;
+  a_nic.adapter().service();
+  EXPECT_TRUE(completed(a->poll_send(), 1));
+  EXPECT_TRUE(completed(a->poll_send(), 2));
+  EXPECT_EQ(to.part(0, 64), from.part(0, 64));
+}
+
+TEST_P(Late, is_over_when_the_target_dies) {
+  Memory from(a_nic, 64), to(b_nic, 64);
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  EXPECT_FALSE(a->poll_send());
+  host.kill(b_nic);
+  settle();
+  const auto wc = a->poll_send();
+  ASSERT_TRUE(wc);
+  EXPECT_EQ(wc->status, GetParam() == QpType::rc ? WcStatus::retry_exc_err : WcStatus::wr_flush_err);
+}
+
+TEST_P(Late, is_over_when_the_target_leaves_the_connection) {
+  Memory from(a_nic, 64), to(b_nic, 64);
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  EXPECT_FALSE(a->poll_send());
+  b->modify(QpState::err);
+  a_nic.adapter().service();
+  host.advance(timeout_10_ns + 1000);
+  EXPECT_TRUE(
+      completed(a->poll_send(), 1, GetParam() == QpType::rc ? WcStatus::retry_exc_err : WcStatus::success));
+}
+
+TEST_F(Errors, a_copy_that_the_target_does_not_make_uses_up_the_retries) {
+  connect_pair({.timeout = 10, .retry_cnt = 3});
+  Memory from(a_nic, 64), to(b_nic, 64);
+  host.on_copy = [] { return Peer::Transfer::refused; };
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  host.advance(timeout_10_ns * 3);
+  EXPECT_FALSE(a->poll_send());
   host.advance(timeout_10_ns + 1000);
   EXPECT_TRUE(completed(a->poll_send(), 1, WcStatus::retry_exc_err));
 }

@@ -192,12 +192,12 @@ TEST_F(SharedReceives, what_a_killed_sender_had_taken_is_posted_again) {
   EXPECT_EQ(ids, (std::vector<std::uint64_t>{0, 1, 2, 3}));
 }
 
-// Its bytes did not come over in time, and it does not try again.
+// Its bytes did not come over, and it does not try again.
 TEST_F(SharedReceives, what_a_send_that_is_given_up_had_taken_is_posted_again) {
   make(4, 2);
   Memory payload(a_nic, 20'000);
   for (std::uint64_t id = 0; id < 4; ++id) ASSERT_EQ(post(id, {to.all()}), ok);
-  host.on_copy = [] { return Peer::Transfer::late; };
+  host.on_copy = [] { return Peer::Transfer::refused; };
   ASSERT_EQ(senders[1]->send(1, payload.all()), PostResult::ok);
   host.advance(1'000'000'000);
   EXPECT_TRUE(completed(senders[1]->poll_send(), 1, WcStatus::retry_exc_err));

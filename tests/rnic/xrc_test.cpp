@@ -285,7 +285,7 @@ TEST_P(Xrc, what_a_send_that_is_given_up_had_taken_goes_back) {
   Pair pair(a_nic, b_nic), next(a_nic, b_nic);
   const std::array<Sge, 2> halves{into.sge(0, 1000), into.sge(1000, 1000)};  // copied, mapped or not
   ASSERT_EQ(first.srq->post(5, halves), SharedReceiveQueue::Posted::ok);
-  host.on_copy = [] { return Peer::Transfer::late; };
+  host.on_copy = [] { return Peer::Transfer::refused; };
   ASSERT_EQ(pair.post({.wr_id = 1}, first.srq->number(), {from.sge(0, 2000)}), PostResult::ok);
   host.advance(1'000'000'000);
   EXPECT_TRUE(completed(pair.poll(), 1, WcStatus::retry_exc_err));

@@ -152,15 +152,15 @@ TEST_F(MoverTest, refuses_what_the_table_does_not_allow) {
   std::vector<std::byte> memory(1000), bytes(100);
   const std::uint32_t key = add(memory), read_only = add(memory, rnic::access::remote_read);
   const std::uint32_t write_only = add(memory, rnic::access::local_write);
-  EXPECT_EQ(write(bytes, memory.data() - 1, key), Transfer::late) << "before the region";
-  EXPECT_EQ(write(bytes, memory.data() + 901, key), Transfer::late) << "behind the region";
-  EXPECT_EQ(write(bytes, memory.data(), key + 1), Transfer::late) << "another generation of the key";
-  EXPECT_EQ(write(bytes, memory.data(), 0), Transfer::late) << "no key";
-  EXPECT_EQ(write(bytes, memory.data(), read_only), Transfer::late);
-  EXPECT_EQ(read(bytes, memory.data(), write_only), Transfer::late);
+  EXPECT_EQ(write(bytes, memory.data() - 1, key), Transfer::refused) << "before the region";
+  EXPECT_EQ(write(bytes, memory.data() + 901, key), Transfer::refused) << "behind the region";
+  EXPECT_EQ(write(bytes, memory.data(), key + 1), Transfer::refused) << "another generation of the key";
+  EXPECT_EQ(write(bytes, memory.data(), 0), Transfer::refused) << "no key";
+  EXPECT_EQ(write(bytes, memory.data(), read_only), Transfer::refused);
+  EXPECT_EQ(read(bytes, memory.data(), write_only), Transfer::refused);
   table.invalidate(key);
   mover.finish_copy();
-  EXPECT_EQ(write(bytes, memory.data(), key), Transfer::late) << "deregistered";
+  EXPECT_EQ(write(bytes, memory.data(), key), Transfer::refused) << "deregistered";
   EXPECT_EQ(memory, std::vector<std::byte>(1000));
   EXPECT_TRUE(all_lanes_free());
 }
@@ -188,6 +188,32 @@ TEST_F(MoverTest, a_copy_that_nobody_made_is_taken_back_and_the_mover_says_when_
   EXPECT_TRUE(all_lanes_free());
   EXPECT_EQ(write(sent, memory.data(), key), Transfer::done);
   EXPECT_EQ(memory, sent);
+}
+
+// It got no processor in the time it was given, or it would not have been late. Who runs and is late again
+// lives on a busier machine than that; who says nothing may be stopped, and is not waited for long.
+TEST_F(MoverTest, a_mover_that_runs_but_was_late_is_given_longer_each_time) {
+  std::vector<std::byte> memory(100);
+  const std::uint32_t key = add(memory);
+  const auto waited = [&] {
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_EQ(write(memory, memory.data(), key, 4ms), Transfer::late);
+    return std::chrono::steady_clock::now() - began;
+  };
+  EXPECT_GE(waited(), 4ms);
+  for (const auto longer : {8ms, 16ms, 32ms}) {
+    handover.mover_runs();
+    EXPECT_GE(waited(), longer);
+  }
+}
+
+TEST_F(MoverTest, a_target_that_could_not_make_a_mover_refuses) {
+  std::vector<std::byte> memory(100);
+  const std::uint32_t key = add(memory);
+  header().mover_missing = 1;
+  EXPECT_EQ(write(memory, memory.data(), key, 1ms), Transfer::refused);
+  mover.start();
+  EXPECT_EQ(header().mover_missing, 0u);
 }
 
 TEST_F(MoverTest, a_dead_target_is_not_waited_for) {

@@ -22,7 +22,9 @@ constexpr int looks = 100, yields = 100;
 constexpr std::chrono::microseconds pause{100};         // between looks for a free lane
 constexpr std::chrono::milliseconds nap{2};             // how often a sleeper looks whether the target lives
 constexpr std::chrono::milliseconds short_patience{1};  // with a mover that was late the last time
-constexpr std::chrono::seconds longest_copy{2};         // of one lane: its process was stopped in the middle
+constexpr std::uint32_t most_doublings =
+    3;  // of the patience: others may wait for an atomic's lock meanwhile
+constexpr std::chrono::seconds longest_copy{2};  // of one lane: its process was stopped in the middle
 
 // Walks through pieces of our own memory.
 class Cursor {
@@ -57,13 +59,31 @@ Handover::Transfer Handover::read(std::span<const iovec> local, const rnic::Peer
   return transfer(LaneCopy::out_of_owner, local, remote, patience);
 }
 
+std::chrono::nanoseconds Handover::patience_now(std::chrono::nanoseconds wanted) const {
+  if (late_.load(std::memory_order_relaxed))
+    return std::min<std::chrono::nanoseconds>(wanted, short_patience);
+  return wanted * (1 << doublings_.load(std::memory_order_relaxed));
+}
+
+void Handover::mover_runs() {
+  if (!late_.exchange(false, std::memory_order_relaxed)) return;
+  const std::uint32_t doublings = doublings_.load(std::memory_order_relaxed);
+  doublings_.store(std::min(doublings + 1, most_doublings), std::memory_order_relaxed);
+}
+
+Handover::Transfer Handover::nobody_came() {
+  if (!target_.alive()) return Transfer::gone;
+  late_.store(true, std::memory_order_relaxed);
+  const bool nobody = target_.segment().mover_missing.load(std::memory_order_relaxed) != 0;
+  return nobody ? Transfer::refused : Transfer::late;
+}
+
 // Lane by lane, one after the other, so that the last byte of a WRITE lands last.
 Handover::Transfer Handover::transfer(LaneCopy copy, std::span<const iovec> local,
                                       const rnic::Peer::Remote& remote, std::chrono::nanoseconds patience) {
-  if (late_.load(std::memory_order_relaxed))
-    patience = std::min<std::chrono::nanoseconds>(patience, short_patience);
+  patience = patience_now(patience);
   CopyLane* const lane = claim(Clock::now() + patience);
-  if (lane == nullptr) return target_.alive() ? Transfer::late : Transfer::gone;
+  if (lane == nullptr) return nobody_came();
   const auto number = static_cast<std::size_t>(lane - target_.segment().copy_lanes);
   std::byte* const bytes = target_.segment().copy_bytes[number];
   Cursor cursor(local);
@@ -107,14 +127,13 @@ CopyLane* Handover::claim(Deadline give_up) {
                                             std::memory_order_acquire))
         return &lane;
     }
-    if (tries < looks + yields) {
-      ::sched_yield();
-      continue;
-    }
+    // Each time: where others want the CPU a yield costs their time slices.
     if (Clock::now() >= give_up) break;
-    std::this_thread::sleep_for(pause);
+    if (tries < looks + yields)
+      ::sched_yield();
+    else
+      std::this_thread::sleep_for(pause);
   }
-  late_.store(true, std::memory_order_relaxed);
   return nullptr;
 }
 
@@ -129,19 +148,21 @@ void Handover::post(CopyLane& lane) {
 Handover::Transfer Handover::await(CopyLane& lane, std::chrono::nanoseconds patience) {
   const auto finished = [&] {
     late_.store(false, std::memory_order_relaxed);
+    doublings_.store(0, std::memory_order_relaxed);
     const rnic::LaneAnswer answer = lane.answer;
     if (answer == rnic::LaneAnswer::copied) return Transfer::done;
     change(lane, LaneState::done, LaneState::free);
-    return answer == rnic::LaneAnswer::refused ? Transfer::late : Transfer::fault;
+    return answer == rnic::LaneAnswer::refused ? Transfer::refused : Transfer::fault;
   };
-  for (int tries = 0; tries < looks + yields; ++tries) {
+  for (int tries = 0; tries < looks; ++tries) {
     if (state_of(lane) == LaneState::done) return finished();
-    if (tries < looks)
-      rnic::cpu_relax();
-    else
-      ::sched_yield();
+    rnic::cpu_relax();
   }
   const auto began = Clock::now();
+  for (int tries = 0; tries < yields && Clock::now() - began < patience; ++tries) {
+    if (state_of(lane) == LaneState::done) return finished();
+    ::sched_yield();
+  }
   for (;;) {
     // seq_cst: we say that we sleep, then look at the word (in the kernel, again); the mover changes it, then
     // looks whether we sleep.
@@ -156,7 +177,7 @@ Handover::Transfer Handover::await(CopyLane& lane, std::chrono::nanoseconds pati
     const auto waited = Clock::now() - began;
     if (waited < patience) continue;
     late_.store(true, std::memory_order_relaxed);
-    if (change(lane, LaneState::posted, LaneState::cancelled)) return Transfer::late;
+    if (change(lane, LaneState::posted, LaneState::cancelled)) return nobody_came();
     // It runs, or is done now. Stopped in the middle it may yet write: that cannot be tried again.
     if (waited >= longest_copy && change(lane, LaneState::running, LaneState::abandoned))
       return Transfer::fault;

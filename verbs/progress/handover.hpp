@@ -2,7 +2,8 @@
 // memory through the lanes of its segment, which its mover serves.
 //
 // Synchronous: when a call returns, nothing of it is outstanding. It waits a bounded time for a mover that
-// does not answer, and a shorter one from then on until it answers again.
+// does not answer, a shorter one from then on, and once the mover says that it runs a longer one than before:
+// it lives, and the machine is so busy that it got no processor in that time.
 //
 // Threading: any number of threads; each uses a lane of its own.
 #pragma once
@@ -25,13 +26,15 @@ class Handover {
   Transfer read(std::span<const iovec> local, const rnic::Peer::Remote& remote,
                 std::chrono::nanoseconds patience);
 
-  // Its mover says that it runs: it is waited for as long as one that was never late.
-  void mover_runs() { late_.store(false, std::memory_order_relaxed); }
+  // Its mover says that it runs, and was too late for what we asked.
+  void mover_runs();
 
  private:
   using Deadline = std::chrono::steady_clock::time_point;
   Transfer transfer(rnic::LaneCopy copy, std::span<const iovec> local, const rnic::Peer::Remote& remote,
                     std::chrono::nanoseconds patience);
+  std::chrono::nanoseconds patience_now(std::chrono::nanoseconds wanted) const;
+  Transfer nobody_came();
   rnic::CopyLane* claim(Deadline give_up);
   void post(rnic::CopyLane& lane);
   Transfer await(rnic::CopyLane& lane, std::chrono::nanoseconds patience);
@@ -41,6 +44,7 @@ class Handover {
   rnic::Peer& target_;
   const rnic::Slot own_;
   std::atomic<bool> late_ = false;
+  std::atomic<std::uint32_t> doublings_ = 0;  // of the patience, since it was last in time
 };
 
 }  // namespace weir::verbs

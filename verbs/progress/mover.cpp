@@ -57,6 +57,7 @@ void Mover::start() {
   } catch (const std::system_error&) {
     // No more threads: nobody serves the lanes, and those who use them see a target that does not respond.
   }
+  segment_.mover_missing.store(thread_.joinable() ? 0 : 1, std::memory_order_relaxed);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -366,11 +366,8 @@ void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received
 
 // It found copies that we had taken back, because it was late.
 void NicProcess::mover_runs(link::Neighbour& neighbour) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto& peer = peers_[neighbour.slot()]) peer->mover_runs();
-  }
-  adapter_->peer_answers(neighbour.slot());
+  const std::lock_guard lock(mutex_);
+  if (const auto& peer = peers_[neighbour.slot()]) peer->mover_runs();
 }
 
 void NicProcess::answer_window(const link::NeighbourPtr& from, std::uint32_t id) {
