@@ -250,6 +250,14 @@ void NetworkReader::read_route(Table& table) {
     for (const auto port : own_ports)
       if (network_[port].name == via.value || network_[network_.neighbor(port)].name == via.value)
         route.via.push_back(port);
+    // Hosts pass nothing on: what is for others would end, or come back, there.
+    for (auto port = before; port < route.via.size(); ++port)
+      if (const auto next = network_.neighbor(route.via[port]);
+          network_[next].kind == NodeKind::host &&
+          std::ranges::any_of(route.to, [next](NodeId host) { return host != next; }))
+        complaints_.add(via.place,
+                        fmt::format("'{}' is a host, which passes nothing on to others", network_[next].name),
+                        "name a switch, or the port towards one");
     if (route.via.size() == before)
       complaints_.add(
           via.place, fmt::format("'{}' is no neighbor and no port of {}", via.value, network_[route.at].name),

@@ -201,6 +201,8 @@ const Mistake mistakes[] = {
      "no path from host 'h3' to host 'h1'; join their parts with [[link]]"},
     {"route_over_no_neighbor", with("[[route]]\nat = \"s1\"\nto = \"h1\"\nvia = \"h3\"\n"),
      "net.toml:22:7: 'h3' is no neighbor and no port of s1"},
+    {"route_over_another_host", with("[[route]]\nat = \"s1\"\nto = \"h1\"\nvia = \"h2\"\n"),
+     "net.toml:22:7: 'h2' is a host, which passes nothing on to others; name a switch"},
     {"odd_fat_tree", with("[fat_tree]\nk = 5\n"), "k is 5; a k-ary fat tree needs an even k"},
 };
 INSTANTIATE_TEST_SUITE_P(all, NetworkMistake, testing::ValuesIn(mistakes),
