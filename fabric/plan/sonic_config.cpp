@@ -127,15 +127,16 @@ class SonicConfig {
     config_["CABLE_LENGTH"][map_name][name] = fmt::format("{:.0f}m", meters);
     const auto is_lossless = [this](std::size_t p) { return lossless(p); };
     const auto is_lossy = [this](std::size_t p) { return !lossless(p); };
+    const auto of = [&name](std::string_view which) { return fmt::format("{}|{}", name, which); };
     for (const auto& range : ranges(is_lossless)) {
-      config_["BUFFER_PG"][name + "|" + range]["profile"] = port.profile;
-      config_["BUFFER_QUEUE"][name + "|" + range]["profile"] = "egress_lossless_profile";
+      config_["BUFFER_PG"][of(range)]["profile"] = port.profile;
+      config_["BUFFER_QUEUE"][of(range)]["profile"] = "egress_lossless_profile";
     }
-    if (!lossless(0)) config_["BUFFER_PG"][name + "|0"]["profile"] = "ingress_lossy_profile";
+    if (!lossless(0)) config_["BUFFER_PG"][of("0")]["profile"] = "ingress_lossy_profile";
     for (const auto& range : ranges(is_lossy))
-      config_["BUFFER_QUEUE"][name + "|" + range]["profile"] = "egress_lossy_profile";
+      config_["BUFFER_QUEUE"][of(range)]["profile"] = "egress_lossy_profile";
     for (std::size_t priority = 0; priority < priorities; ++priority) {
-      auto& queue = config_["QUEUE"][fmt::format("{}|{}", name, priority)];
+      auto& queue = config_["QUEUE"][of(number(priority))];
       queue["scheduler"] = strict(priority)     ? "scheduler.strict"
                            : lossless(priority) ? "scheduler.lossless"
                                                 : "scheduler.lossy";

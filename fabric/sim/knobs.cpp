@@ -20,7 +20,7 @@ const std::initializer_list<std::string_view> presets = {"paper", "ns3", "connec
 
 template <class T>
 T whole(double value) {
-  return static_cast<T>(value + 0.5);
+  return static_cast<T>(std::llround(value));
 }
 
 using K = Knobs&;

@@ -3,6 +3,7 @@
 // ever rounded twice.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace weir::fabric::sim {
@@ -19,8 +20,10 @@ constexpr Ticks longest_run = (Ticks{1} << 44) - 1;
 
 constexpr double to_us(Ticks ticks) { return static_cast<double>(ticks) / ticks_per_us; }
 constexpr double to_s(Ticks ticks) { return static_cast<double>(ticks) / ticks_per_s; }
-constexpr Ticks from_us(double us) { return static_cast<Ticks>(us * ticks_per_us + 0.5); }
+inline Ticks from_ns(double ns) { return static_cast<Ticks>(std::llround(ns * ticks_per_ns)); }
 // Of one byte; exact for the speeds above.
-constexpr std::uint32_t ticks_per_byte(double gbps) { return static_cast<std::uint32_t>(800 / gbps + 0.5); }
+inline std::uint32_t ticks_per_byte(double gbps) {
+  return static_cast<std::uint32_t>(std::lround(800 / gbps));
+}
 
 }  // namespace weir::fabric::sim
