@@ -15,6 +15,9 @@
 
 namespace weir::fabric {
 
+// How queues that are not strict share a port (DWRR), as configured and as simulated.
+inline constexpr unsigned lossless_weight = 15, lossy_weight = 14;
+
 struct PortPlan {
   std::uint64_t speed_bps = 0;
   Cable cable;

@@ -13,7 +13,6 @@ namespace {
 using Json = nlohmann::json;               // keys sorted: the same plan gives the same bytes
 constexpr const char* map_name = "AZURE";  // the name that SONiC's own templates give their maps
 constexpr int lossy_dynamic_th = 3;
-constexpr int lossless_weight = 15, lossy_weight = 14;
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
 

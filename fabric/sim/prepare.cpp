@@ -96,7 +96,10 @@ class Preparation {
     for (unsigned i = 0; i < sim::priorities; ++i) {
       auto& priority = settings.priority[i];
       priority.lossless = network_.classes.is_lossless(i);
-      priority.strict = i == knobs_.transport.control_priority;
+      const auto& strict = network_.classes.strict;
+      priority.strict =
+          i == knobs_.transport.control_priority || std::ranges::find(strict, i) != strict.end();
+      priority.weight = priority.lossless ? lossless_weight : lossy_weight;
       priority.alpha = 8;
       if (!priority.lossless) continue;
       priority.alpha = knobs_.alpha ? *knobs_.alpha : alpha_of(plan.dynamic_th);

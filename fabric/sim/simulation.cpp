@@ -6,7 +6,8 @@
 namespace weir::fabric::sim {
 namespace {
 
-// DWRR: what a queue of weight 1 may send in a turn; at least a frame, so that each turn sends something.
+// DWRR: what a queue of the smallest weight may send in a turn; at least a frame, so that each turn sends
+// something.
 constexpr std::uint32_t quantum_bytes = 2048;
 
 }  // namespace
@@ -79,10 +80,11 @@ void Simulation::build_ports() {
     }
     const auto& settings = fabric_.switches[fabric_.nodes[from.node].settings];
     const auto& pool = pools_[from.node];
+    const auto lightest = std::ranges::min(settings.priority, {}, &PrioritySettings::weight).weight;
     for (unsigned i = 0; i < priorities; ++i) {
       const auto& rule = settings.priority[i];
       if (rule.strict) port.strict |= 1u << i;
-      queues_[at(p, i)].quantum = std::max(1u, rule.weight) * quantum_bytes;
+      queues_[at(p, i)].quantum = quantum_bytes * std::max(1u, rule.weight) / std::max(1u, lightest);
       queues_[at(p, i)].alpha =
           rule.lossless ? 0 : static_cast<std::uint32_t>(alpha_factor(rule.egress_alpha));
       const Wred& wred = from.own_wred ? from.wred[i] : rule.wred;
