@@ -18,7 +18,7 @@ void Simulation::check_deadlock() {
       auto& sent = deadlock_sent_[at(p, priority)];
       const bool idle = queues_[at(p, priority)].sent_packets == sent;
       sent = queues_[at(p, priority)].sent_packets;
-      if (idle && ports_[p].host == none && ((held >> priority) & 1))
+      if (idle && ports_[p].nic == none && ((held >> priority) & 1))
         stuck.push_back(p * priorities + priority);
     }
   }

@@ -23,6 +23,7 @@ struct Flow {
   std::uint32_t packets = 0;
   std::uint32_t last_bytes = 0;  // payload of the last packet
   std::uint32_t source = 0;
+  std::uint32_t nic = 0;  // of the source, that it leaves by
   std::uint32_t destination = 0;
   std::uint32_t next_ready = none;
   std::uint32_t hash = 0;

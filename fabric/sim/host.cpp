@@ -8,6 +8,8 @@ namespace weir::fabric::sim {
 
 using rnic::congestion::Arrival;
 
+constexpr int most_hops = 64;
+
 void Simulation::start_due_flows() {
   while (started_ < start_order_.size() && run_.flows[start_order_[started_]].start <= now_)
     start_flow(start_order_[started_++]);
@@ -34,10 +36,11 @@ void Simulation::start_flow(std::uint32_t id) {
   flow.priority = spec.priority;
   flow.hash = static_cast<std::uint32_t>(mix(run_.seed ^ (std::uint64_t{id} << 20)) >> 52);
   flow.progress = now_;
-  const std::uint32_t port = hosts_[spec.source].port;
-  flow.rate = rnic::congestion::ReactionPoint(hosts_[spec.source].line_rate);
+  flow.nic = choose_nic(flow);
+  const std::uint32_t port = nics_[flow.nic].port;
+  flow.rate = rnic::congestion::ReactionPoint(nics_[flow.nic].line_rate);
   results_[id].started = now_;
-  results_[id].ideal = ideal_time(spec, flow.hash);
+  results_[id].ideal = ideal_time(spec, flow.hash, port);
   if (routes_stay_) {
     paths_.resize(2 * flows_.size());
     Packet probe{};
@@ -45,15 +48,43 @@ void Simulation::start_flow(std::uint32_t id) {
     probe.destination = flow.destination;
     find_path(paths_[2 * std::size_t{slot}], probe, port);
     probe.destination = flow.source;
-    find_path(paths_[2 * std::size_t{slot} + 1], probe, hosts_[flow.destination].port);
+    find_path(paths_[2 * std::size_t{slot} + 1], probe, arrival_port(flow, port));
   }
   ++alive_;
   rare_.push(now_ + transport_.retransmission_timeout, RareKind::retransmission, slot, id);
   make_ready(slot);
 }
 
+// Of a host with several links a flow takes one of those that are nearest to its destination, as its hash
+// says.
+std::uint32_t Simulation::choose_nic(const Flow& flow) const {
+  const auto& nics = nics_of_[flow.source];
+  if (nics.size() == 1) return nics.front();
+  Packet probe{};
+  probe.destination = flow.destination;
+  probe.hash = flow.hash;
+  const std::uint32_t port = next_hop(fabric_.hosts[flow.source], probe);
+  return port == no_port ? nics.front() : ports_[port].nic;
+}
+
+// Where its data reach their destination, and so where what answers leaves.
+std::uint32_t Simulation::arrival_port(const Flow& flow, std::uint32_t from_port) const {
+  const auto& nics = nics_of_[flow.destination];
+  const std::uint32_t otherwise = nics_[nics.front()].port;
+  if (nics.size() == 1) return otherwise;
+  Packet probe{};
+  probe.destination = flow.destination;
+  probe.hash = flow.hash;
+  std::uint32_t out = from_port;
+  for (int hops = 0; out != no_port && hops < most_hops; ++hops) {
+    if (ports_[out].peer_is_host) return ports_[out].peer;
+    out = next_hop(ports_[out].peer_node, probe);
+  }
+  return otherwise;
+}
+
 // Alone on its path: all of it through the slowest link, one packet through each of the others.
-Ticks Simulation::ideal_time(const FlowSpec& flow, std::uint32_t hash) const {
+Ticks Simulation::ideal_time(const FlowSpec& flow, std::uint32_t hash, std::uint32_t from_port) const {
   Packet probe{};
   probe.destination = flow.destination;
   probe.hash = hash;
@@ -64,13 +95,13 @@ Ticks Simulation::ideal_time(const FlowSpec& flow, std::uint32_t hash) const {
   const std::uint64_t all = bytes + packets * overhead;
   const std::uint64_t one = std::min(bytes, mtu) + overhead;
   Ticks latency = 0, slowest = 0, each = 0;
-  std::uint32_t port = hosts_[flow.source].port;
-  for (int hops = 0; port != no_port && hops < 64; ++hops) {
+  std::uint32_t port = from_port;
+  for (int hops = 0; port != no_port && hops < most_hops; ++hops) {
     const Port& hop = ports_[port];
     latency += hop.latency;
     each += one * hop.ticks_per_byte;
     slowest = std::max<Ticks>(slowest, hop.ticks_per_byte);
-    if (ports_[hop.peer].host != none) break;
+    if (ports_[hop.peer].nic != none) break;
     port = next_hop(ports_[hop.peer].node, probe);
   }
   // The gap after the last frame delays nobody.
@@ -78,55 +109,55 @@ Ticks Simulation::ideal_time(const FlowSpec& flow, std::uint32_t hash) const {
 }
 
 // The end of its host's list of flows of this priority: hosts serve their queue pairs in turn, a packet each.
-void Simulation::append_ready(Host& host, std::uint32_t slot) {
+void Simulation::append_ready(Nic& nic, std::uint32_t slot) {
   Flow& flow = flows_[slot];
   flow.place = Place::ready;
   flow.next_ready = none;
-  if (host.ready_head[flow.priority] == none)
-    host.ready_head[flow.priority] = slot;
+  if (nic.ready_head[flow.priority] == none)
+    nic.ready_head[flow.priority] = slot;
   else
-    flows_[host.ready_tail[flow.priority]].next_ready = slot;
-  host.ready_tail[flow.priority] = slot;
-  host.waiting |= 1u << flow.priority;
+    flows_[nic.ready_tail[flow.priority]].next_ready = slot;
+  nic.ready_tail[flow.priority] = slot;
+  nic.waiting |= 1u << flow.priority;
 }
 
 void Simulation::make_ready(std::uint32_t slot) {
   if (flows_[slot].place != Place::parked) return;
-  Host& host = hosts_[flows_[slot].source];
-  append_ready(host, slot);
-  kick(host.port);
+  Nic& nic = nics_[flows_[slot].nic];
+  append_ready(nic, slot);
+  kick(nic.port);
 }
 
 // Flows whose rate lets them send again join their list.
-void Simulation::release_paced(Host& host) {
-  while (!host.paced.empty() && host.paced.front().first <= now_) {
-    const std::uint32_t slot = host.paced.front().second;
-    std::pop_heap(host.paced.begin(), host.paced.end(), std::greater<>());
-    host.paced.pop_back();
-    append_ready(host, slot);
+void Simulation::release_paced(Nic& nic) {
+  while (!nic.paced.empty() && nic.paced.front().first <= now_) {
+    const std::uint32_t slot = nic.paced.front().second;
+    std::pop_heap(nic.paced.begin(), nic.paced.end(), std::greater<>());
+    nic.paced.pop_back();
+    append_ready(nic, slot);
   }
 }
 
 Ticks Simulation::transmit_from_host(std::uint32_t port_index) {
   Port& port = ports_[port_index];
-  Host& host = hosts_[port.host];
-  release_paced(host);
+  Nic& nic = nics_[port.nic];
+  release_paced(nic);
   if (const unsigned control = port.waiting & ~port.paused) {
     forward(port_index, control);
-  } else if (const unsigned flows = host.waiting & ~port.paused) {
-    while (((flows >> host.turn) & 1) == 0) host.turn = (host.turn + 1) % priorities;
-    const unsigned priority = host.turn;
-    host.turn = (host.turn + 1) % priorities;
-    const std::uint32_t slot = host.ready_head[priority];
-    host.ready_head[priority] = flows_[slot].next_ready;
-    if (host.ready_head[priority] == none) host.waiting &= ~(1u << priority);
-    send_packet(port_index, host, slot);
+  } else if (const unsigned flows = nic.waiting & ~port.paused) {
+    while (((flows >> nic.turn) & 1) == 0) nic.turn = (nic.turn + 1) % priorities;
+    const unsigned priority = nic.turn;
+    nic.turn = (nic.turn + 1) % priorities;
+    const std::uint32_t slot = nic.ready_head[priority];
+    nic.ready_head[priority] = flows_[slot].next_ready;
+    if (nic.ready_head[priority] == none) nic.waiting &= ~(1u << priority);
+    send_packet(port_index, nic, slot);
   }
-  if (((port.waiting | host.waiting) & ~port.paused) != 0) return std::max(port.free_at, now_ + 1);
-  return host.paced.empty() ? no_time : std::max(port.free_at, host.paced.front().first);
+  if (((port.waiting | nic.waiting) & ~port.paused) != 0) return std::max(port.free_at, now_ + 1);
+  return nic.paced.empty() ? no_time : std::max(port.free_at, nic.paced.front().first);
 }
 
-void Simulation::send_packet(std::uint32_t port_index, Host& host, std::uint32_t slot) {
+void Simulation::send_packet(std::uint32_t port_index, Nic& nic, std::uint32_t slot) {
   Flow& flow = flows_[slot];
   Port& port = ports_[port_index];
   flow.place = Place::parked;
@@ -155,7 +186,7 @@ void Simulation::send_packet(std::uint32_t port_index, Host& host, std::uint32_t
   const std::uint64_t frame = std::uint64_t{packet.bytes} + transport_.gap_bytes;
   put_on_wire(port, port_index, index);
 
-  const double line_rate = host.line_rate;
+  const double line_rate = nic.line_rate;
   if (flow.rate.limited()) {
     flow.rate.advance(transport_.dcqcn_parameters, now_, line_rate);
     flow.rate.on_sent(transport_.dcqcn_parameters, frame, line_rate);
@@ -166,11 +197,11 @@ void Simulation::send_packet(std::uint32_t port_index, Host& host, std::uint32_t
   if (flow.rate.rate() < line_rate) {
     const Ticks wait = static_cast<Ticks>(static_cast<double>(frame) * 8 * ticks_per_s / flow.rate.rate());
     flow.place = Place::paced;
-    host.paced.emplace_back(now_ + wait, slot);
-    std::push_heap(host.paced.begin(), host.paced.end(), std::greater<>());
+    nic.paced.emplace_back(now_ + wait, slot);
+    std::push_heap(nic.paced.begin(), nic.paced.end(), std::greater<>());
     return;
   }
-  append_ready(host, slot);
+  append_ready(nic, slot);
 }
 
 void Simulation::free_if_over(std::uint32_t slot) {
@@ -254,7 +285,7 @@ void Simulation::receive_control(std::uint32_t slot, const Packet& packet) {
   const auto kind = static_cast<PacketKind>(packet.kind);
   if (flow.acknowledged) return;
   if (kind == PacketKind::cnp) {
-    const double line_rate = hosts_[flow.source].line_rate;
+    const double line_rate = nics_[flow.nic].line_rate;
     flow.rate.on_cnp(transport_.dcqcn_parameters, now_, line_rate);
     return;
   }

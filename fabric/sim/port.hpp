@@ -19,7 +19,7 @@ struct alignas(64) Port {
   std::uint32_t node = none;
   std::uint32_t ticks_per_byte = 0;
   std::uint32_t latency = 0;  // ticks from the last bit's leaving until the far end's MMU has it
-  std::uint32_t host = none;  // address of the host that this port is of; none: of a switch
+  std::uint32_t nic = none;   // of a host: which of Simulation::nics_; none: of a switch
   std::uint32_t peer_node = none;
   std::uint8_t waiting = 0;   // a bit for each queue that holds packets
   std::uint8_t paused = 0;    // a bit for each priority stopped by PFC

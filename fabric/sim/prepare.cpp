@@ -191,14 +191,15 @@ RouteTable route_table(const Network& network, const Fabric& fabric, std::span<c
   RouteTable table;
   table.hosts = static_cast<std::uint32_t>(fabric.hosts.size());
   std::uint32_t rows = 0;
-  for (const auto& node : fabric.nodes) table.row.push_back(node.host ? none : rows++);
+  for (const auto& node : network.nodes)
+    table.row.push_back(node.kind == NodeKind::host && node.ports.size() == 1 ? none : rows++);
   table.group.assign(std::size_t{rows} * table.hosts, 0);
   table.first.assign(1, 0);  // group 0: no way there
   table.count.assign(1, 0);
   std::map<std::vector<std::uint32_t>, std::uint32_t> known;
   std::vector<std::uint32_t> ports;
   for (std::uint32_t n = 0; n < fabric.nodes.size(); ++n) {
-    if (fabric.nodes[n].host) continue;
+    if (table.row[n] == none) continue;
     std::span<const PortId> last;  // neighbours in the list mostly share their ports
     std::uint32_t last_group = 0;
     for (std::uint32_t h = 0; h < table.hosts; ++h) {

@@ -59,7 +59,7 @@ void Simulation::keep_sample() {
   if (!sample_again(held)) return;
   for (std::uint32_t p = 0; p < ports_.size(); ++p) {
     const Port& port = ports_[p];
-    if (port.host != none) continue;
+    if (port.nic != none) continue;
     const SharedPool& pool = pools_[port.node];
     const bool buffers = pool.used != 0 || pool.headroom_used != 0;
     // Egress queues that hold or are held; where the switch holds something, ingress groups, too.

@@ -25,10 +25,6 @@ class ScenarioReader {
     if (!read_the_network()) return std::nullopt;
     for (std::uint32_t n = 0; n < network().nodes.size(); ++n)
       if (network().nodes[n].kind == NodeKind::host) {
-        if (network().nodes[n].ports.size() != 1)
-          complaints_.add(network().nodes[n].place,
-                          fmt::format("host {} has several links", network().nodes[n].name),
-                          "the simulator's hosts have one: use two hosts");
         address_.push_back(static_cast<std::uint32_t>(hosts_.size()));
         hosts_.push_back(n);
       } else {

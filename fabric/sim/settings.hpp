@@ -67,10 +67,11 @@ struct PortSettings {
   bool own_wred = false;
 };
 
-// Where a packet goes: for each switch and each host the ports that are equally near.
+// Where a packet goes: for each switch, and host with several ports, and each host the ports that are equally
+// near.
 struct RouteTable {
   std::uint32_t hosts = 0;
-  std::vector<std::uint32_t> row;    // by node: which row of `group` is its; hosts have none
+  std::vector<std::uint32_t> row;    // by node: which row of `group` is its; hosts with one port have none
   std::vector<std::uint32_t> group;  // row * hosts + address: index into `first` and `count`
   std::vector<std::uint32_t> first;
   std::vector<std::uint32_t> count;  // 0: unreachable
@@ -82,7 +83,7 @@ struct Fabric {
   std::vector<PortSettings> ports;
   std::vector<SwitchSettings> switches;
   std::vector<std::uint32_t>
-      hosts;  // nodes that are hosts; a host's index here is its address. One port each.
+      hosts;  // nodes that are hosts; a host's index here is its address, whichever port it is reached at
   RouteTable routes;
 };
 

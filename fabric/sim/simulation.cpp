@@ -28,9 +28,7 @@ Simulation::Simulation(const Fabric& fabric, const Experiment& run)
   pfc_.resize(ports_.size() * priorities);
   pmax_.resize(ports_.size() * priorities);
   pools_.resize(fabric.nodes.size());
-  host_index_.assign(fabric.nodes.size(), none);
-  for (std::uint32_t h = 0; h < fabric.hosts.size(); ++h) host_index_[fabric.hosts[h]] = h;
-  hosts_.resize(fabric.hosts.size());
+  nics_of_.resize(fabric.hosts.size());
   build_ports();
   results_.resize(run.flows.size());
   start_order_.resize(run.flows.size());
@@ -59,6 +57,8 @@ void Simulation::build_ports() {
     pool.headroom_size = settings.headroom_pool_bytes / settings.cell_bytes;
     pool.settings = fabric_.nodes[n].settings;
   }
+  std::vector<std::uint32_t> address(fabric_.nodes.size(), none);
+  for (std::uint32_t h = 0; h < fabric_.hosts.size(); ++h) address[fabric_.hosts[h]] = h;
   for (std::uint32_t p = 0; p < ports_.size(); ++p) {
     const auto& from = fabric_.ports[p];
     auto& port = ports_[p];
@@ -69,12 +69,13 @@ void Simulation::build_ports() {
     port.ticks_per_byte = ticks_per_byte(from.gbps);
     port.latency = static_cast<std::uint32_t>(from.delay + fabric_.ports[from.peer].pipeline);
     if (fabric_.nodes[from.node].host) {
-      port.host = host_index_[from.node];
-      auto& host = hosts_[port.host];
-      host.port = p;
-      host.line_rate = from.gbps * 1e9;
-      host.ready_head.fill(none);
-      host.ready_tail.fill(none);
+      port.nic = static_cast<std::uint32_t>(nics_.size());
+      nics_of_[address[from.node]].push_back(port.nic);
+      auto& nic = nics_.emplace_back();
+      nic.port = p;
+      nic.line_rate = from.gbps * 1e9;
+      nic.ready_head.fill(none);
+      nic.ready_tail.fill(none);
       port.strict = 0xff;
       continue;
     }
@@ -337,7 +338,7 @@ void Simulation::transmit_event(std::uint32_t port_index) {
 Ticks Simulation::transmit(std::uint32_t port_index) {
   Port& port = ports_[port_index];
   if (!port.up) return no_time;
-  if (port.host != none) return transmit_from_host(port_index);
+  if (port.nic != none) return transmit_from_host(port_index);
   const unsigned ready = port.waiting & ~port.paused;
   if (ready == 0) return no_time;
   forward(port_index, ready);
@@ -359,7 +360,7 @@ void Simulation::forward(std::uint32_t port_index, unsigned ready) {
     port.waiting &= ~(1u << priority);
     queue.deficit = 0;
   }
-  if (port.host == none) {
+  if (port.nic == none) {
     PriorityGroup& group = groups_[at(packet.ingress, priority)];
     SharedPool& pool = pools_[port.node];
     release(pool, group, packet.cells);

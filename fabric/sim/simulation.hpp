@@ -118,7 +118,7 @@ class Simulation {
   std::size_t flow_slots() const { return flows_.size(); }
 
  private:
-  struct Host {
+  struct Nic {  // a host has one for each of its links
     std::uint32_t port = none;
     double line_rate = 0;      // of the port, bit/s
     std::uint8_t waiting = 0;  // a bit for each priority with ready flows
@@ -154,12 +154,14 @@ class Simulation {
   // host.cpp
   void start_due_flows();
   void start_flow(std::uint32_t id);
-  Ticks ideal_time(const FlowSpec& flow, std::uint32_t hash) const;
+  std::uint32_t choose_nic(const Flow& flow) const;
+  std::uint32_t arrival_port(const Flow& flow, std::uint32_t from_port) const;
+  Ticks ideal_time(const FlowSpec& flow, std::uint32_t hash, std::uint32_t from_port) const;
   Ticks transmit_from_host(std::uint32_t port);
-  void send_packet(std::uint32_t port, Host& host, std::uint32_t slot);
-  void append_ready(Host& host, std::uint32_t slot);
+  void send_packet(std::uint32_t port, Nic& nic, std::uint32_t slot);
+  void append_ready(Nic& nic, std::uint32_t slot);
   void make_ready(std::uint32_t slot);
-  void release_paced(Host& host);
+  void release_paced(Nic& nic);
   void receive_at_host(std::uint32_t port, std::uint32_t index);
   void receive_data(std::uint32_t port, std::uint32_t slot, const Packet& packet);
   void receive_control(std::uint32_t slot, const Packet& packet);
@@ -187,6 +189,8 @@ class Simulation {
   void start_faults();
   void fault(const Fault& fault);
   void cut(std::uint32_t port);
+  bool leads_there(const Flow& flow) const;
+  void leave_lost_nics();
   void storm(std::uint32_t index);
   void drop_queue(std::uint32_t port, unsigned priority);
 
@@ -224,10 +228,10 @@ class Simulation {
   std::vector<PfcCounters> pfc_;       // the same
   std::vector<double> pmax_;           // the same
   std::vector<SharedPool> pools_;      // by node
-  std::vector<Host> hosts_;
-  std::vector<std::uint32_t> host_index_;  // by node
-  std::vector<Flow> flows_;                // slots
-  std::vector<Path> paths_;                // two a slot: of its data, of what answers; where routes_stay_
+  std::vector<Nic> nics_;
+  std::vector<std::vector<std::uint32_t>> nics_of_;  // by address
+  std::vector<Flow> flows_;                          // slots
+  std::vector<Path> paths_;  // two a slot: of its data, of what answers; where routes_stay_
   std::vector<std::uint32_t> free_slots_;
   std::vector<std::uint32_t> start_order_;  // flow ids by start
   std::size_t started_ = 0;

@@ -8,7 +8,7 @@ namespace weir::fabric::sim {
 void Simulation::watchdog_poll() {
   watched_.resize(queues_.size());
   for (std::uint32_t port = 0; port < ports_.size(); ++port) {
-    if (ports_[port].host != none) continue;
+    if (ports_[port].nic != none) continue;
     for (unsigned priority = 0; priority < priorities; ++priority)
       watch(port, priority, watched_[at(port, priority)]);
   }

@@ -53,11 +53,11 @@ void poisson(Flows& flows, const Workload& workload, const Fabric& fabric, const
              Random& random) {
   const double overhead =
       1 + static_cast<double>(transport.header_bytes + transport.gap_bytes) / transport.mtu_bytes;
+  std::vector<double> gbps(fabric.nodes.size());  // of all links of a node
+  for (const auto& port : fabric.ports) gbps[port.node] += port.gbps;
   for (std::size_t i = 0; i < workload.hosts.size(); ++i) {
     const std::uint32_t from = workload.hosts[i];
-    const auto port = std::find_if(fabric.ports.begin(), fabric.ports.end(),
-                                   [&](const PortSettings& p) { return p.node == fabric.hosts[from]; });
-    const double bytes_per_s = port->gbps * 1e9 / 8 * workload.load;
+    const double bytes_per_s = gbps[fabric.hosts[from]] * 1e9 / 8 * workload.load;
     const double mean_gap = workload.sizes->mean() * overhead / bytes_per_s * ticks_per_s;
     for (double at = static_cast<double>(workload.start);;) {
       at += random.exponential(mean_gap);

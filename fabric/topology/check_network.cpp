@@ -35,8 +35,10 @@ void check_reach(const Network& network, const Routes& routes, Complaints& compl
     const auto to = routes.hosts_of(g).front();
     for (std::uint32_t from = 0; from < routes.group_count(); ++from) {
       const auto host = routes.hosts_of(from).front();
-      const auto edge = network.neighbor(network[host].ports.front());
-      if (host == to || !routes.next_ports(edge, to).empty()) continue;
+      const auto leads_there = [&](PortId port) {
+        return !routes.next_ports(network.neighbor(port), to).empty();
+      };
+      if (host == to || std::ranges::any_of(network[host].ports, leads_there)) continue;
       complaints.add(network[to].place,
                      fmt::format("no path from host '{}' to host '{}'", network[host].name, network[to].name),
                      network.routing == RoutingRule::up_down
