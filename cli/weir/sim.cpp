@@ -212,6 +212,8 @@ int sim(std::span<const std::string> arguments) {
   if (const auto ended = parse_words(app, "sim", arguments)) return *ended;
   if (command.settings) return list_settings();
   if (command.file.empty()) return complain("sim", "name a scenario file; see weir sim --help", sim_misused);
+  if (!command.telemetry.empty() && command.telemetry.find(':') == std::string::npos)
+    return complain("sim", "--telemetry wants host:port, not " + command.telemetry, sim_misused);
 
   fabric::Complaints complaints;
   const auto scenario = sim::load_scenario(command.file, complaints);
@@ -229,6 +231,8 @@ int sim(std::span<const std::string> arguments) {
     if (const auto wrong = sim::set_knob(knobs, *pair->first, pair->second); !wrong.empty())
       return complain("sim", fmt::format("--set {}: {}", word, wrong), sim_misused);
   }
+  if (const auto trouble = sim::headroom_beyond_buffer(*scenario, knobs); !trouble.empty())
+    return complain("sim", "--set headroom: " + trouble, sim_misused);
   struct sigaction action{};
   action.sa_handler = request_stop;
   action.sa_flags = SA_RESETHAND;  // a second Ctrl-C ends it at once

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -75,19 +76,29 @@ struct SplitSweep {
   static bool stopped(void*) { return sim_stop_requested.load(std::memory_order_relaxed); }
 };
 
-std::optional<std::vector<sim::SweepAxis>> read_axes(const SimCommand& command, int& status) {
+std::optional<std::vector<sim::SweepAxis>> read_axes(const SimCommand& command, const sim::Scenario& scenario,
+                                                     const sim::Knobs& knobs, int& status) {
   std::vector<sim::SweepAxis> axes;
   std::size_t runs = 1;
   status = sim_misused;
   for (const auto& word : command.sweep) {
     const auto pair = split_setting(word, "--sweep");
     if (!pair) return std::nullopt;
+    if (std::ranges::any_of(axes, [&](const sim::SweepAxis& axis) { return axis.knob == pair->first; })) {
+      complain(
+          "sim",
+          fmt::format("--sweep {}: {} is swept already; give all its values once", word, pair->first->key),
+          sim_misused);
+      return std::nullopt;
+    }
     sim::SweepAxis axis{pair->first, {}};
     for (std::size_t at = 0; at <= pair->second.size();) {
       const auto end = std::min(pair->second.find(',', at), pair->second.size());
       axis.values.push_back(pair->second.substr(at, end - at));
-      sim::Knobs probe;
-      if (const auto wrong = sim::set_knob(probe, *axis.knob, axis.values.back()); !wrong.empty()) {
+      sim::Knobs probe = knobs;
+      auto wrong = sim::set_knob(probe, *axis.knob, axis.values.back());
+      if (wrong.empty()) wrong = sim::headroom_beyond_buffer(scenario, probe);
+      if (!wrong.empty()) {
         complain("sim", fmt::format("--sweep {}: {}", word, wrong), sim_misused);
         return std::nullopt;
       }
@@ -152,7 +163,7 @@ unsigned told_by_mpirun(const char* name) {
 
 int run_sweep(const SimCommand& command, const sim::Scenario& scenario, const sim::Knobs& knobs) {
   int status = 0;
-  const auto axes = read_axes(command, status);
+  const auto axes = read_axes(command, scenario, knobs, status);
   if (!axes) return status;
   if (told_by_mpirun("OMPI_COMM_WORLD_SIZE") > 1) return split_over_ranks(command, scenario, knobs, *axes);
   std::vector<sim::SweepRow> rows;

@@ -10,8 +10,6 @@
 namespace weir::fabric::sim {
 namespace {
 
-Ticks ticks(double ns) { return static_cast<Ticks>(ns * ticks_per_ns + 0.5); }
-
 void apply_dcqcn(Transport& transport, const Knobs& knobs) {
   transport.dcqcn = knobs.congestion_control == "dcqcn";
   auto& p = transport.dcqcn_parameters;
@@ -24,7 +22,7 @@ void apply_dcqcn(Transport& transport, const Knobs& knobs) {
   if (knobs.increase_bytes) p.increase_bytes = static_cast<std::uint64_t>(*knobs.increase_bytes);
   if (knobs.recovery_steps) p.fast_recovery_steps = static_cast<std::uint32_t>(*knobs.recovery_steps);
   const auto time = [](std::uint64_t& slot, std::optional<double> ns) {
-    slot = ticks(ns ? *ns : static_cast<double>(slot));
+    slot = from_ns(ns ? *ns : static_cast<double>(slot));
   };
   time(p.alpha_interval, knobs.alpha_ns);
   time(p.increase_interval, knobs.increase_ns);
@@ -62,7 +60,7 @@ class Preparation {
       port.name = from.name;
       const auto bps = network_.speed_bps({p});
       port.gbps = static_cast<double>(bps) / 1e9;
-      port.delay = ticks(network_.outbound_delay_ns({p}));
+      port.delay = from_ns(network_.outbound_delay_ns({p}));
       port.pipeline = forwarding(from.node);
       // The plan's headroom gives the peer the time of 802.3 to stop, counted from the frame that crossed
       // XOFF. Of that the pipeline in front of our MMU takes a part; the peer gets the rest, so the margin
@@ -72,7 +70,8 @@ class Preparation {
         const auto& model = network_.model_of(peer);
         const double response =
             static_cast<double>(pause_response_quanta(bps)) * quantum_bits * 1e9 / static_cast<double>(bps);
-        port.pause_response = ticks(std::max(0.0, model.pfc_generation_ns + response - model.forwarding_ns));
+        port.pause_response =
+            from_ns(std::max(0.0, model.pfc_generation_ns + response - model.forwarding_ns));
       }
       fabric.ports.push_back(std::move(port));
     }
@@ -80,7 +79,18 @@ class Preparation {
 
   Ticks forwarding(NodeId id) const {
     const auto& node = network_[id];
-    return node.kind == NodeKind::host ? 0 : ticks(network_.model_of(node).forwarding_ns);
+    return node.kind == NodeKind::host ? 0 : from_ns(network_.model_of(node).forwarding_ns);
+  }
+
+  // More headroom than planned is taken from what is shared.
+  std::uint64_t shared_bytes(const SwitchPlan& plan) const {
+    if (knobs_.shared_bytes) return static_cast<std::uint64_t>(*knobs_.shared_bytes);
+    if (!knobs_.headroom_bytes) return plan.split.shared;
+    std::uint64_t groups = 0;
+    for (const auto& port : plan.ports) groups += port.ports_per_switch * network_.classes.lossless.size();
+    const auto taken = plan.split.reserved + plan.split.guaranteed +
+                       groups * static_cast<std::uint64_t>(*knobs_.headroom_bytes);
+    return std::min(plan.split.shared, plan.split.buffer - std::min(plan.split.buffer, taken));
   }
 
   void switches(const SwitchPlan& plan) {
@@ -88,8 +98,7 @@ class Preparation {
     const auto index = static_cast<std::uint32_t>(fabric.switches.size());
     SwitchSettings settings;
     settings.cell_bytes = plan.model->cell_bytes;
-    settings.shared_bytes =
-        knobs_.shared_bytes ? static_cast<std::uint64_t>(*knobs_.shared_bytes) : plan.split.shared;
+    settings.shared_bytes = shared_bytes(plan);
     settings.headroom_pool_bytes =
         plan.model->headroom_pool == HeadroomPool::shared && !knobs_.headroom_bytes ? plan.split.headroom : 0;
     settings.pause_quanta = static_cast<std::uint32_t>(knobs_.pause_quanta);
@@ -133,17 +142,17 @@ class Preparation {
   void experiment() {
     auto& experiment = out_.experiment;
     experiment.seed = knobs_.seed;
-    experiment.duration = ticks(knobs_.duration_ns);
+    experiment.duration = from_ns(knobs_.duration_ns);
     experiment.counter_interval =
-        ticks(knobs_.sample_ns != 0 ? knobs_.sample_ns : std::ceil(knobs_.duration_ns / 200));
+        from_ns(knobs_.sample_ns != 0 ? knobs_.sample_ns : std::ceil(knobs_.duration_ns / 200));
     experiment.sample_interval = experiment.counter_interval;
     if (knobs_.sample_ns == 0) {  // many runs are over long before their time: begin finely, then thin
       experiment.sample_interval = std::max<Ticks>(1, experiment.sample_interval / 16);
       experiment.most_samples = 400;
     }
-    experiment.deadlock_check = ticks(knobs_.deadlock_check_ns);
+    experiment.deadlock_check = from_ns(knobs_.deadlock_check_ns);
     experiment.transport = knobs_.transport;
-    experiment.transport.retransmission_timeout = ticks(knobs_.timeout_ns);
+    experiment.transport.retransmission_timeout = from_ns(knobs_.timeout_ns);
     apply_dcqcn(experiment.transport, knobs_);
     experiment.watchdog = scenario_.watchdog;
     experiment.storms = scenario_.storms;

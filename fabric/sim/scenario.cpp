@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -13,8 +14,6 @@ namespace weir::fabric::sim {
 namespace {
 
 constexpr Range any_time{0, 174e9};
-
-Ticks ticks(double ns) { return static_cast<Ticks>(ns * ticks_per_ns + 0.5); }
 
 class ScenarioReader {
  public:
@@ -32,10 +31,12 @@ class ScenarioReader {
       }
     if (hosts_.size() < 2)
       complaints_.add(root_.place(), "fewer than two hosts", "somebody must send to somebody");
+    check_speeds();
     read_knobs(scenario_.knobs, root_);
     if (!complaints_.none()) return std::nullopt;
-    for (auto& table : root_.tables("workload")) read_workload(table);
-    if (scenario_.workloads.empty())
+    auto workloads = root_.tables("workload");
+    for (auto& table : workloads) read_workload(table);
+    if (workloads.empty())
       root_.missing("workload",
                     "add a [[workload]] with kind = \"incast\", \"permutation\", \"all-to-all\", \"flows\", "
                     "\"poisson\" or \"ring-allreduce\"");
@@ -74,18 +75,27 @@ class ScenarioReader {
     return true;
   }
 
+  // A byte takes whole ticks. At the speeds of Ethernet up to 800G it does so anyway.
+  void check_speeds() {
+    for (const auto& link : network().links) {
+      const double gbps = static_cast<double>(link.speed_bps) / 1e9;
+      const double exact = 800 / gbps;
+      if (std::abs(ticks_per_byte(gbps) - exact) < 0.01 * exact) continue;
+      complaints_.add(link.place, fmt::format("the simulator cannot send at {:g}G", gbps),
+                      "use a speed of Ethernet up to 800G, such as 25G, 100G, 200G, 400G");
+      return;
+    }
+  }
+
   void check_buffers() {
     PlanOptions options;
     options.failures = FailureScope::none;
     scenario_.plan = plan_network(network(), options);
-    for (const auto& plan : scenario_.plan.switches)
-      if (!plan.split.fits && !(scenario_.knobs.headroom_bytes && scenario_.knobs.shared_bytes))
-        complaints_.add(
-            network()[plan.switches.front()].place,
-            fmt::format("the buffer of {} ({} bytes) is smaller than its headroom ({} bytes)",
-                        network()[plan.switches.front()].name, plan.split.buffer, plan.split.headroom),
-            "fewer lossless priorities, shorter cables or a larger switch; or set both headroom and shared "
-            "in [buffer]");
+    if (const auto trouble = headroom_beyond_buffer(scenario_, scenario_.knobs); !trouble.empty())
+      complaints_.add(
+          network()[scenario_.plan.switches.front().switches.front()].place, trouble,
+          "fewer lossless priorities, shorter cables, a larger switch or less headroom; or set both "
+          "headroom and shared in [buffer]");
   }
 
   std::optional<std::uint32_t> host(const At<std::string>& name) {
@@ -104,7 +114,7 @@ class ScenarioReader {
   }
 
   Ticks time(Table& table, std::string_view key, double otherwise_ns) {
-    return ticks(table.quantity(key, Unit::nanoseconds, any_time).value_or(otherwise_ns));
+    return from_ns(table.quantity(key, Unit::nanoseconds, any_time).value_or(otherwise_ns));
   }
 
   std::vector<std::uint32_t> hosts_or_all(Table& table, std::string_view key) {
@@ -155,7 +165,7 @@ class ScenarioReader {
     table.finish();
     if (!complaints_.none()) return;
     Workload estimated = workload;
-    if (estimated.until == 0) estimated.until = ticks(scenario_.knobs.duration_ns);
+    if (estimated.until == 0) estimated.until = from_ns(scenario_.knobs.duration_ns);
     Fabric speeds;
     for (std::uint32_t p = 0; p < network().ports.size(); ++p) {
       speeds.ports.emplace_back();
@@ -245,6 +255,14 @@ class ScenarioReader {
     storm.end = time(table, "until", scenario_.knobs.duration_ns);
     storm.priority = static_cast<std::uint8_t>(
         table.integer("priority", {0, 7}).value_or(static_cast<std::int64_t>(scenario_.knobs.priority)));
+    if (storm.end <= storm.start)
+      table.complain(table.has("from") ? "from" : "until", "the storm is over before it begins",
+                     "`until` is a time after `from`; simulation.duration where it is left out");
+    if (!network().classes.is_lossless(storm.priority))
+      table.complain(
+          "priority",
+          fmt::format("priority {} is not lossless: switches take no pause for it", storm.priority),
+          "name one of the lossless priorities");
     table.finish();
     if (!at) return;
     storm.host = *at;
@@ -262,9 +280,10 @@ class ScenarioReader {
                                             : WatchdogAction::alert;
     // SONiC's ranges begin at 100 ms; shorter times show in a short run what they would do.
     constexpr Range allowed{1e3, 60e9};
-    watchdog.poll = ticks(table->quantity("poll", Unit::nanoseconds, allowed).value_or(200e6));
-    watchdog.detection = ticks(table->quantity("detection", Unit::nanoseconds, allowed).value_or(200e6));
-    watchdog.restoration = ticks(table->quantity("restoration", Unit::nanoseconds, allowed).value_or(200e6));
+    watchdog.poll = from_ns(table->quantity("poll", Unit::nanoseconds, allowed).value_or(200e6));
+    watchdog.detection = from_ns(table->quantity("detection", Unit::nanoseconds, allowed).value_or(200e6));
+    watchdog.restoration =
+        from_ns(table->quantity("restoration", Unit::nanoseconds, allowed).value_or(200e6));
     table->finish();
   }
 
@@ -278,6 +297,22 @@ class ScenarioReader {
 
 }  // namespace
 
+std::string headroom_beyond_buffer(const Scenario& scenario, const Knobs& knobs) {
+  if (knobs.headroom_bytes && knobs.shared_bytes) return {};
+  for (const auto& plan : scenario.plan.switches) {
+    double groups = 0;
+    for (const auto& port : plan.ports)
+      groups += static_cast<double>(port.ports_per_switch * scenario.network->classes.lossless.size());
+    const double headroom =
+        knobs.headroom_bytes ? *knobs.headroom_bytes * groups : static_cast<double>(plan.split.headroom);
+    const auto rest = plan.split.reserved + plan.split.guaranteed;
+    if (headroom + static_cast<double>(rest) >= static_cast<double>(plan.split.buffer))
+      return fmt::format("the buffer of {} ({} bytes) is smaller than its headroom ({:.0f} bytes)",
+                         (*scenario.network)[plan.switches.front()].name, plan.split.buffer, headroom);
+  }
+  return {};
+}
+
 std::optional<Scenario> read_scenario(std::string_view text, std::string file, const FileOpener& open,
                                       Complaints& complaints) {
   const auto document = Document::parse(text, std::move(file), complaints);
@@ -289,8 +324,10 @@ std::optional<Scenario> read_scenario(std::string_view text, std::string file, c
 std::optional<Scenario> load_scenario(const std::string& path, Complaints& complaints) {
   const auto read = [](const std::filesystem::path& file) -> std::optional<std::string> {
     std::ifstream in(file, std::ios::binary);
+    if (!in || std::filesystem::is_directory(file)) return std::nullopt;
     std::ostringstream text;
-    if (!in || !(text << in.rdbuf())) return std::nullopt;
+    text << in.rdbuf();  // of an empty file nothing, which sets `text` to failed
+    if (in.bad() || text.bad()) return std::nullopt;
     return text.str();
   };
   const auto text = read(path);

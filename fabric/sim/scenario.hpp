@@ -50,6 +50,10 @@ std::optional<Scenario> read_scenario(std::string_view text, std::string file, c
                                       Complaints& complaints);
 std::optional<Scenario> load_scenario(const std::string& path, Complaints& complaints);
 
+// Which switch's buffer is smaller than the headroom that `knobs` ask for; empty where none is. Whoever sets
+// the shared pool as well means a buffer of another size.
+std::string headroom_beyond_buffer(const Scenario& scenario, const Knobs& knobs);
+
 Prepared prepare(const Scenario& scenario, const Knobs& knobs);
 
 // The tables of next hops that Simulation uses, with `failed` links left out.

@@ -320,7 +320,14 @@ TEST(Scenario, RefusesWithPlaceAndReason) {
       {"[[workload]]\nkind = \"permutation\"\n[simulation]\nduration = \"1h\"\n", "duration"},
       {"[[workload]]\nkind = \"permutation\"\n[[link_failure]]\nbetween = [\"leaf1\", \"leaf2\"]\n",
        "no link"},
+      {"[[workload]]\nkind = \"permutation\"\n[buffer]\nheadroom = \"3MB\"\n",
+       "s.toml:3:1: the buffer of leaf1 (33554432 bytes) is smaller than its headroom"},
       {"[[workload]]\nkind = \"permutation\"\n[nonsense]\n", "nonsense"},
+      {"[[workload]]\nkind = \"permutation\"\n[[storm]]\nhost = \"leaf1-host1\"\nfrom = \"2ms\"\nuntil = "
+       "\"1ms\"\n",
+       "s.toml:17:8: the storm is over before it begins"},
+      {"[[workload]]\nkind = \"permutation\"\n[[storm]]\nhost = \"leaf1-host1\"\npriority = 5\n",
+       "s.toml:17:12: priority 5 is not lossless"},
   };
   for (const auto& refusal : refusals) {
     Complaints complaints;
@@ -328,6 +335,20 @@ TEST(Scenario, RefusesWithPlaceAndReason) {
     EXPECT_NE(complaints.text().find(refusal.says), std::string::npos) << complaints.text();
     EXPECT_EQ(complaints.text().find("s.toml:"), 0u) << complaints.text();
   }
+}
+
+TEST(Scenario, SpeedThatWouldBeSimulatedAsAnotherIsRefused) {
+  const auto at = [](std::string_view speed) {
+    std::string text = network + "[[workload]]\nkind = \"permutation\"\n";
+    text.replace(text.find("400G"), 4, speed);
+    Complaints complaints;
+    read(text, complaints);
+    return complaints.text();
+  };
+  for (const auto* speed : {"1G", "10G", "25G", "40G", "50G", "100G", "200G", "400G", "800G"})
+    EXPECT_EQ(at(speed), "") << speed;
+  for (const auto* speed : {"1600G", "10T", "600G"})
+    EXPECT_NE(at(speed).find("s.toml:3:1: the simulator cannot send at"), std::string::npos) << at(speed);
 }
 
 TEST(Knob, EachIsFoundByItsNamesAndRefusesNonsense) {

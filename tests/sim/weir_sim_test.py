@@ -53,7 +53,12 @@ def mistakes_are_refused_with_their_place(folder):
     assert done.returncode == 3 and f"{wrong}:15:" in done.stderr, done.stderr
     assert not (folder / "nothing").exists()
     assert sim(folder / "missing.toml").returncode == 3
-    for words in (["--set", "alpha"], ["--set", "alpha=x"], ["--sweep", "nonsense=1"], ["--frobnicate"]):
+    empty = folder / "empty.toml"
+    empty.write_text("")
+    assert f"{empty}:1:1: a network without a switch" in sim(empty).stderr
+    for words in (["--set", "alpha"], ["--set", "alpha=x"], ["--sweep", "nonsense=1"], ["--frobnicate"],
+                  ["--sweep", "alpha=1", "--sweep", "buffer.alpha=2"], ["--set", "headroom=3GB"],
+                  ["--sweep", "headroom=4KB,3GB"], ["--telemetry", "nobody"]):
         assert sim(SCENARIOS / "incast.toml", *words).returncode == 2, words
 
 
