@@ -20,4 +20,7 @@ int completion(std::span<const std::string> arguments);
 // "weir run: what" on standard error, and the status for it.
 int complain(std::string_view subcommand, std::string_view what, int status = 2);
 
+// Prints `text`; `status`, or a complaint and `not_written` where standard output does not take it.
+int print_out(std::string_view subcommand, std::string_view text, int status, int not_written);
+
 }  // namespace weir::command

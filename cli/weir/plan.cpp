@@ -54,11 +54,12 @@ struct PlanCommand {
 };
 
 int list_models() {
-  fmt::print("{:<14}{:>12}{:>7}  {:<9}{}\n", "MODEL", "BUFFER", "CELL", "HEADROOM", "SOURCE");
+  auto out = fmt::format("{:<14}{:>12}{:>7}  {:<9}{}\n", "MODEL", "BUFFER", "CELL", "HEADROOM", "SOURCE");
   for (const auto& model : fabric::built_in_models())
-    fmt::print("{:<14}{:>12}{:>7}  {:<9}{}\n", model.name, model.buffer_bytes, model.cell_bytes,
-               model.headroom_pool == fabric::HeadroomPool::shared ? "shared" : "private", model.source);
-  return 0;
+    out +=
+        fmt::format("{:<14}{:>12}{:>7}  {:<9}{}\n", model.name, model.buffer_bytes, model.cell_bytes,
+                    model.headroom_pool == fabric::HeadroomPool::shared ? "shared" : "private", model.source);
+  return print_out("plan", out, 0, not_written);
 }
 
 // All texts are made before the first file is, so that a fault on the way leaves nothing half-written.
@@ -93,8 +94,7 @@ int run_plan(const PlanCommand& command) {
   const auto plan = fabric::plan_network(*network, options);
   const auto text = report(plan, command.format);
   if (command.output.empty() || command.output == "-") {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-      return complain("plan", "cannot write to standard output", not_written);
+    if (print_out("plan", text, 0, not_written) != 0) return not_written;
   } else if (const auto trouble = write_whole_file(command.output, text); !trouble.empty()) {
     return complain("plan", trouble, not_written);
   }

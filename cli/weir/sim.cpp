@@ -63,30 +63,35 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 void request_stop(int) { sim_stop_requested.store(true, std::memory_order_relaxed); }
 
 int list_settings() {
+  std::string out;
   for (const auto& knob : sim::knobs())
-    fmt::print("{:<32} {}\n", fmt::format("{}.{}", knob.table, knob.key), knob.what);
-  return 0;
+    out += fmt::format("{:<32} {}\n", fmt::format("{}.{}", knob.table, knob.key), knob.what);
+  return print_out("sim", out, 0, sim_not_written);
 }
 
-void print_summary(const sim::Summary& s, const sim::Simulation& simulation) {
-  fmt::print("{}simulated {:.3f} ms, {} of {} flows finished, goodput {:.4g} Gb/s\n",
-             s.partial ? "PARTIAL: " : "", s.simulated_us / 1000, s.finished, s.flows, s.goodput_gbps);
-  fmt::print("{:<22}{:>12}{:>12}{:>12}{:>12}\n", "", "median", "95 %", "99 %", "most");
-  const auto row = [](const char* name, const sim::Percentiles& p) {
-    fmt::print("{:<22}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}\n", name, p.p50, p.p95, p.p99, p.most);
+std::string summary_text(const sim::Summary& s, const sim::Simulation& simulation) {
+  std::string out;
+  const auto add = [&out]<class... A>(fmt::format_string<A...> format, A&&... values) {
+    fmt::format_to(std::back_inserter(out), format, std::forward<A>(values)...);
+  };
+  add("{}simulated {:.3f} ms, {} of {} flows finished, goodput {:.4g} Gb/s\n", s.partial ? "PARTIAL: " : "",
+      s.simulated_us / 1000, s.finished, s.flows, s.goodput_gbps);
+  add("{:<22}{:>12}{:>12}{:>12}{:>12}\n", "", "median", "95 %", "99 %", "most");
+  const auto row = [&add](const char* name, const sim::Percentiles& p) {
+    add("{:<22}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}\n", name, p.p50, p.p95, p.p99, p.most);
   };
   row("completion time, us", s.completion_us);
   row("slowdown", s.slowdown);
-  fmt::print("lossless drops {}, other drops {}, retransmitted {}\n", s.totals.lossless_drops,
-             s.totals.ingress_drops - s.totals.lossless_drops + s.totals.egress_drops + s.totals.link_drops,
-             s.totals.retransmitted);
-  fmt::print("PFC frames {}, queues paused {:.3f} ms together; ECN marks {}, CNPs {}\n", s.totals.pfc_frames,
-             s.paused_us / 1000, s.totals.marked, s.totals.cnps);
-  fmt::print(
-      "most in use: shared buffer of a switch {} B, headroom of a priority group {} B, egress queue {} B\n",
+  add("lossless drops {}, other drops {}, retransmitted {}\n", s.totals.lossless_drops,
+      s.totals.ingress_drops - s.totals.lossless_drops + s.totals.egress_drops + s.totals.link_drops,
+      s.totals.retransmitted);
+  add("PFC frames {}, queues paused {:.3f} ms together; ECN marks {}, CNPs {}\n", s.totals.pfc_frames,
+      s.paused_us / 1000, s.totals.marked, s.totals.cnps);
+  add("most in use: shared buffer of a switch {} B, headroom of a priority group {} B, egress queue {} B\n",
       s.buffer_most_bytes, s.headroom_most_bytes, s.queue_most_bytes);
   for (const auto& incident : simulation.incidents())
-    fmt::print("{}\n", sim::describe(incident, simulation.fabric()));
+    add("{}\n", sim::describe(incident, simulation.fabric()));
+  return out;
 }
 
 // False: to its end. True: stopped before.
@@ -146,15 +151,10 @@ int run_scenario(const SimCommand& command, const sim::Scenario& scenario, const
     if (const int status = write_sim_files(command.output, files); status != 0) return status;
     fmt::print(stderr, "weir sim: wrote {}/report.html and {} more\n", command.output, files.size() - 1);
   }
-  if (command.json)
-    fmt::print("{}", json);
-  else
-    print_summary(summary, simulation);
-  if (telemetry) {
-    std::fflush(stdout);
-    say_what_arrived(command, telemetry->close(command.telemetry_wait_ms));
-  }
-  return more ? sim_interrupted : 0;
+  const int status = print_out("sim", command.json ? json : summary_text(summary, simulation),
+                               more ? sim_interrupted : 0, sim_not_written);
+  if (telemetry) say_what_arrived(command, telemetry->close(command.telemetry_wait_ms));
+  return status;
 }
 
 }  // namespace
@@ -240,6 +240,10 @@ int sim(std::span<const std::string> arguments) {
   sigaction(SIGTERM, &action, nullptr);
   if (!command.telemetry.empty() && !command.sweep.empty())
     return complain("sim", "--telemetry is of one run, --sweep of many", sim_misused);
+  // Ranks may find that they sweep different things, and then nothing is to be left.
+  if (told_by_mpirun("OMPI_COMM_WORLD_SIZE") <= 1 && !command.output.empty())
+    if (const auto trouble = make_directory(command.output); !trouble.empty())
+      return complain("sim", trouble, sim_not_written);
   if (!command.sweep.empty()) return run_sweep(command, *scenario, knobs);
   if (told_by_mpirun("OMPI_COMM_WORLD_RANK") != 0) return 0;  // one run is not split: rank 0 does it
   return run_scenario(command, *scenario, knobs);

@@ -122,8 +122,8 @@ int report(const SimCommand& command, const sim::Scenario& scenario, const std::
         {{"sweep.csv", sim::sweep_csv(axes, rows)}, {"sweep.html", sim::sweep_html(scenario, axes, rows)}});
     if (status != 0) return status;
   }
-  fmt::print("{}", command.json ? sim::sweep_csv(axes, rows) : sim::sweep_table(axes, rows));
-  return sim_stop_requested.load(std::memory_order_relaxed) ? sim_interrupted : 0;
+  return print_out("sim", command.json ? sim::sweep_csv(axes, rows) : sim::sweep_table(axes, rows),
+                   sim_stop_requested.load(std::memory_order_relaxed) ? sim_interrupted : 0, sim_not_written);
 }
 
 int split_over_ranks(const SimCommand& command, const sim::Scenario& scenario, const sim::Knobs& knobs,

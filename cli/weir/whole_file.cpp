@@ -10,13 +10,25 @@
 
 namespace weir::command {
 
+std::string make_directory(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return fmt::format("cannot make the directory {}: {}", path.string(), error.message());
+  if (::access(path.c_str(), W_OK) == 0) return {};
+  return fmt::format("cannot write into {}: {}", path.string(), std::strerror(errno));
+}
+
 std::string write_whole_file(const std::filesystem::path& path, std::string_view text) {
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error)
     return fmt::format("cannot make the directory {}: {}", path.parent_path().string(), error.message());
+  // A device, a pipe or a terminal is written to, not replaced.
+  const auto there = std::filesystem::status(path, error);
+  const bool replaced = !std::filesystem::exists(there) || std::filesystem::is_regular_file(there) ||
+                        std::filesystem::is_directory(there);
   auto partial = path;
-  partial += fmt::format(".{}.part", ::getpid());
+  if (replaced) partial += fmt::format(".{}.part", ::getpid());
   std::FILE* file = std::fopen(partial.c_str(), "wb");
   bool written = file != nullptr;
   if (file) {
@@ -27,9 +39,9 @@ std::string write_whole_file(const std::filesystem::path& path, std::string_view
     else if (!written)
       errno = reason;
   }
-  if (!written || std::rename(partial.c_str(), path.c_str()) != 0) {
+  if (!written || (replaced && std::rename(partial.c_str(), path.c_str()) != 0)) {
     const int reason = errno;
-    std::remove(partial.c_str());
+    if (replaced) std::remove(partial.c_str());
     return fmt::format("cannot write {}: {}", path.string(), std::strerror(reason));
   }
   return {};

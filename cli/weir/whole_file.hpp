@@ -7,7 +7,12 @@
 
 namespace weir::command {
 
-// Writes beside `path` and renames over it; directories are made. Empty, or what went wrong and where.
+// Writes beside `path` and renames over it; directories are made. What is no file, /dev/stdout say, is
+// written to. Empty, or what went wrong and where.
 std::string write_whole_file(const std::filesystem::path& path, std::string_view text);
+
+// Makes it, where it is not there, and sees whether files can be written into it: for who works long before
+// they are. Empty, or what went wrong.
+std::string make_directory(const std::filesystem::path& path);
 
 }  // namespace weir::command

@@ -1,6 +1,8 @@
 // `weir plan` as scripts see it: exit statuses, what is written where, and nothing half-written.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -124,6 +126,28 @@ TEST_F(PlanCommandTest, file_that_cannot_be_replaced_stays_as_it_was) {
   std::string text;
   file >> text;
   EXPECT_EQ(text, "text");
+}
+
+TEST_F(PlanCommandTest, pipe_or_device_is_written_to_and_not_replaced) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const int reader = ::open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  EXPECT_THAT(write_whole_file(path("pipe"), "text"), IsEmpty());
+  char got[8] = {};
+  EXPECT_EQ(::read(reader, got, sizeof got), 4);
+  EXPECT_STREQ(got, "text");
+  ::close(reader);
+  EXPECT_TRUE(fs::is_fifo(path("pipe")));
+  ASSERT_TRUE(fs::is_character_file("/dev/full"));
+  EXPECT_THAT(write_whole_file("/dev/full", "text"), HasSubstr("cannot write /dev/full: No space left"));
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+TEST_F(PlanCommandTest, directory_is_made_before_there_is_something_to_write) {
+  EXPECT_THAT(make_directory(path("on/the/way")), IsEmpty());
+  EXPECT_TRUE(fs::is_directory(path("on/the/way")));
+  write("file", "");
+  EXPECT_THAT(make_directory(path("file")), HasSubstr("cannot make the directory"));
 }
 
 }  // namespace

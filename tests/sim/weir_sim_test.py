@@ -106,7 +106,24 @@ def what_is_misset_is_warned_of_and_happens(folder):
         assert not happens(json.loads(right.stdout)), (what, right.stdout)
 
 
-for test in (same_seed_same_bytes, deadlock_is_named, mistakes_are_refused_with_their_place,
+def results_that_cannot_be_printed_are_an_error(folder):
+    file = SCENARIOS / "ring-deadlock.toml"
+    for words in ([file], [file, "--json"], [file, "--sweep", "alpha=0.25,0.5"], ["--settings"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([WEIR, "sim", *map(str, words)], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 4 and "cannot write to standard output" in done.stderr, (words, done)
+
+
+def directory_that_cannot_be_made_is_said_before_the_run(folder):
+    scenario = folder / "endless.toml"
+    scenario.write_text(ENDLESS)
+    for words in ([], ["--sweep", "alpha=0.25,0.5"]):
+        done = sim(scenario, *words, "-o", "/proc/nothing")  # it would run for minutes
+        assert done.returncode == 4 and "cannot make the directory /proc/nothing" in done.stderr, done
+
+
+for test in (same_seed_same_bytes, deadlock_is_named, results_that_cannot_be_printed_are_an_error, directory_that_cannot_be_made_is_said_before_the_run,
+ mistakes_are_refused_with_their_place,
              interrupt_leaves_what_was_simulated, sweep_writes_a_row_for_each_combination,
              what_is_misset_is_warned_of_and_happens):
     with tempfile.TemporaryDirectory() as folder:
