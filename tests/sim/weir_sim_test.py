@@ -106,6 +106,23 @@ def what_is_misset_is_warned_of_and_happens(folder):
         assert not happens(json.loads(right.stdout)), (what, right.stdout)
 
 
+def pause_storm_is_detected_and_restored(folder):
+    file = SCENARIOS / "pause-storm.toml"
+    watched = json.loads(sim(file, "--json").stdout)
+    first, last = watched["incidents"]
+    assert first.startswith("pause storm, detected at") and "leaf1:Ethernet0 priority 3" in first, first
+    assert last.startswith("pause storm over at") and "leaf1:Ethernet0 priority 3" in last, last
+    assert watched["egress_drops"] > 0 and watched["finished"] == watched["flows"], watched
+
+    text = file.read_text()
+    begin = text.index("\n[watchdog]")
+    unwatched = folder / "no-watchdog.toml"
+    unwatched.write_text(text[:begin] + "\n" + text[text.index("[[storm]]"):])
+    spread = json.loads(sim(unwatched, "--json").stdout)
+    assert spread["incidents"] == [] and spread["egress_drops"] == 0, spread
+    assert spread["completion_us"]["p95"] > 20 * watched["completion_us"]["p95"], (spread, watched)
+
+
 def results_that_cannot_be_printed_are_an_error(folder):
     file = SCENARIOS / "ring-deadlock.toml"
     for words in ([file], [file, "--json"], [file, "--sweep", "alpha=0.25,0.5"], ["--settings"]):
@@ -122,7 +139,8 @@ def directory_that_cannot_be_made_is_said_before_the_run(folder):
         assert done.returncode == 4 and "cannot make the directory /proc/nothing" in done.stderr, done
 
 
-for test in (same_seed_same_bytes, deadlock_is_named, results_that_cannot_be_printed_are_an_error, directory_that_cannot_be_made_is_said_before_the_run,
+for test in (same_seed_same_bytes, deadlock_is_named, pause_storm_is_detected_and_restored,
+             results_that_cannot_be_printed_are_an_error, directory_that_cannot_be_made_is_said_before_the_run,
  mistakes_are_refused_with_their_place,
              interrupt_leaves_what_was_simulated, sweep_writes_a_row_for_each_combination,
              what_is_misset_is_warned_of_and_happens):
