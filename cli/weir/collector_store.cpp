@@ -53,7 +53,27 @@ bool is_gauge(std::string_view metric) {
   return metric.ends_with("WATERMARK_BYTES") || metric.ends_with("OCCUPANCY_BYTES");
 }
 
-Json parsed(const char* text) { return Json::parse(text, nullptr, false); }
+// nlohmann's dump() calls itself for each level, and a peer may send millions of them.
+constexpr int deepest = 64;
+bool too_deep(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\')
+      ++i;
+    else if (text[i] == '"')
+      quoted = !quoted;
+    else if (!quoted && (text[i] == '[' || text[i] == '{') && ++depth > deepest)
+      return true;
+    else if (!quoted && (text[i] == ']' || text[i] == '}'))
+      --depth;
+  }
+  return false;
+}
+
+Json parsed(const char* text) {
+  return too_deep(text) ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
+}
 
 }  // namespace
 

@@ -104,5 +104,17 @@ TEST(CollectorLines, hold_what_was_said_or_its_text) {
       "{\"timestamp\":42,\"device\":\"leaf1\",\"path\":\"x\",\"values\":\"{broken\xef\xbf\xbd\"}\n");
 }
 
+TEST(CollectorLines, value_of_a_million_levels_is_text_and_not_a_million_calls) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  const std::vector<TelemetryValue> values = {{"x", deep.c_str()}};
+  EXPECT_THAT(json_lines(said(values)), HasSubstr("\"values\":\"[[["));
+  CollectorStore store;
+  store.keep(said(values));
+  EXPECT_THAT(store.metrics(), HasSubstr("weir_collector_not_understood_total 1\n"));
+  const std::vector<TelemetryValue> brackets_in_text = {
+      {"x", R"({"A":"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"[["})"}};
+  EXPECT_THAT(json_lines(said(brackets_in_text)), HasSubstr("\"values\":{\"A\":"));
+}
+
 }  // namespace
 }  // namespace weir::command

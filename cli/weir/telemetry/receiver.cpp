@@ -1,6 +1,7 @@
 #include "cli/weir/telemetry/receiver.hpp"
 
 #include <dial_out.grpc.pb.h>
+#include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 
 #include <charconv>
@@ -143,7 +144,9 @@ std::string Receiver::listen(const std::string& address) {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // two collectors on one port would each get half
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&parts_->service);
+  gpr_set_log_function([](gpr_log_func_args*) {});  // the caller says what is wrong, in a line
   parts_->server = builder.BuildAndStart();
+  gpr_set_log_function(nullptr);
   if (!parts_->server || port == 0) return {};
   return address.substr(0, address.rfind(':')) + ":" + std::to_string(port);
 }
