@@ -11,8 +11,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::command;
   const std::string input(reinterpret_cast<const char*>(data), size);
-  const std::string path = input.c_str();
-  const std::string json = input.substr(std::min(path.size() + 1, input.size())).c_str();
+  const std::string path = input.substr(0, input.find('\0'));
+  const std::string json = input.substr(std::min(path.size() + 1, input.size()));
   const TelemetryValue value{path.c_str(), json.c_str()};
   const TelemetryNotification notification{"switch", 1, "leaf1", &value, 1};
 
