@@ -2,22 +2,30 @@
 
 #include <algorithm>
 
+#include "rpc/spare_blocks.hpp"
+
 namespace weir::rpc {
 
 void Bytes::reserve(std::size_t capacity) {
   if (capacity <= capacity_) return;
   capacity = std::max({capacity, capacity_ * 2, std::size_t{256}});
-  auto* data = static_cast<std::byte*>(::operator new(capacity));
-  if (size_ > 0) std::memcpy(data, data_, size_);
-  ::operator delete(data_);
-  data_ = data;
-  capacity_ = capacity;
+  const spare_blocks::Block block =
+      capacity >= spare_blocks::smallest
+          ? spare_blocks::take(capacity)
+          : spare_blocks::Block{static_cast<std::byte*>(::operator new(capacity)), capacity};
+  if (size_ > 0) std::memcpy(block.data, data_, size_);
+  release();
+  data_ = block.data;
+  capacity_ = block.bytes;
+}
+
+void Bytes::release() {
+  spare_blocks::give_back({std::exchange(data_, nullptr), std::exchange(capacity_, 0)});
 }
 
 void Bytes::shrink(std::size_t most) {
   if (size_ != 0 || capacity_ <= most) return;
-  ::operator delete(std::exchange(data_, nullptr));
-  capacity_ = 0;
+  release();
 }
 
 Buffer::Buffer(std::size_t size) {

@@ -1,8 +1,9 @@
 // Two owners of raw bytes.
 //
-// `Bytes` grows at its end without filling what it grows by: frames are encoded into it. `Buffer` is a block
-// of fixed size whose owner may be anybody: attachments travel in it, from the socket to the function and
-// back, without a copy. Threading: none of its own.
+// `Bytes` grows at its end without filling what it grows by: frames are encoded into it. What it gives back,
+// if large, is kept for the next (spare_blocks.hpp). `Buffer` is a block of fixed size whose owner may be
+// anybody: attachments travel in it, from the socket to the function and back, without a copy. Threading:
+// none of its own.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +34,9 @@ class Bytes {
     std::swap(capacity_, other.capacity_);
     return *this;
   }
-  ~Bytes() { ::operator delete(data_); }
+  ~Bytes() {
+    if (data_ != nullptr) release();
+  }
 
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
@@ -63,6 +66,8 @@ class Bytes {
   void shrink(std::size_t most);
 
  private:
+  void release();
+
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::size_t capacity_ = 0;

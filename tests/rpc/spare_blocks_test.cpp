@@ -1,0 +1,93 @@
+// Large blocks are used again within a thread, and no thread keeps more than it may.
+#include "rpc/spare_blocks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "rpc/bytes.hpp"
+
+namespace weir::rpc {
+namespace {
+
+// In a thread of its own: what other tests left in this one is not seen.
+template <class Test>
+void in_a_new_thread(Test test) {
+  std::thread(std::move(test)).join();
+}
+
+TEST(SpareBlocks, a_large_block_is_used_again) {
+  in_a_new_thread([] {
+    const std::byte* first = nullptr;
+    {
+      Bytes bytes;
+      first = bytes.grow(300'000);
+    }
+    EXPECT_EQ(spare_blocks::kept_bytes(), 300'000u);
+    Bytes bytes;
+    EXPECT_EQ(bytes.grow(200'000), first);
+    EXPECT_EQ(bytes.capacity(), 300'000u);
+    EXPECT_EQ(spare_blocks::kept_bytes(), 0u);
+  });
+}
+
+TEST(SpareBlocks, growing_keeps_the_contents_and_gives_the_old_block_back) {
+  in_a_new_thread([] {
+    Bytes bytes;
+    for (int i = 0; i < 100'000; ++i) *bytes.grow(1) = static_cast<std::byte>(i);
+    bytes.grow(1'000'000);
+    for (int i = 0; i < 100'000; ++i) ASSERT_EQ(bytes.data()[i], static_cast<std::byte>(i)) << i;
+    EXPECT_GE(spare_blocks::kept_bytes(), spare_blocks::smallest);
+  });
+}
+
+TEST(SpareBlocks, the_smallest_that_fits_is_taken_and_none_is_spent_on_what_needs_far_less) {
+  in_a_new_thread([] {
+    std::vector<Bytes> all(3);
+    const std::byte* place[3];
+    const std::size_t sizes[3] = {4 << 20, 1 << 20, 2 << 20};
+    for (int i = 0; i < 3; ++i) place[i] = all[i].grow(sizes[i]);
+    all.clear();
+    Bytes fits, much_smaller;
+    EXPECT_EQ(fits.grow(900'000), place[1]);
+    much_smaller.grow(100'000);
+    EXPECT_EQ(much_smaller.capacity(), 100'000u);
+    EXPECT_EQ(spare_blocks::kept_bytes(), std::size_t{6} << 20);
+  });
+}
+
+TEST(SpareBlocks, a_thread_keeps_no_more_than_it_may) {
+  in_a_new_thread([] {
+    std::vector<Bytes> all(100);
+    for (Bytes& bytes : all) bytes.grow(1 << 20);
+    all.clear();
+    EXPECT_EQ(spare_blocks::kept_bytes(), spare_blocks::most_bytes);
+    Bytes too_large;
+    too_large.grow(spare_blocks::most_bytes + 1);
+    too_large = Bytes();
+    EXPECT_LE(spare_blocks::kept_bytes(), spare_blocks::most_bytes);
+  });
+}
+
+TEST(SpareBlocks, small_ones_go_back_to_the_heap) {
+  in_a_new_thread([] {
+    {
+      Bytes().grow(1000);
+    }
+    EXPECT_EQ(spare_blocks::kept_bytes(), 0u);
+  });
+}
+
+TEST(SpareBlocks, what_a_thread_took_another_may_give_back) {
+  Bytes moved;
+  in_a_new_thread([&] { moved.grow(1 << 20); });
+  in_a_new_thread([taken = std::move(moved)]() mutable {
+    taken = Bytes();
+    EXPECT_EQ(spare_blocks::kept_bytes(), std::size_t{1} << 20);
+  });
+}
+
+}  // namespace
+}  // namespace weir::rpc
