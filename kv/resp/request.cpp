@@ -27,6 +27,12 @@ std::optional<std::string_view> take_line(std::string_view input, std::size_t fr
   return std::string_view(begin, size);
 }
 
+// Of a line that has arrived, and of the start of one: a request is refused or not however it was cut on its
+// way.
+bool too_long(const std::optional<std::string_view>& line, std::size_t arrived) {
+  return line ? line->size() + 2 > RequestParser::max_inline : arrived > RequestParser::max_inline;
+}
+
 }  // namespace
 
 RequestParser::Status RequestParser::parse(std::string_view input, const Limits& limits) {
@@ -56,9 +62,11 @@ RequestParser::Status RequestParser::fail(std::string text) {
 RequestParser::Status RequestParser::parse_inline(std::string_view input) {
   // A NUL hides the rest of an inline command, its end included, as in Redis.
   const std::size_t end = input.substr(0, input.find('\0')).find('\n', std::min(read_, input.find('\0')));
-  if (end == std::string_view::npos) {
+  const bool ended = end != std::string_view::npos;
+  if (ended ? end > max_inline : input.size() > max_inline)
+    return fail("Protocol error: too big inline request");
+  if (!ended) {
     read_ = input.size();
-    if (input.size() > max_inline) return fail("Protocol error: too big inline request");
     return Status::incomplete;
   }
   std::string_view line = input.substr(0, end);
@@ -81,9 +89,9 @@ RequestParser::Status RequestParser::parse_array(std::string_view input, const L
 // Reads "*<count>\r\n". False: `status` is the answer.
 bool RequestParser::parse_count(std::string_view input, const Limits& limits, Status& status) {
   const auto line = take_line(input, 1);
-  if (!line) {
-    status =
-        input.size() > max_inline ? fail("Protocol error: too big mbulk count string") : Status::incomplete;
+  if (!line || too_long(line, input.size())) {
+    status = too_long(line, input.size()) ? fail("Protocol error: too big mbulk count string")
+                                          : Status::incomplete;
     return false;
   }
   const auto count = parse_length(*line);
@@ -105,10 +113,8 @@ RequestParser::Status RequestParser::parse_bulks(std::string_view input, const L
     if (bulk_length_ < 0) {
       if (read_ == input.size()) return Status::incomplete;
       const auto line = take_line(input, read_ + 1);
-      if (!line) {
-        if (input.size() - read_ > max_inline) return fail("Protocol error: too big bulk count string");
-        return Status::incomplete;
-      }
+      if (too_long(line, input.size() - read_)) return fail("Protocol error: too big bulk count string");
+      if (!line) return Status::incomplete;
       if (input[read_] != '$') {
         return fail(std::string("Protocol error: expected '$', got '") + input[read_] + "'");
       }

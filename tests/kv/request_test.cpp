@@ -105,14 +105,32 @@ TEST(RequestParser, refuses_strangers_long_requests) {
   }
 }
 
-TEST(RequestParser, refuses_lines_without_end) {
+TEST(RequestParser, refuses_lines_that_are_too_long_with_and_without_their_end) {
   for (const auto& [start, error] : {std::pair{"*", "Protocol error: too big mbulk count string"},
                                      std::pair{"*1\r\n$", "Protocol error: too big bulk count string"},
                                      std::pair{"G", "Protocol error: too big inline request"}}) {
+    for (const char* end : {"", "\r\n"}) {
+      RequestParser parser;
+      const std::string input = start + std::string(RequestParser::max_inline, '1') + end;
+      EXPECT_EQ(parser.parse(input, {}), RequestParser::Status::failed) << end;
+      EXPECT_EQ(parser.error(), error);
+    }
+  }
+}
+
+// One byte at a time, the parser decides before the end comes.
+TEST(RequestParser, takes_the_longest_line_however_it_is_cut) {
+  const std::string word(RequestParser::max_inline - 1, 'x');
+  const std::string input = word + "\r\n";
+  for (const std::size_t step : {std::size_t{1}, input.size()}) {
     RequestParser parser;
-    const std::string input = start + std::string(RequestParser::max_inline + 10, '1');
-    EXPECT_EQ(parser.parse(input, {}), RequestParser::Status::failed);
-    EXPECT_EQ(parser.error(), error);
+    auto status = RequestParser::Status::incomplete;
+    for (std::size_t arrived = step; arrived <= input.size(); arrived += step) {
+      ASSERT_EQ(status, RequestParser::Status::incomplete) << arrived;
+      status = parser.parse(std::string_view(input).substr(0, arrived), {});
+    }
+    ASSERT_EQ(status, RequestParser::Status::complete) << step << parser.error();
+    EXPECT_EQ(parser.arguments()[0].text, word);
   }
 }
 
