@@ -17,6 +17,7 @@
 #include <random>
 
 #include "kv/background.hpp"
+#include "kv/server/memory.hpp"
 #include "kv/server/options.hpp"
 #include "kv/server/server.hpp"
 
@@ -159,6 +160,7 @@ int run(StartOptions options, const char* program) {
 
 int main(int count, char** words) {
   std::signal(SIGPIPE, SIG_IGN);
+  keep_freed_memory();
   const std::vector<std::string> arguments(words + 1, words + count);
   // An option wins over the environment variable.
   const std::string provider = environment("WEIR_RDMA_PROVIDER");

@@ -5,6 +5,7 @@
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/number.hpp"
+#include "kv/server/memory.hpp"
 
 namespace weir::kv {
 
@@ -56,10 +57,16 @@ void memory_usage(const Call& call) {
       static_cast<std::int64_t>(sizeof(Record) + record->key_size + record->value.heap_size()));
 }
 void memory_doctor(const Call& call) { call.reply.verbatim("txt", "Nothing to report.\n"); }
+void memory_purge(const Call& call) {
+  give_back_memory();
+  call.reply.ok();
+}
 void memory_help(const Call& call) {
   reply_help(call, {
                        "DOCTOR",
                        "    Return memory problems reports.",
+                       "PURGE",
+                       "    Attempt to purge dirty pages for reclamation by the allocator.",
                        "USAGE <key> [SAMPLES <count>]",
                        "    Return memory in bytes used by <key> and its value. All of it is looked at.",
                    });
@@ -128,6 +135,7 @@ constexpr Command memory_subcommands[] = {
      {},
      "memory"},
     {"doctor", 2, 0, 0, 0, 0, memory_doctor, "server", "Reports memory problems.", {}, "memory"},
+    {"purge", 2, 0, 0, 0, 0, memory_purge, "server", "Gives free memory back to the system.", {}, "memory"},
     {"help", 2, loading | stale, 0, 0, 0, memory_help, "server", "Explains MEMORY.", {}, "memory"},
 };
 constexpr Command slowlog_subcommands[] = {

@@ -41,4 +41,20 @@ std::size_t resident_memory() {
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
+// glibc gives large blocks back at once until it has seen larger ones freed, and so learns these same limits
+// only by and by, depending on the order of events (mallopt(3), M_MMAP_THRESHOLD).
+void keep_freed_memory() {
+#if !defined(WEIR_SANITIZERS_HEAP)
+  constexpr int largest_in_heap = 32 << 20;  // the most that glibc allows
+  mallopt(M_MMAP_THRESHOLD, largest_in_heap);
+  mallopt(M_TRIM_THRESHOLD, 2 * largest_in_heap);
+#endif
+}
+
+void give_back_memory() {
+#if !defined(WEIR_SANITIZERS_HEAP)
+  malloc_trim(0);
+#endif
+}
+
 }  // namespace weir::kv

@@ -196,5 +196,30 @@ TEST(Program, serves_from_the_background_when_its_starter_has_ended) {
   EXPECT_FALSE(std::filesystem::exists(folder.file("pid")));
 }
 
+long resident_pages(pid_t pid) {
+  std::istringstream fields(contents("/proc/" + std::to_string(pid) + "/statm"));
+  long total = 0, resident = 0;
+  fields >> total >> resident;
+  return resident;
+}
+
+TEST(Program, keeps_freed_memory_for_new_values_until_it_is_asked_back) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__clang__)
+  GTEST_SKIP() << "the sanitizers have a heap of their own";
+#endif
+  const ScratchFolder folder;
+  Program program({"--port", "0", "--unixsocket", folder.file("s")});
+  ASSERT_TRUE(program.prints("ready to accept connections"));
+  WireClient client = WireClient::unix_socket(folder.file("s"));
+  const std::string value(1 << 20, 'x');
+  constexpr int count = 40;
+  const long pages = count * static_cast<long>(value.size()) / sysconf(_SC_PAGESIZE);
+  for (int i = 0; i < count; ++i) ASSERT_EQ(client.call({"SET", std::to_string(i), value}), "+OK\r\n");
+  EXPECT_EQ(client.call({"FLUSHALL", "SYNC"}), "+OK\r\n");
+  EXPECT_GT(resident_pages(program.pid()), pages);
+  EXPECT_EQ(client.call({"MEMORY", "PURGE"}), "+OK\r\n");
+  EXPECT_LT(resident_pages(program.pid()), pages / 2);
+}
+
 }  // namespace
 }  // namespace weir::kv::testing
