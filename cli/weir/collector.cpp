@@ -140,8 +140,10 @@ int collector(std::span<const std::string> arguments) {
   app.add_option("-m,--metrics", command.metrics, "host:port for Prometheus, GET /metrics");
   app.add_option("-o,--output", command.output, "append the lines to this file (default: standard output)");
   if (const auto ended = parse_words(app, "collector", arguments)) return *ended;
-  if (command.listen.rfind(':') == std::string::npos)
-    return complain("collector", "--listen wants host:port, not " + command.listen, misused);
+  for (const auto& [option, address] :
+       {std::pair("--listen", command.listen), {"--metrics", command.metrics}})
+    if (!address.empty() && address.rfind(':') == std::string::npos)
+      return complain("collector", fmt::format("{} wants host:port, not {}", option, address), misused);
   return run_collector(command);
 }
 

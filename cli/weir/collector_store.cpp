@@ -13,6 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::string_view own_prefix = "weir_collector_";
+
 // Names of metrics may hold letters, digits, _ and :, and begin with no digit.
 std::string metric_name(std::string_view text) {
   std::string name;
@@ -22,6 +24,7 @@ std::string metric_name(std::string_view text) {
     if (digit && name.empty()) name += '_';
     name += letter || digit ? c : '_';
   }
+  if (name.starts_with(own_prefix)) name.insert(0, "_");  // a metric stands once in a page
   return name.empty() ? "_" : name;
 }
 
@@ -183,9 +186,8 @@ std::string CollectorStore::metrics() const {
       fmt::format_to(to, "{}{{{}}} {:.17g}\n", metric, labels, value);
   }
   const auto own = [&](const char* name, const char* help, std::uint64_t value) {
-    fmt::format_to(
-        to, "# HELP weir_collector_{0} {1}\n# TYPE weir_collector_{0} counter\nweir_collector_{0} {2}\n",
-        name, help, value);
+    fmt::format_to(to, "# HELP {0}{1} {2}\n# TYPE {0}{1} counter\n{0}{1} {3}\n", own_prefix, name, help,
+                   value);
   };
   own("notifications_total", "Notifications taken.", notifications_);
   own("repeated_total", "Notifications that came again after a broken connection.", repeated_);

@@ -50,7 +50,7 @@ void serve_one(tcp::socket& socket, const std::function<std::string()>& page) {
 std::string serve_metrics(const std::string& where, const std::function<std::string()>& page,
                           const std::function<void(const std::string&)>& listening) {
   const std::size_t colon = where.rfind(':');
-  if (colon == std::string::npos) return "--listen wants host:port, not " + where;
+  if (colon == std::string::npos) return "an address to listen on is host:port, not " + where;
   std::string host = where.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   asio::io_context io;

@@ -159,6 +159,11 @@ std::optional<Network> read_network(std::string_view text, std::string file, con
   const auto document = Document::parse(text, std::move(file), complaints);
   if (!document) return std::nullopt;
   auto root = document->root(complaints);
+  if (root.has("workload")) {
+    root.complain("workload", "this is a scenario: what happens in a network, not the network itself",
+                  "run it with 'weir sim', or plan the file that its 'network' names");
+    return std::nullopt;
+  }
   auto network = read_network(root, open, complaints, limits);
   root.finish();
   if (!complaints.none()) return std::nullopt;

@@ -55,6 +55,8 @@ constexpr Form forms[] = {
      R"(SAI_PORT_STAT_IF_IN_OCTETS{device="leaf1",port="Ethernet0"} 9007199254740992)"},
     {"odd_name", "COUNTERS/Ethernet0", R"({"1 odd-name":1})",
      R"(_1_odd_name{device="leaf1",port="Ethernet0"} 1)"},
+    {"name_of_the_collectors_own", "COUNTERS/Ethernet0", R"({"weir_collector_repeated_total":1})",
+     R"(_weir_collector_repeated_total{device="leaf1",port="Ethernet0"} 1)"},
     {"escaped", "COUNTERS/a\"b\\c", R"({"X":1})", R"(X{device="leaf1",port="a\"b\\c"} 1)"}};
 INSTANTIATE_TEST_SUITE_P(Collector, CollectorForms, testing::ValuesIn(forms),
                          [](const auto& row) { return std::string(row.param.name); });
