@@ -11,6 +11,7 @@
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/whole_file.hpp"
+#include "tests/scratch_directory.hpp"
 
 namespace weir::command {
 namespace {
@@ -22,12 +23,6 @@ using testing::StartsWith;
 
 class PlanCommandTest : public testing::Test {
  protected:
-  PlanCommandTest() {
-    char name[] = "/tmp/weir-plan-XXXXXX";
-    directory_ = ::mkdtemp(name);
-  }
-  ~PlanCommandTest() override { fs::remove_all(directory_); }
-
   struct Ended {
     int status;
     std::string out, err;
@@ -49,7 +44,8 @@ class PlanCommandTest : public testing::Test {
     return out;
   }
 
-  fs::path directory_;
+  const test::ScratchDirectory scratch_;
+  const fs::path directory_ = scratch_.path();
 };
 
 std::string shipped(const std::string& name) { return NETWORKS_DIR "/" + name + ".toml"; }

@@ -1,55 +1,17 @@
-// Certificates made for one test program, settings of a server that uses them, and what clients may show.
+// Settings of a server that has certificates, and what clients may show.
 #pragma once
 
 #include <asio/ssl.hpp>
-#include <cstdlib>
 #include <optional>
 #include <ostream>
 #include <string>
 
+#include "tests/certificates.hpp"
 #include "tests/kv/running_server.hpp"
 
 namespace weir::kv::testing {
 
-// An authority with a server and a client that it vouches for, and a stranger that another one vouches for.
-class Certificates {
- public:
-  Certificates() {
-    make_authority("ca");
-    make_authority("other-ca");
-    make_signed("server", "ca");
-    make_signed("client", "ca");
-    make_signed("stranger", "other-ca");
-  }
-  std::string key(const std::string& name) const { return folder_.file(name + ".key"); }
-  std::string certificate(const std::string& name) const { return folder_.file(name + ".crt"); }
-
- private:
-  void make_authority(const std::string& name) {
-    make_key(name);
-    shell("openssl req -x509 -new -key " + key(name) + " -subj /CN=test-" + name + " -days 2 -out " +
-          certificate(name));
-  }
-  void make_signed(const std::string& name, const std::string& authority) {
-    make_key(name);
-    shell("openssl req -new -key " + key(name) + " -subj /CN=" + name + " -out " + folder_.file("csr"));
-    shell("openssl x509 -req -in " + folder_.file("csr") + " -CA " + certificate(authority) + " -CAkey " +
-          key(authority) + " -CAcreateserial -days 2 -out " + certificate(name));
-  }
-  void make_key(const std::string& name) {
-    shell("openssl ecparam -name prime256v1 -genkey -noout -out " + key(name));
-  }
-  static void shell(const std::string& command) {
-    if (std::system((command + " >/dev/null 2>&1").c_str()) != 0)
-      throw std::runtime_error("failed: " + command);
-  }
-  ScratchFolder folder_;
-};
-
-inline const Certificates& certificates() {
-  static const Certificates all;
-  return all;
-}
+using test::certificates;
 
 // `settings` with the server's files; clients must show a certificate unless the caller says otherwise.
 inline Settings with_certificates(Settings settings) {

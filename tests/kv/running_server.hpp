@@ -4,34 +4,20 @@
 // clock plus an offset that tests move.
 #pragma once
 
-#include <stdlib.h>
-
 #include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
 #include <atomic>
-#include <filesystem>
 #include <future>
 #include <mutex>
 #include <thread>
 
 #include "kv/server/server.hpp"
 #include "tests/kv/wire_client.hpp"
+#include "tests/scratch_directory.hpp"
 
 namespace weir::kv::testing {
 
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    char name[] = "/tmp/weir-kv-XXXXXX";
-    if (::mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = name;
-  }
-  ~ScratchFolder() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string& name) const { return path_ + '/' + name; }
-
- private:
-  std::string path_;
-};
+using ScratchFolder = test::ScratchDirectory;
 
 inline Settings quiet_settings() {
   Settings settings;

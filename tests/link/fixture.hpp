@@ -12,6 +12,7 @@
 #include <string>
 
 #include "link/same_host.hpp"
+#include "tests/scratch_directory.hpp"
 
 namespace weir::link {
 
@@ -59,14 +60,6 @@ inline void on_progress(SameHostLink& link, const std::function<void()>& run) {
 
 class LinkTest : public testing::Test {
  protected:
-  LinkTest() {
-    char name[] = "/dev/shm/weir-test-XXXXXX";
-    EXPECT_NE(::mkdtemp(name), nullptr);
-    base_ = name;
-    directory_ = base_ + "/link";
-  }
-  ~LinkTest() override { std::filesystem::remove_all(base_); }
-
   const std::string& directory() const { return directory_; }
 
   std::unique_ptr<SameHostLink> attach(SameHostLink::Options options = {}) {
@@ -89,8 +82,8 @@ class LinkTest : public testing::Test {
   }
 
  private:
-  std::string base_;
-  std::string directory_;
+  const test::ScratchDirectory base_{"/dev/shm"};
+  const std::string directory_ = base_.file("link");
 };
 
 }  // namespace weir::link
