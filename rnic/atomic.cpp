@@ -48,7 +48,8 @@ Outcome RemoteQueuePair::on_word(std::uint64_t addr, std::uint32_t rkey, std::ui
   }
   const auto at = reinterpret_cast<std::uint64_t>(ProtectionTable::address(*entry, addr));
   AtomicLock& lock = peer->segment().atomic_locks[atomic_lock_of(at)];
-  if (!lock.try_lock()) return Outcome::no_response;
+  if (const auto taken = lock.take(); taken != AtomicLock::Taken::yes)
+    return taken == AtomicLock::Taken::held ? Outcome::contended : Outcome::no_response;
   const Outcome outcome = act(*entry);
   lock.unlock();
   return outcome;
@@ -96,7 +97,9 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
     return Outcome::done;
   }
   const iovec changed{&after, sizeof after};
-  return outcome_of(peer->write({&changed, 1}, remote));
+  const Peer::Transfer written = peer->write({&changed, 1}, remote);
+  // It may yet be made, and not twice: all that is left is to say so.
+  return written == Peer::Transfer::unfinished ? Outcome::nak_operational : outcome_of(written);
 }
 
 // Under the word's lock too, so that it does not fall between the two halves of an atomic that goes through

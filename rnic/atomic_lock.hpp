@@ -6,8 +6,8 @@
 // next taker goes on. Nothing has to be repaired: before the one write of the new value nothing has happened,
 // after it everything has.
 //
-// Nobody sleeps on it. A holder that is stopped makes others fail to take it after a bounded time, as a
-// responder that does not answer would.
+// Nobody sleeps on it. Who finds it held for a bounded time is told so and tries again later: the holder
+// lives, or the kernel would have freed it, and is stopped or has no processor.
 #pragma once
 
 #include <pthread.h>
@@ -33,19 +33,23 @@ class AtomicLock {
     pthread_mutexattr_destroy(&attributes);
   }
 
-  // False: somebody else held it all the time.
-  bool try_lock() {
+  enum class Taken : std::uint8_t {
+    yes,
+    held,   // by somebody else, all the time
+    broken  // a neighbour wrote nonsense there
+  };
+  Taken take() {
     for (int tries = 0; tries < pauses + yields; ++tries) {
       const int error = pthread_mutex_trylock(&mutex_);
-      if (error == 0) return true;
-      if (error == EOWNERDEAD) return pthread_mutex_consistent(&mutex_) == 0;
-      if (error != EBUSY) return false;  // a neighbour wrote nonsense there
+      if (error == 0) return Taken::yes;
+      if (error == EOWNERDEAD) return pthread_mutex_consistent(&mutex_) == 0 ? Taken::yes : Taken::broken;
+      if (error != EBUSY) return Taken::broken;
       if (tries < pauses)
         cpu_relax();
       else
         sched_yield();
     }
-    return false;
+    return Taken::held;
   }
   void unlock() { pthread_mutex_unlock(&mutex_); }
 

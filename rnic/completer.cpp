@@ -111,7 +111,8 @@ std::size_t QueuePair::poll_sends(std::span<WorkCompletion> out) {
                      .byte_len = wqe.byte_len,
                      .imm_be = 0,
                      .qpn = qpn_.value(),
-                     .src_qpn = 0};
+                     .src_qpn = 0,
+                     .over_ipv4 = false};
     sq_.polled.store(send_scanned_, std::memory_order_release);
   }
   return filled;
@@ -159,7 +160,8 @@ std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
                      .byte_len = cqe.byte_len,
                      .imm_be = cqe.imm_be,
                      .qpn = qpn_.value(),
-                     .src_qpn = ctx_->remote_qpn.load(std::memory_order_relaxed)};
+                     .src_qpn = ctx_->remote_qpn.load(std::memory_order_relaxed),
+                     .over_ipv4 = false};
     if (!own) config_.srq->free_wqe(number);
     ++cqe_polled_;
   }
@@ -199,7 +201,8 @@ std::size_t QueuePair::poll_flushed_receives(std::span<WorkCompletion> out) {
                      .byte_len = 0,
                      .imm_be = 0,
                      .qpn = qpn_.value(),
-                     .src_qpn = 0};
+                     .src_qpn = 0,
+                     .over_ipv4 = false};
   }
   rq_polled_.store(polled, std::memory_order_release);
   return filled;
@@ -259,7 +262,8 @@ std::size_t SharedReceiveQueue::poll_completions(Adapter& nic, std::span<WorkCom
                      .byte_len = cqe.byte_len,
                      .imm_be = cqe.imm_be,
                      .qpn = completion->qpn,
-                     .src_qpn = completion->src_qpn};
+                     .src_qpn = completion->src_qpn,
+                     .over_ipv4 = false};
     completions_->take();
     free_wqe(number);
   }

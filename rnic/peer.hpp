@@ -46,7 +46,10 @@ class Peer {
     fault,  // the range is not there, or the kernel refuses
     gone,   // the process is
     // What has not been copied yet will not be; check all again, and try again.
-    late,    // the process lives, and its mover did not come to it in time
+    late,  // the process lives, and its mover did not come to it in time
+    // As late, but the mover had begun a piece and may yet make that copy. It makes one at a time, so a copy
+    // that is asked for later, of it and not by a mapping, comes behind.
+    unfinished,
     refused  // its mover does not do it: the region just went away, or there is no thread for a mover
   };
   virtual Transfer write(std::span<const iovec> local, const Remote& remote) = 0;

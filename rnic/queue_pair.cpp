@@ -181,11 +181,12 @@ bool QueuePair::reset() {
   // A datagram's sender that was killed inside never leaves, and none is told from another.
   if (!wait_for_initiator() && !is_datagram(config_.type)) {
     ctx_->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
-    flush_everything();
+    flush_everything(InitiatorLeft::no);
     return false;
   }
   nic_.forget_parked(*this);
   parked_ = Park::none;
+  flush_waits_for_.reset();
   dial_ = 0;
   draining_.store(false, std::memory_order_release);
   remote_.disconnect();
@@ -228,16 +229,41 @@ void QueuePair::begin_incarnation() {
 // (IBA 10.3.1).
 void QueuePair::enter_error() {
   ctx_->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
-  (void)wait_for_initiator();
-  flush_everything();
+  flush_everything(wait_for_initiator() ? InitiatorLeft::yes : InitiatorLeft::no);
 }
 
-void QueuePair::flush_everything() {
+void QueuePair::flush_everything(InitiatorLeft left) {
   parked_ = Park::none;
   dial_ = 0;
   draining_.store(false, std::memory_order_release);
   remote_.give_up_send();
   flush_sends();
+  // Datagrams are scattered by our own poll, so a sender of one reaches no buffer of ours.
+  if (left == InitiatorLeft::yes || is_datagram(config_.type)) {
+    flush_waits_for_.reset();
+    return flush_receives();
+  }
+  flush_waits_for_ = ctx_->hazard.load(std::memory_order_seq_cst);
+  parked_since_ns_ = nic_.host().now_ns();
+  nic_.note_parked(*this);
+  try_again_by_timer();
+}
+
+// What is reported as flushed belongs to the application again (IBA 10.3.1.7): nobody may write there any
+// more, nor complete it a second time.
+bool QueuePair::flush_receives_once_left() {
+  const bool inside = ctx_->hazard.load(std::memory_order_seq_cst) == *flush_waits_for_ &&
+                      nic_.host().peer(initiator_slot_.load(std::memory_order_relaxed), HostPort::Wait::no);
+  if (inside) {
+    try_again_by_timer();
+    return false;
+  }
+  flush_waits_for_.reset();
+  flush_receives();
+  return true;
+}
+
+void QueuePair::flush_receives() {
   if (flushing_.exchange(true, std::memory_order_seq_cst)) return;
   if (has_own_rq())
     raise_local(*config_.recv_cq, recv_line_, Solicited::yes);
@@ -247,7 +273,8 @@ void QueuePair::flush_everything() {
 
 void QueuePair::on_fault() {
   send_lock_.lock();
-  const bool news = state() == QpState::err && !flushing_.load(std::memory_order_relaxed);
+  const bool news =
+      state() == QpState::err && !flushing_.load(std::memory_order_relaxed) && !flush_waits_for_;
   if (news) enter_error();
   unlock_sends();
   if (news) nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);

@@ -1,9 +1,10 @@
 // A queue pair: its send ring, the owner's side of its receive ring, its connection, and its state.
 //
-// The work is in seven files, one a role:
+// The work is in eight files, one a role:
 //   queue_pair.cpp   modify, destroy; entering the error state
 //   posting.cpp      WQEs into the rings, and the doorbells
-//   requester.cpp    executes send WQEs in order, parks them (RNR, no response) and gives up on them
+//   requester.cpp    executes send WQEs in order
+//   parking.cpp      parks them (RNR, no response), tries them again, and gives up on them
 //   responder.cpp    what the peer's NIC would do for an arriving operation, played by the initiator
 //   datagram.cpp     the same two roles for UD
 //   raw_packet.cpp   and for Ethernet frames
@@ -17,7 +18,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <forward_list>
 #include <optional>
 #include <span>
 
@@ -59,7 +60,7 @@ struct QpAttributes {
   std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0: for ever
   std::uint8_t retry_cnt = 0;
   std::uint8_t rnr_retry = 0;      // 7: for ever
-  std::uint8_t min_rnr_timer = 0;  // index into the table of requester.cpp
+  std::uint8_t min_rnr_timer = 0;  // index into the table of parking.cpp
   std::uint8_t max_rd_atomic = 1, max_dest_rd_atomic = 1;
   bool sqd_event = false;  // on the way to sqd: report when the send queue has drained
 };
@@ -155,7 +156,7 @@ class QueuePair {
   }
 
  private:
-  enum class Park : std::uint8_t { none, rnr, no_response, late, connecting };
+  enum class Park : std::uint8_t { none, rnr, no_response, late, contended, connecting };
 
   // requester.cpp
   void execute();
@@ -163,11 +164,6 @@ class QueuePair {
   std::optional<WcStatus> gather(SendWqe&, Gather&, ProtectionTable::Use) const;
   Outcome execute_local(SendWqe&);
   std::optional<WcStatus> check_reader(const SendWqe&, Gather&) const;
-  bool receive_comes_soon();
-  bool park(Park why);
-  bool park_until_connected();
-  void keep_addresses();
-  std::optional<std::uint64_t> budget_ns(Park why) const;
   void complete_send(SendWqe&, WcStatus);
   void fail_send(SendWqe&, WcStatus);
   void flush_sends();
@@ -176,6 +172,14 @@ class QueuePair {
   bool reconnect_if_stale();
   void note_likely_next();
   bool peer_waits_for(Cpu cpu);
+
+  // parking.cpp
+  bool receive_comes_soon();
+  bool park(Park why);
+  bool park_until_connected();
+  void try_again_by_timer();
+  void keep_addresses();
+  std::optional<std::uint64_t> budget_ns(Park why) const;
   void unlock_sends();
 
   // datagram.cpp
@@ -211,7 +215,10 @@ class QueuePair {
   void free_rings();
   bool peer_gone_locked();
   void enter_error();
-  void flush_everything();
+  enum class InitiatorLeft : bool { no, yes };
+  void flush_everything(InitiatorLeft);
+  void flush_receives();
+  bool flush_receives_once_left();
   void announce_unpolled();
   bool reset();
   void reset_receives();
@@ -240,9 +247,10 @@ class QueuePair {
   Park parked_ = Park::none;
   HostPort::Ticket dial_ = 0;  // of the datagram that waits for its destination's process
   // The GRHs of datagrams that wait, up to this count of WQEs: their address handles may be destroyed.
-  std::deque<std::array<std::byte, grh_bytes + sizeof(Gid)>> kept_grhs_;
+  std::forward_list<std::array<std::byte, grh_bytes + sizeof(Gid)>> kept_grhs_;
   std::uint32_t kept_until_ = 0;
   std::uint64_t parked_since_ns_ = 0;
+  std::uint64_t next_try_ns_ = 0;  // when the timer of try_again_by_timer() runs
   std::uint32_t rnr_spin_ = 16;
   std::uint32_t answered_ = 0;  // the initiator's count of operations when we last gave it our CPU
   std::atomic<bool> draining_{false};
@@ -255,6 +263,9 @@ class QueuePair {
   std::uint32_t cqe_polled_ = 0;
   const std::byte* likely_landing_ = nullptr;  // of the next message; under the CQ's lock, as cqe_polled_
   std::atomic<bool> flushing_{false};
+  // In err, but the initiator is stopped inside an operation, at this count of its hazard, and may yet fill a
+  // receive: none is reported as flushed before it has left. Under send_lock_.
+  std::optional<std::uint32_t> flush_waits_for_;
   // Hints for the poller; written by the requester, under another lock, so they may be old.
   std::atomic<const void*> likely_cqe_{nullptr}, likely_write_{nullptr};
 };

@@ -160,14 +160,20 @@ bool RemoteQueuePair::invalidate_remotely(std::uint32_t key) const {
 }
 
 Outcome RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std::uint64_t addr) {
-  if (std::byte* to = peer->window(entry, addr, from.bytes)) {
+  if (std::byte* to = behind_unfinished_ ? nullptr : peer->window(entry, addr, from.bytes)) {
     copy_in_order(to, from.span());
     behind_last_write_ = to + from.bytes;
     return Outcome::done;
   }
   const iovec remote{ProtectionTable::address(entry, addr), from.bytes};
   const std::uint32_t key = entry.key.load(std::memory_order_relaxed);
-  return outcome_of(peer->write(from.span(), {{&remote, 1}, {&key, 1}}));
+  return outcome_of_write(peer->write(from.span(), {{&remote, 1}, {&key, 1}}));
+}
+
+Outcome RemoteQueuePair::outcome_of_write(Peer::Transfer transfer) {
+  behind_unfinished_ =
+      transfer == Peer::Transfer::unfinished || (behind_unfinished_ && transfer != Peer::Transfer::done);
+  return outcome_of(transfer);
 }
 
 Outcome RemoteQueuePair::rdma_write(const Gather& from, std::uint64_t addr, std::uint32_t rkey) {
@@ -311,70 +317,6 @@ bool RemoteQueuePair::receive_buffers_valid(const ReceiveWqe& wqe) const {
       return false;
   }
   return true;
-}
-
-// ---- payload of a SEND
-// ----------------------------------------------------------------------------------------
-
-// Where the payload goes, cheapest first: into the CQE itself, straight into mapped buffers, into the landing
-// ring (all without a system call; poll_cq at the target scatters from CQE and landing ring), or through the
-// kernel.
-Outcome RemoteQueuePair::deliver(const Gather& from, const ReceiveWqe& wqe, ReceiveCqe& cqe) {
-  if (from.bytes <= cqe_payload_bytes) {
-    cqe.payload_at = PayloadAt::cqe;
-    copy_gather(cqe.payload, from.span());
-    return Outcome::done;
-  }
-  if (wqe.num_sge == 1) {
-    const TptEntry& e = peer->tpt_entry(wqe.sge[0].lkey);
-    if (std::byte* to = peer->window(e, wqe.sge[0].addr, from.bytes)) {
-      copy_in_order(to, from.span());
-      cqe.payload_at = PayloadAt::buffer;
-      return Outcome::done;
-    }
-  }
-  if (land(from, cqe)) return Outcome::done;
-  cqe.payload_at = PayloadAt::buffer;
-  return deliver_direct(from, wqe);
-}
-
-// Above this a copy through the kernel, which touches the data once, is cheaper than landing it and copying
-// again.
-constexpr std::uint64_t max_landing_bytes = 8192;
-
-bool RemoteQueuePair::land(const Gather& from, ReceiveCqe& cqe) {
-  if (from.bytes > max_landing_bytes || landing_bytes_ == 0) return false;
-  const auto need = static_cast<std::uint32_t>((from.bytes + cache_line - 1) / cache_line * cache_line);
-  std::uint32_t start = ctx_->landing_tail;
-  const std::uint32_t to_end = landing_bytes_ - (start & (landing_bytes_ - 1));
-  if (to_end < need) start += to_end;  // a payload does not wrap
-  if (start + need - ctx_->landing_head_seen > landing_bytes_) {
-    ctx_->landing_head_seen = ctx_->landing_head.load(std::memory_order_acquire);
-    if (start + need - ctx_->landing_head_seen > landing_bytes_) return false;
-  }
-  copy_gather(landing_ + (start & (landing_bytes_ - 1)), from.span());
-  ctx_->landing_tail = start + need;
-  cqe.payload_at = PayloadAt::landing;
-  cqe.landing_start = start;
-  cqe.landing_end = start + need;
-  return true;
-}
-
-Outcome RemoteQueuePair::deliver_direct(const Gather& from, const ReceiveWqe& wqe) const {
-  std::array<iovec, max_sge> remote;
-  std::array<std::uint32_t, max_sge> keys;
-  std::uint64_t left = from.bytes;
-  std::uint32_t count = 0;
-  for (std::uint32_t i = 0; i < wqe.num_sge && left > 0 && count < max_sge; ++i) {
-    const Sge& sge = wqe.sge[i];
-    const std::uint64_t length = std::min<std::uint64_t>(sge.length, left);
-    if (length == 0) continue;
-    void* const at = ProtectionTable::address(peer->tpt_entry(sge.lkey), sge.addr);
-    keys[count] = sge.lkey;
-    remote[count++] = {at, length};
-    left -= length;
-  }
-  return outcome_of(peer->write(from.span(), {{remote.data(), count}, {keys.data(), count}}));
 }
 
 // ---- completion

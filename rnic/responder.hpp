@@ -35,6 +35,7 @@ enum class Outcome : std::uint8_t {
   rnr,             // the target has no receive posted
   no_response,     // the target queue pair is not there, not ready, or not connected to us
   late,            // the target's process lives, and has not come to copying
+  contended,       // atomics: somebody who lives holds the lock of the word
   connecting,      // datagrams: to the target's process, in the background
   nak_access,      // remote access error
   nak_invalid,     // remote invalid request (the message is longer than the receive)
@@ -118,7 +119,8 @@ class RemoteQueuePair {
   bool completion_room();
   bool take_receive(TakenReceive&);
   Outcome deliver(const Gather&, const ReceiveWqe&, ReceiveCqe&);
-  Outcome deliver_direct(const Gather&, const ReceiveWqe&) const;
+  Outcome deliver_direct(const Gather&, const ReceiveWqe&);
+  Outcome outcome_of_write(Peer::Transfer);
   bool land(const Gather&, ReceiveCqe&);
   bool receive_buffers_valid(const ReceiveWqe&) const;
   ReceiveCqe& next_cqe() {
@@ -145,6 +147,9 @@ class RemoteQueuePair {
   // Taken for a SEND whose bytes could not be moved yet; its retry goes on with it. give_up_send() gives it
   // back.
   std::optional<TakenReceive> held_;
+  // The target's mover may yet make a copy of this request that we gave up: the request is tried again the
+  // same way, behind it, and by no mapping that has come meanwhile.
+  bool behind_unfinished_ = false;
   const ReceiveCqe* behind_last_cqe_ = nullptr;
   const std::byte* behind_last_write_ = nullptr;
 
@@ -181,6 +186,7 @@ inline Outcome outcome_of(Peer::Transfer transfer) {
     case Peer::Transfer::done:
       return Outcome::done;
     case Peer::Transfer::late:
+    case Peer::Transfer::unfinished:
       return Outcome::late;
     case Peer::Transfer::gone:
     case Peer::Transfer::refused:

@@ -138,7 +138,7 @@ inline constexpr std::uint32_t max_rd_atomic = 16;
 inline constexpr std::uint32_t atomic_bytes = 8;
 
 // One polled completion, in the NIC's own terms; verbs/ writes it into an ibv_wc.
-struct WorkCompletion {
+struct WorkCompletion {  // no member has an initial value: an empty poll must not write an array of them
   std::uint64_t wr_id;
   WcStatus status;
   WcOpcode opcode;
@@ -149,8 +149,7 @@ struct WorkCompletion {
   std::uint32_t imm_be;  // as it was posted: network order, untouched
   std::uint32_t qpn;
   std::uint32_t src_qpn;
-  bool over_ipv4 =
-      false;  // has_grh: an IPv4 header stands in its last 20 bytes, else an IPv6 header in all 40
+  bool over_ipv4;  // has_grh: an IPv4 header stands in its last 20 bytes, else an IPv6 header in all 40
 };
 
 }  // namespace weir::rnic

@@ -278,23 +278,49 @@ TEST_F(AtomicRights, an_address_that_its_region_shifts_still_works) {
 
 // ---- the lock
 
-TEST_F(AtomicRights, wait_for_a_stopped_holder_no_longer_than_for_a_silent_responder) {
-  connect_pair({.timeout = 8, .retry_cnt = 1}, {});
+// On a wire no initiator holds up another's atomic, so waiting for one spends no retries.
+TEST_F(AtomicRights, outwait_a_stopped_holder_of_the_lock_and_are_tried_again_unpolled) {
+  for (const std::uint8_t timeout : {0, 8}) {
+    connect_pair({.timeout = timeout, .retry_cnt = 1}, {});
+    Memory target(b_nic, 8), result(a_nic, 8);
+    std::atomic<int> step{0};
+    AtomicLock& lock = b_nic.adapter().segment().header().atomic_locks[atomic_lock_of(target.addr())];
+    std::thread holder([&] {
+      ASSERT_EQ(lock.take(), AtomicLock::Taken::yes);
+      step = 1;
+      while (step != 2) sched_yield();
+      lock.unlock();
+    });
+    while (step != 1) sched_yield();
+    ASSERT_EQ(a->post(fetch_and_add(target, 1), {result.all()}), PostResult::ok);
+    for (int seconds = 0; seconds < 3; ++seconds) {
+      for (int tenths = 0; tenths < 10; ++tenths) host.advance(100'000'000);
+      EXPECT_FALSE(a->poll_send()) << "timeout " << int{timeout};
+    }
+    step = 2;
+    holder.join();
+    host.advance(20'000'000);
+    EXPECT_EQ(word_at(target), 1u) << "nobody has polled since";
+    EXPECT_TRUE(completed(a->poll_send(), 1)) << "timeout " << int{timeout};
+  }
+}
+
+TEST_F(AtomicRights, that_wait_for_a_lock_fail_when_their_target_dies) {
+  connect_pair({.timeout = 0}, {});
   Memory target(b_nic, 8), result(a_nic, 8);
-  std::atomic<int> step{0};
   AtomicLock& lock = b_nic.adapter().segment().header().atomic_locks[atomic_lock_of(target.addr())];
+  std::atomic<int> step{0};
   std::thread holder([&] {
-    ASSERT_TRUE(lock.try_lock());
+    ASSERT_EQ(lock.take(), AtomicLock::Taken::yes);
     step = 1;
     while (step != 2) sched_yield();
     lock.unlock();
   });
   while (step != 1) sched_yield();
   ASSERT_EQ(a->post(fetch_and_add(target, 1), {result.all()}), PostResult::ok);
-  EXPECT_FALSE(a->poll_send());
-  host.advance(10'000'000);
+  host.kill(b_nic);
+  settle();
   EXPECT_TRUE(completed(a->poll_send(), 1, WcStatus::retry_exc_err));
-  EXPECT_EQ(word_at(target), 0u);
   step = 2;
   holder.join();
 }
@@ -307,13 +333,13 @@ TEST(AtomicLock, is_taken_from_a_process_that_was_killed_while_it_held_it) {
   for (int round = 0; round < 3; ++round) {
     const pid_t child = ::fork();
     if (child == 0) {
-      if (lock.try_lock()) ::raise(SIGKILL);
+      if (lock.take() == AtomicLock::Taken::yes) ::raise(SIGKILL);
       ::_exit(1);
     }
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status)) << "the child could not take it";
-    EXPECT_TRUE(lock.try_lock());
+    EXPECT_EQ(lock.take(), AtomicLock::Taken::yes);
     lock.unlock();
   }
   ::munmap(memory, 4096);

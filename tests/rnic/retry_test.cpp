@@ -224,6 +224,40 @@ TEST_P(Late, is_over_when_the_target_leaves_the_connection) {
       completed(a->poll_send(), 1, GetParam() == QpType::rc ? WcStatus::retry_exc_err : WcStatus::success));
 }
 
+// A mapping that comes meanwhile would be faster than the copy that the target may yet make.
+TEST_P(Late, with_a_copy_that_may_yet_be_made_is_tried_again_behind_that_copy) {
+  const std::vector<std::pair<SendOpcode, std::size_t>> requests = {{SendOpcode::rdma_write, 64},
+                                                                    {SendOpcode::send, 20'000}};
+  for (const auto& [opcode, bytes] : requests) {
+    Memory from(a_nic, bytes), to(b_nic, bytes);
+    from.fill(3);
+    int copies = 0;
+    host.on_copy = [&] {
+      return ++copies == 1 ? Peer::Transfer::unfinished
+             : copies == 2 ? Peer::Transfer::late
+                           : Peer::Transfer::done;
+    };
+    if (opcode == SendOpcode::send) {
+      ASSERT_EQ(b->recv(5, {to.all()}), PostResult::ok);
+    }
+    const SendRequest request{.wr_id = 1,
+                              .opcode = opcode,
+                              .flags = send_flag::signaled,
+                              .remote_addr = to.addr(),
+                              .rkey = to.key()};
+    ASSERT_EQ(a->post(request, {from.all()}), PostResult::ok);
+    EXPECT_FALSE(a->poll_send());
+    const_cast<TptEntry&>(b_nic.adapter().table().entry(to.key())).window = 1;
+    for (int tries = 0; tries < 3; ++tries) a_nic.adapter().service();
+    EXPECT_TRUE(completed(a->poll_send(), 1));
+    EXPECT_EQ(copies, 3);
+    EXPECT_EQ(to.part(0, bytes), from.part(0, bytes));
+    ASSERT_EQ(a->write(2, from.all(), to.addr(), to.key()), PostResult::ok);
+    EXPECT_TRUE(completed(a->poll_send(), 2));
+    EXPECT_EQ(copies, 3) << "the next goes by the mapping";
+  }
+}
+
 TEST_F(Errors, a_copy_that_the_target_does_not_make_uses_up_the_retries) {
   connect_pair({.timeout = 10, .retry_cnt = 3});
   Memory from(a_nic, 64), to(b_nic, 64);

@@ -186,6 +186,38 @@ TEST_F(MoverTest, a_copy_that_nobody_made_is_taken_back_and_the_mover_says_when_
   while (late_calls == 0) ::sched_yield();
   EXPECT_EQ(memory, std::vector<std::byte>(100)) << "taken back, and made all the same";
   EXPECT_TRUE(all_lanes_free());
+  handover.mover_runs();  // or it is given a millisecond, which is short on a busy machine
+  EXPECT_EQ(write(sent, memory.data(), key), Transfer::done);
+  EXPECT_EQ(memory, sent);
+}
+
+// The test is the mover that was stopped in the middle.
+TEST_F(MoverTest, a_copy_that_was_begun_and_does_not_end_is_left_to_itself_and_made_again_behind) {
+  std::vector<std::byte> memory(100);
+  const std::uint32_t key = add(memory);
+  const auto sent = pattern(100, 9);
+  Handover impatient(target, own_slot, 5ms);
+  const iovec local{const_cast<std::byte*>(sent.data()), sent.size()}, remote{memory.data(), memory.size()};
+  auto begun = std::async(std::launch::async, [&] {
+    Transfer outcome;
+    do outcome = impatient.write({&local, 1}, {{&remote, 1}, {&key, 1}}, 20ms);
+    while (outcome == Transfer::late);  // the test was late to take it
+    return outcome;
+  });
+  std::atomic<std::uint32_t>* word = nullptr;
+  const auto take = [&](LaneState from, LaneState to) {
+    std::uint32_t expected = LaneWord{from, own_slot}.pack();
+    return word->compare_exchange_strong(expected, LaneWord{to, own_slot}.pack());
+  };
+  for (std::size_t i = 0;; ::sched_yield()) {
+    word = &header().copy_lanes[i++ % rnic::copy_lane_count].word;
+    if (take(LaneState::posted, LaneState::running)) break;
+    (void)take(LaneState::cancelled, LaneState::free);
+  }
+  EXPECT_EQ(begun.get(), Transfer::unfinished);
+  EXPECT_FALSE(take(LaneState::running, LaneState::done)) << "nobody waits for it";
+  EXPECT_TRUE(take(LaneState::abandoned, LaneState::free)) << "the lane is its mover's";
+  mover.start();
   EXPECT_EQ(write(sent, memory.data(), key), Transfer::done);
   EXPECT_EQ(memory, sent);
 }

@@ -68,8 +68,8 @@ void PeerProcess::go_on() { ::kill(pid_, SIGCONT); }
 
 void PeerProcess::exec_again() { ::kill(pid_, SIGUSR1); }
 
-int PeerProcess::leave() {
-  (void)order({.order = Order::leave});
+int PeerProcess::leave(const Request& how) {
+  (void)order(how);
   int status = 0;
   ::waitpid(pid_, &status, 0);
   pid_ = -1;

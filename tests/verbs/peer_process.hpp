@@ -26,7 +26,8 @@ class PeerProcess {
   void stop();  // SIGSTOP, and waits until it stands still
   void go_on();
   void exec_again();  // wherever it is, it becomes the peer program anew, which awaits orders
-  int leave();        // returns from main without destroying anything; its exit status
+  // It returns from main without destroying anything; its exit status.
+  int leave(const Request& how = {.order = Order::leave});
 
  private:
   pid_t pid_ = -1;

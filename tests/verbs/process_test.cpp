@@ -1,42 +1,11 @@
 // Two processes: what they move between them, over memory of both kinds, whatever the target is doing.
-#include <sys/wait.h>
-#include <unistd.h>
+#include "process_test.hpp"
 
 #include <set>
 #include <thread>
 
-#include "peer_process.hpp"
-
 namespace weir::verbs_test {
 namespace {
-
-constexpr std::size_t memory_bytes = 4u << 20;
-
-class ProcessTest : public testing::Test {
- protected:
-  void connect(MemoryKind own = MemoryKind::ordinary, MemoryKind theirs = MemoryKind::ordinary,
-               Patience patience = {}) {
-    side.emplace(own, memory_bytes);
-    far = open_peer(peer, theirs);
-    const Reply connected =
-        peer.order({.order = Order::connect, .peer = side->address(), .patience = patience});
-    ASSERT_EQ(connected.error, 0);
-    ASSERT_EQ(bring_up(side->qp.get(), far.qpn, patience), 0);
-  }
-  static SideAddress open_peer(PeerProcess& process, MemoryKind kind) {
-    const Reply reply = process.order({.order = Order::open, .kind = kind, .length = memory_bytes});
-    EXPECT_EQ(reply.error, 0);
-    return reply.address;
-  }
-  std::uint64_t far_sum(std::size_t length) {
-    return peer.order({.order = Order::sum, .length = length}).checksum;
-  }
-  std::uint64_t own_sum(std::size_t length) const { return checksum(side->bytes().first(length)); }
-
-  PeerProcess peer;
-  std::optional<Side> side;
-  SideAddress far;
-};
 
 struct Kinds {
   MemoryKind own, theirs;
@@ -339,66 +308,6 @@ TEST_P(Taking, no_write_lands_after_the_queue_pair_was_destroyed) {
               static_cast<std::ptrdiff_t>(memory_bytes));
   }
 }
-
-TEST_F(ProcessTest, what_a_peer_sent_before_it_left_is_received_without_errors) {
-  connect();
-  constexpr std::uint32_t count = 64;
-  for (std::uint64_t i = 0; i < count + 10; ++i) ASSERT_EQ(side->receive(i, 64 * i, 64), 0);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::size_t length = i % 2 == 0 ? 20 : 60;
-    ASSERT_EQ(peer.order({.order = Order::run, .length = length, .opcode = IBV_WR_SEND}).succeeded, 1u);
-  }
-  EXPECT_EQ(peer.leave(), 0);
-  for (std::uint64_t i = 0; i < count; ++i) ASSERT_TRUE(completed(wait_for(side->cq.get()), i));
-  EXPECT_FALSE(poll_once(side->cq.get()));
-}
-
-// ---- fork
-// -----------------------------------------------------------------------------------------------------
-
-TEST_F(ProcessTest, the_end_of_a_forked_child_does_not_disturb_its_parent) {
-  connect();
-  for (const bool runs_exit_handlers : {false, true}) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      if (runs_exit_handlers) std::exit(0);
-      ::_exit(0);
-    }
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    fill(side->bytes(), runs_exit_handlers);
-    ASSERT_EQ(side->post(IBV_WR_RDMA_WRITE, 1, 5000, far), 0);
-    ASSERT_TRUE(completed(wait_for(side->cq.get()), 1));
-    EXPECT_EQ(far_sum(5000), own_sum(5000));
-    ASSERT_EQ(side->receive(2, 0, 64), 0);
-    EXPECT_EQ(peer.order({.order = Order::run, .length = 64, .opcode = IBV_WR_SEND}).succeeded, 1u);
-    EXPECT_TRUE(completed(wait_for(side->cq.get()), 2));
-  }
-}
-
-#if !defined(__SANITIZE_THREAD__)  // which cannot follow a child of a process with threads
-TEST_F(ProcessTest, a_forked_child_can_open_the_device_for_itself) {
-  connect();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    PeerProcess other;
-    Side mine(MemoryKind::ordinary, memory_bytes);
-    const SideAddress theirs = open_peer(other, MemoryKind::ordinary);
-    const bool up = other.order({.order = Order::connect, .peer = mine.address()}).error == 0 &&
-                    bring_up(mine.qp.get(), theirs.qpn) == 0;
-    const bool posted = up && mine.post(IBV_WR_RDMA_WRITE, 1, 5000, theirs) == 0;
-    const auto wc = posted ? wait_for(mine.cq.get()) : std::nullopt;
-    other.kill();
-    ::_exit(wc && wc->status == IBV_WC_SUCCESS ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  ASSERT_EQ(side->post(IBV_WR_RDMA_WRITE, 1, 5000, far), 0);
-  EXPECT_TRUE(completed(wait_for(side->cq.get()), 1));
-}
-#endif
 
 }  // namespace
 }  // namespace weir::verbs_test

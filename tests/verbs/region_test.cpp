@@ -1,4 +1,5 @@
 // Memory regions: what may be registered with which rights, and what rereg changes.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -102,6 +103,49 @@ TEST_F(Regions, rereg_changes_what_it_is_told_and_refuses_the_rest) {
             0);
   EXPECT_NE(ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_PD, nullptr, nullptr, 0, 0), 0);
   ASSERT_EQ(ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_PD, pd.get(), nullptr, 0, 0), 0);
+}
+
+// As programs built beside rdma-core 59 and later call it; their header is newer than ours.
+TEST_F(Regions, of_newer_programs_are_registered_by_attributes) {
+  struct Attributes {
+    std::size_t length;
+    int access;
+    std::uint64_t comp_mask, iova;
+    void* addr;
+    int fd;
+    std::uint64_t fd_offset;
+    void* dma_handle;
+  };
+  using Register = ibv_mr* (*)(ibv_pd*, void*);
+  const auto reg = reinterpret_cast<Register>(::dlvsym(RTLD_DEFAULT, "ibv_reg_mr_ex", "IBVERBS_1.15"));
+  ASSERT_NE(reg, nullptr);
+  std::vector<std::uint8_t> memory(4096);
+  constexpr std::uint64_t has_iova = 1, has_addr = 2, has_fd = 4, has_dma_handle = 16;
+  Attributes asked{memory.size(), all_access, has_addr, 0x1000, memory.data(), 0, 0, nullptr};
+  for (const std::uint64_t mask : {has_addr, has_addr | has_iova}) {
+    asked.comp_mask = mask;
+    const Mr mr(reg(pd.get(), &asked));
+    ASSERT_NE(mr, nullptr) << mask;
+    EXPECT_EQ(mr->length, memory.size());
+    EXPECT_EQ(mr->addr, memory.data());
+  }
+  for (const std::uint64_t mask : {has_fd, has_iova, has_addr | has_dma_handle}) {
+    asked.comp_mask = mask;
+    EXPECT_EQ(reg(pd.get(), &asked), nullptr) << mask;
+    EXPECT_EQ(errno, EOPNOTSUPP) << mask;
+  }
+}
+
+TEST_F(Regions, and_gid_types_are_found_under_the_nodes_of_other_releases) {
+  using Query = int (*)(ibv_context*, std::uint8_t, unsigned, unsigned*);
+  for (const char* node : {"IBVERBS_PRIVATE_25", "IBVERBS_PRIVATE_33", "IBVERBS_PRIVATE_34",
+                           "IBVERBS_PRIVATE_57", "IBVERBS_PRIVATE_59"}) {
+    const auto query = reinterpret_cast<Query>(::dlvsym(RTLD_DEFAULT, "ibv_query_gid_type", node));
+    ASSERT_NE(query, nullptr) << node;
+    unsigned type = 0;
+    EXPECT_EQ(query(context.get(), 1, 0, &type), 0) << node;
+    EXPECT_EQ(type, 1u) << node << ": RoCE v2";
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "verbs/ibv/device_memory.hpp"
 #include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/private_nodes.hpp"
 #include "verbs/ibv/shape.hpp"
 #include "verbs/ibv/sysfs_files.hpp"
 
@@ -178,6 +179,7 @@ int ibv_query_gid_type(ibv_context*, uint8_t port, unsigned int index, unsigned 
   *type = index < gid_table().size() ? 1 : 0;
   return 0;
 }
+WEIR_IN_OTHER_PRIVATE_NODES(ibv_query_gid_type)
 
 int ibv_query_pkey(ibv_context*, uint8_t port, int index, __be16* pkey) {
   if (port != the_port || index != 0) {

@@ -20,6 +20,17 @@ bool access_valid(unsigned access) {
   return !writes || (access & IBV_ACCESS_LOCAL_WRITE);
 }
 
+struct MrInitAttributes {  // ibv_mr_init_attr
+  std::size_t length;
+  int access;
+  std::uint64_t comp_mask;
+  std::uint64_t iova;
+  void* addr;
+  int fd;
+  std::uint64_t fd_offset;
+  void* dma_handle;
+};
+
 }  // namespace
 
 ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access) {
@@ -61,6 +72,27 @@ ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, size_t length, uint64_t iova, in
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, size_t length, uint64_t iova, unsigned int access) {
   return register_region(pd, addr, length, iova, access);
 }
+
+// rdma-core 59 and later, whose header has the struct.
+ibv_mr* ibv_reg_mr_ex(ibv_pd* pd, void* of_program) {
+  const auto* const attributes = static_cast<const MrInitAttributes*>(of_program);
+  constexpr std::uint64_t iova = 1, addr = 2;  // the others: a dma-buf's descriptor, a DMA handle
+  if (!(attributes->comp_mask & addr) || (attributes->comp_mask & ~(iova | addr))) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+  const std::uint64_t at =
+      attributes->comp_mask & iova ? attributes->iova : reinterpret_cast<std::uint64_t>(attributes->addr);
+  return register_region(pd, attributes->addr, attributes->length, at,
+                         static_cast<unsigned>(attributes->access));
+}
+
+// Hints for a PCIe device's caches, of which there is none.
+void* ibv_alloc_dmah(ibv_context*, void*) {
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+int ibv_dealloc_dmah(void*) { return EOPNOTSUPP; }
 
 ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) {
   errno = EOPNOTSUPP;  // device memory has no address in this process

@@ -1,4 +1,4 @@
-// The interface between libibverbs and hardware providers (node IBVERBS_PRIVATE_34).
+// The interface between libibverbs and hardware providers (nodes IBVERBS_PRIVATE_*).
 //
 // Programs that link libmlx5 or libefa for their direct-verbs calls (perftest, UCX) load those providers,
 // which bind all of these at load time. On the software NIC no provider ever gets a device, so the functions
@@ -6,12 +6,18 @@
 // device fails with ENOSYS.
 #include <cerrno>
 
+#include "verbs/ibv/private_nodes.hpp"
+
 extern "C" {
 
 // Read by providers when the kernel takes a device away; never, here.
 bool verbs_allow_disassociate_destroy = false;
 
+void verbs_register_driver_25(const void*) {}
+void verbs_register_driver_33(const void*) {}
 void verbs_register_driver_34(const void*) {}
+void verbs_register_driver_57(const void*) {}
+void verbs_register_driver_59(const void*) {}
 void __verbs_log(const void*, unsigned, const char*, ...) {}
 void verbs_set_ops(void*, const void*) {}
 void verbs_uninit_context(void*) {}
@@ -25,8 +31,21 @@ void* verbs_open_device(void*, void*) {
 }
 void verbs_init_cq(void*, void*, void*, void*) {}
 
+// Only for messages of theirs.
+const char* ibv_wr_opcode_str(unsigned) { return "unknown"; }
+
+WEIR_IN_OTHER_PRIVATE_NODES(verbs_allow_disassociate_destroy)
+WEIR_IN_OTHER_PRIVATE_NODES(__verbs_log)
+WEIR_IN_OTHER_PRIVATE_NODES(verbs_set_ops)
+WEIR_IN_OTHER_PRIVATE_NODES(verbs_uninit_context)
+WEIR_IN_OTHER_PRIVATE_NODES(_verbs_init_and_alloc_context)
+WEIR_IN_OTHER_PRIVATE_NODES(verbs_open_device)
+WEIR_IN_OTHER_PRIVATE_NODES(verbs_init_cq)
+WEIR_IN_PRIVATE_NODE(ibv_wr_opcode_str, 59)
+
 #define WEIR_NO_KERNEL_DEVICE(name) \
-  int name() { return ENOSYS; }
+  int name() { return ENOSYS; }     \
+  WEIR_IN_OTHER_PRIVATE_NODES(name)
 
 WEIR_NO_KERNEL_DEVICE(execute_ioctl)
 WEIR_NO_KERNEL_DEVICE(ibv_cmd_advise_mr)
@@ -88,6 +107,25 @@ WEIR_NO_KERNEL_DEVICE(ibv_cmd_reg_mr)
 WEIR_NO_KERNEL_DEVICE(ibv_cmd_req_notify_cq)
 WEIR_NO_KERNEL_DEVICE(ibv_cmd_rereg_mr)
 WEIR_NO_KERNEL_DEVICE(ibv_cmd_resize_cq)
+
+#undef WEIR_NO_KERNEL_DEVICE
+
+// Those that some releases have alone.
+#define WEIR_NO_KERNEL_DEVICE(name) \
+  int name() { return ENOSYS; }
+
+WEIR_NO_KERNEL_DEVICE(__ioctl_final_num_attrs)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_query_device)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_query_device_ex)
+WEIR_NO_KERNEL_DEVICE(ibv_get_fw_ver)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_cq_ex2)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_alloc_dmah)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_free_dmah)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_reg_mr_ex)
+WEIR_IN_OTHER_PRIVATE_NODES(__ioctl_final_num_attrs)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_query_device, 33)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_query_device, 34)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_create_cq_ex2, 59)
 
 #undef WEIR_NO_KERNEL_DEVICE
 

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/private_nodes.hpp"
 #include "verbs/ibv/shape.hpp"
 #include "verbs/ibv/sysfs_counters.hpp"
 #include "verbs/ibv/sysfs_files.hpp"
@@ -97,5 +98,6 @@ int ibv_read_ibdev_sysfs_file(char* buffer, size_t size, ibv_device* device, con
   va_end(arguments);
   return copy_out(device_file(index_of(*device), file), buffer, size);
 }
+WEIR_IN_OTHER_PRIVATE_NODES(ibv_read_ibdev_sysfs_file)
 
 }  // extern "C"

@@ -12,6 +12,7 @@ Dials::Ticket Dials::begin(link::Slot slot) {
     silent_until_.erase(silent);
   }
   under_way_[slot] = ++last_;
+  ++unfinished_;
   link_.connect_async(slot, limit_,
                       [this, slot](const link::Result<link::NeighbourPtr>& result) { ended(slot, result); });
   return last_;
@@ -28,6 +29,11 @@ bool Dials::any_under_way(Ticket up_to) const {
   return std::ranges::any_of(under_way_, [up_to](const auto& dial) { return dial.second <= up_to; });
 }
 
+void Dials::finish(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  all_ended_.wait_for(lock, limit, [this] { return unfinished_ == 0; });
+}
+
 // In this order: whoever finds the attempt over finds the peer that came of it.
 void Dials::ended(link::Slot slot, const link::Result<link::NeighbourPtr>& result) {
   if (result) on_connected_(*result);
@@ -38,6 +44,8 @@ void Dials::ended(link::Slot slot, const link::Result<link::NeighbourPtr>& resul
       silent_until_[slot] = link::Clock::now() + limit_;
   }
   on_ended_();
+  const std::lock_guard lock(mutex_);
+  if (--unfinished_ == 0) all_ended_.notify_all();
 }
 
 }  // namespace weir::verbs

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -32,6 +33,9 @@ class Dials {
   bool under_way(link::Slot slot, Ticket ticket) const;
   // Whether any attempt at any slot with this ticket, or an earlier one, is.
   bool any_under_way(Ticket up_to) const;
+  // Returns once all attempts have come to an end and `on_ended` has returned, or after `limit`. Not from the
+  // progress thread, which would wait for itself.
+  void finish(std::chrono::milliseconds limit);
 
  private:
   void ended(link::Slot slot, const link::Result<link::NeighbourPtr>& result);
@@ -41,7 +45,9 @@ class Dials {
   const Connected on_connected_;
   const std::function<void()> on_ended_;
   mutable std::mutex mutex_;
+  std::condition_variable all_ended_;
   std::map<link::Slot, Ticket> under_way_;
+  std::size_t unfinished_ = 0;  // attempts whose on_ended_ has not returned yet
   std::map<link::Slot, link::Clock::time_point> silent_until_;
   Ticket last_ = 0;
 };

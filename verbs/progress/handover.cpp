@@ -24,7 +24,6 @@ constexpr std::chrono::milliseconds nap{2};             // how often a sleeper l
 constexpr std::chrono::milliseconds short_patience{1};  // with a mover that was late the last time
 constexpr std::uint32_t most_doublings =
     3;  // of the patience: others may wait for an atomic's lock meanwhile
-constexpr std::chrono::seconds longest_copy{2};  // of one lane: its process was stopped in the middle
 
 // Walks through pieces of our own memory.
 class Cursor {
@@ -178,9 +177,9 @@ Handover::Transfer Handover::await(CopyLane& lane, std::chrono::nanoseconds pati
     if (waited < patience) continue;
     late_.store(true, std::memory_order_relaxed);
     if (change(lane, LaneState::posted, LaneState::cancelled)) return nobody_came();
-    // It runs, or is done now. Stopped in the middle it may yet write: that cannot be tried again.
-    if (waited >= longest_copy && change(lane, LaneState::running, LaneState::abandoned))
-      return Transfer::fault;
+    // It runs, or is done now. Stopped in the middle it may yet write.
+    if (waited >= longest_copy_ && change(lane, LaneState::running, LaneState::abandoned))
+      return target_.alive() ? Transfer::unfinished : Transfer::gone;
     if (const LaneState now = state_of(lane); now != LaneState::running && now != LaneState::done)
       return Transfer::fault;  // the target's words are nonsense
   }

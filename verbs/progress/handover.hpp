@@ -18,7 +18,11 @@ namespace weir::verbs {
 class Handover {
  public:
   using Transfer = rnic::Peer::Transfer;
-  Handover(rnic::Peer& target, rnic::Slot own) : target_(target), own_(own) {}
+  // `longest_copy`: how long one lane's copy may run before it is left to itself; its process was stopped in
+  // the middle then.
+  Handover(rnic::Peer& target, rnic::Slot own,
+           std::chrono::milliseconds longest_copy = std::chrono::seconds{2})
+      : target_(target), own_(own), longest_copy_(longest_copy) {}
 
   // `patience`: how long to wait for a mover that does not begin.
   Transfer write(std::span<const iovec> local, const rnic::Peer::Remote& remote,
@@ -43,6 +47,7 @@ class Handover {
 
   rnic::Peer& target_;
   const rnic::Slot own_;
+  const std::chrono::milliseconds longest_copy_;
   std::atomic<bool> late_ = false;
   std::atomic<std::uint32_t> doublings_ = 0;  // of the patience, since it was last in time
 };

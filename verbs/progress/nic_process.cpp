@@ -20,24 +20,11 @@ namespace weir::verbs {
 namespace {
 
 constexpr std::chrono::milliseconds connect_limit{1000};
-constexpr std::size_t small_segment_bytes = 128u << 20;
 
 link::Error out_of_memory(const char* what) {
   return {static_cast<std::errc>(errno), std::string("cannot make the NIC's ") + what + ": " +
                                              std::strerror(errno) +
                                              "; raise the limits on memory or address space (ulimit -v)"};
-}
-
-struct Process {
-  std::mutex mutex;
-  std::unique_ptr<NicProcess> nic;
-  pid_t pid = 0;
-};
-
-// Never destroyed: threads of the application may still poll while the process exits.
-Process& process() {
-  static auto* the_process = new Process;
-  return *the_process;
 }
 
 // For the counters of the port, which go on.
@@ -49,43 +36,7 @@ void report_counters(const std::string& directory, const rnic::SegmentHeader& fr
   ledger->report(seen.identity, seen.sums);
 }
 
-void leave_at_exit() {
-  if (NicProcess* nic = NicProcess::existing()) nic->leave();
-}
-
-NicProcess::Options options_of_environment() {
-  NicProcess::Options options;
-  options.directory = link::SameHostLink::default_directory(std::getenv("WEIR_RUNTIME_DIR"));
-  const char* const refuse = std::getenv(no_process_vm_variable);
-  if (refuse != nullptr && *refuse != '\0') options.first = Tier::mover;
-  // Valgrind reads everything that is mapped when it looks for leaks, and that makes a sparse file's pages.
-  const char* const preloaded = std::getenv("LD_PRELOAD");
-  if (preloaded != nullptr && std::strstr(preloaded, "/vgpreload_") != nullptr)
-    options.segment_bytes = small_segment_bytes;
-  return options;
-}
-
 }  // namespace
-
-link::Result<NicProcess*> NicProcess::instance() {
-  Process& self = process();
-  const std::lock_guard lock(self.mutex);
-  if (self.nic && self.pid == ::getpid()) return self.nic.get();
-  // A forked child: the parent's NIC, its threads and its mappings are not ours to use or to destroy.
-  if (self.nic) (void)self.nic.release();
-  auto made = make(options_of_environment());
-  if (!made) return std::unexpected(made.error());
-  if (self.pid == 0) std::atexit(leave_at_exit);
-  self.nic = std::move(*made);
-  self.pid = ::getpid();
-  return self.nic.get();
-}
-
-NicProcess* NicProcess::existing() {
-  Process& self = process();
-  const std::lock_guard lock(self.mutex);
-  return self.pid == ::getpid() ? self.nic.get() : nullptr;
-}
 
 link::Result<std::unique_ptr<NicProcess>> NicProcess::make(Options options) {
   using link::Mapping;
@@ -161,6 +112,9 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
 }
 
 void NicProcess::leave() {
+  // A NIC would have sent by now what a program posted before it returned from main; here a datagram may
+  // still wait for the connection to its destination's process.
+  dials_->finish(connect_limit);
   for (rnic::QpContext& qp : segment_.header().qps) {
     // Only what was ever used: touching the rest would make its pages.
     if (&qp - segment_.header().qps > adapter_->highest_qp_index()) break;

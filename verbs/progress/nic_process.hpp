@@ -62,7 +62,8 @@ class NicProcess final : public rnic::HostPort {
   using AsyncListener = std::function<void(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*)>;
   void on_async_event(AsyncListener listener);
 
-  // At exit: tells neighbours that our queue pairs are closed, and takes the slot out of the directory.
+  // At exit: sends the datagrams that wait for a connection, as far as one comes; tells neighbours that our
+  // queue pairs are closed, and takes the slot out of the directory.
   void leave();
 
   // rnic::HostPort

@@ -198,7 +198,8 @@ void NeighbourPeer::use_mover() {
 // The mover kicks those whose copies it found taken back; it does not know who found no free lane, nor that a
 // message to start it was lost. So what is parked is tried again by a timer too, one for each neighbour.
 rnic::Peer::Transfer NeighbourPeer::retried_later(Transfer outcome) {
-  if (outcome != Transfer::late && outcome != Transfer::refused) return outcome;
+  if (outcome != Transfer::late && outcome != Transfer::unfinished && outcome != Transfer::refused)
+    return outcome;
   if (retry_due_->exchange(true)) return outcome;
   (void)message::send(*neighbour_, message::want_mover, 0);
   link_.at(link::Clock::now() + retry_interval, [&link = link_, due = retry_due_] {

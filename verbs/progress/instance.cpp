@@ -1,0 +1,65 @@
+// The one NIC of a process: made on first use as the environment says, left at exit, made anew in a forked
+// child.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "verbs/progress/nic_process.hpp"
+
+namespace weir::verbs {
+namespace {
+
+constexpr std::size_t small_segment_bytes = 128u << 20;
+
+struct Process {
+  std::mutex mutex;
+  std::unique_ptr<NicProcess> nic;
+  pid_t pid = 0;
+};
+
+// Never destroyed: threads of the application may still poll while the process exits.
+Process& process() {
+  static auto* the_process = new Process;
+  return *the_process;
+}
+
+void leave_at_exit() {
+  if (NicProcess* nic = NicProcess::existing()) nic->leave();
+}
+
+NicProcess::Options options_of_environment() {
+  NicProcess::Options options;
+  options.directory = link::SameHostLink::default_directory(std::getenv("WEIR_RUNTIME_DIR"));
+  const char* const refuse = std::getenv(no_process_vm_variable);
+  if (refuse != nullptr && *refuse != '\0') options.first = Tier::mover;
+  // Valgrind reads everything that is mapped when it looks for leaks, and that makes a sparse file's pages.
+  const char* const preloaded = std::getenv("LD_PRELOAD");
+  if (preloaded != nullptr && std::strstr(preloaded, "/vgpreload_") != nullptr)
+    options.segment_bytes = small_segment_bytes;
+  return options;
+}
+
+}  // namespace
+
+link::Result<NicProcess*> NicProcess::instance() {
+  Process& self = process();
+  const std::lock_guard lock(self.mutex);
+  if (self.nic && self.pid == ::getpid()) return self.nic.get();
+  // A forked child: the parent's NIC, its threads and its mappings are not ours to use or to destroy.
+  if (self.nic) (void)self.nic.release();
+  auto made = make(options_of_environment());
+  if (!made) return std::unexpected(made.error());
+  if (self.pid == 0) std::atexit(leave_at_exit);
+  self.nic = std::move(*made);
+  self.pid = ::getpid();
+  return self.nic.get();
+}
+
+NicProcess* NicProcess::existing() {
+  Process& self = process();
+  const std::lock_guard lock(self.mutex);
+  return self.pid == ::getpid() ? self.nic.get() : nullptr;
+}
+
+}  // namespace weir::verbs
