@@ -17,8 +17,14 @@ class Acceptor : public BasicAcceptor<Stream, Connection> {
   static Result<Acceptor> listen(Engine& engine, const Endpoint& address,
                                  const AcceptorSettings& settings = {});
 
+  // Gets connections in turn with the acceptor that gave the seat, which is of the same kind.
+  static Result<Acceptor> sit(std::shared_ptr<Seat> seat, const AcceptorSettings& settings = {});
+
  private:
-  Acceptor(Engine& engine, std::unique_ptr<Listener> listener) : BasicAcceptor(engine, std::move(listener)) {}
+  Acceptor(Engine& engine, std::shared_ptr<Arrivals> arrivals, std::unique_ptr<Listener> listener)
+      : BasicAcceptor(engine, std::move(arrivals), std::move(listener)) {}
+  Acceptor(std::shared_ptr<Seat> seat, std::shared_ptr<Arrivals> arrivals)
+      : BasicAcceptor(std::move(seat), std::move(arrivals)) {}
 };
 
 }  // namespace weir::rdma

@@ -1,8 +1,12 @@
-// What Acceptor and ChannelAcceptor share: a listener, and accepts that wait at it. `Connected` is what is
-// handed out (Stream, Channel), made from a `Life`, the kind of connection that the listener makes.
+// What Acceptor and ChannelAcceptor share: what arrives, and accepts that wait for it. `Connected` is what is
+// handed out (Stream, Channel), made from a `Life`, the kind of connection that arrives.
+//
+// Several threads: an acceptor that listens gives seats to the engines of others, and the acceptors that sit
+// there get connections in turn with it. Theirs is all that happens to them.
 //
 // Ownership: movable; closing it drops connections that nobody accepted and ends waiting accepts with
-// operation_aborted. Threading: the engine's thread.
+// operation_aborted. Threading: the engine's thread. A seat is given in the thread of the one that listens
+// and taken in the other's; the other's engine outlives the one that listens.
 #pragma once
 
 #include <asio/async_result.hpp>
@@ -23,21 +27,34 @@ class BasicAcceptor {
 
   executor_type get_executor() const noexcept { return engine_->io().get_executor(); }
   Endpoint local_endpoint() const { return listener_ ? listener_->local() : Endpoint(); }
-  bool is_open() const { return listener_ != nullptr; }
+  bool is_open() const { return arrivals_ != nullptr; }
   // Requests refused: of another protocol, or for want of memory, room in the backlog, or device objects.
-  std::uint64_t rejected() const { return listener_ ? listener_->rejected() : 0; }
+  std::uint64_t rejected() const { return arrivals_ ? arrivals_->rejected() : 0; }
   void cancel() {
-    if (listener_) listener_->cancel();
+    if (arrivals_) arrivals_->cancel();
   }
-  void close() { listener_.reset(); }
+  void close() {
+    seat_.reset();
+    listener_.reset();
+    arrivals_.reset();
+  }
+  // Of one that listens: for sit(), in the thread of `other`. What is never taken is no seat.
+  std::shared_ptr<Seat> seat_for(Engine& other) {
+    return listener_ ? listener_->seat_for(other) : std::make_shared<Seat>(Seat{other, {}});
+  }
 
   // Completes with void(std::error_code, Connected); with an error what it gives is not open.
   template <class Token>
   auto async_accept(Token&& token);
 
  protected:
-  BasicAcceptor(Engine& engine, std::unique_ptr<Listener> listener)
-      : engine_(&engine), listener_(std::move(listener)) {}
+  // Listens, or, with a seat, does not.
+  BasicAcceptor(Engine& engine, std::shared_ptr<Arrivals> arrivals, std::unique_ptr<Listener> listener)
+      : engine_(&engine), arrivals_(std::move(arrivals)), listener_(std::move(listener)) {}
+  BasicAcceptor(std::shared_ptr<Seat> seat, std::shared_ptr<Arrivals> arrivals)
+      : engine_(&seat->engine), arrivals_(std::move(arrivals)), seat_(std::move(seat)) {
+    seat_->arrivals = arrivals_;
+  }
 
  private:
   template <class Handler>
@@ -45,7 +62,9 @@ class BasicAcceptor {
   struct StartAccept;
 
   Engine* engine_;
-  std::unique_ptr<Listener> listener_;
+  std::shared_ptr<Arrivals> arrivals_;  // others hold it only while they look at it
+  std::unique_ptr<Listener> listener_;  // none for one that has a seat
+  std::shared_ptr<Seat> seat_;
 };
 
 template <class Connected, class Life>
@@ -93,14 +112,14 @@ struct BasicAcceptor<Connected, Life>::StartAccept {
   template <class Handler>
   void operator()(Handler&& handler) const {
     using H = std::decay_t<Handler>;
-    if (!acceptor->listener_)
+    if (!acceptor->arrivals_)
       return post_completion(H(std::forward<Handler>(handler)), get_executor(), make_error_code(Errc::closed),
                              Connected(*acceptor->engine_));
     auto slot = asio::get_associated_cancellation_slot(handler);
-    Listener* listener = acceptor->listener_.get();
-    listener->wait_accept(AcceptOpPtr(
+    Arrivals* arrivals = acceptor->arrivals_.get();
+    arrivals->wait_accept(AcceptOpPtr(
         make_op<AcceptOp<H>>(H(std::forward<Handler>(handler)), get_executor(), *acceptor->engine_)));
-    if (slot.is_connected()) slot.assign([listener](asio::cancellation_type) { listener->cancel(); });
+    if (slot.is_connected()) slot.assign([arrivals](asio::cancellation_type) { arrivals->cancel(); });
   }
 };
 

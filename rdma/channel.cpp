@@ -28,6 +28,10 @@ Result<Buffer> Channel::allocate(std::size_t bytes) {
   return connection_->allocate(bytes);
 }
 
+Buffer Channel::allocate_spare(std::size_t bytes) {
+  return connection_ != nullptr ? connection_->allocate_spare(bytes) : Buffer();
+}
+
 Buffer Channel::share(const Message& message) {
   return connection_ != nullptr ? connection_->share(message) : Buffer();
 }
@@ -64,17 +68,31 @@ void Channel::uncork() {
   if (connection_ != nullptr) connection_->uncork();
 }
 
-Result<ChannelAcceptor> ChannelAcceptor::listen(Engine& engine, const Endpoint& address,
-                                                const ChannelAcceptorSettings& settings) {
-  if (Result<void> good = check(settings.channel); !good) return std::unexpected(good.error());
-  auto listener = Listener::open(
-      engine, address,
+namespace {
+std::shared_ptr<Arrivals> make_arrivals(Engine& engine, const ChannelAcceptorSettings& settings) {
+  return std::make_shared<Arrivals>(
+      engine,
       [&engine, channel = settings.channel]() -> Result<ConnectionLife*> {
         return engine.make_channel(ConnectionLife::Side::server, channel);
       },
       settings.backlog);
+}
+}  // namespace
+
+Result<ChannelAcceptor> ChannelAcceptor::listen(Engine& engine, const Endpoint& address,
+                                                const ChannelAcceptorSettings& settings) {
+  if (Result<void> good = check(settings.channel); !good) return std::unexpected(good.error());
+  auto arrivals = make_arrivals(engine, settings);
+  auto listener = Listener::open(engine, address, arrivals);
   if (!listener) return std::unexpected(listener.error());
-  return ChannelAcceptor(engine, std::move(*listener));
+  return ChannelAcceptor(engine, std::move(arrivals), std::move(*listener));
+}
+
+Result<ChannelAcceptor> ChannelAcceptor::sit(std::shared_ptr<Seat> seat,
+                                             const ChannelAcceptorSettings& settings) {
+  if (Result<void> good = check(settings.channel); !good) return std::unexpected(good.error());
+  auto arrivals = make_arrivals(seat->engine, settings);
+  return ChannelAcceptor(std::move(seat), std::move(arrivals));
 }
 
 }  // namespace weir::rdma

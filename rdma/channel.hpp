@@ -83,6 +83,11 @@ class Channel {
   ChannelCounters counters() const {
     return connection_ != nullptr ? connection_->counters() : ChannelCounters();
   }
+  // How long the peer's device waits where it finds no receive of ours, as our device has it (asks it): not
+  // every device lets itself be told. 0 while not connected.
+  std::chrono::microseconds rnr_wait() const {
+    return connection_ != nullptr ? connection_->device_rnr_wait() : std::chrono::microseconds(0);
+  }
   // Registered memory held for this channel now, Messages and Buffers of its user included.
   ChannelMemory memory() const { return connection_ != nullptr ? connection_->memory() : ChannelMemory(); }
   // Gives back what is kept for reuse only.
@@ -91,6 +96,9 @@ class Channel {
   // Registered memory for a message of `bytes`, to be filled and sent without a copy. Errc::memory_limit at
   // the pool's cap, Errc::message_too_long.
   Result<Buffer> allocate(std::size_t bytes);
+  // The same for a message that will be offered to the peer, for whoever can do without: empty where half of
+  // the pool is in use, of which the rest is for what channels need to get on, and for shorter messages.
+  Buffer allocate_spare(std::size_t bytes);
 
   // A received message to be sent on as it is: the same memory, which stays as it is until the peer has it.
   // Empty if that cannot be: it is another channel's, or shares its block.
@@ -157,9 +165,15 @@ class ChannelAcceptor : public BasicAcceptor<Channel, ChannelConnection> {
   static Result<ChannelAcceptor> listen(Engine& engine, const Endpoint& address,
                                         const ChannelAcceptorSettings& settings = {});
 
+  // Gets connections in turn with the acceptor that gave the seat, which is of the same kind.
+  static Result<ChannelAcceptor> sit(std::shared_ptr<Seat> seat,
+                                     const ChannelAcceptorSettings& settings = {});
+
  private:
-  ChannelAcceptor(Engine& engine, std::unique_ptr<Listener> listener)
-      : BasicAcceptor(engine, std::move(listener)) {}
+  ChannelAcceptor(Engine& engine, std::shared_ptr<Arrivals> arrivals, std::unique_ptr<Listener> listener)
+      : BasicAcceptor(engine, std::move(arrivals), std::move(listener)) {}
+  ChannelAcceptor(std::shared_ptr<Seat> seat, std::shared_ptr<Arrivals> arrivals)
+      : BasicAcceptor(std::move(seat), std::move(arrivals)) {}
 };
 
 }  // namespace weir::rdma

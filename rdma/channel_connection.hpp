@@ -69,11 +69,15 @@ class ChannelConnection final : public ConnectionLife {
   void cork() { ++corks_; }
   void uncork();
   Result<Buffer> allocate(std::size_t bytes);
+  Buffer allocate_spare(std::size_t bytes);
   Buffer share(const Message& message);
   void shrink() { store_ ? store_->shrink() : void(); }
   const ChannelCounters& counters() const { return counters_; }
   ChannelMemory memory() const;
   std::size_t peer_max_message() const { return peer_.max_message; }
+  std::chrono::microseconds device_rnr_wait() const {
+    return id_ ? id_.rnr_wait() : std::chrono::microseconds(0);
+  }
 
   // From the store: a held block was let go.
   void on_let_go();
@@ -118,6 +122,9 @@ class ChannelConnection final : public ConnectionLife {
   std::uint8_t read_depth() const override { return settings_.rendezvous_depth; }
   // A peer that keeps to the window never meets it, unless we share our receives with others.
   std::uint8_t rnr_retries() const override { return settings_.shared_receives ? 7 : 0; }
+  std::optional<std::chrono::microseconds> rnr_wait() const override {
+    return settings_.shared_receives ? std::optional(settings_.rnr_wait) : std::nullopt;
+  }
   std::span<const std::byte> greeting() const override { return greeting_; }
   Result<void> greeted(std::span<const std::byte> bytes) override;
   Device::Queue* queue_of_sends() const override { return send_cq_; }

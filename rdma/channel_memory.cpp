@@ -65,8 +65,7 @@ Result<BlockRef> BlockStore::fresh(std::size_t bytes, BlockUse use) {
 }
 
 bool BlockStore::lend(ChannelBlock& block) {
-  if (block.use != BlockUse::held || block.holders != 1) return false;
-  if (pool_.stats().used_bytes > pool_.max_bytes() / 2) return false;
+  if (block.use != BlockUse::held || block.holders != 1 || !has_plenty()) return false;
   set_use(block, BlockUse::lent);
   if (user_ != nullptr) user_->on_let_go();
   return true;

@@ -94,6 +94,7 @@ class BlockStore {
   // Takes a held block with one holder out of what is bounded by `held_bytes`. False, and unchanged: the pool
   // is half full, and others need it.
   bool lend(ChannelBlock& block);
+  bool has_plenty() const { return pool_.stats().used_bytes <= pool_.max_bytes() / 2; }
 
   const std::array<std::size_t, 5>& bytes_by_use() const { return bytes_; }
   std::size_t held_bytes() const { return bytes_[static_cast<std::size_t>(BlockUse::held)]; }

@@ -366,4 +366,10 @@ Result<Buffer> ChannelConnection::allocate(std::size_t bytes) {
   return Buffer(std::move(*block), offset, bytes);
 }
 
+Buffer ChannelConnection::allocate_spare(std::size_t bytes) {
+  if (state_ != State::established || !by_rendezvous(bytes) || !store_->has_plenty()) return {};
+  Result<Buffer> buffer = allocate(bytes);
+  return buffer ? std::move(*buffer) : Buffer();
+}
+
 }  // namespace weir::rdma

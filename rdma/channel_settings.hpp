@@ -39,6 +39,10 @@ struct ChannelSettings {
   // receive_blocks posted for this one alone, which then is only its window. The peer's device waits where
   // there are none, so this is for many channels of which few are busy. Wakes as solicited_only.
   bool shared_receives = false;
+  // With shared_receives: how long the peer's device waits until it tries again; 10 us to 655 ms, rounded up
+  // to what devices can say (rnr_timer.hpp). The connection manager's own is the longest. Weir's NIC does not
+  // wait for it: a receive that is posted wakes the sender.
+  std::chrono::microseconds rnr_wait{160};
   bool solicited_only = true;  // sleep until a message that ends a burst; false: until any
 
   std::chrono::milliseconds resolve_timeout{2000};  // to find the peer's address, and again for the route

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "rdma/rnr_timer.hpp"
+
 namespace weir::rdma {
 namespace {
 
@@ -70,6 +72,20 @@ void CmId::set_ack_timeout(std::chrono::nanoseconds timeout) {
   std::uint8_t exponent = 1;
   while (exponent < 31 && std::chrono::nanoseconds(std::int64_t{4096} << exponent) < timeout) ++exponent;
   rdma_set_option(get(), RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &exponent, sizeof exponent);
+}
+
+void CmId::set_rnr_wait(std::chrono::microseconds wait) {
+  ibv_qp_attr attributes{};
+  attributes.min_rnr_timer = rnr_timer_code(wait);
+  ibv_modify_qp(id_->qp, &attributes, IBV_QP_MIN_RNR_TIMER);
+}
+
+std::chrono::microseconds CmId::rnr_wait() const {
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr unused{};
+  const bool told =
+      id_->qp != nullptr && ibv_query_qp(id_->qp, &attributes, IBV_QP_MIN_RNR_TIMER, &unused) == 0;
+  return told ? rnr_timer(attributes.min_rnr_timer) : std::chrono::microseconds(0);
 }
 
 Result<void> CmId::bind(const Endpoint& address) {

@@ -72,6 +72,10 @@ class CmId {
   // say (IBA 9.7.6.1.3: 4.096 us times a power of two). Before connect or accept; a kernel that cannot keeps
   // its own, seconds.
   void set_ack_timeout(std::chrono::nanoseconds);
+  // How long the peer's device waits where our queue pair has no receive posted. rdma_cm says the longest
+  // there is, and has no option for it: told to the queue pair itself, which must be ready to send.
+  void set_rnr_wait(std::chrono::microseconds wait);
+  std::chrono::microseconds rnr_wait() const;  // as the device has it; 0: it does not say
   Result<void> bind(const Endpoint& address);
   Result<void> listen(int backlog);
   Endpoint local() const;

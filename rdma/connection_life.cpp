@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "rdma/arrivals.hpp"
 #include "rdma/engine.hpp"
-#include "rdma/listener.hpp"
 #include "rdma/work_id.hpp"
 
 namespace weir::rdma {
@@ -44,7 +44,7 @@ void ConnectionLife::start_connect(const Endpoint& peer, ConnectOpPtr op) {
         "cannot resolve " + text(peer) + " over RDMA: " + std::generic_category().message(errno));
 }
 
-Result<void> ConnectionLife::start_accept(CmId id, const CmEvent& request, Listener& listener) {
+Result<void> ConnectionLife::start_accept(CmId id, const CmEvent& request, Arrivals& arrivals) {
   id_ = std::move(id);
   id_.set_context(static_cast<CmOwner*>(this));
   id_.set_ack_timeout(life_.ack_timeout);
@@ -56,8 +56,10 @@ Result<void> ConnectionLife::start_accept(CmId id, const CmEvent& request, Liste
   } else if (rdma_conn_param answer = parameters(&request); rdma_accept(id_.get(), &answer) != 0) {
     prepared = fail_os(Errc::device_error, "cannot accept an RDMA connection", errno);
   }
+  // rdma_accept() made the queue pair ready: before the peer's first message.
+  if (const auto wait = rnr_wait(); prepared && wait) id_.set_rnr_wait(*wait);
   if (prepared)
-    listener_ = &listener;
+    arrivals_ = &arrivals;
   else
     end(prepared.error().code, prepared.error().what);
   return prepared;
@@ -134,9 +136,10 @@ void ConnectionLife::established(const CmEvent& event) {
     if (Result<void> understood = greeted(event.private_bytes()); !understood)
       return end(understood.error().code, std::move(understood.error().what));
   state_ = State::established;
+  if (const auto wait = rnr_wait(); side_ == Side::client && wait) id_.set_rnr_wait(*wait);
   on_established();
   mark_dirty();
-  if (Listener* listener = std::exchange(listener_, nullptr); listener != nullptr) listener->ready(*this);
+  if (Arrivals* arrivals = std::exchange(arrivals_, nullptr); arrivals != nullptr) arrivals->ready(*this);
 }
 
 void ConnectionLife::on_cm_event(const CmEvent& event) {
@@ -233,8 +236,8 @@ void ConnectionLife::finish() {
   release_resources();
   queue_ = nullptr;
   engine_.connection_ended();
-  if (Listener* listener = std::exchange(listener_, nullptr); listener != nullptr) {
-    listener->failed(*this);
+  if (Arrivals* arrivals = std::exchange(arrivals_, nullptr); arrivals != nullptr) {
+    arrivals->failed(*this);
     abandoned_ = true;  // it never had a stream
   }
   if (abandoned_)

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <system_error>
 
@@ -24,8 +25,8 @@
 
 namespace weir::rdma {
 
+class Arrivals;
 class Engine;
-class Listener;
 
 // Who gets the events of an identifier: the identifier's context points at it.
 class CmOwner {
@@ -47,10 +48,10 @@ class ConnectionLife : public CmOwner {
 
   // Client: begins to resolve; the outcome goes to the connect operation.
   void start_connect(const Endpoint& peer, ConnectOpPtr op);
-  // Server: takes the identifier of a CONNECT_REQUEST, makes the queue pair and accepts. `listener` hears
+  // Server: takes the identifier of a CONNECT_REQUEST, makes the queue pair and accepts. `arrivals` hears
   // once whether the connection was established; on failure here the request is rejected.
-  Result<void> start_accept(CmId id, const CmEvent& request, Listener& listener);
-  void forget_listener() { listener_ = nullptr; }
+  Result<void> start_accept(CmId id, const CmEvent& request, Arrivals& arrivals);
+  void forget_arrivals() { arrivals_ = nullptr; }
 
   bool ended() const { return state_ == State::ended; }
   // Nothing more will come after what is there to read: eof, or the error that ended the connection.
@@ -97,6 +98,8 @@ class ConnectionLife : public CmOwner {
   // How often the device tries again when the peer has no receive posted. 7 is "for ever": a peer that is
   // slow to post receives is not dead.
   virtual std::uint8_t rnr_retries() const { return 7; }
+  // How long it waits before that; nothing: as the connection manager has it, up to 655 ms.
+  virtual std::optional<std::chrono::microseconds> rnr_wait() const { return std::nullopt; }
   // Travels with our half of the handshake.
   virtual std::span<const std::byte> greeting() const { return {}; }
   // The peer's half; an error refuses the connection.
@@ -148,7 +151,7 @@ class ConnectionLife : public CmOwner {
 
   LifeSettings life_;
   Clock::time_point linger_until_{};
-  Listener* listener_ = nullptr;
+  Arrivals* arrivals_ = nullptr;
   ConnectOpPtr connect_op_;
   Device::Queue* awaited_ = nullptr;
 };

@@ -54,6 +54,14 @@ struct Engine::Watch {
 asio::execution_context::id Engine::id;
 
 Result<Engine*> Engine::open(asio::io_context& io, const Provider&, const EngineSettings& settings) {
+  return open(io, settings);
+}
+
+Result<Engine*> Engine::open_beside(const Engine& like, asio::io_context& io) {
+  return open(io, like.settings_);
+}
+
+Result<Engine*> Engine::open(asio::io_context& io, const EngineSettings& settings) {
   Result<EventChannel> channel = EventChannel::create();
   if (!channel) return std::unexpected(channel.error());
   auto engine = std::make_unique<Engine>(io, io, std::move(*channel), settings);

@@ -10,7 +10,8 @@
 // Callbacks and operations of streams run straight from there. run() returns when no stream or acceptor is
 // open.
 //
-// Threading: an engine, its streams and its acceptors belong to the one thread that runs the io_context.
+// Threading: an engine, its streams and its acceptors belong to the one thread that runs the io_context. A
+// program may have an engine in each of several threads; each has its own devices, pool included.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -56,6 +57,9 @@ class Engine : public asio::execution_context::service {
          const EngineSettings& settings);
   ~Engine() override;
 
+  // Another thread's, with the settings of `like`: that there is one is the proof.
+  static Result<Engine*> open_beside(const Engine& like, asio::io_context& io);
+
   asio::io_context& io() { return io_; }
   EngineStats stats() const;
 
@@ -65,6 +69,8 @@ class Engine : public asio::execution_context::service {
   Result<ChannelConnection*> make_channel(ConnectionLife::Side side, const ChannelSettings& settings);
   Result<Device*> device_for(ibv_context* context);
   Result<CmId> make_id();
+  // Events of an identifier of another engine's come here from now on. From that engine's thread.
+  bool adopt(const CmId& other) { return rdma_migrate_id(other.get(), cm_channel_.get()) == 0; }
   // Polls soon, and for a while: something was posted that will complete or be answered.
   void kick();
   void mark_dirty(ConnectionLife& connection);
@@ -81,6 +87,7 @@ class Engine : public asio::execution_context::service {
  private:
   struct Watch;  // a descriptor of the device's or of the event channel's, waited on while anything is open
 
+  static Result<Engine*> open(asio::io_context& io, const EngineSettings& settings);
   // A slot of the table for a connection still to be made; its tag is make_tag(slot, generation).
   Result<std::uint32_t> take_slot();
   void keep(std::uint32_t slot, std::unique_ptr<ConnectionLife> connection,

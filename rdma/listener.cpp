@@ -1,7 +1,5 @@
 #include "rdma/listener.hpp"
 
-#include <algorithm>
-#include <asio/error.hpp>
 #include <asio/post.hpp>
 #include <utility>
 
@@ -9,89 +7,61 @@
 
 namespace weir::rdma {
 
-Result<std::unique_ptr<Listener>> Listener::open(Engine& engine, const Endpoint& address, Make make,
-                                                 std::uint32_t backlog) {
+Result<std::unique_ptr<Listener>> Listener::open(Engine& engine, const Endpoint& address,
+                                                 std::shared_ptr<Arrivals> arrivals) {
   Result<CmId> id = engine.make_id();
   if (!id) return std::unexpected(id.error());
   if (Result<void> bound = id->bind(address); !bound) return std::unexpected(bound.error());
-  auto listener = std::make_unique<Listener>(engine, std::move(*id), std::move(make), backlog);
+  auto listener = std::make_unique<Listener>(engine, std::move(*id), std::move(arrivals));
   // The listener owns the identifier before requests can come.
   if (Result<void> listening = listener->start(); !listening) return std::unexpected(listening.error());
   return listener;
 }
 
-Listener::Listener(Engine& engine, CmId id, Make make, std::uint32_t backlog)
-    : engine_(engine), id_(std::move(id)), make_(std::move(make)), backlog_(backlog) {
+Listener::Listener(Engine& engine, CmId id, std::shared_ptr<Arrivals> arrivals)
+    : engine_(engine), id_(std::move(id)), arrivals_(std::move(arrivals)) {
   id_.set_context(static_cast<CmOwner*>(this));
-  engine_.listener_opened();
 }
 
-Listener::~Listener() {
-  cancel();
-  for (ConnectionLife* connection : accepting_) {
-    connection->forget_listener();
-    connection->abandon();
-  }
-  for (ConnectionLife* connection : ready_) connection->abandon();
-  id_ = CmId();
-  engine_.listener_closed();
+Listener::~Listener() = default;
+
+std::shared_ptr<Seat> Listener::seat_for(Engine& engine) {
+  auto seat = std::make_shared<Seat>(Seat{engine, {}});
+  seats_.push_back(seat);
+  return seat;
 }
 
-void Listener::cancel() {
-  for (AcceptOpPtr& op : std::exchange(waiting_, {}))
-    asio::post(engine_.io(), [op = std::move(op)]() mutable {
-      op.release()->complete(asio::error::operation_aborted, nullptr);
-    });
-}
-
-void Listener::wait_accept(AcceptOpPtr op) {
-  waiting_.push_back(std::move(op));
-  if (ready_.empty()) return;
-  // Never from within the function that started the accept.
-  asio::post(engine_.io(), [connection = ready_.front(), waiting = std::move(waiting_.front())]() mutable {
-    waiting.release()->complete({}, connection);
-  });
-  ready_.pop_front();
-  waiting_.pop_front();
+// Null: our own.
+std::shared_ptr<Seat> Listener::whose_turn() {
+  std::erase_if(seats_, [](const std::weak_ptr<Seat>& seat) { return seat.expired(); });
+  turn_ = (turn_ + 1) % (seats_.size() + 1);
+  return turn_ == 0 ? nullptr : seats_[turn_ - 1].lock();
 }
 
 void Listener::on_cm_event(const CmEvent& event) {
-  if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) on_request(CmId(event.id), event);
-}
-
-void Listener::on_request(CmId id, const CmEvent& request) {
+  if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
+  CmId id(event.id);
   // Until a connection owns it, events of the new identifier are nobody's.
   id.set_context(nullptr);
-  if (accepting_.size() + ready_.size() >= backlog_) {
-    ++rejected_;
-    rdma_reject(id.get(), nullptr, 0);
-    return;
-  }
-  Result<ConnectionLife*> connection = make_();
-  if (!connection) {
-    ++rejected_;
-    rdma_reject(id.get(), nullptr, 0);
-    return;
-  }
-  if (!(*connection)->start_accept(std::move(id), request, *this)) {
-    ++rejected_;
-    (*connection)->abandon();
-    return;
-  }
-  accepting_.push_back(*connection);
+  if (auto seat = whose_turn())
+    hand_over(std::move(id), event, std::move(seat));
+  else
+    arrivals_->on_request(std::move(id), event);
 }
 
-void Listener::failed(ConnectionLife& connection) { std::erase(accepting_, &connection); }
-
-void Listener::ready(ConnectionLife& connection) {
-  std::erase(accepting_, &connection);
-  if (waiting_.empty()) {
-    ready_.push_back(&connection);
+// Its event is acknowledged and its channel ours: the moment to move it (rdma_migrate_id(3)).
+void Listener::hand_over(CmId id, const CmEvent& request, std::shared_ptr<Seat> seat) {
+  if (!seat->engine.adopt(id)) {
+    rdma_reject(id.get(), nullptr, 0);
     return;
   }
-  AcceptOpPtr op = std::move(waiting_.front());
-  waiting_.pop_front();
-  op.release()->complete({}, &connection);  // last: the handler may destroy the listener
+  asio::io_context& there = seat->engine.io();
+  asio::post(there, [id = std::move(id), request, seat = std::move(seat)]() mutable {
+    if (const auto arrivals = seat->arrivals.lock())
+      arrivals->on_request(std::move(id), request);
+    else
+      rdma_reject(id.get(), nullptr, 0);
+  });
 }
 
 }  // namespace weir::rdma

@@ -1,60 +1,49 @@
-// A listening identifier and the connections that came in through it and nobody took yet.
+// A listening identifier, and the engines that its connections go to: its own, and those that have a seat, in
+// turn.
 //
-// Each request is accepted at once; what is being established and what waits to be taken are together bounded
-// by the backlog, beyond it requests are rejected. One thread.
+// Threading: the engine's thread; a Seat's `arrivals` belong to the thread of the engine that sits there.
+// That engine must live, or its seat be given up in its thread, until the listener is gone.
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <vector>
 
-#include "rdma/cm.hpp"
-#include "rdma/connection_life.hpp"
-#include "rdma/io_op.hpp"
+#include "rdma/arrivals.hpp"
 
 namespace weir::rdma {
 
-class Engine;
-
-// Gets the connection, which it then owns as a Stream or Channel does; null with an error. It is of the kind
-// that the listener makes.
-using AcceptOpPtr = IoOpPtr<std::error_code, ConnectionLife*>;
+// Who has the only reference gives it up by letting go of it.
+struct Seat {
+  Engine& engine;
+  std::weak_ptr<Arrivals> arrivals;
+};
 
 class Listener final : public CmOwner {
  public:
-  // Makes the server's end of a connection, in the engine.
-  using Make = std::function<Result<ConnectionLife*>()>;
-
   // Bound to `address` and listening.
-  static Result<std::unique_ptr<Listener>> open(Engine& engine, const Endpoint& address, Make make,
-                                                std::uint32_t backlog);
-  Listener(Engine& engine, CmId id, Make make, std::uint32_t backlog);
-  ~Listener() override;  // closes; connections that nobody took are abandoned
+  static Result<std::unique_ptr<Listener>> open(Engine& engine, const Endpoint& address,
+                                                std::shared_ptr<Arrivals> arrivals);
+  Listener(Engine& engine, CmId id, std::shared_ptr<Arrivals> arrivals);
+  ~Listener() override;  // closes
 
-  Result<void> start() { return id_.listen(static_cast<int>(backlog_)); }
-  void wait_accept(AcceptOpPtr op);
-  void cancel();  // waiting accepts end with operation_aborted
+  Result<void> start() { return id_.listen(static_cast<int>(arrivals_->backlog())); }
   Endpoint local() const { return id_.local(); }
-  std::uint64_t rejected() const { return rejected_; }
+  // Requests that come before `arrivals` is there are rejected; set in the engine's thread, by what is posted
+  // there after this, it never is too late.
+  std::shared_ptr<Seat> seat_for(Engine& engine);
 
   void on_cm_event(const CmEvent&) override;
-  // From its connections, once each: established, or ended before that.
-  void ready(ConnectionLife& connection);
-  void failed(ConnectionLife& connection);
 
  private:
-  void on_request(CmId id, const CmEvent& request);
+  std::shared_ptr<Seat> whose_turn();
+  void hand_over(CmId id, const CmEvent& request, std::shared_ptr<Seat> seat);
 
   Engine& engine_;
   CmId id_;
-  Make make_;
-  std::uint32_t backlog_;
-  std::vector<ConnectionLife*> accepting_;
-  std::deque<ConnectionLife*> ready_;
-  std::deque<AcceptOpPtr> waiting_;
-  std::uint64_t rejected_ = 0;
+  const std::shared_ptr<Arrivals> arrivals_;
+  std::vector<std::weak_ptr<Seat>> seats_;
+  std::size_t turn_ = 0;  // 0: our own
 };
 
 }  // namespace weir::rdma

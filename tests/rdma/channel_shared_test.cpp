@@ -58,6 +58,28 @@ TEST_F(ChannelSharedTest, what_is_posted_does_not_grow_with_the_channels) {
   }
 }
 
+struct RnrRow {
+  std::chrono::microseconds wanted, told;
+};
+
+TEST_F(ChannelSharedTest, the_device_is_told_how_long_peers_wait_for_receives) {
+  using std::chrono::microseconds;
+  for (const RnrRow& row : {RnrRow{microseconds(10), microseconds(10)},
+                            {microseconds(11), microseconds(20)},
+                            {ChannelSettings().rnr_wait, microseconds(160)},
+                            {microseconds(655'360), microseconds(655'360)}}) {
+    ChannelSettings settings = sharing;
+    settings.rnr_wait = row.wanted;
+    ChannelAcceptor acceptor = listen_channel(settings);
+    auto [client, server] = connect_channels(acceptor, settings);
+    EXPECT_EQ(server.rnr_wait(), row.told) << row.wanted.count();
+    EXPECT_EQ(client.rnr_wait(), row.told) << row.wanted.count();
+  }
+  ChannelAcceptor acceptor = listen_channel();
+  auto [client, server] = connect_channels(acceptor, ChannelSettings());
+  EXPECT_EQ(server.rnr_wait(), microseconds(655'360)) << "without shared receives RNR is the end anyway";
+}
+
 // Fifty frames each are more than there are receives, and than the window: some find none (RNR).
 TEST_F(ChannelSharedTest, more_frames_than_receives_arrive_whole_and_in_order) {
   constexpr std::size_t count = 8, messages = 50;

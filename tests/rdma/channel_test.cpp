@@ -213,6 +213,20 @@ TEST_F(ChannelTest, a_buffer_is_sent_without_a_copy) {
   }
 }
 
+TEST_F(ChannelTest, a_spare_buffer_is_had_for_large_messages_until_half_of_the_pool_is_used) {
+  auto [client, server] = channel_pair({}, {.max_message_bytes = 1 << 30});
+  EXPECT_FALSE(client.allocate_spare(1000)) << "no gain for a message that fits into a frame";
+  EXPECT_FALSE(client.allocate_spare((std::size_t{1} << 30) + 1)) << "the peer would not take it";
+  std::vector<Buffer> all;
+  while (Buffer one = client.allocate_spare(std::size_t{1} << 30)) all.push_back(std::move(one));
+  EXPECT_GE(all.size(), 4u) << "of the 8 GiB that a pool may have";
+  EXPECT_LE(all.size(), 5u);
+  EXPECT_TRUE(client.allocate(std::size_t{1} << 30)) << "for who needs it there is more";
+  all.clear();
+  client.shrink();
+  EXPECT_TRUE(client.allocate_spare(100'000));
+}
+
 TEST_F(ChannelTest, a_large_message_is_fetched_by_one_read) {
   auto [client, server] = channel_pair();
   const std::string data = pattern(1'000'000);

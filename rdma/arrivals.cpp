@@ -1,0 +1,78 @@
+#include "rdma/arrivals.hpp"
+
+#include <algorithm>
+#include <asio/error.hpp>
+#include <asio/post.hpp>
+#include <utility>
+
+#include "rdma/engine.hpp"
+
+namespace weir::rdma {
+
+Arrivals::Arrivals(Engine& engine, Make make, std::uint32_t backlog)
+    : engine_(engine), make_(std::move(make)), backlog_(backlog) {
+  engine_.listener_opened();
+}
+
+Arrivals::~Arrivals() {
+  cancel();
+  for (ConnectionLife* connection : accepting_) {
+    connection->forget_arrivals();
+    connection->abandon();
+  }
+  for (ConnectionLife* connection : ready_) connection->abandon();
+  engine_.listener_closed();
+}
+
+void Arrivals::cancel() {
+  for (AcceptOpPtr& op : std::exchange(waiting_, {}))
+    asio::post(engine_.io(), [op = std::move(op)]() mutable {
+      op.release()->complete(asio::error::operation_aborted, nullptr);
+    });
+}
+
+void Arrivals::wait_accept(AcceptOpPtr op) {
+  waiting_.push_back(std::move(op));
+  if (ready_.empty()) return;
+  // Never from within the function that started the accept.
+  asio::post(engine_.io(), [connection = ready_.front(), waiting = std::move(waiting_.front())]() mutable {
+    waiting.release()->complete({}, connection);
+  });
+  ready_.pop_front();
+  waiting_.pop_front();
+}
+
+void Arrivals::on_request(CmId id, const CmEvent& request) {
+  if (accepting_.size() + ready_.size() >= backlog_) {
+    ++rejected_;
+    rdma_reject(id.get(), nullptr, 0);
+    return;
+  }
+  Result<ConnectionLife*> connection = make_();
+  if (!connection) {
+    ++rejected_;
+    rdma_reject(id.get(), nullptr, 0);
+    return;
+  }
+  if (!(*connection)->start_accept(std::move(id), request, *this)) {
+    ++rejected_;
+    (*connection)->abandon();
+    return;
+  }
+  accepting_.push_back(*connection);
+}
+
+void Arrivals::failed(ConnectionLife& connection) { std::erase(accepting_, &connection); }
+
+void Arrivals::ready(ConnectionLife& connection) {
+  std::erase(accepting_, &connection);
+  if (waiting_.empty()) {
+    ready_.push_back(&connection);
+    return;
+  }
+  AcceptOpPtr op = std::move(waiting_.front());
+  waiting_.pop_front();
+  op.release()->complete({}, &connection);  // last: the handler may destroy the acceptor
+}
+
+}  // namespace weir::rdma

@@ -1,0 +1,56 @@
+// The connections that came to one engine and nobody took yet, whichever listener they came in through.
+//
+// Each request is accepted at once; what is being established and what waits to be taken are together bounded
+// by the backlog, beyond it requests are rejected. Threading: the engine's thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "rdma/cm.hpp"
+#include "rdma/connection_life.hpp"
+#include "rdma/io_op.hpp"
+
+namespace weir::rdma {
+
+class Engine;
+
+// Gets the connection, which it then owns as a Stream or Channel does; null with an error. It is of the kind
+// that the arrivals are.
+using AcceptOpPtr = IoOpPtr<std::error_code, ConnectionLife*>;
+
+class Arrivals {
+ public:
+  // Makes the server's end of a connection, in the engine.
+  using Make = std::function<Result<ConnectionLife*>()>;
+
+  Arrivals(Engine& engine, Make make, std::uint32_t backlog);
+  ~Arrivals();  // connections that nobody took are abandoned
+  Arrivals(const Arrivals&) = delete;
+  Arrivals& operator=(const Arrivals&) = delete;
+
+  void wait_accept(AcceptOpPtr op);
+  void cancel();  // waiting accepts end with operation_aborted
+  std::uint32_t backlog() const { return backlog_; }
+  std::uint64_t rejected() const { return rejected_; }
+
+  // A CONNECT_REQUEST and its identifier, whose events come to this engine.
+  void on_request(CmId id, const CmEvent& request);
+  // From its connections, once each: established, or ended before that.
+  void ready(ConnectionLife& connection);
+  void failed(ConnectionLife& connection);
+
+ private:
+  Engine& engine_;
+  Make make_;
+  const std::uint32_t backlog_;
+  std::vector<ConnectionLife*> accepting_;
+  std::deque<ConnectionLife*> ready_;
+  std::deque<AcceptOpPtr> waiting_;
+  std::uint64_t rejected_ = 0;
+};
+
+}  // namespace weir::rdma
