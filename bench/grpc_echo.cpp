@@ -7,15 +7,12 @@
 // threads that share the core.
 #include <grpc_echo.grpc.pb.h>  // generated
 #include <grpcpp/grpcpp.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
-#include <csignal>
+#include <functional>
 #include <optional>
 
+#include "bench/echo_program.hpp"
 #include "bench/echo_row.hpp"
 
 namespace {
@@ -24,12 +21,7 @@ using weir::bench::Echo;
 using weir::bench::Text;
 using Clock = std::chrono::steady_clock;
 
-struct Options {
-  std::size_t bytes = 128;
-  std::vector<int> in_flight = {1, 4, 16, 64, 256};
-  bool each = false;
-  double seconds = 1.0;
-};
+using Options = weir::bench::EchoOptions;
 
 // One request at a time, again and again.
 class Served {
@@ -64,9 +56,7 @@ class Served {
   bool replying_ = false;
 };
 
-[[noreturn]] void serve(const Options& options, int tell) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  weir::bench::pin(0);
+void serve(const Options& options, const std::function<void(const std::string&)>& tell) {
   int port = 0;
   Echo::AsyncService service;
   grpc::ServerBuilder builder;
@@ -75,14 +65,12 @@ class Served {
   builder.RegisterService(&service);
   const auto queue = builder.AddCompletionQueue();
   const auto server = builder.BuildAndStart();
-  const std::string line = std::to_string(server ? port : 0) + "\n";
-  if (write(tell, line.data(), line.size()) < 0 || !server) _exit(1);
+  tell(server ? "127.0.0.1:" + std::to_string(port) : "! it did not start");
   std::vector<std::unique_ptr<Served>> calls;
   for (int i = 0; i < *std::ranges::max_element(options.in_flight); ++i)
     calls.push_back(std::make_unique<Served>(service, *queue));
   void* tag = nullptr;
   for (bool right = false; queue->Next(&tag, &right);) static_cast<Served*>(tag)->go_on(right);
-  _exit(0);
 }
 
 struct Measured {
@@ -167,33 +155,15 @@ void measure(const std::string& address, const Options& options, int in_flight, 
 
 }  // namespace
 
+// The server's process begins before gRPC starts its threads.
 int main(int count, char** values) {
   Options options;
-  std::string connections = "one";
   CLI::App app("Echo over gRPC: calls per second and latencies");
-  app.add_option("--bytes", options.bytes);
-  app.add_option("--in-flight", options.in_flight)->delimiter(',')->check(CLI::PositiveNumber);
-  app.add_option("--connections", connections)->check(CLI::IsMember({"one", "each"}));
-  app.add_option("--seconds", options.seconds);
+  options.add_to(app);
   CLI11_PARSE(app, count, values);
-  options.each = connections == "each";
-
-  int pipe_ends[2];
-  if (pipe(pipe_ends) != 0) return 1;
-  const pid_t child = fork();  // before gRPC starts its threads
-  if (child == 0) serve(options, pipe_ends[1]);
-  close(pipe_ends[1]);
-  weir::bench::pin(1);
-  std::string port;
-  for (char c = 0; read(pipe_ends[0], &c, 1) == 1 && c != '\n';) port += c;
-  int status = 0;
-  if (port.empty() || port == "0") {
-    fmt::print(stderr, "the server did not start\n");
-    status = 1;
-  } else {
-    for (const int in_flight : options.in_flight) measure("127.0.0.1:" + port, options, in_flight, child);
-  }
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  return status;
+  return weir::bench::run_echo(
+      options, [&](const auto& tell) { serve(options, tell); },
+      [&](const std::string& address, int in_flight, pid_t server) {
+        measure(address, options, in_flight, server);
+      });
 }

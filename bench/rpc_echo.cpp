@@ -7,15 +7,12 @@
 // the bytes travel beside the arguments, both ways; without, as a string. With --short-replies the requests
 // carry the bytes and the replies say how many came. Prints a row for each number in flight.
 #include <fmt/core.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <asio/co_spawn.hpp>
-#include <csignal>
 #include <cstdio>
+#include <functional>
 
+#include "bench/echo_program.hpp"
 #include "bench/echo_row.hpp"
 #include "rdma/engine.hpp"
 #include "rpc/client.hpp"
@@ -31,27 +28,19 @@ void echo_attachment(rpc::Context& context) { context.reply_attachment = std::mo
 std::uint64_t length(std::string_view text) { return text.size(); }
 std::uint64_t attachment_length(rpc::Context& context) { return context.attachment.size(); }
 
-struct Options {
+struct Options : weir::bench::EchoOptions {
   std::string address = "tcp://127.0.0.1:0";
-  std::size_t bytes = 128;
-  std::vector<int> in_flight = {1, 4, 16, 64, 256};
-  bool each = false;
   bool attachments = false;
   bool short_replies = false;
-  double seconds = 1.0;
 };
 
-[[noreturn]] void serve(const Options& options, int tell) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  weir::bench::pin(0);
+void serve(const Options& options, const std::function<void(const std::string&)>& tell) {
   asio::io_context io(1);
   rpc::Server server(io);
   server.add<echo, echo_attachment, length, attachment_length>();
   const auto address = server.listen(options.address);
-  const std::string line = (address ? *address : "! " + address.error().what) + "\n";
-  if (write(tell, line.data(), line.size()) < 0 || !address) _exit(1);
+  tell(address ? *address : "! " + address.error().what);
   io.run();
-  _exit(0);
 }
 
 struct Measured {
@@ -151,37 +140,17 @@ asio::awaitable<void> measure(std::string address, const Options& options, int i
 
 int main(int count, char** values) {
   Options options;
-  std::string connections = "one";
   CLI::App app("Echo over rpc/: calls per second and latencies");
+  options.add_to(app);
   app.add_option("--address", options.address, "tcp://, unix://, rdma://; port 0: any");
-  app.add_option("--bytes", options.bytes);
-  app.add_option("--in-flight", options.in_flight)->delimiter(',');
-  app.add_option("--connections", connections)->check(CLI::IsMember({"one", "each"}));
   app.add_flag("--attachments", options.attachments);
   app.add_flag("--short-replies", options.short_replies);
-  app.add_option("--seconds", options.seconds);
   CLI11_PARSE(app, count, values);
-  options.each = connections == "each";
-
-  int pipe_ends[2];
-  if (pipe(pipe_ends) != 0) return 1;
-  const pid_t child = fork();
-  if (child == 0) serve(options, pipe_ends[1]);
-  weir::bench::pin(1);
-  std::string address;
-  for (char c = 0; read(pipe_ends[0], &c, 1) == 1 && c != '\n';) address += c;
-  int status = 0;
-  if (address.empty() || address.front() == '!') {
-    fmt::print(stderr, "the server: {}\n", address);
-    status = 1;
-  } else {
-    for (const int in_flight : options.in_flight) {
-      asio::io_context io(1);
-      asio::co_spawn(io, measure(address, options, in_flight, child), [](const std::exception_ptr&) {});
-      io.run();
-    }
-  }
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  return status;
+  return weir::bench::run_echo(
+      options, [&](const auto& tell) { serve(options, tell); },
+      [&](const std::string& address, int in_flight, pid_t server) {
+        asio::io_context io(1);
+        asio::co_spawn(io, measure(address, options, in_flight, server), [](const std::exception_ptr&) {});
+        io.run();
+      });
 }

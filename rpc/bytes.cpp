@@ -14,13 +14,33 @@ void Bytes::reserve(std::size_t capacity) {
           ? spare_blocks::take(capacity)
           : spare_blocks::Block{static_cast<std::byte*>(::operator new(capacity)), capacity};
   if (size_ > 0) std::memcpy(block.data, data_, size_);
-  release();
+  if (data_ != nullptr) release();
   data_ = block.data;
   capacity_ = block.bytes;
 }
 
 void Bytes::release() {
-  spare_blocks::give_back({std::exchange(data_, nullptr), std::exchange(capacity_, 0)});
+  std::byte* const data = std::exchange(data_, nullptr);
+  const std::size_t capacity = std::exchange(capacity_, 0);
+  if (const auto release = std::exchange(release_, nullptr); release != nullptr)
+    release(owner_, data, capacity);
+  else
+    spare_blocks::give_back({data, capacity});
+}
+
+Buffer Bytes::take() {
+  Buffer taken({data_, size_}, release_, owner_);
+  if (data_ != nullptr && release_ == nullptr) {
+    // The capacity is what the block is worth to its next user; it takes the place of the owner.
+    taken.owner_ = reinterpret_cast<void*>(capacity_);
+    taken.release_ = [](void* capacity, std::byte* data, std::size_t) {
+      spare_blocks::give_back({data, reinterpret_cast<std::size_t>(capacity)});
+    };
+  }
+  data_ = nullptr;
+  size_ = capacity_ = 0;
+  release_ = nullptr;
+  return taken;
 }
 
 void Bytes::shrink(std::size_t most) {

@@ -241,7 +241,7 @@ class Client {
                                       const Arguments& arguments) {
     Result<std::uint64_t> id(0);  // without a core, StartedCall says so
     if (core_) {
-      if (auto draft = core_->begin(method)) {
+      if (auto draft = core_->begin(method, body_size<C>(arguments))) {
         draft->codec = C::number;
         if (options.trace != nullptr) core_->put_trace(*draft, *options.trace);
         C::write(core_->arguments(), arguments);
@@ -275,7 +275,7 @@ class Client {
   std::shared_ptr<StreamCall> open_stream(std::uint64_t method, const CallOptions& options,
                                           const Arguments& arguments) {
     if (!core_) throw std::logic_error("rpc: stream() of a client that was moved away");
-    auto draft = core_->begin(method);
+    auto draft = core_->begin(method, body_size<C>(arguments));
     if (!draft) return std::make_shared<StreamCall>(core_->io(), std::move(draft.error()));
     draft->flags = FrameFlag::streaming;
     draft->codec = C::number;

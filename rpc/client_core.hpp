@@ -73,8 +73,9 @@ class ClientCore : public FrameLink {
     FrameKind kind = FrameKind::request;  // or ping, which pong answers
     std::uint8_t codec = 0;
   };
-  // Starts a request; the arguments are to be appended to arguments(), then commit() sends it.
-  Result<Draft> begin(std::uint64_t method);
+  // Starts a request; the arguments, about so many bytes, are to be appended to arguments(), then commit()
+  // sends it.
+  Result<Draft> begin(std::uint64_t method, std::size_t expected_bytes = 0);
   Bytes& arguments() { return encoded(); }
   // Before the arguments.
   void put_trace(Draft& draft, const TraceContext& trace) {

@@ -15,6 +15,7 @@
 // memory that Zstandard works with is one a thread, not one a connection.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -36,6 +37,37 @@ std::string_view name_of(Compression);
 struct CompressionOptions {
   Compression with = Compression::none;
   std::uint32_t from_bytes = 1024;  // smaller bodies go as they are
+};
+
+// How many bodies were compressed, from how much to how much.
+struct CompressionCounts {
+  std::uint64_t bodies = 0;
+  std::uint64_t bytes_before = 0;
+  std::uint64_t bytes_after = 0;
+  CompressionCounts& operator+=(const CompressionCounts& more) {
+    bodies += more.bodies;
+    bytes_before += more.bytes_before;
+    bytes_after += more.bytes_after;
+    return *this;
+  }
+};
+
+// Those of all connections of a thread, which any thread may read. Relaxed: three sums that are shown, and
+// nobody concludes anything from their order.
+class CompressionTotals {
+ public:
+  void add(const CompressionCounts& more) {
+    bodies_.fetch_add(more.bodies, std::memory_order_relaxed);
+    bytes_before_.fetch_add(more.bytes_before, std::memory_order_relaxed);
+    bytes_after_.fetch_add(more.bytes_after, std::memory_order_relaxed);
+  }
+  CompressionCounts now() const {
+    return {bodies_.load(std::memory_order_relaxed), bytes_before_.load(std::memory_order_relaxed),
+            bytes_after_.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  std::atomic<std::uint64_t> bodies_{0}, bytes_before_{0}, bytes_after_{0};
 };
 
 // Of a settings frame: bit i is set if Compression i is taken.

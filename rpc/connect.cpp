@@ -112,7 +112,8 @@ asio::awaitable<Result<TransportPtr>> dial(asio::io_context& io, Address address
       const auto at = rdma_endpoint(address);
       if (!at) co_return std::unexpected(at.error());
       if (!address.secure()) {
-        auto connected = co_await connect_rdma_channel(**engine, *at, options.connect_timeout);
+        auto connected = co_await connect_rdma_channel(**engine, *at, options.connect_timeout,
+                                                       options.transport.share_rdma_receives);
         if (!connected) co_return unreachable(address, connected.error().what);
         co_return std::move(*connected);
       }

@@ -13,6 +13,7 @@
 
 #include "rpc/authentication.hpp"
 #include "rpc/bytes.hpp"
+#include "rpc/compression.hpp"
 #include "rpc/frame.hpp"
 #include "rpc/trace_context.hpp"
 #include "rpc/transport.hpp"
@@ -74,6 +75,7 @@ class Context {
   std::optional<TraceContext> trace_;
   Clock::time_point arrived_{};  // only where there are interceptors
   std::size_t request_bytes_ = 0;
+  CompressionCounts request_packed_;
 };
 
 }  // namespace weir::rpc

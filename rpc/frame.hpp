@@ -101,6 +101,7 @@ struct Frame {
   FrameHeader header;
   std::span<const std::byte> body;  // valid while the sink runs
   Buffer attachment;
+  std::size_t packed_bytes = 0;  // of the body as it came, if that was compressed
 };
 
 class FrameSink {

@@ -10,16 +10,70 @@ namespace weir::rpc {
 FrameLink::~FrameLink() { transport_->close(); }
 
 void FrameLink::close() {
-  if (closed_) return;
+  if (closed_ && !ending_) return;
   closed_ = true;
+  ending_.reset();
   out_.clear();
   transport_->close();
 }
 
-std::size_t FrameLink::begin_frame() {
+void FrameLink::end_orderly(const Error& cause) {
+  if (closed_) return;
+  const auto self = shared_from_this();
+  write_out();
+  if (end_limits_.linger.count() <= 0) return ended(cause);
+  closed_ = true;
+  ending_ = std::make_unique<Ending>(
+      Ending{OrderlyEnd(end_limits_, std::chrono::steady_clock::now()), asio::steady_timer(io_)});
+  ending_->timer.expires_at(ending_->end.until());
+  ending_->timer.async_wait([weak = weak_from_this()](const std::error_code& cancelled) {
+    const auto link = weak.lock();
+    if (!cancelled && link && link->ending_)
+      link->ending_on(link->ending_->end.on_time(std::chrono::steady_clock::now()));
+  });
+  transport_->read_on(true);
+  on_end(cause);
+  if (ending_) ending_on(ending_->end.on_written(out_.empty()));
+}
+
+void FrameLink::ending_on(OrderlyEnd::Next next) {
+  if (next == OrderlyEnd::Next::wait) return;
+  if (next == OrderlyEnd::Next::end_output && !transport_->end_output()) return;
+  const auto self = shared_from_this();
+  close();
+  on_gone();
+}
+
+Bytes FrameLink::large_frame(std::size_t expected_bytes) {
+  const std::size_t bytes = frame_header_bytes + expected_bytes;
+  Bytes frame(transport_->block(bytes));
+  frame.reserve(bytes);
+  frame.grow(frame_header_bytes);
+  return frame;
+}
+
+std::size_t FrameLink::begin_frame(std::size_t expected_bytes) {
+  large_begun_ = is_large(expected_bytes);
+  if (large_begun_) {
+    large_ = large_frame(expected_bytes);
+    return 0;
+  }
   const std::size_t begin = encoded().size();
   encoded().grow(frame_header_bytes);
   return begin;
+}
+
+void FrameLink::drop_frame(std::size_t begin) {
+  if (std::exchange(large_begun_, false))
+    large_ = Bytes();
+  else
+    encoded().truncate(begin);
+}
+
+std::size_t FrameLink::resume_frame(Bytes frame) {
+  large_ = std::move(frame);
+  large_begun_ = true;
+  return 0;
 }
 
 void FrameLink::announce_compression() {
@@ -37,19 +91,22 @@ void FrameLink::on_settings(const FrameHeader& header) {
     pack_from_ = compression_.from_bytes;
 }
 
-void FrameLink::pack(std::size_t begin, FrameHeader& header) {
+CompressionCounts FrameLink::pack_body(std::size_t begin, FrameHeader& header) {
   const bool compressible =
       header.kind == FrameKind::request || header.kind == FrameKind::reply || header.kind == FrameKind::item;
   const std::size_t before = body_bytes(begin);
-  if (!compressible || !compress(compression_.with, encoded().span().last(before), packed_)) return;
+  if (before < pack_from_ || !compressible ||
+      !compress(compression_.with, encoded().span().last(before), packed_))
+    return {};
   encoded().truncate(begin + frame_header_bytes);
   encoded().append(packed_.span());
   header.flags |= FrameFlag::compressed;
-  ++stats_.compressed_sent.bodies;
-  stats_.compressed_sent.bytes_before += before;
-  stats_.compressed_sent.bytes_after += packed_.size();
+  const CompressionCounts counts{1, before, packed_.size()};
+  stats_.compressed_sent += counts;
+  on_packed(counts);
   packed_.clear();
   packed_.shrink(keep_unpacked_bytes);
+  return counts;
 }
 
 // False: it cannot be, and the link has ended.
@@ -59,26 +116,45 @@ bool FrameLink::unpack(Frame& frame) {
     check(plain);
     return false;
   }
-  ++stats_.compressed_received.bodies;
-  stats_.compressed_received.bytes_before += unpacked_.size();
-  stats_.compressed_received.bytes_after += frame.body.size();
+  const CompressionCounts counts{1, unpacked_.size(), frame.body.size()};
+  stats_.compressed_received += counts;
+  on_unpacked(counts);
+  frame.packed_bytes = frame.body.size();
   frame.body = unpacked_.span();
   return true;
 }
 
 void FrameLink::end_frame(std::size_t begin, FrameHeader header, Buffer attachment) {
-  if (body_bytes(begin) >= pack_from_) pack(begin, header);
+  if (body_bytes(begin) >= pack_from_) pack_body(begin, header);
+  queue_frame(begin, header, std::move(attachment));
+}
+
+void FrameLink::queue_frame(std::size_t begin, FrameHeader header, Buffer attachment) {
   header.body_bytes = static_cast<std::uint32_t>(body_bytes(begin));
   header.attachment_bytes = static_cast<std::uint32_t>(attachment.size());
   encode(header, encoded().data() + begin);
-  if (header.body_bytes >= large_body_bytes) {
-    out_.cut(begin);
-    out_.cut(encoded().size());
-  }
+  place_frame(begin);
   out_.attach(std::move(attachment), header.id);
   ++stats_.frames_sent;
   flush_soon();
   if (out_.bytes() >= write_early_bytes) write_out();
+}
+
+// A frame may turn out to be larger or, compressed, smaller than it was begun.
+void FrameLink::place_frame(std::size_t begin) {
+  const bool is_apart = std::exchange(large_begun_, false);
+  const std::span<const std::byte> frame = is_apart ? large_.span() : out_.encoded().span().subspan(begin);
+  const bool belongs_apart = is_large(frame.size() - frame_header_bytes);
+  if (is_apart && belongs_apart) return out_.attach(large_.take());
+  if (is_apart) {
+    out_.encoded().append(frame);
+    large_ = Bytes();
+  } else if (belongs_apart) {
+    Bytes apart(transport_->block(frame.size()));
+    apart.append(frame);
+    out_.encoded().truncate(begin);
+    out_.attach(apart.take());
+  }
 }
 
 void FrameLink::send(const FrameHeader& header) {
@@ -99,13 +175,13 @@ void FrameLink::flush_soon() {
 // Nobody hears of it before flush(): whoever ends a frame is in the middle of something.
 void FrameLink::write_out() {
   std::array<asio::const_buffer, 64> pieces;
-  while (!closed_ && !blocked_ && !out_.empty()) {
+  while ((!closed_ || ending_) && !blocked_ && !out_.empty()) {
     const std::size_t count = out_.gather(pieces);
     std::size_t offered = 0;
     for (std::size_t i = 0; i < count; ++i) offered += pieces[i].size();
     const std::size_t taken = transport_->write(std::span(pieces).first(count));
     ++stats_.writes;
-    if (closed_) return;
+    if (closed_ && !ending_) return;
     blocked_ = taken < offered;
     progress_ |= taken > 0;
     out_.consume(taken);
@@ -114,6 +190,7 @@ void FrameLink::write_out() {
 
 void FrameLink::flush() {
   write_out();
+  if (ending_) return ending_on(ending_->end.on_written(out_.empty()));
   if (closed_ || !std::exchange(progress_, false)) return;
   if (!starved_.empty()) wake_starved();
   on_progress();
@@ -126,9 +203,7 @@ void FrameLink::wake_starved() {
 void FrameLink::check(const Result<void>& read) {
   if (read || closed_) return;
   on_nonsense(read.error());
-  if (closed_) return;
-  flush();
-  ended(read.error());
+  end_orderly(read.error());
 }
 
 void FrameLink::filled(std::size_t bytes) {
@@ -138,18 +213,21 @@ void FrameLink::filled(std::size_t bytes) {
 }
 
 bool FrameLink::keep(Buffer& bytes) {
+  if (ending_) return false;
   const auto self = shared_from_this();
   in_round_ = true;
   return reader_.keep(bytes, *this);
 }
 
 void FrameLink::received(std::span<const std::byte> bytes) {
+  if (ending_) return ending_on(ending_->end.on_dropped(bytes.size()));
   const auto self = shared_from_this();
   in_round_ = true;
   check(reader_.feed(bytes, *this));
 }
 
 void FrameLink::round_ended() {
+  if (ending_) return;
   const auto self = shared_from_this();
   ++stats_.rounds;
   on_round_end();
@@ -164,10 +242,12 @@ void FrameLink::writable() {
 }
 
 void FrameLink::ended(Error cause) {
-  if (closed_) return;
+  if (closed_ && !ending_) return;
   const auto self = shared_from_this();
+  const bool told = ending_ != nullptr;
   close();
-  on_end(cause);
+  if (!told) on_end(cause);
+  on_gone();
 }
 
 bool FrameLink::on_frame(Frame& frame) {

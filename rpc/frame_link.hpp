@@ -2,18 +2,22 @@
 // and goes out once a round, or once it is much: many small calls share a system call.
 //
 // A frame is encoded in place: begin_frame() leaves room for the header at the end of the queue, the body is
-// appended to encoded(), end_frame() writes the header. Nothing else may be encoded between the two.
+// appended to encoded(), end_frame() writes the header. Nothing else may be encoded between the two. A frame
+// that is known to be large gets a block of its own, of the transport's if it has any: its body is copied
+// once, where it is encoded.
 //
 // Ownership: shared; derived classes keep themselves alive through their owners, and every callback holds a
 // reference while it runs. Threading: the io_context's thread.
 #pragma once
 
 #include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
 #include <memory>
 #include <vector>
 
 #include "rpc/compression.hpp"
 #include "rpc/frame.hpp"
+#include "rpc/orderly_end.hpp"
 #include "rpc/out_queue.hpp"
 #include "rpc/transport.hpp"
 
@@ -27,14 +31,8 @@ struct LinkStats {
   std::uint64_t rounds = 0;
   std::uint64_t writes = 0;  // times that something was given to the transport
 
-  // Of bodies: how many were compressed, from how much to how much.
-  struct Compressed {
-    std::uint64_t bodies = 0;
-    std::uint64_t bytes_before = 0;
-    std::uint64_t bytes_after = 0;
-  };
-  Compressed compressed_sent;
-  Compressed compressed_received;
+  CompressionCounts compressed_sent;
+  CompressionCounts compressed_received;
 };
 
 class FrameLink : public std::enable_shared_from_this<FrameLink>, private TransportUser, private FrameSink {
@@ -56,20 +54,33 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   const Transport& transport() const { return *transport_; }
   const LinkStats& stats() const { return stats_; }
   std::size_t waiting_bytes() const { return out_.bytes(); }
+  // A frame with such a body gets a block of its own.
+  static bool is_large(std::size_t body_bytes) { return body_bytes >= large_piece_bytes; }
 
-  // What was queued is lost. on_end() does not run.
+  // Now, and what was queued is lost. on_end() does not run.
   void close();
 
  protected:
+  // How end_orderly() ends; before start(). Without it: at once.
+  void use_end_limits(const EndLimits& limits) { end_limits_ = limits; }
+  // After what is queued (orderly_end.hpp). The link is not open any more: on_end() runs now, on_gone() when
+  // the transport is closed.
+  void end_orderly(const Error& cause);
+
   // Bodies are appended here, between begin_frame() and end_frame().
-  Bytes& encoded() { return out_.encoded(); }
-  // A frame with a body of this or more is a piece of its own for the transport.
-  static constexpr std::size_t large_body_bytes = 64 << 10;
-  std::size_t begin_frame();  // where the frame begins; pass it on
+  Bytes& encoded() { return large_begun_ ? large_ : out_.encoded(); }
+  // Where the frame begins; pass it on. `expected_bytes` of body: only large ones matter.
+  std::size_t begin_frame(std::size_t expected_bytes = 0);
   std::size_t body_bytes(std::size_t begin) { return encoded().size() - begin - frame_header_bytes; }
   void end_frame(std::size_t begin, FrameHeader header, Buffer attachment = {});
-  void drop_frame(std::size_t begin) { encoded().truncate(begin); }
-  void send(const FrameHeader& header);  // without a body
+  // The two halves of that: compresses the body, if that is to be, and says so in the header; queues.
+  CompressionCounts pack_body(std::size_t begin, FrameHeader& header);
+  void queue_frame(std::size_t begin, FrameHeader header, Buffer attachment = {});
+  void drop_frame(std::size_t begin);
+  // The same for a large frame that takes its time: room for the header, then its body, appended to that.
+  Bytes large_frame(std::size_t expected_bytes);
+  std::size_t resume_frame(Bytes frame);  // as if it had just been begun, and encoded
+  void send(const FrameHeader& header);   // without a body
   // The memory of the attachment of frame `id`, going out or coming in, may not be touched any more.
   void let_go_outgoing(std::uint64_t id) { out_.own(id); }
   void let_go_incoming() { reader_.divert_attachment(); }
@@ -78,12 +89,16 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
 
   // A frame came. False: the link was closed.
   virtual bool on_arrival(Frame& frame) = 0;
-  // Nothing more will come; the link is closed.
+  // Nothing more will come; the link is not open.
   virtual void on_end(const Error& cause) = 0;
+  // After on_end(): the transport is closed, too.
+  virtual void on_gone() {}
   // What arrives cannot be understood. The link ends after what this sends.
   virtual void on_nonsense(const Error&) {}
   virtual void on_progress() {}  // the queue got shorter
   virtual void on_round_end() {}
+  virtual void on_packed(const CompressionCounts&) {}    // a body that goes
+  virtual void on_unpacked(const CompressionCounts&) {}  // one that came
 
   // Streams that write to this link hear when the queue got shorter, once.
   friend class StreamChannel;
@@ -93,7 +108,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   virtual bool has_place_for(const FrameHeader&) { return false; }
 
  private:
-  std::span<std::byte> wanted() override { return reader_.wanted(*this); }
+  std::span<std::byte> wanted() override { return ending_ ? std::span<std::byte>() : reader_.wanted(*this); }
   bool keep(Buffer& bytes) override;
   void filled(std::size_t bytes) override;
   void received(std::span<const std::byte> bytes) override;
@@ -108,7 +123,8 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void write_out();
   void wake_starved();
   void on_settings(const FrameHeader& header);
-  void pack(std::size_t begin, FrameHeader& header);
+  void ending_on(OrderlyEnd::Next next);
+  void place_frame(std::size_t begin);
   bool unpack(Frame& frame);
 
   // What waits goes out before the round ends once it is this much: the queue stays within the memory that it
@@ -126,9 +142,17 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   std::size_t pack_from_ = never;  // bytes of a body from which on it is compressed
   Bytes packed_, unpacked_;
   OutQueue out_;
+  Bytes large_;               // the frame that was begun, if it has a block of its own
+  bool large_begun_ = false;  // it has
   LinkStats stats_;
   std::vector<StreamChannel*> starved_;
   bool closed_ = false;
+  EndLimits end_limits_;
+  struct Ending {
+    OrderlyEnd end;
+    asio::steady_timer timer;
+  };
+  std::unique_ptr<Ending> ending_;  // closed_, but the transport is not yet
   bool in_round_ = false;
   bool flush_posted_ = false;
   bool blocked_ = false;   // the transport took less than it was offered

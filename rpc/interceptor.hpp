@@ -26,6 +26,8 @@ struct CallEnd {
   std::chrono::nanoseconds latency{0};
   std::size_t request_bytes = 0;
   std::size_t reply_bytes = 0;
+  CompressionCounts request_packed;  // at the server: of its body and its result's, one or none each
+  CompressionCounts reply_packed;
 };
 
 class ServerInterceptor {

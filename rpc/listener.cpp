@@ -70,11 +70,11 @@ class Taker {
 class SocketListener final : public Listener, public Poller::Watcher {
  public:
   SocketListener(asio::io_context& io, OwnedFd fd, Address address, std::shared_ptr<asio::ssl::context> tls,
-                 Place place, Accepted accepted)
+                 Threads threads, Accepted accepted)
       : poller_(Poller::of(io)),
         fd_(std::move(fd)),
         address_(std::move(address)),
-        place_(std::move(place)),
+        threads_(std::move(threads)),
         taker_(std::make_shared<const Taker>(address_, std::move(tls), std::move(accepted))),
         pause_(io) {}
   ~SocketListener() override {
@@ -109,7 +109,8 @@ class SocketListener final : public Listener, public Poller::Watcher {
   }
 
   void take(OwnedFd fd, const sockaddr_storage& from) {
-    asio::io_context& to = place_();
+    turn_ = (turn_ + 1) % threads_.size();
+    asio::io_context& to = *threads_[turn_];
     if (&to == &poller_.io()) return taker_->take(taker_, to, std::move(fd), from);
     asio::post(to, [weak = std::weak_ptr(taker_), &to, fd = std::move(fd), from]() mutable {
       if (const auto taker = weak.lock()) taker->take(taker, to, std::move(fd), from);
@@ -119,7 +120,8 @@ class SocketListener final : public Listener, public Poller::Watcher {
   Poller& poller_;
   OwnedFd fd_;
   const Address address_;
-  const Place place_;
+  const Threads threads_;
+  std::size_t turn_ = 0;
   const std::shared_ptr<const Taker> taker_;  // others hold it only while it takes
   asio::steady_timer pause_;
 };
@@ -159,10 +161,10 @@ Result<OwnedFd> bound_unix(const Address& address) {
 }  // namespace
 
 Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& address,
-                                         const TransportOptions& options, Listener::Place place,
+                                         const TransportOptions& options, const Listener::Threads& threads,
                                          Listener::Accepted accepted) {
   if (address.scheme == Scheme::rdma || address.scheme == Scheme::rdma_tls)
-    return listen_rdma(io, address, options, std::move(accepted));
+    return listen_rdma(io, address, options, threads, std::move(accepted));
   std::shared_ptr<asio::ssl::context> tls;
   if (address.secure()) {
     auto made = make_tls_context(options.tls, TlsSide::server);
@@ -187,7 +189,7 @@ Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& ad
   }
   if (!fd) return std::unexpected(std::move(fd.error()));
   auto listener = std::make_shared<SocketListener>(io, std::move(*fd), std::move(known), std::move(tls),
-                                                   std::move(place), std::move(accepted));
+                                                   threads, std::move(accepted));
   if (!listener->start()) return refused(address, "epoll_ctl", errno);
   return std::make_unique<Handle>(std::move(listener));
 }

@@ -1,8 +1,7 @@
 // The passive side: makes transports of the connections that arrive.
 //
-// A connection over TCP or a unix socket, with TLS or without, belongs to the io_context that `place` names
-// for it, which may be another thread's: the transport is made there, and handed on there. One over RDMA
-// belongs to the engine that it came in through, so to the listener's own.
+// Connections belong to the io_contexts that `threads` names, in turn: the transport is made in that thread,
+// and handed on there. Over RDMA the engines of those threads take turns.
 //
 // Ownership: closing or destroying it stops accepting; handshakes under way end without a transport.
 // Threading: the io_context's thread.
@@ -10,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "rpc/address.hpp"
 #include "rpc/transport.hpp"
@@ -21,7 +21,8 @@ class Listener {
  public:
   // Runs in the thread of the io_context that the transport belongs to.
   using Accepted = std::function<void(asio::io_context&, TransportPtr)>;
-  using Place = std::function<asio::io_context&()>;
+  // The listener's own among them; each runs in a thread of its own, and until the listener is gone.
+  using Threads = std::vector<asio::io_context*>;
   virtual ~Listener() = default;
   // With the port that the kernel chose where 0 was asked for.
   virtual Address address() const = 0;
@@ -30,11 +31,12 @@ class Listener {
 // `accepted` may run for connections until the listener is destroyed; in other threads for those that were on
 // their way there. A unix socket's file is removed with it.
 Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& address,
-                                         const TransportOptions& options, Listener::Place place,
+                                         const TransportOptions& options, const Listener::Threads& threads,
                                          Listener::Accepted accepted);
 
 // For listener.cpp.
 Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Address& address,
-                                              const TransportOptions& options, Listener::Accepted accepted);
+                                              const TransportOptions& options,
+                                              const Listener::Threads& threads, Listener::Accepted accepted);
 
 }  // namespace weir::rpc

@@ -26,6 +26,8 @@ MethodReport report(std::string name, const MethodStats& stats) {
   made.bytes_in = stats.bytes_in;
   made.bytes_out = stats.bytes_out;
   made.total_ns = stats.latency.total_ns();
+  made.packed_in = stats.packed_in;
+  made.packed_out = stats.packed_out;
   return made;
 }
 
@@ -36,6 +38,8 @@ void add(MethodReport& to, const MethodReport& more) {
   to.bytes_in += more.bytes_in;
   to.bytes_out += more.bytes_out;
   to.total_ns += more.total_ns;
+  to.packed_in += more.packed_in;
+  to.packed_out += more.packed_out;
   for (std::size_t i = 0; i < to.latency.size() && i < more.latency.size(); ++i)
     to.latency[i] += more.latency[i];
 }
@@ -89,6 +93,18 @@ constexpr Metric metrics[] = {
      [](const MethodReport& r) { return r.bytes_in; }},
     {"weir_rpc_reply_bytes_total", "counter", "Bytes of results and attachments that went.",
      [](const MethodReport& r) { return r.bytes_out; }},
+    {"weir_rpc_compressed_requests_total", "counter", "Requests whose arguments came compressed.",
+     [](const MethodReport& r) { return r.packed_in.bodies; }},
+    {"weir_rpc_compressed_request_bytes_total", "counter", "Bytes of those arguments as they came.",
+     [](const MethodReport& r) { return r.packed_in.bytes_after; }},
+    {"weir_rpc_uncompressed_request_bytes_total", "counter", "Bytes of those arguments before compression.",
+     [](const MethodReport& r) { return r.packed_in.bytes_before; }},
+    {"weir_rpc_compressed_replies_total", "counter", "Replies whose result went compressed.",
+     [](const MethodReport& r) { return r.packed_out.bodies; }},
+    {"weir_rpc_compressed_reply_bytes_total", "counter", "Bytes of those results as they went.",
+     [](const MethodReport& r) { return r.packed_out.bytes_after; }},
+    {"weir_rpc_uncompressed_reply_bytes_total", "counter", "Bytes of those results before compression.",
+     [](const MethodReport& r) { return r.packed_out.bytes_before; }},
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "rpc/compression.hpp"
 #include "rpc/error.hpp"
 
 namespace weir::rpc {
@@ -35,6 +36,8 @@ struct MethodStats {
   std::uint32_t in_flight = 0;
   std::uint64_t bytes_in = 0;  // bodies and attachments
   std::uint64_t bytes_out = 0;
+  CompressionCounts packed_in;  // of arguments and results; what streams carry is in ServerStats only
+  CompressionCounts packed_out;
   LatencyHistogram latency;
 };
 
@@ -48,6 +51,8 @@ struct MethodReport {
   std::uint64_t bytes_out = 0;
   std::uint64_t total_ns = 0;
   std::vector<std::uint64_t> latency;  // LatencyHistogram::counts()
+  CompressionCounts packed_in;
+  CompressionCounts packed_out;
 };
 constexpr std::string_view stats_method = "weir.stats";
 

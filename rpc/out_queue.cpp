@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rpc/transport.hpp"
+
 namespace weir::rpc {
 
 void OutQueue::attach(Buffer attachment, std::uint64_t owner) {
@@ -16,18 +18,22 @@ void OutQueue::own(std::uint64_t owner) {
 }
 
 std::size_t OutQueue::gather(std::span<asio::const_buffer> pieces) const {
+  constexpr std::size_t longest = large_piece_bytes / 2;
   std::size_t count = 0, at = sent_, skip = attachment_sent_;
-  const auto add = [&](const std::byte* data, std::size_t size) {
-    if (size > 0) pieces[count++] = {data, size};
+  const auto add_encoded = [&](std::size_t until) {
+    while (at < until && count < pieces.size()) {
+      const std::size_t part = std::min(until - at, longest);
+      pieces[count++] = {encoded_.data() + at, part};
+      at += part;
+    }
   };
   for (const Attachment& attachment : attachments_) {
-    if (count + 2 > pieces.size()) return count;
-    add(encoded_.data() + at, attachment.position - at);
-    add(attachment.buffer.data() + skip, attachment.buffer.size() - skip);
-    at = attachment.position;
+    add_encoded(attachment.position);
+    if (count == pieces.size()) return count;
+    pieces[count++] = {attachment.buffer.data() + skip, attachment.buffer.size() - skip};
     skip = 0;
   }
-  if (count < pieces.size()) add(encoded_.data() + at, encoded_.size() - at);
+  add_encoded(encoded_.size());
   return count;
 }
 

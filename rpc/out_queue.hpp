@@ -1,5 +1,5 @@
-// What is waiting to be written to one connection: frames encoded one behind the other, with attachments
-// referred to where they lie. Any number of frames goes out in one system call.
+// What is waiting to be written to one connection: small frames encoded one behind the other, with large
+// frames and attachments referred to where they lie. Any number of frames goes out in one system call.
 //
 // Threading: none of its own. Memory: grows with what waits; its user bounds that (bytes()).
 #pragma once
@@ -17,18 +17,17 @@ class OutQueue {
  public:
   static constexpr std::size_t keep_capacity = 256 << 10;
 
-  // Encode frames at its end.
+  // Encode small frames at its end.
   Bytes& encoded() { return encoded_; }
-  // After what is encoded so far. `owner` names it for own().
+  // A large frame or an attachment, after what is encoded so far. `owner`, not 0, names it for own().
   void attach(Buffer attachment, std::uint64_t owner = 0);
-  // What is encoded from `position` on goes out in a piece of its own.
-  void cut(std::size_t position) { attachments_.push_back({position, {}, 0}); }
   // Copies what is unsent of the attachments of `owner`, whose memory may go away now.
   void own(std::uint64_t owner);
 
   std::size_t bytes() const { return encoded_.size() - sent_ + attached_bytes_; }
   bool empty() const { return bytes() == 0; }
-  // The front of the queue; how many of `pieces` were set. Valid until anything is encoded or consumed.
+  // The front of the queue; how many of `pieces` were set. Valid until anything is encoded or consumed. What
+  // is encoded comes in pieces shorter than large_piece_bytes, what is attached each in one.
   std::size_t gather(std::span<asio::const_buffer> pieces) const;
   void consume(std::size_t bytes);
   void clear();
@@ -36,7 +35,7 @@ class OutQueue {
  private:
   struct Attachment {
     std::size_t position;  // in encoded_, before which it goes
-    Buffer buffer;         // none: only a cut
+    Buffer buffer;
     std::uint64_t owner;
   };
 

@@ -1,7 +1,10 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
+#include <asio/post.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
+#include <optional>
+#include <utility>
 
 #include "rdma/acceptor.hpp"
 #include "rpc/listener.hpp"
@@ -12,50 +15,101 @@ namespace weir::rpc {
 
 namespace {
 
-// Accepts until it is closed; `take` makes a transport of what came.
-template <class Acceptor, class Take>
-class RdmaListener final : public Listener {
- public:
-  RdmaListener(Acceptor acceptor, Address address, Take take)
-      : shared_(std::make_shared<Shared>(Shared{std::move(acceptor), std::move(take)})),
-        address_(std::move(address)) {
-    address_.port = shared_->acceptor.local_endpoint().port();
-    asio::co_spawn(shared_->acceptor.get_executor(), accept(shared_), asio::detached);
-  }
-  ~RdmaListener() override {
-    shared_->closed = true;
-    shared_->acceptor.close();
-  }
-  Address address() const override { return address_; }
+// A thread's acceptor, which accepts until it is closed; `take` makes a transport of what came. Belongs to
+// that thread.
+template <class Acceptor>
+struct Door {
+  using Connected = decltype(std::declval<Acceptor&>().async_accept(asio::use_awaitable));
+  // Whether the listener still listens is asked after a handshake.
+  using Take = std::function<void(asio::io_context&, typename Connected::value_type, std::function<bool()>)>;
 
- private:
-  struct Shared {
-    Acceptor acceptor;
-    Take take;
-    bool closed = false;
-  };
+  static void open(const std::shared_ptr<Door>& self, Acceptor acceptor) {
+    asio::io_context& io = acceptor.get_executor().context();
+    self->acceptor.emplace(std::move(acceptor));
+    asio::co_spawn(io, accept(self), asio::detached);
+  }
+  void close() {
+    closed = true;
+    if (acceptor) acceptor->close();
+  }
 
-  static asio::awaitable<void> accept(std::shared_ptr<Shared> shared) {
-    while (!shared->closed) {
+  static asio::awaitable<void> accept(std::shared_ptr<Door> self) {
+    asio::io_context& io = self->acceptor->get_executor().context();
+    while (!self->closed) {
       std::error_code error;
       auto connected =
-          co_await shared->acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
+          co_await self->acceptor->async_accept(asio::redirect_error(asio::use_awaitable, error));
       if (error == asio::error::operation_aborted) break;
       if (error) continue;  // that one was not established; the next may be
-      shared->take(std::move(connected), [weak = std::weak_ptr(shared)] {
+      self->take(io, std::move(connected), [weak = std::weak_ptr(self)] {
         const auto alive = weak.lock();
         return alive && !alive->closed;
       });
     }
   }
 
-  std::shared_ptr<Shared> shared_;
-  Address address_;
+  Take take;
+  std::optional<Acceptor> acceptor;
+  bool closed = false;
 };
 
-template <class Acceptor, class Take>
-std::unique_ptr<Listener> make_listener(Acceptor acceptor, const Address& address, Take take) {
-  return std::make_unique<RdmaListener<Acceptor, Take>>(std::move(acceptor), address, std::move(take));
+// One door of it listens; those of the other threads have seats.
+template <class Acceptor>
+class RdmaListener final : public Listener {
+ public:
+  using Take = typename Door<Acceptor>::Take;
+
+  RdmaListener(Acceptor acceptor, Address address, Take take)
+      : address_(std::move(address)), take_(std::move(take)), own_(make_door()) {
+    address_.port = acceptor.local_endpoint().port();
+    Door<Acceptor>::open(own_, std::move(acceptor));
+  }
+  ~RdmaListener() override {
+    own_->close();
+    for (auto& [io, door] : others_) asio::post(*io, [door = std::move(door)] { door->close(); });
+  }
+  template <class Settings>
+  void add(rdma::Engine& engine, const Settings& settings) {
+    const auto& [io, door] = others_.emplace_back(&engine.io(), make_door());
+    asio::post(*io, [door = door, settings, seat = own_->acceptor->seat_for(engine)]() mutable {
+      auto acceptor = Acceptor::sit(std::move(seat), settings);
+      if (acceptor) Door<Acceptor>::open(door, std::move(*acceptor));  // the settings are those that listen
+    });
+  }
+  Address address() const override { return address_; }
+
+ private:
+  std::shared_ptr<Door<Acceptor>> make_door() const {
+    auto door = std::make_shared<Door<Acceptor>>();
+    door->take = take_;
+    return door;
+  }
+
+  Address address_;
+  const Take take_;
+  const std::shared_ptr<Door<Acceptor>> own_;
+  std::vector<std::pair<asio::io_context*, std::shared_ptr<Door<Acceptor>>>> others_;
+};
+
+template <class Acceptor, class Settings>
+Result<std::unique_ptr<Listener>> make_listener(rdma::Engine& engine, const Address& address,
+                                                const Listener::Threads& threads, const Settings& settings,
+                                                typename Door<Acceptor>::Take take) {
+  const auto refused = [&](const std::string& why) {
+    return fail(Errc::rdma, "cannot listen at " + address.text() + ": " + why);
+  };
+  const auto at = rdma_endpoint(address);
+  if (!at) return std::unexpected(at.error());
+  auto acceptor = Acceptor::listen(engine, *at, settings);
+  if (!acceptor) return refused(acceptor.error().what);
+  auto listener = std::make_unique<RdmaListener<Acceptor>>(std::move(*acceptor), address, std::move(take));
+  for (asio::io_context* io : threads) {
+    if (io == &engine.io()) continue;
+    const auto beside = engine_beside(engine, *io);
+    if (!beside) return refused(beside.error().what);
+    listener->add(**beside, settings);
+  }
+  return listener;
 }
 
 asio::awaitable<void> shake_hands(rdma::Stream stream, TlsPeer tls, std::string peer,
@@ -68,37 +122,31 @@ asio::awaitable<void> shake_hands(rdma::Stream stream, TlsPeer tls, std::string 
 }  // namespace
 
 Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Address& address,
-                                              const TransportOptions& options, Listener::Accepted accepted) {
+                                              const TransportOptions& options,
+                                              const Listener::Threads& threads, Listener::Accepted accepted) {
   const auto engine = engine_of(io, options);
   if (!engine) return std::unexpected(engine.error());
-  const auto at = rdma_endpoint(address);
-  if (!at) return std::unexpected(at.error());
-  const auto refused = [&](const std::string& why) {
-    return fail(Errc::rdma, "cannot listen at " + address.text() + ": " + why);
-  };
   if (!address.secure()) {
-    auto acceptor = accept_rdma_channels(**engine, *at);
-    if (!acceptor) return refused(acceptor.error().what);
-    return make_listener(std::move(*acceptor), address,
-                         [&io, accepted = std::move(accepted)](rdma::Channel channel, const auto&) {
-                           accepted(io, make_rdma_transport(std::move(channel)));
-                         });
+    return make_listener<rdma::ChannelAcceptor>(
+        **engine, address, threads, rdma_acceptor_settings(options),
+        [accepted = std::move(accepted)](asio::io_context& there, rdma::Channel channel, const auto&) {
+          accepted(there, make_rdma_transport(std::move(channel)));
+        });
   }
   auto tls = make_tls_context(options.tls, TlsSide::server);
   if (!tls) return std::unexpected(std::move(tls.error()));
-  auto acceptor = rdma::Acceptor::listen(**engine, *at);
-  if (!acceptor) return refused(acceptor.error().what);
-  return make_listener(
-      std::move(*acceptor), address,
-      [&io, context = std::move(*tls), accepted = std::move(accepted)](rdma::Stream stream, auto listening) {
+  return make_listener<rdma::Acceptor>(
+      **engine, address, threads, rdma::AcceptorSettings(),
+      [context = std::move(*tls), accepted = std::move(accepted)](asio::io_context& there,
+                                                                  rdma::Stream stream, auto listening) {
         const rdma::Endpoint remote = stream.remote_endpoint();
         std::string peer = "rdma+tls " + remote.address().to_string() + ":" + std::to_string(remote.port());
         TlsPeer peer_tls{TlsSide::server, context, "", std::chrono::seconds(10)};
-        const auto executor = stream.get_executor();
-        asio::co_spawn(executor,
-                       shake_hands(std::move(stream), std::move(peer_tls), std::move(peer), listening,
-                                   [&io, accepted](TransportPtr made) { accepted(io, std::move(made)); }),
-                       asio::detached);
+        asio::co_spawn(
+            there,
+            shake_hands(std::move(stream), std::move(peer_tls), std::move(peer), std::move(listening),
+                        [&there, accepted](TransportPtr made) { accepted(there, std::move(made)); }),
+            asio::detached);
       });
 }
 

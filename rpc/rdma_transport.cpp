@@ -17,24 +17,26 @@ namespace {
 
 // Up to a frame of the channel's, so that it is copied once, and not put together again at the other end.
 constexpr std::size_t small_message_bytes = (16 << 10) - 64;
-// From here on a piece is a message of its own, which the peer fetches by one READ.
-constexpr std::size_t large_message_bytes = 64 << 10;
 // At most; the channel copies one part of it while the peer fetches the one before.
 constexpr std::size_t longest_message_bytes = 64 << 20;
 
-rdma::ChannelSettings channel_settings() {
+rdma::ChannelSettings channel_settings(bool share_receives) {
   rdma::ChannelSettings settings;
-  settings.rendezvous_bytes = large_message_bytes;
+  settings.rendezvous_bytes = large_piece_bytes;
   settings.max_message_bytes = longest_message_bytes;
   settings.held_bytes = 4 << 20;
+  settings.shared_receives = share_receives;
   return settings;
 }
 
 class RdmaTransport;
 
-// A message that somebody holds as a Buffer.
+// Registered memory that somebody holds as a Buffer: a message that came, or a block to be sent. The
+// transport finds it by where it begins.
 struct Kept {
   rdma::Message message;
+  rdma::Buffer block;
+  const std::byte* begin = nullptr;
   std::weak_ptr<RdmaTransport> from;
   ~Kept();
 };
@@ -78,6 +80,7 @@ struct EngineOf final : asio::execution_context::service {
   explicit EngineOf(asio::io_context& io)
       : asio::execution_context::service(io), releases(std::make_shared<Releases>(io)) {}
   void shutdown() override { releases->close(); }
+  std::mutex mutex;  // of `engine`: a server opens those of its threads, whose functions may be looking
   rdma::Engine* engine = nullptr;
   const std::shared_ptr<Releases> releases;
 };
@@ -91,8 +94,9 @@ std::string text_of(const rdma::Endpoint& peer) {
 }
 
 // The stream of frames in messages, cut wherever that is cheap: what is small travels together, each large
-// piece alone, so that a large frame or attachment arrives as one message and is used where it lies. An
-// attachment that came in one message is kept where it is, and where it is sent back it is sent from there.
+// piece alone, so that a large frame or attachment arrives as one message and is used where it lies. A large
+// frame is encoded into registered memory and sent from there. An attachment that came in one message is kept
+// where it is, and where it is sent back it is sent from there.
 class RdmaTransport final : public Transport, public std::enable_shared_from_this<RdmaTransport> {
  public:
   explicit RdmaTransport(rdma::Channel channel)
@@ -121,7 +125,7 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
     };
     for (asio::const_buffer piece : pieces) {
       while (piece.size() > 0) {
-        if (piece.size() >= large_message_bytes || message_left_ > 0) {
+        if (piece.size() >= large_piece_bytes || message_left_ > 0) {
           if (!send_together()) return taken;
           const std::size_t sent = send_large(piece);
           if (sent == 0) return taken;
@@ -140,10 +144,21 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
     return taken;
   }
 
+  Buffer block(std::size_t bytes) override {
+    rdma::Buffer block = channel_.allocate_spare(bytes);
+    if (!block) return {};
+    const std::span<std::byte> memory = block.bytes();
+    return as_buffer(
+        memory, std::make_unique<Kept>(rdma::Message(), std::move(block), memory.data(), weak_from_this()));
+  }
+
   void read_on(bool on) override {
     if (std::exchange(reading_, on) || !on || user_ == nullptr) return;
     asio::post(channel_.get_executor(), [self = shared_from_this()] { self->read(); });
   }
+
+  // A closed channel still sends what it took, and its end overtakes nothing.
+  bool end_output() override { return true; }
 
   void close() override {
     user_ = nullptr;
@@ -163,12 +178,25 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
     }
   };
 
+  // The piece as registered memory that is sent as it is, if it is that.
+  rdma::Buffer registered(asio::const_buffer piece) {
+    const auto found = kept_.find(static_cast<const std::byte*>(piece.data()));
+    if (message_left_ > 0 || found == kept_.end()) return {};
+    Kept& kept = *found->second;
+    if (kept.message)
+      return kept.message.size() == piece.size() ? channel_.share(kept.message) : rdma::Buffer();
+    if (kept.block.size() < piece.size()) return {};
+    kept.block.truncate(piece.size());
+    return std::move(kept.block);
+  }
+
   // How much of it was taken.
   std::size_t send_large(asio::const_buffer piece) {
-    if (const auto found = kept_.find(static_cast<const std::byte*>(piece.data()));
-        found != kept_.end() && found->second->message.size() == piece.size()) {
-      if (rdma::Buffer again = message_left_ == 0 ? channel_.share(found->second->message) : rdma::Buffer())
-        return channel_.try_send(again) ? piece.size() : 0;
+    if (rdma::Buffer as_it_is = registered(piece)) {
+      if (channel_.try_send(as_it_is)) return piece.size();
+      if (const auto found = kept_.find(static_cast<const std::byte*>(piece.data())); !found->second->message)
+        found->second->block = std::move(as_it_is);
+      return 0;
     }
     const std::size_t message =
         message_left_ > 0 ? message_left_ : std::min(piece.size(), longest_message_bytes);
@@ -195,13 +223,17 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
 
   void hand_on(rdma::Message message) {
     const std::span<const std::byte> bytes = message.bytes();
-    if (bytes.size() < large_message_bytes || !message.keep()) return user_->received(bytes);
+    if (bytes.size() < large_piece_bytes || !message.keep()) return user_->received(bytes);
     auto* const data = const_cast<std::byte*>(bytes.data());  // nobody else writes it
-    auto owner = std::make_unique<Owner>(
-        Owner{releases_, std::unique_ptr<Kept>(new Kept{std::move(message), weak_from_this()})});
-    kept_.emplace(data, owner->kept.get());
-    Buffer buffer({data, bytes.size()}, &Owner::release, owner.release());
+    Buffer buffer = as_buffer({data, bytes.size()}, std::make_unique<Kept>(std::move(message), rdma::Buffer(),
+                                                                           data, weak_from_this()));
     if (!user_->keep(buffer)) user_->received(bytes);
+  }
+
+  Buffer as_buffer(std::span<std::byte> memory, std::unique_ptr<Kept> kept) {
+    kept_.emplace(kept->begin, kept.get());
+    auto owner = std::make_unique<Owner>(releases_, std::move(kept));
+    return {memory, &Owner::release, owner.release()};
   }
 
   rdma::Channel channel_;
@@ -214,14 +246,15 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
 };
 
 Kept::~Kept() {
-  if (const auto transport = from.lock()) transport->kept_.erase(message.data());
+  if (const auto transport = from.lock()) transport->kept_.erase(begin);
 }
 
 }  // namespace
 
 Result<rdma::Engine*> engine_of(asio::io_context& io, const TransportOptions& options) {
   auto& known = asio::use_service<EngineOf>(io);
-  if (options.engine != nullptr) known.engine = options.engine;
+  const std::lock_guard lock(known.mutex);
+  if (options.engine != nullptr && &options.engine->io() == &io) known.engine = options.engine;
   if (known.engine != nullptr) return known.engine;
   const auto provider = rdma::load_provider({});
   if (!provider) return fail(Errc::rdma, provider.error().what);
@@ -230,18 +263,26 @@ Result<rdma::Engine*> engine_of(asio::io_context& io, const TransportOptions& op
   return known.engine = *engine;
 }
 
-Result<rdma::ChannelAcceptor> accept_rdma_channels(rdma::Engine& engine, const rdma::Endpoint& at) {
+Result<rdma::Engine*> engine_beside(const rdma::Engine& like, asio::io_context& io) {
+  auto& known = asio::use_service<EngineOf>(io);
+  const std::lock_guard lock(known.mutex);
+  if (known.engine != nullptr) return known.engine;
+  const auto engine = rdma::Engine::open_beside(like, io);
+  if (!engine) return fail(Errc::rdma, engine.error().what);
+  return known.engine = *engine;
+}
+
+rdma::ChannelAcceptorSettings rdma_acceptor_settings(const TransportOptions& options) {
   rdma::ChannelAcceptorSettings settings;
-  settings.channel = channel_settings();
-  auto acceptor = rdma::ChannelAcceptor::listen(engine, at, settings);
-  if (!acceptor) return fail(Errc::rdma, acceptor.error().what);
-  return std::move(*acceptor);
+  settings.channel = channel_settings(options.share_rdma_receives);
+  return settings;
 }
 
 asio::awaitable<Result<TransportPtr>> connect_rdma_channel(rdma::Engine& engine, rdma::Endpoint at,
-                                                           std::chrono::milliseconds timeout) {
+                                                           std::chrono::milliseconds timeout,
+                                                           bool share_receives) {
   rdma::Channel channel(engine);
-  rdma::ChannelSettings settings = channel_settings();
+  rdma::ChannelSettings settings = channel_settings(share_receives);
   settings.resolve_timeout = timeout;
   std::error_code error;
   co_await rdma::async_connect(channel, at, settings, asio::redirect_error(asio::use_awaitable, error));

@@ -15,9 +15,12 @@ namespace weir::rpc {
 
 // The engine of `io`: the one in the options, else one that is opened at first use.
 Result<rdma::Engine*> engine_of(asio::io_context& io, const TransportOptions& options);
-Result<rdma::ChannelAcceptor> accept_rdma_channels(rdma::Engine& engine, const rdma::Endpoint& at);
+// That of `io`, in another thread: the one it has, else one with the settings of `like`. From any thread.
+Result<rdma::Engine*> engine_beside(const rdma::Engine& like, asio::io_context& io);
+rdma::ChannelAcceptorSettings rdma_acceptor_settings(const TransportOptions& options);
 asio::awaitable<Result<TransportPtr>> connect_rdma_channel(rdma::Engine& engine, rdma::Endpoint at,
-                                                           std::chrono::milliseconds timeout);
+                                                           std::chrono::milliseconds timeout,
+                                                           bool share_receives);
 TransportPtr make_rdma_transport(rdma::Channel channel);
 Result<rdma::Endpoint> rdma_endpoint(const Address& address);
 

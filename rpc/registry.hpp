@@ -15,10 +15,10 @@
 
 namespace weir::rpc {
 
-// Where a result is encoded to, once there is one.
+// Where a result is encoded to, once there is one of about so many bytes.
 class ReplyBody {
  public:
-  virtual Bytes& begin() = 0;
+  virtual Bytes& begin(std::size_t expected_bytes) = 0;
 
  protected:
   ~ReplyBody() = default;
@@ -101,11 +101,11 @@ Result<void> encode_result(R& result, ReplyBody& reply) {
   if constexpr (is_result<R>) {
     if (!result) return std::unexpected(std::move(result.error()));
     if constexpr (std::is_void_v<typename R::value_type>)
-      C::write(reply.begin(), std::monostate());
+      C::write(reply.begin(0), std::monostate());
     else
-      C::write(reply.begin(), *result);
+      C::write(reply.begin(body_size<C>(*result)), *result);
   } else {
-    C::write(reply.begin(), result);
+    C::write(reply.begin(body_size<C>(result)), result);
   }
   return {};
 }
@@ -117,7 +117,7 @@ Result<void> now(void* object, Context& context, std::span<const std::byte> body
   if (Result<void> read = C::read(body, arguments); !read) return read;
   if constexpr (std::is_void_v<decltype(call<F>(F, object, arguments, context))>) {
     call<F>(F, object, arguments, context);
-    C::write(reply.begin(), std::monostate());
+    C::write(reply.begin(0), std::monostate());
     return {};
   } else {
     auto result = call<F>(F, object, arguments, context);
@@ -134,7 +134,7 @@ asio::awaitable<Result<void>> later(void* object, Context& context, std::span<co
   auto running = call<F>(F, object, arguments, context);
   if constexpr (std::is_void_v<typename decltype(running)::value_type>) {
     co_await std::move(running);
-    C::write(reply.begin(), std::monostate());
+    C::write(reply.begin(0), std::monostate());
     co_return Result<void>();
   } else {
     auto result = co_await std::move(running);

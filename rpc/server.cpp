@@ -15,10 +15,11 @@ namespace {
 
 constexpr std::uint32_t most_threads = 256;
 
-// A thread's share of the connections. Belongs to that thread, but for `chain`.
+// A thread's share of the connections. Belongs to that thread, but for `chain` and `totals`.
 struct Lane {
   asio::io_context& io;
   std::shared_ptr<const ServerChain> chain;
+  std::shared_ptr<ServerTotals> totals;
   std::unordered_map<ServerConnection*, std::shared_ptr<ServerConnection>> connections;
 };
 
@@ -42,7 +43,7 @@ struct Server::State {
   std::unique_ptr<Lane> make_lane(asio::io_context& io, std::size_t thread) const {
     auto chain = std::make_shared<ServerChain>(options.interceptors);
     if (keeper) chain->insert(chain->begin(), keeper->shard(thread));  // outermost: sees what others refuse
-    return std::make_unique<Lane>(Lane{io, std::move(chain), {}});
+    return std::make_unique<Lane>(Lane{io, std::move(chain), std::make_shared<ServerTotals>(), {}});
   }
 
   // Runs `work` in the lane's thread: now, if it is this one.
@@ -53,9 +54,10 @@ struct Server::State {
     asio::post(lane.io, [&lane, work] { work(lane); });
   }
 
-  asio::io_context& next_place() {
-    next = (next + 1) % lanes.size();
-    return lanes[next]->io;
+  Listener::Threads all_threads() const {
+    Listener::Threads all;
+    for (const auto& lane : lanes) all.push_back(&lane->io);
+    return all;
   }
 
   // In the thread of `io`.
@@ -69,7 +71,7 @@ struct Server::State {
     }
     ++connections;
     auto connection =
-        std::make_shared<ServerConnection>(io, std::move(transport), rules, lane.chain,
+        std::make_shared<ServerConnection>(io, std::move(transport), rules, lane.chain, lane.totals,
                                            [weak = std::weak_ptr(self), &lane](ServerConnection& gone) {
                                              const auto state = weak.lock();
                                              if (state && lane.connections.erase(&gone) > 0) --state->open;
@@ -94,7 +96,6 @@ struct Server::State {
   std::vector<std::unique_ptr<Lane>> lanes;            // the first is the io_context's, then threads'
   std::vector<std::unique_ptr<ServerThread>> threads;  // gone before the lanes
   std::vector<std::unique_ptr<Listener>> listeners;
-  std::size_t next = 0;
 
   // Touched where a connection begins or ends, by every thread; `draining` is set before the threads are told
   // to drain or stop what they have, so that none takes a connection after that.
@@ -126,12 +127,11 @@ Result<std::string> Server::listen(const std::string& text) {
   if (!address) return std::unexpected(address.error());
   if (address->fallback)
     return fail(Errc::bad_address, text + ": ?fallback= is for clients; a server listens at both addresses");
-  auto listener = rpc::listen(
-      state_->lanes[0]->io, *address, state_->options.transport,
-      [state = state_.get()]() -> asio::io_context& { return state->next_place(); },  // it owns the listener
-      [weak = std::weak_ptr(state_)](asio::io_context& io, TransportPtr transport) {
-        if (const auto state = weak.lock()) state->take(state, io, std::move(transport));
-      });
+  auto listener =
+      rpc::listen(state_->lanes[0]->io, *address, state_->options.transport, state_->all_threads(),
+                  [weak = std::weak_ptr(state_)](asio::io_context& io, TransportPtr transport) {
+                    if (const auto state = weak.lock()) state->take(state, io, std::move(transport));
+                  });
   if (!listener) return std::unexpected(std::move(listener.error()));
   state_->listeners.push_back(std::move(*listener));
   return state_->listeners.back()->address().text();
@@ -163,6 +163,10 @@ ServerStats Server::stats() const {
   stats.connections = state_->connections.load();
   stats.refused = state_->refused.load();
   stats.open = open();
+  for (const auto& lane : state_->lanes) {
+    stats.compressed_sent += lane->totals->compressed_sent.now();
+    stats.compressed_received += lane->totals->compressed_received.now();
+  }
   return stats;
 }
 

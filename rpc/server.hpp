@@ -11,11 +11,10 @@
 // return a value, Result<value>, or an awaitable of either. A string_view or span argument points into the
 // request.
 //
-// With ServerOptions::threads above 1, connections over TCP and unix sockets, with TLS or without, are dealt
-// to that many threads in turn: the io_context's and the server's own. A connection stays in its thread, with
-// everything that happens for it: functions, streams, interceptors, authentication. So functions and objects
-// are then called by several threads at once, though those of one connection never are. Connections over RDMA
-// stay in the io_context's thread, where their engine is.
+// With ServerOptions::threads above 1, connections are dealt to that many threads in turn, address by
+// address: the io_context's and the server's own. A connection stays in its thread, with everything that
+// happens for it: functions, streams, interceptors, authentication. So functions and objects are then called
+// by several threads at once, though those of one connection never are. Over RDMA each thread has an engine.
 //
 // Ownership: connections belong to the server; destroying it closes them and cancels what runs for them.
 // Objects given to add() must outlive it. With threads, its destructor waits for them: for functions that
@@ -47,6 +46,8 @@ struct ServerStats {
   std::uint64_t connections = 0;  // ever
   std::uint64_t refused = 0;      // for want of most_connections
   std::uint32_t open = 0;
+  CompressionCounts compressed_sent;  // of results and what streams write; `before` and `after` as it left
+  CompressionCounts compressed_received;
 };
 
 class Server {

@@ -30,9 +30,7 @@ bool ServerConnection::authenticate(std::string token) {
     return true;
   }
   on_nonsense(identity.error());
-  flush();
-  close();
-  on_end(identity.error());
+  end_orderly(identity.error());
   return false;
 }
 

@@ -19,7 +19,12 @@ class RunningCall final : public ReplyBody {
   }
   ~RunningCall() { end_stream(Errc::closed); }
 
-  Bytes& begin() override { return reply; }
+  Bytes& begin(std::size_t expected_bytes) override {
+    has_header = FrameLink::is_large(expected_bytes);
+    if (has_header) reply = connection->large_frame(expected_bytes);
+    return reply;
+  }
+  std::size_t reply_bytes() const { return reply.size() - (has_header ? frame_header_bytes : 0); }
   std::uint64_t id() const { return context.header_.id; }
   void cancel(bool deadline_passed = false) {
     if (std::exchange(context.cancelled_, true)) return;
@@ -39,6 +44,7 @@ class RunningCall final : public ReplyBody {
   Context context;
   Bytes body;
   Bytes reply;
+  bool has_header = false;  // reply begins with room for one
   asio::cancellation_signal signal;
   bool late = false;  // the deadline was the reason
 };
@@ -67,14 +73,17 @@ asio::awaitable<Result<void>> run(RunningCall& call) {
 
 ServerConnection::ServerConnection(asio::io_context& io, TransportPtr transport,
                                    std::shared_ptr<const ServerRules> rules,
-                                   std::shared_ptr<const ServerChain> chain, Gone gone)
+                                   std::shared_ptr<const ServerChain> chain,
+                                   std::shared_ptr<ServerTotals> totals, Gone gone)
     : FrameLink(io, std::move(transport), rules->limits.frame),
       rules_(std::move(rules)),
       chain_(std::move(chain)),
+      totals_(std::move(totals)),
       limits_(rules_->limits),
       gone_(std::move(gone)),
       timer_(io) {
   use_compression(rules_->compression);
+  use_end_limits(limits_.end);
 }
 
 ServerConnection::~ServerConnection() = default;
@@ -90,7 +99,7 @@ bool ServerConnection::on_arrival(Frame& frame) {
 }
 
 void ServerConnection::hold(Frame& frame) {
-  Held& held = held_.emplace_back(Held{frame.header, {}, std::move(frame.attachment)});
+  Held& held = held_.emplace_back(Held{frame.header, {}, std::move(frame.attachment), frame.packed_bytes});
   held.body.append(frame.body);
 }
 
@@ -115,9 +124,7 @@ bool ServerConnection::handle(Frame& frame) {
 
 bool ServerConnection::refuse(const std::string& why) {
   on_nonsense({Errc::protocol, why});
-  flush();
-  close();
-  on_end({Errc::protocol, ""});
+  end_orderly({Errc::protocol, why});
   return false;
 }
 
@@ -163,6 +170,7 @@ void ServerConnection::request(Frame& frame) {
 
 // What comes before the arguments, and who wants to know of the call.
 Result<void> ServerConnection::begin_call(Context& context, Frame& frame) {
+  if (frame.packed_bytes > 0) context.request_packed_ = {1, frame.body.size(), frame.packed_bytes};
   if ((frame.header.flags & FrameFlag::traced) != 0) {
     if (frame.body.size() < trace_context_bytes)
       return fail(Errc::bad_arguments, "a traced request without a trace context");
@@ -175,20 +183,23 @@ Result<void> ServerConnection::begin_call(Context& context, Frame& frame) {
   return ask(*chain_, context);
 }
 
-void ServerConnection::end_call(Context& context, const Result<void>& outcome, std::size_t reply_bytes) {
+void ServerConnection::end_call(Context& context, const Result<void>& outcome, std::size_t reply_bytes,
+                                const CompressionCounts& packed) {
   CallEnd end;
   end.error = outcome ? nullptr : &outcome.error();
   end.latency = Context::Clock::now() - context.arrived_;
   end.request_bytes = context.request_bytes_;
   end.reply_bytes = outcome ? reply_bytes : 0;
+  end.request_packed = context.request_packed_;
+  end.reply_packed = packed;
   tell(*chain_, context, end);
 }
 
 void ServerConnection::run_now(const Registered& method, Frame& frame) {
   struct Direct final : ReplyBody {
     explicit Direct(ServerConnection& c) : connection(c) {}
-    Bytes& begin() override {
-      at = connection.begin_frame();
+    Bytes& begin(std::size_t expected_bytes) override {
+      at = connection.begin_frame(expected_bytes);
       begun = true;
       return connection.encoded();
     }
@@ -214,9 +225,9 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
   if (outcome && (body_bytes(reply.at) > limits_.frame.body_bytes ||
                   context.reply_attachment.size() > limits_.frame.attachment_bytes))
     outcome = fail(Errc::too_large, "the result is beyond the server's limits");
-  if (!chain_->empty())
-    end_call(context, outcome, (reply.begun ? body_bytes(reply.at) : 0) + context.reply_attachment.size());
   if (!outcome) {
+    if (!chain_->empty()) end_call(context, outcome, 0);
+    if (!is_open()) return;  // an interceptor may stop the server
     if (reply.begun) drop_frame(reply.at);
     return reply_error(frame.header.id, outcome.error());
   }
@@ -224,7 +235,15 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
   header.kind = FrameKind::reply;
   header.id = frame.header.id;
   header.codec = method.codec;
-  end_frame(reply.at, header, std::move(context.reply_attachment));
+  send_reply(reply.at, header, context);
+}
+
+// The last of a call that went well: its result is encoded, and tells of what was made of it.
+void ServerConnection::send_reply(std::size_t begin, FrameHeader header, Context& context) {
+  const std::size_t bytes = body_bytes(begin) + context.reply_attachment.size();
+  const CompressionCounts packed = pack_body(begin, header);
+  if (!chain_->empty()) end_call(context, {}, bytes, packed);
+  if (is_open()) queue_frame(begin, header, std::move(context.reply_attachment));
 }
 
 void ServerConnection::run_later(const Registered& method, Frame& frame) {
@@ -261,25 +280,24 @@ void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
     call.end_stream(Errc::closed);
     if (outcome && call.stream()->spoiled()) outcome = std::unexpected(*call.stream()->spoiled());
   }
-  if (!chain_->empty())
-    end_call(call.context, outcome, call.reply.size() + call.context.reply_attachment.size());
-  if (is_open()) {
-    if (outcome && (call.reply.size() > limits_.frame.body_bytes ||
-                    call.context.reply_attachment.size() > limits_.frame.attachment_bytes))
-      outcome = fail(Errc::too_large, "the result is beyond the server's limits");
-    if (outcome) {
-      const std::size_t begin = begin_frame();
-      encoded().append(call.reply.span());
-      FrameHeader header;
-      header.kind = FrameKind::reply;
-      header.id = call.id();
-      header.codec = call.method.codec;
-      end_frame(begin, header, std::move(call.context.reply_attachment));
-    } else {
-      reply_error(call.id(), outcome.error());
-    }
-    mind_limits();
+  if (outcome && (call.reply_bytes() > limits_.frame.body_bytes ||
+                  call.context.reply_attachment.size() > limits_.frame.attachment_bytes))
+    outcome = fail(Errc::too_large, "the result is beyond the server's limits");
+  if (!outcome || !is_open()) {
+    if (!chain_->empty())
+      end_call(call.context, outcome, call.reply_bytes() + call.context.reply_attachment.size());
+    if (!is_open()) return;
+    reply_error(call.id(), outcome.error());
+  } else {
+    const std::size_t begin = call.has_header ? resume_frame(std::move(call.reply)) : begin_frame();
+    if (!call.has_header) encoded().append(call.reply.span());
+    FrameHeader header;
+    header.kind = FrameKind::reply;
+    header.id = call.id();
+    header.codec = call.method.codec;
+    send_reply(begin, header, call.context);
   }
+  mind_limits();
 }
 
 void ServerConnection::reply_error(std::uint64_t id, const Error& why) {
@@ -300,7 +318,6 @@ void ServerConnection::on_nonsense(const Error& why) { reply_error(0, why); }
 void ServerConnection::on_end(const Error&) {
   timer_.cancel();
   cancel_all();
-  gone();
 }
 
 void ServerConnection::cancel_all() {
@@ -322,7 +339,7 @@ void ServerConnection::mind_limits() {
   while (!held_.empty() && has_room() && is_open()) {
     Held held = std::move(held_.front());
     held_.pop_front();
-    Frame frame{held.header, held.body.span(), std::move(held.attachment)};
+    Frame frame{held.header, held.body.span(), std::move(held.attachment), held.packed_bytes};
     handle(frame);
   }
   replaying_ = false;
@@ -349,7 +366,7 @@ void ServerConnection::stop() {
   on_end({Errc::closed, "the server stopped"});
 }
 
-void ServerConnection::gone() {
+void ServerConnection::on_gone() {
   if (gone_) std::exchange(gone_, nullptr)(*this);
 }
 

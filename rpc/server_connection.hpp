@@ -26,6 +26,8 @@ struct ServerLimits {
   std::uint32_t most_connections = 10'000;
   std::uint32_t most_streams = 256;                // of one connection, at once
   std::uint32_t stream_window_bytes = 256u << 10;  // of what clients write, waiting to be read; a stream
+  // A client that is refused is given this long, and may send this much, until it has read why.
+  EndLimits end{std::chrono::milliseconds(2000)};
 };
 
 // What all connections of a server go by; each keeps it, since a cancelled function may end after its server.
@@ -37,6 +39,12 @@ struct ServerRules {
   Registry registry;
 };
 
+// Of all connections of a thread, since the server began.
+struct ServerTotals {
+  CompressionTotals compressed_sent;
+  CompressionTotals compressed_received;
+};
+
 class RunningCall;
 
 class ServerConnection final : public FrameLink {
@@ -44,7 +52,7 @@ class ServerConnection final : public FrameLink {
   using Gone = std::function<void(ServerConnection&)>;
 
   ServerConnection(asio::io_context& io, TransportPtr transport, std::shared_ptr<const ServerRules> rules,
-                   std::shared_ptr<const ServerChain> chain, Gone gone);
+                   std::shared_ptr<const ServerChain> chain, std::shared_ptr<ServerTotals> totals, Gone gone);
   ~ServerConnection() override;
 
   // No new requests. The client is told, and closes when it has the replies that it waits for.
@@ -57,9 +65,12 @@ class ServerConnection final : public FrameLink {
   friend class RunningCall;
   bool on_arrival(Frame& frame) override;
   void on_end(const Error& cause) override;
+  void on_gone() override;
   void on_nonsense(const Error& why) override;
   void on_progress() override;
   void on_round_end() override { mind_limits(); }
+  void on_packed(const CompressionCounts& counts) override { totals_->compressed_sent.add(counts); }
+  void on_unpacked(const CompressionCounts& counts) override { totals_->compressed_received.add(counts); }
 
   bool handle(Frame& frame);
   void hold(Frame& frame);
@@ -72,19 +83,21 @@ class ServerConnection final : public FrameLink {
   void run_now(const Registered& method, Frame& frame);
   void run_later(const Registered& method, Frame& frame);
   Result<void> begin_call(Context& context, Frame& frame);
-  void end_call(Context& context, const Result<void>& outcome, std::size_t reply_bytes);
+  void end_call(Context& context, const Result<void>& outcome, std::size_t reply_bytes,
+                const CompressionCounts& packed = {});
   void finished(RunningCall& call, Result<void> outcome);
+  void send_reply(std::size_t begin, FrameHeader header, Context& context);
   void reply_error(std::uint64_t id, const Error& why);
   void cancel_all();
   bool has_room() const;
   void mind_limits();
-  void gone();
   void keep_deadline(Context::Clock::time_point deadline);
   void arm();
   void on_deadline();
 
   const std::shared_ptr<const ServerRules> rules_;
   const std::shared_ptr<const ServerChain> chain_;
+  const std::shared_ptr<ServerTotals> totals_;
   std::shared_ptr<const Identity> identity_;
   std::optional<Error> refusal_;  // of a token that came after identity_'s
   const ServerLimits& limits_;    // of rules_
@@ -95,6 +108,7 @@ class ServerConnection final : public FrameLink {
     FrameHeader header;
     Bytes body;
     Buffer attachment;
+    std::size_t packed_bytes;
   };
   std::list<Held> held_;  // came when there was no room any more
   bool reading_ = true;   // there is room, and nothing is held

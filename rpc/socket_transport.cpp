@@ -24,7 +24,10 @@ namespace {
 class SocketTransport final : public Transport, public Poller::Watcher {
  public:
   SocketTransport(asio::io_context& io, OwnedFd fd, std::string peer)
-      : poller_(Poller::of(io)), fd_(std::move(fd)), peer_(std::move(peer)) {}
+      : poller_(Poller::of(io)),
+        fd_(std::move(fd)),
+        peer_(std::move(peer)),
+        scratch_bytes_(poller_.scratch().size()) {}
   ~SocketTransport() override { SocketTransport::close(); }
 
   void start(TransportUser& user) override {
@@ -62,6 +65,11 @@ class SocketTransport final : public Transport, public Poller::Watcher {
     if (fd_) poller_.change(fd_.get(), *this, events());
   }
 
+  bool end_output() override {
+    shutdown(fd_.get(), SHUT_WR);
+    return false;
+  }
+
   void close() override {
     user_ = nullptr;
     if (!fd_) return;
@@ -74,6 +82,9 @@ class SocketTransport final : public Transport, public Poller::Watcher {
  private:
   // Past this a socket that always has more gives way to the others.
   static constexpr std::size_t most_in_a_row = 1 << 20;
+  // Read beyond what the user wants in a place of its own, where that is much: the beginning of what follows,
+  // of which it then may want the rest in place, too.
+  static constexpr std::size_t look_ahead_bytes = 4 << 10;
 
   std::uint32_t events() const { return (reading_ ? EPOLLIN : 0u) | (full_ ? EPOLLOUT : 0u); }
 
@@ -92,14 +103,23 @@ class SocketTransport final : public Transport, public Poller::Watcher {
   void read(bool to_the_end) {
     for (std::size_t total = 0; user_ != nullptr && (reading_ || to_the_end) && total < most_in_a_row;) {
       const std::span<std::byte> wanted = user_->wanted();
-      const std::span<std::byte> place = wanted.empty() ? poller_.scratch() : wanted;
-      const ssize_t got = recv(fd_.get(), place.data(), place.size(), MSG_DONTWAIT);
+      const bool much = wanted.size() >= large_piece_bytes;
+      const std::span<std::byte> rest = poller_.scratch().first(much ? look_ahead_bytes : scratch_bytes_);
+      iovec places[2] = {{wanted.data(), wanted.size()}, {rest.data(), rest.size()}};
+      msghdr message{};
+      message.msg_iov = wanted.empty() ? places + 1 : places;
+      message.msg_iovlen = wanted.empty() ? 1 : 2;
+      const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
       if (got <= 0) return lose("the connection", got == 0 ? 0 : errno);
       const auto bytes = static_cast<std::size_t>(got);
       total += bytes;
-      wanted.empty() ? user_->received(place.first(bytes)) : user_->filled(bytes);
-      if (bytes < place.size()) return;  // there was no more
+      const std::size_t in_place = std::min(bytes, wanted.size());
+      // What follows a large one may be large, too.
+      scratch_bytes_ = much ? look_ahead_bytes : std::min(scratch_bytes_ * 8, poller_.scratch().size());
+      if (in_place > 0) user_->filled(in_place);
+      if (bytes > in_place && user_ != nullptr) user_->received(rest.first(bytes - in_place));
+      if (bytes < wanted.size() + rest.size()) return;  // there was no more
     }
   }
 
@@ -118,6 +138,7 @@ class SocketTransport final : public Transport, public Poller::Watcher {
   TransportUser* user_ = nullptr;
   bool reading_ = true;
   bool full_ = false;
+  std::size_t scratch_bytes_;  // of the poller's, to read into
 };
 
 }  // namespace

@@ -2,7 +2,8 @@
 // before is in place, whereas new memory comes page by page from the kernel, which takes longer than copying
 // into it. All connections of a thread share them.
 //
-// Memory: most_bytes a thread at most; what is above goes back to the heap. Threading: each thread has its
+// Memory: most_bytes a thread at most; beyond that those that were not needed for the longest time go back to
+// the heap. Threading: each thread has its
 // own; a block may be taken in one and given back in another.
 #pragma once
 

@@ -22,6 +22,8 @@ class StatsKeeper::Shard final : public ServerInterceptor {
     stats.failures += end.error != nullptr ? 1 : 0;
     stats.bytes_in += end.request_bytes;
     stats.bytes_out += end.reply_bytes;
+    stats.packed_in += end.request_packed;
+    stats.packed_out += end.reply_packed;
     stats.latency.add(end.latency);
   }
   void add_to(std::map<std::string_view, MethodReport>& all) const {
@@ -61,7 +63,7 @@ std::vector<MethodReport> StatsKeeper::reports() const {
 
 namespace {
 Result<void> tell_stats(void* object, Context&, std::span<const std::byte>, ReplyBody& reply) {
-  MessagePack::write(reply.begin(), static_cast<const StatsKeeper*>(object)->reports());
+  MessagePack::write(reply.begin(0), static_cast<const StatsKeeper*>(object)->reports());
   return {};
 }
 }  // namespace
@@ -71,8 +73,8 @@ Registered StatsKeeper::method() {
   row.name = stats_method;
   row.schema =
       "() -> [MethodReport{name: str, calls: u64, failures: u64, in_flight: u32, bytes_in: u64, bytes_out: "
-      "u64, "
-      "total_ns: u64, latency: [u64]}]";
+      "u64, total_ns: u64, latency: [u64], packed_in: CompressionCounts{bodies: u64, bytes_before: u64, "
+      "bytes_after: u64}, packed_out: CompressionCounts{bodies: u64, bytes_before: u64, bytes_after: u64}}]";
   row.object = this;
   row.now = tell_stats;
   return row;

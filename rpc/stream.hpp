@@ -13,7 +13,8 @@
 // A function may have both. The client half-closes its direction, which a Reader sees as Errc::end_of_stream;
 // the function ends the stream when it returns, with its result or its error; after an item that is not of
 // the stream's type, with that error. write() waits while the peer has not read enough (stream_channel.hpp);
-// when the call is cancelled or its connection ends, what waits ends with that cause.
+// when the call is cancelled or its connection ends, what waits ends with that cause, and what the function
+// awaits from then on throws operation_aborted, as in any coroutine that was cancelled.
 //
 // Both are handles, cheap to copy, usable until the function returns and after that without effect. One
 // coroutine may read while another writes. T owns what it holds: no views. Threading: the connection's
@@ -50,7 +51,7 @@ asio::awaitable<Result<T>> read_item(std::shared_ptr<StreamChannel> channel, Err
 template <class C, class T>
 [[nodiscard]] asio::awaitable<Result<void>> write_item(StreamChannel& channel, const T& value) {
   Bytes held;
-  C::write(channel.begin_write(held), value);
+  C::write(channel.begin_write(held, body_size<C>(value)), value);
   return channel.end_write(std::move(held));
 }
 

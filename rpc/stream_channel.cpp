@@ -156,9 +156,9 @@ bool StreamChannel::has_room() {
   return false;
 }
 
-Bytes& StreamChannel::begin_write(Bytes& held) {
+Bytes& StreamChannel::begin_write(Bytes& held, std::size_t expected_bytes) {
   if (write_error() || room_.waiting > 0 || !has_room()) return held;
-  writing_ = link_->begin_frame();
+  writing_ = link_->begin_frame(expected_bytes);
   return link_->encoded();
 }
 
@@ -195,7 +195,7 @@ asio::awaitable<Result<void>> StreamChannel::write_held(Bytes held) {
     const Result<void> rung = co_await wait(room_);
     if (!rung && !finished_) co_return rung;
   }
-  const std::size_t begin = link_->begin_frame();
+  const std::size_t begin = link_->begin_frame(held.size());
   link_->encoded().append(held.span());
   co_return end_item(begin);
 }

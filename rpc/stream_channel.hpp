@@ -63,7 +63,7 @@ class StreamChannel : public std::enable_shared_from_this<StreamChannel> {
 
   // Where to encode an item: encode, then end_write() and await its result. The link's queue if there is
   // room, else `held`, which waits for some.
-  Bytes& begin_write(Bytes& held);
+  Bytes& begin_write(Bytes& held, std::size_t expected_bytes);
   asio::awaitable<Result<void>> end_write(Bytes held);
   void end_writes();  // of the client's direction
   asio::awaitable<Result<void>> wait_finished();

@@ -2,10 +2,14 @@
 //
 // One read is always under way while reading is on; what is written is copied into a block of at most 64 KiB,
 // one at a time, which TLS would copy anyway. Operations keep the transport alive until they end.
+//
+// Its output ends with TLS's close_notify. TLS is not read any more then: OpenSSL refuses data once it waits
+// for the peer's. What the peer still sends is read from below, and dropped.
 #pragma once
 
 #include <array>
 #include <asio/buffer.hpp>
+#include <asio/ssl/error.hpp>
 #include <memory>
 #include <utility>
 
@@ -46,6 +50,12 @@ class StreamTransport final : public Transport, public std::enable_shared_from_t
     read();
   }
 
+  bool end_output() override {
+    output_ends_ = true;
+    notify_close();
+    return false;
+  }
+
   void close() override {
     user_ = nullptr;
     std::error_code ignored;
@@ -57,7 +67,7 @@ class StreamTransport final : public Transport, public std::enable_shared_from_t
 
  private:
   void read() {
-    if (!reading_ || read_under_way_ || user_ == nullptr) return;
+    if (!reading_ || read_under_way_ || notified_ || user_ == nullptr) return;
     read_under_way_ = true;
     stream_.async_read_some(asio::buffer(in_),
                             [self = this->shared_from_this()](std::error_code error, std::size_t n) {
@@ -65,8 +75,32 @@ class StreamTransport final : public Transport, public std::enable_shared_from_t
                               if (self->user_ != nullptr && n > 0)
                                 self->user_->received(std::span(self->in_).first(n));
                               if (self->user_ != nullptr) self->user_->round_ended();
+                              if (self->output_ends_ && !is_the_end(error)) return self->notify_close();
                               error ? self->lose(error) : self->read();
                             });
+  }
+
+  // Cancelled, or refused by TLS: there may still be something below.
+  static bool is_the_end(const std::error_code& error) {
+    return error && error != asio::error::operation_aborted &&
+           error.category() != asio::error::get_ssl_category();
+  }
+
+  // When nothing is written or read any more.
+  void notify_close() {
+    if (user_ == nullptr || writing_ || notified_) return;
+    if (read_under_way_) return stream_.lowest_layer().cancel();
+    notified_ = true;
+    stream_.async_shutdown([self = this->shared_from_this()](std::error_code) { self->read_below(); });
+  }
+
+  void read_below() {
+    if (user_ == nullptr) return;
+    stream_.next_layer().async_read_some(
+        asio::buffer(in_), [self = this->shared_from_this()](std::error_code error, std::size_t n) {
+          if (self->user_ != nullptr && n > 0) self->user_->received(std::span(self->in_).first(n));
+          error ? self->lose(error) : self->read_below();
+        });
   }
 
   void send(std::size_t from, std::size_t size) {
@@ -77,6 +111,7 @@ class StreamTransport final : public Transport, public std::enable_shared_from_t
           self->writing_ = false;
           if (self->user_ == nullptr || error) return;  // reading says why
           if (from + n < size) return self->send(from + n, size);
+          if (self->output_ends_) return self->notify_close();
           if (std::exchange(self->full_, false)) self->user_->writable();
         });
   }
@@ -95,6 +130,8 @@ class StreamTransport final : public Transport, public std::enable_shared_from_t
   bool read_under_way_ = false;
   bool writing_ = false;
   bool full_ = false;
+  bool output_ends_ = false;
+  bool notified_ = false;  // close_notify is on its way
   std::array<std::byte, 64 << 10> in_;
   std::array<std::byte, 64 << 10> out_;
 };

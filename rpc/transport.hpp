@@ -19,6 +19,10 @@
 
 namespace weir::rpc {
 
+// A piece of this or more, of what is written, is a frame or an attachment by itself: worth a message of its
+// own. Small frames that lie one behind the other come in shorter pieces.
+inline constexpr std::size_t large_piece_bytes = 64 << 10;
+
 class TransportUser {
  public:
   // Where the next bytes should go, if the user cares: then filled() follows; otherwise received().
@@ -45,8 +49,14 @@ class Transport {
   // Takes bytes from the front of `pieces`; the memory may be reused at once. Fewer than offered: writable()
   // will run.
   virtual std::size_t write(std::span<const asio::const_buffer> pieces) = 0;
+  // Memory that is to be filled and then written as one piece, from its beginning, which saves write() a
+  // copy. Empty: there is none, and any other will do. It may outlive the transport.
+  virtual Buffer block(std::size_t) { return {}; }
   // Stops and resumes reading. What was read already is still handed on.
   virtual void read_on(bool on) = 0;
+  // Nothing more will be written; the peer is told so where it can be. True: what was written reaches it even
+  // if close() comes now.
+  virtual bool end_output() = 0;
   virtual void close() = 0;
   // "tcp 127.0.0.1:4711", and whom a client's certificate names ("CN=..."; empty if there is none).
   virtual std::string peer() const = 0;

@@ -30,6 +30,9 @@ struct TransportOptions {
   // For rdma:// addresses: the engine of the io_context, which its owner opened (rdma/engine.hpp). Null:
   // opened at first use with the provider's defaults, and shared by all of this io_context.
   rdma::Engine* engine = nullptr;
+  // rdma:// without TLS: connections take their receives from those that all of an engine share, 16 MiB as it
+  // comes, instead of 512 KiB each: for thousands of them of which few are busy (rdma/channel_settings.hpp).
+  bool share_rdma_receives = false;
 };
 
 }  // namespace weir::rpc

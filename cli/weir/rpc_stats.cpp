@@ -26,19 +26,37 @@ std::string duration(double us) {
   return text;
 }
 
+// How much smaller what was compressed became: "3.1x" of so many bytes, "-" of none.
+std::string ratio(const rpc::CompressionCounts& counts) {
+  if (counts.bytes_after == 0) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1fx",
+                static_cast<double>(counts.bytes_before) / static_cast<double>(counts.bytes_after));
+  return text;
+}
+
+nlohmann::ordered_json json_of(const rpc::CompressionCounts& counts) {
+  return {
+      {"bodies", counts.bodies}, {"bytes_before", counts.bytes_before}, {"bytes_after", counts.bytes_after}};
+}
+
 void print_table(const Reports& reports) {
   int width = 8;
   for (const auto& one : reports)
     width = std::max(width, static_cast<int>(std::min<std::size_t>(one.name.size(), 60)));
-  std::printf("%-*s %12s %9s %9s %10s %10s %10s %12s %12s\n", width, "FUNCTION", "CALLS", "FAILED", "RUNNING",
-              "MEAN", "P50", "P99", "BYTES IN", "BYTES OUT");
+  const bool packed = std::ranges::any_of(
+      reports, [](const auto& one) { return one.packed_in.bodies + one.packed_out.bodies > 0; });
+  std::printf("%-*s %12s %9s %9s %10s %10s %10s %12s %12s%s\n", width, "FUNCTION", "CALLS", "FAILED",
+              "RUNNING", "MEAN", "P50", "P99", "BYTES IN", "BYTES OUT", packed ? " PACKED IN       OUT" : "");
   for (const auto& one : reports) {
     const double mean =
         one.calls == 0 ? 0 : static_cast<double>(one.total_ns) * 1e-3 / static_cast<double>(one.calls);
-    std::printf("%-*s %12" PRIu64 " %9" PRIu64 " %9" PRIu32 " %10s %10s %10s %12" PRIu64 " %12" PRIu64 "\n",
-                width, one.name.c_str(), one.calls, one.failures, one.in_flight, duration(mean).c_str(),
+    std::printf("%-*s %12" PRIu64 " %9" PRIu64 " %9" PRIu32 " %10s %10s %10s %12" PRIu64 " %12" PRIu64, width,
+                one.name.c_str(), one.calls, one.failures, one.in_flight, duration(mean).c_str(),
                 duration(quantile_us(one, 0.5)).c_str(), duration(quantile_us(one, 0.99)).c_str(),
                 one.bytes_in, one.bytes_out);
+    if (packed) std::printf(" %9s %9s", ratio(one.packed_in).c_str(), ratio(one.packed_out).c_str());
+    std::printf("\n");
   }
 }
 
@@ -54,7 +72,9 @@ void print_json(const Reports& reports) {
                    {"total_ns", one.total_ns},
                    {"p50_us", quantile_us(one, 0.5)},
                    {"p99_us", quantile_us(one, 0.99)},
-                   {"latency", one.latency}});
+                   {"latency", one.latency},
+                   {"packed_in", json_of(one.packed_in)},
+                   {"packed_out", json_of(one.packed_out)}});
   std::printf("%s\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 

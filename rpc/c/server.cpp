@@ -119,7 +119,7 @@ asio::awaitable<Result<void>> serve(void* object, Context& context, std::span<co
   Answer& answer = *exchange->answer;
   if (answer.failed) co_return std::unexpected(std::move(answer.error));
   if (answer.result.empty()) answer.result.push_back(nil);
-  reply.begin().append(answer.result);
+  reply.begin(answer.result.size()).append(answer.result);
   context.reply_attachment = std::move(answer.attachment);
   co_return Result<void>();
 }

@@ -24,10 +24,11 @@
 
 namespace weir::rpc {
 
-template <class T>
-void write_value(MsgpackWriter& to, const T& value) {
+// `to` writes the value, or counts its bytes; those of a type with a form of its own are not counted.
+template <class T, class To>
+void write_value(To& to, const T& value) {
   if constexpr (Custom<T>) {
-    Wire<T>::write(to, value);
+    if constexpr (std::is_same_v<To, MsgpackWriter>) Wire<T>::write(to, value);
   } else if constexpr (std::same_as<T, bool>) {
     to.boolean(value);
   } else if constexpr (std::unsigned_integral<T>) {
@@ -256,7 +257,9 @@ bool read_value(MsgpackReader& from, T& value) {
   }
 }
 
-// How values become a body: `write` appends to the body, `read` takes all of it.
+// How values become a body: `write` appends to the body, `read` takes all of it. A codec may have `size`,
+// too: how many bytes write() will append, at least about; then a large body is encoded straight into memory
+// that it is sent from.
 template <class C>
 concept Codec = requires(Bytes& out, std::span<const std::byte> body, int& value) {
   C::write(out, value);
@@ -274,6 +277,12 @@ struct MessagePack {
     write_value(writer, value);
   }
   template <class T>
+  static std::size_t size(const T& value) {
+    MsgpackSizer sizer;
+    write_value(sizer, value);
+    return sizer.bytes();
+  }
+  template <class T>
   static Result<void> read(std::span<const std::byte> body, T& value) {
     MsgpackReader reader(body);
     if (read_value(reader, value) && !reader.at_end()) reader.fail("bytes left over after the value");
@@ -282,5 +291,14 @@ struct MessagePack {
   }
 };
 static_assert(Codec<MessagePack>);
+
+// 0 if the codec does not say.
+template <class C, class T>
+std::size_t body_size(const T& value) {
+  if constexpr (requires { C::size(value); })
+    return C::size(value);
+  else
+    return 0;
+}
 
 }  // namespace weir::rpc

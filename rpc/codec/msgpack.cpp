@@ -144,11 +144,11 @@ bool MsgpackReader::number(Number& value) {
     return true;
   }
   if (t >= 0xe0) {
-    value = {Number::negative, static_cast<std::uint64_t>(static_cast<std::int8_t>(t)), 0};
+    value = {Number::Kind::negative, static_cast<std::uint64_t>(static_cast<std::int8_t>(t)), 0};
     return true;
   }
   if (type == MsgpackType::real) {
-    value.kind = Number::real;
+    value.kind = Number::Kind::real;
     if (!big_endian(t == 0xca ? 4 : 8, value.bits)) return false;
     value.as_real = t == 0xca ? std::bit_cast<float>(static_cast<std::uint32_t>(value.bits))
                               : std::bit_cast<double>(value.bits);
@@ -160,7 +160,7 @@ bool MsgpackReader::number(Number& value) {
   if (t >= 0xd0) {
     const auto extended = static_cast<std::int64_t>(value.bits << unused) >> unused;
     value.bits = static_cast<std::uint64_t>(extended);
-    if (extended < 0) value.kind = Number::negative;
+    if (extended < 0) value.kind = Number::Kind::negative;
   }
   return true;
 }
@@ -169,7 +169,8 @@ bool MsgpackReader::unsigned_integer(std::uint64_t& value) {
   if (peek() != MsgpackType::integer) return expected("an integer");
   Number read;
   if (!number(read)) return false;
-  if (read.kind == Number::negative) return fail("expected an integer of 0 or more, found a negative one");
+  if (read.kind == Number::Kind::negative)
+    return fail("expected an integer of 0 or more, found a negative one");
   value = read.bits;
   return true;
 }
@@ -178,7 +179,7 @@ bool MsgpackReader::signed_integer(std::int64_t& value) {
   if (peek() != MsgpackType::integer) return expected("an integer");
   Number read;
   if (!number(read)) return false;
-  if (read.kind == Number::positive && read.bits > INT64_MAX)
+  if (read.kind == Number::Kind::positive && read.bits > INT64_MAX)
     return fail("an integer beyond 64 bits with a sign");
   value = static_cast<std::int64_t>(read.bits);
   return true;
@@ -187,9 +188,9 @@ bool MsgpackReader::signed_integer(std::int64_t& value) {
 bool MsgpackReader::real(double& value) {
   Number read;
   if (!number(read)) return false;
-  if (read.kind == Number::real)
+  if (read.kind == Number::Kind::real)
     value = read.as_real;
-  else if (read.kind == Number::negative)
+  else if (read.kind == Number::Kind::negative)
     value = static_cast<double>(static_cast<std::int64_t>(read.bits));
   else
     value = static_cast<double>(read.bits);

@@ -49,6 +49,38 @@ class MsgpackWriter {
   Bytes& out_;
 };
 
+// Counts what the writer would write, so that a block for all of it can be had before.
+class MsgpackSizer {
+ public:
+  std::size_t bytes() const { return bytes_; }
+
+  void nil() { bytes_ += 1; }
+  void boolean(bool) { bytes_ += 1; }
+  void unsigned_integer(std::uint64_t value) {
+    bytes_ += value < 128 ? 1 : value <= 0xff ? 2 : value <= 0xffff ? 3 : value <= 0xffffffff ? 5 : 9;
+  }
+  void signed_integer(std::int64_t value) {
+    if (value >= 0) return unsigned_integer(static_cast<std::uint64_t>(value));
+    bytes_ += value >= -32 ? 1 : value >= INT8_MIN ? 2 : value >= INT16_MIN ? 3 : value >= INT32_MIN ? 5 : 9;
+  }
+  void real32(float) { bytes_ += 5; }
+  void real64(double) { bytes_ += 9; }
+  void text(std::string_view value) {
+    bytes_ += value.size() + (value.size() < 32        ? 1
+                              : value.size() <= 0xff   ? 2
+                              : value.size() <= 0xffff ? 3
+                                                       : 5);
+  }
+  void binary(std::span<const std::byte> value) {
+    bytes_ += value.size() + (value.size() <= 0xff ? 2 : value.size() <= 0xffff ? 3 : 5);
+  }
+  void array(std::size_t elements) { bytes_ += elements < 16 ? 1 : elements <= 0xffff ? 3 : 5; }
+  void map(std::size_t pairs) { array(pairs); }
+
+ private:
+  std::size_t bytes_ = 0;
+};
+
 enum class MsgpackType : std::uint8_t {
   end,
   nil,
@@ -98,7 +130,8 @@ class MsgpackReader {
 
  private:
   struct Number {
-    enum { negative, positive, real } kind = positive;
+    enum class Kind : std::uint8_t { negative, positive, real };
+    Kind kind = Kind::positive;
     std::uint64_t bits = 0;
     double as_real = 0;
   };

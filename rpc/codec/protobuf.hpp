@@ -34,6 +34,14 @@ struct Protobuf {
       throw std::length_error("a Protobuf message of more than 2 GiB cannot be sent");
     message.SerializeWithCachedSizesToArray(reinterpret_cast<std::uint8_t*>(out.grow(size)));
   }
+  template <ProtobufMessage M>
+  static std::size_t size(const M& message) {
+    return message.ByteSizeLong();
+  }
+  template <class M>
+  static std::size_t size(const std::tuple<M>& arguments) {
+    return size(std::get<0>(arguments));
+  }
   template <class M>
   static void write(Bytes& out, const std::tuple<M>& arguments) {
     write(out, std::get<0>(arguments));

@@ -13,8 +13,6 @@ using testing_support::RpcTest;
 
 class Calls : public RpcTest {
  protected:
-  std::unique_ptr<Server> server;
-  std::string address;
   shop::Counter counter;
 
   void SetUp() override {
@@ -197,6 +195,30 @@ TEST_P(Calls, server_tells_what_it_has) {
   });
 }
 
+class SharedReceives : public RpcTest {};
+
+TEST_P(SharedReceives, many_connections_post_no_more_than_one_does) {
+  constexpr std::size_t many = 50;
+  share_receives = true;
+  serve<shop::echo>();
+  std::vector<Client> clients;
+  std::size_t posted_for_one = 0;
+  run([&]() -> asio::awaitable<void> {
+    ConnectOptions options = connect_options();
+    for (std::size_t i = 0; i < many; ++i) {
+      auto client = co_await connect(address, options);
+      if (!client) throw std::runtime_error(client.error().what);
+      clients.push_back(std::move(*client));
+      EXPECT_EQ((co_await clients.back().call<shop::echo>("hello")).value_or(""), "hello");
+      if (i == 0) posted_for_one = engine->stats().shared.posted_bytes;
+    }
+  });
+  EXPECT_EQ(engine->stats().shared.channels, 2 * many) << "of both ends, which are here";
+  EXPECT_GT(posted_for_one, 0u);
+  EXPECT_EQ(engine->stats().shared.posted_bytes, posted_for_one);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, SharedReceives, testing::Values("rdma"), testing_support::transport_name);
 INSTANTIATE_TEST_SUITE_P(Over, Calls, testing_support::transports, testing_support::transport_name);
 
 }  // namespace

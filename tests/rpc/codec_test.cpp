@@ -68,6 +68,9 @@ template <class T>
 std::string bytes_of(const T& value) {
   Bytes out;
   MessagePack::write(out, value);
+  if constexpr (!Custom<T>) {
+    EXPECT_EQ(MessagePack::size(value), out.size());
+  }
   std::string text;
   for (const std::byte b : out.span()) {
     char pair[3];

@@ -10,6 +10,8 @@ asio::awaitable<void> shout(weir::rpc::Reader<std::string> in, weir::rpc::Writer
     if (const auto written = co_await out.write(*line + "!"); !written) co_return;
 }
 
+asio::awaitable<std::string> echo_later(std::string text) { co_return text; }
+
 }  // namespace packed
 
 namespace weir::rpc {
@@ -17,16 +19,12 @@ namespace {
 
 class CompressedCalls : public testing_support::RpcTest {
  protected:
-  std::unique_ptr<Server> server;
-  std::string address;
-
   void start(Compression with, std::uint32_t body_bytes = 64 << 20) {
     ServerOptions options;
     options.compression.with = with;
     options.limits.frame.body_bytes = body_bytes;
-    server = make_server(std::move(options));
-    server->add<shop::echo, shop::sized, shop::reflect, packed::shout>();
-    address = listen(*server);
+    options.stats = true;
+    serve<shop::echo, shop::sized, shop::reflect, packed::shout, packed::echo_later>(std::move(options));
   }
   // A client that has heard what the server takes.
   void with(CompressionOptions compression, std::function<asio::awaitable<void>(Client&)> body,
@@ -57,6 +55,36 @@ TEST_P(CompressedCalls, large_bodies_are_smaller_on_the_wire_in_both_directions)
     });
     server.reset();
   }
+}
+
+TEST_P(CompressedCalls, the_server_counts_those_of_each_function_and_all_together) {
+  start(Compression::zstd);
+  with({Compression::lz4}, [this](Client& client) -> asio::awaitable<void> {
+    const std::string text(100'000, 'x');
+    EXPECT_TRUE(co_await client.call<shop::echo>(text));
+    EXPECT_TRUE(co_await client.call<packed::echo_later>(text));
+    auto shout = client.stream<packed::shout>();
+    EXPECT_TRUE(co_await shout.write(text));
+    const auto loud = co_await shout.read();
+    EXPECT_TRUE(loud);
+    EXPECT_TRUE(co_await shout.finish());
+    int seen = 0;
+    for (const MethodReport& one : server->method_stats()) {
+      const bool echoes = one.name == "shop.echo" || one.name == "packed.echo_later";
+      seen += echoes ? 1 : 0;
+      for (const CompressionCounts& counts : {one.packed_in, one.packed_out}) {
+        EXPECT_EQ(counts.bodies, echoes ? 1u : 0u) << one.name;
+        EXPECT_EQ(counts.bytes_before > text.size(), echoes) << one.name;
+        EXPECT_LT(counts.bytes_after, 1000u) << one.name;
+      }
+    }
+    EXPECT_EQ(seen, 2);
+    const ServerStats all = server->stats();
+    EXPECT_EQ(all.compressed_received.bodies, 3u);
+    EXPECT_EQ(all.compressed_sent.bodies, 3u);
+    EXPECT_GT(all.compressed_sent.bytes_before, 3 * text.size());
+    EXPECT_LT(all.compressed_sent.bytes_after, 3000u);
+  });
 }
 
 TEST_P(CompressedCalls, bodies_below_the_size_go_as_they_are) {

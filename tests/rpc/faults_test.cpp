@@ -29,16 +29,9 @@ using testing_support::RpcTest;
 
 class Faults : public RpcTest {
  protected:
-  std::unique_ptr<Server> server;
-  std::string address;
-
-  void start(ServerLimits limits = {}) {
-    ServerOptions options;
-    options.limits = limits;
-    server = make_server(options);
-    server->add<shop::echo, shop::sized, shop::nothing, shop::wait_for_ever, shop::reflect,
-                held::until_released>();
-    address = listen(*server);
+  void start(const ServerLimits& limits = {}) {
+    serve<shop::echo, shop::sized, shop::nothing, shop::wait_for_ever, shop::reflect, held::until_released>(
+        limited(limits));
     shop::waits = {};
     held::started = 0;
     held::released = false;
@@ -234,7 +227,7 @@ TEST_P(TlsFaults, strangers_certificates_are_refused) {
   run([this]() -> asio::awaitable<void> {
     for (const char* name : {"stranger", ""}) {
       ConnectOptions options = connect_options();
-      options.transport.tls = testing_support::certificates().of(name);
+      options.transport.tls = testing_support::tls_of(name);
       auto client = co_await connect(address, options);
       // With TLS 1.3 the client learns of it at its first read.
       if (client) {
@@ -243,11 +236,11 @@ TEST_P(TlsFaults, strangers_certificates_are_refused) {
       }
     }
     ConnectOptions options = connect_options();
-    options.transport.tls = testing_support::certificates().of("client", "other-ca");
+    options.transport.tls = testing_support::tls_of("client", "other-ca");
     const auto refused = co_await connect(address, options);
     EXPECT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Errc::tls);
-    options.transport.tls = testing_support::certificates().of("client");
+    options.transport.tls = testing_support::tls_of("client");
     options.transport.tls.server_name = "somebody-else";
     const auto misnamed = co_await connect(address, options);
     EXPECT_FALSE(misnamed);

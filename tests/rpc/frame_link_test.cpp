@@ -1,4 +1,5 @@
-// When a link gives what waits to its transport: once a round, and before that when much waits.
+// When a link gives what waits to its transport: once a round, and before that when much waits. Where large
+// frames lie meanwhile.
 #include "rpc/frame_link.hpp"
 
 #include <gtest/gtest.h>
@@ -16,13 +17,35 @@ class RecordingTransport final : public Transport {
   void start(TransportUser& user) override { user_ = &user; }
   std::size_t write(std::span<const asio::const_buffer> pieces) override {
     std::size_t offered = 0;
-    for (const asio::const_buffer& piece : pieces) offered += piece.size();
+    for (const asio::const_buffer& piece : pieces) {
+      offered += piece.size();
+      if (piece.data() == block_ && piece.size() > 0) block_was_written = true;
+    }
     const std::size_t taken = std::min(offered, room);
+    std::size_t left = taken;
+    for (const asio::const_buffer& piece : pieces) {
+      const std::size_t part = std::min(left, piece.size());
+      all.append(static_cast<const char*>(piece.data()), part);
+      left -= part;
+    }
     room -= taken;
     writes.push_back(taken);
     return taken;
   }
+  Buffer block(std::size_t size) override {
+    if (!has_blocks) return {};
+    ++blocks_out;
+    auto memory = std::make_unique<std::byte[]>(size);
+    block_ = memory.get();
+    return {{memory.release(), size},
+            [](void* self, std::byte* data, std::size_t) {
+              delete[] data;
+              --static_cast<RecordingTransport*>(self)->blocks_out;
+            },
+            this};
+  }
   void read_on(bool) override {}
+  bool end_output() override { return false; }
   void close() override {}
   std::string peer() const override { return "recording"; }
 
@@ -35,9 +58,13 @@ class RecordingTransport final : public Transport {
 
   std::size_t room = SIZE_MAX;
   std::vector<std::size_t> writes;
+  std::string all;  // bytes of them
+  bool has_blocks = false, block_was_written = false;
+  int blocks_out = 0;
 
  private:
   TransportUser* user_ = nullptr;
+  const void* block_ = nullptr;
 };
 
 // Answers each frame that arrives with `replies` frames of `reply_bytes`.
@@ -46,14 +73,24 @@ class AnsweringLink final : public FrameLink {
   AnsweringLink(asio::io_context& io, TransportPtr transport) : FrameLink(io, std::move(transport), {}) {}
 
   std::size_t replies = 0, reply_bytes = 0;
+  std::size_t expected_bytes = 0;  // of a reply, as begin_frame() is told
+  bool drops = false;
   int told_of_progress = 0, told_within_a_frame = 0;
 
  private:
   bool on_arrival(Frame& frame) override {
     in_frame_ = true;
     for (std::size_t i = 0; i < replies; ++i) {
-      const std::size_t begin = begin_frame();
-      encoded().grow(reply_bytes);
+      const std::size_t begin = begin_frame(expected_bytes);
+      for (std::size_t at = 0; at < reply_bytes; at += 1000) {
+        const std::string text(std::min<std::size_t>(1000, reply_bytes - at),
+                               static_cast<char>('a' + i % 26));
+        encoded().append(as_bytes(text));
+      }
+      if (drops) {
+        drop_frame(begin);
+        continue;
+      }
       FrameHeader header;
       header.kind = FrameKind::reply;
       header.id = frame.header.id;
@@ -132,6 +169,106 @@ TEST_F(FrameLinkTest, a_transport_that_was_full_is_asked_again_when_it_has_room)
   transport_->room = SIZE_MAX;
   transport_->user().writable();
   EXPECT_EQ(transport_->written(), 2 * answer_bytes());
+}
+
+struct LargeRow {
+  const char* name;
+  std::size_t expected_bytes, reply_bytes;
+  bool in_a_block_of_its_own;
+};
+void PrintTo(const LargeRow& row, std::ostream* to) { *to << row.name; }
+
+class LargeFrames : public FrameLinkTest, public testing::WithParamInterface<std::tuple<LargeRow, bool>> {
+ protected:
+  LargeFrames() {
+    transport_->has_blocks = std::get<1>(GetParam());
+    link_->replies = 3;
+    link_->expected_bytes = row().expected_bytes;
+    link_->reply_bytes = row().reply_bytes;
+  }
+  static const LargeRow& row() { return std::get<0>(GetParam()); }
+  std::string answer() const {
+    std::string all;
+    for (std::size_t i = 0; i < link_->replies; ++i) {
+      FrameHeader header;
+      header.kind = FrameKind::reply;
+      header.id = 1;
+      header.body_bytes = static_cast<std::uint32_t>(row().reply_bytes);
+      std::array<char, frame_header_bytes> bytes;
+      encode(header, reinterpret_cast<std::byte*>(bytes.data()));
+      all.append(bytes.data(), bytes.size()).append(row().reply_bytes, static_cast<char>('a' + i));
+    }
+    return all;
+  }
+};
+
+TEST_P(LargeFrames, come_out_whole_wherever_they_lay) {
+  request_arrives();
+  transport_->user().round_ended();
+  EXPECT_TRUE(transport_->all == answer());
+  EXPECT_EQ(transport_->block_was_written, row().in_a_block_of_its_own && transport_->has_blocks);
+  EXPECT_EQ(transport_->blocks_out, 0);
+}
+
+TEST_P(LargeFrames, come_out_whole_by_parts) {
+  transport_->room = 1001;
+  request_arrives();
+  transport_->user().round_ended();
+  while (transport_->all.size() < answer_bytes()) {
+    transport_->room = 10'007;
+    transport_->user().writable();
+  }
+  EXPECT_TRUE(transport_->all == answer());
+  EXPECT_EQ(transport_->blocks_out, 0);
+}
+
+TEST_P(LargeFrames, that_are_dropped_leave_nothing) {
+  link_->drops = true;
+  request_arrives();
+  transport_->user().round_ended();
+  EXPECT_EQ(transport_->all, "");
+  EXPECT_EQ(transport_->blocks_out, 0);
+  link_->drops = false;
+  request_arrives();
+  transport_->user().round_ended();
+  EXPECT_TRUE(transport_->all == answer());
+}
+
+TEST_P(LargeFrames, that_wait_are_let_go_of_at_the_close) {
+  transport_->room = 0;
+  request_arrives();
+  transport_->user().round_ended();
+  EXPECT_EQ(transport_->blocks_out > 0, row().in_a_block_of_its_own && transport_->has_blocks);
+  link_->close();
+  EXPECT_EQ(transport_->blocks_out, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, LargeFrames,
+                         testing::Combine(testing::Values(LargeRow{"as_expected", 100'000, 100'000, true},
+                                                          LargeRow{"just_large", large_piece_bytes,
+                                                                   large_piece_bytes, true},
+                                                          LargeRow{"just_not", large_piece_bytes - 1,
+                                                                   large_piece_bytes - 1, false},
+                                                          LargeRow{"unexpected", 0, 100'000, true},
+                                                          LargeRow{"expected_and_small", 100'000, 100, false},
+                                                          LargeRow{"expected_and_empty", 100'000, 0, false}),
+                                          testing::Bool()),
+                         [](const auto& row_of) {
+                           return std::string(std::get<0>(row_of.param).name) +
+                                  (std::get<1>(row_of.param) ? "_with_blocks" : "_without");
+                         });
+
+// What is larger than was expected moves out of the transport's block.
+TEST_F(FrameLinkTest, a_frame_that_outgrows_its_block_is_sent_from_elsewhere) {
+  transport_->has_blocks = true;
+  link_->replies = 2;
+  link_->expected_bytes = 70'000;
+  link_->reply_bytes = 400'000;
+  request_arrives();
+  transport_->user().round_ended();
+  EXPECT_EQ(transport_->written(), answer_bytes());
+  EXPECT_FALSE(transport_->block_was_written);
+  EXPECT_EQ(transport_->blocks_out, 0);
 }
 
 }  // namespace

@@ -74,14 +74,9 @@ class Interceptors : public testing_support::RpcTest {
   Log log;
   std::shared_ptr<ServerLogger> outer = std::make_shared<ServerLogger>("outer", log);
   std::shared_ptr<ServerLogger> inner = std::make_shared<ServerLogger>("inner", log);
-  std::unique_ptr<Server> server;
-  std::string address;
-
   void start(ServerOptions options = {}) {
-    server = make_server(std::move(options));
-    server->add<shop::add, shop::nothing, shop::divide_later, shop::wait_for_ever, shop::throws, seen::trace,
-                seen::trace_later, seen::trace_of_stream>();
-    address = listen(*server);
+    serve<shop::add, shop::nothing, shop::divide_later, shop::wait_for_ever, shop::throws, seen::trace,
+          seen::trace_later, seen::trace_of_stream>(std::move(options));
     shop::waits = {};
   }
   ServerOptions logged() const {

@@ -38,6 +38,8 @@ MethodReport some_report() {
   stats.failures = 1;
   stats.bytes_in = 30;
   stats.bytes_out = 40;
+  stats.packed_in = {2, 5000, 700};
+  stats.packed_out = {1, 3000, 60};
   for (int i = 0; i < 3; ++i) stats.latency.add(std::chrono::microseconds(3));
   stats.latency.add(std::chrono::seconds(20));
   return report("shop.add", stats);
@@ -53,6 +55,17 @@ TEST(MethodStats, quantiles_are_found_in_their_bucket) {
   EXPECT_EQ(quantile_us(MethodReport(), 0.5), 0);
 }
 
+TEST(MethodStats, two_threads_reports_are_one) {
+  MethodReport all = some_report();
+  add(all, some_report());
+  EXPECT_EQ(all.calls, 8u);
+  EXPECT_EQ(all.failures, 2u);
+  EXPECT_EQ(all.bytes_in, 60u);
+  EXPECT_EQ(all.packed_in.bodies, 4u);
+  EXPECT_EQ(all.packed_in.bytes_before, 10'000u);
+  EXPECT_EQ(all.packed_out.bytes_after, 120u);
+}
+
 TEST(MethodStats, prometheus_text_is_cumulative_and_escaped) {
   MethodReport odd = some_report();
   odd.name = "a\"b\\c\nd";
@@ -66,6 +79,12 @@ TEST(MethodStats, prometheus_text_is_cumulative_and_escaped) {
         "weir_rpc_latency_seconds_bucket{method=\"shop.add\",le=\"16.777216\"} 3\n",
         "weir_rpc_latency_seconds_bucket{method=\"shop.add\",le=\"+Inf\"} 4\n",
         "weir_rpc_latency_seconds_count{method=\"shop.add\"} 4\n",
+        "weir_rpc_compressed_requests_total{method=\"shop.add\"} 2\n",
+        "weir_rpc_uncompressed_request_bytes_total{method=\"shop.add\"} 5000\n",
+        "weir_rpc_compressed_request_bytes_total{method=\"shop.add\"} 700\n",
+        "weir_rpc_compressed_replies_total{method=\"shop.add\"} 1\n",
+        "weir_rpc_uncompressed_reply_bytes_total{method=\"shop.add\"} 3000\n",
+        "weir_rpc_compressed_reply_bytes_total{method=\"shop.add\"} 60\n",
         "weir_rpc_calls_total{method=\"a\\\"b\\\\c\\nd\"} 4\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
 }

@@ -26,15 +26,8 @@ namespace {
 
 class Overload : public testing_support::RpcTest {
  protected:
-  std::unique_ptr<Server> server;
-  std::string address;
-
-  void start(ServerLimits limits = {}) {
-    ServerOptions options;
-    options.limits = limits;
-    server = make_server(std::move(options));
-    server->add<flood::result, shop::nothing, shop::wait_for_ever>();
-    address = listen(*server);
+  void start(const ServerLimits& limits = {}) {
+    serve<flood::result, shop::nothing, shop::wait_for_ever>(limited(limits));
     shop::waits = {};
     flood::produced = 0;
   }

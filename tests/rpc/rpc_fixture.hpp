@@ -1,89 +1,42 @@
-// A server and a client in one io_context, over each transport in turn, and certificates for those that want
-// them.
+// A server and a client in one io_context, over each transport in turn.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <asio/co_spawn.hpp>
 #include <asio/io_context.hpp>
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <stdexcept>
 
 #include "rdma/engine.hpp"
 #include "rpc/client.hpp"
 #include "rpc/server.hpp"
+#include "tests/certificates.hpp"
 #include "tests/rdma/test_device.hpp"
 #include "tests/rpc/services.hpp"
 #include "tests/scratch_directory.hpp"
 
 namespace weir::rpc::testing_support {
 
-// An empty folder, removed at the end.
-class ScratchFolder {
- public:
-  std::string file(const std::string& name) const { return directory_.path() + "/" + name; }
-
- private:
-  test::ScratchDirectory directory_;
-};
-
-// An authority with a server and a client that it vouches for, and a stranger that another one vouches for.
-class Certificates {
- public:
-  Certificates() {
-    authority("ca");
-    authority("other-ca");
-    signed_by("server", "ca");
-    signed_by("client", "ca");
-    signed_by("stranger", "other-ca");
+// What `name` shows, and the authority that it trusts.
+inline TlsOptions tls_of(const std::string& name, const std::string& trusts = "ca") {
+  const test::Certificates& all = test::certificates();
+  TlsOptions options;
+  if (!name.empty()) {
+    options.certificate_file = all.certificate(name);
+    options.key_file = all.key(name);
   }
-  TlsOptions of(const std::string& name, const std::string& trusts = "ca") const {
-    TlsOptions options;
-    if (!name.empty()) {
-      options.certificate_file = folder_.file(name + ".crt");
-      options.key_file = folder_.file(name + ".key");
-    }
-    options.authority_file = folder_.file(trusts + ".crt");
-    options.server_name = "server";
-    return options;
-  }
-
- private:
-  void authority(const std::string& name) {
-    key(name);
-    shell("openssl req -x509 -new -key " + folder_.file(name + ".key") + " -subj /CN=" + name +
-          " -days 2 -out " + folder_.file(name + ".crt"));
-  }
-  void signed_by(const std::string& name, const std::string& authority) {
-    key(name);
-    shell("openssl req -new -key " + folder_.file(name + ".key") + " -subj /CN=" + name + " -out " +
-          folder_.file("csr"));
-    shell("openssl x509 -req -in " + folder_.file("csr") + " -CA " + folder_.file(authority + ".crt") +
-          " -CAkey " + folder_.file(authority + ".key") + " -CAcreateserial -days 2 -out " +
-          folder_.file(name + ".crt"));
-  }
-  void key(const std::string& name) {
-    shell("openssl ecparam -name prime256v1 -genkey -noout -out " + folder_.file(name + ".key"));
-  }
-  static void shell(const std::string& command) {
-    if (std::system((command + " >/dev/null 2>&1").c_str()) != 0)
-      throw std::runtime_error("failed: " + command);
-  }
-  ScratchFolder folder_;
-};
-
-inline const Certificates& certificates() {
-  static const Certificates all;
-  return all;
+  options.authority_file = all.certificate(trusts);
+  options.server_name = "server";
+  return options;
 }
 
 class RpcTest : public testing::TestWithParam<const char*> {
  protected:
   asio::io_context io{1};
-  ScratchFolder folder;
+  test::ScratchDirectory folder;
   rdma::Engine* engine = nullptr;
+  bool share_receives = false;
 
   bool over(std::string_view word) const {
     return std::string_view(GetParam()).find(word) != std::string_view::npos;
@@ -98,8 +51,24 @@ class RpcTest : public testing::TestWithParam<const char*> {
 
   TransportOptions transport(const std::string& certificate) const {
     TransportOptions options;
-    if (over("tls")) options.tls = certificates().of(certificate);
+    if (over("tls")) options.tls = tls_of(certificate);
     options.engine = engine;
+    options.share_rdma_receives = share_receives;
+    return options;
+  }
+
+  // Most tests have one server.
+  std::unique_ptr<Server> server;
+  std::string address;
+  template <auto... F>
+  void serve(ServerOptions options = {}) {
+    server = make_server(std::move(options));
+    server->add<F...>();
+    address = listen(*server);
+  }
+  static ServerOptions limited(const ServerLimits& limits) {
+    ServerOptions options;
+    options.limits = limits;
     return options;
   }
 
@@ -108,7 +77,7 @@ class RpcTest : public testing::TestWithParam<const char*> {
     return std::make_unique<Server>(io, std::move(options));
   }
 
-  std::string listen(Server& server) {
+  std::string listen(Server& listener) {
     const std::string scheme = GetParam();
     std::string where = scheme + "://";
     if (scheme == "unix")
@@ -117,9 +86,9 @@ class RpcTest : public testing::TestWithParam<const char*> {
       where += rdma::testing_support::test_address().address().to_string() + ":0";
     else
       where += "127.0.0.1:0";
-    const auto address = server.listen(where);
-    if (!address) throw std::runtime_error(address.error().what);
-    return *address;
+    const auto at = listener.listen(where);
+    if (!at) throw std::runtime_error(at.error().what);
+    return *at;
   }
 
   ConnectOptions connect_options(ConnectionLimits limits = {}) const {
@@ -130,11 +99,11 @@ class RpcTest : public testing::TestWithParam<const char*> {
   }
 
   // Runs `body` with a client, to its end; `server` stays as the test made it.
-  void with_client(const std::string& address, std::function<asio::awaitable<void>(Client&)> body,
+  void with_client(const std::string& where, std::function<asio::awaitable<void>(Client&)> body,
                    ConnectionLimits limits = {}) {
-    run([this, address, body, limits]() -> asio::awaitable<void> {
+    run([this, where, body, limits]() -> asio::awaitable<void> {
       ConnectOptions options = connect_options(limits);
-      auto client = co_await connect(address, options);
+      auto client = co_await connect(where, options);
       if (!client) throw std::runtime_error(client.error().what);
       co_await body(*client);
     });

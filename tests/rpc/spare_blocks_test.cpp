@@ -58,6 +58,31 @@ TEST(SpareBlocks, the_smallest_that_fits_is_taken_and_none_is_spent_on_what_need
   });
 }
 
+TEST(SpareBlocks, of_those_that_fit_the_last_that_came_back_is_taken_and_the_first_makes_room) {
+  in_a_new_thread([] {
+    constexpr std::size_t each = spare_blocks::most_bytes / 4;
+    std::vector<Bytes> all(5);
+    for (Bytes& bytes : all) bytes.grow(each);
+    std::vector<const std::byte*> places;
+    for (Bytes& bytes : all) {
+      places.push_back(bytes.data());
+      bytes = Bytes();
+    }
+    EXPECT_EQ(spare_blocks::kept_bytes(), spare_blocks::most_bytes);
+    for (std::size_t i = 4; i > 0; --i) EXPECT_EQ(all[i].grow(each), places[i]) << i;
+    EXPECT_EQ(spare_blocks::kept_bytes(), 0u) << "the first one was let go of";
+  });
+}
+
+TEST(SpareBlocks, many_blocks_are_kept_if_they_are_small) {
+  in_a_new_thread([] {
+    std::vector<Bytes> all(spare_blocks::most_bytes / spare_blocks::smallest);
+    for (Bytes& bytes : all) bytes.grow(spare_blocks::smallest);
+    all.clear();
+    EXPECT_EQ(spare_blocks::kept_bytes(), spare_blocks::most_bytes);
+  });
+}
+
 TEST(SpareBlocks, a_thread_keeps_no_more_than_it_may) {
   in_a_new_thread([] {
     std::vector<Bytes> all(100);
@@ -68,6 +93,20 @@ TEST(SpareBlocks, a_thread_keeps_no_more_than_it_may) {
     too_large.grow(spare_blocks::most_bytes + 1);
     too_large = Bytes();
     EXPECT_LE(spare_blocks::kept_bytes(), spare_blocks::most_bytes);
+  });
+}
+
+TEST(SpareBlocks, what_was_taken_out_of_bytes_comes_back_with_all_of_its_capacity) {
+  in_a_new_thread([] {
+    Bytes bytes;
+    bytes.reserve(300'000);
+    bytes.grow(70'000);
+    Buffer taken = bytes.take();
+    EXPECT_EQ(taken.size(), 70'000u);
+    EXPECT_EQ(bytes.capacity(), 0u);
+    EXPECT_EQ(spare_blocks::kept_bytes(), 0u);
+    taken.reset();
+    EXPECT_EQ(spare_blocks::kept_bytes(), 300'000u);
   });
 }
 

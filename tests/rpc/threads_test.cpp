@@ -77,20 +77,14 @@ constexpr int connections = 8;
 class Threads : public testing_support::RpcTest {
  protected:
   crowd::Seen seen;
-  std::unique_ptr<Server> server;
-  std::string address;
-
   void SetUp() override {
     RpcTest::SetUp();
     crowd::seen = &seen;
   }
   void start(std::uint32_t threads, ServerOptions options = {}) {
     options.threads = threads;
-    server = make_server(std::move(options));
-    server->add<crowd::next, crowd::next_later, crowd::total, crowd::hang, crowd::stubborn>();
-    address = listen(*server);
+    serve<crowd::next, crowd::next_later, crowd::total, crowd::hang, crowd::stubborn>(std::move(options));
   }
-  std::size_t threads_that_serve(std::size_t asked) const { return over("rdma") ? 1 : asked; }
 
   // `body` runs with each of several clients, all at once.
   void with_clients(const std::function<asio::awaitable<void>(Client&)>& body) {
@@ -126,7 +120,7 @@ TEST_P(Threads, functions_run_in_as_many_threads_as_were_asked_for) {
     seen.threads.clear();
     start(asked);
     with_clients(many_calls);
-    EXPECT_EQ(seen.count(), threads_that_serve(asked)) << asked;
+    EXPECT_EQ(seen.count(), asked);
     EXPECT_EQ(server->stats().connections, static_cast<std::uint64_t>(connections));
     run_until([this] { return server->open() == 0; });
   }
@@ -221,9 +215,7 @@ TEST_P(Threads, a_server_that_goes_cancels_what_runs_and_waits_for_nobody_who_aw
   run_until([this] { return seen.waiting == 2 * connections; });
   server.reset();
   run_until([&] { return ended == 2 * connections; });
-  if (!over("rdma")) {
-    EXPECT_GE(seen.cancelled.load(), connections - connections / 4);  // those of the io_context come later
-  }
+  EXPECT_GE(seen.cancelled.load(), connections - connections / 4);  // those of the io_context come later
   run_until([this] { return seen.cancelled >= connections; });
 }
 

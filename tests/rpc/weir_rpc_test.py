@@ -91,7 +91,9 @@ def with_server(where):
               "shop.brew(str) -> str\n"
               "weir.methods() -> [MethodInfo{name: str, schema: str, codec: str}]\n"
               "weir.stats() -> [MethodReport{name: str, calls: u64, failures: u64, in_flight: u32, bytes_in: u64, "
-              "bytes_out: u64, total_ns: u64, latency: [u64]}]\n", "", f"{where}: list")
+              "bytes_out: u64, total_ns: u64, latency: [u64], packed_in: CompressionCounts{bodies: u64, bytes_before: u64, "
+              "bytes_after: u64}, packed_out: CompressionCounts{bodies: u64, bytes_before: u64, bytes_after: u64}}]\n",
+              "", f"{where}: list")
         check(weir("list", "--names", address), 0,
               "shop.Stock.find\nshop.Stock.take\nshop.add\nshop.brew\nweir.methods\nweir.stats\n", "", f"{where}: names")
         for words, status, out, err in CALLS:
