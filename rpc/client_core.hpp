@@ -73,10 +73,18 @@ class ClientCore : public FrameLink {
     FrameKind kind = FrameKind::request;  // or ping, which pong answers
     std::uint8_t codec = 0;
   };
-  // Starts a request; the arguments, about so many bytes, are to be appended to arguments(), then commit()
-  // sends it.
+  // Starts a request; the arguments, about so many bytes, are to be appended, then commit() sends it.
   Result<Draft> begin(std::uint64_t method, std::size_t expected_bytes = 0);
-  Bytes& arguments() { return encoded(); }
+  // What `encode(Bytes&)` writes; if that throws, the request was never begun.
+  template <class Encode>
+  void append(const Draft& draft, Encode encode) {
+    try {
+      encode(encoded());
+    } catch (...) {
+      drop_frame(draft.begin);
+      throw;
+    }
+  }
   // Before the arguments.
   void put_trace(Draft& draft, const TraceContext& trace) {
     encode(trace, encoded().grow(trace_context_bytes));

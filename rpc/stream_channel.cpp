@@ -187,6 +187,10 @@ asio::awaitable<Result<void>> StreamChannel::end_write(Bytes held) {
   return write_held(std::move(held));
 }
 
+void StreamChannel::drop_write() {
+  if (const auto begin = std::exchange(writing_, std::nullopt)) link_->drop_frame(*begin);
+}
+
 asio::awaitable<Result<void>> StreamChannel::write_held(Bytes held) {
   const auto self = shared_from_this();
   for (;;) {

@@ -65,6 +65,7 @@ class StreamChannel : public std::enable_shared_from_this<StreamChannel> {
   // room, else `held`, which waits for some.
   Bytes& begin_write(Bytes& held, std::size_t expected_bytes);
   asio::awaitable<Result<void>> end_write(Bytes held);
+  void drop_write();  // instead: it could not be encoded
   void end_writes();  // of the client's direction
   asio::awaitable<Result<void>> wait_finished();
 

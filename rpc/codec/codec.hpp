@@ -6,9 +6,9 @@
 //   std::optional                                                 nil or the value
 //   sequences and sets; pairs, tuples, std::array                 array
 //   maps                                                          map
-//   std::variant                                                  array of the alternative's index and its
-//   value chrono durations                                              their count aggregates array of the
-//   fields, in order
+//   std::variant                                                  array: the alternative's index, its value
+//   chrono durations                                              their count
+//   aggregates                                                    array of the fields, in order
 //
 // Aggregates may grow at their end: fields that the sender did not know keep their defaults, fields that the
 // reader does not know are skipped. A map from names to values is read as an aggregate, too, which suits
