@@ -34,6 +34,7 @@ class ServerInterceptor {
  public:
   virtual ~ServerInterceptor() = default;
   virtual Result<void> before(Context&) { return {}; }
+  // The reply, with its attachment, is on its way if the call ended well, and comes next if not.
   virtual void after(Context&, const CallEnd&) {}
 };
 using ServerChain = std::vector<std::shared_ptr<ServerInterceptor>>;

@@ -14,13 +14,16 @@ namespace weir::rpc {
 namespace {
 
 constexpr std::uint32_t most_threads = 256;
+constexpr std::size_t most_leaving = 64;  // of a thread, that are being told why; more are closed at once
 
 // A thread's share of the connections. Belongs to that thread, but for `chain` and `totals`.
 struct Lane {
   asio::io_context& io;
   std::shared_ptr<const ServerChain> chain;
   std::shared_ptr<ServerTotals> totals;
-  std::unordered_map<ServerConnection*, std::shared_ptr<ServerConnection>> connections;
+  using Connections = std::unordered_map<ServerConnection*, std::shared_ptr<ServerConnection>>;
+  Connections connections;
+  Connections leaving;  // were refused; not of `open`
 };
 
 }  // namespace
@@ -43,7 +46,7 @@ struct Server::State {
   std::unique_ptr<Lane> make_lane(asio::io_context& io, std::size_t thread) const {
     auto chain = std::make_shared<ServerChain>(options.interceptors);
     if (keeper) chain->insert(chain->begin(), keeper->shard(thread));  // outermost: sees what others refuse
-    return std::make_unique<Lane>(Lane{io, std::move(chain), std::make_shared<ServerTotals>(), {}});
+    return std::make_unique<Lane>(Lane{io, std::move(chain), std::make_shared<ServerTotals>(), {}, {}});
   }
 
   // Runs `work` in the lane's thread: now, if it is this one.
@@ -67,7 +70,7 @@ struct Server::State {
     if (full || draining.load()) {
       --open;
       ++refused;
-      return transport->close();
+      return turn_away(self, lane, std::move(transport), full);
     }
     ++connections;
     auto connection =
@@ -80,7 +83,20 @@ struct Server::State {
     connection->start();
   }
 
+  void turn_away(const std::shared_ptr<State>& self, Lane& lane, TransportPtr transport, bool full) {
+    if (lane.leaving.size() >= most_leaving) return transport->close();
+    auto connection =
+        std::make_shared<ServerConnection>(lane.io, std::move(transport), rules, lane.chain, lane.totals,
+                                           [weak = std::weak_ptr(self), &lane](ServerConnection& gone) {
+                                             if (weak.lock()) lane.leaving.erase(&gone);
+                                           });
+    lane.leaving.emplace(connection.get(), connection);
+    connection->turn_away(full ? Error{Errc::overloaded, "the server has as many connections as it takes"}
+                               : Error{Errc::draining, "the server takes no new calls: connect to another"});
+  }
+
   void stop(Lane& lane) {
+    for (const auto& [key, connection] : std::exchange(lane.leaving, {})) connection->stop();
     const auto all = std::exchange(lane.connections, {});
     for (const auto& [key, connection] : all) connection->stop();
     open -= static_cast<std::uint32_t>(all.size());

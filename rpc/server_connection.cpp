@@ -226,9 +226,8 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
                   context.reply_attachment.size() > limits_.frame.attachment_bytes))
     outcome = fail(Errc::too_large, "the result is beyond the server's limits");
   if (!outcome) {
-    if (!chain_->empty()) end_call(context, outcome, 0);
-    if (!is_open()) return;  // an interceptor may stop the server
     if (reply.begun) drop_frame(reply.at);
+    if (!chain_->empty()) end_call(context, outcome, 0);
     return reply_error(frame.header.id, outcome.error());
   }
   FrameHeader header;
@@ -238,12 +237,13 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
   send_reply(reply.at, header, context);
 }
 
-// The last of a call that went well: its result is encoded, and tells of what was made of it.
+// The last of a call that went well, whose result is encoded. The chain hears of it when the frame is whole:
+// an interceptor may drain or stop the server.
 void ServerConnection::send_reply(std::size_t begin, FrameHeader header, Context& context) {
   const std::size_t bytes = body_bytes(begin) + context.reply_attachment.size();
   const CompressionCounts packed = pack_body(begin, header);
+  queue_frame(begin, header, std::move(context.reply_attachment));
   if (!chain_->empty()) end_call(context, {}, bytes, packed);
-  if (is_open()) queue_frame(begin, header, std::move(context.reply_attachment));
 }
 
 void ServerConnection::run_later(const Registered& method, Frame& frame) {
@@ -358,6 +358,12 @@ void ServerConnection::drain() {
   header.kind = FrameKind::goodbye;
   send(header);
   flush();
+}
+
+void ServerConnection::turn_away(const Error& why) {
+  start();
+  on_nonsense(why);
+  end_orderly(why);
 }
 
 void ServerConnection::stop() {

@@ -21,9 +21,9 @@ namespace weir::rpc {
 
 struct ServerLimits {
   FrameLimits frame;
-  std::uint32_t most_in_flight = 1024;         // coroutines of one connection
-  std::size_t most_waiting_bytes = 16u << 20;  // replies that one client did not read yet
-  std::uint32_t most_connections = 10'000;
+  std::uint32_t most_in_flight = 1024;             // coroutines of one connection
+  std::size_t most_waiting_bytes = 16u << 20;      // replies that one client did not read yet
+  std::uint32_t most_connections = 10'000;         // more are told Errc::overloaded, some of them at a time
   std::uint32_t most_streams = 256;                // of one connection, at once
   std::uint32_t stream_window_bytes = 256u << 10;  // of what clients write, waiting to be read; a stream
   // A client that is refused is given this long, and may send this much, until it has read why.
@@ -55,6 +55,8 @@ class ServerConnection final : public FrameLink {
                    std::shared_ptr<const ServerChain> chain, std::shared_ptr<ServerTotals> totals, Gone gone);
   ~ServerConnection() override;
 
+  // Instead of start(): the client learns why, and nothing that it sends is looked at.
+  void turn_away(const Error& why);
   // No new requests. The client is told, and closes when it has the replies that it waits for.
   void drain();
   // Now: what runs is cancelled.

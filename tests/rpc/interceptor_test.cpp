@@ -75,8 +75,8 @@ class Interceptors : public testing_support::RpcTest {
   std::shared_ptr<ServerLogger> outer = std::make_shared<ServerLogger>("outer", log);
   std::shared_ptr<ServerLogger> inner = std::make_shared<ServerLogger>("inner", log);
   void start(ServerOptions options = {}) {
-    serve<shop::add, shop::nothing, shop::divide_later, shop::wait_for_ever, shop::throws, seen::trace,
-          seen::trace_later, seen::trace_of_stream>(std::move(options));
+    serve<shop::add, shop::nothing, shop::divide_later, shop::wait_for_ever, shop::throws, shop::sized,
+          seen::trace, seen::trace_later, seen::trace_of_stream>(std::move(options));
     shop::waits = {};
   }
   ServerOptions logged() const {
@@ -117,6 +117,41 @@ TEST_P(Interceptors, a_refusal_is_the_callers_answer_and_the_function_does_not_r
   EXPECT_EQ(shop::waits.started, 0);
   EXPECT_EQ(log, (Log{"outer before shop.wait_for_ever", "inner before shop.wait_for_ever",
                       "outer after shop.wait_for_ever: denied"}));
+}
+
+class OnEnd final : public ServerInterceptor {
+ public:
+  std::function<void()> act;
+  void after(Context&, const CallEnd&) override {
+    if (act) act();
+  }
+};
+
+TEST_P(Interceptors, may_drain_the_server_at_the_end_of_a_call) {
+  const auto on_end = std::make_shared<OnEnd>();
+  ServerOptions options;
+  options.interceptors = {on_end};
+  for (const std::uint32_t bytes : {10u, 200'000u}) {
+    start(options);
+    on_end->act = [this] { server->drain(); };
+    with_client(address, [&](Client& client) -> asio::awaitable<void> {
+      const auto last = co_await client.call<shop::sized>(bytes);
+      EXPECT_EQ(last.value_or("").size(), bytes) << (last ? "" : last.error().what);
+    });
+    run_until([this] { return server->open() == 0; });
+  }
+}
+
+TEST_P(Interceptors, may_drain_the_server_at_the_end_of_a_call_that_failed) {
+  const auto on_end = std::make_shared<OnEnd>();
+  ServerOptions options;
+  options.interceptors = {on_end};
+  start(options);
+  on_end->act = [this] { server->drain(); };
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    EXPECT_EQ((co_await client.call<shop::throws>("x")).error().code, Errc::failed);
+  });
+  run_until([this] { return server->open() == 0; });
 }
 
 TEST_P(Interceptors, clients_chain_sees_calls_by_name_and_may_refuse) {

@@ -183,6 +183,26 @@ TEST_P(Churn, hundreds_of_clients_come_and_go) { come_and_go(300); }
 // Label slow.
 TEST_P(Churn, slow_thousands_of_clients_come_and_go) { come_and_go(5000); }
 
+TEST_P(Overload, who_comes_when_all_connections_are_taken_is_told_so) {
+  ServerLimits limits;
+  limits.most_connections = 1;
+  start(limits);
+  with_client(address, [this](Client& first) -> asio::awaitable<void> {
+    EXPECT_TRUE(co_await first.call<shop::nothing>());
+    ConnectOptions options = connect_options();
+    auto second = co_await connect(address, options);
+    EXPECT_TRUE(second);
+    const auto refused = co_await second->call<shop::nothing>();
+    EXPECT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::overloaded) << refused.error().what;
+    EXPECT_TRUE(did_not_run(refused.error().code));
+    EXPECT_TRUE(co_await first.call<shop::nothing>()) << "who is served does not notice";
+    EXPECT_EQ(server->open(), 1u);
+  });
+  run_until([this] { return server->open() == 0; });
+  EXPECT_EQ(server->stats().refused, 1u);
+}
+
 class Crowd : public Overload {};
 
 // Both ends are here: two descriptors a connection, so some less than 10,000 where the hard limit is 20,000.
