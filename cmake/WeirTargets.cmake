@@ -15,6 +15,9 @@
 #
 # weir_precompile(NAME headers...)
 #   Headers that most files of a target include, compiled once. Most of the time to compile a file goes into them.
+#
+# weir_unity(NAME)
+#   With WEIR_UNITY=ON the target's files are compiled in batches, so their anonymous namespaces share their names.
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
@@ -52,6 +55,10 @@ set(WEIR_STANDARD_HEADERS <algorithm> <array> <atomic> <cstdint> <cstring> <expe
 function(weir_precompile name)
   target_precompile_headers(${name} PRIVATE ${ARGN})
   weir_let_ccache_see_precompiled(${name})
+endfunction()
+
+function(weir_unity name)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${WEIR_UNITY} UNITY_BUILD_BATCH_SIZE 16)
 endfunction()
 
 # To compile the tests takes longer than to run them, so they are optimised less than what they test (GCC
