@@ -10,10 +10,6 @@
 #include "link/error.hpp"
 
 namespace weir::link {
-namespace {
-constexpr const char* elsewhere = "set WEIR_RUNTIME_DIR to a directory of your own";
-}
-
 Result<FileLock> FileLock::take(int directory_fd, const char* name, const std::string& shown) {
   const auto give_up = Clock::now() + limit;
   const std::string path = shown + "/" + name;

@@ -13,6 +13,9 @@
 
 namespace weir::link {
 
+// What helps where a runtime directory cannot be used.
+inline constexpr const char* elsewhere = "set WEIR_RUNTIME_DIR to a directory of your own";
+
 class FileLock {
  public:
   static constexpr std::chrono::milliseconds limit{5000};

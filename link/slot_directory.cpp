@@ -23,7 +23,6 @@ constexpr const char* young_name = "young";  // a socket between bind and link; 
 constexpr const char* slot_prefix = "slot-";
 constexpr int listen_backlog = 1024;
 constexpr auto vanished = FileLock::vanished;
-constexpr const char* elsewhere = "set WEIR_RUNTIME_DIR to a directory of your own";
 
 std::string slot_name(Slot slot) {
   char name[16];

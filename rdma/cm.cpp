@@ -12,12 +12,6 @@
 namespace weir::rdma {
 namespace {
 
-std::string text(const Endpoint& address) {
-  std::ostringstream out;
-  out << address;
-  return out.str();
-}
-
 Endpoint endpoint_of(const sockaddr* address) {
   Endpoint endpoint;
   if (address->sa_family == AF_INET)
@@ -33,6 +27,12 @@ bool carries_private_data(rdma_cm_event_type type) {
 }
 
 }  // namespace
+
+std::string text(const Endpoint& address) {
+  std::ostringstream out;
+  out << address;
+  return out.str();
+}
 
 Result<EventChannel> EventChannel::create() {
   rdma_event_channel* raw = rdma_create_event_channel();

@@ -23,6 +23,7 @@ namespace weir::rdma {
 
 // RDMA connections are named as TCP ones are, in a port space of their own.
 using Endpoint = asio::ip::tcp::endpoint;
+std::string text(const Endpoint& address);
 
 struct CmEvent {
   rdma_cm_event_type type;

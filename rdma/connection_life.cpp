@@ -13,16 +13,6 @@
 #include "rdma/work_id.hpp"
 
 namespace weir::rdma {
-namespace {
-
-std::string text(const Endpoint& endpoint) {
-  std::ostringstream out;
-  out << endpoint;
-  return out.str();
-}
-
-}  // namespace
-
 ConnectionLife::ConnectionLife(Engine& engine, std::uint64_t tag, Side side, const LifeSettings& settings)
     : engine_(engine), tag_(tag), side_(side), life_(settings) {}
 

@@ -12,14 +12,14 @@ Result<std::unique_ptr<Listener>> Listener::open(Engine& engine, const Endpoint&
   Result<CmId> id = engine.make_id();
   if (!id) return std::unexpected(id.error());
   if (Result<void> bound = id->bind(address); !bound) return std::unexpected(bound.error());
-  auto listener = std::make_unique<Listener>(engine, std::move(*id), std::move(arrivals));
+  auto listener = std::make_unique<Listener>(std::move(*id), std::move(arrivals));
   // The listener owns the identifier before requests can come.
   if (Result<void> listening = listener->start(); !listening) return std::unexpected(listening.error());
   return listener;
 }
 
-Listener::Listener(Engine& engine, CmId id, std::shared_ptr<Arrivals> arrivals)
-    : engine_(engine), id_(std::move(id)), arrivals_(std::move(arrivals)) {
+Listener::Listener(CmId id, std::shared_ptr<Arrivals> arrivals)
+    : id_(std::move(id)), arrivals_(std::move(arrivals)) {
   id_.set_context(static_cast<CmOwner*>(this));
 }
 

@@ -24,7 +24,7 @@ class Listener final : public CmOwner {
   // Bound to `address` and listening.
   static Result<std::unique_ptr<Listener>> open(Engine& engine, const Endpoint& address,
                                                 std::shared_ptr<Arrivals> arrivals);
-  Listener(Engine& engine, CmId id, std::shared_ptr<Arrivals> arrivals);
+  Listener(CmId id, std::shared_ptr<Arrivals> arrivals);
   ~Listener() override;  // closes
 
   Result<void> start() { return id_.listen(static_cast<int>(arrivals_->backlog())); }
@@ -39,7 +39,6 @@ class Listener final : public CmOwner {
   std::shared_ptr<Seat> whose_turn();
   void hand_over(CmId id, const CmEvent& request, std::shared_ptr<Seat> seat);
 
-  Engine& engine_;
   CmId id_;
   const std::shared_ptr<Arrivals> arrivals_;
   std::vector<std::weak_ptr<Seat>> seats_;

@@ -11,7 +11,7 @@
 namespace weir::rdma {
 
 namespace {
-constexpr std::size_t batch = 32;
+constexpr std::size_t most_completions = 32;
 }
 
 Result<std::unique_ptr<SharedReceives>> SharedReceives::open(Device& device, std::uint32_t block_bytes,
@@ -40,7 +40,7 @@ SharedReceives::~SharedReceives() {
 }
 
 bool SharedReceives::poll_once() {
-  std::array<ibv_wc, batch> completions;
+  std::array<ibv_wc, most_completions> completions;
   const int count = queue_->cq.poll(completions);
   for (int i = 0; i < count; ++i) {
     const ibv_wc& completion = completions[static_cast<std::size_t>(i)];
@@ -51,7 +51,7 @@ bool SharedReceives::poll_once() {
     empty_.push_back(slot);
   }
   if (count > 0) received_ += static_cast<std::uint64_t>(count);
-  return count == static_cast<int>(batch);
+  return count == static_cast<int>(most_completions);
 }
 
 void SharedReceives::poll(std::vector<Received>& into, std::size_t most) {
@@ -74,10 +74,10 @@ void SharedReceives::leave(std::uint32_t qp_number) {
 
 void SharedReceives::refill() {
   while (!empty_.empty()) {
-    std::array<ibv_recv_wr, batch> requests{};
-    std::array<ibv_sge, batch> pieces{};
+    std::array<ibv_recv_wr, most_completions> requests{};
+    std::array<ibv_sge, most_completions> pieces{};
     std::size_t count = 0;
-    while (count < batch && !empty_.empty()) {
+    while (count < most_completions && !empty_.empty()) {
       std::unique_ptr<ChannelBlock> block = take_spare();
       if (!block) {
         Result<std::unique_ptr<ChannelBlock>> made = ChannelBlock::make(device_.pool(), block_bytes_);

@@ -11,7 +11,7 @@ struct Row {
   std::string_view name;
   bool did_not_run;
 };
-constexpr std::array rows{
+constexpr std::array all_rows{
     Row{Errc::unknown_method, "unknown_method", true},
     Row{Errc::bad_arguments, "bad_arguments", true},
     Row{Errc::too_large, "too_large", false},
@@ -36,8 +36,8 @@ constexpr std::array rows{
     Row{Errc::end_of_stream, "end_of_stream", false},
 };
 const Row* find(Errc code) {
-  const auto* row = std::ranges::find(rows, code, &Row::code);
-  return row == rows.end() ? nullptr : row;
+  const auto* row = std::ranges::find(all_rows, code, &Row::code);
+  return row == all_rows.end() ? nullptr : row;
 }
 constexpr std::uint16_t last_on_the_wire = 63;
 }  // namespace

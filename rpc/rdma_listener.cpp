@@ -66,14 +66,14 @@ class RdmaListener final : public Listener {
   }
   ~RdmaListener() override {
     own_->close();
-    for (auto& [io, door] : others_) asio::post(*io, [door = std::move(door)] { door->close(); });
+    for (auto& [io, door] : others_) asio::post(*io, [closed = std::move(door)] { closed->close(); });
   }
   template <class Settings>
   void add(rdma::Engine& engine, const Settings& settings) {
     const auto& [io, door] = others_.emplace_back(&engine.io(), make_door());
-    asio::post(*io, [door = door, settings, seat = own_->acceptor->seat_for(engine)]() mutable {
+    asio::post(*io, [opened = door, settings, seat = own_->acceptor->seat_for(engine)]() mutable {
       auto acceptor = Acceptor::sit(std::move(seat), settings);
-      if (acceptor) Door<Acceptor>::open(door, std::move(*acceptor));  // the settings are those that listen
+      if (acceptor) Door<Acceptor>::open(opened, std::move(*acceptor));  // the settings are those that listen
     });
   }
   Address address() const override { return address_; }

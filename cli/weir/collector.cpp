@@ -23,13 +23,13 @@
 namespace weir::command {
 namespace {
 
-constexpr int misused = 2, not_there = 3, not_written = 4;
+constexpr int collector_misused = 2, collector_not_there = 3, collector_not_written = 4;
 
-constexpr const char* description =
+constexpr const char* collector_description =
     "Receives telemetry that switches send by themselves (gNMI dial-out, gnmi.sonic.gNMIDialOut): a line of "
     "JSON for\n"
     "each update, and the last value of each counter for Prometheus.";
-constexpr const char* footer =
+constexpr const char* collector_footer =
     "Examples:\n"
     "  weir collector -o counters.jsonl --metrics 127.0.0.1:9105 &\n"
     "  weir sim incast.toml --telemetry 127.0.0.1:8081\n"
@@ -91,13 +91,13 @@ int serve(const CollectorCommand& command, Collector& collector, const sigset_t&
           [](const std::string& where) {
             fmt::print(stderr, "weir collector: metrics on http://{}/metrics\n", where);
           });
-      complain("collector", trouble, not_there);
+      complain("collector", trouble, collector_not_there);
       no_page.store(true, std::memory_order_release);
       ::kill(::getpid(), SIGTERM);
     }).detach();
   int signal = 0;
   sigwait(&ends, &signal);
-  return no_page.load(std::memory_order_acquire) ? not_there : 0;
+  return no_page.load(std::memory_order_acquire) ? collector_not_there : 0;
 }
 
 int run_collector(const CollectorCommand& command) {
@@ -106,7 +106,7 @@ int run_collector(const CollectorCommand& command) {
     out = ::open(command.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (out < 0)
       return complain("collector", fmt::format("cannot write {}: {}", command.output, std::strerror(errno)),
-                      not_written);
+                      collector_not_written);
   }
   sigset_t ends;
   sigemptyset(&ends);
@@ -114,14 +114,15 @@ int run_collector(const CollectorCommand& command) {
   sigaddset(&ends, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   const auto function = module_function(telemetry_module_file, telemetry_module_function);
-  if (!function) return complain("collector", "cannot receive telemetry: " + function.error(), not_there);
+  if (!function)
+    return complain("collector", "cannot receive telemetry: " + function.error(), collector_not_there);
   const auto& module = *reinterpret_cast<TelemetryModuleFunction*>(*function)();
 
   Collector collector(out);
   char bound[256] = "", trouble[256] = "";
   void* receiver =
       module.listen(command.listen.c_str(), &collector, Collector::receive, bound, trouble, sizeof bound);
-  if (receiver == nullptr) return complain("collector", trouble, not_there);
+  if (receiver == nullptr) return complain("collector", trouble, collector_not_there);
   fmt::print(stderr, "weir collector: telemetry on {}\n", bound);
   const int status = serve(command, collector, ends);
   module.stop_listening(receiver);
@@ -133,8 +134,8 @@ int run_collector(const CollectorCommand& command) {
 
 int collector(std::span<const std::string> arguments) {
   CollectorCommand command;
-  CLI::App app(description, "weir collector");
-  app.footer(footer);
+  CLI::App app(collector_description, "weir collector");
+  app.footer(collector_footer);
   app.add_option("-l,--listen", command.listen, "host:port for telemetry; port 0: a free one, which is said")
       ->capture_default_str();
   app.add_option("-m,--metrics", command.metrics, "host:port for Prometheus, GET /metrics");
@@ -143,7 +144,8 @@ int collector(std::span<const std::string> arguments) {
   for (const auto& [option, address] :
        {std::pair("--listen", command.listen), {"--metrics", command.metrics}})
     if (!address.empty() && address.rfind(':') == std::string::npos)
-      return complain("collector", fmt::format("{} wants host:port, not {}", option, address), misused);
+      return complain("collector", fmt::format("{} wants host:port, not {}", option, address),
+                      collector_misused);
   return run_collector(command);
 }
 

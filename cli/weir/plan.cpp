@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int unsafe = 1, misused = 2, bad_input = 3, not_written = 4;
+constexpr int plan_unsafe = 1, plan_misused = 2, plan_bad_input = 3, plan_not_written = 4;
 
-constexpr const char* description =
+constexpr const char* plan_description =
     "Plans a lossless RoCEv2 network: for every port its PFC headroom, term by term; for every switch how "
     "its buffer is\n"
     "split, alpha, XOFF and XON; ECN marks that act before PFC; and what can go wrong, deadlocks first. "
@@ -37,7 +37,7 @@ constexpr const char* description =
     "  spine_cable = \"40m\"\n"
     "  leaf_model = \"generic-32m\"\n"
     "  spine_model = \"generic-32m\"\n";
-constexpr const char* footer =
+constexpr const char* plan_footer =
     "Examples:\n"
     "  weir plan network.toml                                the plan, as text\n"
     "  weir plan network.toml --format html -o plan.html     with pictures, for a browser\n"
@@ -59,7 +59,7 @@ int list_models() {
     out +=
         fmt::format("{:<14}{:>12}{:>7}  {:<9}{}\n", model.name, model.buffer_bytes, model.cell_bytes,
                     model.headroom_pool == fabric::HeadroomPool::shared ? "shared" : "private", model.source);
-  return print_out("plan", out, 0, not_written);
+  return print_out("plan", out, 0, plan_not_written);
 }
 
 // All texts are made before the first file is, so that a fault on the way leaves nothing half-written.
@@ -71,7 +71,7 @@ int write_sonic(const fabric::Plan& plan, const std::string& directory) {
                          fabric::sonic_config(plan, kind, node));
   for (const auto& [path, text] : files)
     if (const auto trouble = write_whole_file(path, text); !trouble.empty())
-      return complain("plan", trouble, not_written);
+      return complain("plan", trouble, plan_not_written);
   fmt::print(stderr, "weir plan: wrote {} files, {}/SWITCH/config_db.json\n", files.size(), directory);
   return 0;
 }
@@ -87,16 +87,16 @@ int run_plan(const PlanCommand& command) {
   const auto network = fabric::load_network(command.file, complaints);
   if (!network) {
     std::fputs(complaints.text().c_str(), stderr);
-    return bad_input;
+    return plan_bad_input;
   }
   fabric::PlanOptions options;
   if (command.no_failures) options.failures = fabric::FailureScope::none;
   const auto plan = fabric::plan_network(*network, options);
   const auto text = report(plan, command.format);
   if (command.output.empty() || command.output == "-") {
-    if (print_out("plan", text, 0, not_written) != 0) return not_written;
+    if (print_out("plan", text, 0, plan_not_written) != 0) return plan_not_written;
   } else if (const auto trouble = write_whole_file(command.output, text); !trouble.empty()) {
-    return complain("plan", trouble, not_written);
+    return complain("plan", trouble, plan_not_written);
   }
   const bool faulty = plan.has(fabric::Severity::fault);
   // On the terminal the faults are in the report; whoever reads the report elsewhere sees them here.
@@ -104,18 +104,19 @@ int run_plan(const PlanCommand& command) {
     for (const auto& finding : plan.findings)
       if (finding.severity != fabric::Severity::note) std::fputs(fabric::text(finding).c_str(), stderr);
   if (!command.sonic_directory.empty()) {
-    if (faulty) return complain("plan", "no config_db.json is written for a network with faults", unsafe);
+    if (faulty)
+      return complain("plan", "no config_db.json is written for a network with faults", plan_unsafe);
     if (const auto status = write_sonic(plan, command.sonic_directory)) return status;
   }
-  return faulty || (command.strict && plan.has(fabric::Severity::warning)) ? unsafe : 0;
+  return faulty || (command.strict && plan.has(fabric::Severity::warning)) ? plan_unsafe : 0;
 }
 
 }  // namespace
 
 int plan(std::span<const std::string> arguments) {
   PlanCommand command;
-  CLI::App app(description, "weir plan");
-  app.footer(footer);
+  CLI::App app(plan_description, "weir plan");
+  app.footer(plan_footer);
   auto* file = app.add_option("NETWORK", command.file, "the network file");
   app.add_option("-f,--format", command.format, "table (default), json or html")
       ->check(CLI::IsMember({"table", "json", "html"}));
@@ -126,7 +127,7 @@ int plan(std::span<const std::string> arguments) {
   app.add_flag("--models", command.models, "list the switch models that are built in, and end");
   if (const auto ended = parse_words(app, "plan", arguments)) return *ended;
   if (command.models) return list_models();
-  if (file->count() == 0) return complain("plan", "which network? see weir plan --help", misused);
+  if (file->count() == 0) return complain("plan", "which network? see weir plan --help", plan_misused);
   return run_plan(command);
 }
 

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace sim = fabric::sim;
 
-constexpr const char* description =
+constexpr const char* sim_description =
     "Simulates a lossless RoCEv2 network packet by packet: hosts with DCQCN and go-back-N, switches with a "
     "shared buffer,\n"
     "PFC and ECN. SCENARIO is a TOML file: a network as weir plan reads it, and what its hosts send "
@@ -45,7 +45,7 @@ constexpr const char* description =
     "  kind = \"incast\"\n"
     "  senders = 16\n"
     "  bytes = \"1MB\"\n";
-constexpr const char* footer =
+constexpr const char* sim_footer =
     "Examples:\n"
     "  weir sim incast.toml                                    the numbers, as text\n"
     "  weir sim incast.toml -o out                             out/report.html with plots, CSV, JSON\n"
@@ -185,8 +185,8 @@ int write_sim_files(const fs::path& directory,
 
 int sim(std::span<const std::string> arguments) {
   SimCommand command;
-  CLI::App app(description, "weir sim");
-  app.footer(footer);
+  CLI::App app(sim_description, "weir sim");
+  app.footer(sim_footer);
   app.add_option("SCENARIO", command.file, "scenario file");
   app.add_option("-o,--output", command.output,
                  "write report.html, summary.json and CSV files into this directory");

@@ -8,8 +8,9 @@
 #include "fabric/picture/page.hpp"
 
 namespace weir::command {
-
+namespace {
 namespace sim = fabric::sim;
+}
 
 SimProgress::SimProgress(bool quiet) : shown_(!quiet && ::isatty(STDERR_FILENO) == 1) {}
 

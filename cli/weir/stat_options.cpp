@@ -7,7 +7,7 @@
 namespace weir::command {
 namespace {
 
-constexpr const char* description =
+constexpr const char* stat_description =
     "Shows what the software NIC of each running program does: operations, bytes, doorbells, wake-ups, "
     "completions,\n"
     "RNRs, retries and errors, of each process and of each queue pair. The programs are not slowed or "
@@ -20,7 +20,7 @@ constexpr const char* description =
 
 std::expected<StatOptions, StatRefusal> read_stat_options(std::span<const std::string> arguments) {
   StatOptions options;
-  CLI::App app(description, "weir stat");
+  CLI::App app(stat_description, "weir stat");
   app.set_help_flag("-h,--help", "this text");
   std::vector<std::string> keys;
   for (const std::string_view key : sort_keys()) keys.emplace_back(key);

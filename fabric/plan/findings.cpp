@@ -12,7 +12,7 @@
 namespace weir::fabric {
 namespace {
 
-constexpr double bits = 8;
+constexpr double bits_per_byte = 8;
 
 class Findings {
  public:
@@ -115,7 +115,7 @@ class Findings {
     if (senders < 2) return;
     for (const auto& port : kind.ports) {
       if (port.peer != "hosts") continue;
-      const double bytes_per_ns = static_cast<double>(port.speed_bps) / bits / 1e9;
+      const double bytes_per_ns = static_cast<double>(port.speed_bps) / bits_per_byte / 1e9;
       const auto ingresses = static_cast<double>(std::min<std::size_t>(senders, kind.port_count - 1));
       const double each =
           static_cast<double>(limit_of_each(kind.split.shared, alpha_of(kind.dynamic_th), ingresses));
@@ -167,7 +167,7 @@ class Findings {
         slowest_bps = static_cast<double>(port.speed_bps);
       }
     if (!hosts) return;
-    const double fill_us = static_cast<double>(kind.xoff_limit_one) * bits / slowest_bps * 1e6;
+    const double fill_us = static_cast<double>(kind.xoff_limit_one) * bits_per_byte / slowest_bps * 1e6;
     add(Severity::note, "storm_exposure",
         fmt::format("{}: a host that pauses without end stops its switch for this priority after {:.0f} us "
                     "of traffic "

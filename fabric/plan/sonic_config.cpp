@@ -10,7 +10,7 @@
 namespace weir::fabric {
 namespace {
 
-using Json = nlohmann::json;               // keys sorted: the same plan gives the same bytes
+using SortedJson = nlohmann::json;         // keys sorted: the same plan gives the same bytes
 constexpr const char* map_name = "AZURE";  // the name that SONiC's own templates give their maps
 constexpr int lossy_dynamic_th = 3;
 
@@ -93,7 +93,7 @@ class SonicConfig {
   }
 
   void wred(const PortPlan& port) {
-    Json profile = {{"ecn", "ecn_all"}};
+    SortedJson profile = {{"ecn", "ecn_all"}};
     const auto percent = std::max(1l, std::lround(port.marks.pmax * 100));
     for (const auto* color : {"green", "yellow", "red"}) {
       profile[fmt::format("wred_{}_enable", color)] = "true";
@@ -155,7 +155,7 @@ class SonicConfig {
   const SwitchPlan& kind_;
   NodeId at_;
   std::vector<std::pair<PortId, const PortPlan*>> plan_of_;
-  Json config_;
+  SortedJson config_;
 };
 
 }  // namespace

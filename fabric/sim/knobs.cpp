@@ -10,7 +10,8 @@
 namespace weir::fabric::sim {
 namespace {
 
-constexpr Range any_bytes{0, 4e9}, any_time{0, 174e9}, some_time{10, 174e9}, rates{1e6, 1e13}, part{0, 1};
+constexpr Range any_bytes{0, 4e9}, any_time{0, 174e9}, some_time{10, 174e9}, rates{1e6, 1e13},
+    fractions{0, 1};
 constexpr auto b = KnobKind::bytes;
 constexpr auto t = KnobKind::time;
 
@@ -71,7 +72,7 @@ const std::vector<Knob>& table() {
        [](K k, D v) { k.kmin_bytes = v; }},
       {"ecn", "kmax", b, any_bytes, "from where every packet is marked; 0: no marks",
        [](K k, D v) { k.kmax_bytes = v; }},
-      {"ecn", "pmax", KnobKind::fraction, part, "probability of a mark just below kmax",
+      {"ecn", "pmax", KnobKind::fraction, fractions, "probability of a mark just below kmax",
        [](K k, D v) { k.pmax = v; }},
       {"transport",
        "mtu",

@@ -13,7 +13,7 @@
 namespace weir::fabric::sim {
 namespace {
 
-constexpr Range any_time{0, 174e9};
+constexpr Range any_delay{0, 174e9};
 
 class ScenarioReader {
  public:
@@ -114,7 +114,7 @@ class ScenarioReader {
   }
 
   Ticks time(Table& table, std::string_view key, double otherwise_ns) {
-    return from_ns(table.quantity(key, Unit::nanoseconds, any_time).value_or(otherwise_ns));
+    return from_ns(table.quantity(key, Unit::nanoseconds, any_delay).value_or(otherwise_ns));
   }
 
   std::vector<std::uint32_t> hosts_or_all(Table& table, std::string_view key) {

@@ -92,7 +92,7 @@ void cat(const Call& call) {
   for (const std::string& name : found) call.reply.bulk(name);
 }
 
-void help(const Call& call) {
+void acl_help(const Call& call) {
   reply_help(call, {
                        "CAT [<category>]",
                        "    List all commands that belong to <category>, or all command categories",
@@ -108,23 +108,24 @@ void help(const Call& call) {
                    });
 }
 
-using namespace flag;
-constexpr std::uint32_t plain = noscript | loading | stale;
-constexpr std::uint32_t managing = admin | plain;
-constexpr Command subcommands[] = {
-    {"whoami", 2, plain, 0, 0, 0, whoami, "server", "Returns this client's user.", {}, "acl"},
-    {"users", 2, managing, 0, 0, 0, users, "server", "Names the users.", {}, "acl"},
-    {"list", 2, managing, 0, 0, 0, list, "server", "Describes the users.", {}, "acl"},
-    {"getuser", 3, managing, 0, 0, 0, getuser, "server", "Describes a user.", {}, "acl"},
-    {"cat", -2, plain, 0, 0, 0, cat, "server", "Names categories, or a category's commands.", {}, "acl"},
-    {"help", 2, loading | stale, 0, 0, 0, help, "server", "Explains ACL.", {}, "acl"},
-};
-constexpr Command commands[] = {
-    {"acl", -2, 0, 0, 0, 0, nullptr, "server", "Looks at access control.", subcommands},
-};
-
 }  // namespace
 
-std::span<const Command> access_commands() { return commands; }
+std::span<const Command> access_commands() {
+  using namespace flag;
+  constexpr std::uint32_t plain = noscript | loading | stale;
+  constexpr std::uint32_t managing = admin | plain;
+  static constexpr Command subcommands[] = {
+      {"whoami", 2, plain, 0, 0, 0, whoami, "server", "Returns this client's user.", {}, "acl"},
+      {"users", 2, managing, 0, 0, 0, users, "server", "Names the users.", {}, "acl"},
+      {"list", 2, managing, 0, 0, 0, list, "server", "Describes the users.", {}, "acl"},
+      {"getuser", 3, managing, 0, 0, 0, getuser, "server", "Describes a user.", {}, "acl"},
+      {"cat", -2, plain, 0, 0, 0, cat, "server", "Names categories, or a category's commands.", {}, "acl"},
+      {"help", 2, loading | stale, 0, 0, 0, acl_help, "server", "Explains ACL.", {}, "acl"},
+  };
+  static constexpr Command commands[] = {
+      {"acl", -2, 0, 0, 0, 0, nullptr, "server", "Looks at access control.", subcommands},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kv/commands/command.hpp"
+#include "kv/commands/string_value.hpp"
 #include "kv/number.hpp"
 #include "kv/server/server.hpp"
 
@@ -102,11 +103,6 @@ bool parse_operations(const Call& call, std::vector<FieldOperation>& operations)
     operations.push_back(operation);
   }
   return true;
-}
-
-bool bit_at(std::string_view text, std::uint64_t offset) {
-  const std::uint64_t byte = offset >> 3;
-  return byte < text.size() && (static_cast<unsigned char>(text[byte]) >> (7 - (offset & 7)) & 1) != 0;
 }
 
 // The lowest `bits` bits of `value`, as the type reads them.
@@ -210,14 +206,16 @@ void bitfield_ro(const Call& call) {
   read_fields(call, operations);
 }
 
-using namespace flag;
-constexpr Command commands[] = {
-    {"bitfield", -2, write | denyoom, 1, 1, 1, bitfield, "bitmap", "Reads and changes integers in a string."},
-    {"bitfield_ro", -2, readonly | fast, 1, 1, 1, bitfield_ro, "bitmap", "Reads integers in a string."},
-};
-
 }  // namespace
 
-std::span<const Command> bitfield_commands() { return commands; }
+std::span<const Command> bitfield_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"bitfield", -2, write | denyoom, 1, 1, 1, bitfield, "bitmap",
+       "Reads and changes integers in a string."},
+      {"bitfield_ro", -2, readonly | fast, 1, 1, 1, bitfield_ro, "bitmap", "Reads integers in a string."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

@@ -23,11 +23,6 @@ bool bit_offset(const Call& call, std::size_t at, std::uint64_t& offset) {
   return false;
 }
 
-bool bit_at(std::string_view text, std::uint64_t offset) {
-  const std::uint64_t byte = offset >> 3;
-  return byte < text.size() && (static_cast<unsigned char>(text[byte]) >> (7 - (offset & 7)) & 1) != 0;
-}
-
 void setbit(const Call& call) {
   std::uint64_t offset = 0;
   if (!bit_offset(call, 2, offset)) return;
@@ -181,17 +176,18 @@ void bitop(const Call& call) {
   call.reply.integer(static_cast<std::int64_t>(size));
 }
 
-using namespace flag;
-constexpr Command commands[] = {
-    {"setbit", 4, write | denyoom, 1, 1, 1, setbit, "bitmap", "Sets or clears a bit."},
-    {"getbit", 3, readonly | fast, 1, 1, 1, getbit, "bitmap", "Returns a bit."},
-    {"bitcount", -2, readonly, 1, 1, 1, bitcount, "bitmap", "Counts the bits that are set."},
-    {"bitpos", -3, readonly, 1, 1, 1, bitpos, "bitmap", "Finds the first bit that is set or clear."},
-    {"bitop", -4, write | denyoom, 2, -1, 1, bitop, "bitmap", "Combines strings bit by bit."},
-};
-
 }  // namespace
 
-std::span<const Command> bit_commands() { return commands; }
+std::span<const Command> bit_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"setbit", 4, write | denyoom, 1, 1, 1, setbit, "bitmap", "Sets or clears a bit."},
+      {"getbit", 3, readonly | fast, 1, 1, 1, getbit, "bitmap", "Returns a bit."},
+      {"bitcount", -2, readonly, 1, 1, 1, bitcount, "bitmap", "Counts the bits that are set."},
+      {"bitpos", -3, readonly, 1, 1, 1, bitpos, "bitmap", "Finds the first bit that is set or clear."},
+      {"bitop", -4, write | denyoom, 2, -1, 1, bitop, "bitmap", "Combines strings bit by bit."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

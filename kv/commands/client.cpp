@@ -68,7 +68,7 @@ std::string describe(Server& server, Client& client) {
 }
 
 void id(const Call& call) { call.reply.integer(static_cast<std::int64_t>(call.client.id())); }
-void info(const Call& call) { call.reply.verbatim("txt", describe(call.server, call.client) + '\n'); }
+void client_info(const Call& call) { call.reply.verbatim("txt", describe(call.server, call.client) + '\n'); }
 
 // "normal", "master", "replica", "pubsub"; nullopt: no such type. Only two of them occur here.
 enum class ClientType : std::uint8_t { normal, pubsub, none };
@@ -82,7 +82,7 @@ bool has_type(const Client& client, ClientType type) {
   return type == (client.subscriptions.any() ? ClientType::pubsub : ClientType::normal);
 }
 
-void list(const Call& call) {
+void client_list(const Call& call) {
   std::optional<ClientType> type;
   std::vector<std::uint64_t> ids;
   if (call.count() == 4 && is_word(call[2], "TYPE")) {
@@ -279,7 +279,7 @@ void trackinginfo(const Call& call) {
   call.reply.array(0);
 }
 
-void help(const Call& call) {
+void client_help(const Call& call) {
   reply_help(call, {
                        "GETNAME",
                        "    Return the name of the current connection.",
@@ -306,33 +306,34 @@ void help(const Call& call) {
                    });
 }
 
-using namespace flag;
-constexpr std::uint32_t plain = noscript | loading | stale;
-constexpr std::uint32_t managing = admin | noscript | loading | stale;
-constexpr Command subcommands[] = {
-    {"id", 2, plain, 0, 0, 0, id, "connection", "Returns the client's number.", {}, "client"},
-    {"info", 2, plain, 0, 0, 0, info, "connection", "Describes this client.", {}, "client"},
-    {"list", -2, managing, 0, 0, 0, list, "connection", "Describes all clients.", {}, "client"},
-    {"setname", 3, plain, 0, 0, 0, setname, "connection", "Names this client.", {}, "client"},
-    {"getname", 2, plain, 0, 0, 0, getname, "connection", "Returns this client's name.", {}, "client"},
-    {"kill", -3, managing, 0, 0, 0, kill, "connection", "Closes clients.", {}, "client"},
-    {"reply", 3, plain, 0, 0, 0, reply, "connection", "Turns replies on and off.", {}, "client"},
-    {"no-evict", 3, managing, 0, 0, 0, no_evict, "connection", "Protects this client.", {}, "client"},
-    {"pause", -3, managing, 0, 0, 0, pause, "connection", "Holds commands back for a time.", {}, "client"},
-    {"unpause", 2, managing, 0, 0, 0, unpause, "connection", "Ends the pause.", {}, "client"},
-    {"unblock", -3, managing, 0, 0, 0, unblock, "connection", "Ends a client's waiting.", {}, "client"},
-    {"tracking", -3, plain, 0, 0, 0, tracking, "connection", "Refuses to track.", {}, "client"},
-    {"caching", 3, plain, 0, 0, 0, caching, "connection", "Is for those who track.", {}, "client"},
-    {"getredir", 2, plain, 0, 0, 0, getredir, "connection", "Where invalidations go.", {}, "client"},
-    {"trackinginfo", 2, plain, 0, 0, 0, trackinginfo, "connection", "Describes tracking.", {}, "client"},
-    {"help", 2, loading | stale, 0, 0, 0, help, "connection", "Explains CLIENT.", {}, "client"},
-};
-constexpr Command commands[] = {
-    {"client", -2, 0, 0, 0, 0, nullptr, "connection", "Looks at and manages clients.", subcommands},
-};
-
 }  // namespace
 
-std::span<const Command> client_commands() { return commands; }
+std::span<const Command> client_commands() {
+  using namespace flag;
+  constexpr std::uint32_t plain = noscript | loading | stale;
+  constexpr std::uint32_t managing = admin | noscript | loading | stale;
+  static constexpr Command subcommands[] = {
+      {"id", 2, plain, 0, 0, 0, id, "connection", "Returns the client's number.", {}, "client"},
+      {"info", 2, plain, 0, 0, 0, client_info, "connection", "Describes this client.", {}, "client"},
+      {"list", -2, managing, 0, 0, 0, client_list, "connection", "Describes all clients.", {}, "client"},
+      {"setname", 3, plain, 0, 0, 0, setname, "connection", "Names this client.", {}, "client"},
+      {"getname", 2, plain, 0, 0, 0, getname, "connection", "Returns this client's name.", {}, "client"},
+      {"kill", -3, managing, 0, 0, 0, kill, "connection", "Closes clients.", {}, "client"},
+      {"reply", 3, plain, 0, 0, 0, reply, "connection", "Turns replies on and off.", {}, "client"},
+      {"no-evict", 3, managing, 0, 0, 0, no_evict, "connection", "Protects this client.", {}, "client"},
+      {"pause", -3, managing, 0, 0, 0, pause, "connection", "Holds commands back for a time.", {}, "client"},
+      {"unpause", 2, managing, 0, 0, 0, unpause, "connection", "Ends the pause.", {}, "client"},
+      {"unblock", -3, managing, 0, 0, 0, unblock, "connection", "Ends a client's waiting.", {}, "client"},
+      {"tracking", -3, plain, 0, 0, 0, tracking, "connection", "Refuses to track.", {}, "client"},
+      {"caching", 3, plain, 0, 0, 0, caching, "connection", "Is for those who track.", {}, "client"},
+      {"getredir", 2, plain, 0, 0, 0, getredir, "connection", "Where invalidations go.", {}, "client"},
+      {"trackinginfo", 2, plain, 0, 0, 0, trackinginfo, "connection", "Describes tracking.", {}, "client"},
+      {"help", 2, loading | stale, 0, 0, 0, client_help, "connection", "Explains CLIENT.", {}, "client"},
+  };
+  static constexpr Command commands[] = {
+      {"client", -2, 0, 0, 0, 0, nullptr, "connection", "Looks at and manages clients.", subcommands},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

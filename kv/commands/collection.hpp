@@ -80,6 +80,11 @@ SortedSet& make_zset(const Call& call, std::string_view key);
 std::size_t store_collection(const Call& call, std::string_view key, Set&& set);
 std::size_t store_collection(const Call& call, std::string_view key, std::unique_ptr<SortedSet> zset);
 
+// What is stored of a word: a value received into its own block is kept without a copy.
+inline Bytes kept(const Argument& word) {
+  return word.block != nullptr ? Bytes(BlobRef::share(word.block)) : Bytes(word.text);
+}
+
 SmallLimits hash_limits(const Call& call);
 SmallLimits zset_limits(const Call& call);
 std::size_t intset_limit(const Call& call);

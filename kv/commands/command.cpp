@@ -140,7 +140,7 @@ void all(const Call& call) {
 
 void count(const Call& call) { call.reply.integer(static_cast<std::int64_t>(all_commands().size())); }
 
-void info(const Call& call) {
+void command_info(const Call& call) {
   if (call.count() == 2) return all(call);
   call.reply.array(call.count() - 2);
   for (std::size_t i = 2; i < call.count(); ++i) {
@@ -172,7 +172,7 @@ void docs(const Call& call) {
   for (const Command* command : wanted) reply_docs(call.reply, *command);
 }
 
-void list(const Call& call) {
+void command_list(const Call& call) {
   std::string_view pattern = "*";
   std::string_view category;
   if (call.count() == 5 && is_word(call[2], "FILTERBY") && is_word(call[3], "PATTERN")) {
@@ -244,7 +244,7 @@ void getkeys(const Call& call) {
   for (std::string_view key : keys) call.reply.bulk(key);
 }
 
-void help(const Call& call) {
+void command_help(const Call& call) {
   reply_help(call, {
                        "(no subcommand)",
                        "    Return details about all Redis commands.",
@@ -265,22 +265,23 @@ void help(const Call& call) {
                    });
 }
 
-using namespace flag;
-constexpr std::uint32_t common = loading | stale;
-constexpr Command subcommands[] = {
-    {"count", 2, common, 0, 0, 0, count, "server", "Counts the commands.", {}, "command"},
-    {"info", -2, common, 0, 0, 0, info, "server", "Describes commands.", {}, "command"},
-    {"docs", -2, common, 0, 0, 0, docs, "server", "Documents commands.", {}, "command"},
-    {"list", -2, common, 0, 0, 0, list, "server", "Names the commands.", {}, "command"},
-    {"getkeys", -4, common, 0, 0, 0, getkeys, "server", "Finds the keys in a command.", {}, "command"},
-    {"help", 2, common, 0, 0, 0, help, "server", "Explains COMMAND.", {}, "command"},
-};
-constexpr Command commands[] = {
-    {"command", -1, common, 0, 0, 0, all, "server", "Describes all commands.", subcommands},
-};
-
 }  // namespace
 
-std::span<const Command> command_commands() { return commands; }
+std::span<const Command> command_commands() {
+  using namespace flag;
+  constexpr std::uint32_t common = loading | stale;
+  static constexpr Command subcommands[] = {
+      {"count", 2, common, 0, 0, 0, count, "server", "Counts the commands.", {}, "command"},
+      {"info", -2, common, 0, 0, 0, command_info, "server", "Describes commands.", {}, "command"},
+      {"docs", -2, common, 0, 0, 0, docs, "server", "Documents commands.", {}, "command"},
+      {"list", -2, common, 0, 0, 0, command_list, "server", "Names the commands.", {}, "command"},
+      {"getkeys", -4, common, 0, 0, 0, getkeys, "server", "Finds the keys in a command.", {}, "command"},
+      {"help", 2, common, 0, 0, 0, command_help, "server", "Explains COMMAND.", {}, "command"},
+  };
+  static constexpr Command commands[] = {
+      {"command", -1, common, 0, 0, 0, all, "server", "Describes all commands.", subcommands},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

@@ -139,13 +139,14 @@ void lcs(const Call& call) {
   call.reply.bulk(text);
 }
 
-using namespace flag;
-constexpr Command commands[] = {
-    {"lcs", -3, readonly, 1, 2, 1, lcs, "string", "Finds what two strings have in common, in order."},
-};
-
 }  // namespace
 
-std::span<const Command> common_subsequence_commands() { return commands; }
+std::span<const Command> common_subsequence_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"lcs", -3, readonly, 1, 2, 1, lcs, "string", "Finds what two strings have in common, in order."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

@@ -108,31 +108,42 @@ void config_help(const Call& call) {
                    });
 }
 
-using namespace flag;
-constexpr std::uint32_t common = admin | noscript | loading | stale;
-constexpr Command subcommands[] = {
-    {"get", -3, common, 0, 0, 0, config_get, "server", "Returns settings.", {}, "config"},
-    {"set", -4, common, 0, 0, 0, config_set, "server", "Changes settings.", {}, "config"},
-    {"resetstat",
-     2,
-     common,
-     0,
-     0,
-     0,
-     config_resetstat,
-     "server",
-     "Sets the statistics to zero.",
-     {},
-     "config"},
-    {"rewrite", 2, common, 0, 0, 0, config_rewrite, "server", "Writes the configuration file.", {}, "config"},
-    {"help", 2, loading | stale, 0, 0, 0, config_help, "server", "Explains CONFIG.", {}, "config"},
-};
-constexpr Command commands[] = {
-    {"config", -2, 0, 0, 0, 0, nullptr, "server", "Reads and changes settings.", subcommands},
-};
-
 }  // namespace
 
-std::span<const Command> configuration_commands() { return commands; }
+std::span<const Command> configuration_commands() {
+  using namespace flag;
+  constexpr std::uint32_t common = admin | noscript | loading | stale;
+  static constexpr Command subcommands[] = {
+      {"get", -3, common, 0, 0, 0, config_get, "server", "Returns settings.", {}, "config"},
+      {"set", -4, common, 0, 0, 0, config_set, "server", "Changes settings.", {}, "config"},
+      {"resetstat",
+       2,
+       common,
+       0,
+       0,
+       0,
+       config_resetstat,
+       "server",
+       "Sets the statistics to zero.",
+       {},
+       "config"},
+      {"rewrite",
+       2,
+       common,
+       0,
+       0,
+       0,
+       config_rewrite,
+       "server",
+       "Writes the configuration file.",
+       {},
+       "config"},
+      {"help", 2, loading | stale, 0, 0, 0, config_help, "server", "Explains CONFIG.", {}, "config"},
+  };
+  static constexpr Command commands[] = {
+      {"config", -2, 0, 0, 0, 0, nullptr, "server", "Reads and changes settings.", subcommands},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

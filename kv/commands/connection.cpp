@@ -134,24 +134,25 @@ void reset(const Call& call) {
   call.reply.raw("+RESET\r\n");
 }
 
-using namespace flag;
-constexpr std::uint32_t any_time = loading | stale | fast;
-constexpr Command commands[] = {
-    {"ping", -1, fast, 0, 0, 0, ping, "connection", "Answers PONG, or what it was given."},
-    {"echo", 2, fast, 0, 0, 0, echo, "connection", "Answers what it was given."},
-    {"auth", -2, noscript | any_time | no_auth | allow_busy, 0, 0, 0, auth, "connection",
-     "Says who the client is."},
-    {"hello", -1, noscript | any_time | no_auth | allow_busy, 0, 0, 0, hello, "connection",
-     "Agrees on the protocol version."},
-    {"select", 2, any_time, 0, 0, 0, select, "connection", "Chooses the database."},
-    {"quit", -1, noscript | any_time | no_auth | allow_busy, 0, 0, 0, quit, "connection",
-     "Closes the connection."},
-    {"reset", 1, noscript | any_time | no_auth | allow_busy, 0, 0, 0, reset, "connection",
-     "Makes the connection as it was when it was new."},
-};
-
 }  // namespace
 
-std::span<const Command> connection_commands() { return commands; }
+std::span<const Command> connection_commands() {
+  using namespace flag;
+  constexpr std::uint32_t any_time = loading | stale | fast;
+  static constexpr Command commands[] = {
+      {"ping", -1, fast, 0, 0, 0, ping, "connection", "Answers PONG, or what it was given."},
+      {"echo", 2, fast, 0, 0, 0, echo, "connection", "Answers what it was given."},
+      {"auth", -2, noscript | any_time | no_auth | allow_busy, 0, 0, 0, auth, "connection",
+       "Says who the client is."},
+      {"hello", -1, noscript | any_time | no_auth | allow_busy, 0, 0, 0, hello, "connection",
+       "Agrees on the protocol version."},
+      {"select", 2, any_time, 0, 0, 0, select, "connection", "Chooses the database."},
+      {"quit", -1, noscript | any_time | no_auth | allow_busy, 0, 0, 0, quit, "connection",
+       "Closes the connection."},
+      {"reset", 1, noscript | any_time | no_auth | allow_busy, 0, 0, 0, reset, "connection",
+       "Makes the connection as it was when it was new."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

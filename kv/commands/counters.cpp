@@ -63,20 +63,21 @@ void incrbyfloat(const Call& call) {
   call.reply.bulk(text);
 }
 
-using namespace flag;
-constexpr Command commands[] = {
-    {"incr", 2, write | denyoom | fast, 1, 1, 1, incr, "string", "Adds one to the integer at a key."},
-    {"decr", 2, write | denyoom | fast, 1, 1, 1, decr, "string", "Takes one from the integer at a key."},
-    {"incrby", 3, write | denyoom | fast, 1, 1, 1, incrby, "string",
-     "Adds a number to the integer at a key."},
-    {"decrby", 3, write | denyoom | fast, 1, 1, 1, decrby, "string",
-     "Takes a number from the integer at a key."},
-    {"incrbyfloat", 3, write | denyoom | fast, 1, 1, 1, incrbyfloat, "string",
-     "Adds to the number at a key."},
-};
-
 }  // namespace
 
-std::span<const Command> counter_commands() { return commands; }
+std::span<const Command> counter_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"incr", 2, write | denyoom | fast, 1, 1, 1, incr, "string", "Adds one to the integer at a key."},
+      {"decr", 2, write | denyoom | fast, 1, 1, 1, decr, "string", "Takes one from the integer at a key."},
+      {"incrby", 3, write | denyoom | fast, 1, 1, 1, incrby, "string",
+       "Adds a number to the integer at a key."},
+      {"decrby", 3, write | denyoom | fast, 1, 1, 1, decrby, "string",
+       "Takes a number from the integer at a key."},
+      {"incrbyfloat", 3, write | denyoom | fast, 1, 1, 1, incrbyfloat, "string",
+       "Adds to the number at a key."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

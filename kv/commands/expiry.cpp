@@ -107,25 +107,27 @@ void persist(const Call& call) {
   call.reply.integer(1);
 }
 
-using namespace flag;
-constexpr Command commands[] = {
-    {"expire", -3, write | fast, 1, 1, 1, expire, "generic", "Sets a key's time to live in seconds."},
-    {"pexpire", -3, write | fast, 1, 1, 1, pexpire, "generic", "Sets a key's time to live in milliseconds."},
-    {"expireat", -3, write | fast, 1, 1, 1, expireat, "generic",
-     "Sets when a key expires, in seconds since 1970."},
-    {"pexpireat", -3, write | fast, 1, 1, 1, pexpireat, "generic",
-     "Sets when a key expires, in ms since 1970."},
-    {"ttl", 2, readonly | fast, 1, 1, 1, ttl, "generic", "Returns a key's time to live in seconds."},
-    {"pttl", 2, readonly | fast, 1, 1, 1, pttl, "generic", "Returns a key's time to live in milliseconds."},
-    {"expiretime", 2, readonly | fast, 1, 1, 1, expiretime, "generic",
-     "Returns when a key expires, in seconds."},
-    {"pexpiretime", 2, readonly | fast, 1, 1, 1, pexpiretime, "generic",
-     "Returns when a key expires, in ms."},
-    {"persist", 2, write | fast, 1, 1, 1, persist, "generic", "Makes a key stay."},
-};
-
 }  // namespace
 
-std::span<const Command> expiry_commands() { return commands; }
+std::span<const Command> expiry_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"expire", -3, write | fast, 1, 1, 1, expire, "generic", "Sets a key's time to live in seconds."},
+      {"pexpire", -3, write | fast, 1, 1, 1, pexpire, "generic",
+       "Sets a key's time to live in milliseconds."},
+      {"expireat", -3, write | fast, 1, 1, 1, expireat, "generic",
+       "Sets when a key expires, in seconds since 1970."},
+      {"pexpireat", -3, write | fast, 1, 1, 1, pexpireat, "generic",
+       "Sets when a key expires, in ms since 1970."},
+      {"ttl", 2, readonly | fast, 1, 1, 1, ttl, "generic", "Returns a key's time to live in seconds."},
+      {"pttl", 2, readonly | fast, 1, 1, 1, pttl, "generic", "Returns a key's time to live in milliseconds."},
+      {"expiretime", 2, readonly | fast, 1, 1, 1, expiretime, "generic",
+       "Returns when a key expires, in seconds."},
+      {"pexpiretime", 2, readonly | fast, 1, 1, 1, pexpiretime, "generic",
+       "Returns when a key expires, in ms."},
+      {"persist", 2, write | fast, 1, 1, 1, persist, "generic", "Makes a key stay."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

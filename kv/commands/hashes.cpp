@@ -13,10 +13,6 @@ namespace weir::kv {
 
 namespace {
 
-Bytes kept(const Argument& word) {
-  return word.block != nullptr ? Bytes(BlobRef::share(word.block)) : Bytes(word.text);
-}
-
 // Sets the pairs and returns how many fields are new, -1 when the client was answered an error.
 std::int64_t set_pairs(const Call& call) {
   if (call.count() % 2 != 0) {
@@ -198,29 +194,30 @@ void hrandfield(const Call& call) {
   for (std::size_t i = 0; i < n; ++i) reply_field(call, all[i].first, *all[i].second, choice.with_values);
 }
 
-using namespace flag;
-constexpr std::uint32_t change = write | denyoom | fast;
-constexpr std::uint32_t look = readonly | fast;
-constexpr Command commands[] = {
-    {"hset", -4, change, 1, 1, 1, hset, "hash", "Sets fields of a hash."},
-    {"hmset", -4, change, 1, 1, 1, hmset, "hash", "Sets fields of a hash."},
-    {"hsetnx", 4, change, 1, 1, 1, hsetnx, "hash", "Sets a field unless it exists."},
-    {"hget", 3, look, 1, 1, 1, hget, "hash", "Returns a field's value."},
-    {"hmget", -3, look, 1, 1, 1, hmget, "hash", "Returns several fields' values."},
-    {"hgetall", 2, readonly, 1, 1, 1, hgetall, "hash", "Returns all fields and values."},
-    {"hkeys", 2, readonly, 1, 1, 1, hkeys, "hash", "Returns all fields."},
-    {"hvals", 2, readonly, 1, 1, 1, hvals, "hash", "Returns all values."},
-    {"hlen", 2, look, 1, 1, 1, hlen, "hash", "Returns the number of fields."},
-    {"hexists", 3, look, 1, 1, 1, hexists, "hash", "Says whether a field exists."},
-    {"hstrlen", 3, look, 1, 1, 1, hstrlen, "hash", "Returns the length of a field's value."},
-    {"hdel", -3, write | fast, 1, 1, 1, hdel, "hash", "Deletes fields."},
-    {"hincrby", 4, change, 1, 1, 1, hincrby, "hash", "Adds to the integer in a field."},
-    {"hincrbyfloat", 4, change, 1, 1, 1, hincrbyfloat, "hash", "Adds to the number in a field."},
-    {"hrandfield", -2, readonly, 1, 1, 1, hrandfield, "hash", "Returns random fields."},
-};
-
 }  // namespace
 
-std::span<const Command> hash_commands() { return commands; }
+std::span<const Command> hash_commands() {
+  using namespace flag;
+  constexpr std::uint32_t change = write | denyoom | fast;
+  constexpr std::uint32_t look = readonly | fast;
+  static constexpr Command commands[] = {
+      {"hset", -4, change, 1, 1, 1, hset, "hash", "Sets fields of a hash."},
+      {"hmset", -4, change, 1, 1, 1, hmset, "hash", "Sets fields of a hash."},
+      {"hsetnx", 4, change, 1, 1, 1, hsetnx, "hash", "Sets a field unless it exists."},
+      {"hget", 3, look, 1, 1, 1, hget, "hash", "Returns a field's value."},
+      {"hmget", -3, look, 1, 1, 1, hmget, "hash", "Returns several fields' values."},
+      {"hgetall", 2, readonly, 1, 1, 1, hgetall, "hash", "Returns all fields and values."},
+      {"hkeys", 2, readonly, 1, 1, 1, hkeys, "hash", "Returns all fields."},
+      {"hvals", 2, readonly, 1, 1, 1, hvals, "hash", "Returns all values."},
+      {"hlen", 2, look, 1, 1, 1, hlen, "hash", "Returns the number of fields."},
+      {"hexists", 3, look, 1, 1, 1, hexists, "hash", "Says whether a field exists."},
+      {"hstrlen", 3, look, 1, 1, 1, hstrlen, "hash", "Returns the length of a field's value."},
+      {"hdel", -3, write | fast, 1, 1, 1, hdel, "hash", "Deletes fields."},
+      {"hincrby", 4, change, 1, 1, 1, hincrby, "hash", "Adds to the integer in a field."},
+      {"hincrbyfloat", 4, change, 1, 1, 1, hincrbyfloat, "hash", "Adds to the number in a field."},
+      {"hrandfield", -2, readonly, 1, 1, 1, hrandfield, "hash", "Returns random fields."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

@@ -229,13 +229,14 @@ void info(const Call& call) {
   call.reply.verbatim("txt", text);
 }
 
-using namespace flag;
-constexpr Command commands[] = {
-    {"info", -1, loading | stale, 0, 0, 0, info, "server", "Returns facts about the server."},
-};
-
 }  // namespace
 
-std::span<const Command> info_commands() { return commands; }
+std::span<const Command> info_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"info", -1, loading | stale, 0, 0, 0, info, "server", "Returns facts about the server."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

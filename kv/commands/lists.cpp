@@ -28,10 +28,6 @@ void put_one(List& list, End end, Bytes element) {
 
 namespace {
 
-Bytes kept(const Argument& word) {
-  return word.block != nullptr ? Bytes(BlobRef::share(word.block)) : Bytes(word.text);
-}
-
 enum class Missing : std::uint8_t { create, leave };
 
 void push(const Call& call, End end, Missing missing) {
@@ -266,43 +262,44 @@ bool pop_from_first(const Call& call, const MultiPop<End>& pop) {
   return multi_pop<List>(call, pop, [&](List& list, End end) { call.reply.bulk(take_one(list, end)); });
 }
 
-namespace {
-using namespace flag;
-constexpr Command commands[] = {
-    {"lpush", -3, write | denyoom | fast, 1, 1, 1, lpush, "list", "Puts elements in front of a list."},
-    {"rpush", -3, write | denyoom | fast, 1, 1, 1, rpush, "list", "Puts elements at the end of a list."},
-    {"lpushx", -3, write | denyoom | fast, 1, 1, 1, lpushx, "list",
-     "Puts elements in front of a list that exists."},
-    {"rpushx", -3, write | denyoom | fast, 1, 1, 1, rpushx, "list",
-     "Puts elements at the end of a list that exists."},
-    {"lpop", -2, write | fast, 1, 1, 1, lpop, "list", "Takes elements from the front of a list."},
-    {"rpop", -2, write | fast, 1, 1, 1, rpop, "list", "Takes elements from the end of a list."},
-    {"llen", 2, readonly | fast, 1, 1, 1, llen, "list", "Returns the length of a list."},
-    {"lindex", 3, readonly, 1, 1, 1, lindex, "list", "Returns an element by its index."},
-    {"lset", 4, write | denyoom, 1, 1, 1, lset, "list", "Replaces an element by its index."},
-    {"lrange", 4, readonly, 1, 1, 1, lrange, "list", "Returns a range of a list."},
-    {"ltrim", 4, write, 1, 1, 1, ltrim, "list", "Keeps a range of a list."},
-    {"lrem", 4, write, 1, 1, 1, lrem, "list", "Removes equal elements."},
-    {"linsert", 5, write | denyoom, 1, 1, 1, linsert, "list", "Puts an element beside another."},
-    {"lpos", -3, readonly, 1, 1, 1, lpos, "list", "Returns where an element is."},
-    {"lmove", 5, write | denyoom, 1, 2, 1, lmove, "list", "Moves an element to another list."},
-    {"rpoplpush", 3, write | denyoom, 1, 2, 1, rpoplpush, "list",
-     "Moves the last element to the front of a list."},
-    {"lmpop",
-     -4,
-     write | movablekeys,
-     0,
-     0,
-     0,
-     lmpop,
-     "list",
-     "Takes elements from the first list that has some.",
-     {},
-     {},
-     1},
-};
-}  // namespace
+namespace {}  // namespace
 
-std::span<const Command> list_commands() { return commands; }
+std::span<const Command> list_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"lpush", -3, write | denyoom | fast, 1, 1, 1, lpush, "list", "Puts elements in front of a list."},
+      {"rpush", -3, write | denyoom | fast, 1, 1, 1, rpush, "list", "Puts elements at the end of a list."},
+      {"lpushx", -3, write | denyoom | fast, 1, 1, 1, lpushx, "list",
+       "Puts elements in front of a list that exists."},
+      {"rpushx", -3, write | denyoom | fast, 1, 1, 1, rpushx, "list",
+       "Puts elements at the end of a list that exists."},
+      {"lpop", -2, write | fast, 1, 1, 1, lpop, "list", "Takes elements from the front of a list."},
+      {"rpop", -2, write | fast, 1, 1, 1, rpop, "list", "Takes elements from the end of a list."},
+      {"llen", 2, readonly | fast, 1, 1, 1, llen, "list", "Returns the length of a list."},
+      {"lindex", 3, readonly, 1, 1, 1, lindex, "list", "Returns an element by its index."},
+      {"lset", 4, write | denyoom, 1, 1, 1, lset, "list", "Replaces an element by its index."},
+      {"lrange", 4, readonly, 1, 1, 1, lrange, "list", "Returns a range of a list."},
+      {"ltrim", 4, write, 1, 1, 1, ltrim, "list", "Keeps a range of a list."},
+      {"lrem", 4, write, 1, 1, 1, lrem, "list", "Removes equal elements."},
+      {"linsert", 5, write | denyoom, 1, 1, 1, linsert, "list", "Puts an element beside another."},
+      {"lpos", -3, readonly, 1, 1, 1, lpos, "list", "Returns where an element is."},
+      {"lmove", 5, write | denyoom, 1, 2, 1, lmove, "list", "Moves an element to another list."},
+      {"rpoplpush", 3, write | denyoom, 1, 2, 1, rpoplpush, "list",
+       "Moves the last element to the front of a list."},
+      {"lmpop",
+       -4,
+       write | movablekeys,
+       0,
+       0,
+       0,
+       lmpop,
+       "list",
+       "Takes elements from the first list that has some.",
+       {},
+       {},
+       1},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

@@ -50,31 +50,32 @@ void blmpop(const Call& call) {
   call.server.wait_for(call, key_names(pop.keys), timeout_ms, NullForm::array);
 }
 
-using namespace flag;
-constexpr std::uint32_t common = write | noscript | blocking;
-constexpr Command commands[] = {
-    {"blpop", -3, common, 1, -2, 1, blpop, "list", "Takes the first element of a list, waits for one."},
-    {"brpop", -3, common, 1, -2, 1, brpop, "list", "Takes the last element of a list, waits for one."},
-    {"blmove", 6, common | denyoom, 1, 2, 1, blmove, "list",
-     "Moves an element to another list, waits for one."},
-    {"brpoplpush", 4, common | denyoom, 1, 2, 1, brpoplpush, "list",
-     "Moves the last element to the front of a list, waits for one."},
-    {"blmpop",
-     -5,
-     write | blocking | movablekeys,
-     0,
-     0,
-     0,
-     blmpop,
-     "list",
-     "Takes elements from the first list that has some, waits for one.",
-     {},
-     {},
-     2},
-};
-
 }  // namespace
 
-std::span<const Command> list_blocking_commands() { return commands; }
+std::span<const Command> list_blocking_commands() {
+  using namespace flag;
+  constexpr std::uint32_t common = write | noscript | blocking;
+  static constexpr Command commands[] = {
+      {"blpop", -3, common, 1, -2, 1, blpop, "list", "Takes the first element of a list, waits for one."},
+      {"brpop", -3, common, 1, -2, 1, brpop, "list", "Takes the last element of a list, waits for one."},
+      {"blmove", 6, common | denyoom, 1, 2, 1, blmove, "list",
+       "Moves an element to another list, waits for one."},
+      {"brpoplpush", 4, common | denyoom, 1, 2, 1, brpoplpush, "list",
+       "Moves the last element to the front of a list, waits for one."},
+      {"blmpop",
+       -5,
+       write | blocking | movablekeys,
+       0,
+       0,
+       0,
+       blmpop,
+       "list",
+       "Takes elements from the first list that has some, waits for one.",
+       {},
+       {},
+       2},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

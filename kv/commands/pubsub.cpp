@@ -93,7 +93,7 @@ void shardnumsub(const Call& call) { count_listeners(call, Kind::shard); }
 void numpat(const Call& call) {
   call.reply.integer(static_cast<std::int64_t>(call.server.pubsub.topics(Kind::pattern).size()));
 }
-void help(const Call& call) {
+void pubsub_help(const Call& call) {
   reply_help(call,
              {
                  "CHANNELS [<pattern>]",
@@ -110,42 +110,54 @@ void help(const Call& call) {
              });
 }
 
-using namespace flag;
-constexpr std::uint32_t common = flag::pubsub | noscript | loading | stale;
-constexpr std::uint32_t look = flag::pubsub | loading | stale;
-constexpr Command subcommands[] = {
-    {"channels", -2, look, 0, 0, 0, channels, "pubsub", "Lists channels somebody listens to.", {}, "pubsub"},
-    {"numpat", 2, look, 0, 0, 0, numpat, "pubsub", "Counts patterns.", {}, "pubsub"},
-    {"numsub", -2, look, 0, 0, 0, numsub, "pubsub", "Counts listeners of channels.", {}, "pubsub"},
-    {"shardchannels", -2, look, 0, 0, 0, shardchannels, "pubsub", "Lists shard channels.", {}, "pubsub"},
-    {"shardnumsub",
-     -2,
-     look,
-     0,
-     0,
-     0,
-     shardnumsub,
-     "pubsub",
-     "Counts listeners of shard channels.",
-     {},
-     "pubsub"},
-    {"help", 2, loading | stale, 0, 0, 0, help, "pubsub", "Explains PUBSUB.", {}, "pubsub"},
-};
-constexpr Command commands[] = {
-    {"subscribe", -2, common, 0, 0, 0, subscribe, "pubsub", "Listens to channels."},
-    {"unsubscribe", -1, common, 0, 0, 0, unsubscribe, "pubsub", "Stops listening to channels."},
-    {"psubscribe", -2, common, 0, 0, 0, psubscribe, "pubsub", "Listens to channels that match patterns."},
-    {"punsubscribe", -1, common, 0, 0, 0, punsubscribe, "pubsub", "Stops listening to patterns."},
-    {"ssubscribe", -2, common, 1, -1, 1, ssubscribe, "pubsub", "Listens to shard channels."},
-    {"sunsubscribe", -1, common, 1, -1, 1, sunsubscribe, "pubsub", "Stops listening to shard channels."},
-    {"publish", 3, look | fast | may_replicate, 0, 0, 0, publish, "pubsub", "Sends a message to a channel."},
-    {"spublish", 3, look | fast | may_replicate, 1, 1, 1, spublish, "pubsub",
-     "Sends a message to a shard channel."},
-    {"pubsub", -2, 0, 0, 0, 0, nullptr, "pubsub", "Looks at who listens to what.", subcommands},
-};
-
 }  // namespace
 
-std::span<const Command> pubsub_commands() { return commands; }
+std::span<const Command> pubsub_commands() {
+  using namespace flag;
+  constexpr std::uint32_t common = flag::pubsub | noscript | loading | stale;
+  constexpr std::uint32_t look = flag::pubsub | loading | stale;
+  static constexpr Command subcommands[] = {
+      {"channels",
+       -2,
+       look,
+       0,
+       0,
+       0,
+       channels,
+       "pubsub",
+       "Lists channels somebody listens to.",
+       {},
+       "pubsub"},
+      {"numpat", 2, look, 0, 0, 0, numpat, "pubsub", "Counts patterns.", {}, "pubsub"},
+      {"numsub", -2, look, 0, 0, 0, numsub, "pubsub", "Counts listeners of channels.", {}, "pubsub"},
+      {"shardchannels", -2, look, 0, 0, 0, shardchannels, "pubsub", "Lists shard channels.", {}, "pubsub"},
+      {"shardnumsub",
+       -2,
+       look,
+       0,
+       0,
+       0,
+       shardnumsub,
+       "pubsub",
+       "Counts listeners of shard channels.",
+       {},
+       "pubsub"},
+      {"help", 2, loading | stale, 0, 0, 0, pubsub_help, "pubsub", "Explains PUBSUB.", {}, "pubsub"},
+  };
+  static constexpr Command commands[] = {
+      {"subscribe", -2, common, 0, 0, 0, subscribe, "pubsub", "Listens to channels."},
+      {"unsubscribe", -1, common, 0, 0, 0, unsubscribe, "pubsub", "Stops listening to channels."},
+      {"psubscribe", -2, common, 0, 0, 0, psubscribe, "pubsub", "Listens to channels that match patterns."},
+      {"punsubscribe", -1, common, 0, 0, 0, punsubscribe, "pubsub", "Stops listening to patterns."},
+      {"ssubscribe", -2, common, 1, -1, 1, ssubscribe, "pubsub", "Listens to shard channels."},
+      {"sunsubscribe", -1, common, 1, -1, 1, sunsubscribe, "pubsub", "Stops listening to shard channels."},
+      {"publish", 3, look | fast | may_replicate, 0, 0, 0, publish, "pubsub",
+       "Sends a message to a channel."},
+      {"spublish", 3, look | fast | may_replicate, 1, 1, 1, spublish, "pubsub",
+       "Sends a message to a shard channel."},
+      {"pubsub", -2, 0, 0, 0, 0, nullptr, "pubsub", "Looks at who listens to what.", subcommands},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

@@ -143,16 +143,17 @@ void zscan(const Call& call) {
       });
 }
 
-using namespace flag;
-constexpr Command commands[] = {
-    {"scan", -2, readonly, 0, 0, 0, scan, "generic", "Walks the keys in steps."},
-    {"sscan", -3, readonly, 1, 1, 1, sscan, "set", "Walks a set in steps."},
-    {"hscan", -3, readonly, 1, 1, 1, hscan, "hash", "Walks a hash in steps."},
-    {"zscan", -3, readonly, 1, 1, 1, zscan, "sorted-set", "Walks a sorted set in steps."},
-};
-
 }  // namespace
 
-std::span<const Command> scan_commands() { return commands; }
+std::span<const Command> scan_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"scan", -2, readonly, 0, 0, 0, scan, "generic", "Walks the keys in steps."},
+      {"sscan", -3, readonly, 1, 1, 1, sscan, "set", "Walks a set in steps."},
+      {"hscan", -3, readonly, 1, 1, 1, hscan, "hash", "Walks a hash in steps."},
+      {"zscan", -3, readonly, 1, 1, 1, zscan, "sorted-set", "Walks a sorted set in steps."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

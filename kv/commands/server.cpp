@@ -120,59 +120,61 @@ void slowlog_help(const Call& call) {
 void latency_nothing(const Call& call) { call.reply.array(0); }
 void latency_reset(const Call& call) { call.reply.integer(0); }
 
-using namespace flag;
-constexpr std::uint32_t managing = admin | loading | stale;
-constexpr Command memory_subcommands[] = {
-    {"usage",
-     -3,
-     readonly,
-     2,
-     2,
-     1,
-     memory_usage,
-     "server",
-     "Returns a value's size in memory.",
-     {},
-     "memory"},
-    {"doctor", 2, 0, 0, 0, 0, memory_doctor, "server", "Reports memory problems.", {}, "memory"},
-    {"purge", 2, 0, 0, 0, 0, memory_purge, "server", "Gives free memory back to the system.", {}, "memory"},
-    {"help", 2, loading | stale, 0, 0, 0, memory_help, "server", "Explains MEMORY.", {}, "memory"},
-};
-constexpr Command slowlog_subcommands[] = {
-    {"get", -2, managing, 0, 0, 0, slowlog_get, "server", "Returns slow commands.", {}, "slowlog"},
-    {"len", 2, managing, 0, 0, 0, slowlog_len, "server", "Counts slow commands.", {}, "slowlog"},
-    {"reset", 2, managing, 0, 0, 0, slowlog_reset, "server", "Forgets slow commands.", {}, "slowlog"},
-    {"help", 2, loading | stale, 0, 0, 0, slowlog_help, "server", "Explains SLOWLOG.", {}, "slowlog"},
-};
-constexpr std::uint32_t monitoring = admin | noscript | loading | stale;
-constexpr Command latency_subcommands[] = {
-    {"latest", 2, monitoring, 0, 0, 0, latency_nothing, "server", "Returns latency events.", {}, "latency"},
-    {"history",
-     3,
-     monitoring,
-     0,
-     0,
-     0,
-     latency_nothing,
-     "server",
-     "Returns an event's samples.",
-     {},
-     "latency"},
-    {"reset", -2, monitoring, 0, 0, 0, latency_reset, "server", "Forgets latency events.", {}, "latency"},
-};
-constexpr Command commands[] = {
-    {"time", 1, loading | stale | fast, 0, 0, 0, time, "server", "Returns the server's time."},
-    {"role", 1, noscript | loading | stale | fast, 0, 0, 0, role, "server", "Returns the replication role."},
-    {"shutdown", -1, admin | noscript | no_multi | loading | stale | allow_busy, 0, 0, 0, shutdown, "server",
-     "Stops the server."},
-    {"monitor", 1, admin | noscript | loading | stale, 0, 0, 0, monitor, "server", "Shows every command."},
-    {"memory", -2, 0, 0, 0, 0, nullptr, "server", "Looks at memory.", memory_subcommands},
-    {"slowlog", -2, 0, 0, 0, 0, nullptr, "server", "Looks at slow commands.", slowlog_subcommands},
-    {"latency", -2, 0, 0, 0, 0, nullptr, "server", "Looks at latency events.", latency_subcommands},
-};
-
 }  // namespace
 
-std::span<const Command> server_commands() { return commands; }
+std::span<const Command> server_commands() {
+  using namespace flag;
+  constexpr std::uint32_t managing = admin | loading | stale;
+  static constexpr Command memory_subcommands[] = {
+      {"usage",
+       -3,
+       readonly,
+       2,
+       2,
+       1,
+       memory_usage,
+       "server",
+       "Returns a value's size in memory.",
+       {},
+       "memory"},
+      {"doctor", 2, 0, 0, 0, 0, memory_doctor, "server", "Reports memory problems.", {}, "memory"},
+      {"purge", 2, 0, 0, 0, 0, memory_purge, "server", "Gives free memory back to the system.", {}, "memory"},
+      {"help", 2, loading | stale, 0, 0, 0, memory_help, "server", "Explains MEMORY.", {}, "memory"},
+  };
+  static constexpr Command slowlog_subcommands[] = {
+      {"get", -2, managing, 0, 0, 0, slowlog_get, "server", "Returns slow commands.", {}, "slowlog"},
+      {"len", 2, managing, 0, 0, 0, slowlog_len, "server", "Counts slow commands.", {}, "slowlog"},
+      {"reset", 2, managing, 0, 0, 0, slowlog_reset, "server", "Forgets slow commands.", {}, "slowlog"},
+      {"help", 2, loading | stale, 0, 0, 0, slowlog_help, "server", "Explains SLOWLOG.", {}, "slowlog"},
+  };
+  constexpr std::uint32_t monitoring = admin | noscript | loading | stale;
+  static constexpr Command latency_subcommands[] = {
+      {"latest", 2, monitoring, 0, 0, 0, latency_nothing, "server", "Returns latency events.", {}, "latency"},
+      {"history",
+       3,
+       monitoring,
+       0,
+       0,
+       0,
+       latency_nothing,
+       "server",
+       "Returns an event's samples.",
+       {},
+       "latency"},
+      {"reset", -2, monitoring, 0, 0, 0, latency_reset, "server", "Forgets latency events.", {}, "latency"},
+  };
+  static constexpr Command commands[] = {
+      {"time", 1, loading | stale | fast, 0, 0, 0, time, "server", "Returns the server's time."},
+      {"role", 1, noscript | loading | stale | fast, 0, 0, 0, role, "server",
+       "Returns the replication role."},
+      {"shutdown", -1, admin | noscript | no_multi | loading | stale | allow_busy, 0, 0, 0, shutdown,
+       "server", "Stops the server."},
+      {"monitor", 1, admin | noscript | loading | stale, 0, 0, 0, monitor, "server", "Shows every command."},
+      {"memory", -2, 0, 0, 0, 0, nullptr, "server", "Looks at memory.", memory_subcommands},
+      {"slowlog", -2, 0, 0, 0, 0, nullptr, "server", "Looks at slow commands.", slowlog_subcommands},
+      {"latency", -2, 0, 0, 0, 0, nullptr, "server", "Looks at latency events.", latency_subcommands},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

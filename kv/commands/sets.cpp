@@ -159,9 +159,9 @@ void intersect(std::vector<Set*> sets, Visit visit) {
   });
 }
 
-enum class Operation : std::uint8_t { intersection, united, difference };
+enum class SetOperation : std::uint8_t { intersection, united, difference };
 
-Set combine(const Call& call, Operation operation, const std::vector<Set*>& sets) {
+Set combine(const Call& call, SetOperation operation, const std::vector<Set*>& sets) {
   Set result(call.server.random());
   const std::size_t limit = intset_limit(call);
   auto add = [&](std::string_view member) {
@@ -169,15 +169,15 @@ Set combine(const Call& call, Operation operation, const std::vector<Set*>& sets
     return true;
   };
   switch (operation) {
-    case Operation::intersection:
+    case SetOperation::intersection:
       intersect(sets, add);
       break;
-    case Operation::united:
+    case SetOperation::united:
       for (const Set* set : sets) {
         if (set != nullptr) set->for_each(add);
       }
       break;
-    case Operation::difference:
+    case SetOperation::difference:
       if (sets[0] == nullptr) break;
       sets[0]->for_each([&](std::string_view member) {
         const bool elsewhere = std::any_of(sets.begin() + 1, sets.end(),
@@ -189,7 +189,7 @@ Set combine(const Call& call, Operation operation, const std::vector<Set*>& sets
   return result;
 }
 
-void reply_combined(const Call& call, Operation operation) {
+void reply_combined(const Call& call, SetOperation operation) {
   std::vector<Set*> sets;
   if (!sets_of(call, call.arguments.subspan(1), sets)) return;
   const Set result = combine(call, operation, sets);
@@ -200,19 +200,19 @@ void reply_combined(const Call& call, Operation operation) {
   });
 }
 
-void store_combined(const Call& call, Operation operation) {
+void store_combined(const Call& call, SetOperation operation) {
   std::vector<Set*> sets;
   if (!sets_of(call, call.arguments.subspan(2), sets)) return;
   call.reply.integer(
       static_cast<std::int64_t>(store_collection(call, call[1], combine(call, operation, sets))));
 }
 
-void sinter(const Call& call) { reply_combined(call, Operation::intersection); }
-void sunion(const Call& call) { reply_combined(call, Operation::united); }
-void sdiff(const Call& call) { reply_combined(call, Operation::difference); }
-void sinterstore(const Call& call) { store_combined(call, Operation::intersection); }
-void sunionstore(const Call& call) { store_combined(call, Operation::united); }
-void sdiffstore(const Call& call) { store_combined(call, Operation::difference); }
+void sinter(const Call& call) { reply_combined(call, SetOperation::intersection); }
+void sunion(const Call& call) { reply_combined(call, SetOperation::united); }
+void sdiff(const Call& call) { reply_combined(call, SetOperation::difference); }
+void sinterstore(const Call& call) { store_combined(call, SetOperation::intersection); }
+void sunionstore(const Call& call) { store_combined(call, SetOperation::united); }
+void sdiffstore(const Call& call) { store_combined(call, SetOperation::difference); }
 
 void sintercard(const Call& call) {
   const auto numkeys = parse_int(call[1]);
@@ -233,40 +233,42 @@ void sintercard(const Call& call) {
   call.reply.integer(count);
 }
 
-using namespace flag;
-constexpr std::uint32_t look = readonly | fast;
-constexpr Command commands[] = {
-    {"sadd", -3, write | denyoom | fast, 1, 1, 1, sadd, "set", "Adds members to a set."},
-    {"srem", -3, write | fast, 1, 1, 1, srem, "set", "Removes members from a set."},
-    {"smove", 4, write | fast, 1, 2, 1, smove, "set", "Moves a member to another set."},
-    {"sismember", 3, look, 1, 1, 1, sismember, "set", "Says whether something is a member."},
-    {"smismember", -3, look, 1, 1, 1, smismember, "set", "Says which of several things are members."},
-    {"scard", 2, look, 1, 1, 1, scard, "set", "Returns the number of members."},
-    {"smembers", 2, readonly, 1, 1, 1, smembers, "set", "Returns all members."},
-    {"spop", -2, write | fast, 1, 1, 1, spop, "set", "Takes random members."},
-    {"srandmember", -2, readonly, 1, 1, 1, srandmember, "set", "Returns random members."},
-    {"sinter", -2, readonly, 1, -1, 1, sinter, "set", "Returns what is in all sets."},
-    {"sunion", -2, readonly, 1, -1, 1, sunion, "set", "Returns what is in any set."},
-    {"sdiff", -2, readonly, 1, -1, 1, sdiff, "set", "Returns what is in the first set only."},
-    {"sinterstore", -3, write | denyoom, 1, -1, 1, sinterstore, "set", "Stores what is in all sets."},
-    {"sunionstore", -3, write | denyoom, 1, -1, 1, sunionstore, "set", "Stores what is in any set."},
-    {"sdiffstore", -3, write | denyoom, 1, -1, 1, sdiffstore, "set", "Stores what is in the first set only."},
-    {"sintercard",
-     -3,
-     readonly | movablekeys,
-     0,
-     0,
-     0,
-     sintercard,
-     "set",
-     "Counts what is in all sets.",
-     {},
-     {},
-     1},
-};
-
 }  // namespace
 
-std::span<const Command> set_commands() { return commands; }
+std::span<const Command> set_commands() {
+  using namespace flag;
+  constexpr std::uint32_t look = readonly | fast;
+  static constexpr Command commands[] = {
+      {"sadd", -3, write | denyoom | fast, 1, 1, 1, sadd, "set", "Adds members to a set."},
+      {"srem", -3, write | fast, 1, 1, 1, srem, "set", "Removes members from a set."},
+      {"smove", 4, write | fast, 1, 2, 1, smove, "set", "Moves a member to another set."},
+      {"sismember", 3, look, 1, 1, 1, sismember, "set", "Says whether something is a member."},
+      {"smismember", -3, look, 1, 1, 1, smismember, "set", "Says which of several things are members."},
+      {"scard", 2, look, 1, 1, 1, scard, "set", "Returns the number of members."},
+      {"smembers", 2, readonly, 1, 1, 1, smembers, "set", "Returns all members."},
+      {"spop", -2, write | fast, 1, 1, 1, spop, "set", "Takes random members."},
+      {"srandmember", -2, readonly, 1, 1, 1, srandmember, "set", "Returns random members."},
+      {"sinter", -2, readonly, 1, -1, 1, sinter, "set", "Returns what is in all sets."},
+      {"sunion", -2, readonly, 1, -1, 1, sunion, "set", "Returns what is in any set."},
+      {"sdiff", -2, readonly, 1, -1, 1, sdiff, "set", "Returns what is in the first set only."},
+      {"sinterstore", -3, write | denyoom, 1, -1, 1, sinterstore, "set", "Stores what is in all sets."},
+      {"sunionstore", -3, write | denyoom, 1, -1, 1, sunionstore, "set", "Stores what is in any set."},
+      {"sdiffstore", -3, write | denyoom, 1, -1, 1, sdiffstore, "set",
+       "Stores what is in the first set only."},
+      {"sintercard",
+       -3,
+       readonly | movablekeys,
+       0,
+       0,
+       0,
+       sintercard,
+       "set",
+       "Counts what is in all sets.",
+       {},
+       {},
+       1},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

@@ -202,16 +202,17 @@ void sort_with(const Call& call, Stores stores) {
 void sort(const Call& call) { sort_with(call, Stores::yes); }
 void sort_ro(const Call& call) { sort_with(call, Stores::no); }
 
-using namespace flag;
-constexpr Command commands[] = {
-    {"sort", -2, write | denyoom | movablekeys, 1, 1, 1, sort, "generic",
-     "Sorts the elements of a list, set or sorted set."},
-    {"sort_ro", -2, readonly | movablekeys, 1, 1, 1, sort_ro, "generic",
-     "Sorts the elements of a list, set or sorted set, stores nothing."},
-};
-
 }  // namespace
 
-std::span<const Command> sort_commands() { return commands; }
+std::span<const Command> sort_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"sort", -2, write | denyoom | movablekeys, 1, 1, 1, sort, "generic",
+       "Sorts the elements of a list, set or sorted set."},
+      {"sort_ro", -2, readonly | movablekeys, 1, 1, 1, sort_ro, "generic",
+       "Sorts the elements of a list, set or sorted set, stores nothing."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

@@ -12,4 +12,10 @@ void store_text(const Call& call, Record*& record, std::string_view key, const A
 // Whether a string of `size` + `more` bytes may be; answers the client when not.
 bool fits_string(const Call& call, std::size_t size, std::size_t more);
 
+// The most significant bit of the first byte is bit 0; what is beyond the end is 0.
+inline bool bit_at(std::string_view text, std::uint64_t offset) {
+  const std::uint64_t byte = offset >> 3;
+  return byte < text.size() && (static_cast<unsigned char>(text[byte]) >> (7 - (offset & 7)) & 1) != 0;
+}
+
 }  // namespace weir::kv

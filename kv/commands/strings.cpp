@@ -179,7 +179,7 @@ void mget(const Call& call) {
   }
 }
 
-void set_pairs(const Call& call) {
+void set_each(const Call& call) {
   for (std::size_t i = 1; i < call.count(); i += 2) {
     Record* record = call.write(call[i]);
     store_text(call, record, call[i], call.arguments[i + 1]);
@@ -196,7 +196,7 @@ bool has_pairs(const Call& call) {
 
 void mset(const Call& call) {
   if (!has_pairs(call)) return;
-  set_pairs(call);
+  set_each(call);
   call.reply.ok();
 }
 
@@ -205,7 +205,7 @@ void msetnx(const Call& call) {
   for (std::size_t i = 1; i < call.count(); i += 2) {
     if (call.write(call[i]) != nullptr) return call.reply.integer(0);
   }
-  set_pairs(call);
+  set_each(call);
   call.reply.integer(1);
 }
 
@@ -267,35 +267,38 @@ void getrange(const Call& call) {
   call.reply.bulk(text.substr(static_cast<std::size_t>(start), static_cast<std::size_t>(end - start + 1)));
 }
 
-using namespace flag;
-constexpr Command commands[] = {
-    {"set", -3, write | denyoom, 1, 1, 1, set, "string",
-     "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist."},
-    {"setnx", 3, write | denyoom | fast, 1, 1, 1, set_if_new, "string",
-     "Sets a string unless the key exists."},
-    {"setex", 4, write | denyoom, 1, 1, 1, setex, "string", "Sets a string and its time to live in seconds."},
-    {"psetex", 4, write | denyoom, 1, 1, 1, psetex, "string",
-     "Sets a string and its time to live in milliseconds."},
-    {"get", 2, readonly | fast, 1, 1, 1, get, "string", "Returns the string at a key."},
-    {"getdel", 2, write | fast, 1, 1, 1, getdel, "string",
-     "Returns the string at a key and deletes the key."},
-    {"getex", -2, write | fast, 1, 1, 1, getex, "string", "Returns the string at a key and sets its expiry."},
-    {"getset", 3, write | denyoom | fast, 1, 1, 1, getset, "string",
-     "Sets a string and returns the one before."},
-    {"mget", -2, readonly | fast, 1, -1, 1, mget, "string", "Returns the strings at several keys."},
-    {"mset", -3, write | denyoom, 1, -1, 2, mset, "string", "Sets the strings at several keys."},
-    {"msetnx", -3, write | denyoom, 1, -1, 2, msetnx, "string",
-     "Sets several strings unless one of the keys exists."},
-    {"append", 3, write | denyoom | fast, 1, 1, 1, append, "string", "Appends to the string at a key."},
-    {"strlen", 2, readonly | fast, 1, 1, 1, strlen, "string", "Returns the length of the string at a key."},
-    {"setrange", 4, write | denyoom, 1, 1, 1, setrange, "string",
-     "Overwrites a part of the string at a key."},
-    {"getrange", 4, readonly, 1, 1, 1, getrange, "string", "Returns a part of the string at a key."},
-    {"substr", 4, readonly, 1, 1, 1, getrange, "string", "Returns a part of the string at a key."},
-};
-
 }  // namespace
 
-std::span<const Command> string_commands() { return commands; }
+std::span<const Command> string_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"set", -3, write | denyoom, 1, 1, 1, set, "string",
+       "Sets the string value of a key, ignoring its type. The key is created if it doesn't exist."},
+      {"setnx", 3, write | denyoom | fast, 1, 1, 1, set_if_new, "string",
+       "Sets a string unless the key exists."},
+      {"setex", 4, write | denyoom, 1, 1, 1, setex, "string",
+       "Sets a string and its time to live in seconds."},
+      {"psetex", 4, write | denyoom, 1, 1, 1, psetex, "string",
+       "Sets a string and its time to live in milliseconds."},
+      {"get", 2, readonly | fast, 1, 1, 1, get, "string", "Returns the string at a key."},
+      {"getdel", 2, write | fast, 1, 1, 1, getdel, "string",
+       "Returns the string at a key and deletes the key."},
+      {"getex", -2, write | fast, 1, 1, 1, getex, "string",
+       "Returns the string at a key and sets its expiry."},
+      {"getset", 3, write | denyoom | fast, 1, 1, 1, getset, "string",
+       "Sets a string and returns the one before."},
+      {"mget", -2, readonly | fast, 1, -1, 1, mget, "string", "Returns the strings at several keys."},
+      {"mset", -3, write | denyoom, 1, -1, 2, mset, "string", "Sets the strings at several keys."},
+      {"msetnx", -3, write | denyoom, 1, -1, 2, msetnx, "string",
+       "Sets several strings unless one of the keys exists."},
+      {"append", 3, write | denyoom | fast, 1, 1, 1, append, "string", "Appends to the string at a key."},
+      {"strlen", 2, readonly | fast, 1, 1, 1, strlen, "string", "Returns the length of the string at a key."},
+      {"setrange", 4, write | denyoom, 1, 1, 1, setrange, "string",
+       "Overwrites a part of the string at a key."},
+      {"getrange", 4, readonly, 1, 1, 1, getrange, "string", "Returns a part of the string at a key."},
+      {"substr", 4, readonly, 1, 1, 1, getrange, "string", "Returns a part of the string at a key."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

@@ -86,42 +86,43 @@ void bzmpop(const Call& call) {
   call.server.wait_for(call, key_names(pop.keys), timeout_ms, NullForm::array);
 }
 
-using namespace flag;
-constexpr Command commands[] = {
-    {"zpopmin", -2, write | fast, 1, 1, 1, zpopmin, "sorted-set", "Takes the lowest members."},
-    {"zpopmax", -2, write | fast, 1, 1, 1, zpopmax, "sorted-set", "Takes the highest members."},
-    {"bzpopmin", -3, write | noscript | blocking | fast, 1, -2, 1, bzpopmin, "sorted-set",
-     "Takes the lowest member, waits for one."},
-    {"bzpopmax", -3, write | noscript | blocking | fast, 1, -2, 1, bzpopmax, "sorted-set",
-     "Takes the highest member, waits for one."},
-    {"zmpop",
-     -4,
-     write | movablekeys,
-     0,
-     0,
-     0,
-     zmpop,
-     "sorted-set",
-     "Takes members of the first set that has some.",
-     {},
-     {},
-     1},
-    {"bzmpop",
-     -5,
-     write | blocking | movablekeys,
-     0,
-     0,
-     0,
-     bzmpop,
-     "sorted-set",
-     "Takes members of the first set that has some, waits for one.",
-     {},
-     {},
-     2},
-};
-
 }  // namespace
 
-std::span<const Command> zset_pop_commands() { return commands; }
+std::span<const Command> zset_pop_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"zpopmin", -2, write | fast, 1, 1, 1, zpopmin, "sorted-set", "Takes the lowest members."},
+      {"zpopmax", -2, write | fast, 1, 1, 1, zpopmax, "sorted-set", "Takes the highest members."},
+      {"bzpopmin", -3, write | noscript | blocking | fast, 1, -2, 1, bzpopmin, "sorted-set",
+       "Takes the lowest member, waits for one."},
+      {"bzpopmax", -3, write | noscript | blocking | fast, 1, -2, 1, bzpopmax, "sorted-set",
+       "Takes the highest member, waits for one."},
+      {"zmpop",
+       -4,
+       write | movablekeys,
+       0,
+       0,
+       0,
+       zmpop,
+       "sorted-set",
+       "Takes members of the first set that has some.",
+       {},
+       {},
+       1},
+      {"bzmpop",
+       -5,
+       write | blocking | movablekeys,
+       0,
+       0,
+       0,
+       bzmpop,
+       "sorted-set",
+       "Takes members of the first set that has some, waits for one.",
+       {},
+       {},
+       2},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

@@ -169,25 +169,26 @@ void zremrangebyrank(const Call& call) { remove_range(call, By::rank); }
 void zremrangebyscore(const Call& call) { remove_range(call, By::score); }
 void zremrangebylex(const Call& call) { remove_range(call, By::lex); }
 
-using namespace flag;
-constexpr Command commands[] = {
-    {"zrange", -4, readonly, 1, 1, 1, zrange, "sorted-set", "Returns a range of members."},
-    {"zrevrange", -4, readonly, 1, 1, 1, zrevrange, "sorted-set", "Returns a range by rank, reversed."},
-    {"zrangebyscore", -4, readonly, 1, 1, 1, zrangebyscore, "sorted-set", "Returns a range by score."},
-    {"zrevrangebyscore", -4, readonly, 1, 1, 1, zrevrangebyscore, "sorted-set",
-     "Returns a range by score, reversed."},
-    {"zrangebylex", -4, readonly, 1, 1, 1, zrangebylex, "sorted-set",
-     "Returns a range by the members' bytes."},
-    {"zrevrangebylex", -4, readonly, 1, 1, 1, zrevrangebylex, "sorted-set",
-     "Returns a range by bytes, reversed."},
-    {"zrangestore", -5, write | denyoom, 1, 2, 1, zrangestore, "sorted-set", "Stores a range of members."},
-    {"zremrangebyrank", 4, write, 1, 1, 1, zremrangebyrank, "sorted-set", "Removes members by rank."},
-    {"zremrangebyscore", 4, write, 1, 1, 1, zremrangebyscore, "sorted-set", "Removes members by score."},
-    {"zremrangebylex", 4, write, 1, 1, 1, zremrangebylex, "sorted-set", "Removes members by their bytes."},
-};
-
 }  // namespace
 
-std::span<const Command> zset_range_commands() { return commands; }
+std::span<const Command> zset_range_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"zrange", -4, readonly, 1, 1, 1, zrange, "sorted-set", "Returns a range of members."},
+      {"zrevrange", -4, readonly, 1, 1, 1, zrevrange, "sorted-set", "Returns a range by rank, reversed."},
+      {"zrangebyscore", -4, readonly, 1, 1, 1, zrangebyscore, "sorted-set", "Returns a range by score."},
+      {"zrevrangebyscore", -4, readonly, 1, 1, 1, zrevrangebyscore, "sorted-set",
+       "Returns a range by score, reversed."},
+      {"zrangebylex", -4, readonly, 1, 1, 1, zrangebylex, "sorted-set",
+       "Returns a range by the members' bytes."},
+      {"zrevrangebylex", -4, readonly, 1, 1, 1, zrevrangebylex, "sorted-set",
+       "Returns a range by bytes, reversed."},
+      {"zrangestore", -5, write | denyoom, 1, 2, 1, zrangestore, "sorted-set", "Stores a range of members."},
+      {"zremrangebyrank", 4, write, 1, 1, 1, zremrangebyrank, "sorted-set", "Removes members by rank."},
+      {"zremrangebyscore", 4, write, 1, 1, 1, zremrangebyscore, "sorted-set", "Removes members by score."},
+      {"zremrangebylex", 4, write, 1, 1, 1, zremrangebylex, "sorted-set", "Removes members by their bytes."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

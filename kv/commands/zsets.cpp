@@ -200,25 +200,27 @@ void zrandmember(const Call& call) {
   }
 }
 
-using namespace flag;
-constexpr std::uint32_t change = write | denyoom | fast;
-constexpr std::uint32_t look = readonly | fast;
-constexpr Command commands[] = {
-    {"zadd", -4, change, 1, 1, 1, zadd, "sorted-set", "Adds members or changes their scores."},
-    {"zincrby", 4, change, 1, 1, 1, zincrby, "sorted-set", "Adds to a member's score."},
-    {"zrem", -3, write | fast, 1, 1, 1, zrem, "sorted-set", "Removes members."},
-    {"zcard", 2, look, 1, 1, 1, zcard, "sorted-set", "Returns the number of members."},
-    {"zscore", 3, look, 1, 1, 1, zscore, "sorted-set", "Returns a member's score."},
-    {"zmscore", -3, look, 1, 1, 1, zmscore, "sorted-set", "Returns several members' scores."},
-    {"zrank", 3, look, 1, 1, 1, zrank, "sorted-set", "Returns a member's rank from the lowest score."},
-    {"zrevrank", 3, look, 1, 1, 1, zrevrank, "sorted-set", "Returns a member's rank from the highest score."},
-    {"zcount", 4, look, 1, 1, 1, zcount, "sorted-set", "Counts members by score."},
-    {"zlexcount", 4, look, 1, 1, 1, zlexcount, "sorted-set", "Counts members by their bytes."},
-    {"zrandmember", -2, readonly, 1, 1, 1, zrandmember, "sorted-set", "Returns random members."},
-};
-
 }  // namespace
 
-std::span<const Command> zset_commands() { return commands; }
+std::span<const Command> zset_commands() {
+  using namespace flag;
+  constexpr std::uint32_t change = write | denyoom | fast;
+  constexpr std::uint32_t look = readonly | fast;
+  static constexpr Command commands[] = {
+      {"zadd", -4, change, 1, 1, 1, zadd, "sorted-set", "Adds members or changes their scores."},
+      {"zincrby", 4, change, 1, 1, 1, zincrby, "sorted-set", "Adds to a member's score."},
+      {"zrem", -3, write | fast, 1, 1, 1, zrem, "sorted-set", "Removes members."},
+      {"zcard", 2, look, 1, 1, 1, zcard, "sorted-set", "Returns the number of members."},
+      {"zscore", 3, look, 1, 1, 1, zscore, "sorted-set", "Returns a member's score."},
+      {"zmscore", -3, look, 1, 1, 1, zmscore, "sorted-set", "Returns several members' scores."},
+      {"zrank", 3, look, 1, 1, 1, zrank, "sorted-set", "Returns a member's rank from the lowest score."},
+      {"zrevrank", 3, look, 1, 1, 1, zrevrank, "sorted-set",
+       "Returns a member's rank from the highest score."},
+      {"zcount", 4, look, 1, 1, 1, zcount, "sorted-set", "Counts members by score."},
+      {"zlexcount", 4, look, 1, 1, 1, zlexcount, "sorted-set", "Counts members by their bytes."},
+      {"zrandmember", -2, readonly, 1, 1, 1, zrandmember, "sorted-set", "Returns random members."},
+  };
+  return commands;
+}
 
 }  // namespace weir::kv

@@ -141,9 +141,9 @@ ibv_qp* create(const ibv_qp_init_attr& init, const Origin& origin) {
   return &q;
 }
 
-constexpr unsigned known_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
-                                  IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE;
+constexpr unsigned qp_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+                               IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE;
 
 // All but IBV_QP_RATE_LIMIT and what may come behind it.
 constexpr unsigned first_attributes = IBV_QP_RATE_LIMIT - 1;
@@ -158,7 +158,7 @@ bool values_valid(const ibv_qp_attr& a, unsigned mask) {
   if ((mask & IBV_QP_MIN_RNR_TIMER) && a.min_rnr_timer > 31) return false;
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a.max_rd_atomic > rnic::max_rd_atomic) return false;
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a.max_dest_rd_atomic > rnic::max_rd_atomic) return false;
-  if ((mask & IBV_QP_ACCESS_FLAGS) && (a.qp_access_flags & ~known_access)) return false;
+  if ((mask & IBV_QP_ACCESS_FLAGS) && (a.qp_access_flags & ~qp_access)) return false;
   if ((mask & IBV_QP_AV) && a.ah_attr.port_num != 1) return false;
   if ((mask & IBV_QP_AV) && a.ah_attr.is_global && a.ah_attr.grh.sgid_index >= gid_table().size())
     return false;

@@ -15,13 +15,13 @@
 namespace weir::verbs {
 namespace {
 
-struct Domains {
+struct XrcDomains {
   std::mutex mutex;
   std::map<std::uint64_t, int> open;  // by identity: handles
   std::uint64_t anonymous = 0;
 };
-Domains& domains() {
-  static auto* all = new Domains;
+XrcDomains& xrc_domains() {
+  static auto* all = new XrcDomains;
   return *all;
 }
 
@@ -31,16 +31,16 @@ std::uint64_t identity_of(const struct stat& file) {
 }
 
 std::optional<std::uint64_t> find_or_make(const ibv_xrcd_init_attr& init) {
-  const std::lock_guard lock(domains().mutex);
+  const std::lock_guard lock(xrc_domains().mutex);
   if (init.fd == -1) {
-    const std::uint64_t identity = ++domains().anonymous << 1;
-    ++domains().open[identity];
+    const std::uint64_t identity = ++xrc_domains().anonymous << 1;
+    ++xrc_domains().open[identity];
     return identity;
   }
   struct stat file{};
   if (::fstat(init.fd, &file) != 0) return std::nullopt;  // errno says: EBADF
   const std::uint64_t identity = identity_of(file);
-  const bool exists = domains().open.contains(identity);
+  const bool exists = xrc_domains().open.contains(identity);
   if (exists && (init.oflags & O_EXCL)) {
     errno = EINVAL;
     return std::nullopt;
@@ -49,7 +49,7 @@ std::optional<std::uint64_t> find_or_make(const ibv_xrcd_init_attr& init) {
     errno = EAGAIN;
     return std::nullopt;
   }
-  ++domains().open[identity];
+  ++xrc_domains().open[identity];
   return identity;
 }
 
@@ -82,8 +82,9 @@ int close_xrcd(ibv_xrcd* xrcd) {
   Xrcd& x = xrcd_of(xrcd);
   if (x.users.load() != 0) return EBUSY;
   {
-    const std::lock_guard lock(domains().mutex);
-    if (const auto found = domains().open.find(x.identity); --found->second == 0) domains().open.erase(found);
+    const std::lock_guard lock(xrc_domains().mutex);
+    if (const auto found = xrc_domains().open.find(x.identity); --found->second == 0)
+      xrc_domains().open.erase(found);
   }
   delete &x;
   return 0;

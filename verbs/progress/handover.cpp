@@ -18,7 +18,7 @@ using rnic::LaneState;
 using rnic::LaneWord;
 using Clock = std::chrono::steady_clock;
 
-constexpr int looks = 100, yields = 100;
+constexpr int lane_looks = 100, lane_yields = 100;
 constexpr std::chrono::microseconds pause{100};         // between looks for a free lane
 constexpr std::chrono::milliseconds nap{2};             // how often a sleeper looks whether the target lives
 constexpr std::chrono::milliseconds short_patience{1};  // with a mover that was late the last time
@@ -128,7 +128,7 @@ CopyLane* Handover::claim(Deadline give_up) {
     }
     // Each time: where others want the CPU a yield costs their time slices.
     if (Clock::now() >= give_up) break;
-    if (tries < looks + yields)
+    if (tries < lane_looks + lane_yields)
       ::sched_yield();
     else
       std::this_thread::sleep_for(pause);
@@ -153,12 +153,12 @@ Handover::Transfer Handover::await(CopyLane& lane, std::chrono::nanoseconds pati
     change(lane, LaneState::done, LaneState::free);
     return answer == rnic::LaneAnswer::refused ? Transfer::refused : Transfer::fault;
   };
-  for (int tries = 0; tries < looks; ++tries) {
+  for (int tries = 0; tries < lane_looks; ++tries) {
     if (state_of(lane) == LaneState::done) return finished();
     rnic::cpu_relax();
   }
   const auto began = Clock::now();
-  for (int tries = 0; tries < yields && Clock::now() - began < patience; ++tries) {
+  for (int tries = 0; tries < lane_yields && Clock::now() - began < patience; ++tries) {
     if (state_of(lane) == LaneState::done) return finished();
     ::sched_yield();
   }
