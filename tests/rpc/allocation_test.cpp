@@ -35,9 +35,7 @@ namespace {
 class Allocations : public testing_support::RpcTest {};
 
 TEST_P(Allocations, none_for_a_small_call_after_the_first) {
-  auto server = make_server();
-  server->add<shop::add, shop::echo>();
-  const std::string address = listen(*server);
+  serve<shop::add, shop::echo>();
   // In run(): what Asio keeps for reuse lives as long as that runs.
   const auto calls = [](Client& client, int count, int& wrong) -> asio::awaitable<void> {
     for (int i = 0; i < count; ++i) {

@@ -30,12 +30,11 @@ class Attachments : public RpcTest {
   std::vector<std::string> sent;
   Shelf shelf;
 
-  std::string address;
-
-  void store_some(Server& server) {
-    server.add<&Shelf::store>(shelf);
-    server.add<shop::reflect>();
-    address = listen(server);
+  void store_some() {
+    server = make_server();
+    server->add<&Shelf::store>(shelf);
+    server->add<shop::reflect>();
+    address = listen(*server);
     for (std::size_t i = 0; i < 40; ++i) sent.push_back(letters(i));
     with_client(address, [this](Client& client) -> asio::awaitable<void> {
       for (const std::string& text : sent) {
@@ -48,15 +47,13 @@ class Attachments : public RpcTest {
 };
 
 TEST_P(Attachments, a_function_may_keep_as_many_as_it_likes) {
-  const auto server = make_server();
-  store_some(*server);
+  store_some();
   ASSERT_EQ(shelf.stored.size(), sent.size());
   for (std::size_t i = 0; i < sent.size(); ++i) EXPECT_TRUE(shelf.stored[i].text() == sent[i]) << i;
 }
 
 TEST_P(Attachments, may_be_let_go_in_another_thread) {
-  const auto server = make_server();
-  store_some(*server);
+  store_some();
   std::jthread other([kept = std::move(shelf.stored)]() mutable {
     while (!kept.empty()) kept.pop_back();
   });
@@ -79,9 +76,7 @@ TEST_P(Attachments, may_outlive_the_io_context) {
     asio::io_context other(1);
     TransportOptions transport_there = transport("client");
     transport_there.engine = nullptr;  // of its own
-    const auto server = make_server();
-    server->add<shop::reflect>();
-    address = listen(*server);
+    serve<shop::reflect>();
     const std::string text = letters(3);
     bool ended = false;
     const auto call = [&]() -> asio::awaitable<void> {

@@ -32,17 +32,14 @@ class AuthenticationTest : public RpcTest {
     return authentication;
   }
 
-  std::string serve(Authentication authentication) {
+  void start(Authentication authentication) {
     ServerOptions options;
     options.authentication = std::move(authentication);
-    server_ = make_server(std::move(options));
-    server_->add<who, who_later, shop::add>();
-    return listen(*server_);
+    serve<who, who_later, shop::add>(std::move(options));
   }
 
   // The client that `body` gets sends what `token` gives.
-  void with_token(const std::string& address, TokenProvider token,
-                  std::function<asio::awaitable<void>(Client&)> body) {
+  void with_token(TokenProvider token, std::function<asio::awaitable<void>(Client&)> body) {
     run([=, this]() -> asio::awaitable<void> {
       ConnectOptions options = connect_options();
       options.token = token;
@@ -51,37 +48,32 @@ class AuthenticationTest : public RpcTest {
       co_await body(*client);
     });
   }
-
- private:
-  std::unique_ptr<Server> server_;
 };
 
 TEST_P(AuthenticationTest, a_token_becomes_the_identity_of_each_call) {
-  const std::string address = serve({by_token_or_certificate, nullptr});
-  with_token(
-      address, [] { return "open anna"; },
-      [](Client& client) -> asio::awaitable<void> {
-        EXPECT_EQ(co_await client.call<who>(), "anna");
-        EXPECT_EQ(co_await client.call<who_later>(), "anna");
-      });
+  start({by_token_or_certificate, nullptr});
+  with_token([] { return "open anna"; },
+             [](Client& client) -> asio::awaitable<void> {
+               EXPECT_EQ(co_await client.call<who>(), "anna");
+               EXPECT_EQ(co_await client.call<who_later>(), "anna");
+             });
 }
 
 TEST_P(AuthenticationTest, a_wrong_token_ends_the_connection_before_anything_runs) {
-  const std::string address = serve({by_token_or_certificate, nullptr});
-  with_token(
-      address, [] { return "closed"; },
-      [](Client& client) -> asio::awaitable<void> {
-        const auto refused = co_await client.call<who>();
-        EXPECT_EQ(refused.error().code, Errc::unauthenticated);
-        EXPECT_EQ(refused.error().what, "'closed' opens nothing");
-        EXPECT_TRUE(did_not_run(refused.error().code));
-        EXPECT_FALSE(client.is_open());
-      });
+  start({by_token_or_certificate, nullptr});
+  with_token([] { return "closed"; },
+             [](Client& client) -> asio::awaitable<void> {
+               const auto refused = co_await client.call<who>();
+               EXPECT_EQ(refused.error().code, Errc::unauthenticated);
+               EXPECT_EQ(refused.error().what, "'closed' opens nothing");
+               EXPECT_TRUE(did_not_run(refused.error().code));
+               EXPECT_FALSE(client.is_open());
+             });
 }
 
 // With TLS, the fixture's client shows a certificate that the server checked.
 TEST_P(AuthenticationTest, a_certificate_is_taken_where_there_is_one) {
-  const std::string address = serve({by_token_or_certificate, nullptr});
+  start({by_token_or_certificate, nullptr});
   with_client(address, [this](Client& client) -> asio::awaitable<void> {
     const auto name = co_await client.call<who>();
     if (over("tls")) {
@@ -99,18 +91,17 @@ TEST_P(AuthenticationTest, each_call_is_authorised) {
     if (method == "who" || caller.name == "anna") return {};
     return fail(Errc::denied, caller.name + " may not call " + std::string(method));
   };
-  const std::string address = serve(authentication);
+  start(authentication);
   with_token(
-      address, [] { return "open anna"; },
+      [] { return "open anna"; },
       [](Client& client) -> asio::awaitable<void> { EXPECT_EQ(co_await client.call<shop::add>(1, 2), 3); });
-  with_token(
-      address, [] { return "open bert"; },
-      [](Client& client) -> asio::awaitable<void> {
-        const auto refused = co_await client.call<shop::add>(1, 2);
-        EXPECT_EQ(refused.error().code, Errc::denied);
-        EXPECT_EQ(refused.error().what, "bert may not call shop.add");
-        EXPECT_EQ(co_await client.call<who>(), "bert");  // the connection goes on
-      });
+  with_token([] { return "open bert"; },
+             [](Client& client) -> asio::awaitable<void> {
+               const auto refused = co_await client.call<shop::add>(1, 2);
+               EXPECT_EQ(refused.error().code, Errc::denied);
+               EXPECT_EQ(refused.error().what, "bert may not call shop.add");
+               EXPECT_EQ(co_await client.call<who>(), "bert");  // the connection goes on
+             });
 }
 
 TEST_P(AuthenticationTest, without_authenticate_everybody_is_anonymous) {
@@ -119,20 +110,19 @@ TEST_P(AuthenticationTest, without_authenticate_everybody_is_anonymous) {
     if (method == "who" && caller.name.empty()) return {};
     return fail(Errc::denied, "only who");
   };
-  const std::string address = serve(authentication);
-  with_token(
-      address, [] { return "open anna"; },
-      [](Client& client) -> asio::awaitable<void> {
-        EXPECT_EQ(co_await client.call<who>(), "");
-        EXPECT_EQ((co_await client.call<shop::add>(1, 2)).error().code, Errc::denied);
-      });
+  start(authentication);
+  with_token([] { return "open anna"; },
+             [](Client& client) -> asio::awaitable<void> {
+               EXPECT_EQ(co_await client.call<who>(), "");
+               EXPECT_EQ((co_await client.call<shop::add>(1, 2)).error().code, Errc::denied);
+             });
 }
 
 TEST_P(AuthenticationTest, an_expired_identity_is_renewed_with_the_provider_s_next_token) {
-  const std::string address = serve(whose_old_one_has_expired());
+  start(whose_old_one_has_expired());
   int asked = 0;
   const TokenProvider provider = [&] { return ++asked == 1 ? "open old" : "open new"; };
-  with_token(address, provider, [&](Client& client) -> asio::awaitable<void> {
+  with_token(provider, [&](Client& client) -> asio::awaitable<void> {
     const auto expired = co_await client.call<who>();
     EXPECT_EQ(expired.error().code, Errc::unauthenticated);
     EXPECT_TRUE(client.is_open());
@@ -142,10 +132,10 @@ TEST_P(AuthenticationTest, an_expired_identity_is_renewed_with_the_provider_s_ne
 }
 
 TEST_P(AuthenticationTest, calls_that_were_refused_for_one_token_ask_for_the_next_once) {
-  const std::string address = serve(whose_old_one_has_expired());
+  start(whose_old_one_has_expired());
   int asked = 0;
   const TokenProvider provider = [&] { return ++asked == 1 ? "open old" : "open new"; };
-  with_token(address, provider, [&](Client& client) -> asio::awaitable<void> {
+  with_token(provider, [&](Client& client) -> asio::awaitable<void> {
     constexpr int calls = 20;
     const auto executor = co_await asio::this_coro::executor;
     int ended = 0, refused = 0;
@@ -170,10 +160,10 @@ TEST_P(AuthenticationTest, a_newer_token_that_is_refused_refuses_later_calls_onl
     if (identity) identity->expires = std::chrono::steady_clock::now();
     return identity;
   };
-  const std::string address = serve(authentication);
+  start(authentication);
   int asked = 0;
   const TokenProvider provider = [&] { return ++asked == 1 ? "open old" : "closed"; };
-  with_token(address, provider, [](Client& client) -> asio::awaitable<void> {
+  with_token(provider, [](Client& client) -> asio::awaitable<void> {
     EXPECT_EQ((co_await client.call<who>()).error().what, "the credentials have expired: send new ones");
     const auto refused = co_await client.call<who>();
     EXPECT_EQ(refused.error().code, Errc::unauthenticated);
@@ -187,7 +177,7 @@ TEST_P(AuthenticationTest, a_check_that_throws_lets_nobody_in) {
   authentication.authenticate = [](const Credentials&) -> Result<Identity> {
     throw std::runtime_error("no directory");
   };
-  const std::string address = serve(authentication);
+  start(authentication);
   with_client(address, [](Client& client) -> asio::awaitable<void> {
     const auto refused = co_await client.call<who>();
     EXPECT_EQ(refused.error().code, Errc::unauthenticated);

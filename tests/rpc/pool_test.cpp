@@ -89,9 +89,9 @@ TEST_P(Pools, round_robin_reaches_every_server_over_one_connection_each) {
       who.insert(answer.value_or("?"));
     }
     for (const char* name : {"a", "b", "c"}) EXPECT_EQ(who.count(name), 3u) << name;
-    for (const PooledServer& server : pool.servers()) EXPECT_EQ(server.connections, 1u) << server.address;
+    for (const PooledServer& one : pool.servers()) EXPECT_EQ(one.connections, 1u) << one.address;
   });
-  for (const auto& server : servers) EXPECT_EQ(server->stats().connections, 1u);
+  for (const auto& one : servers) EXPECT_EQ(one->stats().connections, 1u);
 }
 
 TEST_P(Pools, equal_keys_reach_the_same_server) {
@@ -166,8 +166,8 @@ TEST_P(Pools, calls_that_may_have_run_are_made_again_only_if_they_may_run_twice)
       };
       asio::co_spawn(io, call(), [](const std::exception_ptr&) {});
       while (ring::entered == 0) co_await turn();
-      for (const PooledServer& server : pool.servers())
-        if (server.in_flight == 1) servers[server.address == addresses[0] ? 0 : 1]->stop();
+      for (const PooledServer& one : pool.servers())
+        if (one.in_flight == 1) servers[one.address == addresses[0] ? 0 : 1]->stop();
       if (twice) {
         while (ring::entered < 2) co_await turn();
         EXPECT_FALSE(ended);
@@ -189,7 +189,7 @@ TEST_P(Pools, nobody_there_is_an_error_that_says_how_often_it_was_tried) {
     const auto answer = co_await pool.call<&ring::Member::who>();
     EXPECT_EQ(answer.error().code, Errc::unreachable);
     EXPECT_NE(answer.error().what.find("(attempt 3)"), std::string::npos) << answer.error().what;
-    for (const PooledServer& server : pool.servers()) EXPECT_GT(server.failures, 0u);
+    for (const PooledServer& one : pool.servers()) EXPECT_GT(one.failures, 0u);
   });
 }
 
@@ -301,7 +301,7 @@ class Fallback : public Pools {};
 
 TEST_P(Fallback, is_taken_only_where_the_address_says_so_and_tells_why) {
   start(0);
-  auto server = std::make_unique<Server>(io);
+  server = std::make_unique<Server>(io);
   server->add<shop::add>();
   const std::string tcp = *server->listen("tcp://127.0.0.1:0");
   const std::string rdma = "rdma" + tcp.substr(3);

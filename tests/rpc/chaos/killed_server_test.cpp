@@ -12,13 +12,13 @@ TEST_P(KilledServerChaosTest, killed_mid_call_every_pending_call_ends_as_lost) {
   constexpr int calls = 200;
   const std::string where =
       over("unix") ? "unix://" + folder.file("socket") : std::string(GetParam()) + "://127.0.0.1:0";
-  chaos::ServerProcess server(io, where, folder.file("journal"));
+  chaos::ServerProcess process(io, where, folder.file("journal"));
   int ended = 0, lost = 0;
   std::optional<Client> client;
   run([&]() -> asio::awaitable<void> {
-    co_await server.start();
+    co_await process.start();
     ConnectOptions options = connect_options();
-    auto made = co_await connect(server.address(), options);
+    auto made = co_await connect(process.address(), options);
     if (!made) throw std::runtime_error(made.error().what);
     client.emplace(std::move(*made));
     for (std::uint64_t i = 0; i < calls; ++i)
@@ -32,11 +32,11 @@ TEST_P(KilledServerChaosTest, killed_mid_call_every_pending_call_ends_as_lost) {
     EXPECT_TRUE(answered);
   });
   EXPECT_EQ(ended, 0);
-  server.kill();
+  process.kill();
   run_until([&] { return ended == calls; });
   EXPECT_EQ(lost, calls);
   EXPECT_FALSE(client->is_open());
-  EXPECT_EQ(server.journal().size(), std::size_t{calls} + 1);
+  EXPECT_EQ(process.journal().size(), std::size_t{calls} + 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, KilledServerChaosTest, testing::Values("tcp", "unix", "rdma"),

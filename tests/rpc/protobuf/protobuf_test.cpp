@@ -49,9 +49,9 @@ static_assert(std::is_same_v<CodecOf<shop::twice>::type, MessagePack>);
 class ProtobufTest : public RpcTest {
  protected:
   void with_shop(std::function<asio::awaitable<void>(Client&)> body) {
-    auto server = make_server();
-    server->add<shop::price, shop::price_later, shop::last, shop::forget, shop::twice>();
-    with_client(listen(*server), std::move(body));
+    serve<shop::price, shop::price_later, shop::last, shop::forget, shop::twice>();
+    with_client(address, std::move(body));
+    server.reset();
   }
   static shop::pb::Order order(std::uint32_t count) {
     shop::pb::Order order;
