@@ -1,18 +1,64 @@
 // When to go on polling, when to let others run, and when to sleep. Pure: time is passed in.
 //
 // After a round that found nothing left to do there are three ways on:
-//   yield  give the core away and poll again: cheapest while traffic flows, also when the peer needs this
-//   very core; sleep  ask the device to signal: once nothing came for `idle_spin`, so that an idle engine
-//   costs nothing; sleep  also at once while the machine is crowded. There a yield costs whole time slices of
-//   other programs, and who
-//          sleeps is woken before those who have used up theirs. That a yield took longer than `idle_spin` is
-//          how we notice; we try again later, each time after twice as long, in case the crowd has gone.
+// - yield: give the core away and poll again. Cheapest while traffic flows, also when the peer needs this
+//   very core.
+// - sleep: ask the device to signal, once nothing came for a while, so that an idle engine costs nothing. The
+//   while is `idle_spin`, and longer where that pays (Spin).
+// - sleep at once while the machine is crowded. There a yield costs whole time slices of other programs, and
+//   who sleeps is woken before those who have used up theirs. That a yield took longer than `idle_spin` is
+//   how we notice; we try again later, each time after twice as long, in case the crowd has gone.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace weir::rdma {
+
+// How long to look before a sleep. Two ends that work longer than the shortest spin at what the other sent
+// would sleep and be woken in turn, and a wake-up takes as long as the work. So short sleeps, of which the
+// wake-up is the larger part, make the spin longer; one that is slept after nevertheless, time and again, was
+// in vain, and next time it takes twice as many short sleeps to try.
+class Spin {
+ public:
+  using Duration = std::chrono::steady_clock::duration;
+  static constexpr int most = 4;          // times the shortest
+  static constexpr int short_sleep = 16;  // the same
+  static constexpr int most_vain = 8;     // sleeps after the longest spin
+  static constexpr int most_tries = 64;   // short sleeps before it gets longer
+
+  explicit Spin(Duration shortest) : shortest_(shortest), now_(shortest) {}
+  Duration now() const { return now_; }
+
+  void slept(Duration asleep) {
+    if (asleep > short_sleep * shortest_) {
+      now_ = shortest_;
+      tries_ = 0;
+    } else if (now_ < most * shortest_) {
+      if (++tries_ < wanted_tries_) return;
+      tries_ = 0;
+      now_ *= 2;
+    } else if (++vain_ == most_vain) {
+      vain_ = 0;
+      now_ = shortest_;
+      wanted_tries_ = std::min(2 * wanted_tries_, most_tries);
+    }
+  }
+  // Something came while we looked.
+  void paid(Duration idle) {
+    if (idle <= shortest_) return;
+    vain_ = 0;
+    wanted_tries_ = 1;
+  }
+
+ private:
+  Duration shortest_;
+  Duration now_;
+  int tries_ = 0;
+  int wanted_tries_ = 1;
+  int vain_ = 0;
+};
 
 class PollPolicy {
  public:
@@ -22,13 +68,20 @@ class PollPolicy {
   static constexpr std::chrono::milliseconds shortest_crowded{20};
   static constexpr std::chrono::milliseconds longest_crowded{2000};
 
-  explicit PollPolicy(std::chrono::microseconds idle_spin) : idle_spin_(idle_spin) {}
+  explicit PollPolicy(std::chrono::microseconds idle_spin) : idle_spin_(idle_spin), spin_(idle_spin) {}
 
   // A round ended at `now`; `progress`: it found or was given something to do.
   Next after_round(TimePoint now, bool progress) {
-    if (progress) idle_at_ = now + idle_spin_;
+    if (progress) {
+      asleep_ ? spin_.slept(now - asleep_since_) : spin_.paid(now - progress_at_);
+      asleep_ = false;
+      progress_at_ = now;
+    }
     crowded_ = now < crowded_until_;
-    return now >= idle_at_ || crowded_ ? Next::sleep : Next::yield;
+    if (crowded_) return Next::sleep;
+    if (now - progress_at_ < spin_.now()) return Next::yield;
+    if (!std::exchange(asleep_, true)) asleep_since_ = now;
+    return Next::sleep;
   }
 
   // As of the last round. While it is crowded, spinning only uses up the time for which a sleeper is woken
@@ -46,8 +99,11 @@ class PollPolicy {
   }
 
  private:
-  std::chrono::microseconds idle_spin_;
-  TimePoint idle_at_{};
+  const std::chrono::microseconds idle_spin_;
+  Spin spin_;
+  bool asleep_ = false;  // since then, and nothing came
+  TimePoint asleep_since_{};
+  TimePoint progress_at_{};
   TimePoint crowded_until_{};
   bool crowded_ = false;
   std::chrono::milliseconds crowded_for_ = shortest_crowded;

@@ -34,8 +34,9 @@ struct StreamSettings {
 };
 
 struct EngineSettings {
-  // Polling: this many tries at a time, then other handlers run; after `idle_spin` without a completion the
-  // engine sleeps until the device signals. More of either buys latency with CPU time.
+  // Polling: this many tries at a time, then other handlers run; after `idle_spin` without a completion,
+  // up to four times that while sleeps turn out short, the engine sleeps until the device signals. More of
+  // either buys latency with CPU time.
   int spin_tries = 100;
   std::chrono::microseconds idle_spin{50};
   int completion_queue_entries = 32768;  // for each queue; connections that do not fit into one get a second
