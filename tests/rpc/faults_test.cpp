@@ -52,7 +52,7 @@ TEST_P(Faults, deadline_ends_the_call_and_cancels_the_function) {
 
 TEST_P(Faults, cancelling_the_call_reaches_the_function) {
   start();
-  with_client(address, [this](Client& client) -> asio::awaitable<void> {
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
     asio::cancellation_signal signal;
     Errc code{};
     const auto waiting = [&]() -> asio::awaitable<void> {

@@ -63,7 +63,7 @@ class ProtobufTest : public RpcTest {
 };
 
 TEST_P(ProtobufTest, messages_are_arguments_and_results) {
-  with_shop([this](Client& client) -> asio::awaitable<void> {
+  with_shop([](Client& client) -> asio::awaitable<void> {
     const shop::pb::Order wanted = order(7);
     const auto now = co_await client.call<shop::price>(wanted);
     EXPECT_EQ(now.value().total(), 1007u);
@@ -81,7 +81,7 @@ TEST_P(ProtobufTest, messages_are_arguments_and_results) {
 }
 
 TEST_P(ProtobufTest, a_function_can_fail_instead) {
-  with_shop([this](Client& client) -> asio::awaitable<void> {
+  with_shop([](Client& client) -> asio::awaitable<void> {
     const shop::pb::Order nothing = order(0);
     const auto refused = co_await client.call<shop::price_later>(nothing);
     EXPECT_EQ(refused.error().code, Errc::failed);
