@@ -152,7 +152,8 @@ bool ChannelConnection::place_buffer(Buffer& buffer) {
                     Posted{.block = std::move(buffer.block_), .staged = false, .fetch = false}, lkey, true);
 }
 
-// The block stays ours, and untouched, until the peer says that it fetched it.
+// The block stays ours, and untouched, until the peer says that it fetched it. It hears of the offer at once,
+// corked or not, so that it fetches while the next ones are made.
 bool ChannelConnection::place_offer(BlockRef& block, channel_wire::Offer offer) {
   if (offered_.size() >= offers_allowed()) return stalled();
   const Result<std::uint32_t> rkey = store_->make_readable(*block, offer.length);
@@ -168,11 +169,11 @@ bool ChannelConnection::place_offer(BlockRef& block, channel_wire::Offer offer) 
   offered_.push_back(std::move(block));
   ++counters_.offers;
   counters_.offered_parts += offer.whole() ? 0 : 1;
-  return true;
+  flush_open(true);
+  return state_ != State::ended;
 }
 
-// Copies the bytes of `offer` out of the pieces, from `from` on, and tells the peer at once, so that it
-// fetches them while the next ones are copied.
+// Copies the bytes of `offer` out of the pieces, from `from` on.
 bool ChannelConnection::offer_copy(Pieces pieces, std::size_t from, channel_wire::Offer offer) {
   if (offered_.size() >= offers_allowed() || (!can_post() && !settings_.merge)) return stalled();
   Result<BlockRef> block = store_->large(offer.length, BlockUse::sending);
@@ -180,8 +181,7 @@ bool ChannelConnection::offer_copy(Pieces pieces, std::size_t from, channel_wire
   gather(pieces, from, offer.length, (*block)->bytes().data());
   if (!place_offer(*block, offer)) return false;
   counters_.copied_bytes += offer.length;
-  flush_open(true);
-  return state_ != State::ended;
+  return true;
 }
 
 bool ChannelConnection::offer_parts(Outbound& message, Pieces pieces, std::size_t bytes) {

@@ -129,7 +129,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
 
   // What waits goes out before the round ends once it is this much: the queue stays within the memory that it
   // keeps, and the peer begins meanwhile. Far more than a write is worth.
-  static constexpr std::size_t write_early_bytes = 64 << 10;
+  static constexpr std::size_t write_early_bytes = large_piece_bytes;
   static constexpr std::size_t keep_unpacked_bytes = 64 << 10;
   static constexpr std::size_t never = SIZE_MAX;
 
