@@ -163,6 +163,22 @@ TEST_F(ChannelTest, corked_messages_share_frames_and_wake_the_peer_once) {
   });
 }
 
+// The peer fetches it while the next one is made.
+TEST_F(ChannelTest, a_large_message_is_offered_at_once_although_corked) {
+  auto [client, server] = channel_pair();
+  auto buffer = client.allocate(100'000);
+  ASSERT_TRUE(buffer);
+  client.cork();
+  ASSERT_TRUE(client.try_send(asio::buffer("small", 5)));
+  EXPECT_EQ(client.counters().frames_sent, 0u);
+  ASSERT_TRUE(client.try_send(*buffer));
+  EXPECT_EQ(client.counters().frames_sent, 1u) << "with what had been sent before";
+  EXPECT_EQ(receive_text(server), "small");
+  EXPECT_EQ(receive_text(server).size(), 100'000u);
+  client.uncork();
+  EXPECT_EQ(client.counters().frames_sent, 1u);
+}
+
 TEST_F(ChannelTest, only_every_interval_th_request_is_signalled) {
   auto [client, server] = channel_pair({.signal_interval = 8});
   for (int i = 0; i < 800; ++i) {
