@@ -129,8 +129,8 @@ std::string prometheus_text(const std::vector<MethodReport>& reports) {
       const std::string bound =
           last ? "+Inf"
                : number(static_cast<double>(std::uint64_t{1} << std::min<std::size_t>(i, 62)) * 1e-6);
-      text +=
-          latency + "_bucket" + label(one.name) + ",le=\"" + bound + "\"} " + std::to_string(below) + "\n";
+      text += latency + "_bucket" + label(one.name);
+      text += ",le=\"" + bound + "\"} " + std::to_string(below) + "\n";
     }
     text +=
         latency + "_sum" + label(one.name) + "} " + number(static_cast<double>(one.total_ns) * 1e-9) + "\n";

@@ -18,7 +18,7 @@ void add_reflection(Registry& registry) {
   row.schema = "() -> [MethodInfo{name: str, schema: str, codec: str}]";
   row.object = &registry;
   row.now = list_methods;
-  registry.add(std::move(row));
+  registry.add(row);
 }
 
 }  // namespace weir::rpc

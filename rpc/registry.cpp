@@ -4,12 +4,10 @@
 
 namespace weir::rpc {
 
-void Registry::add(Registered row) {
-  const std::uint64_t number = method_id(row.name);
-  std::string name = row.name;
-  const auto [found, fresh] = rows_.try_emplace(number, std::move(row));
+void Registry::add(const Registered& row) {
+  const auto [found, fresh] = rows_.try_emplace(method_id(row.name), row);
   if (!fresh)
-    throw std::logic_error("rpc: " + name + " has the number of " + found->second.name +
+    throw std::logic_error("rpc: " + row.name + " has the number of " + found->second.name +
                            ", which the server has already: rename one");
 }
 

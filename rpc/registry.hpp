@@ -169,7 +169,7 @@ Registered registered(void* object) {
 class Registry {
  public:
   // A second function with the same number is a mistake of the program: throws std::logic_error.
-  void add(Registered row);
+  void add(const Registered& row);
   const Registered* find(std::uint64_t method) const {
     const auto found = rows_.find(method);
     return found == rows_.end() ? nullptr : &found->second;

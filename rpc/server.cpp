@@ -136,7 +136,7 @@ Server::~Server() {
   state_->threads.clear();
 }
 
-void Server::add(Registered row) { state_->rules->registry.add(std::move(row)); }
+void Server::add(const Registered& row) { state_->rules->registry.add(row); }
 
 Result<std::string> Server::listen(const std::string& text) {
   const auto address = parse_address(text);

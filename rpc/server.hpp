@@ -70,7 +70,7 @@ class Server {
          static_cast<const typename Method<F>::object*>(&object)))),
      ...);
   }
-  void add(Registered row);
+  void add(const Registered& row);
 
   // The address with the port that was taken where 0 was asked for.
   Result<std::string> listen(const std::string& address);

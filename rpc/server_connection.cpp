@@ -256,7 +256,7 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   running_.emplace(running.id(), &running);
   if (const auto deadline = running.context.deadline()) keep_deadline(*deadline);
   if (method.streams) open_stream(running);
-  auto done = [call = std::move(call)](std::exception_ptr thrown, Result<void> outcome) {
+  auto done = [call = std::move(call)](const std::exception_ptr& thrown, Result<void> outcome) {
     if (thrown) outcome = fail(Errc::failed, call->method.name + " threw what is no std::exception");
     call->connection->finished(*call, std::move(outcome));
   };

@@ -142,7 +142,11 @@ void lrem(const Call& call) {
                              : count > 0 ? static_cast<std::uint64_t>(count)
                                          : std::uint64_t{0} - static_cast<std::uint64_t>(count);
   std::uint64_t removed = 0;
-  auto goes = [&](const Bytes& element) { return removed < most && element == call[3] && (++removed, true); };
+  auto goes = [&](const Bytes& element) {
+    const bool equal = removed < most && element == call[3];
+    removed += equal ? 1 : 0;
+    return equal;
+  };
   auto& elements = list->elements;
   if (count >= 0) {
     elements.erase(std::remove_if(elements.begin(), elements.end(), goes), elements.end());

@@ -21,7 +21,8 @@ template <class End>
 bool parse_multi_pop(const Call& call, std::size_t at, bool (*parse_end)(std::string_view, End&),
                      MultiPop<End>& pop) {
   if (!counted_keys(call, at, pop.keys)) return false;
-  const bool named = at < call.count() && parse_end(call[at++], pop.end);
+  const bool named = at < call.count() && parse_end(call[at], pop.end);
+  if (named) ++at;
   const bool counted = named && at + 2 == call.count() && is_word(call[at], "COUNT");
   if (!named || (at != call.count() && !counted)) {
     call.syntax_error();

@@ -159,7 +159,7 @@ std::vector<std::optional<std::string>> results(const Call& call, const SortOpti
   return found;
 }
 
-void store(const Call& call, std::string_view key, std::vector<std::optional<std::string>> found) {
+void store(const Call& call, std::string_view key, const std::vector<std::optional<std::string>>& found) {
   if (call.write(key) != nullptr) {
     call.db.erase(key);
     if (found.empty()) call.changed(key);
@@ -194,7 +194,7 @@ void sort_with(const Call& call, Stores stores) {
     std::ranges::reverse(elements);
   }
   auto found = results(call, options, limited(options, elements));
-  if (options.store) return store(call, *options.store, std::move(found));
+  if (options.store) return store(call, *options.store, found);
   call.reply.array(found.size());
   for (const auto& one : found) one ? call.reply.bulk(*one) : call.reply.null();
 }

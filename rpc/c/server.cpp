@@ -171,7 +171,7 @@ struct weir_rpc_server final : public c::Loop {
     row.object = methods_.back().get();
     row.later = serve;
     try {
-      server_->add(std::move(row));
+      server_->add(row);
     } catch (const std::logic_error& twice) {
       return fail(Errc::bad_setting, twice.what());
     }
