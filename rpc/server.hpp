@@ -59,10 +59,12 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   template <auto... F>
+    requires(sizeof...(F) > 0)
   void add() {
     (add(registered<F>(nullptr)), ...);
   }
   template <auto... F, class Object>
+    requires(sizeof...(F) > 0)
   void add(Object& object) {
     static_assert((std::is_base_of_v<typename Method<F>::object, Object> && ...),
                   "not a member of this object's type");
