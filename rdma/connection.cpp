@@ -27,7 +27,7 @@ class Gather {
   std::size_t left() const { return left_; }
 
   // Describes the next `bytes` in at most pieces.size() elements; 0 if that is not enough. Does not advance.
-  std::size_t describe(std::size_t bytes, std::span<ibv_sge> pieces) const {
+  std::size_t describe(std::size_t bytes, std::span<ibv_sge> pieces, std::uint32_t lkey = 0) const {
     std::size_t used = 0;
     std::size_t offset = offset_;
     for (std::size_t i = index_; bytes > 0; ++i, offset = 0) {
@@ -35,7 +35,7 @@ class Gather {
       if (take == 0) continue;
       if (used == pieces.size()) return 0;
       const auto* at = static_cast<const std::byte*>(buffers_[i].data()) + offset;
-      pieces[used++] = {reinterpret_cast<std::uintptr_t>(at), static_cast<std::uint32_t>(take), 0};
+      pieces[used++] = {reinterpret_cast<std::uintptr_t>(at), static_cast<std::uint32_t>(take), lkey};
       bytes -= take;
     }
     return used;
@@ -88,30 +88,43 @@ void Connection::consume(std::size_t bytes) {
   announce_if_due();
 }
 
-std::size_t Connection::write(std::span<const asio::const_buffer> buffers) {
+std::size_t Connection::write(std::span<const asio::const_buffer> buffers, const Owner& owner) {
   Gather gather(buffers);
   const std::size_t offered = gather.left();
   if (offered == 0) return 0;  // an empty write is no message of the protocol
   std::array<ibv_sge, 8> pieces;
+  const std::optional<std::uint32_t> in_place =
+      owner != nullptr && settings_.zero_copy_bytes > 0 ? device_->lkey_of_all_memory() : std::nullopt;
   while (state_ == State::established && gather.left() > 0 && peer_window_.room() > 0 &&
          send_queue_.room_for_data()) {
     std::size_t bytes = std::min<std::size_t>(gather.left(), peer_window_.room());
     if (bytes <= inline_bytes_) {
       if (const std::size_t used = gather.describe(bytes, std::span(pieces).first(max_pieces_)); used > 0) {
-        if (!post_data(std::span(pieces).first(used), static_cast<std::uint32_t>(bytes), 0)) break;
+        if (!post_data(std::span(pieces).first(used), static_cast<std::uint32_t>(bytes),
+                       Source::work_request))
+          break;
         gather.advance(bytes);
         continue;
       }
     }
-    bytes = std::min<std::size_t>({bytes, settings_.piece_bytes, send_queue_.stage_room()});
+    bytes = std::min<std::size_t>(bytes, settings_.piece_bytes);
+    if (in_place && bytes >= settings_.zero_copy_bytes) {
+      if (const std::size_t used = gather.describe(bytes, std::span(pieces).first(max_pieces_), *in_place);
+          used > 0) {
+        if (!post_data(std::span(pieces).first(used), static_cast<std::uint32_t>(bytes), Source::owner))
+          break;
+        kept_.push_back({send_queue_.posted(), owner});
+        gather.advance(bytes);
+        continue;
+      }
+    }
+    bytes = std::min<std::size_t>(bytes, send_queue_.stage_room());
     if (bytes == 0) break;
     const std::span<std::byte> stage = staging_.bytes().subspan(send_queue_.stage_offset(), bytes);
     gather.copy(stage);
     pieces[0] = {reinterpret_cast<std::uintptr_t>(stage.data()), static_cast<std::uint32_t>(bytes),
                  staging_lkey_};
-    if (!post_data(std::span(pieces).first(1), static_cast<std::uint32_t>(bytes),
-                   static_cast<std::uint32_t>(bytes)))
-      break;
+    if (!post_data(std::span(pieces).first(1), static_cast<std::uint32_t>(bytes), Source::staging)) break;
   }
   const std::size_t taken = offered - gather.left();
   if (gather.left() > 0) {
@@ -122,16 +135,16 @@ std::size_t Connection::write(std::span<const asio::const_buffer> buffers) {
   return taken;
 }
 
-// `staged`: how many of the bytes lie in the staging ring; 0: they travel inline and may be reused at once.
-bool Connection::post_data(std::span<ibv_sge> pieces, std::uint32_t bytes, std::uint32_t staged) {
-  const bool signal = send_queue_.must_signal(staged);
+bool Connection::post_data(std::span<ibv_sge> pieces, std::uint32_t bytes, Source source) {
+  const std::uint32_t staged = source == Source::staging ? bytes : 0;
+  const bool signal = source == Source::owner || send_queue_.must_signal(staged);
   ibv_send_wr wr{};
   wr.wr_id = WorkId{tag_, WorkKind::send}.encode();
   wr.sg_list = pieces.data();
   wr.num_sge = static_cast<int>(pieces.size());
   wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  wr.send_flags =
-      (signal ? unsigned{IBV_SEND_SIGNALED} : 0u) | (staged == 0 ? unsigned{IBV_SEND_INLINE} : 0u);
+  wr.send_flags = (signal ? unsigned{IBV_SEND_SIGNALED} : 0u) |
+                  (source == Source::work_request ? unsigned{IBV_SEND_INLINE} : 0u);
   wr.imm_data = htonl(bytes);
   wr.wr.rdma.remote_addr = peer_window_.address();
   wr.wr.rdma.rkey = peer_window_.rkey();
@@ -143,6 +156,7 @@ bool Connection::post_data(std::span<ibv_sge> pieces, std::uint32_t bytes, std::
   send_queue_.posted(staged, signal);
   peer_window_.advance(bytes);
   ++stats_.writes;
+  if (source == Source::owner) ++stats_.uncopied;
   stats_.bytes_sent += bytes;
   return true;
 }
@@ -194,9 +208,14 @@ void Connection::on_completion(const ibv_wc& completion) {
 void Connection::on_send_done() {
   if (!send_queue_.completed())
     return end(Errc::device_error, "the device completed a send that was never posted");
+  let_go_of_owners();
   if (state_ == State::closing) return try_hang_up();
   announce_if_due();
   if (wants_writable_ || write_op_) mark_dirty();
+}
+
+void Connection::let_go_of_owners() {
+  while (!kept_.empty() && kept_.front().until <= send_queue_.done()) kept_.pop_front();
 }
 
 void Connection::on_receive(const ibv_wc& completion) {

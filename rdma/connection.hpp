@@ -14,6 +14,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <system_error>
@@ -47,6 +49,7 @@ struct ConnectionStats {
   std::uint64_t bytes_sent = 0;
   std::uint64_t immediates = 0;     // WRITE_WITH_IMM received
   std::uint64_t writes = 0;         // WRITE_WITH_IMM posted
+  std::uint64_t uncopied = 0;       // of these, from where their owner has the bytes
   std::uint64_t announcements = 0;  // of our buffers
   std::uint64_t writer_stalls = 0;  // a write took less than it was offered
 };
@@ -54,6 +57,7 @@ struct ConnectionStats {
 class Connection final : public ConnectionLife {
  public:
   using Callback = CallbackSlot::Callback;
+  using Owner = std::shared_ptr<const void>;  // of bytes that the device reads later
 
   Connection(Engine& engine, std::uint64_t tag, Side side, const StreamSettings& settings);
   ~Connection() override;
@@ -61,7 +65,7 @@ class Connection final : public ConnectionLife {
   // Data, for Stream; see there.
   std::span<const std::byte> readable() const;
   void consume(std::size_t bytes);
-  std::size_t write(std::span<const asio::const_buffer> buffers);
+  std::size_t write(std::span<const asio::const_buffer> buffers, const Owner& owner = nullptr);
   bool can_read() const { return window_.readable().bytes > 0; }
 
   void wait_read(TransferOpPtr op) { read_op_ = std::move(op); }
@@ -104,7 +108,9 @@ class Connection final : public ConnectionLife {
   void on_send_done();
   void on_control(std::span<const std::byte> bytes);
   void replenish();
-  bool post_data(std::span<ibv_sge> pieces, std::uint32_t bytes, std::uint32_t staged);
+  enum class Source { work_request, staging, owner };  // where the device finds the bytes
+  bool post_data(std::span<ibv_sge> pieces, std::uint32_t bytes, Source source);
+  void let_go_of_owners();
   void notify_reader();
   void notify_writer();
   bool can_write() const;
@@ -122,6 +128,11 @@ class Connection final : public ConnectionLife {
   ReceiveWindow window_;
   SendWindow peer_window_;
   SendQueue send_queue_;
+  struct Kept {
+    std::uint64_t until;  // so many requests of the send queue are done
+    Owner owner;
+  };
+  std::deque<Kept> kept_;
   std::uint32_t next_receive_ = 0;   // slot that the next receive completion belongs to
   std::uint32_t used_receives_ = 0;  // completed and not yet posted again
   std::uint32_t next_post_ = 0;      // slot of the next receive to post

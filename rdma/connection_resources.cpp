@@ -98,6 +98,7 @@ void Connection::release_resources() {
   for (ReceiveBuffer& buffer : receive_buffers_) buffer.region.reset();
   staging_ = {};
   control_ = {};
+  kept_.clear();
   if (queue_ != nullptr) Device::release(*queue_, queue_entries());
 }
 

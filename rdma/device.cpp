@@ -30,6 +30,8 @@ Result<std::unique_ptr<Device>> Device::open(ibv_context* context, const EngineS
   if (!channel) return std::unexpected(channel.error());
   std::unique_ptr<Device> device(new Device(context, settings, std::move(*pd), std::move(*channel)));
   device->limits_ = limits;
+  if (Result<MemoryRegion> everything = MemoryRegion::enroll_everything(device->pd_))
+    device->everything_ = std::move(*everything);
   return device;
 }
 

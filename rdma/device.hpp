@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "rdma/memory_pool.hpp"
@@ -45,6 +46,11 @@ class Device : public std::enable_shared_from_this<Device> {
   CompletionChannel& channel() { return channel_; }
   std::vector<std::unique_ptr<Queue>>& queues() { return queues_; }
   const ibv_device_attr& limits() const { return limits_; }
+  // For the device to read memory that was never registered; nothing: it cannot, so what it is to send has to
+  // be copied into the pool.
+  std::optional<std::uint32_t> lkey_of_all_memory() const {
+    return everything_ ? std::optional(everything_->lkey()) : std::nullopt;
+  }
 
   // A queue with `entries` to spare, reserved for the caller until release().
   Result<Queue*> reserve(std::uint32_t entries, Wake wake = Wake::any);
@@ -68,6 +74,7 @@ class Device : public std::enable_shared_from_this<Device> {
   EngineSettings settings_;
   ibv_device_attr limits_{};
   ProtectionDomain pd_;
+  std::optional<MemoryRegion> everything_;
   std::unique_ptr<MemoryPool> pool_;
   CompletionChannel channel_;
   std::vector<std::unique_ptr<Queue>> queues_;

@@ -26,6 +26,18 @@ Result<MemoryRegion> MemoryRegion::enroll(const ProtectionDomain& pd, std::span<
                  why);
 }
 
+Result<MemoryRegion> MemoryRegion::enroll_everything(const ProtectionDomain& pd) {
+  ibv_device_attr_ex device{};
+  if (ibv_query_device_ex(pd.get()->context, nullptr, &device) == 0 &&
+      (device.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT) != 0 &&
+      (device.odp_caps.per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_WRITE) != 0) {
+    const int on_demand = IBV_ACCESS_ON_DEMAND;
+    if (ibv_mr* mr = ibv_reg_mr(pd.get(), nullptr, SIZE_MAX, on_demand); mr != nullptr)
+      return MemoryRegion(mr);
+  }
+  return fail(Errc::device_error, "the device does not page the memory it reads on demand");
+}
+
 Result<CompletionChannel> CompletionChannel::create(ibv_context* device) {
   ibv_comp_channel* raw = ibv_create_comp_channel(device);
   if (raw == nullptr)

@@ -42,6 +42,9 @@ class ProtectionDomain {
 class MemoryRegion {
  public:
   static Result<MemoryRegion> enroll(const ProtectionDomain& pd, std::span<std::byte> memory, Access access);
+  // All memory of this process, also what it maps later, for the device to read on our behalf: implicit
+  // on-demand paging (ibv_reg_mr(3)), so nothing is pinned. Errc::device_error if the device cannot.
+  static Result<MemoryRegion> enroll_everything(const ProtectionDomain& pd);
   std::uint32_t lkey() const { return mr_->lkey; }
   std::uint32_t rkey() const { return mr_->rkey; }
 

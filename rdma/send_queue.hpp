@@ -23,6 +23,8 @@ class SendQueue {
   SendQueue(std::uint32_t depth, std::uint32_t interval, std::uint32_t ring_bytes)
       : depth_(depth), interval_(std::min(interval, depth / 2)), ring_bytes_(ring_bytes) {}
 
+  std::uint64_t posted() const { return posted_; }  // since the start
+  std::uint64_t done() const { return done_; }      // of these, from the first on
   std::uint32_t outstanding() const { return static_cast<std::uint32_t>(posted_ - done_); }
   bool has_unsignalled() const { return since_signal_ > 0; }
   bool room_for_control() const { return outstanding() < depth_ && marks_used() < max_marks; }
@@ -37,7 +39,7 @@ class SendQueue {
     return std::min(free, ring_bytes_ - stage_offset());
   }
 
-  // Must a data request with `staged` bytes in the ring (0: inline) ask for a completion?
+  // Must a data request with `staged` bytes in the ring (0: they are elsewhere) ask for a completion?
   bool must_signal(std::uint32_t staged) const {
     return since_signal_ + 1 >= interval_ || bytes_since_signal_ + staged >= ring_bytes_ / 4;
   }

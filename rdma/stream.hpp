@@ -94,6 +94,12 @@ class Stream {
     return connection_ != nullptr ? connection_->write(buffers) : 0;
   }
   std::size_t try_write(asio::const_buffer buffer) { return try_write(std::span(&buffer, 1)); }
+  // The same for bytes that `owner` holds and that nobody changes: large ones are not copied where the device
+  // can read them as they lie (StreamSettings::zero_copy_bytes), and `owner` is let go of when it has, also
+  // after close(). Null: as above.
+  std::size_t try_write(asio::const_buffer buffer, const Connection::Owner& owner) {
+    return connection_ != nullptr ? connection_->write(std::span(&buffer, 1), owner) : 0;
+  }
   // Set once nothing will come after what readable() holds.
   std::error_code end() const;
   // Runs after bytes arrived and after the end, once for a batch of them; not again for bytes left
