@@ -1,8 +1,9 @@
 // The connection types "rdma" and "rdma-tls".
 //
 // Plain RDMA costs one copy out of the receive buffer (the peer can rewrite that memory at any time, so
-// nothing is parsed in place) and one write to the device for all replies of a batch. Input is taken even
-// while replies wait for the peer's buffer: a peer may have to finish writing before it reads.
+// nothing is parsed in place) and one write to the device for all replies of a batch; a large value is read
+// by the device where it lies, if it can. Input is taken even while replies wait for the peer's buffer: a
+// peer may have to finish writing before it reads.
 #include "kv/net/rdma.hpp"
 
 #include <algorithm>
@@ -53,13 +54,20 @@ class RdmaConnection final : public Connection {
     std::array<iovec, most_pieces> pieces;
     std::array<asio::const_buffer, most_pieces> buffers;
     while (!queue.empty()) {
-      const std::size_t count = queue.gather(pieces.data(), most_pieces);
+      std::size_t count = queue.gather(pieces.data(), most_pieces);
+      // A large value goes alone: the device reads it where it lies.
+      const auto large = std::find_if(pieces.begin(), pieces.begin() + count,
+                                      [](const iovec& piece) { return piece.iov_len >= large_value; });
+      count = std::max<std::size_t>(static_cast<std::size_t>(large - pieces.begin()), 1);
       std::size_t offered = 0;
       for (std::size_t i = 0; i < count; ++i) {
         buffers[i] = {pieces[i].iov_base, pieces[i].iov_len};
         offered += pieces[i].iov_len;
       }
-      const std::size_t taken = stream_.try_write(std::span(buffers.data(), count));
+      const std::size_t taken =
+          large == pieces.begin()
+              ? stream_.try_write(buffers[0], std::make_shared<BlobRef>(queue.share_first()))
+              : stream_.try_write(std::span(buffers.data(), count));
       queue.consume(taken);
       if (taken < offered) return;  // on_writable goes on
     }
@@ -78,6 +86,9 @@ class RdmaConnection final : public Connection {
   bool local() const override { return names_.same_host; }
 
  private:
+  static constexpr std::size_t large_value = std::size_t{32} << 10;
+  static_assert(large_value > BlockPool::block_size, "a block of the pool is used again while it is read");
+
   // The buffer bytes are copied to before they are looked at; one for all connections of the thread.
   static std::span<char> scratch() {
     static thread_local std::array<char, 64 * 1024> bytes;

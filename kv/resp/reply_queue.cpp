@@ -52,6 +52,10 @@ std::size_t ReplyQueue::gather(iovec* pieces, std::size_t most) const {
   return count;
 }
 
+BlobRef ReplyQueue::share_first() const {
+  return BlobRef::share(segments_.empty() ? open_.get() : segments_.front().block.get());
+}
+
 void ReplyQueue::consume(std::size_t bytes) {
   std::size_t done = 0;
   while (done < segments_.size()) {

@@ -53,6 +53,8 @@ class ReplyQueue {
 
   // The first bytes to send, at most `most` pieces; consume() drops what was sent.
   std::size_t gather(iovec* pieces, std::size_t most) const;
+  // Who holds the first of these pieces, for a transport that reads it later. Not for one out of the pool.
+  BlobRef share_first() const;
   void consume(std::size_t bytes);
   void clear();
   // Everything queued behind the first `size` bytes goes; for a reply that must not be sent after all.
