@@ -62,16 +62,17 @@ struct Share {
 // A connection under load. Its buffers live as long as it does: a reconnect allocates nothing of its own.
 class LoadConnection final : public client::ConnectionEvents {
  public:
-  LoadConnection(const LoadPlan& plan, Share& share, RequestBatch& requests, std::span<const std::byte> login,
-                 std::uint64_t login_replies, std::minstd_rand random)
+  LoadConnection(const LoadPlan& plan, Share& share, std::shared_ptr<RequestBatch> requests,
+                 std::span<const std::byte> login, std::uint64_t login_replies, std::minstd_rand random)
       : plan_(plan),
         share_(share),
-        requests_(requests),
+        requests_(std::move(requests)),
         login_(login),
         login_replies_(login_replies),
         random_(random) {
     // Digits are this connection's own, since part of a batch may still wait to be written.
-    if (plan.keyspace && requests.has_random_digits()) own_requests_.emplace(requests);
+    own_digits_ = plan.keyspace && requests_->has_random_digits();
+    if (own_digits_) requests_ = std::make_shared<RequestBatch>(*requests_);
   }
 
   bool connect(client::Reactor& reactor) {
@@ -104,8 +105,8 @@ class LoadConnection final : public client::ConnectionEvents {
     awaited_ = std::min<std::uint64_t>(plan_.pipeline, share_.to_send);
     share_.to_send -= awaited_;
     share_.under_way += awaited_;
-    if (own_requests_) own_requests_->randomise(random_, plan_.keyspace);
-    unsent_ = (own_requests_ ? *own_requests_ : requests_).first(awaited_);
+    if (own_digits_) requests_->randomise(random_, plan_.keyspace);
+    unsent_ = requests_->first(awaited_);
     sent_at_ = now;
     flush();
   }
@@ -138,13 +139,15 @@ class LoadConnection final : public client::ConnectionEvents {
 
  private:
   void flush() {
-    if (!unsent_.empty()) unsent_ = unsent_.subspan(connection_->write(unsent_));
+    // What is not copied was read by the device when its replies are here, so the next batch may change it.
+    if (!unsent_.empty())
+      unsent_ = unsent_.subspan(connection_->write(unsent_, logged_in() ? requests_ : nullptr));
   }
 
   const LoadPlan& plan_;
   Share& share_;
-  RequestBatch& requests_;  // shared by the connections of a thread that change nothing in it
-  std::optional<RequestBatch> own_requests_;
+  std::shared_ptr<RequestBatch> requests_;  // of all the thread's connections, if they change nothing in it
+  bool own_digits_ = false;
   std::span<const std::byte> login_;
   std::uint64_t login_replies_;
   std::uint64_t awaited_login_replies_ = 0;
@@ -160,7 +163,10 @@ class LoadConnection final : public client::ConnectionEvents {
 class LoadThread {
  public:
   LoadThread(const LoadPlan& plan, const Workload& workload, Share& share, std::size_t index)
-      : plan_(plan), share_(share), requests_(workload, plan.pipeline), index_(index) {
+      : plan_(plan),
+        share_(share),
+        requests_(std::make_shared<RequestBatch>(workload, plan.pipeline)),
+        index_(index) {
     const auto commands = client::login_commands(plan.login);
     for (const auto& command : commands) client::append_request(login_, command);
     login_replies_ = commands.size();
@@ -237,7 +243,7 @@ class LoadThread {
 
   const LoadPlan& plan_;
   Share& share_;
-  RequestBatch requests_;
+  std::shared_ptr<RequestBatch> requests_;
   std::size_t index_;
   std::string login_;
   std::uint64_t login_replies_ = 0;

@@ -34,7 +34,9 @@ class AsioConnection final : public Connection {
     state_->close();
   }
 
-  std::size_t write(std::span<const std::byte> bytes) override { return state_->write(state_, bytes); }
+  std::size_t write(std::span<const std::byte> bytes, const std::shared_ptr<const void>&) override {
+    return state_->write(state_, bytes);
+  }
 
  private:
   static constexpr std::size_t receive_bytes = 64 * 1024;

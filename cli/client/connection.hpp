@@ -32,9 +32,10 @@ class Connection {
  public:
   virtual ~Connection() = default;  // closes; no event follows
 
-  // Takes as many bytes as it can without waiting and says how many; copies what it keeps. Less than all:
-  // writable() will be called. After the connection has ended it takes nothing.
-  virtual std::size_t write(std::span<const std::byte> bytes) = 0;
+  // Takes as many bytes as it can without waiting and says how many; copies what it keeps, unless there is an
+  // `owner` of bytes that nobody changes: that it may hold instead. Less than all: writable() will be called.
+  // After the connection has ended it takes nothing.
+  virtual std::size_t write(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner) = 0;
 };
 
 class Reactor {

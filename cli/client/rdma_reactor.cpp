@@ -46,8 +46,8 @@ class RdmaConnection final : public Connection {
     stream_.on_writable([this] { events_.writable(); });
   }
 
-  std::size_t write(std::span<const std::byte> bytes) override {
-    return stream_.try_write(asio::const_buffer(bytes.data(), bytes.size()));
+  std::size_t write(std::span<const std::byte> bytes, const std::shared_ptr<const void>& owner) override {
+    return stream_.try_write(asio::const_buffer(bytes.data(), bytes.size()), owner);
   }
 
  private:

@@ -59,7 +59,7 @@ Result<void> Session::send(std::span<const std::string> command) {
 Result<void> Session::send_bytes(std::string_view bytes) {
   auto rest = std::as_bytes(std::span(bytes));
   while (!ended_) {
-    rest = rest.subspan(connection_->write(rest));
+    rest = rest.subspan(connection_->write(rest, nullptr));
     if (rest.empty()) return {};
     reactor_->turn(longest_turn);
   }

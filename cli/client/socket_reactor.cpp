@@ -47,7 +47,7 @@ class SocketConnection final : public Connection {
     if (fd_) reactor_.forget(*this, fd_.get());
   }
 
-  std::size_t write(std::span<const std::byte> bytes) override {
+  std::size_t write(std::span<const std::byte> bytes, const std::shared_ptr<const void>&) override {
     std::size_t taken = 0;
     while (fd_ && taken < bytes.size()) {
       const auto sent = ::send(fd_.get(), bytes.data() + taken, bytes.size() - taken, MSG_NOSIGNAL);
