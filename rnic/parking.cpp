@@ -2,10 +2,11 @@
 //
 // Four outcomes park it: receiver not ready (RNR), no response (the target queue pair is not connected to us,
 // or not yet), late (the target's process has not come to copying, decision 0006), and contended (an atomic's
-// word is locked by a process that lives). A parked queue is tried again when the target kicks us, when the
-// application polls, and by timer; its budget is rnr_retry x RNR timer, or retry_cnt x timeout. Late and
-// contended have none: on a wire the target's NIC would have answered, whatever the processes do. Datagrams
-// wait likewise for a connection to their destination's process.
+// word is locked by a process that lives). A send queue with a rate limit also parks between messages. A
+// parked queue is tried again when the target kicks us, when the application polls, and by timer; its budget
+// is rnr_retry x RNR timer, or retry_cnt x timeout. Late and contended have none: on a wire the target's NIC
+// would have answered, whatever the processes do. Datagrams wait likewise for a connection to their
+// destination's process.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -103,6 +104,16 @@ bool QueuePair::park_until_connected() {
   return true;
 }
 
+// Until the rate limit lets the next message go. By timer, and whenever the application polls.
+bool QueuePair::must_wait_its_turn() {
+  const std::uint64_t due_ns = pacer_.due_ns();
+  if (due_ns <= nic_.host().now_ns()) return false;
+  if (under_way()) return false;
+  if (std::exchange(parked_, Park::paced) == Park::none) nic_.note_parked(*this);
+  if (std::exchange(next_try_ns_, due_ns) != due_ns) nic_.host().wake_at(due_ns);
+  return true;
+}
+
 // What a WQE says of its destination is in the address handle, which a program may destroy when it has posted
 // (mckey does).
 void QueuePair::keep_addresses() {
@@ -140,7 +151,7 @@ bool QueuePair::resume() {
   resume_wanted_.store(false, std::memory_order_relaxed);
   announced_ = false;  // a kick took the flag with it
   if (parked_ != Park::none) {
-    if (parked_ != Park::connecting) counters_.retries.add(1);
+    if (parked_ != Park::connecting && parked_ != Park::paced) counters_.retries.add(1);
     execute();
   }
   const bool flushes_later = flush_waits_for_ && !flush_receives_once_left();

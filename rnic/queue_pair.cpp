@@ -141,6 +141,7 @@ bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
 bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
   // Still knows by the old attributes for whom it has to wait.
   if (to == QpState::reset && !reset()) return false;
+  if (attributes.rate != attributes_.rate) pacer_.set(attributes.rate);
   attributes_ = attributes;
   initiator_slot_.store(attributes.destination.slot(), std::memory_order_relaxed);
   ctx_->access.store(attributes.access | (attributes.max_dest_rd_atomic != 0 ? access::responder_depth : 0),
@@ -168,7 +169,7 @@ bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
   if (to == QpState::rts) execute();
   if (to == QpState::sqd) {
     draining_.store(true, std::memory_order_release);
-    if (parked_ == Park::none) drained();  // one request at a time is under way, and only while it is parked
+    if (!under_way()) drained();  // one request at a time is under way, and only while it is parked
   } else {
     draining_.store(false, std::memory_order_release);
   }

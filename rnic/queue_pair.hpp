@@ -23,6 +23,7 @@
 #include <span>
 
 #include "rnic/completion_queue.hpp"
+#include "rnic/pacer.hpp"
 #include "rnic/peer.hpp"
 #include "rnic/queue_pair_state.hpp"
 #include "rnic/responder.hpp"
@@ -62,6 +63,7 @@ struct QpAttributes {
   std::uint8_t rnr_retry = 0;      // 7: for ever
   std::uint8_t min_rnr_timer = 0;  // index into the table of parking.cpp
   std::uint8_t max_rd_atomic = 1, max_dest_rd_atomic = 1;
+  RateLimit rate;
   bool sqd_event = false;  // on the way to sqd: report when the send queue has drained
 };
 
@@ -156,7 +158,7 @@ class QueuePair {
   }
 
  private:
-  enum class Park : std::uint8_t { none, rnr, no_response, late, contended, connecting };
+  enum class Park : std::uint8_t { none, rnr, no_response, late, contended, connecting, paced };
 
   // requester.cpp
   void execute();
@@ -177,6 +179,9 @@ class QueuePair {
   bool receive_comes_soon();
   bool park(Park why);
   bool park_until_connected();
+  bool must_wait_its_turn();
+  // The next send WQE was begun, and is tried again until it is over.
+  bool under_way() const { return parked_ != Park::none && parked_ != Park::paced; }
   void try_again_by_timer();
   void keep_addresses();
   std::optional<std::uint64_t> budget_ns(Park why) const;
@@ -242,6 +247,7 @@ class QueuePair {
 
   SpinLock send_lock_;
   SendQueue sq_;
+  Pacer pacer_;
   std::uint32_t send_scanned_ = 0;  // send WQEs that polling has looked at; under the CQ's lock
   RemoteQueuePair remote_;
   Park parked_ = Park::none;

@@ -21,6 +21,11 @@ WcStatus requester_status(Outcome nak) {
   }
 }
 
+// READ and the atomics.
+bool brings_data_back(SendOpcode opcode) {
+  return opcode >= SendOpcode::rdma_read && opcode <= SendOpcode::fetch_and_add;
+}
+
 Arrival arrival_of(const SendWqe& wqe, std::uint64_t bytes) {
   Arrival arrival;
   const bool write = wqe.opcode == SendOpcode::rdma_write_with_imm;
@@ -46,12 +51,15 @@ void QueuePair::execute() {
       if (now_in == QpState::sqe) return flush_sends();
       if (now_in == QpState::err) return fail_send(wqe, WcStatus::wr_flush_err);
       // What sqd finds under way goes on; what is behind it waits for rts.
-      if (now_in != QpState::sqd || parked_ == Park::none) return;
+      if (now_in != QpState::sqd || !under_way()) return;
     }
+    if (pacer_.limited() && must_wait_its_turn()) return;
     const Outcome outcome = execute_one(wqe);
     switch (outcome) {
       case Outcome::done:
         parked_ = Park::none;
+        if (pacer_.limited() && !brings_data_back(wqe.opcode))
+          pacer_.sent(wqe.byte_len, nic_.host().now_ns());
         counters_.count_done(remote_.counters(), wqe.opcode, wqe.byte_len);
         complete_send(wqe, WcStatus::success);
         note_likely_next();
@@ -89,8 +97,7 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
   if (wqe.opcode == SendOpcode::local_invalidate || wqe.opcode == SendOpcode::bind_window)
     return execute_local(wqe);
   Gather pieces;
-  // READ and the atomics: data comes back.
-  const bool reads = wqe.opcode >= SendOpcode::rdma_read && wqe.opcode <= SendOpcode::fetch_and_add;
+  const bool reads = brings_data_back(wqe.opcode);
   const auto use = reads ? ProtectionTable::Use::write : ProtectionTable::Use::read;
   if (const auto error = gather(wqe, pieces, use)) {
     wqe.status = *error;

@@ -59,6 +59,7 @@ void fill_operations(verbs_context& verbs) {
   verbs.query_port = query_port;
   verbs.query_device_ex = query_device_ex;
   verbs.create_qp_ex = create_qp_ex;
+  verbs.modify_qp_rate_limit = modify_qp_rate_limit;
   verbs.create_srq_ex = create_srq_ex;
   verbs.create_cq_ex = create_cq_ex;
   verbs.modify_cq = modify_cq;

@@ -151,7 +151,8 @@ struct Qp {
   ibv_qp_cap cap;
   bool signal_all;
   bool extended;
-  ibv_qp_attr attr;  // as last set, for ibv_query_qp
+  ibv_qp_attr attr;           // as last set, for ibv_query_qp
+  std::uint32_t burst_bytes;  // of attr.rate_limit
   Builder builder;
   Xrcd* xrcd;                     // XRC_RECV
   std::atomic<int> flows;         // RAW_PACKET: that lead here
@@ -170,6 +171,9 @@ int errno_of(rnic::PostResult result);
 // A new context of the device, which takes cmd_fd; nullptr with errno, and cmd_fd stays the caller's
 // (device.cpp).
 ibv_context* open_context(ibv_device*, int cmd_fd);
+
+// What a queue pair may be limited to; the most is what the port claims to have.
+inline constexpr std::uint32_t min_rate_limit_kbps = 1'000, max_rate_limit_kbps = 100'000'000;
 
 // Entries of the context's operation tables, each in the file named.
 int query_port(ibv_context*, std::uint8_t port, ibv_port_attr*, std::size_t size);  // ports.cpp
@@ -191,7 +195,8 @@ int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
 int dealloc_mw(ibv_mw*);
 std::optional<rnic::SendRequest> bind_request(const ibv_mw&, std::uint32_t rkey, const ibv_mw_bind_info&);
 ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex*);  // queue_pair.cpp
-ibv_flow* create_flow(ibv_qp*, ibv_flow_attr*);            // flow.cpp
+int modify_qp_rate_limit(ibv_qp*, ibv_qp_rate_limit_attr*);
+ibv_flow* create_flow(ibv_qp*, ibv_flow_attr*);  // flow.cpp
 int destroy_flow(ibv_flow*);
 ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex*);  // srq.cpp
 ibv_xrcd* open_xrcd(ibv_context*, ibv_xrcd_init_attr*);       // xrc.cpp

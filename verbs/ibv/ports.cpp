@@ -98,6 +98,10 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   a.odp_caps.per_transport_caps.rc_odp_caps =
       a.odp_caps.per_transport_caps.uc_odp_caps | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
   a.xrc_odp_caps = a.odp_caps.per_transport_caps.rc_odp_caps;
+  a.packet_pacing_caps = {.qp_rate_limit_min = min_rate_limit_kbps,
+                          .qp_rate_limit_max = max_rate_limit_kbps,
+                          .supported_qpts = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD |
+                                            1u << IBV_QPT_XRC_SEND | 1u << IBV_QPT_RAW_PACKET};
   a.max_dm_size = max_device_memory_bytes;
   a.completion_timestamp_mask = UINT64_MAX;
   a.hca_core_clock = nanoseconds_in_kHz;

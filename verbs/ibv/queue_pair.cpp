@@ -145,10 +145,13 @@ constexpr unsigned qp_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE 
                                IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
                                IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE;
 
-// All but IBV_QP_RATE_LIMIT and what may come behind it.
-constexpr unsigned first_attributes = IBV_QP_RATE_LIMIT - 1;
+// All that there are: what may come behind them nobody knows yet.
+constexpr unsigned known_attributes = IBV_QP_RATE_LIMIT | (IBV_QP_RATE_LIMIT - 1);
 
 bool values_valid(const ibv_qp_attr& a, unsigned mask) {
+  if ((mask & IBV_QP_RATE_LIMIT) && a.rate_limit != 0 &&
+      (a.rate_limit < min_rate_limit_kbps || a.rate_limit > max_rate_limit_kbps))
+    return false;
   if ((mask & IBV_QP_PORT) && a.port_num != 1) return false;
   if ((mask & IBV_QP_PKEY_INDEX) && a.pkey_index != 0) return false;
   if ((mask & IBV_QP_PATH_MTU) && (a.path_mtu < IBV_MTU_256 || a.path_mtu > shape().active_mtu)) return false;
@@ -181,6 +184,7 @@ void remember(ibv_qp_attr& kept, const ibv_qp_attr& a, unsigned mask) {
   if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) kept.max_dest_rd_atomic = a.max_dest_rd_atomic;
   if (mask & IBV_QP_MIN_RNR_TIMER) kept.min_rnr_timer = a.min_rnr_timer;
   if (mask & IBV_QP_DEST_QPN) kept.dest_qp_num = a.dest_qp_num;
+  if (mask & IBV_QP_RATE_LIMIT) kept.rate_limit = a.rate_limit;
 }
 
 // On one host the destination QPN alone finds the peer, so a path without a GRH is accepted, as old programs
@@ -189,6 +193,17 @@ void remember(ibv_qp_attr& kept, const ibv_qp_attr& a, unsigned mask) {
 rnic::Qpn destination(const ibv_qp_attr& a) {
   const bool here = !a.ah_attr.is_global || find_gid(a.ah_attr.grh.dgid).has_value();
   return here ? rnic::Qpn(a.dest_qp_num) : rnic::Qpn(0, rnic::Qpn(a.dest_qp_num).index());
+}
+
+// The slower of the limit that was set and the static rate of the path (IBA 9.11), which limits nothing where
+// the port is no faster.
+rnic::RateLimit rate_of(const Qp& qp) {
+  rnic::RateLimit rate{.kbps = qp.attr.rate_limit, .burst_bytes = qp.burst_bytes};
+  const int path_mbps = ibv_rate_to_mbps(static_cast<ibv_rate>(qp.attr.ah_attr.static_rate));
+  const auto path_kbps = static_cast<std::uint32_t>(std::max(path_mbps, 0)) * 1000;
+  if (path_kbps == 0 || path_kbps >= max_rate_limit_kbps) return rate;
+  if (rate.kbps == 0 || path_kbps < rate.kbps) rate.kbps = path_kbps;
+  return rate;
 }
 
 bool apply(Qp& qp, QpState to, bool sqd_event) {
@@ -202,8 +217,28 @@ bool apply(Qp& qp, QpState to, bool sqd_event) {
   attributes.min_rnr_timer = qp.attr.min_rnr_timer;
   attributes.max_rd_atomic = qp.attr.max_rd_atomic;
   attributes.max_dest_rd_atomic = qp.attr.max_dest_rd_atomic;
+  attributes.rate = rate_of(qp);
   attributes.sqd_event = sqd_event;
   return qp.nic_qp->modify(to, attributes);
+}
+
+// `burst_bytes`: with IBV_QP_RATE_LIMIT.
+int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t burst_bytes) {
+  if (mask & ~known_attributes) return EOPNOTSUPP;
+  Qp& q = qp_of(qp);
+  const auto type = q.nic_qp->config().type;
+  const unsigned bits = meaningful(mask, type);
+  const QpState from = q.nic_qp->state();
+  if ((bits & IBV_QP_CUR_STATE) && attr.cur_qp_state != static_cast<ibv_qp_state>(from)) return EINVAL;
+  const auto to = bits & IBV_QP_STATE ? static_cast<QpState>(attr.qp_state) : from;
+  if (rnic::check_modify(type, from, to, bits & ~static_cast<unsigned>(IBV_QP_STATE))) return EINVAL;
+  if (!values_valid(attr, bits) || !one_path(attr, bits)) return EINVAL;
+  remember(q.attr, attr, bits);
+  if (bits & IBV_QP_RATE_LIMIT) q.burst_bytes = burst_bytes;
+  if (to == QpState::reset) q.attr = {};
+  const bool done = apply(q, to, (bits & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify);
+  qp->state = static_cast<ibv_qp_state>(done ? to : QpState::err);
+  return done ? 0 : EBUSY;  // a stopped peer is in the middle of an operation on it
 }
 
 // On a wire what was posted is gone by the time that its queue pair is destroyed, and programs that send do
@@ -251,6 +286,14 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
   return qp;
 }
 
+int modify_qp_rate_limit(ibv_qp* qp, ibv_qp_rate_limit_attr* limit) {
+  if (limit->comp_mask != 0) return EINVAL;
+  if (limit->rate_limit == 0 && limit->max_burst_sz != 0) return EINVAL;
+  ibv_qp_attr attributes{};
+  attributes.rate_limit = limit->rate_limit;
+  return modify(qp, attributes, IBV_QP_RATE_LIMIT, limit->max_burst_sz);
+}
+
 }  // namespace weir::verbs
 
 using namespace weir::verbs;
@@ -266,25 +309,11 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) { return qp_of(qp).extended ? &qp_of(qp).ex : nullptr; }
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
-  // Without packet pacing (packet_pacing_caps), as with every driver that has none.
-  if (static_cast<unsigned>(mask) & ~first_attributes) return EOPNOTSUPP;
-  Qp& q = qp_of(qp);
-  const auto type = q.nic_qp->config().type;
-  const unsigned bits = meaningful(static_cast<unsigned>(mask), type);
-  const weir::rnic::QpState from = q.nic_qp->state();
-  if ((bits & IBV_QP_CUR_STATE) && attr->cur_qp_state != static_cast<ibv_qp_state>(from)) return EINVAL;
-  const auto to = bits & IBV_QP_STATE ? static_cast<weir::rnic::QpState>(attr->qp_state) : from;
-  if (weir::rnic::check_modify(type, from, to, bits & ~static_cast<unsigned>(IBV_QP_STATE))) return EINVAL;
-  if (!values_valid(*attr, bits) || !one_path(*attr, bits)) return EINVAL;
-  remember(q.attr, *attr, bits);
-  if (to == weir::rnic::QpState::reset) q.attr = {};
-  const bool done = apply(q, to, (bits & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify);
-  qp->state = static_cast<ibv_qp_state>(done ? to : weir::rnic::QpState::err);
-  return done ? 0 : EBUSY;  // a stopped peer is in the middle of an operation on it
+  return modify(qp, *attr, static_cast<unsigned>(mask), 0);
 }
 
 int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
-  if (static_cast<unsigned>(mask) & ~first_attributes) return EOPNOTSUPP;
+  if (static_cast<unsigned>(mask) & ~known_attributes) return EOPNOTSUPP;
   const Qp& q = qp_of(qp);
   *attr = q.attr;
   attr->qp_state = attr->cur_qp_state = static_cast<ibv_qp_state>(q.nic_qp->state());

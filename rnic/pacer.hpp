@@ -1,0 +1,48 @@
+// How fast a queue pair may send: its rate limit (packet pacing), or the static rate of its path (IBA 9.11).
+//
+// Each message pushes the time at which the next may begin on by as long as it takes at that rate; so the
+// rate holds between messages, and one message is moved at once. What an idle sender did not use it may send
+// in a burst, but no more than `burst_bytes`. Pure: time is passed in.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace weir::rnic {
+
+struct RateLimit {
+  std::uint32_t kbps = 0;         // of payload; 0: none
+  std::uint32_t burst_bytes = 0;  // 0: what goes through in `shortest_burst_ns`
+  bool operator==(const RateLimit&) const = default;
+};
+
+class Pacer {
+ public:
+  // Who sleeps until a message is due is woken some time late, and must be able to make up for it.
+  static constexpr std::uint64_t shortest_burst_ns = 200'000;
+
+  void set(RateLimit limit) {
+    limit_ = limit;
+    burst_ns_ = limit.burst_bytes != 0 ? duration_ns(limit.burst_bytes) : shortest_burst_ns;
+    due_ns_ = 0;
+  }
+  bool limited() const { return limit_.kbps != 0; }
+  // When the next message may begin; in the past: now.
+  std::uint64_t due_ns() const { return due_ns_; }
+  void sent(std::uint64_t bytes, std::uint64_t now_ns) {
+    const std::uint64_t earliest = now_ns > burst_ns_ ? now_ns - burst_ns_ : 0;
+    due_ns_ = std::max(due_ns_, earliest) + duration_ns(bytes);
+  }
+
+ private:
+  // At most 2^31 bytes, of which each is 8 x 10^6 kb/s x ns.
+  std::uint64_t duration_ns(std::uint64_t bytes) const {
+    return limit_.kbps == 0 ? 0 : bytes * 8'000'000 / limit_.kbps;
+  }
+
+  RateLimit limit_;
+  std::uint64_t burst_ns_ = 0;
+  std::uint64_t due_ns_ = 0;
+};
+
+}  // namespace weir::rnic

@@ -1,0 +1,128 @@
+// Rate limits: when messages may go, on the test's own clock.
+#include "errors.hpp"
+#include "rnic/pacer.hpp"
+
+namespace weir::rnic::test {
+namespace {
+
+constexpr std::uint32_t byte_a_us = 8'000;  // in kb/s
+constexpr std::uint64_t us = 1'000;
+constexpr std::uint64_t long_ago = 1'000'000'000;
+
+TEST(Pacer, spaces_messages_by_what_they_take_at_its_rate) {
+  Pacer pacer;
+  pacer.set({.kbps = byte_a_us, .burst_bytes = 1});
+  pacer.sent(64, long_ago);
+  EXPECT_EQ(pacer.due_ns(), long_ago + 63 * us);
+  pacer.sent(100, pacer.due_ns());
+  EXPECT_EQ(pacer.due_ns(), long_ago + 163 * us);
+}
+
+TEST(Pacer, makes_up_for_a_late_sender_but_not_for_an_idle_one) {
+  Pacer pacer;
+  pacer.set({.kbps = byte_a_us, .burst_bytes = 100});
+  pacer.sent(100, long_ago);
+  EXPECT_EQ(pacer.due_ns(), long_ago);
+  pacer.sent(100, long_ago + 50 * us);
+  EXPECT_EQ(pacer.due_ns(), long_ago + 100 * us) << "50 us late";
+  pacer.sent(100, 2 * long_ago);
+  EXPECT_EQ(pacer.due_ns(), 2 * long_ago) << "100 bytes, not a second's worth";
+}
+
+TEST(Pacer, holds_its_rate_from_the_slowest_to_the_fastest) {
+  for (const std::uint32_t kbps : {1'000u, 1'000'000u, 100'000'000u}) {
+    Pacer pacer;
+    pacer.set({.kbps = kbps});
+    constexpr std::uint64_t bytes = 2'147'483'648;
+    pacer.sent(bytes, long_ago);
+    const std::uint64_t took = pacer.due_ns() - (long_ago - Pacer::shortest_burst_ns);
+    EXPECT_EQ(took, bytes * 8'000'000 / kbps) << kbps;
+  }
+}
+
+class RateLimits : public Errors {
+ protected:
+  RateLimits() { host.advance(long_ago); }
+
+  void limit(RateLimit rate) {
+    a->attributes().rate = rate;
+    ASSERT_TRUE(a->modify(QpState::rts));
+  }
+  // WRITEs of 100 bytes with the ids from `first` on.
+  void write(std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t id = first; id < first + count; ++id)
+      ASSERT_EQ(a->write(id, from.all(), to.addr(), to.key()), PostResult::ok);
+  }
+  std::uint64_t sent_bytes() {
+    return a->qp().counters().payload[static_cast<std::size_t>(PayloadGoes::out)].read();
+  }
+  std::size_t done() { return Endpoint::drain(a->send_cq()).size(); }
+
+  void SetUp() override { connect_pair(); }
+  Memory from{a_nic, 100}, to{b_nic, 100};
+};
+
+TEST_F(RateLimits, messages_go_when_they_are_due_without_anybody_polling) {
+  limit({.kbps = byte_a_us, .burst_bytes = 100});
+  write(0, 10);
+  EXPECT_EQ(done(), 2u) << "the burst, and the one that is due now";
+  for (int i = 0; i < 8; ++i) {
+    host.advance(99 * us);
+    const std::uint64_t before = sent_bytes();
+    host.advance(us);
+    EXPECT_EQ(sent_bytes(), before + 100);
+  }
+  EXPECT_EQ(done(), 8u);
+}
+
+TEST_F(RateLimits, what_nobody_limits_goes_at_once) {
+  limit({});
+  write(0, 10);
+  EXPECT_EQ(done(), 10u);
+}
+
+TEST_F(RateLimits, a_limit_that_is_lifted_lets_go_of_what_waited) {
+  limit({.kbps = byte_a_us, .burst_bytes = 100});
+  write(0, 10);
+  EXPECT_EQ(done(), 2u);
+  limit({});
+  EXPECT_EQ(done(), 8u);
+}
+
+TEST_F(RateLimits, data_that_comes_back_is_not_of_the_senders_rate) {
+  limit({.kbps = byte_a_us, .burst_bytes = 100});
+  for (std::uint64_t id = 0; id < 10; ++id)
+    ASSERT_EQ(a->read(id, from.all(), to.addr(), to.key()), PostResult::ok);
+  EXPECT_EQ(done(), 10u);
+}
+
+TEST_F(RateLimits, an_error_flushes_what_waits_for_its_turn) {
+  limit({.kbps = byte_a_us, .burst_bytes = 100});
+  write(0, 4);
+  ASSERT_TRUE(a->modify(QpState::err));
+  for (std::uint64_t id = 0; id < 4; ++id)
+    EXPECT_TRUE(completed(a->poll_send(), id, id < 2 ? WcStatus::success : WcStatus::wr_flush_err));
+}
+
+TEST_F(RateLimits, a_queue_that_only_waits_for_its_turn_has_drained) {
+  limit({.kbps = byte_a_us, .burst_bytes = 100});
+  write(0, 4);
+  ASSERT_TRUE(a->modify(QpState::sqd));
+  EXPECT_FALSE(a->qp().draining());
+  host.advance(long_ago);
+  EXPECT_EQ(done(), 2u) << "those behind it wait for rts";
+  ASSERT_TRUE(a->modify(QpState::rts));
+  EXPECT_EQ(done(), 2u);
+}
+
+TEST_F(RateLimits, waiting_for_ones_turn_is_no_retry) {
+  limit({.kbps = byte_a_us, .burst_bytes = 100});
+  write(0, 10);
+  host.advance(10 * 100 * us);
+  EXPECT_EQ(done(), 10u);
+  EXPECT_EQ(a->qp().counters().retries.read(), 0u);
+  EXPECT_EQ(a->qp().counters().no_responses.read(), 0u);
+}
+
+}  // namespace
+}  // namespace weir::rnic::test
