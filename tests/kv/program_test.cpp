@@ -204,7 +204,7 @@ long resident_pages(pid_t pid) {
 }
 
 TEST(Program, keeps_freed_memory_for_new_values_until_it_is_asked_back) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__clang__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
   GTEST_SKIP() << "the sanitizers have a heap of their own";
 #endif
   const ScratchFolder folder;
