@@ -2,9 +2,10 @@
 // which work requests must ask for a completion.
 //
 // Most requests are unsignalled; one completion stands for all before it. Two things force a signal, so that
-// the writer can never wait for a completion that will not come: `interval` requests since the last one, or a
-// quarter of the ring since the last one. Invariants: outstanding() <= depth; tail <= head <= tail + ring; as
-// long as a write is refused for want of room here, a signalled request is outstanding. Pure; one thread.
+// the writer can never wait for a completion that will not come: `interval` requests since the last one, or
+// as many staged bytes as should stay in the cache, a quarter of the ring at most. Invariants: outstanding()
+// <= depth; tail <= head <= tail + ring; as long as a write is refused for want of room here, a signalled
+// request is outstanding. Pure; one thread.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +18,8 @@ class SendQueue {
  public:
   // Slots that data never takes, so that an announcement always can go out.
   static constexpr std::uint32_t reserved_for_control = 8;
+  // A signal for every so many staged bytes: once they are sent, the next are staged over them, in the cache.
+  static constexpr std::uint32_t warm_bytes = 8 << 10;
   // Signals that can be outstanding at once.
   static constexpr std::uint32_t max_marks = 32;
 
@@ -41,7 +44,8 @@ class SendQueue {
 
   // Must a data request with `staged` bytes in the ring (0: they are elsewhere) ask for a completion?
   bool must_signal(std::uint32_t staged) const {
-    return since_signal_ + 1 >= interval_ || bytes_since_signal_ + staged >= ring_bytes_ / 4;
+    return since_signal_ + 1 >= interval_ ||
+           bytes_since_signal_ + staged >= std::min(ring_bytes_ / 4, warm_bytes);
   }
 
   void posted(std::uint32_t staged, bool signalled) {
@@ -60,7 +64,9 @@ class SendQueue {
     if (marks_used() == 0) return false;
     const Mark& mark = marks_[mark_tail_++ % max_marks];
     done_ = mark.posted;
-    tail_ = mark.head;
+    tail_ = std::max(tail_, mark.head);
+    // All was sent: from the ring's start again, which is in the cache.
+    if (tail_ == head_) head_ = tail_ = (head_ + ring_bytes_ - 1) / ring_bytes_ * ring_bytes_;
     return true;
   }
 

@@ -162,6 +162,31 @@ TEST(SendQueue, one_completion_stands_for_all_before_it) {
   EXPECT_FALSE(queue.completed()) << "a completion that nobody asked for";
 }
 
+TEST(SendQueue, stages_from_the_rings_start_again_once_all_is_sent) {
+  constexpr std::uint32_t ring = 256 << 10, bytes = 400;
+  SendQueue queue(1024, 512, ring);
+  std::uint32_t furthest = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    furthest = std::max(furthest, queue.stage_offset() + bytes);
+    const bool signal = queue.must_signal(bytes);
+    queue.posted(bytes, signal);
+    if (signal) EXPECT_TRUE(queue.completed());
+  }
+  EXPECT_LE(furthest, SendQueue::warm_bytes + bytes);
+}
+
+TEST(SendQueue, a_late_completion_of_what_staged_nothing_frees_nothing) {
+  SendQueue queue(64, 32, 4096);
+  queue.posted(100, true);
+  queue.posted(0, true);
+  EXPECT_TRUE(queue.completed());
+  EXPECT_EQ(queue.stage_offset(), 0u);
+  queue.posted(4096, true);
+  EXPECT_EQ(queue.stage_room(), 0u);
+  EXPECT_TRUE(queue.completed()) << "of the one that staged nothing";
+  EXPECT_EQ(queue.stage_room(), 0u);
+}
+
 TEST(SendQueue, never_waits_without_a_signal_outstanding_and_never_overflows) {
   for (const std::uint32_t seed : {1u, 2u, 3u, 4u}) {
     SCOPED_TRACE(seed);
