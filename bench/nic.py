@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The software NIC by perftest, beside UCX's own shared-memory and TCP transports by ucx_perftest, in one run.
 
-Each row runs our side and its peer in turn, REPEAT times, and shows the medians (of latencies the best) and their ratio.
+Each row runs our side and its peer in turn, REPEAT times, and shows the medians and their ratio; of latencies the best, and the
+medians in brackets.
 Prints Markdown, or JSON. Nothing here passes or fails. Wants perftest and ucx-utils.
 """
 import argparse
@@ -175,11 +176,13 @@ def main():
             if peer:
                 theirs.append(peer(bench))
         # A cache line alone takes one of two times between virtual cores, from start to start (docs/performance.md), and
-        # so does every latency of a few lines: the shortest can be compared.
-        typical = min if unit == "us" else statistics.median
-        row = {"what": name, "unit": unit, "goal": goal, "weir": typical(mine)}
-        if peer:
-            row.update(peer=peer_name, of_peer=typical(theirs), ratio=typical(mine) / typical(theirs))
+        # so does every latency of a few lines: the shortest can be compared, and the medians of many starts.
+        row = {"what": name, "unit": unit, "goal": goal, "peer": peer_name, "runs": mine, "runs_of_peer": theirs}
+        for key, of in (("", statistics.median), ("best_", min)):
+            if not key or unit == "us":
+                row[key + "weir"] = of(mine)
+                if peer:
+                    row.update({key + "of_peer": of(theirs), key + "ratio": of(mine) / of(theirs)})
         results.append(row)
 
     with tempfile.TemporaryDirectory() as folder:
@@ -193,9 +196,14 @@ def main():
         return
     print("| what | Weir | peer | ratio | goal |\n|---|---|---|---|---|")
     for row in results:
-        peer = f"{figure(row['of_peer'])} {row['unit']} ({row['peer']})" if "peer" in row else ""
-        ratio = f"{row['ratio']:.2f}" if "peer" in row else ""
-        print(f"| {row['what']} | {figure(row['weir'])} {row['unit']} | {peer} | {ratio} | {row['goal']} |")
+        def shown(key, form, unit=""):
+            if "best_" + key in row:
+                return f"{form(row['best_' + key])}{unit} ({form(row[key])})"
+            return form(row[key]) + unit if key in row else ""
+
+        unit = " " + row["unit"]
+        peer = f"{shown('of_peer', figure, unit)}, {row['peer']}" if row["peer"] else ""
+        print(f"| {row['what']} | {shown('weir', figure, unit)} | {peer} | {shown('ratio', '{:.2f}'.format)} | {row['goal']} |")
 
 
 if __name__ == "__main__":
