@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "two_nics.hpp"
@@ -196,7 +197,12 @@ TEST_P(Atomic, counts_of_many_initiators_add_up) {
   EXPECT_EQ(word_at(target), std::uint64_t{initiators} * rounds);
 }
 
-class AtomicRights : public TwoNics {};
+class AtomicRights : public TwoNics {
+ protected:
+  AtomicLock& lock_of(const Memory& target) {
+    return b_nic.adapter().segment().header().atomic_locks[atomic_lock_of(target.addr())];
+  }
+};
 
 TEST_F(AtomicRights, needs_the_right_of_region_and_queue_pair) {
   struct Row {
@@ -278,27 +284,45 @@ TEST_F(AtomicRights, an_address_that_its_region_shifts_still_works) {
 
 // ---- the lock
 
+// Takes the lock in a thread of its own, as if that were stopped in the middle of an atomic.
+class LockHolder {
+ public:
+  explicit LockHolder(AtomicLock& lock)
+      : thread_([this, &lock] {
+          EXPECT_EQ(lock.take(), AtomicLock::Taken::yes);
+          holds_ = true;
+          holds_.notify_one();
+          lets_go_.wait(false);
+          lock.unlock();
+        }) {
+    holds_.wait(false);
+  }
+  ~LockHolder() { let_go(); }
+
+  void let_go() {
+    if (!thread_.joinable()) return;
+    lets_go_ = true;
+    lets_go_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> holds_{false}, lets_go_{false};
+  std::thread thread_;  // last: it uses the others
+};
+
 // On a wire no initiator holds up another's atomic, so waiting for one spends no retries.
 TEST_F(AtomicRights, outwait_a_stopped_holder_of_the_lock_and_are_tried_again_unpolled) {
   for (const std::uint8_t timeout : {0, 8}) {
     connect_pair({.timeout = timeout, .retry_cnt = 1}, {});
     Memory target(b_nic, 8), result(a_nic, 8);
-    std::atomic<int> step{0};
-    AtomicLock& lock = b_nic.adapter().segment().header().atomic_locks[atomic_lock_of(target.addr())];
-    std::thread holder([&] {
-      ASSERT_EQ(lock.take(), AtomicLock::Taken::yes);
-      step = 1;
-      while (step != 2) sched_yield();
-      lock.unlock();
-    });
-    while (step != 1) sched_yield();
+    LockHolder holder(lock_of(target));
     ASSERT_EQ(a->post(fetch_and_add(target, 1), {result.all()}), PostResult::ok);
     for (int seconds = 0; seconds < 3; ++seconds) {
       for (int tenths = 0; tenths < 10; ++tenths) host.advance(100'000'000);
       EXPECT_FALSE(a->poll_send()) << "timeout " << int{timeout};
     }
-    step = 2;
-    holder.join();
+    holder.let_go();
     host.advance(20'000'000);
     EXPECT_EQ(word_at(target), 1u) << "nobody has polled since";
     EXPECT_TRUE(completed(a->poll_send(), 1)) << "timeout " << int{timeout};
@@ -308,21 +332,11 @@ TEST_F(AtomicRights, outwait_a_stopped_holder_of_the_lock_and_are_tried_again_un
 TEST_F(AtomicRights, that_wait_for_a_lock_fail_when_their_target_dies) {
   connect_pair({.timeout = 0}, {});
   Memory target(b_nic, 8), result(a_nic, 8);
-  AtomicLock& lock = b_nic.adapter().segment().header().atomic_locks[atomic_lock_of(target.addr())];
-  std::atomic<int> step{0};
-  std::thread holder([&] {
-    ASSERT_EQ(lock.take(), AtomicLock::Taken::yes);
-    step = 1;
-    while (step != 2) sched_yield();
-    lock.unlock();
-  });
-  while (step != 1) sched_yield();
+  const LockHolder holder(lock_of(target));
   ASSERT_EQ(a->post(fetch_and_add(target, 1), {result.all()}), PostResult::ok);
   host.kill(b_nic);
   settle();
   EXPECT_TRUE(completed(a->poll_send(), 1, WcStatus::retry_exc_err));
-  step = 2;
-  holder.join();
 }
 
 TEST(AtomicLock, is_taken_from_a_process_that_was_killed_while_it_held_it) {
