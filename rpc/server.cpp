@@ -73,26 +73,29 @@ struct Server::State {
       return turn_away(self, lane, std::move(transport), full);
     }
     ++connections;
-    auto connection =
-        std::make_shared<ServerConnection>(io, std::move(transport), rules, lane.chain, lane.totals,
-                                           [weak = std::weak_ptr(self), &lane](ServerConnection& gone) {
-                                             const auto state = weak.lock();
-                                             if (state && lane.connections.erase(&gone) > 0) --state->open;
-                                           });
+    const auto connection = make_connection(self, lane, std::move(transport));
     lane.connections.emplace(connection.get(), connection);
     connection->start();
   }
 
   void turn_away(const std::shared_ptr<State>& self, Lane& lane, TransportPtr transport, bool full) {
     if (lane.leaving.size() >= most_leaving) return transport->close();
-    auto connection =
-        std::make_shared<ServerConnection>(lane.io, std::move(transport), rules, lane.chain, lane.totals,
-                                           [weak = std::weak_ptr(self), &lane](ServerConnection& gone) {
-                                             if (weak.lock()) lane.leaving.erase(&gone);
-                                           });
+    const auto connection = make_connection(self, lane, std::move(transport));
     lane.leaving.emplace(connection.get(), connection);
     connection->turn_away(full ? Error{Errc::overloaded, "the server has as many connections as it takes"}
                                : Error{Errc::draining, "the server takes no new calls: connect to another"});
+  }
+
+  // Its end takes it out of the lane, be it served or being turned away.
+  std::shared_ptr<ServerConnection> make_connection(const std::shared_ptr<State>& self, Lane& lane,
+                                                    TransportPtr transport) const {
+    auto forget = [weak = std::weak_ptr(self), &lane](ServerConnection& gone) {
+      const auto state = weak.lock();
+      if (!state || lane.leaving.erase(&gone) > 0) return;
+      if (lane.connections.erase(&gone) > 0) --state->open;
+    };
+    return std::make_shared<ServerConnection>(lane.io, std::move(transport), rules, lane.chain, lane.totals,
+                                              std::move(forget));
   }
 
   void stop(Lane& lane) {
