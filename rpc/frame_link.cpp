@@ -125,7 +125,7 @@ bool FrameLink::unpack(Frame& frame) {
 }
 
 void FrameLink::end_frame(std::size_t begin, FrameHeader header, Buffer attachment) {
-  if (body_bytes(begin) >= pack_from_) pack_body(begin, header);
+  pack_body(begin, header);
   queue_frame(begin, header, std::move(attachment));
 }
 
