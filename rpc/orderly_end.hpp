@@ -15,7 +15,7 @@
 namespace weir::rpc {
 
 struct EndLimits {
-  std::chrono::milliseconds linger{0};        // for all of it; 0: close at once
+  std::chrono::microseconds linger{0};        // for all of it; 0: close at once
   std::size_t most_dropped_bytes = 16 << 20;  // that the peer still sends
 };
 

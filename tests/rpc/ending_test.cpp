@@ -1,7 +1,10 @@
 // How a server ends a connection that it refuses: after all that it has to say, over every transport.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <asio/generic/stream_protocol.hpp>
 #include <asio/ip/tcp.hpp>
+#include <asio/local/stream_protocol.hpp>
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 
@@ -46,59 +49,28 @@ class Ending : public testing_support::RpcTest {
   }
 };
 
-TEST_P(Ending, why_comes_behind_all_replies_that_wait_to_be_written) {
+// More is to be written before that than a transport takes at once: closing there and then would lose it.
+TEST_P(Ending, why_comes_behind_all_replies_that_wait_to_a_client_that_goes_on_sending) {
   constexpr std::uint32_t limit = 1 << 20;
-  constexpr int calls = 8;
+  constexpr int calls_before = 8, calls_behind = 20;
   start(bodies_up_to(limit));
   with_client(address, [&](Client& client) -> asio::awaitable<void> {
     const auto executor = co_await asio::this_coro::executor;
-    int ended = 0, good = 0;
-    for (int i = 0; i < calls; ++i)
-      asio::co_spawn(executor, client.call<shop::sized>(limit - 100),
-                     [&](const std::exception_ptr&, const Result<std::string>& result) {
-                       ++ended;
-                       good += result && result->size() == limit - 100 ? 1 : 0;
-                     });
-    const std::string too_much(limit + 1, 'x');
-    const auto refused = co_await client.call<shop::echo>(too_much);
-    EXPECT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, Errc::too_large) << refused.error().what;
-    while (ended < calls) co_await asio::post(executor, asio::use_awaitable);
-    EXPECT_EQ(good, calls);
-  });
-  run_until([this] { return server->open() == 0; });
-}
-
-TEST_P(Ending, why_reaches_a_client_that_goes_on_sending) {
-  start(bodies_up_to(1000));
-  with_client(address, [&](Client& client) -> asio::awaitable<void> {
+    int ended = 0, good = 0, told = 0;
+    const auto count = [&](const std::exception_ptr&, const Result<std::string>& result) {
+      ++ended;
+      good += result && result->size() == limit - 100 ? 1 : 0;
+      told += !result && result.error().code == Errc::too_large ? 1 : 0;
+    };
     const std::string too_much(12 << 20, 'x');
-    const auto refused = co_await client.call<shop::echo>(too_much);
-    EXPECT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, Errc::too_large) << refused.error().what;
-  });
-  run_until([this] { return server->open() == 0; });
-}
-
-TEST_P(Ending, who_is_refused_learns_why_with_calls_behind_the_first) {
-  ServerOptions options;
-  options.authentication.authenticate = [](const Credentials&) -> Result<Identity> {
-    return fail(Errc::unauthenticated, "nobody is known here");
-  };
-  start(std::move(options));
-  with_client(address, [&](Client& client) -> asio::awaitable<void> {
-    const auto executor = co_await asio::this_coro::executor;
-    constexpr int calls = 20;
-    const std::string text(256 << 10, 'x');
-    int ended = 0, told = 0;
-    for (int i = 0; i < calls; ++i)
-      asio::co_spawn(executor, client.call<shop::echo>(text),
-                     [&](const std::exception_ptr&, const Result<std::string>& result) {
-                       ++ended;
-                       told += !result && result.error().what == "nobody is known here" ? 1 : 0;
-                     });
-    while (ended < calls) co_await asio::post(executor, asio::use_awaitable);
-    EXPECT_EQ(told, calls);
+    for (int i = 0; i < calls_before; ++i)
+      asio::co_spawn(executor, client.call<shop::sized>(limit - 100), count);
+    asio::co_spawn(executor, client.call<shop::echo>(too_much), count);
+    for (int i = 0; i < calls_behind; ++i)
+      asio::co_spawn(executor, client.call<shop::echo>("in vain"), count);
+    while (ended < calls_before + 1 + calls_behind) co_await asio::post(executor, asio::use_awaitable);
+    EXPECT_EQ(good, calls_before);
+    EXPECT_EQ(told, 1 + calls_behind);
   });
   run_until([this] { return server->open() == 0; });
 }
@@ -108,43 +80,81 @@ INSTANTIATE_TEST_SUITE_P(Over, Ending, testing_support::transports, testing_supp
 // A peer without any manners, of which the bytes on the wire are known.
 class RudePeer : public Ending {
  protected:
-  asio::ip::tcp::socket peer{io};
+  asio::generic::stream_protocol::socket peer{io};
 
-  void send_nonsense() {
+  void connect_peer() {
     const auto at = parse_address(address);
-    peer.connect({asio::ip::make_address(at->host), at->port});
-    const std::string nonsense(frame_header_bytes, '?');
-    asio::write(peer, asio::buffer(nonsense));
+    if (over("unix"))
+      peer.connect(asio::local::stream_protocol::endpoint(at->path));
+    else
+      peer.connect(asio::ip::tcp::endpoint(asio::ip::make_address(at->host), at->port));
   }
-  void read_to_the_end(std::string& text, std::error_code& error) {
+  void send(const std::string& bytes) { asio::write(peer, asio::buffer(bytes)); }
+  void send_nonsense() {
+    connect_peer();
+    send(nonsense);
+  }
+  // What the server sends, to its end.
+  std::string read_all(std::error_code& error) {
+    std::string text;
     bool ended = false;
     asio::async_read(peer, asio::dynamic_buffer(text), [&](std::error_code why, std::size_t) {
       error = why;
       ended = true;
     });
     run_until([&] { return ended; });
+    return text;
   }
+
+  static std::string bytes_of(const FrameHeader& header) {
+    std::array<std::byte, frame_header_bytes> bytes;
+    encode(header, bytes.data());
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  static Result<FrameHeader> header_of(std::string_view text) {
+    if (text.size() < frame_header_bytes) return fail(Errc::bad_reply, "nothing came");
+    return parse_header(as_bytes(text).first<frame_header_bytes>());
+  }
+
+  static inline const std::string nonsense = std::string(frame_header_bytes, '?');
 };
 
 TEST_P(RudePeer, reads_why_and_then_the_end_though_it_still_sends) {
-  start(ServerOptions());
-  send_nonsense();
-  run_until([this] { return peer.available() > 0; });
-  const std::string more(100'000, '!');
-  asio::write(peer, asio::buffer(more));
-  std::string text;
-  std::error_code error;
-  read_to_the_end(text, error);
-  EXPECT_EQ(error, asio::error::eof) << error.message();
-  EXPECT_GT(text.size(), frame_header_bytes);
-  EXPECT_EQ(server->open(), 1u) << "it is this end's to close";
-  peer.close();
-  run_until([this] { return server->open() == 0; });
+  ServerOptions options = bodies_up_to(1000);
+  options.authentication.authenticate = [](const Credentials&) -> Result<Identity> {
+    return fail(Errc::unauthenticated, "nobody is known here");
+  };
+  start(std::move(options));
+  struct Row {
+    const char* what;
+    std::string sent;
+    Errc why;
+  };
+  const Row rows[] = {
+      {"nonsense", nonsense, Errc::protocol},
+      {"too large", bytes_of({.id = 1, .body_bytes = 1001}), Errc::too_large},
+      {"a stranger", bytes_of({.id = 1, .method = method_number<shop::nothing>}), Errc::unauthenticated}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.what);
+    connect_peer();
+    send(row.sent);
+    run_until([this] { return peer.available() > 0; });
+    send(std::string(100'000, '!'));
+    std::error_code error;
+    const std::string text = read_all(error);
+    EXPECT_EQ(error, asio::error::eof) << error.message();
+    const auto header = header_of(text);
+    ASSERT_TRUE(header);
+    EXPECT_EQ(header->status, static_cast<std::uint16_t>(row.why));
+    EXPECT_EQ(server->open(), 1u) << "it is this end's to close";
+    peer.close();
+    run_until([this] { return server->open() == 0; });
+  }
 }
 
 TEST_P(RudePeer, is_left_when_it_never_closes) {
   ServerOptions options;
-  options.limits.end.linger = milliseconds(1);
+  options.limits.end.linger = std::chrono::microseconds(1);  // over before anybody looks
   start(std::move(options));
   send_nonsense();
   run_until([this] { return server->stats().connections == 1 && server->open() == 0; });
@@ -156,8 +166,7 @@ TEST_P(RudePeer, is_left_when_it_sends_without_end) {
   start(std::move(options));
   send_nonsense();
   run_until([this] { return peer.available() > 0; });
-  const std::string more(100'000, '!');
-  asio::write(peer, asio::buffer(more));
+  send(std::string(100'000, '!'));
   run_until([this] { return server->open() == 0; });
 }
 
@@ -172,7 +181,7 @@ TEST_P(RudePeer, goes_at_once_with_its_server) {
   EXPECT_EQ(server->open(), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, RudePeer, testing::Values("tcp"), testing_support::transport_name);
+INSTANTIATE_TEST_SUITE_P(Over, RudePeer, testing::Values("tcp", "unix"), testing_support::transport_name);
 
 }  // namespace
 }  // namespace weir::rpc
