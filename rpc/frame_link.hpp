@@ -114,6 +114,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void received(std::span<const std::byte> bytes) override;
   void round_ended() override;
   void writable() override;
+  bool writes_on() const override { return ending_ && !ending_->end.output_ended(); }
   void ended(Error cause) override;
   bool on_frame(Frame& frame) override;
   Buffer attachment_for(const FrameHeader& header) override { return make_attachment(header); }

@@ -3,8 +3,9 @@
 // Closing at once loses what the transport did not take yet, and a TCP socket that is closed with bytes
 // unread makes the kernel send a reset, at which the peer's kernel throws away what it had for the peer to
 // read (RFC 1122, 4.2.2.13; RFC 9293, 3.10.4). So: what waits is written, the transport is told that nothing
-// follows, and what the peer still sends is read and dropped until it closes, too. Both are bounded, since a
-// peer may do neither: by a time for all of it, and by the bytes that are dropped.
+// follows, and what the peer still sends is read and dropped until it closes, too. A peer that ends its
+// output first is written to nevertheless: it may still read. All of it is bounded, since a peer may do
+// nothing of that: by a time, and by the bytes that are dropped.
 //
 // Pure: time is passed in.
 #pragma once
@@ -28,6 +29,8 @@ class OrderlyEnd {
       : most_dropped_bytes_(limits.most_dropped_bytes), until_(now + limits.linger) {}
 
   TimePoint until() const { return until_; }
+  // All is written, so a peer that sends nothing more either has nothing to wait for.
+  bool output_ended() const { return output_ended_; }
 
   // After each attempt to write.
   Next on_written(bool all) {

@@ -86,7 +86,9 @@ class SocketTransport final : public Transport, public Poller::Watcher {
   // of which it then may want the rest in place, too.
   static constexpr std::size_t look_ahead_bytes = 4 << 10;
 
-  std::uint32_t events() const { return (reading_ ? EPOLLIN : 0u) | (full_ ? EPOLLOUT : 0u); }
+  std::uint32_t events() const {
+    return (reading_ && !input_ended_ ? EPOLLIN : 0u) | (full_ ? EPOLLOUT : 0u);
+  }
 
   void ready(std::uint32_t what) override {
     if ((what & EPOLLOUT) != 0 && full_) {
@@ -111,6 +113,11 @@ class SocketTransport final : public Transport, public Poller::Watcher {
       message.msg_iovlen = wanted.empty() ? 1 : 2;
       const ssize_t got = recvmsg(fd_.get(), &message, MSG_DONTWAIT);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+      // Read to the end is what nobody can write to any more.
+      if (got == 0 && !to_the_end && user_->writes_on()) {
+        input_ended_ = true;
+        return poller_.change(fd_.get(), *this, events());
+      }
       if (got <= 0) return lose("the connection", got == 0 ? 0 : errno);
       const auto bytes = static_cast<std::size_t>(got);
       total += bytes;
@@ -137,6 +144,7 @@ class SocketTransport final : public Transport, public Poller::Watcher {
   const std::string peer_;
   TransportUser* user_ = nullptr;
   bool reading_ = true;
+  bool input_ended_ = false;  // by a peer that may still read
   bool full_ = false;
   std::size_t scratch_bytes_;  // of the poller's, to read into
 };

@@ -4,7 +4,8 @@
 // one at a time, which TLS would copy anyway. Operations keep the transport alive until they end.
 //
 // Its output ends with TLS's close_notify. TLS is not read any more then: OpenSSL refuses data once it waits
-// for the peer's. What the peer still sends is read from below, and dropped.
+// for the peer's. What the peer still sends is read from below, and dropped. A peer that ends its own output
+// before that is written to nevertheless.
 #pragma once
 
 #include <array>
@@ -67,7 +68,7 @@ class StreamTransport final : public Transport, public std::enable_shared_from_t
 
  private:
   void read() {
-    if (!reading_ || read_under_way_ || notified_ || user_ == nullptr) return;
+    if (!reading_ || read_under_way_ || notified_ || input_ended_ || user_ == nullptr) return;
     read_under_way_ = true;
     stream_.async_read_some(asio::buffer(in_),
                             [self = this->shared_from_this()](std::error_code error, std::size_t n) {
@@ -76,8 +77,15 @@ class StreamTransport final : public Transport, public std::enable_shared_from_t
                                 self->user_->received(std::span(self->in_).first(n));
                               if (self->user_ != nullptr) self->user_->round_ended();
                               if (self->output_ends_ && !is_the_end(error)) return self->notify_close();
-                              error ? self->lose(error) : self->read();
+                              error ? self->input_ended(error) : self->read();
                             });
+  }
+
+  void input_ended(const std::error_code& error) {
+    const bool may_read = error == asio::error::eof || error == asio::ssl::error::stream_truncated;
+    const bool has_more = user_ != nullptr && (user_->writes_on() || (output_ends_ && writing_));
+    if (!may_read || !has_more) return lose(error);
+    input_ended_ = true;
   }
 
   // Cancelled, or refused by TLS: there may still be something below.
@@ -109,6 +117,7 @@ class StreamTransport final : public Transport, public std::enable_shared_from_t
         asio::buffer(out_.data() + from, size - from),
         [self = this->shared_from_this(), from, size](std::error_code error, std::size_t n) {
           self->writing_ = false;
+          if (error && self->input_ended_) return self->lose(error);
           if (self->user_ == nullptr || error) return;  // reading says why
           if (from + n < size) return self->send(from + n, size);
           if (self->output_ends_) return self->notify_close();
@@ -128,6 +137,7 @@ class StreamTransport final : public Transport, public std::enable_shared_from_t
   TransportUser* user_ = nullptr;
   bool reading_ = true;
   bool read_under_way_ = false;
+  bool input_ended_ = false;  // by a peer that may still read
   bool writing_ = false;
   bool full_ = false;
   bool output_ends_ = false;

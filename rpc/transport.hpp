@@ -35,6 +35,9 @@ class TransportUser {
   virtual void round_ended() = 0;
   // After a write that took less than it was offered: there is room again.
   virtual void writable() = 0;
+  // Asked when the peer says that it sends nothing more, though it may still read. True: the transport stays
+  // open for what is to be written, until end_output() and the end of that.
+  virtual bool writes_on() const { return false; }
   // Nothing more will come. The transport is closed.
   virtual void ended(Error cause) = 0;
 

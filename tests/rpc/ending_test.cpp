@@ -6,9 +6,12 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/local/stream_protocol.hpp>
 #include <asio/read.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/ssl.hpp>
 #include <asio/write.hpp>
 
 #include "rpc/orderly_end.hpp"
+#include "rpc/tls_transport.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
 namespace weir::rpc {
@@ -21,7 +24,9 @@ constexpr OrderlyEnd::TimePoint start{std::chrono::hours(1)};
 TEST(OrderlyEnd, ends_its_output_once_when_all_is_written) {
   OrderlyEnd end({.linger = milliseconds(10)}, start);
   EXPECT_EQ(end.on_written(false), Next::wait);
+  EXPECT_FALSE(end.output_ended());
   EXPECT_EQ(end.on_written(true), Next::end_output);
+  EXPECT_TRUE(end.output_ended());
   EXPECT_EQ(end.on_written(true), Next::wait);
 }
 
@@ -116,6 +121,32 @@ class RudePeer : public Ending {
     return parse_header(as_bytes(text).first<frame_header_bytes>());
   }
 
+  // Calls with more results than any transport takes at once, and nonsense behind them.
+  static constexpr std::uint32_t calls = 12, result_bytes = 1 << 20;
+  static std::string calls_and_nonsense() {
+    std::string all;
+    for (std::uint64_t id = 1; id <= calls; ++id) {
+      Bytes arguments;
+      MessagePack::write(arguments, std::vector{result_bytes});
+      all += bytes_of({.id = id,
+                       .method = method_number<shop::sized>,
+                       .body_bytes = static_cast<std::uint32_t>(arguments.size())});
+      all.append(reinterpret_cast<const char*>(arguments.data()), arguments.size());
+    }
+    return all + nonsense;
+  }
+  static void expect_all_results_and_why(std::string_view text) {
+    for (std::uint64_t id = 1; id <= calls + 1; ++id) {
+      const auto header = header_of(text);
+      ASSERT_TRUE(header) << "of " << id;
+      EXPECT_EQ(header->id, id <= calls ? id : 0u);
+      EXPECT_EQ(header->status, id <= calls ? 0 : static_cast<std::uint16_t>(Errc::protocol));
+      ASSERT_LE(frame_header_bytes + header->body_bytes, text.size());
+      text.remove_prefix(frame_header_bytes + header->body_bytes);
+    }
+    EXPECT_EQ(text, "");
+  }
+
   static inline const std::string nonsense = std::string(frame_header_bytes, '?');
 };
 
@@ -152,6 +183,27 @@ TEST_P(RudePeer, reads_why_and_then_the_end_though_it_still_sends) {
   }
 }
 
+TEST_P(RudePeer, reads_all_replies_and_why_though_it_ended_its_own_output) {
+  start(bodies_up_to(result_bytes + 100));
+  connect_peer();
+  send(calls_and_nonsense());
+  peer.shutdown(asio::socket_base::shutdown_send);
+  std::error_code error;
+  expect_all_results_and_why(read_all(error));
+  EXPECT_EQ(error, asio::error::eof) << error.message();
+  run_until([this] { return server->open() == 0; });
+}
+
+TEST_P(RudePeer, is_left_when_it_ended_its_own_output_and_never_reads) {
+  ServerOptions options = bodies_up_to(result_bytes + 100);
+  options.limits.end.linger = std::chrono::microseconds(1);  // over before anybody looks
+  start(std::move(options));
+  connect_peer();
+  send(calls_and_nonsense());
+  peer.shutdown(asio::socket_base::shutdown_send);
+  run_until([this] { return server->stats().connections == 1 && server->open() == 0; });
+}
+
 TEST_P(RudePeer, is_left_when_it_never_closes) {
   ServerOptions options;
   options.limits.end.linger = std::chrono::microseconds(1);  // over before anybody looks
@@ -181,6 +233,31 @@ TEST_P(RudePeer, goes_at_once_with_its_server) {
   EXPECT_EQ(server->open(), 0u);
 }
 
+class RudeTlsPeer : public RudePeer {};
+
+TEST_P(RudeTlsPeer, reads_all_replies_and_why_though_it_ended_its_own_output) {
+  start(bodies_up_to(result_bytes + 100));
+  const auto context = make_tls_context(testing_support::tls_of("client"), TlsSide::client);
+  ASSERT_TRUE(context);
+  const auto at = parse_address(address);
+  asio::ssl::stream<asio::ip::tcp::socket> stream(io, **context);
+  stream.lowest_layer().connect({asio::ip::make_address(at->host), at->port});
+  std::string text;
+  std::error_code error;
+  run([&]() -> asio::awaitable<void> {
+    co_await stream.async_handshake(asio::ssl::stream_base::client, asio::use_awaitable);
+    const std::string all = calls_and_nonsense();
+    co_await asio::async_write(stream, asio::buffer(all), asio::use_awaitable);
+    stream.lowest_layer().shutdown(asio::socket_base::shutdown_send);
+    co_await asio::async_read(stream, asio::dynamic_buffer(text),
+                              asio::redirect_error(asio::use_awaitable, error));
+  });
+  expect_all_results_and_why(text);
+  EXPECT_EQ(error, asio::error::eof) << error.message();
+  run_until([this] { return server->open() == 0; });
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, RudeTlsPeer, testing::Values("tls"), testing_support::transport_name);
 INSTANTIATE_TEST_SUITE_P(Over, RudePeer, testing::Values("tcp", "unix"), testing_support::transport_name);
 
 }  // namespace
