@@ -57,7 +57,7 @@ ClientCore::ClientCore(asio::io_context& io, TransportPtr transport, const Conne
     : FrameLink(io, std::move(transport), limits.frame),
       context_clients_(asio::use_service<ClientsOfContext>(io).add(*this)),
       limits_(limits),
-      timer_(io) {}
+      deadlines_(*this, [this](Clock::time_point now) { return end_late(now); }) {}
 
 ClientCore::~ClientCore() {
   if (context_clients_ != nullptr) context_clients_->remove(*this);
@@ -114,7 +114,7 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   // A stream lasts as long as it likes unless somebody says otherwise.
   const bool streaming = (draft.flags & FrameFlag::streaming) != 0;
   const auto timeout = options.timeout.count() != 0 || streaming ? options.timeout : limits_.timeout;
-  if (timeout.count() > 0) keep_deadline(slot.deadline = Clock::now() + timeout);
+  if (timeout.count() > 0) deadlines_.keep(slot.deadline = Clock::now() + timeout);
 
   FrameHeader header;
   header.kind = draft.kind;
@@ -284,33 +284,15 @@ void ClientCore::leave_if_drained() {
 }
 
 void ClientCore::close_calls(const Error& why) {
-  timer_.cancel();
+  deadlines_.cancel();
   // By index: a completion may make calls, which fail at once, or let go of the client.
   const auto self = shared_from_this();
   for (std::size_t i = 0; i < slots_.size(); ++i)
     if (slots_[i].state != State::free) end(slots_[i], std::unexpected(why));
 }
 
-// One timer for all calls, at the earliest deadline that was ever asked of it; when it runs, it looks at all
-// slots. Most calls end long before their deadlines, so that is seldom, and a call costs no more than a
-// comparison.
-void ClientCore::keep_deadline(Clock::time_point deadline) {
-  if (deadline >= armed_for_) return;
-  armed_for_ = deadline;
-  arm();
-}
-
-void ClientCore::arm() {
-  timer_.expires_at(armed_for_);
-  timer_.async_wait([weak = weak_from_this()](const std::error_code& error) {
-    const auto self = weak.lock();
-    if (!error && self) static_cast<ClientCore&>(*self).on_deadline();
-  });
-}
-
-void ClientCore::on_deadline() {
-  const auto now = Clock::now();
-  auto next = Clock::time_point::max();
+Clock::time_point ClientCore::end_late(Clock::time_point now) {
+  auto next = DeadlineTimer::never;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     if (slot.state == State::free || slot.state == State::ended) continue;
@@ -324,13 +306,7 @@ void ClientCore::on_deadline() {
     send(header);
     end(slot, fail(Errc::deadline_exceeded, "no reply before the deadline; the function may have run"));
   }
-  // Calls that were made in the meantime may have armed it for something earlier.
-  armed_for_ = Clock::time_point::max();
-  for (const Slot& slot : slots_)
-    if (slot.state == State::unclaimed || slot.state == State::waiting) next = std::min(next, slot.deadline);
-  if (next == Clock::time_point::max()) return;
-  armed_for_ = next;
-  arm();
+  return next;
 }
 
 }  // namespace weir::rpc

@@ -11,11 +11,11 @@
 // (client_core.cpp) frees the calls of all its clients, as Asio frees other operations that never completed.
 #pragma once
 
-#include <asio/steady_timer.hpp>
 #include <chrono>
 #include <vector>
 
 #include "rpc/authentication.hpp"
+#include "rpc/deadline_timer.hpp"
 #include "rpc/frame_link.hpp"
 #include "rpc/trace_context.hpp"
 
@@ -136,9 +136,7 @@ class ClientCore : public FrameLink {
   void end(Slot& slot, Result<std::span<const std::byte>> body);
   void release(Slot& slot);
   void leave_if_drained();
-  void keep_deadline(Clock::time_point deadline);
-  void arm();
-  void on_deadline();
+  Clock::time_point end_late(Clock::time_point now);
 
   friend class ClientsOfContext;
   ClientsOfContext* context_clients_;  // null once it swept this one
@@ -151,8 +149,7 @@ class ClientCore : public FrameLink {
   TokenProvider token_;
   std::uint32_t tokens_sent_ = 0;
   Error end_cause_{Errc::closed, "the connection is closed"};
-  asio::steady_timer timer_;
-  Clock::time_point armed_for_ = Clock::time_point::max();
+  DeadlineTimer deadlines_;
 };
 
 }  // namespace weir::rpc

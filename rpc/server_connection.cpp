@@ -81,7 +81,7 @@ ServerConnection::ServerConnection(asio::io_context& io, TransportPtr transport,
       totals_(std::move(totals)),
       limits_(rules_->limits),
       gone_(std::move(gone)),
-      timer_(io) {
+      deadlines_(*this, [this](DeadlineTimer::TimePoint now) { return end_late(now); }) {
   use_compression(rules_->compression);
   use_end_limits(limits_.end);
 }
@@ -254,7 +254,7 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
     return reply_error(frame.header.id, begun.error());
   running.body.append(frame.body);
   running_.emplace(running.id(), &running);
-  if (const auto deadline = running.context.deadline()) keep_deadline(*deadline);
+  if (const auto deadline = running.context.deadline()) deadlines_.keep(*deadline);
   if (method.streams) open_stream(running);
   auto done = [call = std::move(call)](const std::exception_ptr& thrown, Result<void> outcome) {
     if (thrown) outcome = fail(Errc::failed, call->method.name + " threw what is no std::exception");
@@ -316,7 +316,7 @@ void ServerConnection::reply_error(std::uint64_t id, const Error& why) {
 void ServerConnection::on_nonsense(const Error& why) { reply_error(0, why); }
 
 void ServerConnection::on_end(const Error&) {
-  timer_.cancel();
+  deadlines_.cancel();
   cancel_all();
 }
 
@@ -376,24 +376,8 @@ void ServerConnection::on_gone() {
   if (gone_) std::exchange(gone_, nullptr)(*this);
 }
 
-// As in ClientCore: one timer at the earliest deadline, which then looks at all that run.
-void ServerConnection::keep_deadline(Context::Clock::time_point deadline) {
-  if (deadline >= armed_for_) return;
-  armed_for_ = deadline;
-  arm();
-}
-
-void ServerConnection::arm() {
-  timer_.expires_at(armed_for_);
-  timer_.async_wait([weak = weak_from_this()](const std::error_code& error) {
-    const auto self = weak.lock();
-    if (!error && self) static_cast<ServerConnection&>(*self).on_deadline();
-  });
-}
-
-void ServerConnection::on_deadline() {
-  const auto now = Context::Clock::now();
-  auto next = Context::Clock::time_point::max();
+DeadlineTimer::TimePoint ServerConnection::end_late(DeadlineTimer::TimePoint now) {
+  auto next = DeadlineTimer::never;
   std::vector<std::uint64_t> late;
   for (const auto& [id, call] : running_) {
     if (call->context.cancelled()) continue;
@@ -401,10 +385,9 @@ void ServerConnection::on_deadline() {
     if (!deadline) continue;
     *deadline <= now ? late.push_back(id) : void(next = std::min(next, *deadline));
   }
-  armed_for_ = next;
-  if (next != Context::Clock::time_point::max()) arm();
   for (const std::uint64_t id : late)
     if (const auto found = running_.find(id); found != running_.end()) found->second->cancel(true);
+  return next;
 }
 
 }  // namespace weir::rpc

@@ -8,11 +8,11 @@
 // io_context's thread.
 #pragma once
 
-#include <asio/steady_timer.hpp>
 #include <functional>
 #include <list>
 #include <unordered_map>
 
+#include "rpc/deadline_timer.hpp"
 #include "rpc/frame_link.hpp"
 #include "rpc/interceptor.hpp"
 #include "rpc/registry.hpp"
@@ -93,9 +93,7 @@ class ServerConnection final : public FrameLink {
   void cancel_all();
   bool has_room() const;
   void mind_limits();
-  void keep_deadline(Context::Clock::time_point deadline);
-  void arm();
-  void on_deadline();
+  DeadlineTimer::TimePoint end_late(DeadlineTimer::TimePoint now);
 
   const std::shared_ptr<const ServerRules> rules_;
   const std::shared_ptr<const ServerChain> chain_;
@@ -116,8 +114,7 @@ class ServerConnection final : public FrameLink {
   bool reading_ = true;   // there is room, and nothing is held
   bool replaying_ = false;
   bool draining_ = false;
-  asio::steady_timer timer_;
-  Context::Clock::time_point armed_for_ = Context::Clock::time_point::max();
+  DeadlineTimer deadlines_;
 };
 
 }  // namespace weir::rpc

@@ -1,0 +1,94 @@
+// When a link looks for late calls. Deadlines are long over or far away: nobody waits for one.
+#include "rpc/deadline_timer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <asio/io_context.hpp>
+
+namespace weir::rpc {
+namespace {
+
+using TimePoint = DeadlineTimer::TimePoint;
+constexpr TimePoint over{};  // since the machine began
+const TimePoint far_away = std::chrono::steady_clock::now() + std::chrono::hours(1);
+
+class SilentTransport final : public Transport {
+ public:
+  void start(TransportUser&) override {}
+  std::size_t write(std::span<const asio::const_buffer>) override { return 0; }
+  void read_on(bool) override {}
+  bool end_output() override { return true; }
+  void close() override {}
+  std::string peer() const override { return "silent"; }
+};
+
+class LookingLink final : public FrameLink {
+ public:
+  explicit LookingLink(asio::io_context& io) : FrameLink(io, std::make_shared<SilentTransport>(), {}) {}
+
+  int looks = 0;
+  TimePoint next = DeadlineTimer::never;         // of what is not late, as end_late tells it
+  TimePoint begins_late = DeadlineTimer::never;  // of a call that begins while others end
+  DeadlineTimer deadlines{*this, [this](TimePoint) {
+                            ++looks;
+                            if (begins_late != DeadlineTimer::never)
+                              deadlines.keep(std::exchange(begins_late, DeadlineTimer::never));
+                            return std::exchange(next, DeadlineTimer::never);
+                          }};
+
+ private:
+  bool on_arrival(Frame&) override { return true; }
+  void on_end(const Error&) override {}
+};
+
+class DeadlineTimerTest : public testing::Test {
+ protected:
+  asio::io_context io;
+  std::shared_ptr<LookingLink> link = std::make_shared<LookingLink>(io);
+
+  int looks_now() {
+    io.restart();
+    io.poll();
+    return link->looks;
+  }
+};
+
+TEST_F(DeadlineTimerTest, looks_once_for_all_that_are_late_and_not_before) {
+  link->deadlines.keep(far_away);
+  EXPECT_EQ(looks_now(), 0);
+  link->deadlines.keep(over);
+  link->deadlines.keep(over);
+  link->deadlines.keep(far_away);
+  EXPECT_EQ(looks_now(), 1);
+  EXPECT_EQ(looks_now(), 1);
+}
+
+TEST_F(DeadlineTimerTest, looks_again_for_the_next_of_those_that_are_left) {
+  link->next = over;
+  link->deadlines.keep(over);
+  EXPECT_EQ(looks_now(), 2);
+}
+
+TEST_F(DeadlineTimerTest, minds_calls_that_begin_while_others_end) {
+  link->next = far_away;
+  link->begins_late = over;
+  link->deadlines.keep(over);
+  EXPECT_EQ(looks_now(), 2);
+}
+
+TEST_F(DeadlineTimerTest, looks_at_nothing_when_all_have_ended) {
+  link->deadlines.keep(over);
+  link->deadlines.cancel();
+  EXPECT_EQ(looks_now(), 0);
+}
+
+TEST_F(DeadlineTimerTest, does_not_keep_its_link) {
+  link->deadlines.keep(far_away);
+  const std::weak_ptr<LookingLink> gone = link;
+  link.reset();
+  EXPECT_TRUE(gone.expired());
+  io.poll();
+}
+
+}  // namespace
+}  // namespace weir::rpc
