@@ -1,0 +1,111 @@
+// A host for the NIC's tests: any number of Adapters in one process, with memory, time and wake-ups in the
+// test's hand.
+//
+// Nothing here runs by itself: messages between NICs (kicks, faults, CQ events) wait until pump(), deadlines
+// until advance(). So a test decides every interleaving, and none needs to sleep. Regions whose table entry
+// has a window are reached through Peer::window (as shared memory is), the others through Peer::write/read
+// (as private memory is).
+//
+// Threading: pump(), advance() and creation from the test's thread; the data path from any.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "rnic/adapter.hpp"
+
+namespace weir::rnic::test {
+
+class Host;
+
+struct AsyncReport {
+  AsyncEvent event;
+  QueuePair* qp;
+  SharedReceiveQueue* srq;
+};
+
+// One process: its segment, its table and its adapter.
+class Nic final : public HostPort {
+ public:
+  Nic(Host& host, Slot slot);
+  ~Nic() override;
+
+  Adapter& adapter() { return *adapter_; }
+  Slot slot() const { return slot_; }
+
+  PeerPtr peer(Slot slot, Wait may_block) override;
+  Reached reach(Slot slot, Ticket& ticket) override;
+  Everybody everybody(Ticket& ticket) override;
+  std::uint64_t now_ns() override;
+  void wake_at(std::uint64_t deadline_ns) override;
+  void raise_channel(std::uint32_t channel) override;
+  void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) override;
+  bool fault_in(void* at, std::uint64_t length, Use) override;
+
+  // Whether that process is connected, for reach(); by default all are. `ticket` is 1 while it is not.
+  std::function<bool(Slot)> on_reach;
+  // On-demand memory that is not there; by default all of it is.
+  std::function<bool(void* at, std::uint64_t length, Use)> on_fault_in;
+
+  int channel_events(std::uint32_t channel);  // raised since the last call
+  std::vector<AsyncReport> async_events();    // reported since the last call
+
+ private:
+  friend class Host;
+  friend class MemoryPeer;
+
+  Host& host_;
+  Slot slot_;
+  std::byte* segment_memory_;
+  std::byte* table_memory_;
+  std::unique_ptr<Segment> segment_;
+  std::unique_ptr<Adapter> adapter_;
+  std::mutex mutex_;
+  std::map<Slot, std::shared_ptr<class MemoryPeer>> peers_;
+  std::map<std::uint32_t, int> raised_;
+  std::vector<AsyncReport> async_;
+};
+
+class Host {
+ public:
+  Host() = default;
+  ~Host();
+
+  Nic& add_nic();
+  // What a SIGKILL leaves: the process answers no more, its memory keeps its last contents; the others are
+  // told when the messages are pumped.
+  void kill(Nic&);
+  // The next process moves into the slot of a killed one.
+  Nic& replace(Nic& killed);
+
+  // Delivers what NICs told each other; true if there was something.
+  bool pump();
+  // Moves the clock, running the deadlines on the way.
+  void advance(std::uint64_t ns);
+  std::uint64_t now_ns() const { return now_ns_; }
+
+  // Called before a copy through Peer::write or Peer::read; may block. Anything but `done` is its outcome
+  // instead.
+  std::function<Peer::Transfer()> on_copy;
+
+ private:
+  friend class Nic;
+  friend class MemoryPeer;
+  void post(std::function<void()>);
+  Nic* living(Slot slot);
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Nic>> nics_;
+  std::vector<std::unique_ptr<Nic>> dead_;
+  std::deque<std::function<void()>> messages_;
+  std::multimap<std::uint64_t, Slot> deadlines_;
+  std::atomic<std::uint64_t> now_ns_{1'000'000'000};
+  Slot next_slot_ = 1;
+};
+
+}  // namespace weir::rnic::test
