@@ -15,10 +15,9 @@
 #include "rdma/work_id.hpp"
 
 namespace weir::rdma {
-namespace {
 
 // Walks the buffers of a gathered write.
-class Gather {
+class Connection::Gather {
  public:
   explicit Gather(std::span<const asio::const_buffer> buffers) : buffers_(buffers) {
     for (const asio::const_buffer& buffer : buffers) left_ += buffer.size();
@@ -27,7 +26,7 @@ class Gather {
   std::size_t left() const { return left_; }
 
   // Describes the next `bytes` in at most pieces.size() elements; 0 if that is not enough. Does not advance.
-  std::size_t describe(std::size_t bytes, std::span<ibv_sge> pieces, std::uint32_t lkey = 0) const {
+  std::size_t describe(std::size_t bytes, std::span<ibv_sge> pieces, std::uint32_t lkey) const {
     std::size_t used = 0;
     std::size_t offset = offset_;
     for (std::size_t i = index_; bytes > 0; ++i, offset = 0) {
@@ -74,8 +73,6 @@ class Gather {
   std::size_t left_ = 0;
 };
 
-}  // namespace
-
 std::span<const std::byte> Connection::readable() const {
   const ReceiveWindow::Readable now = window_.readable();
   if (now.bytes == 0) return {};
@@ -92,40 +89,9 @@ std::size_t Connection::write(std::span<const asio::const_buffer> buffers, const
   Gather gather(buffers);
   const std::size_t offered = gather.left();
   if (offered == 0) return 0;  // an empty write is no message of the protocol
-  std::array<ibv_sge, 8> pieces;
-  const std::optional<std::uint32_t> in_place =
-      owner != nullptr && settings_.zero_copy_bytes > 0 ? device_->lkey_of_all_memory() : std::nullopt;
   while (state_ == State::established && gather.left() > 0 && peer_window_.room() > 0 &&
-         send_queue_.room_for_data()) {
-    std::size_t bytes = std::min<std::size_t>(gather.left(), peer_window_.room());
-    if (bytes <= inline_bytes_) {
-      if (const std::size_t used = gather.describe(bytes, std::span(pieces).first(max_pieces_)); used > 0) {
-        if (!post_data(std::span(pieces).first(used), static_cast<std::uint32_t>(bytes),
-                       Source::work_request))
-          break;
-        gather.advance(bytes);
-        continue;
-      }
-    }
-    bytes = std::min<std::size_t>(bytes, settings_.piece_bytes);
-    if (in_place && bytes >= settings_.zero_copy_bytes) {
-      if (const std::size_t used = gather.describe(bytes, std::span(pieces).first(max_pieces_), *in_place);
-          used > 0) {
-        if (!post_data(std::span(pieces).first(used), static_cast<std::uint32_t>(bytes), Source::owner))
-          break;
-        kept_.push_back({send_queue_.posted(), owner});
-        gather.advance(bytes);
-        continue;
-      }
-    }
-    bytes = std::min<std::size_t>(bytes, send_queue_.stage_room());
-    if (bytes == 0) break;
-    const std::span<std::byte> stage = staging_.bytes().subspan(send_queue_.stage_offset(), bytes);
-    gather.copy(stage);
-    pieces[0] = {reinterpret_cast<std::uintptr_t>(stage.data()), static_cast<std::uint32_t>(bytes),
-                 staging_lkey_};
-    if (!post_data(std::span(pieces).first(1), static_cast<std::uint32_t>(bytes), Source::staging)) break;
-  }
+         send_queue_.room_for_data())
+    if (!write_piece(gather, owner)) break;
   const std::size_t taken = offered - gather.left();
   if (gather.left() > 0) {
     wants_writable_ = true;
@@ -135,7 +101,41 @@ std::size_t Connection::write(std::span<const asio::const_buffer> buffers, const
   return taken;
 }
 
-bool Connection::post_data(std::span<ibv_sge> pieces, std::uint32_t bytes, Source source) {
+// The cheapest way that the next piece can go: in the work request itself, from where its owner has it, or
+// through the staging ring. False: none of it now.
+bool Connection::write_piece(Gather& gather, const Owner& owner) {
+  std::array<ibv_sge, 8> all;
+  const std::span<ibv_sge> pieces = std::span(all).first(max_pieces_);
+  std::size_t bytes = std::min<std::size_t>(gather.left(), peer_window_.room());
+  if (bytes <= inline_bytes_) {
+    if (const std::size_t used = gather.describe(bytes, pieces, 0); used > 0) {
+      if (!post_data(pieces.first(used), Source::work_request)) return false;
+      gather.advance(bytes);
+      return true;
+    }
+  }
+  bytes = std::min<std::size_t>(bytes, settings_.piece_bytes);
+  if (owner != nullptr && settings_.zero_copy_bytes > 0 && bytes >= settings_.zero_copy_bytes) {
+    const std::optional<std::uint32_t> lkey = device_->lkey_of_all_memory();
+    if (const std::size_t used = lkey ? gather.describe(bytes, pieces, *lkey) : 0; used > 0) {
+      if (!post_data(pieces.first(used), Source::owner)) return false;
+      kept_.push_back({send_queue_.posted(), owner});
+      gather.advance(bytes);
+      return true;
+    }
+  }
+  bytes = std::min<std::size_t>(bytes, send_queue_.stage_room());
+  if (bytes == 0) return false;
+  const std::span<std::byte> stage = staging_.bytes().subspan(send_queue_.stage_offset(), bytes);
+  gather.copy(stage);
+  pieces[0] = {reinterpret_cast<std::uintptr_t>(stage.data()), static_cast<std::uint32_t>(bytes),
+               staging_lkey_};
+  return post_data(pieces.first(1), Source::staging);
+}
+
+bool Connection::post_data(std::span<ibv_sge> pieces, Source source) {
+  std::uint32_t bytes = 0;
+  for (const ibv_sge& piece : pieces) bytes += piece.length;
   const std::uint32_t staged = source == Source::staging ? bytes : 0;
   const bool signal = source == Source::owner || send_queue_.must_signal(staged);
   ibv_send_wr wr{};

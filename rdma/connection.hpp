@@ -109,7 +109,9 @@ class Connection final : public ConnectionLife {
   void on_control(std::span<const std::byte> bytes);
   void replenish();
   enum class Source { work_request, staging, owner };  // where the device finds the bytes
-  bool post_data(std::span<ibv_sge> pieces, std::uint32_t bytes, Source source);
+  class Gather;
+  bool write_piece(Gather& gather, const Owner& owner);
+  bool post_data(std::span<ibv_sge> pieces, Source source);
   void let_go_of_owners();
   void notify_reader();
   void notify_writer();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -102,6 +103,24 @@ TEST_F(OwnedWrite, keeps_its_place_among_writes_that_are_copied) {
   }
   run_until([&] { return got.size() == sent.size(); });
   EXPECT_TRUE(got == sent);
+}
+
+TEST_F(OwnedWrite, takes_nothing_before_the_connection_is_there_and_after_its_end) {
+  const auto bytes = random_bytes(128 * kib, 6);
+  Acceptor acceptor = listen();
+  Stream early(*engine);
+  std::optional<std::error_code> outcome;
+  const StreamSettings settings;
+  async_connect(early, acceptor.local_endpoint(), settings, [&](std::error_code error) { outcome = error; });
+  EXPECT_EQ(early.try_write(asio::buffer(*bytes), bytes), 0u);
+  early.close();
+  run_until([&] { return outcome.has_value(); });
+
+  auto [client, server] = connect_through(acceptor);
+  server.close();
+  run_until([&, &reader = client] { return static_cast<bool>(reader.end()); });
+  EXPECT_EQ(client.try_write(asio::buffer(*bytes), bytes), 0u);
+  EXPECT_EQ(bytes.use_count(), 1);
 }
 
 TEST_F(OwnedWrite, is_copied_where_the_settings_say_so) {
