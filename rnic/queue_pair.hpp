@@ -63,7 +63,7 @@ struct QpAttributes {
   std::uint8_t rnr_retry = 0;      // 7: for ever
   std::uint8_t min_rnr_timer = 0;  // index into the table of parking.cpp
   std::uint8_t max_rd_atomic = 1, max_dest_rd_atomic = 1;
-  RateLimit rate;
+  RateLimit rate{};
   bool sqd_event = false;  // on the way to sqd: report when the send queue has drained
 };
 

@@ -39,7 +39,7 @@ bool copy(std::span<const iovec> from, std::span<const iovec> to) {
 // A process as another one (or itself) sees it.
 class MemoryPeer final : public Peer {
  public:
-  MemoryPeer(Host& host, Nic& target, Slot from) : host_(host), target_(target), from_(from) {
+  MemoryPeer(Host& host, Nic& target, Slot from) : host_(host), from_(from) {
     slot_ = target.slot_;
     segment_ = reinterpret_cast<SegmentHeader*>(target.segment_memory_);
     segment_size_ = test_segment_bytes;
@@ -86,7 +86,6 @@ class MemoryPeer final : public Peer {
     });
   }
   Host& host_;
-  Nic& target_;
   const Slot from_;  // whose view of the target this is
 };
 
