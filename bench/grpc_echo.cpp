@@ -23,6 +23,12 @@ using Clock = std::chrono::steady_clock;
 
 using Options = weir::bench::EchoOptions;
 
+struct Call {
+  grpc::ServerContext context;
+  Text text;
+  grpc::ServerAsyncResponseWriter<Text> responder{&context};
+};
+
 // One request at a time, again and again.
 class Served {
  public:
@@ -39,12 +45,6 @@ class Served {
   }
 
  private:
-  struct Call {
-    grpc::ServerContext context;
-    Text text;
-    grpc::ServerAsyncResponseWriter<Text> responder{&context};
-  };
-
   void take() {
     call_.emplace();
     service_.RequestEcho(&call_->context, &call_->text, &call_->responder, &queue_, &queue_, this);
