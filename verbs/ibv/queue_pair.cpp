@@ -235,7 +235,10 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
   if (!values_valid(attr, bits) || !one_path(attr, bits)) return EINVAL;
   remember(q.attr, attr, bits);
   if (bits & IBV_QP_RATE_LIMIT) q.burst_bytes = burst_bytes;
-  if (to == QpState::reset) q.attr = {};
+  if (to == QpState::reset) {
+    q.attr = {};
+    q.burst_bytes = 0;
+  }
   const bool done = apply(q, to, (bits & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify);
   qp->state = static_cast<ibv_qp_state>(done ? to : QpState::err);
   return done ? 0 : EBUSY;  // a stopped peer is in the middle of an operation on it
