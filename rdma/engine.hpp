@@ -83,6 +83,8 @@ class Engine : public asio::execution_context::service {
   void listener_opened() { opened(); }
   void listener_closed() { closed(); }
   Clock::time_point now() const { return Clock::now(); }
+  // It keeps the io_context from sleeping, because there was something to do just now.
+  bool awake() const { return polling_; }
 
  private:
   struct Watch;  // a descriptor of the device's or of the event channel's, waited on while anything is open

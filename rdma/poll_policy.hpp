@@ -5,14 +5,14 @@
 //   very core.
 // - sleep: ask the device to signal, once nothing came for a while, so that an idle engine costs nothing. The
 //   while is `idle_spin`, and longer where that pays (Spin).
-// - sleep at once while the machine is crowded. There a yield costs whole time slices of other programs, and
-//   who sleeps is woken before those who have used up theirs. That a yield took longer than `idle_spin` is
-//   how we notice; we try again later, each time after twice as long, in case the crowd has gone.
+// - sleep at once while the machine is crowded (Crowd): a yield took longer than `idle_spin`.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
+
+#include "rdma/crowd.hpp"
 
 namespace weir::rdma {
 
@@ -65,10 +65,7 @@ class PollPolicy {
   using TimePoint = std::chrono::steady_clock::time_point;
   enum class Next { yield, sleep };
 
-  static constexpr std::chrono::milliseconds shortest_crowded{20};
-  static constexpr std::chrono::milliseconds longest_crowded{2000};
-
-  explicit PollPolicy(std::chrono::microseconds idle_spin) : idle_spin_(idle_spin), spin_(idle_spin) {}
+  explicit PollPolicy(std::chrono::microseconds idle_spin) : spin_(idle_spin), crowd_(idle_spin) {}
 
   // A round ended at `now`; `progress`: it found or was given something to do.
   Next after_round(TimePoint now, bool progress) {
@@ -77,7 +74,7 @@ class PollPolicy {
       asleep_ = false;
       progress_at_ = now;
     }
-    crowded_ = now < crowded_until_;
+    crowded_ = crowd_.here(now);
     if (crowded_) return Next::sleep;
     if (now - progress_at_ < spin_.now()) return Next::yield;
     if (!std::exchange(asleep_, true)) asleep_since_ = now;
@@ -89,24 +86,16 @@ class PollPolicy {
   bool crowded() const { return crowded_; }
 
   void yielded(TimePoint before, TimePoint after) {
-    if (after - before <= idle_spin_) {
-      crowded_for_ = shortest_crowded;
-      return;
-    }
-    crowded_until_ = after + crowded_for_;
-    crowded_ = true;
-    crowded_for_ = std::min(2 * crowded_for_, longest_crowded);
+    if (crowd_.yielded(before, after)) crowded_ = true;
   }
 
  private:
-  const std::chrono::microseconds idle_spin_;
   Spin spin_;
+  Crowd crowd_;
   bool asleep_ = false;  // since then, and nothing came
   TimePoint asleep_since_{};
   TimePoint progress_at_{};
-  TimePoint crowded_until_{};
   bool crowded_ = false;
-  std::chrono::milliseconds crowded_for_ = shortest_crowded;
 };
 
 }  // namespace weir::rdma

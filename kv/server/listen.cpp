@@ -39,6 +39,7 @@ std::expected<void, std::string> Server::start_rdma() {
   auto provider = rdma::load_provider(options);
   if (!provider) return std::unexpected("Could not start RDMA: " + provider.error().what);
   rdma::EngineSettings engine_settings;
+  engine_settings.idle_spin = std::chrono::microseconds(settings.idle_spin_us);
   engine_settings.completion_vector = static_cast<int>(settings.rdma_comp_vector);
   auto engine = rdma::Engine::open(io, *provider, engine_settings);
   if (!engine) return std::unexpected("Could not start RDMA: " + engine.error().what);
@@ -47,6 +48,8 @@ std::expected<void, std::string> Server::start_rdma() {
   log(LogLevel::notice, "RDMA: " + provider->describe());
   return {};
 }
+
+bool Server::rdma_polls() const { return rdma_engine_ != nullptr && rdma_engine_->awake(); }
 
 std::expected<void, std::string> Server::start_tls() {
   if (tls_ != nullptr) return {};
@@ -106,7 +109,8 @@ std::expected<void, std::string> Server::open(std::string_view setting, Entrance
   if (setting == "tls-port" && settings.tls_port != 0) {
     if (auto ready = start_tls(); !ready) return ready;
     const ListenOn tls = [&](const std::string& address, std::uint16_t port) {
-      return listen_tls(poller_, io, tls_, address, port, options, take, after_input, note);
+      const auto after_socket_input = [this] { end_socket_round(); };
+      return listen_tls(poller_, io, tls_, address, port, options, take, after_socket_input, note);
     };
     return open_each(setting, settings.bind, settings.tls_port, tls, into);
   }

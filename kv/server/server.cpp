@@ -30,7 +30,8 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
       settings(std::move(initial)),
       surroundings(std::move(given)),
       random_(surroundings.seed),
-      poller_(context, [this] { end_round(); }),
+      idle_spin_(context, std::chrono::microseconds(settings.idle_spin_us), [this] { return rdma_polls(); }),
+      poller_(context, [this] { end_socket_round(); }),
       timer_(context) {
   started_ms = surroundings.clock_us() / 1000;
   use_clock.chance = [this] { return std::generate_canonical<double, 32>(random_); };
@@ -57,6 +58,11 @@ void Server::shut_down() {
   while (!clients.empty()) clients.begin()->second->close();
   timer_.cancel();
   end_round();
+}
+
+void Server::end_socket_round() {
+  end_round();
+  idle_spin_.worked();
 }
 
 void Server::move_use_clock() {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "kv/commands/command.hpp"
+#include "rdma/idle_spin.hpp"
 #include "kv/net/listener.hpp"
 #include "kv/net/poller.hpp"
 #include "kv/server/blocking.hpp"
@@ -112,6 +113,8 @@ class Server {
     dirty_.push_back(&client);
   }
   void end_round();
+  // The same for sockets, which the loop looks at a little longer now.
+  void end_socket_round();
   // The client was served and goes on with its next request at the end of the round.
   void will_resume(Client& client);
   // Tries a blocked command again; false: it still has to wait, and nothing was answered.
@@ -179,6 +182,7 @@ class Server {
   std::expected<void, std::string> open_each(std::string_view setting, std::string_view bind,
                                              std::int64_t port, const ListenOn& listen_on, Entrances& into);
   std::expected<void, std::string> start_rdma();
+  bool rdma_polls() const;
   std::expected<void, std::string> start_tls();
   bool protects_from(const Connection& connection) const;
   bool over_output_limit(Client& client);
@@ -192,6 +196,7 @@ class Server {
 
   std::int64_t last_tick_ = -1;
   std::mt19937_64 random_;
+  rdma::IdleSpin idle_spin_;
   SocketPoller poller_;
   Entrances entrances_;
   std::shared_ptr<TlsSettings> tls_;

@@ -58,6 +58,7 @@ struct Settings {
   std::int64_t rdma_comp_vector = -1;
   std::int64_t rdma_tls_port = 0;
   int rdma_provider = 0;  // auto, weir, system
+  std::int64_t idle_spin_us = 50;
   // Clients.
   bool protected_mode = true;
   std::string requirepass;
