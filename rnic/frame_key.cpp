@@ -6,7 +6,6 @@ namespace weir::rnic {
 namespace {
 
 constexpr std::uint16_t ether_type_ipv4 = 0x0800, ether_type_ipv6 = 0x86dd, ether_type_vlan = 0x8100;
-constexpr std::uint8_t protocol_tcp = 6, protocol_udp = 17;
 constexpr std::size_t ipv4_header_bytes = 20, ipv6_header_bytes = 40, ports_bytes = 4;
 
 // What is left of the frame, front first.
@@ -39,8 +38,10 @@ void read_ipv4(Bytes bytes, FrameKey& key) {
   key.protocol = bytes.u8(9);
   bytes.copy(12, key.source_ip, 4);
   bytes.copy(16, key.destination_ip, 4);
-  const bool first_fragment = bytes.u16(6) % 0x2000 == 0;
-  if (!first_fragment || header_bytes < ipv4_header_bytes || !bytes.have(header_bytes)) return;
+  const std::uint16_t offset = bytes.u16(6) & 0x1fff;
+  const bool more_fragments = bytes.u16(6) & 0x2000;
+  key.fragment = offset != 0 || more_fragments;
+  if (offset != 0 || header_bytes < ipv4_header_bytes || !bytes.have(header_bytes)) return;
   bytes.skip(header_bytes);
   read_ports(bytes, key);
 }

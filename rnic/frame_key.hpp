@@ -21,7 +21,8 @@ struct FrameKey {
   std::uint32_t flow_label_be;                     // IPv6
   std::uint8_t source_ip[16], destination_ip[16];  // IPv4: the first four bytes
   std::uint16_t source_port_be, destination_port_be;
-  std::uint32_t unused;
+  std::uint8_t fragment;  // IPv4: 1 for each fragment of a datagram, the first included
+  std::uint8_t unused[3];
 };
 using FrameWords = std::array<std::uint64_t, 8>;
 static_assert(sizeof(FrameKey) == sizeof(FrameWords), "no padding: every byte is compared");
@@ -29,6 +30,7 @@ static_assert(sizeof(FrameKey) == sizeof(FrameWords), "no padding: every byte is
 inline FrameWords words_of(const FrameKey& key) { return std::bit_cast<FrameWords>(key); }
 
 inline constexpr std::size_t ethernet_header_bytes = 14;
+inline constexpr std::uint8_t protocol_tcp = 6, protocol_udp = 17;
 
 // The frame has at least an Ethernet header. Headers that are cut short count as not there.
 FrameKey frame_key(std::span<const std::byte> frame);

@@ -46,14 +46,15 @@ TEST(FrameKey, has_the_fields_of_ip_and_ports_behind_any_headers_before_them) {
 TEST(FrameKey, finds_ports_behind_ipv4_options_and_none_in_later_fragments_or_other_protocols) {
   struct Row {
     FrameShape shape;
-    bool ports;
+    bool ports, fragment;
   };
-  for (const Row& row :
-       {Row{{.options = 12}, true}, Row{{.fragment = 0x4000}, true}, Row{{.fragment = 0x2000}, true},
-        Row{{.fragment = 0x0001}, false}, Row{{.protocol = 1}, false}}) {
+  for (const Row& row : {Row{{.options = 12}, true, false}, Row{{.fragment = 0x4000}, true, false},
+                         Row{{.fragment = 0x2000}, true, true}, Row{{.fragment = 0x0001}, false, true},
+                         Row{{.protocol = 1}, false, false}}) {
     const FrameKey key = frame_key(frame(row.shape));
     EXPECT_EQ(key.source_port_be, row.ports ? htons(1000) : 0);
     EXPECT_EQ(key.destination_port_be, row.ports ? htons(2000) : 0);
+    EXPECT_EQ(key.fragment, row.fragment);
   }
 }
 
