@@ -159,7 +159,7 @@ void Adapter::wait_for_initiators() const {
 
 void Adapter::drain_initiators() {
   for_each_qp([](QueuePair& qp) {
-    if (is_datagram(qp.config().type)) return;  // datagrams never reach a region but by our own poll
+    if (has_many_senders(qp.config().type)) return;  // datagrams never reach a region but by our own poll
     while (!qp.wait_for_initiator()) {
       // Returning would let a late write land in memory that is no longer ours to give: rather wait for a
       // stopped peer.

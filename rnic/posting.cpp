@@ -36,6 +36,8 @@ bool has_opcode(QpType type, SendOpcode opcode) {
     case QpType::raw_packet:
       return raw_opcodes & bit(opcode);
     case QpType::xrc_recv:
+    case QpType::work_queue:
+    case QpType::rss:
       break;
   }
   return false;

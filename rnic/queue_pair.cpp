@@ -64,6 +64,9 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
   }
   send_line_ = recv_line_;
   if (config.send_cq && config.send_cq != config.recv_cq) send_line_ = config.send_cq->attach(this);
+  // It has no states to go through: there is nothing to connect, and its work queues have their own.
+  if (config.type == QpType::rss)
+    ctx_->state.store(static_cast<std::uint32_t>(QpState::rtr), std::memory_order_seq_cst);
 }
 
 QueuePair::~QueuePair() {
@@ -71,7 +74,7 @@ QueuePair::~QueuePair() {
   if (tracer_ != nullptr) tracer_->forgotten(*this);
   nic_.windows().forget(qpn_);
   if (config_.type == QpType::ud) nic_.multicast().forget(qpn_.index());
-  if (config_.type == QpType::raw_packet) nic_.steering().forget(qpn_.index());
+  if (config_.type == QpType::raw_packet || config_.type == QpType::rss) nic_.steering().forget(qpn_.index());
   ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
   ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
   const bool quiet = wait_for_initiator();
@@ -93,6 +96,7 @@ bool QueuePair::allocate_rings() {
   ctx_->rq_offset = ctx_->cqe_offset = ctx_->landing_offset = 0;
   ctx_->landing_mask = 0;
   if (is_xrc()) return true;
+  if (config_.type == QpType::rss) return allocate_indirection();
   if (has_own_rq()) {
     ctx_->rq_stride = wqe_stride(config_.caps.max_recv_sge);
     ctx_->rq_mask = entries - 1;
@@ -114,8 +118,9 @@ bool QueuePair::allocate_rings() {
 
 void QueuePair::free_rings() {
   Segment& segment = nic_.segment();
-  const bool datagram = is_datagram(config_.type);
-  const std::size_t cqe_bytes = datagram ? sizeof(DatagramSlot) : sizeof(ReceiveCqe);
+  const std::size_t cqe_bytes = config_.type == QpType::rss ? sizeof(IndirectionEntry)
+                                : is_datagram(config_.type) ? sizeof(DatagramSlot)
+                                                            : sizeof(ReceiveCqe);
   if (ctx_->rq_offset) segment.free(ctx_->rq_offset, std::size_t{ctx_->rq_stride} * (ctx_->rq_mask + 1));
   if (ctx_->cqe_offset) segment.free(ctx_->cqe_offset, cqe_bytes * (ctx_->cqe_mask + 1));
   if (ctx_->landing_offset) segment.free(ctx_->landing_offset, landing_ring_bytes);
@@ -240,7 +245,7 @@ void QueuePair::flush_everything(InitiatorLeft left) {
   remote_.give_up_send();
   flush_sends();
   // Datagrams are scattered by our own poll, so a sender of one reaches no buffer of ours.
-  if (left == InitiatorLeft::yes || is_datagram(config_.type)) {
+  if (left == InitiatorLeft::yes || has_many_senders(config_.type)) {
     flush_waits_for_.reset();
     return flush_receives();
   }
@@ -353,7 +358,7 @@ bool QueuePair::wait_for_datagram_senders() const {
 }
 
 bool QueuePair::wait_for_initiator() const {
-  if (is_datagram(config_.type)) return wait_for_datagram_senders();
+  if (has_many_senders(config_.type)) return wait_for_datagram_senders();
   const std::uint32_t seen = ctx_->hazard.load(std::memory_order_seq_cst);
   if ((seen & 1) == 0) return true;
   const std::uint64_t give_up_ns = nic_.host().now_ns() + longest_operation_ns;

@@ -1,6 +1,6 @@
 // A queue pair: its send ring, the owner's side of its receive ring, its connection, and its state.
 //
-// The work is in eight files, one a role:
+// The work is in nine files, one a role:
 //   queue_pair.cpp   modify, destroy; entering the error state
 //   posting.cpp      WQEs into the rings, and the doorbells
 //   requester.cpp    executes send WQEs in order
@@ -8,6 +8,7 @@
 //   responder.cpp    what the peer's NIC would do for an arriving operation, played by the initiator
 //   datagram.cpp     the same two roles for UD
 //   raw_packet.cpp   and for Ethernet frames
+//   receive_side_scaling.cpp  what spreads those over work queues
 //   completer.cpp    turns finished sends, arrived receives and flushed WQEs into work completions
 //
 // Locks, in order: send_lock_ or recv_lock_, then nothing else. poll_completions runs under the CQ's lock and
@@ -21,6 +22,7 @@
 #include <forward_list>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "rnic/completion_queue.hpp"
 #include "rnic/pacer.hpp"
@@ -35,9 +37,16 @@ namespace weir::rnic {
 
 class Adapter;
 class Tracer;
+struct EthernetFrame;
 
 struct QpCapabilities {
   std::uint32_t max_send_wr = 0, max_recv_wr = 0, max_send_sge = 0, max_recv_sge = 0, max_inline = 0;
+};
+
+// What a queue pair of type rss spreads frames by.
+struct RssConfig {
+  RxHash hash;
+  std::vector<std::uint32_t> queues;  // by the hash: indices of work queues; a power of two of them
 };
 
 struct QpConfig {
@@ -47,6 +56,7 @@ struct QpConfig {
   CompletionQueue* recv_cq = nullptr;
   SharedReceiveQueue* srq = nullptr;
   std::uint64_t xrcd = 0;  // xrc_recv: its domain
+  RssConfig rss;           // rss alone
   QpCapabilities caps;
   bool signal_all = false;
   std::uint32_t mtu_bytes = max_datagram_bytes;  // of the port: a datagram is no longer
@@ -202,7 +212,11 @@ class QueuePair {
 
   // raw_packet.cpp
   Outcome execute_frame(SendWqe&, const Gather&);
-  void deliver_frame(std::span<const std::byte> frame, Peer&, std::uint32_t index);
+  void deliver_frame(const EthernetFrame&, Peer&, std::uint32_t index);
+  void receive_frame(std::span<const std::byte>, Peer&, std::uint32_t index);
+
+  // receive_side_scaling.cpp
+  bool allocate_indirection();
 
   // completer.cpp
   std::size_t poll_sends(std::span<WorkCompletion>);
@@ -230,7 +244,7 @@ class QueuePair {
   void begin_incarnation();
   void give_back_unpolled();
   ReceiveWqe& rq_at(std::uint32_t count) const;
-  bool has_own_rq() const { return config_.srq == nullptr && !is_xrc(); }
+  bool has_own_rq() const { return config_.srq == nullptr && !is_xrc() && config_.type != QpType::rss; }
   // Of XRC queue pairs one kind only sends, the other only answers; SRQs receive, and complete.
   bool is_xrc() const { return config_.type == QpType::xrc_send || config_.type == QpType::xrc_recv; }
 

@@ -3,7 +3,8 @@
 // There is no wire. A frame goes to the queue pairs whose steering rules it matches, in every process, the
 // sender's own included; of rules of different priority only those of the first that match count. It travels
 // as a datagram does (datagram.cpp), without a GRH in front. One that no rule matches, or that finds no
-// receive posted, is lost, as on Ethernet.
+// receive posted, is lost, as on Ethernet. A queue pair that spreads its frames (receive_side_scaling.hpp)
+// hands each to one of its work queues.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,8 +12,15 @@
 #include "rnic/adapter.hpp"
 #include "rnic/datagram_delivery.hpp"
 #include "rnic/queue_pair.hpp"
+#include "rnic/receive_side_scaling.hpp"
 
 namespace weir::rnic {
+
+struct EthernetFrame {
+  std::span<const std::byte> bytes;
+  FrameKey key;
+};
+
 namespace {
 
 constexpr std::uint32_t no_match = 0xffffffff;
@@ -48,8 +56,9 @@ Outcome QueuePair::execute_frame(SendWqe& wqe, const Gather& payload) {
     std::memcpy(bytes.data() + length, piece.iov_base, piece.iov_len);
     length += piece.iov_len;
   }
-  const std::span frame(bytes.data(), length);
-  const FrameWords key = words_of(frame_key(frame));
+  const std::span whole(bytes.data(), length);
+  const EthernetFrame frame{whole, frame_key(whole)};
+  const FrameWords key = words_of(frame.key);
   const auto [everybody, undecided] = nic_.host().everybody(dial_);
   if (undecided) return Outcome::connecting;
   std::uint32_t first = no_match;
@@ -67,10 +76,20 @@ Outcome QueuePair::execute_frame(SendWqe& wqe, const Gather& payload) {
   return Outcome::done;
 }
 
-void QueuePair::deliver_frame(std::span<const std::byte> frame, Peer& peer, std::uint32_t index) {
+void QueuePair::deliver_frame(const EthernetFrame& frame, Peer& peer, std::uint32_t index) {
   QpContext& target = peer.segment().qps[index];
   const Delivery delivery(target);
-  if (!receives(target, QpType::raw_packet)) return;
+  if (receives(target, QpType::raw_packet)) return receive_frame(frame.bytes, peer, index);
+  if (!receives(target, QpType::rss)) return;
+  const auto queue = scaled_queue(peer, target, frame.key);
+  if (!queue) return;
+  QpContext& work_queue = peer.segment().qps[*queue];
+  const Delivery into(work_queue);
+  if (receives(work_queue, QpType::work_queue)) receive_frame(frame.bytes, peer, *queue);
+}
+
+// In the scope of a delivery to that receiver.
+void QueuePair::receive_frame(std::span<const std::byte> frame, Peer& peer, std::uint32_t index) {
   DatagramSlot* slot = claim_datagram(peer, index);
   if (slot == nullptr) return;
   std::memcpy(slot->bytes, frame.data(), frame.size());

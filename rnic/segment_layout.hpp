@@ -20,6 +20,7 @@
 #include "rnic/atomic_lock.hpp"
 #include "rnic/counters.hpp"
 #include "rnic/frame_key.hpp"
+#include "rnic/rx_hash.hpp"
 #include "rnic/types.hpp"
 
 namespace weir::rnic {
@@ -47,8 +48,8 @@ struct alignas(cache_line) QpContext {
   std::uint32_t rq_mask;              // receive ring entries - 1
   std::uint32_t rq_stride;            // bytes of one ReceiveWqe
   std::uint32_t cqe_mask;             // completion ring entries - 1
-  std::uint64_t rq_offset;            // ReceiveWqe[rq_mask + 1]
-  std::uint64_t cqe_offset;           // ReceiveCqe[cqe_mask + 1]; UD: DatagramSlot[cqe_mask + 1] instead
+  std::uint64_t rq_offset;            // ReceiveWqe[rq_mask + 1]; rss: one RxHash
+  std::uint64_t cqe_offset;           // ReceiveCqe[cqe_mask + 1]; UD: DatagramSlot, rss: IndirectionEntry
 
   // Line 1: written by the initiator.
   alignas(
@@ -137,6 +138,9 @@ struct alignas(cache_line) DatagramSlot {
   std::uint32_t wqe;  // of the SRQ, if the queue pair has one; no_wqe: dropped, its receive queue was empty
   std::byte bytes[grh_bytes + max_datagram_bytes];
 };
+
+// ---- receive-side scaling
+using IndirectionEntry = std::atomic<std::uint32_t>;  // the index of a work queue
 
 // ---- XRC
 // A completion of an XRC SRQ; `cqe.sequence` is not used.

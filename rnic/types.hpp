@@ -39,9 +39,23 @@ using Gid = std::array<std::uint8_t, 16>;
 // Where a datagram goes whose address handle names a multicast group: a number that no queue pair has.
 inline constexpr Qpn multicast_destination(0, max_qps - 1);
 
-enum class QpType : std::uint8_t { rc = 2, uc = 3, ud = 4, raw_packet = 8, xrc_send = 9, xrc_recv = 10 };
+enum class QpType : std::uint8_t {
+  rc = 2,
+  uc = 3,
+  ud = 4,
+  raw_packet = 8,
+  xrc_send = 9,
+  xrc_recv = 10,
+  // To verbs these two are a work queue and a raw packet queue pair (receive_side_scaling.hpp).
+  work_queue = 64,
+  rss = 65,
+};
 // Unconnected: anybody may send to it, and what comes lies in datagram slots.
-constexpr bool is_datagram(QpType type) { return type == QpType::ud || type == QpType::raw_packet; }
+constexpr bool is_datagram(QpType type) {
+  return type == QpType::ud || type == QpType::raw_packet || type == QpType::work_queue;
+}
+// Those who are inside a delivery are counted, not known.
+constexpr bool has_many_senders(QpType type) { return is_datagram(type) || type == QpType::rss; }
 
 enum class QpState : std::uint32_t { reset = 0, init, rtr, rts, sqd, sqe, err };
 

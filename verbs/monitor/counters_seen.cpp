@@ -61,11 +61,18 @@ const char* type_name(std::uint16_t type) {
       return "XRC send";
     case rnic::QpType::xrc_recv:
       return "XRC receive";
+    case rnic::QpType::work_queue:
+      return "WQ";
+    case rnic::QpType::rss:
+      return "RSS";
   }
   return "?";
 }
 
-const char* state_name(std::uint32_t state) {
+// A work queue's are what verbs calls them.
+const char* state_name(std::uint16_t type, std::uint32_t state) {
+  const bool work_queue = type == static_cast<std::uint16_t>(rnic::QpType::work_queue);
+  if (work_queue && state == static_cast<std::uint32_t>(rnic::QpState::rtr)) return "RDY";
   constexpr const char* names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
   return state < std::size(names) ? names[state] : "?";
 }
@@ -81,7 +88,8 @@ void read_once(const rnic::SegmentHeader& from, rnic::Slot slot, CountersSeen& s
     const bool connected = qp.type != static_cast<std::uint16_t>(rnic::QpType::ud);
     queue_pairs.push_back({rnic::Qpn(slot, i).value(),
                            connected ? qp.remote_qpn.load(std::memory_order_relaxed) : 0, type_name(qp.type),
-                           state_name(qp.state.load(std::memory_order_relaxed)), seen(from.qp_counters[i])});
+                           state_name(qp.type, qp.state.load(std::memory_order_relaxed)),
+                           seen(from.qp_counters[i])});
     add(sums, queue_pairs.back().counters);
   }
 }
