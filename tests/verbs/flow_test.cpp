@@ -1,11 +1,9 @@
 // Raw packet queue pairs and flows through the C ABI: a frame for each kind of specification, and what is
 // refused.
-#include <arpa/inet.h>
-
 #include <cerrno>
 
+#include "flows.hpp"
 #include "tests/rnic/frames.hpp"
-#include "verbs_test.hpp"
 
 namespace weir::verbs_test {
 namespace {
@@ -13,79 +11,11 @@ namespace {
 using rnic::test::frame;
 using rnic::test::FrameShape;
 
-using Flow = std::unique_ptr<ibv_flow, Destroyer<ibv_destroy_flow>>;
-
-template <class Spec>
-Spec make_spec(ibv_flow_spec_type type) {
-  Spec spec{};
-  spec.type = type;
-  spec.size = sizeof spec;
-  return spec;
-}
-
-ibv_flow_spec_eth ethernet(std::uint8_t destination) {
-  auto spec = make_spec<ibv_flow_spec_eth>(IBV_FLOW_SPEC_ETH);
-  spec.val.dst_mac[5] = destination;
-  std::memset(spec.mask.dst_mac, 0xff, 6);
-  spec.val.dst_mac[0] = 2;
-  return spec;
-}
-ibv_flow_spec_ipv4_ext ipv4(std::uint8_t source_host) {
-  auto spec = make_spec<ibv_flow_spec_ipv4_ext>(IBV_FLOW_SPEC_IPV4_EXT);
-  spec.val.src_ip = htonl(10u << 24 | source_host);
-  spec.mask.src_ip = 0xffffffff;
-  return spec;
-}
-ibv_flow_spec_ipv6 ipv6(std::uint8_t source_host) {
-  auto spec = make_spec<ibv_flow_spec_ipv6>(IBV_FLOW_SPEC_IPV6);
-  spec.val.src_ip[0] = 0xfd;
-  spec.val.src_ip[15] = source_host;
-  std::memset(spec.mask.src_ip, 0xff, 16);
-  return spec;
-}
-ibv_flow_spec_tcp_udp ports(ibv_flow_spec_type type, std::uint16_t destination) {
-  auto spec = make_spec<ibv_flow_spec_tcp_udp>(type);
-  spec.val.dst_port = htons(destination);
-  spec.mask.dst_port = 0xffff;
-  return spec;
-}
-
-// The attributes and, behind them, the specifications.
-class FlowAttributes {
- public:
-  template <class... Spec>
-  explicit FlowAttributes(const Spec&... specs) {
-    ibv_flow_attr attr{};
-    attr.type = IBV_FLOW_ATTR_NORMAL;
-    attr.port = 1;
-    attr.num_of_specs = sizeof...(specs);
-    append(attr);
-    (append(specs), ...);
-  }
-  ibv_flow_attr* get() { return reinterpret_cast<ibv_flow_attr*>(bytes_.data()); }
-  ibv_flow_attr* operator->() { return get(); }
-
- private:
-  template <class T>
-  void append(const T& part) {
-    bytes_.resize(bytes_.size() + sizeof part);
-    std::memcpy(bytes_.data() + bytes_.size() - sizeof part, &part, sizeof part);
-  }
-  std::vector<std::byte> bytes_;
-};
-
 class Flows : public VerbsTest {
  protected:
   Qp raw(ibv_cq* queue) {
     Qp qp = make_qp(queue, {.type = IBV_QPT_RAW_PACKET});
-    ibv_qp_attr attr{};
-    attr.port_num = 1;
-    attr.qp_state = IBV_QPS_INIT;
-    EXPECT_EQ(ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
-    for (const ibv_qp_state state : {IBV_QPS_RTR, IBV_QPS_RTS}) {
-      attr.qp_state = state;
-      EXPECT_EQ(ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE), 0);
-    }
+    EXPECT_EQ(bring_up_raw(qp.get()), 0);
     return qp;
   }
   Flow flow(ibv_qp* qp, FlowAttributes attributes) { return Flow(ibv_create_flow(qp, attributes.get())); }
