@@ -7,9 +7,12 @@
 #include <cstdlib>
 #include <random>
 
+#include "link/memory/mapping.hpp"
 #include "link/same_host.hpp"
 #include "peer_process.hpp"
+#include "verbs/progress/messages.hpp"
 #include "verbs/progress/peers.hpp"
+#include "work_queues.hpp"
 
 namespace weir::verbs_test {
 namespace {
@@ -70,6 +73,32 @@ TEST_F(BadNeighbour, sends_nonsense_of_every_kind) {
     if (!(*neighbour)->send(kind, body, fds)) ::sched_yield();
   }
   expect_serves_others();
+}
+
+// A work queue fails only so: no sender has a reason to move it.
+TEST_F(BadNeighbour, that_fails_a_work_queue_is_reported) {
+  Side side(MemoryKind::ordinary, memory_bytes);
+  Wq wq = ready_wq(side.pd.get(), side.cq.get());
+  ASSERT_EQ(post_recv(wq.get(), 3, side.sge(0, 64)), 0);
+  const auto link = attach({});
+  const auto neighbour = link->connect(slot_of({.qpn = wq->wq_num}), std::chrono::seconds(5));
+  ASSERT_TRUE(neighbour);
+  const int segment = (*neighbour)->greeting().fds[0].get();
+  const auto mapping =
+      link::Mapping::of_file(segment, link::file_bytes(segment), link::Mapping::Rights::read_write);
+  ASSERT_TRUE(mapping);
+  auto& header = *reinterpret_cast<rnic::SegmentHeader*>(mapping->data());
+  header.qps[rnic::Qpn(wq->wq_num).index()].state = static_cast<std::uint32_t>(rnic::QpState::err);
+  ASSERT_TRUE(verbs::message::send(**neighbour, verbs::message::fault, wq->wq_num));
+  ASSERT_TRUE(readable(side.context->async_fd, 60'000));
+  ibv_async_event event{};
+  ASSERT_EQ(ibv_get_async_event(side.context.get(), &event), 0);
+  EXPECT_EQ(event.event_type, IBV_EVENT_WQ_FATAL);
+  EXPECT_EQ(event.element.wq, wq.get());
+  EXPECT_TRUE(completed(wait_for(side.cq.get()), 3, IBV_WC_WR_FLUSH_ERR));
+  EXPECT_EQ(move(wq.get(), IBV_WQS_RDY), EINVAL) << "it is in error";
+  ibv_ack_async_event(&event);
+  wq.reset();
 }
 
 // Right in what it says, wrong in the size of what it shares.

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "verbs_test.hpp"
+#include "work_queues.hpp"
 
 namespace weir::verbs_test {
 namespace {
@@ -66,7 +66,7 @@ TEST_F(Domains, a_parent_domain_is_a_protection_domain_with_the_rights_of_its_ow
   EXPECT_TRUE(completed(wait_for(cq.get()), 1));
 }
 
-TEST_F(Domains, its_allocator_gives_the_memory_of_queue_pairs_and_srqs_and_gets_it_back) {
+TEST_F(Domains, its_allocator_gives_the_memory_of_queues_and_gets_it_back) {
   Pd outer(parent(allocate));
   Cq cq = make_cq();
   ibv_qp_init_attr init = init_attr(cq.get());
@@ -77,8 +77,11 @@ TEST_F(Domains, its_allocator_gives_the_memory_of_queue_pairs_and_srqs_and_gets_
   Srq srq(ibv_create_srq(outer.get(), &srq_init));
   ASSERT_TRUE(srq);
   EXPECT_TRUE(allocations.live.contains(srq.get()));
+  Wq wq = ready_wq(outer.get(), cq.get());
+  EXPECT_TRUE(allocations.live.contains(wq.get()));
   qp.reset();
   srq.reset();
+  wq.reset();
   EXPECT_TRUE(allocations.live.empty());
 }
 

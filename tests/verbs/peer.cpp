@@ -6,7 +6,9 @@
 #include <csignal>
 #include <optional>
 
+#include "flows.hpp"
 #include "peer_protocol.hpp"
+#include "tests/rnic/frames.hpp"
 
 namespace weir::verbs_test {
 namespace {
@@ -91,6 +93,22 @@ Reply echo(Side& side, const Request& request) {
   return reply;
 }
 
+Reply send_frames(Side& side, std::uint32_t count) {
+  const Cq cq(ibv_create_cq(side.context.get(), 16, nullptr, nullptr, 0));
+  ibv_qp_init_attr init = init_attr(cq.get(), {.type = IBV_QPT_RAW_PACKET});
+  const Qp qp(ibv_create_qp(side.pd.get(), &init));
+  Reply reply;
+  reply.error = bring_up_raw(qp.get());
+  for (std::uint32_t i = 0; i < count && reply.error == 0; ++i) {
+    const std::vector<std::byte> bytes = rnic::test::frame({.host = static_cast<std::uint8_t>(i)});
+    std::memcpy(side.bytes().data(), bytes.data(), bytes.size());
+    ibv_sge sge = side.sge(0, bytes.size());
+    reply.error = post(qp.get(), send_wr(i, sge));
+    if (completed(wait_for(cq.get()), i)) ++reply.succeeded;
+  }
+  return reply;
+}
+
 // Inline, as what it would be in is gone when main has returned. Nothing is destroyed; what is made stays in
 // reach, or LeakSanitizer would change the exit status.
 void post_last_word(std::uint32_t to) {
@@ -148,6 +166,8 @@ Reply obey(std::optional<Side>& side, const Request& request) {
       return reply;
     case Order::echo:
       return echo(*side, request);
+    case Order::send_frames:
+      return send_frames(*side, request.count);
     case Order::destroy:
       side.reset();
       return reply;

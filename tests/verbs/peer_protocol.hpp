@@ -8,21 +8,23 @@ namespace weir::verbs_test {
 inline constexpr int control_fd = 3;
 
 enum class Order : std::uint32_t {
-  open,       // kind, length: makes the side; replies its address
-  connect,    // peer, patience: brings the queue pair up
-  fill,       // seed: content of the memory
-  sum,        // length: replies the checksum of the beginning of the memory
-  receive,    // count, length: posts that many receives, one behind the other in memory
-  run,        // opcode, length, peer: one request; replies its status
-  reap,       // count: waits for that many completions; replies how many succeeded and the first other status
-  write_on,   // length, peer: writes again and again until one fails; replies its status
-  send_on,    // length, peer: numbered SENDs again and again, the number in each immediate
-  serve,      // length: keeps receives posted for ever
-  echo,       // count, length: answers each message with one, asleep on the channel in between
-  destroy,    // destroys everything in order
-  leave,      // returns from main
-  last_word,  // peer: posts a datagram to that queue pair and returns from main at once, having polled
-              // nothing
+  open,      // kind, length: makes the side; replies its address
+  connect,   // peer, patience: brings the queue pair up
+  fill,      // seed: content of the memory
+  sum,       // length: replies the checksum of the beginning of the memory
+  receive,   // count, length: posts that many receives, one behind the other in memory
+  run,       // opcode, length, peer: one request; replies its status
+  reap,      // count: waits for that many completions; replies how many succeeded and the first other status
+  write_on,  // length, peer: writes again and again until one fails; replies its status
+  send_on,   // length, peer: numbered SENDs again and again, the number in each immediate
+  serve,     // length: keeps receives posted for ever
+  echo,      // count, length: answers each message with one, asleep on the channel in between
+  send_frames,  // count: raw packets, the last bytes of whose source addresses count up from 0; replies as
+                // reap
+  destroy,      // destroys everything in order
+  leave,        // returns from main
+  last_word,    // peer: posts a datagram to that queue pair and returns from main at once, having polled
+                // nothing
 };
 
 struct Request {

@@ -1,4 +1,5 @@
-// Asynchronous events: queue-pair and SRQ events, queued per opened context (ibv_get_async_event(3)).
+// Asynchronous events: queue-pair, work-queue and SRQ events, queued per opened context
+// (ibv_get_async_event(3)).
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,6 +55,8 @@ bool dequeue(Context& context, ibv_async_event& event) {
   context.async_queue.pop_front();
   if (event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
     ++srq_of(event.element.srq).async_delivered;
+  else if (event.event_type == IBV_EVENT_WQ_FATAL)
+    ++wq_of(event.element.wq).async_delivered;
   else
     ++qp_of(event.element.qp).async_delivered;
   return true;
@@ -83,7 +86,11 @@ void deliver_async(rnic::AsyncEvent event, rnic::QueuePair* qp, rnic::SharedRece
   ibv_async_event out{};
   out.event_type = type_of(event);
   ibv_context* owner = nullptr;
-  if (qp != nullptr) {
+  if (qp != nullptr && qp->config().type == rnic::QpType::work_queue) {
+    out.event_type = IBV_EVENT_WQ_FATAL;
+    out.element.wq = &static_cast<Wq*>(qp->config().cookie)->wq;
+    owner = out.element.wq->context;
+  } else if (qp != nullptr) {
     out.element.qp = &static_cast<Qp*>(qp->config().cookie)->ex.qp_base;
     owner = out.element.qp->context;
   } else if (srq != nullptr && srq->cookie != nullptr) {
@@ -115,6 +122,8 @@ void ibv_ack_async_event(ibv_async_event* event) {
     case IBV_EVENT_SRQ_LIMIT_REACHED:
     case IBV_EVENT_SRQ_ERR:
       return acknowledge(*event->element.srq);
+    case IBV_EVENT_WQ_FATAL:
+      return acknowledge(*event->element.wq);
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_COMM_EST:
     case IBV_EVENT_QP_LAST_WQE_REACHED:

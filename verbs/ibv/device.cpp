@@ -78,6 +78,11 @@ void fill_operations(verbs_context& verbs) {
   verbs.open_qp = open_qp;
   verbs.ibv_create_flow = create_flow;
   verbs.ibv_destroy_flow = destroy_flow;
+  verbs.create_wq = create_wq;
+  verbs.modify_wq = modify_wq;
+  verbs.destroy_wq = destroy_wq;
+  verbs.create_rwq_ind_table = create_rwq_ind_table;
+  verbs.destroy_rwq_ind_table = destroy_rwq_ind_table;
   ibv_context_ops& ops = verbs.context.ops;
   ops.alloc_mw = alloc_mw;
   ops.bind_mw = bind_mw;

@@ -19,7 +19,7 @@ struct ThreadDomain {
 inline ThreadDomain& td_of(ibv_td* td) { return *reinterpret_cast<ThreadDomain*>(td); }
 
 // The upper half names the driver (enum rdma_driver_id; ours is none of them), the lower is ours to number.
-enum class Resource : std::uint64_t { qp = 1, srq = 2 };
+enum class Resource : std::uint64_t { qp = 1, srq = 2, wq = 3 };
 
 struct ParentDomain {
   ibv_pd* domain;  // the protection domain that it extends

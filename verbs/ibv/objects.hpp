@@ -145,6 +145,25 @@ struct Builder {
   int error = 0;
 };
 
+// A receive queue alone, to which the indirection tables it is in lead (work_queue.cpp).
+struct Wq {
+  ibv_wq wq;
+  rnic::QueuePair* nic_qp;
+  std::atomic<int> tables;
+  std::uint32_t async_delivered;  // under the context's async_mutex
+};
+inline Wq& wq_of(ibv_wq* wq) { return *reinterpret_cast<Wq*>(wq); }
+
+struct IndirectionTable {
+  ibv_rwq_ind_table table;
+  std::vector<Wq*> entries;  // a power of two of them
+  std::atomic<int> qps;
+};
+inline IndirectionTable& table_of(ibv_rwq_ind_table* table) {
+  return *reinterpret_cast<IndirectionTable*>(table);
+}
+inline constexpr int max_indirection_tables = 1024;
+
 struct Qp {
   ibv_qp_ex ex;  // begins with the public ibv_qp
   rnic::QueuePair* nic_qp;
@@ -156,6 +175,7 @@ struct Qp {
   Builder builder;
   Xrcd* xrcd;                     // XRC_RECV
   std::atomic<int> flows;         // RAW_PACKET: that lead here
+  IndirectionTable* indirection;  // RAW_PACKET with a receive hash; else nullptr
   std::uint32_t async_delivered;  // under the context's async_mutex
 };
 inline Qp& qp_of(ibv_qp* qp) { return *reinterpret_cast<Qp*>(qp); }
@@ -189,6 +209,7 @@ ibv_cq_ex* create_cq_ex(ibv_context*, ibv_cq_init_attr_ex*);  // extended_cq.cpp
 int modify_cq(ibv_cq*, ibv_modify_cq_attr*);
 int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr** bad);  // posting.cpp
 int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr** bad);
+int post_wq_recv(ibv_wq*, ibv_recv_wr*, ibv_recv_wr** bad);
 int post_srq_recv(ibv_srq*, ibv_recv_wr*, ibv_recv_wr** bad);
 ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);  // memory_windows.cpp
 int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
@@ -198,6 +219,13 @@ ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex*);  // queue_pair.cpp
 int modify_qp_rate_limit(ibv_qp*, ibv_qp_rate_limit_attr*);
 ibv_flow* create_flow(ibv_qp*, ibv_flow_attr*);  // flow.cpp
 int destroy_flow(ibv_flow*);
+ibv_wq* create_wq(ibv_context*, ibv_wq_init_attr*);  // work_queue.cpp
+int modify_wq(ibv_wq*, ibv_wq_attr*);
+int destroy_wq(ibv_wq*);
+ibv_rwq_ind_table* create_rwq_ind_table(ibv_context*, ibv_rwq_ind_table_init_attr*);  // indirection_table.cpp
+int destroy_rwq_ind_table(ibv_rwq_ind_table*);
+ibv_qp* create_rss_qp(ibv_context*, ibv_qp_init_attr_ex*);  // receive_side_scaling.cpp
+ibv_rss_caps rss_caps();
 ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex*);  // srq.cpp
 ibv_xrcd* open_xrcd(ibv_context*, ibv_xrcd_init_attr*);       // xrc.cpp
 int close_xrcd(ibv_xrcd*);

@@ -102,6 +102,8 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
                           .qp_rate_limit_max = max_rate_limit_kbps,
                           .supported_qpts = 1u << IBV_QPT_RC | 1u << IBV_QPT_UC | 1u << IBV_QPT_UD |
                                             1u << IBV_QPT_XRC_SEND | 1u << IBV_QPT_RAW_PACKET};
+  a.rss_caps = rss_caps();
+  a.max_wq_type_rq = static_cast<std::uint32_t>(a.orig_attr.max_qp);
   a.max_dm_size = max_device_memory_bytes;
   a.completion_timestamp_mask = UINT64_MAX;
   a.hca_core_clock = nanoseconds_in_kHz;

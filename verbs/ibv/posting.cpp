@@ -1,4 +1,5 @@
-// ibv_post_send, ibv_post_recv, ibv_post_srq_recv: work requests become WQEs, then the doorbell.
+// ibv_post_send, ibv_post_recv, ibv_post_wq_recv, ibv_post_srq_recv: work requests become WQEs, then the
+// doorbell.
 #include <algorithm>
 #include <cerrno>
 
@@ -96,8 +97,9 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   return error;
 }
 
-int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  rnic::QueuePair& nic_qp = *qp_of(qp).nic_qp;
+namespace {
+
+int post_receives(rnic::QueuePair& nic_qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   const std::lock_guard lock(nic_qp.receive_lock());
   int error = 0;
   for (; wr != nullptr; wr = wr->next) {
@@ -109,6 +111,16 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   }
   nic_qp.recv_doorbell();
   return error;
+}
+
+}  // namespace
+
+int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  return post_receives(*qp_of(qp).nic_qp, wr, bad);
+}
+
+int post_wq_recv(ibv_wq* wq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  return post_receives(*wq_of(wq).nic_qp, wr, bad);
 }
 
 int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {

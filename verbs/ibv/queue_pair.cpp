@@ -227,6 +227,7 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
   if (mask & ~known_attributes) return EOPNOTSUPP;
   Qp& q = qp_of(qp);
   const auto type = q.nic_qp->config().type;
+  if (type == QpType::rss) return EOPNOTSUPP;  // it is ready, and its work queues have the states
   const unsigned bits = meaningful(mask, type);
   const QpState from = q.nic_qp->state();
   if ((bits & IBV_QP_CUR_STATE) && attr.cur_qp_state != static_cast<ibv_qp_state>(from)) return EINVAL;
@@ -257,6 +258,8 @@ void send_waiting_datagrams(rnic::QueuePair& qp) {
 }  // namespace
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
+  if (init->comp_mask & (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH))
+    return create_rss_qp(context, init);
   // Unknown fields must be refused: a caller that got a queue pair would go on to use them through null
   // pointers.
   const bool xrc_recv = init->qp_type == IBV_QPT_XRC_RECV;
@@ -354,6 +357,7 @@ int ibv_destroy_qp(ibv_qp* qp) {
   }
   wait_for_acks(*qp, qp->events_completed, delivered);
   if (q.xrcd != nullptr) q.xrcd->users.fetch_sub(1);
+  if (q.indirection != nullptr) q.indirection->qps.fetch_sub(1);
   pthread_cond_destroy(&qp->cond);
   pthread_mutex_destroy(&qp->mutex);
   ibv_pd* const pd = qp->pd;

@@ -42,6 +42,13 @@ std::span<const std::byte> bytes_of(std::string_view text) { return std::as_byte
 
 const Qp* verbs_object(const rnic::QueuePair& qp) { return static_cast<const Qp*>(qp.config().cookie); }
 
+const ibv_context* context_of(const rnic::QueuePair& qp) {
+  const void* const object = qp.config().cookie;
+  if (object == nullptr) return nullptr;
+  if (qp.config().type == rnic::QpType::work_queue) return static_cast<const Wq*>(object)->wq.context;
+  return static_cast<const Qp*>(object)->ex.qp_base.context;
+}
+
 }  // namespace
 
 std::optional<TraceWish> trace_wish(const char* (*variable)(const char*)) {
@@ -91,8 +98,8 @@ void VerbsTracer::posted(const rnic::QueuePair& qp, rnic::SendWqe& wqe) {
   if (!log_ || !wanted(qp.qpn())) return;
   const std::string line = posted_line(wqe, qp.config().type);
   const std::lock_guard lock(mutex_);
-  if (const Qp* const object = verbs_object(qp))
-    devices_.try_emplace(qp.qpn().value(), object->ex.qp_base.context->device->name);
+  if (const ibv_context* const context = context_of(qp))
+    devices_.try_emplace(qp.qpn().value(), context->device->name);
   log(qp.qpn(), line);
 }
 
@@ -101,8 +108,8 @@ void VerbsTracer::receive_posted(const rnic::QueuePair& qp, std::uint64_t wr_id,
   if (!log_ || !wanted(qp.qpn())) return;
   const std::string line = receive_line(wr_id, sges);
   const std::lock_guard lock(mutex_);
-  if (const Qp* const object = verbs_object(qp))
-    devices_.try_emplace(qp.qpn().value(), object->ex.qp_base.context->device->name);
+  if (const ibv_context* const context = context_of(qp))
+    devices_.try_emplace(qp.qpn().value(), context->device->name);
   log(qp.qpn(), line);
 }
 
