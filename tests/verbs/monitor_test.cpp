@@ -8,6 +8,7 @@
 
 #include "peer_process.hpp"
 #include "verbs/monitor/statistics.hpp"
+#include "work_queues.hpp"
 
 namespace weir::verbs_test {
 namespace {
@@ -83,6 +84,20 @@ TEST_F(MonitorTest, a_queue_pair_is_shown_with_its_state_and_its_peer) {
   EXPECT_STREQ(theirs->queue_pairs[0].state, "RTS");
   EXPECT_NE(theirs->seen.pid, ::getpid());
   EXPECT_EQ(theirs->seen.bytes, sizeof(ProcessSeen));
+}
+
+TEST_F(MonitorTest, work_queues_are_shown_among_the_queue_pairs) {
+  const Wq wq = ready_wq(side->pd.get(), side->cq.get());
+  const IndirectionTable table = make_table(side->context.get(), {wq.get()});
+  const Qp qp = rss_qp(side->pd.get(), table.get());
+  const auto ours = process_with(wq->wq_num);
+  ASSERT_TRUE(ours);
+  const auto shown = [&](std::uint32_t number) {
+    return *std::ranges::find(ours->queue_pairs, number, &QueuePairSeen::number);
+  };
+  EXPECT_STREQ(shown(wq->wq_num).type, "WQ");
+  EXPECT_STREQ(shown(wq->wq_num).state, "RDY");
+  EXPECT_STREQ(shown(qp->qp_num).type, "RSS");
 }
 
 TEST_F(MonitorTest, a_killed_process_is_not_shown) {
