@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "kv/commands/command.hpp"
-#include "rdma/idle_spin.hpp"
 #include "kv/net/listener.hpp"
 #include "kv/net/poller.hpp"
 #include "kv/server/blocking.hpp"
@@ -34,6 +33,7 @@
 #include "kv/server/settings.hpp"
 #include "kv/server/slowlog.hpp"
 #include "kv/server/watches.hpp"
+#include "rdma/idle_spin.hpp"
 
 namespace weir::rdma {
 class Engine;
