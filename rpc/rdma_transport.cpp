@@ -213,7 +213,8 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
       hand_on(std::move(*message));
     }
     if (user_ != nullptr) user_->round_ended();
-    if (user_ == nullptr || !reading_ || !channel_.end()) return;
+    // Also where nothing is read because its replies do not leave: a peer that is gone will never take them.
+    if (user_ == nullptr || !channel_.end()) return;
     TransportUser* user = user_;
     const std::string why =
         peer_ + ": " + (channel_.error().what.empty() ? channel_.end().message() : channel_.error().what);

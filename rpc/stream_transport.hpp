@@ -117,7 +117,7 @@ class StreamTransport final : public Transport, public std::enable_shared_from_t
         asio::buffer(out_.data() + from, size - from),
         [self = this->shared_from_this(), from, size](std::error_code error, std::size_t n) {
           self->writing_ = false;
-          if (error && self->input_ended_) return self->lose(error);
+          if (error && !self->read_under_way_) return self->lose(error);
           if (self->user_ == nullptr || error) return;  // reading says why
           if (from + n < size) return self->send(from + n, size);
           if (self->output_ends_) return self->notify_close();

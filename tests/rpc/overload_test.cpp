@@ -39,6 +39,23 @@ class Overload : public testing_support::RpcTest {
       if (flood::produced != std::exchange(before, flood::produced)) quiet = 0;
     }
   }
+  // A client in an io_context of its own, which the test may stop running: then nothing there is read.
+  Client connect_in(asio::io_context& reader) {
+    ConnectOptions options = connect_options();
+    if (over("rdma")) {
+      auto opened = rdma::Engine::open(reader, rdma::testing_support::test_provider());
+      if (!opened) throw std::runtime_error(opened.error().what);
+      options.transport.engine = *opened;
+    }
+    std::optional<Client> client;
+    const auto dial = [&]() -> asio::awaitable<void> {
+      auto made = co_await connect(address, options);
+      if (made) client.emplace(std::move(*made));
+    };
+    asio::co_spawn(reader, dial(), asio::detached);
+    run_both_until(reader, [&] { return client.has_value(); });
+    return std::move(*client);
+  }
   // Both ends, in turn.
   void run_both_until(asio::io_context& other, const std::function<bool()>& done) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -52,7 +69,6 @@ class Overload : public testing_support::RpcTest {
   }
 };
 
-// The client is in an io_context of its own, which the test stops running: nothing there is read.
 TEST_P(Overload, a_client_that_does_not_read_costs_its_server_the_limit_and_no_more) {
   constexpr std::uint32_t reply_bytes = 64 << 10;
   constexpr int calls = 2000;  // 125 MiB of results asked for, in requests that fit into one read
@@ -62,21 +78,9 @@ TEST_P(Overload, a_client_that_does_not_read_costs_its_server_the_limit_and_no_m
   asio::io_context reader(1);
   int ended = 0, good = 0;
   {
-    ConnectOptions options = connect_options();
-    if (over("rdma")) {
-      auto opened = rdma::Engine::open(reader, rdma::testing_support::test_provider());
-      ASSERT_TRUE(opened) << opened.error().what;
-      options.transport.engine = *opened;
-    }
-    std::optional<Client> client;
-    const auto dial = [&]() -> asio::awaitable<void> {
-      auto made = co_await connect(address, options);
-      if (made) client.emplace(std::move(*made));
-    };
-    asio::co_spawn(reader, dial(), asio::detached);
-    run_both_until(reader, [&] { return client.has_value(); });
+    Client client = connect_in(reader);
     for (int i = 0; i < calls; ++i)
-      asio::co_spawn(reader, client->call<flood::result>(reply_bytes),
+      asio::co_spawn(reader, client.call<flood::result>(reply_bytes),
                      [&](const std::exception_ptr&, const Result<std::string>& result) {
                        ++ended;
                        good += result && result->size() == reply_bytes ? 1 : 0;
@@ -97,9 +101,25 @@ TEST_P(Overload, a_client_that_does_not_read_costs_its_server_the_limit_and_no_m
     EXPECT_LT(grown, 12u << 20);
     run_both_until(reader, [&] { return ended == calls; });
     EXPECT_EQ(good, calls);
-    client->close();
+    client.close();
     reader.restart();
     reader.poll();
+  }
+  run_both_until(reader, [&] { return server->open() == 0; });
+}
+
+TEST_P(Overload, a_client_that_leaves_before_its_replies_is_forgotten) {
+  ServerLimits limits;
+  limits.most_waiting_bytes = 1 << 20;
+  start(limits);
+  asio::io_context reader(1);
+  {
+    Client client = connect_in(reader);
+    for (int i = 0; i < 64; ++i) asio::co_spawn(reader, client.call<flood::result>(1u << 20), asio::detached);
+    for (int i = 0; i < 10'000 && reader.poll_one() > 0;) ++i;
+    run_until_quiet();
+    EXPECT_LT(flood::produced, 64u << 20) << "replies wait, so the server stopped reading";
+    client.close();
   }
   run_both_until(reader, [&] { return server->open() == 0; });
 }
