@@ -1,6 +1,7 @@
 #include "rpc/listener.hpp"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -146,16 +147,22 @@ Result<OwnedFd> bound(const Address& address, const sockaddr* name, socklen_t si
   return fd;
 }
 
+// A socket that a killed server left is in the way; one that answers is somebody's, and so is any other file.
+void remove_stale(const std::string& path, const sockaddr_un& name) {
+  struct stat info{};
+  if (lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
+  const OwnedFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (probe && connect(probe.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 &&
+      errno == ECONNREFUSED)
+    unlink(path.c_str());
+}
+
 Result<OwnedFd> bound_unix(const Address& address) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   address.path.copy(name.sun_path, sizeof name.sun_path - 1);
-  // A file that a killed server left is in the way; one that answers is somebody's.
-  const OwnedFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const auto* generic = reinterpret_cast<const sockaddr*>(&name);
-  if (probe && connect(probe.get(), generic, sizeof name) != 0 && errno == ECONNREFUSED)
-    unlink(address.path.c_str());
-  return bound(address, generic, sizeof name);
+  remove_stale(address.path, name);
+  return bound(address, reinterpret_cast<const sockaddr*>(&name), sizeof name);
 }
 
 }  // namespace

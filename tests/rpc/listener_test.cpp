@@ -1,0 +1,70 @@
+#include "rpc/listener.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "rpc/server.hpp"
+#include "tests/scratch_directory.hpp"
+
+namespace weir::rpc {
+namespace {
+
+class UnixListener : public testing::Test {
+ protected:
+  asio::io_context io{1};
+  test::ScratchDirectory folder;
+  const std::string path = folder.file("s");
+  Server server{io};
+
+  Result<std::string> listen() { return server.listen("unix://" + path); }
+  // As a server that was killed leaves it.
+  static void leave_socket(const std::string& at) {
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    at.copy(name.sun_path, sizeof name.sun_path - 1);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+    close(fd);
+  }
+};
+
+TEST_F(UnixListener, takes_the_place_of_a_socket_that_a_killed_server_left) {
+  leave_socket(path);
+  const auto address = listen();
+  EXPECT_TRUE(address) << address.error().what;
+}
+
+TEST_F(UnixListener, leaves_the_socket_of_a_server_that_runs) {
+  ASSERT_TRUE(listen());
+  Server second{io};
+  const auto address = second.listen("unix://" + path);
+  ASSERT_FALSE(address);
+  EXPECT_NE(address.error().what.find(path), std::string::npos) << address.error().what;
+  EXPECT_TRUE(std::filesystem::is_socket(path));
+}
+
+TEST_F(UnixListener, leaves_a_file_that_is_no_socket) {
+  std::ofstream(path) << "somebody's work";
+  const auto address = listen();
+  ASSERT_FALSE(address);
+  EXPECT_NE(address.error().what.find(path), std::string::npos) << address.error().what;
+  std::ifstream file(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "somebody's work");
+}
+
+TEST_F(UnixListener, leaves_a_link) {
+  const std::string there = folder.file("there");
+  leave_socket(there);
+  std::filesystem::create_symlink(there, path);
+  EXPECT_FALSE(listen());
+  EXPECT_TRUE(std::filesystem::is_symlink(path));
+}
+
+}  // namespace
+}  // namespace weir::rpc
