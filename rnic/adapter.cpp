@@ -1,6 +1,9 @@
 #include "rnic/adapter.hpp"
 
 #include <algorithm>
+#include <bit>
+
+#include "rnic/guests.hpp"
 
 namespace weir::rnic {
 
@@ -94,7 +97,7 @@ void Adapter::retire_counters(std::uint32_t index) {
   std::vector<Counter*> sums;
   header.counters.retired.for_each([&](Counter& sum) { sums.push_back(&sum); });
   std::size_t next = 0;
-  header.qp_counters[index].for_each([&](Counter& counter) { sums[next++]->add(counter.read()); });
+  header.qp_counters[index].for_each([&](Counter& counter) { sums[next++]->shared_add(counter.read()); });
   header.qp_exists[index].store(0, std::memory_order_release);
   header.counters.moving.fetch_add(1, std::memory_order_acq_rel);
 }
@@ -106,8 +109,8 @@ void Adapter::destroy(CompletionQueue* cq) {
 
 void Adapter::destroy(SharedReceiveQueue* srq) {
   srq->close();
-  if (srq->completions() != nullptr)
-    wait_for_initiators();  // those of others are gone with their queue pairs
+  // The initiators of others than XRC SRQs are gone with their queue pairs.
+  if (srq->completions() != nullptr && !wait_for_initiators()) srq->keep_rings();
   const std::lock_guard lock(mutex_);
   srqs_[srq->index()].reset();
 }
@@ -135,9 +138,9 @@ void Adapter::release_window(std::uint32_t key) {
   table_.release_window(key);
 }
 
-void Adapter::wait_for_initiators() const {
-  constexpr std::uint64_t longest_operation_ns = 2'000'000'000;
+bool Adapter::wait_for_initiators() const {
   const std::ptrdiff_t highest = highest_qp_index();
+  bool left = true;
   for (std::ptrdiff_t index = 0; index <= highest; ++index) {
     const QpContext& qp = segment_.header().qps[index];
     const std::uint32_t seen = qp.hazard.load(std::memory_order_seq_cst);
@@ -151,10 +154,14 @@ void Adapter::wait_for_initiators() const {
       const Qpn initiator(qp.remote_qpn.load(std::memory_order_acquire));
       if (initiator.value() != 0 && !host_.peer(initiator.slot(), HostPort::Wait::no))
         break;  // killed inside
-      if (host_.now_ns() >= give_up_ns) break;
+      if (host_.now_ns() >= give_up_ns) {
+        left = false;
+        break;
+      }
       sched_yield();
     }
   }
+  return wait_for_guests(segment_.header(), host_, host_.now_ns() + longest_operation_ns) && left;
 }
 
 void Adapter::drain_initiators() {
@@ -165,9 +172,12 @@ void Adapter::drain_initiators() {
       // stopped peer.
     }
   });
+  while (!wait_for_guests(segment_.header(), host_, host_.now_ns() + longest_operation_ns)) {
+  }
 }
 
 void Adapter::kicked(Qpn own) {
+  if (own.value() == 0) return service();
   const std::lock_guard lock(mutex_);
   if (qps_.empty() || !qps_[own.index()]) return;
   qps_[own.index()]->resume();
@@ -191,13 +201,15 @@ void Adapter::raise_cq(std::uint32_t index) {
   if (channel != 0) host_.raise_channel(channel);
 }
 
-void Adapter::peer_gone(Peer& peer) {
-  for_each_qp([&](QueuePair& qp) { qp.peer_gone(peer); });
+void Adapter::peer_gone(Slot slot) {
+  for_each_qp([&](QueuePair& qp) { qp.peer_gone(slot); });
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(left_inside_, [&](const auto& left) { return left.second == peer.slot(); });
+    std::erase_if(left_inside_, [&](const auto& left) { return left.second == slot; });
   }
-  reclaim_from_srqs(peer.slot());
+  evict_guests(segment_.header(), slot);
+  reclaim_from_srqs(slot);
+  service();  // XRC: what waits for an SRQ that it had
 }
 
 // What a process had taken from our SRQs when it was killed, and not completed, goes back to them.
@@ -241,6 +253,18 @@ void Adapter::kick_locked(SharedReceiveQueue& srq) {
   for (QueuePair* qp : live_qps_) {
     const bool fed = qp->config().srq == &srq || (srq.xrcd() != 0 && qp->config().xrcd == srq.xrcd());
     if (fed) qp->kick_initiator_if_parked();
+  }
+  if (srq.xrcd() != 0) kick_guests(srq);
+}
+
+// Initiators that came by a queue pair of another process: all that their processes have parked is tried.
+void Adapter::kick_guests(SharedReceiveQueue& srq) {
+  for (std::uint32_t word = 0; word < max_slots / 64; ++word) {
+    std::uint64_t slots = srq.context().parked_slots[word].exchange(0, std::memory_order_seq_cst);
+    for (; slots != 0; slots &= slots - 1) {
+      const auto slot = static_cast<Slot>(word * 64 + static_cast<std::uint32_t>(std::countr_zero(slots)));
+      if (const PeerPtr peer = host_.peer(slot, HostPort::Wait::no)) peer->kick(Qpn());
+    }
   }
 }
 

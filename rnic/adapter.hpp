@@ -63,8 +63,8 @@ class Adapter {
   void drain_initiators();
 
   // The same from under a queue pair's send lock: takes no lock itself, and gives up on a stopped initiator
-  // after a bounded time, for which the window stays open to what it had begun.
-  void wait_for_initiators() const;
+  // after a bounded time, for which the window stays open to what it had begun. False: it gave up.
+  bool wait_for_initiators() const;
 
   // From outside.
   void kicked(Qpn own);   // what we parked on a peer may go on
@@ -72,7 +72,7 @@ class Adapter {
   void srq_limit(std::uint32_t index);
   void receive_returned(Slot from, const Peer::TakenFrom&);  // to one of our SRQs
   void raise_cq(std::uint32_t index);                        // wake the channel of our own CQ
-  void peer_gone(Peer&);
+  void peer_gone(Slot);
   void service();  // deadlines of parked queue pairs; see HostPort::wake_at
   void kick_all_parked_on(SharedReceiveQueue&);
   // No queue pair was ever made above this index.
@@ -91,6 +91,7 @@ class Adapter {
   void reclaim_from_srqs(Slot dead);
   std::vector<std::uint32_t> completed_of(const SharedReceiveQueue&) const;
   void kick_locked(SharedReceiveQueue&);
+  void kick_guests(SharedReceiveQueue&);
   bool stopped_initiator_inside(std::uint32_t qp_index);
   template <class Visit>
   void for_each_qp(Visit visit);

@@ -33,8 +33,8 @@ std::uint64_t on_mapped_word(SendOpcode opcode, const AtomicOperands& operands, 
 // What all of them begin with: the checks, and the word's lock, under which `act` does its part.
 template <class Act>
 Outcome RemoteQueuePair::on_word(std::uint64_t addr, std::uint32_t rkey, std::uint32_t right, Act act) {
-  const Operation operation(*ctx_);
-  if (!answers()) return Outcome::no_response;
+  const Operation operation(*this);
+  if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   const bool has_depth = ctx_->access.load(std::memory_order_relaxed) & access::responder_depth;
   const bool needs_depth = right == access::remote_atomic;        // something comes back
   if (addr % atomic_bytes != 0 || (needs_depth && !has_depth)) {  // IBA 9.7.4.1.2: an invalid request
@@ -47,7 +47,7 @@ Outcome RemoteQueuePair::on_word(std::uint64_t addr, std::uint32_t rkey, std::ui
     return Outcome::nak_access;
   }
   const auto at = reinterpret_cast<std::uint64_t>(ProtectionTable::address(*entry, addr));
-  AtomicLock& lock = peer->segment().atomic_locks[atomic_lock_of(at)];
+  AtomicLock& lock = memory_->segment().atomic_locks[atomic_lock_of(at)];
   if (const auto taken = lock.take(); taken != AtomicLock::Taken::yes)
     return taken == AtomicLock::Taken::held ? Outcome::contended : Outcome::no_response;
   const Outcome outcome = act(*entry);
@@ -76,7 +76,7 @@ Outcome RemoteQueuePair::atomic(SendOpcode opcode, const AtomicOperands& operand
 
 Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& operands, const TptEntry& entry,
                                   std::uint64_t addr, std::uint64_t& before) const {
-  std::byte* const word = peer->window(entry, addr, atomic_bytes);
+  std::byte* const word = memory_->window(entry, addr, atomic_bytes);
   // A region whose iova and address are not aligned alike has words that no CPU exchanges.
   const bool aligned = reinterpret_cast<std::uintptr_t>(word) % alignof(std::uint64_t) == 0;
   if (word != nullptr && aligned) {
@@ -89,7 +89,7 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
   const Peer::Remote remote{{&place, 1}, {&key, 1}};
   if (word != nullptr)
     std::memcpy(&before, word, sizeof before);
-  else if (const Outcome read = outcome_of(peer->read({&local, 1}, remote)); read != Outcome::done)
+  else if (const Outcome read = outcome_of(memory_->read({&local, 1}, remote)); read != Outcome::done)
     return read;
   std::uint64_t after = result_of(opcode, operands, before);
   if (word != nullptr) {
@@ -97,7 +97,7 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
     return Outcome::done;
   }
   const iovec changed{&after, sizeof after};
-  const Peer::Transfer written = peer->write({&changed, 1}, remote);
+  const Peer::Transfer written = memory_->write({&changed, 1}, remote);
   // It may yet be made, and not twice: all that is left is to say so.
   return written == Peer::Transfer::unfinished ? Outcome::nak_operational : outcome_of(written);
 }
@@ -116,7 +116,7 @@ Outcome RemoteQueuePair::atomic_write(const Gather& from, std::uint64_t addr, st
 }
 
 Outcome RemoteQueuePair::store(std::uint64_t value, const TptEntry& entry, std::uint64_t addr) const {
-  std::byte* const word = peer->window(entry, addr, atomic_bytes);
+  std::byte* const word = memory_->window(entry, addr, atomic_bytes);
   if (word != nullptr && reinterpret_cast<std::uintptr_t>(word) % alignof(std::uint64_t) == 0) {
     std::atomic_ref(*reinterpret_cast<std::uint64_t*>(word)).store(value, std::memory_order_release);
     return Outcome::done;
@@ -128,7 +128,7 @@ Outcome RemoteQueuePair::store(std::uint64_t value, const TptEntry& entry, std::
   const iovec local{&value, sizeof value};
   const iovec remote{ProtectionTable::address(entry, addr), sizeof value};
   const std::uint32_t key = entry.key.load(std::memory_order_relaxed);
-  return outcome_of(peer->write({&local, 1}, {{&remote, 1}, {&key, 1}}));
+  return outcome_of(memory_->write({&local, 1}, {{&remote, 1}, {&key, 1}}));
 }
 
 }  // namespace weir::rnic

@@ -251,7 +251,9 @@ std::size_t SharedReceiveQueue::poll_completions(Adapter& nic, std::span<WorkCom
     const bool invalidated = cqe.carries == Carries::invalidate && status == WcStatus::success;
     if (invalidated) nic.windows().finish_invalidate(cqe.imm_be, Qpn(completion->qpn));
     // A queue pair's messages may go to several SRQs, which are polled by as many threads.
-    QpCounters& counters = nic.segment().header().qp_counters[Qpn(completion->qpn).index()];
+    const Qpn by(completion->qpn);
+    SegmentHeader& header = nic.segment().header();
+    QpCounters& counters = by.slot() == nic.slot() ? header.qp_counters[by.index()] : header.counters.retired;
     (status == WcStatus::success ? counters.receives : counters.receive_errors).shared_add(1);
     out[filled++] = {.wr_id = received.wr_id,
                      .status = status,

@@ -161,7 +161,9 @@ struct ProcessCounters {
   std::atomic<std::uint32_t> qps_end{0};  // no queue pair has, or had, this index or a higher one
   // Odd while a queue pair's counters move from its place to `retired`: then a reader looks again.
   alignas(64) std::atomic<std::uint32_t> moving{0};
-  QpCounters retired;  // of the queue pairs that are destroyed
+  // Of the queue pairs that are destroyed, and receives of XRC SRQs that came by other processes' queue pairs
+  // (shared_add).
+  QpCounters retired;
 };
 
 }  // namespace weir::rnic

@@ -30,9 +30,9 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
   }
   const Qpn to = wqe.datagram.destination;
   if (to == multicast_destination) return multicast(wqe, payload);
-  const auto [peer, undecided] = nic_.host().reach(to.slot(), dial_);
-  if (undecided) return Outcome::connecting;
-  if (peer && peer->alive()) deliver_datagram(wqe, payload, *peer, to.index());
+  const HostPort::Reached reached = nic_.host().reach(to.slot(), dial_);
+  if (reached.undecided) return Outcome::connecting;
+  if (reached.peer && reached.peer->alive()) deliver_datagram(wqe, payload, *reached.peer, to.index());
   return Outcome::done;  // nobody there: lost, and the sender cannot know
 }
 

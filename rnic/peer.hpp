@@ -56,7 +56,7 @@ class Peer {
   virtual Transfer read(std::span<const iovec> local, const Remote& remote) = 0;
 
   // Wake-ups. All are hints that may be lost only if the process is gone.
-  virtual void kick(Qpn parked) = 0;                        // retry what is parked on us
+  virtual void kick(Qpn parked) = 0;                        // retry what is parked on us; Qpn(): whatever is
   virtual void raise_cq_event(std::uint32_t cq_index) = 0;  // its armed CQ got a completion
   virtual void report_fault(Qpn theirs) = 0;                // we moved its queue pair to err (a NAK)
   virtual void report_srq_limit(std::uint32_t srq_index) = 0;
@@ -94,14 +94,15 @@ class HostPort {
   // looks.
   enum class Wait : bool { no, yes };
   virtual PeerPtr peer(Slot slot, Wait may_block) = 0;
-  // For senders of datagrams, who wait for nobody: a process that is not connected yet is being connected in
-  // the background, and until that has come to an end (`undecided`) there is nothing to send to. Then
-  // Adapter::service() is called. The caller keeps the ticket, 0 at first, from one call to the next about
-  // the same datagram: by it an attempt that failed is told from one not made yet.
+  // For senders of datagrams, and to XRC SRQs, who wait for nobody: a process that is not connected yet is
+  // being connected in the background, and until that has come to an end (`undecided`) there is nothing to
+  // send to. Then Adapter::service() is called. The caller keeps the ticket, 0 at first, from one call to the
+  // next about the same datagram: by it an attempt that failed is told from one not made yet.
   using Ticket = std::uint64_t;
   struct Reached {
-    PeerPtr peer;  // nullptr: nobody, or nobody who answers
+    PeerPtr peer = nullptr;  // nullptr: nobody, or nobody who answers
     bool undecided = false;
+    bool silent = false;  // somebody lives there and did not answer; it is not tried again for a while
   };
   virtual Reached reach(Slot slot, Ticket& ticket) = 0;
   // Every process of this host that can be reached, our own included: who may be attached to a group.

@@ -15,8 +15,6 @@ namespace {
 constexpr std::uint32_t landing_ring_bytes = 64 * 1024;
 // With an SRQ, how many completions of one queue pair may wait to be polled before its sender sees RNR.
 constexpr std::uint32_t srq_cqe_ring = 512;
-// The longest a neighbour's operation can reasonably run: 2 GiB through the kernel.
-constexpr std::uint64_t longest_operation_ns = 2'000'000'000;
 constexpr std::uint64_t longest_delivery_ns = 100'000'000;  // one datagram
 
 std::uint32_t wqe_stride(std::uint32_t sges) {
@@ -289,12 +287,12 @@ void QueuePair::on_fault() {
 // The peer's process ended. If it had destroyed or reset its queue pair before, there is nothing to tell (a
 // NIC would not notice either, until a send times out). If it was killed with the connection up, the
 // connection is lost.
-void QueuePair::peer_gone(Peer& peer) {
+void QueuePair::peer_gone(Slot slot) {
   if (is_datagram(config_.type)) {
-    void_datagrams_of(peer.slot());
+    void_datagrams_of(slot);
     return announce_unpolled();
   }
-  const bool ours = initiator_slot_.load(std::memory_order_relaxed) == peer.slot() && state() >= QpState::rtr;
+  const bool ours = initiator_slot_.load(std::memory_order_relaxed) == slot && state() >= QpState::rtr;
   if (!ours) return;
   send_lock_.lock();
   const bool lost = peer_gone_locked();

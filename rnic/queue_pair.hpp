@@ -39,6 +39,9 @@ class Adapter;
 class Tracer;
 struct EthernetFrame;
 
+// The longest a neighbour's operation can reasonably run: 2 GiB through the kernel.
+inline constexpr std::uint64_t longest_operation_ns = 2'000'000'000;
+
 struct QpCapabilities {
   std::uint32_t max_send_wr = 0, max_recv_wr = 0, max_send_sge = 0, max_recv_sge = 0, max_inline = 0;
 };
@@ -151,7 +154,7 @@ class QueuePair {
   // The requester's retry entry: from poll, from a kick, from a timer. Returns false when nothing is parked
   // any more.
   bool resume();
-  void peer_gone(Peer&);
+  void peer_gone(Slot);
   // The WQEs of our SRQ whose completions stand in our ring, to be polled.
   void append_completed(std::vector<std::uint32_t>&) const;
   void on_fault();  // a peer moved us to err
@@ -175,6 +178,7 @@ class QueuePair {
   Outcome execute_one(SendWqe&);
   std::optional<WcStatus> gather(SendWqe&, Gather&, ProtectionTable::Use) const;
   Outcome execute_local(SendWqe&);
+  Outcome select_srq(Qpn srqn);
   std::optional<WcStatus> check_reader(const SendWqe&, Gather&) const;
   void complete_send(SendWqe&, WcStatus);
   void fail_send(SendWqe&, WcStatus);

@@ -120,7 +120,7 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
   if (!remote_.connected()) connect_remote(HostPort::Wait::no);
   if (!remote_.connected() || !remote_.peer->alive()) return Outcome::no_response;
   if (config_.type == QpType::xrc_send) {
-    const Outcome selected = remote_.select_srq(Qpn(wqe.remote_srqn));
+    const Outcome selected = select_srq(Qpn(wqe.remote_srqn));
     if (selected != Outcome::done) return selected;
   }
   switch (wqe.opcode) {
@@ -138,6 +138,16 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
     default:
       return remote_.send(pieces, arrival_of(wqe, pieces.bytes));
   }
+}
+
+// Its process need not be the queue pair's, and then it may be that no connection leads there yet.
+Outcome QueuePair::select_srq(Qpn srqn) {
+  if (remote_.srq_selected(srqn)) return Outcome::done;
+  HostPort::Reached of{remote_.peer};
+  if (srqn.slot() != remote_.peer->slot()) of = nic_.host().reach(srqn.slot(), dial_);
+  if (of.undecided) return Outcome::connecting;
+  if (of.silent) return Outcome::contended;
+  return remote_.select_srq(srqn, std::move(of.peer));
 }
 
 // Local protection check (IBA 10.2.3): an sge outside its region, or a READ into memory without LOCAL_WRITE.

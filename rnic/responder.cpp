@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "rnic/claimed_ring.hpp"
 #include "rnic/completion_queue.hpp"
 #include "rnic/copy.hpp"
 
@@ -25,7 +24,7 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
     if (ctx.xrcd == 0) return false;
     peer = std::move(target_peer);
     ctx_ = &ctx;
-    return true;
+    return true;  // the rest select_srq() finds
   }
   if (ctx.cqe_offset == 0 || ctx.recv_cq >= max_cqs || ctx.cq_line >= max_qps) return false;
   if (ctx.type != static_cast<std::uint16_t>(QpType::rc) &&
@@ -52,7 +51,7 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   cq_index_ = ctx.recv_cq;
   cq_line_ = ctx.cq_line;
   cq_ = &segment.cqs[cq_index_];
-  peer = std::move(target_peer);
+  peer = memory_ = std::move(target_peer);
   ctx_ = &ctx;
   return true;
 }
@@ -62,68 +61,11 @@ void RemoteQueuePair::disconnect() {
   *this = RemoteQueuePair();
 }
 
-// A receive of the target's own queue is flushed with it; one of an SRQ would be lost to all others, and a
-// slot of an XRC SRQ's completions would be a hole at which its polling stops.
+// A receive of the target's own queue is flushed with it; one of an SRQ would be lost to all others.
 void RemoteQueuePair::give_up_send() {
   if (held_ && srq_.connected()) srq_.give_back(*held_);
   held_.reset();
-  if (xrc_claimed_ == nullptr) return;
-  const Operation operation(*ctx_);  // the SRQ's owner waits for it before the slots go
-  const SrqContext& srq = srq_.context();
-  if (srq.xrcd != 0 && srq.incarnation == srq_incarnation_) {
-    xrc_claimed_->cqe.wqe = no_wqe;
-    complete_slot(*xrc_claimed_);
-    mark_ready(*cq_, cq_line_);
-  }
-  xrc_claimed_ = nullptr;
-}
-
-// IBA A14.3.1: the number must be that of an XRC SRQ of the target's domain. SRQ and queue pair are of one
-// process here (verbs/ibv/xrc.cpp).
-Outcome RemoteQueuePair::select_srq(Qpn srqn) {
-  const Operation operation(*ctx_);
-  if (!answers()) return Outcome::no_response;
-  const SrqContext& ctx = peer->segment().srqs[srqn.index() % max_srqs];
-  const bool exists = srqn.slot() == target_.slot() && srqn.index() < max_srqs;
-  if (!exists || ctx.xrcd == 0 || ctx.xrcd != ctx_->xrcd ||
-      ctx_->type != static_cast<std::uint16_t>(QpType::xrc_recv)) {
-    nak(WcStatus::loc_qp_op_err, nullptr, {});
-    return Outcome::nak_invalid;
-  }
-  if (xrc_completions_ != nullptr && srqn_ == srqn && srq_incarnation_ == ctx.incarnation)
-    return Outcome::done;
-  xrc_completions_ = nullptr;
-  xrc_mask_ = ctx.completions_mask;
-  auto* completions = at_offset<XrcCompletion>(peer->segment_base(), peer->segment_size(),
-                                               ctx.completions_offset, std::uint64_t{xrc_mask_} + 1);
-  const bool sane = srq_.connect(*peer, srqn.index()) && ctx.cq < max_cqs && ctx.cq_line < max_qps;
-  if (!sane || completions == nullptr) return Outcome::no_response;
-  pd_ = ctx.pd;
-  wqe_max_sge_ = srq_.max_sge();
-  cq_index_ = ctx.cq;
-  cq_line_ = ctx.cq_line;
-  cq_ = &peer->segment().cqs[cq_index_];
-  srqn_ = srqn;
-  srq_incarnation_ = ctx.incarnation;
-  if (!spare_cqe_) spare_cqe_ = std::make_unique<ReceiveCqe>();
-  xrc_completions_ = completions;
-  return Outcome::done;
-}
-
-ReceiveCqe& RemoteQueuePair::next_xrc_completion() {
-  if (xrc_claimed_ != nullptr) return xrc_claimed_->cqe;
-  SrqContext& srq = srq_.context();
-  xrc_claimed_ =
-      claim_slot(srq.completion_next, srq.completions_opened, xrc_completions_, xrc_mask_, own_.slot());
-  return xrc_claimed_ != nullptr ? xrc_claimed_->cqe : *spare_cqe_;
-}
-
-void RemoteQueuePair::complete_xrc() {
-  if (xrc_claimed_ == nullptr) return;
-  xrc_claimed_->qpn = target_.value();
-  xrc_claimed_->src_qpn = own_.value();
-  complete_slot(*xrc_claimed_);
-  xrc_claimed_ = nullptr;
+  give_up_xrc_completion();
 }
 
 bool RemoteQueuePair::answers() const {
@@ -136,7 +78,7 @@ bool RemoteQueuePair::answers() const {
 // IBA 9.7.5.2.4 (R_Key validation): key, PD, access of region and queue pair, bounds.
 const TptEntry* RemoteQueuePair::check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
                                             std::uint32_t need) const {
-  const TptEntry& e = peer->tpt_entry(rkey);
+  const TptEntry& e = memory_->tpt_entry(rkey);
   if (rkey == 0 || e.key.load(std::memory_order_seq_cst) != rkey) return nullptr;
   if (e.pd != pd_ || !(e.access & need)) return nullptr;
   if (!(ctx_->access.load(std::memory_order_relaxed) & need)) return nullptr;
@@ -146,28 +88,28 @@ const TptEntry* RemoteQueuePair::check_rkey(std::uint64_t addr, std::uint64_t le
 
 // A type 2 window: through its queue pair only, and not after a SEND of ours invalidated it.
 bool RemoteQueuePair::window_answers(const TptEntry& e, std::uint32_t key) const {
-  const auto& invalidated = peer->segment().invalidated[(key >> 8) & (max_keys - 1)];
+  const auto& invalidated = memory_->segment().invalidated[(key >> 8) & (max_keys - 1)];
   return e.qpn == target_.value() && invalidated.load(std::memory_order_acquire) != key;
 }
 
 // IBA 9.4.1.1.1: the key must be a type 2 window's, of this queue pair and its domain.
 bool RemoteQueuePair::invalidate_remotely(std::uint32_t key) const {
-  const TptEntry& e = peer->tpt_entry(key);
+  const TptEntry& e = memory_->tpt_entry(key);
   if (key == 0 || e.key.load(std::memory_order_seq_cst) != key) return false;
   if (e.qpn == 0 || e.pd != pd_ || !window_answers(e, key)) return false;
-  peer->segment().invalidated[(key >> 8) & (max_keys - 1)].store(key, std::memory_order_seq_cst);
+  memory_->segment().invalidated[(key >> 8) & (max_keys - 1)].store(key, std::memory_order_seq_cst);
   return true;
 }
 
 Outcome RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std::uint64_t addr) {
-  if (std::byte* to = behind_unfinished_ ? nullptr : peer->window(entry, addr, from.bytes)) {
+  if (std::byte* to = behind_unfinished_ ? nullptr : memory_->window(entry, addr, from.bytes)) {
     copy_in_order(to, from.span());
     behind_last_write_ = to + from.bytes;
     return Outcome::done;
   }
   const iovec remote{ProtectionTable::address(entry, addr), from.bytes};
   const std::uint32_t key = entry.key.load(std::memory_order_relaxed);
-  return outcome_of_write(peer->write(from.span(), {{&remote, 1}, {&key, 1}}));
+  return outcome_of_write(memory_->write(from.span(), {{&remote, 1}, {&key, 1}}));
 }
 
 Outcome RemoteQueuePair::outcome_of_write(Peer::Transfer transfer) {
@@ -177,8 +119,8 @@ Outcome RemoteQueuePair::outcome_of_write(Peer::Transfer transfer) {
 }
 
 Outcome RemoteQueuePair::rdma_write(const Gather& from, std::uint64_t addr, std::uint32_t rkey) {
-  const Operation operation(*ctx_);
-  if (!answers()) return Outcome::no_response;
+  const Operation operation(*this);
+  if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   if (from.bytes == 0) return Outcome::done;
   const TptEntry* entry = check_rkey(addr, from.bytes, rkey, access::remote_write);
   if (entry == nullptr) {
@@ -190,8 +132,8 @@ Outcome RemoteQueuePair::rdma_write(const Gather& from, std::uint64_t addr, std:
 
 Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t addr, std::uint32_t rkey,
                                              const Arrival& arrival) {
-  const Operation operation(*ctx_);
-  if (!answers()) return Outcome::no_response;
+  const Operation operation(*this);
+  if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   if (!can_receive()) return Outcome::rnr;
   if (from.bytes != 0) {
     const TptEntry* entry = check_rkey(addr, from.bytes, rkey, access::remote_write);
@@ -210,8 +152,8 @@ Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t a
 }
 
 Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::uint32_t rkey) {
-  const Operation operation(*ctx_);
-  if (!answers()) return Outcome::no_response;
+  const Operation operation(*this);
+  if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   if (!(ctx_->access.load(std::memory_order_relaxed) & access::responder_depth)) {
     nak(WcStatus::loc_qp_op_err, nullptr, {});
     return Outcome::nak_invalid;
@@ -222,7 +164,7 @@ Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::
     nak(WcStatus::loc_qp_op_err, nullptr, {});
     return Outcome::nak_access;
   }
-  if (const std::byte* from = peer->window(*entry, addr, into.bytes)) {
+  if (const std::byte* from = memory_->window(*entry, addr, into.bytes)) {
     for (const iovec& piece : into.span()) {
       std::memcpy(piece.iov_base, from, piece.iov_len);
       from += piece.iov_len;
@@ -230,12 +172,12 @@ Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::
     return Outcome::done;
   }
   const iovec remote{ProtectionTable::address(*entry, addr), into.bytes};
-  return outcome_of(peer->read(into.span(), {{&remote, 1}, {&rkey, 1}}));
+  return outcome_of(memory_->read(into.span(), {{&remote, 1}, {&rkey, 1}}));
 }
 
 Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
-  const Operation operation(*ctx_);
-  if (!answers()) return Outcome::no_response;
+  const Operation operation(*this);
+  if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   if (!can_receive()) return Outcome::rnr;
   TakenReceive taken;
   if (!take_receive(taken)) return Outcome::rnr;
@@ -265,11 +207,15 @@ Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
   return Outcome::done;
 }
 
-void RemoteQueuePair::announce_parked() {
+void RemoteQueuePair::announce_parked() const {
   // seq_cst, here and in post_recv: we set the flag, then look at the queue; the owner posts, then looks at
   // the flag.
   ctx_->initiator_parked.store(1, std::memory_order_seq_cst);
-  if (srq_.connected()) srq_.context().parked.store(1, std::memory_order_seq_cst);
+  if (!srq_.connected()) return;
+  SrqContext& srq = srq_.context();
+  if (memory_ != peer)  // its owner knows neither us nor our queue pair
+    srq.parked_slots[own_.slot() / 64].fetch_or(1ull << own_.slot() % 64, std::memory_order_seq_cst);
+  srq.parked.store(1, std::memory_order_seq_cst);
 }
 
 // ---- receive WQEs
@@ -310,7 +256,7 @@ bool RemoteQueuePair::receive_buffers_valid(const ReceiveWqe& wqe) const {
   for (std::uint32_t i = 0; i < wqe.num_sge; ++i) {
     const Sge& sge = wqe.sge[i];
     if (sge.length == 0) continue;
-    const TptEntry& e = peer->tpt_entry(sge.lkey);
+    const TptEntry& e = memory_->tpt_entry(sge.lkey);
     const std::uint32_t pd = srq_.connected() ? srq_.pd() : pd_;
     if (sge.lkey == 0 || e.key.load(std::memory_order_seq_cst) != sge.lkey || e.pd != pd) return false;
     if (!(e.access & access::local_write) || !ProtectionTable::in_bounds(e, sge.addr, sge.length))
@@ -341,7 +287,7 @@ void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const 
   const bool solicited = arrival.solicited || status != WcStatus::success;
   if (!take_armed(*cq_, solicited ? Solicited::yes : Solicited::no)) return;
   counters_->receive_wakeups.shared_add(1);
-  peer->raise_cq_event(cq_index_);
+  memory_->raise_cq_event(cq_index_);
 }
 
 // A responder class C error (IBA 9.9.3.1): the message is refused and the target queue pair goes to the error

@@ -15,6 +15,7 @@
 #include <span>
 
 #include "rnic/current_cpu.hpp"
+#include "rnic/guests.hpp"
 #include "rnic/peer.hpp"
 #include "rnic/protection_table.hpp"
 #include "rnic/remote_srq.hpp"
@@ -32,11 +33,12 @@ struct Gather {
 
 enum class Outcome : std::uint8_t {
   done,
-  rnr,             // the target has no receive posted
-  no_response,     // the target queue pair is not there, not ready, or not connected to us
-  late,            // the target's process lives, and has not come to copying
-  contended,       // atomics: somebody who lives holds the lock of the word
-  connecting,      // datagrams: to the target's process, in the background
+  rnr,          // the target has no receive posted
+  no_response,  // the target queue pair is not there, not ready, or not connected to us
+  late,         // the target's process lives, and has not come to copying
+  contended,    // somebody who lives holds what it takes, and does not know that we wait: the lock of an
+              // atomic's word, a place as a guest; or, XRC, the SRQ's process does not let itself be reached
+  connecting,      // to a process that no connection leads to yet, in the background: datagrams, XRC
   nak_access,      // remote access error
   nak_invalid,     // remote invalid request (the message is longer than the receive)
   nak_operational  // remote operational error (its receive buffers are not what it said, or its memory is
@@ -55,8 +57,10 @@ class RemoteQueuePair {
  public:
   // Looks at the target once, when connecting: false when its context makes no sense (yet).
   bool connect(PeerPtr, Qpn own, Qpn target);
-  // XRC, before each operation: the SRQ whose domain the operation is checked in and that it may deliver to.
-  Outcome select_srq(Qpn srqn);
+  // XRC, before each operation: the SRQ in whose protection domain the operation is checked and which it may
+  // deliver to. `of`: its process; nullptr: nobody lives there.
+  bool srq_selected(Qpn srqn) const;
+  Outcome select_srq(Qpn srqn, PeerPtr of);
   void disconnect();
   // The SEND that is under way will not be tried again.
   void give_up_send();
@@ -79,7 +83,7 @@ class RemoteQueuePair {
   bool can_receive() { return receive_available() && completion_room(); }
 
   // Tells the target that we wait for it; call before looking a last time.
-  void announce_parked();
+  void announce_parked() const;
 
   // Where we ring the doorbell.
   void tell_cpu(Cpu cpu) {
@@ -100,7 +104,7 @@ class RemoteQueuePair {
   // Where to count what is done there; nullptr: not connected.
   QpCounters* counters() const { return counters_; }
 
-  PeerPtr peer;
+  PeerPtr peer;  // of the target queue pair
 
  private:
   class Operation;  // holds the hazard
@@ -126,12 +130,17 @@ class RemoteQueuePair {
   ReceiveCqe& next_cqe() {
     return xrc_completions_ == nullptr ? cqes_[ctx_->cqe_next & cqe_mask_] : next_xrc_completion();
   }
+  // remote_xrc.cpp
   ReceiveCqe& next_xrc_completion();
   void complete_xrc();
+  void give_up_xrc_completion();
+  bool srq_stands() const;
   void publish(ReceiveCqe&, const TakenReceive&, const Arrival&, WcStatus);
   void nak(WcStatus receive_status, const TakenReceive*, const Arrival&);
 
   Qpn own_, target_;
+  // On whose memory operations act, by its protection table: `peer`, or of XRC the SRQ's process.
+  PeerPtr memory_;
   std::uint32_t pd_ = 0;  // in which rkeys are checked
   QpContext* ctx_ = nullptr;
   QpCounters* counters_ = nullptr;
@@ -159,24 +168,39 @@ class RemoteQueuePair {
   // Where a completion goes that has no slot: a neighbour's words are nonsense.
   std::unique_ptr<ReceiveCqe> spare_cqe_;
   Qpn srqn_;
-  std::uint32_t xrc_mask_ = 0, srq_incarnation_ = 0;
+  std::uint32_t xrc_mask_ = 0, srq_incarnation_ = 0, guest_hint_ = 0;
 };
 
 // Scope of one operation on the target. The target's deregister, reset and destroy wait while the hazard is
-// odd.
+// odd; those of an SRQ's process that is not the target's wait while we are its guest.
 class RemoteQueuePair::Operation {
  public:
-  explicit Operation(QpContext& ctx) : ctx_(ctx), start_(ctx.hazard.load(std::memory_order_relaxed) | 1) {
+  explicit Operation(RemoteQueuePair& by)
+      : by_(by), ctx_(*by.ctx_), start_(ctx_.hazard.load(std::memory_order_relaxed) | 1) {
     // seq_cst: we store the hazard, then read state and keys; the target stores those, then reads the hazard.
     ctx_.hazard.store(start_, std::memory_order_seq_cst);
+    if (by.memory_ && by.memory_ != by.peer) guest_.emplace(by.memory_->segment(), by.own_, by.guest_hint_);
   }
-  ~Operation() { ctx_.hazard.store(start_ + 1, std::memory_order_release); }
+  ~Operation() {
+    guest_.reset();
+    ctx_.hazard.store(start_ + 1, std::memory_order_release);
+  }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
+  bool inside() const { return !guest_ || guest_->inside(); }
+  // `done`: the operation may begin.
+  Outcome admitted() const {
+    if (!by_.answers()) return Outcome::no_response;
+    if (!inside()) return Outcome::contended;
+    return by_.srq_stands() ? Outcome::done : Outcome::no_response;
+  }
+
  private:
+  const RemoteQueuePair& by_;
   QpContext& ctx_;
   std::uint32_t start_;
+  std::optional<GuestOperation> guest_;
 };
 
 // A process that died is one that does not answer any more; its end will be reported presently. One that is

@@ -25,7 +25,7 @@
 
 namespace weir::rnic {
 
-inline constexpr std::uint64_t segment_magic = 0x57454952'4e494336;  // "WEIRNIC6": layout version included
+inline constexpr std::uint64_t segment_magic = 0x57454952'4e494337;  // "WEIRNIC7": layout version included
 inline constexpr std::size_t cache_line = 64;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared between processes");
@@ -182,7 +182,7 @@ struct SrqContext {
   std::uint64_t ring_offset;  // std::atomic<uint64_t>[ring_mask + 1]: see SrqClaim
   std::uint64_t wqe_offset;   // ReceiveWqe[wqe_count]
   // An XRC SRQ's only:
-  std::uint64_t xrcd;                // its domain; 0: not an XRC SRQ
+  std::atomic<std::uint64_t> xrcd;   // its domain; 0: not an XRC SRQ, or closed
   std::uint64_t completions_offset;  // XrcCompletion[completions_mask + 1]
   std::uint32_t completions_mask;
   std::uint32_t incarnation;  // differs when the number is used again
@@ -192,6 +192,9 @@ struct SrqContext {
   std::atomic<std::uint32_t> limit;  // SRQ limit; the claim that goes below it takes it to 0
   alignas(cache_line) std::atomic<std::uint32_t> posted;  // ring entries ever posted (owner)
   std::atomic<std::uint32_t> parked;                      // some initiator waits for a post
+  // XRC: the processes of those of them that came by a queue pair of another process than the SRQ's, which
+  // its owner does not know. One bit a slot, set before `parked`.
+  std::atomic<std::uint64_t> parked_slots[max_slots / 64];
 };
 // lap:16 | wqe:16 | claimer QPN:24 | state:8, packed so that one compare-exchange changes all of it.
 struct SrqClaim {
@@ -209,6 +212,25 @@ struct SrqClaim {
             Qpn(static_cast<std::uint32_t>(word >> 8) & 0xffffff), static_cast<ClaimState>(word & 0xff)};
   }
 };
+
+// ---- guests
+// An initiator inside an operation on the owner's memory that came by a queue pair of another process: XRC,
+// whose SRQ need not be of its queue pair's process. What the hazard is to a queue pair's own process this is
+// to the SRQ's. Claimed for one operation by compare-exchange.
+struct alignas(cache_line) GuestEntry {
+  std::atomic<std::uint64_t> word;  // see GuestWord
+};
+struct GuestWord {
+  std::uint32_t claims;  // ever made of the entry: tells an operation from the next
+  Qpn initiator;         // Qpn(): free
+  constexpr std::uint64_t pack() const {
+    return static_cast<std::uint64_t>(claims) << 32 | initiator.value();
+  }
+  static constexpr GuestWord unpack(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word >> 32), Qpn(static_cast<std::uint32_t>(word))};
+  }
+};
+inline constexpr std::uint32_t max_guests = 256;
 
 // ---- multicast
 struct MulticastEntry {
@@ -281,6 +303,8 @@ struct SegmentHeader {
   alignas(4096) std::byte copy_bytes[copy_lane_count][copy_lane_bytes];
   alignas(4096) std::atomic<std::uint32_t> steering_used;  // rules ever used
   SteeringRule steering[max_steering_rules];
+  alignas(4096) std::atomic<std::uint32_t> guests_used;  // entries ever used
+  GuestEntry guests[max_guests];
   alignas(4096) QpContext qps[max_qps];
   alignas(4096) CqContext cqs[max_cqs];
   alignas(4096) SrqContext srqs[max_srqs];

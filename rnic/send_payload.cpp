@@ -17,8 +17,8 @@ Outcome RemoteQueuePair::deliver(const Gather& from, const ReceiveWqe& wqe, Rece
     return Outcome::done;
   }
   if (wqe.num_sge == 1 && !behind_unfinished_) {
-    const TptEntry& e = peer->tpt_entry(wqe.sge[0].lkey);
-    if (std::byte* to = peer->window(e, wqe.sge[0].addr, from.bytes)) {
+    const TptEntry& e = memory_->tpt_entry(wqe.sge[0].lkey);
+    if (std::byte* to = memory_->window(e, wqe.sge[0].addr, from.bytes)) {
       copy_in_order(to, from.span());
       cqe.payload_at = PayloadAt::buffer;
       return Outcome::done;
@@ -60,12 +60,12 @@ Outcome RemoteQueuePair::deliver_direct(const Gather& from, const ReceiveWqe& wq
     const Sge& sge = wqe.sge[i];
     const std::uint64_t length = std::min<std::uint64_t>(sge.length, left);
     if (length == 0) continue;
-    void* const at = ProtectionTable::address(peer->tpt_entry(sge.lkey), sge.addr);
+    void* const at = ProtectionTable::address(memory_->tpt_entry(sge.lkey), sge.addr);
     keys[count] = sge.lkey;
     remote[count++] = {at, length};
     left -= length;
   }
-  return outcome_of_write(peer->write(from.span(), {{remote.data(), count}, {keys.data(), count}}));
+  return outcome_of_write(memory_->write(from.span(), {{remote.data(), count}, {keys.data(), count}}));
 }
 
 }  // namespace weir::rnic

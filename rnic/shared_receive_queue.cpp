@@ -46,6 +46,7 @@ SharedReceiveQueue::SharedReceiveQueue(Segment& segment, Qpn number, std::uint32
   ctx_->next = 0;
   ctx_->posted = 0;
   ctx_->parked = 0;
+  for (auto& word : ctx_->parked_slots) word = 0;
   ring_ = segment.at<std::atomic<std::uint64_t>>(ring_offset_);
   ctx_->xrcd = xrc.xrcd;
   for (std::uint32_t i = wrs; i > 0; --i) free_.push_back(i - 1);
@@ -53,7 +54,10 @@ SharedReceiveQueue::SharedReceiveQueue(Segment& segment, Qpn number, std::uint32
 
 SharedReceiveQueue::~SharedReceiveQueue() {
   if (ctx_ && completions_) xrc_config_.cq->detach(ctx_->cq_line);
-  if (keeps_rings_.load(std::memory_order_relaxed)) return;
+  if (keeps_rings_.load(std::memory_order_relaxed)) {
+    if (completions_) completions_->keep_ring();
+    return;
+  }
   if (ring_offset_) segment_.free(ring_offset_, (std::bit_ceil(wrs_)) * sizeof(std::uint64_t));
   if (wqe_offset_ && ctx_) segment_.free(wqe_offset_, std::size_t{ctx_->wqe_stride} * wrs_);
 }

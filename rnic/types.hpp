@@ -17,6 +17,7 @@ using Slot = std::uint16_t;  // which process of this host (link/same_host.hpp)
 // address.
 inline constexpr unsigned qp_index_bits = 14;
 inline constexpr std::uint32_t max_qps = 1u << qp_index_bits;
+inline constexpr std::uint32_t max_slots = 1u << (24 - qp_index_bits);
 
 class Qpn {
  public:

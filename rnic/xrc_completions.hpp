@@ -25,6 +25,8 @@ class XrcCompletions {
   XrcCompletions& operator=(const XrcCompletions&) = delete;
 
   bool valid() const { return slots_ != nullptr; }
+  // An initiator that was stopped inside an operation may touch it yet.
+  void keep_ring() { offset_ = 0; }
 
   // The next one that can be reported; nullptr when there is none. next() must be followed by take().
   const XrcCompletion* next();

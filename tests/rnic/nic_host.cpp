@@ -119,16 +119,16 @@ PeerPtr Nic::peer(Slot slot, Wait) {
 HostPort::Reached Nic::reach(Slot slot, Ticket& ticket) {
   const bool undecided = on_reach && !on_reach(slot);
   ticket = undecided ? 1 : 0;
-  if (undecided) return {nullptr, true};
-  return {peer(slot, Wait::no)};
+  if (undecided) return {.undecided = true};
+  return {.peer = peer(slot, Wait::no)};
 }
 
 HostPort::Everybody Nic::everybody(Ticket& ticket) {
   Everybody all;
   for (Slot slot = 1; slot < host_.next_slot_; ++slot) {
-    auto [one, undecided] = reach(slot, ticket);
-    if (undecided) return {{}, true};
-    if (one) all.peers.push_back(std::move(one));
+    Reached one = reach(slot, ticket);
+    if (one.undecided) return {{}, true};
+    if (one.peer) all.peers.push_back(std::move(one.peer));
   }
   return all;
 }
@@ -199,10 +199,9 @@ void Host::kill(Nic& victim) {
     const std::lock_guard lock(nic->mutex_);
     const auto known = nic->peers_.find(victim.slot());
     if (known == nic->peers_.end()) continue;
-    const std::shared_ptr<MemoryPeer> peer = known->second;
+    known->second->died();
     nic->peers_.erase(known);
-    peer->died();
-    post([nic, peer] { nic->adapter().peer_gone(*peer); });
+    post([nic, slot = victim.slot()] { nic->adapter().peer_gone(slot); });
   }
 }
 

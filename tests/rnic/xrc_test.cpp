@@ -1,76 +1,17 @@
 // Extended reliable connections: any queue pair of a domain delivers into any SRQ of it, the SRQ's CQ tells.
 #include "rnic/claimed_ring.hpp"
-#include "two_nics.hpp"
+#include "xrc_ends.hpp"
 
 namespace weir::rnic::test {
 namespace {
 
-constexpr std::uint64_t domain = 5;
+constexpr std::uint64_t domain = xrc_domain;
 
 // A sender on a, a target on b, and two SRQs with a CQ each on b.
 class Xrc : public TwoNics, public testing::WithParamInterface<Reach> {
  protected:
-  struct Receiver {
-    Receiver(Nic& its_nic, std::uint64_t xrcd = domain, std::uint32_t protection = pd)
-        : nic(its_nic),
-          cq(nic.adapter().create_cq(64, 1)),
-          srq(nic.adapter().create_srq(protection, 16, 2, {xrcd, cq})) {}
-    ~Receiver() {
-      nic.adapter().destroy(srq);
-      nic.adapter().destroy(cq);
-    }
-    void post(std::uint64_t id, const Sge& sge) {
-      ASSERT_EQ(srq->post(id, {&sge, 1}), SharedReceiveQueue::Posted::ok);
-      if (srq->take_parked()) nic.adapter().kick_all_parked_on(*srq);
-    }
-    std::optional<WorkCompletion> poll() { return Endpoint::poll(*cq); }
-    Nic& nic;
-    CompletionQueue* cq;
-    SharedReceiveQueue* srq;
-  };
-  struct Pair {
-    Pair(Nic& sending, Nic& answering, std::uint8_t rnr_retry = 7)
-        : from(sending), to(answering), cq(sending.adapter().create_cq(64, 1)) {
-      QpConfig config;
-      config.type = QpType::xrc_send;
-      config.pd = pd;
-      config.send_cq = cq;
-      config.caps = {.max_send_wr = 16, .max_send_sge = 4, .max_inline = 64};
-      sender = from.adapter().create_qp(config);
-      QpConfig answers;
-      answers.type = QpType::xrc_recv;
-      answers.xrcd = domain;
-      target = to.adapter().create_qp(answers);
-      const std::uint32_t rights = access::remote_write | access::remote_read | access::remote_atomic;
-      QpAttributes at_sender{.destination = target->qpn(),
-                             .timeout = 10,
-                             .retry_cnt = 1,
-                             .rnr_retry = rnr_retry,
-                             .min_rnr_timer = 12};
-      QpAttributes at_target{.access = rights, .destination = sender->qpn(), .min_rnr_timer = 12};
-      for (const QpState state : {QpState::init, QpState::rtr, QpState::rts}) {
-        sender->modify(state, at_sender);
-        target->modify(state, at_target);
-      }
-    }
-    ~Pair() {
-      from.adapter().destroy(sender);
-      to.adapter().destroy(target);
-    }
-    PostResult post(SendRequest request, Qpn srqn, std::vector<Sge> sges) {
-      request.flags |= send_flag::signaled;
-      request.remote_srqn = srqn.value();
-      PostResult result;
-      sender->begin_posting();
-      if (SendWqe* wqe = sender->append(request, result)) result = sender->set_sges(*wqe, sges);
-      sender->ring_doorbell();
-      return result;
-    }
-    std::optional<WorkCompletion> poll() { return Endpoint::poll(*cq); }
-    Nic &from, &to;
-    CompletionQueue* cq;
-    QueuePair *sender, *target;
-  };
+  using Receiver = XrcReceiver;
+  using Pair = XrcPair;
   Reach reach() const { return GetParam(); }
 
   Receiver first{b_nic}, second{b_nic};
@@ -172,10 +113,10 @@ TEST_P(Xrc, write_with_immediate_takes_a_receive_of_the_srq) {
 }
 
 TEST_P(Xrc, a_number_that_is_no_srq_of_the_domain_is_an_invalid_request) {
-  Receiver elsewhere(b_nic, domain + 1), at_sender(a_nic);
+  Receiver elsewhere(b_nic, domain + 1), foreign(a_nic, domain + 1);
   SharedReceiveQueue* plain = b_nic.adapter().create_srq(pd, 4, 1);
-  for (const Qpn srqn :
-       {elsewhere.srq->number(), at_sender.srq->number(), plain->number(), Qpn(b_nic.slot(), 999), Qpn()}) {
+  for (const Qpn srqn : {elsewhere.srq->number(), foreign.srq->number(), plain->number(),
+                         Qpn(b_nic.slot(), 999), Qpn(77, 1), Qpn()}) {
     SCOPED_TRACE(srqn.value());
     Pair pair(a_nic, b_nic);
     ASSERT_EQ(pair.post({.wr_id = 1}, srqn, {from.sge(0, 8)}), PostResult::ok);

@@ -24,6 +24,12 @@ bool Dials::under_way(link::Slot slot, Ticket ticket) const {
   return found != under_way_.end() && found->second == ticket;
 }
 
+bool Dials::silent(link::Slot slot) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = silent_until_.find(slot);
+  return found != silent_until_.end() && link::Clock::now() < found->second;
+}
+
 bool Dials::any_under_way(Ticket up_to) const {
   const std::lock_guard lock(mutex_);
   return std::ranges::any_of(under_way_, [up_to](const auto& dial) { return dial.second <= up_to; });

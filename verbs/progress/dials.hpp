@@ -31,6 +31,7 @@ class Dials {
   // The attempt at that slot, begun if there is none; 0: none is made.
   Ticket begin(link::Slot slot);
   bool under_way(link::Slot slot, Ticket ticket) const;
+  bool silent(link::Slot slot) const;  // it did not answer in time, and is left alone for now
   // Whether any attempt at any slot with this ticket, or an earlier one, is.
   bool any_under_way(Ticket up_to) const;
   // Returns once all attempts have come to an end and `on_ended` has returned, or after `limit`. Not from the

@@ -216,11 +216,11 @@ rnic::HostPort::Reached NicProcess::reach(rnic::Slot slot, Ticket& ticket) {
   if (slot == 0 || slot >= link::max_slots) return {};
   if (ticket == 0) {
     ticket = dials_->begin(slot);
-    return {nullptr, ticket != 0};
+    return {.undecided = ticket != 0, .silent = ticket == 0};
   }
-  if (dials_->under_way(slot, ticket)) return {nullptr, true};
+  if (dials_->under_way(slot, ticket)) return {.undecided = true};
   ticket = 0;
-  return {peer(slot, Wait::no)};
+  return {.peer = peer(slot, Wait::no), .silent = dials_->silent(slot)};
 }
 
 rnic::HostPort::Everybody NicProcess::everybody(Ticket& ticket) {
@@ -262,7 +262,7 @@ void NicProcess::neighbour_gone(const link::NeighbourPtr& neighbour) {
   }
   gone->died();
   mover_->reclaim(gone->slot());
-  adapter_->peer_gone(*gone);
+  adapter_->peer_gone(gone->slot());
   report_counters(link_->directory(), gone->segment(), gone->slot());
 }
 

@@ -1,0 +1,85 @@
+// The responder's role towards an XRC SRQ (IBA annex A14), played by the initiator: finding the SRQ that a
+// message names, and the slots in which its completions stand.
+//
+// The SRQ may be of another process than the queue pair: its number names it. What then acts on memory goes
+// by the SRQ's process alone (memory_): protection table, CQ, wake-ups. The queue pair says whether it
+// answers us, with which rights, and takes the error of what is refused.
+#include "rnic/claimed_ring.hpp"
+#include "rnic/completion_queue.hpp"
+#include "rnic/responder.hpp"
+
+namespace weir::rnic {
+
+bool RemoteQueuePair::srq_selected(Qpn srqn) const {
+  return xrc_completions_ != nullptr && srqn_ == srqn && memory_->alive() && srq_stands();
+}
+
+// Also while an operation runs: its owner closes it, and then waits for those inside.
+bool RemoteQueuePair::srq_stands() const {
+  if (xrc_completions_ == nullptr) return true;
+  const SrqContext& srq = srq_.context();
+  return srq.xrcd.load(std::memory_order_seq_cst) == ctx_->xrcd && srq.incarnation == srq_incarnation_;
+}
+
+// IBA A14.3.1: the number must be that of an XRC SRQ of the target's domain.
+Outcome RemoteQueuePair::select_srq(Qpn srqn, PeerPtr of) {
+  give_up_send();  // what an earlier try had taken is of an SRQ that is no more
+  xrc_completions_ = nullptr;
+  srq_ = RemoteSrq();  // it points into the process that we let go of
+  memory_ = of;
+  const Operation operation(*this);
+  if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
+  const bool exists = of && of->alive() && srqn.index() < max_srqs && ctx_->xrcd != 0 &&
+                      of->segment().srqs[srqn.index()].xrcd.load(std::memory_order_seq_cst) == ctx_->xrcd &&
+                      ctx_->type == static_cast<std::uint16_t>(QpType::xrc_recv);
+  if (!exists) {
+    nak(WcStatus::loc_qp_op_err, nullptr, {});
+    return Outcome::nak_invalid;
+  }
+  const SrqContext& srq = of->segment().srqs[srqn.index()];
+  srq_incarnation_ = srq.incarnation;
+  xrc_mask_ = srq.completions_mask;
+  auto* completions = at_offset<XrcCompletion>(of->segment_base(), of->segment_size(), srq.completions_offset,
+                                               std::uint64_t{xrc_mask_} + 1);
+  const bool sane = srq_.connect(*of, srqn.index()) && srq.cq < max_cqs && srq.cq_line < max_qps;
+  if (!sane || completions == nullptr) return Outcome::no_response;
+  pd_ = srq.pd;
+  wqe_max_sge_ = srq_.max_sge();
+  cq_index_ = srq.cq;
+  cq_line_ = srq.cq_line;
+  cq_ = &of->segment().cqs[cq_index_];
+  srqn_ = srqn;
+  if (!spare_cqe_) spare_cqe_ = std::make_unique<ReceiveCqe>();
+  xrc_completions_ = completions;
+  return Outcome::done;
+}
+
+ReceiveCqe& RemoteQueuePair::next_xrc_completion() {
+  if (xrc_claimed_ != nullptr) return xrc_claimed_->cqe;
+  SrqContext& srq = srq_.context();
+  xrc_claimed_ =
+      claim_slot(srq.completion_next, srq.completions_opened, xrc_completions_, xrc_mask_, own_.slot());
+  return xrc_claimed_ != nullptr ? xrc_claimed_->cqe : *spare_cqe_;
+}
+
+void RemoteQueuePair::complete_xrc() {
+  if (xrc_claimed_ == nullptr) return;
+  xrc_claimed_->qpn = target_.value();
+  xrc_claimed_->src_qpn = own_.value();
+  complete_slot(*xrc_claimed_);
+  xrc_claimed_ = nullptr;
+}
+
+// A slot that nobody completes would be a hole at which polling stops.
+void RemoteQueuePair::give_up_xrc_completion() {
+  if (xrc_claimed_ == nullptr) return;
+  const Operation operation(*this);  // the SRQ's owner waits for it before the slots go
+  if (operation.inside() && srq_stands()) {
+    xrc_claimed_->cqe.wqe = no_wqe;
+    complete_slot(*xrc_claimed_);
+    mark_ready(*cq_, cq_line_);
+  }
+  xrc_claimed_ = nullptr;
+}
+
+}  // namespace weir::rnic
