@@ -186,7 +186,8 @@ TEST_P(XrcGuest, what_a_killed_guest_was_inside_of_is_free_again) {
   SegmentHeader& header = c_nic.adapter().segment().header();
   ASSERT_NE(c_nic.peer(a_nic.slot(), HostPort::Wait::no), nullptr);
   // What a SIGKILL leaves of the scope: it never ends.
-  new GuestOperation(header, pair.sender->qpn(), hint);
+  alignas(GuestOperation) std::byte never_ends[sizeof(GuestOperation)];
+  ASSERT_TRUE((new (never_ends) GuestOperation(header, pair.sender->qpn(), hint))->inside());
   host.kill(a_nic);
   settle();
   EXPECT_EQ(GuestWord::unpack(header.guests[0].word.load()).initiator, Qpn());

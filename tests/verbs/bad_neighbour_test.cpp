@@ -10,6 +10,7 @@
 #include "link/memory/mapping.hpp"
 #include "link/same_host.hpp"
 #include "peer_process.hpp"
+#include "rnic/guests.hpp"
 #include "verbs/progress/messages.hpp"
 #include "verbs/progress/peers.hpp"
 #include "work_queues.hpp"
@@ -99,6 +100,27 @@ TEST_F(BadNeighbour, that_fails_a_work_queue_is_reported) {
   EXPECT_EQ(move(wq.get(), IBV_WQS_RDY), EINVAL) << "it is in error";
   ibv_ack_async_event(&event);
   wq.reset();
+}
+
+// The peer never had to do with it: it learns of it by its end alone.
+TEST_F(BadNeighbour, is_inside_an_operation_when_it_ends) {
+  auto link = attach({});
+  const auto neighbour = link->connect(slot_of(address), std::chrono::seconds(5));
+  ASSERT_TRUE(neighbour);
+  const int fd = (*neighbour)->greeting().fds.at(0).get();
+  const auto segment = link::Mapping::of_file(fd, link::file_bytes(fd), link::Mapping::Rights::read_write);
+  ASSERT_TRUE(segment);
+  auto& header = *reinterpret_cast<rnic::SegmentHeader*>(segment->data());
+  std::uint32_t hint = 0;
+  const rnic::Qpn qpn(link->slot(), 2);
+  alignas(rnic::GuestOperation) std::byte never_ends[sizeof(rnic::GuestOperation)];
+  ASSERT_TRUE((new (never_ends) rnic::GuestOperation(header, qpn, hint))->inside());
+  link.reset();
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (rnic::GuestWord::unpack(header.guests[0].word.load()).initiator == qpn) {
+    ASSERT_LT(std::chrono::steady_clock::now(), give_up);
+    ::sched_yield();
+  }
 }
 
 // Right in what it says, wrong in the size of what it shares.

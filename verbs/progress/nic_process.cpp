@@ -256,14 +256,17 @@ void NicProcess::neighbour_gone(const link::NeighbourPtr& neighbour) {
   {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<NeighbourPeer>& place = peers_[neighbour->slot()];
-    if (!place || place->neighbour()->incarnation() != neighbour->incarnation()) return;
+    if (place && place->neighbour()->incarnation() != neighbour->incarnation()) return;
     gone = std::move(place);
     place = nullptr;
   }
-  gone->died();
-  mover_->reclaim(gone->slot());
-  adapter_->peer_gone(gone->slot());
-  report_counters(link_->directory(), gone->segment(), gone->slot());
+  if (gone) gone->died();
+  if (!attached_.load(std::memory_order_acquire)) return;
+  // Also of one that we never had to do with: it may have been in the middle of something here, a datagram
+  // for us, say.
+  mover_->reclaim(neighbour->slot());
+  adapter_->peer_gone(neighbour->slot());
+  if (gone) report_counters(link_->directory(), gone->segment(), gone->slot());
 }
 
 void NicProcess::tell_everybody(std::uint16_t kind, std::uint32_t number) {
