@@ -9,6 +9,7 @@
 #include "flows.hpp"
 #include "peer_protocol.hpp"
 #include "tests/rnic/frames.hpp"
+#include "xrc_side.hpp"
 
 namespace weir::verbs_test {
 namespace {
@@ -129,7 +130,7 @@ void post_last_word(std::uint32_t to) {
   (void)post(qp, wr);
 }
 
-Reply obey(std::optional<Side>& side, const Request& request) {
+Reply obey(std::optional<Side>& side, std::optional<XrcSide>& xrc_side, const Request& request) {
   Reply reply;
   switch (request.order) {
     case Order::open:
@@ -174,8 +175,9 @@ Reply obey(std::optional<Side>& side, const Request& request) {
     case Order::leave:
     case Order::last_word:
       return reply;
+    default:
+      return obey_xrc(xrc_side, request);
   }
-  return reply;
 }
 
 char program[] = "/proc/self/exe";
@@ -199,9 +201,10 @@ int main() {
   ::sigaction(SIGUSR1, &exec_again, nullptr);
   // Kept for good: `leave` is a process that ends without destroying anything.
   static auto* side = new std::optional<Side>;
+  static auto* xrc_side = new std::optional<XrcSide>;
   Request request;
   while (::recv(control_fd, &request, sizeof request, 0) == sizeof request) {
-    const Reply reply = obey(*side, request);
+    const Reply reply = obey(*side, *xrc_side, request);
     if (::send(control_fd, &reply, sizeof reply, MSG_NOSIGNAL) != sizeof reply) break;
     if (request.order == Order::last_word) post_last_word(request.peer.qpn);
     if (request.order == Order::leave || request.order == Order::last_word) break;

@@ -25,6 +25,17 @@ enum class Order : std::uint32_t {
   leave,        // returns from main
   last_word,    // peer: posts a datagram to that queue pair and returns from main at once, having polled
                 // nothing
+  // XRC (xrc_side.hpp)
+  xrc_join,     // kind, count: the descriptor of the domain's file, seed: oflags; makes the side; replies the
+                // address of its SRQ, and what was wrong with the domain
+  xrc_receive,  // count, length: posts that many receives to the SRQ, one behind the other in memory
+  xrc_reap,  // count, length: waits for that many completions; replies how many succeeded, the queue pair of
+             // the last, and the checksum of the beginning of the memory
+  xrc_target,   // makes a queue pair that answers; replies its number
+  xrc_connect,  // peer: brings it up
+  xrc_open,     // peer: opens that queue pair instead
+  xrc_close,    // destroys it, or the handle on it
+  xrc_quit,     // destroys everything in order
 };
 
 struct Request {

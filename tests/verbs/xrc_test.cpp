@@ -1,83 +1,16 @@
 // XRC through the C ABI: domains, SRQ numbers, queue pairs of both kinds and further handles on them, data.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <cstdlib>
-#include <string>
 
-#include "tests/scratch_directory.hpp"
-#include "verbs_test.hpp"
+#include "xrc_side.hpp"
 
 namespace weir::verbs_test {
 namespace {
 
-using Xrcd = std::unique_ptr<ibv_xrcd, Destroyer<ibv_close_xrcd>>;
-
 class Xrc : public VerbsTest {
  protected:
-  Xrcd open_domain(int fd = -1, int oflags = O_CREAT) {
-    ibv_xrcd_init_attr init{IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, fd, oflags};
-    return Xrcd(ibv_open_xrcd(context.get(), &init));
-  }
-  Srq make_srq(ibv_xrcd* xrcd, ibv_cq* cq) {
-    ibv_srq_init_attr_ex init{};
-    init.attr = {16, 1, 0};
-    init.comp_mask =
-        IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
-    init.srq_type = IBV_SRQT_XRC;
-    init.pd = pd.get();
-    init.xrcd = xrcd;
-    init.cq = cq;
-    return Srq(ibv_create_srq_ex(context.get(), &init));
-  }
-  Qp make_sender(ibv_cq* cq, bool builders = false) {
-    ibv_qp_init_attr_ex init{};
-    init.send_cq = cq;
-    init.cap = {16, 0, 1, 0, 0};
-    init.qp_type = IBV_QPT_XRC_SEND;
-    init.comp_mask = IBV_QP_INIT_ATTR_PD;
-    if (builders) {
-      init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-      init.send_ops_flags = IBV_QP_EX_WITH_SEND;
-    }
-    init.pd = pd.get();
-    return Qp(ibv_create_qp_ex(context.get(), &init));
-  }
-  Qp make_target(ibv_xrcd* xrcd) {
-    ibv_qp_init_attr_ex init{};
-    init.qp_type = IBV_QPT_XRC_RECV;
-    init.comp_mask = IBV_QP_INIT_ATTR_XRCD;
-    init.xrcd = xrcd;
-    return Qp(ibv_create_qp_ex(context.get(), &init));
-  }
-  // As programs do: both kinds get all attributes of an RC queue pair.
-  int bring_up_xrc(ibv_qp* qp, std::uint32_t destination) {
-    Step init = to_init(IBV_QPT_RC), rtr = to_rtr(IBV_QPT_RC, destination, first_gid(context.get())),
-         rts = to_rts(IBV_QPT_RC);
-    for (const Step& step : {init, rtr, rts})
-      if (const int error = modify(qp, step)) return error;
-    return 0;
-  }
-  static int post_receive(ibv_srq* srq, std::uint64_t id, ibv_sge sge) {
-    ibv_recv_wr wr{};
-    ibv_recv_wr* bad = nullptr;
-    wr.wr_id = id;
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    return ibv_post_srq_recv(srq, &wr, &bad);
-  }
-  static std::uint32_t number_of(ibv_srq* srq) {
-    std::uint32_t number = 0;
-    EXPECT_EQ(ibv_get_srq_num(srq, &number), 0);
-    return number;
-  }
-  struct File {
-    File() : fd(::open((directory.path() + "/domain").c_str(), O_CREAT | O_RDWR, 0600)) {}
-    ~File() { ::close(fd); }
-    test::ScratchDirectory directory;
-    int fd;
-  };
+  Xrcd open_domain(int fd = -1, int oflags = O_CREAT) { return open_xrcd(context.get(), fd, oflags); }
+  Srq make_srq(ibv_xrcd* xrcd, ibv_cq* cq) { return make_xrc_srq(pd.get(), xrcd, cq); }
+  Qp make_sender(ibv_cq* cq) { return make_xrc_sender(pd.get(), cq); }
   Cq send_cq = make_cq(), recv_cq = make_cq();
   Buffer from{pd.get(), 4096}, to{pd.get(), 4096};
 };
@@ -87,11 +20,11 @@ TEST_F(Xrc, a_send_is_reported_by_the_cq_of_its_srq) {
   ASSERT_TRUE(xrcd);
   Srq srq = make_srq(xrcd.get(), recv_cq.get());
   ASSERT_TRUE(srq);
-  Qp sender = make_sender(send_cq.get()), target = make_target(xrcd.get());
+  Qp sender = make_sender(send_cq.get()), target = make_xrc_target(xrcd.get());
   ASSERT_TRUE(sender && target);
   ASSERT_EQ(bring_up_xrc(sender.get(), target->qp_num), 0);
   ASSERT_EQ(bring_up_xrc(target.get(), sender->qp_num), 0);
-  ASSERT_EQ(post_receive(srq.get(), 7, to.all()), 0);
+  ASSERT_EQ(post_xrc_receive(srq.get(), 7, to.all()), 0);
   from.fill(5);
   ibv_sge sge = from.all();
   ibv_send_wr wr = send_wr(1, sge);
@@ -109,11 +42,11 @@ TEST_F(Xrc, a_send_is_reported_by_the_cq_of_its_srq) {
 TEST_F(Xrc, the_builders_name_the_srq) {
   Xrcd xrcd = open_domain();
   Srq srq = make_srq(xrcd.get(), recv_cq.get());
-  Qp sender = make_sender(send_cq.get(), true), target = make_target(xrcd.get());
+  Qp sender = make_xrc_sender(pd.get(), send_cq.get(), Builders::yes), target = make_xrc_target(xrcd.get());
   ASSERT_TRUE(sender && target);
   ASSERT_EQ(bring_up_xrc(sender.get(), target->qp_num), 0);
   ASSERT_EQ(bring_up_xrc(target.get(), sender->qp_num), 0);
-  ASSERT_EQ(post_receive(srq.get(), 7, to.all()), 0);
+  ASSERT_EQ(post_xrc_receive(srq.get(), 7, to.all()), 0);
   ibv_qp_ex* ex = ibv_qp_to_qp_ex(sender.get());
   ibv_wr_start(ex);
   ex->wr_id = 3;
@@ -127,24 +60,24 @@ TEST_F(Xrc, the_builders_name_the_srq) {
 }
 
 TEST_F(Xrc, a_file_names_a_domain) {
-  File file, other;
-  EXPECT_FALSE(open_domain(file.fd, 0)) << "nobody has made it yet";
+  DomainFile file, other;
+  EXPECT_FALSE(open_domain(file.fd(), 0)) << "nobody has made it yet";
   EXPECT_EQ(errno, EAGAIN);
-  Xrcd first = open_domain(file.fd, O_CREAT);
+  Xrcd first = open_domain(file.fd(), O_CREAT);
   ASSERT_TRUE(first);
-  EXPECT_TRUE(open_domain(file.fd, 0));
-  EXPECT_FALSE(open_domain(file.fd, O_CREAT | O_EXCL));
+  EXPECT_TRUE(open_domain(file.fd(), 0));
+  EXPECT_FALSE(open_domain(file.fd(), O_CREAT | O_EXCL));
   EXPECT_EQ(errno, EINVAL);
-  EXPECT_TRUE(open_domain(other.fd, O_CREAT | O_EXCL));
+  EXPECT_TRUE(open_domain(other.fd(), O_CREAT | O_EXCL));
   EXPECT_FALSE(open_domain(9999, O_CREAT));
   EXPECT_EQ(errno, EBADF);
   // An SRQ by one handle, a queue pair by another.
-  Xrcd second = open_domain(file.fd, 0);
+  Xrcd second = open_domain(file.fd(), 0);
   Srq srq = make_srq(first.get(), recv_cq.get());
-  Qp sender = make_sender(send_cq.get()), target = make_target(second.get());
+  Qp sender = make_sender(send_cq.get()), target = make_xrc_target(second.get());
   ASSERT_EQ(bring_up_xrc(sender.get(), target->qp_num), 0);
   ASSERT_EQ(bring_up_xrc(target.get(), sender->qp_num), 0);
-  ASSERT_EQ(post_receive(srq.get(), 7, to.all()), 0);
+  ASSERT_EQ(post_xrc_receive(srq.get(), 7, to.all()), 0);
   ibv_sge sge = from.sge(0, 8);
   ibv_send_wr wr = send_wr(1, sge);
   wr.qp_type.xrc.remote_srqn = number_of(srq.get());
@@ -155,7 +88,7 @@ TEST_F(Xrc, a_file_names_a_domain) {
 TEST_F(Xrc, a_queue_pair_lives_while_somebody_has_it_open) {
   Xrcd xrcd = open_domain(), stranger = open_domain();
   Srq srq = make_srq(xrcd.get(), recv_cq.get());
-  Qp sender = make_sender(send_cq.get()), target = make_target(xrcd.get());
+  Qp sender = make_sender(send_cq.get()), target = make_xrc_target(xrcd.get());
   ibv_qp_open_attr open{};
   open.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
   open.qp_num = target->qp_num;
@@ -170,7 +103,7 @@ TEST_F(Xrc, a_queue_pair_lives_while_somebody_has_it_open) {
   ASSERT_EQ(bring_up_xrc(sender.get(), target->qp_num), 0);
   ASSERT_EQ(bring_up_xrc(again.get(), sender->qp_num), 0);
   target.reset();
-  ASSERT_EQ(post_receive(srq.get(), 7, to.all()), 0);
+  ASSERT_EQ(post_xrc_receive(srq.get(), 7, to.all()), 0);
   ibv_sge sge = from.sge(0, 8);
   ibv_send_wr wr = send_wr(1, sge);
   wr.qp_type.xrc.remote_srqn = number_of(srq.get());
@@ -189,7 +122,7 @@ TEST_F(Xrc, what_is_in_use_is_not_taken_apart) {
     EXPECT_EQ(ibv_destroy_cq(cq.get()), EBUSY);
   }
   {
-    Qp target = make_target(xrcd.get());
+    Qp target = make_xrc_target(xrcd.get());
     EXPECT_EQ(ibv_close_xrcd(xrcd.get()), EBUSY);
   }
 }
@@ -208,7 +141,11 @@ TEST_F(Xrc, what_is_missing_is_refused) {
   srq.srq_type = IBV_SRQT_TM;
   EXPECT_EQ(ibv_create_srq_ex(context.get(), &srq), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
-  EXPECT_FALSE(make_target(nullptr));
+  ibv_qp_init_attr_ex target{};
+  target.qp_type = IBV_QPT_XRC_RECV;
+  target.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+  EXPECT_EQ(ibv_create_qp_ex(context.get(), &target), nullptr) << "no domain";
+  EXPECT_EQ(errno, EINVAL);
   EXPECT_FALSE(make_sender(nullptr));
   ibv_xrcd_init_attr incomplete{IBV_XRCD_INIT_ATTR_FD, -1, O_CREAT};
   EXPECT_EQ(ibv_open_xrcd(context.get(), &incomplete), nullptr);

@@ -1,57 +1,13 @@
 // Extended reliable connections: domains, the numbers of XRC SRQs, further handles on XRC_RECV queue pairs
 // (ibv_open_xrcd(3), ibv_get_srq_num(3), ibv_open_qp(3)).
-//
-// A domain is named by a file, or is nobody else's. Whoever opens the same file in this process has the same
-// domain. Processes do not share one: a message is delivered in the process of the queue pair it arrives at,
-// so opening another process's queue pair is refused.
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <cerrno>
 #include <map>
 
 #include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/xrc_domains.hpp"
 
 namespace weir::verbs {
 namespace {
-
-struct XrcDomains {
-  std::mutex mutex;
-  std::map<std::uint64_t, int> open;  // by identity: handles
-  std::uint64_t anonymous = 0;
-};
-XrcDomains& xrc_domains() {
-  static auto* all = new XrcDomains;
-  return *all;
-}
-
-// Never 0, which means "not XRC". Different files may only meet by a wild coincidence of device numbers.
-std::uint64_t identity_of(const struct stat& file) {
-  return (static_cast<std::uint64_t>(file.st_ino) ^ static_cast<std::uint64_t>(file.st_dev) << 40) << 1 | 1;
-}
-
-std::optional<std::uint64_t> find_or_make(const ibv_xrcd_init_attr& init) {
-  const std::lock_guard lock(xrc_domains().mutex);
-  if (init.fd == -1) {
-    const std::uint64_t identity = ++xrc_domains().anonymous << 1;
-    ++xrc_domains().open[identity];
-    return identity;
-  }
-  struct stat file{};
-  if (::fstat(init.fd, &file) != 0) return std::nullopt;  // errno says: EBADF
-  const std::uint64_t identity = identity_of(file);
-  const bool exists = xrc_domains().open.contains(identity);
-  if (exists && (init.oflags & O_EXCL)) {
-    errno = EINVAL;
-    return std::nullopt;
-  }
-  if (!exists && !(init.oflags & O_CREAT)) {
-    errno = EAGAIN;
-    return std::nullopt;
-  }
-  ++xrc_domains().open[identity];
-  return identity;
-}
 
 struct Shared {
   std::mutex mutex;
@@ -70,7 +26,8 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* init) {
     errno = EINVAL;
     return nullptr;
   }
-  const auto identity = find_or_make(*init);
+  const auto identity =
+      XrcDomains::of_this_process().open(*init, context_of(context).nic->link().directory());
   if (!identity) return nullptr;
   auto* xrcd = new Xrcd{};
   xrcd->xrcd.context = context;
@@ -81,11 +38,7 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* init) {
 int close_xrcd(ibv_xrcd* xrcd) {
   Xrcd& x = xrcd_of(xrcd);
   if (x.users.load() != 0) return EBUSY;
-  {
-    const std::lock_guard lock(xrc_domains().mutex);
-    if (const auto found = xrc_domains().open.find(x.identity); --found->second == 0)
-      xrc_domains().open.erase(found);
-  }
+  XrcDomains::of_this_process().close(x.identity);
   delete &x;
   return 0;
 }
