@@ -60,7 +60,14 @@ SharedReceiveQueue* Adapter::create_srq(std::uint32_t pd, std::uint32_t wrs, std
 }
 
 void Adapter::destroy(QueuePair* qp) {
+  if (qp->is_anothers()) return close_opened(qp);
   const std::lock_guard lock(mutex_);
+  if (!qp->stays_open()) return destroy_locked(qp);
+  qp->set_cookie(nullptr);
+  kept_.push_back(qp);
+}
+
+void Adapter::destroy_locked(QueuePair* qp) {
   std::erase(live_qps_, qp);
   const std::uint32_t index = qp->qpn().index();
   const Slot initiator = qp->attributes().destination.slot();
@@ -183,10 +190,19 @@ void Adapter::kicked(Qpn own) {
   qps_[own.index()]->resume();
 }
 
-void Adapter::faulted(Qpn own) {
+void Adapter::faulted(Qpn number) {
   const std::lock_guard lock(mutex_);
-  if (qps_.empty() || !qps_[own.index()]) return;
-  qps_[own.index()]->on_fault();
+  QueuePair* const qp = find_qp(number);
+  if (qp == nullptr) return;
+  qp->on_fault();
+  qp->tell_openers_of_fault();
+}
+
+// Under mutex_. Ours, or one that we have open.
+QueuePair* Adapter::find_qp(Qpn number) const {
+  if (number.slot() == slot_) return qps_.empty() ? nullptr : qps_[number.index()].get();
+  const auto found = std::ranges::find_if(opened_, [number](const auto& qp) { return qp->qpn() == number; });
+  return found != opened_.end() ? found->get() : nullptr;
 }
 
 void Adapter::srq_limit(std::uint32_t index) {
@@ -202,7 +218,11 @@ void Adapter::raise_cq(std::uint32_t index) {
 }
 
 void Adapter::peer_gone(Slot slot) {
-  for_each_qp([&](QueuePair& qp) { qp.peer_gone(slot); });
+  for_each_qp([&](QueuePair& qp) {
+    qp.peer_gone(slot);
+    qp.forget_opener(slot);
+  });
+  queue_pair_closed();
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(left_inside_, [&](const auto& left) { return left.second == slot; });

@@ -46,9 +46,13 @@ class Adapter {
   // Each returns nullptr when the table or the segment is full. Objects are destroyed by destroy(); the
   // caller has checked that nothing refers to them any more.
   QueuePair* create_qp(const QpConfig&);
+  // An xrc_recv queue pair that another process made, or of which this one has no handle any more; nullptr:
+  // there is none of that number in that domain. May take a moment to connect to its process.
+  QueuePair* open_qp(Qpn number, std::uint64_t xrcd);
   CompletionQueue* create_cq(std::uint32_t cqe, std::uint32_t channel);
   SharedReceiveQueue* create_srq(std::uint32_t pd, std::uint32_t wrs, std::uint32_t sges,
                                  const XrcConfig& = {});
+  // One that others have open stays until they close it.
   void destroy(QueuePair*);
   void destroy(CompletionQueue*);
   void destroy(SharedReceiveQueue*);
@@ -67,10 +71,11 @@ class Adapter {
   bool wait_for_initiators() const;
 
   // From outside.
-  void kicked(Qpn own);   // what we parked on a peer may go on
-  void faulted(Qpn own);  // a peer moved our queue pair to err
+  void kicked(Qpn own);  // what we parked on a peer may go on
+  void faulted(Qpn);     // a peer moved our queue pair, or one that we have open, to err
   void srq_limit(std::uint32_t index);
   void receive_returned(Slot from, const Peer::TakenFrom&);  // to one of our SRQs
+  void queue_pair_closed();                                  // some process closed one that it had open
   void raise_cq(std::uint32_t index);                        // wake the channel of our own CQ
   void peer_gone(Slot);
   void service();  // deadlines of parked queue pairs; see HostPort::wake_at
@@ -86,6 +91,9 @@ class Adapter {
   void resume_parked(Patience);
 
  private:
+  void destroy_locked(QueuePair*);
+  void close_opened(QueuePair*);
+  QueuePair* find_qp(Qpn) const;
   void show_counters(std::uint32_t qp_index);
   void retire_counters(std::uint32_t qp_index);
   void reclaim_from_srqs(Slot dead);
@@ -109,9 +117,11 @@ class Adapter {
   // A queue pair uses its CQs and its SRQ until it is gone, so they are destroyed after it.
   std::vector<std::unique_ptr<CompletionQueue>> cqs_;
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs_;
-  std::vector<std::unique_ptr<QueuePair>> qps_;  // by index
-  std::vector<QueuePair*> live_qps_;             // the same, dense: what deregistration has to look at
-  std::map<std::uint32_t, Slot> left_inside_;    // of destroyed ones: whose initiator was still inside
+  std::vector<std::unique_ptr<QueuePair>> qps_;     // by index
+  std::vector<QueuePair*> live_qps_;                // the same, dense: what deregistration has to look at
+  std::vector<QueuePair*> kept_;                    // of these, those that only other processes have open
+  std::vector<std::unique_ptr<QueuePair>> opened_;  // of other processes
+  std::map<std::uint32_t, Slot> left_inside_;       // of destroyed ones: whose initiator was still inside
   std::atomic<std::ptrdiff_t> highest_qp_{0};
   std::uint32_t next_qp_ =
       0;  // numbers are handed out round robin, so that a stale QPN stays unused for long

@@ -60,6 +60,7 @@ class Peer {
   virtual void raise_cq_event(std::uint32_t cq_index) = 0;  // its armed CQ got a completion
   virtual void report_fault(Qpn theirs) = 0;                // we moved its queue pair to err (a NAK)
   virtual void report_srq_limit(std::uint32_t srq_index) = 0;
+  virtual void report_closed(Qpn theirs) = 0;  // we closed its queue pair, which we had open
   // A receive that we took from its SRQ and shall not complete. The SRQ is the one of this incarnation.
   struct TakenFrom {
     std::uint32_t srq_index, incarnation, wqe;

@@ -69,6 +69,10 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
 
 QueuePair::~QueuePair() {
   if (ctx_ == nullptr) return;
+  if (home_) {
+    close_opened();
+    return;
+  }
   if (tracer_ != nullptr) tracer_->forgotten(*this);
   nic_.windows().forget(qpn_);
   if (config_.type == QpType::ud) nic_.multicast().forget(qpn_.index());
@@ -93,7 +97,9 @@ bool QueuePair::allocate_rings() {
   const std::uint32_t entries = std::bit_ceil(std::max(config_.caps.max_recv_wr, 1u));
   ctx_->rq_offset = ctx_->cqe_offset = ctx_->landing_offset = 0;
   ctx_->landing_mask = 0;
-  if (is_xrc()) return true;
+  ctx_->openers_offset = config_.type == QpType::xrc_recv ? segment.allocate(sizeof(QpOpeners)) : 0;
+  if (ctx_->openers_offset != 0) openers_ = segment.at<QpOpeners>(ctx_->openers_offset);
+  if (is_xrc()) return config_.type == QpType::xrc_send || openers_ != nullptr;
   if (config_.type == QpType::rss) return allocate_indirection();
   if (has_own_rq()) {
     ctx_->rq_stride = wqe_stride(config_.caps.max_recv_sge);
@@ -122,7 +128,8 @@ void QueuePair::free_rings() {
   if (ctx_->rq_offset) segment.free(ctx_->rq_offset, std::size_t{ctx_->rq_stride} * (ctx_->rq_mask + 1));
   if (ctx_->cqe_offset) segment.free(ctx_->cqe_offset, cqe_bytes * (ctx_->cqe_mask + 1));
   if (ctx_->landing_offset) segment.free(ctx_->landing_offset, landing_ring_bytes);
-  ctx_->rq_offset = ctx_->cqe_offset = ctx_->landing_offset = 0;
+  if (ctx_->openers_offset) segment.free(ctx_->openers_offset, sizeof(QpOpeners));
+  ctx_->rq_offset = ctx_->cqe_offset = ctx_->landing_offset = ctx_->openers_offset = 0;
 }
 
 ReceiveWqe& QueuePair::rq_at(std::uint32_t count) const {
@@ -135,6 +142,8 @@ bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
     // Connecting may take a moment, so it happens before the lock and before we answer anybody.
     nic_.host().peer(attributes.destination.slot(), HostPort::Wait::yes);
   }
+  // Whoever connected another process's queue pair, we may have to wait for its initiator.
+  if (home_) nic_.host().peer(Qpn(ctx_->remote_qpn.load()).slot(), HostPort::Wait::yes);
   send_lock_.lock();
   const bool done = modify_locked(to, attributes);
   unlock_sends();
@@ -142,6 +151,7 @@ bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
 }
 
 bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
+  note_initiator();
   // Still knows by the old attributes for whom it has to wait.
   if (to == QpState::reset && !reset()) return false;
   if (attributes.rate != attributes_.rate) pacer_.set(attributes.rate);
@@ -277,6 +287,7 @@ void QueuePair::flush_receives() {
 
 void QueuePair::on_fault() {
   send_lock_.lock();
+  note_initiator();
   const bool news =
       state() == QpState::err && !flushing_.load(std::memory_order_relaxed) && !flush_waits_for_;
   if (news) enter_error();

@@ -9,6 +9,7 @@
 //   datagram.cpp     the same two roles for UD
 //   raw_packet.cpp   and for Ethernet frames
 //   receive_side_scaling.cpp  what spreads those over work queues
+//   opened_queue_pair.cpp   XRC queue pairs that several processes have open
 //   completer.cpp    turns finished sends, arrived receives and flushed WQEs into work completions
 //
 // Locks, in order: send_lock_ or recv_lock_, then nothing else. poll_completions runs under the CQ's lock and
@@ -110,6 +111,8 @@ bool scatter_into(Adapter&, std::uint32_t pd, const ReceiveWqe&, std::span<const
 class QueuePair {
  public:
   QueuePair(Adapter&, std::uint32_t index, const QpConfig&);
+  // An xrc_recv queue pair of another process, of that domain. Not valid() if there is none.
+  QueuePair(Adapter&, PeerPtr home, Qpn number, std::uint64_t xrcd);
   ~QueuePair();
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
@@ -123,6 +126,14 @@ class QueuePair {
   // In sqd, and the request that it found under way is not yet over.
   bool draining() const { return draining_.load(std::memory_order_acquire); }
   QpAttributes attributes() const { return attributes_; }
+  // xrc_recv: as whoever has it open set them last.
+  QpAttributes shared_attributes() const;
+  bool is_anothers() const { return home_ != nullptr; }
+  // xrc_recv, ours: others have it open, so it is not to be destroyed. False: none has, and none can any
+  // more.
+  bool stays_open();
+  void forget_opener(Slot dead);
+  void tell_openers_of_fault();
 
   // The caller has checked the transition (check_modify). Moving to rtr connects to the destination's
   // process. False: to reset, and after a bounded time the initiator was still inside an operation (its
@@ -252,9 +263,16 @@ class QueuePair {
   // Of XRC queue pairs one kind only sends, the other only answers; SRQs receive, and complete.
   bool is_xrc() const { return config_.type == QpType::xrc_send || config_.type == QpType::xrc_recv; }
 
+  // opened_queue_pair.cpp
+  bool open_elsewhere() const;
+  void close_opened();
+  void note_initiator();
+
   Adapter& nic_;
   Qpn qpn_;
   QpConfig config_;
+  PeerPtr home_;                  // whose segment it is in; nullptr: ours
+  QpOpeners* openers_ = nullptr;  // xrc_recv
   QpContext* ctx_ = nullptr;
   QpCounters& counters_;
   Tracer* tracer_;  // nullptr: nobody traces

@@ -71,7 +71,8 @@ struct alignas(cache_line) QpContext {
   std::uint32_t landing_mask;                // landing ring bytes - 1; 0: none
   std::uint64_t landing_offset;
   std::atomic<std::uint32_t> min_rnr_timer;
-  std::uint64_t xrcd;  // xrc_recv: its domain
+  std::atomic<std::uint64_t> xrcd;  // xrc_recv: its domain; 0: nobody may open it any more
+  std::uint64_t openers_offset;     // xrc_recv: QpOpeners
 
   // Line 3: set by the initiator when it parks on this queue pair (RNR, not ready); taken by the owner, who
   // kicks.
@@ -80,6 +81,13 @@ struct alignas(cache_line) QpContext {
   std::atomic<std::uint32_t> initiator_cpu;
 };
 static_assert(sizeof(QpContext) == 4 * cache_line);
+
+// Which other processes have an xrc_recv queue pair open (ibv_open_qp(3)), by slot: a number of their NIC,
+// never 0; 0: it has not. Each word is written by its process, and cleared by the owner when that one is
+// dead.
+struct QpOpeners {
+  std::atomic<std::uint32_t> nic[max_slots];
+};
 
 // A posted receive. sge[] continues to the ring's stride.
 struct ReceiveWqe {

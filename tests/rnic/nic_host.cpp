@@ -69,6 +69,9 @@ class MemoryPeer final : public Peer {
   void report_srq_limit(std::uint32_t srq_index) override {
     deliver([srq_index](Nic& nic) { nic.adapter().srq_limit(srq_index); });
   }
+  void report_closed(Qpn) override {
+    deliver([](Nic& nic) { nic.adapter().queue_pair_closed(); });
+  }
   void return_receive(const TakenFrom& taken) override {
     deliver([from = from_, taken](Nic& nic) { nic.adapter().receive_returned(from, taken); });
   }
@@ -99,7 +102,10 @@ Nic::Nic(Host& host, Slot slot)
       table_memory_(map_zeros(tpt_bytes)),
       segment_(std::make_unique<Segment>(segment_memory_, test_segment_bytes)),
       adapter_(
-          std::make_unique<Adapter>(slot, *segment_, reinterpret_cast<TptEntry*>(table_memory_), *this)) {}
+          std::make_unique<Adapter>(slot, *segment_, reinterpret_cast<TptEntry*>(table_memory_), *this)) {
+  static std::atomic<std::uint64_t> nics = 0;
+  segment_->header().counters.identity = 2 * ++nics;
+}
 
 Nic::~Nic() {
   adapter_.reset();

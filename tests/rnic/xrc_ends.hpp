@@ -54,7 +54,7 @@ struct XrcPair {
   }
   ~XrcPair() {
     from.adapter().destroy(sender);
-    to.adapter().destroy(target);
+    if (target != nullptr) to.adapter().destroy(target);
   }
   PostResult post(SendRequest request, Qpn srqn, std::vector<Sge> sges) {
     request.flags |= send_flag::signaled;

@@ -25,7 +25,7 @@ class XrcProcess : public testing::TestWithParam<MemoryKind> {
     target = node.order({.order = Order::xrc_target}).address.qpn;
     ASSERT_NE(target, 0u);
     ASSERT_EQ(node.order({.order = Order::xrc_connect, .peer = {.qpn = sender->qp_num}}).error, 0);
-    ASSERT_EQ(bring_up_xrc(sender.get(), target), 0);
+    ASSERT_EQ(bring_up_xrc(sender.get(), target, patience), 0);
   }
   int send(std::uint64_t id, const SideAddress& srq, ibv_wr_opcode opcode = IBV_WR_SEND) {
     ibv_sge sge{reinterpret_cast<std::uint64_t>(own.memory.bytes().data()), message_bytes, own.mr->lkey};
@@ -52,6 +52,8 @@ class XrcProcess : public testing::TestWithParam<MemoryKind> {
   Qp sender;
   SideAddress node_srq, rank_srq;
   std::uint32_t target = 0;
+  Patience patience;
+  static constexpr Patience little = {.timeout = 14, .retry_cnt = 0};
 };
 INSTANTIATE_TEST_SUITE_P(Memory, XrcProcess, testing::Values(MemoryKind::ordinary, MemoryKind::shared),
                          [](const auto& param_info) {
@@ -129,6 +131,55 @@ TEST_P(XrcProcess, a_domain_is_there_while_some_process_has_it_open) {
   rank.kill();
   EXPECT_EQ(node.order(join(0)).error, EAGAIN) << "a killed process has nothing open";
   EXPECT_EQ(node.order(join(O_CREAT | O_EXCL)).error, 0);
+}
+
+TEST_P(XrcProcess, a_queue_pair_lives_while_some_process_has_it_open) {
+  patience = little;
+  connect();
+  ASSERT_EQ(rank.order({.order = Order::xrc_open, .peer = {.qpn = target}}).error, 0);
+  (void)node.order({.order = Order::xrc_close});
+  expect_arrives(rank, rank_srq, 1);
+  expect_arrives(node, node_srq, 2);
+  (void)rank.order({.order = Order::xrc_close});
+  ASSERT_EQ(send(3, rank_srq), 0);
+  EXPECT_TRUE(completed(wait_for(own.cq.get()), 3, IBV_WC_RETRY_EXC_ERR));
+  EXPECT_EQ(rank.order({.order = Order::xrc_open, .peer = {.qpn = target}}).error, EINVAL);
+}
+
+TEST_P(XrcProcess, a_killed_process_keeps_no_queue_pair) {
+  patience = little;
+  connect();
+  ASSERT_EQ(rank.order({.order = Order::xrc_open, .peer = {.qpn = target}}).error, 0);
+  (void)node.order({.order = Order::xrc_close});
+  expect_arrives(node, node_srq, 1);
+  rank.kill();
+  // Once its end is noticed.
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (node.order({.order = Order::xrc_open, .peer = {.qpn = target}}).error == 0) {
+    (void)node.order({.order = Order::xrc_close});
+    ASSERT_LT(std::chrono::steady_clock::now(), give_up);
+  }
+  ASSERT_EQ(send(2, node_srq), 0);
+  EXPECT_TRUE(completed(wait_for(own.cq.get()), 2, IBV_WC_RETRY_EXC_ERR));
+}
+
+TEST_P(XrcProcess, who_opens_a_queue_pair_may_bring_it_up) {
+  node_srq = node.order(join()).address;
+  rank_srq = rank.order(join(0)).address;
+  target = node.order({.order = Order::xrc_target}).address.qpn;
+  ASSERT_EQ(rank.order({.order = Order::xrc_open, .peer = {.qpn = target}}).error, 0);
+  ASSERT_EQ(rank.order({.order = Order::xrc_connect, .peer = {.qpn = sender->qp_num}}).error, 0);
+  ASSERT_EQ(bring_up_xrc(sender.get(), target), 0);
+  expect_arrives(rank, rank_srq, 1);
+  expect_arrives(node, node_srq, 2);
+}
+
+TEST_P(XrcProcess, a_queue_pair_of_no_domain_of_ours_is_not_opened) {
+  connect();
+  EXPECT_FALSE(open_xrc_target(own.xrcd.get(), target));
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_FALSE(open_xrc_target(own.xrcd.get(), sender->qp_num));
+  EXPECT_EQ(errno, EINVAL);
 }
 
 TEST_P(XrcProcess, a_private_domain_is_no_other_process_s) {

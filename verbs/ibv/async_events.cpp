@@ -90,7 +90,7 @@ void deliver_async(rnic::AsyncEvent event, rnic::QueuePair* qp, rnic::SharedRece
     out.event_type = IBV_EVENT_WQ_FATAL;
     out.element.wq = &static_cast<Wq*>(qp->config().cookie)->wq;
     owner = out.element.wq->context;
-  } else if (qp != nullptr) {
+  } else if (qp != nullptr && qp->config().cookie != nullptr) {
     out.element.qp = &static_cast<Qp*>(qp->config().cookie)->ex.qp_base;
     owner = out.element.qp->context;
   } else if (srq != nullptr && srq->cookie != nullptr) {

@@ -232,6 +232,7 @@ int close_xrcd(ibv_xrcd*);
 int get_srq_num(ibv_srq*, std::uint32_t* number);
 ibv_qp* open_qp(ibv_context*, ibv_qp_open_attr*);
 void share_queue_pair(Qp&);  // an XRC_RECV queue pair: others may open it
+void refresh_shared(Qp&);    // what its attributes are by now
 bool last_handle_of(Qp&);    // takes the handle out; true: it was the last, or never shared
 int advise_mr(ibv_pd*, ibv_advise_mr_advice, std::uint32_t flags, ibv_sge*,
               std::uint32_t count);                 // advice.cpp

@@ -234,6 +234,7 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
   const auto to = bits & IBV_QP_STATE ? static_cast<QpState>(attr.qp_state) : from;
   if (rnic::check_modify(type, from, to, bits & ~static_cast<unsigned>(IBV_QP_STATE))) return EINVAL;
   if (!values_valid(attr, bits) || !one_path(attr, bits)) return EINVAL;
+  if (q.xrcd != nullptr) refresh_shared(q);
   remember(q.attr, attr, bits);
   if (bits & IBV_QP_RATE_LIMIT) q.burst_bytes = burst_bytes;
   if (to == QpState::reset) {
@@ -320,7 +321,8 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
 
 int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
   if (static_cast<unsigned>(mask) & ~known_attributes) return EOPNOTSUPP;
-  const Qp& q = qp_of(qp);
+  Qp& q = qp_of(qp);
+  if (q.xrcd != nullptr) refresh_shared(q);
   *attr = q.attr;
   attr->qp_state = attr->cur_qp_state = static_cast<ibv_qp_state>(q.nic_qp->state());
   attr->cap = q.cap;

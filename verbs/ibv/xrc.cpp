@@ -18,6 +18,17 @@ Shared& shared_queue_pairs() {
   return *all;
 }
 
+// By a handle that this process has, else where its number says; nullptr: not in that domain. Under the
+// mutex.
+rnic::QueuePair* find_or_open(Context& context, const ibv_qp_open_attr& attr) {
+  const std::uint64_t domain = xrcd_of(attr.xrcd).identity;
+  const auto found = shared_queue_pairs().handles.find(attr.qp_num);
+  if (found == shared_queue_pairs().handles.end())
+    return context.adapter().open_qp(rnic::Qpn(attr.qp_num), domain);
+  rnic::QueuePair* const nic_qp = found->second.front()->nic_qp;
+  return nic_qp->config().xrcd == domain ? nic_qp : nullptr;
+}
+
 }  // namespace
 
 ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* init) {
@@ -69,6 +80,16 @@ bool last_handle_of(Qp& qp) {
   return false;
 }
 
+// Whoever has it open may have modified it.
+void refresh_shared(Qp& qp) {
+  const rnic::QpAttributes shared = qp.nic_qp->shared_attributes();
+  qp.attr.qp_access_flags = shared.access;
+  qp.attr.min_rnr_timer = shared.min_rnr_timer;
+  if ((qp.attr.max_dest_rd_atomic != 0) != (shared.max_dest_rd_atomic != 0))
+    qp.attr.max_dest_rd_atomic = shared.max_dest_rd_atomic;
+  if (shared.destination.slot() != 0) qp.attr.dest_qp_num = shared.destination.value();
+}
+
 ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
   constexpr std::uint32_t needed = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
   if ((attr->comp_mask & needed) != needed || (attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT)) ||
@@ -77,16 +98,14 @@ ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
     return nullptr;
   }
   const std::lock_guard lock(shared_queue_pairs().mutex);
-  const auto found = shared_queue_pairs().handles.find(attr->qp_num);
-  if (found == shared_queue_pairs().handles.end() ||
-      found->second.front()->nic_qp->config().xrcd != xrcd_of(attr->xrcd).identity) {
+  rnic::QueuePair* const nic_qp = find_or_open(context_of(context), *attr);
+  if (nic_qp == nullptr) {
     errno = EINVAL;
     return nullptr;
   }
-  const Qp& original = *found->second.front();
   auto* qp = new Qp{};
-  qp->nic_qp = original.nic_qp;
-  qp->attr = original.attr;
+  qp->nic_qp = nic_qp;
+  refresh_shared(*qp);
   qp->xrcd = &xrcd_of(attr->xrcd);
   qp->xrcd->users.fetch_add(1);
   ibv_qp& q = qp->ex.qp_base;
@@ -97,7 +116,9 @@ ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attr) {
   q.qp_type = IBV_QPT_XRC_RECV;
   pthread_mutex_init(&q.mutex, nullptr);
   pthread_cond_init(&q.cond, nullptr);
-  found->second.push_back(qp);
+  std::vector<Qp*>& handles = shared_queue_pairs().handles[attr->qp_num];
+  handles.push_back(qp);
+  if (handles.size() == 1) nic_qp->set_cookie(qp);
   return &q;
 }
 

@@ -25,7 +25,9 @@ inline constexpr std::uint16_t channel_gone = kick + 9;  // number: channel
 inline constexpr std::uint16_t want_mover = kick + 10;   // the sender is going to hand copies over
 // number: index of the receiver's SRQ, extra: its incarnation << 32 | the WQE that the sender gives back
 inline constexpr std::uint16_t return_receive = kick + 11;
-inline constexpr std::uint16_t last = return_receive;
+inline constexpr std::uint16_t qp_closed =
+    kick + 12;  // number: the receiver's QPN, which the sender had open
+inline constexpr std::uint16_t last = qp_closed;
 
 struct Body {
   std::uint32_t number = 0;

@@ -301,6 +301,8 @@ void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received
                                         {.srq_index = number,
                                          .incarnation = static_cast<std::uint32_t>(body->extra >> 32),
                                          .wqe = static_cast<std::uint32_t>(body->extra)});
+    case message::qp_closed:
+      return adapter_->queue_pair_closed();
     case message::want_window:
       return answer_window(from, number);
     case message::want_channel:

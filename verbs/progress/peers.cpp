@@ -70,6 +70,9 @@ void OwnPeer::report_fault(rnic::Qpn theirs) {
 void OwnPeer::report_srq_limit(std::uint32_t srq_index) {
   link_.post([this, srq_index] { adapter_.srq_limit(srq_index); });
 }
+void OwnPeer::report_closed(rnic::Qpn) {
+  link_.post([this] { adapter_.queue_pair_closed(); });
+}
 
 void OwnPeer::return_receive(const TakenFrom& taken) {
   link_.post([this, taken] { adapter_.receive_returned(slot_, taken); });
@@ -222,6 +225,9 @@ void NeighbourPeer::report_fault(rnic::Qpn theirs) {
 }
 void NeighbourPeer::report_srq_limit(std::uint32_t index) {
   (void)message::send(*neighbour_, message::srq_limit, index);
+}
+void NeighbourPeer::report_closed(rnic::Qpn theirs) {
+  (void)message::send(*neighbour_, message::qp_closed, theirs.value());
 }
 
 void NeighbourPeer::return_receive(const TakenFrom& taken) {

@@ -30,6 +30,7 @@ class OwnPeer final : public rnic::Peer {
   void raise_cq_event(std::uint32_t cq_index) override;
   void report_fault(rnic::Qpn theirs) override;
   void report_srq_limit(std::uint32_t srq_index) override;
+  void report_closed(rnic::Qpn theirs) override;
   void return_receive(const TakenFrom& taken) override;
 
  private:
@@ -63,6 +64,7 @@ class NeighbourPeer final : public rnic::Peer {
   void raise_cq_event(std::uint32_t cq_index) override;
   void report_fault(rnic::Qpn theirs) override;
   void report_srq_limit(std::uint32_t srq_index) override;
+  void report_closed(rnic::Qpn theirs) override;
   void return_receive(const TakenFrom& taken) override;
 
   void mover_runs() { handover_.mover_runs(); }
