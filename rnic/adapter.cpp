@@ -222,6 +222,7 @@ void Adapter::peer_gone(Slot slot) {
     qp.peer_gone(slot);
     qp.forget_opener(slot);
   });
+  tell_opened_of_end(slot);
   queue_pair_closed();
   {
     const std::lock_guard lock(mutex_);

@@ -5,6 +5,10 @@
 // share. The home keeps one of which it has no handle any more, until the last process that has it open
 // closes it, or ends.
 //
+// When the home ends, its segment remains with those who have mapped it: to the initiator that is connected
+// the queue pair is there while some process that it can reach has it open (requester.cpp). Nobody else can
+// find it then.
+//
 // Ordering: who opens it notes that in the home's segment and then looks whether it may; the home that is
 // about to destroy it says so and then looks who noted. Both are seq_cst, so one of them sees the other.
 #include <algorithm>
@@ -15,10 +19,6 @@
 
 namespace weir::rnic {
 namespace {
-
-std::uint32_t number_of(Adapter& nic) {
-  return static_cast<std::uint32_t>(nic.segment().header().counters.identity.load()) | 1;
-}
 
 QpConfig xrc_recv_config(std::uint64_t xrcd) {
   QpConfig config;
@@ -39,11 +39,10 @@ QueuePair::QueuePair(Adapter& nic, PeerPtr home, Qpn number, std::uint64_t xrcd)
       sq_(0, 0, 0) {
   QpContext& context = home_->segment().qps[number.index()];
   const std::uint64_t offset = context.openers_offset;
-  openers_ = at_offset<QpOpeners>(home_->segment_base(), home_->segment_size(), offset, 1);
-  const bool answers = context.type == static_cast<std::uint16_t>(QpType::xrc_recv);
-  if (!answers || openers_ == nullptr || context.xrcd.load(std::memory_order_seq_cst) != xrcd) return;
+  openers_ = openers_of(context, home_->segment_base(), home_->segment_size());
+  if (openers_ == nullptr || context.xrcd.load(std::memory_order_seq_cst) != xrcd) return;
   ctx_ = &context;
-  openers_->nic[nic.slot()].store(number_of(nic), std::memory_order_seq_cst);
+  openers_->nic[nic.slot()].store(opener_number(nic.segment().header()), std::memory_order_seq_cst);
   const bool open = context.xrcd.load(std::memory_order_seq_cst) == xrcd && context.openers_offset == offset;
   note_initiator();
   if (open) return;
@@ -56,16 +55,11 @@ void QueuePair::close_opened() {
   home_->report_closed(qpn_);
 }
 
-bool QueuePair::open_elsewhere() const {
-  return openers_ != nullptr && std::any_of(std::begin(openers_->nic), std::end(openers_->nic),
-                                            [](const auto& nic) { return nic.load() != 0; });
-}
-
 bool QueuePair::stays_open() {
   if (openers_ == nullptr) return false;
-  if (open_elsewhere()) return true;
+  if (has_opener(*openers_)) return true;
   ctx_->xrcd.store(0, std::memory_order_seq_cst);
-  if (!open_elsewhere()) return false;
+  if (!has_opener(*openers_)) return false;
   ctx_->xrcd.store(config_.xrcd, std::memory_order_seq_cst);
   return true;
 }
@@ -91,6 +85,12 @@ QpAttributes QueuePair::shared_attributes() const {
   attributes.min_rnr_timer = static_cast<std::uint8_t>(ctx_->min_rnr_timer.load(std::memory_order_relaxed));
   attributes.max_dest_rd_atomic = rights & access::responder_depth ? 1 : 0;
   return attributes;
+}
+
+void QueuePair::initiator_gone(Slot slot) {
+  if (home_->alive()) return;
+  note_initiator();
+  peer_gone(slot);
 }
 
 // Another process may have connected it.
@@ -124,6 +124,12 @@ QueuePair* Adapter::open_qp(Qpn number, std::uint64_t xrcd) {
 void Adapter::close_opened(QueuePair* qp) {
   const std::lock_guard lock(mutex_);
   std::erase_if(opened_, [qp](const auto& one) { return one.get() == qp; });
+}
+
+// Of one whose home has ended its initiator's end is nobody else's business.
+void Adapter::tell_opened_of_end(Slot slot) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& qp : opened_) qp->initiator_gone(slot);
 }
 
 void Adapter::queue_pair_closed() {

@@ -51,7 +51,7 @@ bool QueuePair::receive_comes_soon() {
 bool QueuePair::park(Park why) {
   const std::uint64_t now_ns = nic_.host().now_ns();
   SendWqe& wqe = sq_.at(sq_.executed.load(std::memory_order_relaxed));
-  const bool peer_dead = remote_.connected() && !remote_.peer->alive();
+  const bool peer_dead = why != Park::contended && remote_.gone();
   // Unreliable: what cannot be delivered is lost, silently.
   if (config_.type == QpType::uc && (why != Park::late || peer_dead)) {
     parked_ = Park::none;

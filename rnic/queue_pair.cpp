@@ -334,7 +334,7 @@ bool QueuePair::peer_gone_locked() {
     fail_send(sq_.at(sq_.executed.load(std::memory_order_relaxed)), WcStatus::retry_exc_err);
     return false;
   }
-  if (!killed || state() == QpState::err) return false;
+  if (!killed || state() == QpState::err || remote_.opener()) return false;
   enter_error();
   return true;
 }

@@ -134,6 +134,7 @@ class QueuePair {
   bool stays_open();
   void forget_opener(Slot dead);
   void tell_openers_of_fault();
+  void initiator_gone(Slot);  // to one of another process
 
   // The caller has checked the transition (check_modify). Moving to rtr connects to the destination's
   // process. False: to reset, and after a bounded time the initiator was still inside an operation (its
@@ -190,6 +191,7 @@ class QueuePair {
   std::optional<WcStatus> gather(SendWqe&, Gather&, ProtectionTable::Use) const;
   Outcome execute_local(SendWqe&);
   Outcome select_srq(Qpn srqn);
+  Outcome reach_keeper();
   std::optional<WcStatus> check_reader(const SendWqe&, Gather&) const;
   void complete_send(SendWqe&, WcStatus);
   void fail_send(SendWqe&, WcStatus);
@@ -264,7 +266,6 @@ class QueuePair {
   bool is_xrc() const { return config_.type == QpType::xrc_send || config_.type == QpType::xrc_recv; }
 
   // opened_queue_pair.cpp
-  bool open_elsewhere() const;
   void close_opened();
   void note_initiator();
 

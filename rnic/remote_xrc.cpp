@@ -4,6 +4,8 @@
 // The SRQ may be of another process than the queue pair: its number names it. What then acts on memory goes
 // by the SRQ's process alone (memory_): protection table, CQ, wake-ups. The queue pair says whether it
 // answers us, with which rights, and takes the error of what is refused.
+#include <utility>
+
 #include "rnic/claimed_ring.hpp"
 #include "rnic/completion_queue.hpp"
 #include "rnic/responder.hpp"
@@ -29,9 +31,11 @@ Outcome RemoteQueuePair::select_srq(Qpn srqn, PeerPtr of) {
   memory_ = of;
   const Operation operation(*this);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
-  const bool exists = of && of->alive() && srqn.index() < max_srqs && ctx_->xrcd != 0 &&
-                      of->segment().srqs[srqn.index()].xrcd.load(std::memory_order_seq_cst) == ctx_->xrcd &&
-                      ctx_->type == static_cast<std::uint16_t>(QpType::xrc_recv);
+  const std::uint64_t domain = ctx_->xrcd.load(std::memory_order_seq_cst);
+  // It may be just about to be destroyed, and then is none that answers.
+  if (domain == 0 || ctx_->type != static_cast<std::uint16_t>(QpType::xrc_recv)) return Outcome::no_response;
+  const bool exists = of && of->alive() && srqn.index() < max_srqs &&
+                      of->segment().srqs[srqn.index()].xrcd.load(std::memory_order_seq_cst) == domain;
   if (!exists) {
     nak(WcStatus::loc_qp_op_err, nullptr, {});
     return Outcome::nak_invalid;
@@ -52,6 +56,27 @@ Outcome RemoteQueuePair::select_srq(Qpn srqn, PeerPtr of) {
   if (!spare_cqe_) spare_cqe_ = std::make_unique<ReceiveCqe>();
   xrc_completions_ = completions;
   return Outcome::done;
+}
+
+std::optional<Slot> RemoteQueuePair::opener() const {
+  for (std::uint32_t slot = 0; openers_ != nullptr && slot < max_slots; ++slot)
+    if (openers_->nic[slot].load(std::memory_order_seq_cst) != 0) return static_cast<Slot>(slot);
+  return std::nullopt;
+}
+
+bool RemoteQueuePair::keep_by(PeerPtr opener) {
+  const std::uint32_t noted = openers_->nic[opener->slot()].load(std::memory_order_seq_cst);
+  if (!opener->alive() || noted != opener_number(opener->segment())) return false;
+  keeper_ = std::move(opener);
+  return true;
+}
+
+bool RemoteQueuePair::kept() const {
+  return keeper_ && keeper_->alive() && openers_->nic[keeper_->slot()].load(std::memory_order_seq_cst) != 0;
+}
+
+void RemoteQueuePair::forget_opener(Slot slot) {
+  openers_->nic[slot % max_slots].store(0, std::memory_order_seq_cst);
 }
 
 ReceiveCqe& RemoteQueuePair::next_xrc_completion() {

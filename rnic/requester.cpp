@@ -118,7 +118,10 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
   if (config_.type == QpType::raw_packet) return execute_frame(wqe, pieces);
 
   if (!remote_.connected()) connect_remote(HostPort::Wait::no);
-  if (!remote_.connected() || !remote_.peer->alive()) return Outcome::no_response;
+  if (!remote_.connected()) return Outcome::no_response;
+  if (remote_.gone()) {
+    if (const Outcome kept = reach_keeper(); kept != Outcome::done) return kept;
+  }
   if (config_.type == QpType::xrc_send) {
     const Outcome selected = select_srq(Qpn(wqe.remote_srqn));
     if (selected != Outcome::done) return selected;
@@ -140,11 +143,24 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
   }
 }
 
+// The target's process has ended; an XRC queue pair lives while another has it open (opened_queue_pair.cpp).
+Outcome QueuePair::reach_keeper() {
+  while (const auto opener = remote_.opener()) {
+    HostPort::Reached reached = nic_.host().reach(*opener, dial_);
+    if (reached.undecided) return Outcome::connecting;
+    if (reached.silent) return Outcome::contended;
+    if (reached.peer && remote_.keep_by(std::move(reached.peer))) return Outcome::done;
+    remote_.forget_opener(*opener);
+  }
+  return Outcome::no_response;
+}
+
 // Its process need not be the queue pair's, and then it may be that no connection leads there yet.
 Outcome QueuePair::select_srq(Qpn srqn) {
   if (remote_.srq_selected(srqn)) return Outcome::done;
   HostPort::Reached of{remote_.peer};
-  if (srqn.slot() != remote_.peer->slot()) of = nic_.host().reach(srqn.slot(), dial_);
+  if (srqn.slot() != remote_.peer->slot() || !remote_.peer->alive())
+    of = nic_.host().reach(srqn.slot(), dial_);
   if (of.undecided) return Outcome::connecting;
   if (of.silent) return Outcome::contended;
   return remote_.select_srq(srqn, std::move(of.peer));

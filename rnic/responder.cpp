@@ -22,6 +22,7 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   counters_ = &segment.qp_counters[target.index()];
   if (ctx.type == static_cast<std::uint16_t>(QpType::xrc_recv)) {
     if (ctx.xrcd == 0) return false;
+    openers_ = openers_of(ctx, base, bytes);
     peer = std::move(target_peer);
     ctx_ = &ctx;
     return true;  // the rest select_srq() finds
@@ -313,7 +314,7 @@ void RemoteQueuePair::nak(WcStatus receive_status, const TakenReceive* taken, co
          state == static_cast<std::uint32_t>(QpState::sqe)) {
     if (ctx_->state.compare_exchange_weak(state, static_cast<std::uint32_t>(QpState::err))) break;
   }
-  peer->report_fault(target_);
+  (peer->alive() || !keeper_ ? peer : keeper_)->report_fault(target_);
 }
 
 }  // namespace weir::rnic

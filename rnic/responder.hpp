@@ -62,6 +62,13 @@ class RemoteQueuePair {
   bool srq_selected(Qpn srqn) const;
   Outcome select_srq(Qpn srqn, PeerPtr of);
   void disconnect();
+  // The target's process has ended, and nobody keeps the target.
+  bool gone() const { return connected() && !peer->alive() && !kept(); }
+  // XRC: a process that notes that it has the target open. To find one that keeps it when its own has ended.
+  std::optional<Slot> opener() const;
+  bool keep_by(PeerPtr opener);  // false: it has not, and the note is of one that ended
+  void forget_opener(Slot dead);
+  bool kept() const;
   // The SEND that is under way will not be tried again.
   void give_up_send();
   bool connected() const { return ctx_ != nullptr; }
@@ -169,6 +176,8 @@ class RemoteQueuePair {
   std::unique_ptr<ReceiveCqe> spare_cqe_;
   Qpn srqn_;
   std::uint32_t xrc_mask_ = 0, srq_incarnation_ = 0, guest_hint_ = 0;
+  QpOpeners* openers_ = nullptr;
+  PeerPtr keeper_;  // once the target's process has ended
 };
 
 // Scope of one operation on the target. The target's deregister, reset and destroy wait while the hazard is

@@ -84,7 +84,7 @@ static_assert(sizeof(QpContext) == 4 * cache_line);
 
 // Which other processes have an xrc_recv queue pair open (ibv_open_qp(3)), by slot: a number of their NIC,
 // never 0; 0: it has not. Each word is written by its process, and cleared by the owner when that one is
-// dead.
+// dead, or when both are by the initiator.
 struct QpOpeners {
   std::atomic<std::uint32_t> nic[max_slots];
 };
@@ -330,6 +330,20 @@ T* at_offset(std::byte* base, std::size_t bytes, std::uint64_t offset, std::uint
   if (offset < segment_rings_offset || offset % alignof(T) != 0 || offset > bytes) return nullptr;
   if (count > (bytes - offset) / sizeof(T)) return nullptr;
   return reinterpret_cast<T*>(base + offset);
+}
+
+// nullptr: the queue pair is none that other processes may open.
+inline QpOpeners* openers_of(const QpContext& qp, std::byte* base, std::size_t bytes) {
+  if (qp.type != static_cast<std::uint16_t>(QpType::xrc_recv)) return nullptr;
+  return at_offset<QpOpeners>(base, bytes, qp.openers_offset, 1);
+}
+// By which an opener's process is told from the next in its slot.
+inline std::uint32_t opener_number(const SegmentHeader& of) {
+  return static_cast<std::uint32_t>(of.counters.identity.load(std::memory_order_relaxed)) | 1;
+}
+inline bool has_opener(const QpOpeners& openers) {
+  return std::any_of(std::begin(openers.nic), std::end(openers.nic),
+                     [](const auto& nic) { return nic.load(std::memory_order_seq_cst) != 0; });
 }
 
 // ---- translation and protection table

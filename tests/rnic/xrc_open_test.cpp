@@ -97,6 +97,71 @@ TEST_F(XrcOpen, who_has_it_open_may_modify_it) {
   close(opened);
 }
 
+TEST_F(XrcOpen, it_outlives_the_process_that_made_it) {
+  QueuePair* const opened = open();
+  ASSERT_NE(a_nic.peer(b_nic.slot(), HostPort::Wait::no), nullptr);
+  host.kill(b_nic);
+  settle();
+  EXPECT_TRUE(a_nic.async_events().empty());
+  EXPECT_EQ(send(), WcStatus::success);
+  host.replace(b_nic);
+  EXPECT_EQ(send(), WcStatus::success);
+  EXPECT_EQ(c_nic.adapter().open_qp(opened->qpn(), xrc_domain), nullptr) << "nobody else can find it";
+  close(opened);
+  EXPECT_EQ(send(), WcStatus::retry_exc_err);
+}
+
+TEST_F(XrcOpen, who_waits_for_a_receive_waits_on_when_the_process_that_made_it_ends) {
+  QueuePair* const opened = open();
+  ASSERT_EQ(pair.post({.wr_id = 1}, receiver.srq->number(), {from.all()}), PostResult::ok);
+  EXPECT_FALSE(pair.poll());
+  host.kill(b_nic);
+  settle();
+  EXPECT_FALSE(pair.poll());
+  receiver.post(5, into.all());
+  settle();
+  EXPECT_EQ(pair.cq->unpolled(), 1u);
+  EXPECT_TRUE(completed(pair.poll(), 1));
+  EXPECT_TRUE(completed(receiver.poll(), 5));
+  close(opened);
+}
+
+TEST_F(XrcOpen, it_ends_with_the_last_process_that_has_it_open) {
+  Nic& d_nic = host.add_nic();
+  XrcReceiver other(d_nic);
+  Memory into_d(d_nic, 64);
+  QueuePair* const opened = open();
+  ASSERT_NE(c_nic.peer(b_nic.slot(), HostPort::Wait::no), nullptr);
+  host.kill(b_nic);
+  settle();
+  other.post(6, into_d.all());
+  ASSERT_EQ(pair.post({.wr_id = 1}, other.srq->number(), {from.all()}), PostResult::ok);
+  EXPECT_TRUE(completed(pair.poll(), 1));
+  EXPECT_TRUE(completed(other.poll(), 6));
+  host.kill(c_nic);
+  settle();
+  host.replace(c_nic);  // it has nothing open
+  other.post(7, into_d.all());
+  ASSERT_EQ(pair.post({.wr_id = 2}, other.srq->number(), {from.all()}), PostResult::ok);
+  EXPECT_TRUE(completed(pair.poll(), 2, WcStatus::retry_exc_err));
+  EXPECT_FALSE(other.poll());
+  close(opened);  // only its memory is left
+}
+
+TEST_F(XrcOpen, whoever_keeps_it_takes_its_errors) {
+  QueuePair* const opened = open();
+  host.kill(b_nic);
+  settle();
+  ASSERT_EQ(pair.post({.wr_id = 1}, Qpn(c_nic.slot(), 999), {from.all()}), PostResult::ok);
+  EXPECT_TRUE(completed(pair.poll(), 1, WcStatus::rem_inv_req_err));
+  settle();
+  EXPECT_EQ(opened->state(), QpState::err);
+  const auto events = c_nic.async_events();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].qp, opened);
+  close(opened);
+}
+
 TEST_F(XrcOpen, all_who_have_it_open_hear_of_its_fault) {
   QueuePair* const opened = open();
   ASSERT_EQ(pair.post({.wr_id = 1}, Qpn(b_nic.slot(), 999), {from.all()}), PostResult::ok);

@@ -35,6 +35,10 @@ enum class Order : std::uint32_t {
   xrc_connect,  // peer: brings it up
   xrc_open,     // peer: opens that queue pair instead
   xrc_close,    // destroys it, or the handle on it
+  xrc_sender,   // makes a queue pair that sends; replies its number
+  xrc_send_on,  // count: the queue pair it is for, length, peer: the SRQ; numbered SENDs again and again, the
+                // number in each immediate, until one fails
+  xrc_serve,    // length: keeps receives posted for ever
   xrc_quit,     // destroys everything in order
 };
 

@@ -163,6 +163,25 @@ TEST_P(XrcProcess, a_killed_process_keeps_no_queue_pair) {
   EXPECT_TRUE(completed(wait_for(own.cq.get()), 2, IBV_WC_RETRY_EXC_ERR));
 }
 
+TEST_P(XrcProcess, a_queue_pair_outlives_the_killed_process_that_made_it) {
+  patience = little;
+  connect();
+  ASSERT_EQ(rank.order({.order = Order::xrc_open, .peer = {.qpn = target}}).error, 0);
+  expect_arrives(rank, rank_srq, 1);
+  node.kill();
+  for (std::uint32_t seed = 2; seed < 20; ++seed) expect_arrives(rank, rank_srq, seed);
+  rank.kill();
+  ASSERT_EQ(send(20, rank_srq), 0);
+  EXPECT_TRUE(completed(wait_for(own.cq.get()), 20, IBV_WC_RETRY_EXC_ERR));
+}
+
+TEST_P(XrcProcess, a_queue_pair_outlives_the_process_that_made_it_and_returned_from_main) {
+  connect();
+  ASSERT_EQ(rank.order({.order = Order::xrc_open, .peer = {.qpn = target}}).error, 0);
+  EXPECT_EQ(node.leave(), 0);
+  for (std::uint32_t seed = 1; seed < 20; ++seed) expect_arrives(rank, rank_srq, seed);
+}
+
 TEST_P(XrcProcess, who_opens_a_queue_pair_may_bring_it_up) {
   node_srq = node.order(join()).address;
   rank_srq = rank.order(join(0)).address;

@@ -139,6 +139,35 @@ int post_receives(const XrcSide& side, const Request& request) {
   return 0;
 }
 
+Reply send_on(const XrcSide& side, const Request& request) {
+  Reply reply;
+  reply.error = bring_up_xrc(side.sender.get(), request.count);
+  const auto at = reinterpret_cast<std::uint64_t>(side.memory.bytes().data());
+  for (std::uint32_t number = 0; reply.error == 0;) {
+    ibv_sge sge{at, static_cast<std::uint32_t>(request.length), side.mr->lkey};
+    ibv_send_wr wr = send_wr(number, sge, IBV_WR_SEND_WITH_IMM);
+    wr.imm_data = number;
+    wr.qp_type.xrc.remote_srqn = request.peer.qpn;
+    if (post(side.sender.get(), wr) == 0) ++number;
+    const auto wc = poll_once(side.cq.get());
+    if (wc && wc->status != IBV_WC_SUCCESS) {
+      reply.status = wc->status;
+      return reply;
+    }
+  }
+  return reply;
+}
+
+void serve(const XrcSide& side, std::size_t length) {
+  const auto at = reinterpret_cast<std::uint64_t>(side.memory.bytes().data());
+  const ibv_sge sge{at, static_cast<std::uint32_t>(length), side.mr->lkey};
+  for (;;) {
+    while (post_xrc_receive(side.srq.get(), 1, sge) == 0) {
+    }
+    (void)poll_once(side.cq.get());
+  }
+}
+
 }  // namespace
 
 Reply obey_xrc(std::optional<XrcSide>& side, const Request& request) {
@@ -168,6 +197,15 @@ Reply obey_xrc(std::optional<XrcSide>& side, const Request& request) {
       return reply;
     case Order::xrc_close:
       side->target.reset();
+      return reply;
+    case Order::xrc_sender:
+      side->sender = make_xrc_sender(side->pd.get(), side->cq.get());
+      reply.address.qpn = side->sender->qp_num;
+      return reply;
+    case Order::xrc_send_on:
+      return send_on(*side, request);
+    case Order::xrc_serve:
+      serve(*side, request.length);
       return reply;
     case Order::xrc_quit:
       side.reset();

@@ -39,7 +39,7 @@ class DomainFile {
   int fd_;
 };
 
-// Device, domain, an SRQ with its CQ, and, where asked for, a queue pair that answers.
+// Device, domain, an SRQ with its CQ, and, where asked for, queue pairs of the two kinds.
 class XrcSide {
  public:
   static constexpr std::size_t bytes = 1u << 20;
@@ -55,7 +55,7 @@ class XrcSide {
   Cq cq;
   Xrcd xrcd;
   Srq srq;
-  Qp target;
+  Qp target, sender;
 };
 
 // The peer program's: an order of those that begin with xrc_.

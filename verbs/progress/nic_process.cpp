@@ -118,6 +118,8 @@ void NicProcess::leave() {
   for (rnic::QpContext& qp : segment_.header().qps) {
     // Only what was ever used: touching the rest would make its pages.
     if (&qp - segment_.header().qps > adapter_->highest_qp_index()) break;
+    const rnic::QpOpeners* const openers = rnic::openers_of(qp, segment_.base(), segment_.bytes());
+    if (openers != nullptr && rnic::has_opener(*openers)) continue;  // theirs from now on
     qp.state.store(static_cast<std::uint32_t>(rnic::QpState::reset), std::memory_order_seq_cst);
   }
   report_counters(link_->directory(), segment_.header(), link_->slot());
