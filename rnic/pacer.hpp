@@ -2,7 +2,8 @@
 //
 // Each message pushes the time at which the next may begin on by as long as it takes at that rate; so the
 // rate holds between messages, and one message is moved at once. What an idle sender did not use it may send
-// in a burst, but no more than `burst_bytes`. Pure: time is passed in.
+// in a burst, but no more than `burst_bytes`. Datagrams have a path each, by their address handles; what one
+// takes at the static rate of its path the next waits for, wherever that goes. Pure: time is passed in.
 #pragma once
 
 #include <algorithm>
@@ -23,25 +24,29 @@ class Pacer {
 
   void set(RateLimit limit) {
     limit_ = limit;
-    burst_ns_ = limit.burst_bytes != 0 ? duration_ns(limit.burst_bytes) : shortest_burst_ns;
+    burst_ns_ = limit.burst_bytes != 0 ? duration_ns(limit.burst_bytes, limit.kbps) : shortest_burst_ns;
     due_ns_ = 0;
   }
-  bool limited() const { return limit_.kbps != 0; }
-  // When the next message may begin; in the past: now.
+  // `path_kbps`: the static rate of the message's own path; 0: none.
+  bool limits(std::uint32_t path_kbps) const { return limit_.kbps != 0 || path_kbps != 0; }
+  // When the next message may begin; in the past: now. 0: nothing that is limited was sent.
   std::uint64_t due_ns() const { return due_ns_; }
-  void sent(std::uint64_t bytes, std::uint64_t now_ns) {
+  void sent(std::uint64_t bytes, std::uint64_t now_ns, std::uint32_t path_kbps = 0) {
     const std::uint64_t earliest = now_ns > burst_ns_ ? now_ns - burst_ns_ : 0;
-    due_ns_ = std::max(due_ns_, earliest) + duration_ns(bytes);
+    due_ns_ = std::max(due_ns_, earliest) + duration_ns(bytes, slower(limit_.kbps, path_kbps));
   }
 
  private:
+  static std::uint32_t slower(std::uint32_t a, std::uint32_t b) {
+    return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+  }
   // At most 2^31 bytes, of which each is 8 x 10^6 kb/s x ns.
-  std::uint64_t duration_ns(std::uint64_t bytes) const {
-    return limit_.kbps == 0 ? 0 : bytes * 8'000'000 / limit_.kbps;
+  static std::uint64_t duration_ns(std::uint64_t bytes, std::uint32_t kbps) {
+    return kbps == 0 ? 0 : bytes * 8'000'000 / kbps;
   }
 
   RateLimit limit_;
-  std::uint64_t burst_ns_ = 0;
+  std::uint64_t burst_ns_ = shortest_burst_ns;
   std::uint64_t due_ns_ = 0;
 };
 

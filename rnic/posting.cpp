@@ -73,6 +73,7 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
   wqe.remote_addr = request.remote_addr;
   wqe.rkey = request.rkey;
   wqe.remote_srqn = request.remote_srqn;
+  wqe.path_kbps = request.path_kbps;
   if (config_.type == QpType::ud)
     wqe.datagram = request.datagram;
   else if (request.opcode == SendOpcode::bind_window)

@@ -202,6 +202,7 @@ bool QueuePair::reset() {
   parked_ = Park::none;
   flush_waits_for_.reset();
   dial_ = 0;
+  pacer_.set(attributes_.rate);
   draining_.store(false, std::memory_order_release);
   remote_.disconnect();
   if (tracer_ != nullptr) tracer_->forgotten(*this);

@@ -91,6 +91,7 @@ struct SendRequest {
   std::uint32_t rkey = 0;
   std::uint32_t remote_srqn = 0;  // XRC
   DatagramAddress datagram{};
+  std::uint32_t path_kbps = 0;  // UD: the static rate of the path; 0: none
   AtomicOperands atomic{};
   WindowBinding binding{};
 };
@@ -193,6 +194,7 @@ class QueuePair {
   Outcome select_srq(Qpn srqn);
   Outcome reach_keeper();
   std::optional<WcStatus> check_reader(const SendWqe&, Gather&) const;
+  void charge(const SendWqe&);
   void complete_send(SendWqe&, WcStatus);
   void fail_send(SendWqe&, WcStatus);
   void flush_sends();

@@ -53,13 +53,12 @@ void QueuePair::execute() {
       // What sqd finds under way goes on; what is behind it waits for rts.
       if (now_in != QpState::sqd || !under_way()) return;
     }
-    if (pacer_.limited() && must_wait_its_turn()) return;
+    if (pacer_.due_ns() != 0 && must_wait_its_turn()) return;
     const Outcome outcome = execute_one(wqe);
     switch (outcome) {
       case Outcome::done:
         parked_ = Park::none;
-        if (pacer_.limited() && !brings_data_back(wqe.opcode))
-          pacer_.sent(wqe.byte_len, nic_.host().now_ns());
+        charge(wqe);
         counters_.count_done(remote_.counters(), wqe.opcode, wqe.byte_len);
         complete_send(wqe, WcStatus::success);
         note_likely_next();
@@ -216,6 +215,12 @@ std::optional<WcStatus> QueuePair::check_reader(const SendWqe& wqe, Gather& into
   if (into.bytes < atomic_bytes) return WcStatus::loc_len_err;
   into.bytes = atomic_bytes;
   return std::nullopt;
+}
+
+// To the rate at which it may send.
+void QueuePair::charge(const SendWqe& wqe) {
+  if (pacer_.limits(wqe.path_kbps) && !brings_data_back(wqe.opcode))
+    pacer_.sent(wqe.byte_len, nic_.host().now_ns(), wqe.path_kbps);
 }
 
 void QueuePair::complete_send(SendWqe& wqe, WcStatus status) {

@@ -59,6 +59,7 @@ struct SendWqe {
   std::uint32_t remote_srqn;  // XRC
   std::uint64_t remote_addr;
   std::uint32_t rkey;
+  std::uint32_t path_kbps;  // UD: the static rate of the path; 0: none
   union {
     DatagramAddress datagram;  // UD
     AtomicOperands atomic;     // compare_and_swap, fetch_and_add

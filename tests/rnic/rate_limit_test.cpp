@@ -40,6 +40,22 @@ TEST(Pacer, holds_its_rate_from_the_slowest_to_the_fastest) {
   }
 }
 
+TEST(Pacer, takes_the_slower_of_its_limit_and_the_path_of_a_message) {
+  struct Row {
+    std::uint32_t limit_kbps, path_kbps, slower_kbps;
+  };
+  for (const Row& row :
+       {Row{8'000, 0, 8'000}, Row{0, 8'000, 8'000}, Row{8'000, 4'000, 4'000}, Row{4'000, 8'000, 4'000}}) {
+    SCOPED_TRACE(testing::Message() << row.limit_kbps << " " << row.path_kbps);
+    Pacer pacer;
+    pacer.set({.kbps = row.limit_kbps});
+    EXPECT_TRUE(pacer.limits(row.path_kbps));
+    pacer.sent(1000, long_ago, row.path_kbps);
+    EXPECT_EQ(pacer.due_ns(), long_ago - Pacer::shortest_burst_ns + 1000 * 8'000'000ull / row.slower_kbps);
+  }
+  EXPECT_FALSE(Pacer().limits(0));
+}
+
 class RateLimits : public Errors {
  protected:
   RateLimits() { host.advance(long_ago); }
@@ -122,6 +138,60 @@ TEST_F(RateLimits, waiting_for_ones_turn_is_no_retry) {
   EXPECT_EQ(done(), 10u);
   EXPECT_EQ(a->qp().counters().retries.read(), 0u);
   EXPECT_EQ(a->qp().counters().no_responses.read(), 0u);
+}
+
+// The static rate of a datagram's path, which its address handle says.
+class DatagramRates : public TwoNics {
+ protected:
+  DatagramRates() {
+    host.advance(long_ago);
+    sender.to_rts(Qpn());
+    receiver.to_rts(Qpn());
+  }
+  void send(std::uint64_t id, std::uint32_t path_kbps) {
+    const SendRequest request{.wr_id = id,
+                              .flags = send_flag::signaled,
+                              .datagram = {receiver.qpn(), sender.attributes().qkey, nullptr},
+                              .path_kbps = path_kbps};
+    ASSERT_EQ(sender.post(request, {from.all()}), PostResult::ok);
+  }
+  std::size_t done() { return Endpoint::drain(sender.send_cq()).size(); }
+  // At a byte a microsecond a message takes as long as the burst.
+  static constexpr std::size_t bytes = Pacer::shortest_burst_ns / us;
+  Endpoint sender{a_nic, {.type = QpType::ud}}, receiver{b_nic, {.type = QpType::ud}};
+  Memory from{a_nic, bytes};
+};
+
+TEST_F(DatagramRates, are_held_between_messages) {
+  for (std::uint64_t id = 0; id < 5; ++id) send(id, byte_a_us);
+  EXPECT_EQ(done(), 2u) << "the burst, and the one that is due now";
+  for (int i = 0; i < 3; ++i) {
+    host.advance(bytes * us - 1);
+    EXPECT_EQ(done(), 0u);
+    host.advance(1);
+    EXPECT_EQ(done(), 1u);
+  }
+}
+
+TEST_F(DatagramRates, are_those_of_each_message) {
+  for (std::uint64_t id = 0; id < 10; ++id) send(id, 0);
+  EXPECT_EQ(done(), 10u);
+  send(0, byte_a_us);
+  send(1, byte_a_us / 2);
+  send(2, 0);
+  EXPECT_EQ(done(), 2u);
+  host.advance(2 * bytes * us - 1);
+  EXPECT_EQ(done(), 0u) << "behind the slow one";
+  host.advance(1);
+  EXPECT_EQ(done(), 1u);
+}
+
+TEST_F(DatagramRates, of_what_was_sent_before_a_reset_are_forgotten) {
+  for (std::uint64_t id = 0; id < 5; ++id) send(id, byte_a_us);
+  ASSERT_TRUE(sender.modify(QpState::reset));
+  sender.to_rts(Qpn());
+  send(7, byte_a_us);
+  EXPECT_TRUE(completed(sender.poll_send(), 7));
 }
 
 }  // namespace

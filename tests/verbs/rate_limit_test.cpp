@@ -103,5 +103,30 @@ TEST_F(RateLimit, is_also_the_static_rate_of_the_path) {
   EXPECT_GE(write_without_polling(12, much).count(), 10 * 1048576 / 312'500);
 }
 
+TEST_F(RateLimit, is_also_the_static_rate_of_a_datagrams_address_handle) {
+  Cq ud_cq = make_cq();
+  Qp ud = make_qp(ud_cq.get(), {.type = IBV_QPT_UD}), target = make_qp(other_cq.get(), {.type = IBV_QPT_UD});
+  ASSERT_EQ(bring_up(ud.get(), 0), 0);
+  ASSERT_EQ(bring_up(target.get(), 0), 0);
+  ibv_ah_attr attr{};
+  attr.port_num = 1;
+  attr.is_global = 1;
+  attr.grh.dgid = first_gid(context.get());
+  attr.static_rate = IBV_RATE_2_5_GBPS;  // 312.5 bytes a microsecond
+  const Ah ah(ibv_create_ah(pd.get(), &attr));
+  Buffer some{pd.get(), 4096};
+  constexpr std::uint64_t count = 1000, burst_bytes = 62'500;
+  const auto begin = steady_clock::now();
+  for (std::uint64_t id = 0; id < count; ++id) {
+    ibv_sge sge = some.all();
+    ibv_send_wr wr = send_wr(id, sge);
+    wr.wr.ud = {ah.get(), target->qp_num, 0x1111};
+    ASSERT_EQ(post(ud.get(), wr), 0);
+    ASSERT_TRUE(completed(wait_for(ud_cq.get()), id));
+  }
+  const auto took = duration_cast<milliseconds>(steady_clock::now() - begin);
+  EXPECT_GE(took.count(), static_cast<std::int64_t>((count - 1) * 4096 - burst_bytes) / 312'500);
+}
+
 }  // namespace
 }  // namespace weir::verbs_test

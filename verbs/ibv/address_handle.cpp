@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <endian.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -77,6 +78,12 @@ Addresses read_grh(const ibv_grh* grh) {
 
 }  // namespace
 
+std::uint32_t path_kbps_of(const ibv_ah_attr& attr) {
+  const int mbps = ibv_rate_to_mbps(static_cast<ibv_rate>(attr.static_rate));
+  const auto kbps = static_cast<std::uint32_t>(std::max(mbps, 0)) * 1000;
+  return kbps < max_rate_limit_kbps ? kbps : 0;
+}
+
 constexpr std::uint32_t multicast_qpn = 0xffffff;  // IBA 4.1.1
 
 rnic::DatagramAddress datagram_address(const Ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
@@ -107,6 +114,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   }
   auto* ah = new Ah{};
   ah->ah = {pd->context, pd, 0};
+  ah->path_kbps = path_kbps_of(*attr);
   if (attr->is_global) ah->dgid = attr->grh.dgid;
   ah->reachable = !attr->is_global || find_gid(attr->grh.dgid).has_value();
   if (attr->is_global) write_grh(ah->grh, gid_table()[attr->grh.sgid_index].gid, attr->grh.dgid, attr->grh);

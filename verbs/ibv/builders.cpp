@@ -103,7 +103,9 @@ void wr_set_xrc_srqn(ibv_qp_ex* ex, std::uint32_t srqn) {
 void wr_set_ud_addr(ibv_qp_ex* ex, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
   Qp& qp = qp_of(ex);
   if (qp.builder.wqe == nullptr) return;
-  qp.builder.wqe->datagram = datagram_address(reinterpret_cast<const Ah*>(ah), qpn, qkey);
+  const auto* address = reinterpret_cast<const Ah*>(ah);
+  qp.builder.wqe->datagram = datagram_address(address, qpn, qkey);
+  qp.builder.wqe->path_kbps = address != nullptr ? address->path_kbps : 0;
 }
 
 void wr_set_sge_list(ibv_qp_ex* ex, std::size_t count, const ibv_sge* list) {

@@ -32,8 +32,9 @@ rnic::SendRequest request_of(const ibv_send_wr& wr, rnic::QpType type) {
   r.flags = wr.send_flags;
   r.imm_be = wr.imm_data;
   if (type == rnic::QpType::ud) {
-    r.datagram =
-        datagram_address(reinterpret_cast<const Ah*>(wr.wr.ud.ah), wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
+    const auto* ah = reinterpret_cast<const Ah*>(wr.wr.ud.ah);
+    r.datagram = datagram_address(ah, wr.wr.ud.remote_qpn, wr.wr.ud.remote_qkey);
+    r.path_kbps = ah->path_kbps;
   } else if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
     r.remote_addr = wr.wr.atomic.remote_addr;
     r.rkey = wr.wr.atomic.rkey;

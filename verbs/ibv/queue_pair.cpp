@@ -195,14 +195,11 @@ rnic::Qpn destination(const ibv_qp_attr& a) {
   return here ? rnic::Qpn(a.dest_qp_num) : rnic::Qpn(0, rnic::Qpn(a.dest_qp_num).index());
 }
 
-// The slower of the limit that was set and the static rate of the path (IBA 9.11), which limits nothing where
-// the port is no faster.
+// The slower of the limit that was set and the static rate of the path.
 rnic::RateLimit rate_of(const Qp& qp) {
   rnic::RateLimit rate{.kbps = qp.attr.rate_limit, .burst_bytes = qp.burst_bytes};
-  const int path_mbps = ibv_rate_to_mbps(static_cast<ibv_rate>(qp.attr.ah_attr.static_rate));
-  const auto path_kbps = static_cast<std::uint32_t>(std::max(path_mbps, 0)) * 1000;
-  if (path_kbps == 0 || path_kbps >= max_rate_limit_kbps) return rate;
-  if (rate.kbps == 0 || path_kbps < rate.kbps) rate.kbps = path_kbps;
+  const std::uint32_t path_kbps = path_kbps_of(qp.attr.ah_attr);
+  if (path_kbps != 0 && (rate.kbps == 0 || path_kbps < rate.kbps)) rate.kbps = path_kbps;
   return rate;
 }
 
