@@ -55,6 +55,7 @@ bool QueuePair::park(Park why) {
   // Unreliable: what cannot be delivered is lost, silently.
   if (config_.type == QpType::uc && (why != Park::late || peer_dead)) {
     parked_ = Park::none;
+    charge(wqe);
     counters_.count_done(nullptr, wqe.opcode, wqe.byte_len);
     complete_send(wqe, WcStatus::success);
     if (state() == QpState::sqd) drained();

@@ -82,6 +82,7 @@ void QueuePair::execute() {
         break;
       default:
         if (config_.type == QpType::uc && wqe.status == WcStatus::success) {  // no acknowledgement says so
+          charge(wqe);
           counters_.count_done(nullptr, wqe.opcode, wqe.byte_len);
           complete_send(wqe, WcStatus::success);
           break;
@@ -217,7 +218,7 @@ std::optional<WcStatus> QueuePair::check_reader(const SendWqe& wqe, Gather& into
   return std::nullopt;
 }
 
-// To the rate at which it may send.
+// To the rate at which it may send; also what is lost, as the wire was used all the same.
 void QueuePair::charge(const SendWqe& wqe) {
   if (pacer_.limits(wqe.path_kbps) && !brings_data_back(wqe.opcode))
     pacer_.sent(wqe.byte_len, nic_.host().now_ns(), wqe.path_kbps);

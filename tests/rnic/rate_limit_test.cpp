@@ -140,6 +140,46 @@ TEST_F(RateLimits, waiting_for_ones_turn_is_no_retry) {
   EXPECT_EQ(a->qp().counters().no_responses.read(), 0u);
 }
 
+// Unreliable connections: nobody says that a message did not arrive.
+struct Loss {
+  const char* name;
+  void (*cause)(Host&, Nic& away, Endpoint& target);
+  std::size_t receive_bytes;  // 0: none posted
+};
+class LostMessages : public RateLimits, public testing::WithParamInterface<Loss> {
+ protected:
+  void SetUp() override {
+    EndpointOptions uc;
+    uc.type = QpType::uc;
+    connect_pair(uc);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(
+    Because, LostMessages,
+    testing::Values(Loss{"no_receive", [](Host&, Nic&, Endpoint&) {}, 0},
+                    Loss{"receive_too_short", [](Host&, Nic&, Endpoint&) {}, 10},
+                    Loss{"target_in_reset",
+                         [](Host&, Nic&, Endpoint& target) { target.modify(QpState::reset); }, 0},
+                    Loss{"peer_killed", [](Host& host, Nic& away, Endpoint&) { host.kill(away); }, 0}),
+    [](const auto& param_info) { return param_info.param.name; });
+
+TEST_P(LostMessages, take_of_the_rate_what_those_take_that_arrive) {
+  limit({.kbps = byte_a_us, .burst_bytes = 100});
+  if (GetParam().receive_bytes != 0) {
+    ASSERT_EQ(b->recv(1, {to.sge(0, GetParam().receive_bytes)}), PostResult::ok);
+  }
+  GetParam().cause(host, b_nic, *b);
+  for (std::uint64_t id = 0; id < 5; ++id) ASSERT_EQ(a->send(id, from.all()), PostResult::ok);
+  EXPECT_EQ(done(), 2u) << "the burst, and the one that is due now";
+  for (int i = 0; i < 3; ++i) {
+    host.advance(99 * us);
+    EXPECT_EQ(done(), 0u);
+    host.advance(us);
+    EXPECT_EQ(done(), 1u);
+  }
+  EXPECT_FALSE(b->poll_recv());
+}
+
 // The static rate of a datagram's path, which its address handle says.
 class DatagramRates : public TwoNics {
  protected:
