@@ -1,11 +1,14 @@
 #include "cli/weir/launch.hpp"
 
+#include <arpa/inet.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/device_names.hpp"
@@ -19,8 +22,33 @@ std::string in_front(const std::string& what, const char* before) {
   return before && *before ? what + ":" + before : what;
 }
 
+std::optional<std::string> first_that_is_no_address(std::string_view list) {
+  for (bool more = !list.empty(); more;) {
+    const std::size_t comma = list.find(',');
+    const std::string word(list.substr(0, comma));
+    std::array<unsigned char, sizeof(in6_addr)> address{};
+    if (::inet_pton(AF_INET6, word.c_str(), address.data()) != 1 &&
+        ::inet_pton(AF_INET, word.c_str(), address.data()) != 1)
+      return word;
+    more = comma != std::string_view::npos;
+    if (more) list.remove_prefix(comma + 1);
+  }
+  return std::nullopt;
+}
+
 constexpr const char* view_library = "/libweir_view.so";
 constexpr const char* heap_library = "/libweir_heap.so";
+
+// The dynamic linker splits LD_PRELOAD at spaces and colons, LD_LIBRARY_PATH at colons and semicolons, and
+// has no quoting. Where the path has a space, the libraries are preloaded by name, which is looked for in
+// LD_LIBRARY_PATH; the rest has no way out.
+bool linker_can_be_told(const std::string& directory) {
+  return directory.find_first_of(":;") == std::string::npos;
+}
+std::string to_preload(const std::string& directory, std::string_view library) {
+  return directory.find(' ') == std::string::npos ? directory + std::string(library)
+                                                  : std::string(library.substr(1));
+}
 
 bool readable(const std::string& file) { return ::access(file.c_str(), R_OK) == 0; }
 
@@ -34,7 +62,7 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   if (launch.no_process_vm) ::setenv("WEIR_NO_PROCESS_VM", "1", 1);
   for (const auto& [name, value] : launch.environment) ::setenv(name.c_str(), value.c_str(), 1);
   const auto preload = [&](const char* name) {
-    ::setenv("LD_PRELOAD", in_front(libraries + name, std::getenv("LD_PRELOAD")).c_str(), 1);
+    ::setenv("LD_PRELOAD", in_front(to_preload(libraries, name), std::getenv("LD_PRELOAD")).c_str(), 1);
   };
   if (readable(libraries + view_library)) preload(view_library);  // most programs do without
   if (launch.share_memory) preload(heap_library);
@@ -91,16 +119,28 @@ int become(std::string_view subcommand, const Launch& launch) {
     return complain(subcommand,
                     "--mtu wants one of the MTUs that RoCE has, 256, 512, 1024, 2048 or 4096, not " +
                         launch.mtu + " (an Ethernet interface of 1500 bytes carries 1024)");
+  if (const auto wrong = first_that_is_no_address(launch.gids))
+    return complain(subcommand,
+                    "--gid wants an IPv4 or IPv6 address, like 10.0.0.1 or fd00::1, not '" + *wrong + "'");
   const auto names = device_names(launch.name, launch.devices);
   if (!names) return complain(subcommand, names.error());
   const auto libraries = find_drop_in_libraries(launch.library_directory);
   if (!libraries) return complain(subcommand, libraries.error(), 126);
+  if (!linker_can_be_told(*libraries))
+    return complain(
+        subcommand,
+        *libraries +
+            " has a colon or semicolon in it, at which the dynamic linker would cut it off; copy "
+            "the libraries to a path without, or link to them from one, and name that with --lib-dir",
+        126);
   if (launch.share_memory && !readable(*libraries + heap_library))
     return complain(subcommand,
                     "--share-memory needs " + *libraries + heap_library +
                         ", which is not there or cannot be read; build it (cmake --build --preset release "
                         "--target weir_heap), or name a directory that has it with --lib-dir",
                     126);
+  if (launch.command.front().empty())
+    return complain(subcommand, "the command is an empty word; is a variable behind it unset?", 127);
   const auto program = find_program(launch.command.front(), std::getenv("PATH"));
   if (!program) return complain(subcommand, program.error().what, program.error().status);
   if (const auto why = why_libraries_cannot_be_replaced(*program); !why.empty())

@@ -1,0 +1,59 @@
+// What `weir run` tells the dynamic linker and the NIC, where paths and addresses are unusual.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/cli/run_weir.hpp"
+
+namespace weir::command {
+namespace {
+
+using testing::HasSubstr;
+
+// A directory that is taken for the drop-in libraries'. Their content is none, which the dynamic linker says
+// of what it has found.
+fs::path libraries_in(const TemporaryDirectory& files, const fs::path& name) {
+  for (const char* library : {"libibverbs.so.1", "librdmacm.so.1", "libweir_view.so", "libweir_heap.so"})
+    files.write(name / library, "");
+  return files.path() / name;
+}
+
+TEST(WeirRunPath, with_a_space_in_it_is_one_path_to_the_dynamic_linker) {
+  TemporaryDirectory files;
+  const auto ended =
+      run_weir({"run", "--lib-dir", libraries_in(files, "a b"), "--share-memory", "--", "true"});
+  EXPECT_EQ(ended.status, 0);
+  EXPECT_THAT(ended.out, HasSubstr("'libweir_view.so' from LD_PRELOAD cannot be preloaded (file too short)"));
+  EXPECT_THAT(ended.out, HasSubstr("'libweir_heap.so' from LD_PRELOAD cannot be preloaded (file too short)"));
+}
+
+TEST(WeirRunPath, that_the_dynamic_linker_would_split_is_refused_by_name) {
+  for (const std::string name : {"a:b", "a;b"}) {
+    TemporaryDirectory files;
+    const auto directory = libraries_in(files, name);
+    const auto ended = run_weir({"run", "--lib-dir", directory, "--", "true"});
+    EXPECT_EQ(ended.status, 126) << name;
+    EXPECT_THAT(ended.out, HasSubstr(directory.string()));
+    EXPECT_THAT(ended.out, HasSubstr("name that with --lib-dir"));
+  }
+}
+
+TEST(WeirRunGid, that_is_no_address_is_refused) {
+  for (const std::string gid :
+       {"foo", "10.0.0", "fd00::1::2", "10.0.0.1,", ",", "10.0.0.1,x", "fe80::1%eth0"}) {
+    const auto ended = run_weir({"run", "--gid", gid, "--", "true"});
+    EXPECT_EQ(ended.status, 2) << gid;
+    EXPECT_THAT(ended.out, HasSubstr("--gid"));
+  }
+  EXPECT_EQ(run_weir({"run", "--gid", "10.0.0.1,fd00::1", "--", "true"}).status, 0);
+}
+
+TEST_F(WeirRun, says_that_an_empty_command_is_empty) {
+  const auto ended = run({""});
+  EXPECT_EQ(ended.status, 127);
+  EXPECT_THAT(ended.out, HasSubstr("empty"));
+}
+
+}  // namespace
+}  // namespace weir::command
