@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "cli/weir/collector_store.hpp"
@@ -79,15 +80,16 @@ class Collector {
 
 struct CollectorCommand {
   std::string listen = "127.0.0.1:8081", metrics, output;
+  std::optional<HostPort> metrics_at;
 };
 
 // Until Ctrl-C, or until the page of metrics cannot be served. The signals are blocked in all threads.
 int serve(const CollectorCommand& command, Collector& collector, const sigset_t& ends) {
   std::atomic<bool> no_page{false};  // the page's thread; release before its signal, acquire after the wait
-  if (!command.metrics.empty())
+  if (command.metrics_at)
     std::thread([&] {
       const auto trouble = serve_metrics(
-          command.metrics, [&] { return collector.store().metrics(); },
+          *command.metrics_at, [&] { return collector.store().metrics(); },
           [](const std::string& where) {
             fmt::print(stderr, "weir collector: metrics on http://{}/metrics\n", where);
           });
@@ -138,14 +140,15 @@ int collector(std::span<const std::string> arguments) {
   app.footer(collector_footer);
   app.add_option("-l,--listen", command.listen, "host:port for telemetry; port 0: a free one, which is said")
       ->capture_default_str();
-  app.add_option("-m,--metrics", command.metrics, "host:port for Prometheus, GET /metrics");
+  auto* metrics = app.add_option("-m,--metrics", command.metrics, "host:port for Prometheus, GET /metrics");
   app.add_option("-o,--output", command.output, "append the lines to this file (default: standard output)");
   if (const auto ended = parse_words(app, "collector", arguments)) return *ended;
-  for (const auto& [option, address] :
-       {std::pair("--listen", command.listen), {"--metrics", command.metrics}})
-    if (!address.empty() && address.rfind(':') == std::string::npos)
-      return complain("collector", fmt::format("{} wants host:port, not {}", option, address),
-                      collector_misused);
+  const auto listen_at = read_host_port(command.listen), metrics_at = read_host_port(command.metrics);
+  if (!listen_at) return complain("collector", "--listen " + listen_at.error(), collector_misused);
+  if (metrics->count() != 0) {
+    if (!metrics_at) return complain("collector", "--metrics " + metrics_at.error(), collector_misused);
+    command.metrics_at = *metrics_at;
+  }
   return run_collector(command);
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cli/weir/command.hpp"
+#include "cli/weir/host_port.hpp"
 #include "cli/weir/parse_words.hpp"
 #include "cli/weir/sim_command.hpp"
 #include "cli/weir/sim_telemetry.hpp"
@@ -212,8 +213,9 @@ int sim(std::span<const std::string> arguments) {
   if (const auto ended = parse_words(app, "sim", arguments)) return *ended;
   if (command.settings) return list_settings();
   if (command.file.empty()) return complain("sim", "name a scenario file; see weir sim --help", sim_misused);
-  if (!command.telemetry.empty() && command.telemetry.find(':') == std::string::npos)
-    return complain("sim", "--telemetry wants host:port, not " + command.telemetry, sim_misused);
+  if (!command.telemetry.empty())
+    if (const auto collector = read_host_port(command.telemetry); !collector)
+      return complain("sim", "--telemetry " + collector.error(), sim_misused);
 
   fabric::Complaints complaints;
   const auto scenario = sim::load_scenario(command.file, complaints);

@@ -69,13 +69,15 @@ void watch_on_screen(NicWatch& watch, const StatOptions& options) {
   }
 }
 
+void show(const std::string& text) { std::fputs(text.c_str(), stdout); }
+
 void watch_in_lines(NicWatch& watch, const StatOptions& options) {
   Sample before = look(watch, options);
   for (unsigned long shown = 0; options.count == 0 || shown < options.count; ++shown) {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_s));
     Sample now = look(watch, options);
-    fmt::print("{}", options.json ? as_json(now, &before) : as_table(now, &before, wish_of(options)) + "\n");
-    if (std::fflush(stdout) != 0) return;  // nobody reads any more
+    show(options.json ? as_json(now, &before) : as_table(now, &before, wish_of(options)) + "\n");
+    if (std::fflush(stdout) != 0) return;  // main says so
     before = std::move(now);
   }
 }
@@ -94,20 +96,20 @@ int stat(std::span<const std::string> arguments) {
   auto watch = NicWatch::open(*libraries);
   if (!watch) return complain("stat", watch.error(), 1);
 
-  if (!options->listen.empty()) {
+  if (options->listen) {
     const std::string why = serve_metrics(
-        options->listen, [&] { return as_prometheus(look(*watch, *options)); },
+        *options->listen, [&] { return as_prometheus(look(*watch, *options)); },
         [](const std::string& where) {
-          fmt::print("weir stat: metrics at http://{}/metrics\n", where);
+          std::printf("weir stat: metrics at http://%s/metrics\n", where.c_str());
           std::fflush(stdout);
         });
     return complain("stat", why, 1);
   }
   if (options->prometheus) {
-    fmt::print("{}", as_prometheus(look(*watch, *options)));
+    show(as_prometheus(look(*watch, *options)));
   } else if (options->once) {
     const Sample now = look(*watch, *options);
-    fmt::print("{}", options->json ? as_json(now, nullptr) : as_table(now, nullptr, wish_of(*options)));
+    show(options->json ? as_json(now, nullptr) : as_table(now, nullptr, wish_of(*options)));
   } else if (!options->json && LiveScreen::possible()) {
     watch_on_screen(*watch, *options);
   } else {

@@ -1,6 +1,7 @@
 #include "cli/weir/stat_options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 
 #include "cli/weir/stat_text.hpp"
 
@@ -16,27 +17,35 @@ constexpr const char* stat_description =
     "pairs.\n"
     "A process adds SERVED and the bytes of what its peers do: a target of RDMA WRITE does nothing itself.";
 
+// CLI11's own check has a range of 300 digits in its message.
+std::string why_no_count(const std::string& text) {
+  unsigned long count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool good = error == std::errc{} && end == text.data() + text.size() && count != 0;
+  return good ? "" : "wants a whole number above 0, not '" + text + "'";
+}
+
 }  // namespace
 
 std::expected<StatOptions, StatRefusal> read_stat_options(std::span<const std::string> arguments) {
   StatOptions options;
   CLI::App app(stat_description, "weir stat");
   app.set_help_flag("-h,--help", "this text");
+  std::string listen_at;
   std::vector<std::string> keys;
   for (const std::string_view key : sort_keys()) keys.emplace_back(key);
   app.add_flag("-1,--once", options.once, "show what was counted so far, and end");
   app.add_option("-i,--interval", options.interval_s, "seconds between two looks (default 1)")
       ->check(CLI::Range(0.05, 86400.0));
-  app.add_option("-n,--count", options.count, "end after so many refreshes")->check(CLI::PositiveNumber);
+  app.add_option("-n,--count", options.count, "end after so many refreshes")->check(why_no_count);
   app.add_option("-s,--sort", options.sort, "column to sort by (default ops)")->check(CLI::IsMember(keys));
   app.add_option("-p,--pid", options.pids, "only these processes; may be repeated")->delimiter(',');
   app.add_flag("-P,--processes", options.processes_only, "no lines for queue pairs");
   auto* json = app.add_flag("-j,--json", options.json, "for programs: one JSON object a look");
   auto* prometheus =
       app.add_flag("--prometheus", options.prometheus, "print Prometheus' text format once, and end");
-  auto* listen =
-      app.add_option("--listen", options.listen,
-                     "HOST:PORT: serve /metrics there for Prometheus, until stopped (port 0: any)");
+  auto* listen = app.add_option(
+      "--listen", listen_at, "HOST:PORT: serve /metrics there for Prometheus, until stopped (port 0: any)");
   app.add_option("--lib-dir", options.library_directory,
                  "where Weir's libibverbs.so.1 is (default: found beside this program)");
   json->excludes(prometheus)->excludes(listen);
@@ -48,6 +57,12 @@ std::expected<StatOptions, StatRefusal> read_stat_options(std::span<const std::s
     return std::unexpected(StatRefusal{0, app.help()});
   } catch (const CLI::ParseError& error) {
     return std::unexpected(StatRefusal{2, std::string(error.what()) + "; see weir stat --help"});
+  }
+  if (listen->count() != 0) {
+    const auto address = read_host_port(listen_at);
+    if (!address)
+      return std::unexpected(StatRefusal{2, "--listen " + address.error() + "; see weir stat --help"});
+    options.listen = *address;
   }
   return options;
 }

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <expected>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "cli/weir/host_port.hpp"
 
 namespace weir::command {
 
@@ -12,7 +15,8 @@ struct StatOptions {
   bool once = false, json = false, prometheus = false, processes_only = false;
   double interval_s = 1;
   unsigned long count = 0;  // of looks; 0: until stopped
-  std::string sort = "ops", listen, library_directory;
+  std::string sort = "ops", library_directory;
+  std::optional<HostPort> listen;  // for Prometheus
   std::vector<int> pids;
 };
 

@@ -1,6 +1,7 @@
 // Runs `weir` and sees how it ends.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -40,7 +41,8 @@ struct Ended {
   std::string out;  // both streams
 };
 
-inline Ended run_weir(std::vector<std::string> words) {
+// With `out`, standard output goes into that file.
+inline Ended run_weir(std::vector<std::string> words, const char* out = nullptr) {
   words.insert(words.begin(), WEIR_PROGRAM);
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(word.data());
@@ -49,7 +51,10 @@ inline Ended run_weir(std::vector<std::string> words) {
   EXPECT_EQ(::pipe(ends.data()), 0);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  if (out != nullptr)
+    ::posix_spawn_file_actions_addopen(&actions, 1, out, O_WRONLY, 0);
+  else
+    ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
   ::posix_spawn_file_actions_addclose(&actions, ends[0]);
   pid_t child = 0;

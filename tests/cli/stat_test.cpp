@@ -147,12 +147,23 @@ TEST(StatOptions, that_make_no_sense_are_refused) {
                                                 {"--pid", "x"},
                                                 {"--json", "--prometheus"},
                                                 {"--listen", ":0", "--prometheus"},
+                                                {"--listen", "x"},
                                                 {"--nosuch"},
                                                 {"word"}}) {
     const auto options = read_stat_options(words);
     ASSERT_FALSE(options) << words[0];
     EXPECT_EQ(options.error().status, 2);
     EXPECT_THAT(options.error().text, HasSubstr("weir stat --help"));
+  }
+}
+
+TEST(StatOptions, say_what_a_count_is_to_who_gives_none) {
+  for (const std::string count : {"0", "-1", "x", "1.5", ""}) {
+    const std::vector<std::string> words = {"--count", count};
+    const auto options = read_stat_options(words);
+    ASSERT_FALSE(options) << count;
+    EXPECT_THAT(options.error().text,
+                HasSubstr("--count: wants a whole number above 0, not '" + count + "'"));
   }
 }
 

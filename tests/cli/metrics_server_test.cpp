@@ -1,0 +1,112 @@
+// The page for Prometheus, with clients that do not do their part.
+#include "cli/weir/metrics_server.hpp"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "link/unique_fd.hpp"
+
+namespace weir::command {
+namespace {
+
+using testing::EndsWith;
+using testing::StartsWith;
+
+// A process of its own: it serves until it is killed.
+class ServingProcess {
+ public:
+  explicit ServingProcess(const MetricsLimits& limits) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe(ends.data()), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      serve_metrics(
+          {"127.0.0.1", 0}, [] { return std::string("the page\n"); },
+          [&](const std::string& where) {
+            const auto port = read_host_port(where)->port;
+            if (::write(ends[1], &port, sizeof port) != sizeof port) ::_exit(1);
+          },
+          limits);
+      ::_exit(1);
+    }
+    ::close(ends[1]);
+    EXPECT_EQ(::read(ends[0], &port_, sizeof port_), static_cast<ssize_t>(sizeof port_));
+    ::close(ends[0]);
+  }
+  ~ServingProcess() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  // A client that has said so much.
+  link::UniqueFd client(std::string_view said) const {
+    link::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port_);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    EXPECT_EQ(::send(fd.get(), said.data(), said.size(), MSG_NOSIGNAL), static_cast<ssize_t>(said.size()));
+    return fd;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  std::uint16_t port_ = 0;
+};
+
+std::string all_of(const link::UniqueFd& fd) {
+  std::string text;
+  char block[1024];
+  for (ssize_t got; (got = ::recv(fd.get(), block, sizeof block, 0)) > 0;)
+    text.append(block, static_cast<std::size_t>(got));
+  return text;
+}
+
+bool still_held(const link::UniqueFd& fd) {
+  char byte = 0;
+  return ::recv(fd.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+constexpr std::string_view get = "GET /metrics HTTP/1.1\r\n\r\n";
+constexpr std::string_view incomplete[] = {"", "GET /metr", "GET /metrics HTTP/1.1\r\nHost: x\r\n"};
+
+TEST(MetricsServer, serves_while_others_are_silent_or_in_the_middle_of_a_request) {
+  const ServingProcess server{{}};
+  std::vector<link::UniqueFd> others;
+  for (const auto said : incomplete) others.push_back(server.client(said));
+  const auto page = all_of(server.client(get));
+  EXPECT_THAT(page, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(page, EndsWith("\r\n\r\nthe page\n"));
+  for (const auto& other : others) EXPECT_TRUE(still_held(other));
+}
+
+TEST(MetricsServer, hangs_up_on_who_takes_too_long) {
+  const ServingProcess server{{.patience = std::chrono::milliseconds(1)}};
+  for (const auto said : incomplete) EXPECT_EQ(all_of(server.client(said)), "");
+}
+
+TEST(MetricsServer, serves_those_beyond_its_limit_when_others_have_gone) {
+  const ServingProcess server{{.connections = 2, .patience = std::chrono::milliseconds(20)}};
+  std::vector<link::UniqueFd> others;
+  for (int i = 0; i < 5; ++i) others.push_back(server.client(""));
+  EXPECT_THAT(all_of(server.client(get)), EndsWith("the page\n"));
+}
+
+TEST(MetricsServer, says_what_it_has_to_who_asks_for_something_else) {
+  const ServingProcess server{{}};
+  EXPECT_THAT(all_of(server.client("GET / HTTP/1.1\r\n\r\n")), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(all_of(server.client("POST /metrics HTTP/1.1\r\n\r\n")), StartsWith("HTTP/1.1 405 "));
+}
+
+}  // namespace
+}  // namespace weir::command
