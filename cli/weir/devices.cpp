@@ -84,7 +84,7 @@ int devices(std::span<const std::string> arguments) {
   } else {
     trouble = software.error();
   }
-  fmt::print("{}", json ? as_json(all) : as_text(all));
+  std::fputs((json ? as_json(all) : as_text(all)).c_str(), stdout);
   if (trouble.empty()) return 0;
   std::fflush(stdout);
   return complain("devices", "the software NIC is not listed: " + trouble, 1);

@@ -1,5 +1,7 @@
 // weir: the project's front door.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include "cli/weir/command.hpp"
@@ -10,14 +12,15 @@ namespace {
 struct Subcommand {
   std::string_view name;
   int (*function)(std::span<const std::string>);
+  int not_written = 1;  // the exit status where standard output does not take what it printed
 };
 constexpr Subcommand subcommands[] = {{"run", run},
                                       {"devices", devices},
                                       {"trace", trace},
                                       {"stat", stat},
-                                      {"plan", plan},
-                                      {"sim", sim},
-                                      {"collector", collector},
+                                      {"plan", plan, 4},
+                                      {"sim", sim, 4},
+                                      {"collector", collector, 4},
                                       {"rpc", rpc},
                                       {"completion", completion}};
 
@@ -49,6 +52,17 @@ Weir puts RDMA under the programs people already run.
 weir-benchmark (measure it).
 )help";
 
+// Sees whether all that was printed has arrived. A status that says of another failure stands.
+int arrived(std::string_view what, int status, int not_written) {
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (flushed || status != 0) return status;
+  const std::string why = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
+  std::fprintf(stderr, "weir%s%.*s: cannot write to standard output%s\n", what.empty() ? "" : " ",
+               static_cast<int>(what.size()), what.data(), why.c_str());
+  return not_written;
+}
+
 int dispatch(std::span<const std::string> arguments) {
   if (arguments.empty()) {
     std::fputs(help.data(), stderr);
@@ -57,14 +71,15 @@ int dispatch(std::span<const std::string> arguments) {
   const auto& word = arguments.front();
   if (word == "--help" || word == "-h" || word == "help") {
     std::fputs(help.data(), stdout);
-    return 0;
+    return arrived("", 0, 1);
   }
   if (word == "--version") {
     std::puts("weir " WEIR_VERSION);
-    return 0;
+    return arrived("", 0, 1);
   }
   for (const auto& subcommand : subcommands)
-    if (subcommand.name == word) return subcommand.function(arguments.subspan(1));
+    if (subcommand.name == word)
+      return arrived(word, subcommand.function(arguments.subspan(1)), subcommand.not_written);
   std::fprintf(stderr, "weir: '%s' is no command; see weir --help\n", word.c_str());
   return 2;
 }

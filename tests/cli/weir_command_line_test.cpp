@@ -9,6 +9,33 @@ namespace {
 
 using testing::HasSubstr;
 
+struct CommandRow {
+  std::vector<std::string> words;
+  int status;
+};
+
+TEST(WeirOutput, that_cannot_be_written_is_said_and_is_no_success) {
+  const CommandRow rows[] = {{{"--help"}, 1},
+                             {{"--version"}, 1},
+                             {{"run", "--help"}, 1},
+                             {{"trace", "--help"}, 1},
+                             {{"devices", "--help"}, 1},
+                             {{"stat", "--help"}, 1},
+                             {{"plan", "--help"}, 4},
+                             {{"plan", "--models"}, 4},
+                             {{"sim", "--help"}, 4},
+                             {{"sim", "--settings"}, 4},
+                             {{"collector", "--help"}, 4},
+                             {{"rpc", "--help"}, 1},
+                             {{"completion", "--help"}, 1},
+                             {{"completion", "bash"}, 1}};
+  for (const auto& [words, status] : rows) {
+    const auto ended = run_weir(words, "/dev/full");
+    EXPECT_EQ(ended.status, status) << words.front();
+    EXPECT_THAT(ended.out, HasSubstr("cannot write to standard output")) << words.front();
+  }
+}
+
 TEST(WeirAddress, that_has_no_port_of_16_bits_is_refused) {
   const std::vector<std::vector<std::string>> rows = {{"stat", "--listen"},
                                                       {"collector", "--listen"},
