@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/rpc_json.hpp"
 #include "cli/weir/rpc_stats.hpp"
 #include "cli/weir/rpc_stream.hpp"
+#include "cli/weir/whole_file.hpp"
 #include "rdma/engine.hpp"
 #include "rpc/client.hpp"
 #include "rpc/reflection.hpp"
@@ -160,9 +160,9 @@ asio::awaitable<int> call(rpc::Client& client, const Request& request,
   if (!body) co_return complain("rpc", body.error());
   std::string attached;
   if (!request.attachment.empty()) {
-    std::ifstream file(request.attachment, std::ios::binary);
-    if (!file) co_return complain("rpc", "cannot read '" + request.attachment + "'", 1);
-    attached.assign(std::istreambuf_iterator<char>(file), {});
+    auto read = read_whole_file(request.attachment);
+    if (!read) co_return complain("rpc", read.error(), 1);
+    attached = std::move(*read);
   }
   const auto known = std::ranges::find(methods, request.function, &rpc::MethodInfo::name);
   const std::string schema = known != methods.end() ? known->schema : "";

@@ -18,6 +18,23 @@ std::string make_directory(const std::filesystem::path& path) {
   return fmt::format("cannot write into {}: {}", path.string(), std::strerror(errno));
 }
 
+std::expected<std::string, std::string> read_whole_file(const std::string& path) {
+  // Not a std::ifstream: of a directory that throws.
+  std::FILE* const file = std::fopen(path.c_str(), "rbe");
+  bool read = file != nullptr;
+  std::string text;
+  if (file != nullptr) {
+    char block[65536];
+    for (std::size_t got; (got = std::fread(block, 1, sizeof block, file)) != 0;) text.append(block, got);
+    read = std::ferror(file) == 0;
+    const int reason = errno;
+    std::fclose(file);
+    errno = reason;
+  }
+  if (!read) return std::unexpected(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+  return text;
+}
+
 std::string write_whole_file(const std::filesystem::path& path, std::string_view text) {
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);

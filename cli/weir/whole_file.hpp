@@ -1,6 +1,7 @@
 // Files that are either there and whole or not there.
 #pragma once
 
+#include <expected>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -14,5 +15,8 @@ std::string write_whole_file(const std::filesystem::path& path, std::string_view
 // Makes it, where it is not there, and sees whether files can be written into it: for who works long before
 // they are. Empty, or what went wrong.
 std::string make_directory(const std::filesystem::path& path);
+
+// All of a file, or of what a pipe gives until its end. The error says why and names it.
+std::expected<std::string, std::string> read_whole_file(const std::string& path);
 
 }  // namespace weir::command

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 
 namespace weir::kv {
 
@@ -46,10 +44,19 @@ std::string usage_error(const std::string& text) {
 }
 
 std::expected<std::string, std::string> read_config(const std::string& path) {
-  if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-  std::ifstream file(path);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file.is_open() || file.bad()) {
+  // Not a std::ifstream: of a directory that throws.
+  std::FILE* const file = path == "-" ? stdin : std::fopen(path.c_str(), "re");
+  bool read = file != nullptr;
+  std::string text;
+  if (file != nullptr) {
+    char block[4096];
+    for (std::size_t got; (got = std::fread(block, 1, sizeof block, file)) != 0;) text.append(block, got);
+    read = std::ferror(file) == 0;
+    const int reason = errno;
+    if (file != stdin) std::fclose(file);
+    errno = reason;
+  }
+  if (!read) {
     return std::unexpected(
         usage_error("cannot read the configuration file " + path + ": " + std::strerror(errno)));
   }

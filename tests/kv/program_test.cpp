@@ -113,6 +113,7 @@ const Ending endings[] = {
     {"unknown_option", {"--nothing", "1"}, 2, "unknown option --nothing"},
     {"bad_value", {"--port", "abc"}, 2, "couldn't be parsed into an integer"},
     {"no_such_file", {"/nowhere/x.conf"}, 2, "cannot read the configuration file"},
+    {"folder_for_a_file", {"/"}, 2, "cannot read the configuration file /: Is a directory"},
     {"bad_environment", {"--port", "0"}, 2, "WEIR_RDMA_PROVIDER", "WEIR_RDMA_PROVIDER=nonsense"},
     {"persistence", {"--appendonly", "yes"}, 2, "this server keeps nothing on disk"},
     {"nothing_to_listen_on", {"--port", "0"}, 1, "nothing to listen on"},

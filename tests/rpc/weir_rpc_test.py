@@ -28,6 +28,7 @@ CALLS = [
     (["shop.add", "[2, 3]", "--compress", "zstd", "--token", "nobody asks"], 0, "5\n", ""),
     (["shop.add", "--compress", "gzip"], 2, "", "--compress takes lz4 or zstd"),
     (["shop.add", "--token-file", "/nowhere/at/all"], 2, "", "cannot read a token from '/nowhere/at/all'"),
+    (["shop.add", "[2, 3]", "--attachment", "/"], 1, "", "cannot read '/': Is a directory"),
     (["shop.add", "--token", "a", "--token-file", "b"], 2, "", "give one of them"),
 ]
 
