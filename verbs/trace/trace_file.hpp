@@ -1,7 +1,7 @@
 // A file that several processes append whole records to.
 //
-// Records wait in a buffer of bounded size, which is written when it is full, when flush() is called and at
-// the end. So a traced program waits for the file now and then, and nothing is dropped for lack of a reader.
+// Records wait in a buffer of bounded size, which is written when it is full and when flush() is called. So a
+// traced program waits for the file, and nothing is dropped for lack of a reader.
 // What is dropped, because the file reached its limit or could not be written, is counted. Not thread-safe.
 #pragma once
 
@@ -26,7 +26,6 @@ class TraceFile {
   // One record, of one event.
   void append(std::span<const std::byte> record);
   void flush();
-  bool dirty() const { return !buffer_.empty(); }
   std::uint64_t dropped() const { return dropped_; }
   // Past the limit too: the last word.
   void append_regardless(std::span<const std::byte> record);

@@ -20,8 +20,6 @@
 namespace weir::verbs {
 namespace {
 
-constexpr std::chrono::milliseconds longest_wait{200};
-
 std::uint64_t time_now_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
@@ -142,10 +140,11 @@ void VerbsTracer::finished(const rnic::QueuePair& qp, rnic::SendWqe& wqe, rnic::
   const std::lock_guard lock(mutex_);
   if (qp.config().type == rnic::QpType::raw_packet) {  // the packet itself
     if (status == rnic::WcStatus::success) write_packet(payload, now_ns);
-    return;
+  } else {
+    packets_of(conversation(qp, wqe), wqe, status, payload,
+               [&](const wire::Frame& frame) { write_packet(wire::encode(frame), now_ns); });
   }
-  packets_of(conversation(qp, wqe), wqe, status, payload,
-             [&](const wire::Frame& frame) { write_packet(wire::encode(frame), now_ns); });
+  pcap_->flush();
 }
 
 void VerbsTracer::parked(const rnic::QueuePair& qp, rnic::SendWqe& wqe, WaitsFor what,
@@ -158,6 +157,7 @@ void VerbsTracer::parked(const rnic::QueuePair& qp, rnic::SendWqe& wqe, WaitsFor
   if (pcap_ && what == WaitsFor::receive)
     packets_of_refusal(conversation(qp, wqe), wqe, payload, static_cast<std::uint8_t>(rnr_timer),
                        [&](const wire::Frame& frame) { write_packet(wire::encode(frame), now_ns); });
+  if (pcap_) pcap_->flush();
 }
 
 void VerbsTracer::forgotten(const rnic::QueuePair& qp) {
@@ -176,7 +176,7 @@ void VerbsTracer::log(const char* device, rnic::Qpn number, const std::string& l
   std::snprintf(start, sizeof start, "%s %d %s %x ", time_text(time_now_ns()).c_str(),
                 static_cast<int>(::getpid()), device, number.value());
   log_->append(bytes_of(start + line + "\n"));
-  flush_soon();
+  log_->flush();
 }
 
 Conversation& VerbsTracer::conversation(const rnic::QueuePair& qp, const rnic::SendWqe& wqe) {
@@ -219,31 +219,10 @@ void VerbsTracer::write_packet(std::span<const std::byte> packet, std::uint64_t 
   std::vector<std::byte> block;
   wire::append_pcapng_packet(block, time_ns, packet, wish_.snap_bytes);
   pcap_->append(block);
-  flush_soon();
-}
-
-// What is killed loses at most what it did in that time.
-void VerbsTracer::flush_soon() {
-  if (finished_) {
-    if (log_) log_->flush();
-    if (pcap_) pcap_->flush();
-  } else if (!flush_comes_) {
-    flush_comes_ = true;
-    nic_.link().at(link::Clock::now() + longest_wait, [this] { flush(); });
-  }
-}
-
-void VerbsTracer::flush() {
-  const std::lock_guard lock(mutex_);
-  flush_comes_ = false;
-  if (log_) log_->flush();
-  if (pcap_) pcap_->flush();
 }
 
 void VerbsTracer::finish() {
-  flush();
   const std::lock_guard lock(mutex_);
-  finished_ = true;
   const auto report = [&](const TraceFile& file, const std::string& path, const char* what) {
     if (file.dropped() == 0) return;
     char text[512];

@@ -1,6 +1,9 @@
 // `weir trace`, from inside the traced program: writes what the NIC is asked for and what comes of it as a
 // log and as packets.
 //
+// Each event is written before the call that brought it goes on: a program that ends by _exit, by a signal or
+// by execve has in the file what it did until then.
+//
 // The launcher says by environment what is wanted; without it there is no tracer, and queue pairs look at a
 // null pointer. Threading: the NIC's threads call in; one mutex, which is a leaf, orders what they write.
 #pragma once
@@ -51,8 +54,7 @@ class VerbsTracer final : public rnic::Tracer {
   bool logs() const { return log_.has_value(); }
   void line(rnic::Qpn, const std::string& text);
 
-  // Writes what waits. At the end also how much is missing, and from then on everything at once.
-  void flush();
+  // Says how much is missing.
   void finish();
 
  private:
@@ -62,7 +64,6 @@ class VerbsTracer final : public rnic::Tracer {
   Conversation& conversation(const rnic::QueuePair&, const rnic::SendWqe&);
   std::vector<std::byte> payload_of(const rnic::QueuePair&, rnic::SendWqe&) const;
   void write_packet(std::span<const std::byte> packet, std::uint64_t time_ns);
-  void flush_soon();
 
   NicProcess& nic_;
   const TraceWish wish_;
@@ -70,7 +71,6 @@ class VerbsTracer final : public rnic::Tracer {
   std::optional<TraceFile> log_, pcap_;
   std::map<std::uint32_t, std::string> devices_;  // by QPN
   std::map<std::uint32_t, Conversation> conversations_;
-  bool flush_comes_ = false, finished_ = false;
 };
 
 // Before the NIC's first queue pair: traces it if the environment says so. Once for each NIC.
