@@ -16,6 +16,8 @@
 namespace weir::command {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view help = R"(Usage: weir trace [OPTIONS] [--] COMMAND [ARG...]
 
 Runs COMMAND as `weir run` does, and writes each work request it posts and each completion it polls, one a line:
@@ -78,8 +80,16 @@ bool begin_file(std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return false;
   ::close(fd);
-  path = std::filesystem::absolute(path);
+  path = fs::absolute(path);
   return true;
+}
+
+// By another name, too. Not what takes everything, like /dev/null.
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (fs::exists(a, error) && !fs::is_regular_file(a, error)) return false;
+  return a == b || fs::equivalent(a, b, error) ||
+         fs::weakly_canonical(a, error) == fs::weakly_canonical(b, error);
 }
 
 }  // namespace
@@ -120,6 +130,9 @@ int trace(std::span<const std::string> arguments) {
     set("WEIR_TRACE_QPS", numbers);
   }
   if (log.empty() && pcap.empty()) log = "-";
+  if (pcap == "-") return complain("trace", "--pcap wants a file: packets are not for standard error");
+  if (!pcap.empty() && same_file(log, pcap))
+    return complain("trace", "--log and --pcap are the same file, " + pcap + "; give each its own");
   for (auto& [path, variable] : {std::pair{&log, "WEIR_TRACE_LOG"}, std::pair{&pcap, "WEIR_TRACE_PCAP"}}) {
     if (path->empty()) continue;
     if (*path != "-" && !begin_file(*path))

@@ -130,6 +130,9 @@ TEST_F(WeirTrace, refuses_what_makes_no_sense_before_it_empties_a_file) {
                                              {"--snap", "x", "--", "true"},
                                              {"--qp", "two", "--", "true"},
                                              {"--nosuch", "--", "true"},
+                                             {"--pcap", log, "--", "true"},
+                                             {"--pcap", files.path() / "." / "log", "--", "true"},
+                                             {"--pcap", "-", "--", "true"},
                                              {}}) {
     std::vector<std::string> line = {"trace", "--lib-dir", libraries_.path(), "--log", log};
     line.insert(line.end(), words.begin(), words.end());
