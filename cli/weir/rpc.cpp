@@ -26,8 +26,13 @@ constexpr std::string_view help = R"(Usage: weir rpc list [OPTION...] ADDRESS
 Lists the functions of a server that was made with Weir's rpc, with their types, or calls one and prints the result as JSON,
 or shows how often each was called and how long it took, if the server counts that (ServerOptions::stats).
 ADDRESS is tcp://HOST:PORT, unix:///PATH, tls://HOST:PORT, rdma://HOST:PORT or rdma+tls://HOST:PORT; HOST:PORT means tcp.
-JSON is the array of the arguments; a single argument that is no array may stand alone. What a stream gives is printed one
-value a line; what it takes is read from standard input, one JSON value a line, to its end.
+JSON is the array of the arguments; a single argument that is no array may stand alone. @FILE reads it from the file, - from
+standard input. An object is an aggregate, its fields by name. What a stream gives is printed one value a line; what it takes
+is read from standard input, one JSON value a line, to its end.
+
+  $ weir rpc list tcp://127.0.0.1:9000
+  $ weir rpc call tcp://127.0.0.1:9000 shop.add '[2, 3]'
+  $ weir rpc call tcp://127.0.0.1:9000 shop.Stock.take '{"name": "nut", "count": 2}'
 
   --timeout S           seconds to wait for the result (default 30; a stream's: for ever)
   --attachment FILE     send the file beside the arguments
@@ -154,9 +159,27 @@ int print_list(const std::vector<rpc::MethodInfo>& methods, bool names) {
   return 0;
 }
 
+// The word itself, what is in the file that it names behind @, or standard input.
+std::expected<std::string, std::string> read_json(const std::string& word, bool input_is_taken) {
+  const bool input = word == "-" || word == "@-";
+  if (!input && !word.starts_with('@')) return word;
+  if (input && input_is_taken)
+    return std::unexpected(
+        "the function reads a stream from standard input; give its arguments themselves, or @FILE");
+  auto text = input ? read_standard_input() : read_whole_file(word.substr(1));
+  if (text && text->find_first_not_of(" \t\r\n") == std::string::npos)
+    return std::unexpected((input ? "standard input" : "'" + word.substr(1) + "'") +
+                           " is empty; no arguments are []");
+  return text;
+}
+
 asio::awaitable<int> call(rpc::Client& client, const Request& request,
                           const std::vector<rpc::MethodInfo>& methods) {
-  const auto body = body_from_json(request.json);
+  const auto known = std::ranges::find(methods, request.function, &rpc::MethodInfo::name);
+  const std::string schema = known != methods.end() ? known->schema : "";
+  const auto json_text = read_json(request.json, takes_stream(schema));
+  if (!json_text) co_return complain("rpc", json_text.error());
+  const auto body = body_from_json(*json_text, schema);
   if (!body) co_return complain("rpc", body.error());
   std::string attached;
   if (!request.attachment.empty()) {
@@ -164,8 +187,6 @@ asio::awaitable<int> call(rpc::Client& client, const Request& request,
     if (!read) co_return complain("rpc", read.error(), 1);
     attached = std::move(*read);
   }
-  const auto known = std::ranges::find(methods, request.function, &rpc::MethodInfo::name);
-  const std::string schema = known != methods.end() ? known->schema : "";
   const bool streams = takes_stream(schema) || gives_stream(schema);
   rpc::Buffer reply;
   rpc::CallOptions options;

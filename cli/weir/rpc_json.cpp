@@ -11,6 +11,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// What of a text is shown in a message: one line at most, the place in it.
+std::string excerpt(std::string_view text, std::size_t at) {
+  constexpr std::size_t most = 60;
+  const std::size_t from =
+      text.size() <= most ? 0 : std::min(at - std::min(at, most / 2), text.size() - most);
+  std::string shown(text.substr(from, most));
+  for (char& c : shown)
+    if (static_cast<unsigned char>(c) < ' ' || (shown.size() != text.size() && c < 0)) c = ' ';
+  return (from != 0 ? "..." : "") + shown + (from + most < text.size() ? "..." : "");
+}
+
 // Walks a type and the value of that type side by side, and gives the value with names. What a server says of
 // its types is not trusted: what does not parse, or nests too deeply, ends the walk and leaves the value as
 // it is.
@@ -32,7 +43,18 @@ class Namer {
     return broken_ || !whole ? plain : named;
   }
 
+  // The other way: what is wrong with the names in arguments, or in an item of the stream among them. Empty:
+  // nothing that a type says.
+  std::string wrong_in_arguments(const Json& arguments) { return wrong_in(&arguments, nullptr); }
+  std::string wrong_in_item(const Json& item) { return wrong_in(nullptr, &item); }
+
  private:
+  std::string wrong_in(const Json* arguments, const Json* item) {
+    item_ = item;
+    walk(arguments);
+    return broken_ ? "" : wrong_;
+  }
+
   static constexpr int deepest = 64;
 
   // With null the type is only read over.
@@ -75,7 +97,10 @@ class Namer {
   Json tuple(const Json* plain) {
     Json named = Json::array();
     for (std::size_t i = 0; !take(")") && !broken_; ++i) {
-      skip("stream ");
+      if (take("stream ")) {
+        walk(item_);
+        continue;
+      }
       const bool there = plain != nullptr && plain->is_array() && i < plain->size();
       Json one = walk(there ? &plain->at(i) : nullptr);
       if (there) named.push_back(std::move(one));
@@ -120,18 +145,20 @@ class Namer {
     if (word.empty()) broken_ = true;
     if (take("{")) {
       records_.emplace(word, rest_);
-      return record(plain);
+      return record(word, plain);
     }
     const auto known = records_.find(word);
     if (known == records_.end() || plain == nullptr) return plain != nullptr ? *plain : Json();
     const std::string_view after = std::exchange(rest_, known->second);
-    Json named = record(plain);
+    Json named = record(word, plain);
     rest_ = after;
     return named;
   }
 
-  Json record(const Json* plain) {
+  Json record(const std::string& type, const Json* plain) {
     Json named = Json::object();
+    std::vector<std::string> fields;
+    const bool by_name = plain != nullptr && plain->is_object();
     for (std::size_t i = 0; !take("}") && !broken_; ++i) {
       const std::size_t colon = rest_.find(": ");
       if (colon == std::string_view::npos) {
@@ -141,11 +168,23 @@ class Namer {
       const std::string field(rest_.substr(0, colon));
       rest_.remove_prefix(colon + 2);
       const bool there = plain != nullptr && plain->is_array() && i < plain->size();
-      Json one = walk(there ? &plain->at(i) : nullptr);
+      const Json* value = there ? &plain->at(i) : nullptr;
+      if (by_name && plain->contains(field)) value = &plain->at(field);
+      Json one = walk(value);
       if (there) named[field] = std::move(one);
+      fields.push_back(field);
       skip(", ");
     }
+    if (by_name) see_names(type, fields, *plain);
     return plain != nullptr && plain->is_array() ? named : Json(plain != nullptr ? *plain : Json());
+  }
+
+  void see_names(const std::string& type, const std::vector<std::string>& fields, const Json& object) {
+    for (const auto& [name, value] : object.items()) {
+      if (!wrong_.empty() || std::ranges::find(fields, name) != fields.end()) continue;
+      wrong_ = type + " has no field '" + excerpt(name, 0) + "'; it has ";
+      for (const std::string& field : fields) wrong_ += (&field == fields.data() ? "" : ", ") + field;
+    }
   }
 
   bool take(std::string_view token) {
@@ -159,6 +198,8 @@ class Namer {
 
   std::string_view rest_;
   std::map<std::string, std::string_view> records_;  // where the fields of each begin
+  const Json* item_ = nullptr;                       // of the stream among the arguments
+  std::string wrong_;
   int depth_ = 0;
   bool broken_ = false;
 };
@@ -182,9 +223,14 @@ void show_binary(Json& value) {
 
 namespace {
 std::expected<Json, std::string> parse(std::string_view text) {
-  Json parsed = Json::parse(text, nullptr, false);
-  if (parsed.is_discarded()) return std::unexpected("'" + std::string(text) + "' is no JSON");
-  return parsed;
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    return std::unexpected("'" + excerpt(text, error.byte) + "' is no JSON: it goes wrong at byte " +
+                           std::to_string(error.byte));
+  } catch (const Json::out_of_range&) {
+    return std::unexpected("'" + excerpt(text, 0) + "' has a number in it that is out of range");
+  }
 }
 
 std::vector<std::byte> pack(const Json& value) {
@@ -201,7 +247,8 @@ bool takes_stream(std::string_view schema) {
 
 bool gives_stream(std::string_view schema) { return schema.find(" -> stream ") != std::string_view::npos; }
 
-std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_view json) {
+std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_view json,
+                                                                  std::string_view schema) {
   Json arguments = Json::array();
   if (!json.empty()) {
     auto parsed = parse(json);
@@ -211,12 +258,15 @@ std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_vi
     else
       arguments.push_back(std::move(*parsed));
   }
+  if (auto wrong = Namer(schema).wrong_in_arguments(arguments); !wrong.empty()) return std::unexpected(wrong);
   return pack(arguments);
 }
 
-std::expected<std::vector<std::byte>, std::string> item_from_json(std::string_view json) {
+std::expected<std::vector<std::byte>, std::string> item_from_json(std::string_view json,
+                                                                  std::string_view schema) {
   const auto parsed = parse(json.substr(0, json.find_last_not_of(" \t\r\n") + 1));
   if (!parsed) return std::unexpected(parsed.error());
+  if (auto wrong = Namer(schema).wrong_in_item(*parsed); !wrong.empty()) return std::unexpected(wrong);
   return pack(*parsed);
 }
 

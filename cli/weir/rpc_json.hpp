@@ -11,19 +11,24 @@
 
 namespace weir::command {
 
+// `schema` is "(...) -> TYPE" (rpc/codec/schema.hpp). Objects may only have fields that its types have; the
+// server reads over others. Where it is empty or makes no sense, whatever is JSON is taken.
+//
 // The arguments as a body. An array is the list of arguments; anything else is the only one.
-std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_view json);
+std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_view json,
+                                                                  std::string_view schema);
 
-// One value of a stream.
-std::expected<std::vector<std::byte>, std::string> item_from_json(std::string_view json);
+// One value of a stream that the function reads.
+std::expected<std::vector<std::byte>, std::string> item_from_json(std::string_view json,
+                                                                  std::string_view schema);
 
 // Does a function of this schema read a stream of its caller's, or write one?
 bool takes_stream(std::string_view schema);
 bool gives_stream(std::string_view schema);
 
 enum class BodyOf { result, item };
-// The result, or an item of a stream (in one line), as JSON. `schema` is "(...) -> TYPE"
-// (rpc/codec/schema.hpp); where it is empty or does not fit, the value is shown without names.
+// The result, or an item of a stream (in one line), as JSON. Where the schema is empty or does not fit, the
+// value is shown without names.
 std::expected<std::string, std::string> json_from_body(std::span<const std::byte> body,
                                                        std::string_view schema, BodyOf part);
 

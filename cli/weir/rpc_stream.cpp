@@ -21,7 +21,8 @@ namespace {
 
 // Lines of standard input as items. It is read as it comes: a terminal or pipe that gives nothing holds up
 // this program only.
-asio::awaitable<std::optional<std::string>> send_lines(rpc::EncodedStream& stream) {
+asio::awaitable<std::optional<std::string>> send_lines(rpc::EncodedStream& stream,
+                                                       const std::string& schema) {
   asio::posix::stream_descriptor input(co_await asio::this_coro::executor, dup(STDIN_FILENO));
   std::string buffer;
   for (;;) {
@@ -32,7 +33,7 @@ asio::awaitable<std::optional<std::string>> send_lines(rpc::EncodedStream& strea
     std::string line = buffer.substr(0, error ? buffer.size() : end);
     buffer.erase(0, line.size());
     if (line.find_first_not_of(" \t\r\n") != std::string::npos) {
-      const auto item = item_from_json(line);
+      const auto item = item_from_json(line, schema);
       if (!item) co_return item.error();
       const auto written = co_await stream.write(*item);
       if (!written) co_return std::nullopt;  // the result says why
@@ -63,11 +64,11 @@ asio::awaitable<int> run_stream(rpc::EncodedStream stream, std::string schema) {
     stream.close_write();
     printed = co_await print_items(stream, schema);
   } else if (!gives_stream(schema)) {
-    sent = co_await send_lines(stream);
+    sent = co_await send_lines(stream, schema);
   } else {
     // The function may end the stream before standard input ends.
     const auto both = [&]() -> asio::awaitable<void> {
-      sent = co_await send_lines(stream);
+      sent = co_await send_lines(stream, schema);
       if (sent) stream.cancel();
       asio::steady_timer for_ever(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
       co_await for_ever.async_wait(asio::use_awaitable);

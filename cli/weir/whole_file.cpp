@@ -9,6 +9,20 @@
 #include <system_error>
 
 namespace weir::command {
+namespace {
+
+// Not a std::ifstream: of a directory that throws.
+std::expected<std::string, std::string> read_to_end(std::FILE* file, const std::string& name) {
+  std::string text;
+  char block[65536];
+  for (std::size_t got; file != nullptr && (got = std::fread(block, 1, sizeof block, file)) != 0;)
+    text.append(block, got);
+  if (file == nullptr || std::ferror(file) != 0)
+    return std::unexpected(fmt::format("cannot read {}: {}", name, std::strerror(errno)));
+  return text;
+}
+
+}  // namespace
 
 std::string make_directory(const std::filesystem::path& path) {
   std::error_code error;
@@ -19,21 +33,13 @@ std::string make_directory(const std::filesystem::path& path) {
 }
 
 std::expected<std::string, std::string> read_whole_file(const std::string& path) {
-  // Not a std::ifstream: of a directory that throws.
   std::FILE* const file = std::fopen(path.c_str(), "rbe");
-  bool read = file != nullptr;
-  std::string text;
-  if (file != nullptr) {
-    char block[65536];
-    for (std::size_t got; (got = std::fread(block, 1, sizeof block, file)) != 0;) text.append(block, got);
-    read = std::ferror(file) == 0;
-    const int reason = errno;
-    std::fclose(file);
-    errno = reason;
-  }
-  if (!read) return std::unexpected(fmt::format("cannot read '{}': {}", path, std::strerror(errno)));
+  auto text = read_to_end(file, "'" + path + "'");
+  if (file != nullptr) std::fclose(file);
   return text;
 }
+
+std::expected<std::string, std::string> read_standard_input() { return read_to_end(stdin, "standard input"); }
 
 std::string write_whole_file(const std::filesystem::path& path, std::string_view text) {
   std::error_code error;

@@ -18,5 +18,6 @@ std::string make_directory(const std::filesystem::path& path);
 
 // All of a file, or of what a pipe gives until its end. The error says why and names it.
 std::expected<std::string, std::string> read_whole_file(const std::string& path);
+std::expected<std::string, std::string> read_standard_input();
 
 }  // namespace weir::command

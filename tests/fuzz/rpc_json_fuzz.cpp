@@ -21,7 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (named && nlohmann::json::parse(*named, nullptr, false).is_discarded()) std::abort();
   }
 
-  if (const auto arguments = weir::command::body_from_json(text)) {
+  static_cast<void>(weir::command::body_from_json(rest, text));
+  static_cast<void>(weir::command::item_from_json(rest, text));
+  if (const auto arguments = weir::command::body_from_json(text, "")) {
     weir::rpc::MsgpackReader reader(*arguments);
     std::size_t elements = 0;
     if (!reader.array(elements)) std::abort();

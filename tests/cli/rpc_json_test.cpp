@@ -1,0 +1,70 @@
+// What `weir rpc` takes as arguments: the fields that a function's types have, and what it says of the rest.
+#include "cli/weir/rpc_json.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::command {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::string_view item = "Item{name: str, count: u32}";
+
+struct Arguments {
+  std::string schema, json;
+  std::string wrong;  // empty: taken
+};
+
+TEST(RpcArguments, may_only_have_fields_that_the_types_have) {
+  const std::string one = "(" + std::string(item) + ") -> nil";
+  const std::string no_conut = "Item has no field 'conut'; it has name, count";
+  const Arguments rows[] = {
+      {one, R"({"count": 1, "name": "nut"})", ""},
+      {one, R"({"name": "nut"})", ""},
+      {one, R"([["nut", 1]])", ""},
+      {one, R"({"name": "nut", "conut": 1})", no_conut},
+      {one, R"([{"conut": 1}])", no_conut},
+      {"(u32, [" + std::string(item) + "]) -> nil", R"([1, [{"name": "a"}, {"conut": 1}]])", no_conut},
+      {"(?" + std::string(item) + ") -> nil", R"({"conut": 1})", no_conut},
+      {"(?" + std::string(item) + ") -> nil", "null", ""},
+      {"({str: " + std::string(item) + "}) -> nil", R"({"any key": {"conut": 1}})", no_conut},
+      {"(<u32 | " + std::string(item) + ">) -> nil", R"([[1, {"conut": 1}]])", no_conut},
+      {"(Box{first: " + std::string(item) + ", second: Item}) -> nil", R"({"second": {"conut": 1}})",
+       no_conut},
+      {"(Box{first: " + std::string(item) + "}) -> nil", R"({"third": 1})", "Box has no field 'third'"},
+      {"(any) -> nil", R"({"conut": 1})", ""},
+      {"(Item{name", R"({"conut": 1})", ""},
+      {"", R"({"conut": 1})", ""}};
+  for (const auto& [schema, json, wrong] : rows) {
+    const auto body = body_from_json(json, schema);
+    EXPECT_EQ(body.has_value(), wrong.empty()) << schema << " " << json;
+    EXPECT_THAT(body ? "" : body.error(), HasSubstr(wrong)) << schema;
+  }
+}
+
+TEST(RpcArguments, of_a_stream_are_checked_one_by_one) {
+  const std::string schema = "(u32, stream " + std::string(item) + ") -> u32";
+  EXPECT_TRUE(item_from_json(R"({"name": "nut"})", schema));
+  EXPECT_FALSE(item_from_json(R"({"conut": 1})", schema));
+  EXPECT_TRUE(body_from_json("[1]", schema));
+}
+
+TEST(RpcArguments, that_are_no_json_are_shown_in_part_and_with_the_place) {
+  const auto brief = body_from_json("[2", "");
+  ASSERT_FALSE(brief);
+  EXPECT_EQ(brief.error(), "'[2' is no JSON: it goes wrong at byte 3");
+  const std::string many(5000, 'x');
+  const auto lengthy = body_from_json("[\"" + many + "\",\n here \"" + many + "\"]", "");
+  ASSERT_FALSE(lengthy);
+  EXPECT_LT(lengthy.error().size(), 150u);
+  EXPECT_THAT(lengthy.error(), HasSubstr("xx\",  here \"xx"));
+  EXPECT_THAT(lengthy.error(), testing::StartsWith("'..."));
+  const auto large = body_from_json(std::string(5000, '1'), "");
+  ASSERT_FALSE(large);
+  EXPECT_LT(large.error().size(), 150u);
+  EXPECT_THAT(large.error(), HasSubstr("out of range"));
+}
+
+}  // namespace
+}  // namespace weir::command
