@@ -29,7 +29,8 @@ _weir() {
         mapfile -t COMPREPLY < <(compgen -W "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory --no-process-vm
           --lib-dir --help" -- "$word")
       elif [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "-- --devices --name --gid --mtu --lib-dir --help" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "-- --devices --name --gid --mtu --share-memory --no-process-vm --lib-dir
+          --help" -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -c -- "$word")
       fi
@@ -76,16 +77,19 @@ _weir() {
       ;;
     rpc)
       case $previous in
-        --attachment | --attachment-out | --cacert | --cert | --key)
+        --attachment | --attachment-out | --cacert | --cert | --key | --token-file)
           mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+        --compress) mapfile -t COMPREPLY < <(compgen -W "lz4 zstd" -- "$word") ;;
         rpc) mapfile -t COMPREPLY < <(compgen -W "list call stats --help" -- "$word") ;;
         list | call | stats) mapfile -t COMPREPLY < <(compgen -W "tcp:// unix:// tls:// rdma:// rdma+tls://" -- "$word") ;;
         *)
-          if ((COMP_CWORD == 4)) && [[ ${COMP_WORDS[2]} == call ]]; then
+          if [[ $word == @* ]]; then
+            mapfile -t COMPREPLY < <(compgen -f -P @ -- "${word#@}")
+          elif ((COMP_CWORD == 4)) && [[ ${COMP_WORDS[2]} == call ]]; then
             mapfile -t COMPREPLY < <(compgen -W "$(weir rpc list --names "${COMP_WORDS[3]}" 2>/dev/null)" -- "$word")
           else
             mapfile -t COMPREPLY < <(compgen -W "--timeout --attachment --attachment-out --cacert --cert --key --server-name
-              --insecure --names --json --prometheus --help" -- "$word")
+              --insecure --token --token-file --compress --names --json --prometheus --help" -- "$word")
           fi ;;
       esac
       ;;
