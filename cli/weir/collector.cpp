@@ -29,7 +29,7 @@ constexpr int collector_misused = 2, collector_not_there = 3, collector_not_writ
 constexpr const char* collector_description =
     "Receives telemetry that switches send by themselves (gNMI dial-out, gnmi.sonic.gNMIDialOut): a line of "
     "JSON for\n"
-    "each update, and the last value of each counter for Prometheus.";
+    "each update, and the last value of each counter for Prometheus.\n";
 constexpr const char* collector_footer =
     "Examples:\n"
     "  weir collector -o counters.jsonl --metrics 127.0.0.1:9105 &\n"
@@ -138,10 +138,14 @@ int collector(std::span<const std::string> arguments) {
   CollectorCommand command;
   CLI::App app(collector_description, "weir collector");
   app.footer(collector_footer);
-  app.add_option("-l,--listen", command.listen, "host:port for telemetry; port 0: a free one, which is said")
+  app.add_option("-l,--listen", command.listen, "where telemetry comes; port 0: a free one, which is said")
+      ->type_name("HOST:PORT")
       ->capture_default_str();
-  auto* metrics = app.add_option("-m,--metrics", command.metrics, "host:port for Prometheus, GET /metrics");
-  app.add_option("-o,--output", command.output, "append the lines to this file (default: standard output)");
+  auto* metrics =
+      app.add_option("-m,--metrics", command.metrics, "where Prometheus asks, GET /metrics; port 0 likewise")
+          ->type_name("HOST:PORT");
+  app.add_option("-o,--output", command.output, "append the lines to this file (default: standard output)")
+      ->type_name("FILE");
   if (const auto ended = parse_words(app, "collector", arguments)) return *ended;
   const auto listen_at = read_host_port(command.listen), metrics_at = read_host_port(command.metrics);
   if (!listen_at) return complain("collector", "--listen " + listen_at.error(), collector_misused);

@@ -15,9 +15,11 @@ constexpr std::string_view help = R"(Usage: weir devices [--json] [--lib-dir DIR
 Lists the RDMA devices of this machine: hardware, which verbs programs find by themselves, and Weir's software NIC,
 which they find under `weir run`.
 
-  --json         for programs
+  --json         as JSON, for programs
   --lib-dir DIR  where Weir's libibverbs.so.1 is (default: found beside this program)
   --help         this text
+
+Exit status: 0; 1 the software NIC could not be listed, or the list not be written; 2 the command line makes no sense.
 )";
 
 // Names, states and GIDs come from the kernel and from inet_ntop: they hold nothing that needs escaping.

@@ -48,7 +48,7 @@ Weir puts RDMA under the programs people already run.
   completion  let your shell complete these commands
                 $ eval "$(weir completion bash)"
 
-`weir COMMAND --help` tells more. Beside it: weir-server (a key-value server over TCP and RDMA), weir-cli (talk to it),
+`weir help COMMAND` tells more. Beside it: weir-server (a key-value server over TCP and RDMA), weir-cli (talk to it),
 weir-benchmark (measure it).
 )help";
 
@@ -69,6 +69,10 @@ int dispatch(std::span<const std::string> arguments) {
     return 2;
   }
   const auto& word = arguments.front();
+  if (word == "help" && arguments.size() == 2) {
+    const std::vector<std::string> asked = {arguments[1], "--help"};
+    return dispatch(asked);
+  }
   if (word == "--help" || word == "-h" || word == "help") {
     std::fputs(help.data(), stdout);
     return arrived("", 0, 1);

@@ -117,11 +117,14 @@ int plan(std::span<const std::string> arguments) {
   PlanCommand command;
   CLI::App app(plan_description, "weir plan");
   app.footer(plan_footer);
-  auto* file = app.add_option("NETWORK", command.file, "the network file");
+  auto* file = app.add_option("NETWORK", command.file, "the network file")->type_name("FILE");
   app.add_option("-f,--format", command.format, "table (default), json or html")
-      ->check(CLI::IsMember({"table", "json", "html"}));
-  app.add_option("-o,--output", command.output, "write the report there instead of to standard output");
-  app.add_option("--sonic", command.sonic_directory, "DIR: write DIR/SWITCH/config_db.json for each switch");
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"table", "json", "html"}).description(""));
+  app.add_option("-o,--output", command.output, "write the report there instead of to standard output")
+      ->type_name("FILE");
+  app.add_option("--sonic", command.sonic_directory, "write DIR/SWITCH/config_db.json for each switch")
+      ->type_name("DIR");
   app.add_flag("--strict", command.strict, "exit with 1 on warnings, too");
   app.add_flag("--no-failures", command.no_failures, "do not look for deadlocks after failed links");
   app.add_flag("--models", command.models, "list the switch models that are built in, and end");

@@ -23,12 +23,12 @@ constexpr std::string_view help = R"(Usage: weir rpc list [OPTION...] ADDRESS
        weir rpc call [OPTION...] ADDRESS FUNCTION [JSON]
        weir rpc stats [OPTION...] ADDRESS
 
-Lists the functions of a server that was made with Weir's rpc, with their types, or calls one and prints the result as JSON,
-or shows how often each was called and how long it took, if the server counts that (ServerOptions::stats).
-ADDRESS is tcp://HOST:PORT, unix:///PATH, tls://HOST:PORT, rdma://HOST:PORT or rdma+tls://HOST:PORT; HOST:PORT means tcp.
-JSON is the array of the arguments; a single argument that is no array may stand alone. @FILE reads it from the file, - from
-standard input. An object is an aggregate, its fields by name. What a stream gives is printed one value a line; what it takes
-is read from standard input, one JSON value a line, to its end.
+Lists the functions of a server that was made with Weir's rpc, with their types, or calls one and prints the result as
+JSON, or shows how often each was called and how long it took, if the server counts that (ServerOptions::stats).
+ADDRESS is tcp://HOST:PORT, unix:///PATH, tls://HOST:PORT, rdma://HOST:PORT or rdma+tls://HOST:PORT; HOST:PORT means
+tcp. JSON is the array of the arguments; a single argument that is no array may stand alone. @FILE reads it from the
+file, - from standard input. An object is an aggregate, its fields by name. What a stream gives is printed one value a
+line; what it takes is read from standard input, one JSON value a line, to its end.
 
   $ weir rpc list tcp://127.0.0.1:9000
   $ weir rpc call tcp://127.0.0.1:9000 shop.add '[2, 3]'
@@ -49,6 +49,10 @@ is read from standard input, one JSON value a line, to its end.
   --json                stats: as JSON
   --prometheus          stats: as Prometheus reads them
   --help                this text
+
+rdma:// addresses take the hardware or the software NIC, as WEIR_RDMA_PROVIDER says (auto, weir or system).
+Exit status: 0; 1 the server could not be reached, the call failed, or a file or standard output could not be read or
+written; 2 the command line or the JSON makes no sense.
 )";
 
 struct Request {

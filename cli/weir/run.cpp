@@ -31,16 +31,20 @@ Options:
   --gid ADDRESS  an IP address that is a GID of each device; may be repeated (default: the addresses of the host)
   --mtu BYTES    the active MTU of the port, 256 to 4096 (default 4096): what datagrams may carry, and the most that
                  a connection may use
-  --share-memory the program's large allocations are shared memory from the start, so that RDMA to and from them
+  --share-memory
+                 the program's large allocations are shared memory from the start, so that RDMA to and from them
                  needs no system call; a forked child then shares them too, instead of having a copy
-  --no-process-vm  as where the kernel refuses process_vm_readv and process_vm_writev (some containers): a thread
+  --no-process-vm
+                 as where the kernel refuses process_vm_readv and process_vm_writev (some containers): a thread
                  of the program that is written or read copies instead; for tests
   --lib-dir DIR  where Weir's libibverbs.so.1 and librdmacm.so.1 are (default: found beside this program)
   --help         this text
 
-Exit status: the command's own; 127 if it is not found, 126 if it cannot be run on the software NIC.
+Exit status: the command's own; 127 if it is not found, 126 if it cannot be run on the software NIC, 2 if the options
+make no sense.
 Sets LD_LIBRARY_PATH; LD_PRELOAD, to show the files about RDMA devices in /sys and /dev that programs read beside
-verbs; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU and WEIR_NO_PROCESS_VM from the options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
+verbs; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU and WEIR_NO_PROCESS_VM from the options above; and WEIR_RDMA_PROVIDER=weir
+for Weir's own programs.
 )";
 
 }  // namespace

@@ -188,25 +188,33 @@ int sim(std::span<const std::string> arguments) {
   SimCommand command;
   CLI::App app(sim_description, "weir sim");
   app.footer(sim_footer);
-  app.add_option("SCENARIO", command.file, "scenario file");
+  app.add_option("SCENARIO", command.file, "scenario file")->type_name("FILE");
   app.add_option("-o,--output", command.output,
-                 "write report.html, summary.json and CSV files into this directory");
-  app.add_option("--set", command.set, "KEY=VALUE: turn a setting of the file")->allow_extra_args(false);
-  app.add_option("--sweep", command.sweep, "KEY=A,B,C: a run for each value; several make a grid")
+                 "write report.html, summary.json and CSV files into this directory")
+      ->type_name("DIR");
+  app.add_option("--set", command.set, "turn a setting of the file; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--sweep", command.sweep, "a run for each value; several make a grid")
+      ->type_name("KEY=A,B,C")
       ->allow_extra_args(false);
   app.add_option("-j,--jobs", command.jobs, "runs of a sweep at a time (default: processors)")
-      ->check(CLI::Range(1, 1024));
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024).description(""));
   auto* json = app.add_flag("--json", command.json, "print the summary as JSON");
   app.add_flag("--csv", command.json, "of a sweep: print it as CSV")->excludes(json);
   app.add_option("--telemetry", command.telemetry,
-                 "HOST:PORT: stream the counters there while it runs (gNMI dial-out; see weir collector)");
+                 "stream the counters there while it runs (gNMI dial-out; see weir collector)")
+      ->type_name("HOST:PORT");
   app.add_option("--telemetry-queue", command.telemetry_queue,
                  "bytes to keep while the collector is away; beyond that the oldest go")
-      ->transform(CLI::AsSizeValue(false))
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(false).description(""))
       ->capture_default_str();
   app.add_option("--telemetry-wait", command.telemetry_wait_ms,
                  "milliseconds to wait at the end for the collector to take the rest")
-      ->check(CLI::Range(0, 3'600'000))
+      ->type_name("MS")
+      ->check(CLI::Range(0, 3'600'000).description(""))
       ->capture_default_str();
   app.add_flag("-q,--quiet", command.quiet, "no progress line");
   app.add_flag("--settings", command.settings, "list what --set and --sweep can turn, and end");

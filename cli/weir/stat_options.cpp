@@ -15,7 +15,18 @@ constexpr const char* stat_description =
     "changed.\n\n"
     "On a terminal it refreshes like top; keys: q quits, < and > choose the column to sort by, p hides queue "
     "pairs.\n"
-    "A process adds SERVED and the bytes of what its peers do: a target of RDMA WRITE does nothing itself.";
+    "The column SERVE and the bytes also count what peers do to a process: a target of RDMA WRITE does "
+    "nothing "
+    "itself.\n";
+constexpr const char* stat_footer =
+    "Examples:\n"
+    "  weir stat                                     a live table, busiest programs first\n"
+    "  weir stat --sort rnr                          which program waits for receives?\n"
+    "  weir stat --once --json                       sums so far, for a script\n"
+    "  weir stat --listen 127.0.0.1:9106             for Prometheus\n\n"
+    "Exit status: 0; 1 the counters cannot be reached, it cannot listen, or standard output cannot be "
+    "written;\n"
+    "2 the command line makes no sense.";
 
 // CLI11's own check has a range of 300 digits in its message.
 std::string why_no_count(const std::string& text) {
@@ -30,24 +41,36 @@ std::string why_no_count(const std::string& text) {
 std::expected<StatOptions, StatRefusal> read_stat_options(std::span<const std::string> arguments) {
   StatOptions options;
   CLI::App app(stat_description, "weir stat");
+  app.footer(stat_footer);
   app.set_help_flag("-h,--help", "this text");
   std::string listen_at;
   std::vector<std::string> keys;
   for (const std::string_view key : sort_keys()) keys.emplace_back(key);
+  std::string columns = "to sort by (default ops):\n";
+  for (const std::string& key : keys) columns += (&key == keys.data() ? "" : " ") + key;
   app.add_flag("-1,--once", options.once, "show what was counted so far, and end");
-  app.add_option("-i,--interval", options.interval_s, "seconds between two looks (default 1)")
-      ->check(CLI::Range(0.05, 86400.0));
-  app.add_option("-n,--count", options.count, "end after so many refreshes")->check(why_no_count);
-  app.add_option("-s,--sort", options.sort, "column to sort by (default ops)")->check(CLI::IsMember(keys));
-  app.add_option("-p,--pid", options.pids, "only these processes; may be repeated")->delimiter(',');
+  app.add_option("-i,--interval", options.interval_s, "between two looks, 0.05 or more (default 1)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.05, 86400.0).description(""));
+  app.add_option("-n,--count", options.count, "end after so many refreshes")
+      ->type_name("COUNT")
+      ->check(why_no_count);
+  app.add_option("-s,--sort", options.sort, columns)
+      ->type_name("COLUMN")
+      ->check(CLI::IsMember(keys).description(""));
+  app.add_option("-p,--pid", options.pids, "only these processes; may be repeated")
+      ->type_name("PID")
+      ->delimiter(',');
   app.add_flag("-P,--processes", options.processes_only, "no lines for queue pairs");
   auto* json = app.add_flag("-j,--json", options.json, "for programs: one JSON object a look");
   auto* prometheus =
       app.add_flag("--prometheus", options.prometheus, "print Prometheus' text format once, and end");
-  auto* listen = app.add_option(
-      "--listen", listen_at, "HOST:PORT: serve /metrics there for Prometheus, until stopped (port 0: any)");
+  auto* listen = app.add_option("--listen", listen_at,
+                                "serve /metrics there for Prometheus, until stopped (port 0: any)")
+                     ->type_name("HOST:PORT");
   app.add_option("--lib-dir", options.library_directory,
-                 "where Weir's libibverbs.so.1 is (default: found beside this program)");
+                 "where Weir's libibverbs.so.1 is (default: found beside this program)")
+      ->type_name("DIR");
   json->excludes(prometheus)->excludes(listen);
   prometheus->excludes(listen);
   std::vector<std::string> words(arguments.rbegin(), arguments.rend());

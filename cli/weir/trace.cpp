@@ -34,7 +34,8 @@ Options, beside those of weir run:
   --limit SIZE   of each file, with k, M or G (default 1G); what does not fit is counted, and said at the end
   --help         this text
 
-All processes that COMMAND starts write to the same files.
+All processes that COMMAND starts write to the same files; what they did is there however they end. Old files are
+emptied. Exit status: as weir run; 1 if a file cannot be written.
 )";
 
 struct Sizes {

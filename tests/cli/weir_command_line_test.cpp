@@ -2,12 +2,28 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "tests/cli/run_weir.hpp"
 
 namespace weir::command {
 namespace {
 
-using testing::HasSubstr;
+using testing::HasSubstr, testing::Not;
+
+TEST(WeirHelp, fits_a_terminal_and_calls_values_by_what_they_are) {
+  for (const std::string command :
+       {"run", "trace", "devices", "stat", "plan", "sim", "collector", "rpc", "completion"}) {
+    const auto ended = run_weir({command, "--help"});
+    EXPECT_EQ(ended.status, 0) << command;
+    EXPECT_THAT(ended.out, HasSubstr("Usage: weir " + command));
+    for (const char* word : {"TEXT", "FLOAT", "UINT", " in ["})
+      EXPECT_THAT(ended.out, Not(HasSubstr(word))) << command;
+    std::istringstream lines(ended.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
+    EXPECT_EQ(run_weir({"help", command}).out, ended.out);
+  }
+}
 
 struct CommandRow {
   std::vector<std::string> words;
