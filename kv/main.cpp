@@ -170,8 +170,8 @@ int main(int count, char** words) {
     return 2;
   }
   if (!options->answer.empty()) {
-    std::fputs(options->answer.c_str(), stdout);
-    return 0;
+    if (std::fputs(options->answer.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return 0;
+    return complain(std::string("cannot write to standard output: ") + std::strerror(errno));
   }
   if (!provider.empty() && options->settings.rdma_provider == 0) {
     if (auto set = assign_setting(options->settings, *find_setting("rdma-provider"), std::array{provider});

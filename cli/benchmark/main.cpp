@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iostream>
 #include <iterator>
+#include <system_error>
 
 #include "cli/benchmark/chart.hpp"
 #include "cli/benchmark/compare.hpp"
@@ -15,6 +16,7 @@
 #include "cli/benchmark/plan.hpp"
 #include "cli/benchmark/progress_line.hpp"
 #include "cli/benchmark/report.hpp"
+#include "cli/client/standard_output.hpp"
 
 namespace weir::benchmark {
 namespace {
@@ -113,5 +115,10 @@ int run(std::span<const std::string> arguments) {
 
 int main(int count, char** values) {
   const std::vector<std::string> arguments(values + 1, values + count);
-  return weir::benchmark::run(arguments);
+  try {
+    return weir::client::output_arrived("weir-benchmark", weir::benchmark::run(arguments));
+  } catch (const std::system_error& problem) {  // of fmt::print
+    std::fprintf(stderr, "weir-benchmark: %s\n", problem.what());
+    return 1;
+  }
 }

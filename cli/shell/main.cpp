@@ -6,8 +6,10 @@
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
+#include <system_error>
 #include <thread>
 
+#include "cli/client/standard_output.hpp"
 #include "cli/shell/command_syntax.hpp"
 #include "cli/shell/interactive.hpp"
 #include "cli/shell/quoting.hpp"
@@ -131,5 +133,10 @@ int run(std::span<const std::string> arguments) {
 
 int main(int count, char** values) {
   const std::vector<std::string> arguments(values + 1, values + count);
-  return weir::shell::run(arguments);
+  try {
+    return weir::client::output_arrived("weir-cli", weir::shell::run(arguments));
+  } catch (const std::system_error& problem) {  // of fmt::print
+    std::fprintf(stderr, "weir-cli: %s\n", problem.what());
+    return 1;
+  }
 }

@@ -1,9 +1,8 @@
 // weir: the project's front door.
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <vector>
 
+#include "cli/client/standard_output.hpp"
 #include "cli/weir/command.hpp"
 
 namespace weir::command {
@@ -52,17 +51,6 @@ Weir puts RDMA under the programs people already run.
 weir-benchmark (measure it).
 )help";
 
-// Sees whether all that was printed has arrived. A status that says of another failure stands.
-int arrived(std::string_view what, int status, int not_written) {
-  errno = 0;
-  const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-  if (flushed || status != 0) return status;
-  const std::string why = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
-  std::fprintf(stderr, "weir%s%.*s: cannot write to standard output%s\n", what.empty() ? "" : " ",
-               static_cast<int>(what.size()), what.data(), why.c_str());
-  return not_written;
-}
-
 int dispatch(std::span<const std::string> arguments) {
   if (arguments.empty()) {
     std::fputs(help.data(), stderr);
@@ -75,15 +63,16 @@ int dispatch(std::span<const std::string> arguments) {
   }
   if (word == "--help" || word == "-h" || word == "help") {
     std::fputs(help.data(), stdout);
-    return arrived("", 0, 1);
+    return client::output_arrived("weir", 0);
   }
   if (word == "--version") {
     std::puts("weir " WEIR_VERSION);
-    return arrived("", 0, 1);
+    return client::output_arrived("weir", 0);
   }
   for (const auto& subcommand : subcommands)
     if (subcommand.name == word)
-      return arrived(word, subcommand.function(arguments.subspan(1)), subcommand.not_written);
+      return client::output_arrived("weir " + word, subcommand.function(arguments.subspan(1)),
+                                    subcommand.not_written);
   std::fprintf(stderr, "weir: '%s' is no command; see weir --help\n", word.c_str());
   return 2;
 }

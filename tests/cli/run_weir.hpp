@@ -42,8 +42,9 @@ struct Ended {
 };
 
 // With `out`, standard output goes into that file.
-inline Ended run_weir(std::vector<std::string> words, const char* out = nullptr) {
-  words.insert(words.begin(), WEIR_PROGRAM);
+inline Ended run_program(const std::string& program, std::vector<std::string> words,
+                         const char* out = nullptr) {
+  words.insert(words.begin(), program);
   std::vector<char*> arguments;
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -58,7 +59,7 @@ inline Ended run_weir(std::vector<std::string> words, const char* out = nullptr)
   ::posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
   ::posix_spawn_file_actions_addclose(&actions, ends[0]);
   pid_t child = 0;
-  EXPECT_EQ(::posix_spawn(&child, WEIR_PROGRAM, &actions, nullptr, arguments.data(), environ), 0);
+  EXPECT_EQ(::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ), 0);
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
   Ended ended{};
@@ -70,6 +71,10 @@ inline Ended run_weir(std::vector<std::string> words, const char* out = nullptr)
   ::waitpid(child, &status, 0);
   ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return ended;
+}
+
+inline Ended run_weir(const std::vector<std::string>& words, const char* out = nullptr) {
+  return run_program(WEIR_PROGRAM, words, out);
 }
 
 // With a directory that looks like the drop-in libraries'.

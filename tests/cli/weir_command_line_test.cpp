@@ -52,6 +52,16 @@ TEST(WeirOutput, that_cannot_be_written_is_said_and_is_no_success) {
   }
 }
 
+TEST(ProgramsOutput, that_cannot_be_written_is_said_and_is_no_success) {
+  const auto folder = fs::path(WEIR_PROGRAM).parent_path();
+  for (const char* program : {"weir-cli", "weir-benchmark", "weir-server"})
+    for (const char* word : {"--help", "--version"}) {
+      const auto ended = run_program(folder / program, {word}, "/dev/full");
+      EXPECT_EQ(ended.status, 1) << program << " " << word;
+      EXPECT_THAT(ended.out, HasSubstr(std::string(program) + ": cannot write to ")) << word;
+    }
+}
+
 TEST(WeirAddress, that_has_no_port_of_16_bits_is_refused) {
   const std::vector<std::vector<std::string>> rows = {{"stat", "--listen"},
                                                       {"collector", "--listen"},
