@@ -74,6 +74,11 @@ Outcome RemoteQueuePair::atomic(SendOpcode opcode, const AtomicOperands& operand
   return Outcome::done;
 }
 
+// Not tried in another way where the mapping was lost: it may have been made.
+Outcome RemoteQueuePair::done_in_place(const TptEntry& entry, std::uint64_t addr) const {
+  return memory_->still_there(entry, addr, atomic_bytes) ? Outcome::done : outcome_of(Peer::Transfer::fault);
+}
+
 Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& operands, const TptEntry& entry,
                                   std::uint64_t addr, std::uint64_t& before) const {
   std::byte* const word = memory_->window(entry, addr, atomic_bytes);
@@ -81,7 +86,7 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
   const bool aligned = reinterpret_cast<std::uintptr_t>(word) % alignof(std::uint64_t) == 0;
   if (word != nullptr && aligned) {
     before = on_mapped_word(opcode, operands, *reinterpret_cast<std::uint64_t*>(word));
-    return Outcome::done;
+    return done_in_place(entry, addr);
   }
   const iovec local{&before, sizeof before};
   const iovec place{ProtectionTable::address(entry, addr), sizeof before};
@@ -94,7 +99,7 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
   std::uint64_t after = result_of(opcode, operands, before);
   if (word != nullptr) {
     std::memcpy(word, &after, sizeof after);
-    return Outcome::done;
+    return done_in_place(entry, addr);
   }
   const iovec changed{&after, sizeof after};
   const Peer::Transfer written = memory_->write({&changed, 1}, remote);
@@ -119,11 +124,11 @@ Outcome RemoteQueuePair::store(std::uint64_t value, const TptEntry& entry, std::
   std::byte* const word = memory_->window(entry, addr, atomic_bytes);
   if (word != nullptr && reinterpret_cast<std::uintptr_t>(word) % alignof(std::uint64_t) == 0) {
     std::atomic_ref(*reinterpret_cast<std::uint64_t*>(word)).store(value, std::memory_order_release);
-    return Outcome::done;
+    return done_in_place(entry, addr);
   }
   if (word != nullptr) {
     std::memcpy(word, &value, sizeof value);
-    return Outcome::done;
+    return done_in_place(entry, addr);
   }
   const iovec local{&value, sizeof value};
   const iovec remote{ProtectionTable::address(entry, addr), sizeof value};

@@ -36,6 +36,16 @@ class Peer {
   // blocks.
   virtual std::byte* window(const TptEntry& entry, std::uint64_t addr, std::uint64_t length) = 0;
 
+  // Asked after a copy to or from window(entry, addr, length): false if that may have gone to pages that are
+  // nobody's, because the file behind the window was cut short. What the process really has there, write()
+  // and read() find out.
+  bool still_there(const TptEntry& entry, std::uint64_t addr, std::uint64_t length) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // the copy may have trapped
+    if (windows_lost_ == nullptr || !windows_lost_->load(std::memory_order_relaxed)) [[likely]]
+      return true;
+    return window(entry, addr, length) != nullptr;
+  }
+
   // Memory of that process that is not mapped: in address order, so that the last byte lands last.
   struct Remote {
     std::span<const iovec> pieces;
@@ -72,6 +82,7 @@ class Peer {
   SegmentHeader* segment_ = nullptr;
   std::size_t segment_size_ = 0;
   const TptEntry* tpt_ = nullptr;
+  const std::atomic<bool>* windows_lost_ = nullptr;  // whether any was; nullptr: none can be
   std::atomic<bool> alive_{true};
 };
 using PeerPtr = std::shared_ptr<Peer>;

@@ -106,7 +106,7 @@ Outcome RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std:
   if (std::byte* to = behind_unfinished_ ? nullptr : memory_->window(entry, addr, from.bytes)) {
     copy_in_order(to, from.span());
     behind_last_write_ = to + from.bytes;
-    return Outcome::done;
+    if (memory_->still_there(entry, addr, from.bytes)) return Outcome::done;
   }
   const iovec remote{ProtectionTable::address(entry, addr), from.bytes};
   const std::uint32_t key = entry.key.load(std::memory_order_relaxed);
@@ -170,7 +170,7 @@ Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::
       std::memcpy(piece.iov_base, from, piece.iov_len);
       from += piece.iov_len;
     }
-    return Outcome::done;
+    if (memory_->still_there(*entry, addr, into.bytes)) return Outcome::done;
   }
   const iovec remote{ProtectionTable::address(*entry, addr), into.bytes};
   return outcome_of(memory_->read(into.span(), {{&remote, 1}, {&rkey, 1}}));

@@ -120,6 +120,7 @@ class RemoteQueuePair {
   Outcome exchange(SendOpcode, const AtomicOperands&, const TptEntry&, std::uint64_t addr,
                    std::uint64_t& before) const;
   Outcome store(std::uint64_t value, const TptEntry&, std::uint64_t addr) const;
+  Outcome done_in_place(const TptEntry&, std::uint64_t addr) const;
 
   const TptEntry* check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
                              std::uint32_t need) const;

@@ -21,7 +21,7 @@ Outcome RemoteQueuePair::deliver(const Gather& from, const ReceiveWqe& wqe, Rece
     if (std::byte* to = memory_->window(e, wqe.sge[0].addr, from.bytes)) {
       copy_in_order(to, from.span());
       cqe.payload_at = PayloadAt::buffer;
-      return Outcome::done;
+      if (memory_->still_there(e, wqe.sge[0].addr, from.bytes)) return Outcome::done;
     }
   }
   if (!behind_unfinished_ && land(from, cqe)) return Outcome::done;

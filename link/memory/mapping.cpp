@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -47,6 +48,14 @@ UniqueFd read_only_copy(int fd) {
 std::size_t file_bytes(int fd) {
   struct stat st{};
   return ::fstat(fd, &st) == 0 ? static_cast<std::size_t>(st.st_size) : 0;
+}
+
+// Pages of hugetlbfs may run out, and be larger than those of a mapping's end.
+bool never_shrinks(int fd) {
+  struct stat st{};
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(fd, &st) == 0 &&
+         st.st_blksize <= ::sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace weir::link

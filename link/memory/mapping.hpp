@@ -34,5 +34,7 @@ UniqueFd make_shared_file(const char* name, std::size_t bytes);
 // A descriptor of the same file by which nobody can map it writable; mappings that exist stay as they are.
 UniqueFd read_only_copy(int fd);
 std::size_t file_bytes(int fd);  // 0 on error
+// Sealed, and of pages that are made when they are touched: a mapping of all its bytes never traps.
+bool never_shrinks(int fd);
 
 }  // namespace weir::link

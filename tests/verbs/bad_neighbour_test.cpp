@@ -123,22 +123,25 @@ TEST_F(BadNeighbour, is_inside_an_operation_when_it_ends) {
   }
 }
 
-// Right in what it says, wrong in the size of what it shares.
-struct Sizes {
+// Right in what it says, wrong in what it shares: of another size, or not sealed, so that it may be cut
+// short.
+struct Shared {
   std::size_t segment, table;
+  bool sealed;
 };
-class BadGreeting : public BadNeighbour, public testing::WithParamInterface<Sizes> {};
-INSTANTIATE_TEST_SUITE_P(Sizes, BadGreeting,
-                         testing::Values(Sizes{0, 0}, Sizes{4096, 4096}, Sizes{1ull << 32, 4096},
-                                         Sizes{4096, 1ull << 26}));
+class BadGreeting : public BadNeighbour, public testing::WithParamInterface<Shared> {};
+INSTANTIATE_TEST_SUITE_P(Shared, BadGreeting,
+                         testing::Values(Shared{0, 0, true}, Shared{4096, 4096, true},
+                                         Shared{1ull << 32, 4096, true}, Shared{4096, 1ull << 26, true},
+                                         Shared{rnic::segment_rings_offset, rnic::tpt_bytes, false}));
 
 TEST_P(BadGreeting, is_nobody_to_connect_to) {
   const verbs::GreetingBody body;
   const auto bytes = std::as_bytes(std::span(&body, 1));
   link::Greeting greeting;
   greeting.body.assign(bytes.begin(), bytes.end());
-  greeting.fds.push_back(file(GetParam().segment));
-  greeting.fds.push_back(file(GetParam().table));
+  for (const std::size_t size : {GetParam().segment, GetParam().table})
+    greeting.fds.push_back(GetParam().sealed ? link::make_shared_file("nonsense", size) : file(size));
   const auto link = attach(std::move(greeting));
   ASSERT_TRUE(link->connect(slot_of(address), std::chrono::seconds(5)));
   const SideAddress impostor{.qpn = static_cast<std::uint32_t>(link->slot()) << 14 | 2};

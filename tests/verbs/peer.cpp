@@ -143,6 +143,9 @@ Reply obey(std::optional<Side>& side, std::optional<XrcSide>& xrc_side, const Re
     case Order::fill:
       fill(side->bytes(), request.seed);
       return reply;
+    case Order::cut:
+      reply.error = side->memory.cut_file_to(request.length) ? 0 : errno;
+      return reply;
     case Order::sum:
       reply.checksum = checksum(side->bytes().first(request.length));
       return reply;

@@ -11,6 +11,7 @@ enum class Order : std::uint32_t {
   open,      // kind, length: makes the side; replies its address
   connect,   // peer, patience: brings the queue pair up
   fill,      // seed: content of the memory
+  cut,       // length: cuts the file behind the memory to it
   sum,       // length: replies the checksum of the beginning of the memory
   receive,   // count, length: posts that many receives, one behind the other in memory
   run,       // opcode, length, peer: one request; replies its status

@@ -9,19 +9,24 @@
 namespace weir::verbs_test {
 
 SideMemory::SideMemory(MemoryKind kind, std::size_t bytes) : size_(bytes) {
-  int fd = -1;
   if (kind == MemoryKind::shared) {
-    fd = ::memfd_create("side", MFD_CLOEXEC);
-    if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(bytes)) != 0) std::abort();
+    file_ = ::memfd_create("side", MFD_CLOEXEC);
+    if (file_ < 0 || ::ftruncate(file_, static_cast<off_t>(bytes)) != 0) std::abort();
   }
-  const int flags = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
-  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+  const int flags = file_ >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file_, 0);
   if (data == MAP_FAILED) std::abort();
   data_ = static_cast<std::uint8_t*>(data);
-  if (fd >= 0) ::close(fd);  // the NIC finds the file behind the mapping by itself
 }
 
-SideMemory::~SideMemory() { ::munmap(data_, size_); }
+SideMemory::~SideMemory() {
+  ::munmap(data_, size_);
+  if (file_ >= 0) ::close(file_);
+}
+
+bool SideMemory::cut_file_to(std::size_t bytes) const {
+  return ::ftruncate(file_, static_cast<off_t>(bytes)) == 0;
+}
 
 Side::Side(MemoryKind kind, std::size_t bytes)
     : memory(kind, bytes),

@@ -20,8 +20,11 @@ class SideMemory {
   SideMemory(const SideMemory&) = delete;
   SideMemory& operator=(const SideMemory&) = delete;
   std::span<std::uint8_t> bytes() const { return {data_, size_}; }
+  // The file behind shared memory, which stays mapped. False: not done.
+  bool cut_file_to(std::size_t bytes) const;
 
  private:
+  int file_ = -1;
   std::uint8_t* data_;
   std::size_t size_;
 };

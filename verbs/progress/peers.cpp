@@ -89,6 +89,8 @@ std::shared_ptr<NeighbourPeer> NeighbourPeer::adopt(link::NeighbourPtr neighbour
   std::memcpy(&body, greeting.body.data(), sizeof body);
   if (body.magic != rnic::segment_magic) return nullptr;
   // Its sealed size is checked, so that no index below can run off the mapping.
+  if (!link::never_shrinks(greeting.fds[0].get()) || !link::never_shrinks(greeting.fds[1].get()))
+    return nullptr;
   if (link::file_bytes(greeting.fds[0].get()) < rnic::segment_rings_offset) return nullptr;
   if (link::file_bytes(greeting.fds[1].get()) != rnic::tpt_bytes) return nullptr;
   using Rights = link::Mapping::Rights;
@@ -114,6 +116,7 @@ NeighbourPeer::NeighbourPeer(link::NeighbourPtr neighbour, link::SameHostLink& l
   segment_ = reinterpret_cast<rnic::SegmentHeader*>(segment_mapping_.data());
   segment_size_ = segment_mapping_.size();
   tpt_ = reinterpret_cast<const rnic::TptEntry*>(table_mapping_.data());
+  windows_lost_ = &link::GuardedMapping::any_lost();
 }
 
 NeighbourPeer::~NeighbourPeer() {
@@ -129,6 +132,7 @@ std::byte* NeighbourPeer::window(const rnic::TptEntry& entry, std::uint64_t addr
     ask_for_window(id);
     return nullptr;
   }
+  if (windows_lost_->load(std::memory_order_relaxed) && window->mapping.lost()) return nullptr;
   const std::uint64_t offset = entry.window_offset + (addr - entry.addr);
   if (offset > window->mapping.size() || length > window->mapping.size() - offset) return nullptr;
   return window->mapping.data() + offset;
@@ -143,7 +147,7 @@ void NeighbourPeer::ask_for_window(std::uint32_t id) {
 void NeighbourPeer::window_arrived(std::uint32_t id, const link::UniqueFd& file, std::uint64_t bytes) {
   std::atomic<Window*>& place = windows_[id % max_windows];
   if (place.load() != nullptr || bytes == 0 || link::file_bytes(file.get()) < bytes) return;
-  auto mapping = link::Mapping::of_file(file.get(), bytes, link::Mapping::Rights::read_write);
+  auto mapping = link::GuardedMapping::of_file(file.get(), bytes);
   if (mapping) place.store(new Window{id, std::move(*mapping)}, std::memory_order_release);
 }
 
@@ -183,8 +187,10 @@ std::optional<rnic::Peer::Transfer> NeighbourPeer::refused(const char* call) {
   if (error == ESRCH || !reached_by_kernel()) return Transfer::gone;
   // The completion can only say "remote operational error"; why is worth a line, once for each process.
   if (!complained_.exchange(true)) {
-    std::fprintf(stderr, "weir: %s on process %d: %s: the region was unmapped while registered\n", call,
-                 static_cast<int>(neighbour_->pid()), std::strerror(error));
+    std::fprintf(
+        stderr,
+        "weir: %s on process %d: %s: the region was unmapped while registered, or its file was cut short\n",
+        call, static_cast<int>(neighbour_->pid()), std::strerror(error));
   }
   return Transfer::fault;
 }

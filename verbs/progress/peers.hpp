@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "link/memory/guarded_mapping.hpp"
 #include "link/memory/mapping.hpp"
 #include "link/same_host.hpp"
 #include "rnic/adapter.hpp"
@@ -76,7 +77,7 @@ class NeighbourPeer final : public rnic::Peer {
   // Takes the window out of use; the caller destroys it once the adapter is quiet on this peer.
   struct Window {
     std::uint32_t id;
-    link::Mapping mapping;
+    link::GuardedMapping mapping;  // of a file that is the program's
   };
   std::unique_ptr<Window> take_window(std::uint32_t id);
 

@@ -1,0 +1,125 @@
+#include "link/memory/guarded_mapping.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+
+namespace weir::link {
+
+// What the handler knows: whose pages are guarded. It may run in any thread while entries come and go, so an
+// entry is taken by `begin`, and counts from when `end` is set.
+struct GuardedMapping::Guard {
+  std::atomic<std::uintptr_t> begin = 0, end = 0;
+  std::atomic<bool> lost = false;
+
+  bool holds(std::uintptr_t at) const {
+    const std::uintptr_t before = end.load(std::memory_order_acquire);
+    return at < before && at >= begin.load(std::memory_order_acquire) &&
+           end.load(std::memory_order_acquire) == before;
+  }
+};
+
+struct Guards {
+  std::array<GuardedMapping::Guard, 4096> entries;
+  struct sigaction previous{};
+  std::uintptr_t page = 4096;
+
+  Guards();
+  GuardedMapping::Guard* take(std::uintptr_t begin, std::uintptr_t end);
+  bool cover(std::uintptr_t at);
+  void pass_on(int signal, siginfo_t* info, void* context) const;
+
+  static Guards& of_this_process() {
+    static auto* const all = new Guards;
+    return *all;
+  }
+};
+
+namespace {
+
+Guards* handlers = nullptr;  // what of_this_process() gives, for the handler
+
+void on_bus_error(int signal, siginfo_t* info, void* context) {
+  const int error = errno;
+  if (info->si_code <= 0 || !handlers->cover(reinterpret_cast<std::uintptr_t>(info->si_addr)))
+    handlers->pass_on(signal, info, context);
+  errno = error;
+}
+
+}  // namespace
+
+Guards::Guards() : page(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE))) {
+  handlers = this;
+  ::sigaction(SIGBUS, nullptr, &previous);
+  struct sigaction ours{};
+  ours.sa_sigaction = on_bus_error;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  ::sigaction(SIGBUS, &ours, nullptr);
+}
+
+GuardedMapping::Guard* Guards::take(std::uintptr_t begin, std::uintptr_t end) {
+  for (GuardedMapping::Guard& guard : entries) {
+    std::uintptr_t none = 0;
+    if (!guard.begin.compare_exchange_strong(none, begin, std::memory_order_acq_rel)) continue;
+    guard.lost.store(false, std::memory_order_relaxed);
+    guard.end.store(end, std::memory_order_release);
+    return &guard;
+  }
+  return nullptr;
+}
+
+// Async-signal-safe. A file that was cut short has none of the pages behind this one either. Where the file's
+// pages are larger than ours, all of the mapping goes.
+bool Guards::cover(std::uintptr_t at) {
+  for (GuardedMapping::Guard& guard : entries) {
+    if (!guard.holds(at)) continue;
+    const std::uintptr_t begin = guard.begin.load(), end = guard.end.load();
+    guard.lost.store(true, std::memory_order_release);
+    GuardedMapping::any_lost_.store(true, std::memory_order_release);
+    for (const std::uintptr_t from : {at / page * page, begin}) {
+      // NOLINTNEXTLINE(performance-no-int-to-ptr)
+      void* const place = reinterpret_cast<void*>(from);
+      if (::mmap(place, end - from, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED)
+        return true;
+    }
+    return false;
+  }
+  return false;
+}
+
+void Guards::pass_on(int signal, siginfo_t* info, void* context) const {
+  if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(signal, info, context);
+  const bool sent = info->si_code <= 0;  // by kill(2): nothing is touched again when we return
+  if (previous.sa_handler == SIG_IGN && sent) return;
+  if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) return previous.sa_handler(signal);
+  struct sigaction by_default{};
+  by_default.sa_handler = SIG_DFL;
+  ::sigaction(signal, &by_default, nullptr);
+  if (sent) ::raise(signal);  // comes when we return
+}
+
+std::optional<GuardedMapping> GuardedMapping::of_file(int fd, std::size_t bytes) {
+  auto mapping = Mapping::of_file(fd, bytes, Mapping::Rights::read_write);
+  if (!mapping) return std::nullopt;
+  const auto begin = reinterpret_cast<std::uintptr_t>(mapping->data());
+  const std::uintptr_t page = Guards::of_this_process().page;
+  Guard* const guard = Guards::of_this_process().take(begin, begin + (bytes + page - 1) / page * page);
+  if (guard == nullptr) return std::nullopt;
+  return GuardedMapping(std::move(*mapping), *guard);
+}
+
+// Before the pages are anybody else's.
+GuardedMapping::~GuardedMapping() {
+  if (guard_ == nullptr) return;
+  guard_->end.store(0, std::memory_order_seq_cst);
+  guard_->begin.store(0, std::memory_order_seq_cst);
+}
+
+bool GuardedMapping::lost() const { return guard_->lost.load(std::memory_order_acquire); }
+
+}  // namespace weir::link
