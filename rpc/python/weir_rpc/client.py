@@ -1,18 +1,21 @@
 """A connection to a server, and calls through it: `call` waits, `acall` is awaited.
 
-A client may be used from any thread. asyncio: one event loop at a time; it hears of replies by a descriptor.
+A client may be used from any thread of the process that made it. asyncio: one event loop at a time; it hears of replies
+by a descriptor.
 """
 import asyncio
 import contextlib
 import ctypes
 import itertools
+import os
 import threading
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import msgpack
 
 from .errors import Closed, RpcError
-from .library import IDEMPOTENT, Buffer, Call, Error, Options, lib, memory_of, text, tls_settings
+from .library import (IDEMPOTENT, Buffer, Call, Done, Error, Options, lib, memory_of, seconds, text, tls_settings,
+                      word)
 
 
 class Reply(NamedTuple):
@@ -29,9 +32,11 @@ class Method(NamedTuple):
 class _OwnedReply:
     def __init__(self, address: int) -> None:
         self.address = address
+        self._process = os.getpid()
 
     def __del__(self) -> None:
-        lib.weir_rpc_reply_free(self.address)
+        if self._process == os.getpid():
+            lib.weir_rpc_reply_free(self.address)
 
     def unpack(self) -> Reply:
         code = lib.weir_rpc_reply_code(self.address)
@@ -51,13 +56,13 @@ class _Request:
                  idempotent: bool) -> None:
         self._buffers = []
         packed = msgpack.packb(arguments, use_bin_type=True)
-        self.call = Call(ctypes.sizeof(Call), method.encode(), packed, len(packed))
+        self.call = Call(ctypes.sizeof(Call), word("a method's name", method), packed, len(packed))
         if attachment is not None:
             self.call.attachment, self.call.attachment_size = self._hold(attachment, False)
         if into is not None:
             self.call.reply_into, self.call.reply_into_size = self._hold(into, True)
         if deadline is not None:
-            self.call.timeout_us = max(1, round(deadline * 1e6))
+            self.call.timeout_us = max(1, round(seconds("a deadline", deadline) * 1e6))
         self.call.flags = IDEMPOTENT if idempotent else 0
 
     def _hold(self, data, writable: bool) -> Tuple[int, int]:
@@ -70,17 +75,66 @@ class _Request:
             buffer.release()
 
 
+class _Waiter:
+    """A call that the main thread waits for in Python, where signals (Ctrl-C) interrupt it; in the library they do not."""
+
+    _all: Dict[int, "_Waiter"] = {}
+    _keys = itertools.count(1)
+
+    def __init__(self) -> None:
+        self._key = next(_Waiter._keys)
+        self._here = threading.Lock()
+        self._here.acquire()  # released when the reply is here
+        self._reply = 0
+        _Waiter._all[self._key] = self
+
+    @staticmethod
+    @Done
+    def arrived(key: int, reply: int) -> None:
+        waiter = _Waiter._all.pop(key)
+        waiter._reply = reply
+        waiter._here.release()
+
+    def run(self, handle: int, request: _Request) -> int:
+        number, call = None, ctypes.byref(request.call)
+        try:
+            number = lib.weir_rpc_start(handle, call, _ARRIVED, self._key)
+            self._here.acquire()
+            return self._reply
+        except BaseException:  # a signal's handler raised it
+            if number is not None:
+                lib.weir_rpc_cancel(handle, number)
+            while self._key in _Waiter._all:  # the buffers are the call's until then
+                with contextlib.suppress(KeyboardInterrupt):
+                    self._here.acquire(timeout=1)
+            lib.weir_rpc_reply_free(self._reply)
+            raise
+
+
+_ARRIVED = ctypes.cast(_Waiter.arrived, ctypes.c_void_p)
+
+
+class _Awaited:
+    """A call that an event loop waits for; its task may be gone, and the loop."""
+
+    def __init__(self, future: Optional[asyncio.Future], request: _Request) -> None:
+        self.future = future
+        self.request = request
+        self.number = 0
+
+
 class Client:
     """Made by connect(). Close it, or use it in a `with`."""
 
     def __init__(self, handle: int) -> None:
         self._handle: Optional[int] = handle
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._users = 0
         self._closing = False
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._keys = itertools.count(1)
-        self._awaited: Dict[int, Tuple[asyncio.Future, _Request]] = {}
+        self._awaited: Dict[int, _Awaited] = {}
 
     # -- calls that wait
 
@@ -95,6 +149,8 @@ class Client:
         request = _Request(method, arguments, deadline, attachment, into, idempotent)
         try:
             with self._use() as handle:
+                if threading.current_thread() is threading.main_thread():  # the one that signals interrupt
+                    return _OwnedReply(_Waiter().run(handle, request)).unpack()
                 return _OwnedReply(lib.weir_rpc_run(handle, ctypes.byref(request.call))).unpack()
         finally:
             request.release()
@@ -121,13 +177,13 @@ class Client:
         with self._use() as handle:
             self._watch(loop, handle)
             key = next(self._keys)
-            self._awaited[key] = (future, request)
-            number = lib.weir_rpc_start(handle, ctypes.byref(request.call), None, key)
+            awaited = self._awaited[key] = _Awaited(future, request)
+            awaited.number = lib.weir_rpc_start(handle, ctypes.byref(request.call), None, key)
         try:
             reply = await future
         except asyncio.CancelledError:
             with contextlib.suppress(Closed), self._use() as handle:
-                lib.weir_rpc_cancel(handle, number)
+                lib.weir_rpc_cancel(handle, awaited.number)
             raise
         return reply.unpack()
 
@@ -140,7 +196,9 @@ class Client:
         if self._loop is not None and self._awaited and not self._loop.is_closed():
             raise RuntimeError("this client has calls under way in another event loop")
         self._unwatch(handle)
-        self._awaited.clear()
+        for left in self._awaited.values():  # by tasks of a loop that was closed; the buffers are the call's until it ends
+            left.future = None
+            lib.weir_rpc_cancel(handle, left.number)
         loop.add_reader(lib.weir_rpc_fd(handle), self._on_replies)
         self._loop = loop
 
@@ -151,11 +209,10 @@ class Client:
 
     def _on_replies(self) -> None:
         for number, reply in self._taken():
-            future, request = self._awaited.pop(number, (None, None))
-            if request is not None:
-                request.release()
-            if future is not None and not future.done():
-                future.set_result(reply)
+            awaited = self._awaited.pop(number)
+            awaited.request.release()
+            if awaited.future is not None and not awaited.future.done():
+                awaited.future.set_result(reply)
         if self._closing and not self._awaited:
             self._free()
 
@@ -180,6 +237,8 @@ class Client:
 
     def close(self) -> None:
         """Ends all calls with Closed. What other threads and tasks wait for ends a moment later."""
+        if self._is_parents():
+            return
         with self._lock:
             if self._closing:
                 return
@@ -189,11 +248,17 @@ class Client:
 
     async def aclose(self) -> None:
         self.close()
-        if waiting := [future for future, _ in self._awaited.values()]:
+        if waiting := [awaited.future for awaited in self._awaited.values() if awaited.future is not None]:
             await asyncio.wait(waiting)
+
+    def _is_parents(self) -> bool:
+        """The connection, its thread and the locks are those of the process that forked this one: hands off."""
+        return self._process != os.getpid()
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[int]:
+        if self._is_parents():
+            raise Closed(f"this client is of process {self._process}, which forked this one: connect another here")
         with self._lock:
             if self._closing or self._handle is None:
                 raise Closed("the client is closed")
@@ -240,10 +305,10 @@ class Client:
         await self.aclose()
 
     def __del__(self) -> None:
-        if self._handle is not None:
+        if self._handle is not None and not self._is_parents():
             self._closing = True
-            self._awaited.clear()
             self._free()
+            self._awaited.clear()
 
 
 def connect(address: str, *, timeout: Optional[float] = None, connect_timeout: Optional[float] = None,
@@ -256,14 +321,14 @@ def connect(address: str, *, timeout: Optional[float] = None, connect_timeout: O
     `authority`: files in PEM form. `token` goes to the server's authentication. `compression`: "lz4" or
     "zstd", where the server compresses, too."""
     settings = tls_settings(certificate, key, authority, server_name, check_certificate)
-    settings["timeout_ms"] = None if timeout is None else round(timeout * 1000)
-    settings["connect_timeout_ms"] = None if connect_timeout is None else round(connect_timeout * 1000)
+    for name, value in (("timeout", timeout), ("connect_timeout", connect_timeout)):
+        settings[f"{name}_ms"] = None if value is None else round(seconds(name, value) * 1000)
     settings["token"] = token
     settings["rdma.provider"] = rdma_provider
     settings["compression"] = compression
     handle, error = ctypes.c_void_p(), Error()
     with Options(settings) as options:
-        code = lib.weir_rpc_connect(ctypes.byref(handle), address.encode(), options, ctypes.byref(error))
+        code = lib.weir_rpc_connect(ctypes.byref(handle), word("an address", address), options, ctypes.byref(error))
     if code != 0:
         raise RpcError.of(code, text(error.message))
     return Client(handle.value)

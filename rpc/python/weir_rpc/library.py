@@ -18,6 +18,7 @@ class Call(ctypes.Structure):
 
 
 IDEMPOTENT = 1
+MOST_SECONDS = 1e9
 Done = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 Handler = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)
 
@@ -99,6 +100,19 @@ def text(raw: bytes) -> str:
     return raw.decode("utf-8", errors="replace")
 
 
+def word(what: str, value: str) -> bytes:
+    """For the library, which takes a zero for the end."""
+    if "\0" in value:
+        raise ValueError(f"{what} has no NUL in it, as {value!r} does")
+    return value.encode()
+
+
+def seconds(what: str, value: float) -> float:
+    if not -MOST_SECONDS <= value <= MOST_SECONDS:  # nor a nan
+        raise ValueError(f"{what} is a number of seconds, not {value}")
+    return value
+
+
 class Buffer:
     """Any object with the buffer protocol, held still: `address` and `size` are valid until release()."""
 
@@ -142,11 +156,12 @@ class Options:
 
     def __enter__(self):
         from .errors import RpcError
+        words = {name: word(name, str(int(value)) if isinstance(value, (bool, int, float)) else os.fspath(value))
+                 for name, value in self._settings.items()}
         self._options = lib.weir_rpc_options_new()
         error = Error()
-        for name, value in self._settings.items():
-            value = str(int(value)) if isinstance(value, (bool, int, float)) else os.fspath(value)
-            if lib.weir_rpc_options_set(self._options, name.encode(), value.encode(), ctypes.byref(error)):
+        for name, value in words.items():
+            if lib.weir_rpc_options_set(self._options, name.encode(), value, ctypes.byref(error)):
                 lib.weir_rpc_options_free(self._options)
                 raise RpcError.of(error.code, text(error.message))
         return self._options

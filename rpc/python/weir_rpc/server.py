@@ -9,14 +9,15 @@ that leaves it reaches the caller: an RpcError with its code, others as code `fa
 """
 import ctypes
 import inspect
+import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, List, Optional
 
 import msgpack
 
-from .errors import BadArguments, Denied, RpcError, Unauthenticated
+from .errors import BadArguments, Closed, Denied, RpcError, Unauthenticated
 from .library import (Authenticate, Authorise, Buffer, Error, Handler, Options, Release, lib, text,
-                      tls_settings)
+                      tls_settings, word)
 
 
 class Call:
@@ -69,9 +70,21 @@ def _lend(data) -> Buffer:
     return buffer
 
 
-def _refuse(error, failure: Exception) -> int:
-    error.contents.message = str(getattr(failure, "message", failure)).encode()[:507]
-    return failure.code if isinstance(failure, RpcError) else Denied.code
+def _told(failure: BaseException) -> bytes:
+    """What the caller is told; nothing that an exception does keeps it from being told."""
+    try:
+        words = failure.message if isinstance(failure, RpcError) else f"{type(failure).__name__}: {failure}"
+        return str(words).encode("utf-8", errors="replace")
+    except BaseException:  # pylint: disable=broad-except
+        return type(failure).__name__.encode()
+
+
+def _refuse(error, failure: BaseException, otherwise: int) -> int:
+    error.contents.message = _told(failure)[:507]
+    return failure.code if isinstance(failure, RpcError) and failure.code > 0 else otherwise
+
+
+# A check that fails lets nobody in, whatever it raised: what leaves a callback counts as 0, which would.
 
 
 def _authenticator(ask: Callable):
@@ -84,10 +97,8 @@ def _authenticator(ask: Callable):
             identity.contents.name = str(name).encode()[:255]
             identity.contents.valid_us = round(valid * 1e6)
             return 0
-        except RpcError as failure:
-            return _refuse(error, failure)
-        except Exception as failure:  # pylint: disable=broad-except  # a check that fails lets nobody in
-            return _refuse(error, Unauthenticated(f"{type(failure).__name__}: {failure}"))
+        except BaseException as failure:  # pylint: disable=broad-except
+            return _refuse(error, failure, Unauthenticated.code)
 
     return authenticate
 
@@ -96,10 +107,12 @@ def _authoriser(ask: Callable):
     @Authorise
     def authorise(_, identity, method, error) -> int:
         try:
-            return 0 if ask(text(identity), text(method)) else _refuse(error, Denied(
-                f"{text(identity) or 'an anonymous caller'} may not call {text(method)}"))
-        except Exception as failure:  # pylint: disable=broad-except
-            return _refuse(error, failure)
+            if ask(text(identity), text(method)):
+                return 0
+            failure: BaseException = Denied(f"{text(identity) or 'an anonymous caller'} may not call {text(method)}")
+        except BaseException as raised:  # pylint: disable=broad-except
+            failure = raised
+        return _refuse(error, failure, Denied.code)
 
     return authorise
 
@@ -127,40 +140,55 @@ class Server:
         if code != 0:
             raise RpcError.of(code, text(error.message))
         self._handle: Optional[int] = handle.value
+        self._process = os.getpid()
         self._handlers: List[Any] = []  # the library calls them as long as it lives
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="weir-rpc-serve")
 
     def add(self, name: str, function: Callable, types: str = "") -> None:
         """Before listen(). `types` is what reflection tells, such as "(i32, i32) -> i32"."""
-        takes_call = "call" in inspect.signature(function).parameters
+        if not callable(function):
+            raise TypeError(f"{name} is to be a function, not {function!r}")
+        try:
+            signature = inspect.signature(function)
+        except ValueError:  # some of those that are written in C
+            signature = inspect.Signature([inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL)])
 
         @Handler
         def handler(_, request: int) -> None:
-            self._pool.submit(_serve, function, takes_call, request)
+            self._pool.submit(_serve, function, signature, request)
 
         error = Error()
-        if lib.weir_rpc_server_add(self._handle, name.encode(), types.encode(), handler, None, ctypes.byref(error)):
+        if lib.weir_rpc_server_add(self._mine(), word("a method's name", name), word("types", types), handler, None,
+                                   ctypes.byref(error)):
             raise RpcError.of(error.code, text(error.message))
         self._handlers.append(handler)
 
     def listen(self, address: str) -> str:
         """The address with the port that the kernel chose where 0 was asked for."""
         bound, error = ctypes.create_string_buffer(512), Error()
-        if lib.weir_rpc_server_listen(self._handle, address.encode(), bound, len(bound), ctypes.byref(error)):
+        if lib.weir_rpc_server_listen(self._mine(), word("an address", address), bound, len(bound),
+                                      ctypes.byref(error)):
             raise RpcError.of(error.code, text(error.message))
         return text(bound.value)
 
     def drain(self) -> None:
         """Takes no new calls, answers those under way."""
-        lib.weir_rpc_server_drain(self._handle)
+        lib.weir_rpc_server_drain(self._mine())
 
     @property
     def open(self) -> int:
         """Connections."""
-        return lib.weir_rpc_server_open(self._handle)
+        return lib.weir_rpc_server_open(self._mine())
+
+    def _mine(self) -> int:
+        if self._handle is None:
+            raise Closed("the server is closed")
+        if self._process != os.getpid():
+            raise Closed(f"this server is of process {self._process}, which forked this one: make another here")
+        return self._handle
 
     def close(self) -> None:
-        if self._handle is not None:
+        if self._handle is not None and self._process == os.getpid():
             handle, self._handle = self._handle, None
             lib.weir_rpc_server_free(handle)
             self._pool.shutdown(wait=True)
@@ -172,22 +200,21 @@ class Server:
         self.close()
 
 
-def _serve(function: Callable, takes_call: bool, request: int) -> None:
+def _serve(function: Callable, signature: inspect.Signature, request: int) -> None:
     try:
         size = ctypes.c_size_t()
         address = lib.weir_rpc_request_arguments(request, ctypes.byref(size))
         arguments = msgpack.unpackb(ctypes.string_at(address, size.value), raw=False, strict_map_key=False)
         call = Call(request)
         try:
-            bound = inspect.signature(function).bind(*arguments, **({"call": call} if takes_call else {}))
+            bound = signature.bind(*arguments, **({"call": call} if "call" in signature.parameters else {}))
         except TypeError as why:
             raise BadArguments(str(why)) from why
         packed = msgpack.packb(function(*bound.args, **bound.kwargs), use_bin_type=True)
         attachment = _lend(call.reply_attachment) if call.reply_attachment is not None else None
-    except RpcError as failure:
-        return lib.weir_rpc_refuse(request, failure.code, failure.message.encode())
-    except Exception as failure:  # pylint: disable=broad-except  # the caller is told, whatever it was
-        return lib.weir_rpc_refuse(request, RpcError.code, f"{type(failure).__name__}: {failure}".encode())
+    except BaseException as failure:  # pylint: disable=broad-except  # sys.exit() in it, say: the caller is told
+        return lib.weir_rpc_refuse(request, failure.code if isinstance(failure, RpcError) else RpcError.code,
+                                   _told(failure))
     if attachment is None:
         return lib.weir_rpc_respond(request, packed, len(packed), None, 0, None, None)
     return lib.weir_rpc_respond(request, packed, len(packed), attachment.address, attachment.size,

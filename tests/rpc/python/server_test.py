@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Python functions, served, against the Python client.
+
+usage: server_test.py SOURCE LIBRARY RPC_SHOP EXAMPLE [unittest's words]
+"""
+import asyncio
+import os
+import subprocess
+import sys
+import unittest
+
+from installed import HERE, weir_rpc, where
+
+class Served(unittest.TestCase):
+    """Python functions."""
+
+    def serve(self, address="tcp://127.0.0.1:0", **settings):
+        server = weir_rpc.Server(**settings)
+        self.addCleanup(server.close)
+
+        def reflect(call):
+            call.reply_attachment = call.attachment[::-1]
+            return len(call.attachment)
+
+        def refuse():
+            raise weir_rpc.Denied("not you")
+
+        server.add("py.add", lambda a, b: a + b, types="(i32, i32) -> i32")
+        server.add("py.reflect", reflect)
+        server.add("py.refuse", refuse)
+        server.add("py.divide", lambda a, b: a / b)
+        server.add("py.who", lambda call: call.certificate)
+        server.add("py.caller", lambda call: call.identity)
+        server.add("py.left", lambda call: call.remaining)
+        return server, server.listen(address)
+
+    def test_functions_are_called_over_each_transport(self):
+        for transport in ("tcp", "unix", "rdma"):
+            with self.subTest(transport):
+                _, address = self.serve(where(transport))
+                with weir_rpc.connect(address) as client:
+                    self.assertEqual(client.call("py.add", 20, 22), 42)
+                    self.assertIn(weir_rpc.Method("py.add", "(i32, i32) -> i32"), client.methods())
+
+    def test_attachments_go_both_ways(self):
+        _, address = self.serve()
+        data = os.urandom(1 << 20)
+        with weir_rpc.connect(address) as client:
+            for attachment in (data, memoryview(data), bytearray(data)):
+                reply = client.exchange("py.reflect", attachment=attachment)
+                self.assertEqual((reply.result, bytes(reply.attachment)), (len(data), data[::-1]))
+            room = bytearray(1 << 20)
+            reply = client.exchange("py.reflect", attachment=data, into=room)
+            self.assertEqual(room, data[::-1])
+            with self.assertRaises(BufferError):
+                client.exchange("py.reflect", attachment=data, into=data)  # it may not be written to
+        self.assertEqual(bytes(reply.attachment[:4]), data[:-5:-1])  # outlives the client
+
+    def test_an_attachment_is_awaited(self):
+        _, address = self.serve()
+
+        async def run():
+            async with await weir_rpc.aconnect(address) as client:
+                reply = await client.aexchange("py.reflect", attachment=b"abc")
+                self.assertEqual((reply.result, bytes(reply.attachment)), (3, b"cba"))
+        asyncio.run(run())
+
+    def test_exceptions_reach_the_caller(self):
+        _, address = self.serve()
+        with weir_rpc.connect(address) as client:
+            with self.assertRaisesRegex(weir_rpc.Denied, "not you"):
+                client.call("py.refuse")
+            with self.assertRaisesRegex(weir_rpc.RpcError, "failed: ZeroDivisionError"):
+                client.call("py.divide", 1, 0)
+            with self.assertRaises(weir_rpc.BadArguments):
+                client.call("py.add", 1)
+            self.assertTrue(0 < client.call("py.left", deadline=5) <= 5)
+
+    def test_whatever_a_function_raises_is_answered(self):
+        class Unspeakable(Exception):
+            def __str__(self):
+                raise OSError
+
+        def throw(name):
+            raise {"exit": SystemExit(3), "interrupt": KeyboardInterrupt(), "surrogate": ValueError("\udc80"),
+                   "unspeakable": Unspeakable()}[name]
+
+        server = weir_rpc.Server()
+        self.addCleanup(server.close)
+        server.add("py.throw", throw)
+        with weir_rpc.connect(server.listen("tcp://127.0.0.1:0")) as client:
+            for name, told in (("exit", "SystemExit: 3"), ("interrupt", "KeyboardInterrupt"),
+                               ("surrogate", r"ValueError: \?"), ("unspeakable", "Unspeakable")):
+                with self.subTest(name), self.assertRaisesRegex(weir_rpc.RpcError, told):
+                    client.call("py.throw", name, deadline=30)
+
+    def test_functions_written_in_c_are_served(self):
+        server = weir_rpc.Server()
+        self.addCleanup(server.close)
+        server.add("py.max", max)
+        server.add("py.len", len)
+        with self.assertRaisesRegex(TypeError, "py.nothing is to be a function, not None"):
+            server.add("py.nothing", None)
+        with self.assertRaisesRegex(ValueError, "NUL"):
+            server.add("py.nu\0ll", len)
+        with weir_rpc.connect(server.listen("tcp://127.0.0.1:0")) as client:
+            self.assertEqual(client.call("py.max", 3, 5, 4), 5)
+            self.assertEqual(client.call("py.len", "four"), 4)
+
+    def test_a_certificate_names_the_caller(self):
+        key, certificate = HERE / "key", HERE / "certificate"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                        "-subj", "/CN=localhost", "-days", "2", "-keyout", key, "-out", certificate],
+                       check=True, capture_output=True)
+        files = {"certificate": certificate, "key": key, "authority": certificate}
+        for transport in ("tls", "rdma+tls"):
+            with self.subTest(transport):
+                _, address = self.serve(f"{transport}://127.0.0.1:0", **files)
+                with weir_rpc.connect(address, server_name="localhost", **files) as client:
+                    self.assertEqual(client.call("py.who"), "CN=localhost")
+                with self.assertRaises(weir_rpc.RpcError) as raised:
+                    weir_rpc.connect(address, server_name="elsewhere", **files)
+                self.assertEqual(raised.exception.name, "tls")
+
+    def test_a_server_asks_who_may_call(self):
+        def who(token, certificate, peer):
+            self.assertEqual(certificate, "")
+            self.assertTrue(peer.startswith("tcp "))
+            if not token:
+                raise weir_rpc.Unauthenticated("no token")
+            return {"gold": "anna", "lead": ("bert", 3600)}[token]
+
+        server, address = self.serve(authenticate=who, authorise=lambda name, method: (name, method) != ("bert", "py.add"))
+        with weir_rpc.connect(address) as client:
+            with self.assertRaisesRegex(weir_rpc.Unauthenticated, "no token"):
+                client.call("py.add", 1, 2)
+        with weir_rpc.connect(address, token="dross") as client:
+            with self.assertRaisesRegex(weir_rpc.Unauthenticated, "KeyError"):
+                client.call("py.add", 1, 2)
+        with weir_rpc.connect(address, token="gold") as client:
+            self.assertEqual(client.call("py.add", 1, 2), 3)
+            self.assertEqual(client.call("py.caller"), "anna")
+        with weir_rpc.connect(address, token="lead") as client:
+            with self.assertRaisesRegex(weir_rpc.Denied, "bert may not call py.add"):
+                client.call("py.add", 1, 2)
+            self.assertEqual(client.call("py.caller"), "bert")
+        token = HERE / "token"
+        token.write_text("gold\nand more\n")
+        for shown in (["--token", "gold"], ["--token-file", str(token)]):
+            called = subprocess.run([os.environ["WEIR"], "rpc", "call", address, "py.caller", *shown], text=True,
+                                    capture_output=True, timeout=60, check=False)
+            self.assertEqual((called.stdout, called.returncode), ('"anna"\n', 0), called.stderr)
+
+    def test_a_check_that_fails_lets_nobody_in(self):
+        for raised in (SystemExit(0), KeyboardInterrupt(), ValueError("\udc80"), weir_rpc.RpcError("zero", -1)):
+            def fail(*_, why=raised):
+                raise why
+
+            for checks, kind in (({"authenticate": fail}, "unauthenticated"), ({"authorise": fail}, "denied")):
+                with self.subTest(f"{raised!r} of {list(checks)}"):
+                    _, address = self.serve(**checks)
+                    with weir_rpc.connect(address) as client, self.assertRaises(weir_rpc.RpcError) as refused:
+                        client.call("py.add", 1, 2)
+                    self.assertEqual(refused.exception.name, kind)
+
+    def test_large_bodies_are_compressed_where_both_ends_say_so(self):
+        _, address = self.serve(compression="lz4")
+        for here in ("zstd", "lz4", None):
+            with weir_rpc.connect(address, compression=here) as client:
+                self.assertEqual(client.call("py.add", "x" * 100000, "y"), "x" * 100000 + "y")
+
+    def test_bad_settings_are_named(self):
+        for address, settings, name in [("ftp://x:1", {}, "bad_address"),
+                                        ("unix:///nowhere/at/all", {}, "unreachable"),
+                                        ("rdma://127.0.0.1:1", {"rdma_provider": "mine"}, "bad_setting"),
+                                        ("tcp://127.0.0.1:1", {"timeout": -1}, "bad_setting")]:
+            with self.subTest(address), self.assertRaises(weir_rpc.RpcError) as raised:
+                weir_rpc.connect(address, **settings)
+            self.assertEqual(raised.exception.name, name)
+        server, _ = self.serve()
+        with self.assertRaises(weir_rpc.RpcError):
+            server.add("py.late", lambda: None)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:])
