@@ -39,6 +39,15 @@ int type_of(const EventRef& event) {
   return type;
 }
 
+TEST_F(RdmaCmCalls, an_identifier_is_of_a_port_space_that_there_is) {
+  for (const int number : {0, 0x0107, 0x0200, -1}) {
+    rdma_cm_id* id = nullptr;
+    errno = 0;
+    EXPECT_EQ(rdma_create_id(client_.get(), &id, nullptr, static_cast<rdma_port_space>(number)), -1);
+    EXPECT_EQ(errno, EINVAL) << number;
+  }
+}
+
 TEST_F(RdmaCmCalls, names_are_resolved_with_an_event) {
   const IdRef id = make_id(client_);
   rdma_addrinfo* info = nullptr;

@@ -98,7 +98,9 @@ TEST_F(Regions, rereg_changes_what_it_is_told_and_refuses_the_rest) {
   EXPECT_EQ(mr->addr, elsewhere.data());
   EXPECT_EQ(mr->length, 128u);
   EXPECT_NE(ibv_rereg_mr(mr.get(), 0, nullptr, nullptr, 0, 0), 0);
+  errno = 0;
   EXPECT_NE(ibv_rereg_mr(mr.get(), 1 << 10, nullptr, nullptr, 0, 0), 0);
+  EXPECT_EQ(errno, EINVAL);
   EXPECT_NE(ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, IBV_ACCESS_REMOTE_WRITE),
             0);
   EXPECT_NE(ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_PD, nullptr, nullptr, 0, 0), 0);

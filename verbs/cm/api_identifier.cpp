@@ -4,6 +4,7 @@
 #include <new>
 
 #include "verbs/cm/api.hpp"
+#include "verbs/cm/port_space.hpp"
 #include "verbs/cm/queue_pair.hpp"
 #include "verbs/cm/trace_events.hpp"
 
@@ -96,7 +97,7 @@ void rdma_destroy_event_channel(rdma_event_channel* channel) {
 
 int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space port_space) {
   if (Agent::instance() == nullptr) return -1;
-  if (id == nullptr) return as_c(EINVAL);
+  if (id == nullptr || !is_port_space(port_space)) return as_c(EINVAL);
   EventChannel* events = channel != nullptr ? &EventChannel::of(channel) : own_channel();
   if (events == nullptr) return -1;
   Id* made = agent().create(*events, context, port_space, is_datagram(port_space) ? IBV_QPT_UD : IBV_QPT_RC);

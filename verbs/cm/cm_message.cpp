@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <concepts>
 
+#include "verbs/cm/port_space.hpp"
+
 namespace weir::cm {
 namespace {
 
@@ -62,17 +64,12 @@ class Reader {
   bool good_ = true;
 };
 
-bool known_port_space(std::uint16_t port_space) {
-  return port_space == RDMA_PS_TCP || port_space == RDMA_PS_UDP || port_space == RDMA_PS_IPOIB ||
-         port_space == RDMA_PS_IB;
-}
-
 bool names_service(MessageType type) { return type == MessageType::req || type == MessageType::sidr_req; }
 
 bool legal(const CmMessage& message) {
   if (message.type < MessageType::req || message.type > MessageType::sidr_rep) return false;
   if (names_service(message.type)) {
-    if (!known_port_space(message.port_space) || message.destination.is_any()) return false;
+    if (!is_port_space(message.port_space) || message.destination.is_any()) return false;
   } else if (message.remote_id == 0 && message.type != MessageType::rej) {
     return false;  // a rejection may take back a request whose number at the other side was never learned
   }

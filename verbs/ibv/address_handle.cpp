@@ -57,6 +57,7 @@ ibv_gid mapped(const std::uint8_t* v4) {
 struct Addresses {
   ibv_gid source, destination;
   std::uint8_t traffic_class, hop_limit;
+  std::uint32_t flow_label;
 };
 
 Addresses read_grh(const ibv_grh* grh) {
@@ -67,6 +68,7 @@ Addresses read_grh(const ibv_grh* grh) {
     std::memcpy(a.destination.raw, bytes + 24, 16);
     a.traffic_class = static_cast<std::uint8_t>(bytes[0] << 4 | bytes[1] >> 4);
     a.hop_limit = bytes[7];
+    a.flow_label = (bytes[1] & 0xfu) << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
   } else {
     a.source = mapped(bytes + ipv4_at + 12);
     a.destination = mapped(bytes + ipv4_at + 16);
@@ -139,6 +141,7 @@ int ibv_init_ah_from_wc(ibv_context*, uint8_t port, ibv_wc* wc, ibv_grh* grh, ib
   attr->grh.sgid_index = static_cast<std::uint8_t>(find_gid(found.destination).value_or(0));
   attr->grh.hop_limit = 0xff;
   attr->grh.traffic_class = found.traffic_class;
+  attr->grh.flow_label = found.flow_label;
   return 0;
 }
 

@@ -98,7 +98,7 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
 
 Cq* create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
   if (cqe < 1 || static_cast<std::uint32_t>(cqe) > rnic::max_cqe || comp_vector < 0 ||
-      comp_vector >= context->num_comp_vectors) {
+      comp_vector >= context->num_comp_vectors || (channel != nullptr && channel->context != context)) {
     errno = EINVAL;
     return nullptr;
   }

@@ -54,6 +54,41 @@ ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_
   return &mr->mr;
 }
 
+namespace {
+
+int change_region(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, int access) {
+  const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+  if ((flags & ~known) != 0 || flags == 0) return IBV_REREG_MR_ERR_INPUT;
+  auto& region = *reinterpret_cast<Mr*>(mr);
+  ibv_pd* const new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : mr->pd;
+  const auto new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? static_cast<unsigned>(access) : region.access;
+  if (context_of(mr->context).adapter().windows().in_use(mr->lkey)) return IBV_REREG_MR_ERR_INPUT;
+  if (region.mr.length == SIZE_MAX) return IBV_REREG_MR_ERR_INPUT;  // a null region is what it is
+  if (new_pd == nullptr || !access_valid(new_access)) return IBV_REREG_MR_ERR_INPUT;
+  NicProcess& nic = *context_of(mr->context).nic;
+  if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+    const auto start = reinterpret_cast<std::uint64_t>(addr);
+    const auto key = nic.register_memory(start, length, start, new_access & rights, pd_of(new_pd).number);
+    if (!key) {
+      errno = static_cast<int>(key.error().code);
+      return IBV_REREG_MR_ERR_CMD;
+    }
+    nic.deregister_memory(mr->lkey);
+    mr->addr = addr;
+    mr->length = length;
+    mr->lkey = mr->rkey = *key;
+  } else {
+    nic.adapter().table().update(mr->lkey, new_access & rights, pd_of(new_pd).number);
+    nic.adapter().drain_initiators();
+  }
+  pd_of(new_pd).users.fetch_add(1);
+  drop_user(pd_of(mr->pd));
+  mr->pd = new_pd;
+  region.access = new_access;
+  return 0;
+}
+
+}  // namespace
 }  // namespace weir::verbs
 
 using namespace weir::verbs;
@@ -109,32 +144,9 @@ int ibv_dereg_mr(ibv_mr* mr) {
 }
 
 int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, int access) {
-  const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
-  if ((flags & ~known) != 0 || flags == 0) return IBV_REREG_MR_ERR_INPUT;
-  auto& region = *reinterpret_cast<Mr*>(mr);
-  ibv_pd* const new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : mr->pd;
-  const auto new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? static_cast<unsigned>(access) : region.access;
-  if (context_of(mr->context).adapter().windows().in_use(mr->lkey)) return IBV_REREG_MR_ERR_INPUT;
-  if (region.mr.length == SIZE_MAX) return IBV_REREG_MR_ERR_INPUT;  // a null region is what it is
-  if (new_pd == nullptr || !access_valid(new_access)) return IBV_REREG_MR_ERR_INPUT;
-  NicProcess& nic = *context_of(mr->context).nic;
-  if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-    const auto start = reinterpret_cast<std::uint64_t>(addr);
-    const auto key = nic.register_memory(start, length, start, new_access & rights, pd_of(new_pd).number);
-    if (!key) return IBV_REREG_MR_ERR_CMD;
-    nic.deregister_memory(mr->lkey);
-    mr->addr = addr;
-    mr->length = length;
-    mr->lkey = mr->rkey = *key;
-  } else {
-    nic.adapter().table().update(mr->lkey, new_access & rights, pd_of(new_pd).number);
-    nic.adapter().drain_initiators();
-  }
-  pd_of(new_pd).users.fetch_add(1);
-  drop_user(pd_of(mr->pd));
-  mr->pd = new_pd;
-  region.access = new_access;
-  return 0;
+  const int outcome = change_region(mr, flags, pd, addr, length, access);
+  if (outcome == IBV_REREG_MR_ERR_INPUT) errno = EINVAL;
+  return outcome;
 }
 
 // There is no pinning: pages are copied through the page tables of whoever owns them at that moment, so fork

@@ -74,6 +74,16 @@ bool complete(const ibv_qp_init_attr& init, QpType type, const Origin& origin) {
   return type == QpType::xrc_send || init.recv_cq != nullptr;
 }
 
+// What is used is of the same ibv_context, as the kernel finds objects by context and number.
+bool of_one_context(const ibv_qp_init_attr& init, QpType type, const Origin& origin) {
+  const auto is_ours = [&](const auto* object) {
+    return object == nullptr || object->context == origin.context;
+  };
+  if (!is_ours(origin.pd) || (origin.xrcd != nullptr && !is_ours(&origin.xrcd->xrcd))) return false;
+  if (type == QpType::xrc_recv || !is_ours(init.send_cq)) return type == QpType::xrc_recv;
+  return type == QpType::xrc_send || (is_ours(init.recv_cq) && is_ours(init.srq));
+}
+
 rnic::QpConfig config_of(const ibv_qp_init_attr& init, QpType type, const Origin& origin) {
   const bool sends = type != QpType::xrc_recv;
   const bool receives = sends && type != QpType::xrc_send;
@@ -98,7 +108,7 @@ rnic::QpConfig config_of(const ibv_qp_init_attr& init, QpType type, const Origin
 ibv_qp* create(const ibv_qp_init_attr& init, const Origin& origin) {
   const auto type = type_of(init.qp_type);
   const int invalid = check_caps(init.cap, init.srq != nullptr);
-  if (!type || invalid != 0 || !complete(init, *type, origin)) {
+  if (!type || invalid != 0 || !complete(init, *type, origin) || !of_one_context(init, *type, origin)) {
     errno = !type ? EOPNOTSUPP : EINVAL;
     return nullptr;
   }
@@ -168,6 +178,8 @@ bool values_valid(const ibv_qp_attr& a, unsigned mask) {
   return true;
 }
 
+constexpr std::uint32_t largest_psn = 0xffffff;
+
 void remember(ibv_qp_attr& kept, const ibv_qp_attr& a, unsigned mask) {
   if (mask & IBV_QP_ACCESS_FLAGS) kept.qp_access_flags = a.qp_access_flags;
   if (mask & IBV_QP_PKEY_INDEX) kept.pkey_index = a.pkey_index;
@@ -178,8 +190,9 @@ void remember(ibv_qp_attr& kept, const ibv_qp_attr& a, unsigned mask) {
   if (mask & IBV_QP_TIMEOUT) kept.timeout = a.timeout;
   if (mask & IBV_QP_RETRY_CNT) kept.retry_cnt = a.retry_cnt;
   if (mask & IBV_QP_RNR_RETRY) kept.rnr_retry = a.rnr_retry;
-  if (mask & IBV_QP_RQ_PSN) kept.rq_psn = a.rq_psn;
-  if (mask & IBV_QP_SQ_PSN) kept.sq_psn = a.sq_psn;
+  // The kernel masks them, too, instead of refusing: programs draw them at random.
+  if (mask & IBV_QP_RQ_PSN) kept.rq_psn = a.rq_psn & largest_psn;
+  if (mask & IBV_QP_SQ_PSN) kept.sq_psn = a.sq_psn & largest_psn;
   if (mask & IBV_QP_MAX_QP_RD_ATOMIC) kept.max_rd_atomic = a.max_rd_atomic;
   if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) kept.max_dest_rd_atomic = a.max_dest_rd_atomic;
   if (mask & IBV_QP_MIN_RNR_TIMER) kept.min_rnr_timer = a.min_rnr_timer;

@@ -77,10 +77,10 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
 
 int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
   weir::rnic::SharedReceiveQueue& nic_srq = *srq_of(srq).nic_srq;
-  if (mask & IBV_SRQ_MAX_WR) return attr->max_wr <= nic_srq.max_wrs() ? 0 : EOPNOTSUPP;
-  if (!(mask & IBV_SRQ_LIMIT)) return 0;
-  if (attr->srq_limit > nic_srq.max_wrs()) return EINVAL;
-  nic_srq.context().limit.store(attr->srq_limit);
+  if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) return EINVAL;
+  if ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > nic_srq.max_wrs()) return EINVAL;
+  if ((mask & IBV_SRQ_MAX_WR) && attr->max_wr > nic_srq.max_wrs()) return EOPNOTSUPP;
+  if (mask & IBV_SRQ_LIMIT) nic_srq.context().limit.store(attr->srq_limit);
   return 0;
 }
 
