@@ -12,33 +12,14 @@
 #include "cli/shell/command_syntax.hpp"
 #include "cli/shell/line_editor.hpp"
 #include "cli/shell/quoting.hpp"
+#include "cli/shell/secret_lines.hpp"
 
 namespace weir::shell {
 namespace {
 
-enum class Next { go_on, leave };
+enum class Next { go_on, leave, lost };  // lost: the server, of a command for it
 
 volatile std::sig_atomic_t interrupted = 0;
-
-// Passwords do not belong in a history file.
-bool is_secret(const std::vector<std::string>& words) {
-  if (words.empty()) return false;
-  if (same_word(words[0], "auth")) return true;
-  if (same_word(words[0], "hello") || same_word(words[0], "migrate") || same_word(words[0], "acl"))
-    return words.size() > 2;
-  return same_word(words[0], "config") && words.size() > 2 && same_word(words[1], "set") &&
-         words[2].find("pass") != std::string::npos;
-}
-
-// "5 PING" is PING five times.
-long long take_repeat(std::vector<std::string>& words) {
-  long long times = 0;
-  const auto& first = words.front();
-  const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), times);
-  if (words.size() < 2 || error != std::errc{} || end != first.data() + first.size() || times < 1) return 1;
-  words.erase(words.begin());
-  return times;
-}
 
 // Commands that are the shell's own. False: it is the server's.
 bool is_own_command(Conversation& conversation, const std::vector<std::string>& words, Next& next) {
@@ -73,7 +54,10 @@ Next run_line(Conversation& conversation, const Options& options, std::vector<st
   for (long long i = 0; i < times; ++i) {
     const auto outcome = conversation.run(words);
     if (outcome == Outcome::error_reply && options.exit_with_error) return Next::leave;
-    if (outcome == Outcome::lost) break;
+    if (outcome == Outcome::lost) {
+      next = Next::lost;
+      break;
+    }
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   if (timed && took.count() >= 0.5 && conversation.output() == Output::formatted)
@@ -116,7 +100,7 @@ int converse_on_terminal(Conversation& conversation, const Options& options,
     if (!line) return 0;
     auto words = split_words(*line);
     if (words && words->empty()) continue;
-    if (!words || !is_secret(*words)) editor.remember(*line);
+    if (!may_hold_secret(*line)) editor.remember(*line);
     if (!words) {
       fmt::print("Invalid argument(s)\n");
       continue;
@@ -134,9 +118,9 @@ int run_lines(Conversation& conversation, const Options& options) {
       continue;
     }
     const auto lost_before = !conversation.connected();
-    if (run_line(conversation, options, std::move(*words), false) == Next::leave)
-      return options.exit_with_error ? 1 : 0;
-    if (!conversation.connected() && lost_before) return 1;  // nobody there: do not try for each line
+    const Next next = run_line(conversation, options, std::move(*words), false);
+    if (next == Next::leave) return options.exit_with_error ? 1 : 0;
+    if (next == Next::lost && lost_before) return 1;  // nobody there: do not try for each line
   }
   return 0;
 }

@@ -47,6 +47,7 @@ RUNS = [
     ("quotes and escapes", [], "SET q \"a\\x41\\n\\\"\"\nGET q\nSET r 'it\\'s'\nGET r\n"),
     ("quoted output", ["--no-raw"], "SET q \"a\\x00\\xff\\n\\\"\"\nGET q\n"),
     ("repeat by number", [], "3 PING\n"),
+    ("a local command first", [], "clear\nPING\n"),
     ("last argument from standard input", ["-x", "SET", "x"], "from a file\n"),
     ("tagged argument from standard input", ["-X", "TAG", "SET", "TAG", "1"], "some key"),
     ("what they stored", ["MGET", "x", "some key"], ""),

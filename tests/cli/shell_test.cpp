@@ -5,6 +5,7 @@
 #include "cli/shell/command_syntax.hpp"
 #include "cli/shell/options.hpp"
 #include "cli/shell/quoting.hpp"
+#include "cli/shell/secret_lines.hpp"
 
 namespace weir::shell {
 namespace {
@@ -29,6 +30,18 @@ TEST(SplitWords, knows_both_kinds_of_quotes) {
 TEST(SplitWords, refuses_quotes_that_do_not_close_or_run_into_text) {
   for (const auto* line : {"\"abc", "'abc", "\"abc\"def", "'a'b", "\"abc\\", "\"abc\\\""})
     EXPECT_EQ(split_words(line), std::nullopt) << line;
+}
+
+TEST(History, has_no_line_that_may_hold_a_password) {
+  for (const auto* line :
+       {"auth pw", "AUTH user pw", "3 auth pw", "\"auth\" pw", "hello 3 AUTH user pw", "acl setuser bert >pw",
+        "migrate h 1 k 0 9 AUTH pw", "config set requirepass pw", "CONFIG SET REQUIREPASS pw",
+        "config set maxmemory 0 requirepass pw", "config set masterauth pw",
+        "config set tls-key-file-pass pw", "auth \"pw", "config set requirepass 'pw"})
+    EXPECT_TRUE(may_hold_secret(line)) << line;
+  for (const auto* line : {"", "get auth", "set pass word", "hello 3", "config get requirepass",
+                           "config set maxmemory 0", "5 ping", "5", "acl whoami"})
+    EXPECT_FALSE(may_hold_secret(line)) << line;
 }
 
 TEST(Quoted, can_be_read_back) {
