@@ -23,9 +23,6 @@ using client::Error;
 using client::ErrorKind;
 using client::Milliseconds;
 
-// A run without an answer for so long is over.
-constexpr Milliseconds patience{30'000};
-
 std::uint64_t nanoseconds(Clock::duration duration) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(duration).count());
 }
@@ -196,15 +193,10 @@ class LoadThread {
                                 std::chrono::duration<double>(*plan_.duration_s));
     if (!share_.error)
       for (auto& connection : connections_) connection->send_batch(Clock::now());
-    auto last_done = share_.done.load();
     while (!share_.over() && !share_.abandoned.load(std::memory_order_relaxed)) {
-      const auto before = Clock::now();
-      reactor_->turn(patience);
+      reactor_->turn(std::min(Milliseconds{250}, plan_.last_reply_limit));
       if (!plan_.keep_alive) reconnect();
-      const auto done = share_.done.load(std::memory_order_relaxed);
-      if (done == last_done && Clock::now() - before >= patience)
-        share_.fail({ErrorKind::timed_out, "The server did not answer for 30 s"});
-      last_done = done;
+      mind_silence(Clock::now());
     }
     share_.finished = Clock::now();
     share_.cpu_ns = thread_cpu_ns() - cpu_before;
@@ -212,6 +204,17 @@ class LoadThread {
   }
 
  private:
+  void mind_silence(Clock::time_point now) {
+    const auto done = share_.done.load(std::memory_order_relaxed);
+    if (std::exchange(last_done_, done) != done || last_reply_ == Clock::time_point{}) last_reply_ = now;
+    const bool past_end = now >= share_.stop;
+    const Milliseconds limit = past_end ? plan_.last_reply_limit : plan_.reply_limit;
+    if (now - (past_end ? std::max(last_reply_, share_.stop) : last_reply_) < limit) return;
+    share_.fail({ErrorKind::timed_out, "The server did not answer for " + std::to_string(limit.count()) +
+                                           " ms, with " + std::to_string(share_.under_way) +
+                                           " requests under way"});
+  }
+
   void pin() {
     if (plan_.pinned_cpus.empty()) return;
     const int cpu = plan_.pinned_cpus[index_ % plan_.pinned_cpus.size()];
@@ -249,6 +252,8 @@ class LoadThread {
   std::uint64_t login_replies_ = 0;
   std::unique_ptr<client::Reactor> reactor_;
   std::vector<std::unique_ptr<LoadConnection>> connections_;
+  std::uint64_t last_done_ = 0;
+  Clock::time_point last_reply_{};  // or the beginning
 };
 
 // Divides plan's clients and requests over the threads; the first ones take what is left over.

@@ -32,6 +32,8 @@ struct LoadPlan {
   bool keep_alive = true;
   std::vector<int> pinned_cpus;  // thread i runs on pinned_cpus[i % size]; empty: where the kernel likes
   client::Milliseconds connect_limit{5000};
+  client::Milliseconds reply_limit{30'000};      // without any reply for so long it is over: an error
+  client::Milliseconds last_reply_limit{5'000};  // the same when duration_s has passed
 };
 
 struct LoadResult {

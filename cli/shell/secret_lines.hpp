@@ -10,8 +10,8 @@ namespace weir::shell {
 // "5 PING" is PING five times: takes the number away. 1 if there is none.
 long long take_repeat(std::vector<std::string>& words);
 
-// AUTH, HELLO and MIGRATE with arguments, ACL SETUSER and the like, CONFIG SET of a password. A line that cannot be
-// split into words may hold anything.
+// AUTH, HELLO and MIGRATE with arguments, ACL SETUSER and the like, CONFIG SET of a password. A line that
+// cannot be split into words may hold anything.
 bool may_hold_secret(std::string_view line);
 
 }  // namespace weir::shell

@@ -1,20 +1,62 @@
 // The parts of weir-benchmark that need no server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <random>
 #include <set>
 
 #include "cli/benchmark/chart.hpp"
 #include "cli/benchmark/histogram.hpp"
+#include "cli/benchmark/load.hpp"
 #include "cli/benchmark/options.hpp"
 #include "cli/benchmark/workload.hpp"
+#include "cli/client/unique_fd.hpp"
+#include "tests/scratch_directory.hpp"
 
 namespace weir::benchmark {
 namespace {
 
 using Words = std::vector<std::string>;
 using testing::HasSubstr;
+
+// A server that takes connections and requests, and never answers.
+class SilentServer {
+ public:
+  SilentServer() : listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path().copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener_.get(), 8), 0);
+  }
+  std::string path() const { return directory_.file("s"); }
+
+ private:
+  test::ScratchDirectory directory_;
+  client::UniqueFd listener_;
+};
+
+TEST(Load, ends_with_an_error_when_the_server_does_not_answer) {
+  const SilentServer server;
+  const Workload workload{"GET", {"GET", "key"}};
+  LoadPlan plan;
+  plan.endpoint.transport = client::Transport::unix_socket;
+  plan.endpoint.path = server.path();
+  plan.clients = 2;
+  plan.reply_limit = plan.last_reply_limit = client::Milliseconds{20};
+  for (const bool for_a_time : {false, true}) {
+    if (for_a_time) {
+      plan.duration_s = 0.01;
+      plan.reply_limit = client::Milliseconds{3'600'000};
+    }
+    const auto result = run_load(plan, workload);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().kind, client::ErrorKind::timed_out);
+    EXPECT_THAT(result.error().what, HasSubstr("did not answer for 20 ms, with 2 requests under way"));
+  }
+}
 
 TEST(Histogram, gives_exact_percentiles_of_small_values) {
   LatencyHistogram histogram;
