@@ -3,6 +3,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
@@ -63,9 +64,13 @@ int run_command(const Options& options, Conversation& conversation) {
   auto command = options.command;
   if (options.last_argument_from_stdin) command.push_back(all_of_standard_input());
   if (options.tag_for_stdin) {
-    const auto text = all_of_standard_input();
-    for (auto& word : command)
-      if (word == *options.tag_for_stdin) word = text;
+    const auto tagged = std::ranges::find(command, *options.tag_for_stdin);
+    if (tagged == command.end()) {
+      fmt::print(stderr, "weir-cli: no argument is {}, the tag of -X that standard input is to replace\n",
+                 quoted(*options.tag_for_stdin));
+      return 1;
+    }
+    *tagged = all_of_standard_input();
   }
   if (same_word(command.front(), "help") || command.front() == "?") {
     fmt::print("{}", help_on({command.begin() + 1, command.end()}));

@@ -78,6 +78,8 @@ Result<Options> parse_options(std::span<const std::string> arguments) {
   if (auto taken = client::take_options(reader, options, "weir-cli", take_value, take_flag); !taken)
     return std::unexpected(std::move(taken.error()));
   options.command.assign(reader.rest().begin(), reader.rest().end());
+  if (options.last_argument_from_stdin && options.tag_for_stdin)
+    return fail(ErrorKind::usage, "-x and -X both want standard input; give one of them");
   const bool json = options.output == Output::json || options.output == Output::quoted_json;
   if (json && options.server.login.resp == 0) options.server.login.resp = 3;
   if (options.quoted_input)

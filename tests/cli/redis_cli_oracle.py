@@ -50,6 +50,8 @@ RUNS = [
     ("a local command first", [], "clear\nPING\n"),
     ("last argument from standard input", ["-x", "SET", "x"], "from a file\n"),
     ("tagged argument from standard input", ["-X", "TAG", "SET", "TAG", "1"], "some key"),
+    ("a tag that no argument is", ["-X", "TAG", "SET", "untagged", "1"], "some key"),
+    ("two uses of standard input", ["-x", "-X", "TAG", "SET", "TAG"], "some key"),
     ("what they stored", ["MGET", "x", "some key"], ""),
     ("quoted arguments", ["--quoted-input", "ECHO", "\"\\x41b\""], ""),
     ("another database", ["-n", "3", "SET", "in3", "1"], ""),
