@@ -42,7 +42,8 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
     auto db = std::make_unique<Keyspace>(static_cast<int>(i), random_(), use_clock);
     db->on_gone = [this](Keyspace& from, std::string_view key, Keyspace::Gone why) {
       ++(why == Keyspace::Gone::expired ? stats.expired : stats.evicted);
-      if (why == Keyspace::Gone::evicted) key_changed(from, key);
+      if (why == Keyspace::Gone::evicted) return key_changed(from, key);
+      if (watches.any()) watches.expire(from.index(), key);
     };
     databases.push_back(std::move(db));
   }

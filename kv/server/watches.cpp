@@ -37,6 +37,18 @@ void Watches::touch(int db, std::string_view key) {
   for (Client* client : it->second) client->transaction.broken = true;
 }
 
+void Watches::expire(int db, std::string_view key) {
+  const auto it = watchers_.find(Key(db, key));
+  if (it == watchers_.end()) return;
+  for (Client* client : it->second) {
+    const auto watched = std::ranges::find_if(
+        client->transaction.watched,
+        [&](const Transaction::Watched& candidate) { return candidate.db == db && candidate.key == key; });
+    // From now on it is a missing key like any other: a new value under its name is a change.
+    if (!std::exchange(watched->expired, false)) client->transaction.broken = true;
+  }
+}
+
 void Watches::touch_all(Keyspace& db, Keyspace* replaced_by, std::int64_t now_ms) {
   for (auto& [key, watchers] : watchers_) {
     if (key.first != db.index()) continue;

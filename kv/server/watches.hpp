@@ -22,6 +22,8 @@ class Watches {
   void unwatch(Client& client);
   // The key changed: those who watch it cannot EXEC.
   void touch(int db, std::string_view key);
+  // The key expired and goes: the same, but for those who watched it when it had expired already.
+  void expire(int db, std::string_view key);
   // Every key of a database changes: those that exist before or (for SWAPDB) in `replaced_by` count as
   // changed.
   void touch_all(Keyspace& db, Keyspace* replaced_by, std::int64_t now_ms);

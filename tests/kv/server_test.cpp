@@ -36,6 +36,61 @@ TEST(Transactions, do_not_run_when_a_watched_key_expired) {
   EXPECT_EQ(a.call({"EXEC"}), "*-1\r\n");
 }
 
+// How an expired key leaves while a client watches it: found by the timer, or by another client's command.
+class WatchedKey : public ::testing::TestWithParam<bool> {
+ protected:
+  void remove_expired(RunningServer& server) const {
+    if (GetParam()) {
+      server.run([](Server& s) {
+        s.refresh_time();
+        s.databases[0]->expire_due(s.now_ms, 10);
+      });
+    } else {
+      EXPECT_EQ(server.connect().call({"GET", "k"}), "$-1\r\n");
+    }
+  }
+};
+
+TEST_P(WatchedKey, that_expired_and_was_removed_stops_the_transaction) {
+  RunningServer server;
+  WireClient a = server.connect();
+  a.call({"SET", "k", "1", "PX", "50"});
+  a.call({"WATCH", "k"});
+  server.advance_ms(100);
+  remove_expired(server);
+  a.call({"MULTI"});
+  a.call({"SET", "k", "mine"});
+  EXPECT_EQ(a.call({"EXEC"}), "*-1\r\n");
+}
+
+TEST_P(WatchedKey, that_had_expired_when_it_was_watched_does_not_stop_the_transaction) {
+  RunningServer server;
+  WireClient a = server.connect();
+  server.run([](Server& s) {
+    // As the timer has not come by yet.
+    s.databases[0]->set_expiry(s.databases[0]->insert("k"), 1);
+  });
+  a.call({"WATCH", "k"});
+  remove_expired(server);
+  a.call({"MULTI"});
+  a.call({"SET", "k", "mine"});
+  EXPECT_EQ(a.call({"EXEC"}), "*1\r\n+OK\r\n");
+}
+
+TEST_P(WatchedKey, that_had_expired_and_is_set_again_stops_the_transaction) {
+  RunningServer server;
+  WireClient a = server.connect();
+  server.run([](Server& s) { s.databases[0]->set_expiry(s.databases[0]->insert("k"), 1); });
+  a.call({"WATCH", "k"});
+  remove_expired(server);
+  server.connect().call({"SET", "k", "theirs"});
+  a.call({"MULTI"});
+  a.call({"SET", "k", "mine"});
+  EXPECT_EQ(a.call({"EXEC"}), "*-1\r\n");
+}
+INSTANTIATE_TEST_SUITE_P(Ways, WatchedKey, ::testing::Bool(),
+                         [](const auto& instance) { return instance.param ? "timer" : "access"; });
+
 TEST(Expiry, follows_the_servers_clock) {
   RunningServer server;
   WireClient a = server.connect();
