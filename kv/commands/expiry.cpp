@@ -91,7 +91,9 @@ void reply_expiry(const Call& call, ExpiryForm form) {
   if (record->expires_at_ms == Record::never) return call.reply.integer(-1);
   const std::int64_t base = form.base == ExpiryBase::from_now ? call.now_ms : 0;
   const std::int64_t ms = record->expires_at_ms - base;
-  call.reply.integer(form.unit == ExpiryUnit::seconds ? (ms + 500) / 1000 : ms);
+  // Rounded without a sum: a key may expire in the last millisecond there is.
+  const std::int64_t seconds = ms / 1000 + (ms % 1000 >= 500 ? 1 : 0);
+  call.reply.integer(form.unit == ExpiryUnit::seconds ? seconds : ms);
 }
 
 void ttl(const Call& call) { reply_expiry(call, {ExpiryUnit::seconds, ExpiryBase::from_now}); }
