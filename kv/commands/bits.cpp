@@ -64,6 +64,7 @@ std::int64_t ones_in(std::string_view bytes) {
 struct BitRange {
   std::int64_t first = 0;
   std::int64_t last = -1;
+  bool reversed = false;  // both ends were counted from the back, the wrong way round
 };
 
 // "start end [BYTE|BIT]" from argument `at`, clamped to the text; empty when last < first. Answers when it is
@@ -83,12 +84,16 @@ bool parse_range(const Call& call, std::size_t at, std::string_view text, BitRan
   }
   const auto bytes = static_cast<std::int64_t>(text.size());
   const std::int64_t total = by_bit ? bytes * 8 : bytes;
-  if (start < 0 && end < 0 && start > end) return range = {0, -1}, true;
+  range.reversed = start < 0 && end < 0 && start > end;
   if (start < 0) start = std::max<std::int64_t>(start + total, 0);
   if (end < 0) end = std::max<std::int64_t>(end + total, 0);
   end = std::min(end, total - 1);
-  if (start > end) return range = {0, -1}, true;
-  range = by_bit ? BitRange{start, end} : BitRange{start * 8, end * 8 + 7};
+  if (start > end) {
+    start = 0;
+    end = -1;
+  }
+  range.first = by_bit ? start : start * 8;
+  range.last = by_bit ? end : end * 8 + 7;
   return true;
 }
 
@@ -100,7 +105,8 @@ void bitcount(const Call& call) {
   const std::string_view text = record->value.text().view();
   BitRange range{0, static_cast<std::int64_t>(text.size()) * 8 - 1};
   if (call.count() > 3 && !parse_range(call, 2, text, range)) return;
-  if (range.last < range.first) return call.reply.integer(0);
+  // BITPOS does not look at the order before it clamps the ends to the text: Redis differs there.
+  if (range.reversed || range.last < range.first) return call.reply.integer(0);
   const auto first_byte = static_cast<std::size_t>(range.first >> 3);
   const auto last_byte = static_cast<std::size_t>(range.last >> 3);
   std::int64_t ones = ones_in(text.substr(first_byte, last_byte - first_byte + 1));
