@@ -56,7 +56,11 @@ void unsubscribe_from(const Call& call, Kind kind, std::string_view what) {
 
 void subscribe(const Call& call) { subscribe_to(call, Kind::channel, "subscribe"); }
 void psubscribe(const Call& call) { subscribe_to(call, Kind::pattern, "psubscribe"); }
-void ssubscribe(const Call& call) { subscribe_to(call, Kind::shard, "ssubscribe"); }
+void ssubscribe(const Call& call) {
+  if (call.client.in_exec)  // of the three Redis refuses this one only
+    return call.reply.error("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client");
+  subscribe_to(call, Kind::shard, "ssubscribe");
+}
 void unsubscribe(const Call& call) { unsubscribe_from(call, Kind::channel, "unsubscribe"); }
 void punsubscribe(const Call& call) { unsubscribe_from(call, Kind::pattern, "punsubscribe"); }
 void sunsubscribe(const Call& call) { unsubscribe_from(call, Kind::shard, "sunsubscribe"); }
