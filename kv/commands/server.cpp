@@ -26,12 +26,22 @@ void role(const Call& call) {
 }
 
 void shutdown(const Call& call) {
+  bool save = false, nosave = false, hurry = false, abort = false;
   for (std::size_t i = 1; i < call.count(); ++i) {
-    const bool known = is_word(call[i], "NOSAVE") || is_word(call[i], "SAVE") || is_word(call[i], "NOW") ||
-                       is_word(call[i], "FORCE") || is_word(call[i], "ABORT");
-    if (!known) return call.syntax_error();
+    if (is_word(call[i], "SAVE")) {
+      save = true;
+    } else if (is_word(call[i], "NOSAVE")) {
+      nosave = true;
+    } else if (is_word(call[i], "NOW") || is_word(call[i], "FORCE")) {
+      hurry = true;
+    } else if (is_word(call[i], "ABORT")) {
+      abort = true;
+    } else {
+      return call.syntax_error();
+    }
   }
-  if (call.count() == 2 && is_word(call[1], "ABORT")) return call.reply.error("ERR No shutdown in progress.");
+  if ((save && nosave) || (abort && (save || nosave || hurry))) return call.syntax_error();
+  if (abort) return call.reply.error("ERR No shutdown in progress.");
   call.server.log(LogLevel::warning, "a client asked for SHUTDOWN");
   call.client.close_after_reply = true;
   if (call.server.surroundings.stop) call.server.surroundings.stop();
