@@ -41,6 +41,24 @@ constexpr Named flag_names[] = {
     {flag::allow_busy, "allow_busy"},
 };
 
+// What neither flags nor groups tell. Redis lists them by hand, too; a subcommand goes by its container's
+// name.
+struct Membership {
+  std::string_view category;
+  std::string_view command;
+};
+constexpr Membership memberships[] = {
+    {"@keyspace", "dbsize"},    {"@keyspace", "flushall"},  {"@keyspace", "flushdb"},
+    {"@keyspace", "swapdb"},    {"@set", "sort"},           {"@set", "sort_ro"},
+    {"@sortedset", "sort"},     {"@sortedset", "sort_ro"},  {"@list", "sort"},
+    {"@list", "sort_ro"},       {"@admin", "role"},         {"@dangerous", "role"},
+    {"@dangerous", "flushall"}, {"@dangerous", "flushdb"},  {"@dangerous", "swapdb"},
+    {"@dangerous", "info"},     {"@dangerous", "keys"},     {"@dangerous", "sort"},
+    {"@dangerous", "sort_ro"},  {"@connection", "command"},
+};
+
+bool sorts(const Command& command) { return command.name == "sort" || command.name == "sort_ro"; }
+
 }  // namespace
 
 std::vector<std::string_view> categories(const Command& command) {
@@ -55,17 +73,22 @@ std::vector<std::string_view> categories(const Command& command) {
       {"connection", "@connection"},
       {"transactions", "@transaction"},
   }};
-  if (command.group == "generic") names.emplace_back("@keyspace");
+  const bool only_contains = command.run == nullptr;
+  if (command.group == "generic" && !only_contains && !sorts(command)) names.emplace_back("@keyspace");
   if (command.has(flag::readonly)) names.emplace_back("@read");
   if (command.has(flag::write)) names.emplace_back("@write");
   for (const auto& [group, category] : of_group) {
-    if (command.group == group) names.push_back(category);
+    if (command.group == group && !only_contains) names.push_back(category);
   }
   if (command.has(flag::pubsub)) names.emplace_back("@pubsub");
   if (command.has(flag::admin)) names.emplace_back("@admin");
   names.emplace_back(command.has(flag::fast) ? "@fast" : "@slow");
   if (command.has(flag::blocking)) names.emplace_back("@blocking");
   if (command.has(flag::admin)) names.emplace_back("@dangerous");
+  const std::string_view name = command.container.empty() ? command.name : command.container;
+  for (const Membership& row : memberships) {
+    if (row.command == name) names.push_back(row.category);
+  }
   return names;
 }
 
@@ -203,7 +226,22 @@ void command_list(const Call& call) {
   for (const std::string& name : names) call.reply.bulk(name);
 }
 
-// Which arguments of `words` are keys.
+// The last STORE of SORT names a key, too. An option's arguments are no options.
+std::string_view sort_destination(Arguments words) {
+  std::string_view destination;
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    if (is_word(words[i].text, "LIMIT")) {
+      i += 2;
+    } else if (is_word(words[i].text, "GET") || is_word(words[i].text, "BY")) {
+      i += 1;
+    } else if (is_word(words[i].text, "STORE") && i + 1 < words.size()) {
+      destination = words[i + 1].text;
+    }
+  }
+  return destination;
+}
+
+// Which arguments of `words` are keys; none if they contradict themselves.
 std::vector<std::string_view> keys_in(const Command& command, Arguments words) {
   std::vector<std::string_view> keys;
   if (command.first_key != 0) {
@@ -216,9 +254,11 @@ std::vector<std::string_view> keys_in(const Command& command, Arguments words) {
   if (command.key_count_at != 0) {
     const auto at = static_cast<std::size_t>(command.key_count_at);
     const auto n = at < words.size() ? parse_int(words[at].text) : std::nullopt;
-    for (std::int64_t i = 1; n && i <= *n && at + static_cast<std::size_t>(i) < words.size(); ++i) {
-      keys.push_back(words[at + static_cast<std::size_t>(i)].text);
-    }
+    if (!n || *n < 1 || *n > static_cast<std::int64_t>(words.size() - at - 1)) return {};
+    for (const Argument& key : words.subspan(at + 1, static_cast<std::size_t>(*n))) keys.push_back(key.text);
+  }
+  if (command.name == "sort") {
+    if (const auto key = sort_destination(words); key.data() != nullptr) keys.push_back(key);
   }
   return keys;
 }

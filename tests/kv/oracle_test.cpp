@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "kv/resp/words.hpp"
@@ -227,6 +228,30 @@ TEST(OracleMonitor, shows_what_redis_shows) {
   };
   RunningServer ours;
   EXPECT_EQ(monitored(ours.path(), commands), monitored(redis().path(), commands));
+}
+
+// What COMMAND LIST names, of what `offered` has, too.
+std::set<std::string> listed(WireClient& client, const std::vector<std::string>& filter,
+                             const std::set<std::string>& offered) {
+  std::vector<std::string> words{"COMMAND", "LIST", "FILTERBY"};
+  words.insert(words.end(), filter.begin(), filter.end());
+  const std::vector<std::string> names = elements(client.call(words));
+  std::set<std::string> found(names.begin() + 1, names.end());
+  std::erase_if(found, [&](const std::string& name) { return !offered.empty() && offered.count(name) == 0; });
+  return found;
+}
+
+TEST(OracleCategories, hold_what_they_hold_in_redis_of_our_commands) {
+  RunningServer server;
+  WireClient ours = server.connect();
+  WireClient theirs = WireClient::unix_socket(redis().path());
+  const std::set<std::string> offered = listed(ours, {"PATTERN", "*"}, {});
+  for (const char* category :
+       {"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "pubsub",
+        "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction"}) {
+    EXPECT_EQ(listed(ours, {"ACLCAT", category}, {}), listed(theirs, {"ACLCAT", category}, offered))
+        << category;
+  }
 }
 
 }  // namespace
