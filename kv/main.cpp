@@ -25,18 +25,26 @@ namespace {
 
 using namespace weir::kv;
 
-std::FILE* log_file = stdout;
+std::string log_path;  // empty: standard output
+
+// Opened for each line, as Redis does: a file that was moved away is followed by a new one. Null: it cannot
+// be written.
+std::FILE* open_log() { return log_path.empty() ? stdout : std::fopen(log_path.c_str(), "ae"); }
+
+void close_log(std::FILE* file) { file == stdout ? std::fflush(file) : std::fclose(file); }
 
 void write_log(LogLevel level, std::string_view text) {
+  std::FILE* const file = open_log();
+  if (file == nullptr) return;
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   tm parts{};
   localtime_r(&now.tv_sec, &parts);
   char stamp[64];
   std::strftime(stamp, sizeof stamp, "%d %b %Y %H:%M:%S", &parts);
-  std::fprintf(log_file, "%d:M %s.%03ld %c %.*s\n", static_cast<int>(getpid()), stamp, now.tv_nsec / 1000000,
+  std::fprintf(file, "%d:M %s.%03ld %c %.*s\n", static_cast<int>(getpid()), stamp, now.tv_nsec / 1000000,
                ".-*#"[static_cast<int>(level)], static_cast<int>(text.size()), text.data());
-  std::fflush(log_file);
+  close_log(file);
 }
 
 std::int64_t wall_clock_us() {
@@ -93,13 +101,13 @@ int run(StartOptions options, const char* program) {
   }
   std::error_code ignored;
   options.settings.dir = std::filesystem::current_path(ignored).string();
-  if (!options.settings.logfile.empty()) {
-    log_file = std::fopen(options.settings.logfile.c_str(), "ae");
-    if (log_file == nullptr) {
-      return complain("cannot write the log file " + options.settings.logfile + ": " + std::strerror(errno) +
-                      ". Check --logfile.");
-    }
+  log_path = options.settings.logfile;
+  std::FILE* const log_file = open_log();
+  if (log_file == nullptr) {
+    return complain("cannot write the log file " + log_path + ": " + std::strerror(errno) +
+                    ". Check --logfile.");
   }
+  close_log(log_file);
   std::optional<Background> background;
   if (options.settings.daemonize) {
     background.emplace();
@@ -135,12 +143,12 @@ int run(StartOptions options, const char* program) {
   server.log(LogLevel::notice, "weir-server " WEIR_VERSION " starts, pid " + std::to_string(getpid()));
   if (auto listening = server.listen(); !listening) {
     server.log(LogLevel::warning, listening.error());
-    return log_file == stdout ? 1 : complain(listening.error());
+    return log_path.empty() ? 1 : complain(listening.error());
   }
   if (server.listening().empty()) {
     const std::string nothing = "nothing to listen on: give --port, --unixsocket, --tls-port or --rdma-port";
     server.log(LogLevel::warning, nothing);
-    return log_file == stdout ? 1 : complain(nothing);
+    return log_path.empty() ? 1 : complain(nothing);
   }
   if (!server.settings.save.empty()) {
     server.log(LogLevel::warning, "the setting save has no effect: this server keeps nothing on disk");
@@ -160,6 +168,7 @@ int run(StartOptions options, const char* program) {
 
 int main(int count, char** words) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);  // a server outlives the terminal it was started from, as Redis does
   keep_freed_memory();
   const std::vector<std::string> arguments(words + 1, words + count);
   // An option wins over the environment variable.

@@ -167,6 +167,30 @@ TEST(Program, writes_its_log_to_the_file_and_nothing_else) {
   EXPECT_NE(contents(folder.file("log")).find("# stopped"), std::string::npos);
 }
 
+// A log is moved away to be kept; nobody has to tell the server.
+TEST(Program, writes_a_new_log_file_when_the_old_one_was_moved) {
+  const ScratchFolder folder;
+  Program program({"--port", "0", "--dir", folder.file(""), "--unixsocket", "s", "--logfile", "log"});
+  while (contents(folder.file("log")).find("ready to accept connections") == std::string::npos)
+    std::this_thread::yield();
+  std::filesystem::rename(folder.file("log"), folder.file("log.1"));
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.exit_code(), 0);
+  EXPECT_EQ(contents(folder.file("log.1")).find("# stopped"), std::string::npos);
+  EXPECT_NE(contents(folder.file("log")).find("# stopped"), std::string::npos);
+}
+
+TEST(Program, lives_on_when_its_terminal_hangs_up) {
+  const ScratchFolder folder;
+  Program program({"--port", "0", "--unixsocket", folder.file("s")});
+  ASSERT_TRUE(program.prints("ready to accept connections"));
+  program.signal(SIGHUP);
+  WireClient client = WireClient::unix_socket(folder.file("s"));
+  client.send("SHUTDOWN\r\n");
+  EXPECT_EQ(client.until_closed(), "");
+  EXPECT_EQ(program.exit_code(), 0) << "it was not killed";
+}
+
 TEST(Program, serves_though_its_pid_file_cannot_be_written) {
   const ScratchFolder folder;
   Program program({"--port", "0", "--unixsocket", folder.file("s"), "--pidfile", "/nowhere/pid"});
