@@ -150,8 +150,11 @@ int run(StartOptions options, const char* program) {
     server.log(LogLevel::warning, nothing);
     return log_path.empty() ? 1 : complain(nothing);
   }
-  if (!server.settings.save.empty()) {
-    server.log(LogLevel::warning, "the setting save has no effect: this server keeps nothing on disk");
+  if (const auto& names = server.settings.given_without_effect; !names.empty()) {
+    std::string line;
+    for (std::string_view name : names) line.append(line.empty() ? "" : ", ").append(name);
+    server.log(LogLevel::warning,
+               "without effect here (this server keeps nothing on disk and has no replicas): " + line);
   }
   for (const std::string& where : server.listening()) server.log(LogLevel::notice, "listening on " + where);
   write_pidfile(server);

@@ -1,9 +1,14 @@
 #include "kv/server/options.hpp"
 
+#include <glob.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+
+#include "kv/server/config_file.hpp"
 
 namespace weir::kv {
 
@@ -43,9 +48,8 @@ std::string usage_error(const std::string& text) {
   return "weir-server: " + text + "\nTry weir-server --help.";
 }
 
-std::expected<std::string, std::string> read_config(const std::string& path) {
+std::expected<std::string, std::string> contents_of(std::FILE* file, const std::string& path) {
   // Not a std::ifstream: of a directory that throws.
-  std::FILE* const file = path == "-" ? stdin : std::fopen(path.c_str(), "re");
   bool read = file != nullptr;
   std::string text;
   if (file != nullptr) {
@@ -57,10 +61,62 @@ std::expected<std::string, std::string> read_config(const std::string& path) {
     errno = reason;
   }
   if (!read) {
-    return std::unexpected(
-        usage_error("cannot read the configuration file " + path + ": " + std::strerror(errno)));
+    return std::unexpected("cannot read the configuration file " + path + ": " + std::strerror(errno));
   }
   return text;
+}
+
+std::expected<ConfigText, std::string> read_config(const std::string& path) {
+  auto text = contents_of(std::fopen(path.c_str(), "re"), path);
+  if (!text) return std::unexpected(text.error());
+  std::error_code ignored;
+  const std::string name = std::filesystem::canonical(path, ignored).string();
+  return ConfigText{name.empty() ? path : name, std::move(*text)};
+}
+
+// What "include PATTERN" names, seen from `folder`. As in Redis a pattern may match nothing; a plain path may
+// not.
+std::expected<std::vector<ConfigText>, std::string> read_included(const std::string& folder,
+                                                                  const std::string& pattern) {
+  const std::string path = (std::filesystem::path(folder) / pattern).string();
+  std::vector<std::string> paths;
+  if (pattern.find_first_of("*?[") == std::string::npos) {
+    paths.push_back(path);
+  } else {
+    glob_t found{};
+    if (::glob(path.c_str(), 0, nullptr, &found) == 0) {
+      paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    }
+    ::globfree(&found);
+  }
+  std::vector<ConfigText> files;
+  for (const std::string& one : paths) {
+    auto file = read_config(one);
+    if (!file) return std::unexpected(file.error());
+    files.push_back(std::move(*file));
+  }
+  return files;
+}
+
+// The configuration file and those it includes.
+std::expected<void, std::string> load_config(Settings& settings, const std::string& path) {
+  std::expected<ConfigText, std::string> config;
+  if (path == "-") {
+    auto text = contents_of(stdin, path);
+    if (!text) return std::unexpected(usage_error(text.error()));
+    config = ConfigText{{}, std::move(*text)};
+  } else {
+    config = read_config(path);
+  }
+  if (!config) return std::unexpected(usage_error(config.error()));
+  const ReadConfig read = [&](const std::string& pattern) { return read_included(settings.dir, pattern); };
+  if (auto applied = apply_config(settings, *config, read); !applied) {
+    const ConfigError& e = applied.error();
+    const std::string& file = e.file.empty() || e.file == config->file ? path : e.file;
+    return std::unexpected("weir-server: error in the configuration file " + file + ", line " +
+                           std::to_string(e.line) + ":\n>>> '" + e.text + "'\n" + e.reason);
+  }
+  return {};
 }
 
 }  // namespace
@@ -81,12 +137,8 @@ std::expected<StartOptions, std::string> parse_options(const std::vector<std::st
   std::size_t at = 0;
   if (at < arguments.size() && !arguments[at].starts_with("--")) {
     options.config_file = arguments[at++];
-    const auto text = read_config(options.config_file);
-    if (!text) return std::unexpected(text.error());
-    if (auto applied = apply_config(options.settings, *text); !applied) {
-      const ConfigError& e = applied.error();
-      return std::unexpected("weir-server: error in the configuration file " + options.config_file +
-                             ", line " + std::to_string(e.line) + ":\n>>> '" + e.text + "'\n" + e.reason);
+    if (auto loaded = load_config(options.settings, options.config_file); !loaded) {
+      return std::unexpected(loaded.error());
     }
   }
   while (at < arguments.size()) {

@@ -9,6 +9,7 @@
 
 #include "kv/number.hpp"
 #include "kv/resp/words.hpp"
+#include "kv/server/idle_settings.hpp"
 
 namespace weir::kv {
 
@@ -242,6 +243,33 @@ struct Assign {
     return {};
   }
 
+  Outcome operator()(const IdleSetting& kind) const {
+    std::string text = join(words);
+    switch (kind.form) {
+      case IdleSetting::Form::yes_no:
+        if (auto one = single(); !one) return one;
+        if (!same_word(text, "yes") && !same_word(text, "no"))
+          return std::unexpected("argument must be 'yes' or 'no'");
+        break;
+      case IdleSetting::Form::number:
+        if (!parse_int(text)) return std::unexpected("argument couldn't be parsed into an integer");
+        break;
+      case IdleSetting::Form::bytes: {
+        const auto bytes = parse_memory(text);
+        if (!bytes) return std::unexpected("argument must be a memory value");
+        text = std::to_string(*bytes);
+        break;
+      }
+      case IdleSetting::Form::nothing:
+        if (!text.empty()) return std::unexpected("this server sends no notifications: leave it empty");
+        break;
+      case IdleSetting::Form::text:
+        break;
+    }
+    settings.idle[kind.name] = std::move(text);
+    return {};
+  }
+
   Outcome operator()(const TextSetting& kind) const {
     if (auto one = single(); !one) return one;
     settings.*kind.member = words[0];
@@ -307,6 +335,10 @@ struct Print {
   }
   std::string operator()(const BoolSetting& kind) const { return settings.*kind.member ? "yes" : "no"; }
   std::string operator()(const AbsentSetting&) const { return "no"; }
+  std::string operator()(const IdleSetting& kind) const {
+    const auto given = settings.idle.find(kind.name);
+    return given == settings.idle.end() ? std::string(kind.initial) : given->second;
+  }
   std::string operator()(const TextSetting& kind) const { return settings.*kind.member; }
   std::string operator()(const ChoiceSetting& kind) const {
     return std::string(kind.choices[static_cast<std::size_t>(settings.*kind.member)]);
@@ -324,10 +356,17 @@ struct Print {
 
 }  // namespace
 
-std::span<const SettingSpec> setting_specs() { return specs; }
+std::span<const SettingSpec> setting_specs() {
+  static const std::vector<SettingSpec> all = [] {
+    std::vector<SettingSpec> both(specs.begin(), specs.end());
+    both.insert(both.end(), idle_setting_specs().begin(), idle_setting_specs().end());
+    return both;
+  }();
+  return all;
+}
 
 const SettingSpec* find_setting(std::string_view name) {
-  for (const SettingSpec& spec : specs) {
+  for (const SettingSpec& spec : setting_specs()) {
     if (same_word(spec.name, name) || (!spec.other_name.empty() && same_word(spec.other_name, name)))
       return &spec;
   }
@@ -336,36 +375,13 @@ const SettingSpec* find_setting(std::string_view name) {
 
 std::expected<void, std::string> assign_setting(Settings& settings, const SettingSpec& spec,
                                                 std::span<const std::string> words) {
-  return std::visit(Assign{settings, words}, spec.kind);
+  auto assigned = std::visit(Assign{settings, words}, spec.kind);
+  if (assigned && spec.without_effect) settings.given_without_effect.insert(spec.name);
+  return assigned;
 }
 
 std::string setting_text(const Settings& settings, const SettingSpec& spec) {
   return std::visit(Print{settings}, spec.kind);
-}
-
-std::expected<void, ConfigError> apply_config(Settings& settings, std::string_view file) {
-  std::size_t number = 0;
-  while (!file.empty()) {
-    ++number;
-    const std::size_t end = std::min(file.find('\n'), file.size());
-    std::string_view line = file.substr(0, end);
-    file.remove_prefix(std::min(end + 1, file.size()));
-    while (!line.empty() && " \t\r"sv.find(line.front()) != std::string_view::npos) line.remove_prefix(1);
-    while (!line.empty() && " \t\r"sv.find(line.back()) != std::string_view::npos) line.remove_suffix(1);
-    if (line.empty() || line[0] == '#') continue;
-    auto wrong = [&](std::string reason) {
-      return std::unexpected(ConfigError{number, std::string(line), std::move(reason)});
-    };
-    const auto words = split_words(line);
-    if (!words) return wrong("Unbalanced quotes in configuration line");
-    if (words->empty()) continue;
-    const SettingSpec* spec = find_setting(words->front());
-    if (spec == nullptr || words->size() < 2) return wrong("Bad directive or wrong number of arguments");
-    if (auto done = assign_setting(settings, *spec, std::span(*words).subspan(1)); !done) {
-      return wrong(done.error());
-    }
-  }
-  return {};
 }
 
 }  // namespace weir::kv

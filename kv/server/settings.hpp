@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <expected>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -87,6 +89,8 @@ struct Settings {
   bool daemonize = false;
   // Known so that other servers' files load; this server keeps nothing on disk.
   std::string save, appendfilename = "appendonly.aof", dbfilename = "dump.rdb";
+  std::map<std::string_view, std::string> idle;     // see idle_settings.hpp: by name, those that were given
+  std::set<std::string_view> given_without_effect;  // names, for the log
 };
 
 enum class Unit : std::uint8_t { number, bytes, octal };
@@ -110,12 +114,20 @@ struct WordsSetting {
   std::string Settings::* member;
 };  // several words, kept as one line
 struct OutputLimitSetting {};
+// A setting without effect; its value is in Settings::idle.
+struct IdleSetting {
+  enum class Form : std::uint8_t { yes_no, number, bytes, text, nothing };
+
+  std::string_view name;
+  Form form;
+  std::string_view initial;
+};
 // A switch for something that this server does not have: "no" is true, "yes" is refused with the reason.
 struct AbsentSetting {
   std::string_view why;
 };
 using SettingKind = std::variant<IntegerSetting, BoolSetting, TextSetting, ChoiceSetting, WordsSetting,
-                                 OutputLimitSetting, AbsentSetting>;
+                                 OutputLimitSetting, AbsentSetting, IdleSetting>;
 
 // at_start_for_safety: could change, but a client that can set it could harm the host (Redis: "protected").
 enum class Change : std::uint8_t { any_time, at_start, at_start_for_safety };
@@ -136,14 +148,5 @@ const SettingSpec* find_setting(std::string_view name);  // either name, any cas
 std::expected<void, std::string> assign_setting(Settings& settings, const SettingSpec& spec,
                                                 std::span<const std::string> words);
 std::string setting_text(const Settings& settings, const SettingSpec& spec);
-
-// Where in a configuration file something is wrong, and why.
-struct ConfigError {
-  std::size_t line = 0;
-  std::string text;
-  std::string reason;
-};
-// Applies redis.conf lines in order.
-std::expected<void, ConfigError> apply_config(Settings& settings, std::string_view file);
 
 }  // namespace weir::kv

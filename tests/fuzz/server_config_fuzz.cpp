@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "kv/resp/words.hpp"
-#include "kv/server/settings.hpp"
+#include "kv/server/config_file.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::kv;
   Settings settings;
-  if (!apply_config(settings, {reinterpret_cast<const char*>(data), size})) return 0;
+  if (!apply_config(settings, {{}, {reinterpret_cast<const char*>(data), size}})) return 0;
   for (const SettingSpec& spec : setting_specs()) {
     const std::string text = setting_text(settings, spec);
     Settings again;

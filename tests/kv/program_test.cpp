@@ -191,6 +191,15 @@ TEST(Program, lives_on_when_its_terminal_hangs_up) {
   EXPECT_EQ(program.exit_code(), 0) << "it was not killed";
 }
 
+TEST(Program, names_the_settings_without_effect_in_one_line) {
+  const ScratchFolder folder;
+  Program program({"--port", "0", "--unixsocket", folder.file("s"), "--save", "60 1", "--appendfsync", "no"});
+  ASSERT_TRUE(program.prints("ready to accept connections"));
+  program.signal(SIGTERM);
+  EXPECT_NE(program.output().find(" has no replicas): appendfsync, save\n"), std::string::npos)
+      << program.output();
+}
+
 TEST(Program, serves_though_its_pid_file_cannot_be_written) {
   const ScratchFolder folder;
   Program program({"--port", "0", "--unixsocket", folder.file("s"), "--pidfile", "/nowhere/pid"});

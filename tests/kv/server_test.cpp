@@ -362,25 +362,5 @@ TEST(Manual, lists_exactly_the_settings_without_effect) {
   }
 }
 
-TEST(ConfigFile, refuses_to_promise_what_the_server_lacks) {
-  Settings settings;
-  EXPECT_TRUE(apply_config(settings, "appendonly no"));
-  const auto refused = apply_config(settings, "appendonly yes");
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().reason, "this server keeps nothing on disk");
-}
-
-TEST(ConfigFile, names_the_line_that_is_wrong) {
-  Settings settings;
-  const auto wrong = apply_config(settings, "# fine\nport 7000\n\nfoo bar\n");
-  ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().line, 4u);
-  EXPECT_EQ(wrong.error().text, "foo bar");
-  EXPECT_EQ(settings.port, 7000);
-  EXPECT_FALSE(apply_config(settings, "requirepass \"abc"));
-  EXPECT_TRUE(apply_config(settings, "client-output-buffer-limit pubsub 1mb 1kb 5"));
-  EXPECT_EQ(settings.pubsub_output.soft_bytes, 1024);
-}
-
 }  // namespace
 }  // namespace weir::kv::testing

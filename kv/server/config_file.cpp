@@ -1,0 +1,93 @@
+#include "kv/server/config_file.hpp"
+
+#include <strings.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "kv/resp/words.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+constexpr std::size_t most_config_levels = 16;
+
+std::string_view trimmed(std::string_view line) {
+  constexpr std::string_view blanks = " \t\r";
+  const std::size_t begin = std::min(line.find_first_not_of(blanks), line.size());
+  line.remove_prefix(begin);
+  return line.substr(0, line.find_last_not_of(blanks) + 1);
+}
+
+class ConfigReading {
+ public:
+  ConfigReading(Settings& settings, const ReadConfig& read) : settings_(settings), read_(read) {}
+
+  std::expected<void, ConfigError> apply(const ConfigText& config) {
+    open_.push_back(config.file);
+    std::string_view rest = config.text;
+    for (std::size_t number = 1; !rest.empty(); ++number) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      const std::string_view line = trimmed(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      if (line.empty() || line[0] == '#') continue;
+      inner_.reset();
+      if (auto done = directive(line); !done) {
+        if (inner_) return std::unexpected(*inner_);
+        return std::unexpected(ConfigError{config.file, number, std::string(line), done.error()});
+      }
+    }
+    open_.pop_back();
+    return {};
+  }
+
+ private:
+  using Outcome = std::expected<void, std::string>;
+
+  Outcome directive(std::string_view line) {
+    const auto words = split_words(line);
+    if (!words) return std::unexpected("Unbalanced quotes in configuration line");
+    if (words->empty()) return {};
+    if (words->size() == 2 && strcasecmp(words->front().c_str(), "include") == 0) return include((*words)[1]);
+    const SettingSpec* spec = find_setting(words->front());
+    if (spec == nullptr || words->size() < 2) {
+      return std::unexpected("Bad directive or wrong number of arguments");
+    }
+    return assign_setting(settings_, *spec, std::span(*words).subspan(1));
+  }
+
+  Outcome include(const std::string& path) {
+    if (!read_) return std::unexpected("no file can be included here");
+    if (open_.size() >= most_config_levels) {
+      return std::unexpected("files include files more than " + std::to_string(most_config_levels) +
+                             " levels deep");
+    }
+    auto files = read_(path);
+    if (!files) return std::unexpected(files.error());
+    for (const ConfigText& file : *files) {
+      if (std::ranges::find(open_, file.file) != open_.end()) {
+        return std::unexpected(file.file + " includes itself, here or through other files");
+      }
+      if (auto done = apply(file); !done) {
+        inner_ = done.error();
+        return std::unexpected(inner_->reason);
+      }
+    }
+    return {};
+  }
+
+  Settings& settings_;
+  const ReadConfig& read_;
+  std::vector<std::string> open_;     // the files being read, the outermost first
+  std::optional<ConfigError> inner_;  // what is wrong in an included file
+};
+
+}  // namespace
+
+std::expected<void, ConfigError> apply_config(Settings& settings, const ConfigText& config,
+                                              const ReadConfig& read) {
+  return ConfigReading(settings, read).apply(config);
+}
+
+}  // namespace weir::kv

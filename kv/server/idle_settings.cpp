@@ -1,0 +1,104 @@
+#include "kv/server/idle_settings.hpp"
+
+#include <array>
+
+namespace weir::kv {
+
+namespace {
+
+using Form = IdleSetting::Form;
+
+constexpr SettingSpec idle(std::string_view name, Form form, std::string_view initial,
+                           std::string_view other_name = {}) {
+  return {name, IdleSetting{name, form, initial}, Change::any_time, other_name, {}, true};
+}
+
+const std::array idle_specs{
+    idle("acllog-max-len", Form::number, "128"),
+    idle("active-defrag-cycle-max", Form::number, "25"),
+    idle("active-defrag-cycle-min", Form::number, "1"),
+    idle("active-defrag-ignore-bytes", Form::bytes, "104857600"),
+    idle("active-defrag-max-scan-fields", Form::number, "1000"),
+    idle("active-defrag-threshold-lower", Form::number, "10"),
+    idle("active-defrag-threshold-upper", Form::number, "100"),
+    idle("active-expire-effort", Form::number, "1"),
+    idle("activedefrag", Form::yes_no, "no"),
+    idle("activerehashing", Form::yes_no, "yes"),
+    idle("always-show-logo", Form::yes_no, "no"),
+    idle("aof-load-truncated", Form::yes_no, "yes"),
+    idle("aof-rewrite-incremental-fsync", Form::yes_no, "yes"),
+    idle("aof-timestamp-enabled", Form::yes_no, "no"),
+    idle("aof-use-rdb-preamble", Form::yes_no, "yes"),
+    idle("appenddirname", Form::text, "appendonlydir"),
+    idle("appendfsync", Form::text, "everysec"),
+    idle("auto-aof-rewrite-min-size", Form::bytes, "67108864"),
+    idle("auto-aof-rewrite-percentage", Form::number, "100"),
+    idle("busy-reply-threshold", Form::number, "5000", "lua-time-limit"),
+    idle("crash-log-enabled", Form::yes_no, "yes"),
+    idle("crash-memcheck-enabled", Form::yes_no, "yes"),
+    idle("disable-thp", Form::yes_no, "yes"),
+    idle("dynamic-hz", Form::yes_no, "yes"),
+    idle("hll-sparse-max-bytes", Form::bytes, "3000"),
+    idle("ignore-warnings", Form::text, ""),
+    idle("io-threads", Form::number, "1"),
+    idle("io-threads-do-reads", Form::yes_no, "no"),
+    idle("jemalloc-bg-thread", Form::yes_no, "yes"),
+    idle("latency-tracking", Form::yes_no, "yes"),
+    idle("latency-tracking-info-percentiles", Form::text, "50 99 99.9"),
+    idle("lazyfree-lazy-eviction", Form::yes_no, "no"),
+    idle("lazyfree-lazy-expire", Form::yes_no, "no"),
+    idle("lazyfree-lazy-server-del", Form::yes_no, "no"),
+    idle("lazyfree-lazy-user-del", Form::yes_no, "no"),
+    idle("lazyfree-lazy-user-flush", Form::yes_no, "no"),
+    idle("maxmemory-eviction-tenacity", Form::number, "10"),
+    idle("min-replicas-max-lag", Form::number, "10", "min-slaves-max-lag"),
+    idle("no-appendfsync-on-rewrite", Form::yes_no, "no"),
+    idle("oom-score-adj", Form::text, "no"),
+    idle("oom-score-adj-values", Form::text, "0 200 800"),
+    idle("proc-title-template", Form::text, "{title} {listen-addr} {server-mode}"),
+    idle("rdb-del-sync-files", Form::yes_no, "no"),
+    idle("rdb-save-incremental-fsync", Form::yes_no, "yes"),
+    idle("rdbchecksum", Form::yes_no, "yes"),
+    idle("rdbcompression", Form::yes_no, "yes"),
+    idle("repl-backlog-size", Form::bytes, "1048576"),
+    idle("repl-backlog-ttl", Form::number, "3600"),
+    idle("repl-disable-tcp-nodelay", Form::yes_no, "no"),
+    idle("repl-diskless-load", Form::text, "disabled"),
+    idle("repl-diskless-sync", Form::yes_no, "yes"),
+    idle("repl-diskless-sync-delay", Form::number, "5"),
+    idle("repl-diskless-sync-max-replicas", Form::number, "0"),
+    idle("repl-ping-replica-period", Form::number, "10", "repl-ping-slave-period"),
+    idle("repl-timeout", Form::number, "60"),
+    idle("replica-announced", Form::yes_no, "yes"),
+    idle("replica-ignore-maxmemory", Form::yes_no, "yes", "slave-ignore-maxmemory"),
+    idle("replica-lazy-flush", Form::yes_no, "no", "slave-lazy-flush"),
+    idle("replica-priority", Form::number, "100", "slave-priority"),
+    idle("replica-read-only", Form::yes_no, "yes", "slave-read-only"),
+    idle("replica-serve-stale-data", Form::yes_no, "yes", "slave-serve-stale-data"),
+    idle("sanitize-dump-payload", Form::text, "no"),
+    idle("set-proc-title", Form::yes_no, "yes"),
+    idle("shutdown-timeout", Form::number, "10"),
+    idle("stop-writes-on-bgsave-error", Form::yes_no, "yes"),
+    idle("stream-node-max-bytes", Form::bytes, "4096"),
+    idle("stream-node-max-entries", Form::number, "100"),
+    idle("tls-session-cache-size", Form::number, "20480"),
+    idle("tls-session-cache-timeout", Form::number, "300"),
+    idle("tls-session-caching", Form::yes_no, "yes"),
+    idle("tracking-table-max-keys", Form::number, "1000000"),
+    SettingSpec{"cluster-enabled", AbsentSetting{"this server is no part of a cluster"}, Change::at_start},
+    SettingSpec{"enable-debug-command", AbsentSetting{"this server has no DEBUG"}, Change::at_start},
+    SettingSpec{"enable-module-command", AbsentSetting{"this server loads no modules"}, Change::at_start},
+    SettingSpec{"enable-protected-configs", AbsentSetting{"settings that are protected stay so here"},
+                Change::at_start},
+    SettingSpec{"syslog-enabled", AbsentSetting{"this server writes its log to --logfile or standard output"},
+                Change::at_start},
+    SettingSpec{"tls-cluster", AbsentSetting{"this server is no part of a cluster"}, Change::at_start},
+    SettingSpec{"tls-replication", AbsentSetting{"this server does not replicate"}, Change::at_start},
+    idle("notify-keyspace-events", Form::nothing, ""),
+};
+
+}  // namespace
+
+std::span<const SettingSpec> idle_setting_specs() { return idle_specs; }
+
+}  // namespace weir::kv
