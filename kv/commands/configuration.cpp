@@ -39,6 +39,11 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
   for (std::string_view listening : {"port", "bind", "rdma-port", "rdma-bind"}) {
     if (spec.name == listening) return call.server.listen_again(spec.name);
   }
+  // A file's name may stay while its contents change: every CONFIG SET reads the files.
+  for (std::string_view certificates : {"tls-cert-file", "tls-key-file", "tls-key-file-pass",
+                                        "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients"}) {
+    if (spec.name == certificates) return call.server.load_tls_again();
+  }
   if (spec.name == "timeout" || spec.name == "tls-handshake-timeout") call.server.arm_timer();
   call.server.settings_changed();
   return {};

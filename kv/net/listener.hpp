@@ -53,11 +53,13 @@ struct TlsFiles {
   ClientCertificates clients = ClientCertificates::required;
 };
 
-// A TLS configuration shared by the listeners that use it.
+// A TLS configuration shared by the listeners that use it. They ask for it with each client that comes, so
+// that it can be renewed; who is connected keeps what it came by.
 class TlsSettings;
+using CurrentTls = std::function<std::shared_ptr<TlsSettings>()>;
 Opened<std::shared_ptr<TlsSettings>> load_tls(const TlsFiles& files);
 
-OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, std::shared_ptr<TlsSettings> tls,
+OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, CurrentTls tls,
                           const std::string& address, std::uint16_t port, const SocketOptions& options,
                           Accept accept, std::function<void()> after_input, Log log);
 

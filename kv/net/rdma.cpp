@@ -130,8 +130,8 @@ class RdmaConnection final : public Connection {
 
 class RdmaListener final : public Listener {
  public:
-  RdmaListener(rdma::Acceptor acceptor, std::string_view kind, std::shared_ptr<TlsSettings> tls,
-               Accept accept, std::function<void()> after_input, Log log)
+  RdmaListener(rdma::Acceptor acceptor, std::string_view kind, CurrentTls tls, Accept accept,
+               std::function<void()> after_input, Log log)
       : acceptor_(std::move(acceptor)),
         kind_(kind),
         tls_(std::move(tls)),
@@ -163,10 +163,10 @@ class RdmaListener final : public Listener {
 
   void take(rdma::Stream stream) {
     SocketNames names = names_of(stream, kind_);
-    if (tls_ == nullptr) {
+    if (!tls_) {
       accept_(std::make_unique<RdmaConnection>(std::move(stream), std::move(names), after_input_));
     } else {
-      accept_(std::make_unique<TlsConnection<rdma::Stream>>(std::move(stream), tls_, std::move(names),
+      accept_(std::make_unique<TlsConnection<rdma::Stream>>(std::move(stream), tls_(), std::move(names),
                                                             after_input_));
     }
   }
@@ -183,7 +183,7 @@ class RdmaListener final : public Listener {
 
   rdma::Acceptor acceptor_;
   std::string_view kind_;
-  std::shared_ptr<TlsSettings> tls_;
+  CurrentTls tls_;  // empty: plain RDMA
   Accept accept_;
   std::function<void()> after_input_;
   Log log_;
@@ -196,7 +196,7 @@ class RdmaListener final : public Listener {
 }  // namespace
 
 OpenedListener listen_rdma(rdma::Engine& engine, const std::string& address, std::uint16_t port,
-                           const RdmaListenOptions& options, std::shared_ptr<TlsSettings> tls, Accept accept,
+                           const RdmaListenOptions& options, CurrentTls tls, Accept accept,
                            std::function<void()> after_input, Log log) {
   const std::string numeric = address == "*" ? "0.0.0.0" : address == "::*" ? "::" : address;
   const std::string failed = "Could not listen for RDMA on " + numeric + ':' + std::to_string(port) + ": ";
@@ -209,7 +209,7 @@ OpenedListener listen_rdma(rdma::Engine& engine, const std::string& address, std
   settings.backlog = options.backlog;
   auto acceptor = rdma::Acceptor::listen(engine, rdma::Endpoint(parsed, port), settings);
   if (!acceptor) return std::unexpected(failed + acceptor.error().what);
-  const std::string_view kind = tls == nullptr ? "rdma" : "rdma-tls";
+  const std::string_view kind = !tls ? "rdma" : "rdma-tls";
   return std::make_unique<RdmaListener>(std::move(*acceptor), kind, std::move(tls), std::move(accept),
                                         std::move(after_input), std::move(log));
 }

@@ -14,7 +14,7 @@ struct RdmaListenOptions {
 
 // With `tls` the clients speak TLS inside the stream. "*" and "::*" are the wildcard addresses.
 OpenedListener listen_rdma(rdma::Engine& engine, const std::string& address, std::uint16_t port,
-                           const RdmaListenOptions& options, std::shared_ptr<TlsSettings> tls, Accept accept,
+                           const RdmaListenOptions& options, CurrentTls tls, Accept accept,
                            std::function<void()> after_input, Log log);
 
 }  // namespace weir::kv

@@ -6,7 +6,7 @@
 
 namespace weir::kv {
 
-OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, std::shared_ptr<TlsSettings> tls,
+OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, CurrentTls tls,
                           const std::string& address, std::uint16_t port, const SocketOptions& options,
                           Accept accept, std::function<void()> after_input, Log log) {
   auto bound = bind_tcp(address, port, options.backlog);
@@ -22,7 +22,7 @@ OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, std::share
     if (error) return log("tls: " + error.message());
     static_cast<void>(fd.release());
     SocketNames shown{"tls", std::move(names.peer), std::move(names.local), names.loopback};
-    accept(std::make_unique<TlsConnection<asio::ip::tcp::socket>>(std::move(socket), tls, std::move(shown),
+    accept(std::make_unique<TlsConnection<asio::ip::tcp::socket>>(std::move(socket), tls(), std::move(shown),
                                                                   after_input));
   };
   return std::make_unique<SocketListener>(poller, std::move(bound->fd), "tls " + bound->address, bound->port,

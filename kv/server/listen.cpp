@@ -52,7 +52,11 @@ std::expected<void, std::string> Server::start_rdma() {
 bool Server::rdma_polls() const { return rdma_engine_ != nullptr && rdma_engine_->awake(); }
 
 std::expected<void, std::string> Server::start_tls() {
-  if (tls_ != nullptr) return {};
+  return tls_ != nullptr ? std::expected<void, std::string>() : load_tls_again();
+}
+
+std::expected<void, std::string> Server::load_tls_again() {
+  if (settings.tls_port == 0 && settings.rdma_tls_port == 0) return {};
   constexpr std::array asked{ClientCertificates::ignored, ClientCertificates::required,
                              ClientCertificates::optional};
   auto loaded = load_tls({settings.tls_cert_file, settings.tls_key_file, settings.tls_key_file_pass,
@@ -92,6 +96,7 @@ std::expected<void, std::string> Server::open(std::string_view setting, Entrance
   const Accept take = [this](std::unique_ptr<Connection> connection) { accept(std::move(connection)); };
   const Log note = [this](std::string_view text) { log(LogLevel::warning, text); };
   const std::function<void()> after_input = [this] { end_round(); };
+  const CurrentTls current_tls = [this] { return tls_; };
 
   if (setting == "port" && settings.port != 0) {
     const ListenOn tcp = [&](const std::string& address, std::uint16_t port) {
@@ -110,7 +115,7 @@ std::expected<void, std::string> Server::open(std::string_view setting, Entrance
     if (auto ready = start_tls(); !ready) return ready;
     const ListenOn tls = [&](const std::string& address, std::uint16_t port) {
       const auto after_socket_input = [this] { end_socket_round(); };
-      return listen_tls(poller_, io, tls_, address, port, options, take, after_socket_input, note);
+      return listen_tls(poller_, io, current_tls, address, port, options, take, after_socket_input, note);
     };
     return open_each(setting, settings.bind, settings.tls_port, tls, into);
   }
@@ -125,7 +130,7 @@ std::expected<void, std::string> Server::open(std::string_view setting, Entrance
   rdma_options.stream.receive_buffer_bytes = static_cast<std::uint32_t>(settings.rdma_rx_size);
   rdma_options.backlog = static_cast<std::uint32_t>(settings.tcp_backlog);
   const ListenOn rdma = [&](const std::string& address, std::uint16_t port) {
-    return listen_rdma(*rdma_engine_, address, port, rdma_options, secured ? tls_ : nullptr, take,
+    return listen_rdma(*rdma_engine_, address, port, rdma_options, secured ? current_tls : nullptr, take,
                        after_input, note);
   };
   const std::string& bind = settings.rdma_bind.empty() ? settings.bind : settings.rdma_bind;

@@ -13,7 +13,7 @@ std::vector<std::string_view> without_passwords(const Command& command, Argument
   std::vector<std::string_view> words(arguments.begin(), arguments.end());
   if (command.full_name() == "config|set") {
     for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
-      if (is_word(words[i], "requirepass")) words[i + 1] = blot;
+      if (is_word(words[i], "requirepass") || is_word(words[i], "tls-key-file-pass")) words[i + 1] = blot;
     }
   }
   if (!command.container.empty()) return words;

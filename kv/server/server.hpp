@@ -82,6 +82,8 @@ class Server {
   std::uint16_t bound_port(std::string_view setting) const;
   // Opens again what a changed setting (port, bind, rdma-port, rdma-bind) asks for; keeps the old on failure.
   std::expected<void, std::string> listen_again(std::string_view setting);
+  // Reads the certificates again for those who come from now on; keeps the old on failure.
+  std::expected<void, std::string> load_tls_again();
   void close_listeners();
   // Ends every client and listener; run() of the io_context returns when nothing is left.
   void shut_down();

@@ -196,6 +196,68 @@ TEST_P(TlsClientCertificate, is_asked_for_as_tls_auth_clients_says) {
 }
 INSTANTIATE_TEST_SUITE_P(Cases, TlsClientCertificate, ::testing::ValuesIn(client_certificate_cases));
 
+std::vector<std::string> renewal(const std::string& certificate, const std::string& key) {
+  return {"CONFIG", "SET", "tls-cert-file", certificate, "tls-key-file", key};
+}
+
+TEST(Tls, config_set_renews_the_certificate_for_those_who_come) {
+  RunningServer server(tls_settings());
+  TlsClient before(tls_port(server), client_context("client"));
+  EXPECT_EQ(
+      server.connect().call(renewal(certificates().certificate("stranger"), certificates().key("stranger"))),
+      "+OK\r\n");
+  EXPECT_THROW(TlsClient(tls_port(server), client_context("client", "ca")), std::system_error);
+  EXPECT_EQ(TlsClient(tls_port(server), client_context("client", "other-ca")).line("PING\r\n"), "+PONG\r\n");
+  EXPECT_EQ(before.line("PING\r\n"), "+PONG\r\n") << "who is connected stays";
+}
+
+TEST(Tls, config_set_keeps_the_old_certificate_when_the_new_one_is_wrong) {
+  RunningServer server(tls_settings());
+  WireClient manager = server.connect();
+  const std::pair<std::string, std::string> wrong[] = {
+      {"/nowhere.crt", certificates().key("server")},
+      {certificates().certificate("server"), "/nowhere.key"},
+      {certificates().certificate("stranger"), certificates().key("server")},
+  };
+  const std::string name = manager.call({"CONFIG", "GET", "tls-*-file"});
+  for (const auto& [certificate, key] : wrong) {
+    EXPECT_EQ(manager.call(renewal(certificate, key)).find("-ERR CONFIG SET failed"), 0u) << certificate;
+    EXPECT_EQ(manager.call({"CONFIG", "GET", "tls-*-file"}), name);
+    EXPECT_EQ(TlsClient(tls_port(server), client_context("client")).line("PING\r\n"), "+PONG\r\n");
+  }
+}
+
+TEST(Tls, config_set_reads_a_file_that_was_overwritten) {
+  const ScratchFolder folder;
+  const auto put = [&](const std::string& name) {
+    const auto over = std::filesystem::copy_options::overwrite_existing;
+    std::filesystem::copy_file(certificates().certificate(name), folder.file("crt"), over);
+    std::filesystem::copy_file(certificates().key(name), folder.file("key"), over);
+  };
+  put("server");
+  Settings settings = tls_settings();
+  settings.tls_cert_file = folder.file("crt");
+  settings.tls_key_file = folder.file("key");
+  RunningServer server(settings);
+  put("stranger");
+  EXPECT_NO_THROW(TlsClient(tls_port(server), client_context("client", "ca"))) << "it was not told yet";
+  EXPECT_EQ(server.connect().call({"CONFIG", "SET", "tls-cert-file", folder.file("crt")}), "+OK\r\n");
+  EXPECT_NO_THROW(TlsClient(tls_port(server), client_context("client", "other-ca")));
+}
+
+TEST(Tls, config_set_tls_auth_clients_and_authorities_hold_for_those_who_come) {
+  RunningServer server(tls_settings());
+  WireClient manager = server.connect();
+  EXPECT_THROW(TlsClient(tls_port(server), client_context("")).line("PING\r\n"), std::system_error);
+  EXPECT_EQ(manager.call({"CONFIG", "SET", "tls-auth-clients", "no"}), "+OK\r\n");
+  EXPECT_EQ(TlsClient(tls_port(server), client_context("")).line("PING\r\n"), "+PONG\r\n");
+  EXPECT_EQ(manager.call({"CONFIG", "SET", "tls-auth-clients", "yes", "tls-ca-cert-file",
+                          certificates().certificate("other-ca")}),
+            "+OK\r\n");
+  EXPECT_THROW(TlsClient(tls_port(server), client_context("client")).line("PING\r\n"), std::system_error);
+  EXPECT_EQ(TlsClient(tls_port(server), client_context("stranger")).line("PING\r\n"), "+PONG\r\n");
+}
+
 TEST(Tls, handshake_has_a_time_limit) {
   RunningServer server(tls_settings());
   TlsClient established(tls_port(server), client_context("client"));

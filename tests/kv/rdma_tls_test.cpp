@@ -47,6 +47,16 @@ TEST(RdmaTls, client_that_does_not_trust_the_server_leaves_no_trace) {
   EXPECT_EQ(ping(server, client_context("client")), "+PONG\r\n");
 }
 
+TEST(RdmaTls, config_set_renews_the_certificate_for_those_who_come) {
+  RunningServer server(rdma_tls_settings());
+  const std::vector<std::string> renewal{"CONFIG",        "SET",
+                                         "tls-cert-file", certificates().certificate("stranger"),
+                                         "tls-key-file",  certificates().key("stranger")};
+  EXPECT_EQ(server.connect().call(renewal), "+OK\r\n");
+  EXPECT_THROW(ping(server, client_context("client", "ca")), std::system_error);
+  EXPECT_EQ(ping(server, client_context("client", "other-ca")), "+PONG\r\n");
+}
+
 TEST(RdmaTls, carries_large_values_both_ways_through_small_buffers) {
   Settings settings = rdma_tls_settings();
   settings.rdma_rx_size = 64 * 1024;

@@ -258,6 +258,7 @@ TEST(SlowLog, shows_no_passwords) {
   a.call({"CONFIG", "SET", "slowlog-log-slower-than", "0"});
   a.call({"CONFIG", "SET", "requirepass", "secret"});
   a.call({"AUTH", "secret"});
+  a.call({"CONFIG", "SET", "tls-key-file-pass", "secret"});
   a.call({"AUTH", "default", "secret"});
   a.call({"HELLO", "2", "AUTH", "default", "secret"});
   const std::string log = a.call({"SLOWLOG", "GET", "100"});
