@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 
 #include "kv/commands/help.hpp"
@@ -227,8 +228,8 @@ void command_list(const Call& call) {
 }
 
 // The last STORE of SORT names a key, too. An option's arguments are no options.
-std::string_view sort_destination(Arguments words) {
-  std::string_view destination;
+std::optional<std::string_view> sort_destination(Arguments words) {
+  std::optional<std::string_view> destination;
   for (std::size_t i = 2; i < words.size(); ++i) {
     if (is_word(words[i].text, "LIMIT")) {
       i += 2;
@@ -258,7 +259,7 @@ std::vector<std::string_view> keys_in(const Command& command, Arguments words) {
     for (const Argument& key : words.subspan(at + 1, static_cast<std::size_t>(*n))) keys.push_back(key.text);
   }
   if (command.name == "sort") {
-    if (const auto key = sort_destination(words); key.data() != nullptr) keys.push_back(key);
+    if (const auto key = sort_destination(words)) keys.push_back(*key);
   }
   return keys;
 }
