@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -35,6 +36,18 @@ class Channel : public testing::Test {
   std::unique_ptr<EventChannel> channel_;
   Id a_, b_;
 };
+
+TEST_F(Channel, gives_a_forked_child_nothing_and_says_so) {
+  push(a_, 7);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(channel_->take() == nullptr && errno == ENODEV ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  const EventPtr event = channel_->take();
+  ASSERT_TRUE(event) << "the child took it";
+  EXPECT_EQ(event->status, 7);
+}
 
 TEST_F(Channel, is_readable_while_events_are_queued) {
   EXPECT_FALSE(readable());

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 
 namespace weir::cm {
@@ -16,6 +18,8 @@ namespace {
 
 // How many destroyed channels are remembered. A program that is about to end has one or two.
 constexpr std::size_t kept_destroyed = 16;
+
+std::atomic<bool> told_of_fork = false;
 
 }  // namespace
 
@@ -35,6 +39,8 @@ int Event::type() const {
 }
 
 void Event::set_type(int type) { std::memcpy(&event, &type, sizeof type); }
+
+EventChannel::EventChannel(int descriptor) : maker_(::getpid()), owner_(descriptor) { fd = descriptor; }
 
 EventChannel* EventChannel::open() {
   const int descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
@@ -72,6 +78,15 @@ void EventChannel::push(EventPtr event) {
 }
 
 EventPtr EventChannel::take() {
+  if (maker_ != ::getpid()) {
+    if (!told_of_fork.exchange(true))
+      std::fputs(
+          "weir: an event channel does not outlive fork(): make it, and its identifiers, in the child "
+          "(a daemon: after daemon())\n",
+          stderr);
+    errno = ENODEV;
+    return nullptr;
+  }
   for (;;) {
     std::uint64_t one;
     if (::read(fd, &one, sizeof one) != sizeof one) {

@@ -60,7 +60,8 @@ class EventChannel : public rdma_event_channel {
   static void destroy(EventChannel& channel);
 
   void push(EventPtr event);
-  // Blocks unless the descriptor is O_NONBLOCK. Null and errno (EAGAIN, EINTR). On a channel that was
+  // Blocks unless the descriptor is O_NONBLOCK. Null and errno (EAGAIN, EINTR). In a forked child ENODEV: its
+  // parent's events do not come there, and the descriptor is both processes'. On a channel that was
   // destroyed: EBADF in the thread that did it and where the descriptor was O_NONBLOCK; does not return in
   // other threads.
   EventPtr take();
@@ -68,10 +69,11 @@ class EventChannel : public rdma_event_channel {
   std::vector<EventPtr> withdraw(const Id& id);
 
  private:
-  explicit EventChannel(int descriptor) : owner_(descriptor) { fd = descriptor; }
+  explicit EventChannel(int descriptor);
   void take_back_one();  // mutex_ held
   bool has_waiters_left_behind();
 
+  const pid_t maker_;
   link::UniqueFd owner_;
   std::mutex mutex_;
   std::deque<EventPtr> queue_;
