@@ -194,12 +194,12 @@ void kill(const Call& call) {
 
 void reply(const Call& call) {
   if (is_word(call[2], "ON")) {
-    call.client.replies = Replies::on;
+    call.client.set_replies(Replies::on);
     call.reply.ok();
   } else if (is_word(call[2], "OFF")) {
-    call.client.replies = Replies::off;
+    call.client.set_replies(Replies::off);
   } else if (is_word(call[2], "SKIP")) {
-    if (call.client.replies == Replies::on) call.client.replies = Replies::skip_next;
+    if (call.client.replies() == Replies::on) call.client.set_replies(Replies::skip_next);
   } else {
     call.syntax_error();
   }

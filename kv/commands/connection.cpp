@@ -128,7 +128,7 @@ void reset(const Call& call) {
   client.db = 0;
   client.name.clear();
   client.no_evict = false;
-  client.replies = Replies::on;
+  client.set_replies(Replies::on);
   client.authenticated = call.server.settings.requirepass.empty();
   call.reply.protocol = Protocol::resp2;
   call.reply.raw("+RESET\r\n");

@@ -18,6 +18,7 @@ std::size_t subscribed(const Client& client, Kind kind) {
 }
 
 void confirm(const Call& call, std::string_view what, std::string_view topic, Kind kind) {
+  const Reply::Pushing pushing(call.reply);
   call.reply.push(3);
   call.reply.bulk(what);
   topic.data() == nullptr ? call.reply.null() : call.reply.bulk(topic);

@@ -26,53 +26,53 @@ char* put_number(char* out, char kind, std::int64_t value) {
 }  // namespace
 
 void Reply::number(char kind, std::int64_t value) {
-  char* out = queue_.reserve(number_room);
-  queue_.commit(static_cast<std::size_t>(put_number(out, kind, value) - out));
+  char* out = target_->reserve(number_room);
+  target_->commit(static_cast<std::size_t>(put_number(out, kind, value) - out));
 }
 
 void Reply::simple(std::string_view text) {
-  char* out = queue_.reserve(text.size() + 3);
+  char* out = target_->reserve(text.size() + 3);
   *out = '+';
   std::memcpy(out + 1, text.data(), text.size());
   std::memcpy(out + 1 + text.size(), "\r\n", 2);
-  queue_.commit(text.size() + 3);
+  target_->commit(text.size() + 3);
 }
 
 void Reply::error(std::string_view text) {
   ++errors;
   last_code.assign(text.substr(0, text.find(' ')));
   while (!text.empty() && (text.back() == '\r' || text.back() == '\n')) text.remove_suffix(1);
-  char* out = queue_.reserve(text.size() + 3);
+  char* out = target_->reserve(text.size() + 3);
   *out = '-';
   for (std::size_t i = 0; i < text.size(); ++i) {
     out[1 + i] = text[i] == '\r' || text[i] == '\n' ? ' ' : text[i];
   }
   std::memcpy(out + 1 + text.size(), "\r\n", 2);
-  queue_.commit(text.size() + 3);
+  target_->commit(text.size() + 3);
 }
 
 void Reply::bulk(std::string_view bytes) {
   if (bytes.size() <= 8192) {
-    char* begin = queue_.reserve(number_room + bytes.size() + 2);
+    char* begin = target_->reserve(number_room + bytes.size() + 2);
     char* out = put_number(begin, '$', as_count(bytes.size()));
     std::memcpy(out, bytes.data(), bytes.size());
     out += bytes.size();
     *out++ = '\r';
     *out++ = '\n';
-    queue_.commit(static_cast<std::size_t>(out - begin));
+    target_->commit(static_cast<std::size_t>(out - begin));
     return;
   }
   number('$', as_count(bytes.size()));
-  queue_.append(bytes);
-  queue_.append("\r\n");
+  target_->append(bytes);
+  target_->append("\r\n");
 }
 
 void Reply::bulk(const Bytes& bytes) {
   Blob* block = bytes.shared();
   if (block == nullptr || block->size < by_reference_size) return bulk(bytes.view());
   number('$', as_count(block->size));
-  queue_.append_shared(block);
-  queue_.append("\r\n");
+  target_->append_shared(block);
+  target_->append("\r\n");
 }
 
 void Reply::bulk_int(std::int64_t value) {

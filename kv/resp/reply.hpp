@@ -1,13 +1,17 @@
 // Writes RESP2 or RESP3 replies into a client's queue. One Reply a client; HELLO changes its protocol.
 //
+// Replies can be muted; pushes are heard all the same.
+//
 // What RESP2 lacks is written as Redis writes it there: maps as flat arrays, sets and pushes as arrays,
 // doubles and big numbers as bulk strings, booleans as 0 and 1. Threading: the server's one thread.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kv/bytes.hpp"
 #include "kv/resp/reply_queue.hpp"
@@ -21,7 +25,9 @@ class Reply {
   static constexpr std::size_t by_reference_size =
       64 * 1024;  // values from here on are not copied into the queue
 
-  explicit Reply(ReplyQueue& queue) : queue_(queue) {}
+  explicit Reply(ReplyQueue& queue) : queue_(queue), target_(&queue) {}
+  Reply(const Reply&) = delete;
+  Reply& operator=(const Reply&) = delete;
 
   Protocol protocol = Protocol::resp2;
   std::uint64_t errors = 0;  // replies that began with '-'
@@ -29,7 +35,33 @@ class Reply {
 
   bool resp3() const { return protocol == Protocol::resp3; }
 
-  void raw(std::string_view bytes) { queue_.append(bytes); }
+  // What is written from now on is lost. drop_lost() frees it: to be called now and then.
+  void mute() {
+    if (lost_ == nullptr) lost_ = std::make_unique<ReplyQueue>(queue_.pool());
+    target_ = lost_.get();
+  }
+  void unmute() {
+    target_ = &queue_;
+    lost_.reset();
+  }
+  bool muted() const { return target_ != &queue_; }
+  void drop_lost() {
+    if (lost_ != nullptr) lost_->clear();
+  }
+  // While it lives, what is written is sent though the replies are muted.
+  class Pushing {
+   public:
+    explicit Pushing(Reply& reply) : reply_(reply), target_(std::exchange(reply.target_, &reply.queue_)) {}
+    ~Pushing() { reply_.target_ = target_; }
+    Pushing(const Pushing&) = delete;
+    Pushing& operator=(const Pushing&) = delete;
+
+   private:
+    Reply& reply_;
+    ReplyQueue* target_;
+  };
+
+  void raw(std::string_view bytes) { target_->append(bytes); }
   void simple(std::string_view text);
   void ok() { raw("+OK\r\n"); }
   // `text` with its code: "ERR no such key". CR and LF become spaces: an error is one line.
@@ -49,13 +81,13 @@ class Reply {
   void verbatim(std::string_view format, std::string_view text);  // format: three letters
   void bulks(std::initializer_list<std::string_view> texts);      // an array of bulk strings
 
-  ReplyQueue& queue() { return queue_; }
-
  private:
   static std::int64_t as_count(std::size_t n) { return static_cast<std::int64_t>(n); }
   void number(char kind, std::int64_t value);
 
   ReplyQueue& queue_;
+  ReplyQueue* target_;                // queue_, or lost_
+  std::unique_ptr<ReplyQueue> lost_;  // only while muted
 };
 
 }  // namespace weir::kv

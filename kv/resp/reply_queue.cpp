@@ -78,15 +78,4 @@ void ReplyQueue::consume(std::size_t bytes) {
 
 void ReplyQueue::clear() { consume(size()); }
 
-void ReplyQueue::truncate(std::size_t size) {
-  close_block();
-  while (closed_size_ > size) {
-    Segment& s = segments_.back();
-    const std::size_t excess = std::min(closed_size_ - size, s.end - s.begin);
-    s.end -= excess;
-    closed_size_ -= excess;
-    if (s.begin == s.end) segments_.pop_back();
-  }
-}
-
 }  // namespace weir::kv

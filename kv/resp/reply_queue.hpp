@@ -34,6 +34,8 @@ class BlockPool {
 class ReplyQueue {
  public:
   explicit ReplyQueue(BlockPool& pool) : pool_(pool) {}
+  ReplyQueue(const ReplyQueue&) = delete;
+  ReplyQueue& operator=(const ReplyQueue&) = delete;
 
   // Room for `size` bytes at the end; commit() says how many were written.
   char* reserve(std::size_t size) {
@@ -57,8 +59,7 @@ class ReplyQueue {
   BlobRef share_first() const;
   void consume(std::size_t bytes);
   void clear();
-  // Everything queued behind the first `size` bytes goes; for a reply that must not be sent after all.
-  void truncate(std::size_t size);
+  BlockPool& pool() const { return pool_; }
 
  private:
   struct Segment {

@@ -28,6 +28,7 @@ void Blocking::release(Client& client) {
     if (it->second.empty()) queues_.erase(it);
   }
   if (on->deadline_ms != 0) deadlines_.erase({on->deadline_ms, &client});
+  client.end_of_command();
 }
 
 void Blocking::signal(int db, std::string_view key) {

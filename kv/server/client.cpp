@@ -101,8 +101,21 @@ std::size_t Client::process(std::string_view input) {
   }
   processing_ = false;
   server_.stats.error_replies += reply.errors - errors_before;
-  if (!queue_.empty()) server_.will_flush(*this);
+  if (!queue_.empty() || close_after_reply) server_.will_flush(*this);
   return used;
+}
+
+void Client::set_replies(Replies replies) {
+  replies_ = replies;
+  const bool silent = replies == Replies::off || replies == Replies::skipping;
+  silent ? reply.mute() : reply.unmute();
+}
+
+void Client::end_of_command() {
+  if (replies_ == Replies::on || blocked != nullptr) return;
+  reply.drop_lost();
+  if (replies_ == Replies::skipping) return set_replies(Replies::on);
+  if (replies_ == Replies::skip_next) set_replies(Replies::skipping);
 }
 
 void Client::refuse(const std::string& protocol_error) {

@@ -72,6 +72,12 @@ class Client final : public Session {
   // Executes what has piled up meanwhile.
   void resume();
 
+  // CLIENT REPLY. Pushes and confirmations of subscriptions come all the same.
+  Replies replies() const { return replies_; }
+  void set_replies(Replies replies);
+  // A command is over, or what it waited for has come: SKIP goes on to the next command.
+  void end_of_command();
+
   // Ends it at once; the server frees it at the end of the round.
   void close();
 
@@ -88,7 +94,6 @@ class Client final : public Session {
   bool closing = false;
   bool dirty = false;    // in the server's list of clients with something to send
   bool in_exec = false;  // its transaction runs: blocking commands answer at once
-  Replies replies = Replies::on;
   Transaction transaction;
   Subscriptions subscriptions;
   std::unique_ptr<BlockedOn> blocked;
@@ -113,6 +118,7 @@ class Client final : public Session {
   bool stalled_ = false;  // too much waits to be sent: no further request until that is less
   bool paused_ = false;   // its next request, parsed already, waits for the end of CLIENT PAUSE
   bool processing_ = false;
+  Replies replies_ = Replies::on;
 };
 
 }  // namespace weir::kv

@@ -114,19 +114,13 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
 }
 
 bool Server::execute(Client& client, Arguments arguments) {
-  const std::size_t queued = client.queue_.size();
-  const bool silent = client.replies == Replies::off || client.replies == Replies::skipping;
-  if (!execute_loud(client, arguments)) return false;
-  if (client.replies != Replies::on) {
-    if (silent) client.queue_.truncate(queued);
-    if (client.replies == Replies::skipping) client.replies = Replies::on;
-    if (client.replies == Replies::skip_next) client.replies = Replies::skipping;
-  }
+  if (!execute_one(client, arguments)) return false;
+  if (client.replies() != Replies::on) client.end_of_command();
   if (blocking.ready()) blocking.serve();
   return true;
 }
 
-bool Server::execute_loud(Client& client, Arguments arguments) {
+bool Server::execute_one(Client& client, Arguments arguments) {
   const Command* command = find_command(arguments[0].text);
   if (command == nullptr && looks_like_http(arguments[0].text)) {
     log(LogLevel::verbose, "client " + std::to_string(client.id()) + " (" +

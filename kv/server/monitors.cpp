@@ -54,6 +54,7 @@ void Monitors::tell(const Client& from, const Command& command, Arguments argume
   for (std::string_view word : without_passwords(command, arguments))
     line.append(1, ' ').append(quoted(word));
   for (Client* client : clients_) {
+    if (client->reply.muted()) continue;
     client->reply.simple(line);
     server_.will_flush(*client);
   }

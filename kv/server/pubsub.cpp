@@ -51,6 +51,7 @@ void PubSub::unsubscribe_all(Client& client) {
 void PubSub::deliver(Client& client, std::string_view kind, std::string_view pattern,
                      std::string_view channel, std::string_view message) {
   Reply& reply = client.reply;
+  const Reply::Pushing pushing(reply);
   reply.push(pattern.data() == nullptr ? 3 : 4);
   reply.bulk(kind);
   if (pattern.data() != nullptr) reply.bulk(pattern);

@@ -173,7 +173,7 @@ class Server {
 
   bool paused_for(const Client& client, const Command& command) const;
   bool refuse(Client& client, const Command* command, Arguments arguments);
-  bool execute_loud(Client& client, Arguments arguments);
+  bool execute_one(Client& client, Arguments arguments);
   void note_slow(Client& client, const Command& command, Arguments arguments, std::uint64_t cycles);
   Stats::Calls& calls_of(const Command& command);
   void reject(Client& client, const Command* command, std::string_view error);

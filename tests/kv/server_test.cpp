@@ -210,15 +210,6 @@ TEST(ClientPause, holds_writes_back_and_lets_reads_through) {
   EXPECT_EQ(writer.reply(), "$1\r\n1\r\n");
 }
 
-TEST(ClientReply, off_is_silent_and_skip_skips_one) {
-  RunningServer server;
-  WireClient a = server.connect();
-  a.send(encode({"CLIENT", "REPLY", "OFF"}) + encode({"PING"}) + encode({"CLIENT", "REPLY", "ON"}));
-  EXPECT_EQ(a.reply(), ok);
-  a.send(encode({"CLIENT", "REPLY", "SKIP"}) + encode({"ECHO", "lost"}) + encode({"ECHO", "seen"}));
-  EXPECT_EQ(a.reply(), "$4\r\nseen\r\n");
-}
-
 TEST(Passwords, lock_everything_but_saying_who_one_is) {
   Settings settings = quiet_settings();
   settings.requirepass = "secret";
