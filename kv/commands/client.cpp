@@ -52,13 +52,13 @@ std::string describe(Server& server, Client& client) {
   add("qbuf", std::to_string(in));
   add("qbuf-free", "0");
   add("argv-mem", "0");
-  add("multi-mem", "0");
+  add("multi-mem", std::to_string(client.transaction.queued_bytes));
   add("rbs", std::to_string(BlockPool::block_size));
   add("rbp", std::to_string(out));
   add("obl", std::to_string(out));
   add("oll", "0");
   add("omem", std::to_string(out));
-  add("tot-mem", std::to_string(sizeof(Client) + in + out));
+  add("tot-mem", std::to_string(sizeof(Client) + in + out + client.transaction.queued_bytes));
   add("events", client.takes_requests() ? "r" : "rw");
   add("cmd", client.last_command == nullptr ? "NULL" : client.last_command->full_name());
   add("user", client.authenticated ? "default" : "(superuser)");

@@ -63,8 +63,8 @@ class RequestParser {
   std::span<char> wanted();
   void filled(std::size_t bytes) { filled_ += bytes; }
 
-  // Bytes of arguments held outside the caller's input.
-  std::size_t held_bytes() const { return held_; }
+  // Bytes of arguments held outside the caller's input, what has arrived of an unfinished one included.
+  std::size_t held_bytes() const { return held_ + filled_; }
 
  private:
   struct Piece {

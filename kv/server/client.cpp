@@ -30,7 +30,7 @@ void Client::received(std::span<const char> bytes) {
     std::memcpy(place.data(), input.data(), n);
     parser_.filled(n);
     input.remove_prefix(n);
-    if (n < place.size()) return;
+    if (refuse_too_much() || n < place.size()) return;
   }
   take(input);
 }
@@ -40,7 +40,7 @@ std::span<char> Client::wanted() { return parser_.wanted(); }
 void Client::filled(std::size_t bytes) {
   server_.stats.bytes_in += bytes;
   parser_.filled(bytes);
-  if (!parser_.wanted().empty()) return;
+  if (refuse_too_much() || !parser_.wanted().empty()) return;
   server_.refresh_time();
   active_ms = server_.now_ms;
   take({});
@@ -59,11 +59,17 @@ void Client::take(std::string_view input) {
     pending_.append(input);
     resume();
   }
-  if (pending_.size() > static_cast<std::size_t>(server_.settings.client_query_buffer_limit)) {
-    server_.log(LogLevel::warning,
-                "closing client " + std::to_string(id_) + ": its requests reached client-query-buffer-limit");
-    close();
-  }
+  refuse_too_much();
+}
+
+// Whether more is held of its requests than client-query-buffer-limit allows; then it ends.
+bool Client::refuse_too_much() {
+  if (closing) return true;
+  if (pending_bytes() <= static_cast<std::size_t>(server_.settings.client_query_buffer_limit)) return false;
+  server_.log(LogLevel::warning,
+              "closing client " + std::to_string(id_) + ": its requests reached client-query-buffer-limit");
+  close();
+  return true;
 }
 
 void Client::resume() {

@@ -39,6 +39,7 @@ struct Transaction {
   bool spoiled = false;  // a command could not be queued: EXEC answers EXECABORT
   bool broken = false;   // a watched key changed: EXEC answers null
   std::vector<Queued> queued;
+  std::size_t queued_bytes = 0;  // what the queued commands take
   std::vector<Watched> watched;
 };
 
@@ -108,6 +109,7 @@ class Client final : public Session {
  private:
   std::size_t process(std::string_view input);
   void take(std::string_view input);
+  bool refuse_too_much();
   void refuse(const std::string& protocol_error);
 
   Server& server_;

@@ -147,7 +147,9 @@ bool Server::execute_one(Client& client, Arguments arguments) {
     queued.command = command;
     for (const Argument& word : arguments) {
       queued.words.push_back(word.block != nullptr ? Bytes(BlobRef::share(word.block)) : Bytes(word.text));
+      client.transaction.queued_bytes += sizeof(Bytes) + word.text.size();
     }
+    client.transaction.queued_bytes += sizeof queued;
     client.reply.raw("+QUEUED\r\n");
     return true;
   }

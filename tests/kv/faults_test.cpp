@@ -139,6 +139,41 @@ TEST(Faults, running_out_of_descriptors_does_not_spin_and_passes) {
   EXPECT_EQ(late.reply(), pong);
 }
 
+TEST(Faults, large_argument_that_grows_beyond_the_query_buffer_limit_closes_its_client) {
+  RunningServer server;
+  WireClient bad = server.connect();
+  bad.call({"CONFIG", "SET", "client-query-buffer-limit", "1mb"});
+  bad.send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$8388608\r\n");
+  try {
+    for (int i = 0; i < 8; ++i) bad.send(std::string(1 << 20, 'x'));
+  } catch (const std::runtime_error&) {
+    // It was closed before all of that was sent.
+  }
+  EXPECT_EQ(bad.until_closed(), "");
+  EXPECT_NE(server.log().find("client-query-buffer-limit"), std::string::npos);
+  EXPECT_EQ(server.connect().call({"PING"}), pong);
+}
+
+TEST(Faults, several_large_arguments_count_together_for_the_query_buffer_limit) {
+  RunningServer server;
+  WireClient bad = server.connect();
+  bad.call({"CONFIG", "SET", "client-query-buffer-limit", "1mb"});
+  const std::string half(600'000, 'x');
+  try {
+    bad.send(encode({"MSET", "a", half, "b", half}));
+  } catch (const std::runtime_error&) {
+  }
+  EXPECT_EQ(bad.until_closed(), "");
+  EXPECT_EQ(server.connect().call({"EXISTS", "a"}), ":0\r\n");
+}
+
+TEST(Faults, large_argument_within_the_query_buffer_limit_is_taken) {
+  RunningServer server;
+  WireClient a = server.connect();
+  a.call({"CONFIG", "SET", "client-query-buffer-limit", "1mb"});
+  EXPECT_EQ(a.call({"SET", "k", std::string(1'000'000, 'x')}), "+OK\r\n");
+}
+
 TEST(Faults, requests_that_never_end_are_closed_at_the_query_buffer_limit) {
   RunningServer server;
   WireClient bad = server.connect();

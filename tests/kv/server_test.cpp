@@ -243,6 +243,24 @@ TEST(Monitor, ends_with_reset_and_with_its_connection) {
   EXPECT_EQ(speaker.call({"PING"}), "+PONG\r\n");
 }
 
+TEST(ClientList, shows_what_a_client_has_queued) {
+  RunningServer server;
+  WireClient a = server.connect();
+  const auto field = [&](const std::string& name) {
+    const std::string line = server.connect().call({"CLIENT", "LIST", "ID", "1"});
+    return std::stoul(line.substr(line.find(' ' + name + '=') + name.size() + 2));
+  };
+  ASSERT_EQ(a.call({"CLIENT", "ID"}), ":1\r\n");
+  EXPECT_EQ(field("multi-mem"), 0u);
+  const std::size_t before = field("tot-mem");
+  a.call({"MULTI"});
+  for (int i = 0; i < 4; ++i) a.call({"SET", "k", std::string(100'000, 'x')});
+  EXPECT_GE(field("multi-mem"), 400'000u);
+  EXPECT_GE(field("tot-mem"), before + 400'000);
+  a.call({"DISCARD"});
+  EXPECT_EQ(field("multi-mem"), 0u);
+}
+
 TEST(SlowLog, shows_no_passwords) {
   RunningServer server;
   WireClient a = server.connect();
