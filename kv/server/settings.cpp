@@ -47,7 +47,7 @@ const std::array specs{
                 IntegerSetting{&S::unixsocketperm, 0, 0777, Unit::octal},
                 start,
                 {},
-                "permissions of that socket, octal (700)"},
+                "permissions of that socket, octal; 0 leaves those that the umask makes (0)"},
     SettingSpec{"tls-port",
                 IntegerSetting{&S::tls_port, any_port, 65535},
                 start,

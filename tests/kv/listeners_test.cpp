@@ -10,6 +10,7 @@
 #include <asio/write.hpp>
 #include <fstream>
 
+#include "kv/server/options.hpp"
 #include "tests/kv/certificates.hpp"
 #include "tests/kv/running_server.hpp"
 
@@ -103,6 +104,16 @@ TEST(Tcp, config_set_tcp_keepalive_holds_for_those_who_come) {
   EXPECT_EQ(manager.call({"CONFIG", "SET", "tcp-keepalive", "77"}), "+OK\r\n");
   WireClient next = WireClient::tcp(server.run([](Server& s) { return s.port("tcp"); }));
   EXPECT_EQ(kept_alive(next), 77);
+}
+
+TEST(Unix, leaves_the_permissions_to_the_umask_unless_told) {
+  const mode_t mask = ::umask(0027);
+  const RunningServer server;
+  ::umask(mask);
+  struct stat info{};
+  ::stat(server.path().c_str(), &info);
+  EXPECT_EQ(info.st_mode & 0777, 0750u);
+  EXPECT_NE(parse_options({"--help"})->answer.find("umask makes (0)"), std::string::npos);
 }
 
 TEST(Unix, removes_its_socket_and_replaces_a_stale_one) {
