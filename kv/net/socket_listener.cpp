@@ -75,6 +75,16 @@ bool is_loopback(const sockaddr_storage& address) {
   return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
 }
 
+bool same_address(const sockaddr_storage& a, const sockaddr_storage& b) {
+  if (a.ss_family != b.ss_family) return false;
+  if (a.ss_family == AF_INET) {
+    return reinterpret_cast<const sockaddr_in&>(a).sin_addr.s_addr ==
+           reinterpret_cast<const sockaddr_in&>(b).sin_addr.s_addr;
+  }
+  return IN6_ARE_ADDR_EQUAL(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
+                            &reinterpret_cast<const sockaddr_in6&>(b).sin6_addr);
+}
+
 }  // namespace
 
 Opened<BoundSocket> bind_tcp(const std::string& address, std::uint16_t port, int backlog) {
@@ -126,16 +136,16 @@ void tune_tcp(int fd, int keepalive_s) {
 
 TcpNames tcp_names(int fd) {
   TcpNames names;
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0) {
-    names.peer = numeric(reinterpret_cast<sockaddr*>(&address), size, true);
-    names.loopback = is_loopback(address);
-  }
-  size = sizeof address;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0) {
-    names.local = numeric(reinterpret_cast<sockaddr*>(&address), size, true);
-  }
+  sockaddr_storage peer{};
+  sockaddr_storage local{};
+  socklen_t size = sizeof peer;
+  const bool has_peer = getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
+  if (has_peer) names.peer = numeric(reinterpret_cast<sockaddr*>(&peer), size, true);
+  size = sizeof local;
+  const bool has_local = getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size) == 0;
+  if (has_local) names.local = numeric(reinterpret_cast<sockaddr*>(&local), size, true);
+  // As over RDMA, which has no loopback device: who comes from the address that it came to is on this host.
+  names.same_host = has_peer && (is_loopback(peer) || (has_local && same_address(peer, local)));
   return names;
 }
 

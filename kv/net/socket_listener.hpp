@@ -55,7 +55,7 @@ void tune_tcp(int fd, int keepalive_s);
 struct TcpNames {
   std::string peer;
   std::string local;
-  bool loopback = false;
+  bool same_host = false;
 };
 TcpNames tcp_names(int fd);
 

@@ -12,7 +12,7 @@ OpenedListener listen_tcp(SocketPoller& poller, const std::string& address, std:
   auto accepted = [&poller, accept = std::move(accept), keepalive_s = options.keepalive_s](OwnedFd fd) {
     tune_tcp(fd.get(), keepalive_s());
     TcpNames names = tcp_names(fd.get());
-    SocketNames socket{"tcp", std::move(names.peer), std::move(names.local), names.loopback};
+    SocketNames socket{"tcp", std::move(names.peer), std::move(names.local), names.same_host};
     accept(std::make_unique<SocketConnection>(poller, std::move(fd), std::move(socket)));
   };
   return std::make_unique<SocketListener>(poller, std::move(bound->fd), "tcp " + bound->address, bound->port,

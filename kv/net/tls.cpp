@@ -21,7 +21,7 @@ OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, CurrentTls
     socket.assign(family, fd.get(), error);
     if (error) return log("tls: " + error.message());
     static_cast<void>(fd.release());
-    SocketNames shown{"tls", std::move(names.peer), std::move(names.local), names.loopback};
+    SocketNames shown{"tls", std::move(names.peer), std::move(names.local), names.same_host};
     accept(std::make_unique<TlsConnection<asio::ip::tcp::socket>>(std::move(socket), tls(), std::move(shown),
                                                                   after_input));
   };

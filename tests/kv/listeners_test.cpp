@@ -1,5 +1,7 @@
 // The ways in: each serves the same, and each says clearly why it cannot listen.
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/tcp.h>
 #include <sys/stat.h>
 
@@ -85,6 +87,29 @@ TEST(Tcp, config_get_tells_a_port_that_the_system_chose) {
               "$" + std::to_string(port.size()) + "\r\n" + port + "\r\n");
   }
   EXPECT_EQ(elements(server.connect().call({"CONFIG", "GET", "rdma-port"})).at(2), "$1\r\n0\r\n");
+}
+
+// One that is not the loopback address; nullopt: the host has none.
+std::optional<in_addr> own_address() {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return std::nullopt;
+  std::optional<in_addr> found;
+  for (const ifaddrs* one = all; one != nullptr && !found; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    if ((one->ifa_flags & IFF_LOOPBACK) == 0) found = reinterpret_cast<sockaddr_in*>(one->ifa_addr)->sin_addr;
+  }
+  ::freeifaddrs(all);
+  return found;
+}
+
+TEST(Tcp, protected_mode_serves_the_host_by_its_own_address) {
+  const auto address = own_address();
+  if (!address) GTEST_SKIP() << "this host has the loopback address only";
+  Settings settings = tcp_settings();
+  settings.bind = ::inet_ntoa(*address);
+  RunningServer server(settings);
+  const std::uint16_t port = server.run([](Server& s) { return s.port("tcp"); });
+  EXPECT_EQ(WireClient::tcp(port, *address).call({"PING"}), "+PONG\r\n");
 }
 
 TEST(Tcp, config_set_tcp_keepalive_holds_for_those_who_come) {

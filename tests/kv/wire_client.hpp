@@ -33,11 +33,11 @@ class WireClient {
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
     return WireClient(AF_UNIX, reinterpret_cast<sockaddr*>(&address), sizeof address);
   }
-  static WireClient tcp(std::uint16_t port) {
+  static WireClient tcp(std::uint16_t port, in_addr host = {htonl(INADDR_LOOPBACK)}) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_addr = host;
     return WireClient(AF_INET, reinterpret_cast<sockaddr*>(&address), sizeof address);
   }
   WireClient(WireClient&& other) noexcept
