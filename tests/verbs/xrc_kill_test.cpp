@@ -53,6 +53,7 @@ TEST_P(XrcKill, a_killed_sender_leaves_the_srq_whole) {
   std::uint64_t posted = 0;
   while (posted < srq_depth) ASSERT_EQ(receive(posted++), 0);
   const Cq send_cq(ibv_create_cq(own.context.get(), 128, nullptr, nullptr, 0));
+  Buffer source(own.pd.get(), 8);
   for (int iteration = 0; iteration < iterations; ++iteration) {
     SCOPED_TRACE(iteration);
     {
@@ -77,7 +78,7 @@ TEST_P(XrcKill, a_killed_sender_leaves_the_srq_whole) {
     Qp sender = make_xrc_sender(own.pd.get(), send_cq.get());
     ASSERT_EQ(bring_up_xrc(sender.get(), answer(sender->qp_num)), 0);
     for (std::uint32_t sent = 0, received = 0; received < srq_depth;) {
-      ibv_sge sge{reinterpret_cast<std::uint64_t>(own.memory.bytes().data()), 8, own.mr->lkey};
+      ibv_sge sge = source.all();
       ibv_send_wr wr = send_wr(sent, sge);
       wr.qp_type.xrc.remote_srqn = number_of(own.srq.get());
       while (sent < srq_depth && post(sender.get(), wr) == 0) wr.wr_id = ++sent;
