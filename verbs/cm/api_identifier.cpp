@@ -4,7 +4,7 @@
 #include <new>
 
 #include "verbs/cm/api.hpp"
-#include "verbs/cm/port_space.hpp"
+#include "verbs/cm/cm_message.hpp"
 #include "verbs/cm/queue_pair.hpp"
 #include "verbs/cm/trace_events.hpp"
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <concepts>
 
-#include "verbs/cm/port_space.hpp"
-
 namespace weir::cm {
 namespace {
 
@@ -83,6 +81,10 @@ bool legal(const CmMessage& message) {
 }
 
 }  // namespace
+
+bool is_port_space(std::uint32_t number) {
+  return number == RDMA_PS_TCP || number == RDMA_PS_UDP || number == RDMA_PS_IPOIB || number == RDMA_PS_IB;
+}
 
 std::size_t private_data_limit(MessageType type) {
   switch (type) {

@@ -72,4 +72,7 @@ std::optional<CmMessage> parse(std::span<const std::byte> bytes);
 
 std::size_t private_data_limit(MessageType type);
 
+// Those of rdma_port_space that there are, and no other number.
+bool is_port_space(std::uint32_t number);
+
 }  // namespace weir::cm

@@ -85,10 +85,6 @@ std::string slot_path(const std::string& directory, link::Slot slot) {
 
 }  // namespace
 
-bool is_port_space(std::uint32_t number) {
-  return number == RDMA_PS_TCP || number == RDMA_PS_UDP || number == RDMA_PS_IPOIB || number == RDMA_PS_IB;
-}
-
 PortSpace::PortSpace(std::string directory, PortOwner self, Lives lives)
     : directory_(std::move(directory)), self_(self), lives_(std::move(lives)) {
   if (left_without_slot().empty()) return;

@@ -22,9 +22,6 @@
 
 namespace weir::cm {
 
-// Those of rdma_port_space that there are, and no other number.
-bool is_port_space(std::uint32_t number);
-
 struct PortOwner {
   link::Slot slot = 0;
   std::uint64_t incarnation = 0;
