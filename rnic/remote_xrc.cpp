@@ -24,7 +24,7 @@ bool RemoteQueuePair::srq_stands() const {
 }
 
 // IBA A14.3.1: the number must be that of an XRC SRQ of the target's domain.
-Outcome RemoteQueuePair::select_srq(Qpn srqn, PeerPtr of) {
+Outcome RemoteQueuePair::select_srq(Qpn srqn, const PeerPtr& of) {
   give_up_send();  // what an earlier try had taken is of an SRQ that is no more
   xrc_completions_ = nullptr;
   srq_ = RemoteSrq();  // it points into the process that we let go of

@@ -163,7 +163,7 @@ Outcome QueuePair::select_srq(Qpn srqn) {
     of = nic_.host().reach(srqn.slot(), dial_);
   if (of.undecided) return Outcome::connecting;
   if (of.silent) return Outcome::contended;
-  return remote_.select_srq(srqn, std::move(of.peer));
+  return remote_.select_srq(srqn, of.peer);
 }
 
 // Local protection check (IBA 10.2.3): an sge outside its region, or a READ into memory without LOCAL_WRITE.

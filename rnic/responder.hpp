@@ -60,7 +60,7 @@ class RemoteQueuePair {
   // XRC, before each operation: the SRQ in whose protection domain the operation is checked and which it may
   // deliver to. `of`: its process; nullptr: nobody lives there.
   bool srq_selected(Qpn srqn) const;
-  Outcome select_srq(Qpn srqn, PeerPtr of);
+  Outcome select_srq(Qpn srqn, const PeerPtr& of);
   void disconnect();
   // The target's process has ended, and nobody keeps the target.
   bool gone() const { return connected() && !peer->alive() && !kept(); }
