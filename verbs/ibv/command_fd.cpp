@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <random>
@@ -43,6 +44,13 @@ int make_command_fd(std::size_t device) {
 std::size_t device_of_command_fd(int fd) {
   Content content{};
   return ::pread(fd, &content, sizeof content, 0) == sizeof content ? content.device : 0;
+}
+
+bool same_command_file(int a, int b) {
+  struct stat of_a{};
+  struct stat of_b{};
+  return ::fstat(a, &of_a) == 0 && ::fstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+         of_a.st_ino == of_b.st_ino;
 }
 
 CommandFdOf whose_command_fd(int fd) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 
+#include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
 
@@ -98,7 +99,8 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
 
 Cq* create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
   if (cqe < 1 || static_cast<std::uint32_t>(cqe) > rnic::max_cqe || comp_vector < 0 ||
-      comp_vector >= context->num_comp_vectors || (channel != nullptr && channel->context != context)) {
+      comp_vector >= context->num_comp_vectors ||
+      (channel != nullptr && !same_command_file(channel->context->cmd_fd, context->cmd_fd))) {
     errno = EINVAL;
     return nullptr;
   }

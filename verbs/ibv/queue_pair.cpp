@@ -5,6 +5,7 @@
 #include <cstring>
 #include <thread>
 
+#include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/domains.hpp"
 #include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
@@ -74,10 +75,11 @@ bool complete(const ibv_qp_init_attr& init, QpType type, const Origin& origin) {
   return type == QpType::xrc_send || init.recv_cq != nullptr;
 }
 
-// What is used is of the same ibv_context, as the kernel finds objects by context and number.
+// Of this context, or of one that is imported from it or it from: the kernel finds objects by open file.
 bool of_one_context(const ibv_qp_init_attr& init, QpType type, const Origin& origin) {
   const auto is_ours = [&](const auto* object) {
-    return object == nullptr || object->context == origin.context;
+    return object == nullptr || object->context == origin.context ||
+           same_command_file(object->context->cmd_fd, origin.context->cmd_fd);
   };
   if (!is_ours(origin.pd) || (origin.xrcd != nullptr && !is_ours(&origin.xrcd->xrcd))) return false;
   if (type == QpType::xrc_recv || !is_ours(init.send_cq)) return type == QpType::xrc_recv;
