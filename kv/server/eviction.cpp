@@ -47,8 +47,8 @@ bool Server::evict_one(EvictionPolicy policy) {
   for (std::size_t i = 0; i < databases.size(); ++i) {
     Keyspace& db = *databases[(first_db + i) % databases.size()];
     for (std::int64_t s = 0; s < samples; ++s) {
-      Record* record =
-          only_volatile(policy) ? db.sample_volatile(random()) : db.sample([this] { return random(); });
+      Record* record = only_volatile(policy) ? db.sample_volatile(random())
+                                             : db.sample_roughly([this] { return random(); });
       if (policy == EvictionPolicy::volatile_ttl) record = db.first_to_expire();
       if (record == nullptr) break;
       if (best.record == nullptr || better(*record, *best.record)) best = {&db, record};

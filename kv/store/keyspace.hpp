@@ -116,6 +116,10 @@ class Keyspace {
   Record* sample(Random&& random) const {
     return records_.sample(random);
   }
+  template <class Random>
+  Record* sample_roughly(Random&& random) const {
+    return records_.sample_roughly(random);
+  }
   // Of the keys that expire, one chosen by `random()`; null if there is none.
   Record* sample_volatile(std::uint64_t random) const;
   Record* first_to_expire() const { return expiring_.empty() ? nullptr : expiring_.begin()->second; }

@@ -143,29 +143,30 @@ class Table {
     return cursor;
   }
 
-  // A node chosen by `random()` (64 random bits a call): uniform over buckets, then within the chain.
+  // A node chosen by `random()` (64 random bits a call), each as likely as the others: a place in a bucket is
+  // drawn, and drawn again while nothing is there. Only a bucket of more than `places` nodes, one in 100,000
+  // at the average of `fill`, has to share what it gets.
   template <class Random>
   Node* sample(Random&& random) const {
     if (size_ == 0) return nullptr;
+    constexpr std::size_t places = 16;
     for (;;) {
-      const std::size_t total = bucket_count();
-      std::size_t index = static_cast<std::size_t>(random() % total);
-      const Bucket* bucket = index < now_.count() ? &now_.lines[index] : &next_.lines[index - now_.count()];
-      std::size_t nodes = 0;
-      auto count_all = [&nodes](Node&) {
-        ++nodes;
-        return true;
-      };
-      visit_chain(bucket, count_all);
-      if (nodes == 0) continue;
-      std::size_t skip = static_cast<std::size_t>(random() % nodes);
-      Node* chosen = nullptr;
-      auto pick = [&](Node& node) {
-        chosen = &node;
-        return skip-- != 0;
-      };
-      visit_chain(bucket, pick);
-      return chosen;
+      const std::uint64_t drawn = random();
+      const Bucket* bucket = bucket_at(static_cast<std::size_t>(drawn % bucket_count()));
+      const std::size_t nodes = nodes_of(bucket);
+      if (nodes > places) return node_of(bucket, static_cast<std::size_t>(random() % nodes));
+      if (const std::size_t place = drawn >> 60; place < nodes) return node_of(bucket, place);
+    }
+  }
+  // The same for less: each bucket that is not empty is as likely as the others, then each of its nodes.
+  template <class Random>
+  Node* sample_roughly(Random&& random) const {
+    if (size_ == 0) return nullptr;
+    for (;;) {
+      const Bucket* bucket = bucket_at(static_cast<std::size_t>(random() % bucket_count()));
+      if (const std::size_t nodes = nodes_of(bucket); nodes != 0) {
+        return node_of(bucket, static_cast<std::size_t>(random() % nodes));
+      }
     }
   }
 
@@ -201,6 +202,27 @@ class Table {
     explicit operator bool() const { return lines != nullptr; }
     std::size_t count() const { return lines == nullptr ? 0 : mask + 1; }
   };
+
+  // Of both tables, those of `now_` first.
+  const Bucket* bucket_at(std::size_t index) const {
+    return index < now_.count() ? &now_.lines[index] : &next_.lines[index - now_.count()];
+  }
+  static std::size_t nodes_of(const Bucket* bucket) {
+    std::size_t nodes = 0;
+    for (; bucket != nullptr; bucket = bucket->further())
+      nodes += static_cast<std::size_t>(std::popcount(bucket->nodes()));
+    return nodes;
+  }
+  // The node that `skipped` others of the chain come before.
+  static Node* node_of(const Bucket* bucket, std::size_t skipped) {
+    Node* chosen = nullptr;
+    auto pick = [&](Node& node) {
+      chosen = &node;
+      return skipped-- != 0;
+    };
+    visit_chain(bucket, pick);
+    return chosen;
+  }
 
   static Bucket* allocate_lines(std::size_t count) {
     // calloc leaves large tables untouched until they are used; one line more to align to a line.

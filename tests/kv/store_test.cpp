@@ -1,6 +1,7 @@
 // The store against simple models, with random operations from a printed seed.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <random>
 #include <set>
@@ -43,6 +44,28 @@ TEST(Table, holds_what_a_map_holds) {
     ASSERT_EQ(walked, model);
     for (const std::string& key : model) ASSERT_NE(table.find(key), nullptr) << key;
   }
+}
+
+// The statistic of Pearson's test has the mean n - 1 and the variance 2 (n - 1); six deviations above it are
+// no chance. Choosing a bucket first and then one of its nodes comes to several thousand here.
+TEST(Table, sample_is_as_likely_to_be_any_of_its_nodes) {
+  std::mt19937_64 random(seed());
+  constexpr std::size_t nodes = 300;
+  constexpr std::size_t draws = 300;  // a node
+  MemberTable table(random());
+  std::map<std::string_view, std::size_t> drawn;
+  for (std::size_t i = 0; i < nodes; ++i) {
+    Member* member = Member::make("member" + std::to_string(i));
+    table.insert(member);
+    drawn[member->text()] = 0;
+  }
+  for (std::size_t i = 0; i < nodes * draws; ++i) ++drawn[table.sample(random)->text()];
+  double statistic = 0;
+  for (const auto& [text, times] : drawn) {
+    const double off = static_cast<double>(times) - static_cast<double>(draws);
+    statistic += off * off / static_cast<double>(draws);
+  }
+  EXPECT_LT(statistic, (nodes - 1) + 6 * std::sqrt(2.0 * (nodes - 1)));
 }
 
 // The promise of SCAN: what is there from beginning to end is returned, however the table changes between the
