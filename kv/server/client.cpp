@@ -97,12 +97,14 @@ std::size_t Client::process(std::string_view input) {
       refuse(parser_.error());
       break;
     }
+    unexecuted_ = input.size() - used;
     if (!parser_.arguments().empty() && !server_.execute(*this, parser_.arguments())) {
       paused_ = true;
       break;
     }
     used += parser_.consumed();
     parser_.next();
+    if (server_.limit_output(*this)) break;
     if (queue_.size() > stall_above) stalled_ = true;
   }
   processing_ = false;

@@ -67,9 +67,15 @@ class Client final : public Session {
   std::uint64_t id() const { return id_; }
   Connection& connection() const { return *connection_; }
   std::size_t pending_bytes() const { return pending_.size() + parser_.held_bytes(); }
+  // The same with what is being executed now and what came in behind it.
+  std::size_t query_bytes() const {
+    return processing_ ? unexecuted_ + parser_.held_bytes() : pending_bytes();
+  }
 
   // Whether it reads this client's requests now: not while it waits, is paused or ends.
   bool takes_requests() const { return !blocked && !closing && !close_after_reply && !stalled_ && !paused_; }
+  // Whether its next request waits for the end of CLIENT PAUSE.
+  bool paused() const { return paused_; }
   // Executes what has piled up meanwhile.
   void resume();
 
@@ -117,8 +123,9 @@ class Client final : public Session {
   std::unique_ptr<Connection> connection_;
   RequestParser parser_;
   std::string pending_;
-  bool stalled_ = false;  // too much waits to be sent: no further request until that is less
-  bool paused_ = false;   // its next request, parsed already, waits for the end of CLIENT PAUSE
+  std::size_t unexecuted_ = 0;  // while requests are executed: bytes of this one and of those behind it
+  bool stalled_ = false;        // too much waits to be sent: no further request until that is less
+  bool paused_ = false;         // its next request, parsed already, waits for the end of CLIENT PAUSE
   bool processing_ = false;
   Replies replies_ = Replies::on;
 };

@@ -159,29 +159,12 @@ void Server::end_round() {
       const std::size_t before = client.queue_.size();
       client.connection().flush();
       stats.bytes_out += before - std::min(before, client.queue_.size());
-      if (!client.closing && over_output_limit(client)) {
-        log(LogLevel::warning, "closing client " + std::to_string(client.id()) + " (" +
-                                   client.connection().peer_address() + "): it does not read, and " +
-                                   std::to_string(client.queue_.size()) + " bytes wait for it");
-        client.close();
-      }
+      if (!client.closing) limit_unread_output(client);
     }
     dirty_.clear();
   }
   std::erase_if(ended_,
                 [](const std::unique_ptr<Client>& client) { return client->connection().finished(); });
-}
-
-bool Server::over_output_limit(Client& client) {
-  const OutputLimit& limit = client.subscriptions.any() ? settings.pubsub_output : settings.normal_output;
-  const auto waiting = static_cast<std::int64_t>(client.queue_.size());
-  if (limit.hard_bytes != 0 && waiting > limit.hard_bytes) return true;
-  if (limit.soft_bytes == 0 || waiting <= limit.soft_bytes) {
-    client.over_soft_limit_since_ms = 0;
-    return false;
-  }
-  if (client.over_soft_limit_since_ms == 0) client.over_soft_limit_since_ms = now_ms;
-  return now_ms - client.over_soft_limit_since_ms > limit.soft_s * 1000;
 }
 
 // The timer runs only while something can become due, and no more often than ten times a second.
@@ -197,6 +180,7 @@ void Server::arm_timer() {
   if (blocking.any()) sooner(blocking.next_deadline_ms());
   if (settings.timeout_s > 0 && !clients.empty()) sooner(now_ms + 1000);
   sooner(next_handshake_deadline_ms());
+  sooner(unread_output_due_ms_);
   if (paused_ != Paused::nothing) sooner(paused_until_ms_);
   if (due == 0 || (timer_due_ms_ != 0 && timer_due_ms_ <= due)) return;
   timer_due_ms_ = due;
@@ -215,6 +199,7 @@ void Server::tick() {
   if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) pause(0, Paused::nothing);
   if (settings.timeout_s > 0) close_idle();
   close_unfinished_handshakes();
+  close_slow_readers();
   end_round();
   arm_timer();
 }

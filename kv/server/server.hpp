@@ -119,8 +119,12 @@ class Server {
   void end_socket_round();
   // The client was served and goes on with its next request at the end of the round.
   void will_resume(Client& client);
+  // Ends the wait of a blocked command with an error; it counts as one of that command.
+  void fail_blocked(Client& client, std::string_view error);
   // Tries a blocked command again; false: it still has to wait, and nothing was answered.
   bool retry_blocked(Client& client, const BlockedOn& on);
+  // Ends the client if more waits for it than client-output-buffer-limit ever allows; true: it did.
+  bool limit_output(Client& client);
   void forget(Client& client);  // it ends: leave no trace of it; freed at the end of the round
 
   void key_changed(Keyspace& db, std::string_view key) {
@@ -187,7 +191,10 @@ class Server {
   bool rdma_polls() const;
   std::expected<void, std::string> start_tls();
   bool protects_from(const Connection& connection) const;
-  bool over_output_limit(Client& client);
+  const OutputLimit& output_limit_of(const Client& client) const;
+  void close_over_limit(Client& client);
+  void limit_unread_output(Client& client);
+  void close_slow_readers();
   void close_idle();
   std::int64_t next_handshake_deadline_ms();
   void close_unfinished_handshakes();
@@ -210,13 +217,16 @@ class Server {
   std::vector<std::uint64_t> resumed_;
   std::vector<std::unique_ptr<Client>> ended_;
   asio::steady_timer timer_;
-  std::int64_t timer_due_ms_ = 0;  // 0: not armed
+  std::int64_t timer_due_ms_ = 0;          // 0: not armed
+  std::int64_t unread_output_due_ms_ = 0;  // when the next client will have been over its soft limit too long
   std::uint64_t next_client_id_ = 1;
   const Command* counted_ = nullptr;  // whose statistics counted_calls_ are
   Stats::Calls* counted_calls_ = nullptr;
   std::uint64_t memory_looked_at_ = 0;  // stats.changes when the allocator was last asked
   bool memory_fits_ = true;
   bool still_waits_ = false;
+  std::uint64_t counted_errors_ =
+      0;                           // of the client whose command runs: its errors that are in the statistics
   std::uint64_t slow_cycles_ = 0;  // commands that took more are looked at for the slow log
   Paused paused_ = Paused::nothing;
   std::int64_t paused_until_ms_ = 0;

@@ -90,7 +90,38 @@ TEST(Faults, subscriber_that_never_reads_is_closed_at_its_limit) {
   std::string heard = ":1\r\n";
   for (int i = 0; i < 1000 && heard == ":1\r\n"; ++i) heard = speaker.call({"PUBLISH", "ch", message});
   EXPECT_EQ(heard, ":0\r\n");
-  EXPECT_NE(server.log().find("it does not read"), std::string::npos) << server.log();
+  EXPECT_NE(server.log().find("more than client-output-buffer-limit allows"), std::string::npos)
+      << server.log();
+}
+
+TEST(Faults, reply_beyond_the_hard_limit_ends_its_client) {
+  RunningServer server;
+  WireClient a = server.connect();
+  a.call({"CONFIG", "SET", "client-output-buffer-limit", "normal 100000 0 0"});
+  a.call({"SET", "small", std::string(90'000, 'x')});
+  a.call({"SET", "large", std::string(110'000, 'x')});
+  EXPECT_EQ(a.call({"GET", "small"}).size(), 90'010u);
+  a.send(encode({"GET", "large"}));
+  EXPECT_EQ(a.until_closed(), "");
+}
+
+TEST(Faults, subscriber_over_its_soft_limit_is_closed_in_time_though_nothing_more_is_said) {
+  RunningServer server;
+  WireClient speaker = server.connect();
+  speaker.call({"CONFIG", "SET", "client-output-buffer-limit", "pubsub 0 1mb 10"});
+  WireClient deaf = server.connect();
+  deaf.call({"SUBSCRIBE", "ch"});
+  const auto over = [](Server& s) { return s.clients.rbegin()->second->over_soft_limit_since_ms != 0; };
+  while (!server.run(over)) speaker.call({"PUBLISH", "ch", std::string(100'000, 'm')});
+  const auto after = [&](int ms) {
+    server.advance_ms(ms);
+    return server.run([](Server& s) {
+      s.tick();
+      return s.clients.size();
+    });
+  };
+  EXPECT_EQ(after(9'900), 2u);
+  EXPECT_EQ(after(200), 1u);
 }
 
 TEST(Faults, thousand_connections_opened_and_dropped) {

@@ -1,0 +1,52 @@
+// client-output-buffer-limit: who makes the server keep more than that is ended, and loses what waits for it.
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+const OutputLimit& Server::output_limit_of(const Client& client) const {
+  return client.subscriptions.any() ? settings.pubsub_output : settings.normal_output;
+}
+
+void Server::close_over_limit(Client& client) {
+  log(LogLevel::warning, "closing client " + std::to_string(client.id()) + " (" +
+                             client.connection().peer_address() +
+                             "): " + std::to_string(client.queue_.size()) +
+                             " bytes wait for it, more than client-output-buffer-limit allows");
+  client.close();
+}
+
+bool Server::limit_output(Client& client) {
+  const OutputLimit& limit = output_limit_of(client);
+  if (limit.hard_bytes == 0 || client.queue_.size() <= static_cast<std::size_t>(limit.hard_bytes))
+    return false;
+  close_over_limit(client);
+  return true;
+}
+
+// Called when what could be sent has been.
+void Server::limit_unread_output(Client& client) {
+  if (limit_output(client)) return;
+  const OutputLimit& limit = output_limit_of(client);
+  if (limit.soft_bytes == 0 || client.queue_.size() <= static_cast<std::size_t>(limit.soft_bytes)) {
+    client.over_soft_limit_since_ms = 0;
+    return;
+  }
+  if (client.over_soft_limit_since_ms == 0) client.over_soft_limit_since_ms = now_ms;
+  const std::int64_t due = client.over_soft_limit_since_ms + limit.soft_s * 1000;
+  if (now_ms > due) return close_over_limit(client);
+  // Looked at again although nothing more may be said to it.
+  if (unread_output_due_ms_ == 0 || due + 1 < unread_output_due_ms_) unread_output_due_ms_ = due + 1;
+  arm_timer();
+}
+
+void Server::close_slow_readers() {
+  if (unread_output_due_ms_ == 0 || now_ms < unread_output_due_ms_) return;
+  unread_output_due_ms_ = 0;
+  std::vector<Client*> slow;
+  for (const auto& [id, client] : clients) {
+    if (client->over_soft_limit_since_ms != 0) slow.push_back(client.get());
+  }
+  for (Client* client : slow) limit_unread_output(*client);
+}
+
+}  // namespace weir::kv
