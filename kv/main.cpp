@@ -158,7 +158,7 @@ int run(StartOptions options, const char* program) {
   }
   for (const std::string& where : server.listening()) server.log(LogLevel::notice, "listening on " + where);
   write_pidfile(server);
-  server.log(LogLevel::notice, "ready to accept connections");
+  server.log(LogLevel::notice, "Ready to accept connections");
   if (background) background->ready();
   io.run();
   server.shut_down();

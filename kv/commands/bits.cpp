@@ -32,12 +32,15 @@ void setbit(const Call& call) {
   if (record == nullptr) record = &call.db.insert(call[1]);
   Bytes& text = record->value.text();
   const bool before = bit_at(text.view(), offset);
-  char* bytes = text.grow_zeroed(std::max<std::size_t>(text.size(), (offset >> 3) + 1));
-  const auto mask = static_cast<unsigned char>(0x80u >> (offset & 7));
-  char& byte = bytes[offset >> 3];
-  byte = static_cast<char>(call[3] == "1" ? byte | mask : byte & ~mask);
-  record->value.mark_edited();
-  call.changed(call[1]);
+  const bool wanted = call[3] == "1";
+  const std::size_t size = std::max<std::size_t>(text.size(), (offset >> 3) + 1);
+  if (before != wanted || size != text.size()) {
+    const auto mask = static_cast<unsigned char>(0x80u >> (offset & 7));
+    char& byte = text.grow_zeroed(size)[offset >> 3];
+    byte = static_cast<char>(wanted ? byte | mask : byte & ~mask);
+    record->value.mark_edited();
+    call.changed(call[1]);
+  }
   call.reply.integer(before ? 1 : 0);
 }
 

@@ -17,7 +17,7 @@ std::string flags_of(Client& client) {
   if (client.monitors) flags += 'O';
   if (client.subscriptions.any()) flags += 'P';
   if (client.transaction.open) flags += 'x';
-  if (client.blocked) flags += 'b';
+  if (client.blocked || client.paused()) flags += 'b';
   if (client.transaction.broken) flags += 'd';
   if (client.close_after_reply) flags += 'c';
   if (client.connection().kind() == "unix") flags += 'U';
@@ -34,7 +34,7 @@ std::string describe(Server& server, Client& client) {
   };
   Connection& connection = client.connection();
   const Subscriptions& subscribed = client.subscriptions;
-  const std::size_t in = client.pending_bytes();
+  const std::size_t in = client.query_bytes();
   const std::size_t out = client.queue_.size();
   add("id", std::to_string(client.id()));
   add("addr", connection.peer_address());
@@ -246,7 +246,7 @@ void unblock(const Call& call) {
   if (it == call.server.clients.end() || !it->second->blocked) return call.reply.integer(0);
   Client& client = *it->second;
   if (with_error) {
-    client.reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    call.server.fail_blocked(client, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
   } else {
     client.reply.null_array();
   }

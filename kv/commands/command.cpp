@@ -34,7 +34,6 @@ constexpr Named flag_names[] = {
     {flag::asking, "asking"},
     {flag::fast, "fast"},
     {flag::no_auth, "no_auth"},
-    {flag::may_replicate, "may_replicate"},
     {flag::no_mandatory_keys, "no_mandatory_keys"},
     {flag::no_async_loading, "no_async_loading"},
     {flag::no_multi, "no_multi"},

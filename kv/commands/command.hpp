@@ -35,6 +35,8 @@ struct Call {
 
   // The record of a key; counts a hit or a miss.
   Record* read(std::string_view key) const;
+  // As read(), but the key counts as no more used than before.
+  Record* look(std::string_view key) const;
   // For commands that will change it: no statistics.
   Record* write(std::string_view key) const { return db.find(key, now_ms); }
   // Every change of a key ends with this: WATCH, blocked clients and notifications hang on it.

@@ -37,7 +37,13 @@ void config_get(const Call& call) {
 // What else has to happen when a setting changed.
 std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec) {
   for (std::string_view listening : {"port", "bind", "rdma-port", "rdma-bind"}) {
-    if (spec.name == listening) return call.server.listen_again(spec.name);
+    if (spec.name != listening) continue;
+    auto opened = call.server.listen_again(spec.name);
+    if (opened) return opened;
+    const bool addresses = spec.name.ends_with("bind");  // Redis's words, then the cause
+    return std::unexpected(
+        (addresses ? "Failed to bind to specified addresses. " : "Unable to listen on this port. ") +
+        opened.error());
   }
   // A file's name may stay while its contents change: every CONFIG SET reads the files.
   for (std::string_view certificates : {"tls-cert-file", "tls-key-file", "tls-key-file-pass",

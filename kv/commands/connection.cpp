@@ -141,7 +141,7 @@ std::span<const Command> connection_commands() {
   constexpr std::uint32_t any_time = loading | stale | fast;
   static constexpr Command commands[] = {
       {"ping", -1, fast, 0, 0, 0, ping, "connection", "Answers PONG, or what it was given."},
-      {"echo", 2, fast, 0, 0, 0, echo, "connection", "Answers what it was given."},
+      {"echo", 2, fast | loading | stale, 0, 0, 0, echo, "connection", "Answers what it was given."},
       {"auth", -2, noscript | any_time | no_auth | allow_busy, 0, 0, 0, auth, "connection",
        "Says who the client is."},
       {"hello", -1, noscript | any_time | no_auth | allow_busy, 0, 0, 0, hello, "connection",

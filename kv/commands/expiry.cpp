@@ -86,7 +86,7 @@ void expireat(const Call& call) { expire_key(call, {ExpiryUnit::seconds, ExpiryB
 void pexpireat(const Call& call) { expire_key(call, {ExpiryUnit::milliseconds, ExpiryBase::absolute}); }
 
 void reply_expiry(const Call& call, ExpiryForm form) {
-  const Record* record = call.db.peek(call[1], call.now_ms);
+  const Record* record = call.look(call[1]);
   if (record == nullptr) return call.reply.integer(-2);
   if (record->expires_at_ms == Record::never) return call.reply.integer(-1);
   const std::int64_t base = form.base == ExpiryBase::from_now ? call.now_ms : 0;

@@ -73,17 +73,19 @@ void clients_section(const Server& server, Fields& field) {
   std::size_t most_in = 0;
   std::size_t most_out = 0;
   std::size_t subscribed = 0;
+  std::size_t paused = 0;
   for (const auto& [id, client] : server.clients) {
     most_in = std::max(most_in, client->pending_bytes());
     most_out = std::max(most_out, client->queue_.size());
     subscribed += client->subscriptions.any() ? 1 : 0;
+    paused += client->paused() ? 1 : 0;
   }
   field("connected_clients", server.clients.size());
   field("cluster_connections", 0);
   field("maxclients", server.settings.maxclients);
   field("client_recent_max_input_buffer", most_in);
   field("client_recent_max_output_buffer", most_out);
-  field("blocked_clients", server.blocking.size());
+  field("blocked_clients", server.blocking.size() + paused);
   field("tracking_clients", 0);
   field("clients_in_timeout_table", 0);
   field("pubsub_clients", subscribed);

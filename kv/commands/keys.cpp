@@ -24,12 +24,12 @@ void del(const Call& call) {
 
 void exists(const Call& call) {
   std::int64_t found = 0;
-  for (std::size_t i = 1; i < call.count(); ++i) found += call.read(call[i]) != nullptr ? 1 : 0;
+  for (std::size_t i = 1; i < call.count(); ++i) found += call.look(call[i]) != nullptr ? 1 : 0;
   call.reply.integer(found);
 }
 
 void type(const Call& call) {
-  const Record* record = call.db.peek(call[1], call.now_ms);
+  const Record* record = call.look(call[1]);
   call.reply.simple(record == nullptr ? "none" : type_name(record->value.type()));
 }
 
@@ -161,7 +161,11 @@ void swapdb(const Call& call) {
   call.reply.ok();
 }
 
-void touch(const Call& call) { exists(call); }
+void touch(const Call& call) {
+  std::int64_t found = 0;
+  for (std::size_t i = 1; i < call.count(); ++i) found += call.read(call[i]) != nullptr ? 1 : 0;
+  call.reply.integer(found);
+}
 
 void dbsize(const Call& call) { call.reply.integer(static_cast<std::int64_t>(call.db.size())); }
 
@@ -201,10 +205,13 @@ void object_encoding(const Call& call) {
 void object_refcount(const Call& call) {
   const Record* record = object(call);
   if (record == nullptr) return;
-  // Redis shares the integers below 10000 and says so with the largest int.
+  // Redis shares the integers below 10000, but not where each needs a time of its own, and says so with the
+  // largest int.
   const bool text = record->value.type() == Type::string;
   const auto number = text ? parse_int(record->value.text().view()) : std::nullopt;
-  const bool shared = number && *number >= 0 && *number < 10000 && !record->value.edited();
+  const bool shared = number && *number >= 0 && *number < 10000 && !record->value.edited() &&
+                      !(call.server.settings.maxmemory > 0 &&
+                        notes_use(static_cast<EvictionPolicy>(call.server.settings.maxmemory_policy)));
   call.reply.integer(shared ? std::numeric_limits<int>::max() : 1);
 }
 bool is_lfu(const Call& call) { return call.server.use_clock.notes == UseClock::Notes::frequency; }

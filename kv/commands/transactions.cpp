@@ -61,7 +61,8 @@ std::span<const Command> transaction_commands() {
   constexpr std::uint32_t common = noscript | loading | stale | fast | allow_busy;
   static constexpr Command commands[] = {
       {"multi", 1, common, 0, 0, 0, multi, "transactions", "Begins a transaction."},
-      {"exec", 1, noscript | loading | stale, 0, 0, 0, exec, "transactions", "Runs the queued commands."},
+      {"exec", 1, noscript | loading | stale | skip_slowlog, 0, 0, 0, exec, "transactions",
+       "Runs the queued commands."},
       {"discard", 1, common, 0, 0, 0, discard, "transactions", "Drops the queued commands."},
       {"watch", -2, common, 1, -1, 1, watch, "transactions",
        "Makes EXEC depend on keys staying as they are."},

@@ -51,7 +51,8 @@ class ConfigReading {
     if (words->empty()) return {};
     if (words->size() == 2 && strcasecmp(words->front().c_str(), "include") == 0) return include((*words)[1]);
     const SettingSpec* spec = find_setting(words->front());
-    if (spec == nullptr || words->size() < 2) {
+    const bool may_be_empty = spec != nullptr && std::holds_alternative<WordsSetting>(spec->kind);
+    if (spec == nullptr || (words->size() < 2 && !may_be_empty)) {
       return std::unexpected("Bad directive or wrong number of arguments");
     }
     return assign_setting(settings_, *spec, std::span(*words).subspan(1));

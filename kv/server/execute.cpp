@@ -34,6 +34,20 @@ const Command* find_subcommand(const Command& command, std::string_view name) {
   return nullptr;
 }
 
+// A queue may grow without bound, so whatever would be queued needs room; EXEC needs it where one of the
+// queued commands does.
+bool needs_room(const Client& client, const Command& command) {
+  using namespace std::string_view_literals;
+  if (command.has(flag::denyoom)) return true;
+  if (!client.transaction.open) return false;
+  if (command.name == "exec") {
+    return std::ranges::any_of(client.transaction.queued, [](const Transaction::Queued& queued) {
+      return queued.command->has(flag::denyoom);
+    });
+  }
+  return command.name != "discard"sv && command.name != "quit"sv && command.name != "reset"sv;
+}
+
 // What a browser sends that a web page made post to this port: the body of the request would run as inline
 // commands.
 bool looks_like_http(std::string_view command) {
@@ -95,7 +109,7 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
     reject(client, command, "ERR Command not allowed inside a transaction");
     return true;
   }
-  if (settings.maxmemory > 0 && !make_room() && command->has(flag::denyoom)) {
+  if (settings.maxmemory > 0 && !make_room() && needs_room(client, *command)) {
     reject(client, command, "OOM command not allowed when used memory > 'maxmemory'.");
     return true;
   }
@@ -185,7 +199,7 @@ Stats::Calls& Server::calls_of(const Command& command) {
 
 void Server::run(Client& client, const Command& command, Arguments arguments) {
   ++stats.commands;
-  const std::uint64_t errors = client.reply.errors;
+  counted_errors_ = client.reply.errors;
   const Call call{*this,        client,    command, *databases[static_cast<std::size_t>(client.db)],
                   client.reply, arguments, now_ms};
   const std::uint64_t begin = cycles_now();
@@ -194,7 +208,9 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   Stats::Calls& calls = calls_of(command);
   ++calls.calls;
   calls.cycles += spent;
-  if (client.reply.errors != errors) {
+  // The errors of what EXEC ran are counted already, for the commands that made them.
+  if (client.reply.errors != counted_errors_) {
+    counted_errors_ = client.reply.errors;
     ++calls.failed;
     count_error(client);
   }
@@ -212,6 +228,13 @@ void Server::note_slow(Client& client, const Command& command, Arguments argumen
   if (limit_us < 0 || us < limit_us) return;
   slowlog.add(now_ms / 1000, us, without_passwords(command, arguments), client.connection().peer_address(),
               client.name, static_cast<std::size_t>(settings.slowlog_max_len));
+}
+
+void Server::fail_blocked(Client& client, std::string_view error) {
+  ++calls_of(*client.blocked->command).failed;
+  client.reply.error(error);
+  ++stats.error_replies;
+  count_error(client);
 }
 
 bool Server::retry_blocked(Client& client, const BlockedOn& on) {
@@ -240,6 +263,12 @@ void Server::wait_for(const Call& call, std::vector<std::string> keys, std::int6
 
 Record* Call::read(std::string_view key) const {
   Record* record = db.find(key, now_ms);
+  ++(record != nullptr ? server.stats.hits : server.stats.misses);
+  return record;
+}
+
+Record* Call::look(std::string_view key) const {
+  Record* record = db.peek(key, now_ms);
   ++(record != nullptr ? server.stats.hits : server.stats.misses);
   return record;
 }

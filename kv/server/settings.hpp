@@ -31,6 +31,11 @@ enum class EvictionPolicy : int {
 constexpr bool counts_frequency(EvictionPolicy policy) {
   return policy == EvictionPolicy::volatile_lfu || policy == EvictionPolicy::allkeys_lfu;
 }
+// Whether the time or the frequency of a key's use decides.
+constexpr bool notes_use(EvictionPolicy policy) {
+  return counts_frequency(policy) || policy == EvictionPolicy::volatile_lru ||
+         policy == EvictionPolicy::allkeys_lru;
+}
 
 // Limits on what may wait to be sent to one client; 0: none.
 struct OutputLimit {

@@ -57,6 +57,8 @@ TEST(ConfigFile, checks_the_form_of_what_has_no_effect) {
   EXPECT_EQ(reason_of("repl-timeout soon"), "argument couldn't be parsed into an integer");
   EXPECT_EQ(reason_of("repl-backlog-size big"), "argument must be a memory value");
   EXPECT_EQ(reason_of("slave-priority 7"), "it loads");
+  EXPECT_EQ(reason_of("save"), "it loads");
+  EXPECT_EQ(reason_of("rdbcompression"), "Bad directive or wrong number of arguments");
 }
 
 TEST(ConfigFile, shows_what_was_given_without_effect_or_redis_default) {

@@ -134,7 +134,7 @@ class StoppedProgram : public ::testing::TestWithParam<int> {};
 TEST_P(StoppedProgram, ends_with_0_and_takes_its_files_along) {
   const ScratchFolder folder;
   Program program({"--port", "0", "--unixsocket", folder.file("s"), "--pidfile", folder.file("pid")});
-  ASSERT_TRUE(program.prints("ready to accept connections"));
+  ASSERT_TRUE(program.prints("Ready to accept connections"));
   EXPECT_EQ(contents(folder.file("pid")), std::to_string(program.pid()) + "\n");
   if (GetParam() == 0) {
     WireClient client = WireClient::unix_socket(folder.file("s"));
@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, StoppedProgram, ::testing::Values(0, SIGTERM, SIG
 TEST(Program, writes_its_log_to_the_file_and_nothing_else) {
   const ScratchFolder folder;
   Program program({"--port", "0", "--dir", folder.file(""), "--unixsocket", "s", "--logfile", "log"});
-  while (contents(folder.file("log")).find("ready to accept connections") == std::string::npos)
+  while (contents(folder.file("log")).find("Ready to accept connections") == std::string::npos)
     std::this_thread::yield();
   EXPECT_EQ(WireClient::unix_socket(folder.file("s")).call({"PING"}), "+PONG\r\n");
   program.signal(SIGTERM);
@@ -171,7 +171,7 @@ TEST(Program, writes_its_log_to_the_file_and_nothing_else) {
 TEST(Program, writes_a_new_log_file_when_the_old_one_was_moved) {
   const ScratchFolder folder;
   Program program({"--port", "0", "--dir", folder.file(""), "--unixsocket", "s", "--logfile", "log"});
-  while (contents(folder.file("log")).find("ready to accept connections") == std::string::npos)
+  while (contents(folder.file("log")).find("Ready to accept connections") == std::string::npos)
     std::this_thread::yield();
   std::filesystem::rename(folder.file("log"), folder.file("log.1"));
   program.signal(SIGTERM);
@@ -183,7 +183,7 @@ TEST(Program, writes_a_new_log_file_when_the_old_one_was_moved) {
 TEST(Program, lives_on_when_its_terminal_hangs_up) {
   const ScratchFolder folder;
   Program program({"--port", "0", "--unixsocket", folder.file("s")});
-  ASSERT_TRUE(program.prints("ready to accept connections"));
+  ASSERT_TRUE(program.prints("Ready to accept connections"));
   program.signal(SIGHUP);
   WireClient client = WireClient::unix_socket(folder.file("s"));
   client.send("SHUTDOWN\r\n");
@@ -194,7 +194,7 @@ TEST(Program, lives_on_when_its_terminal_hangs_up) {
 TEST(Program, names_the_settings_without_effect_in_one_line) {
   const ScratchFolder folder;
   Program program({"--port", "0", "--unixsocket", folder.file("s"), "--save", "60 1", "--appendfsync", "no"});
-  ASSERT_TRUE(program.prints("ready to accept connections"));
+  ASSERT_TRUE(program.prints("Ready to accept connections"));
   program.signal(SIGTERM);
   EXPECT_NE(program.output().find(" has no replicas): appendfsync, save\n"), std::string::npos)
       << program.output();
@@ -203,7 +203,7 @@ TEST(Program, names_the_settings_without_effect_in_one_line) {
 TEST(Program, serves_though_its_pid_file_cannot_be_written) {
   const ScratchFolder folder;
   Program program({"--port", "0", "--unixsocket", folder.file("s"), "--pidfile", "/nowhere/pid"});
-  ASSERT_TRUE(program.prints("ready to accept connections"));
+  ASSERT_TRUE(program.prints("Ready to accept connections"));
   EXPECT_TRUE(program.prints("Check --pidfile"));
   EXPECT_EQ(WireClient::unix_socket(folder.file("s")).call({"PING"}), "+PONG\r\n");
 }
@@ -212,7 +212,7 @@ TEST(Program, serves_from_the_background_when_its_starter_has_ended) {
   const ScratchFolder folder;
   Program starter({"--port", "0", "--unixsocket", folder.file("s"), "--pidfile", folder.file("pid"),
                    "--daemonize", "yes"});
-  EXPECT_NE(starter.output().find("ready to accept connections"), std::string::npos)
+  EXPECT_NE(starter.output().find("Ready to accept connections"), std::string::npos)
       << "it leaves its starter's output";
   const pid_t started = starter.pid();
   EXPECT_EQ(starter.exit_code(), 0);
@@ -243,7 +243,7 @@ TEST(Program, keeps_freed_memory_for_new_values_until_it_is_asked_back) {
 #endif
   const ScratchFolder folder;
   Program program({"--port", "0", "--unixsocket", folder.file("s")});
-  ASSERT_TRUE(program.prints("ready to accept connections"));
+  ASSERT_TRUE(program.prints("Ready to accept connections"));
   WireClient client = WireClient::unix_socket(folder.file("s"));
   const std::string value(1 << 20, 'x');
   constexpr int count = 40;

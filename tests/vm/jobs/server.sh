@@ -9,7 +9,7 @@ openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 
   --rdma-tls-port 7001 --tls-cert-file cert.pem --tls-key-file key.pem --tls-auth-clients no > server.log 2>&1 &
 server=$!
 trap 'cat server.log' EXIT
-until grep -q 'ready to accept' server.log; do kill -0 $server; done
+until grep -q 'Ready to accept' server.log; do kill -0 $server; done
 grep 'RDMA: system RDMA rxe0' server.log
 
 rdma() { "$bin/weir-cli" --rdma --rdma-provider system -h "$at" -p 7000 "$@"; }
