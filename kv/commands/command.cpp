@@ -7,8 +7,8 @@
 #include <string>
 
 #include "kv/commands/help.hpp"
+#include "kv/commands/key_specs.hpp"
 #include "kv/glob.hpp"
-#include "kv/number.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -34,8 +34,8 @@ constexpr Named flag_names[] = {
     {flag::asking, "asking"},
     {flag::fast, "fast"},
     {flag::no_auth, "no_auth"},
-    {flag::no_mandatory_keys, "no_mandatory_keys"},
     {flag::no_async_loading, "no_async_loading"},
+    {flag::no_mandatory_keys, "no_mandatory_keys"},
     {flag::no_multi, "no_multi"},
     {flag::movablekeys, "movablekeys"},
     {flag::allow_busy, "allow_busy"},
@@ -56,6 +56,11 @@ constexpr Membership memberships[] = {
     {"@dangerous", "info"},     {"@dangerous", "keys"},     {"@dangerous", "sort"},
     {"@dangerous", "sort_ro"},  {"@connection", "command"},
 };
+
+constexpr std::string_view category_order[] = {
+    "@keyspace", "@read",     "@write",     "@set",        "@sortedset",  "@list",
+    "@hash",     "@string",   "@bitmap",    "@pubsub",     "@admin",      "@fast",
+    "@slow",     "@blocking", "@dangerous", "@connection", "@transaction"};
 
 bool sorts(const Command& command) { return command.name == "sort" || command.name == "sort_ro"; }
 
@@ -89,39 +94,59 @@ std::vector<std::string_view> categories(const Command& command) {
   for (const Membership& row : memberships) {
     if (row.command == name) names.push_back(row.category);
   }
+  std::ranges::sort(names, {}, [](std::string_view category) {
+    return std::ranges::find(category_order, category) - std::begin(category_order);
+  });
   return names;
 }
 
 namespace {
 
-void reply_key_spec(Reply& reply, const Command& command) {
-  if (command.first_key == 0) return reply.set(0);
-  reply.set(1);
+// Blank-separated words, as a set of what `say` makes of each.
+void reply_words(Reply& reply, std::string_view words, void (Reply::*say)(std::string_view)) {
+  std::size_t count = words.empty() ? 0 : 1;
+  count += static_cast<std::size_t>(std::ranges::count(words, ' '));
+  reply.set(count);
+  for (; count != 0; --count) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    (reply.*say)(words.substr(0, end));
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+}
+
+// One half of a key specification: of which type it is, and its numbers by name.
+void reply_search(Reply& reply, std::string_view half, std::string_view type,
+                  std::initializer_list<std::pair<std::string_view, int>> numbers) {
+  reply.bulk(half);
+  reply.map(2);
+  reply.bulk("type");
+  reply.bulk(type);
+  reply.bulk("spec");
+  reply.map(numbers.size());
+  for (const auto& [name, number] : numbers) {
+    reply.bulk(name);
+    reply.integer(number);
+  }
+}
+
+void reply_key_spec(Reply& reply, const KeySpec& spec) {
   reply.map(3);
   reply.bulk("flags");
-  reply.set(2);
-  reply.simple(command.has(flag::write) ? "RW" : "RO");
-  reply.simple(command.has(flag::write) ? "update" : "access");
-  reply.bulk("begin_search");
-  reply.map(2);
-  reply.bulk("type");
-  reply.bulk("index");
-  reply.bulk("spec");
-  reply.map(1);
-  reply.bulk("index");
-  reply.integer(command.first_key);
-  reply.bulk("find_keys");
-  reply.map(2);
-  reply.bulk("type");
-  reply.bulk("range");
-  reply.bulk("spec");
-  reply.map(3);
-  reply.bulk("lastkey");
-  reply.integer(command.last_key < 0 ? command.last_key : command.last_key - command.first_key);
-  reply.bulk("keystep");
-  reply.integer(command.key_step);
-  reply.bulk("limit");
-  reply.integer(0);
+  reply_words(reply, spec.use, &Reply::simple);
+  switch (spec.places) {
+    case KeyPlaces::range:
+      reply_search(reply, "begin_search", "index", {{"index", spec.begin}});
+      reply_search(reply, "find_keys", "range",
+                   {{"lastkey", spec.last}, {"keystep", spec.step}, {"limit", 0}});
+      break;
+    case KeyPlaces::counted:
+      reply_search(reply, "begin_search", "index", {{"index", spec.begin}});
+      reply_search(reply, "find_keys", "keynum", {{"keynumidx", 0}, {"firstkey", 1}, {"keystep", spec.step}});
+      break;
+    case KeyPlaces::unknown:
+      reply_search(reply, "begin_search", "unknown", {});
+      reply_search(reply, "find_keys", "unknown", {});
+  }
 }
 
 void reply_info(Reply& reply, const Command& command) {
@@ -140,8 +165,10 @@ void reply_info(Reply& reply, const Command& command) {
   const auto acl = categories(command);
   reply.set(acl.size());
   for (std::string_view category : acl) reply.simple(category);
-  reply.set(0);
-  reply_key_spec(reply, command);
+  reply_words(reply, tips(command), &Reply::bulk);
+  const auto specs = key_specs(command);
+  reply.set(specs.size());
+  for (const KeySpec& spec : specs) reply_key_spec(reply, spec);
   command.subcommands.empty() ? reply.set(0) : reply.array(command.subcommands.size());
   for (const Command& sub : command.subcommands) reply_info(reply, sub);
 }
@@ -218,70 +245,49 @@ void command_list(const Call& call) {
   };
   for (const Command* command : all_commands()) {
     consider(*command);
-    for (const Command& sub : command->subcommands) {
-      if (call.count() == 5) consider(sub);
-    }
+    for (const Command& sub : command->subcommands) consider(sub);
   }
   call.reply.array(names.size());
   for (const std::string& name : names) call.reply.bulk(name);
 }
 
-// The last STORE of SORT names a key, too. An option's arguments are no options.
-std::optional<std::string_view> sort_destination(Arguments words) {
-  std::optional<std::string_view> destination;
-  for (std::size_t i = 2; i < words.size(); ++i) {
-    if (is_word(words[i].text, "LIMIT")) {
-      i += 2;
-    } else if (is_word(words[i].text, "GET") || is_word(words[i].text, "BY")) {
-      i += 1;
-    } else if (is_word(words[i].text, "STORE") && i + 1 < words.size()) {
-      destination = words[i + 1].text;
-    }
-  }
-  return destination;
-}
-
-// Which arguments of `words` are keys; none if they contradict themselves.
-std::vector<std::string_view> keys_in(const Command& command, Arguments words) {
-  std::vector<std::string_view> keys;
-  if (command.first_key != 0) {
-    const auto size = static_cast<int>(words.size());
-    const int last = command.last_key < 0 ? size + command.last_key : command.last_key;
-    for (int i = command.first_key; i <= last && i < size; i += command.key_step) {
-      keys.push_back(words[static_cast<std::size_t>(i)].text);
-    }
-  }
-  if (command.key_count_at != 0) {
-    const auto at = static_cast<std::size_t>(command.key_count_at);
-    const auto n = at < words.size() ? parse_int(words[at].text) : std::nullopt;
-    if (!n || *n < 1 || *n > static_cast<std::int64_t>(words.size() - at - 1)) return {};
-    for (const Argument& key : words.subspan(at + 1, static_cast<std::size_t>(*n))) keys.push_back(key.text);
-  }
-  if (command.name == "sort") {
-    if (const auto key = sort_destination(words)) keys.push_back(*key);
-  }
-  return keys;
-}
-
-void getkeys(const Call& call) {
+// The keys of the command that this one asks about; answers where there are none to tell.
+std::optional<std::vector<KeyInUse>> asked_keys(const Call& call) {
   const Arguments words = call.arguments.subspan(2);
+  const auto refuse = [&call](std::string_view error) {
+    call.reply.error(error);
+    return std::nullopt;
+  };
   const Command* command = find_command(words[0].text);
   if (command != nullptr && !command->subcommands.empty() && words.size() > 1) {
     for (const Command& sub : command->subcommands) {
       if (is_word(words[1].text, sub.name)) command = &sub;
     }
   }
-  if (command == nullptr) return call.reply.error("ERR Invalid command specified");
-  if (command->first_key == 0 && command->key_count_at == 0) {
-    return call.reply.error("ERR The command has no key arguments");
+  if (command == nullptr) return refuse("ERR Invalid command specified");
+  if (!has_keys(*command)) return refuse("ERR The command has no key arguments");
+  if (!command->takes(words.size())) return refuse("ERR Invalid number of arguments specified for command");
+  auto keys = keys_in(*command, words);
+  if (!keys || keys->empty()) return refuse("ERR Invalid arguments specified for command");
+  return keys;
+}
+
+void getkeys(const Call& call) {
+  const auto keys = asked_keys(call);
+  if (!keys) return;
+  call.reply.array(keys->size());
+  for (const KeyInUse& in_use : *keys) call.reply.bulk(in_use.key);
+}
+
+void getkeysandflags(const Call& call) {
+  const auto keys = asked_keys(call);
+  if (!keys) return;
+  call.reply.array(keys->size());
+  for (const KeyInUse& in_use : *keys) {
+    call.reply.array(2);
+    call.reply.bulk(in_use.key);
+    reply_words(call.reply, in_use.use, &Reply::simple);
   }
-  if (!command->takes(words.size())) {
-    return call.reply.error("ERR Invalid number of arguments specified for command");
-  }
-  const auto keys = keys_in(*command, words);
-  if (keys.empty()) return call.reply.error("ERR Invalid arguments specified for command");
-  call.reply.array(keys.size());
-  for (std::string_view key : keys) call.reply.bulk(key);
 }
 
 void command_help(const Call& call) {
@@ -302,6 +308,8 @@ void command_help(const Call& call) {
                        "    commands are returned.",
                        "GETKEYS <full-command>",
                        "    Return the keys from a full Redis command.",
+                       "GETKEYSANDFLAGS <full-command>",
+                       "    Return the keys and the access flags from a full Redis command.",
                    });
 }
 
@@ -316,6 +324,17 @@ std::span<const Command> command_commands() {
       {"docs", -2, common, 0, 0, 0, docs, "server", "Documents commands.", {}, "command"},
       {"list", -2, common, 0, 0, 0, command_list, "server", "Names the commands.", {}, "command"},
       {"getkeys", -4, common, 0, 0, 0, getkeys, "server", "Finds the keys in a command.", {}, "command"},
+      {"getkeysandflags",
+       -4,
+       common,
+       0,
+       0,
+       0,
+       getkeysandflags,
+       "server",
+       "Finds the keys in a command and says what it does to them.",
+       {},
+       "command"},
       {"help", 2, common, 0, 0, 0, command_help, "server", "Explains COMMAND.", {}, "command"},
   };
   static constexpr Command commands[] = {

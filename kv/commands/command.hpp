@@ -88,9 +88,6 @@ struct Command {
   std::string_view summary;
   std::span<const Command> subcommands = {};
   std::string_view container = {};  // a subcommand's command
-  // Finds the keys of commands that say themselves where they are (EVAL's habit: numkeys key ...): the index
-  // of the argument that holds the number of keys; 0: none.
-  int key_count_at = 0;
 
   bool takes(std::size_t words) const {
     const auto n = static_cast<std::int64_t>(words);

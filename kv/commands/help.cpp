@@ -14,7 +14,7 @@ void reply_help(const Call& call, std::initializer_list<std::string_view> lines)
   call.reply.simple(name + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
   for (std::string_view line : lines) call.reply.simple(line);
   call.reply.simple("HELP");
-  call.reply.simple("    Print this help.");
+  call.reply.simple("    Prints this help.");
 }
 
 }  // namespace weir::kv

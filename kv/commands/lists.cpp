@@ -290,18 +290,8 @@ std::span<const Command> list_commands() {
       {"lmove", 5, write | denyoom, 1, 2, 1, lmove, "list", "Moves an element to another list."},
       {"rpoplpush", 3, write | denyoom, 1, 2, 1, rpoplpush, "list",
        "Moves the last element to the front of a list."},
-      {"lmpop",
-       -4,
-       write | movablekeys,
-       0,
-       0,
-       0,
-       lmpop,
-       "list",
-       "Takes elements from the first list that has some.",
-       {},
-       {},
-       1},
+      {"lmpop", -4, write | movablekeys, 0, 0, 0, lmpop, "list",
+       "Takes elements from the first list that has some."},
   };
   return commands;
 }

@@ -62,18 +62,8 @@ std::span<const Command> list_blocking_commands() {
        "Moves an element to another list, waits for one."},
       {"brpoplpush", 4, common | denyoom, 1, 2, 1, brpoplpush, "list",
        "Moves the last element to the front of a list, waits for one."},
-      {"blmpop",
-       -5,
-       write | blocking | movablekeys,
-       0,
-       0,
-       0,
-       blmpop,
-       "list",
-       "Takes elements from the first list that has some, waits for one.",
-       {},
-       {},
-       2},
+      {"blmpop", -5, write | blocking | movablekeys, 0, 0, 0, blmpop, "list",
+       "Takes elements from the first list that has some, waits for one."},
   };
   return commands;
 }

@@ -255,18 +255,7 @@ std::span<const Command> set_commands() {
       {"sunionstore", -3, write | denyoom, 1, -1, 1, sunionstore, "set", "Stores what is in any set."},
       {"sdiffstore", -3, write | denyoom, 1, -1, 1, sdiffstore, "set",
        "Stores what is in the first set only."},
-      {"sintercard",
-       -3,
-       readonly | movablekeys,
-       0,
-       0,
-       0,
-       sintercard,
-       "set",
-       "Counts what is in all sets.",
-       {},
-       {},
-       1},
+      {"sintercard", -3, readonly | movablekeys, 0, 0, 0, sintercard, "set", "Counts what is in all sets."},
   };
   return commands;
 }

@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(Commands, Oracle,
                                                               "expiry.txt", "strings.txt", "bits.txt",
                                                               "hashes.txt", "lists.txt", "sets.txt",
                                                               "zsets.txt", "sort.txt", "transactions.txt",
-                                                              "pubsub.txt", "server.txt"),
+                                                              "pubsub.txt", "command.txt", "server.txt"),
                                             ::testing::Values("2", "3")),
                          [](const auto& instance) {
                            const std::string file = std::get<0>(instance.param);

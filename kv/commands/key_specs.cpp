@@ -1,0 +1,178 @@
+#include "kv/commands/key_specs.hpp"
+
+#include <algorithm>
+
+#include "kv/number.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+using enum KeyPlaces;
+
+// Commands with the same specifications: names, with a blank between.
+struct SpecRow {
+  std::string_view commands;
+  KeySpec specs[3];
+};
+constexpr SpecRow spec_rows[] = {
+    {"msetnx", {{"OW insert", 1, -1, 2}}},
+    {"setnx", {{"OW insert", 1}}},
+    {"mset", {{"OW update", 1, -1, 2}}},
+    {"psetex setex", {{"OW update", 1}}},
+    {"del unlink", {{"RM delete", 1, -1, 1}}},
+    {"mget sdiff sinter sunion", {{"RO access", 1, -1, 1}}},
+    {"sintercard zdiff zinter zintercard zunion", {{"RO access", 1, 0, 1, counted}}},
+    {"bitcount bitfield_ro bitpos expiretime get getbit getrange hget hgetall hkeys hmget hrandfield "
+     "hscan hvals lindex lpos lrange pexpiretime pttl smembers smismember srandmember sscan substr "
+     "ttl zcount zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange "
+     "zrevrangebylex zrevrangebyscore zrevrank zscan zscore",
+     {{"RO access", 1}}},
+    {"lcs", {{"RO access", 1, 1, 1}}},
+    {"exists touch watch", {{"RO", 1, -1, 1}}},
+    {"hexists hlen hstrlen llen scard sismember strlen type zcard", {{"RO", 1}}},
+    {"memory|usage object|encoding object|freq object|idletime object|refcount", {{"RO", 2}}},
+    {"blpop brpop bzpopmax bzpopmin", {{"RW access delete", 1, -2, 1}}},
+    {"lmpop zmpop", {{"RW access delete", 1, 0, 1, counted}}},
+    {"getdel lpop rpop spop zpopmax zpopmin", {{"RW access delete", 1}}},
+    {"blmpop bzmpop", {{"RW access delete", 2, 0, 1, counted}}},
+    {"set", {{"RW access update variable_flags", 1}}},
+    {"bitfield", {{"RW access update variable_flags", 1}}},
+    {"decr decrby getset hincrby hincrbyfloat incr incrby incrbyfloat move setbit zincrby",
+     {{"RW access update", 1}}},
+    {"getex", {{"RW access update", 1}}},
+    {"hdel lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore", {{"RW delete", 1}}},
+    {"append hsetnx linsert lpush lpushx rpush rpushx sadd", {{"RW insert", 1}}},
+    {"expire expireat hmset hset lset persist pexpire pexpireat setrange zadd", {{"RW update", 1}}},
+    {"ssubscribe sunsubscribe", {{"not_key", 1, -1, 1}}},
+    {"spublish", {{"not_key", 1}}},
+    {"sdiffstore sunionstore", {{"OW update", 1}, {"RO access", 2, -1, 1}}},
+    {"zdiffstore zinterstore zunionstore", {{"OW update", 1}, {"RO access", 2, 0, 1, counted}}},
+    {"zrangestore", {{"OW update", 1}, {"RO access", 2}}},
+    {"bitop", {{"OW update", 2}, {"RO access", 3, -1, 1}}},
+    {"copy", {{"RO access", 1}, {"OW update", 2}}},
+    {"sort_ro", {{"RO access", 1}, {"RO access", 0, 0, 0, unknown}}},
+    {"renamenx", {{"RW access delete", 1}, {"OW insert", 2}}},
+    {"rename", {{"RW access delete", 1}, {"OW update", 2}}},
+    {"blmove brpoplpush lmove rpoplpush smove", {{"RW access delete", 1}, {"RW insert", 2}}},
+    {"sinterstore", {{"RW update", 1}, {"RO access", 2, -1, 1}}},
+    {"sort", {{"RO access", 1}, {"RO access", 0, 0, 0, unknown}, {"OW update", 0, 0, 0, unknown}}},
+};
+
+struct TipRow {
+  std::string_view tips;
+  std::string_view commands;
+};
+constexpr TipRow tip_rows[] = {
+    {"nondeterministic_output request_policy:all_nodes response_policy:special",
+     "latency|history latency|latest"},
+    {"nondeterministic_output request_policy:all_shards response_policy:special", "info memory|doctor"},
+    {"nondeterministic_output request_policy:special", "scan"},
+    {"nondeterministic_output",
+     "client|info client|list hrandfield hscan object|encoding object|freq object|idletime "
+     "object|refcount pttl spop srandmember sscan time ttl zrandmember zscan"},
+    {"nondeterministic_output_order",
+     "command command|docs command|info command|list hgetall hkeys hvals sdiff sinter smembers sunion"},
+    {"request_policy:all_nodes nondeterministic_output", "slowlog|get"},
+    {"request_policy:all_nodes response_policy:agg_sum nondeterministic_output", "slowlog|len"},
+    {"request_policy:all_nodes response_policy:all_succeeded", "config|set latency|reset slowlog|reset"},
+    {"request_policy:all_shards nondeterministic_output", "randomkey"},
+    {"request_policy:all_shards nondeterministic_output_order", "keys"},
+    {"request_policy:all_shards response_policy:agg_sum", "dbsize"},
+    {"request_policy:all_shards response_policy:all_succeeded", "flushall flushdb memory|purge ping"},
+    {"request_policy:multi_shard response_policy:agg_min", "msetnx"},
+    {"request_policy:multi_shard response_policy:agg_sum", "del exists touch unlink"},
+    {"request_policy:multi_shard response_policy:all_succeeded", "mset"},
+    {"request_policy:multi_shard", "mget"},
+};
+
+bool has_word(std::string_view words, std::string_view wanted) {
+  for (std::size_t at = words.find(wanted); at != words.npos; at = words.find(wanted, at + 1)) {
+    const std::size_t end = at + wanted.size();
+    if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return true;
+  }
+  return false;
+}
+
+template <class Row, std::size_t count>
+const Row* row_of(const Row (&rows)[count], const Command& command) {
+  const std::string name = command.full_name();
+  const auto* row = std::ranges::find_if(rows, [&](const Row& r) { return has_word(r.commands, name); });
+  return row == std::end(rows) ? nullptr : row;
+}
+
+bool names_keys(const KeySpec& spec) { return spec.use != "not_key"; }
+
+// The last STORE of SORT names a key, too. An option's arguments are no options.
+std::optional<std::string_view> sort_destination(Arguments words) {
+  std::optional<std::string_view> destination;
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    if (is_word(words[i].text, "LIMIT")) {
+      i += 2;
+    } else if (is_word(words[i].text, "GET") || is_word(words[i].text, "BY")) {
+      i += 1;
+    } else if (is_word(words[i].text, "STORE") && i + 1 < words.size()) {
+      destination = words[i + 1].text;
+    }
+  }
+  return destination;
+}
+
+// SET reads what was there only with GET; BITFIELD that only gets changes nothing.
+std::string_view use_with(const KeySpec& spec, const Command& command, Arguments words) {
+  if (!has_word(spec.use, "variable_flags")) return spec.use;
+  const auto options = words.subspan(std::min<std::size_t>(words.size(), command.name == "set" ? 3 : 2));
+  const auto is_any_of = [](std::string_view text, std::initializer_list<std::string_view> names) {
+    return std::ranges::any_of(names, [text](std::string_view name) { return is_word(text, name); });
+  };
+  if (command.name == "set") {
+    const bool gets =
+        std::ranges::any_of(options, [](const Argument& option) { return is_word(option.text, "GET"); });
+    return gets ? "RW access update" : "OW update";
+  }
+  const bool changes = std::ranges::any_of(
+      options, [&](const Argument& option) { return is_any_of(option.text, {"SET", "INCRBY"}); });
+  return changes ? "RW access update" : "RO access";
+}
+
+}  // namespace
+
+std::span<const KeySpec> key_specs(const Command& command) {
+  const auto* row = row_of(spec_rows, command);
+  if (row == nullptr) return {};
+  const auto* end = std::ranges::find(row->specs, std::string_view(), &KeySpec::use);
+  return {std::begin(row->specs), end};
+}
+
+std::string_view tips(const Command& command) {
+  const auto* row = row_of(tip_rows, command);
+  return row == nullptr ? std::string_view() : row->tips;
+}
+
+bool has_keys(const Command& command) { return std::ranges::any_of(key_specs(command), names_keys); }
+
+std::optional<std::vector<KeyInUse>> keys_in(const Command& command, Arguments words) {
+  std::vector<KeyInUse> keys;
+  const auto size = static_cast<int>(words.size());
+  for (const KeySpec& spec : key_specs(command)) {
+    if (!names_keys(spec) || spec.places == unknown) continue;
+    int first = spec.begin;
+    int last = spec.last < 0 ? size + spec.last : spec.begin + spec.last;
+    if (spec.places == counted) {
+      const auto n = first < size ? parse_int(words[static_cast<std::size_t>(first)].text) : std::nullopt;
+      if (!n || *n < 1 || *n > size - first - 1) return std::nullopt;
+      last = first + static_cast<int>(*n);
+      ++first;
+    }
+    const std::string_view use = use_with(spec, command, words);
+    for (int i = first; i <= last && i < size; i += spec.step) {
+      keys.push_back({words[static_cast<std::size_t>(i)].text, use});
+    }
+  }
+  if (command.name == "sort") {
+    if (const auto key = sort_destination(words)) keys.push_back({*key, "OW update"});
+  }
+  return keys;
+}
+
+}  // namespace weir::kv
