@@ -31,6 +31,11 @@ class Fields {
   void operator()(std::string_view name, Number value) {
     (*this)(name, std::to_string(value));
   }
+  void number(std::string_view name, double value) {
+    std::array<char, 64> text;
+    const int n = std::snprintf(text.data(), text.size(), "%.2f", value);
+    (*this)(name, std::string_view(text.data(), static_cast<std::size_t>(n)));
+  }
   void bytes(std::string_view name, std::size_t value) {
     (*this)(name, value);
     std::array<char, 64> human;
@@ -92,10 +97,14 @@ void clients_section(const Server& server, Fields& field) {
 }
 
 void memory_section(const Server& server, Fields& field) {
-  field.bytes("used_memory", used_memory());
-  field.bytes("used_memory_rss", resident_memory());
+  const std::size_t used = used_memory();
+  const std::size_t resident = resident_memory();
+  field.bytes("used_memory", used);
+  field.bytes("used_memory_rss", resident);
+  field.bytes("total_system_memory", system_memory());
   field.bytes("maxmemory", static_cast<std::size_t>(server.settings.maxmemory));
   field("maxmemory_policy", setting_text(server.settings, *find_setting("maxmemory-policy")));
+  field.number("mem_fragmentation_ratio", static_cast<double>(resident) / static_cast<double>(used));
   field("mem_allocator", "libc");
 }
 
@@ -114,8 +123,13 @@ void stats_section(const Server& server, Fields& field) {
   const Stats& stats = server.stats;
   field("total_connections_received", stats.connections);
   field("total_commands_processed", stats.commands);
+  const std::int64_t now_ms = server.now_ms;
+  field("instantaneous_ops_per_sec",
+        static_cast<std::uint64_t>(server.command_rate.at(now_ms, stats.commands)));
   field("total_net_input_bytes", stats.bytes_in);
   field("total_net_output_bytes", stats.bytes_out);
+  field.number("instantaneous_input_kbps", server.input_rate.at(now_ms, stats.bytes_in) / 1024);
+  field.number("instantaneous_output_kbps", server.output_rate.at(now_ms, stats.bytes_out) / 1024);
   field("rejected_connections", stats.rejected);
   field("expired_keys", stats.expired);
   field("evicted_keys", stats.evicted);
@@ -142,10 +156,20 @@ void cpu_section(const Server&, Fields& field) {
                                 static_cast<long>(t.tv_usec));
     return std::string(text.data(), static_cast<std::size_t>(n));
   };
-  rusage self{};
-  getrusage(RUSAGE_SELF, &self);
-  field("used_cpu_sys", seconds(self.ru_stime));
-  field("used_cpu_user", seconds(self.ru_utime));
+  const auto used = [](auto who) {
+    rusage usage{};
+    getrusage(who, &usage);
+    return usage;
+  };
+  const rusage all = used(RUSAGE_SELF);
+  field("used_cpu_sys", seconds(all.ru_stime));
+  field("used_cpu_user", seconds(all.ru_utime));
+  const rusage children = used(RUSAGE_CHILDREN);
+  field("used_cpu_sys_children", seconds(children.ru_stime));
+  field("used_cpu_user_children", seconds(children.ru_utime));
+  const rusage main = used(RUSAGE_THREAD);
+  field("used_cpu_sys_main_thread", seconds(main.ru_stime));
+  field("used_cpu_user_main_thread", seconds(main.ru_utime));
 }
 
 void commandstats_section(const Server& server, Fields& field) {

@@ -129,6 +129,17 @@ void slowlog_help(const Call& call) {
 // Latency events are not sampled here: the monitor has nothing to tell.
 void latency_nothing(const Call& call) { call.reply.array(0); }
 void latency_reset(const Call& call) { call.reply.integer(0); }
+void latency_help(const Call& call) {
+  reply_help(call, {
+                       "HISTORY <event>",
+                       "    Return time-latency samples for the <event> class.",
+                       "LATEST",
+                       "    Return the latest latency samples for all events.",
+                       "RESET [<event> ...]",
+                       "    Reset latency data of one or more <event> classes.",
+                       "    (default: reset all data for all event classes)",
+                   });
+}
 
 }  // namespace
 
@@ -172,6 +183,7 @@ std::span<const Command> server_commands() {
        {},
        "latency"},
       {"reset", -2, monitoring, 0, 0, 0, latency_reset, "server", "Forgets latency events.", {}, "latency"},
+      {"help", 2, loading | stale, 0, 0, 0, latency_help, "server", "Explains LATENCY.", {}, "latency"},
   };
   static constexpr Command commands[] = {
       {"time", 1, loading | stale | fast, 0, 0, 0, time, "server", "Returns the server's time."},

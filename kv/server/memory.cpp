@@ -41,6 +41,10 @@ std::size_t resident_memory() {
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
+std::size_t system_memory() {
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 // glibc gives large blocks back at once until it has seen larger ones freed, and so learns these same limits
 // only by and by, depending on the order of events (mallopt(3), M_MMAP_THRESHOLD).
 void keep_freed_memory() {

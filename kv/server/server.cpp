@@ -71,6 +71,9 @@ void Server::move_use_clock() {
   last_tick_ = now_ms / use_tick_ms;
   use_clock.tick = static_cast<std::uint32_t>(last_tick_ - started_ms / use_tick_ms);
   use_clock.minute = static_cast<std::uint32_t>((now_ms - started_ms) / minute_ms);
+  command_rate.sample(now_ms, stats.commands);
+  input_rate.sample(now_ms, stats.bytes_in);
+  output_rate.sample(now_ms, stats.bytes_out);
 }
 
 void Server::settings_changed() {

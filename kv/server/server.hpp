@@ -30,6 +30,7 @@
 #include "kv/server/cycles.hpp"
 #include "kv/server/monitors.hpp"
 #include "kv/server/pubsub.hpp"
+#include "kv/server/recent_rate.hpp"
 #include "kv/server/settings.hpp"
 #include "kv/server/slowlog.hpp"
 #include "kv/server/watches.hpp"
@@ -156,6 +157,7 @@ class Server {
   std::int64_t started_ms = 0;
   BlockPool blocks;
   Stats stats;
+  RecentRate command_rate, input_rate, output_rate;
   UseClock use_clock;
   std::vector<std::unique_ptr<Keyspace>> databases;
   absl::btree_map<std::uint64_t, std::unique_ptr<Client>> clients;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kv/server/recent_rate.hpp"
 #include "tests/kv/running_server.hpp"
 #include "tests/kv/wire_client.hpp"
 
@@ -51,6 +52,35 @@ TEST(ErrorStatistics, charge_a_transactions_errors_to_the_commands_that_made_the
   const std::string calls = a.call({"INFO", "commandstats"});
   EXPECT_THAT(calls, ::testing::ContainsRegex("cmdstat_incrby:calls=1,.*failed_calls=1"));
   EXPECT_THAT(calls, ::testing::ContainsRegex("cmdstat_exec:calls=1,.*failed_calls=0"));
+}
+
+TEST(RecentRate, is_of_the_last_second_and_a_half) {
+  RecentRate rate;
+  EXPECT_EQ(rate.at(1000, 0), 0) << "nothing is known";
+  std::uint64_t counter = 0;
+  for (std::int64_t ms = 0; ms <= 10'000; ms += 100) {
+    counter += ms <= 5'000 ? 100 : 20;
+    rate.sample(ms, counter);
+    if (ms == 5'000) {
+      EXPECT_EQ(rate.at(5'050, counter + 50), 1000);
+    }
+  }
+  EXPECT_EQ(rate.at(10'050, counter + 10), 200);
+  EXPECT_NEAR(rate.at(100'000, counter + 900), 10, 0.2) << "idle since the last sample";
+  EXPECT_EQ(rate.at(10'100, 5), 0) << "begun again";
+}
+
+TEST(Info, tells_the_rate_of_commands) {
+  RunningServer server;
+  WireClient a = server.connect();
+  for (int tenth = 0; tenth < 20; ++tenth) {
+    server.advance_ms(100);
+    for (int i = 0; i < 10; ++i) a.call({"PING"});
+  }
+  const std::string stats = a.call({"INFO", "stats"});
+  const std::size_t at = stats.find("instantaneous_ops_per_sec:");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_NEAR(std::stod(stats.substr(stats.find(':', at) + 1)), 100, 10);
 }
 
 TEST(OutOfMemory, refuses_a_transaction_that_was_queued_while_there_was_room) {
