@@ -2,9 +2,8 @@
 // map.
 //
 // Nodes are owned by the table through Traits: `static std::string_view key(const Node&)` and
-// `static void destroy(Node*)`. A bucket is one cache line: seven node pointers with a tag byte each, so that
-// a lookup touches one line for the bucket and one for the node; a full bucket turns its last slot into a
-// link to a further one.
+// `static void destroy(Node*)`. A lookup touches one cache line for the bucket (kv/store/bucket.hpp) and one
+// for the node.
 //
 // Growing and shrinking move one bucket chain with each operation, so no single command pays for it.
 //
@@ -13,11 +12,8 @@
 // from the first call to the last is returned at least once, however often the table is resized between
 // calls; some may come twice.
 //
-// Invariants:
-//   1. A node lives in the chain of its hash in `next_` if that exists and its bucket in `now_` has been
-//   moved
-//      (index < moved_), else in `now_`.
-//   2. A chain has holes only in its last bucket.
+// Invariant: a node lives in the chain of its hash in `next_` if that exists and its bucket in `now_` has
+// been moved (index < moved_), else in `now_`.
 // Threading: none. Hashes carry a random seed so that clients cannot choose collisions.
 #pragma once
 
@@ -25,11 +21,10 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
-#include <new>
 #include <string_view>
 #include <utility>
+
+#include "kv/store/bucket.hpp"
 
 namespace weir::kv {
 
@@ -153,7 +148,7 @@ class Table {
     for (;;) {
       const std::uint64_t drawn = random();
       const Bucket* bucket = bucket_at(static_cast<std::size_t>(drawn % bucket_count()));
-      const std::size_t nodes = nodes_of(bucket);
+      const std::size_t nodes = nodes_in_chain(bucket);
       if (nodes > places) return node_of(bucket, static_cast<std::size_t>(random() % nodes));
       if (const std::size_t place = drawn >> 60; place < nodes) return node_of(bucket, place);
     }
@@ -164,7 +159,7 @@ class Table {
     if (size_ == 0) return nullptr;
     for (;;) {
       const Bucket* bucket = bucket_at(static_cast<std::size_t>(random() % bucket_count()));
-      if (const std::size_t nodes = nodes_of(bucket); nodes != 0) {
+      if (const std::size_t nodes = nodes_in_chain(bucket); nodes != 0) {
         return node_of(bucket, static_cast<std::size_t>(random() % nodes));
       }
     }
@@ -177,41 +172,9 @@ class Table {
   static constexpr std::size_t fill = 5;
 
  private:
-  static constexpr unsigned slots = 7;
-  static constexpr std::uint8_t chained = 0x80;  // in `used`: the last slot links to a further bucket
-
-  struct alignas(64) Bucket {
-    std::uint8_t tags[slots];
-    std::uint8_t used;
-    void* slot[slots];
-
-    unsigned usable() const { return (used & chained) != 0 ? slots - 1 : slots; }
-    std::uint8_t full_mask() const { return static_cast<std::uint8_t>((1u << usable()) - 1); }
-    std::uint8_t nodes() const { return used & full_mask(); }
-    Bucket* further() const {
-      return (used & chained) != 0 ? static_cast<Bucket*>(slot[slots - 1]) : nullptr;
-    }
-    Node* node(unsigned i) const { return static_cast<Node*>(slot[i]); }
-  };
-  static_assert(sizeof(Bucket) == 64);
-
-  struct Buckets {
-    Bucket* lines = nullptr;
-    std::size_t mask = 0;
-
-    explicit operator bool() const { return lines != nullptr; }
-    std::size_t count() const { return lines == nullptr ? 0 : mask + 1; }
-  };
-
   // Of both tables, those of `now_` first.
   const Bucket* bucket_at(std::size_t index) const {
     return index < now_.count() ? &now_.lines[index] : &next_.lines[index - now_.count()];
-  }
-  static std::size_t nodes_of(const Bucket* bucket) {
-    std::size_t nodes = 0;
-    for (; bucket != nullptr; bucket = bucket->further())
-      nodes += static_cast<std::size_t>(std::popcount(bucket->nodes()));
-    return nodes;
   }
   // The node that `skipped` others of the chain come before.
   static Node* node_of(const Bucket* bucket, std::size_t skipped) {
@@ -224,36 +187,14 @@ class Table {
     return chosen;
   }
 
-  static Bucket* allocate_lines(std::size_t count) {
-    // calloc leaves large tables untouched until they are used; one line more to align to a line.
-    void* raw = std::calloc(count + 1, sizeof(Bucket));
-    if (raw == nullptr) throw std::bad_alloc();
-    auto address = reinterpret_cast<std::uintptr_t>(raw);
-    const std::uintptr_t aligned = (address + sizeof(Bucket)) & ~std::uintptr_t{sizeof(Bucket) - 1};
-    // The line before the first one always has room for the address to free.
-    reinterpret_cast<void**>(aligned)[-1] = raw;
-    return reinterpret_cast<Bucket*>(aligned);
-  }
-  static void free_lines(Bucket* lines) {
-    if (lines != nullptr) std::free(reinterpret_cast<void**>(lines)[-1]);
-  }
-
-  std::size_t hash_of(std::string_view key) const { return absl::HashOf(seed_, key); }
+  static Node* node_at(const Bucket& bucket, unsigned slot) { return static_cast<Node*>(bucket.slot[slot]); }
   static std::uint8_t tag_of(std::size_t hash) { return static_cast<std::uint8_t>(hash >> 56); }
-
-  // Which of the first seven tags equal `tag`, as a bit mask.
-  static std::uint8_t matching(const Bucket& bucket, std::uint8_t tag) {
-    std::uint8_t mask = 0;
-    for (unsigned i = 0; i < slots; ++i)
-      mask |= static_cast<std::uint8_t>((bucket.tags[i] == tag ? 1u : 0u) << i);
-    return mask & bucket.nodes();
-  }
-
+  std::size_t hash_of(std::string_view key) const { return absl::HashOf(seed_, key); }
   static Node* find_in(const Buckets& buckets, std::size_t hash, std::string_view key) {
     const std::uint8_t tag = tag_of(hash);
     for (const Bucket* b = &buckets.lines[hash & buckets.mask]; b != nullptr; b = b->further()) {
-      for (unsigned mask = matching(*b, tag); mask != 0; mask &= mask - 1) {
-        Node* node = b->node(static_cast<unsigned>(std::countr_zero(mask)));
+      for (unsigned mask = b->matching(tag); mask != 0; mask &= mask - 1) {
+        Node* node = node_at(*b, static_cast<unsigned>(std::countr_zero(mask)));
         if (Traits::key(*node) == key) return node;
       }
     }
@@ -273,30 +214,16 @@ class Table {
   }
 
   static void put(const Buckets& buckets, std::size_t hash, Node* node) {
-    Bucket* b = &buckets.lines[hash & buckets.mask];
-    while (Bucket* further = b->further()) b = further;
-    if (b->nodes() == b->full_mask()) {
-      Bucket* link = allocate_lines(1);
-      link->tags[0] = b->tags[slots - 1];
-      link->slot[0] = b->slot[slots - 1];
-      link->used = 1;
-      b->slot[slots - 1] = link;
-      b->used = static_cast<std::uint8_t>((b->used & 0x3f) | chained);
-      b = link;
-    }
-    const auto i = static_cast<unsigned>(std::countr_one(b->nodes()));
-    b->tags[i] = tag_of(hash);
-    b->slot[i] = node;
-    b->used = static_cast<std::uint8_t>(b->used | (1u << i));
+    put_in_chain(&buckets.lines[hash & buckets.mask], tag_of(hash), node);
   }
 
   static Node* take(const Buckets& buckets, std::size_t hash, std::string_view key) {
     Bucket* previous = nullptr;
     const std::uint8_t tag = tag_of(hash);
     for (Bucket* b = &buckets.lines[hash & buckets.mask]; b != nullptr; previous = b, b = b->further()) {
-      for (unsigned mask = matching(*b, tag); mask != 0; mask &= mask - 1) {
+      for (unsigned mask = b->matching(tag); mask != 0; mask &= mask - 1) {
         const auto i = static_cast<unsigned>(std::countr_zero(mask));
-        Node* node = b->node(i);
+        Node* node = node_at(*b, i);
         if (Traits::key(*node) != key) continue;
         fill_hole(previous, b, i);
         return node;
@@ -305,29 +232,11 @@ class Table {
     return nullptr;
   }
 
-  // Slot `i` of `b` is free now: the chain's last node moves there, and an empty last bucket goes (invariant
-  // 2).
-  static void fill_hole(Bucket* previous, Bucket* b, unsigned i) {
-    Bucket* last = b;
-    while (Bucket* further = last->further()) {
-      previous = last;
-      last = further;
-    }
-    const auto from = static_cast<unsigned>(std::bit_width(static_cast<unsigned>(last->nodes()))) - 1;
-    b->tags[i] = last->tags[from];
-    b->slot[i] = last->slot[from];
-    last->used = static_cast<std::uint8_t>(last->used & ~(1u << from));
-    if (last->used == 0 && previous != nullptr) {
-      free_lines(last);
-      previous->used = static_cast<std::uint8_t>(previous->used & ~chained);
-    }
-  }
-
   template <class Visit>
   static bool visit_chain(const Bucket* b, Visit& visit) {
     for (; b != nullptr; b = b->further()) {
       for (unsigned mask = b->nodes(); mask != 0; mask &= mask - 1) {
-        if (!visit(*b->node(static_cast<unsigned>(std::countr_zero(mask))))) return false;
+        if (!visit(*node_at(*b, static_cast<unsigned>(std::countr_zero(mask))))) return false;
       }
     }
     return true;
@@ -346,15 +255,6 @@ class Table {
     visit_chain(first, destroy);
     free_links(first);
   }
-  static void free_links(Bucket* first) {
-    for (Bucket* b = first->further(); b != nullptr;) {
-      Bucket* next = b->further();
-      free_lines(b);
-      b = next;
-    }
-    first->used = 0;
-  }
-
   void reserve_one() {
     if (!now_) {
       now_ = {allocate_lines(1), 0};
