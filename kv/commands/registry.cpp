@@ -15,8 +15,7 @@ namespace {
 
 struct Registry {
   struct Slot {
-    std::array<char, 8>
-        head{};  // the first eight bytes of the name, so that most misses and hits need one compare
+    std::uint64_t head = 0;  // so that most misses and hits need one compare
     const Command* command = nullptr;
   };
   static constexpr std::size_t slot_count = 1024;  // a power of two, several times the number of commands
@@ -42,21 +41,40 @@ struct Registry {
     }
   }
 
-  static std::array<char, 8> head_of(std::string_view name) {
-    std::array<char, 8> head{};
-    for (std::size_t i = 0; i < std::min(name.size(), head.size()); ++i) {
-      const char c = name[i];
-      head[i] = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-    }
-    return head;
+  // The first eight bytes of a name, in lower case.
+  static std::uint64_t head_of(std::string_view name) {
+    return in_lower_case(name.size() >= 8 ? load<std::uint64_t>(name.data()) : load_short(name));
+  }
+  template <class Word>
+  static std::uint64_t load(const char* at) {
+    Word word;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+  }
+  // Of seven bytes or fewer: two words that overlap where they must.
+  static std::uint64_t load_short(std::string_view name) {
+    const char* const begin = name.data();
+    const std::size_t size = name.size();
+    if (size >= 4)
+      return load<std::uint32_t>(begin) | load<std::uint32_t>(begin + size - 4) << (size - 4) * 8;
+    if (size >= 2)
+      return load<std::uint16_t>(begin) | load<std::uint16_t>(begin + size - 2) << (size - 2) * 8;
+    return size == 1 ? load<std::uint8_t>(begin) : 0;
+  }
+  // All eight bytes at once: the sums reach a byte's highest bit where it is at least 'A', and beyond 'Z'.
+  static std::uint64_t in_lower_case(std::uint64_t bytes) {
+    constexpr std::uint64_t each = 0x0101010101010101u;
+    const std::uint64_t low = bytes & each * 0x7f;
+    const std::uint64_t from_a = low + each * (0x80 - 'A');
+    const std::uint64_t beyond_z = low + each * (0x80 - 'Z' - 1);
+    const std::uint64_t upper = from_a & ~beyond_z & ~bytes & each * 0x80;
+    return bytes | upper >> 2;
   }
 
   // The slot of that name, or the free one where it would go.
   Slot* probe(std::string_view name) {
-    const std::array<char, 8> head = head_of(name);
-    std::uint64_t bits;
-    std::memcpy(&bits, head.data(), sizeof bits);
-    std::size_t at = (bits * 0x9e3779b97f4a7c15u >> 40) + name.size();
+    const std::uint64_t head = head_of(name);
+    std::size_t at = (head * 0x9e3779b97f4a7c15u >> 40) + name.size();
     for (;; ++at) {
       Slot& slot = slots[at % slot_count];
       if (slot.command == nullptr) return &slot;

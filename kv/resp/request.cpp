@@ -27,6 +27,20 @@ std::optional<std::string_view> take_line(std::string_view input, std::size_t fr
   return std::string_view(begin, size);
 }
 
+// The plain decimal at `at` and its CR LF, which `at` is moved behind; -1 if it is anything else or has not
+// arrived.
+std::int64_t take_plain_length(const char*& at, const char* end) {
+  constexpr std::ptrdiff_t most_digits = 9;
+  const char* const first = at;
+  std::int64_t value = 0;
+  while (at != end && *at >= '0' && *at <= '9' && at - first < most_digits)
+    value = value * 10 + (*at++ - '0');
+  const std::ptrdiff_t digits = at - first;
+  if (digits == 0 || (digits > 1 && *first == '0') || end - at < 2 || *at != '\r') return -1;
+  at += 2;
+  return value;
+}
+
 // Of a line that has arrived, and of the start of one: a request is refused or not however it was cut on its
 // way.
 bool too_long(const std::optional<std::string_view>& line, std::size_t arrived) {
@@ -81,9 +95,30 @@ RequestParser::Status RequestParser::parse_inline(std::string_view input) {
 }
 
 RequestParser::Status RequestParser::parse_array(std::string_view input, const Limits& limits) {
+  if (bulks_left_ < 0 && parse_whole(input, limits)) return Status::complete;
   Status status = Status::complete;
   if (bulks_left_ < 0 && !parse_count(input, limits, status)) return status;
   return parse_bulks(input, limits);
+}
+
+// Most requests have arrived whole and are plain; whatever else there is to say of the others is said below.
+bool RequestParser::parse_whole(std::string_view input, const Limits& limits) {
+  constexpr std::int64_t most_arguments = 64;
+  arguments_.clear();
+  const char* at = input.data() + 1;
+  const char* const end = input.data() + input.size();
+  const std::int64_t count = take_plain_length(at, end);
+  if (count < 1 || count > (limits.authenticated ? most_arguments : 10)) return false;
+  const std::int64_t longest = limits.authenticated ? limits.max_bulk : 16384;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (at == end || *at++ != '$') return false;
+    const std::int64_t length = take_plain_length(at, end);
+    if (length < 0 || length > longest || end - at < length + 2) return false;
+    arguments_.push_back({{at, static_cast<std::size_t>(length)}, nullptr});
+    at += length + 2;
+  }
+  read_ = static_cast<std::size_t>(at - input.data());
+  return true;
 }
 
 // Reads "*<count>\r\n". False: `status` is the answer.

@@ -1,9 +1,10 @@
 // Requests as they arrive: RESP arrays of bulk strings, and inline commands.
 //
 // The parser never owns the input. The caller keeps the bytes of a request from its first byte on until the
-// request is complete; the parser remembers how far it has read, so that no byte is scanned twice however
-// they trickle in. An argument of at least `large_argument` bytes that has not arrived whole is received
-// straight into the block that will be the stored value: see wanted().
+// request is complete. One that has arrived whole is read in one go; of any other the parser remembers how
+// far it has read, so that nothing is scanned again and again however it trickles in. An argument of at least
+// `large_argument` bytes that has not arrived whole is received straight into the block that will be the
+// stored value: see wanted().
 //
 // Invariant: between calls, `read_` bytes of the caller's input are understood and no argument points into
 // memory. Threading: none. Errors are Redis's words, ready to be sent; after one the connection is beyond
@@ -75,6 +76,7 @@ class RequestParser {
 
   Status parse_inline(std::string_view input);
   Status parse_array(std::string_view input, const Limits& limits);
+  bool parse_whole(std::string_view input, const Limits& limits);
   bool parse_count(std::string_view input, const Limits& limits, Status& status);
   Status parse_bulks(std::string_view input, const Limits& limits);
   Status finish(std::string_view input);
