@@ -1,10 +1,11 @@
-// Hashing std::string keys by std::string_view: Debian's Abseil is built with a string_view of its own, so
-// its default hash for strings does not take the standard one.
+// Hashing texts by std::string_view. Debian's Abseil is built with a string_view of its own; given the
+// standard one it takes std::hash, whose collisions anybody can choose, as no secret goes into it.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 #include <absl/hash/hash.h>
+#include <absl/strings/string_view.h>
 
 #include <functional>
 #include <string>
@@ -12,9 +13,12 @@
 
 namespace weir::kv {
 
+// The same text for Abseil to hash.
+inline absl::string_view to_hash(std::string_view text) { return {text.data(), text.size()}; }
+
 struct TextHash {
   using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return absl::Hash<std::string_view>{}(text); }
+  std::size_t operator()(std::string_view text) const { return absl::HashOf(to_hash(text)); }
 };
 using TextSet = absl::flat_hash_set<std::string, TextHash, std::equal_to<>>;
 template <class T>

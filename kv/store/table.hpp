@@ -17,14 +17,13 @@
 // Threading: none. Hashes carry a random seed so that clients cannot choose collisions.
 #pragma once
 
-#include <absl/hash/hash.h>
-
 #include <bit>
 #include <cstdint>
 #include <string_view>
 #include <utility>
 
 #include "kv/store/bucket.hpp"
+#include "kv/text_hash.hpp"
 
 namespace weir::kv {
 
@@ -189,7 +188,7 @@ class Table {
 
   static Node* node_at(const Bucket& bucket, unsigned slot) { return static_cast<Node*>(bucket.slot[slot]); }
   static std::uint8_t tag_of(std::size_t hash) { return static_cast<std::uint8_t>(hash >> 56); }
-  std::size_t hash_of(std::string_view key) const { return absl::HashOf(seed_, key); }
+  std::size_t hash_of(std::string_view key) const { return absl::HashOf(seed_, to_hash(key)); }
   static Node* find_in(const Buckets& buckets, std::size_t hash, std::string_view key) {
     const std::uint8_t tag = tag_of(hash);
     for (const Bucket* b = &buckets.lines[hash & buckets.mask]; b != nullptr; b = b->further()) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <random>
 #include <set>
@@ -66,6 +67,42 @@ TEST(Table, sample_is_as_likely_to_be_any_of_its_nodes) {
     statistic += off * off / static_cast<double>(draws);
   }
   EXPECT_LT(statistic, (nodes - 1) + 6 * std::sqrt(2.0 * (nodes - 1)));
+}
+
+// Sixteen bytes, as many different ones as wanted, which libstdc++'s std::hash (a Murmur hash without a
+// secret) takes to the same value: its steps can be undone, so the second half makes up for whatever the
+// first did.
+std::string chosen_for_std_hash(std::uint64_t first) {
+  constexpr std::uint64_t factor = 0xc6a4a7935bd1e995u;
+  constexpr std::uint64_t seed = 0xc70f6907u;
+  constexpr std::uint64_t wanted = 0x1234567890abcdefu;
+  std::uint64_t inverse = factor;  // Newton's steps, each of which doubles the correct bits
+  for (int i = 0; i < 5; ++i) inverse *= 2 - factor * inverse;
+  const auto mixed = [](std::uint64_t v) { return v ^ v >> 47; };  // its own inverse for 47 >= 32
+  const std::uint64_t after_first = ((seed ^ 16 * factor) ^ mixed(first * factor) * factor) * factor;
+  const std::uint64_t second = mixed((after_first ^ wanted) * inverse) * inverse;
+  std::string text(16, '\0');
+  std::memcpy(text.data(), &first, 8);
+  std::memcpy(text.data() + 8, &second, 8);
+  return text;
+}
+
+TEST(Table, is_not_flooded_with_collisions_of_the_standard_hash) {
+  MemberTable table(1);
+  const std::size_t same = std::hash<std::string_view>{}(chosen_for_std_hash(0));
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    const std::string key = chosen_for_std_hash(i);
+    ASSERT_EQ(std::hash<std::string_view>{}(key), same) << "these are no collisions any more: choose others";
+    table.insert(Member::make(key));
+  }
+  std::size_t longest = 0;  // one step of the scan is one chain
+  std::uint64_t cursor = 0;
+  do {
+    std::size_t chain = 0;
+    cursor = table.scan(cursor, [&chain](const Member&) { ++chain; });
+    longest = std::max(longest, chain);
+  } while (cursor != 0);
+  EXPECT_LT(longest, 40u);
 }
 
 // The promise of SCAN: what is there from beginning to end is returned, however the table changes between the
