@@ -45,8 +45,7 @@ bool is_own_command(Conversation& conversation, const std::vector<std::string>& 
   return true;
 }
 
-Next run_line(Conversation& conversation, const Options& options, std::vector<std::string> words,
-              bool timed) {
+Next run_line(Conversation& conversation, const Options& options, std::vector<std::string> words) {
   Next next = Next::go_on;
   if (is_own_command(conversation, words, next)) return next;
   const auto times = take_repeat(words);
@@ -60,7 +59,7 @@ Next run_line(Conversation& conversation, const Options& options, std::vector<st
     }
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  if (timed && took.count() >= 0.5 && conversation.output() == Output::formatted)
+  if (took.count() >= 0.5 && conversation.output() == Output::formatted)
     fmt::print("({:.2f}s)\n", took.count());
   std::fflush(stdout);
   return next;
@@ -105,7 +104,7 @@ int converse_on_terminal(Conversation& conversation, const Options& options,
       fmt::print("Invalid argument(s)\n");
       continue;
     }
-    if (run_line(conversation, options, std::move(*words), true) == Next::leave) return 0;
+    if (run_line(conversation, options, std::move(*words)) == Next::leave) return 0;
   }
 }
 
@@ -118,7 +117,7 @@ int run_lines(Conversation& conversation, const Options& options) {
       continue;
     }
     const auto lost_before = !conversation.connected();
-    const Next next = run_line(conversation, options, std::move(*words), false);
+    const Next next = run_line(conversation, options, std::move(*words));
     if (next == Next::leave) return options.exit_with_error ? 1 : 0;
     if (next == Next::lost && lost_before) return 1;  // nobody there: do not try for each line
   }

@@ -122,7 +122,8 @@ int run(std::span<const std::string> arguments) {
     return 0;
   }
   look_into_environment(*options);
-  const bool terminal_out = ::isatty(STDOUT_FILENO) == 1;
+  // FAKETTY, as redis-cli has it: replies as on a terminal, wherever they go.
+  const bool terminal_out = ::isatty(STDOUT_FILENO) == 1 || std::getenv("FAKETTY");
   const bool terminal_in = ::isatty(STDIN_FILENO) == 1;
   const auto output = options->output.value_or(terminal_out ? Output::formatted : Output::raw);
   if (options->mode != Mode::command) return run_task(*options, output);

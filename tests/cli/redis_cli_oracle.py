@@ -87,8 +87,8 @@ class Server:
         self.process.wait()
 
 
-def run(program, server, arguments, text=""):
-    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+def run(program, server, arguments, text="", **variables):
+    environment = {**os.environ, "LC_ALL": "C.UTF-8", **variables}
     done = subprocess.run([program, "-s", server, *arguments], input=text.encode(), capture_output=True, timeout=30,
                           env=environment)
     return done.stdout, done.returncode
@@ -170,10 +170,10 @@ def main():
     servers = [Server(server_command, os.path.join(directory, name)) for name in ("redis-cli", "weir-cli")]
     programs = ["redis-cli", weir_cli]
 
-    def compare(what, arguments, text=""):
+    def compare(what, arguments, text="", **variables):
         nonlocal failures, compared
         compared += 1
-        expected, actual = (run(p, s.socket, arguments, text) for p, s in zip(programs, servers))
+        expected, actual = (run(p, s.socket, arguments, text, **variables) for p, s in zip(programs, servers))
         if expected == actual:
             return
         failures += 1
@@ -186,6 +186,9 @@ def main():
                 compare(" ".join(way) or "plain", [*way, *command])
         for what, arguments, text in RUNS:
             compare(what, arguments, text)
+            compare(what + ", with FAKETTY", arguments, text, FAKETTY="")
+        for command in COMMANDS:
+            compare("with FAKETTY", command, FAKETTY="1")
         dialogue = ["SET a 1", "SELECT 2", "MULTI", "INCR a", "EXEC", "LRANGE nothing 0 -1", "HELLO 3", "HGETALL nothing",
                     "AUTH bad", "nosuch", "SELECT 0"]
         screens = [replies_of(on_terminal(p, s.socket, dialogue), b"> ") for p, s in zip(programs, servers)]
