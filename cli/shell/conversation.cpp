@@ -221,8 +221,8 @@ bool Conversation::print_messages(client::Milliseconds limit) {
   return false;
 }
 
-void Conversation::print(const Reply& reply, bool raw_strings) {
-  const auto text = reply_text(reply, output_, options_.delimiters, raw_strings);
+void Conversation::print(const Reply& reply, bool prose) {
+  const auto text = reply_text(reply, output_, options_.delimiters, prose);
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 

@@ -50,7 +50,7 @@ class Conversation {
   Outcome settle_reply(const std::vector<std::string>& command, const client::Reply& reply);
   void follow(const std::vector<std::string>& command, const client::Reply& reply);
   void note_subscription(const client::Reply& message);
-  void print(const client::Reply& reply, bool raw_strings);
+  void print(const client::Reply& reply, bool prose);
   void print_push(const client::Reply& push);
   void say(const std::string& what) const;
 

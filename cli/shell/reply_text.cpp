@@ -181,12 +181,11 @@ std::string json(const Reply& reply, std::string (*quote)(std::string_view)) {
 
 }  // namespace
 
-std::string reply_text(const client::Reply& reply, Output output, const Delimiters& delimiters,
-                       bool raw_strings) {
+std::string reply_text(const client::Reply& reply, Output output, const Delimiters& delimiters, bool prose) {
+  if (prose) return raw(reply, delimiters.element);
   switch (output) {
     case Output::formatted:
-      if (!raw_strings) return formatted(reply, "");
-      break;
+      return formatted(reply, "");
     case Output::raw:
       break;
     case Output::csv:

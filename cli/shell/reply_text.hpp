@@ -14,8 +14,9 @@ struct Delimiters {
   std::string reply = "\n";    // after a reply, raw (-D)
 };
 
-// `raw_strings`: a reply made for reading (INFO) is printed as it is even when formatted.
-std::string reply_text(const client::Reply&, Output, const Delimiters&, bool raw_strings = false);
+// `prose`: a reply made for reading (INFO) is printed as it is, whatever the output and with nothing behind
+// it.
+std::string reply_text(const client::Reply&, Output, const Delimiters&, bool prose = false);
 
 // Whether a command's reply is text made for reading.
 bool answers_in_prose(const std::vector<std::string>& command);

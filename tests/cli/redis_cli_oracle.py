@@ -33,6 +33,7 @@ COMMANDS = [
     ["ZINCRBY", "z", "1e20", "b"],
     ["TYPE", "z"], ["EXISTS", "k", "none"], ["TTL", "k"], ["SCAN", "0", "MATCH", "k", "COUNT", "100"],
     ["CONFIG", "GET", "maxmemory"], ["CLIENT", "GETNAME"], ["COMMAND", "COUNT", "extra"],
+    ["INFO", "nosuch"], ["INFO", "keyspace"], ["CLIENT", "LIST", "TYPE", "nosuch"], ["CLIENT", "LIST", "TYPE", "replica"],
     ["OBJECT", "ENCODING", "k"], ["MGET", "k", "none", "l"], ["COMMAND", "INFO", "get", "nosuch"], ["COMMAND", "DOCS", "set", "append"],
 ]
 REDIS_ONLY = [["DEBUG", "PROTOCOL", kind] for kind in
