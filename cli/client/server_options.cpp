@@ -50,7 +50,8 @@ Result<bool> take_tls_option(ArgumentReader& arguments, ServerOptions& options) 
 Result<std::string> ArgumentReader::value() {
   const auto& option = current();
   if (next_ + 1 >= arguments_.size())
-    return fail(ErrorKind::usage, "option " + option + " wants a value; see --help");
+    return fail(ErrorKind::usage, "Unrecognized option or bad number of args for: '" + option +
+                                      "' (it wants a value; see --help)");
   next_ += 2;
   return arguments_[next_ - 1];
 }

@@ -102,8 +102,8 @@ Result<void> take_options(ArgumentReader& arguments, Options& options, std::stri
       if (*taken) break;
     }
     if (!*taken)
-      return fail(ErrorKind::usage,
-                  "unknown option '" + arguments.current() + "'; see " + std::string(program) + " --help");
+      return fail(ErrorKind::usage, "Unrecognized option or bad number of args for: '" + arguments.current() +
+                                        "'; see " + std::string(program) + " --help");
   }
   return {};
 }

@@ -66,7 +66,9 @@ int run_command(const Options& options, Conversation& conversation) {
   if (options.tag_for_stdin) {
     const auto tagged = std::ranges::find(command, *options.tag_for_stdin);
     if (tagged == command.end()) {
-      fmt::print(stderr, "weir-cli: no argument is {}, the tag of -X that standard input is to replace\n",
+      fmt::print(stderr,
+                 "weir-cli: stdin tag not match: no argument is {}, the tag of -X that standard input is to "
+                 "replace\n",
                  quoted(*options.tag_for_stdin));
       return 1;
     }
@@ -120,6 +122,10 @@ int run(std::span<const std::string> arguments) {
   if (options->version) {
     fmt::print("weir-cli {}\n", WEIR_VERSION);
     return 0;
+  }
+  if (!unquote_command(*options)) {
+    fmt::print("Invalid quoted string\n");  // on standard output, as redis-cli
+    return 1;
   }
   look_into_environment(*options);
   // FAKETTY, as redis-cli has it: replies as on a terminal, wherever they go.

@@ -19,10 +19,25 @@ using client::text_into;
 
 constexpr long long many = std::numeric_limits<long long>::max();
 
+// What a quoted argument stands for; nothing if it is not one word.
+std::optional<std::string> one_word(const std::string& text) {
+  auto words = split_words(text);
+  if (!words || words->size() != 1) return std::nullopt;
+  return std::move(words->front());
+}
+
 Result<bool> seconds_into(ArgumentReader& arguments, double& target) {
   const auto seconds = arguments.seconds(0, 1e9);
   if (!seconds) return std::unexpected(seconds.error());
   target = *seconds;
+  return true;
+}
+
+Result<bool> quoted_pattern_into(ArgumentReader& arguments, std::string& target) {
+  if (auto taken = text_into(arguments, target); !taken) return taken;
+  auto word = one_word(target);
+  if (!word) return fail(ErrorKind::usage, "Invalid quoted string specified for --quoted-pattern: " + target);
+  target = std::move(*word);
   return true;
 }
 
@@ -56,6 +71,7 @@ Result<bool> take_value(ArgumentReader& arguments, Options& options) {
   if (arguments.is("-D")) return text_into(arguments, options.delimiters.reply);
   if (arguments.is("-X")) return text_into(arguments, options.tag_for_stdin.emplace());
   if (arguments.is("--pattern")) return text_into(arguments, options.pattern);
+  if (arguments.is("--quoted-pattern")) return quoted_pattern_into(arguments, options.pattern);
   if (arguments.is("--count")) return number_into(arguments, 1, many, options.scan_count);
   if (arguments.is("--pipe-timeout")) return seconds_into(arguments, options.pipe_timeout_s);
   if (arguments.is("-n")) return number_into(arguments, 0, 1'000'000, options.server.login.database);
@@ -79,17 +95,20 @@ Result<Options> parse_options(std::span<const std::string> arguments) {
     return std::unexpected(std::move(taken.error()));
   options.command.assign(reader.rest().begin(), reader.rest().end());
   if (options.last_argument_from_stdin && options.tag_for_stdin)
-    return fail(ErrorKind::usage, "-x and -X both want standard input; give one of them");
+    return fail(ErrorKind::usage, "Options -x and -X are mutually exclusive: both want standard input");
   const bool json = options.output == Output::json || options.output == Output::quoted_json;
   if (json && options.server.login.resp == 0) options.server.login.resp = 3;
-  if (options.quoted_input)
-    for (auto& word : options.command) {
-      auto words = split_words(word);
-      if (!words || words->size() != 1)
-        return fail(ErrorKind::usage, "Invalid quoted string specified for argument: " + word);
-      word = std::move(words->front());
-    }
   return options;
+}
+
+bool unquote_command(Options& options) {
+  if (!options.quoted_input) return true;
+  for (auto& argument : options.command) {
+    auto word = one_word(argument);
+    if (!word) return false;
+    argument = std::move(*word);
+  }
+  return true;
 }
 
 std::string help_text() {
@@ -126,7 +145,7 @@ Output:
 
 Other things to do:
   --pipe               send standard input, Redis protocol, as it is; --pipe-timeout <s>
-  --scan               list keys; --pattern <glob>, --count <n>
+  --scan               list keys; --pattern <glob>, --quoted-pattern <glob>, --count <n>
   --bigkeys            look for the biggest keys
   --stat               a line of statistics each second
   --latency            measure round trips: on a terminal until stopped, else for one second (-i)

@@ -36,6 +36,8 @@ struct Options {
 };
 
 client::Result<Options> parse_options(std::span<const std::string> arguments);
+// Takes the quotes of --quoted-input off; false: an argument's quotes are not sound.
+bool unquote_command(Options&);
 std::string help_text();
 
 }  // namespace weir::shell

@@ -96,9 +96,20 @@ TEST(Options, that_ask_for_json_ask_for_resp3) {
 }
 
 TEST(Options, that_are_unknown_or_incomplete_are_refused) {
-  for (const Words& arguments : {Words{"--nosuch"}, Words{"-n"}, Words{"-i", "soon"},
-                                 Words{"--show-pushes", "maybe"}, Words{"--quoted-input", "\"open"}})
+  for (const Words& arguments :
+       {Words{"--nosuch"}, Words{"-n"}, Words{"-i", "soon"}, Words{"--show-pushes", "maybe"},
+        Words{"--quoted-pattern", "\"open"}, Words{"-x", "-X", "tag"}})
     EXPECT_FALSE(parse_options(arguments)) << testing::PrintToString(arguments);
+}
+
+TEST(Options, take_quoted_arguments_of_one_word_each) {
+  auto options = parse_options(Words{"--quoted-input", "ECHO", R"("\x41 b")"}).value();
+  EXPECT_TRUE(unquote_command(options));
+  EXPECT_EQ(options.command, (Words{"ECHO", "A b"}));
+  for (const auto* argument : {"\"open", "\"a\" \"b\"", ""}) {
+    auto unsound = parse_options(Words{"--quoted-input", "ECHO", argument}).value();
+    EXPECT_FALSE(unquote_command(unsound)) << argument;
+  }
 }
 
 }  // namespace
