@@ -102,7 +102,7 @@ _weir_program() {
   COMPREPLY=()
   local server="-h -p -s -u -a --pass --user -2 -3 --rdma --tls --cacert --cacertdir --cert --key --sni --insecure"
   case $1 in
-    *weir-cli) options="$server -r -i -n -x -e -d --raw --no-raw --csv --json --pipe --scan --pattern --count
+    *weir-cli) options="$server -r -i -n -x -e -c -d --raw --no-raw --csv --json --pipe --scan --pattern --count
       --quoted-pattern --bigkeys --stat --latency --askpass --help --version" ;;
     *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -x --csv --json --duration --seed --threads --pin --dbnum
       --precision --compare --repeat --tls-port --rdma-port --tls-rdma-port --chart --help --version" ;;

@@ -151,6 +151,7 @@ Outcome Conversation::watch_endless_stream(const std::vector<std::string>& comma
 }
 
 Outcome Conversation::settle_reply(const std::vector<std::string>& command, const Reply& reply) {
+  if (options_.cluster && reply.is_error()) tell_redirection(reply.text);
   if (reply.is_error() && options_.exit_with_error) {
     fmt::print(stderr, "{}\n", reply.text);
     return Outcome::error_reply;
@@ -158,6 +159,13 @@ Outcome Conversation::settle_reply(const std::vector<std::string>& command, cons
   print(reply, answers_in_prose(command));
   follow(command, reply);
   return reply.is_error() ? Outcome::error_reply : Outcome::answered;
+}
+
+// MOVED slot host:port, ASK slot host:port
+void Conversation::tell_redirection(const std::string& error) const {
+  if (!error.starts_with("MOVED ") && !error.starts_with("ASK ")) return;
+  say(fmt::format("weir-cli: the key is at {}; -c does not follow redirections: connect there with -h and -p",
+                  error.substr(error.rfind(' ') + 1)));
 }
 
 // What a command that went well means for the commands after it, and for the prompt.

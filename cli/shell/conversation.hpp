@@ -49,6 +49,7 @@ class Conversation {
   Outcome watch_endless_stream(const std::vector<std::string>& command);
   Outcome settle_reply(const std::vector<std::string>& command, const client::Reply& reply);
   void follow(const std::vector<std::string>& command, const client::Reply& reply);
+  void tell_redirection(const std::string& error) const;
   void note_subscription(const client::Reply& message);
   void print(const client::Reply& reply, bool prose);
   void print_push(const client::Reply& push);

@@ -52,13 +52,11 @@ Result<bool> take_flag(ArgumentReader& arguments, Options& options) {
                                                      {"--bigkeys", Mode::big_keys},
                                                      {"--stat", Mode::stat},
                                                      {"--latency", Mode::latency}};
-  const std::pair<std::string_view, bool*> flags[] = {{"-x", &options.last_argument_from_stdin},
-                                                      {"--quoted-input", &options.quoted_input},
-                                                      {"-e", &options.exit_with_error},
-                                                      {"--askpass", &options.ask_password},
-                                                      {"--help", &options.help},
-                                                      {"--version", &options.version},
-                                                      {"-v", &options.version}};
+  const std::pair<std::string_view, bool*> flags[] = {
+      {"-x", &options.last_argument_from_stdin}, {"--quoted-input", &options.quoted_input},
+      {"-e", &options.exit_with_error},          {"-c", &options.cluster},
+      {"--askpass", &options.ask_password},      {"--help", &options.help},
+      {"--version", &options.version},           {"-v", &options.version}};
   const std::pair<std::string_view, bool> warnings[] = {{"--no-auth-warning", false}};
   return take_choice(arguments, outputs, options.output) || take_choice(arguments, modes, options.mode) ||
          take_choice(arguments, warnings, options.warn_about_password) || take_switch(arguments, flags);
@@ -136,6 +134,7 @@ Commands:
   -X <tag>             read the argument that is <tag> from standard input
   --quoted-input       arguments are quoted as at the prompt
   -e                   exit with 1 when the reply is an error
+  -c                   taken for redis-cli's sake: says where a redirection (MOVED, ASK) leads, but does not follow it
 
 Output:
   --raw, --no-raw      as it is, or formatted (default: formatted on a terminal)

@@ -25,6 +25,7 @@ struct Options {
   std::optional<std::string> tag_for_stdin;  // -X
   bool quoted_input = false;
   bool exit_with_error = false;     // -e
+  bool cluster = false;             // -c
   std::optional<bool> show_pushes;  // nothing said: on a terminal
   std::string pattern;              // of --scan
   long long scan_count = 0;
