@@ -118,6 +118,13 @@ void ServerOptions::take_environment(const Environment& environment) {
   if (environment.library_path) rdma_settings.library_path = environment.library_path;
 }
 
+Result<void> check_server_options(const ServerOptions& options) {
+  if (options.rdma && !options.socket.empty())
+    return fail(ErrorKind::usage,
+                "--rdma and a unix socket (-s, unix://) contradict each other: RDMA wants a host and a port");
+  return {};
+}
+
 Result<bool> take_server_option(ArgumentReader& arguments, ServerOptions& options) {
   if (arguments.is("-h")) return text_into(arguments, options.host);
   if (arguments.is("-s")) return text_into(arguments, options.socket);

@@ -58,6 +58,9 @@ struct ServerOptions {
   void take_environment(const Environment&);
 };
 
+// What the options together cannot mean: RDMA over a unix socket.
+Result<void> check_server_options(const ServerOptions&);
+
 // Takes the option the reader stands at, if it is one of these; false if not.
 Result<bool> take_server_option(ArgumentReader&, ServerOptions&);
 
@@ -105,7 +108,7 @@ Result<void> take_options(ArgumentReader& arguments, Options& options, std::stri
       return fail(ErrorKind::usage, "Unrecognized option or bad number of args for: '" + arguments.current() +
                                         "'; see " + std::string(program) + " --help");
   }
-  return {};
+  return check_server_options(options.server);
 }
 
 // The paragraph on these options for --help.

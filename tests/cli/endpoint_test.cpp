@@ -63,6 +63,7 @@ Result<ServerOptions> options_from(const std::vector<std::string>& arguments) {
     if (!taken) return std::unexpected(taken.error());
     if (!*taken) return fail(ErrorKind::usage, "unknown");
   }
+  if (auto sound = check_server_options(options); !sound) return std::unexpected(sound.error());
   return options;
 }
 
@@ -84,6 +85,16 @@ TEST(ServerOptions, refuse_values_that_are_missing_or_out_of_range) {
       {"-p"}, {"-p", "0"}, {"-p", "65536"}, {"-p", "80x"}, {"-u", "nonsense"}};
   for (const auto& arguments : cases)
     EXPECT_FALSE(options_from(arguments)) << testing::PrintToString(arguments);
+}
+
+TEST(ServerOptions, refuse_rdma_over_a_unix_socket) {
+  const std::vector<std::string> cases[] = {
+      {"--rdma", "-s", "/tmp/s"}, {"-s", "/tmp/s", "--rdma", "--tls"}, {"-u", "unix:///tmp/s", "--rdma"}};
+  for (const auto& arguments : cases) {
+    const auto options = options_from(arguments);
+    ASSERT_FALSE(options) << testing::PrintToString(arguments);
+    EXPECT_EQ(options.error().kind, ErrorKind::usage);
+  }
 }
 
 TEST(ServerOptions, take_from_the_environment_only_what_was_not_said) {

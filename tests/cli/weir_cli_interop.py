@@ -54,5 +54,12 @@ class Redirections(unittest.TestCase):
                 self.assertEqual(run("-p", server.port, *arguments, "GET", "foo").stderr, "")
 
 
+class Options(unittest.TestCase):
+    def test_that_contradict_each_other_are_refused(self):
+        done = run("--rdma", "-s", "/nonexistent", "PING")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--rdma", done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
