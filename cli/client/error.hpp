@@ -14,6 +14,7 @@ enum class ErrorKind {
   closed,       // the server ended the connection
   protocol,     // what arrived is not RESP
   timed_out,
+  interrupted,  // the user gave up waiting
   unsupported,  // this build or this machine cannot do it
 };
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "cli/shell/interrupt.hpp"
 #include "cli/shell/quoting.hpp"
 
 namespace weir::shell {
@@ -16,6 +17,7 @@ using client::ReplyType;
 using client::Result;
 
 constexpr client::Milliseconds connect_limit{10'000};
+constexpr client::Milliseconds interrupt_interval{50};  // how often a wait looks whether the user gave up
 
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> names) {
   return std::ranges::any_of(names, [&](std::string_view name) { return same_word(word, name); });
@@ -74,6 +76,13 @@ void Conversation::disconnect() {
   subscriptions_ = 0;
 }
 
+void Conversation::start_anew() {
+  fmt::print("\n");
+  std::fflush(stdout);
+  disconnect();
+  connect();
+}
+
 void Conversation::move_to(const std::string& host, std::uint16_t port) {
   disconnect();
   endpoint_.host = host;
@@ -96,6 +105,10 @@ Outcome Conversation::run(const std::vector<std::string>& command) {
     outcome = exchange(command);
   }
   if (outcome) return *outcome;
+  if (outcome.error().kind == client::ErrorKind::interrupted) {
+    start_anew();
+    return Outcome::interrupted;
+  }
   say(outcome.error().what);
   disconnect();
   return Outcome::lost;
@@ -109,7 +122,7 @@ Result<Outcome> Conversation::exchange(const std::vector<std::string>& command) 
   // Each channel named is confirmed by a message of its own.
   auto outcome = Outcome::answered;
   for (std::size_t i = 1; i < std::max<std::size_t>(2, command.size()); ++i) {
-    auto reply = session_->next();
+    auto reply = next_reply();
     if (!reply) return std::unexpected(std::move(reply.error()));
     outcome = settle_reply(command, *reply);
     note_subscription(*reply);
@@ -121,7 +134,7 @@ Result<Outcome> Conversation::exchange(const std::vector<std::string>& command) 
 
 Result<Outcome> Conversation::read_reply(const std::vector<std::string>& command) {
   for (;;) {
-    auto reply = session_->next();
+    auto reply = next_reply();
     if (!reply) return std::unexpected(std::move(reply.error()));
     const bool message = reply->type == ReplyType::push;
     if (message) {
@@ -134,12 +147,25 @@ Result<Outcome> Conversation::read_reply(const std::vector<std::string>& command
   }
 }
 
+// Where somebody sits at the terminal, they may give up waiting.
+Result<Reply> Conversation::next_reply() {
+  if (!interactive_) return session_->next();
+  while (!Interrupt::came()) {
+    auto reply = session_->poll(interrupt_interval);
+    if (!reply) return std::unexpected(std::move(reply.error()));
+    if (*reply) return std::move(**reply);
+  }
+  return client::fail(client::ErrorKind::interrupted, "interrupted");
+}
+
 // MONITOR, and SUBSCRIBE where nobody can type: prints until the server or the user ends it.
-Outcome Conversation::watch_endless_stream(const std::vector<std::string>& command) {
+Result<Outcome> Conversation::watch_endless_stream(const std::vector<std::string>& command) {
   if (subscribes(command) && output_ != Output::raw) std::puts("Reading messages... (press Ctrl-C to quit)");
   for (;;) {
-    auto reply = session_->next();
+    auto reply = next_reply();
     if (!reply) {
+      if (reply.error().kind == client::ErrorKind::interrupted)
+        return std::unexpected(std::move(reply.error()));
       say(reply.error().what);
       disconnect();
       return Outcome::lost;

@@ -17,6 +17,7 @@ enum class Outcome {
   answered,
   error_reply,  // the server answered with an error
   lost,         // no server, or it went away; said on standard error
+  interrupted,  // the user gave up waiting (Interrupt); there is a new connection
 };
 
 class Conversation {
@@ -28,6 +29,7 @@ class Conversation {
   bool connect();
   bool connected() const { return session_ != nullptr; }
   void disconnect();
+  void start_anew();  // leaves what the server is still busy with, and goes on below it
   void move_to(const std::string& host, std::uint16_t port);  // the next connection goes there
 
   // Runs one command and prints what comes of it. A connection found dead is made again, once.
@@ -42,11 +44,13 @@ class Conversation {
 
   client::Session* session() { return session_.get(); }
   Output output() const { return output_; }
+  bool interactive() const { return interactive_; }
 
  private:
   client::Result<Outcome> exchange(const std::vector<std::string>& command);
   client::Result<Outcome> read_reply(const std::vector<std::string>& command);
-  Outcome watch_endless_stream(const std::vector<std::string>& command);
+  client::Result<client::Reply> next_reply();
+  client::Result<Outcome> watch_endless_stream(const std::vector<std::string>& command);
   Outcome settle_reply(const std::vector<std::string>& command, const client::Reply& reply);
   void follow(const std::vector<std::string>& command, const client::Reply& reply);
   void tell_redirection(const std::string& error) const;

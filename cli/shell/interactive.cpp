@@ -6,10 +6,11 @@
 
 #include <charconv>
 #include <chrono>
-#include <csignal>
 #include <iostream>
+#include <optional>
 
 #include "cli/shell/command_syntax.hpp"
+#include "cli/shell/interrupt.hpp"
 #include "cli/shell/line_editor.hpp"
 #include "cli/shell/quoting.hpp"
 #include "cli/shell/secret_lines.hpp"
@@ -18,8 +19,6 @@ namespace weir::shell {
 namespace {
 
 enum class Next { go_on, leave, lost };  // lost: the server, of a command for it
-
-volatile std::sig_atomic_t interrupted = 0;
 
 // Commands that are the shell's own. False: it is the server's.
 bool is_own_command(Conversation& conversation, const std::vector<std::string>& words, Next& next) {
@@ -50,8 +49,11 @@ Next run_line(Conversation& conversation, const Options& options, std::vector<st
   if (is_own_command(conversation, words, next)) return next;
   const auto times = take_repeat(words);
   const auto began = std::chrono::steady_clock::now();
-  for (long long i = 0; i < times; ++i) {
-    const auto outcome = conversation.run(words);
+  std::optional<Interrupt> interrupt;
+  if (conversation.interactive()) interrupt.emplace();
+  auto outcome = Outcome::answered;
+  for (long long i = 0; i < times && !Interrupt::came(); ++i) {
+    outcome = conversation.run(words);
     if (outcome == Outcome::error_reply && options.exit_with_error) return Next::leave;
     if (outcome == Outcome::lost) {
       next = Next::lost;
@@ -59,6 +61,8 @@ Next run_line(Conversation& conversation, const Options& options, std::vector<st
     }
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  if (outcome == Outcome::interrupted) return next;
+  if (Interrupt::came()) fmt::print("\n");  // between two runs: the prompt starts a line of its own
   if (took.count() >= 0.5 && conversation.output() == Output::formatted)
     fmt::print("({:.2f}s)\n", took.count());
   std::fflush(stdout);
@@ -69,22 +73,13 @@ Next run_line(Conversation& conversation, const Options& options, std::vector<st
 void watch_messages(Conversation& conversation) {
   fmt::print("Reading messages... (press Ctrl-C to quit or any key to type command)\n");
   std::fflush(stdout);
-  interrupted = 0;
-  struct sigaction note_it{};
-  struct sigaction before{};
-  note_it.sa_handler = [](int) { interrupted = 1; };
-  ::sigaction(SIGINT, &note_it, &before);
-  while (conversation.subscribed() && !interrupted) {
+  const Interrupt interrupt;
+  while (conversation.subscribed() && !interrupt.came()) {
     pollfd keyboard{STDIN_FILENO, POLLIN, 0};
     if (::poll(&keyboard, 1, 0) > 0) break;
     if (!conversation.print_messages(client::Milliseconds{50})) break;
   }
-  ::sigaction(SIGINT, &before, nullptr);
-  if (interrupted) {
-    fmt::print("\n");
-    conversation.disconnect();
-    conversation.connect();
-  }
+  if (interrupt.came()) conversation.start_anew();
 }
 
 }  // namespace

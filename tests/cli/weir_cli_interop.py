@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
 """What weir-cli does where redis-cli is no measure: on weir-server, and on servers that answer oddly.
 
-  weir_cli_interop.py WEIR_CLI
+  weir_cli_interop.py WEIR_CLI WEIR_SERVER
 """
 import os
+import pty
+import select
+import shutil
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import termios
 import threading
+import time
 import unittest
 
-PROGRAM = os.path.abspath(sys.argv[1])
+PROGRAM, SERVER = (os.path.abspath(name) for name in sys.argv[1:3])
 
 
 def run(*arguments, text=""):
@@ -22,6 +29,7 @@ class OneAnswer:
 
     def __init__(self, answer):
         self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.settimeout(20)
         self.port = str(self.listener.getsockname()[1])
         self.thread = threading.Thread(target=self.serve, args=(answer,))
         self.thread.start()
@@ -38,6 +46,146 @@ class OneAnswer:
     def __exit__(self, *_):
         self.thread.join()
         self.listener.close()
+
+
+def eventually(true, what, limit_s=20):
+    deadline = time.monotonic() + limit_s
+    while not true():
+        if time.monotonic() > deadline:
+            raise TimeoutError(what)
+        time.sleep(0.02)  # polls, with a limit
+
+
+class Terminal:
+    """weir-cli on a pseudo terminal."""
+
+    def __init__(self, *arguments):
+        self.seen = b""
+        self.child, self.terminal = pty.fork()
+        if self.child == 0:
+            os.environ.update(TERM="dumb", COLUMNS="200", WEIRCLI_HISTFILE="/dev/null")
+            os.execv(PROGRAM, [PROGRAM, *arguments])
+
+    def until(self, text):
+        """Reads up to `text` and forgets what was read."""
+        deadline = time.monotonic() + 20
+        while text not in self.seen:
+            if not select.select([self.terminal], [], [], max(0, deadline - time.monotonic()))[0]:
+                raise TimeoutError(f"no {text!r} after {self.seen!r}")
+            try:
+                self.seen += os.read(self.terminal, 4096)
+            except OSError:
+                raise EOFError(f"weir-cli ended after {self.seen!r}") from None
+        before, self.seen = self.seen.split(text, 1)
+        return before
+
+    def at_prompt(self):
+        """A prompt, and its editor: what is typed before the editor has the terminal is lost."""
+        self.until(b"> ")
+        eventually(lambda: not termios.tcgetattr(self.terminal)[3] & termios.ICANON, "the line is not edited")
+
+    def type(self, line):
+        self.at_prompt()
+        os.write(self.terminal, line.encode() + b"\r")
+
+    def interrupt(self):
+        """Ctrl-C while a command runs, which is when the editor does not have the terminal."""
+        eventually(lambda: termios.tcgetattr(self.terminal)[3] & termios.ICANON, "no command runs")
+        self.seen = b""
+        os.write(self.terminal, b"\x03")
+
+    def status(self):
+        """Of its end, by Ctrl-D at a prompt."""
+        self.at_prompt()
+        os.write(self.terminal, b"\x04")
+        try:
+            while os.read(self.terminal, 4096):
+                pass
+        except OSError:
+            pass  # the terminal closes with its last user
+        _, status = os.waitpid(self.child, 0)
+        self.child = 0
+        return os.waitstatus_to_exitcode(status)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.child:
+            os.kill(self.child, signal.SIGKILL)
+            os.waitpid(self.child, 0)
+        os.close(self.terminal)
+
+
+class Interrupts(unittest.TestCase):
+    """Ctrl-C while the server keeps the user waiting."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="weir-cli-")
+        cls.socket = os.path.join(cls.directory, "s")
+        cls.server = subprocess.Popen([SERVER, "--port", "0", "--unixsocket", cls.socket], cwd=cls.directory,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        eventually(lambda: run("-s", cls.socket, "PING").stdout == "PONG\n", "weir-server did not start")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.terminate()
+        cls.server.wait()
+        shutil.rmtree(cls.directory)
+
+    def ask(self, *command):
+        return run("-s", self.socket, *command).stdout.strip()
+
+    def blocked(self):
+        return "blocked_clients:1" in self.ask("INFO", "clients")
+
+    def goes_on(self, terminal):
+        """After a Ctrl-C: the shell is there, with a connection, and ends in order."""
+        terminal.type("ECHO still-here")
+        terminal.until(b'"still-here"')
+        self.assertEqual(terminal.status(), 0)
+
+    def test_of_monitor_lead_to_the_prompt(self):
+        with Terminal("-s", self.socket) as terminal:
+            terminal.type("MONITOR")
+            terminal.until(b"OK")
+            self.ask("SET", "watched", "1")
+            terminal.until(b'"watched"')
+            terminal.interrupt()
+            self.goes_on(terminal)
+
+    def test_of_subscribe_lead_to_the_prompt_and_end_the_subscription(self):
+        with Terminal("-s", self.socket) as terminal:
+            terminal.type("SUBSCRIBE news")
+            terminal.until(b"Reading messages")
+            terminal.interrupt()
+            self.goes_on(terminal)
+        eventually(lambda: self.ask("PUBSUB", "NUMSUB", "news").endswith("0"), "still subscribed")
+
+    def test_of_a_blocking_command_take_it_back(self):
+        with Terminal("-s", self.socket) as terminal:
+            terminal.type("BLPOP queue 0")
+            eventually(self.blocked, "BLPOP does not block")
+            terminal.interrupt()
+            terminal.type("RPUSH queue kept")
+            terminal.until(b"(integer) 1")
+            self.goes_on(terminal)
+        self.assertEqual(self.ask("LRANGE", "queue", "0", "-1"), "kept")
+
+    def test_of_a_repeated_command_end_the_repetition(self):
+        with Terminal("-s", self.socket) as terminal:
+            terminal.type("1000000000 INCR rounds")
+            terminal.until(b"(integer) 3")
+            terminal.interrupt()
+            self.goes_on(terminal)
+
+    def test_at_the_prompt_leave(self):
+        with Terminal("-s", self.socket) as terminal:
+            terminal.at_prompt()
+            os.write(terminal.terminal, b"\x03")
+            with self.assertRaises(EOFError):
+                terminal.until(b"nothing prints this")
 
 
 class Redirections(unittest.TestCase):
