@@ -133,6 +133,24 @@ Result<bool> take_way(ArgumentReader& arguments, Options& options) {
   return take_choice(arguments, outputs, options.output) || take_switch(arguments, flags);
 }
 
+// The tests there are, in lines of at most 120 columns that begin below the text on an option.
+std::string lines_of_tests() {
+  constexpr std::size_t columns = 120, indent = 23;
+  std::string text = "tests:";
+  std::size_t used = indent + text.size();
+  for (const auto& name : split_at_commas(names_of_standard_workloads())) {
+    const auto word = (name.starts_with(' ') ? "" : " ") + name + ",";
+    if (used + word.size() > columns) {
+      text += "\n" + std::string(indent - 1, ' ');
+      used = indent - 1;
+    }
+    text += word;
+    used += word.size();
+  }
+  text.pop_back();
+  return text;
+}
+
 Result<void> check(const Options& options) {
   if (options.compare.empty() && !options.chart_files.empty())
     return fail(ErrorKind::usage, "--chart draws a comparison: say which transports with --compare");
@@ -185,8 +203,9 @@ Load:
   --dbnum <db>         database
   --threads <n>        threads, each with its share of the connections (default 1)
   --pin <cpu,...>      run thread i on the i-th of these CPUs
-  -t <test,...>        tests: )" +
-                     names_of_standard_workloads() + R"(
+  -t <test,...>        )" +
+                     lines_of_tests() +
+                     R"(
   -x                   read the last argument of COMMAND from standard input
 
 Report:

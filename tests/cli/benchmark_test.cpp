@@ -6,6 +6,7 @@
 
 #include <random>
 #include <set>
+#include <sstream>
 
 #include "cli/benchmark/chart.hpp"
 #include "cli/benchmark/histogram.hpp"
@@ -37,6 +38,13 @@ class SilentServer {
   test::ScratchDirectory directory_;
   client::UniqueFd listener_;
 };
+
+TEST(Help, fits_in_120_columns_and_names_every_test) {
+  std::istringstream lines(help_text());
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
+  for (const auto* name : {"ping,", "set,", "lrange_600,", "mset\n"})
+    EXPECT_THAT(help_text(), HasSubstr(name));
+}
 
 TEST(Load, ends_with_an_error_when_the_server_does_not_answer) {
   const SilentServer server;
