@@ -1,17 +1,16 @@
 // weir-benchmark: measures a Redis-protocol server over every transport there is.
 #include <fmt/core.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <iterator>
 #include <system_error>
 
 #include "cli/benchmark/chart.hpp"
 #include "cli/benchmark/compare.hpp"
+#include "cli/benchmark/json_file.hpp"
 #include "cli/benchmark/json_text.hpp"
 #include "cli/benchmark/plan.hpp"
 #include "cli/benchmark/progress_line.hpp"
@@ -22,19 +21,6 @@ namespace weir::benchmark {
 namespace {
 
 using client::Result;
-
-Result<void> write_file(const std::string& name, const std::string& text) {
-  if (name == "-") {
-    std::fputs(text.c_str(), stdout);
-    return {};
-  }
-  std::FILE* const file = std::fopen(name.c_str(), "w");
-  if (!file)
-    return client::fail(client::ErrorKind::usage, "cannot write " + name + ": " + std::strerror(errno));
-  std::fputs(text.c_str(), file);
-  if (std::fclose(file) != 0) return client::fail(client::ErrorKind::usage, "cannot write " + name);
-  return {};
-}
 
 std::string test_as_json(const Workload& workload, const LoadPlan& plan, const LoadResult& result) {
   const auto us = [&](double percent) {
@@ -51,7 +37,7 @@ std::string test_as_json(const Workload& workload, const LoadPlan& plan, const L
       us(90), us(99), us(99.9), us(100));
 }
 
-Result<void> run_tests(const Options& options) {
+Result<void> run_tests(const Options& options, const JsonFile& json_file) {
   auto workloads = workloads_of(options);
   if (!workloads) return std::unexpected(std::move(workloads.error()));
   ProgressLine progress;
@@ -67,21 +53,25 @@ Result<void> run_tests(const Options& options) {
     std::fflush(stdout);
     json += (json.empty() ? "\n  " : ",\n  ") + test_as_json(workload, plan, *result);
   }
-  if (!options.json_file.empty()) return write_file(options.json_file, "[" + json + "\n]\n");
-  return {};
+  return json_file.write("[" + json + "\n]\n");
 }
 
-Result<void> run_comparison(const Options& options) {
+Result<void> run_comparison(const Options& options, const JsonFile& json_file) {
   ProgressLine progress;
   auto comparison = compare(options, progress);
   progress.clear();
   if (!comparison) return std::unexpected(std::move(comparison.error()));
   if (options.json_file != "-") fmt::print("{}", as_table(*comparison));
-  if (!options.json_file.empty())
-    if (auto written = write_file(options.json_file, as_json(*comparison)); !written) return written;
+  if (auto written = json_file.write(as_json(*comparison)); !written) return written;
   for (const auto& file : options.chart_files)
     if (auto drawn = draw_chart(*comparison, file); !drawn) return drawn;
   return {};
+}
+
+Result<void> measure(const Options& options) {
+  const auto json_file = JsonFile::open(options.json_file);
+  if (!json_file) return std::unexpected(json_file.error());
+  return options.compare.empty() ? run_tests(options, *json_file) : run_comparison(options, *json_file);
 }
 
 int run(std::span<const std::string> arguments) {
@@ -103,7 +93,7 @@ int run(std::span<const std::string> arguments) {
   const char* const password = std::getenv("WEIRCLI_AUTH");
   options->server.take_environment({password ? password : std::getenv("REDISCLI_AUTH"),
                                     std::getenv("WEIR_RDMA_PROVIDER"), std::getenv("LD_LIBRARY_PATH")});
-  const auto done = options->compare.empty() ? run_tests(*options) : run_comparison(*options);
+  const auto done = measure(*options);
   if (done) return 0;
   std::fflush(stdout);
   fmt::print(stderr, "weir-benchmark: {}\n", done.error().what);

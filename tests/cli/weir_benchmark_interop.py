@@ -147,6 +147,25 @@ class Benchmark(unittest.TestCase):
         with open(files[2], "rb") as file:
             self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
 
+    def test_a_json_file_that_cannot_be_written_is_refused_before_the_load_runs(self):
+        self.setting("SET", "counter:000000000000", "0")
+        for arguments in ([], ["--compare", "tcp"]):
+            done = self.run_it("-t", "incr", "-n", "10", "--json", "/nonexistent/x.json", *arguments)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("/nonexistent/x.json", done.stderr)
+            self.assertEqual(self.setting("GET", "counter:000000000000"), "0")
+
+    def test_a_json_file_keeps_what_it_held_until_there_is_something_new(self):
+        name = os.path.join(self.directory, "kept.json")
+        with open(name, "w") as file:
+            file.write("old" * 1000)
+        self.run_it("-n", "10", "--json", name, "NOSUCH")
+        with open(name) as file:
+            self.assertEqual(file.read(), "old" * 1000)
+        self.sound("-q", "-t", "get", "-n", "10", "--json", name)
+        with open(name) as file:
+            self.assertEqual([told["test"] for told in json.load(file)], ["GET"])
+
     def test_errors_say_what_to_do_and_exit_with_1(self):
         cases = [
             (["-n", "10", "NOSUCH"], "unknown command"),
