@@ -105,28 +105,38 @@ Measured medians(Transport transport, const std::vector<LoadResult>& rounds) {
   return row;
 }
 
-Result<Case> measure(const Options& options, const Workload& workload, std::size_t clients,
-                     std::size_t pipeline, const std::vector<client::Endpoint>& endpoints,
+// One round: the load over each transport in turn. Nothing if it was stopped before it was whole.
+Result<std::vector<LoadResult>> run_round(const Options& options, const Workload& workload,
+                                          const std::vector<LoadPlan>& plans, const std::string& title,
+                                          std::size_t round, ProgressLine& progress) {
+  std::vector<LoadResult> results;
+  for (auto plan : plans) {
+    plan.seed = options.seed + round;
+    const std::string transport(name_of(plan.endpoint.transport));
+    progress.begin(title + ", " + transport + ", round " + std::to_string(round + 1) + " of " +
+                   std::to_string(options.repeats));
+    auto result = run_load(plan, workload, &progress);
+    if (plan.stopped()) return std::vector<LoadResult>{};
+    if (!result) return fail(result.error().kind, transport + ": " + result.error().what);
+    results.push_back(std::move(*result));
+  }
+  return results;
+}
+
+// Without rows if it was stopped before a round was whole.
+Result<Case> measure(const Options& options, const Workload& workload, const std::vector<LoadPlan>& plans,
                      ProgressLine& progress) {
-  Case measured{workload.title, clients, pipeline, {}};
-  std::vector<std::vector<LoadResult>> results(endpoints.size());
-  for (std::size_t round = 0; round < options.repeats; ++round)
-    for (std::size_t i = 0; i < endpoints.size(); ++i) {
-      auto plan = plan_for(options, endpoints[i]);
-      plan.clients = clients;
-      plan.pipeline = pipeline;
-      plan.seed = options.seed + round;
-      progress.begin(title_of(measured) + ", " + std::string(name_of(plan.endpoint.transport)) + ", round " +
-                     std::to_string(round + 1) + " of " + std::to_string(options.repeats));
-      auto result = run_load(plan, workload, &progress);
-      if (!result) {
-        result.error().what = std::string(name_of(plan.endpoint.transport)) + ": " + result.error().what;
-        return std::unexpected(std::move(result.error()));
-      }
-      results[i].push_back(std::move(*result));
-    }
-  for (std::size_t i = 0; i < endpoints.size(); ++i)
-    measured.rows.push_back(medians(endpoints[i].transport, results[i]));
+  Case measured{workload.title, plans.front().clients, plans.front().pipeline, {}};
+  std::vector<std::vector<LoadResult>> rounds_of(plans.size());
+  for (std::size_t round = 0; round < options.repeats; ++round) {
+    auto results = run_round(options, workload, plans, title_of(measured), round, progress);
+    if (!results) return std::unexpected(std::move(results.error()));
+    if (results->empty()) break;
+    for (std::size_t i = 0; i < plans.size(); ++i) rounds_of[i].push_back(std::move((*results)[i]));
+  }
+  if (rounds_of.front().empty()) return measured;
+  for (std::size_t i = 0; i < plans.size(); ++i)
+    measured.rows.push_back(medians(plans[i].endpoint.transport, rounds_of[i]));
   return measured;
 }
 
@@ -137,7 +147,7 @@ void fill_ratios(Case& measured, Transport baseline) {
 
 }  // namespace
 
-Result<Comparison> compare(const Options& options, ProgressLine& progress) {
+Result<Comparison> compare(const Options& options, ProgressLine& progress, const std::atomic<bool>& stop) {
   // Questions go over the plainest way there is; a server that hides it has to be described by options.
   auto plain = options.server;
   plain.tls = plain.rdma = false;
@@ -161,7 +171,7 @@ Result<Comparison> compare(const Options& options, ProgressLine& progress) {
     if (!described) return std::unexpected(std::move(described.error()));
     surroundings.rdma = std::move(*described);
   }
-  if (auto loaded = load_keys(options, plan_for(options, endpoints.front())); !loaded)
+  if (auto loaded = load_keys(options, plan_for(options, endpoints.front(), stop)); !loaded)
     return std::unexpected(std::move(loaded.error()));
 
   Comparison comparison{std::move(surroundings), options.data_bytes,      options.repeats,
@@ -169,13 +179,21 @@ Result<Comparison> compare(const Options& options, ProgressLine& progress) {
   if (std::ranges::find(options.compare, Transport::tcp) != options.compare.end())
     comparison.baseline = Transport::tcp;
   for (const auto clients : options.clients)
-    for (const auto pipeline : options.pipeline)
+    for (const auto pipeline : options.pipeline) {
+      std::vector<LoadPlan> plans;
+      for (const auto& endpoint : endpoints) {
+        plans.push_back(plan_for(options, endpoint, stop));
+        plans.back().clients = clients;
+        plans.back().pipeline = pipeline;
+      }
       for (const auto& workload : *workloads) {
-        auto measured = measure(options, workload, clients, pipeline, endpoints, progress);
+        auto measured = measure(options, workload, plans, progress);
         if (!measured) return std::unexpected(std::move(measured.error()));
+        if (measured->rows.empty()) continue;
         fill_ratios(*measured, comparison.baseline);
         comparison.cases.push_back(std::move(*measured));
       }
+    }
   progress.clear();
   return comparison;
 }

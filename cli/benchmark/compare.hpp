@@ -2,6 +2,7 @@
 // alternate within each round, and every figure is the median over the rounds.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ struct Comparison {
   std::vector<Case> cases;
 };
 
-client::Result<Comparison> compare(const Options&, ProgressLine&);
+// When `stop` is set it ends with the rounds that were whole by then.
+client::Result<Comparison> compare(const Options&, ProgressLine&, const std::atomic<bool>& stop);
 
 std::string as_table(const Comparison&);
 std::string as_json(const Comparison&);

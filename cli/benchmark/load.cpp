@@ -175,7 +175,7 @@ class LoadThread {
     auto reactor = client::Reactor::for_transport(plan_.endpoint.transport);
     if (!reactor) return share_.fail(std::move(reactor.error()));
     reactor_ = std::move(*reactor);
-    for (std::size_t i = 0; i < share_.connections; ++i) {
+    for (std::size_t i = 0; i < share_.connections && !plan_.stopped(); ++i) {
       const auto seed =
           static_cast<std::minstd_rand::result_type>(plan_.seed * 7919 + index_ * 104'729 + i + 1);
       connections_.push_back(std::make_unique<LoadConnection>(plan_, share_, requests_,
@@ -191,9 +191,9 @@ class LoadThread {
     if (plan_.duration_s)
       share_.stop = start + std::chrono::duration_cast<Clock::duration>(
                                 std::chrono::duration<double>(*plan_.duration_s));
-    if (!share_.error)
+    if (!share_.error && !plan_.stopped())
       for (auto& connection : connections_) connection->send_batch(Clock::now());
-    while (!share_.over() && !share_.abandoned.load(std::memory_order_relaxed)) {
+    while (!share_.over() && !share_.abandoned.load(std::memory_order_relaxed) && !plan_.stopped()) {
       reactor_->turn(std::min(Milliseconds{250}, plan_.last_reply_limit));
       if (!plan_.keep_alive) reconnect();
       mind_silence(Clock::now());
@@ -227,7 +227,7 @@ class LoadThread {
 
   void finish_login(LoadConnection& connection) {
     const auto deadline = Clock::now() + plan_.connect_limit;
-    while (!connection.logged_in() && !share_.error) {
+    while (!connection.logged_in() && !share_.error && !plan_.stopped()) {
       reactor_->turn(Milliseconds{100});
       if (Clock::now() > deadline) share_.fail({ErrorKind::timed_out, "The server did not answer the login"});
     }
@@ -308,8 +308,9 @@ client::Result<LoadResult> run_load(const LoadPlan& plan, const Workload& worklo
   threads.clear();  // joins
 
   LoadResult result;
+  const bool keep_results = plan.stopped() && total_done(shares) > 0;
   for (const auto& share : shares) {
-    if (share->error) return std::unexpected(*share->error);
+    if (share->error && !keep_results) return std::unexpected(*share->error);
     result.latency.add(share->latency);
     result.requests += share->done.load();
     result.cpu_ns += share->cpu_ns;

@@ -34,6 +34,11 @@ struct LoadPlan {
   client::Milliseconds connect_limit{5000};
   client::Milliseconds reply_limit{30'000};      // without any reply for so long it is over: an error
   client::Milliseconds last_reply_limit{5'000};  // the same when duration_s has passed
+  // Set by whoever wants no more (a signal handler too): the load ends without waiting for what is under way,
+  // and its result is what was answered so far. Carries nothing but itself, so relaxed.
+  const std::atomic<bool>* stop = nullptr;
+
+  bool stopped() const { return stop && stop->load(std::memory_order_relaxed); }
 };
 
 struct LoadResult {
@@ -54,7 +59,8 @@ class LoadWatcher {
   ~LoadWatcher() = default;
 };
 
-// An error reply from the server ends the run with an error, as does a lost connection.
+// An error reply from the server ends the run with an error, as does a lost connection; not so once it was
+// stopped with results.
 client::Result<LoadResult> run_load(const LoadPlan&, const Workload&, LoadWatcher* = nullptr);
 
 }  // namespace weir::benchmark

@@ -1,6 +1,7 @@
 // weir-benchmark: measures a Redis-protocol server over every transport there is.
 #include <fmt/core.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -37,6 +38,18 @@ std::string test_as_json(const Workload& workload, const LoadPlan& plan, const L
       us(90), us(99), us(99.9), us(100));
 }
 
+// Set by Ctrl-C: what has been measured until then is told. A second one ends the program at once.
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+constexpr int interrupted_status = 130;  // as a shell tells of a program that SIGINT ended
+
+void note_interrupts() {
+  struct sigaction note_it{};
+  note_it.sa_handler = [](int) { interrupted.store(true, std::memory_order_relaxed); };
+  note_it.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  ::sigaction(SIGINT, &note_it, nullptr);
+}
+
 Result<void> run_tests(const Options& options, const JsonFile& json_file) {
   auto workloads = workloads_of(options);
   if (!workloads) return std::unexpected(std::move(workloads.error()));
@@ -44,25 +57,28 @@ Result<void> run_tests(const Options& options, const JsonFile& json_file) {
   std::string json;
   if (options.output == Output::csv) fmt::print("{}", csv_header());
   for (const auto& workload : *workloads) {
-    const auto plan = plan_for(options, options.server.endpoint());
+    const auto plan = plan_for(options, options.server.endpoint(), interrupted);
     progress.begin(workload.title);
     auto result = run_load(plan, workload, &progress);
     progress.clear();
     if (!result) return std::unexpected(std::move(result.error()));
+    if (interrupted && result->requests == 0) break;
     if (options.json_file != "-") fmt::print("{}", told(options, workload, plan, *result));
     std::fflush(stdout);
     json += (json.empty() ? "\n  " : ",\n  ") + test_as_json(workload, plan, *result);
+    if (interrupted) break;
   }
   return json_file.write("[" + json + "\n]\n");
 }
 
 Result<void> run_comparison(const Options& options, const JsonFile& json_file) {
   ProgressLine progress;
-  auto comparison = compare(options, progress);
+  auto comparison = compare(options, progress, interrupted);
   progress.clear();
   if (!comparison) return std::unexpected(std::move(comparison.error()));
   if (options.json_file != "-") fmt::print("{}", as_table(*comparison));
   if (auto written = json_file.write(as_json(*comparison)); !written) return written;
+  if (comparison->cases.empty()) return {};  // interrupted before there was anything to draw
   for (const auto& file : options.chart_files)
     if (auto drawn = draw_chart(*comparison, file); !drawn) return drawn;
   return {};
@@ -93,9 +109,14 @@ int run(std::span<const std::string> arguments) {
   const char* const password = std::getenv("WEIRCLI_AUTH");
   options->server.take_environment({password ? password : std::getenv("REDISCLI_AUTH"),
                                     std::getenv("WEIR_RDMA_PROVIDER"), std::getenv("LD_LIBRARY_PATH")});
+  note_interrupts();
   const auto done = measure(*options);
-  if (done) return 0;
+  if (done && !interrupted) return 0;
   std::fflush(stdout);
+  if (done) {
+    fmt::print(stderr, "weir-benchmark: interrupted; that is what was measured until then\n");
+    return interrupted_status;
+  }
   fmt::print(stderr, "weir-benchmark: {}\n", done.error().what);
   return 1;
 }

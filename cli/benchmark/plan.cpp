@@ -4,7 +4,7 @@
 
 namespace weir::benchmark {
 
-LoadPlan plan_for(const Options& options, client::Endpoint endpoint) {
+LoadPlan plan_for(const Options& options, client::Endpoint endpoint, const std::atomic<bool>& stop) {
   LoadPlan plan;
   plan.endpoint = std::move(endpoint);
   plan.login = options.server.login;
@@ -17,6 +17,7 @@ LoadPlan plan_for(const Options& options, client::Endpoint endpoint) {
   plan.seed = options.seed;
   plan.keep_alive = options.keep_alive;
   plan.pinned_cpus = options.pinned_cpus;
+  plan.stop = &stop;
   return plan;
 }
 

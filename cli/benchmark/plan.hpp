@@ -6,7 +6,8 @@
 
 namespace weir::benchmark {
 
-LoadPlan plan_for(const Options&, client::Endpoint);
+// The load ends early when `stop` is set.
+LoadPlan plan_for(const Options&, client::Endpoint, const std::atomic<bool>& stop);
 // The user's own command, or the standard tests.
 client::Result<std::vector<Workload>> workloads_of(const Options&);
 

@@ -39,6 +39,28 @@ class SilentServer {
   client::UniqueFd listener_;
 };
 
+TEST(Load, ends_without_waiting_for_replies_when_it_is_stopped) {
+  struct Stopper final : LoadWatcher {
+    std::atomic<bool> stop{false};
+    void running(std::uint64_t, double) override { stop = true; }
+  };
+  const SilentServer server;
+  const Workload workload{"GET", {"GET", "key"}};
+  for (const bool before_it_begins : {false, true}) {
+    Stopper stopper;
+    stopper.stop = before_it_begins;
+    LoadPlan plan;
+    plan.endpoint.transport = client::Transport::unix_socket;
+    plan.endpoint.path = server.path();
+    plan.clients = 2;
+    plan.reply_limit = client::Milliseconds{3'600'000};
+    plan.stop = &stopper.stop;
+    const auto result = run_load(plan, workload, &stopper);
+    ASSERT_TRUE(result);
+    EXPECT_EQ(result->requests, 0U);
+  }
+}
+
 TEST(Help, fits_in_120_columns_and_names_every_test) {
   std::istringstream lines(help_text());
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -165,6 +166,36 @@ class Benchmark(unittest.TestCase):
         self.sound("-q", "-t", "get", "-n", "10", "--json", name)
         with open(name) as file:
             self.assertEqual([told["test"] for told in json.load(file)], ["GET"])
+
+    def interrupted(self, *arguments):
+        """A run that Ctrl-C ends when its load has begun."""
+        self.setting("SET", "counter:000000000000", "0")
+        child = subprocess.Popen([PROGRAM, "-p", str(self.port), "-t", "incr", "-c", "2", *arguments],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 20
+        while int(self.setting("GET", "counter:000000000000")) < 1000 and time.monotonic() < deadline:
+            time.sleep(0.02)  # polls for the load, with a limit
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+        self.assertEqual(child.returncode, 130, err)
+        self.assertIn("interrupted", err)
+        return out
+
+    def test_an_interrupt_tells_the_results_so_far(self):
+        name = os.path.join(self.directory, "interrupted.json")
+        text = self.interrupted("-n", "1000000000", "-q", "--json", name)
+        self.assertRegex(text, r"^INCR: [1-9].* requests per second")
+        with open(name) as file:
+            self.assertGreaterEqual(json.load(file)[0]["requests"], 1000)
+
+    def test_an_interrupt_of_a_comparison_tells_its_whole_rounds(self):
+        name = os.path.join(self.directory, "interrupted.json")
+        text = self.interrupted("--compare", "tcp,unix", "-n", "200", "-P", "1,2", "--repeat", "1000", "--json", name)
+        self.assertIn("INCR, 2 connections", text)
+        with open(name) as file:
+            rows = json.load(file)["cases"][0]["transports"]
+        self.assertEqual(len(rows[0]["rounds_ops_per_s"]), len(rows[1]["rounds_ops_per_s"]))
+        self.assertLess(len(rows[0]["rounds_ops_per_s"]), 1000)
 
     def test_errors_say_what_to_do_and_exit_with_1(self):
         cases = [
