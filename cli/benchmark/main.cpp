@@ -11,6 +11,7 @@
 
 #include "cli/benchmark/chart.hpp"
 #include "cli/benchmark/compare.hpp"
+#include "cli/benchmark/idle.hpp"
 #include "cli/benchmark/json_file.hpp"
 #include "cli/benchmark/json_text.hpp"
 #include "cli/benchmark/plan.hpp"
@@ -56,8 +57,10 @@ Result<void> run_tests(const Options& options, const JsonFile& json_file) {
   ProgressLine progress;
   std::string json;
   if (options.output == Output::csv) fmt::print("{}", csv_header());
-  for (const auto& workload : *workloads) {
-    const auto plan = plan_for(options, options.server.endpoint(), interrupted);
+  const auto plan = plan_for(options, options.server.endpoint(), interrupted);
+  for (std::size_t next = 0; next < workloads->size();
+       next = options.loop ? (next + 1) % workloads->size() : next + 1) {
+    const auto& workload = (*workloads)[next];
     progress.begin(workload.title);
     auto result = run_load(plan, workload, &progress);
     progress.clear();
@@ -65,7 +68,8 @@ Result<void> run_tests(const Options& options, const JsonFile& json_file) {
     if (interrupted && result->requests == 0) break;
     if (options.json_file != "-") fmt::print("{}", told(options, workload, plan, *result));
     std::fflush(stdout);
-    json += (json.empty() ? "\n  " : ",\n  ") + test_as_json(workload, plan, *result);
+    if (!options.json_file.empty())
+      json += (json.empty() ? "\n  " : ",\n  ") + test_as_json(workload, plan, *result);
     if (interrupted) break;
   }
   return json_file.write("[" + json + "\n]\n");
@@ -85,6 +89,7 @@ Result<void> run_comparison(const Options& options, const JsonFile& json_file) {
 }
 
 Result<void> measure(const Options& options) {
+  if (options.idle) return hold_idle_connections(plan_for(options, options.server.endpoint(), interrupted));
   const auto json_file = JsonFile::open(options.json_file);
   if (!json_file) return std::unexpected(json_file.error());
   return options.compare.empty() ? run_tests(options, *json_file) : run_comparison(options, *json_file);
@@ -114,7 +119,8 @@ int run(std::span<const std::string> arguments) {
   if (done && !interrupted) return 0;
   std::fflush(stdout);
   if (done) {
-    fmt::print(stderr, "weir-benchmark: interrupted; that is what was measured until then\n");
+    if (!options->idle)
+      fmt::print(stderr, "weir-benchmark: interrupted; that is what was measured until then\n");
     return interrupted_status;
   }
   fmt::print(stderr, "weir-benchmark: {}\n", done.error().what);

@@ -128,8 +128,11 @@ Result<bool> take_way(ArgumentReader& arguments, Options& options) {
   if (arguments.is("--duration")) return take_duration(arguments, options);
   if (arguments.is("--pin")) return take_pin(arguments, options);
   const std::pair<std::string_view, Output> outputs[] = {{"-q", Output::quiet}, {"--csv", Output::csv}};
-  const std::pair<std::string_view, bool*> flags[] = {
-      {"--help", &options.help}, {"--version", &options.version}, {"-x", &options.last_argument_from_stdin}};
+  const std::pair<std::string_view, bool*> flags[] = {{"--help", &options.help},
+                                                      {"--version", &options.version},
+                                                      {"-x", &options.last_argument_from_stdin},
+                                                      {"-l", &options.loop},
+                                                      {"-I", &options.idle}};
   return take_choice(arguments, outputs, options.output) || take_switch(arguments, flags);
 }
 
@@ -156,6 +159,10 @@ Result<void> check(const Options& options) {
     return fail(ErrorKind::usage, "--chart draws a comparison: say which transports with --compare");
   if (options.compare.empty() && (options.clients.size() > 1 || options.pipeline.size() > 1))
     return fail(ErrorKind::usage, "-c and -P take more than one number only with --compare");
+  if (options.loop && !options.json_file.empty())
+    return fail(ErrorKind::usage, "-l has no end at which --json could be written; give one of them");
+  if ((options.loop || options.idle) && !options.compare.empty())
+    return fail(ErrorKind::usage, "--compare runs once: it goes neither with -l nor with -I");
   return {};
 }
 
@@ -206,6 +213,8 @@ Load:
   -t <test,...>        )" +
                      lines_of_tests() +
                      R"(
+  -l                   run the tests again and again, until Ctrl-C
+  -I                   idle: only open the connections and hold them, until Ctrl-C
   -x                   read the last argument of COMMAND from standard input
 
 Report:

@@ -29,6 +29,8 @@ struct Options {
   std::vector<std::string> tests;
   std::vector<std::string> command;  // a command of the user's own
   bool last_argument_from_stdin = false;
+  bool loop = false;  // -l: the tests again and again
+  bool idle = false;  // -I: no tests
   std::vector<int> pinned_cpus;
   Output output = Output::text;
 

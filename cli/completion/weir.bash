@@ -104,7 +104,7 @@ _weir_program() {
   case $1 in
     *weir-cli) options="$server -r -i -n -x -e -c -d --raw --no-raw --csv --json --pipe --scan --pattern --count
       --quoted-pattern --bigkeys --stat --latency --askpass --help --version" ;;
-    *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -x --csv --json --duration --seed --threads --pin --dbnum
+    *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -l -I -x --csv --json --duration --seed --threads --pin --dbnum
       --precision --compare --repeat --tls-port --rdma-port --tls-rdma-port --chart --help --version" ;;
     *) options="--port --bind --unixsocket --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file --rdma-port
       --rdma-bind --rdma-rx-size --rdma-comp-vector --requirepass --maxclients --maxmemory --help --version" ;;

@@ -93,5 +93,7 @@ complete -c weir-benchmark -s c -x -d connections
 complete -c weir-benchmark -s n -x -d requests
 complete -c weir-benchmark -s P -x -d pipeline
 complete -c weir-benchmark -s t -x -a 'ping set get incr lpush rpush lpop rpop sadd hset spop zadd zpopmin lrange mset' -d tests
+complete -c weir-benchmark -s l -d 'again and again'
+complete -c weir-benchmark -s I -d 'idle connections'
 complete -c weir-benchmark -l compare -x -a 'tcp,unix,tls,rdma,tls+rdma' -d 'compare transports'
 complete -c weir-benchmark -l chart -r -d 'draw the comparison'

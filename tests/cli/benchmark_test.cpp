@@ -205,6 +205,9 @@ TEST(Options, that_make_no_sense_are_refused) {
       {{"--pin", "a"}, "--pin"},
       {{"--duration", "-1"}, "--duration"},
       {{"--compare", ""}, "--compare"},
+      {{"-l", "--compare", "tcp"}, "-l"},
+      {{"-I", "--compare", "tcp"}, "-I"},
+      {{"-l", "--json", "x"}, "--json"},
   };
   for (const auto& [arguments, hint] : cases) {
     const auto options = parse_options(arguments);

@@ -197,6 +197,40 @@ class Benchmark(unittest.TestCase):
         self.assertEqual(len(rows[0]["rounds_ops_per_s"]), len(rows[1]["rounds_ops_per_s"]))
         self.assertLess(len(rows[0]["rounds_ops_per_s"]), 1000)
 
+    def test_a_loop_runs_the_tests_again_until_an_interrupt(self):
+        lines = self.interrupted("-n", "100", "-l", "--csv").splitlines()
+        self.assertGreaterEqual(len([line for line in lines if line.startswith('"INCR"')]), 10)
+
+    def clients(self):
+        return int(self.setting("INFO", "clients").split("connected_clients:")[1].split()[0]) - 1  # less the asking one
+
+    def test_idle_connections_are_held_until_an_interrupt(self):
+        for arguments in ([], ["-s", self.socket], ["-p", str(self.tls_port), "--tls", "--insecure"]):
+            child = subprocess.Popen([PROGRAM, "-p", str(self.port), "-I", "-c", "7", *arguments], stdout=subprocess.PIPE,
+                                     text=True)
+            deadline = time.monotonic() + 20
+            while self.clients() < 7 and time.monotonic() < deadline:
+                time.sleep(0.02)  # polls for the connections, with a limit
+            self.assertEqual(self.clients(), 7)
+            self.assertTrue(any("clients: 7" in line for line in child.stdout))  # a carriage return ends a line
+            child.send_signal(signal.SIGINT)
+            child.communicate(timeout=30)
+            self.assertEqual(child.returncode, 130)
+
+    def test_an_idle_connection_that_is_refused_or_lost_is_an_error(self):
+        self.setting("CONFIG", "SET", "maxclients", "5")
+        refused = self.run_it("-I", "-c", "10")
+        self.setting("CONFIG", "SET", "maxclients", "10000")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("Error", refused.stderr)
+        child = subprocess.Popen([PROGRAM, "-p", str(self.port), "-I", "-c", "1", "--user", "joe", "-a", "pw"],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 20
+        while self.setting("CLIENT", "KILL", "USER", "joe") != "1" and time.monotonic() < deadline:
+            time.sleep(0.02)  # polls for the login, with a limit
+        self.assertIn("Error: Server closed the connection", child.communicate(timeout=30)[1])
+        self.assertEqual(child.returncode, 1)
+
     def test_errors_say_what_to_do_and_exit_with_1(self):
         cases = [
             (["-n", "10", "NOSUCH"], "unknown command"),
