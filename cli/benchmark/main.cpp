@@ -1,5 +1,6 @@
 // weir-benchmark: measures a Redis-protocol server over every transport there is.
 #include <fmt/core.h>
+#include <time.h>
 
 #include <atomic>
 #include <csignal>
@@ -39,15 +40,32 @@ std::string test_as_json(const Workload& workload, const LoadPlan& plan, const L
       us(90), us(99), us(99.9), us(100));
 }
 
-// Set by Ctrl-C: what has been measured until then is told. A second one ends the program at once.
+// Set by Ctrl-C: what has been measured until then is told. A later one ends the program at once.
 std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+std::atomic<time_t> first_interrupt_s{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<time_t>::is_always_lock_free,
+              "a signal handler sets them");
 constexpr int interrupted_status = 130;  // as a shell tells of a program that SIGINT ended
+
+// Calls only what a signal handler may. timeout(1) signals its child and then the child's group: the same
+// wish twice.
+void note_interrupt(int signal) {
+  constexpr time_t same_wish_s = 1;
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  time_t first_s = 0;  // two threads may be told at once: one of them is the first
+  if (first_interrupt_s.compare_exchange_strong(first_s, now.tv_sec)) {
+    interrupted.store(true, std::memory_order_relaxed);
+  } else if (now.tv_sec - first_s > same_wish_s) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+}
 
 void note_interrupts() {
   struct sigaction note_it{};
-  note_it.sa_handler = [](int) { interrupted.store(true, std::memory_order_relaxed); };
-  note_it.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  note_it.sa_handler = note_interrupt;
+  note_it.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &note_it, nullptr);
 }
 

@@ -167,7 +167,7 @@ class Benchmark(unittest.TestCase):
         with open(name) as file:
             self.assertEqual([told["test"] for told in json.load(file)], ["GET"])
 
-    def interrupted(self, *arguments):
+    def interrupted(self, *arguments, signals=1):
         """A run that Ctrl-C ends when its load has begun."""
         self.setting("SET", "counter:000000000000", "0")
         child = subprocess.Popen([PROGRAM, "-p", str(self.port), "-t", "incr", "-c", "2", *arguments],
@@ -175,7 +175,8 @@ class Benchmark(unittest.TestCase):
         deadline = time.monotonic() + 20
         while int(self.setting("GET", "counter:000000000000")) < 1000 and time.monotonic() < deadline:
             time.sleep(0.02)  # polls for the load, with a limit
-        child.send_signal(signal.SIGINT)
+        for _ in range(signals):
+            child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=30)
         self.assertEqual(child.returncode, 130, err)
         self.assertIn("interrupted", err)
@@ -187,6 +188,9 @@ class Benchmark(unittest.TestCase):
         self.assertRegex(text, r"^INCR: [1-9].* requests per second")
         with open(name) as file:
             self.assertGreaterEqual(json.load(file)[0]["requests"], 1000)
+
+    def test_an_interrupt_that_comes_twice_at_once_is_one(self):
+        self.assertIn("requests per second", self.interrupted("-n", "1000000000", "-q", signals=20))  # timeout -s INT sends two
 
     def test_an_interrupt_of_a_comparison_tells_its_whole_rounds(self):
         name = os.path.join(self.directory, "interrupted.json")
