@@ -1,8 +1,7 @@
-// Queue pairs: create, modify, query, destroy.
+// Queue pairs: create, destroy. Their attributes are in queue_pair_attributes.cpp.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 #include "verbs/ibv/command_fd.hpp"
@@ -37,20 +36,6 @@ std::optional<QpType> type_of(ibv_qp_type type) {
     default:
       return std::nullopt;
   }
-}
-
-// Programs set up both kinds of XRC queue pair alike; what a kind has no use for is ignored.
-unsigned meaningful(unsigned mask, QpType type) {
-  if (type == QpType::xrc_send) return mask & ~unsigned{IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER};
-  if (type == QpType::xrc_recv)
-    return mask & ~unsigned{IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY};
-  return mask;
-}
-
-// As RoCE devices do: one path, so there is none to migrate to.
-bool one_path(const ibv_qp_attr& a, unsigned mask) {
-  if (mask & IBV_QP_ALT_PATH) return false;
-  return !(mask & IBV_QP_PATH_MIG_STATE) || a.path_mig_state == IBV_MIG_MIGRATED;
 }
 
 int check_caps(const ibv_qp_cap& cap, bool has_srq) {
@@ -153,111 +138,6 @@ ibv_qp* create(const ibv_qp_init_attr& init, const Origin& origin) {
   return &q;
 }
 
-constexpr unsigned qp_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
-                               IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE;
-
-// All that there are: what may come behind them nobody knows yet.
-constexpr unsigned known_attributes = IBV_QP_RATE_LIMIT | (IBV_QP_RATE_LIMIT - 1);
-
-bool values_valid(const ibv_qp_attr& a, unsigned mask) {
-  if ((mask & IBV_QP_RATE_LIMIT) && a.rate_limit != 0 &&
-      (a.rate_limit < min_rate_limit_kbps || a.rate_limit > max_rate_limit_kbps))
-    return false;
-  if ((mask & IBV_QP_PORT) && a.port_num != 1) return false;
-  if ((mask & IBV_QP_PKEY_INDEX) && a.pkey_index != 0) return false;
-  if ((mask & IBV_QP_PATH_MTU) && (a.path_mtu < IBV_MTU_256 || a.path_mtu > shape().active_mtu)) return false;
-  if ((mask & IBV_QP_TIMEOUT) && a.timeout > 31) return false;
-  if ((mask & IBV_QP_RETRY_CNT) && a.retry_cnt > 7) return false;
-  if ((mask & IBV_QP_RNR_RETRY) && a.rnr_retry > 7) return false;
-  if ((mask & IBV_QP_MIN_RNR_TIMER) && a.min_rnr_timer > 31) return false;
-  if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a.max_rd_atomic > rnic::max_rd_atomic) return false;
-  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a.max_dest_rd_atomic > rnic::max_rd_atomic) return false;
-  if ((mask & IBV_QP_ACCESS_FLAGS) && (a.qp_access_flags & ~qp_access)) return false;
-  if ((mask & IBV_QP_AV) && a.ah_attr.port_num != 1) return false;
-  if ((mask & IBV_QP_AV) && a.ah_attr.is_global && a.ah_attr.grh.sgid_index >= gid_table().size())
-    return false;
-  return true;
-}
-
-constexpr std::uint32_t largest_psn = 0xffffff;
-
-void remember(ibv_qp_attr& kept, const ibv_qp_attr& a, unsigned mask) {
-  if (mask & IBV_QP_ACCESS_FLAGS) kept.qp_access_flags = a.qp_access_flags;
-  if (mask & IBV_QP_PKEY_INDEX) kept.pkey_index = a.pkey_index;
-  if (mask & IBV_QP_PORT) kept.port_num = a.port_num;
-  if (mask & IBV_QP_QKEY) kept.qkey = a.qkey;
-  if (mask & IBV_QP_AV) kept.ah_attr = a.ah_attr;
-  if (mask & IBV_QP_PATH_MTU) kept.path_mtu = a.path_mtu;
-  if (mask & IBV_QP_TIMEOUT) kept.timeout = a.timeout;
-  if (mask & IBV_QP_RETRY_CNT) kept.retry_cnt = a.retry_cnt;
-  if (mask & IBV_QP_RNR_RETRY) kept.rnr_retry = a.rnr_retry;
-  // The kernel masks them, too, instead of refusing: programs draw them at random.
-  if (mask & IBV_QP_RQ_PSN) kept.rq_psn = a.rq_psn & largest_psn;
-  if (mask & IBV_QP_SQ_PSN) kept.sq_psn = a.sq_psn & largest_psn;
-  if (mask & IBV_QP_MAX_QP_RD_ATOMIC) kept.max_rd_atomic = a.max_rd_atomic;
-  if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) kept.max_dest_rd_atomic = a.max_dest_rd_atomic;
-  if (mask & IBV_QP_MIN_RNR_TIMER) kept.min_rnr_timer = a.min_rnr_timer;
-  if (mask & IBV_QP_DEST_QPN) kept.dest_qp_num = a.dest_qp_num;
-  if (mask & IBV_QP_RATE_LIMIT) kept.rate_limit = a.rate_limit;
-}
-
-// On one host the destination QPN alone finds the peer, so a path without a GRH is accepted, as old programs
-// set it up (ibv_rc_pingpong without -g). With one, its GID must be an address of this host: elsewhere nobody
-// answers.
-rnic::Qpn destination(const ibv_qp_attr& a) {
-  const bool here = !a.ah_attr.is_global || find_gid(a.ah_attr.grh.dgid).has_value();
-  return here ? rnic::Qpn(a.dest_qp_num) : rnic::Qpn(0, rnic::Qpn(a.dest_qp_num).index());
-}
-
-// The slower of the limit that was set and the static rate of the path.
-rnic::RateLimit rate_of(const Qp& qp) {
-  rnic::RateLimit rate{.kbps = qp.attr.rate_limit, .burst_bytes = qp.burst_bytes};
-  const std::uint32_t path_kbps = path_kbps_of(qp.attr.ah_attr);
-  if (path_kbps != 0 && (rate.kbps == 0 || path_kbps < rate.kbps)) rate.kbps = path_kbps;
-  return rate;
-}
-
-bool apply(Qp& qp, QpState to, bool sqd_event) {
-  rnic::QpAttributes attributes;
-  attributes.access = qp.attr.qp_access_flags;
-  attributes.destination = destination(qp.attr);
-  attributes.qkey = qp.attr.qkey;
-  attributes.timeout = qp.attr.timeout;
-  attributes.retry_cnt = qp.attr.retry_cnt;
-  attributes.rnr_retry = qp.attr.rnr_retry;
-  attributes.min_rnr_timer = qp.attr.min_rnr_timer;
-  attributes.max_rd_atomic = qp.attr.max_rd_atomic;
-  attributes.max_dest_rd_atomic = qp.attr.max_dest_rd_atomic;
-  attributes.rate = rate_of(qp);
-  attributes.sqd_event = sqd_event;
-  return qp.nic_qp->modify(to, attributes);
-}
-
-// `burst_bytes`: with IBV_QP_RATE_LIMIT.
-int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t burst_bytes) {
-  if (mask & ~known_attributes) return EOPNOTSUPP;
-  Qp& q = qp_of(qp);
-  const auto type = q.nic_qp->config().type;
-  if (type == QpType::rss) return EOPNOTSUPP;  // it is ready, and its work queues have the states
-  const unsigned bits = meaningful(mask, type);
-  const QpState from = q.nic_qp->state();
-  if ((bits & IBV_QP_CUR_STATE) && attr.cur_qp_state != static_cast<ibv_qp_state>(from)) return EINVAL;
-  const auto to = bits & IBV_QP_STATE ? static_cast<QpState>(attr.qp_state) : from;
-  if (rnic::check_modify(type, from, to, bits & ~static_cast<unsigned>(IBV_QP_STATE))) return EINVAL;
-  if (!values_valid(attr, bits) || !one_path(attr, bits)) return EINVAL;
-  if (q.xrcd != nullptr) refresh_shared(q);
-  remember(q.attr, attr, bits);
-  if (bits & IBV_QP_RATE_LIMIT) q.burst_bytes = burst_bytes;
-  if (to == QpState::reset) {
-    q.attr = {};
-    q.burst_bytes = 0;
-  }
-  const bool done = apply(q, to, (bits & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify);
-  qp->state = static_cast<ibv_qp_state>(done ? to : QpState::err);
-  return done ? 0 : EBUSY;  // a stopped peer is in the middle of an operation on it
-}
-
 // On a wire what was posted is gone by the time that its queue pair is destroyed, and programs that send do
 // not always poll (mckey). So those that wait for a connection have as long as making one may take.
 void send_waiting_datagrams(rnic::QueuePair& qp) {
@@ -305,14 +185,6 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
   return qp;
 }
 
-int modify_qp_rate_limit(ibv_qp* qp, ibv_qp_rate_limit_attr* limit) {
-  if (limit->comp_mask != 0) return EINVAL;
-  if (limit->rate_limit == 0 && limit->max_burst_sz != 0) return EINVAL;
-  ibv_qp_attr attributes{};
-  attributes.rate_limit = limit->rate_limit;
-  return modify(qp, attributes, IBV_QP_RATE_LIMIT, limit->max_burst_sz);
-}
-
 }  // namespace weir::verbs
 
 using namespace weir::verbs;
@@ -326,31 +198,6 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
 }
 
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) { return qp_of(qp).extended ? &qp_of(qp).ex : nullptr; }
-
-int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
-  return modify(qp, *attr, static_cast<unsigned>(mask), 0);
-}
-
-int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init) {
-  if (static_cast<unsigned>(mask) & ~known_attributes) return EOPNOTSUPP;
-  Qp& q = qp_of(qp);
-  if (q.xrcd != nullptr) refresh_shared(q);
-  *attr = q.attr;
-  attr->qp_state = attr->cur_qp_state = static_cast<ibv_qp_state>(q.nic_qp->state());
-  attr->cap = q.cap;
-  attr->path_mig_state = IBV_MIG_MIGRATED;
-  attr->sq_draining = q.nic_qp->draining();
-  qp->state = attr->qp_state;
-  *init = {};
-  init->qp_context = qp->qp_context;
-  init->send_cq = qp->send_cq;
-  init->recv_cq = qp->recv_cq;
-  init->srq = qp->srq;
-  init->cap = q.cap;
-  init->qp_type = qp->qp_type;
-  init->sq_sig_all = q.signal_all;
-  return 0;
-}
 
 int ibv_destroy_qp(ibv_qp* qp) {
   Qp& q = qp_of(qp);
