@@ -294,7 +294,11 @@ struct Assign {
   }
 
   Outcome operator()(const OutputLimitSetting&) const {
-    const auto all = *split_words(join(words));
+    // A file gives words, CONFIG SET one text of several.
+    const auto split =
+        words.size() == 1 ? split_words(words.front()) : std::vector(words.begin(), words.end());
+    if (!split) return std::unexpected("Unbalanced quotes in buffer limit configuration.");
+    const std::vector<std::string>& all = *split;
     if (all.empty() || all.size() % 4 != 0) {
       return std::unexpected("Wrong number of arguments in buffer limit configuration.");
     }

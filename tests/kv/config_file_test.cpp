@@ -40,6 +40,17 @@ TEST(ConfigFile, names_the_line_that_is_wrong) {
   EXPECT_EQ(settings.pubsub_output.soft_bytes, 1024);
 }
 
+TEST(Config, refuses_a_text_of_several_words_whose_quotes_are_unbalanced) {
+  RunningServer server;
+  WireClient a = server.connect();
+  EXPECT_EQ(a.call({"CONFIG", "SET", "client-output-buffer-limit", "normal \"1 0 0"}),
+            "-ERR CONFIG SET failed (possibly related to argument 'client-output-buffer-limit') - Unbalanced "
+            "quotes "
+            "in buffer limit configuration.\r\n");
+  EXPECT_EQ(reason_of("client-output-buffer-limit 'normal \"' 1 0 0"),
+            "Invalid client class specified in buffer limit configuration.");
+}
+
 TEST(ConfigFile, of_debians_redis_loads_as_it_is) {
   const auto options = parse_options({WEIR_DEBIAN_REDIS_CONF});
   ASSERT_TRUE(options) << options.error();
