@@ -225,12 +225,14 @@ void NetworkReader::read_links() {
 void NetworkReader::read_route(Table& table) {
   StaticRoute route;
   route.place = table.place();
+  bool at_known = false;
   if (!table.has("at")) table.missing("at", "name the switch that routes so");
   if (const auto at = table.string("at")) {
     const auto found = node({*at, table.place("at")});
     if (found && network_[*found].kind == NodeKind::host)
       table.complain("at", fmt::format("'{}' is a host", *at), "static routes are of switches");
     if (found) route.at = *found;
+    at_known = found.has_value();
   }
   for (const auto& to : table.strings("to")) {
     const auto target = node(to);
@@ -244,10 +246,10 @@ void NetworkReader::read_route(Table& table) {
     }
   }
   if (!table.has("to")) table.missing("to", "name hosts, or switches for all of their hosts");
-  const auto& own_ports = network_[route.at].ports;
   for (const auto& via : table.strings("via")) {
+    if (!at_known) continue;  // of which node it would have to be a neighbor nobody knows
     const auto before = route.via.size();
-    for (const auto port : own_ports)
+    for (const auto port : network_[route.at].ports)
       if (network_[port].name == via.value || network_[network_.neighbor(port)].name == via.value)
         route.via.push_back(port);
     // Hosts pass nothing on: what is for others would end, or come back, there.

@@ -210,6 +210,14 @@ const Mistake mistakes[] = {
 INSTANTIATE_TEST_SUITE_P(all, NetworkMistake, testing::ValuesIn(mistakes),
                          [](const auto& row) { return std::string(row.param.name); });
 
+// Of a route's `via` nothing can be said then.
+TEST(NetworkFile, route_at_no_switch_or_in_no_network_is_refused_for_that_alone) {
+  const auto unknown = complaints_of(with("[[route]]\nat = \"s7\"\nto = \"h1\"\nvia = \"h3\"\n"));
+  EXPECT_THAT(unknown, HasSubstr("s7"));
+  EXPECT_THAT(unknown, testing::Not(HasSubstr("neighbor")));
+  EXPECT_THAT(complaints_of("[[route]]\nvia = \"s1\"\n"), HasSubstr("name the switch that routes so"));
+}
+
 TEST(NetworkFile, loop_of_static_routes_is_refused_and_named) {
   Complaints complaints;
   std::string text = R"([[route]]
