@@ -187,7 +187,9 @@ void Server::arm_timer() {
   if (paused_ != Paused::nothing) sooner(paused_until_ms_);
   if (due == 0 || (timer_due_ms_ != 0 && timer_due_ms_ <= due)) return;
   timer_due_ms_ = due;
-  timer_.expires_after(std::chrono::milliseconds(std::max<std::int64_t>(due - now_ms, 1)));
+  // The clock that timers go by ends earlier than the times at which keys may expire.
+  constexpr std::int64_t longest_wait_ms = 24 * 3'600'000;
+  timer_.expires_after(std::chrono::milliseconds(std::clamp<std::int64_t>(due - now_ms, 1, longest_wait_ms)));
   timer_.async_wait([this](const std::error_code& cancelled) {
     if (!cancelled) tick();
   });

@@ -1,0 +1,1 @@
+weir_fuzz_target(server_commands SOURCES server_commands_fuzz.cpp LINK weir_kv)
