@@ -8,12 +8,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tests/kv/whole_reply.hpp"
 
 namespace weir::kv::testing {
 
@@ -59,7 +60,7 @@ class WireClient {
   // One whole reply, raw. Throws when the server closes or says nothing for ten seconds.
   std::string reply() {
     std::size_t size = 0;
-    while ((size = whole_reply(0)) == 0) {
+    while ((size = whole_reply(buffer_)) == 0) {
       if (!receive()) throw std::runtime_error("the server closed the connection; received: " + buffer_);
     }
     std::string bytes = buffer_.substr(0, size);
@@ -102,35 +103,6 @@ class WireClient {
     return true;
   }
 
-  // Where the reply at `at` ends, 0 while it is not whole.
-  std::size_t whole_reply(std::size_t at) const {
-    const std::size_t line = buffer_.find("\r\n", at);
-    if (line == std::string::npos) return 0;
-    long count = 0;
-    std::from_chars(buffer_.data() + at + 1, buffer_.data() + line, count);
-    std::size_t end = line + 2;
-    switch (buffer_[at]) {
-      case '$':
-      case '=':
-        if (count < 0) return end;
-        end += static_cast<std::size_t>(count) + 2;
-        return end <= buffer_.size() ? end : 0;
-      case '*':
-      case '~':
-      case '>':
-      case '%':
-        if (buffer_[at] == '%') count *= 2;
-        for (long i = 0; i < count; ++i) {
-          if (end >= buffer_.size()) return 0;
-          end = whole_reply(end);
-          if (end == 0) return 0;
-        }
-        return end;
-      default:
-        return end;
-    }
-  }
-
   int fd_;
   std::string buffer_;
 };
@@ -140,23 +112,11 @@ inline std::vector<std::string> elements(const std::string& reply) {
   std::vector<std::string> parts;
   const std::size_t line = reply.find("\r\n") + 2;
   parts.push_back(reply.substr(0, line));
-  std::size_t at = line;
-  auto end_of = [&](auto&& self, std::size_t from) -> std::size_t {
-    std::size_t end = reply.find("\r\n", from) + 2;
-    long count = 0;
-    std::from_chars(reply.data() + from + 1, reply.data() + end - 2, count);
-    const char kind = reply[from];
-    if ((kind == '$' || kind == '=') && count >= 0) return end + static_cast<std::size_t>(count) + 2;
-    if (kind == '%') count *= 2;
-    if (kind == '*' || kind == '~' || kind == '>' || kind == '%') {
-      for (long i = 0; i < count; ++i) end = self(self, end);
-    }
-    return end;
-  };
-  while (at < reply.size()) {
-    const std::size_t end = end_of(end_of, at);
-    parts.push_back(reply.substr(at, end - at));
-    at = end;
+  for (std::string_view rest = std::string_view(reply).substr(line); !rest.empty();) {
+    const std::size_t size = whole_reply(rest);
+    if (size == 0) throw std::runtime_error("no whole reply: " + std::string(rest));
+    parts.emplace_back(rest.substr(0, size));
+    rest.remove_prefix(size);
   }
   return parts;
 }
