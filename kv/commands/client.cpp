@@ -228,7 +228,7 @@ void pause(const Call& call) {
   call.reply.ok();
 }
 void unpause(const Call& call) {
-  call.server.pause(0, Paused::nothing);
+  call.server.end_pause();
   call.reply.ok();
 }
 

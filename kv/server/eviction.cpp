@@ -21,6 +21,7 @@ bool only_volatile(EvictionPolicy policy) { return policy <= EvictionPolicy::vol
 }  // namespace
 
 bool Server::make_room() {
+  if (paused_ != Paused::nothing) return true;  // the data stays as it is, and nothing that adds to it runs
   if (stats.changes - memory_looked_at_ < changes_between_looks && memory_fits_) return true;
   memory_looked_at_ = stats.changes;
   const auto limit = static_cast<std::size_t>(settings.maxmemory);

@@ -183,10 +183,19 @@ bool Server::paused_for(const Client& client, const Command& command) const {
 }
 
 void Server::pause(std::int64_t until_ms, Paused what) {
-  paused_ = what;
-  paused_until_ms_ = until_ms;
-  if (what != Paused::nothing) return arm_timer();
+  const bool under_way = now_ms < paused_until_ms_;
+  paused_ = under_way ? std::max(paused_, what) : what;
+  paused_until_ms_ = std::max(paused_until_ms_, until_ms);
+  for (const auto& db : databases) db->keep_expired(true);
+  arm_timer();
+}
+
+void Server::end_pause() {
+  paused_ = Paused::nothing;
+  paused_until_ms_ = 0;
+  for (const auto& db : databases) db->keep_expired(false);
   for (const auto& [id, client] : clients) will_resume(*client);
+  arm_timer();
 }
 
 Stats::Calls& Server::calls_of(const Command& command) {

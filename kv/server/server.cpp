@@ -201,7 +201,7 @@ void Server::tick() {
   constexpr std::size_t at_once = 1000;  // keys of one database, so that requests get their turn
   for (const auto& db : databases) db->expire_due(now_ms, at_once);
   blocking.expire(now_ms);
-  if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) pause(0, Paused::nothing);
+  if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) end_pause();
   if (settings.timeout_s > 0) close_idle();
   close_unfinished_handshakes();
   close_slow_readers();

@@ -107,7 +107,9 @@ class Server {
   void reset_stats();
   // What was derived from the settings is derived again.
   void settings_changed();
+  // A pause that is under way is not shortened, nor made milder, by another one.
   void pause(std::int64_t until_ms, Paused what);
+  void end_pause();
 
   // The client has something to send at the end of the round.
   void will_flush(Client& client) {

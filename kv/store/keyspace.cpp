@@ -21,10 +21,13 @@ void Record::destroy(Record* record) {
 
 Record* Keyspace::peek(std::string_view key, std::int64_t now_ms) {
   Record* record = records_.find(key);
-  return record == nullptr || !is_due(*record, now_ms) ? record : (remove(*record, Gone::expired), nullptr);
+  if (record == nullptr || !is_due(*record, now_ms)) return record;
+  if (!keeps_expired_) remove(*record, Gone::expired);
+  return nullptr;
 }
 
 Record& Keyspace::insert(std::string_view key) {
+  if (keeps_expired_) erase(key);
   Record* record = Record::make(key);
   record->accessed = clock_->fresh();
   records_.insert(record);
@@ -69,6 +72,7 @@ void Keyspace::rename(Record& record, std::string_view key) {
 }
 
 bool Keyspace::expire_due(std::int64_t now_ms, std::size_t most) {
+  if (keeps_expired_) return false;
   for (std::size_t i = 0; i < most; ++i) {
     if (expiring_.empty() || expiring_.begin()->first > now_ms) return false;
     remove(*expiring_.begin()->second, Gone::expired);

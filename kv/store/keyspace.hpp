@@ -4,7 +4,8 @@
 // time, so expiring takes no sampling: the due ones are the first ones.
 //
 // Time is a parameter (milliseconds since 1970). A key whose time has come does not exist for anyone: find()
-// removes it. expire_due() removes the others. Threading: the server's one thread.
+// removes it. expire_due() removes the others. While expired keys are kept (keep_expired()) they do not exist
+// either, but nothing removes them. Threading: the server's one thread.
 #pragma once
 
 #include <absl/container/btree_set.h>
@@ -82,7 +83,7 @@ class Keyspace {
     Record* record = records_.find(key);
     if (record == nullptr) return nullptr;
     if (is_due(*record, now_ms)) {
-      remove(*record, Gone::expired);
+      if (!keeps_expired_) remove(*record, Gone::expired);
       return nullptr;
     }
     record->accessed = clock_->used(record->accessed);
@@ -105,9 +106,13 @@ class Keyspace {
   // Moves `record` to another key (which has no record) and keeps its expiry.
   void rename(Record& record, std::string_view key);
 
+  void keep_expired(bool keep) { keeps_expired_ = keep; }
   // Removes keys that are due, at most `most`; true if some may be left.
   bool expire_due(std::int64_t now_ms, std::size_t most);
-  std::int64_t next_expiry_ms() const { return expiring_.empty() ? Record::never : expiring_.begin()->first; }
+  // When expire_due() will have something to do.
+  std::int64_t next_expiry_ms() const {
+    return expiring_.empty() || keeps_expired_ ? Record::never : expiring_.begin()->first;
+  }
   std::int64_t average_ttl_ms(std::int64_t now_ms) const;  // over the next few keys to expire
 
   void remove(Record& record, Gone why);
@@ -136,6 +141,7 @@ class Keyspace {
   absl::btree_set<Expiry> expiring_;
   const UseClock* clock_;
   int index_;
+  bool keeps_expired_ = false;
 };
 
 }  // namespace weir::kv

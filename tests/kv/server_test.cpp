@@ -196,20 +196,6 @@ TEST(Blocking, client_unblock_ends_the_wait) {
   EXPECT_EQ(waiter.reply(), "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
 }
 
-TEST(ClientPause, holds_writes_back_and_lets_reads_through) {
-  RunningServer server;
-  WireClient writer = server.connect();
-  WireClient manager = server.connect();
-  manager.call({"CLIENT", "PAUSE", "100000", "WRITE"});
-  EXPECT_EQ(writer.call({"GET", "k"}), "$-1\r\n");
-  writer.send(encode({"SET", "k", "1"}) + "GET k\r\n");
-  EXPECT_EQ(manager.call({"GET", "k"}), "$-1\r\n");
-  EXPECT_TRUE(writer.quiet());
-  EXPECT_EQ(manager.call({"CLIENT", "UNPAUSE"}), ok);
-  EXPECT_EQ(writer.reply(), ok);
-  EXPECT_EQ(writer.reply(), "$1\r\n1\r\n");
-}
-
 TEST(Passwords, lock_everything_but_saying_who_one_is) {
   Settings settings = quiet_settings();
   settings.requirepass = "secret";
