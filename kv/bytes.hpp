@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string_view>
@@ -29,12 +28,11 @@ struct Blob {
 
   // One reference, contents undefined. Throws std::bad_alloc.
   static Blob* make(std::size_t size, std::size_t capacity) {
-    void* raw = std::malloc(sizeof(Blob) + capacity);
-    if (raw == nullptr) throw std::bad_alloc();
+    void* raw = ::operator new(sizeof(Blob) + capacity);
     return new (raw) Blob{1, size, capacity};
   }
   void drop() {
-    if (--references == 0) std::free(this);
+    if (--references == 0) ::operator delete(this);
   }
 };
 

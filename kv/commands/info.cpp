@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kv/commands/command.hpp"
+#include "kv/heap.hpp"
 #include "kv/number.hpp"
 #include "kv/server/memory.hpp"
 #include "kv/server/server.hpp"

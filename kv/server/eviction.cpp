@@ -1,15 +1,12 @@
 // Keeping the data within maxmemory: choosing what to evict.
 //
-// As in Redis the policies are approximate: of a few random keys the best to go is evicted. How much memory
-// is used is asked of the allocator, which is not free, so it is asked again only after some changes.
-#include "kv/server/memory.hpp"
+// As in Redis the policies are approximate: of a few random keys the best to go is evicted.
+#include "kv/heap.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
 
 namespace {
-
-constexpr std::uint64_t changes_between_looks = 16;
 
 struct Candidate {
   Keyspace* db = nullptr;
@@ -22,16 +19,14 @@ bool only_volatile(EvictionPolicy policy) { return policy <= EvictionPolicy::vol
 
 bool Server::make_room() {
   if (paused_ != Paused::nothing) return true;  // the data stays as it is, and nothing that adds to it runs
-  if (stats.changes - memory_looked_at_ < changes_between_looks && memory_fits_) return true;
-  memory_looked_at_ = stats.changes;
   const auto limit = static_cast<std::size_t>(settings.maxmemory);
   const auto policy = static_cast<EvictionPolicy>(settings.maxmemory_policy);
   constexpr int most_evictions = 1000;  // in one go
   for (int i = 0; i < most_evictions; ++i) {
-    if (used_memory() <= limit) return memory_fits_ = true;
+    if (used_memory() <= limit) return true;
     if (policy == EvictionPolicy::noeviction || !evict_one(policy)) break;
   }
-  return memory_fits_ = used_memory() <= limit;
+  return used_memory() <= limit;
 }
 
 bool Server::evict_one(EvictionPolicy policy) {

@@ -1,13 +1,10 @@
-// The process's heap: how much of it is used (maxmemory, INFO), and what becomes of what is freed.
+// The process's memory as the kernel sees it, and what becomes of what is freed. What is used: kv/heap.hpp.
 #pragma once
 
 #include <cstddef>
 
 namespace weir::kv {
 
-// Bytes handed out by malloc and not freed. A few microseconds: call it for a batch of work, not for each
-// step.
-std::size_t used_memory();
 std::size_t resident_memory();  // as the kernel counts
 std::size_t system_memory();    // what the machine has
 

@@ -78,7 +78,6 @@ void Server::move_use_clock() {
 
 void Server::settings_changed() {
   slow_cycles_ = 0;
-  memory_fits_ = false;
   // Marks made under another policy stay and are read as this one's until their keys are used again, as in
   // Redis.
   const bool frequency = counts_frequency(static_cast<EvictionPolicy>(settings.maxmemory_policy));
@@ -129,7 +128,6 @@ void Server::accept(std::unique_ptr<Connection> connection) {
 void Server::reset_stats() {
   stats = {};
   counted_ = nullptr;
-  memory_fits_ = false;
 }
 
 void Server::forget(Client& client) {

@@ -226,8 +226,6 @@ class Server {
   std::uint64_t next_client_id_ = 1;
   const Command* counted_ = nullptr;  // whose statistics counted_calls_ are
   Stats::Calls* counted_calls_ = nullptr;
-  std::uint64_t memory_looked_at_ = 0;  // stats.changes when the allocator was last asked
-  bool memory_fits_ = true;
   bool still_waits_ = false;
   std::uint64_t counted_errors_ =
       0;                           // of the client whose command runs: its errors that are in the statistics

@@ -7,8 +7,8 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
+
+#include "kv/heap.hpp"
 
 namespace weir::kv {
 
@@ -43,9 +43,8 @@ struct Buckets {
 };
 
 inline Bucket* allocate_lines(std::size_t count) {
-  // calloc leaves large tables untouched until they are used; one line more to align to a line.
-  void* raw = std::calloc(count + 1, sizeof(Bucket));
-  if (raw == nullptr) throw std::bad_alloc();
+  // Large tables stay untouched until they are used; one line more to align to a line.
+  void* raw = allocate_zeroed((count + 1) * sizeof(Bucket));
   auto address = reinterpret_cast<std::uintptr_t>(raw);
   const std::uintptr_t aligned = (address + sizeof(Bucket)) & ~std::uintptr_t{sizeof(Bucket) - 1};
   // The line before the first one always has room for the address to free.
@@ -53,7 +52,7 @@ inline Bucket* allocate_lines(std::size_t count) {
   return reinterpret_cast<Bucket*>(aligned);
 }
 inline void free_lines(Bucket* lines) {
-  if (lines != nullptr) std::free(reinterpret_cast<void**>(lines)[-1]);
+  if (lines != nullptr) free_zeroed(reinterpret_cast<void**>(lines)[-1]);
 }
 
 inline std::size_t nodes_in_chain(const Bucket* first) {

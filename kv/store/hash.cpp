@@ -5,8 +5,7 @@
 namespace weir::kv {
 
 HashEntry* HashEntry::make(std::string_view field, Bytes value) {
-  void* raw = std::malloc(sizeof(HashEntry) + field.size());
-  if (raw == nullptr) throw std::bad_alloc();
+  void* raw = ::operator new(sizeof(HashEntry) + field.size());
   auto* entry = new (raw) HashEntry{std::move(value), static_cast<std::uint32_t>(field.size())};
   std::memcpy(static_cast<void*>(entry + 1), field.data(), field.size());
   return entry;
@@ -14,7 +13,7 @@ HashEntry* HashEntry::make(std::string_view field, Bytes value) {
 
 void HashEntryTraits::destroy(HashEntry* entry) {
   entry->~HashEntry();
-  std::free(entry);
+  ::operator delete(entry);
 }
 
 Bytes* Hash::find(std::string_view field) {

@@ -1,13 +1,11 @@
 #include "kv/store/keyspace.hpp"
 
-#include <cstdlib>
 #include <cstring>
 
 namespace weir::kv {
 
 Record* Record::make(std::string_view key) {
-  void* raw = std::malloc(sizeof(Record) + key.size());
-  if (raw == nullptr) throw std::bad_alloc();
+  void* raw = ::operator new(sizeof(Record) + key.size());
   auto* record = new (raw) Record;
   record->key_size = static_cast<std::uint32_t>(key.size());
   std::memcpy(static_cast<void*>(record + 1), key.data(), key.size());
@@ -16,7 +14,7 @@ Record* Record::make(std::string_view key) {
 
 void Record::destroy(Record* record) {
   record->~Record();
-  std::free(record);
+  ::operator delete(record);
 }
 
 Record* Keyspace::peek(std::string_view key, std::int64_t now_ms) {

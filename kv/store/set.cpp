@@ -6,8 +6,7 @@
 namespace weir::kv {
 
 Member* Member::make(std::string_view text) {
-  void* raw = std::malloc(sizeof(Member) + text.size());
-  if (raw == nullptr) throw std::bad_alloc();
+  void* raw = ::operator new(sizeof(Member) + text.size());
   auto* member = new (raw) Member{static_cast<std::uint32_t>(text.size())};
   std::memcpy(static_cast<void*>(member + 1), text.data(), text.size());
   return member;

@@ -20,7 +20,7 @@ struct Member {
 };
 struct MemberTraits {
   static std::string_view key(const Member& member) { return member.text(); }
-  static void destroy(Member* member) { std::free(member); }
+  static void destroy(Member* member) { ::operator delete(member); }
 };
 
 class Set {

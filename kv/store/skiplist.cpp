@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -11,15 +10,14 @@
 namespace weir::kv {
 
 ScoredNode* ScoredNode::make(double score, std::string_view member, std::uint32_t height) {
-  void* raw = std::malloc(sizeof(ScoredNode) + height * sizeof(Link) + member.size());
-  if (raw == nullptr) throw std::bad_alloc();
+  void* raw = ::operator new(sizeof(ScoredNode) + height * sizeof(Link) + member.size());
   auto* node = new (raw) ScoredNode{score, nullptr, static_cast<std::uint32_t>(member.size()), height};
   std::fill_n(node->links(), height, Link{nullptr, 0});
   if (!member.empty()) std::memcpy(static_cast<void*>(node->links() + height), member.data(), member.size());
   return node;
 }
 
-void ScoredNode::destroy(ScoredNode* node) { std::free(node); }
+void ScoredNode::destroy(ScoredNode* node) { ::operator delete(node); }
 
 SkipList::SkipList() : head_(ScoredNode::make(0, {}, most_height)) {}
 

@@ -1,0 +1,126 @@
+#include "kv/heap.hpp"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+// GCC says so by macros, clang by features.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WEIR_SANITIZERS_HEAP
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define WEIR_SANITIZERS_HEAP
+#endif
+#endif
+
+#if defined(WEIR_SANITIZERS_HEAP)
+// GCC ships the sanitizers' allocator without its header.
+extern "C" std::size_t
+__sanitizer_get_current_allocated_bytes();  // NOLINT(bugprone-reserved-identifier): its name
+#endif
+
+namespace weir::kv {
+namespace {
+
+void* zeroed(std::size_t bytes) {
+  void* const at = std::calloc(1, bytes);
+  if (at == nullptr) throw std::bad_alloc();
+  return at;
+}
+
+}  // namespace
+
+#if defined(WEIR_SANITIZERS_HEAP)
+
+std::size_t used_memory() { return __sanitizer_get_current_allocated_bytes(); }
+void* allocate_zeroed(std::size_t bytes) { return zeroed(bytes); }
+void free_zeroed(void* at) noexcept { std::free(at); }
+
+#else
+
+namespace {
+
+// A thread has a count to itself, so that counting is no locked instruction; those that come when all but the
+// last are taken share that one. Negative where others' pieces are freed.
+struct alignas(64) Count {
+  std::atomic<std::ptrdiff_t> bytes{0};
+};
+constinit std::array<Count, 64> counts;
+constinit std::atomic<unsigned> threads{0};
+constinit thread_local Count* own_count = nullptr;
+
+void count(std::ptrdiff_t change) {
+  if (own_count == nullptr)
+    own_count =
+        &counts[std::min<std::size_t>(threads.fetch_add(1, std::memory_order_relaxed), counts.size() - 1)];
+  std::atomic<std::ptrdiff_t>& bytes = own_count->bytes;
+  if (own_count == &counts.back())
+    bytes.fetch_add(change, std::memory_order_relaxed);
+  else
+    bytes.store(bytes.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
+}
+
+// What a piece takes in the heap: glibc keeps its size in front of it.
+std::ptrdiff_t footprint(void* at) {
+  return static_cast<std::ptrdiff_t>(malloc_usable_size(at) + sizeof(std::size_t));
+}
+
+void* counted(void* at) {
+  count(footprint(at));
+  return at;
+}
+
+void free_counted(void* at) noexcept {
+  if (at == nullptr) return;
+  count(-footprint(at));
+  std::free(at);
+}
+
+// As the standard wants it of operator new ([new.delete.single]).
+template <class Allocate>
+void* counted_or_bad_alloc(Allocate allocate) {
+  for (;;) {
+    if (void* const at = allocate(); at != nullptr) [[likely]]
+      return counted(at);
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) throw std::bad_alloc();
+    handler();
+  }
+}
+
+}  // namespace
+
+std::size_t used_memory() {
+  std::ptrdiff_t total = 0;
+  const std::size_t taken = std::min<std::size_t>(threads.load(std::memory_order_relaxed), counts.size());
+  for (std::size_t i = 0; i < taken; ++i) total += counts[i].bytes.load(std::memory_order_relaxed);
+  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(total, 0));
+}
+
+void* allocate_zeroed(std::size_t bytes) { return counted(zeroed(bytes)); }
+void free_zeroed(void* at) noexcept { free_counted(at); }
+
+}  // namespace weir::kv
+
+// All other forms call these.
+void* operator new(std::size_t bytes) {
+  return weir::kv::counted_or_bad_alloc([bytes] { return std::malloc(bytes != 0 ? bytes : 1); });
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  const auto align = static_cast<std::size_t>(alignment);
+  const std::size_t whole = (std::max<std::size_t>(bytes, 1) + align - 1) / align * align;
+  return weir::kv::counted_or_bad_alloc([=] { return std::aligned_alloc(align, whole); });
+}
+void operator delete(void* at) noexcept { weir::kv::free_counted(at); }
+void operator delete(void* at, std::size_t) noexcept { weir::kv::free_counted(at); }
+void operator delete(void* at, std::align_val_t) noexcept { weir::kv::free_counted(at); }
+
+namespace weir::kv {
+
+#endif
+
+}  // namespace weir::kv
