@@ -37,6 +37,11 @@ class Fields {
     const int n = std::snprintf(text.data(), text.size(), "%.2f", value);
     (*this)(name, std::string_view(text.data(), static_cast<std::size_t>(n)));
   }
+  void percent(std::string_view name, double value) {
+    std::array<char, 64> text;
+    const int n = std::snprintf(text.data(), text.size(), "%.2f%%", value * 100);
+    (*this)(name, std::string_view(text.data(), static_cast<std::size_t>(n)));
+  }
   void bytes(std::string_view name, std::size_t value) {
     (*this)(name, value);
     std::array<char, 64> human;
@@ -102,6 +107,10 @@ void memory_section(const Server& server, Fields& field) {
   const std::size_t resident = resident_memory();
   field.bytes("used_memory", used);
   field.bytes("used_memory_rss", resident);
+  const std::size_t peak = server.peak_memory();
+  field.bytes("used_memory_peak", peak);
+  field.percent("used_memory_peak_perc", static_cast<double>(used) / static_cast<double>(peak));
+  field("used_memory_startup", server.memory_at_start);
   field.bytes("total_system_memory", system_memory());
   field.bytes("maxmemory", static_cast<std::size_t>(server.settings.maxmemory));
   field("maxmemory_policy", setting_text(server.settings, *find_setting("maxmemory-policy")));

@@ -74,6 +74,7 @@ void Server::move_use_clock() {
   command_rate.sample(now_ms, stats.commands);
   input_rate.sample(now_ms, stats.bytes_in);
   output_rate.sample(now_ms, stats.bytes_out);
+  peak_memory_ = peak_memory();
 }
 
 void Server::settings_changed() {

@@ -11,6 +11,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/node_hash_map.h>
 
+#include <algorithm>
 #include <array>
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "kv/commands/command.hpp"
+#include "kv/heap.hpp"
 #include "kv/net/listener.hpp"
 #include "kv/net/poller.hpp"
 #include "kv/server/blocking.hpp"
@@ -102,6 +104,7 @@ class Server {
   // For blocking commands that found nothing: parks the client (or, when it is tried again, leaves it
   // parked).
   void wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms, NullForm null);
+  std::size_t peak_memory() const { return std::max(peak_memory_, used_memory()); }
   // Evicts until the data fits maxmemory; false: it still does not.
   bool make_room();
   void reset_stats();
@@ -157,6 +160,7 @@ class Server {
   std::int64_t now_us = 0;
   std::int64_t now_ms = 0;
   std::int64_t started_ms = 0;
+  std::size_t memory_at_start = used_memory();
   BlockPool blocks;
   Stats stats;
   RecentRate command_rate, input_rate, output_rate;
@@ -208,6 +212,7 @@ class Server {
   void count_error(const Client& client) { ++stats.by_error[client.reply.last_code]; }
 
   std::int64_t last_tick_ = -1;
+  std::size_t peak_memory_ = 0;  // seen as the use clock moved
   std::mt19937_64 random_;
   rdma::IdleSpin idle_spin_;
   SocketPoller poller_;

@@ -112,6 +112,24 @@ TEST(BlockedClients, are_those_that_a_pause_holds_back_too) {
   EXPECT_THAT(other.call({"INFO", "clients"}), HasSubstr("blocked_clients:0\r\n"));
 }
 
+TEST(MemoryStatistics, remember_the_peak) {
+  RunningServer server;
+  WireClient a = server.connect();
+  const auto field = [&](const std::string& name) {
+    const std::string info = a.call({"INFO", "memory"});
+    return std::stoll(info.substr(info.find("\r\n" + name + ':') + name.size() + 3));
+  };
+  const long long start = field("used_memory_startup");
+  EXPECT_GT(start, 0);
+  EXPECT_GE(field("used_memory"), start);
+  a.call({"SET", "k", std::string(10'000'000, 'x')});
+  server.advance_ms(1000);
+  a.call({"DEL", "k"});
+  EXPECT_GT(field("used_memory_peak"), start + 10'000'000);
+  EXPECT_LT(field("used_memory"), start + 5'000'000);
+  EXPECT_LT(field("used_memory_peak_perc"), 50);
+}
+
 TEST(ClientList, shows_the_bytes_of_the_request_that_asks_and_of_those_behind_it) {
   RunningServer server;
   WireClient a = server.connect();
