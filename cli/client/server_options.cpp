@@ -119,10 +119,12 @@ void ServerOptions::take_environment(const Environment& environment) {
 }
 
 Result<void> check_server_options(const ServerOptions& options) {
-  if (options.rdma && !options.socket.empty())
-    return fail(ErrorKind::usage,
-                "--rdma and a unix socket (-s, unix://) contradict each other: RDMA wants a host and a port");
-  return {};
+  if (options.socket.empty() || (!options.rdma && !options.tls)) return {};
+  return fail(
+      ErrorKind::usage,
+      options.rdma
+          ? "--rdma and a unix socket (-s, unix://) contradict each other: RDMA wants a host and a port"
+          : "--tls and a unix socket (-s, unix://) contradict each other: a unix socket goes without");
 }
 
 Result<bool> take_server_option(ArgumentReader& arguments, ServerOptions& options) {

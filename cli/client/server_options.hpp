@@ -58,7 +58,7 @@ struct ServerOptions {
   void take_environment(const Environment&);
 };
 
-// What the options together cannot mean: RDMA over a unix socket.
+// What the options together cannot mean: RDMA or TLS over a unix socket.
 Result<void> check_server_options(const ServerOptions&);
 
 // Takes the option the reader stands at, if it is one of these; false if not.

@@ -204,9 +204,10 @@ class Redirections(unittest.TestCase):
 
 class Options(unittest.TestCase):
     def test_that_contradict_each_other_are_refused(self):
-        done = run("--rdma", "-s", "/nonexistent", "PING")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("--rdma", done.stderr)
+        for option in ("--rdma", "--tls"):
+            done = run(option, "-s", "/nonexistent", "PING")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(option + " and a unix socket", done.stderr)
 
 
 if __name__ == "__main__":
