@@ -116,6 +116,8 @@ void memory_section(const Server& server, Fields& field) {
   field("maxmemory_policy", setting_text(server.settings, *find_setting("maxmemory-policy")));
   field.number("mem_fragmentation_ratio", static_cast<double>(resident) / static_cast<double>(used));
   field("mem_allocator", "libc");
+  field("lazyfree_pending_objects", server.lazy_free.size());
+  field("lazyfreed_objects", server.lazy_free.freed());
 }
 
 void persistence_section(const Server& server, Fields& field) {

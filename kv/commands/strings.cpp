@@ -9,7 +9,10 @@
 namespace weir::kv {
 
 void store_text(const Call& call, Record*& record, std::string_view key, const Argument& value) {
-  if (record == nullptr) record = &call.db.insert(key);
+  if (record == nullptr)
+    record = &call.db.insert(key);
+  else if (record->value.type() != Type::string)
+    call.db.drop_value(*record);
   if (value.block != nullptr) {
     record->value = Value(Bytes(BlobRef::share(value.block)));
   } else {

@@ -23,6 +23,7 @@ bool Server::make_room() {
   const auto policy = static_cast<EvictionPolicy>(settings.maxmemory_policy);
   constexpr int most_evictions = 1000;  // in one go
   for (int i = 0; i < most_evictions; ++i) {
+    while (used_memory() > limit && lazy_free.any()) lazy_free.free_some(1000);
     if (used_memory() <= limit) return true;
     if (policy == EvictionPolicy::noeviction || !evict_one(policy)) break;
   }

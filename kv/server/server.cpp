@@ -32,14 +32,15 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
       random_(surroundings.seed),
       idle_spin_(context, std::chrono::microseconds(settings.idle_spin_us), [this] { return rdma_polls(); }),
       poller_(context, [this] { end_socket_round(); }),
-      timer_(context) {
+      timer_(context),
+      free_timer_(context) {
   started_ms = surroundings.clock_us() / 1000;
   use_clock.chance = [this] { return std::generate_canonical<double, 32>(random_); };
   settings_changed();
   refresh_time();
   run_id = random_id(random_);
   for (std::int64_t i = 0; i < settings.databases; ++i) {
-    auto db = std::make_unique<Keyspace>(static_cast<int>(i), random_(), use_clock);
+    auto db = std::make_unique<Keyspace>(static_cast<int>(i), random_(), use_clock, lazy_free);
     db->on_gone = [this](Keyspace& from, std::string_view key, Keyspace::Gone why) {
       ++(why == Keyspace::Gone::expired ? stats.expired : stats.evicted);
       if (why == Keyspace::Gone::evicted) return key_changed(from, key);
@@ -57,8 +58,9 @@ Server::~Server() {
 void Server::shut_down() {
   entrances_.clear();
   while (!clients.empty()) clients.begin()->second->close();
-  timer_.cancel();
   end_round();
+  timer_.cancel();
+  free_timer_.cancel();
 }
 
 void Server::end_socket_round() {
@@ -167,6 +169,7 @@ void Server::end_round() {
   }
   std::erase_if(ended_,
                 [](const std::unique_ptr<Client>& client) { return client->connection().finished(); });
+  free_lazily();
 }
 
 // The timer runs only while something can become due, and no more often than ten times a second.
@@ -178,7 +181,8 @@ void Server::arm_timer() {
   for (const auto& db : databases) {
     if (const std::int64_t next = db->next_expiry_ms(); next != Record::never) sooner(next);
   }
-  if (due != 0) due = std::max(due, now_ms + 100);
+  // A little late, so that many go at once.
+  if (due != 0) due = std::max<std::int64_t>(due, now_ms + (expiry_is_behind_ ? 1 : 100));
   if (blocking.any()) sooner(blocking.next_deadline_ms());
   if (settings.timeout_s > 0 && !clients.empty()) sooner(now_ms + 1000);
   sooner(next_handshake_deadline_ms());
@@ -197,8 +201,7 @@ void Server::arm_timer() {
 void Server::tick() {
   refresh_time();
   timer_due_ms_ = 0;
-  constexpr std::size_t at_once = 1000;  // keys of one database, so that requests get their turn
-  for (const auto& db : databases) db->expire_due(now_ms, at_once);
+  expire_due();
   blocking.expire(now_ms);
   if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) end_pause();
   if (settings.timeout_s > 0) close_idle();
@@ -206,6 +209,31 @@ void Server::tick() {
   close_slow_readers();
   end_round();
   arm_timer();
+}
+
+// So many at a time that requests get their turn, and the rest a millisecond later.
+void Server::expire_due() {
+  constexpr std::size_t at_once = 500;
+  std::size_t left = at_once;
+  expiry_is_behind_ = false;
+  for (const auto& db : databases) {
+    const std::size_t before = db->size();
+    if (db->expire_due(now_ms, left)) expiry_is_behind_ = true;
+    left -= before - db->size();
+  }
+}
+
+// In turn with whatever else there is to do.
+void Server::free_lazily() {
+  constexpr std::size_t at_once = 500;  // some 50 us
+  if (!lazy_free.any() || std::exchange(frees_lazily_, true)) return;
+  free_timer_.expires_after(std::chrono::milliseconds(0));
+  free_timer_.async_wait([this](const std::error_code& cancelled) {
+    if (cancelled) return;
+    frees_lazily_ = false;
+    lazy_free.free_some(at_once);
+    free_lazily();
+  });
 }
 
 void Server::close_idle() {

@@ -36,6 +36,7 @@
 #include "kv/server/settings.hpp"
 #include "kv/server/slowlog.hpp"
 #include "kv/server/watches.hpp"
+#include "kv/store/lazy_free.hpp"
 #include "rdma/idle_spin.hpp"
 
 namespace weir::rdma {
@@ -165,6 +166,7 @@ class Server {
   Stats stats;
   RecentRate command_rate, input_rate, output_rate;
   UseClock use_clock;
+  LazyFree lazy_free;
   std::vector<std::unique_ptr<Keyspace>> databases;
   absl::btree_map<std::uint64_t, std::unique_ptr<Client>> clients;
   PubSub pubsub{*this};
@@ -209,6 +211,8 @@ class Server {
   bool evict_one(EvictionPolicy policy);
 
   void move_use_clock();
+  void expire_due();
+  void free_lazily();
   void count_error(const Client& client) { ++stats.by_error[client.reply.last_code]; }
 
   std::int64_t last_tick_ = -1;
@@ -226,7 +230,10 @@ class Server {
   std::vector<std::uint64_t> resumed_;
   std::vector<std::unique_ptr<Client>> ended_;
   asio::steady_timer timer_;
+  asio::steady_timer free_timer_;
   std::int64_t timer_due_ms_ = 0;          // 0: not armed
+  bool expiry_is_behind_ = false;          // more keys are due than were removed at once
+  bool frees_lazily_ = false;              // the timer for it runs
   std::int64_t unread_output_due_ms_ = 0;  // when the next client will have been over its soft limit too long
   std::uint64_t next_client_id_ = 1;
   const Command* counted_ = nullptr;  // whose statistics counted_calls_ are

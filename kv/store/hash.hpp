@@ -71,6 +71,8 @@ class Hash {
 
   Hash copy(std::uint64_t seed) const;
   std::size_t heap_size() const;
+  // As Value::free_some().
+  bool free_some(std::size_t most) { return table_.free_some(most, HashEntryTraits::destroy); }
 
  private:
   void grow();

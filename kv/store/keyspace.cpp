@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "kv/store/lazy_free.hpp"
+
 namespace weir::kv {
 
 Record* Record::make(std::string_view key) {
@@ -36,13 +38,16 @@ bool Keyspace::erase(std::string_view key) {
   Record* record = records_.extract(key);
   if (record == nullptr) return false;
   clear_expiry(*record);
+  drop_value(*record);
   Record::destroy(record);
   return true;
 }
 
+void Keyspace::drop_value(Record& record) { lazy_free_->take_if_large(record.value); }
+
 void Keyspace::clear() {
   expiring_.clear();
-  records_.clear();
+  lazy_free_->take(records_.take());
 }
 
 void Keyspace::swap(Keyspace& other) noexcept {

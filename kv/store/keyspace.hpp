@@ -60,14 +60,16 @@ struct RecordTraits {
   static void destroy(Record* record) { Record::destroy(record); }
 };
 
+using Records = Table<Record, RecordTraits>;
+class LazyFree;
+
 class Keyspace {
  public:
-  using Records = Table<Record, RecordTraits>;
   enum class Gone : std::uint8_t { expired, evicted };
 
-  // `clock` outlives it.
-  Keyspace(int number, std::uint64_t seed, const UseClock& clock)
-      : records_(seed), clock_(&clock), index_(number) {}
+  // `clock` and `lazy_free` outlive it. The latter gets what is removed and large.
+  Keyspace(int number, std::uint64_t seed, const UseClock& clock, LazyFree& lazy_free)
+      : records_(seed), clock_(&clock), lazy_free_(&lazy_free), index_(number) {}
 
   int index() const { return index_; }  // as SELECT counts; swap() leaves it
 
@@ -95,6 +97,8 @@ class Keyspace {
   // A record for a key that has none.
   Record& insert(std::string_view key);
   bool erase(std::string_view key);
+  // Its value will be overwritten.
+  void drop_value(Record& record);
   void clear();
   void swap(Keyspace& other) noexcept;
 
@@ -140,6 +144,7 @@ class Keyspace {
   Records records_;
   absl::btree_set<Expiry> expiring_;
   const UseClock* clock_;
+  LazyFree* lazy_free_;
   int index_;
   bool keeps_expired_ = false;
 };

@@ -64,6 +64,8 @@ class Set {
 
   Set copy(std::uint64_t seed) const;
   std::size_t heap_size() const;
+  // As Value::free_some().
+  bool free_some(std::size_t most) { return table_.free_some(most, MemberTraits::destroy); }
 
  private:
   void grow();

@@ -95,6 +95,31 @@ class Table {
     moved_ = 0;
   }
 
+  // Moves all nodes out; an empty table stays.
+  Table take() {
+    Table taken(seed_);
+    swap(taken);
+    return taken;
+  }
+
+  // Frees about `most` nodes by `destroy(Node*)`; true: some are left. After the first call nothing else may
+  // be done with the table but this, and its destruction.
+  template <class Destroy>
+  bool free_some(std::size_t most, Destroy destroy) {
+    for (std::size_t freed = 0; now_ && freed < most;) {
+      if (moved_ == now_.count()) {
+        free_lines(now_.lines);
+        now_ = std::exchange(next_, {});
+        moved_ = 0;
+        continue;
+      }
+      Bucket* const first = &now_.lines[moved_++];
+      freed += 1 + nodes_in_chain(first);  // empty buckets take their time, too
+      clear_chain(first, destroy);
+    }
+    return static_cast<bool>(now_);
+  }
+
   void swap(Table& other) noexcept {
     std::swap(now_, other.now_);
     std::swap(next_, other.next_);
@@ -242,16 +267,17 @@ class Table {
   }
 
   void clear_buckets(Buckets& buckets) {
-    for (std::size_t i = 0; i < buckets.count(); ++i) clear_chain(&buckets.lines[i]);
+    for (std::size_t i = 0; i < buckets.count(); ++i) clear_chain(&buckets.lines[i], Traits::destroy);
     free_lines(buckets.lines);
     buckets = {};
   }
-  static void clear_chain(Bucket* first) {
-    auto destroy = [](Node& node) {
-      Traits::destroy(&node);
+  template <class Destroy>
+  static void clear_chain(Bucket* first, Destroy& destroy) {
+    auto destroy_each = [&destroy](Node& node) {
+      destroy(&node);
       return true;
     };
-    visit_chain(first, destroy);
+    visit_chain(first, destroy_each);
     free_links(first);
   }
   void reserve_one() {

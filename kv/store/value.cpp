@@ -81,6 +81,38 @@ std::string_view Value::encoding() const {
   return text.size() <= embedded ? "embstr" : "raw";
 }
 
+std::size_t Value::elements() const {
+  switch (type_) {
+    case Type::string:
+      break;
+    case Type::list:
+      return list().size();
+    case Type::set:
+      return set().size();
+    case Type::hash:
+      return hash().size();
+    case Type::zset:
+      return zset().size();
+  }
+  return 1;
+}
+
+bool Value::free_some(std::size_t most) {
+  switch (type_) {
+    case Type::string:
+      break;
+    case Type::list:
+      return list().free_some(most);
+    case Type::set:
+      return set().free_some(most);
+    case Type::hash:
+      return hash().free_some(most);
+    case Type::zset:
+      return zset().free_some(most);
+  }
+  return false;
+}
+
 std::size_t Value::heap_size() const {
   switch (type_) {
     case Type::string:

@@ -61,7 +61,12 @@ class Value {
 
   Value copy(std::uint64_t seed) const;  // `seed` for its tables
   std::string_view encoding() const;     // OBJECT ENCODING
+  std::size_t elements() const;          // 1 for a string
   std::size_t heap_size() const;         // bytes beside the value itself, estimated for collections
+
+  // Frees about `most` elements; true: some are left. After the first call nothing else may be done with the
+  // value but this, and its destruction.
+  bool free_some(std::size_t most);
 
  private:
   void destroy() {

@@ -42,6 +42,8 @@ class SortedSet {
 
   SortedSet* copy(std::uint64_t seed) const;
   std::size_t heap_size() const;
+  // As Value::free_some().
+  bool free_some(std::size_t most) { return table_.free_some(most, ScoredNodeTraits::destroy); }
 
  private:
   std::uint32_t random_height();

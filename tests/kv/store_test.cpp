@@ -9,6 +9,7 @@
 
 #include "kv/store/hash.hpp"
 #include "kv/store/keyspace.hpp"
+#include "kv/store/lazy_free.hpp"
 #include "kv/store/set.hpp"
 #include "kv/store/zset.hpp"
 
@@ -210,7 +211,8 @@ TEST(Set, of_integers_is_sorted_until_something_else_comes) {
 class Expiring : public ::testing::Test {
  protected:
   UseClock clock;
-  Keyspace db{0, 5, clock};
+  LazyFree lazy_free;
+  Keyspace db{0, 5, clock, lazy_free};
   std::vector<std::string> gone;
 
   void SetUp() override {

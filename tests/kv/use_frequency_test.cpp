@@ -92,7 +92,8 @@ TEST(UseFrequency, tells_a_hundred_uses_from_a_million) {
 TEST(UseFrequency, is_noted_by_those_who_use_and_not_by_those_who_look) {
   UseClock clock;
   clock.notes = UseClock::Notes::frequency;
-  Keyspace db(0, 5, clock);
+  LazyFree lazy_free;
+  Keyspace db(0, 5, clock, lazy_free);
   db.insert("k");
   db.find("k", 0);
   db.find("k", 0);

@@ -1,0 +1,37 @@
+// What was removed and is large, freed a little at a time: to free a million members takes a tenth of a
+// second, and whoever removes them, and everybody else, would wait for it.
+//
+// Threading: none. Who owns it calls free_some() between other work until nothing is left.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+
+#include "kv/store/keyspace.hpp"
+#include "kv/store/value.hpp"
+
+namespace weir::kv {
+
+class LazyFree {
+ public:
+  // A value of more elements than this is freed here.
+  static constexpr std::size_t large = 64;
+
+  // Takes what is large; what is not stays the caller's to free.
+  void take_if_large(Value& value);
+  void take(Records records);
+
+  bool any() const { return !values_.empty() || !tables_.empty(); }
+  std::size_t size() const { return values_.size() + tables_.size(); }
+  std::uint64_t freed() const { return freed_; }  // values and tables, ever
+
+  // About that many elements, one at least.
+  void free_some(std::size_t elements);
+
+ private:
+  std::deque<Value> values_;
+  std::deque<Records> tables_;
+  std::uint64_t freed_ = 0;
+};
+
+}  // namespace weir::kv
