@@ -182,15 +182,19 @@ void flush(const Call& call, Keyspace& db) {
   db.clear();
 }
 
+void answer_flush(const Call& call) {
+  if (call.count() == 2 && is_word(call[1], "SYNC")) call.server.lazy_free.free_all();
+  call.reply.ok();
+}
 void flushdb(const Call& call) {
   if (!flush_words(call)) return;
   flush(call, call.db);
-  call.reply.ok();
+  answer_flush(call);
 }
 void flushall(const Call& call) {
   if (!flush_words(call)) return;
   for (const auto& db : call.server.databases) flush(call, *db);
-  call.reply.ok();
+  answer_flush(call);
 }
 
 // OBJECT's subcommands leave no trace of access.

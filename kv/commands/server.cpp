@@ -68,6 +68,7 @@ void memory_usage(const Call& call) {
 }
 void memory_doctor(const Call& call) { call.reply.verbatim("txt", "Nothing to report.\n"); }
 void memory_purge(const Call& call) {
+  call.server.lazy_free.free_all();
   give_back_memory();
   call.reply.ok();
 }

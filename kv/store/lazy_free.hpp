@@ -27,6 +27,10 @@ class LazyFree {
 
   // About that many elements, one at least.
   void free_some(std::size_t elements);
+  // For who would rather wait.
+  void free_all() {
+    while (any()) free_some(1000);
+  }
 
  private:
   std::deque<Value> values_;

@@ -152,6 +152,26 @@ INSTANTIATE_TEST_SUITE_P(By, Removing,
                                            std::vector<std::string>{"SUNIONSTORE", "k", "none"}),
                          [](const auto& instance) { return instance.param[0]; });
 
+class FreeingAtOnce : public ::testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(FreeingAtOnce, answers_when_all_is_freed) {
+  RunningServer server;
+  WireClient a = server.connect();
+  server.run([](Server& s) {
+    s.databases[0]->insert("gone").value = zset_of(100 * many);
+    s.databases[0]->erase("gone");
+    s.databases[0]->insert("k").value = set_of(100 * many);
+  });
+  a.send(encode(GetParam()) + encode({"INFO", "memory"}));
+  a.reply();
+  EXPECT_THAT(a.reply(), HasSubstr("lazyfree_pending_objects:0\r\n"));
+}
+INSTANTIATE_TEST_SUITE_P(By, FreeingAtOnce,
+                         ::testing::Values(std::vector<std::string>{"FLUSHALL", "SYNC"},
+                                           std::vector<std::string>{"FLUSHDB", "sync"},
+                                           std::vector<std::string>{"MEMORY", "PURGE"}),
+                         [](const auto& instance) { return instance.param[0]; });
+
 TEST(MaxMemory, evicts_nothing_as_long_as_there_is_something_to_free) {
   RunningServer server;
   WireClient a = server.connect();
