@@ -115,7 +115,7 @@ void memory_section(const Server& server, Fields& field) {
   field.bytes("maxmemory", static_cast<std::size_t>(server.settings.maxmemory));
   field("maxmemory_policy", setting_text(server.settings, *find_setting("maxmemory-policy")));
   field.number("mem_fragmentation_ratio", static_cast<double>(resident) / static_cast<double>(used));
-  field("mem_allocator", "libc");
+  field("mem_allocator", allocator_name());
   field("lazyfree_pending_objects", server.lazy_free.size());
   field("lazyfreed_objects", server.lazy_free.freed());
 }

@@ -4,8 +4,20 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
+
+// jemalloc's, where the program is linked with it (jemalloc(3)).
+extern "C" [[gnu::weak]] int mallctl(const char* name, void* old, std::size_t* old_size, void* fresh,
+                                     std::size_t fresh_size);
 
 namespace weir::kv {
+
+std::string allocator_name() {
+  const char* version = nullptr;
+  std::size_t size = sizeof version;
+  if (mallctl == nullptr || mallctl("version", &version, &size, nullptr, 0) != 0) return "libc";
+  return "jemalloc-" + std::string(version, std::strcspn(version, "-"));  // behind it: of which commit
+}
 
 std::size_t resident_memory() {
   std::size_t total = 0;
@@ -21,14 +33,18 @@ std::size_t system_memory() {
   return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// glibc gives large blocks back at once until it has seen larger ones freed, and so learns these same limits
-// only by and by, depending on the order of events (mallopt(3), M_MMAP_THRESHOLD).
+// jemalloc does so by itself. glibc gives large blocks back at once until it has seen larger ones freed, and
+// so learns these same limits only by and by, depending on the order of events (mallopt(3),
+// M_MMAP_THRESHOLD).
 void keep_freed_memory() {
   constexpr int largest_in_heap = 32 << 20;  // the most that glibc allows
   mallopt(M_MMAP_THRESHOLD, largest_in_heap);
   mallopt(M_TRIM_THRESHOLD, 2 * largest_in_heap);
 }
 
-void give_back_memory() { malloc_trim(0); }
+void give_back_memory() {
+  if (mallctl != nullptr) mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0);  // 4096: of all arenas
+  malloc_trim(0);
+}
 
 }  // namespace weir::kv

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace weir::kv {
 
+std::string allocator_name();   // "libc", "jemalloc-5.3.0"
 std::size_t resident_memory();  // as the kernel counts
 std::size_t system_memory();    // what the machine has
 
