@@ -134,7 +134,7 @@ TEST_P(Removing, a_large_value_answers_at_once_and_frees_it_all) {
     while (s.lazy_free.any()) s.lazy_free.free_some(many);
     return used_memory();
   });
-  server.run([](Server& s) { s.databases[0]->insert("k").value = zset_of(100 * many); });
+  server.run([](Server& s) { s.databases[0]->insert("k").value = zset_of(20 * many); });
   a.call(GetParam());
   EXPECT_THAT(a.call({"INFO", "memory"}), HasSubstr("lazyfree_pending_objects:1\r\n"));
   while (server.run([](Server& s) { return s.lazy_free.any(); })) {
@@ -158,9 +158,9 @@ TEST_P(FreeingAtOnce, answers_when_all_is_freed) {
   RunningServer server;
   WireClient a = server.connect();
   server.run([](Server& s) {
-    s.databases[0]->insert("gone").value = zset_of(100 * many);
+    s.databases[0]->insert("gone").value = zset_of(20 * many);
     s.databases[0]->erase("gone");
-    s.databases[0]->insert("k").value = set_of(100 * many);
+    s.databases[0]->insert("k").value = set_of(20 * many);
   });
   a.send(encode(GetParam()) + encode({"INFO", "memory"}));
   a.reply();
