@@ -138,11 +138,12 @@ PostResult QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sges) 
   return PostResult::ok;
 }
 
+// With an SRQ there is never anything to publish: what counts up there are slots (datagram.cpp).
 void QueuePair::recv_doorbell() {
-  const std::uint32_t published = ctx_->rq_posted.load(std::memory_order_relaxed);
-  if (published == rq_tail_) return;
+  if (rq_published_ == rq_tail_) return;
   counters_.receive_doorbells.add(1);
-  if (is_datagram(config_.type)) open_datagram_slots(published, rq_tail_);
+  if (is_datagram(config_.type)) open_datagram_slots(rq_published_, rq_tail_);
+  rq_published_ = rq_tail_;
   // seq_cst: pairs with announce_parked(); see there.
   ctx_->rq_posted.store(rq_tail_, std::memory_order_seq_cst);
   kick_initiator_if_parked();

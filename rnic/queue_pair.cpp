@@ -220,7 +220,7 @@ void QueuePair::reset_receives() {
   give_back_unpolled();
   flushing_ = false;
   begin_incarnation();
-  rq_tail_ = cqe_polled_ = 0;
+  rq_tail_ = rq_published_ = cqe_polled_ = 0;
   rq_polled_ = 0;
   likely_landing_ = nullptr;
   if (is_datagram(config_.type) || is_xrc()) return;

@@ -304,6 +304,7 @@ class QueuePair {
 
   SpinLock recv_lock_;
   std::uint32_t rq_tail_ = 0;                // written, not yet published
+  std::uint32_t rq_published_ = 0;           // up to here it is
   std::atomic<std::uint32_t> rq_polled_{0};  // receive WQEs reported (own receive queue)
   std::uint32_t cqe_polled_ = 0;
   const std::byte* likely_landing_ = nullptr;  // of the next message; under the CQ's lock, as cqe_polled_

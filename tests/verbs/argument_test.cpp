@@ -27,6 +27,31 @@ TEST_F(Arguments, modifying_a_shared_receive_queue_does_all_that_its_mask_says_o
   EXPECT_EQ(limit(), 3u);
 }
 
+TEST_F(Arguments, a_receive_for_a_queue_pair_that_has_a_shared_receive_queue_is_refused_and_changes_nothing) {
+  for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UD}) {
+    ibv_srq_init_attr init{nullptr, {10, 1, 0}};
+    Srq srq(ibv_create_srq(pd.get(), &init));
+    Cq cq = make_cq();
+    Qp sender = make_qp(cq.get(), {.type = type}), qp = make_qp(cq.get(), {.type = type, .srq = srq.get()});
+    connect(sender.get(), qp.get());
+    Buffer from(pd.get(), 64), to(pd.get(), 64 + 40);
+    EXPECT_EQ(post_recv(qp.get(), 1, to.all()), EINVAL);
+
+    ibv_sge into = to.all(), sge = from.sge(0, 8);
+    ibv_recv_wr receive{.wr_id = 2, .next = nullptr, .sg_list = &into, .num_sge = 1};
+    ibv_recv_wr* bad = nullptr;
+    ASSERT_EQ(ibv_post_srq_recv(srq.get(), &receive, &bad), 0);
+    ibv_ah_attr address{};
+    address.port_num = address.is_global = 1;
+    address.grh.dgid = first_gid(context.get());
+    Ah ah(ibv_create_ah(pd.get(), &address));
+    ibv_send_wr wr = send_wr(3, sge, IBV_WR_SEND, 0);
+    if (type == IBV_QPT_UD) wr.wr.ud = {ah.get(), qp->qp_num, 0x1111};
+    ASSERT_EQ(post(sender.get(), wr), 0);
+    EXPECT_TRUE(completed(poll_once(cq.get()), 2));
+  }
+}
+
 TEST_F(Arguments, objects_of_another_context_are_refused) {
   const Context other = open_device();
   const Cq ours = make_cq(), theirs(ibv_create_cq(other.get(), 8, nullptr, nullptr, 0));
