@@ -5,6 +5,7 @@
 // behind them. Receives: CQEs that the initiator published, in order; payload that came inside the CQE or
 // through the landing ring is scattered into the posted buffers here. In the error state, and after the last
 // real CQE, what is still posted completes as flushed.
+#include <algorithm>
 #include <cstring>
 
 #include "rnic/adapter.hpp"
@@ -83,11 +84,11 @@ std::size_t QueuePair::unpolled(const CompletionQueue& cq) const {
 }
 
 std::size_t QueuePair::unpolled_receives() const {
-  if (ctx_->cqe_offset == 0) return 0;
-  const auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
+  if (rings_.cqe_offset == 0) return 0;
+  const auto* ring = nic_.segment().at<ReceiveCqe>(rings_.cqe_offset);
   std::uint32_t next = cqe_polled_;
-  while (next - cqe_polled_ <= ctx_->cqe_mask &&
-         ring[next & ctx_->cqe_mask].sequence.load(std::memory_order_acquire) == next + 1)
+  while (next - cqe_polled_ <= rings_.cqe_mask &&
+         ring[next & rings_.cqe_mask].sequence.load(std::memory_order_acquire) == next + 1)
     ++next;
   return next - cqe_polled_;
 }
@@ -119,21 +120,21 @@ std::size_t QueuePair::poll_sends(std::span<WorkCompletion> out) {
 }
 
 void QueuePair::prefetch_completion() const {
-  if (is_datagram(config_.type) || ctx_->cqe_offset == 0) return;
-  prefetch_to_read(nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset) + (cqe_polled_ & ctx_->cqe_mask));
+  if (is_datagram(config_.type) || rings_.cqe_offset == 0) return;
+  prefetch_to_read(nic_.segment().at<ReceiveCqe>(rings_.cqe_offset) + (cqe_polled_ & rings_.cqe_mask));
   if (has_own_rq()) prefetch_to_read(&rq_at(cqe_polled_));
 }
 
 std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
-  if (ctx_->cqe_offset == 0) return 0;
+  if (rings_.cqe_offset == 0) return 0;
   std::size_t filled = 0;
-  auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
+  auto* ring = nic_.segment().at<ReceiveCqe>(rings_.cqe_offset);
   while (filled < out.size()) {
-    const ReceiveCqe& cqe = ring[cqe_polled_ & ctx_->cqe_mask];
+    const ReceiveCqe& cqe = ring[cqe_polled_ & rings_.cqe_mask];
     // acquire: pairs with the initiator's publish; the CQE's fields and payload come after it.
     if (cqe.sequence.load(std::memory_order_seq_cst) != cqe_polled_ + 1) break;
     const bool own = has_own_rq();
-    const std::uint32_t number = own ? cqe.wqe & ctx_->rq_mask : cqe.wqe;
+    const std::uint32_t number = own ? cqe.wqe & rings_.rq_mask : cqe.wqe;
     if (!own && number >= config_.srq->max_wrs()) break;  // a neighbour wrote nonsense: never index by it
     const ReceiveWqe& wqe = own ? rq_at(number) : config_.srq->wqe(number);
     WcStatus status = cqe.status;
@@ -141,13 +142,13 @@ std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
       const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, cqe_payload_bytes);
       if (!scatter(wqe, {cqe.payload, bytes})) status = WcStatus::loc_prot_err;
     } else if (status == WcStatus::success && cqe.payload_at == PayloadAt::landing &&
-               ctx_->landing_mask != 0) {
-      const std::byte* landing = nic_.segment().base() + ctx_->landing_offset;
-      const std::uint32_t start = cqe.landing_start & ctx_->landing_mask;
-      const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, ctx_->landing_mask + 1 - start);
+               rings_.landing_mask != 0) {
+      const std::byte* landing = nic_.segment().base() + rings_.landing_offset;
+      const std::uint32_t start = cqe.landing_start & rings_.landing_mask;
+      const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, rings_.landing_mask + 1 - start);
       if (!scatter(wqe, {landing + start, bytes})) status = WcStatus::loc_prot_err;
       ctx_->landing_head.store(cqe.landing_end, std::memory_order_release);
-      likely_landing_ = landing + (cqe.landing_end & ctx_->landing_mask);
+      likely_landing_ = landing + (cqe.landing_end & rings_.landing_mask);
     }
     const bool invalidated = cqe.carries == Carries::invalidate && status == WcStatus::success;
     if (invalidated) nic_.windows().finish_invalidate(cqe.imm_be, qpn_);
@@ -191,6 +192,7 @@ std::size_t QueuePair::poll_flushed_receives(std::span<WorkCompletion> out) {
   std::size_t filled = 0;
   std::uint32_t polled = rq_polled_.load(std::memory_order_relaxed);
   const std::uint32_t posted = ctx_->rq_posted.load(std::memory_order_seq_cst);  // as in poll_sends()
+  if (posted - polled > rings_.rq_mask + 1) return 0;                            // a neighbour wrote nonsense
   while (polled != posted && filled < out.size()) {
     out[filled++] = {.wr_id = rq_at(polled++).wr_id,
                      .status = WcStatus::wr_flush_err,
@@ -216,8 +218,10 @@ bool QueuePair::scatter(const ReceiveWqe& wqe, std::span<const std::byte> payloa
 
 bool scatter_into(Adapter& nic, std::uint32_t pd, const ReceiveWqe& wqe, std::span<const std::byte> payload) {
   const ProtectionTable& table = nic.table();
-  for (std::uint32_t i = 0; i < wqe.num_sge && !payload.empty(); ++i) {
-    const Sge& sge = wqe.sge[i];
+  // A neighbour may have written nonsense there; what is read past the WQE is checked as any sge is.
+  const std::uint32_t sges = std::min(wqe.num_sge, max_sge);
+  for (std::uint32_t i = 0; i < sges && !payload.empty(); ++i) {
+    const Sge sge = wqe.sge[i];
     if (sge.length == 0) continue;
     if (!table.allows(sge, pd, ProtectionTable::Use::write)) return false;
     const std::size_t length = std::min<std::size_t>(sge.length, payload.size());

@@ -116,34 +116,35 @@ void QueuePair::publish_datagram(Peer& peer, std::uint32_t index, DatagramSlot& 
 
 // Publishes the slots of receives that were just posted: each becomes claimable under its own sequence.
 void QueuePair::open_datagram_slots(std::uint32_t from, std::uint32_t to) {
-  auto* slots = nic_.segment().at<DatagramSlot>(ctx_->cqe_offset);
-  open_slots(slots, ctx_->cqe_mask, from, to);
+  auto* slots = nic_.segment().at<DatagramSlot>(rings_.cqe_offset);
+  open_slots(slots, rings_.cqe_mask, from, to);
 }
 
 // With an SRQ slots and receives have nothing to do with each other: a slot is open again once it was polled.
 void QueuePair::reopen_datagram_slot(std::uint32_t polled) {
-  const std::uint32_t next = polled + ctx_->cqe_mask + 1;
+  const std::uint32_t next = polled + rings_.cqe_mask + 1;
   open_datagram_slots(next, next + 1);
   rq_polled_.store(polled + 1, std::memory_order_release);
   ctx_->rq_posted.store(next + 1, std::memory_order_release);
 }
 
 std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
-  auto* slots = nic_.segment().at<DatagramSlot>(ctx_->cqe_offset);
+  auto* slots = nic_.segment().at<DatagramSlot>(rings_.cqe_offset);
   std::size_t filled = 0;
   while (filled < out.size()) {
     const std::uint32_t polled = rq_polled_.load(std::memory_order_relaxed);
     // Before the slot: until it is opened it shows what it held before a reset. seq_cst, both: see
     // publish_completion().
     if (polled == ctx_->rq_posted.load(std::memory_order_seq_cst)) break;
-    DatagramSlot& slot = slots[polled & ctx_->cqe_mask];
+    DatagramSlot& slot = slots[polled & rings_.cqe_mask];
     const SlotClaim claim = SlotClaim::unpack(slot.claim.load(std::memory_order_seq_cst));
     if (claim.sequence != polled || claim.state != SlotState::complete) break;
-    if (!has_own_rq() && slot.wqe >= config_.srq->max_wrs()) {  // dropped
+    const std::uint32_t number = slot.wqe;
+    if (!has_own_rq() && number >= config_.srq->max_wrs()) {  // dropped
       reopen_datagram_slot(polled);
       continue;
     }
-    const ReceiveWqe& wqe = has_own_rq() ? rq_at(polled) : config_.srq->wqe(slot.wqe);
+    const ReceiveWqe& wqe = has_own_rq() ? rq_at(polled) : config_.srq->wqe(number);
     const std::uint32_t byte_len = std::min(slot.byte_len, grh_bytes + max_datagram_bytes);
     WcStatus status = byte_len > wqe.length ? WcStatus::loc_len_err : WcStatus::success;
     if (status == WcStatus::success && !scatter(wqe, {slot.bytes, byte_len})) status = WcStatus::loc_prot_err;
@@ -162,7 +163,7 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
     if (has_own_rq()) {
       rq_polled_.store(polled + 1, std::memory_order_release);
     } else {
-      config_.srq->free_wqe(slot.wqe);
+      config_.srq->free_wqe(number);
       reopen_datagram_slot(polled);
     }
   }
@@ -170,13 +171,13 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
 }
 
 std::size_t QueuePair::unpolled_datagrams() const {
-  const auto* slots = nic_.segment().at<DatagramSlot>(ctx_->cqe_offset);
+  const auto* slots = nic_.segment().at<DatagramSlot>(rings_.cqe_offset);
   const std::uint32_t posted = ctx_->rq_posted.load(std::memory_order_acquire);
   const std::uint32_t polled = rq_polled_.load(std::memory_order_relaxed);
   std::uint32_t next = polled;
   while (next != posted) {
     const SlotClaim claim =
-        SlotClaim::unpack(slots[next & ctx_->cqe_mask].claim.load(std::memory_order_acquire));
+        SlotClaim::unpack(slots[next & rings_.cqe_mask].claim.load(std::memory_order_acquire));
     if (claim.sequence != next || claim.state != SlotState::complete) break;
     ++next;
   }
@@ -184,8 +185,8 @@ std::size_t QueuePair::unpolled_datagrams() const {
 }
 
 void QueuePair::append_completed_datagrams(std::vector<std::uint32_t>& numbers) const {
-  auto* slots = nic_.segment().at<DatagramSlot>(ctx_->cqe_offset);
-  for (std::uint32_t i = 0; i <= ctx_->cqe_mask; ++i)
+  auto* slots = nic_.segment().at<DatagramSlot>(rings_.cqe_offset);
+  for (std::uint32_t i = 0; i <= rings_.cqe_mask; ++i)
     if (SlotClaim::unpack(slots[i].claim.load(std::memory_order_acquire)).state == SlotState::complete)
       numbers.push_back(slots[i].wqe);
 }
@@ -193,8 +194,8 @@ void QueuePair::append_completed_datagrams(std::vector<std::uint32_t>& numbers) 
 // A sender was killed: what it had claimed and not completed is delivered as an empty datagram, so that the
 // receive is not lost and the ring moves on.
 void QueuePair::void_datagrams_of(Slot dead) {
-  auto* slots = nic_.segment().at<DatagramSlot>(ctx_->cqe_offset);
-  for (std::uint32_t i = 0; i <= ctx_->cqe_mask; ++i) {
+  auto* slots = nic_.segment().at<DatagramSlot>(rings_.cqe_offset);
+  for (std::uint32_t i = 0; i <= rings_.cqe_mask; ++i) {
     const SlotClaim claim = SlotClaim::unpack(slots[i].claim.load(std::memory_order_acquire));
     if (claim.state != SlotState::claimed || claim.claimer != dead) continue;
     slots[i].byte_len = config_.type == QpType::ud ? grh_bytes : 0;

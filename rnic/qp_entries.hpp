@@ -18,7 +18,10 @@ struct QpEntries {
   std::span<Entry> table;
   std::atomic<std::uint32_t>& used;  // no entry at or above this was ever anybody's
 
-  std::span<Entry> ever_used() const { return table.first(used.load(std::memory_order_relaxed)); }
+  // A neighbour may have written nonsense into `used`.
+  std::span<Entry> ever_used() const {
+    return table.first(std::min<std::size_t>(used.load(std::memory_order_relaxed), table.size()));
+  }
 
   // Its place; nothing when the table is full. `fill` writes what the entry says.
   template <class Fill>

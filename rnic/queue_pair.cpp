@@ -2,8 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
-#include <bit>
 #include <mutex>
 
 #include "rnic/adapter.hpp"
@@ -11,16 +9,7 @@
 namespace weir::rnic {
 namespace {
 
-// Small SENDs into private memory pass through here; pages appear as they are touched.
-constexpr std::uint32_t landing_ring_bytes = 64 * 1024;
-// With an SRQ, how many completions of one queue pair may wait to be polled before its sender sees RNR.
-constexpr std::uint32_t srq_cqe_ring = 512;
 constexpr std::uint64_t longest_delivery_ns = 100'000'000;  // one datagram
-
-std::uint32_t wqe_stride(std::uint32_t sges) {
-  return static_cast<std::uint32_t>((sizeof(ReceiveWqe) + sizeof(Sge) * (sges > 1 ? sges - 1 : 0) + 15) / 16 *
-                                    16);
-}
 
 template <class Do>
 void between_polls(CompletionQueue* cq, Do what) {
@@ -54,6 +43,7 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
     ctx_ = nullptr;
     return;
   }
+  show_rings();
   if (config.srq) config.srq->attached_qps.fetch_add(1);
   if (config.recv_cq) {
     recv_line_ = config.recv_cq->attach(this);
@@ -92,51 +82,6 @@ QueuePair::~QueuePair() {
     config_.srq->keep_rings();  // as ours are lost: an initiator that wakes up may still write there
 }
 
-bool QueuePair::allocate_rings() {
-  Segment& segment = nic_.segment();
-  const std::uint32_t entries = std::bit_ceil(std::max(config_.caps.max_recv_wr, 1u));
-  ctx_->rq_offset = ctx_->cqe_offset = ctx_->landing_offset = 0;
-  ctx_->landing_mask = 0;
-  ctx_->openers_offset = config_.type == QpType::xrc_recv ? segment.allocate(sizeof(QpOpeners)) : 0;
-  if (ctx_->openers_offset != 0) openers_ = segment.at<QpOpeners>(ctx_->openers_offset);
-  if (is_xrc()) return config_.type == QpType::xrc_send || openers_ != nullptr;
-  if (config_.type == QpType::rss) return allocate_indirection();
-  if (has_own_rq()) {
-    ctx_->rq_stride = wqe_stride(config_.caps.max_recv_sge);
-    ctx_->rq_mask = entries - 1;
-    ctx_->rq_offset = segment.allocate(std::size_t{ctx_->rq_stride} * entries);
-    if (ctx_->rq_offset == 0) return false;
-  }
-  const std::uint32_t cqes =
-      has_own_rq() ? entries : std::min(std::bit_ceil(config_.srq->max_wrs()), srq_cqe_ring);
-  ctx_->cqe_mask = cqes - 1;
-  if (is_datagram(config_.type)) {
-    ctx_->cqe_offset = segment.allocate(sizeof(DatagramSlot) * cqes);
-    return ctx_->cqe_offset != 0;
-  }
-  ctx_->cqe_offset = segment.allocate(sizeof(ReceiveCqe) * cqes);
-  ctx_->landing_offset = segment.allocate(landing_ring_bytes);
-  if (ctx_->landing_offset != 0) ctx_->landing_mask = landing_ring_bytes - 1;
-  return ctx_->cqe_offset != 0 && ctx_->landing_offset != 0;
-}
-
-void QueuePair::free_rings() {
-  Segment& segment = nic_.segment();
-  const std::size_t cqe_bytes = config_.type == QpType::rss ? sizeof(IndirectionEntry)
-                                : is_datagram(config_.type) ? sizeof(DatagramSlot)
-                                                            : sizeof(ReceiveCqe);
-  if (ctx_->rq_offset) segment.free(ctx_->rq_offset, std::size_t{ctx_->rq_stride} * (ctx_->rq_mask + 1));
-  if (ctx_->cqe_offset) segment.free(ctx_->cqe_offset, cqe_bytes * (ctx_->cqe_mask + 1));
-  if (ctx_->landing_offset) segment.free(ctx_->landing_offset, landing_ring_bytes);
-  if (ctx_->openers_offset) segment.free(ctx_->openers_offset, sizeof(QpOpeners));
-  ctx_->rq_offset = ctx_->cqe_offset = ctx_->landing_offset = ctx_->openers_offset = 0;
-}
-
-ReceiveWqe& QueuePair::rq_at(std::uint32_t count) const {
-  return *nic_.segment().at<ReceiveWqe>(ctx_->rq_offset +
-                                        std::uint64_t{ctx_->rq_stride} * (count & ctx_->rq_mask));
-}
-
 bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
   if (to == QpState::rtr && !is_datagram(config_.type)) {
     // Connecting may take a moment, so it happens before the lock and before we answer anybody.
@@ -168,8 +113,8 @@ bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
   }
   const bool slots_closed = ctx_->rq_posted.load(std::memory_order_relaxed) == 0;
   if (to == QpState::init && is_datagram(config_.type) && !has_own_rq() && slots_closed) {
-    open_datagram_slots(0, ctx_->cqe_mask + 1);
-    ctx_->rq_posted.store(ctx_->cqe_mask + 1, std::memory_order_release);
+    open_datagram_slots(0, rings_.cqe_mask + 1);
+    ctx_->rq_posted.store(rings_.cqe_mask + 1, std::memory_order_release);
   }
   if (to == QpState::rtr && !is_datagram(config_.type)) {
     ctx_->remote_qpn.store(attributes.destination.value(), std::memory_order_release);
@@ -224,8 +169,8 @@ void QueuePair::reset_receives() {
   rq_polled_ = 0;
   likely_landing_ = nullptr;
   if (is_datagram(config_.type) || is_xrc()) return;
-  auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
-  for (std::uint32_t i = 0; i <= ctx_->cqe_mask; ++i) ring[i].sequence.store(0, std::memory_order_relaxed);
+  auto* ring = nic_.segment().at<ReceiveCqe>(rings_.cqe_offset);
+  for (std::uint32_t i = 0; i <= rings_.cqe_mask; ++i) ring[i].sequence.store(0, std::memory_order_relaxed);
 }
 
 // The rings begin at 0, whatever this queue pair did before a reset, or the last one of this number. An
@@ -350,10 +295,10 @@ void QueuePair::give_back_unpolled() {
 
 void QueuePair::append_completed(std::vector<std::uint32_t>& numbers) const {
   if (is_datagram(config_.type)) return append_completed_datagrams(numbers);
-  auto* ring = nic_.segment().at<ReceiveCqe>(ctx_->cqe_offset);
-  for (std::uint32_t count = cqe_polled_; count - cqe_polled_ <= ctx_->cqe_mask; ++count) {
-    if (ring[count & ctx_->cqe_mask].sequence.load(std::memory_order_acquire) != count + 1) break;
-    numbers.push_back(ring[count & ctx_->cqe_mask].wqe);
+  auto* ring = nic_.segment().at<ReceiveCqe>(rings_.cqe_offset);
+  for (std::uint32_t count = cqe_polled_; count - cqe_polled_ <= rings_.cqe_mask; ++count) {
+    if (ring[count & rings_.cqe_mask].sequence.load(std::memory_order_acquire) != count + 1) break;
+    numbers.push_back(ring[count & rings_.cqe_mask].wqe);
   }
 }
 

@@ -1,7 +1,8 @@
 // A queue pair: its send ring, the owner's side of its receive ring, its connection, and its state.
 //
-// The work is in nine files, one a role:
+// The work is in these files, one a role:
 //   queue_pair.cpp   modify, destroy; entering the error state
+//   queue_pair_rings.cpp   its rings in the segment
 //   posting.cpp      WQEs into the rings, and the doorbells
 //   requester.cpp    executes send WQEs in order
 //   parking.cpp      parks them (RNR, no response), tries them again, and gives up on them
@@ -271,12 +272,20 @@ class QueuePair {
   void close_opened();
   void note_initiator();
 
+  // Where our rings are (queue_pair_rings.cpp).
+  struct Rings {
+    std::uint64_t rq_offset = 0, cqe_offset = 0, landing_offset = 0, openers_offset = 0;
+    std::uint32_t rq_mask = 0, rq_stride = 0, cqe_mask = 0, landing_mask = 0;
+  };
+  void show_rings() const;
+
   Adapter& nic_;
   Qpn qpn_;
   QpConfig config_;
   PeerPtr home_;                  // whose segment it is in; nullptr: ours
   QpOpeners* openers_ = nullptr;  // xrc_recv
   QpContext* ctx_ = nullptr;
+  Rings rings_;
   QpCounters& counters_;
   Tracer* tracer_;  // nullptr: nobody traces
   std::uint32_t send_line_ = 0, recv_line_ = 0;

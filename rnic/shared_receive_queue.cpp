@@ -17,13 +17,13 @@ SharedReceiveQueue::SharedReceiveQueue(Segment& segment, Qpn number, std::uint32
       pd_(pd),
       wrs_(wrs),
       sges_(sges),
+      ring_mask_(std::bit_ceil(wrs) - 1),
+      stride_((sizeof(ReceiveWqe) + sizeof(Sge) * (sges ? sges - 1 : 0) + 31) / 32 * 32),
       claimer_(wrs),
       posted_at_(wrs),
       outstanding_(wrs) {
-  const std::uint32_t ring = std::bit_ceil(wrs);
-  const std::uint32_t stride = (sizeof(ReceiveWqe) + sizeof(Sge) * (sges ? sges - 1 : 0) + 31) / 32 * 32;
-  ring_offset_ = segment.allocate(ring * sizeof(std::uint64_t));
-  wqe_offset_ = segment.allocate(std::size_t{stride} * wrs);
+  ring_offset_ = segment.allocate((ring_mask_ + std::size_t{1}) * sizeof(std::uint64_t));
+  wqe_offset_ = segment.allocate(std::size_t{stride_} * wrs);
   if (!ring_offset_ || !wqe_offset_) return;
 
   SrqContext& ctx = segment.header().srqs[index_];
@@ -33,12 +33,12 @@ SharedReceiveQueue::SharedReceiveQueue(Segment& segment, Qpn number, std::uint32
     completions_ = std::make_unique<XrcCompletions>(segment, ctx, wrs);
     if (!completions_->valid()) return;
     ctx.cq = xrc.cq->index();
-    ctx.cq_line = xrc.cq->attach(this);
+    ctx.cq_line = cq_line_ = xrc.cq->attach(this);
   }
   ctx_ = &ctx;
   ctx_->pd = pd;
-  ctx_->ring_mask = ring - 1;
-  ctx_->wqe_stride = stride;
+  ctx_->ring_mask = ring_mask_;
+  ctx_->wqe_stride = stride_;
   ctx_->wqe_count = wrs;
   ctx_->ring_offset = ring_offset_;
   ctx_->wqe_offset = wqe_offset_;
@@ -53,13 +53,13 @@ SharedReceiveQueue::SharedReceiveQueue(Segment& segment, Qpn number, std::uint32
 }
 
 SharedReceiveQueue::~SharedReceiveQueue() {
-  if (ctx_ && completions_) xrc_config_.cq->detach(ctx_->cq_line);
+  if (ctx_ && completions_) xrc_config_.cq->detach(cq_line_);
   if (keeps_rings_.load(std::memory_order_relaxed)) {
     if (completions_) completions_->keep_ring();
     return;
   }
-  if (ring_offset_) segment_.free(ring_offset_, (std::bit_ceil(wrs_)) * sizeof(std::uint64_t));
-  if (wqe_offset_ && ctx_) segment_.free(wqe_offset_, std::size_t{ctx_->wqe_stride} * wrs_);
+  if (ring_offset_) segment_.free(ring_offset_, (ring_mask_ + std::size_t{1}) * sizeof(std::uint64_t));
+  if (wqe_offset_) segment_.free(wqe_offset_, std::size_t{stride_} * wrs_);
 }
 
 void SharedReceiveQueue::announce_unpolled(Adapter& nic) const {
@@ -68,12 +68,12 @@ void SharedReceiveQueue::announce_unpolled(Adapter& nic) const {
     const std::lock_guard lock(cq.poll_lock());
     if (completions_->next() == nullptr) return;  // also past what is void
   }
-  mark_ready(cq.context(), ctx_->cq_line);
+  mark_ready(cq.context(), cq_line_);
   if (take_armed(cq.context(), Solicited::yes)) nic.raise_cq(cq.index());
 }
 
 ReceiveWqe& SharedReceiveQueue::wqe(std::uint32_t number) const {
-  return *segment_.at<ReceiveWqe>(wqe_offset_ + std::uint64_t{ctx_->wqe_stride} * number);
+  return *segment_.at<ReceiveWqe>(wqe_offset_ + std::uint64_t{stride_} * number);
 }
 
 SharedReceiveQueue::Posted SharedReceiveQueue::post(std::uint64_t wr_id, std::span<const Sge> sges,
@@ -96,17 +96,17 @@ SharedReceiveQueue::Posted SharedReceiveQueue::post(std::uint64_t wr_id, std::sp
 
 bool SharedReceiveQueue::ring_full() const {
   const std::uint32_t posted = ctx_->posted.load(std::memory_order_relaxed);
-  return posted - ctx_->next.load(std::memory_order_acquire) > ctx_->ring_mask;
+  return posted - ctx_->next.load(std::memory_order_acquire) > ring_mask_;
 }
 
 // Into a ring that is not full; others only make more room in it.
 void SharedReceiveQueue::post_number(std::uint32_t number) {
   const std::uint32_t count = ctx_->posted.load(std::memory_order_relaxed);
-  std::atomic<std::uint64_t>& entry = ring_[count & ctx_->ring_mask];
-  note_claimer(count & ctx_->ring_mask);
+  std::atomic<std::uint64_t>& entry = ring_[count & ring_mask_];
+  note_claimer(count & ring_mask_);
   claimer_[number] = Qpn();
   posted_at_[number] = count;
-  const SrqClaim claim{static_cast<std::uint16_t>(count / (ctx_->ring_mask + 1)),
+  const SrqClaim claim{static_cast<std::uint16_t>(count / (ring_mask_ + 1)),
                        static_cast<std::uint16_t>(number), Qpn(), ClaimState::posted};
   // release: the claimer's acquire of the entry must see the WQE's sges.
   entry.store(claim.pack(), std::memory_order_release);
@@ -120,8 +120,8 @@ void SharedReceiveQueue::note_claimer(std::uint32_t ring_index) {
   const SrqClaim claim = SrqClaim::unpack(ring_[ring_index].load(std::memory_order_acquire));
   if (claim.state != ClaimState::claimed || claim.wqe >= wrs_) return;
   const std::uint32_t posted_at = posted_at_[claim.wqe];
-  const bool current = (posted_at & ctx_->ring_mask) == ring_index &&
-                       static_cast<std::uint16_t>(posted_at / (ctx_->ring_mask + 1)) == claim.lap;
+  const bool current = (posted_at & ring_mask_) == ring_index &&
+                       static_cast<std::uint16_t>(posted_at / (ring_mask_ + 1)) == claim.lap;
   if (current) claimer_[claim.wqe] = claim.claimer;
 }
 
@@ -134,14 +134,14 @@ void SharedReceiveQueue::free_wqe(std::uint32_t number) {
 
 void SharedReceiveQueue::reclaim(Slot dead, const std::vector<std::uint32_t>& completed) {
   const std::lock_guard lock(lock_);
-  for (std::uint32_t i = 0; i <= ctx_->ring_mask; ++i) note_claimer(i);
+  for (std::uint32_t i = 0; i <= ring_mask_; ++i) note_claimer(i);
   for (std::uint32_t number = 0; number < wrs_; ++number) post_again(number, dead, completed);
 }
 
 void SharedReceiveQueue::give_back(Slot from, std::uint32_t number,
                                    const std::vector<std::uint32_t>& completed) {
   const std::lock_guard lock(lock_);
-  for (std::uint32_t i = 0; i <= ctx_->ring_mask; ++i) note_claimer(i);
+  for (std::uint32_t i = 0; i <= ring_mask_; ++i) note_claimer(i);
   if (number < wrs_) post_again(number, from, completed);
 }
 

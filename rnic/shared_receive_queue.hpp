@@ -80,7 +80,9 @@ class SharedReceiveQueue {
   XrcConfig xrc_config_;
   std::unique_ptr<XrcCompletions> completions_;
   std::uint32_t index_, pd_, wrs_, sges_;
+  // The context says so too, to initiators; we do not read it back, for a neighbour may have written there.
   std::uint64_t ring_offset_ = 0, wqe_offset_ = 0;
+  std::uint32_t ring_mask_, stride_, cq_line_ = 0;
   std::atomic<std::uint64_t>* ring_ = nullptr;
   std::atomic<bool> keeps_rings_{false};
   SpinLock lock_;

@@ -1,5 +1,6 @@
-// A neighbour's bugs: whatever stands in a target's shared words, its initiator neither crashes, nor touches
-// memory outside the target's segment and regions (AddressSanitizer watches), nor loops for ever.
+// A neighbour's bugs: whatever stands in a target's shared words, neither its initiator nor its owner
+// crashes, touches memory outside the target's segment and regions (AddressSanitizer watches), or loops for
+// ever.
 #include "two_nics.hpp"
 
 namespace weir::rnic::test {
@@ -24,6 +25,7 @@ class Corruption : public TwoNics, public testing::WithParamInterface<Case> {
     QpContext& qp = header.qps[target.qpn().index()];
     add(&qp, sizeof qp);
     add(&header.cqs[target.recv_cq().index()], 64);
+    add(&header.multicast_used, sizeof header.multicast_used);
     if (srq != nullptr) {
       add(&srq->context(), sizeof(SrqContext));
       add(b_nic.adapter().segment().base() + srq->context().ring_offset, 64);
@@ -85,6 +87,55 @@ TEST_P(Corruption, of_shared_words_does_not_harm_the_initiator) {
       Endpoint::drain(sender.send_cq());
       // The owner trusts what only it writes; it gets its words back before it goes on.
       for (auto entry = before.rbegin(); entry != before.rend(); ++entry) *entry->first = entry->second;
+      settle();
+    }
+    if (srq != nullptr) b_nic.adapter().destroy(srq);
+  }
+}
+
+// All but what says who is inside: for those it waits, as long as they live.
+TEST_P(Corruption, of_shared_words_does_not_harm_the_owner) {
+  const Victim victim = GetParam().victim;
+  const QpType type = victim == Victim::datagrams ? QpType::ud : QpType::rc;
+  Memory from(a_nic, 20'000), to(b_nic, 20'000);
+  for (int round = 0; round < 1500; ++round) {
+    SCOPED_TRACE(round);
+    SharedReceiveQueue* srq =
+        victim == Victim::shared_receives ? b_nic.adapter().create_srq(pd, 16, 2) : nullptr;
+    {
+      Endpoint sender(a_nic, {.type = type, .timeout = 8, .retry_cnt = 0, .rnr_retry = 0});
+      Endpoint target(b_nic, {.type = type, .srq = srq});
+      connect(sender, target);
+      const Sge half = to.sge(0, 10'000);
+      const auto post_some = [&] {
+        for (std::uint64_t i = 0; i < 4; ++i) {
+          if (srq != nullptr)
+            (void)srq->post(i, {&half, 1});
+          else
+            (void)target.recv(i, {half});
+        }
+      };
+      const auto send_some = [&] {
+        for (std::uint64_t i = 0; i < 3; ++i)
+          (void)sender.post({.wr_id = i, .datagram = {target.qpn(), 0x1234, nullptr}},
+                            {from.sge(0, 30 + 1000 * i)});
+      };
+      post_some();
+      send_some();
+      QpContext& context = b_nic.adapter().segment().header().qps[target.qpn().index()];
+      auto words = words_of(target, srq);
+      std::erase(words, reinterpret_cast<std::uint32_t*>(&context.hazard));
+      std::erase(words, reinterpret_cast<std::uint32_t*>(&context.datagram_senders));
+      for (std::uint64_t n = 1 + random() % 3; n > 0; --n) *words[random() % words.size()] = nonsense();
+
+      (void)target.recv_cq().unpolled();
+      WorkCompletion completion;
+      for (int polls = 0; polls < 32; ++polls) (void)target.recv_cq().poll({&completion, 1});
+      post_some();
+      send_some();
+      if (round % 3 != 0) target.modify(round % 3 == 1 ? QpState::err : QpState::reset);
+      for (int polls = 0; polls < 32; ++polls) (void)target.recv_cq().poll({&completion, 1});
+      host.advance(10'000'000'000);
       settle();
     }
     if (srq != nullptr) b_nic.adapter().destroy(srq);
