@@ -119,7 +119,13 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   ah->path_kbps = path_kbps_of(*attr);
   if (attr->is_global) ah->dgid = attr->grh.dgid;
   ah->reachable = !attr->is_global || find_gid(attr->grh.dgid).has_value();
-  if (attr->is_global) write_grh(ah->grh, gid_table()[attr->grh.sgid_index].gid, attr->grh.dgid, attr->grh);
+  // Who is told of a LID alone gets a GRH all the same, as on RoCE every datagram has one: from here, to
+  // here.
+  ibv_global_route route{};
+  route.dgid = gid_table().front().gid;
+  route.hop_limit = 1;
+  if (attr->is_global) route = attr->grh;
+  write_grh(ah->grh, gid_table()[route.sgid_index].gid, route.dgid, route);
   pd_of(pd).users.fetch_add(1);
   return &ah->ah;
 }
