@@ -27,6 +27,17 @@ TEST_F(Arguments, modifying_a_shared_receive_queue_does_all_that_its_mask_says_o
   EXPECT_EQ(limit(), 3u);
 }
 
+// ibv_modify_srq(3): programs look at the capability, and then count on it.
+TEST_F(Arguments, a_device_that_resizes_no_shared_receive_queue_does_not_say_that_it_does) {
+  ibv_device_attr device{};
+  ASSERT_EQ(ibv_query_device(context.get(), &device), 0);
+  ibv_srq_init_attr init{nullptr, {10, 1, 0}};
+  Srq srq(ibv_create_srq(pd.get(), &init));
+  ibv_srq_attr attr{.max_wr = 20, .max_sge = 1, .srq_limit = 0};
+  const bool resizes = ibv_modify_srq(srq.get(), &attr, IBV_SRQ_MAX_WR) == 0;
+  EXPECT_EQ((device.device_cap_flags & IBV_DEVICE_SRQ_RESIZE) != 0, resizes);
+}
+
 TEST_F(Arguments, a_receive_for_a_queue_pair_that_has_a_shared_receive_queue_is_refused_and_changes_nothing) {
   for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UD}) {
     ibv_srq_init_attr init{nullptr, {10, 1, 0}};

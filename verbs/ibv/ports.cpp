@@ -30,10 +30,9 @@ void fill_device(const ibv_context& context, ibv_device_attr& a) {
   a.hw_ver = 1;
   a.max_qp = static_cast<int>(rnic::max_qps) - 2;
   a.max_qp_wr = rnic::max_wr;
-  a.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_SYS_IMAGE_GUID |
-                       IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
-                       IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-                       IBV_DEVICE_MANAGED_FLOW_STEERING;
+  a.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_CURR_QP_STATE_MOD |
+                       IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+                       IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MANAGED_FLOW_STEERING;
   a.max_sge = a.max_sge_rd = rnic::max_sge;
   a.max_cq = rnic::max_cqs;
   a.max_cqe = static_cast<int>(rnic::max_cqe);
