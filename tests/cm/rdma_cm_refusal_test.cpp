@@ -142,6 +142,21 @@ TEST_F(RdmaCmRefuses, an_address_of_another_host_cannot_be_bound_nor_reached) {
   EXPECT_LT(event->status, 0);
 }
 
+// As librdmacm answers before it asks anybody.
+TEST_F(RdmaCmRefuses, an_address_of_no_family_that_it_knows_is_invalid) {
+  const IdRef id = make_id(client_);
+  auto good = loopback(7);
+  sockaddr other{};
+  other.sa_family = AF_UNIX;
+  const auto invalid = [](int result) { return result == -1 && errno == EINVAL; };
+  for (sockaddr* bad : {&other, static_cast<sockaddr*>(nullptr)}) {
+    EXPECT_TRUE(invalid(rdma_bind_addr(id.get(), bad)));
+    EXPECT_TRUE(invalid(rdma_resolve_addr(id.get(), nullptr, bad, 100)));
+  }
+  EXPECT_TRUE(invalid(rdma_resolve_addr(id.get(), &other, as_address(good), 100)));
+  EXPECT_FALSE(client_.pending());
+}
+
 TEST_F(RdmaCmRefuses, calls_out_of_order_are_refused) {
   const IdRef id = make_id(client_);
   EXPECT_EQ(rdma_resolve_route(id.get(), 100), -1);

@@ -84,7 +84,7 @@ Endpoint Agent::ephemeral(Endpoint endpoint) {
 int Agent::bind(Id& id, const sockaddr* address) {
   if (id.stage != Stage::unbound) return EINVAL;
   const auto endpoint = endpoint_of(address);
-  if (!endpoint) return EAFNOSUPPORT;
+  if (!endpoint) return EINVAL;
   const auto place = endpoint->is_any() ? std::nullopt : devices_.find(*endpoint);
   if (!endpoint->is_any() && !place) return EADDRNOTAVAIL;
   auto binding = ports_.bind(static_cast<std::uint16_t>(id.ps), *endpoint, id.sharing);
@@ -98,8 +98,8 @@ int Agent::bind(Id& id, const sockaddr* address) {
 
 int Agent::resolve_address(Id& id, const sockaddr* source, const sockaddr* destination) {
   auto to = endpoint_of(destination);
-  if (!to) return EAFNOSUPPORT;
   const auto from = endpoint_of(source);
+  if (!to || (source != nullptr && !from)) return EINVAL;
   if (id.stage == Stage::unbound && from && from->port != 0) {
     if (const int error = bind(id, source); error != 0) return error;
   }
