@@ -157,6 +157,16 @@ TEST_F(RdmaCmRefuses, an_address_of_no_family_that_it_knows_is_invalid) {
   EXPECT_FALSE(client_.pending());
 }
 
+TEST_F(RdmaCmRefuses, an_identifier_that_waits_for_its_events_to_be_moved_to_nothing) {
+  rdma_cm_id* made = nullptr;
+  ASSERT_EQ(rdma_create_id(nullptr, &made, nullptr, RDMA_PS_TCP), 0);
+  const IdRef id(made);
+  rdma_event_channel* const own = id->channel;
+  EXPECT_EQ(rdma_migrate_id(id.get(), nullptr), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(id->channel, own);
+}
+
 TEST_F(RdmaCmRefuses, calls_out_of_order_are_refused) {
   const IdRef id = make_id(client_);
   EXPECT_EQ(rdma_resolve_route(id.get(), 100), -1);

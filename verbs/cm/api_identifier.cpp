@@ -117,6 +117,7 @@ int rdma_destroy_id(rdma_cm_id* id) {
 
 int rdma_migrate_id(rdma_cm_id* id, rdma_event_channel* channel) {
   Id& mine = Id::of(id);
+  if (mine.synchronous && channel == nullptr) return as_c(EINVAL);  // it has a channel of its own already
   EventChannel* to = channel != nullptr ? &EventChannel::of(channel) : own_channel();
   if (to == nullptr) return -1;
   EventChannel* old_own = mine.synchronous ? &mine.events() : nullptr;
