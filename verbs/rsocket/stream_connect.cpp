@@ -106,39 +106,28 @@ int Stream::begin_connect(const sockaddr* address, socklen_t size) {
   }
   phase_ = Phase::resolving;
   if (rdma_resolve_addr(id_.get(), nullptr, const_cast<sockaddr*>(address), resolve_limit_ms) == 0) return 0;
-  const int error = errno;
-  fail(error);
-  return error;
+  fail(errno);
+  return std::exchange(error_, 0);
 }
 
 int Stream::connect(const sockaddr* address, socklen_t size) {
   std::unique_lock hold(mutex_);
-  switch (phase_) {
-    case Phase::listening:
-      return EINVAL;
-    case Phase::connected:
-      return EISCONN;
-    case Phase::resolving:
-    case Phase::connecting:
-      advance();
-      if (in_progress()) return EALREADY;
-      break;
-    case Phase::fresh:
-    case Phase::bound:
-    case Phase::failed:
-      if (const int error = begin_connect(address, size); error != 0) return error;
-      advance();
-      if (!in_progress()) break;
-      if (!locked_blocks(0)) return EINPROGRESS;
-      // A signal leaves it going on, as connect(2) has it; the next call waits for it.
-      if (const int error = locked_wait(hold,
-                                        [&] {
-                                          advance();
-                                          return !in_progress() || closed_;
-                                        });
-          error != 0)
-        return error;
+  if (phase_ == Phase::listening) return EINVAL;
+  if (phase_ == Phase::connected) return EISCONN;
+  const bool begun = in_progress();
+  // One that failed is told first, if nobody was: by this call, or by SO_ERROR.
+  if (!begun && error_ != 0) return std::exchange(error_, 0);
+  if (!begun) {
+    if (const int error = begin_connect(address, size); error != 0) return error;
   }
+  advance();
+  if (in_progress() && !locked_blocks(0)) return begun ? EALREADY : EINPROGRESS;
+  // A signal leaves it going on, as connect(2) has it; the next call waits for it.
+  const auto done = [&] {
+    advance();
+    return !in_progress() || closed_;
+  };
+  if (const int error = locked_wait(hold, done); error != 0) return error;
   if (closed_) return EBADF;
   return phase_ == Phase::connected ? 0 : std::exchange(error_, 0);
 }
