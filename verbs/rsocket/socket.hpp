@@ -68,7 +68,8 @@ class Socket {
   virtual short locked_ready(short events) = 0;
   virtual void locked_prepare_sleep(std::vector<pollfd>& others) = 0;
   bool locked_blocks(int flags) const;
-  // Lets go of the mutex until `done()`, trying a while before it sleeps. EINTR: a signal came.
+  // Lets go of the mutex until `done()`, trying a while before it sleeps. EINTR: a signal came, and calls are
+  // not restarted for it (interruption.hpp).
   template <class Done>
   int locked_wait(std::unique_lock<std::mutex>& hold, Done done);
   template <class Done>

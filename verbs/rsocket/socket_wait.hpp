@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "verbs/rsocket/interruption.hpp"
 #include "verbs/rsocket/socket.hpp"
 
 namespace weir::rsocket {
@@ -62,7 +63,7 @@ int Socket::locked_wait_for(std::unique_lock<std::mutex>& hold, int limit_ms, Do
     }
     waiters_.remove(waiter);
     if (already || done()) return 0;
-    if (error != 0) return error;
+    if (error != 0 && (error != EINTR || !handlers_restart_calls())) return error;
   }
 }
 
