@@ -45,6 +45,7 @@ class CompletionQueue {
 
   // Takes one pending event if there is one (the completion channel was readable).
   bool take_event();
+  std::uint32_t take_events() { return ctx_.events.exchange(0, std::memory_order_acq_rel); }  // all of them
 
   // A line is a queue pair's, or an XRC SRQ's, bit in the ready map. Detaching purges what it had not polled.
   std::uint32_t attach(QueuePair* qp) { return attach(Line{qp, nullptr}); }

@@ -102,6 +102,22 @@ TEST_F(BadNeighbour, that_fails_a_work_queue_is_reported) {
   wq.reset();
 }
 
+TEST_F(BadNeighbour, that_counts_events_without_end_does_not_hold_up_the_end_of_a_cq) {
+  Side side(MemoryKind::ordinary, memory_bytes);
+  const Channel channel(ibv_create_comp_channel(side.context.get()));
+  Cq cq(ibv_create_cq(side.context.get(), 8, nullptr, channel.get(), 0));
+  const auto link = attach({});
+  const auto neighbour = link->connect(slot_of({.qpn = side.qp->qp_num}), std::chrono::seconds(5));
+  ASSERT_TRUE(neighbour);
+  const int fd = (*neighbour)->greeting().fds.at(0).get();
+  const auto segment = link::Mapping::of_file(fd, link::file_bytes(fd), link::Mapping::Rights::read_write);
+  ASSERT_TRUE(segment);
+  reinterpret_cast<rnic::SegmentHeader*>(segment->data())->cqs[cq->handle].events = 0xffffffff;
+  const auto began = std::chrono::steady_clock::now();
+  cq.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::minutes(1));
+}
+
 // The peer never had to do with it: it learns of it by its end alone.
 TEST_F(BadNeighbour, is_inside_an_operation_when_it_ends) {
   auto link = attach({});

@@ -184,7 +184,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
     Channel& channel = channel_of(cq->channel);
     const std::lock_guard lock(channel.mutex);
     std::erase(channel.cqs, &c);
-    while (c.nic_cq->take_event()) discard_events(channel.channel.fd, 1);
+    discard_events(channel.channel.fd, c.nic_cq->take_events());
     --cq->channel->refcnt;
     delivered = c.events_delivered;
   }
