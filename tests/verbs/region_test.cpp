@@ -107,6 +107,39 @@ TEST_F(Regions, rereg_changes_what_it_is_told_and_refuses_the_rest) {
   ASSERT_EQ(ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_PD, pd.get(), nullptr, 0, 0), 0);
 }
 
+// What libibverbs refuses before it asks the device: the region is as it was.
+TEST_F(Regions, rereg_checks_its_input) {
+  std::vector<char> memory(64), elsewhere(64);
+  Mr mr(register_memory(pd.get(), memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE));
+  const auto refused = [](ibv_mr* region, int flags, ibv_pd* domain, void* addr, std::size_t length,
+                          int access) {
+    errno = 0;
+    return ibv_rereg_mr(region, flags, domain, addr, length, access) == IBV_REREG_MR_ERR_INPUT &&
+           errno == EINVAL;
+  };
+  constexpr int to = IBV_REREG_MR_CHANGE_TRANSLATION, into = IBV_REREG_MR_CHANGE_PD;
+  EXPECT_TRUE(refused(mr.get(), to, nullptr, elsewhere.data(), 0, 0));
+  EXPECT_TRUE(refused(mr.get(), to, nullptr, nullptr, 64, 0));
+  EXPECT_TRUE(refused(mr.get(), to, nullptr, elsewhere.data(), 64, IBV_ACCESS_LOCAL_WRITE))
+      << "rights that it is not told to change";
+  EXPECT_EQ(mr->addr, memory.data());
+
+  ibv_alloc_dm_attr wanted{};
+  wanted.length = 64;
+  ibv_dm* const dm = ibv_alloc_dm(context.get(), &wanted);
+  ASSERT_TRUE(dm);
+  Mr of_device(ibv_reg_dm_mr(pd.get(), dm, 0, 64, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE));
+  ibv_mr* const imported = ibv_import_mr(pd.get(), mr->handle);
+  for (ibv_mr* region : {of_device.get(), imported}) {
+    ASSERT_TRUE(region);
+    EXPECT_TRUE(refused(region, to, nullptr, elsewhere.data(), 64, 0));
+    EXPECT_TRUE(refused(region, into, pd.get(), nullptr, 0, 0));
+  }
+  ibv_unimport_mr(imported);
+  of_device.reset();
+  EXPECT_EQ(ibv_free_dm(dm), 0);
+}
+
 // As programs built beside rdma-core 59 and later call it; their header is newer than ours.
 TEST_F(Regions, of_newer_programs_are_registered_by_attributes) {
   struct Attributes {

@@ -59,11 +59,15 @@ namespace {
 int change_region(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, int access) {
   const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
   if ((flags & ~known) != 0 || flags == 0) return IBV_REREG_MR_ERR_INPUT;
+  if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (addr == nullptr || length == 0))
+    return IBV_REREG_MR_ERR_INPUT;
+  if (access != 0 && !(flags & IBV_REREG_MR_CHANGE_ACCESS)) return IBV_REREG_MR_ERR_INPUT;
   auto& region = *reinterpret_cast<Mr*>(mr);
   ibv_pd* const new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : mr->pd;
   const auto new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? static_cast<unsigned>(access) : region.access;
   if (context_of(mr->context).adapter().windows().in_use(mr->lkey)) return IBV_REREG_MR_ERR_INPUT;
-  if (region.mr.length == SIZE_MAX) return IBV_REREG_MR_ERR_INPUT;  // a null region is what it is
+  // The null region, those in device memory, imported ones: they are what they are.
+  if (region.mr.addr == nullptr) return IBV_REREG_MR_ERR_INPUT;
   if (new_pd == nullptr || !access_valid(new_access)) return IBV_REREG_MR_ERR_INPUT;
   NicProcess& nic = *context_of(mr->context).nic;
   if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
