@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <sys/uio.h>
 
+#include <climits>
 #include <future>
 
 #include "tests/rsocket/fixture.hpp"
@@ -252,6 +253,21 @@ TEST(Stream, gathers_and_scatters) {
   message.msg_iovlen = 2;
   EXPECT_EQ(::rrecvmsg(pair.client.get(), &message, 0), 7);
   EXPECT_EQ(first, "abc");
+}
+
+// readv(2) and writev(2) call it EINVAL, POSIX's sendmsg() and recvmsg() EMSGSIZE.
+TEST(Stream, more_buffers_than_the_limit_are_refused) {
+  Pair pair;
+  std::vector<iovec> pieces(IOV_MAX + 1);
+  const auto count = static_cast<int>(pieces.size());
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = pieces.size();
+  const auto why = [](ssize_t result) { return result < 0 ? errno : 0; };
+  EXPECT_EQ(why(::rwritev(pair.client.get(), pieces.data(), count)), EINVAL);
+  EXPECT_EQ(why(::rreadv(pair.client.get(), pieces.data(), count)), EINVAL);
+  EXPECT_EQ(why(::rsendmsg(pair.client.get(), &message, 0)), EMSGSIZE);
+  EXPECT_EQ(why(::rrecvmsg(pair.client.get(), &message, MSG_DONTWAIT)), EMSGSIZE);
 }
 
 TEST(Stream, a_transfer_of_nothing_is_nothing) {

@@ -33,6 +33,13 @@ bool valid(const iovec* pieces, std::size_t count) {
   return count <= IOV_MAX && (pieces != nullptr || count == 0);
 }
 
+// 0, or what sendmsg() and recvmsg() say of such buffers.
+int check(const msghdr* message) {
+  if (message == nullptr) return EFAULT;
+  if (message->msg_iovlen > IOV_MAX) return EMSGSIZE;
+  return valid(message->msg_iov, message->msg_iovlen) ? 0 : EINVAL;
+}
+
 iovec piece_of(const void* data, std::size_t size) { return {const_cast<void*>(data), size}; }
 
 }  // namespace
@@ -50,9 +57,8 @@ ssize_t rsendto(int socket, const void* data, size_t size, int flags, const sock
 }
 
 ssize_t rsendmsg(int socket, const msghdr* message, int flags) {
-  if (message == nullptr) return as_c(EFAULT);
+  if (const int error = check(message); error != 0) return as_c(error);
   if (message->msg_controllen != 0) return as_c(ENOTSUP);
-  if (!valid(message->msg_iov, message->msg_iovlen)) return as_c(EINVAL);
   return as_c(send(socket, Pieces({message->msg_iov, message->msg_iovlen}), flags,
                    static_cast<const sockaddr*>(message->msg_name), message->msg_namelen));
 }
@@ -75,8 +81,7 @@ ssize_t rrecvfrom(int socket, void* data, size_t size, int flags, sockaddr* from
 }
 
 ssize_t rrecvmsg(int socket, msghdr* message, int flags) {
-  if (message == nullptr) return as_c(EFAULT);
-  if (!valid(message->msg_iov, message->msg_iovlen)) return as_c(EINVAL);
+  if (const int error = check(message); error != 0) return as_c(error);
   const auto got = receive(socket, Pieces({message->msg_iov, message->msg_iovlen}), flags,
                            static_cast<sockaddr*>(message->msg_name), &message->msg_namelen);
   message->msg_controllen = 0;
