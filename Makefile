@@ -66,8 +66,12 @@ vm: build ## run Weir's programs on the kernel's Soft-RoCE device, in a virtual 
 	@tools/install-packages.sh tools/packages-vm.txt
 	@ctest --preset release -L vm --output-on-failure
 
-bench: build ## run the benchmarks (label bench) and print what they print
-	@ctest --preset release -L bench --verbose
+# Programs of bench/ that compare by themselves; the others want words, see bench/README.md.
+BENCHES = copy_tiers registration memory_pool_bench rdma_stream_bench rdma_channel_bench channel_connections_bench \
+  rpc_echo_bench
+
+bench: build ## run the benchmarks of bench/, a few minutes, and print what they print
+	@for program in $(BENCHES); do echo "== $$program"; build/release/bin/$$program || exit; done
 
 coverage: install-packages ## unit tests with gcov; line coverage for each folder
 	@cmake --preset coverage --log-level=WARNING
