@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -323,8 +325,14 @@ std::optional<Scenario> read_scenario(std::string_view text, std::string file, c
 
 std::optional<Scenario> load_scenario(const std::string& path, Complaints& complaints) {
   const auto read = [](const std::filesystem::path& file) -> std::optional<std::string> {
+    std::error_code no_matter;  // it is said when the file is opened
+    errno = 0;
     std::ifstream in(file, std::ios::binary);
-    if (!in || std::filesystem::is_directory(file)) return std::nullopt;
+    if (!in) return std::nullopt;
+    if (std::filesystem::is_directory(file, no_matter)) {
+      errno = EISDIR;
+      return std::nullopt;
+    }
     std::ostringstream text;
     text << in.rdbuf();  // of an empty file nothing, which sets `text` to failed
     if (in.bad() || text.bad()) return std::nullopt;
@@ -332,8 +340,8 @@ std::optional<Scenario> load_scenario(const std::string& path, Complaints& compl
   };
   const auto text = read(path);
   if (!text) {
-    complaints.add({std::make_shared<const std::string>(path), 0, 0}, "cannot be read",
-                   "name a scenario file");
+    complaints.add({std::make_shared<const std::string>(path), 0, 0},
+                   std::string("cannot be read: ") + std::strerror(errno), "name a scenario file");
     return std::nullopt;
   }
   const auto beside = std::filesystem::path(path).parent_path();

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -172,17 +174,23 @@ std::optional<Network> read_network(std::string_view text, std::string file, con
 
 std::optional<Network> load_network(const std::string& path, Complaints& complaints) {
   const auto slurp = [](const std::filesystem::path& name) -> std::optional<std::string> {
+    std::error_code no_matter;  // it is said when the file is opened
+    errno = 0;
     std::ifstream file(name, std::ios::binary);
     if (!file) return std::nullopt;
+    if (std::filesystem::is_directory(name, no_matter)) {
+      errno = EISDIR;
+      return std::nullopt;
+    }
     std::ostringstream text;
     text << file.rdbuf();
     if (file.bad() || text.bad()) return std::nullopt;
     return std::move(text).str();
   };
-  const auto text = std::filesystem::is_directory(path) ? std::nullopt : slurp(path);
+  const auto text = slurp(path);
   if (!text) {
-    complaints.add({std::make_shared<const std::string>(path), 0, 0}, "cannot be read",
-                   "give the path of a network file");
+    complaints.add({std::make_shared<const std::string>(path), 0, 0},
+                   std::string("cannot be read: ") + std::strerror(errno), "give the path of a network file");
     return std::nullopt;
   }
   const auto beside = std::filesystem::path(path).parent_path();

@@ -254,10 +254,16 @@ spine_model = "generic-32m"
               HasSubstr("net.toml:1:1: [leaf_spine] would be 3600120000 nodes; 200000 is the limit"));
 }
 
-TEST(NetworkFile, missing_file_is_a_complaint) {
-  Complaints complaints;
-  EXPECT_FALSE(load_network("/nowhere/net.toml", complaints));
-  EXPECT_EQ(complaints.text(), "/nowhere/net.toml: cannot be read; give the path of a network file\n");
+TEST(NetworkFile, that_cannot_be_read_is_a_complaint) {
+  const std::string hint = "; give the path of a network file\n", long_name(300, 'x');
+  const std::pair<std::string, std::string> rows[] = {{"/nowhere/net.toml", "No such file or directory"},
+                                                      {"/", "Is a directory"},
+                                                      {long_name, "File name too long"}};
+  for (const auto& [path, why] : rows) {
+    Complaints complaints;
+    EXPECT_FALSE(load_network(path, complaints));
+    EXPECT_EQ(complaints.text(), path + ": cannot be read: " + why + hint);
+  }
 }
 
 }  // namespace
