@@ -201,8 +201,8 @@ int sim(std::span<const std::string> arguments) {
   app.add_option("-j,--jobs", command.jobs, "runs of a sweep at a time (default: processors)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));
-  auto* json = app.add_flag("--json", command.json, "print the summary as JSON");
-  app.add_flag("--csv", command.json, "of a sweep: print it as CSV")->excludes(json);
+  auto* json = app.add_flag("--json", command.json, "print the summary as JSON, of a sweep an array of them");
+  app.add_flag("--csv", command.csv, "of a sweep: print it as CSV")->excludes(json);
   app.add_option("--telemetry", command.telemetry,
                  "stream the counters there while it runs (gNMI dial-out; see weir collector)")
       ->type_name("HOST:PORT");
@@ -221,6 +221,8 @@ int sim(std::span<const std::string> arguments) {
   if (const auto ended = parse_words(app, "sim", arguments)) return *ended;
   if (command.settings) return list_settings();
   if (command.file.empty()) return complain("sim", "name a scenario file; see weir sim --help", sim_misused);
+  if (command.csv && command.sweep.empty())
+    return complain("sim", "--csv prints a sweep; say which with --sweep, or take --json", sim_misused);
   if (!command.telemetry.empty())
     if (const auto collector = read_host_port(command.telemetry); !collector)
       return complain("sim", "--telemetry " + collector.error(), sim_misused);

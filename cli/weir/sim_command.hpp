@@ -24,7 +24,7 @@ struct SimCommand {
   unsigned jobs = 0;  // 0: as many as there are processors
   std::uint64_t telemetry_queue = 64u << 20;
   std::uint32_t telemetry_wait_ms = 10'000;
-  bool json = false, quiet = false, settings = false;
+  bool json = false, csv = false, quiet = false, settings = false;
 };
 
 // Written by the signal handler, looked at between slices of events.

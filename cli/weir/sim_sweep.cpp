@@ -122,7 +122,10 @@ int report(const SimCommand& command, const sim::Scenario& scenario, const std::
         {{"sweep.csv", sim::sweep_csv(axes, rows)}, {"sweep.html", sim::sweep_html(scenario, axes, rows)}});
     if (status != 0) return status;
   }
-  return print_out("sim", command.json ? sim::sweep_csv(axes, rows) : sim::sweep_table(axes, rows),
+  return print_out("sim",
+                   command.json  ? sim::sweep_json(axes, rows)
+                   : command.csv ? sim::sweep_csv(axes, rows)
+                                 : sim::sweep_table(axes, rows),
                    sim_stop_requested.load(std::memory_order_relaxed) ? sim_interrupted : 0, sim_not_written);
 }
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "fabric/picture/page.hpp"
@@ -104,6 +105,19 @@ std::string sweep_csv(const std::vector<SweepAxis>& axes, const std::vector<Swee
     out += row.summary.partial ? "1\n" : "0\n";
   }
   return out;
+}
+
+std::string sweep_json(const std::vector<SweepAxis>& axes, const std::vector<SweepRow>& rows) {
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& row : rows) {
+    if (!row.done) continue;
+    auto& object = json.emplace_back();
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      object[fmt::format("{}.{}", axes[i].knob->table, axes[i].knob->key)] = row.values[i];
+    for (const auto& column : columns) object[column.name] = column.value(row.summary);
+    object["partial"] = row.summary.partial;
+  }
+  return json.dump(2) + "\n";
 }
 
 std::string sweep_table(const std::vector<SweepAxis>& axes, const std::vector<SweepRow>& rows) {

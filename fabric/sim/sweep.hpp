@@ -39,6 +39,8 @@ std::vector<SweepRow> sweep(const Scenario& scenario, const Knobs& knobs, const 
                             unsigned threads, const std::atomic<bool>& stop,
                             const std::function<void(std::size_t)>& on_done);
 
+// An array of an object for each row: the settings that were turned, as they were written, and the figures.
+std::string sweep_json(const std::vector<SweepAxis>& axes, const std::vector<SweepRow>& rows);
 std::string sweep_csv(const std::vector<SweepAxis>& axes, const std::vector<SweepRow>& rows);
 std::string sweep_table(const std::vector<SweepAxis>& axes, const std::vector<SweepRow>& rows);
 std::string sweep_html(const Scenario& scenario, const std::vector<SweepAxis>& axes,

@@ -86,6 +86,17 @@ def sweep_writes_a_row_for_each_combination(folder):
     assert len((folder / "sweep.csv").read_text().splitlines()) == 5
 
 
+def sweep_is_printed_as_json_and_as_csv(folder):
+    sweep = [SCENARIOS / "incast.toml", "--sweep", "alpha=0.125,0.5"]
+    lines = sim(*sweep, "--csv").stdout.splitlines()
+    rows = json.loads(sim(*sweep, "--json").stdout)
+    assert len(lines) == 3 and [row["buffer.alpha"] for row in rows] == ["0.125", "0.5"], (lines, rows)
+    assert list(rows[0]) == lines[0].split(","), (lines[0], rows[0])
+    assert float(lines[1].split(",")[3]) == float(f"{rows[0]['completion_us_p50']:.10g}"), (lines, rows)
+    alone = sim(SCENARIOS / "incast.toml", "--csv")
+    assert alone.returncode == 2 and "--csv prints a sweep" in alone.stderr, alone
+
+
 def what_is_misset_is_warned_of_and_happens(folder):
     cases = {  # which warning, and what the run then shows that the planned one does not
         "alpha": ("PFC fires early", "XOFF comes at", lambda run: run["pfc_frames"] > 50),
@@ -142,7 +153,7 @@ def directory_that_cannot_be_made_is_said_before_the_run(folder):
 for test in (same_seed_same_bytes, deadlock_is_named, pause_storm_is_detected_and_restored,
              results_that_cannot_be_printed_are_an_error, directory_that_cannot_be_made_is_said_before_the_run,
  mistakes_are_refused_with_their_place,
-             interrupt_leaves_what_was_simulated, sweep_writes_a_row_for_each_combination,
+             interrupt_leaves_what_was_simulated, sweep_is_printed_as_json_and_as_csv, sweep_writes_a_row_for_each_combination,
              what_is_misset_is_warned_of_and_happens):
     with tempfile.TemporaryDirectory() as folder:
         test(pathlib.Path(folder))
