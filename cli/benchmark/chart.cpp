@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 
 #include "cli/client/unique_fd.hpp"
 
@@ -147,9 +148,15 @@ std::string chart_script(const Comparison& comparison, const std::string& file) 
   return text + "unset multiplot\n";
 }
 
+client::Result<void> can_draw_into(const std::string& file) {
+  const auto slash = file.rfind('/');
+  const bool there = ::access(file.c_str(), F_OK) == 0;
+  const auto written = there ? file : slash == std::string::npos ? "." : file.substr(0, slash + 1);
+  if (::access(written.c_str(), W_OK) == 0) return {};
+  return fail(ErrorKind::usage, "cannot write " + file + ": " + std::strerror(errno));
+}
+
 client::Result<void> draw_chart(const Comparison& comparison, const std::string& file) {
-  if (!file.ends_with(".svg") && !file.ends_with(".png"))
-    return fail(ErrorKind::usage, "--chart draws .svg and .png files, not " + file);
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail(ErrorKind::unsupported, "no pipe to gnuplot");
   client::UniqueFd reader(ends[0]);
@@ -157,6 +164,8 @@ client::Result<void> draw_chart(const Comparison& comparison, const std::string&
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, reader.get(), STDIN_FILENO);
+  // A gnuplot that cannot open its output draws into standard output.
+  ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
   std::string program = "gnuplot";
   char* const arguments[] = {program.data(), nullptr};
   pid_t child = 0;

@@ -110,6 +110,8 @@ Result<void> measure(const Options& options) {
   if (options.idle) return hold_idle_connections(plan_for(options, options.server.endpoint(), interrupted));
   const auto json_file = JsonFile::open(options.json_file);
   if (!json_file) return std::unexpected(json_file.error());
+  for (const auto& chart : options.chart_files)
+    if (auto writable = can_draw_into(chart); !writable) return writable;
   return options.compare.empty() ? run_tests(options, *json_file) : run_comparison(options, *json_file);
 }
 

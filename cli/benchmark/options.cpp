@@ -155,6 +155,9 @@ std::string lines_of_tests() {
 }
 
 Result<void> check(const Options& options) {
+  for (const auto& file : options.chart_files)
+    if (!file.ends_with(".svg") && !file.ends_with(".png"))
+      return fail(ErrorKind::usage, "--chart draws .svg and .png files, not " + file);
   if (options.compare.empty() && !options.chart_files.empty())
     return fail(ErrorKind::usage, "--chart draws a comparison: say which transports with --compare");
   if (options.compare.empty() && (options.clients.size() > 1 || options.pipeline.size() > 1))

@@ -251,6 +251,10 @@ class Benchmark(unittest.TestCase):
             self.assertEqual(done.returncode, 1, arguments)
             self.assertIn(words, done.stderr, arguments)
 
+    def test_a_chart_that_cannot_be_written_is_said_before_the_load_runs(self):
+        done = self.run_it("--compare", "tcp", "-t", "get", "-n", "10", "--chart", "/nonexistent/x.svg")
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done)
+
     def test_a_missing_gnuplot_is_named(self):
         done = self.run_it("--compare", "tcp", "-t", "get", "-n", "10", "--chart", "x.svg", env={"PATH": "/nonexistent"})
         self.assertEqual(done.returncode, 1)
