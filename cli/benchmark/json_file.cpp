@@ -30,7 +30,9 @@ client::Result<JsonFile> JsonFile::open(const std::string& name) {
 client::Result<void> JsonFile::write(const std::string& text) const {
   if (name_ == "-") std::fputs(text.c_str(), stdout);
   if (!fd_) return {};
-  if (::lseek(fd_.get(), 0, SEEK_SET) == 0 && ::ftruncate(fd_.get(), 0) != 0) return cannot_write(name_);
+  // What is no regular file (a pipe, /dev/null) has nothing to replace, and refuses.
+  if (::lseek(fd_.get(), 0, SEEK_SET) == 0 && ::ftruncate(fd_.get(), 0) != 0 && errno != EINVAL)
+    return cannot_write(name_);
   for (std::string_view rest = text; !rest.empty();) {
     const auto written = ::write(fd_.get(), rest.data(), rest.size());
     if (written < 0 && errno == EINTR) continue;

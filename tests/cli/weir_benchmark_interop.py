@@ -255,6 +255,12 @@ class Benchmark(unittest.TestCase):
         done = self.run_it("--compare", "tcp", "-t", "get", "-n", "10", "--chart", "/nonexistent/x.svg")
         self.assertEqual((done.returncode, done.stdout), (1, ""), done)
 
+    def test_json_goes_into_what_is_no_regular_file(self):
+        for name in ("/dev/null", "/dev/stdout"):
+            done = self.run_it("-t", "get", "-n", "10", "-q", "--json", name)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('"test": "GET"', done.stdout)
+
     def test_a_missing_gnuplot_is_named(self):
         done = self.run_it("--compare", "tcp", "-t", "get", "-n", "10", "--chart", "x.svg", env={"PATH": "/nonexistent"})
         self.assertEqual(done.returncode, 1)
