@@ -58,7 +58,7 @@ Result<client::Endpoint> locate(const Options& options, Transport transport, cli
       endpoint.port = options.tls_rdma_port ? *options.tls_rdma_port : told ? told : tls_port;
       if (!endpoint.port)
         return fail(ErrorKind::usage,
-                    "the server tells no port for TLS over RDMA; name it with --tls-rdma-port");
+                    "the server tells no port for TLS over RDMA; name it with --rdma-tls-port");
       break;
     }
   }

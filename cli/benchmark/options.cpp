@@ -112,7 +112,8 @@ Result<bool> take_comparison(ArgumentReader& arguments, Options& options) {
   if (arguments.is("--compare")) return take_compare(arguments, options);
   if (arguments.is("--tls-port")) return take_port(arguments, options.tls_port);
   if (arguments.is("--rdma-port")) return take_port(arguments, options.rdma_port);
-  if (arguments.is("--tls-rdma-port")) return take_port(arguments, options.tls_rdma_port);
+  if (arguments.is("--rdma-tls-port") || arguments.is("--tls-rdma-port"))
+    return take_port(arguments, options.tls_rdma_port);
   if (!arguments.is("--json") && !arguments.is("--chart")) return false;
   const bool chart = arguments.is("--chart");
   return text_into(arguments, chart ? options.chart_files.emplace_back() : options.json_file);
@@ -229,7 +230,7 @@ Report:
 Comparison:
   --compare <list>     run each test over each of tcp, unix, tls, rdma, tls+rdma in turn
   --repeat <n>         rounds; the transports alternate within a round, the median is shown (default 3)
-  --tls-port, --rdma-port, --tls-rdma-port <port>
+  --tls-port, --rdma-port, --rdma-tls-port <port>
                        where the server listens (default: what the server's CONFIG GET says)
   -c, -P <n,n,...>     compare at each of these numbers of connections and requests under way
   --chart <file>       draw it, as .svg or .png (wants gnuplot); may be given twice

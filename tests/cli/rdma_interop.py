@@ -125,7 +125,7 @@ class OverRdma(unittest.TestCase):
         file = os.path.join(self.directory, "c.json")
         done = subprocess.run([program("weir-benchmark"), "-p", self.server.ports["tcp"], "--cacert", self.certificate,
                                "--tls-port", self.server.ports["tls"], "--rdma-port", self.server.ports["rdma"],
-                               "--tls-rdma-port", self.server.ports["rdma-tls"], "--compare", ",".join(self.ways), "-t", "get", "-c", "2", "--duration", "0.1", "--repeat", "1",
+                               "--rdma-tls-port", self.server.ports["rdma-tls"], "--compare", ",".join(self.ways), "-t", "get", "-c", "2", "--duration", "0.1", "--repeat", "1",
                                "--json", file], capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("Weir's software NIC", done.stdout)
