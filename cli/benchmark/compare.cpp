@@ -160,6 +160,9 @@ Result<Comparison> compare(const Options& options, ProgressLine& progress, const
   std::vector<client::Endpoint> endpoints;
   for (const auto transport : options.compare) {
     auto endpoint = locate(options, transport, server);
+    if (!endpoint && !session)
+      return fail(endpoint.error().kind,
+                  endpoint.error().what + " (it could not be asked: " + session.error().what + ")");
     if (!endpoint) return std::unexpected(std::move(endpoint.error()));
     endpoints.push_back(std::move(*endpoint));
   }

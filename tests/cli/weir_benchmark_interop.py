@@ -261,6 +261,11 @@ class Benchmark(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('"test": "GET"', done.stdout)
 
+    def test_a_comparison_says_that_the_server_could_not_be_asked(self):
+        done = self.run_it("-p", str(free_port()), "--compare", "tcp,unix")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Connection refused", done.stderr)
+
     def test_a_missing_gnuplot_is_named(self):
         done = self.run_it("--compare", "tcp", "-t", "get", "-n", "10", "--chart", "x.svg", env={"PATH": "/nonexistent"})
         self.assertEqual(done.returncode, 1)
