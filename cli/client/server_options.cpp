@@ -127,10 +127,17 @@ Result<void> check_server_options(const ServerOptions& options) {
           : "--tls and a unix socket (-s, unix://) contradict each other: a unix socket goes without");
 }
 
+Result<bool> take_provider(ArgumentReader& arguments, std::string& target) {
+  auto taken = text_into(arguments, target);
+  if (taken && target != "auto" && target != "weir" && target != "system")
+    return fail(ErrorKind::usage, "option --rdma-provider wants auto, weir or system, not '" + target + "'");
+  return taken;
+}
+
 Result<bool> take_server_option(ArgumentReader& arguments, ServerOptions& options) {
   if (arguments.is("-h")) return text_into(arguments, options.host);
   if (arguments.is("-s")) return text_into(arguments, options.socket);
-  if (arguments.is("--rdma-provider")) return text_into(arguments, options.rdma_settings.provider);
+  if (arguments.is("--rdma-provider")) return take_provider(arguments, options.rdma_settings.provider);
   if (arguments.is("--user")) return text_into(arguments, options.login.user);
   if (arguments.is("-u")) return take_uri(arguments, options);
   if (arguments.is("-p"))

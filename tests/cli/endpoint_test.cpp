@@ -81,8 +81,8 @@ TEST(ServerOptions, pick_the_transport) {
 }
 
 TEST(ServerOptions, refuse_values_that_are_missing_or_out_of_range) {
-  const std::vector<std::string> cases[] = {
-      {"-p"}, {"-p", "0"}, {"-p", "65536"}, {"-p", "80x"}, {"-u", "nonsense"}};
+  const std::vector<std::string> cases[] = {{"-p"},        {"-p", "0"},        {"-p", "65536"},
+                                            {"-p", "80x"}, {"-u", "nonsense"}, {"--rdma-provider", "foo"}};
   for (const auto& arguments : cases)
     EXPECT_FALSE(options_from(arguments)) << testing::PrintToString(arguments);
 }
