@@ -63,7 +63,7 @@ Result<ServerOptions> options_from(const std::vector<std::string>& arguments) {
     if (!taken) return std::unexpected(taken.error());
     if (!*taken) return fail(ErrorKind::usage, "unknown");
   }
-  if (auto sound = check_server_options(options); !sound) return std::unexpected(sound.error());
+  if (auto checked = check_server_options(options); !checked) return std::unexpected(checked.error());
   return options;
 }
 
