@@ -12,6 +12,7 @@
 #include "cli/weir/rpc_stream.hpp"
 #include "cli/weir/whole_file.hpp"
 #include "rdma/engine.hpp"
+#include "rpc/address.hpp"
 #include "rpc/client.hpp"
 #include "rpc/reflection.hpp"
 
@@ -120,17 +121,19 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
       plain.push_back(word);
     }
   }
-  if (plain.size() < 2) return std::unexpected("list, call or stats, and an address, are missing");
+  if (plain.empty()) return std::unexpected("list, call or stats, and an address, are missing");
   request.action = plain[0];
   if (request.action == "call") {
     if (plain.size() < 3 || plain.size() > 4)
       return std::unexpected("call takes an address, a function and JSON");
   } else if (request.action != "list" && request.action != "stats") {
     return std::unexpected("'" + request.action + "' is none of list, call and stats");
-  } else if (plain.size() > 2) {
-    return std::unexpected(request.action + " takes an address only");
+  } else if (plain.size() != 2) {
+    return std::unexpected(request.action + " takes an address" + (plain.size() > 2 ? " only" : ""));
   }
   request.address = plain[1].find("://") == std::string::npos ? "tcp://" + plain[1] : plain[1];
+  if (const auto address = rpc::parse_address(request.address); !address)
+    return std::unexpected(address.error().what);
   if (plain.size() > 2) request.function = plain[2];
   if (plain.size() > 3) request.json = plain[3];
   if (auto wrong = complete(request)) return std::unexpected(std::move(*wrong));
