@@ -18,6 +18,8 @@ int completion(std::span<const std::string> arguments) {
         std::fputs(script.text, stdout);
         return 0;
       }
+  if (arguments.size() == 1 && !arguments[0].starts_with('-'))
+    return complain("completion", "there is none for '" + arguments[0] + "', only for bash, zsh and fish");
   const bool asked = arguments.size() == 1 && (arguments[0] == "--help" || arguments[0] == "-h");
   std::fputs(R"help(Usage: weir completion bash|zsh|fish
 

@@ -225,7 +225,9 @@ TEST(SoftwareDevices, of_something_that_is_no_libibverbs_are_an_error_that_names
 TEST(WeirCompletion, prints_a_script_for_each_shell) {
   for (const auto* shell : {"bash", "zsh", "fish"})
     EXPECT_THAT(run_weir({"completion", shell}).out, HasSubstr("weir-cli"));
-  EXPECT_EQ(run_weir({"completion", "tcsh"}).status, 2);
+  const auto unknown = run_weir({"completion", "tcsh"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.out, HasSubstr("'tcsh'"));
 }
 
 TEST(Weir, tells_what_it_can_do) {
