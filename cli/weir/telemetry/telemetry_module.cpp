@@ -25,7 +25,8 @@ void* listen(const char* address, void* self, Receiver::Receive receive, char* b
   auto receiver = std::make_unique<Receiver>(self, receive);
   const std::string where = receiver->listen(address);
   if (where.empty()) {
-    std::snprintf(trouble, room, "cannot listen on %s; is the port taken?", address);
+    std::snprintf(trouble, room, "cannot listen on %s; is the port taken, or the address not this machine's?",
+                  address);
     return nullptr;
   }
   std::snprintf(bound, room, "%s", where.c_str());
