@@ -16,7 +16,7 @@ namespace {
 
 std::string help_text() {
   std::string text =
-      "weir-server: a key-value server that speaks RESP over TCP, Unix sockets, TLS and RDMA.\n"
+      "weir-server: a key-value server that speaks RESP over TCP, unix sockets, TLS and RDMA.\n"
       "\n"
       "  weir-server [FILE] [--NAME VALUE...]...\n"
       "\n"
@@ -27,7 +27,7 @@ std::string help_text() {
       "Examples\n"
       "  weir-server                                     TCP on port 6379\n"
       "  weir-server --port 7000 --rdma-port 7000        TCP and RDMA on one port number\n"
-      "  weir-server --port 0 --unixsocket /tmp/w.sock   a Unix socket only\n"
+      "  weir-server --port 0 --unixsocket /tmp/w.sock   a unix socket only\n"
       "  weir-server --tls-port 6380 --tls-cert-file c.pem --tls-key-file k.pem --tls-auth-clients no\n"
       "\n"
       "Options\n";

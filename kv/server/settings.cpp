@@ -42,7 +42,7 @@ const std::array specs{
     SettingSpec{"tcp-backlog", IntegerSetting{&S::tcp_backlog, 0, int_limit}, start},
     SettingSpec{"tcp-keepalive", IntegerSetting{&S::tcp_keepalive_s, 0, int_limit}},
     SettingSpec{
-        "unixsocket", TextSetting{&S::unixsocket}, start, {}, "path of a Unix socket to listen on too"},
+        "unixsocket", TextSetting{&S::unixsocket}, start, {}, "path of a unix socket to listen on too"},
     SettingSpec{"unixsocketperm",
                 IntegerSetting{&S::unixsocketperm, 0, 0777, Unit::octal},
                 start,
