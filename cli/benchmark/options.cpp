@@ -129,11 +129,10 @@ Result<bool> take_way(ArgumentReader& arguments, Options& options) {
   if (arguments.is("--duration")) return take_duration(arguments, options);
   if (arguments.is("--pin")) return take_pin(arguments, options);
   const std::pair<std::string_view, Output> outputs[] = {{"-q", Output::quiet}, {"--csv", Output::csv}};
-  const std::pair<std::string_view, bool*> flags[] = {{"--help", &options.help},
-                                                      {"--version", &options.version},
-                                                      {"-x", &options.last_argument_from_stdin},
-                                                      {"-l", &options.loop},
-                                                      {"-I", &options.idle}};
+  const std::pair<std::string_view, bool*> flags[] = {
+      {"--help", &options.help},       {"-v", &options.version},
+      {"--version", &options.version}, {"-x", &options.last_argument_from_stdin},
+      {"-l", &options.loop},           {"-I", &options.idle}};
   return take_choice(arguments, outputs, options.output) || take_switch(arguments, flags);
 }
 
@@ -237,6 +236,12 @@ Comparison:
 
 )";
   text += client::server_options_help();
+  text += R"(
+  --help, --version
+
+Exit status: 0; 1 the command line makes no sense, the server cannot be reached or answers with an error, or something
+cannot be written; 130 interrupted by Ctrl-C.
+)";
   return text;
 }
 

@@ -153,6 +153,12 @@ Other things to do:
 
 )help";
   text += client::server_options_help();
+  text += R"help(
+  --help, --version
+
+Exit status: 0; 1 the options make no sense, there is no connection, standard output cannot be written, or, with -e, the
+reply is an error.
+)help";
   return text;
 }
 

@@ -55,7 +55,7 @@ TEST(WeirOutput, that_cannot_be_written_is_said_and_is_no_success) {
 TEST(ProgramsOutput, that_cannot_be_written_is_said_and_is_no_success) {
   const auto folder = fs::path(WEIR_PROGRAM).parent_path();
   for (const char* program : {"weir-cli", "weir-benchmark", "weir-server"})
-    for (const char* word : {"--help", "--version"}) {
+    for (const char* word : {"--help", "--version", "-v"}) {
       const auto ended = run_program(folder / program, {word}, "/dev/full");
       EXPECT_EQ(ended.status, 1) << program << " " << word;
       EXPECT_THAT(ended.out, HasSubstr(std::string(program) + ": cannot write to ")) << word;
