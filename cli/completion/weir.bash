@@ -1,123 +1,185 @@
 # Completion for weir, weir-cli, weir-benchmark and weir-server.
+
+# words: those of the line up to the cursor, put together again where readline splits them, as tcp://HOST:PORT at its
+# colons; starts: where in COMP_WORDS each begins; word, previous: the last two.
+_weir_words() {
+  local line=$COMP_LINE piece rest i
+  words=() starts=()
+  for ((i = 0; i <= COMP_CWORD; i++)); do
+    piece=${COMP_WORDS[i]}
+    rest=${line#"${line%%[![:space:]]*}"}
+    if ((i == 0)) || [[ -z $piece || $rest != "$line" ]]; then
+      words+=("$piece") starts+=("$i")
+    else
+      words[-1]+=$piece
+    fi
+    line=${rest#"$piece"}
+  done
+  word=${words[-1]} previous=
+  if ((${#words[@]} > 1)); then previous=${words[-2]}; fi
+}
+
+# Completes $word with those of $1 that fit.
+_weir_choose() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "$word"); }
+_weir_files() { mapfile -t COMPREPLY < <(compgen -f -- "$word"); }
+_weir_directories() { mapfile -t COMPREPLY < <(compgen -d -- "$word"); }
+
+# Readline puts a completion in the place of what is behind the last colon or =, not of the whole word.
+_weir_trim() {
+  local before=${word%"${word##*[:=]}"} i
+  for ((i = 0; i < ${#COMPREPLY[@]}; i++)); do COMPREPLY[i]=${COMPREPLY[i]#"$before"}; done
+}
+
+_weir_run() {
+  local program=$1 i
+  # Behind -- or the first word that is no option comes another command: let it complete itself.
+  for ((i = 2; i < ${#words[@]} - 1; i++)); do
+    case ${words[i]} in
+      --lib-dir | --devices | --name | --gid | --mtu | --log | --pcap | --qp | --snap | --limit) ((i++)) ;;
+      --) ((i++)); break ;;
+      -*) ;;
+      *) break ;;
+    esac
+  done
+  case $previous in
+    --lib-dir) _weir_directories; return ;;
+    --mtu) _weir_choose "256 512 1024 2048 4096"; return ;;
+    --log | --pcap) _weir_files; return ;;
+  esac
+  if ((i < ${#words[@]} - 1)); then
+    if declare -F _command_offset >/dev/null; then _command_offset "${starts[i]}"; else _weir_files; fi
+  elif [[ $word != -* || $previous == -- ]]; then
+    mapfile -t COMPREPLY < <(compgen -c -- "$word")
+  elif [[ $program == trace ]]; then
+    _weir_choose "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory --no-process-vm
+      --lib-dir --help"
+  else
+    _weir_choose "-- --devices --name --gid --mtu --share-memory --no-process-vm --lib-dir --help"
+  fi
+}
+
+_weir_rpc() {
+  case $previous in
+    --attachment | --attachment-out | --cacert | --cert | --key | --token-file) _weir_files; return ;;
+    --compress) _weir_choose "lz4 zstd"; return ;;
+  esac
+  if [[ $word == -* ]]; then
+    _weir_choose "--timeout --attachment --attachment-out --cacert --cert --key --server-name --insecure --token
+      --token-file --compress --names --json --prometheus --help"
+  elif [[ $previous == rpc ]]; then
+    _weir_choose "list call stats --help"
+  elif [[ $previous == list || $previous == call || $previous == stats ]]; then
+    _weir_choose "tcp:// unix:// tls:// rdma:// rdma+tls://"
+    compopt -o nospace
+  elif [[ $word == @* ]]; then
+    mapfile -t COMPREPLY < <(compgen -f -P @ -- "${word#@}")
+  elif [[ ${words[2]} == call ]] && ((${#words[@]} == 5)); then
+    _weir_choose "$("$1" rpc list --names "${words[3]}" 2>/dev/null)"
+  fi
+}
+
 _weir() {
-  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} i
+  local words starts word previous
+  local commands="run trace devices stat plan sim collector rpc completion"
   COMPREPLY=()
-  if ((COMP_CWORD == 1)); then
-    mapfile -t COMPREPLY < <(compgen -W "run trace devices stat plan sim collector rpc completion --help --version" -- "$word")
+  _weir_words
+  if ((${#words[@]} == 2)); then
+    _weir_choose "$commands help --help --version"
     return
   fi
-  case ${COMP_WORDS[1]} in
-    run | trace)
-      # Behind -- or the first word that is no option comes another command: let it complete itself.
-      for ((i = 2; i < COMP_CWORD; i++)); do
-        case ${COMP_WORDS[i]} in
-          --lib-dir | --devices | --name | --gid | --mtu | --log | --pcap | --qp | --snap | --limit) ((i++)) ;;
-          --) ((i++)); break ;;
-          -*) ;;
-          *) break ;;
-        esac
-      done
-      if [[ $previous == --lib-dir ]]; then
-        mapfile -t COMPREPLY < <(compgen -d -- "$word")
-      elif [[ $previous == --mtu ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "256 512 1024 2048 4096" -- "$word")
-      elif [[ $previous == --log || $previous == --pcap ]]; then
-        mapfile -t COMPREPLY < <(compgen -f -- "$word")
-      elif ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
-        _command_offset "$i"
-      elif [[ $word == -* && ${COMP_WORDS[1]} == trace ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "-- --log --pcap --qp --snap --limit --devices --name --gid --mtu --share-memory --no-process-vm
-          --lib-dir --help" -- "$word")
-      elif [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "-- --devices --name --gid --mtu --share-memory --no-process-vm --lib-dir
-          --help" -- "$word")
-      else
-        mapfile -t COMPREPLY < <(compgen -c -- "$word")
-      fi
+  case ${words[1]} in
+    run | trace) _weir_run "${words[1]}"; return ;;
+    devices)
+      case $previous in
+        --lib-dir) _weir_directories ;;
+        *) _weir_choose "--json --lib-dir --help" ;;
+      esac
       ;;
-    devices) mapfile -t COMPREPLY < <(compgen -W "--json --lib-dir --help" -- "$word") ;;
     stat)
       case $previous in
-        -s | --sort) mapfile -t COMPREPLY < <(compgen -W "pid command ops send write read atomic recv served out in bell
-          compl wake rnr retry error" -- "$word") ;;
-        -p | --pid) mapfile -t COMPREPLY < <(compgen -W "$(ps -u "$UID" -o pid=)" -- "$word") ;;
-        --lib-dir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
-        *) mapfile -t COMPREPLY < <(compgen -W "--once --interval --count --sort --pid --processes --json --prometheus
-          --listen --lib-dir --help" -- "$word") ;;
+        -s | --sort) _weir_choose "pid command ops send write read atomic recv served out in bell compl wake rnr retry
+          error" ;;
+        -p | --pid) _weir_choose "$(ps -u "$UID" -o pid=)" ;;
+        --lib-dir) _weir_directories ;;
+        *) _weir_choose "--once --interval --count --sort --pid --processes --json --prometheus --listen --lib-dir
+          --help" ;;
       esac
       ;;
     plan)
       case $previous in
-        -f | --format) mapfile -t COMPREPLY < <(compgen -W "table json html" -- "$word") ;;
-        --sonic) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
-        -o | --output) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+        -f | --format) _weir_choose "table json html" ;;
+        --sonic) _weir_directories ;;
+        -o | --output) _weir_files ;;
         *) if [[ $word == -* ]]; then
-          mapfile -t COMPREPLY < <(compgen -W "--format --output --sonic --strict --no-failures --models --help" -- "$word")
+          _weir_choose "--format --output --sonic --strict --no-failures --models --help"
         else
-          mapfile -t COMPREPLY < <(compgen -f -- "$word")
+          _weir_files
         fi ;;
       esac
       ;;
     sim)
       if [[ $previous == --set || $previous == --sweep ]]; then
-        mapfile -t COMPREPLY < <(compgen -S = -W "$(weir sim --settings 2>/dev/null | cut -d' ' -f1)" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -S = -W "$("$1" sim --settings 2>/dev/null | cut -d' ' -f1)" -- "$word")
         compopt -o nospace
+      elif [[ $previous == -o || $previous == --output ]]; then
+        _weir_directories
       elif [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "--output --set --sweep --jobs --json --csv --telemetry --telemetry-queue --telemetry-wait --quiet --settings --help" -- "$word")
+        _weir_choose "--output --set --sweep --jobs --json --csv --telemetry --telemetry-queue --telemetry-wait --quiet
+          --settings --help"
       else
-        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        _weir_files
       fi
       ;;
     collector)
-      if [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "--listen --metrics --output --help" -- "$word")
-      else
-        mapfile -t COMPREPLY < <(compgen -f -- "$word")
-      fi
-      ;;
-    rpc)
-      case $previous in
-        --attachment | --attachment-out | --cacert | --cert | --key | --token-file)
-          mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-        --compress) mapfile -t COMPREPLY < <(compgen -W "lz4 zstd" -- "$word") ;;
-        rpc) mapfile -t COMPREPLY < <(compgen -W "list call stats --help" -- "$word") ;;
-        list | call | stats) mapfile -t COMPREPLY < <(compgen -W "tcp:// unix:// tls:// rdma:// rdma+tls://" -- "$word") ;;
-        *)
-          if [[ $word == @* ]]; then
-            mapfile -t COMPREPLY < <(compgen -f -P @ -- "${word#@}")
-          elif ((COMP_CWORD == 4)) && [[ ${COMP_WORDS[2]} == call ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "$(weir rpc list --names "${COMP_WORDS[3]}" 2>/dev/null)" -- "$word")
-          else
-            mapfile -t COMPREPLY < <(compgen -W "--timeout --attachment --attachment-out --cacert --cert --key --server-name
-              --insecure --token --token-file --compress --names --json --prometheus --help" -- "$word")
-          fi ;;
-      esac
-      ;;
-    completion) mapfile -t COMPREPLY < <(compgen -W "bash zsh fish" -- "$word") ;;
+      if [[ $word == -* ]]; then _weir_choose "--listen --metrics --output --help"; else _weir_files; fi ;;
+    rpc) _weir_rpc "$1" ;;
+    completion) _weir_choose "bash zsh fish --help" ;;
+    help) _weir_choose "$commands" ;;
   esac
+  _weir_trim
 }
 
 _weir_program() {
-  local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} options
+  local words starts word previous options
   COMPREPLY=()
-  local server="-h -p -s -u -a --pass --user -2 -3 --rdma --tls --cacert --cacertdir --cert --key --sni --insecure"
+  _weir_words
+  local server="-h -p -s -u -a --pass --user -2 -3 --rdma --rdma-provider --tls --cacert --cacertdir --cert --key --sni
+    --insecure --tls-ciphers --tls-ciphersuites --help --version"
   case $1 in
-    *weir-cli) options="$server -r -i -n -x -e -c -d --raw --no-raw --csv --json --pipe --scan --pattern --count
-      --quoted-pattern --bigkeys --stat --latency --askpass --help --version" ;;
-    *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -l -I -x --csv --json --duration --seed --threads --pin --dbnum
-      --precision --compare --repeat --tls-port --rdma-port --tls-rdma-port --chart --help --version" ;;
-    *) options="--port --bind --unixsocket --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file --rdma-port
-      --rdma-bind --rdma-rx-size --rdma-comp-vector --requirepass --maxclients --maxmemory --help --version" ;;
+    *weir-cli) options="$server -n -r -i -x -X -e -c -d -D --quoted-input --raw --no-raw --csv --json --quoted-json
+      --show-pushes --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --stat --latency --askpass
+      --no-auth-warning" ;;
+    *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -l -I -x --csv --json --duration --seed --threads --pin
+      --dbnum --precision --compare --repeat --tls-port --rdma-port --rdma-tls-port --chart" ;;
+    *) options="--port --bind --unixsocket --unixsocketperm --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file
+      --tls-auth-clients --tls-handshake-timeout --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector
+      --rdma-tls-port --rdma-provider --idle-spin --protected-mode --requirepass --maxclients --timeout
+      --proto-max-bulk-len --databases --maxmemory --maxmemory-policy --logfile --loglevel --pidfile --dir --daemonize
+      --help --version" ;;
   esac
   case $previous in
-    -s | --cacert | --cert | --key | --chart | --unixsocket | --tls-*-file)
-      mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-    --cacertdir) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
-    --compare) mapfile -t COMPREPLY < <(compgen -W "tcp,unix,tls,rdma,tls+rdma" -- "$word") ;;
-    -t) mapfile -t COMPREPLY < <(compgen -W "ping set get incr lpush rpush lpop rpop sadd hset spop zadd zpopmin
-      lrange mset set,get" -- "$word") ;;
-    *) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word") ;;
+    --rdma-provider) _weir_choose "auto weir system" ;;
+    --show-pushes | --protected-mode | --daemonize) _weir_choose "yes no" ;;
+    --tls-auth-clients) _weir_choose "yes no optional" ;;
+    --loglevel) _weir_choose "debug verbose notice warning" ;;
+    --maxmemory-policy) _weir_choose "noeviction allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu
+      volatile-random volatile-ttl" ;;
+    --cacert | --cert | --key | --chart | --unixsocket | --tls-*-file | --logfile | --pidfile) _weir_files ;;
+    --cacertdir | --dir) _weir_directories ;;
+    --compare) _weir_choose "tcp,unix,tls,rdma,tls+rdma" ;;
+    *)
+      if [[ $1 == *weir-server ]]; then
+        if [[ $word == -* ]]; then _weir_choose "$options"; else _weir_files; fi
+      elif [[ $1 == *weir-benchmark && $previous == -t ]]; then
+        _weir_choose "ping ping_inline ping_mbulk set get incr lpush rpush lpop rpop sadd hset spop zadd zpopmin lrange
+          lrange_100 lrange_300 lrange_500 lrange_600 mset set,get"
+      elif [[ $previous == -s || $1 == *weir-benchmark && $previous == --json ]]; then
+        _weir_files
+      else
+        _weir_choose "$options"
+      fi ;;
   esac
+  _weir_trim
 }
 
 complete -F _weir weir

@@ -23,6 +23,10 @@ complete -c weir -f -n '__fish_seen_subcommand_from rpc' -l json -d 'stats as JS
 complete -c weir -f -n '__fish_seen_subcommand_from rpc' -l prometheus -d 'stats as Prometheus reads them'
 complete -c weir -f -n '__fish_seen_subcommand_from rpc' -l insecure -d 'do not check the certificate'
 complete -c weir -f -n __fish_use_subcommand -a completion -d 'print shell completion'
+complete -c weir -f -n __fish_use_subcommand -a help -d 'show the help of a command'
+complete -c weir -f -n '__fish_seen_subcommand_from help' -a 'run trace devices stat plan sim collector rpc completion'
+complete -c weir -f -l help -d 'show help'
+complete -c weir -f -n __fish_use_subcommand -l version -d 'show the version'
 complete -c weir -n '__fish_seen_subcommand_from run trace' -l devices -x -d 'how many devices'
 complete -c weir -n '__fish_seen_subcommand_from run trace' -l name -x -d 'name of the first device'
 complete -c weir -n '__fish_seen_subcommand_from run trace' -l mtu -x -a '256 512 1024 2048 4096' -d 'MTU of the port'
@@ -58,6 +62,7 @@ complete -c weir -x -n '__fish_seen_subcommand_from sim' -l set -d 'KEY=VALUE: t
 complete -c weir -x -n '__fish_seen_subcommand_from sim' -l sweep -d 'KEY=A,B,C: a run for each'
 complete -c weir -x -n '__fish_seen_subcommand_from sim' -s j -l jobs -d 'runs at a time'
 complete -c weir -f -n '__fish_seen_subcommand_from sim' -l json -d 'for programs'
+complete -c weir -f -n '__fish_seen_subcommand_from sim' -l csv -d 'of a sweep, for programs'
 complete -c weir -f -n '__fish_seen_subcommand_from sim' -s q -l quiet -d 'no progress line'
 complete -c weir -f -n '__fish_seen_subcommand_from sim' -l settings -d 'what can be turned'
 complete -c weir -x -n '__fish_seen_subcommand_from sim' -l telemetry -d 'host:port of a collector'
@@ -74,26 +79,88 @@ for program in weir-cli weir-benchmark
     complete -c $program -s p -x -d port
     complete -c $program -s s -r -d 'unix socket'
     complete -c $program -s u -x -d 'server URI'
-    complete -c $program -s a -x -d password
+    complete -c $program -s a -l pass -x -d password
     complete -c $program -l user -x -d 'user name'
+    complete -c $program -s 2 -d 'speak RESP2'
+    complete -c $program -s 3 -d 'speak RESP3'
     complete -c $program -l rdma -d 'connect over RDMA'
+    complete -c $program -l rdma-provider -x -a 'auto weir system' -d 'whose RDMA'
     complete -c $program -l tls -d 'connect with TLS'
     complete -c $program -l cacert -r -d 'authority to trust'
+    complete -c $program -l cacertdir -r -d 'directory of them'
     complete -c $program -l cert -r -d 'own certificate'
     complete -c $program -l key -r -d 'its private key'
+    complete -c $program -l sni -x -d 'server name to ask for and to check'
     complete -c $program -l insecure -d 'do not check the certificate'
+    complete -c $program -l tls-ciphers -x -d 'of TLS 1.2'
+    complete -c $program -l tls-ciphersuites -x -d 'of TLS 1.3'
+    complete -c $program -s x -d 'last argument from standard input'
+    complete -c $program -l help -d 'show help'
+    complete -c $program -l version -d 'show the version'
 end
+complete -c weir-cli -s n -x -d database
+complete -c weir-cli -s r -x -d 'how many times'
+complete -c weir-cli -s i -x -d 'seconds between'
+complete -c weir-cli -s X -x -d 'the argument that standard input replaces'
+complete -c weir-cli -s e -d 'exit status tells errors'
+complete -c weir-cli -s c -d 'tell redirections'
+complete -c weir-cli -s d -x -d 'between elements'
+complete -c weir-cli -s D -x -d 'after a reply'
+complete -c weir-cli -l quoted-input -d 'arguments are quoted'
 complete -c weir-cli -l raw -d 'raw output'
+complete -c weir-cli -l no-raw -d 'formatted output'
 complete -c weir-cli -l csv -d 'CSV output'
 complete -c weir-cli -l json -d 'JSON output'
+complete -c weir-cli -l quoted-json -d 'JSON output, bytes as escapes'
+complete -c weir-cli -l show-pushes -x -a 'yes no' -d 'print RESP3 pushes'
 complete -c weir-cli -l pipe -d 'send standard input as it is'
+complete -c weir-cli -l pipe-timeout -x -d 'seconds to wait for replies'
 complete -c weir-cli -l scan -d 'list all keys'
+complete -c weir-cli -l pattern -x -d 'of --scan'
+complete -c weir-cli -l quoted-pattern -x -d 'of --scan, quoted'
+complete -c weir-cli -l count -x -d 'of --scan'
+complete -c weir-cli -l bigkeys -d 'look for the biggest keys'
+complete -c weir-cli -l stat -d 'statistics each second'
 complete -c weir-cli -l latency -d 'measure round trips'
+complete -c weir-cli -l askpass -d 'ask for the password'
+complete -c weir-cli -l no-auth-warning -d 'do not warn about -a'
 complete -c weir-benchmark -s c -x -d connections
 complete -c weir-benchmark -s n -x -d requests
 complete -c weir-benchmark -s P -x -d pipeline
-complete -c weir-benchmark -s t -x -a 'ping set get incr lpush rpush lpop rpop sadd hset spop zadd zpopmin lrange mset' -d tests
+complete -c weir-benchmark -s d -x -d 'bytes of a value'
+complete -c weir-benchmark -s r -x -d keyspace
+complete -c weir-benchmark -s k -x -a '0 1' -d 'keep alive'
+complete -c weir-benchmark -s t -x -a 'ping ping_inline ping_mbulk set get incr lpush rpush lpop rpop sadd hset spop zadd zpopmin lrange lrange_100 lrange_300 lrange_500 lrange_600 mset' -d tests
+complete -c weir-benchmark -s q -d 'one line a test'
 complete -c weir-benchmark -s l -d 'again and again'
 complete -c weir-benchmark -s I -d 'idle connections'
+complete -c weir-benchmark -l csv -d 'CSV output'
+complete -c weir-benchmark -l json -r -d 'file for everything'
+complete -c weir-benchmark -l precision -x -d 'decimal places'
+complete -c weir-benchmark -l duration -x -d seconds
+complete -c weir-benchmark -l seed -x -d 'of the random numbers'
+complete -c weir-benchmark -l dbnum -x -d database
+complete -c weir-benchmark -l threads -x -d threads
+complete -c weir-benchmark -l pin -x -d CPUs
 complete -c weir-benchmark -l compare -x -a 'tcp,unix,tls,rdma,tls+rdma' -d 'compare transports'
+complete -c weir-benchmark -l repeat -x -d rounds
+complete -c weir-benchmark -l tls-port -x -d 'of the server'
+complete -c weir-benchmark -l rdma-port -x -d 'of the server'
+complete -c weir-benchmark -l rdma-tls-port -x -d 'of the server'
 complete -c weir-benchmark -l chart -r -d 'draw the comparison'
+
+for option in port bind tls-port tls-handshake-timeout rdma-port rdma-bind rdma-rx-size rdma-completion-vector \
+        rdma-tls-port idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory unixsocketperm
+    complete -c weir-server -l $option -x
+end
+for option in unixsocket tls-cert-file tls-key-file tls-ca-cert-file logfile pidfile dir
+    complete -c weir-server -l $option -r
+end
+complete -c weir-server -l tls-auth-clients -x -a 'yes no optional'
+complete -c weir-server -l rdma-provider -x -a 'auto weir system'
+complete -c weir-server -l protected-mode -x -a 'yes no'
+complete -c weir-server -l daemonize -x -a 'yes no'
+complete -c weir-server -l loglevel -x -a 'debug verbose notice warning'
+complete -c weir-server -l maxmemory-policy -x -a 'noeviction allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu volatile-random volatile-ttl'
+complete -c weir-server -l help -d 'show help'
+complete -c weir-server -l version -d 'show the version'
