@@ -62,11 +62,11 @@ int serve(const std::string& where) {
   return 0;
 }
 
-asio::awaitable<void> call_each(std::string address) {
+asio::awaitable<int> call_each(std::string address) {
   auto client = co_await rpc::connect(address);
   if (!client) {
     std::fprintf(stderr, "%s\n", client.error().what.c_str());
-    co_return;
+    co_return 1;
   }
   std::printf("2 + 3 = %d\n", (co_await client->call<shop::add>(2, 3)).value_or(0));
   if (const auto drink = co_await client->call<shop::brew>("tea")) std::printf("%s\n", drink->c_str());
@@ -75,6 +75,7 @@ asio::awaitable<void> call_each(std::string address) {
   const shop::Item wanted{"nut", 100};  // named: GCC 12 miscompiles an aggregate temporary in an awaited call
   if (const auto left = co_await client->call<&shop::Stock::take>(wanted); !left)
     std::printf("%s: %s\n", std::string(name_of(left.error().code)).c_str(), left.error().what.c_str());
+  co_return 0;
 }
 
 }  // namespace
@@ -84,6 +85,8 @@ int main(int argc, char** argv) {
   if (what == "serve") return serve(argv[2]);
   if (what != "call") return std::fprintf(stderr, "usage: rpc_shop serve|call ADDRESS\n"), 2;
   asio::io_context io(1);
-  asio::co_spawn(io, call_each(argv[2]), [](const std::exception_ptr&) {});
+  int status = 1;
+  asio::co_spawn(io, call_each(argv[2]), [&](const std::exception_ptr&, int ended) { status = ended; });
   io.run();
+  return status;
 }

@@ -114,6 +114,8 @@ def with_server(where):
         server.kill()
         server.wait()
     check(weir("list", address), 1, "", "unreachable", f"{where}: nobody there")
+    caller = subprocess.run([SHOP, "call", address], capture_output=True, text=True, timeout=60)
+    check(caller, 1, "", "cannot connect", f"{where}: the example's caller")
 
 
 with tempfile.TemporaryDirectory() as folder:
