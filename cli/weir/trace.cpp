@@ -89,8 +89,9 @@ bool begin_file(std::string& path) {
 bool same_file(const std::string& a, const std::string& b) {
   std::error_code error;
   if (fs::exists(a, error) && !fs::is_regular_file(a, error)) return false;
-  return a == b || fs::equivalent(a, b, error) ||
-         fs::weakly_canonical(a, error) == fs::weakly_canonical(b, error);
+  if (a == b || fs::equivalent(a, b, error)) return true;
+  const auto one = fs::weakly_canonical(a, error);  // empty where it has none
+  return !one.empty() && one == fs::weakly_canonical(b, error);
 }
 
 }  // namespace

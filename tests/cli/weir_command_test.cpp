@@ -140,6 +140,9 @@ TEST_F(WeirTrace, refuses_what_makes_no_sense_before_it_empties_a_file) {
     EXPECT_EQ(fs::file_size(log), 3u);
   }
   EXPECT_EQ(run_weir({"trace", "--pcap", "/nonexistent/file", "--", "true"}).status, 1);
+  const auto long_name = run_weir({"trace", "--pcap", std::string(300, 'x'), "--", "true"});
+  EXPECT_EQ(long_name.status, 1);
+  EXPECT_THAT(long_name.out, HasSubstr("File name too long"));
 }
 
 TEST(ProgramFile, that_is_setuid_to_another_user_is_refused) {
