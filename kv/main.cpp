@@ -1,5 +1,5 @@
 // weir-server: reads the options, opens the listeners, runs until told to stop.
-// Exit codes: 0 stopped as asked, 1 could not run, 2 wrong usage.
+// Exit status: 0 stopped as asked, 1 could not run, 2 wrong usage.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -47,8 +47,8 @@ Weir puts RDMA under the programs people already run.
   completion  let your shell complete these commands
                 $ eval "$(weir completion bash)"
 
-`weir help COMMAND` tells more. Beside it: weir-server (a key-value server over TCP and RDMA), weir-cli (talk to it),
-weir-benchmark (measure it).
+`weir help COMMAND` tells more, `weir --version` the version. Beside it: weir-server (a key-value server over TCP and
+RDMA), weir-cli (talk to it), weir-benchmark (measure it).
 )help";
 
 int dispatch(std::span<const std::string> arguments) {

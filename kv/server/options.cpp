@@ -40,7 +40,7 @@ std::string help_text() {
   text +=
       "  --help, --version\n"
       "\n"
-      "Exit codes: 0 stopped as asked, 1 could not run, 2 wrong usage.\n";
+      "Exit status: 0 stopped as asked; 1 could not run; 2 the command line makes no sense.\n";
   return text;
 }
 
