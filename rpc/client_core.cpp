@@ -114,7 +114,7 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   // A stream lasts as long as it likes unless somebody says otherwise.
   const bool streaming = (draft.flags & FrameFlag::streaming) != 0;
   const auto timeout = options.timeout.count() != 0 || streaming ? options.timeout : limits_.timeout;
-  if (timeout.count() > 0) deadlines_.keep(slot.deadline = Clock::now() + timeout);
+  if (timeout.count() > 0) deadlines_.keep(slot.deadline = DeadlineTimer::after(Clock::now(), timeout));
 
   FrameHeader header;
   header.kind = draft.kind;

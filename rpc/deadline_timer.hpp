@@ -29,6 +29,11 @@ class DeadlineTimer {
   void keep(TimePoint deadline) {
     if (deadline < armed_for_) arm(deadline);
   }
+  // `timeout` from `now` on; `never` where that is beyond the end of time.
+  template <class Duration>
+  static TimePoint after(TimePoint now, Duration timeout) {
+    return timeout < std::chrono::duration_cast<Duration>(never - now) ? now + timeout : never;
+  }
   // All calls have ended.
   void cancel() { timer_.cancel(); }
 

@@ -292,7 +292,8 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
                                                                   Bytes body) {
   const auto& limits = self->options_.connect.limits;
   const auto timeout = options.timeout.count() != 0 ? options.timeout : limits.timeout;
-  const auto deadline = timeout.count() > 0 ? Clock::now() + timeout : Clock::time_point::max();
+  const auto deadline =
+      timeout.count() > 0 ? DeadlineTimer::after(Clock::now(), timeout) : DeadlineTimer::never;
   std::vector<KnownPtr> tried;
   for (int attempt = 1;; ++attempt) {
     Error why;

@@ -50,6 +50,19 @@ TEST_P(Faults, deadline_ends_the_call_and_cancels_the_function) {
   run_until([] { return shop::waits.cancelled == shop::waits.started; });
 }
 
+TEST_P(Faults, a_time_out_beyond_the_end_of_time_is_for_ever) {
+  start();
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    CallOptions options;
+    for (const std::int64_t us : {INT64_MAX, INT64_MAX / 1000, std::int64_t{1} << 60}) {
+      options.timeout = std::chrono::microseconds(us);
+      const auto answer = co_await client.call<shop::echo>(options, "here");
+      EXPECT_EQ(answer.value_or("?"), "here") << us;
+      EXPECT_TRUE(co_await client.ping(options.timeout)) << us;
+    }
+  });
+}
+
 TEST_P(Faults, cancelling_the_call_reaches_the_function) {
   start();
   with_client(address, [](Client& client) -> asio::awaitable<void> {

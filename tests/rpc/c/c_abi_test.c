@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
       TEST(lent_memory_is_given_back),
       TEST(failures_say_their_cause),
       TEST(a_deadline_ends_the_call_at_both_ends),
+      TEST(the_longest_time_out_is_for_ever),
       TEST(a_cancelled_call_ends_at_both_ends),
       TEST(a_request_is_answered_from_another_thread),
       TEST(an_event_loop_takes_many_replies),

@@ -11,6 +11,12 @@ void a_deadline_ends_the_call_at_both_ends(weir_rpc_client* client) {
   await_cancellation(take_held());
 }
 
+void the_longest_time_out_is_for_ever(weir_rpc_client* client) {
+  weir_rpc_call call = hello();
+  call.timeout_us = INT64_MAX;
+  check_hello(weir_rpc_run(client, &call));
+}
+
 void a_cancelled_call_ends_at_both_ends(weir_rpc_client* client) {
   weir_rpc_call call = WEIR_RPC_CALL("test.hold");
   void* user = NULL;

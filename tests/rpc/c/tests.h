@@ -15,6 +15,7 @@ void reflection_lists_the_functions(weir_rpc_client* client);
 
 /* endings.c */
 void a_deadline_ends_the_call_at_both_ends(weir_rpc_client* client);
+void the_longest_time_out_is_for_ever(weir_rpc_client* client);
 void a_cancelled_call_ends_at_both_ends(weir_rpc_client* client);
 void closing_ends_every_call(weir_rpc_client* client);
 void a_client_that_was_shut_down_ends_calls_until_it_is_closed(weir_rpc_client* client);

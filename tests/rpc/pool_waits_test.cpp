@@ -1,0 +1,44 @@
+// What a call through a pool waits for before it is sent: servers that are looked up, connections that are
+// made. All of it counts against its time-out, and none of it is for ever.
+#include <gtest/gtest.h>
+
+#include "rpc/pool.hpp"
+#include "tests/rpc/rpc_fixture.hpp"
+
+namespace weir::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+
+class PoolWaits : public testing_support::RpcTest {
+ protected:
+  PoolOptions options() const {
+    PoolOptions chosen;
+    chosen.connect = connect_options();
+    chosen.connect.connect_timeout = std::chrono::hours(1);
+    chosen.retry.first_wait = milliseconds(1);
+    return chosen;
+  }
+  Result<std::int32_t> add_through(std::unique_ptr<Resolver> resolver, PoolOptions chosen,
+                                   std::chrono::microseconds timeout) {
+    Pool pool(io, std::move(resolver), std::move(chosen));
+    Result<std::int32_t> sum;
+    run([&]() -> asio::awaitable<void> {
+      CallOptions call;
+      call.timeout = timeout;
+      sum = co_await pool.call<shop::add>(call, 2, 3);
+    });
+    return sum;
+  }
+};
+
+TEST_P(PoolWaits, a_time_out_beyond_the_end_of_time_is_for_ever) {
+  serve<shop::add>();
+  for (const auto timeout : {std::chrono::microseconds::max(), std::chrono::microseconds(1ll << 60)})
+    EXPECT_EQ(add_through(static_list({address}), options(), timeout).value_or(0), 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, PoolWaits, testing::Values("tcp"), testing_support::transport_name);
+
+}  // namespace
+}  // namespace weir::rpc
