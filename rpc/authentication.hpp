@@ -40,7 +40,8 @@ struct Authentication {
 };
 
 // What a client sends: asked for when it connects, and again when the server said that what it sent is no
-// longer good. In the thread of the client's io_context.
+// longer good. In the thread of the client's io_context. Where it throws, there is no token this time:
+// connect() fails, or, later on, the next call that is refused asks again.
 using TokenProvider = std::function<std::string()>;
 
 }  // namespace weir::rpc

@@ -231,8 +231,11 @@ bool ClientCore::on_arrival(Frame& frame) {
   slot->filling = false;
   // Of the calls that were refused for one token, the first asks for the next.
   if (frame.header.status == static_cast<std::uint16_t>(Errc::unauthenticated) &&
-      slot->tokens == tokens_sent_)
-    send_token();
+      slot->tokens == tokens_sent_) {
+    static_cast<void>(send_token());
+    slot = find(frame.header.id);  // whoever gives the token may call, too
+    if (slot == nullptr) return is_open();
+  }
   if (slot->attachment != nullptr) *slot->attachment = std::move(frame.attachment);
   if (frame.header.status == 0)
     end(*slot, frame.body);
@@ -257,19 +260,27 @@ bool ClientCore::stream_frame(const Frame& frame) {
                                               : stream->on_credit(frame.header.credit);
 }
 
-void ClientCore::present(TokenProvider provider) {
+Result<void> ClientCore::present(TokenProvider provider) {
   token_ = std::move(provider);
-  send_token();
+  return send_token();
 }
 
-void ClientCore::send_token() {
-  if (!token_ || !is_open()) return;
+Result<void> ClientCore::send_token() {
+  if (!token_ || !is_open()) return {};
+  std::string token;
+  try {
+    token = token_();
+  } catch (const std::exception& thrown) {
+    return fail(Errc::unauthenticated, std::string("no token can be had: ") + thrown.what());
+  }
+  if (!is_open()) return {};
   ++tokens_sent_;
   const std::size_t begin = begin_frame();
-  encoded().append(as_bytes(token_()));
+  encoded().append(as_bytes(token));
   FrameHeader header;
   header.kind = FrameKind::credentials;
   end_frame(begin, header);
+  return {};
 }
 
 void ClientCore::on_end(const Error& cause) {

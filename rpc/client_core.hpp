@@ -104,7 +104,8 @@ class ClientCore : public FrameLink {
   // Frees the calls under way, which never complete: the io_context goes.
   void abandon_calls();
   // Sends the token that `provider` gives, now and whenever the server says that it is no longer good.
-  void present(TokenProvider provider);
+  // Fails if it gives none the first time; what is refused later is so for want of one, and asks again.
+  Result<void> present(TokenProvider provider);
   bool draining() const { return draining_; }
   const ConnectionLimits& limits() const { return limits_; }
   std::uint32_t in_flight() const { return in_flight_; }
@@ -126,7 +127,7 @@ class ClientCore : public FrameLink {
 
   bool on_arrival(Frame& frame) override;
   bool stream_frame(const Frame& frame);
-  void send_token();
+  Result<void> send_token();
   bool give_up(Errc code, std::string why);
   void on_round_end() override { leave_if_drained(); }
   void on_end(const Error& cause) override;

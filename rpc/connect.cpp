@@ -155,7 +155,8 @@ asio::awaitable<Result<Client>> connect(std::string address, ConnectOptions opti
   core->use_compression(options.compression);
   core->start();
   if (options.compression.with != Compression::none) core->announce_compression();
-  if (options.token) core->present(options.token);
+  if (options.token)
+    if (Result<void> shown = core->present(options.token); !shown) co_return std::unexpected(shown.error());
   co_return Client(std::move(core), name_of(parsed->scheme), std::move(why_fallback));
 }
 

@@ -69,6 +69,15 @@ bool cancelled(const asio::cancellation_state& state) {
   return state.cancelled() != asio::cancellation_type::none;
 }
 
+// An exception of whoever gives the token, say, is no reason never to try again.
+asio::awaitable<Result<Client>> connected_or_why(std::string address, ConnectOptions options) {
+  try {
+    co_return co_await connect(address, std::move(options));
+  } catch (const std::exception& thrown) {
+    co_return fail(Errc::unreachable, "cannot connect to " + address + ": " + thrown.what());
+  }
+}
+
 std::unexpected<Error> pool_closed() { return fail(Errc::closed, "the pool was closed"); }
 
 }  // namespace
@@ -218,7 +227,7 @@ asio::awaitable<void> Pool::State::check(std::shared_ptr<State> self, KnownPtr k
 asio::awaitable<void> Pool::State::connect_to(std::shared_ptr<State> self, KnownPtr known) {
   known->connecting = true;
   ConnectOptions options = self->options_.connect;
-  Result<Client> client = co_await connect(known->address, options);
+  Result<Client> client = co_await connected_or_why(known->address, options);
   known->connecting = false;
   if (!client) {
     self->failed(*known, client.error());

@@ -172,6 +172,23 @@ TEST_P(AuthenticationTest, a_newer_token_that_is_refused_refuses_later_calls_onl
   });
 }
 
+TEST_P(AuthenticationTest, a_newer_token_that_cannot_be_had_is_asked_for_again) {
+  start(whose_old_one_has_expired());
+  int asked = 0;
+  const TokenProvider provider = [&]() -> std::string {
+    if (++asked == 2) throw std::runtime_error("no such file");
+    return asked == 1 ? "open old" : "open new";
+  };
+  with_token(provider, [&](Client& client) -> asio::awaitable<void> {
+    for (int i = 0; i < 2; ++i) {
+      const auto refused = co_await client.call<who>();
+      EXPECT_EQ(refused ? Errc{} : refused.error().code, Errc::unauthenticated);
+    }
+    EXPECT_EQ(asked, 3);
+    EXPECT_EQ(co_await client.call<who>(), "new");
+  });
+}
+
 TEST_P(AuthenticationTest, a_check_that_throws_lets_nobody_in) {
   Authentication authentication;
   authentication.authenticate = [](const Credentials&) -> Result<Identity> {

@@ -2,6 +2,8 @@
 // made. All of it counts against its time-out, and none of it is for ever.
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "rpc/pool.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
@@ -36,6 +38,26 @@ TEST_P(PoolWaits, a_time_out_beyond_the_end_of_time_is_for_ever) {
   serve<shop::add>();
   for (const auto timeout : {std::chrono::microseconds::max(), std::chrono::microseconds(1ll << 60)})
     EXPECT_EQ(add_through(static_list({address}), options(), timeout).value_or(0), 5);
+}
+
+TEST_P(PoolWaits, a_token_that_could_not_be_had_once_is_asked_for_again) {
+  serve<shop::add>();
+  PoolOptions chosen = options();
+  int asked = 0;
+  chosen.connect.token = [&]() -> std::string {
+    if (++asked == 1) throw std::runtime_error("no such file");
+    return "token";
+  };
+  Pool pool(io, static_list({address}), chosen);
+  Result<std::int32_t> first, second;
+  run([&]() -> asio::awaitable<void> {
+    first = co_await pool.call<shop::add>(2, 3);
+    second = co_await pool.call<shop::add>(2, 3);
+  });
+  ASSERT_FALSE(first);
+  EXPECT_NE(first.error().what.find("no such file"), std::string::npos) << first.error().what;
+  EXPECT_EQ(second.value_or(0), 5);
+  EXPECT_EQ(asked, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, PoolWaits, testing::Values("tcp"), testing_support::transport_name);
