@@ -6,6 +6,7 @@
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
 #include <random>
+#include <unordered_set>
 
 namespace weir::rpc {
 
@@ -64,6 +65,22 @@ class Awaiting {
   const KnownPtr known_;
 };
 
+// A timer that is to be found while it is waited for.
+class Listed {
+ public:
+  Listed(std::unordered_set<asio::steady_timer*>& list, asio::steady_timer& timer)
+      : list_(list), timer_(timer) {
+    list_.insert(&timer_);
+  }
+  ~Listed() { list_.erase(&timer_); }
+  Listed(const Listed&) = delete;
+  Listed& operator=(const Listed&) = delete;
+
+ private:
+  std::unordered_set<asio::steady_timer*>& list_;
+  asio::steady_timer& timer_;
+};
+
 // Asked with `co_await asio::this_coro::cancellation_state`, which does not throw; any other await would.
 bool cancelled(const asio::cancellation_state& state) {
   return state.cancelled() != asio::cancellation_type::none;
@@ -89,8 +106,7 @@ class Pool::State : public std::enable_shared_from_this<State> {
         options_(std::move(with)),
         resolver_(std::move(from)),
         balancer_(options_.balancing),
-        random_(options_.seed),
-        changed_(on, asio::steady_timer::time_point::max()) {}
+        random_(options_.seed) {}
 
   void start() {
     const auto spawn = [this](asio::cancellation_signal& stop, asio::awaitable<void> loop) {
@@ -108,16 +124,17 @@ class Pool::State : public std::enable_shared_from_this<State> {
     stop_checking_.emit(asio::cancellation_type::terminal);
     for (const KnownPtr& known : known_)
       for (const Connection& one : known->connections) one.client->close();
-    changed_.cancel();
+    wake();
   }
 
   std::vector<PooledServer> servers() const;
   static asio::awaitable<Result<std::shared_ptr<Client>>> pick(std::shared_ptr<State> self, std::uint64_t key,
+                                                               Clock::time_point deadline,
                                                                std::vector<KnownPtr>& tried);
   static asio::awaitable<Result<std::shared_ptr<Client>>> pick_one(std::shared_ptr<State> self,
                                                                    std::uint64_t key) {
     std::vector<KnownPtr> tried;
-    co_return co_await pick(self, key, tried);
+    co_return co_await pick(self, key, DeadlineTimer::never, tried);
   }
   static asio::awaitable<Result<std::vector<std::byte>>> call(std::shared_ptr<State> self,
                                                               std::uint64_t method, CallOptions options,
@@ -133,7 +150,11 @@ class Pool::State : public std::enable_shared_from_this<State> {
   void take_addresses(Result<std::vector<std::string>> addresses);
   KnownPtr choose(std::uint64_t key, const std::vector<KnownPtr>& tried);
   void failed(Known& known, const Error& why);
-  asio::awaitable<void> wait_for_change();
+  static asio::awaitable<Result<void>> wait_for_change(std::shared_ptr<State> self,
+                                                       Clock::time_point deadline, std::string what);
+  void wake() {
+    for (asio::steady_timer* one : waiting_) one->cancel();
+  }
   bool untried_left(const std::vector<KnownPtr>& tried) const;
 
   asio::io_context& io_;
@@ -145,7 +166,7 @@ class Pool::State : public std::enable_shared_from_this<State> {
   bool resolved_ = false;
   Error resolve_error_;
   bool closed_ = false;
-  asio::steady_timer changed_;  // never expires; cancelled to wake who waits for addresses or a connection
+  std::unordered_set<asio::steady_timer*> waiting_;  // for addresses or a connection, each to its deadline
   asio::cancellation_signal stop_resolving_;
   asio::cancellation_signal stop_checking_;
 };
@@ -164,7 +185,7 @@ void Pool::State::take_addresses(Result<std::vector<std::string>> addresses) {
         known_.push_back(std::make_shared<Known>(address));
     resolve_error_ = {Errc::unreachable, "the resolver knows no server of this service"};
   }
-  changed_.cancel();
+  wake();
 }
 
 asio::awaitable<void> Pool::State::keep_resolving(std::shared_ptr<State> self) {
@@ -174,9 +195,16 @@ asio::awaitable<void> Pool::State::keep_resolving(std::shared_ptr<State> self) {
   }
 }
 
-asio::awaitable<void> Pool::State::wait_for_change() {
-  std::error_code ignored;
-  co_await changed_.async_wait(asio::redirect_error(use_awaitable, ignored));
+asio::awaitable<Result<void>> Pool::State::wait_for_change(std::shared_ptr<State> self,
+                                                           Clock::time_point deadline, std::string what) {
+  asio::steady_timer timer(self->io_, deadline);
+  const Listed listed(self->waiting_, timer);
+  std::error_code woken;
+  co_await timer.async_wait(asio::redirect_error(use_awaitable, woken));
+  if (cancelled(co_await asio::this_coro::cancellation_state))
+    co_return fail(Errc::cancelled, "cancelled while " + what);
+  if (!woken) co_return fail(Errc::deadline_exceeded, "the deadline passed while " + what);
+  co_return Result<void>();
 }
 
 void Pool::State::failed(Known& known, const Error& why) {
@@ -236,7 +264,7 @@ asio::awaitable<void> Pool::State::connect_to(std::shared_ptr<State> self, Known
     known->last_error = {Errc::connection_lost, "the connection to " + known->address + " ended at once"};
     known->connections.push_back({std::make_shared<Client>(std::move(*client)), Clock::now()});
   }
-  self->changed_.cancel();
+  self->wake();
 }
 
 bool Pool::State::untried_left(const std::vector<KnownPtr>& tried) const {
@@ -262,11 +290,11 @@ KnownPtr Pool::State::choose(std::uint64_t key, const std::vector<KnownPtr>& tri
 
 asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_ptr<State> self,
                                                                    std::uint64_t key,
+                                                                   Clock::time_point deadline,
                                                                    std::vector<KnownPtr>& tried) {
   while (!self->resolved_ && !self->closed_) {
-    co_await self->wait_for_change();
-    if (cancelled(co_await asio::this_coro::cancellation_state))
-      co_return fail(Errc::cancelled, "cancelled while the servers were looked up");
+    const Result<void> woken = co_await wait_for_change(self, deadline, "the servers were looked up");
+    if (!woken) co_return std::unexpected(woken.error());
   }
   if (self->closed_) co_return pool_closed();
   const KnownPtr known = self->choose(key, tried);
@@ -283,9 +311,9 @@ asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_p
   if (best == nullptr) {
     const Awaiting awaiting(known);
     while (known->connecting && !self->closed_) {
-      co_await self->wait_for_change();
-      if (cancelled(co_await asio::this_coro::cancellation_state))
-        co_return fail(Errc::cancelled, "cancelled while " + known->address + " was connected to");
+      const Result<void> woken =
+          co_await wait_for_change(self, deadline, known->address + " was connected to");
+      if (!woken) co_return std::unexpected(woken.error());
     }
     if (self->closed_) co_return pool_closed();
   }
@@ -306,7 +334,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
   std::vector<KnownPtr> tried;
   for (int attempt = 1;; ++attempt) {
     Error why;
-    auto client = co_await pick(self, options.key, tried);
+    auto client = co_await pick(self, options.key, deadline, tried);
     if (client) {
       const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now());
       options.timeout = timeout.count() > 0 ? std::max(left, std::chrono::microseconds(1)) : timeout;

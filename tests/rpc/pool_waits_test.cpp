@@ -2,6 +2,7 @@
 // made. All of it counts against its time-out, and none of it is for ever.
 #include <gtest/gtest.h>
 
+#include <asio/ip/tcp.hpp>
 #include <stdexcept>
 
 #include "rpc/pool.hpp"
@@ -11,6 +12,20 @@ namespace weir::rpc {
 namespace {
 
 using std::chrono::milliseconds;
+
+asio::awaitable<void> for_ever() {
+  asio::steady_timer timer(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
+  co_await timer.async_wait(asio::use_awaitable);
+}
+
+class SilentResolver final : public Resolver {
+ public:
+  asio::awaitable<Result<std::vector<std::string>>> resolve() override {
+    co_await for_ever();
+    co_return std::vector<std::string>();
+  }
+  asio::awaitable<void> changed() override { return for_ever(); }
+};
 
 class PoolWaits : public testing_support::RpcTest {
  protected:
@@ -33,6 +48,21 @@ class PoolWaits : public testing_support::RpcTest {
     return sum;
   }
 };
+
+TEST_P(PoolWaits, a_call_ends_at_its_deadline_while_the_servers_are_looked_up) {
+  const auto sum = add_through(std::make_unique<SilentResolver>(), options(), milliseconds(20));
+  ASSERT_FALSE(sum);
+  EXPECT_EQ(sum.error().code, Errc::deadline_exceeded) << sum.error().what;
+}
+
+// Somebody accepts and says nothing, so the handshake never ends.
+TEST_P(PoolWaits, a_call_ends_at_its_deadline_while_its_server_is_connected_to) {
+  asio::ip::tcp::acceptor silent(io, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  const std::string at = "tls://127.0.0.1:" + std::to_string(silent.local_endpoint().port());
+  const auto sum = add_through(static_list({at}), options(), milliseconds(20));
+  ASSERT_FALSE(sum);
+  EXPECT_EQ(sum.error().code, Errc::deadline_exceeded) << sum.error().what;
+}
 
 TEST_P(PoolWaits, a_time_out_beyond_the_end_of_time_is_for_ever) {
   serve<shop::add>();
