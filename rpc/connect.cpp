@@ -5,7 +5,6 @@
 #include <asio/connect.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/redirect_error.hpp>
-#include <asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
 
@@ -14,6 +13,7 @@
 #include "rpc/client.hpp"
 #include "rpc/rdma_transport.hpp"
 #include "rpc/socket_transport.hpp"
+#include "rpc/time_limit.hpp"
 #include "rpc/tls_transport.hpp"
 
 namespace weir::rpc {
@@ -44,11 +44,7 @@ asio::awaitable<Result<tcp::socket>> connect_tcp(asio::io_context& io, Address a
   tcp::socket socket(io);
   tcp::resolver resolver(io);
   std::error_code error;
-  bool late = false;
-  asio::steady_timer timer(io, timeout);
-  timer.async_wait([&](const std::error_code& cancelled) {
-    if (cancelled) return;
-    late = true;
+  const TimeLimit limit(io.get_executor(), timeout, [&] {
     resolver.cancel();
     std::error_code ignored;
     socket.close(ignored);
@@ -62,8 +58,8 @@ asio::awaitable<Result<tcp::socket>> connect_tcp(asio::io_context& io, Address a
                                             redirect_error(use_awaitable, error));
   }
   if (!error) co_await asio::async_connect(socket, found, redirect_error(use_awaitable, error));
-  timer.cancel();
-  if (late) co_return unreachable(address, "no answer within " + std::to_string(timeout.count()) + " ms");
+  if (limit.passed())
+    co_return unreachable(address, "no answer within " + std::to_string(timeout.count()) + " ms");
   if (error) co_return unreachable(address, error.message());
   socket.set_option(tcp::no_delay(true), error);
   co_return socket;

@@ -4,11 +4,11 @@
 #include <openssl/x509.h>
 
 #include <asio/ssl.hpp>
-#include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cstring>
 
 #include "rpc/stream_transport.hpp"
+#include "rpc/time_limit.hpp"
 
 namespace weir::rpc {
 
@@ -34,11 +34,8 @@ asio::awaitable<Result<TransportPtr>> shake_hands(Layer below, TlsPeer tls, std:
     SSL_ctrl(stream.native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
              tls.server_name.data());
   }
-  bool late = false;
-  asio::steady_timer timer(co_await asio::this_coro::executor, tls.timeout);
-  timer.async_wait([&stream, &late](const std::error_code& error) {
-    if (error) return;
-    late = true;
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  const TimeLimit limit(executor, tls.timeout, [&stream] {
     std::error_code ignored;
     stream.lowest_layer().close(ignored);
   });
@@ -48,11 +45,10 @@ asio::awaitable<Result<TransportPtr>> shake_hands(Layer below, TlsPeer tls, std:
   try {
     co_await stream.async_handshake(side, asio::use_awaitable);
   } catch (const std::system_error& error) {
-    why =
-        late ? "no handshake within " + std::to_string(tls.timeout.count()) + " ms" : error.code().message();
+    why = limit.passed() ? "no handshake within " + std::to_string(tls.timeout.count()) + " ms"
+                         : error.code().message();
   }
-  timer.cancel();
-  if (!why.empty() || late)
+  if (!why.empty() || limit.passed())
     co_return fail(Errc::tls, peer + ": the TLS handshake failed: " + why +
                                   "; check the certificates of both ends, and that both speak TLS");
   std::string certificate = name_in_certificate(stream.native_handle());

@@ -63,6 +63,16 @@ TEST_P(Faults, a_time_out_beyond_the_end_of_time_is_for_ever) {
   });
 }
 
+TEST_P(Faults, a_connection_may_take_as_long_as_can_be_said) {
+  start();
+  run([&]() -> asio::awaitable<void> {
+    ConnectOptions options = connect_options();
+    options.connect_timeout = std::chrono::milliseconds::max();
+    const auto client = co_await connect(address, options);
+    if (!client) ADD_FAILURE() << client.error().what;
+  });
+}
+
 TEST_P(Faults, cancelling_the_call_reaches_the_function) {
   start();
   with_client(address, [](Client& client) -> asio::awaitable<void> {
