@@ -104,8 +104,9 @@ class SocketListener final : public Listener, public Poller::Watcher {
   void pause() {
     poller_.change(fd_.get(), *this, 0);
     pause_.expires_after(std::chrono::milliseconds(100));
-    pause_.async_wait([this](const std::error_code& error) {
-      if (!error) poller_.change(fd_.get(), *this, EPOLLIN);
+    pause_.async_wait([this, weak = weak_from_this()](const std::error_code& error) {
+      const auto here = weak.lock();  // it may have gone in the turn in which the pause ended
+      if (!error && here) poller_.change(fd_.get(), *this, EPOLLIN);
     });
   }
 

@@ -1,9 +1,12 @@
 // Timers that run out in the very turn in which what they watch over ends: their handlers run behind its end,
 // and must not touch it. Turns are made by letting time pass while nobody runs the io_context.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <asio/ip/tcp.hpp>
 #include <asio/ssl.hpp>
+#include <asio/steady_timer.hpp>
 
 #include "rpc/tls_transport.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
@@ -75,6 +78,27 @@ TEST_P(LateTimers, a_handshake_that_ends_as_its_time_runs_out_is_whole) {
   run_until([&] { return ended; });
   for (int turn = 0; turn < 3; ++turn) io.poll();
   if (made) (*made)->close();
+}
+
+// Out of descriptors a listener rests, and its server goes in the turn in which it would go on.
+TEST_P(LateTimers, a_listener_that_goes_as_its_rest_ends_does_not_go_on) {
+  serve<shop::add>();
+  asio::ip::tcp::socket peer(io);
+  const auto at = parse_address(address);
+  peer.open(asio::ip::tcp::v4());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none_left = before;
+  none_left.rlim_cur = 3;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none_left), 0);
+  asio::steady_timer end(io, milliseconds(100));
+  end.async_wait([this](const std::error_code&) { server.reset(); });
+  peer.connect({asio::ip::make_address(at->host), at->port});
+  for (int turn = 0; turn < 5; ++turn) io.poll();
+  let_time_pass(milliseconds(250));
+  io.poll();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(server, nullptr);
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, LateTimers, testing::Values("tcp"), testing_support::transport_name);
