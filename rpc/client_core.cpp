@@ -18,6 +18,12 @@ std::uint32_t wire_timeout(std::chrono::microseconds timeout) {
   return static_cast<std::uint32_t>(std::min<std::int64_t>(timeout.count(), UINT32_MAX));
 }
 
+// A call that hears of its end in a turn of its own; should the io_context go before that, it is freed.
+struct Abandon {
+  void operator()(PendingCall* call) const { call->abandon(); }
+};
+using CallToTell = std::unique_ptr<PendingCall, Abandon>;
+
 Bytes copy_of(std::span<const std::byte> body) {
   Bytes copy;
   copy.append(body);
@@ -143,17 +149,18 @@ void ClientCore::claim(std::uint64_t id, PendingCall& call) {
   }
   const auto early = std::move(slot->early);
   release(*slot);
-  asio::post(io(), [&call, early = std::move(*early)]() mutable {
+  asio::post(io(), [told = CallToTell(&call), early = std::move(*early)]() mutable {
     if (early)
-      call.complete(early->span());
+      told.release()->complete(early->span());
     else
-      call.complete(std::unexpected(std::move(early.error())));
+      told.release()->complete(std::unexpected(std::move(early.error())));
   });
 }
 
 void ClientCore::post_failure(PendingCall& call, Error why) {
-  asio::post(io(),
-             [&call, why = std::move(why)]() mutable { call.complete(std::unexpected(std::move(why))); });
+  asio::post(io(), [told = CallToTell(&call), why = std::move(why)]() mutable {
+    told.release()->complete(std::unexpected(std::move(why)));
+  });
 }
 
 void ClientCore::release(Slot& slot) {
