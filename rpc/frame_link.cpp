@@ -253,6 +253,7 @@ void FrameLink::ended(Error cause) {
 bool FrameLink::on_frame(Frame& frame) {
   ++stats_.frames_received;
   if (frame.header.kind == FrameKind::ping) {
+    if (!answers_pings()) return true;
     FrameHeader pong;
     pong.kind = FrameKind::pong;
     pong.id = frame.header.id;

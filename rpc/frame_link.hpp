@@ -106,6 +106,8 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void forget(StreamChannel& stream) { std::erase(starved_, &stream); }
   virtual Buffer make_attachment(const FrameHeader& header) { return Buffer(header.attachment_bytes); }
   virtual bool has_place_for(const FrameHeader&) { return false; }
+  // False: so much waits that the peer, which does not read, gets no more of them.
+  virtual bool answers_pings() const { return true; }
 
  private:
   std::span<std::byte> wanted() override { return ending_ ? std::span<std::byte>() : reader_.wanted(*this); }

@@ -47,6 +47,17 @@ class ClientCoreTest : public testing::Test {
   }
 };
 
+TEST_F(ClientCoreTest, answers_no_more_pings_than_its_server_reads) {
+  ConnectionLimits limits;
+  limits.most_waiting_bytes = 4000;
+  const auto core = connected(limits);
+  FrameHeader ping;
+  ping.kind = FrameKind::ping;
+  for (ping.id = 1; ping.id < 10'000; ++ping.id) transport->bring(ping);
+  EXPECT_GT(core->waiting_bytes(), 0u);
+  EXPECT_LE(core->waiting_bytes(), limits.most_waiting_bytes + frame_header_bytes);
+}
+
 // The call has failed, or its reply is here, and what says so to whoever waits is in the io_context's queue.
 TEST_F(ClientCoreTest, calls_whose_end_is_on_its_way_go_with_the_io_context) {
   for (const bool sent : {false, true}) {
