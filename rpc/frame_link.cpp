@@ -264,6 +264,10 @@ bool FrameLink::on_frame(Frame& frame) {
     on_settings(frame.header);
     return !closed_;
   }
+  return put_aside(frame) || hand_on(frame);
+}
+
+bool FrameLink::hand_on(Frame& frame) {
   if ((frame.header.flags & FrameFlag::compressed) == 0) return on_arrival(frame) && !closed_;
   if (!unpack(frame)) return false;
   const bool goes_on = on_arrival(frame) && !closed_;

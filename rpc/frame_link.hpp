@@ -89,6 +89,9 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
 
   // A frame came. False: the link was closed.
   virtual bool on_arrival(Frame& frame) = 0;
+  // Before that, and before a compressed body is as it was. True: kept as it came, for hand_on() later.
+  virtual bool put_aside(Frame&) { return false; }
+  bool hand_on(Frame& frame);  // on_arrival(); false: the link was closed
   // Nothing more will come; the link is not open.
   virtual void on_end(const Error& cause) = 0;
   // After on_end(): the transport is closed, too.

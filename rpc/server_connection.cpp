@@ -89,18 +89,16 @@ ServerConnection::ServerConnection(asio::io_context& io, TransportPtr transport,
 ServerConnection::~ServerConnection() = default;
 
 bool ServerConnection::on_arrival(Frame& frame) {
-  if (!reading_) {
-    hold(frame);
-    return true;
-  }
   const bool goes_on = handle(frame);
   mind_limits();
   return goes_on && is_open();
 }
 
-void ServerConnection::hold(Frame& frame) {
-  Held& held = held_.emplace_back(Held{frame.header, {}, std::move(frame.attachment), frame.packed_bytes});
+bool ServerConnection::put_aside(Frame& frame) {
+  if (reading_) return false;
+  Held& held = held_.emplace_back(Held{frame.header, {}, std::move(frame.attachment)});
   held.body.append(frame.body);
+  return true;
 }
 
 bool ServerConnection::handle(Frame& frame) {
@@ -339,8 +337,8 @@ void ServerConnection::mind_limits() {
   while (!held_.empty() && has_room() && is_open()) {
     Held held = std::move(held_.front());
     held_.pop_front();
-    Frame frame{held.header, held.body.span(), std::move(held.attachment), held.packed_bytes};
-    handle(frame);
+    Frame frame{held.header, held.body.span(), std::move(held.attachment)};
+    hand_on(frame);
   }
   replaying_ = false;
   const bool room = held_.empty() && has_room();

@@ -4,8 +4,8 @@
 // coroutine runs on its own, with a copy of its arguments, and may be cancelled: by the caller, by the
 // deadline, by the end of the connection. Memory is bounded: past the limits of what is in flight or waits to
 // be read by the client, no further requests are read until there is room, and those that came in the same
-// read wait as they came: at most what the transport reads at once (256 KiB of a socket). Threading: the
-// io_context's thread.
+// read wait as they came, compressed ones too: at most what the transport reads at once (256 KiB of a
+// socket). Threading: the io_context's thread.
 #pragma once
 
 #include <functional>
@@ -66,6 +66,7 @@ class ServerConnection final : public FrameLink {
  private:
   friend class RunningCall;
   bool on_arrival(Frame& frame) override;
+  bool put_aside(Frame& frame) override;
   void on_end(const Error& cause) override;
   void on_gone() override;
   void on_nonsense(const Error& why) override;
@@ -75,7 +76,6 @@ class ServerConnection final : public FrameLink {
   void on_unpacked(const CompressionCounts& counts) override { totals_->compressed_received.add(counts); }
 
   bool handle(Frame& frame);
-  void hold(Frame& frame);
   void request(Frame& frame);
   bool authenticate(std::string token);
   Result<void> admit(const Registered& method);
@@ -108,7 +108,6 @@ class ServerConnection final : public FrameLink {
     FrameHeader header;
     Bytes body;
     Buffer attachment;
-    std::size_t packed_bytes;
   };
   std::list<Held> held_;  // came when there was no room any more
   bool reading_ = true;   // there is room, and nothing is held

@@ -19,6 +19,13 @@ std::string result(std::uint32_t bytes) {
   return std::string(bytes, 'x');
 }
 
+std::uint64_t length(std::string_view text) { return text.size(); }
+
+bool held = false;
+asio::awaitable<void> hold() {
+  while (held) co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+}
+
 }  // namespace flood
 
 namespace weir::rpc {
@@ -106,6 +113,44 @@ TEST_P(Overload, a_client_that_does_not_read_costs_its_server_the_limit_and_no_m
     reader.poll();
   }
   run_both_until(reader, [&] { return server->open() == 0; });
+}
+
+// They are a thousandth of it on the wire, and stay that until it is their turn.
+TEST_P(Overload, compressed_requests_that_wait_for_their_turn_do_not_cost_what_they_will_be) {
+  constexpr std::size_t body_bytes = 4 << 20;
+  constexpr int calls = 64;
+  ServerOptions chosen;
+  chosen.limits.most_in_flight = 1;
+  chosen.compression.with = Compression::zstd;
+  serve<flood::length, flood::hold, shop::nothing>(std::move(chosen));
+  flood::held = true;
+  run([&]() -> asio::awaitable<void> {
+    const auto executor = co_await asio::this_coro::executor;
+    ConnectOptions options = connect_options();
+    options.compression.with = Compression::zstd;
+    auto client = co_await connect(address, options);
+    if (!client) throw std::runtime_error(client.error().what);
+    EXPECT_TRUE(co_await client->call<shop::nothing>());
+    const std::string body(body_bytes, 'x');
+    int ended = 0, good = 0;
+    asio::co_spawn(executor, client->call<flood::hold>(), asio::detached);
+    const std::size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    for (int i = 0; i < calls; ++i)
+      asio::co_spawn(executor, client->call<flood::length>(body),
+                     [&](const std::exception_ptr&, const Result<std::uint64_t>& result) {
+                       ++ended;
+                       good += result.value_or(0) == body_bytes ? 1 : 0;
+                     });
+    for (int i = 0; i < 10'000; ++i) co_await asio::post(executor, asio::use_awaitable);
+    const std::size_t after = mallinfo2().uordblks + mallinfo2().hblkhd;
+    std::printf("%d calls of %zu MiB wait: %.1f MiB more\n", calls, body_bytes >> 20,
+                (static_cast<double>(after) - static_cast<double>(before)) / (1 << 20));
+    EXPECT_LT(after, before + (64u << 20));
+    EXPECT_EQ(ended, 0);
+    flood::held = false;
+    while (ended < calls) co_await asio::post(executor, asio::use_awaitable);
+    EXPECT_EQ(good, calls);
+  });
 }
 
 TEST_P(Overload, a_client_that_leaves_before_its_replies_is_forgotten) {
