@@ -93,7 +93,8 @@ using namespace asio::experimental::awaitable_operators;
 class Streams : public testing_support::RpcTest {
  protected:
   void start(const ServerLimits& limits = {}) {
-    serve<feed::ticks, feed::total, feed::shout, feed::breaks, feed::first, shop::add>(limited(limits));
+    serve<feed::ticks, feed::total, feed::shout, feed::breaks, feed::first, shop::divide_later, shop::add>(
+        limited(limits));
     feed::seen = {};
   }
   static asio::awaitable<void> turn() {
@@ -363,6 +364,19 @@ TEST_P(Streams, too_many_streams_are_refused) {
     EXPECT_EQ((co_await client.stream<feed::total>().finish()).error().code, Errc::overloaded);
     EXPECT_EQ((co_await one.finish()).value_or(-1), 0);
     EXPECT_EQ((co_await client.stream<feed::total>().finish()).value_or(-1), 0);
+  });
+}
+
+TEST_P(Streams, their_number_is_not_bounded_by_that_of_calls) {
+  ServerLimits limits;
+  limits.most_in_flight = 2;
+  limits.most_streams = 8;
+  start(limits);
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    std::vector<StreamOf<feed::total>> all;
+    for (int i = 0; i < 8; ++i) all.push_back(client.stream<feed::total>());
+    EXPECT_EQ(co_await client.call<shop::divide_later>(6, 3), 2);
+    for (auto& one : all) EXPECT_EQ((co_await one.finish()).value_or(-1), 0);
   });
 }
 
