@@ -71,16 +71,21 @@ class Dns final : public Resolver {
   const std::chrono::milliseconds every_;
 };
 
-// Does one of these events of a folder speak of the file? (Not in the coroutine: GCC 12 cannot keep an
-// inotify_event in a coroutine's frame.)
-bool names(std::span<const char> events, std::string_view file) {
+// What events of a folder say of a file in it: it may have changed also where the kernel lost events, or the
+// folder is no longer the one of that name. (Not in the coroutine: GCC 12 cannot keep an inotify_event in a
+// coroutine's frame.)
+enum class Seen { nothing, change, end };
+Seen seen_in(std::span<const char> events, std::string_view file) {
+  Seen seen = Seen::nothing;
   for (std::size_t at = 0; at + sizeof(inotify_event) <= events.size();) {
     inotify_event event;
     std::memcpy(&event, events.data() + at, sizeof event);
-    if (event.len > 0 && file == events.data() + at + sizeof event) return true;
+    if ((event.mask & (IN_IGNORED | IN_MOVE_SELF)) != 0) return Seen::end;
+    if ((event.mask & IN_Q_OVERFLOW) != 0 || (event.len > 0 && file == events.data() + at + sizeof event))
+      seen = Seen::change;
     at += sizeof event + event.len;
   }
-  return false;
+  return seen;
 }
 
 // Watches the folder, because editors and deployments replace files instead of writing them.
@@ -111,20 +116,22 @@ class WatchedFile final : public Resolver {
     if (!events_) co_return co_await wait_until(std::chrono::steady_clock::now() + std::chrono::seconds(1));
     alignas(inotify_event) std::array<char, 4096> buffer;
     const std::string name = std::filesystem::path(path_).filename();
-    std::size_t size = 0;
-    do {
-      size = co_await events_->async_read_some(asio::buffer(buffer), asio::use_awaitable);
-    } while (!names(std::span(buffer).first(size), name));
+    Seen seen = Seen::nothing;
+    while (seen == Seen::nothing) {
+      const std::size_t size = co_await events_->async_read_some(asio::buffer(buffer), asio::use_awaitable);
+      seen = seen_in(std::span(buffer).first(size), name);
+    }
+    if (seen == Seen::end) events_.reset();
   }
 
  private:
-  // Without inotify (no descriptors left, say) the file is read again every second.
+  // Without inotify (no descriptors left, say, or no such folder) the file is read again every second.
   void watch(const asio::any_io_executor& executor) {
     const int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (fd < 0) return;
     std::string folder = std::filesystem::path(path_).parent_path();
     if (folder.empty()) folder = ".";
-    if (inotify_add_watch(fd, folder.c_str(), IN_CLOSE_WRITE | IN_MOVED_TO) < 0) {
+    if (inotify_add_watch(fd, folder.c_str(), IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVE_SELF) < 0) {
       ::close(fd);
       return;
     }
