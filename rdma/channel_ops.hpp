@@ -97,7 +97,9 @@ struct Channel::StartSend {
     const SendOp* which = op.get();
     connection->wait_send(std::move(op), std::move(buffer));
     if (slot.is_connected())
-      slot.assign([connection, which](asio::cancellation_type) { connection->cancel_send(which); });
+      slot.assign([to = MaybeGone(*channel->engine_, *connection), which](asio::cancellation_type) {
+        to.if_there([&](ChannelConnection& there) { there.cancel_send(which); });
+      });
   }
 };
 
@@ -125,7 +127,9 @@ struct Channel::StartReceive {
     connection->wait_receive(
         ReceiveOpPtr(make_op<WaitingReceive<H>>(H(std::forward<Handler>(handler)), get_executor())));
     if (slot.is_connected())
-      slot.assign([connection](asio::cancellation_type) { connection->cancel_receive(); });
+      slot.assign([to = MaybeGone(*channel->engine_, *connection)](asio::cancellation_type) {
+        to.if_there([](ChannelConnection& there) { there.cancel_receive(); });
+      });
   }
 };
 
@@ -168,7 +172,9 @@ struct StartChannelConnect {
         ->start_connect(
             peer, ConnectOpPtr(make_op<ConnectOp<H>>(H(std::forward<Handler>(handler)), get_executor())));
     if (slot.is_connected())
-      slot.assign([waiting = *connection](asio::cancellation_type) { waiting->cancel_connect(); });
+      slot.assign([to = MaybeGone(*channel->engine_, **connection)](asio::cancellation_type) {
+        to.if_there([](ChannelConnection& there) { there.cancel_connect(); });
+      });
   }
 };
 

@@ -85,6 +85,8 @@ class Engine : public asio::execution_context::service {
   Clock::time_point now() const { return Clock::now(); }
   // It keeps the io_context from sleeping, because there was something to do just now.
   bool awake() const { return polling_; }
+  // Null: it was discarded.
+  ConnectionLife* find(std::uint64_t tag);
 
  private:
   struct Watch;  // a descriptor of the device's or of the event channel's, waited on while anything is open
@@ -114,8 +116,6 @@ class Engine : public asio::execution_context::service {
   void sweep();
   bool fell_asleep();
 
-  ConnectionLife* find(std::uint64_t tag);
-
   asio::io_context& io_;
   EngineSettings settings_;
   EventChannel cm_channel_;
@@ -144,6 +144,22 @@ class Engine : public asio::execution_context::service {
   PollPolicy policy_;
   std::chrono::milliseconds tick_period_{1000};
   EngineStats stats_;
+};
+
+// A connection as a cancellation slot names it: it may be gone before the operation that waited for it hears
+// so.
+template <class Life>
+class MaybeGone {
+ public:
+  MaybeGone(Engine& engine, const Life& life) : engine_(&engine), tag_(life.tag()) {}
+  template <class Action>
+  void if_there(Action action) const {
+    if (auto* life = static_cast<Life*>(engine_->find(tag_)); life != nullptr) action(*life);
+  }
+
+ private:
+  Engine* engine_;
+  std::uint64_t tag_;
 };
 
 }  // namespace weir::rdma

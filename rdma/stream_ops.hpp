@@ -58,13 +58,16 @@ class WaitingTransfer final : public HandlerOp<TransferOp, Handler, std::error_c
 // Leaves a transfer that cannot begin yet with its connection, in a way that it can be cancelled.
 template <auto move, void (Connection::*wait)(TransferOpPtr), void (Connection::*cancel)(), class Handler,
           class Buffers>
-void transfer_later(Connection& connection, const Stream::executor_type& io, Handler&& handler,
-                    const Buffers& buffers) {
+void transfer_later(Engine& engine, Connection& connection, Handler&& handler, const Buffers& buffers) {
   using H = std::decay_t<Handler>;
   auto slot = asio::get_associated_cancellation_slot(handler);
   using Op = WaitingTransfer<Buffers, move, H>;
-  (connection.*wait)(TransferOpPtr(make_op<Op>(H(std::forward<Handler>(handler)), io, buffers)));
-  if (slot.is_connected()) slot.assign([&connection](asio::cancellation_type) { (connection.*cancel)(); });
+  (connection.*
+   wait)(TransferOpPtr(make_op<Op>(H(std::forward<Handler>(handler)), engine.io().get_executor(), buffers)));
+  if (slot.is_connected())
+    slot.assign([to = MaybeGone(engine, connection)](asio::cancellation_type) {
+      to.if_there([](Connection& there) { (there.*cancel)(); });
+    });
 }
 
 struct Stream::StartRead {
@@ -86,7 +89,7 @@ struct Stream::StartRead {
                              at_end ? connection->end_cause().code : std::error_code(), bytes);
     }
     transfer_later<read_from<Buffers>, &Connection::wait_read, &Connection::cancel_read>(
-        *connection, get_executor(), std::forward<Handler>(handler), buffers);
+        *stream->engine_, *connection, std::forward<Handler>(handler), buffers);
   }
 };
 
@@ -108,7 +111,7 @@ struct Stream::StartWrite {
           H(std::forward<Handler>(handler)), get_executor(),
           bytes > 0 || !connection->ended() ? std::error_code() : connection->end_cause().code, bytes);
     transfer_later<write_to<Buffers>, &Connection::wait_write, &Connection::cancel_write>(
-        *connection, get_executor(), std::forward<Handler>(handler), buffers);
+        *stream->engine_, *connection, std::forward<Handler>(handler), buffers);
   }
 };
 
@@ -143,7 +146,9 @@ struct StartConnect {
         ->start_connect(
             peer, ConnectOpPtr(make_op<ConnectOp<H>>(H(std::forward<Handler>(handler)), get_executor())));
     if (slot.is_connected())
-      slot.assign([waiting = *connection](asio::cancellation_type) { waiting->cancel_connect(); });
+      slot.assign([to = MaybeGone(*stream->engine_, **connection)](asio::cancellation_type) {
+        to.if_there([](Connection& there) { there.cancel_connect(); });
+      });
   }
 };
 
