@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "rpc/codec/msgpack.hpp"
+
 namespace weir::command {
 
 namespace {
@@ -222,9 +224,21 @@ void show_binary(Json& value) {
 }  // namespace
 
 namespace {
+// Of arrays and objects within each other, as the codec takes them: what walks a value calls itself for each.
+constexpr int deepest = rpc::MsgpackReader::deepest;
+struct TooDeep {};
+
 std::expected<Json, std::string> parse(std::string_view text) {
+  const auto no_deeper = [](int depth, Json::parse_event_t event, Json&) {
+    const bool begins =
+        event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
+    if (begins && depth >= deepest) throw TooDeep();
+    return true;
+  };
   try {
-    return Json::parse(text);
+    return Json::parse(text, no_deeper);
+  } catch (const TooDeep&) {
+    return std::unexpected("'" + excerpt(text, 0) + "' nests more than " + std::to_string(deepest) + " deep");
   } catch (const Json::parse_error& error) {
     return std::unexpected("'" + excerpt(text, error.byte) + "' is no JSON: it goes wrong at byte " +
                            std::to_string(error.byte));
@@ -237,6 +251,27 @@ std::vector<std::byte> pack(const Json& value) {
   const std::vector<std::uint8_t> packed = Json::to_msgpack(value);
   const auto bytes = std::as_bytes(std::span(packed));
   return {bytes.begin(), bytes.end()};
+}
+
+bool nests_too_deeply(std::span<const std::byte> body) {
+  rpc::MsgpackReader reader(body);
+  std::vector<std::size_t> left;  // values that are still to come in each array and map around
+  while (!reader.failed() && !reader.at_end()) {
+    std::size_t inside = 0;
+    const rpc::MsgpackType type = reader.peek();
+    if (type == rpc::MsgpackType::array)
+      reader.array(inside);
+    else if (type == rpc::MsgpackType::map && reader.map(inside))
+      inside *= 2;
+    else if (type != rpc::MsgpackType::map)
+      reader.skip();
+    if (type == rpc::MsgpackType::array || type == rpc::MsgpackType::map) {
+      left.push_back(inside + 1);
+      if (left.size() > std::size_t{deepest}) return true;
+    }
+    while (!left.empty() && --left.back() == 0) left.pop_back();
+  }
+  return false;
 }
 }  // namespace
 
@@ -272,6 +307,8 @@ std::expected<std::vector<std::byte>, std::string> item_from_json(std::string_vi
 
 std::expected<std::string, std::string> json_from_body(std::span<const std::byte> body,
                                                        std::string_view schema, BodyOf part) {
+  if (nests_too_deeply(body))
+    return std::unexpected("the result nests more than " + std::to_string(deepest) + " deep");
   const auto* data = reinterpret_cast<const std::uint8_t*>(body.data());
   Json value = Json::from_msgpack(data, data + body.size(), true, false);
   if (value.is_discarded()) return std::unexpected("the result is no MessagePack that JSON can show");

@@ -66,5 +66,27 @@ TEST(RpcArguments, that_are_no_json_are_shown_in_part_and_with_the_place) {
   EXPECT_THAT(large.error(), HasSubstr("out of range"));
 }
 
+TEST(RpcArguments, that_nest_too_deeply_are_refused) {
+  const auto nested = [](std::size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_TRUE(body_from_json(nested(64), ""));
+  for (const std::size_t depth : {65u, 1'000'000u}) {
+    const auto body = body_from_json(nested(depth), "");
+    ASSERT_FALSE(body);
+    EXPECT_THAT(body.error(), HasSubstr("nests"));
+    EXPECT_FALSE(item_from_json(nested(depth), ""));
+  }
+}
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(RpcResult, that_nests_too_deeply_is_not_shown) {
+  const std::vector<std::byte> deep(1'000'000, std::byte{0x91});
+  const auto json = json_from_body(deep, "", BodyOf::result);
+  ASSERT_FALSE(json);
+}
+
 }  // namespace
 }  // namespace weir::command
