@@ -66,7 +66,9 @@ class Namer {
     if (broken_) return named;
     skip_spaces();
     if (take("?")) {
-      named = walk(plain != nullptr && !plain->is_null() ? plain : nullptr);
+      const bool there = plain != nullptr && !plain->is_null();
+      Json one = walk(there ? plain : nullptr);
+      if (there) named = std::move(one);
     } else if (take("[")) {
       named = list(plain);
     } else if (take("(")) {
@@ -82,6 +84,8 @@ class Namer {
     return named;
   }
 
+  static Json as_it_is(const Json* plain) { return plain != nullptr ? *plain : Json(); }
+
   Json list(const Json* plain) {
     const std::string_view element = rest_;
     Json named = Json::array();
@@ -93,12 +97,13 @@ class Namer {
     rest_ = element;
     walk(nullptr);
     expect("]");
-    return plain != nullptr && plain->is_array() ? named : Json(plain != nullptr ? *plain : Json());
+    return plain != nullptr && plain->is_array() ? named : as_it_is(plain);
   }
 
   Json tuple(const Json* plain) {
     Json named = Json::array();
-    for (std::size_t i = 0; !take(")") && !broken_; ++i) {
+    std::size_t i = 0;
+    for (; !take(")") && !broken_; ++i) {
       if (take("stream ")) {
         walk(item_);
         continue;
@@ -108,7 +113,7 @@ class Namer {
       if (there) named.push_back(std::move(one));
       skip(", ");
     }
-    return named;
+    return plain != nullptr && plain->is_array() && plain->size() == i ? named : as_it_is(plain);
   }
 
   Json variant(const Json* plain) {
@@ -137,7 +142,7 @@ class Namer {
     rest_ = mapped;
     walk(nullptr);
     expect("}");
-    return named;
+    return plain != nullptr && plain->is_object() ? named : as_it_is(plain);
   }
 
   Json name(const Json* plain) {
@@ -178,7 +183,8 @@ class Namer {
       skip(", ");
     }
     if (by_name) see_names(type, fields, *plain);
-    return plain != nullptr && plain->is_array() ? named : Json(plain != nullptr ? *plain : Json());
+    const bool fits = plain != nullptr && plain->is_array() && plain->size() <= fields.size();
+    return fits ? named : as_it_is(plain);
   }
 
   void see_names(const std::string& type, const std::vector<std::string>& fields, const Json& object) {

@@ -88,5 +88,29 @@ TEST(RpcResult, that_nests_too_deeply_is_not_shown) {
   ASSERT_FALSE(json);
 }
 
+TEST(RpcResult, is_shown_as_it_is_where_it_is_not_of_the_type) {
+  struct Row {
+    std::string type;
+    std::string_view body;
+    std::string shown;
+  };
+  using namespace std::string_view_literals;
+  const Row rows[] = {{"?{str: i32}", "\xc0"sv, "null"},
+                      {"?(i32, str)", "\xc0"sv, "null"},
+                      {"?[i32]", "\xc0"sv, "null"},
+                      {"?Item{name: str}", "\xc0"sv, "null"},
+                      {"{str: i32}", "\x92\x01\x02"sv, "[1,2]"},
+                      {"(i32, i32)", "\x05"sv, "5"},
+                      {"(i32, i32)", "\x93\x01\x02\x03"sv, "[1,2,3]"},
+                      {"Item{name: str}", "\x92\xa1x\x02"sv, R"(["x",2])"},
+                      {"[{str: i32}]", "\x92\x80\x07"sv, "[{},7]"},
+                      {"(i32, i32)", "\x92\x01\x02"sv, "[1,2]"},
+                      {"Item{name: str}", "\x91\xa1x"sv, R"({"name":"x"})"}};
+  for (const auto& [type, body, shown] : rows) {
+    const auto json = json_from_body(bytes_of(body), "() -> stream " + type, BodyOf::item);  // in one line
+    EXPECT_EQ(json.value_or("?"), shown) << type;
+  }
+}
+
 }  // namespace
 }  // namespace weir::command
