@@ -1,6 +1,7 @@
 // `weir rpc`: what functions a server has, and calling them.
 #include <asio/co_spawn.hpp>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -112,8 +113,8 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
       const std::string& text = words[++i];
       const auto [end, error] =
           std::from_chars(text.data(), text.data() + text.size(), request.timeout_s.emplace());
-      if (error != std::errc() || end != text.data() + text.size() || request.timeout_s <= 0 ||
-          request.timeout_s > 1e6)
+      const bool fits = *request.timeout_s > 0 && *request.timeout_s <= 1e6;  // nor is it a nan
+      if (error != std::errc() || end != text.data() + text.size() || !fits)
         return std::unexpected("--timeout takes seconds above 0");
     } else if (word.starts_with("--")) {
       return std::unexpected("unknown option or missing value: " + word);
@@ -198,7 +199,7 @@ asio::awaitable<int> call(rpc::Client& client, const Request& request,
   rpc::Buffer reply;
   rpc::CallOptions options;
   const double timeout_s = request.timeout_s.value_or(streams ? 0 : 30);
-  options.timeout = std::chrono::microseconds(static_cast<std::int64_t>(timeout_s * 1e6));
+  options.timeout = std::chrono::microseconds(static_cast<std::int64_t>(std::ceil(timeout_s * 1e6)));
   options.attachment = rpc::as_bytes(attached);
   options.reply_attachment = &reply;
   if (streams) co_return co_await run_stream(client.stream_encoded(request.function, options, *body), schema);
