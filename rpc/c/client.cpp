@@ -62,7 +62,7 @@ struct weir_rpc_client final : public c::Loop {
     std::promise<Result<void>> done;
     auto connected = done.get_future();
     post([&, this] {
-      const auto engine = c::engine_for(io(), address, options_);
+      const auto engine = c::or_lack([&] { return c::engine_for(io(), address, options_); });
       if (!engine) return done.set_value(std::unexpected(engine.error()));
       options_.connect.transport.engine = *engine;
       if (!options_.token.empty()) options_.connect.token = [this] { return options_.token; };
@@ -71,7 +71,7 @@ struct weir_rpc_client final : public c::Loop {
         done.set_value(std::move(result));
       });
     });
-    return connected.get();
+    return c::or_lack([&] { return connected.get(); });
   }
 
   std::uint64_t start(const weir_rpc_call* call, weir_rpc_done done, void* user) {
@@ -208,13 +208,14 @@ int weir_rpc_connect(weir_rpc_client** client, const char* address, const weir_r
                      weir_rpc_error* error) {
   if (client == nullptr || address == nullptr)
     return c::report(error, {Errc::bad_setting, "client and address may not be NULL"});
-  auto* made = new weir_rpc_client(options);
   *client = nullptr;
-  if (const Result<void> done = made->connect(address); !done) {
-    made->leave();
+  const auto made = c::or_lack([&] { return Result<weir_rpc_client*>(new weir_rpc_client(options)); });
+  if (!made) return c::report(error, made.error());
+  if (const Result<void> done = (*made)->connect(address); !done) {
+    (*made)->leave();
     return c::report(error, done.error());
   }
-  *client = made;
+  *client = *made;
   return 0;
 }
 

@@ -9,15 +9,29 @@ namespace weir::rpc::c {
 
 namespace {
 constexpr std::chrono::seconds longest_farewell{2};
-}
 
-// Signals are the program's, so none of them may be taken by this thread.
+// Signals are the program's, so none of them may be taken by a thread that is made meanwhile.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+}  // namespace
+
 Loop::Loop() : guard_(io_.get_executor()) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { thread(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  {
+    const NoSignals here;  // also where there can be no thread
+    thread_ = std::thread([this] { thread(); });
+  }
   pthread_setname_np(thread_.native_handle(), "weir-rpc");
 }
 

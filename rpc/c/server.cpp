@@ -213,7 +213,10 @@ extern "C" {
 
 int weir_rpc_server_new(weir_rpc_server** server, const weir_rpc_options* options, weir_rpc_error* error) {
   if (server == nullptr) return c::report(error, {Errc::bad_setting, "server may not be NULL"});
-  *server = new weir_rpc_server(options);
+  *server = nullptr;
+  const auto made = c::or_lack([&] { return Result<weir_rpc_server*>(new weir_rpc_server(options)); });
+  if (!made) return c::report(error, made.error());
+  *server = *made;
   return 0;
 }
 
@@ -229,7 +232,7 @@ int weir_rpc_server_add(weir_rpc_server* server, const char* method, const char*
 int weir_rpc_server_listen(weir_rpc_server* server, const char* address, char* bound, size_t bound_size,
                            weir_rpc_error* error) {
   if (address == nullptr) return c::report(error, {Errc::bad_setting, "address may not be NULL"});
-  const auto at = server->run([&] { return server->listen(address); });
+  const auto at = c::or_lack([&] { return server->run([&] { return server->listen(address); }); });
   if (!at) return c::report(error, at.error());
   if (bound == nullptr) return 0;
   if (at->size() >= bound_size)

@@ -20,7 +20,8 @@
  * block. Processes that fork: use a client or server only in the process that made it.
  *
  * Errors: functions that can fail return 0 or an error number (enum weir_rpc_code) and, where `error` is not
- * NULL, say there what happened and what to do. Every call that was started ends exactly once: with its
+ * NULL, say there what happened and what to do; WEIR_RPC_OVERLOADED where the process has no descriptors,
+ * threads or memory left. Every call that was started ends exactly once: with its
  * reply, its deadline, its cancellation or the end of the connection.
  *
  * ABI: structures are opaque, begin with their size or never change, and the functions have version nodes, so

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
       TEST(a_certificate_names_the_caller),
       TEST(a_server_asks_the_program_who_may_call),
       TEST(bad_settings_are_named),
+      TEST(a_process_without_descriptors_is_told_so),
       TEST(reflection_lists_the_functions),
       TEST(a_request_outlives_its_server),
   };

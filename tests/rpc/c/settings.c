@@ -1,4 +1,6 @@
 /* What is refused with the name of what is wrong. */
+#include <sys/resource.h>
+
 #include "fixture.h"
 #include "tests.h"
 
@@ -25,4 +27,28 @@ void bad_settings_are_named(weir_rpc_client* client) {
   CHECK(weir_rpc_server_add(server, "test.late", NULL, nothing, NULL, &error) == WEIR_RPC_BAD_SETTING);
   CHECK(strcmp(weir_rpc_code_name(WEIR_RPC_OVERLOADED), "overloaded") == 0);
   CHECK(strcmp(weir_rpc_code_name(9999), "unknown") == 0);
+}
+
+static int is_told(int code, const weir_rpc_error* error) {
+  return code != 0 && error->code == code && strstr(error->message, "open files") != NULL;
+}
+
+void a_process_without_descriptors_is_told_so(weir_rpc_client* client) {
+  struct rlimit before, none_left;
+  weir_rpc_error error = {0, ""};
+  weir_rpc_client* none = client;
+  weir_rpc_server* other;
+  CHECK(weir_rpc_server_new(&other, options, &error) == 0);
+  CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  none_left = before;
+  none_left.rlim_cur = 3; /* those that are open stay */
+  CHECK(setrlimit(RLIMIT_NOFILE, &none_left) == 0);
+  const int connect_told = is_told(weir_rpc_connect(&none, address, options, &error), &error);
+  const int listen_told =
+      is_told(weir_rpc_server_listen(other, "tcp://127.0.0.1:0", NULL, 0, &error), &error);
+  CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(connect_told && none == NULL);
+  CHECK(listen_told);
+  CHECK(weir_rpc_server_listen(other, "tcp://127.0.0.1:0", NULL, 0, &error) == 0); /* there are some again */
+  weir_rpc_server_free(other);
 }

@@ -28,3 +28,4 @@ void a_server_asks_the_program_who_may_call(weir_rpc_client* client);
 
 /* settings.c */
 void bad_settings_are_named(weir_rpc_client* client);
+void a_process_without_descriptors_is_told_so(weir_rpc_client* client);
