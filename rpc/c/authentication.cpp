@@ -28,9 +28,9 @@ Result<Identity> authenticate(weir_rpc_authenticate ask, void* user, const Crede
   Identity identity;
   identity.name.assign(answer.name, strnlen(answer.name, sizeof answer.name));
   constexpr std::int64_t most_us = std::int64_t{1} << 50;  // 35 years
-  if (answer.valid_us > 0)
-    identity.expires =
-        std::chrono::steady_clock::now() + std::chrono::microseconds(std::min(answer.valid_us, most_us));
+  if (answer.valid_us != 0)                                // below it: over before it was looked at
+    identity.expires = std::chrono::steady_clock::now() +
+                       std::chrono::microseconds(std::clamp<std::int64_t>(answer.valid_us, 0, most_us));
   return identity;
 }
 

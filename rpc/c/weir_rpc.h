@@ -119,7 +119,7 @@ typedef struct weir_rpc_caller {
 typedef struct weir_rpc_identity {
   size_t size;      /* sizeof(weir_rpc_identity) of the library's release */
   char name[256];   /* what weir_rpc_request_identity will say */
-  int64_t valid_us; /* then a newer token is asked of the client; 0: for ever */
+  int64_t valid_us; /* then a newer token is asked of the client; 0: for ever; below 0: that is now */
 } weir_rpc_identity;
 /* When a token comes, or at the first request without one. 0 lets the caller in, with what was written to
  * `identity`; a code refuses it: WEIR_RPC_UNAUTHENTICATED or another of those that servers say. */

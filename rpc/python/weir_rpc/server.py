@@ -95,7 +95,7 @@ def _authenticator(ask: Callable):
             answer = ask(text(shown.token), text(shown.certificate), text(shown.peer))
             name, valid = answer if isinstance(answer, tuple) else (answer, 0)
             identity.contents.name = str(name).encode()[:255]
-            identity.contents.valid_us = round(valid * 1e6)
+            identity.contents.valid_us = round(valid * 1e6) or (-1 if valid else 0)  # 0 means for ever
             return 0
         except BaseException as failure:  # pylint: disable=broad-except
             return _refuse(error, failure, Unauthenticated.code)

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
       TEST(a_callback_may_close_its_client),
       TEST(a_certificate_names_the_caller),
       TEST(a_server_asks_the_program_who_may_call),
+      TEST(a_caller_is_let_in_for_as_long_as_the_program_says),
       TEST(bad_settings_are_named),
       TEST(a_process_without_descriptors_is_told_so),
       TEST(reflection_lists_the_functions),

@@ -73,3 +73,39 @@ void a_server_asks_the_program_who_may_call(weir_rpc_client* client) {
   weir_rpc_options_authenticate(options, NULL, NULL);
   weir_rpc_options_authorise(options, NULL, NULL);
 }
+
+static int let_in_until(void* valid_us, const weir_rpc_caller* caller, weir_rpc_identity* who,
+                        weir_rpc_error* error) {
+  (void)caller, (void)error;
+  who->valid_us = *(const int64_t*)valid_us;
+  return 0;
+}
+
+void a_caller_is_let_in_for_as_long_as_the_program_says(weir_rpc_client* client) {
+  static const struct {
+    int64_t valid_us;
+    int code;
+  } rows[] = {{0, WEIR_RPC_OK},
+              {INT64_MAX, WEIR_RPC_OK},
+              {-1, WEIR_RPC_UNAUTHENTICATED}, /* as of a token that had expired when it was looked at */
+              {INT64_MIN, WEIR_RPC_UNAUTHENTICATED}};
+  (void)client;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    int64_t valid_us = rows[i].valid_us;
+    weir_rpc_error error;
+    weir_rpc_server* guarded;
+    weir_rpc_client* other;
+    char at[128], where[128];
+    weir_rpc_options_authenticate(options, let_in_until, &valid_us);
+    CHECK(weir_rpc_server_new(&guarded, options, &error) == 0);
+    CHECK(weir_rpc_server_add(guarded, "test.nothing", NULL, nothing, NULL, &error) == 0);
+    snprintf(where, sizeof where, "unix://%s/until", folder);
+    CHECK(weir_rpc_server_listen(guarded, where, at, sizeof at, &error) == 0);
+    CHECK(weir_rpc_connect(&other, at, options, &error) == 0);
+    weir_rpc_call call = WEIR_RPC_CALL("test.nothing");
+    expect_code(weir_rpc_run(other, &call), rows[i].code);
+    weir_rpc_close(other);
+    weir_rpc_server_free(guarded);
+    weir_rpc_options_authenticate(options, NULL, NULL);
+  }
+}

@@ -25,6 +25,7 @@ void a_request_outlives_its_server(weir_rpc_client* client);
 /* callers.c */
 void a_certificate_names_the_caller(weir_rpc_client* client);
 void a_server_asks_the_program_who_may_call(weir_rpc_client* client);
+void a_caller_is_let_in_for_as_long_as_the_program_says(weir_rpc_client* client);
 
 /* settings.c */
 void bad_settings_are_named(weir_rpc_client* client);

@@ -128,7 +128,7 @@ class Served(unittest.TestCase):
             self.assertTrue(peer.startswith("tcp "))
             if not token:
                 raise weir_rpc.Unauthenticated("no token")
-            return {"gold": "anna", "lead": ("bert", 3600)}[token]
+            return {"gold": "anna", "lead": ("bert", 3600), "rust": ("carl", -1e-7)}[token]
 
         server, address = self.serve(authenticate=who, authorise=lambda name, method: (name, method) != ("bert", "py.add"))
         with weir_rpc.connect(address) as client:
@@ -144,6 +144,9 @@ class Served(unittest.TestCase):
             with self.assertRaisesRegex(weir_rpc.Denied, "bert may not call py.add"):
                 client.call("py.add", 1, 2)
             self.assertEqual(client.call("py.caller"), "bert")
+        with weir_rpc.connect(address, token="rust") as client:
+            with self.assertRaisesRegex(weir_rpc.Unauthenticated, "expired"):
+                client.call("py.caller")
         token = HERE / "token"
         token.write_text("gold\nand more\n")
         for shown in (["--token", "gold"], ["--token-file", str(token)]):
