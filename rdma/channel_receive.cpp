@@ -153,6 +153,9 @@ Result<void> ChannelConnection::on_offer(const channel_wire::Offer& offer) {
     }
     if (offer.total != parts_total_ || offer.offset != parts_offered_)
       return fail(Errc::bad_frame, "peer offers a part that is not the next one of its message");
+    if (offer.length < channel_wire::min_part_bytes && !offer.last())
+      return fail(Errc::bad_frame, "peer offers a message in parts of " + std::to_string(offer.length) +
+                                       " bytes, too many to remember");
     parts_offered_ += offer.length;
   }
   ++unfetched_;

@@ -23,6 +23,8 @@ Result<void> check(const ChannelSettings& settings) {
       Range{"signal_interval", settings.signal_interval, 1, settings.send_blocks / 2u},
       Range{"inline_bytes", settings.inline_bytes, 0, channel_wire::max_inline_bytes},
       Range{"rnr_wait in microseconds", static_cast<std::uint64_t>(settings.rnr_wait.count()), 10, 655'360},
+      Range{"piece_bytes", settings.piece_bytes == 0 ? UINT32_MAX : settings.piece_bytes,
+            channel_wire::min_part_bytes, UINT32_MAX},
       Range{"max_message_bytes", settings.max_message_bytes, 1, channel_wire::max_message_bytes},
   };
   for (const Range& range : ranges) {

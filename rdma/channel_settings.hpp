@@ -30,11 +30,12 @@ struct ChannelSettings {
   std::uint16_t inline_bytes = 256;           // messages up to this travel in the work request; 0: off
   std::uint32_t rendezvous_bytes = 64 << 10;  // longer messages are fetched by one READ; 0: off
   std::uint8_t rendezvous_depth = 4;          // offers outstanding, each way; 1 to 16
-  std::uint32_t piece_bytes = 1 << 20;  // longer ones in offers of this: one copied, one fetched; 0: off
-  std::uint16_t signal_interval = 8;    // every how manyth SEND asks for a completion; 1: all
-  bool merge = true;                    // small messages share a SEND while the queue is full
-  bool credits_ride = true;             // on the immediates of frames; false: explicit acknowledgements only
-  bool keep_blocks = true;              // for reuse, registered; false: each goes back to the pool
+  // Longer ones in offers of this, at least 4 KiB: one is copied while one is fetched; 0: off.
+  std::uint32_t piece_bytes = 1 << 20;
+  std::uint16_t signal_interval = 8;  // every how manyth SEND asks for a completion; 1: all
+  bool merge = true;                  // small messages share a SEND while the queue is full
+  bool credits_ride = true;           // on the immediates of frames; false: explicit acknowledgements only
+  bool keep_blocks = true;            // for reuse, registered; false: each goes back to the pool
   // Receives come from those that all such channels share (EngineSettings::shared_receive_blocks), instead of
   // receive_blocks posted for this one alone, which then is only its window. The peer's device waits where
   // there are none, so this is for many channels of which few are busy. Wakes as solicited_only.

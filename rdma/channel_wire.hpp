@@ -13,7 +13,7 @@
 //   4 offer     address u64 | length u32 | rkey u32: a message to be fetched with READ
 //   5 part      address u64 | length u32 | rkey u32 | total u32 | offset u32: of a message of `total`, in
 //   order;
-//               no other message begins before the last
+//               no other message begins before the last; at least min_part_bytes, but for the last
 // Parsers take bytes from a peer and yield only what is legal by itself. Pure functions; any thread.
 #pragma once
 
@@ -39,6 +39,8 @@ inline constexpr std::uint32_t min_block_bytes = 1 << 10;
 inline constexpr std::uint32_t max_block_bytes = 1 << 20;
 inline constexpr std::uint32_t max_message_bytes = 1 << 30;
 inline constexpr std::uint8_t max_rendezvous_depth = 16;
+// Of a message that is offered in parts, each but the last: what is fetched of it is remembered part by part.
+inline constexpr std::uint32_t min_part_bytes = 4 << 10;
 inline constexpr std::size_t max_inline_bytes = 1024;
 
 // Receives that no data SEND may take, so that an acknowledgement always finds one. An explicit one carries

@@ -135,20 +135,26 @@ const std::vector<Crime>& crimes() {
       {"an_offered_part_of_a_message_too_long", Errc::oversize_message,
        [](RawPeer& p) { p.send_with_imm(offer_of({0x1000, 1000, 1, 100'001, 0}), data_immediate); }},
       {"an_offered_part_that_continues_nothing", Errc::bad_frame,
-       [](RawPeer& p) { p.send_with_imm(offer_of({0x1000, 1000, 1, 3000, 1000}), data_immediate); }},
+       [](RawPeer& p) { p.send_with_imm(offer_of({0x1000, 5000, 1, 15'000, 5000}), data_immediate); }},
       {"an_offered_part_left_out", Errc::bad_frame,
        [](RawPeer& p) {
-         auto frame = offer_of({0x1000, 1000, 1, 3000, 0});
-         const auto third = offer_of({0x1000, 1000, 1, 3000, 2000});
+         auto frame = offer_of({0x1000, 5000, 1, 15'000, 0});
+         const auto third = offer_of({0x1000, 5000, 1, 15'000, 10'000});
          frame.insert(frame.end(), third.begin(), third.end());
          p.send_with_imm(frame, data_immediate);
        }},
       {"a_message_between_offered_parts", Errc::bad_frame,
        [](RawPeer& p) {
-         auto frame = offer_of({0x1000, 1000, 1, 3000, 0});
+         auto frame = offer_of({0x1000, 5000, 1, 15'000, 0});
          const auto other = message_of(10);
          frame.insert(frame.end(), other.begin(), other.end());
          p.send_with_imm(frame, data_immediate);
+       }},
+      // Each would be an entry of a queue, a hundred times as large, until the message before it is taken.
+      {"a_message_offered_byte_by_byte", Errc::bad_frame,
+       [](RawPeer& p) {
+         const auto at = reinterpret_cast<std::uintptr_t>(p.memory().data());
+         p.send_with_imm(offer_of({at, 1, p.rkey_to_read(), 3000, 0}), data_immediate);
        }},
       {"more_offers_than_granted", Errc::window_overrun,
        [](RawPeer& p) {

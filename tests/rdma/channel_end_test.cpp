@@ -39,7 +39,7 @@ TEST_F(ChannelEnd, settings_out_of_range_are_named) {
        {Case{"block_bytes", {.block_bytes = 512}}, Case{"block_bytes", {.block_bytes = 3000}},
         Case{"receive_blocks", {.receive_blocks = 8}}, Case{"send_blocks", {.send_blocks = 2}},
         Case{"rendezvous_depth", {.rendezvous_depth = 17}}, Case{"inline_bytes", {.inline_bytes = 2000}},
-        Case{"signal_interval", {.signal_interval = 9}},
+        Case{"piece_bytes", {.piece_bytes = 4095}}, Case{"signal_interval", {.signal_interval = 9}},
         Case{"max_message_bytes", {.max_message_bytes = 0}}}) {
     SCOPED_TRACE(each.name);
     const Result<void> bad = check(each.settings);

@@ -92,6 +92,12 @@ class RawPeer {
             region_->rkey()};
   }
   std::span<std::byte> memory() { return memory_; }
+  // What the server may read: all of memory().
+  std::uint32_t rkey_to_read() {
+    readable_ = MemoryRegion::enroll(*pd_, memory_, Access::remote_read);
+    check(readable_.has_value(), "readable");
+    return readable_->rkey();
+  }
   const std::vector<std::uint32_t>& immediates() const { return immediates_; }
 
   // Answers nothing from now on, and nobody is told: as a host that lost its power.
@@ -182,6 +188,7 @@ class RawPeer {
   Result<EventChannel> channel_ = EventChannel::create();
   Result<ProtectionDomain> pd_;
   Result<MemoryRegion> region_ = fail(Errc::closed, "");
+  Result<MemoryRegion> readable_ = fail(Errc::closed, "");
   Result<CompletionChannel> completion_channel_ = fail(Errc::closed, "");
   Result<CompletionQueue> cq_ = fail(Errc::closed, "");
   Result<CmId> id_ = CmId::create(*channel_);
