@@ -47,8 +47,9 @@ void SocketListener::pause(int error) {
   }
   poller_.change(fd_.get(), *this, 0);
   retry_.expires_after(std::chrono::milliseconds(100));
-  retry_.async_wait([this](const std::error_code& cancelled) {
-    if (!cancelled) poller_.change(fd_.get(), *this, EPOLLIN);
+  retry_.async_wait([this, here = std::weak_ptr(here_)](const std::error_code& cancelled) {
+    // Nor if it went in the very turn in which the time was over.
+    if (!cancelled && !here.expired()) poller_.change(fd_.get(), *this, EPOLLIN);
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include <asio/steady_timer.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "kv/net/listener.hpp"
@@ -40,6 +41,7 @@ class SocketListener : public Listener, private SocketPoller::Watcher {
   Log log_;
   asio::steady_timer retry_;
   bool failing_ = false;
+  std::shared_ptr<bool> here_ = std::make_shared<bool>();
 };
 
 // A listening TCP socket, with its real port; shared by tcp and tls.

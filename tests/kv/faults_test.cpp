@@ -1,8 +1,12 @@
 // Bad input and faults: whoever misbehaves is told or closed, and nobody else notices.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 
+#include <asio/steady_timer.hpp>
+
+#include "kv/net/socket_listener.hpp"
 #include "tests/kv/running_server.hpp"
 
 namespace weir::kv::testing {
@@ -168,6 +172,37 @@ TEST(Faults, running_out_of_descriptors_does_not_spin_and_passes) {
   EXPECT_TRUE(late.quiet());
   setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_EQ(late.reply(), pong);
+}
+
+// Its timer's handler is queued behind what ends it, and the error code says that the time was over.
+TEST(Faults, listener_that_ends_as_its_pause_does_is_not_touched_again) {
+  asio::io_context io;
+  SocketPoller poller(io, [] {});
+  Opened<BoundSocket> bound = bind_tcp("127.0.0.1", 0, 5);
+  ASSERT_TRUE(bound);
+  const OwnedFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(bound->port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  bool paused = false;
+  auto listener = std::make_unique<SocketListener>(
+      poller, std::move(bound->fd), bound->address, bound->port, [](const OwnedFd&) {},
+      [&](std::string_view) { paused = true; });
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{3, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  asio::steady_timer end(io, std::chrono::milliseconds(100));
+  end.async_wait([&](const std::error_code&) { listener.reset(); });
+  while (!paused) io.poll();
+  setrlimit(RLIMIT_NOFILE, &before);
+  const auto both_due = std::chrono::steady_clock::now() + std::chrono::milliseconds(101);
+  while (std::chrono::steady_clock::now() < both_due) {
+  }
+  io.poll();
+  EXPECT_EQ(listener, nullptr);
 }
 
 TEST(Faults, large_argument_that_grows_beyond_the_query_buffer_limit_closes_its_client) {
