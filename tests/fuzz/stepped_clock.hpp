@@ -1,0 +1,15 @@
+// A steady clock that goes on by a step whenever somebody looks, and otherwise when it is told: what is done
+// with deadlines is the same in each run of an input, and seconds take no time.
+//
+// A program that links stepped_clock.cpp has no other steady_clock, and its io_contexts look at this one
+// whenever they are polled. Do not run() them: they would wait by the kernel's clock. Threading: one thread.
+#pragma once
+
+#include <chrono>
+
+namespace weir::fuzz {
+
+void restart_clock();
+void pass(std::chrono::microseconds time);
+
+}  // namespace weir::fuzz
