@@ -4,76 +4,19 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "link/memory/fault_in.hpp"
 
 namespace weir::link {
 namespace {
-
-std::string read_maps() {
-  const UniqueFd fd(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
-  std::string text;
-  if (!fd) return text;
-  std::array<char, 4096> part;  // the kernel gives no more at a time
-  for (ssize_t got; (got = ::read(fd.get(), part.data(), part.size())) > 0;)
-    text.append(part.data(), static_cast<std::size_t>(got));
-  return text;
-}
-
-struct Mapping {
-  std::uint64_t start = 0, end = 0, offset = 0;
-  bool readable = false, writable = false, shared = false;
-  FileIdentity file;
-  std::string_view path;
-};
-
-std::uint64_t take_number(std::string_view& text, int base) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  if (!text.empty()) text.remove_prefix(1);  // the separator
-  return value;
-}
-
-// "start-end perms offset major:minor inode   path" (proc(5))
-Mapping parse(std::string_view line) {
-  Mapping m;
-  m.start = take_number(line, 16);
-  m.end = take_number(line, 16);
-  if (line.size() < 5) return {};
-  m.readable = line[0] == 'r';
-  m.writable = line[1] == 'w';
-  m.shared = line[3] == 's';
-  line.remove_prefix(5);
-  m.offset = take_number(line, 16);
-  const auto major = static_cast<unsigned>(take_number(line, 16));
-  const auto minor = static_cast<unsigned>(take_number(line, 16));
-  m.file = {makedev(major, minor), static_cast<ino_t>(take_number(line, 10))};
-  const std::size_t path = line.find('/');
-  if (path != std::string_view::npos) m.path = line.substr(path);
-  return m;
-}
-
-template <class Visit>  // Visit(const Mapping&) returns false to stop
-void each_mapping(const std::string& maps, Visit visit) {
-  std::string_view rest = maps;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find('\n');
-    if (!visit(parse(rest.substr(0, end)))) return;
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-  }
-}
 
 bool is_file(int fd, const FileIdentity& file) {
   struct stat st{};
@@ -131,13 +74,9 @@ MemoryRange look_up_memory(std::uint64_t addr, std::uint64_t length) {
     return {
         .mapped = true, .readable = true, .writable = true, .shared = false, .file = {}, .file_offset = 0};
   if (end < addr) return range;
-  const std::string maps = read_maps();
-  if (maps.empty()) return ask_kernel(addr, length);
   std::uint64_t covered = addr;
   bool one_file = true, readable = true, writable = true;
-  each_mapping(maps, [&](const Mapping& m) {
-    if (m.end <= covered) return true;
-    if (m.start > covered) return false;  // a hole
+  const bool known = each_mapped_range(addr, end, [&](const MappedRange& m) {
     const std::uint64_t offset = m.offset + (covered - m.start);
     if (covered == addr) {
       range.file = m.file;
@@ -148,8 +87,9 @@ MemoryRange look_up_memory(std::uint64_t addr, std::uint64_t length) {
     readable = readable && m.readable;
     writable = writable && m.writable;
     covered = m.end;
-    return covered < end;
+    return true;
   });
+  if (!known) return ask_kernel(addr, length);
   range.mapped = covered >= end;
   range.readable = range.mapped && readable;
   range.writable = range.mapped && writable;
@@ -160,11 +100,8 @@ MemoryRange look_up_memory(std::uint64_t addr, std::uint64_t length) {
 UniqueFd open_backing(const FileIdentity& file, std::uint64_t addr) {
   if (UniqueFd fd = own_descriptor(file)) return fd;
   UniqueFd opened;
-  each_mapping(read_maps(), [&](const Mapping& m) {
-    if (addr < m.start || addr >= m.end) return true;
-    if (!m.path.empty()) opened.reset(::open(std::string(m.path).c_str(), O_RDWR | O_CLOEXEC));
-    return false;
-  });
+  if (const std::string path = path_mapped_at(addr); !path.empty())
+    opened.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (opened && !is_file(opened.get(), file)) opened.reset();
   return opened;
 }

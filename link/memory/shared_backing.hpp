@@ -2,26 +2,17 @@
 //
 // A memory region that lies in one MAP_SHARED mapping (a memfd, POSIX shared memory, a file in /dev/shm) can
 // be mapped by a neighbour too, who then reads and writes it with plain copies. Nothing in the program has to
-// know: what mmap was told is in /proc/self/maps, and the file is reopened through the program's own
-// descriptor or its path.
-//
-// Costs a pass over /proc/self/maps (tens of microseconds): registration is not a data-path operation.
+// know: what mmap was told the kernel still knows (memory_map.hpp), and the file is reopened through the
+// program's own descriptor or its path.
 #pragma once
-
-#include <sys/types.h>
 
 #include <cstdint>
 #include <optional>
 
+#include "link/memory/memory_map.hpp"
 #include "link/unique_fd.hpp"
 
 namespace weir::link {
-
-struct FileIdentity {
-  dev_t device = 0;
-  ino_t inode = 0;
-  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
-};
 
 struct MemoryRange {
   bool mapped = false;                      // every page of it is in some mapping of this process
