@@ -1,10 +1,27 @@
 #include "rpc/interceptor.hpp"
 
+#include <exception>
+#include <string>
+
 namespace weir::rpc {
+namespace {
+
+template <class Interceptor, class Call>
+Result<void> before(Interceptor& one, Call& call) {
+  try {
+    return one.before(call);
+  } catch (const std::exception& thrown) {
+    return fail(Errc::failed, std::string("an interceptor threw: ") + thrown.what());
+  } catch (...) {
+    return fail(Errc::failed, "an interceptor threw what is no std::exception");
+  }
+}
+
+}  // namespace
 
 Result<void> ask(const ServerChain& chain, Context& context) {
   for (std::size_t i = 0; i < chain.size(); ++i) {
-    Result<void> passed = chain[i]->before(context);
+    Result<void> passed = before(*chain[i], context);
     if (passed) continue;
     CallEnd end;
     end.error = &passed.error();
@@ -20,7 +37,7 @@ void tell(const ServerChain& chain, Context& context, const CallEnd& end) {
 
 Result<void> ask(const ClientChain& chain, OutgoingCall& call) {
   for (std::size_t i = 0; i < chain.size(); ++i) {
-    Result<void> passed = chain[i]->before(call);
+    Result<void> passed = before(*chain[i], call);
     if (passed) continue;
     CallEnd end;
     end.error = &passed.error();

@@ -1,9 +1,10 @@
 // What sees every call of a connection or server: to count, log, trace, refuse.
 //
 // A chain is asked in order before a call and in reverse order after it. An error from before() is the call's
-// end: nobody behind it is asked, the function does not run, and those before it hear of the end. Nothing is
-// done, and nothing costs, where there is no chain. Threading: the connection's thread, during the call; what
-// is shared by several servers or clients of one program may be called by their threads.
+// end: nobody behind it is asked, the function does not run, and those before it hear of the end. So is an
+// exception (Errc::failed). after() has nobody to tell and must not throw. Nothing is done, and nothing
+// costs, where there is no chain. Threading: the connection's thread, during the call; what is shared by
+// several servers or clients of one program may be called by their threads.
 #pragma once
 
 #include <chrono>

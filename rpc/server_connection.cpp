@@ -55,6 +55,10 @@ Error describe_failure(const Registered& method, const std::exception& thrown) {
   return {Errc::failed, method.name + " threw: " + thrown.what()};
 }
 
+std::unexpected<Error> threw_something(const Registered& method) {
+  return fail(Errc::failed, method.name + " threw what is no std::exception");
+}
+
 // Ends with what the function said, or what it threw.
 asio::awaitable<Result<void>> run(RunningCall& call) {
   try {
@@ -214,6 +218,8 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
     outcome = method.now(method.object, context, frame.body, reply);
   } catch (const std::exception& thrown) {
     outcome = std::unexpected(describe_failure(method, thrown));
+  } catch (...) {
+    outcome = threw_something(method);
   }
   if (!is_open()) {
     if (!chain_->empty()) end_call(context, outcome, 0);
@@ -254,7 +260,7 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   if (const auto deadline = running.context.deadline()) deadlines_.keep(*deadline);
   if (method.streams) open_stream(running);
   auto done = [call = std::move(call)](const std::exception_ptr& thrown, Result<void> outcome) {
-    if (thrown) outcome = fail(Errc::failed, call->method.name + " threw what is no std::exception");
+    if (thrown) outcome = threw_something(call->method);
     call->connection->finished(*call, std::move(outcome));
   };
   asio::co_spawn(io(), run(running), asio::bind_cancellation_slot(running.signal.slot(), std::move(done)));

@@ -6,6 +6,16 @@
 #include "rpc/reflection.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
+namespace odd {
+
+int throws_a_number() { throw 7; }
+asio::awaitable<int> throws_a_number_later() {
+  co_await asio::post(co_await asio::this_coro::executor, asio::use_awaitable);
+  throw 7;
+}
+
+}  // namespace odd
+
 namespace weir::rpc {
 namespace {
 
@@ -21,7 +31,7 @@ class Calls : public RpcTest {
     server = make_server();
     server->add<shop::echo, shop::length, shop::add, shop::nothing, shop::place, shop::place_later,
                 shop::divide, shop::divide_later, shop::throws, shop::throws_later, shop::reflect,
-                shop::reflect_later, shop::caller>();
+                shop::reflect_later, shop::caller, odd::throws_a_number, odd::throws_a_number_later>();
     server->add<&shop::Counter::add, &shop::Counter::get>(counter);
     address = listen(*server);
   }
@@ -84,6 +94,16 @@ TEST_P(Calls, functions_failures_reach_the_caller_with_their_cause) {
     EXPECT_EQ(thrown.error().what, "shop.throws threw: no paper");
     const auto later = co_await client.call<shop::throws_later>("no ink");
     EXPECT_EQ(later.error().what, "shop.throws_later threw: no ink");
+  });
+}
+
+TEST_P(Calls, what_is_no_std_exception_reaches_the_caller_as_a_failure) {
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    for (const char* name : {"odd.throws_a_number", "odd.throws_a_number_later"}) {
+      const auto thrown = co_await client.call_by_name<int>(name);
+      EXPECT_EQ(thrown.error().code, Errc::failed) << name;
+      EXPECT_EQ(thrown.error().what, std::string(name) + " threw what is no std::exception");
+    }
   });
 }
 

@@ -51,6 +51,19 @@ class ServerLogger final : public ServerInterceptor {
   Log& log_;
 };
 
+class Thrower final : public ServerInterceptor, public ClientInterceptor {
+ public:
+  Result<void> before(Context& context) override { return refuse(context.method()); }
+  Result<void> before(OutgoingCall& call) override { return refuse(call.method); }
+
+ private:
+  static Result<void> refuse(std::string_view method) {
+    if (method == "shop.add") throw std::runtime_error("no room in the log");
+    if (method == "shop.nothing") throw 7;
+    return {};
+  }
+};
+
 class ClientLogger final : public ClientInterceptor {
  public:
   explicit ClientLogger(Log& log) : log_(log) {}
@@ -90,6 +103,32 @@ class Interceptors : public testing_support::RpcTest {
     throw std::runtime_error("no report of " + std::string(name));
   }
 };
+
+TEST_P(Interceptors, that_throw_refuse_the_call) {
+  const auto thrower = std::make_shared<Thrower>();
+  ServerOptions options;
+  options.interceptors = {outer, thrower, inner};
+  start(std::move(options));
+  const auto expect_refusals = [](Client& client) -> asio::awaitable<void> {
+    const auto sum = co_await client.call<shop::add>(2, 3);
+    EXPECT_EQ(sum.error().code, Errc::failed);
+    EXPECT_EQ(sum.error().what, "an interceptor threw: no room in the log");
+    EXPECT_EQ((co_await client.call<shop::nothing>()).error().what,
+              "an interceptor threw what is no std::exception");
+    EXPECT_TRUE(co_await client.call<shop::sized>(std::uint32_t{3}));
+  };
+  with_client(address, expect_refusals);
+  EXPECT_EQ(log.size(), 8u) << "the outer one hears of all three calls, the inner one of the last";
+  log.clear();
+  ConnectOptions connecting = connect_options();
+  connecting.interceptors = {thrower};
+  run([&]() -> asio::awaitable<void> {
+    auto client = co_await connect(address, connecting);
+    EXPECT_TRUE(client);
+    if (client) co_await expect_refusals(*client);
+  });
+  EXPECT_EQ(log.size(), 4u) << "two of the calls were not sent";
+}
 
 TEST_P(Interceptors, servers_chain_is_asked_in_order_and_told_in_reverse) {
   start(logged());
