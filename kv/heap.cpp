@@ -40,6 +40,8 @@ std::size_t used_memory() { return __sanitizer_get_current_allocated_bytes(); }
 void* allocate_zeroed(std::size_t bytes) { return zeroed(bytes); }
 void free_zeroed(void* at) noexcept { std::free(at); }
 
+}  // namespace weir::kv
+
 #else
 
 namespace {
@@ -64,10 +66,8 @@ void count(std::ptrdiff_t change) {
     bytes.store(bytes.load(std::memory_order_relaxed) + change, std::memory_order_relaxed);
 }
 
-// What a piece takes in the heap: glibc keeps its size in front of it.
-std::ptrdiff_t footprint(void* at) {
-  return static_cast<std::ptrdiff_t>(malloc_usable_size(at) + sizeof(std::size_t));
-}
+// With what the heap rounded it up to, as Redis counts; glibc takes eight bytes more in front of each piece.
+std::ptrdiff_t footprint(void* at) { return static_cast<std::ptrdiff_t>(malloc_usable_size(at)); }
 
 void* counted(void* at) {
   count(footprint(at));
@@ -119,8 +119,4 @@ void operator delete(void* at) noexcept { weir::kv::free_counted(at); }
 void operator delete(void* at, std::size_t) noexcept { weir::kv::free_counted(at); }
 void operator delete(void* at, std::align_val_t) noexcept { weir::kv::free_counted(at); }
 
-namespace weir::kv {
-
 #endif
-
-}  // namespace weir::kv
