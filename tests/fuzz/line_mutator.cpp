@@ -44,7 +44,7 @@ std::string any_number(Random& random) {
   return std::to_string(below(random, 2) == 0 ? below(random, 16) : limits[below(random, std::size(limits))]);
 }
 
-void mutate_words(const Grammar& grammar, std::string& line, Random& random) {
+void mutate_words(std::string& line, Random& random) {
   Lines words = split(line, ' ');
   if (words.empty()) return;
   const std::size_t at = below(random, words.size());
@@ -66,7 +66,7 @@ void mutate_words(const Grammar& grammar, std::string& line, Random& random) {
   if (!line.empty()) line.pop_back();
 }
 
-void mutate_once(const Grammar& grammar, Lines& lines, Random& random) {
+void mutate_once(Lines& lines, Random& random) {
   const std::size_t at = below(random, lines.size() + 1);
   const auto place = lines.begin() + static_cast<std::ptrdiff_t>(at);
   const std::size_t other = below(random, lines.size());
@@ -86,7 +86,7 @@ void mutate_once(const Grammar& grammar, Lines& lines, Random& random) {
       if (place != lines.end()) std::swap(*place, lines[other]);
       break;
     default:
-      if (place != lines.end()) mutate_words(grammar, *place, random);
+      if (place != lines.end()) mutate_words(*place, random);
   }
 }
 
@@ -101,23 +101,27 @@ std::string_view text_of(std::span<const std::uint8_t> bytes) {
 }
 
 }  // namespace
+}  // namespace weir::fuzz
 
-std::size_t mutate_lines(const Grammar& grammar, std::uint8_t* data, std::size_t size, std::size_t most,
-                         unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
+                                               unsigned seed) {
+  using namespace weir::fuzz;
   Random random(seed + 1);
   random.discard(3);
   if (below(random, 10) == 0 && LLVMFuzzerMutate != nullptr) return LLVMFuzzerMutate(data, size, most);
   Lines lines = split(text_of({data, size}), '\n');
-  for (std::size_t i = 0, times = 1 + below(random, 4); i < times; ++i) mutate_once(grammar, lines, random);
+  for (std::size_t i = 0, times = 1 + below(random, 4); i < times; ++i) mutate_once(lines, random);
   return put(joined(lines, '\n'), data, most);
 }
 
-std::size_t cross_lines(std::span<const std::uint8_t> one, std::span<const std::uint8_t> other,
-                        std::uint8_t* to, std::size_t most, unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* one, std::size_t one_size,
+                                                 const std::uint8_t* other, std::size_t other_size,
+                                                 std::uint8_t* to, std::size_t most, unsigned seed) {
+  using namespace weir::fuzz;
   Random random(seed + 1);
   random.discard(3);
-  Lines lines = split(text_of(one), '\n');
-  const Lines others = split(text_of(other), '\n');
+  Lines lines = split(text_of({one, one_size}), '\n');
+  const Lines others = split(text_of({other, other_size}), '\n');
   const std::size_t at = below(random, lines.size() + 1), from = below(random, others.size()),
                     count = 1 + below(random, others.size() - std::min(from, others.size()));
   const auto begin = others.begin() + static_cast<std::ptrdiff_t>(from);
@@ -125,5 +129,3 @@ std::size_t cross_lines(std::span<const std::uint8_t> one, std::span<const std::
   lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(at), begin, end);
   return put(joined(lines, '\n'), to, most);
 }
-
-}  // namespace weir::fuzz

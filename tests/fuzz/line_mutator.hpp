@@ -13,10 +13,7 @@ struct Grammar {
   std::span<const std::string_view> words;  // that go anywhere
 };
 
-// For LLVMFuzzerCustomMutator and LLVMFuzzerCustomCrossOver.
-std::size_t mutate_lines(const Grammar& grammar, std::uint8_t* data, std::size_t size, std::size_t most,
-                         unsigned seed);
-std::size_t cross_lines(std::span<const std::uint8_t> one, std::span<const std::uint8_t> other,
-                        std::uint8_t* to, std::size_t most, unsigned seed);
+// Each target defines it; libFuzzer's own entries for mutators are in line_mutator.cpp.
+extern const Grammar grammar;
 
 }  // namespace weir::fuzz

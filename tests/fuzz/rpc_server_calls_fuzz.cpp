@@ -415,16 +415,7 @@ constexpr std::string_view words[] = {
 
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
-                                               unsigned seed) {
-  return mutate_lines({lines, words}, data, size, most, seed);
-}
-
-extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* one, std::size_t one_size,
-                                                 const std::uint8_t* other, std::size_t other_size,
-                                                 std::uint8_t* to, std::size_t most, unsigned seed) {
-  return cross_lines({one, one_size}, {other, other_size}, to, most, seed);
-}
+const Grammar weir::fuzz::grammar{lines, words};
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   play_lines<Play>(data, size);
