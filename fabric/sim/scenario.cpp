@@ -7,8 +7,6 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "fabric/sim/size_distribution.hpp"
 
@@ -324,28 +322,15 @@ std::optional<Scenario> read_scenario(std::string_view text, std::string file, c
 }
 
 std::optional<Scenario> load_scenario(const std::string& path, Complaints& complaints) {
-  const auto read = [](const std::filesystem::path& file) -> std::optional<std::string> {
-    std::error_code no_matter;  // it is said when the file is opened
-    errno = 0;
-    std::ifstream in(file, std::ios::binary);
-    if (!in) return std::nullopt;
-    if (std::filesystem::is_directory(file, no_matter)) {
-      errno = EISDIR;
-      return std::nullopt;
-    }
-    std::ostringstream text;
-    text << in.rdbuf();  // of an empty file nothing, which sets `text` to failed
-    if (in.bad() || text.bad()) return std::nullopt;
-    return text.str();
-  };
-  const auto text = read(path);
+  const auto text = read_text(path);
   if (!text) {
     complaints.add({std::make_shared<const std::string>(path), 0, 0},
                    std::string("cannot be read: ") + std::strerror(errno), "name a scenario file");
     return std::nullopt;
   }
   const auto beside = std::filesystem::path(path).parent_path();
-  return read_scenario(*text, path, [&](const std::string& name) { return read(beside / name); }, complaints);
+  return read_scenario(
+      *text, path, [&](const std::string& name) { return read_text(beside / name); }, complaints);
 }
 
 }  // namespace weir::fabric::sim

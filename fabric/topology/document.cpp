@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
+#include <fstream>
 #include <numeric>
+#include <sstream>
 #include <utility>
 
 #include "fabric/topology/document_tree.hpp"
@@ -270,5 +273,20 @@ std::optional<Document> Document::parse(std::string_view text, std::string file,
 }
 
 Table Document::root(Complaints& complaints) const { return {*tree_, {file_, 1, 1}, "the file", complaints}; }
+
+std::optional<std::string> read_text(const std::filesystem::path& path) {
+  std::error_code no_matter;  // it is said when the file is opened
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  if (std::filesystem::is_directory(path, no_matter)) {
+    errno = EISDIR;
+    return std::nullopt;
+  }
+  std::ostringstream text;
+  text << file.rdbuf();  // of an empty file nothing, which sets `text` to failed
+  if (file.bad() || text.bad()) return std::nullopt;
+  return std::move(text).str();
+}
 
 }  // namespace weir::fabric

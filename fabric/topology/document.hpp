@@ -8,6 +8,7 @@
 // A Table refers to its Document and to the Complaints, which must outlive it. One thread.
 #pragma once
 
+#include <filesystem>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -89,5 +90,8 @@ class Document {
   std::shared_ptr<const std::string> file_;
   std::unique_ptr<TomlValue> tree_;
 };
+
+// All of a file, for Document::parse(). Nothing: `errno` says why.
+std::optional<std::string> read_text(const std::filesystem::path& path);
 
 }  // namespace weir::fabric

@@ -8,9 +8,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "fabric/topology/check_network.hpp"
 #include "fabric/topology/network_reader.hpp"
@@ -173,28 +171,15 @@ std::optional<Network> read_network(std::string_view text, std::string file, con
 }
 
 std::optional<Network> load_network(const std::string& path, Complaints& complaints) {
-  const auto slurp = [](const std::filesystem::path& name) -> std::optional<std::string> {
-    std::error_code no_matter;  // it is said when the file is opened
-    errno = 0;
-    std::ifstream file(name, std::ios::binary);
-    if (!file) return std::nullopt;
-    if (std::filesystem::is_directory(name, no_matter)) {
-      errno = EISDIR;
-      return std::nullopt;
-    }
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (file.bad() || text.bad()) return std::nullopt;
-    return std::move(text).str();
-  };
-  const auto text = slurp(path);
+  const auto text = read_text(path);
   if (!text) {
     complaints.add({std::make_shared<const std::string>(path), 0, 0},
                    std::string("cannot be read: ") + std::strerror(errno), "give the path of a network file");
     return std::nullopt;
   }
   const auto beside = std::filesystem::path(path).parent_path();
-  return read_network(*text, path, [&](const std::string& name) { return slurp(beside / name); }, complaints);
+  return read_network(
+      *text, path, [&](const std::string& name) { return read_text(beside / name); }, complaints);
 }
 
 }  // namespace weir::fabric
