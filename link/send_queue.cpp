@@ -18,7 +18,9 @@ Result<void> SendQueue::send(int socket, std::vector<std::byte> packet, std::spa
     }
     if (error != EAGAIN) return failure_errno(error, "cannot send to the other process");
   }
-  if (frames_.size() >= max_frames || bytes_ + packet.size() > max_bytes) {
+  const bool full = frames_.size() >= max_frames || bytes_ + packet.size() > max_bytes ||
+                    (!fds.empty() && with_descriptors_ >= max_frames_with_descriptors);
+  if (full) {
     return failure(std::errc::no_buffer_space,
                    "the other process does not read its control messages; it may be stopped");
   }
@@ -28,6 +30,7 @@ Result<void> SendQueue::send(int socket, std::vector<std::byte> packet, std::spa
     if (!queued.fds.back()) return failure_errno(errno, "cannot keep a descriptor for sending");
   }
   bytes_ += queued.packet.size();
+  if (!fds.empty()) ++with_descriptors_;
   frames_.push_back(std::move(queued));
   return {};
 }
@@ -41,6 +44,7 @@ bool SendQueue::flush(int socket) {
     if (error == EAGAIN) return true;
     if (error != 0) return false;
     bytes_ -= next.packet.size();
+    if (!next.fds.empty()) --with_descriptors_;
     frames_.pop_front();
   }
   return true;
@@ -48,7 +52,7 @@ bool SendQueue::flush(int socket) {
 
 void SendQueue::clear() {
   frames_.clear();
-  bytes_ = 0;
+  bytes_ = with_descriptors_ = 0;
 }
 
 }  // namespace weir::link

@@ -1,7 +1,10 @@
 // Frames that the kernel would not take yet, in order, with their own copies of the descriptors they carry.
 //
-// Bounded in frames and bytes; full means errc::no_buffer_space and that the peer is not reading.
-// Not thread-safe: the connection's mutex guards it.
+// Bounded in frames and bytes; full means errc::no_buffer_space and that the peer is not reading. The bounds
+// leave room for all that must not be lost on the way to a process that is slow or stopped, and of which it
+// can have no more than one for each thing it owns: the event of a completion queue that nobody polls until
+// it comes, a receive that is given back. What carries descriptors costs some of our own while it waits, so
+// there is less room for that. Not thread-safe: the connection's mutex guards it.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +19,9 @@ namespace weir::link {
 
 class SendQueue {
  public:
-  static constexpr std::size_t max_frames = 1024;
-  static constexpr std::size_t max_bytes = 1 << 20;
+  static constexpr std::size_t max_frames = 1 << 16;
+  static constexpr std::size_t max_frames_with_descriptors = 1024;
+  static constexpr std::size_t max_bytes = 8 << 20;
 
   bool empty() const { return frames_.empty(); }
 
@@ -33,7 +37,7 @@ class SendQueue {
     std::vector<UniqueFd> fds;
   };
   std::deque<Queued> frames_;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0, with_descriptors_ = 0;
 };
 
 }  // namespace weir::link

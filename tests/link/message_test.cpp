@@ -106,6 +106,28 @@ TEST_F(LinkMessages, a_message_that_is_too_big_is_refused_before_it_is_sent) {
   EXPECT_EQ(answer->body.size(), max_message_bytes);
 }
 
+// As many as a process has completion queues, and more: an event that is lost is a program that waits for
+// ever.
+TEST_F(LinkMessages, a_burst_waits_whole_for_a_neighbour_that_is_slow_to_read) {
+  constexpr int burst = 20'000;
+  std::promise<void> release, all;
+  auto held = release.get_future().share();
+  std::atomic<int> arrived = 0;
+  auto a = attach();
+  auto b = attach({.messages = {{1, [&, held](const NeighbourPtr&, Message&&) {
+                                   held.wait();
+                                   if (++arrived == burst) all.set_value();
+                                 }}}});
+  const auto to_b = connect(*a, b->slot());
+  int taken = 0;
+  for (int i = 0; i < burst; ++i) taken += to_b->send(1, {}).has_value();
+  EXPECT_EQ(taken, burst);
+  release.set_value();
+  if (taken == burst) {
+    all.get_future().wait();
+  }
+}
+
 TEST_F(LinkMessages, a_neighbour_that_does_not_read_fills_a_bounded_queue) {
   std::promise<void> release;
   auto held = release.get_future().share();
