@@ -7,6 +7,14 @@
 
 #include "verbs/rsocket/table.hpp"
 
+// Newer than Debian's rdma/rsocket.h (rdma-core 65). As epoll_create1, epoll_ctl and epoll_wait, for rsockets
+// and plain descriptors; rclose() closes what repoll_create() made.
+extern "C" {
+int repoll_create(int flags);
+int repoll_ctl(int epfd, int operation, int fd, struct epoll_event* event);
+int repoll_wait(int epfd, struct epoll_event* events, int most, int timeout);
+}
+
 namespace weir::rsocket {
 
 // 0 stays 0; an errno is set and becomes -1.

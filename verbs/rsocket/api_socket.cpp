@@ -7,6 +7,7 @@
 
 #include "verbs/rsocket/api.hpp"
 #include "verbs/rsocket/datagram.hpp"
+#include "verbs/rsocket/event_poll.hpp"
 #include "verbs/rsocket/stream.hpp"
 
 using namespace weir::rsocket;
@@ -68,7 +69,12 @@ int rshutdown(int socket, int how) {
 int rclose(int socket) {
   const SocketPtr closed = remove(socket);
   if (closed) {
+    for (const auto& poll : all_event_polls()) poll->forget(socket);  // epoll(7), question 6
     closed->close();
+    return 0;
+  }
+  if (const EventPollPtr poll = remove_event_poll(socket)) {
+    poll->close();
     return 0;
   }
   return remove_inherited(socket) ? ::close(socket) : as_c(EBADF);

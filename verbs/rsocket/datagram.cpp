@@ -89,7 +89,7 @@ int Datagram::shut_down(int how) {
   if (!peer_) return ENOTCONN;
   if (how != SHUT_WR) reading_ = false;
   if (how != SHUT_RD) writing_ = false;
-  waiters_.wake_all();
+  watchers_.tell_all();
   return 0;
 }
 
@@ -97,7 +97,7 @@ void Datagram::close() {
   {
     const std::scoped_lock hold(mutex_);
     closed_ = true;
-    waiters_.wake_all();
+    watchers_.tell_all();
   }
   Service::instance().forget(udp_.get());
 }
@@ -116,7 +116,7 @@ Result<DatagramPort*> Datagram::port_towards(const cm::Endpoint& to) {
   auto port = DatagramPort::make(*local, options_);
   if (!port) return std::unexpected(port.error());
   ports_.push_back(std::move(*port));
-  waiters_.wake_all();  // who sleeps has to sleep on this too
+  watchers_.tell_all();  // who sleeps has to sleep on this too
   return ports_.back().get();
 }
 
@@ -171,7 +171,7 @@ void Datagram::serve() {
     if (got < 0) {
       if (errno != EAGAIN && errno != EINTR) {  // ECONNREFUSED: nobody has that port
         error_ = errno;
-        waiters_.wake_all();
+        watchers_.tell_all();
       }
       return;
     }
@@ -192,7 +192,7 @@ void Datagram::take(const cm::Endpoint& from, const Parsed<UdpHeader>& message) 
   arrived.from = from;
   arrived.own.assign(message.rest.begin(), message.rest.end());
   arrived_.push_back(std::move(arrived));
-  waiters_.wake_all();
+  watchers_.tell_all();
 }
 
 void Datagram::learn(Destination& destination, const cm::Endpoint& who, std::uint32_t qpn) {
@@ -216,7 +216,7 @@ void Datagram::progress() {
     });
     moved = moved || some;
   }
-  if (moved) waiters_.wake_all();
+  if (moved) watchers_.tell_all();
 }
 
 Result<std::size_t> Datagram::send(Pieces from, int flags, const sockaddr* address, socklen_t size) {
@@ -298,10 +298,18 @@ short Datagram::locked_ready(short events) {
 }
 
 void Datagram::locked_prepare_sleep(std::vector<pollfd>& others) {
+  bool rang = false;
   for (const auto& port : ports_) {
-    port->arm();
+    rang |= port->set_alarm();
     others.push_back({.fd = port->descriptor(), .events = POLLIN, .revents = 0});
   }
+  if (rang) watchers_.tell_all();
+}
+
+void Datagram::locked_silence() {
+  bool rang = false;
+  for (const auto& port : ports_) rang |= port->silence();
+  if (rang) watchers_.tell_all();
 }
 
 int Datagram::local_name(sockaddr_storage& name) {

@@ -52,6 +52,7 @@ class Datagram final : public Socket {
   explicit Datagram(int family) : Socket(family) {}
   short locked_ready(short events) override;
   void locked_prepare_sleep(std::vector<pollfd>& others) override;
+  void locked_silence() override;
 
   void serve();  // the service's thread: the UDP socket is readable
   // mutex_ held in all below.

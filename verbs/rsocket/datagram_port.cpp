@@ -1,7 +1,5 @@
 #include "verbs/rsocket/datagram_port.hpp"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -45,10 +43,9 @@ int DatagramPort::set_up(const Options& options) {
   if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&name)) != 0) return errno;
   receive_slots_ = slots(options.receive_bytes, options.receive_queue);
   send_slots_ = slots(options.send_bytes, options.send_queue);
-  channel_ = ibv_create_comp_channel(id->verbs);
-  if (channel_ == nullptr) return errno;
-  if (::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK) != 0) return errno;
-  cq_ = ibv_create_cq(id->verbs, static_cast<int>(receive_slots_ + send_slots_), nullptr, channel_, 0);
+  if (const int error = alarm_.open(id->verbs); error != 0) return error;
+  cq_ =
+      ibv_create_cq(id->verbs, static_cast<int>(receive_slots_ + send_slots_), nullptr, alarm_.channel(), 0);
   if (cq_ == nullptr) return errno;
   ibv_qp_init_attr attr{};
   attr.send_cq = attr.recv_cq = cq_;
@@ -69,7 +66,6 @@ DatagramPort::~DatagramPort() {
   if (id_ && id_->qp != nullptr) rdma_destroy_qp(id_.get());
   if (mr_ != nullptr) ibv_dereg_mr(mr_);
   if (cq_ != nullptr) ibv_destroy_cq(cq_);
-  if (channel_ != nullptr) ibv_destroy_comp_channel(channel_);
 }
 
 std::span<std::byte> DatagramPort::receive_slot(std::uint32_t slot) const {
@@ -108,20 +104,8 @@ void DatagramPort::release(std::uint32_t slot) {
   (void)ibv_post_recv(id_->qp, &request, &bad);  // fails only if the queue pair does; then nothing arrives
 }
 
-void DatagramPort::arm() {
-  if (!armed_) armed_ = ibv_req_notify_cq(cq_, 0) == 0;
-}
-
 bool DatagramPort::progress(
     const std::function<void(std::uint32_t slot, std::span<const std::byte> bytes)>& received) {
-  bool moved = false;
-  ibv_cq* cq = nullptr;
-  void* context = nullptr;
-  if (armed_ && ibv_get_cq_event(channel_, &cq, &context) == 0) {
-    ibv_ack_cq_events(cq, 1);
-    armed_ = false;
-    moved = true;
-  }
   std::array<ibv_wc, 32> batch;
   const int count = ibv_poll_cq(cq_, static_cast<int>(batch.size()), batch.data());
   for (int i = 0; i < count; ++i) {
@@ -135,7 +119,7 @@ bool DatagramPort::progress(
       received(slot, receive_slot(slot).subspan(grh_bytes, completion.byte_len - grh_bytes));
     }
   }
-  return moved || count > 0;
+  return count > 0;
 }
 
 int DatagramPort::send(ibv_ah* to, std::uint32_t qpn, std::span<const std::byte> header, Pieces& data) {

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "verbs/cm/endpoint.hpp"
+#include "verbs/rsocket/alarm.hpp"
 #include "verbs/rsocket/cm_events.hpp"
 #include "verbs/rsocket/options.hpp"
 #include "verbs/rsocket/pieces.hpp"
@@ -38,8 +39,10 @@ class DatagramPort {
   // can_send(). The bytes are copied. 0 or an errno.
   int send(ibv_ah* to, std::uint32_t qpn, std::span<const std::byte> header, Pieces& data);
 
-  int descriptor() const { return channel_->fd; }  // readable after arm() when progress() has something to do
-  void arm();
+  // Rings when progress() has something to do.
+  int descriptor() const { return alarm_.descriptor(); }
+  bool set_alarm() { return alarm_.set(cq_); }
+  bool silence() { return alarm_.silence(); }
 
  private:
   DatagramPort() = default;
@@ -50,13 +53,12 @@ class DatagramPort {
   cm::Endpoint address_;
   ChannelPtr events_;
   IdPtr id_;
-  ibv_comp_channel* channel_ = nullptr;
+  Alarm alarm_;  // outlives the completion queue
   ibv_cq* cq_ = nullptr;
   std::unique_ptr<std::byte[]> memory_;
   ibv_mr* mr_ = nullptr;
   std::uint32_t receive_slots_ = 0, send_slots_ = 0;
   std::vector<std::uint32_t> free_;  // send slots
-  bool armed_ = false;
 };
 
 }  // namespace weir::rsocket

@@ -69,6 +69,10 @@ int set_socket(Options& options, int name, const void* value, socklen_t size, bo
     case SO_REUSEADDR:
       options.reuse_address = *number != 0;
       return 0;
+    // Asked for by many, needed by few: where a second listener does bind the port, bind() refuses it.
+    case SO_REUSEPORT:
+      options.reuse_port = *number != 0;
+      return 0;
     case SO_KEEPALIVE:  // a reliable connection notices by itself
       options.keep_alive = *number != 0;
       return 0;
@@ -92,6 +96,8 @@ int get_socket(const Options& options, int name, void* value, socklen_t* size) {
   switch (name) {
     case SO_REUSEADDR:
       return give_int(options.reuse_address, value, size);
+    case SO_REUSEPORT:
+      return give_int(options.reuse_port, value, size);
     case SO_KEEPALIVE:
       return give_int(options.keep_alive, value, size);
     case SO_OOBINLINE:

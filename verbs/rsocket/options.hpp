@@ -31,7 +31,7 @@ struct Options {
   std::uint16_t receive_queue = Defaults::get().receive_queue;
   std::uint32_t inline_bytes = Defaults::get().inline_bytes;
   std::uint32_t iomap_entries = Defaults::get().iomap_entries;
-  bool reuse_address = false;
+  bool reuse_address = false, reuse_port = false;
   bool keep_alive = false;
   bool out_of_band_inline = false;
   bool no_delay = false;

@@ -2,7 +2,7 @@
 //
 // All are looked at; if none is ready, again for polling_time; then the thread sleeps on its own descriptor
 // and on those that the kernel or the NIC raises, and looks again. Whoever takes an event that another
-// sleeper waits for wakes that one (waiters.hpp).
+// sleeper waits for wakes that one (watchers.hpp).
 #include <sys/time.h>
 
 #include <chrono>

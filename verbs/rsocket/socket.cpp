@@ -28,13 +28,36 @@ short Socket::ready(short events) {
 
 void Socket::begin_sleep(Waiter& waiter, std::vector<pollfd>& others) {
   const std::scoped_lock hold(mutex_);
-  waiters_.add(waiter);
   locked_prepare_sleep(others);
+  watchers_.add(waiter);
 }
 
 void Socket::end_sleep(Waiter& waiter) {
   const std::scoped_lock hold(mutex_);
-  waiters_.remove(waiter);
+  watchers_.remove(waiter);
+}
+
+void Socket::watch(Watcher& watcher) {
+  const std::scoped_lock hold(mutex_);
+  watchers_.add(watcher);
+}
+
+void Socket::unwatch(Watcher& watcher) {
+  const std::scoped_lock hold(mutex_);
+  watchers_.remove(watcher);
+}
+
+Socket::Armed Socket::arm() {
+  const std::scoped_lock hold(mutex_);
+  Armed armed;
+  locked_prepare_sleep(armed.descriptors);
+  armed.generation = generation_;
+  return armed;
+}
+
+void Socket::silence() {
+  const std::scoped_lock hold(mutex_);
+  locked_silence();
 }
 
 sockaddr_storage in_family(const sockaddr_storage& address, int family) {

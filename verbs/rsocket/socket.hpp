@@ -15,7 +15,7 @@
 
 #include "verbs/rsocket/options.hpp"
 #include "verbs/rsocket/pieces.hpp"
-#include "verbs/rsocket/waiters.hpp"
+#include "verbs/rsocket/watchers.hpp"
 
 namespace weir::rsocket {
 
@@ -62,11 +62,26 @@ class Socket {
   void begin_sleep(Waiter& waiter, std::vector<pollfd>& others);
   void end_sleep(Waiter& waiter);
 
+  // For event polls: between these `watcher` is told of every change that somebody saw. Nobody sees those
+  // that the NIC or the kernel raise: ready() looks for them, or one of the descriptors that arm() gives
+  // becomes readable, once.
+  void watch(Watcher& watcher);
+  void unwatch(Watcher& watcher);
+  struct Armed {
+    std::vector<pollfd> descriptors;
+    unsigned generation;  // the descriptors of another one are closed, and their numbers may be others' now
+  };
+  Armed arm();
+  void silence();  // makes those descriptors quiet, until they are armed again
+
  protected:
   explicit Socket(int family) : family_(family) {}
   // mutex_ held in those that begin with locked_.
   virtual short locked_ready(short events) = 0;
+  // Sets the alarms, and adds the descriptors that ring. Those who slept on one that rang already are told,
+  // as it is quiet now; so the caller becomes a watcher afterwards.
   virtual void locked_prepare_sleep(std::vector<pollfd>& others) = 0;
+  virtual void locked_silence() = 0;
   bool locked_blocks(int flags) const;
   // Lets go of the mutex until `done()`, trying a while before it sleeps. EINTR: a signal came, and calls are
   // not restarted for it (interruption.hpp).
@@ -77,14 +92,15 @@ class Socket {
 
   const int family_;
   std::mutex mutex_;
-  WaitList waiters_;
+  WatchList watchers_;
   Options options_;
   int status_flags_ = 0;
+  unsigned generation_ = 0;  // of the descriptors that locked_prepare_sleep() gives
 };
 
 // Tries a while without sleeping: `try_once` says whether it is done. True: it was.
 template <class TryOnce>
-bool try_a_while(TryOnce try_once);
+bool try_a_while(TryOnce try_once, int tries_between_yields = 100);
 
 // An address as `family` says it: an IPv4 one is mapped for an IPv6 socket (RFC 4291 2.5.5.2).
 sockaddr_storage in_family(const sockaddr_storage& address, int family);

@@ -12,10 +12,9 @@
 namespace weir::rsocket {
 
 template <class TryOnce>
-bool try_a_while(TryOnce try_once) {
+bool try_a_while(TryOnce try_once, int tries_between_yields) {
   // polling_time (rsocket(7)) of trying, in which the processor is offered to others: the peer may need this
   // one.
-  constexpr int tries_between_yields = 100;
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(Defaults::get().polling_us);
   do {
     for (int i = 0; i < tries_between_yields; ++i) {
@@ -52,8 +51,8 @@ int Socket::locked_wait_for(std::unique_lock<std::mutex>& hold, int limit_ms, Do
     Waiter& waiter = Waiter::mine();
     waiter.clear();
     std::vector<pollfd> others;
-    waiters_.add(waiter);
     locked_prepare_sleep(others);
+    watchers_.add(waiter);
     int error = 0;
     const bool already = done();
     if (!already) {
@@ -61,7 +60,7 @@ int Socket::locked_wait_for(std::unique_lock<std::mutex>& hold, int limit_ms, Do
       if (waiter.sleep(others, left_ms) < 0) error = errno;
       hold.lock();
     }
-    waiters_.remove(waiter);
+    watchers_.remove(waiter);
     if (already || done()) return 0;
     if (error != 0 && (error != EINTR || !handlers_restart_calls())) return error;
   }

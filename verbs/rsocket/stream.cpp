@@ -16,7 +16,7 @@ constexpr int most_linger_s = 60;
 
 void Stream::progress() {
   if (pipe_ == nullptr || phase_ != Phase::connected) return;
-  if (pipe_->progress() && !waiters_.empty()) waiters_.wake_all();
+  if (pipe_->progress() && !watchers_.empty()) watchers_.tell_all();
   // The receives of a queue pair that lost its peer come back flushed.
   if (pipe_->broken() && !lost_) advance();
 }
@@ -144,7 +144,7 @@ int Stream::locked_shut_down(std::unique_lock<std::mutex>& hold, int how) {
   const bool was_writing = writing_;
   if (how != SHUT_WR) reading_ = false;
   if (how != SHUT_RD) writing_ = false;
-  waiters_.wake_all();
+  watchers_.tell_all();
   progress();
   const bool all_over = !reading_ && !writing_;
   const bool says_something = all_over ? !told_peer_ : was_writing && !writing_;
@@ -175,7 +175,7 @@ void Stream::close() {
   {
     std::unique_lock hold(mutex_);
     closed_ = true;
-    waiters_.wake_all();
+    watchers_.tell_all();
     if (phase_ == Phase::connected) (void)locked_shut_down(hold, SHUT_RDWR);
   }
   if (listener_) listener_->stop();
@@ -216,8 +216,14 @@ void Stream::locked_prepare_sleep(std::vector<pollfd>& others) {
   advance();
   others.push_back({.fd = channel_->fd, .events = POLLIN, .revents = 0});
   if (phase_ != Phase::connected) return;
-  pipe_->arm();
+  if (pipe_->set_alarm()) watchers_.tell_all();
   others.push_back({.fd = pipe_->descriptor(), .events = POLLIN, .revents = 0});
+}
+
+void Stream::locked_silence() {
+  if (phase_ == Phase::listening) return;
+  advance();
+  if (phase_ == Phase::connected && pipe_->silence()) watchers_.tell_all();
 }
 
 int Stream::set_option(int level, int name, const void* value, socklen_t size) {

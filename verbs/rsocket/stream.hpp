@@ -49,6 +49,7 @@ class Stream final : public Socket, private Listener::Owner {
 
   short locked_ready(short events) override;
   void locked_prepare_sleep(std::vector<pollfd>& others) override;
+  void locked_silence() override;
 
   // mutex_ held in all below.
   bool in_progress() const { return phase_ == Phase::resolving || phase_ == Phase::connecting; }

@@ -81,7 +81,7 @@ void Stream::accepted(Listener::Connection connection) {
   made->options_ = options_;
   made->phase_ = Phase::connected;
   ready_.push_back(std::move(made));
-  waiters_.wake_all();
+  watchers_.tell_all();
 }
 
 Result<SocketPtr> Stream::accept() {
@@ -101,6 +101,7 @@ int Stream::begin_connect(const sockaddr* address, socklen_t size) {
   if (const int error = check(address, size); error != 0) return error;
   if (phase_ == Phase::failed) {  // an identifier connects once
     pipe_.reset();
+    ++generation_;
     if (const int error = make_id(); error != 0) return error;
     error_ = 0;
   }
@@ -144,7 +145,7 @@ void Stream::advance() {
     any = true;
     if (const int error = step(*event); error != 0) fail(error);
   }
-  if (any) waiters_.wake_all();
+  if (any) watchers_.tell_all();
 }
 
 int Stream::step(const CmEvent& event) {

@@ -1,7 +1,6 @@
 #include "verbs/rsocket/stream_pipe.hpp"
 
 #include <endian.h>
-#include <fcntl.h>
 
 #include <array>
 #include <bit>
@@ -61,11 +60,9 @@ std::expected<std::unique_ptr<Pipe>, int> Pipe::make(rdma_cm_id* id, const Optio
 }
 
 int Pipe::set_up(const Options& options) {
-  channel_ = ibv_create_comp_channel(id_->verbs);
-  if (channel_ == nullptr) return errno;
-  if (::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK) != 0) return errno;
+  if (const int error = alarm_.open(id_->verbs); error != 0) return error;
   const std::uint32_t entries = send_slots_ + receive_slots_ + 2 * control_slots;
-  cq_ = ibv_create_cq(id_->verbs, static_cast<int>(entries), nullptr, channel_, 0);
+  cq_ = ibv_create_cq(id_->verbs, static_cast<int>(entries), nullptr, alarm_.channel(), 0);
   if (cq_ == nullptr) return errno;
   ibv_qp_init_attr attr{};
   attr.send_cq = attr.recv_cq = cq_;
@@ -89,7 +86,6 @@ Pipe::~Pipe() {
   }
   memory_.reset();
   if (cq_ != nullptr) ibv_destroy_cq(cq_);
-  if (channel_ != nullptr) ibv_destroy_comp_channel(channel_);
 }
 
 Greeting Pipe::greeting() const {
@@ -145,23 +141,8 @@ bool Pipe::post_write(const ibv_sge* piece, bool inlined, std::uint64_t address,
   return true;
 }
 
-bool Pipe::take_event() {
-  if (!armed_) return false;
-  ibv_cq* cq = nullptr;
-  void* context = nullptr;
-  if (ibv_get_cq_event(channel_, &cq, &context) != 0) return false;
-  ibv_ack_cq_events(cq, 1);
-  armed_ = false;
-  return true;
-}
-
-void Pipe::arm() {
-  if (armed_) return;
-  armed_ = ibv_req_notify_cq(cq_, 0) == 0;
-}
-
 bool Pipe::progress() {
-  bool moved = take_event();
+  bool moved = false;
   std::array<ibv_wc, 32> batch;
   for (;;) {
     const int count = ibv_poll_cq(cq_, static_cast<int>(batch.size()), batch.data());

@@ -16,6 +16,7 @@
 #include <list>
 #include <memory>
 
+#include "verbs/rsocket/alarm.hpp"
 #include "verbs/rsocket/options.hpp"
 #include "verbs/rsocket/pieces.hpp"
 #include "verbs/rsocket/stream_flow.hpp"
@@ -50,9 +51,10 @@ class Pipe {
   bool broken() const { return broken_; }                        // without a word
   void abandon() { broken_ = true; }
 
-  // Descriptor that becomes readable after arm() when progress() has something to do.
-  int descriptor() const { return channel_->fd; }
-  void arm();
+  // Rings when progress() has something to do.
+  int descriptor() const { return alarm_.descriptor(); }
+  bool set_alarm() { return alarm_.set(cq_); }
+  bool silence() { return alarm_.silence(); }
 
   // riomap and its kin (stream_iomap.cpp). Errors are errnos.
   std::expected<std::uint64_t, int> map(void* buffer, std::size_t size, int protection, std::int64_t offset);
@@ -75,7 +77,6 @@ class Pipe {
   int post_receives(std::uint32_t count);
   bool post_write(const ibv_sge* piece, bool inlined, std::uint64_t address, std::uint32_t key,
                   std::optional<Immediate> immediate, Kind kind, std::uint32_t ring_bytes);
-  bool take_event();
   void completed(const ibv_wc& completion);
   void received(const ibv_wc& completion);
   void look_for_buffer();
@@ -83,7 +84,7 @@ class Pipe {
   std::span<std::byte> ring_room(std::size_t most) const;
 
   rdma_cm_id* id_;
-  ibv_comp_channel* channel_ = nullptr;
+  Alarm alarm_;  // outlives the completion queue
   ibv_cq* cq_ = nullptr;
   std::unique_ptr<StreamMemory> memory_;
   StreamFlow flow_;
@@ -91,7 +92,7 @@ class Pipe {
   std::uint32_t inline_bytes_;
   std::uint32_t data_in_flight_ = 0, control_in_flight_ = 0, to_post_ = 0;
   std::size_t ring_at_ = 0, ring_used_ = 0;
-  bool armed_ = false, begun_ = false, buffer_may_be_there_ = false;
+  bool begun_ = false, buffer_may_be_there_ = false;
   bool peer_shut_down_ = false, peer_disconnected_ = false, broken_ = false;
 
   bool swap_ = false;  // the peer's byte order is the other one

@@ -1,10 +1,12 @@
 #include "verbs/rsocket/table.hpp"
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include <cstdlib>
+#include <map>
 #include <set>
 
+#include "verbs/rsocket/event_poll.hpp"
 #include "verbs/rsocket/stream.hpp"
 
 namespace weir::rsocket {
@@ -20,33 +22,42 @@ void leave_all() {
 struct Table {
   std::mutex mutex;
   std::vector<SocketPtr> sockets;
+  std::map<int, EventPollPtr> event_polls;
   std::set<int> inherited;
-  pid_t owner = 0;
 };
+
+void before_fork();
+void after_fork();
+void in_child();
 
 // Lives until exit, like the threads that use it.
 Table& table() {
-  static auto* the_table = new Table;
+  static auto* the_table = [] {
+    ::pthread_atfork(before_fork, after_fork, in_child);
+    std::atexit(leave_all);
+    return new Table;
+  }();
   return *the_table;
 }
 
-// mutex held. What a child finds in its copy is the parent's: it is left as it is, and never destroyed here.
-void check_owner(Table& t) {
-  if (t.owner == ::getpid()) return;
-  if (t.owner == 0) {
-    std::atexit(leave_all);
-  } else {
-    auto* parents = new std::vector<SocketPtr>(std::move(t.sockets));
-    t.sockets.clear();
-    for (std::size_t number = 0; number < parents->size(); ++number) {
-      if ((*parents)[number]) t.inherited.insert(static_cast<int>(number));
-    }
+// A fork waits until no other thread is changing the table, so that the child finds it whole.
+void before_fork() { table().mutex.lock(); }
+void after_fork() { table().mutex.unlock(); }
+
+// What a child finds in its copy is the parent's: it is left as it is, and never destroyed here.
+void in_child() {
+  Table& t = table();
+  auto* parents = new Table;
+  parents->sockets.swap(t.sockets);
+  parents->event_polls.swap(t.event_polls);
+  for (std::size_t number = 0; number < parents->sockets.size(); ++number) {
+    if (parents->sockets[number]) t.inherited.insert(static_cast<int>(number));
   }
-  t.owner = ::getpid();
+  for (const auto& [number, poll] : parents->event_polls) t.inherited.insert(number);
+  t.mutex.unlock();
 }
 
 SocketPtr* slot(Table& t, int number) {
-  check_owner(t);
   const auto index = static_cast<std::size_t>(number);
   return number < 0 || index >= t.sockets.size() ? nullptr : &t.sockets[index];
 }
@@ -56,7 +67,6 @@ SocketPtr* slot(Table& t, int number) {
 void insert(SocketPtr socket) {
   Table& t = table();
   const std::scoped_lock hold(t.mutex);
-  check_owner(t);
   const int number = socket->descriptor();
   const auto index = static_cast<std::size_t>(number);
   if (index >= t.sockets.size()) t.sockets.resize(index + 1);
@@ -81,18 +91,46 @@ SocketPtr remove(int number) {
 bool remove_inherited(int number) {
   Table& t = table();
   const std::scoped_lock hold(t.mutex);
-  check_owner(t);
   return t.inherited.erase(number) > 0;
 }
 
 std::vector<SocketPtr> all_sockets() {
   Table& t = table();
   const std::scoped_lock hold(t.mutex);
-  check_owner(t);
   std::vector<SocketPtr> all;
   for (const auto& socket : t.sockets) {
     if (socket) all.push_back(socket);
   }
+  return all;
+}
+
+void insert(EventPollPtr poll) {
+  Table& t = table();
+  const std::scoped_lock hold(t.mutex);
+  const int number = poll->descriptor();
+  t.event_polls[number] = std::move(poll);
+  t.inherited.erase(number);
+}
+
+EventPollPtr find_event_poll(int number) {
+  Table& t = table();
+  const std::scoped_lock hold(t.mutex);
+  const auto found = t.event_polls.find(number);
+  return found != t.event_polls.end() ? found->second : nullptr;
+}
+
+EventPollPtr remove_event_poll(int number) {
+  Table& t = table();
+  const std::scoped_lock hold(t.mutex);
+  auto node = t.event_polls.extract(number);
+  return node ? std::move(node.mapped()) : nullptr;
+}
+
+std::vector<EventPollPtr> all_event_polls() {
+  Table& t = table();
+  const std::scoped_lock hold(t.mutex);
+  std::vector<EventPollPtr> all;
+  for (const auto& [number, poll] : t.event_polls) all.push_back(poll);
   return all;
 }
 

@@ -1,4 +1,4 @@
-// Threads that sleep until a socket changes.
+// Who wants to know that a socket changed: threads that sleep until then, and event polls.
 //
 // A thread sleeps in poll() on a descriptor of its own and on those the kernel or the NIC raises. What
 // another thread does to a socket (it took the event both were waiting for) reaches the sleeper through its
@@ -13,13 +13,22 @@
 
 namespace weir::rsocket {
 
-class Waiter {
+class Watcher {
+ public:
+  // Something happened to the socket, which is asked what it was. The socket's mutex is held; any thread.
+  virtual void changed() = 0;
+
+ protected:
+  ~Watcher() = default;
+};
+
+// A thread.
+class Waiter final : public Watcher {
  public:
   static Waiter& mine();  // of the calling thread
 
-  int descriptor() const { return event_.get(); }
-  void wake();   // any thread
-  void clear();  // forgets wakes until now
+  void changed() override;  // wakes it
+  void clear();             // forgets wakes until now
 
   // Sleeps until woken, or until one of `others` is ready; their revents are filled. `timeout_ms` as poll().
   // Returns what poll() returned, with its errno.
@@ -31,16 +40,16 @@ class Waiter {
   int owner_ = 0;  // pid: a forked child must not sleep on its parent's
 };
 
-// Who sleeps on one socket. The socket's mutex guards it.
-class WaitList {
+// Who watches one socket. The socket's mutex guards it.
+class WatchList {
  public:
-  void add(Waiter& waiter) { waiters_.push_back(&waiter); }
-  void remove(Waiter& waiter);
-  void wake_all();
-  bool empty() const { return waiters_.empty(); }
+  void add(Watcher& watcher) { watchers_.push_back(&watcher); }
+  void remove(Watcher& watcher);
+  void tell_all();
+  bool empty() const { return watchers_.empty(); }
 
  private:
-  std::vector<Waiter*> waiters_;
+  std::vector<Watcher*> watchers_;
 };
 
 }  // namespace weir::rsocket

@@ -1,4 +1,4 @@
-#include "verbs/rsocket/waiters.hpp"
+#include "verbs/rsocket/watchers.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ void Waiter::open() {
   owner_ = ::getpid();
 }
 
-void Waiter::wake() {
+void Waiter::changed() {
   const std::uint64_t one = 1;
   if (event_) [[maybe_unused]]
     const auto written = ::write(event_.get(), &one, sizeof one);
@@ -44,13 +44,13 @@ int Waiter::sleep(std::vector<pollfd>& others, int timeout_ms) {
   return ready;
 }
 
-void WaitList::remove(Waiter& waiter) {
-  const auto found = std::find(waiters_.begin(), waiters_.end(), &waiter);
-  if (found != waiters_.end()) waiters_.erase(found);
+void WatchList::remove(Watcher& watcher) {
+  const auto found = std::find(watchers_.begin(), watchers_.end(), &watcher);
+  if (found != watchers_.end()) watchers_.erase(found);
 }
 
-void WaitList::wake_all() {
-  for (Waiter* waiter : waiters_) waiter->wake();
+void WatchList::tell_all() {
+  for (Watcher* watcher : watchers_) watcher->changed();
 }
 
 }  // namespace weir::rsocket
