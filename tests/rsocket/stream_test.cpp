@@ -192,6 +192,20 @@ TEST(Stream, a_nonblocking_send_takes_what_fits_and_the_rest_after_the_peer_read
   EXPECT_EQ(got, all);
 }
 
+// Messages cost credits: what is left at the end of the ring of a sender must not become the size of all that
+// follow.
+TEST(Stream, the_end_of_a_ring_cuts_one_message_only) {
+  Pair pair(4096);  // rings of twice that
+  constexpr std::size_t ring = 8192, left = 6, part = (ring - left) / 2;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(send(pair.client, pattern(part)), static_cast<ssize_t>(part));
+    EXPECT_EQ(receive(pair.server, part, MSG_WAITALL).size(), part);
+  }
+  const std::string second = pattern(4000, 2);
+  EXPECT_EQ(poll(pair.client, POLLOUT), POLLOUT);
+  EXPECT_EQ(send(pair.client, second, MSG_DONTWAIT), static_cast<ssize_t>(second.size()));
+}
+
 TEST(Stream, a_blocking_send_of_much_more_than_the_buffers_arrives_whole) {
   Pair pair;
   const std::string all = pattern(5'000'000);

@@ -241,10 +241,13 @@ std::size_t Pipe::room() {
 }
 
 std::size_t Pipe::send(Pieces& from) {
-  const std::size_t bytes = std::min(room(), from.left());
-  if (bytes == 0) return 0;
+  if (room() == 0 || from.left() == 0) return 0;
+  const std::size_t most = std::min({from.left(), std::size_t{flow_.sendable()}, largest_message});
+  // What is copied at once leaves the ring as it is. What is cut off by the ring's end must go through the
+  // ring, so that the end is passed, however little it is.
+  const bool inlined = most <= inline_bytes_ && from.front().size() >= most;
+  const std::size_t bytes = inlined ? most : ring_room(most).size();
   const auto length = static_cast<std::uint32_t>(bytes);
-  const bool inlined = bytes <= inline_bytes_ && from.front().size() >= bytes;
   ibv_sge piece{0, length, 0};
   if (inlined) {
     piece.addr = reinterpret_cast<std::uintptr_t>(from.front().data());
