@@ -9,10 +9,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds_both(const fs::path& directory) {
-  std::error_code ignored;
-  return fs::exists(directory / "libibverbs.so.1", ignored) &&
-         fs::exists(directory / "librdmacm.so.1", ignored);
+// `error`: why it cannot be told, if it cannot.
+bool holds_both(const fs::path& directory, std::error_code& error) {
+  return fs::exists(directory / "libibverbs.so.1", error) && fs::exists(directory / "librdmacm.so.1", error);
 }
 
 }  // namespace
@@ -31,7 +30,12 @@ std::expected<std::string, std::string> find_drop_in_libraries(const std::string
   }
   std::string looked_in;
   for (const auto& place : places) {
-    if (holds_both(place)) return place.string();
+    if (holds_both(place, error)) return place.string();
+    if (error == std::errc::permission_denied)
+      return std::unexpected(
+          place.string() +
+          ", where Weir's libraries are looked for, is not open to this user (permission denied); "
+          "let him in, install Weir (make install), or name a copy of that directory with --lib-dir");
     looked_in += (looked_in.empty() ? "" : ", ") + place.string();
   }
   return std::unexpected(

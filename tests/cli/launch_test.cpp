@@ -1,9 +1,11 @@
 // What `weir run` tells the dynamic linker and the NIC, where paths and addresses are unusual.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
+#include "cli/weir/drop_in_libraries.hpp"
 #include "tests/cli/run_weir.hpp"
 
 namespace weir::command {
@@ -14,18 +16,50 @@ using testing::HasSubstr;
 // A directory that is taken for the drop-in libraries'. Their content is none, which the dynamic linker says
 // of what it has found.
 fs::path libraries_in(const TemporaryDirectory& files, const fs::path& name) {
-  for (const char* library : {"libibverbs.so.1", "librdmacm.so.1", "libweir_view.so", "libweir_heap.so"})
+  for (const char* library :
+       {"libibverbs.so.1", "librdmacm.so.1", "libweir_view.so", "libweir_heap.so", "librspreload.so"})
     files.write(name / library, "");
   return files.path() / name;
 }
 
 TEST(WeirRunPath, with_a_space_in_it_is_one_path_to_the_dynamic_linker) {
   TemporaryDirectory files;
-  const auto ended =
-      run_weir({"run", "--lib-dir", libraries_in(files, "a b"), "--share-memory", "--", "true"});
+  const auto ended = run_weir(
+      {"run", "--lib-dir", libraries_in(files, "a b"), "--share-memory", "--", "true"});
   EXPECT_EQ(ended.status, 0);
   EXPECT_THAT(ended.out, HasSubstr("'libweir_view.so' from LD_PRELOAD cannot be preloaded (file too short)"));
   EXPECT_THAT(ended.out, HasSubstr("'libweir_heap.so' from LD_PRELOAD cannot be preloaded (file too short)"));
+}
+
+// Root is let in everywhere; as somebody else it is not.
+class AsNobody {
+ public:
+  AsNobody() : was_root_(::geteuid() == 0) {
+    if (was_root_) {
+      EXPECT_EQ(::seteuid(65534), 0);
+    }
+  }
+  ~AsNobody() {
+    if (was_root_) {
+      EXPECT_EQ(::seteuid(0), 0);
+    }
+  }
+
+ private:
+  const bool was_root_;
+};
+
+TEST(WeirRunPath, that_is_closed_to_the_user_is_told_from_one_that_is_not_there) {
+  TemporaryDirectory files;
+  const auto directory = libraries_in(files, "closed");
+  fs::permissions(directory, fs::perms::none);
+  const auto told = [&] {
+    const AsNobody nobody;
+    return find_drop_in_libraries(directory);
+  }();
+  fs::permissions(directory, fs::perms::owner_all);
+  ASSERT_FALSE(told);
+  EXPECT_THAT(told.error(), HasSubstr("permission denied"));
 }
 
 TEST(WeirRunPath, that_the_dynamic_linker_would_split_is_refused_by_name) {
