@@ -43,6 +43,7 @@ class Run:
         self.runtime = self.scratch / "runtime"
         if case.user:
             shutil.chown(self.scratch, case.user)
+            build = self.build = copy_for_others(build, self.scratch / "build")
         self.environment = {**os.environ, "WEIR_RUNTIME_DIR": str(self.runtime)}
         self.words = {"port": str(free_port()), "host": HOST, "here": str(HERE), "programs": str(programs_of(build)),
                       "scratch": str(self.scratch / "folder"), "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy")}
@@ -100,6 +101,14 @@ class Run:
         """Whatever is still there and not meant to last (link/same_host.hpp)."""
         return sorted(str(path.relative_to(self.runtime)) for path in self.runtime.rglob("*")
                       if not path.name.startswith("lasting-")) if self.runtime.exists() else []
+
+
+def copy_for_others(build, place):
+    """Another user may not be let into the folder of the build, which can be anybody's home."""
+    (place / "bin").mkdir(parents=True)
+    shutil.copy(build / "bin/weir", place / "bin")
+    shutil.copytree(build / "lib/verbs", place / "lib/verbs", symlinks=True)
+    return place
 
 
 def as_user(user):
