@@ -19,7 +19,7 @@ help: ## list these targets
 interop vm bench install: PRESET = release
 
 # The software NIC, and `weir`, which puts programs on it.
-NIC = weir weir_ibverbs weir_rdmacm weir_view weir_heap
+NIC = weir weir_ibverbs weir_rdmacm weir_view weir_heap weir_rspreload
 
 demo: ## install and build what it needs, then show the key-value server over TCP, unix, TLS, RDMA and TLS over RDMA
 	@tools/install-packages.sh --groups "build libraries demo"

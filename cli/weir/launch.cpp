@@ -38,6 +38,7 @@ std::optional<std::string> first_that_is_no_address(std::string_view list) {
 
 constexpr const char* view_library = "/libweir_view.so";
 constexpr const char* heap_library = "/libweir_heap.so";
+constexpr const char* rsocket_library = "/librspreload.so";
 
 // The dynamic linker splits LD_PRELOAD at spaces and colons, LD_LIBRARY_PATH at colons and semicolons, and
 // has no quoting. Where the path has a space, the libraries are preloaded by name, which is looked for in
@@ -65,7 +66,17 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
     ::setenv("LD_PRELOAD", in_front(to_preload(libraries, name), std::getenv("LD_PRELOAD")).c_str(), 1);
   };
   if (readable(libraries + view_library)) preload(view_library);  // most programs do without
+  if (launch.rsockets) preload(rsocket_library);
   if (launch.share_memory) preload(heap_library);
+}
+
+// Why `option` cannot be had: its library is not there. Empty: it is.
+std::string lacks(const std::string& libraries, std::string_view option, const char* library,
+                  std::string_view target) {
+  if (readable(libraries + library)) return {};
+  return std::string(option) + " needs " + libraries + library +
+         ", which is not there or cannot be read; build it (cmake --build --preset release --target " +
+         std::string(target) + "), or name a directory that has it with --lib-dir";
 }
 
 }  // namespace
@@ -78,6 +89,7 @@ std::vector<LaunchOption> Launch::options() {
           {.name = "--mtu", .value = &mtu},
           {.name = "--share-memory", .flag = &share_memory},
           {.name = "--no-process-vm", .flag = &no_process_vm},
+          {.name = "--rsockets", .flag = &rsockets},
           {.name = "--help", .flag = &help},
           {.name = "-h", .flag = &help}};
 }
@@ -133,12 +145,11 @@ int become(std::string_view subcommand, const Launch& launch) {
             " has a colon or semicolon in it, at which the dynamic linker would cut it off; copy "
             "the libraries to a path without, or link to them from one, and name that with --lib-dir",
         126);
-  if (launch.share_memory && !readable(*libraries + heap_library))
-    return complain(subcommand,
-                    "--share-memory needs " + *libraries + heap_library +
-                        ", which is not there or cannot be read; build it (cmake --build --preset release "
-                        "--target weir_heap), or name a directory that has it with --lib-dir",
-                    126);
+  std::string lacking;
+  if (launch.share_memory) lacking = lacks(*libraries, "--share-memory", heap_library, "weir_heap");
+  if (launch.rsockets && lacking.empty())
+    lacking = lacks(*libraries, "--rsockets", rsocket_library, "weir_rspreload");
+  if (!lacking.empty()) return complain(subcommand, lacking, 126);
   if (launch.command.front().empty())
     return complain(subcommand, "the command is an empty word; is a variable behind it unset?", 127);
   const auto program = find_program(launch.command.front(), std::getenv("PATH"));

@@ -22,6 +22,10 @@ no RDMA hardware, no kernel module, no privileges. Start each of the programs th
     $ weir run -- rping -s -C 10 &
     $ weir run -- rping -c -a 127.0.0.1 -v -C 10
 
+  Plain socket programs over RDMA, through rsockets:
+    $ weir run --rsockets -- redis-server --port 7000 &
+    $ weir run --rsockets -- redis-benchmark -p 7000
+
   Two devices, called as some programs expect them:
     $ weir run --devices 2 --name mlx5_0 -- ibv_devices
 
@@ -37,14 +41,16 @@ Options:
   --no-process-vm
                  as where the kernel refuses process_vm_readv and process_vm_writev (some containers): a thread
                  of the program that is written or read copies instead; for tests
+  --rsockets     the program's internet sockets are rsockets, sockets over RDMA, through a preloaded librspreload.so
+                 (rsocket(7)); both ends of a connection need it
   --lib-dir DIR  where Weir's libibverbs.so.1 and librdmacm.so.1 are (default: found beside this program)
   --help         this text
 
 Exit status: the command's own; 127 if it is not found, 126 if it cannot be run on the software NIC, 2 if the options
 make no sense.
 Sets LD_LIBRARY_PATH; LD_PRELOAD, to show the files about RDMA devices in /sys and /dev that programs read beside
-verbs; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU and WEIR_NO_PROCESS_VM from the options above; and WEIR_RDMA_PROVIDER=weir
-for Weir's own programs.
+verbs, and for --share-memory and --rsockets; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU and WEIR_NO_PROCESS_VM from the
+options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
 )";
 
 }  // namespace

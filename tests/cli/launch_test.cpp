@@ -25,10 +25,11 @@ fs::path libraries_in(const TemporaryDirectory& files, const fs::path& name) {
 TEST(WeirRunPath, with_a_space_in_it_is_one_path_to_the_dynamic_linker) {
   TemporaryDirectory files;
   const auto ended = run_weir(
-      {"run", "--lib-dir", libraries_in(files, "a b"), "--share-memory", "--", "true"});
+      {"run", "--lib-dir", libraries_in(files, "a b"), "--share-memory", "--rsockets", "--", "true"});
   EXPECT_EQ(ended.status, 0);
   EXPECT_THAT(ended.out, HasSubstr("'libweir_view.so' from LD_PRELOAD cannot be preloaded (file too short)"));
   EXPECT_THAT(ended.out, HasSubstr("'libweir_heap.so' from LD_PRELOAD cannot be preloaded (file too short)"));
+  EXPECT_THAT(ended.out, HasSubstr("'librspreload.so' from LD_PRELOAD cannot be preloaded (file too short)"));
 }
 
 // Root is let in everywhere; as somebody else it is not.

@@ -88,17 +88,23 @@ TEST_F(WeirRun, says_what_is_missing) {
   EXPECT_EQ(run_weir({"run", "--nosuch"}).status, 2);
 }
 
-TEST_F(WeirRun, does_not_go_on_without_the_library_of_shared_memory) {
-  const std::vector<std::string> words = {"run", "--lib-dir", libraries_.path(), "--share-memory", "--",
-                                          "sh",  "-c",        "echo ran"};
-  const auto refused = run_weir(words);
-  EXPECT_EQ(refused.status, 126);
-  EXPECT_THAT(refused.out, HasSubstr(libraries_.path().string() + "/libweir_heap.so"));
-  EXPECT_THAT(refused.out, HasSubstr("--target weir_heap"));
-  libraries_.write("libweir_heap.so", "");  // whatever is in it: the loader says so and goes on
-  const auto ran = run_weir(words);
-  EXPECT_EQ(ran.status, 0);
-  EXPECT_THAT(ran.out, HasSubstr("ran\n"));
+TEST_F(WeirRun, does_not_go_on_without_the_library_of_an_option) {
+  struct Row {
+    std::string option, library, target;
+  };
+  for (const auto& [option, library, target] : {Row{"--share-memory", "libweir_heap.so", "weir_heap"},
+                                                Row{"--rsockets", "librspreload.so", "weir_rspreload"}}) {
+    const std::vector<std::string> words = {"run", "--lib-dir", libraries_.path(), option, "--",
+                                            "sh",  "-c",        "echo ran"};
+    const auto refused = run_weir(words);
+    EXPECT_EQ(refused.status, 126);
+    EXPECT_THAT(refused.out, HasSubstr(libraries_.path().string() + "/" + library));
+    EXPECT_THAT(refused.out, HasSubstr("--target " + target));
+    libraries_.write(library, "");  // whatever is in it: the loader says so and goes on
+    const auto ran = run_weir(words);
+    EXPECT_EQ(ran.status, 0);
+    EXPECT_THAT(ran.out, HasSubstr("ran\n"));
+  }
 }
 
 using WeirTrace = WeirRun;

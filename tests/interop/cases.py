@@ -192,11 +192,30 @@ RSOCKETS = [
          expect=[r"3000000 bytes in"], copies=3_000_000),
 ]
 
-# A program of plain sockets on rsockets, through Debian's own preload library (which has no epoll and no accept4).
+# Programs of plain sockets on rsockets: through Debian's own preload library (which has no epoll and no accept4), and through
+# Weir's.
 PRELOADED = ["env", f"LD_PRELOAD=/usr/lib/{platform.machine()}-linux-gnu/rsocket/librspreload.so"]
+
+
+def on_rsockets(name, server, client, **more):
+    return Case(f"rspreload.{name}", "served", server, client, ready="rsocket", options=["--rsockets"], **more)
+
+
+REDIS_SERVER = ["redis-server", "--port", "{port}", "--bind", "{host}", "--save", ""]
+REDIS_BENCHMARK = ["redis-benchmark", "-h", "{host}", "-p", "{port}", "-q", "-t", "set,get,lrange_600", "-n", "20000"]
+BENCHMARKED = [r"SET: [\d.]+ requests per second", r"GET: [\d.]+ requests per second", r"LRANGE_600 .*: [\d.]+ requests"]
 RSOCKETS += [
     Case("rspreload.iperf", "served", [*PRELOADED, "iperf", "-s", "-p", "{port}"],
          [*PRELOADED, "iperf", "-c", "{host}", "-p", "{port}", "-n", "1M"], ready="rsocket", expect=[r"1\.00 MBytes"]),
+    on_rsockets("redis_benchmark", REDIS_SERVER, REDIS_BENCHMARK, expect=BENCHMARKED),
+    on_rsockets("redis_benchmark_pipelined", REDIS_SERVER, [*REDIS_BENCHMARK, "-P", "16", "-c", "200"], expect=BENCHMARKED),
+    on_rsockets("redis_benchmark_large_values", REDIS_SERVER, [*REDIS_BENCHMARK, "-d", "300000", "-t", "set,get", "-n", "500"],
+                expect=BENCHMARKED[:2]),
+    on_rsockets("redis_cli", REDIS_SERVER, ["redis-cli", "-h", "{host}", "-p", "{port}", "incrby", "key", "42"], expect=[r"42$"]),
+    on_rsockets("iperf_four_streams", ["iperf", "-s", "-p", "{port}"], ["iperf", "-c", "{host}", "-p", "{port}", "-n", "100M", "-P", "4"],
+                expect=[r"SUM.* 400 MBytes"]),
+    on_rsockets("asyncio", ["python3", "{here}/programs/asyncio_echo.py", "serve", "{host}", "{port}"],
+                ["python3", "{here}/programs/asyncio_echo.py", "call", "{host}", "{port}"], expect=[r"^all 50 echoed$"]),
 ]
 
 # ---- one end killed in the middle: the other must notice, and nothing may stay behind
