@@ -13,16 +13,33 @@ namespace weir::kv {
 
 namespace {
 
-// Removes its socket file when it goes.
+// Which file a path names; nothing where there is none. The descriptor of a socket does not tell: it is an
+// inode of another file system.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+FileIdentity identity_of(const std::string& path) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0) return {};
+  return {info.st_dev, info.st_ino};
+}
+
+// Removes its socket file when it goes, but not that of a server that has taken the path since.
 class UnixListener final : public SocketListener {
  public:
   UnixListener(SocketPoller& poller, OwnedFd fd, const std::string& path, Accepted accepted, Log log)
       : SocketListener(poller, std::move(fd), "unix " + path, 0, std::move(accepted), std::move(log)),
-        path_(path) {}
-  ~UnixListener() override { ::unlink(path_.c_str()); }
+        path_(path),
+        bound_(identity_of(path)) {}
+  ~UnixListener() override {
+    if (bound_ == identity_of(path_)) ::unlink(path_.c_str());
+  }
 
  private:
   std::string path_;
+  FileIdentity bound_;
 };
 
 // A socket file nobody answers on is a leftover of a server that was killed; anything else is left alone.

@@ -167,6 +167,17 @@ TEST(Unix, removes_its_socket_and_replaces_a_stale_one) {
   EXPECT_NE(listen_error(settings).find("a file is in the way"), std::string::npos);
 }
 
+TEST(Unix, leaves_the_socket_of_a_server_that_took_its_path) {
+  const ScratchFolder folder;
+  Settings settings = quiet_settings();
+  settings.unixsocket = folder.file("s");
+  auto first = std::make_unique<RunningServer>(settings);
+  std::filesystem::remove(settings.unixsocket);
+  RunningServer second(settings);
+  first.reset();
+  EXPECT_EQ(second.connect().call({"PING"}), "+PONG\r\n");
+}
+
 TEST(Unix, names_the_path_it_cannot_use) {
   Settings settings = quiet_settings();
   settings.unixsocket = "/nowhere/at/all/s";
