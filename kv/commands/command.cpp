@@ -173,16 +173,6 @@ void reply_info(Reply& reply, const Command& command) {
   for (const Command& sub : command.subcommands) reply_info(reply, sub);
 }
 
-const Command* find_full(std::string_view name) {
-  const std::size_t bar = name.find('|');
-  const Command* command = find_command(name.substr(0, bar));
-  if (command == nullptr || bar == std::string_view::npos) return command;
-  for (const Command& sub : command->subcommands) {
-    if (is_word(name.substr(bar + 1), sub.name)) return &sub;
-  }
-  return nullptr;
-}
-
 void all(const Call& call) {
   call.reply.array(all_commands().size());
   for (const Command* command : all_commands()) reply_info(call.reply, *command);
@@ -194,7 +184,7 @@ void command_info(const Call& call) {
   if (call.count() == 2) return all(call);
   call.reply.array(call.count() - 2);
   for (std::size_t i = 2; i < call.count(); ++i) {
-    const Command* command = find_full(call[i]);
+    const Command* command = find_full_name(call[i]);
     command == nullptr ? call.reply.null() : reply_info(call.reply, *command);
   }
 }
@@ -215,7 +205,7 @@ void reply_docs(Reply& reply, const Command& command) {
 void docs(const Call& call) {
   std::vector<const Command*> wanted;
   for (std::size_t i = 2; i < call.count(); ++i) {
-    if (const Command* command = find_full(call[i])) wanted.push_back(command);
+    if (const Command* command = find_full_name(call[i])) wanted.push_back(command);
   }
   if (call.count() == 2) wanted.assign(all_commands().begin(), all_commands().end());
   call.reply.map(wanted.size());

@@ -119,6 +119,7 @@ std::span<const Command> expiry_commands();
 std::span<const Command> hash_commands();
 std::span<const Command> info_commands();
 std::span<const Command> key_commands();
+std::span<const Command> latency_commands();
 std::span<const Command> list_commands();
 std::span<const Command> list_blocking_commands();
 std::span<const Command> pubsub_commands();
@@ -135,6 +136,8 @@ std::span<const Command> zset_store_commands();
 
 // Every command, found by name in any case; null: no such command.
 const Command* find_command(std::string_view name);
+// The same, and subcommands: "config|get".
+const Command* find_full_name(std::string_view name);
 std::span<const Command* const> all_commands();
 
 }  // namespace weir::kv

@@ -10,6 +10,7 @@
 #include "kv/commands/command.hpp"
 #include "kv/heap.hpp"
 #include "kv/number.hpp"
+#include "kv/resp/words.hpp"
 #include "kv/server/memory.hpp"
 #include "kv/server/server.hpp"
 
@@ -202,6 +203,24 @@ void errorstats_section(const Server& server, Fields& field) {
     field("errorstat_" + code, "count=" + std::to_string(count));
 }
 
+void latencystats_section(const Server& server, Fields& field) {
+  if (!server.settings.latency_tracking) return;
+  const double per_us = server.cycle_rate.per_us();
+  const auto percentiles = split_words(server.settings.latency_percentiles);
+  for (const auto& [command, calls] : server.stats.by_command) {
+    if (calls.latency.count() == 0) continue;
+    std::string text;
+    for (const std::string& percent : *percentiles) {
+      const std::uint64_t cycles = calls.latency.percentile_cycles(*parse_double(percent));
+      std::array<char, 48> us;
+      const int n = std::snprintf(us.data(), us.size(), "=%.3f", static_cast<double>(cycles) / per_us);
+      text.append(text.empty() ? "p" : ",p").append(percent);
+      text.append(us.data(), static_cast<std::size_t>(n));
+    }
+    field("latency_percentiles_usec_" + command->full_name(), text);
+  }
+}
+
 void cluster_section(const Server&, Fields& field) { field("cluster_enabled", 0); }
 
 void keyspace_section(const Server& server, Fields& field) {
@@ -243,6 +262,7 @@ constexpr Section sections[] = {
     {"modules", "Modules", true, [](const Server&, Fields&) {}},
     {"commandstats", "Commandstats", false, commandstats_section},
     {"errorstats", "Errorstats", true, errorstats_section},
+    {"latencystats", "Latencystats", false, latencystats_section},
     {"cluster", "Cluster", true, cluster_section},
     {"rdma", "RDMA", true, rdma_section},
     {"keyspace", "Keyspace", true, keyspace_section},

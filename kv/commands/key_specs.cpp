@@ -65,7 +65,7 @@ struct TipRow {
 };
 constexpr TipRow tip_rows[] = {
     {"nondeterministic_output request_policy:all_nodes response_policy:special",
-     "latency|history latency|latest"},
+     "latency|histogram latency|history latency|latest"},
     {"nondeterministic_output request_policy:all_shards response_policy:special", "info memory|doctor"},
     {"nondeterministic_output request_policy:special", "scan"},
     {"nondeterministic_output",

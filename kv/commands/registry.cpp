@@ -25,13 +25,13 @@ struct Registry {
 
   Registry() {
     for (auto family :
-         {access_commands(),     bit_commands(),         bitfield_commands(), common_subsequence_commands(),
-          sort_commands(),       client_commands(),      command_commands(),  configuration_commands(),
-          connection_commands(), counter_commands(),     expiry_commands(),   hash_commands(),
-          info_commands(),       key_commands(),         list_commands(),     list_blocking_commands(),
-          pubsub_commands(),     scan_commands(),        server_commands(),   set_commands(),
-          string_commands(),     transaction_commands(), zset_commands(),     zset_pop_commands(),
-          zset_range_commands(), zset_store_commands()}) {
+         {access_commands(),     bit_commands(),        bitfield_commands(),    common_subsequence_commands(),
+          sort_commands(),       client_commands(),     command_commands(),     configuration_commands(),
+          connection_commands(), counter_commands(),    expiry_commands(),      hash_commands(),
+          info_commands(),       key_commands(),        list_commands(),        list_blocking_commands(),
+          latency_commands(),    pubsub_commands(),     scan_commands(),        server_commands(),
+          set_commands(),        string_commands(),     transaction_commands(), zset_commands(),
+          zset_pop_commands(),   zset_range_commands(), zset_store_commands()}) {
       for (const Command& command : family) {
         commands.push_back(&command);
         Slot* slot = probe(command.name);
@@ -93,6 +93,16 @@ Registry& registry() {
 }  // namespace
 
 const Command* find_command(std::string_view name) { return registry().probe(name)->command; }
+const Command* find_full_name(std::string_view name) {
+  const std::size_t bar = name.find('|');
+  const Command* command = find_command(name.substr(0, bar));
+  if (command == nullptr || bar == std::string_view::npos) return command;
+  for (const Command& sub : command->subcommands) {
+    if (is_word(name.substr(bar + 1), sub.name)) return &sub;
+  }
+  return nullptr;
+}
+
 std::span<const Command* const> all_commands() { return registry().commands; }
 
 bool is_word(std::string_view text, std::string_view word) {

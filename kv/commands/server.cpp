@@ -127,21 +127,6 @@ void slowlog_help(const Call& call) {
                    });
 }
 
-// Latency events are not sampled here: the monitor has nothing to tell.
-void latency_nothing(const Call& call) { call.reply.array(0); }
-void latency_reset(const Call& call) { call.reply.integer(0); }
-void latency_help(const Call& call) {
-  reply_help(call, {
-                       "HISTORY <event>",
-                       "    Return time-latency samples for the <event> class.",
-                       "LATEST",
-                       "    Return the latest latency samples for all events.",
-                       "RESET [<event> ...]",
-                       "    Reset latency data of one or more <event> classes.",
-                       "    (default: reset all data for all event classes)",
-                   });
-}
-
 }  // namespace
 
 std::span<const Command> server_commands() {
@@ -169,23 +154,6 @@ std::span<const Command> server_commands() {
       {"reset", 2, managing, 0, 0, 0, slowlog_reset, "server", "Forgets slow commands.", {}, "slowlog"},
       {"help", 2, loading | stale, 0, 0, 0, slowlog_help, "server", "Explains SLOWLOG.", {}, "slowlog"},
   };
-  constexpr std::uint32_t monitoring = admin | noscript | loading | stale;
-  static constexpr Command latency_subcommands[] = {
-      {"latest", 2, monitoring, 0, 0, 0, latency_nothing, "server", "Returns latency events.", {}, "latency"},
-      {"history",
-       3,
-       monitoring,
-       0,
-       0,
-       0,
-       latency_nothing,
-       "server",
-       "Returns an event's samples.",
-       {},
-       "latency"},
-      {"reset", -2, monitoring, 0, 0, 0, latency_reset, "server", "Forgets latency events.", {}, "latency"},
-      {"help", 2, loading | stale, 0, 0, 0, latency_help, "server", "Explains LATENCY.", {}, "latency"},
-  };
   static constexpr Command commands[] = {
       {"time", 1, loading | stale | fast, 0, 0, 0, time, "server", "Returns the server's time."},
       {"role", 1, noscript | loading | stale | fast, 0, 0, 0, role, "server",
@@ -195,7 +163,6 @@ std::span<const Command> server_commands() {
       {"monitor", 1, admin | noscript | loading | stale, 0, 0, 0, monitor, "server", "Shows every command."},
       {"memory", -2, 0, 0, 0, 0, nullptr, "server", "Looks at memory.", memory_subcommands},
       {"slowlog", -2, 0, 0, 0, 0, nullptr, "server", "Looks at slow commands.", slowlog_subcommands},
-      {"latency", -2, 0, 0, 0, 0, nullptr, "server", "Looks at latency events.", latency_subcommands},
   };
   return commands;
 }

@@ -217,6 +217,7 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   Stats::Calls& calls = calls_of(command);
   ++calls.calls;
   calls.cycles += spent;
+  if (settings.latency_tracking && client.blocked == nullptr) calls.latency.record(spent);
   // The errors of what EXEC ran are counted already, for the commands that made them.
   if (client.reply.errors != counted_errors_) {
     counted_errors_ = client.reply.errors;
@@ -253,9 +254,13 @@ bool Server::retry_blocked(Client& client, const BlockedOn& on) {
   const int db = std::exchange(client.db, on.db);
   const Call call{*this,        client,    *on.command, *databases[static_cast<std::size_t>(on.db)],
                   client.reply, arguments, now_ms,      true};
+  const std::uint64_t begin = cycles_now();
   on.command->run(call);
+  const std::uint64_t spent = cycles_now() - begin;
   client.db = db;
-  return !still_waits_;
+  if (still_waits_) return false;
+  if (settings.latency_tracking) calls_of(*on.command).latency.record(spent);
+  return true;
 }
 
 void Server::wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms,

@@ -43,8 +43,6 @@ const std::array idle_specs{
     idle("io-threads", Form::number, "1"),
     idle("io-threads-do-reads", Form::yes_no, "no"),
     idle("jemalloc-bg-thread", Form::yes_no, "yes"),
-    idle("latency-tracking", Form::yes_no, "yes"),
-    idle("latency-tracking-info-percentiles", Form::text, "50 99 99.9"),
     idle("lazyfree-lazy-eviction", Form::yes_no, "no"),
     idle("lazyfree-lazy-expire", Form::yes_no, "no"),
     idle("lazyfree-lazy-server-del", Form::yes_no, "no"),

@@ -30,6 +30,7 @@
 #include "kv/server/blocking.hpp"
 #include "kv/server/client.hpp"
 #include "kv/server/cycles.hpp"
+#include "kv/server/latency_histogram.hpp"
 #include "kv/server/monitors.hpp"
 #include "kv/server/pubsub.hpp"
 #include "kv/server/recent_rate.hpp"
@@ -56,6 +57,7 @@ struct Stats {
   struct Calls {
     std::uint64_t calls = 0, rejected = 0, failed = 0;
     std::uint64_t cycles = 0;
+    LatencyHistogram latency;  // of calls that did not block, or of what served them once something came
   };
   absl::node_hash_map<const Command*, Calls> by_command;
   absl::btree_map<std::string, std::uint64_t> by_error;  // the code: "WRONGTYPE"

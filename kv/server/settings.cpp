@@ -10,6 +10,7 @@
 #include "kv/number.hpp"
 #include "kv/resp/words.hpp"
 #include "kv/server/idle_settings.hpp"
+#include "kv/server/latency_histogram.hpp"
 
 namespace weir::kv {
 
@@ -162,6 +163,8 @@ const std::array specs{
                 {},
                 {},
                 without_effect},
+    SettingSpec{"latency-tracking", BoolSetting{&S::latency_tracking}},
+    SettingSpec{"latency-tracking-info-percentiles", WordsSetting{&S::latency_percentiles, percentiles_line}},
     SettingSpec{"logfile", TextSetting{&S::logfile}, start, {}, "write the log there instead of to stdout"},
     SettingSpec{
         "loglevel", ChoiceSetting{&S::loglevel, levels}, run, {}, "debug, verbose, notice, warning (notice)"},
@@ -289,7 +292,9 @@ struct Assign {
   }
 
   Outcome operator()(const WordsSetting& kind) const {
-    settings.*kind.member = join(words);
+    auto line = kind.line == nullptr ? join(words) : kind.line(words);
+    if (!line) return std::unexpected(std::move(line.error()));
+    settings.*kind.member = std::move(*line);
     return {};
   }
 

@@ -89,6 +89,8 @@ struct Settings {
   std::int64_t hz = 10;
   std::int64_t slowlog_log_slower_than_us = 10000, slowlog_max_len = 128;
   std::int64_t latency_monitor_threshold_ms = 0;
+  bool latency_tracking = true;
+  std::string latency_percentiles = "50 99 99.9";
   std::string logfile, pidfile, dir = ".";
   int loglevel = 2;  // debug, verbose, notice, warning
   bool daemonize = false;
@@ -115,9 +117,12 @@ struct ChoiceSetting {
   int Settings::* member;
   std::span<const std::string_view> choices;
 };
+// Several words, kept as one line.
 struct WordsSetting {
   std::string Settings::* member;
-};  // several words, kept as one line
+  // Makes that line of them, or says what is wrong with them; null: they are joined.
+  std::expected<std::string, std::string> (*line)(std::span<const std::string> words) = nullptr;
+};
 struct OutputLimitSetting {};
 // A setting without effect; its value is in Settings::idle.
 struct IdleSetting {

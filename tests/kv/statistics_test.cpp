@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kv/server/latency_histogram.hpp"
 #include "kv/server/recent_rate.hpp"
 #include "tests/kv/running_server.hpp"
 #include "tests/kv/wire_client.hpp"
@@ -81,6 +82,62 @@ TEST(Info, tells_the_rate_of_commands) {
   const std::size_t at = stats.find("instantaneous_ops_per_sec:");
   ASSERT_NE(at, std::string::npos);
   EXPECT_NEAR(std::stod(stats.substr(stats.find(':', at) + 1)), 100, 10);
+}
+
+TEST(LatencyHistogram, tells_percentiles_to_two_digits) {
+  LatencyHistogram latency;
+  EXPECT_EQ(latency.count(), 0u);
+  for (std::uint64_t cycles = 1; cycles <= 100'000; ++cycles) latency.record(cycles);
+  for (const double percent : {0.0, 0.1, 1.0, 50.0, 99.0, 99.9, 100.0}) {
+    const double exact = std::max(1.0, percent * 1000);
+    EXPECT_NEAR(static_cast<double>(latency.percentile_cycles(percent)), exact, exact / 128) << percent;
+  }
+  latency.record(~std::uint64_t{0});
+  EXPECT_EQ(latency.percentile_cycles(100), (std::uint64_t{1} << 34) - 1) << "longer ones count as that";
+  std::uint64_t count = 0;
+  latency.each_bucket([&](std::uint64_t, std::uint64_t here) { count += here; });
+  EXPECT_EQ(count, latency.count());
+}
+
+TEST(LatencyStatistics, tell_percentiles_and_a_histogram_of_each_command) {
+  RunningServer server;
+  WireClient a = server.connect();
+  for (int i = 0; i < 10; ++i) a.call({"SET", "k", "v"});
+  a.call({"CONFIG", "GET", "port"});
+  EXPECT_THAT(
+      a.call({"INFO", "latencystats"}),
+      ::testing::ContainsRegex("latency_percentiles_usec_set:p50=[0-9]+\\.[0-9][0-9][0-9],p99=[0-9.]+,"
+                               "p99\\.9=[0-9.]+\r\n"));
+  EXPECT_THAT(a.call({"INFO"}), ::testing::Not(HasSubstr("latency_percentiles")));
+  EXPECT_THAT(a.call({"INFO", "all"}), HasSubstr("latency_percentiles_usec_config|get:p50="));
+  for (const char* name : {"set", "config", "Config|Get"}) {
+    const std::string histogram = a.call({"LATENCY", "HISTOGRAM", name});
+    EXPECT_THAT(histogram, HasSubstr(name == std::string("set") ? "\r\nset\r\n" : "\r\nconfig|get\r\n"));
+    EXPECT_THAT(histogram, HasSubstr(name == std::string("set") ? "calls\r\n:10\r\n" : "calls\r\n:1\r\n"));
+  }
+  // The last step counts all calls, and is an edge of Redis's: 1, 2, 4, 8, 16, 33, 66 us ...
+  const std::vector<std::string> set = elements(a.call({"LATENCY", "HISTOGRAM", "set"}));
+  EXPECT_THAT(
+      set.back(),
+      ::testing::ContainsRegex(
+          ":(1|2|4|8|16|33|66|132|264|528|1056|2113|4227|8454|16908|33816|67633|135266)\r\n:10\r\n$"));
+  a.call({"CONFIG", "SET", "latency-tracking", "no"});
+  a.call({"CONFIG", "RESETSTAT"});
+  a.call({"SET", "k", "v"});
+  EXPECT_EQ(a.call({"LATENCY", "HISTOGRAM"}), "*0\r\n");
+}
+
+TEST(LatencyStatistics, count_a_blocked_command_when_it_is_served) {
+  RunningServer server;
+  WireClient waiter = server.connect();
+  WireClient other = server.connect();
+  waiter.send(encode({"BLPOP", "q", "0"}));
+  while (server.run([](Server& s) { return s.blocking.size(); }) != 1) {
+  }
+  EXPECT_EQ(other.call({"LATENCY", "HISTOGRAM", "blpop"}), "*0\r\n");
+  other.call({"RPUSH", "q", "x"});
+  waiter.reply();
+  EXPECT_THAT(other.call({"LATENCY", "HISTOGRAM", "blpop"}), HasSubstr("calls\r\n:1\r\n"));
 }
 
 TEST(OutOfMemory, refuses_a_transaction_that_was_queued_while_there_was_room) {
