@@ -6,10 +6,17 @@
 
 namespace weir::kv {
 
-void Blocking::block(Client& client, BlockedOn on) {
-  for (const std::string& key : on.keys) {
-    auto& queue = queues_[Key(on.db, key)];
-    if (queue.empty() || queue.back() != &client) queue.push_back(&client);
+namespace {
+Type wanted_type(const Command& command) { return command.group == "list" ? Type::list : Type::zset; }
+bool can_be_waited_for(Type type) { return type == Type::list || type == Type::zset; }
+}  // namespace
+
+void Blocking::block(Client& client, BlockedOn on, std::vector<std::string> keys) {
+  for (std::string& key : keys) {
+    std::list<Client*>& queue = queues_[Key(on.db, key)].clients;
+    if (!queue.empty() && queue.back() == &client) continue;  // the command names the key twice
+    queue.push_back(&client);
+    on.places.push_back({std::move(key), std::prev(queue.end())});
   }
   if (on.deadline_ms != 0) deadlines_.insert({on.deadline_ms, &client});
   client.blocked = std::make_unique<BlockedOn>(std::move(on));
@@ -21,24 +28,23 @@ void Blocking::release(Client& client) {
   if (!client.blocked) return;
   const std::unique_ptr<BlockedOn> on = std::move(client.blocked);
   --waiting_;
-  for (const std::string& key : on->keys) {
-    const auto it = queues_.find(Key(on->db, key));
-    if (it == queues_.end()) continue;
-    std::erase(it->second, &client);
-    if (it->second.empty()) queues_.erase(it);
+  for (BlockedOn::Place& place : on->places) {
+    const auto it = queues_.find(Key(on->db, std::move(place.key)));
+    it->second.clients.erase(place.in_queue);
+    if (it->second.clients.empty()) queues_.erase(it);
   }
   if (on->deadline_ms != 0) deadlines_.erase({on->deadline_ms, &client});
   client.end_of_command();
 }
 
 void Blocking::signal(int db, std::string_view key) {
-  Key wanted(db, key);
-  if (!queues_.contains(wanted)) return;
-  if (std::find(ready_.begin(), ready_.end(), wanted) == ready_.end()) ready_.push_back(std::move(wanted));
+  const auto it = queues_.find(Key(db, key));
+  if (it == queues_.end() || std::exchange(it->second.noted, true)) return;
+  ready_.push_back(it->first);
 }
 
 void Blocking::signal_all(Keyspace& db) {
-  for (const auto& [key, clients] : queues_) {
+  for (const auto& [key, queue] : queues_) {
     if (key.first == db.index()) signal(key.first, key.second);
   }
 }
@@ -47,16 +53,27 @@ void Blocking::serve() {
   while (!ready_.empty()) {
     const Key key = std::move(ready_.front());
     ready_.pop_front();
-    const auto it = queues_.find(key);
-    if (it == queues_.end()) continue;
-    const std::deque<Client*> queue = it->second;  // serving changes the queues
-    for (Client* client : queue) {
-      if (!client->blocked) continue;
-      const BlockedOn& on = *client->blocked;
-      if (!server_.retry_blocked(*client, on)) continue;
-      release(*client);
-      server_.will_resume(*client);
-    }
+    serve(key);
+  }
+}
+
+void Blocking::serve(const Key& key) {
+  const auto queue = queues_.find(key);
+  if (queue == queues_.end()) return;
+  queue->second.noted = false;
+  std::list<Client*>& clients = queue->second.clients;
+  Keyspace& db = *server_.databases[static_cast<std::size_t>(key.first)];
+  const Record* record = db.peek(key.second, server_.now_ms);
+  for (auto at = clients.begin(); at != clients.end();) {
+    if (record == nullptr || !can_be_waited_for(record->value.type())) return;
+    Client& client = **at++;
+    const bool last = at == clients.end();  // the queue goes with him
+    if (record->value.type() != wanted_type(*client.blocked->command)) continue;
+    if (!server_.retry_blocked(client, *client.blocked)) continue;
+    release(client);
+    server_.will_resume(client);
+    if (last) return;
+    record = db.peek(key.second, server_.now_ms);
   }
 }
 

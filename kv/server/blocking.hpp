@@ -3,7 +3,8 @@
 // A blocking command that finds nothing parks its client with the keys it wants and the deadline. When a key
 // changes while somebody waits for it, it is noted; once the command (or the whole transaction) that changed
 // it is over, the waiting commands are tried again in the order in which they came, and those that succeed go
-// on.
+// on. A client's place in each queue is kept with it, and a key is served until it is empty: how many wait
+// costs neither him who leaves nor him who pushes.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -13,6 +14,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,9 +30,14 @@ struct Command;
 
 // What a client waits for.
 struct BlockedOn {
+  struct Place {
+    std::string key;
+    std::list<Client*>::iterator in_queue;
+  };
+
   const Command* command;  // run again, as it was sent, when one of the keys may serve it
   std::vector<Bytes> words;
-  std::vector<std::string> keys;  // empty: waits for time only (CLIENT PAUSE)
+  std::vector<Place> places;  // one for each key
   int db = 0;
   std::int64_t deadline_ms = 0;  // 0: for ever
 };
@@ -41,7 +48,7 @@ class Blocking {
 
   std::size_t size() const { return waiting_; }
   bool any() const { return waiting_ != 0; }
-  void block(Client& client, BlockedOn on);
+  void block(Client& client, BlockedOn on, std::vector<std::string> keys);
   // Takes the client out of every queue; it is free to go on.
   void release(Client& client);
   // A key changed.
@@ -58,9 +65,15 @@ class Blocking {
 
  private:
   using Key = std::pair<int, std::string>;
+  struct Queue {
+    std::list<Client*> clients;
+    bool noted = false;  // in ready_
+  };
+
+  void serve(const Key& key);
 
   Server& server_;
-  absl::flat_hash_map<Key, std::deque<Client*>> queues_;
+  absl::flat_hash_map<Key, Queue> queues_;
   absl::btree_set<std::pair<std::int64_t, Client*>> deadlines_;
   std::deque<Key> ready_;
   std::size_t waiting_ = 0;

@@ -270,9 +270,9 @@ void Server::wait_for(const Call& call, std::vector<std::string> keys, std::int6
     return;
   }
   if (call.client.in_exec) return null == NullForm::array ? call.reply.null_array() : call.reply.null();
-  BlockedOn on{&call.command, {}, std::move(keys), call.client.db, timeout_ms == 0 ? 0 : now_ms + timeout_ms};
+  BlockedOn on{&call.command, {}, {}, call.client.db, timeout_ms == 0 ? 0 : now_ms + timeout_ms};
   for (const Argument& word : call.arguments) on.words.emplace_back(word.text);
-  blocking.block(call.client, std::move(on));
+  blocking.block(call.client, std::move(on), std::move(keys));
 }
 
 Record* Call::read(std::string_view key) const {
