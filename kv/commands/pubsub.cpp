@@ -17,12 +17,14 @@ std::size_t subscribed(const Client& client, Kind kind) {
   return kind == Kind::shard ? client.subscriptions.shard_channels.size() : client.subscriptions.count();
 }
 
-void confirm(const Call& call, std::string_view what, std::string_view topic, Kind kind) {
+// `left`: subscriptions that are to be confirmed as ended yet.
+void confirm(const Call& call, std::string_view what, std::string_view topic, Kind kind,
+             std::size_t left = 0) {
   const Reply::Pushing pushing(call.reply);
   call.reply.push(3);
   call.reply.bulk(what);
   topic.data() == nullptr ? call.reply.null() : call.reply.bulk(topic);
-  call.reply.integer(static_cast<std::int64_t>(subscribed(call.client, kind)));
+  call.reply.integer(static_cast<std::int64_t>(subscribed(call.client, kind) + left));
 }
 
 void subscribe_to(const Call& call, Kind kind, std::string_view what) {
@@ -30,12 +32,6 @@ void subscribe_to(const Call& call, Kind kind, std::string_view what) {
     call.server.pubsub.subscribe(call.client, kind, call[i]);
     confirm(call, what, call[i], kind);
   }
-}
-
-const TextSet& topics_of(const Client& client, Kind kind) {
-  return kind == Kind::channel   ? client.subscriptions.channels
-         : kind == Kind::pattern ? client.subscriptions.patterns
-                                 : client.subscriptions.shard_channels;
 }
 
 void unsubscribe_from(const Call& call, Kind kind, std::string_view what) {
@@ -46,13 +42,10 @@ void unsubscribe_from(const Call& call, Kind kind, std::string_view what) {
     }
     return;
   }
-  const TextSet& own = topics_of(call.client, kind);
-  if (own.empty()) return confirm(call, what, {}, kind);
-  while (!own.empty()) {
-    const std::string topic = *own.begin();
-    call.server.pubsub.unsubscribe(call.client, kind, topic);
-    confirm(call, what, topic, kind);
-  }
+  const TextSet ended = call.server.pubsub.unsubscribe_all(call.client, kind);
+  if (ended.empty()) return confirm(call, what, {}, kind);
+  std::size_t left = ended.size();
+  for (const std::string& topic : ended) confirm(call, what, topic, kind, --left);
 }
 
 void subscribe(const Call& call) { subscribe_to(call, Kind::channel, "subscribe"); }

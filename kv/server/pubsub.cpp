@@ -26,26 +26,30 @@ bool PubSub::subscribe(Client& client, Kind kind, std::string_view topic) {
   return true;
 }
 
-bool PubSub::unsubscribe(Client& client, Kind kind, std::string_view topic) {
-  auto& own = own_topics(client, kind);
-  const auto mine = own.find(topic);
-  if (mine == own.end()) return false;
+void PubSub::drop_listener(Client& client, Kind kind, std::string_view topic) {
   Topics& topics = topics_[static_cast<std::size_t>(kind)];
   const auto it = topics.find(topic);
   std::erase(it->second, &client);
   if (it->second.empty()) topics.erase(it);
+}
+
+bool PubSub::unsubscribe(Client& client, Kind kind, std::string_view topic) {
+  auto& own = own_topics(client, kind);
+  const auto mine = own.find(topic);
+  if (mine == own.end()) return false;
+  drop_listener(client, kind, topic);
   own.erase(mine);
   return true;
 }
 
+TextSet PubSub::unsubscribe_all(Client& client, Kind kind) {
+  TextSet topics = std::exchange(own_topics(client, kind), {});
+  for (const std::string& topic : topics) drop_listener(client, kind, topic);
+  return topics;
+}
+
 void PubSub::unsubscribe_all(Client& client) {
-  for (Kind kind : {Kind::channel, Kind::pattern, Kind::shard}) {
-    auto& own = own_topics(client, kind);
-    while (!own.empty()) {
-      const std::string topic = *own.begin();
-      unsubscribe(client, kind, topic);
-    }
-  }
+  for (Kind kind : {Kind::channel, Kind::pattern, Kind::shard}) unsubscribe_all(client, kind);
 }
 
 void PubSub::deliver(Client& client, std::string_view kind, std::string_view pattern,

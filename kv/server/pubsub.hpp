@@ -26,7 +26,9 @@ class PubSub {
   // False: it was subscribed (or not) already.
   bool subscribe(Client& client, Kind kind, std::string_view topic);
   bool unsubscribe(Client& client, Kind kind, std::string_view topic);
-  void unsubscribe_all(Client& client);  // silently, for a client that ends
+  // What it was subscribed to.
+  TextSet unsubscribe_all(Client& client, Kind kind);
+  void unsubscribe_all(Client& client);  // for a client that ends
 
   // How many clients got it.
   std::size_t publish(std::string_view channel, std::string_view message);
@@ -35,6 +37,7 @@ class PubSub {
   const Topics& topics(Kind kind) const { return topics_[static_cast<std::size_t>(kind)]; }
 
  private:
+  void drop_listener(Client& client, Kind kind, std::string_view topic);
   void deliver(Client& client, std::string_view kind, std::string_view pattern, std::string_view channel,
                std::string_view message);
 
