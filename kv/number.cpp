@@ -68,6 +68,14 @@ std::optional<Float> parse_float(std::string_view text) {
 }  // namespace
 
 std::optional<double> parse_double(std::string_view text) { return parse_float<double, std::strtod>(text); }
+std::optional<double> parse_bound(std::string_view text) {
+  if (const auto strict = parse_double(text)) return strict;
+  const std::string copy(text);
+  char* end = nullptr;
+  const double value = std::strtod(copy.c_str(), &end);
+  if (*end != '\0' || std::isnan(value)) return std::nullopt;
+  return value;
+}
 std::optional<long double> parse_long_double(std::string_view text) {
   return parse_float<long double, std::strtold>(text);
 }

@@ -15,6 +15,9 @@ std::optional<std::int64_t> parse_int(std::string_view text);
 
 // A float as INCRBYFLOAT and ZADD take it: no leading space, nothing behind it, no NaN.
 std::optional<double> parse_double(std::string_view text);
+// The bound of a range of scores, which Redis reads with strtod alone: spaces before it, nothing at all (0)
+// and what is beyond the limits of a double (infinity, 0) are let pass, NaN is not.
+std::optional<double> parse_bound(std::string_view text);
 std::optional<long double> parse_long_double(std::string_view text);
 
 // "1gb", "64k" and so on, as redis.conf writes sizes.

@@ -101,10 +101,10 @@ bool parse_range(const Call& call, std::size_t at, std::string_view text, BitRan
 }
 
 void bitcount(const Call& call) {
-  if (call.count() == 3 || call.count() > 5) return call.syntax_error();
   const Record* record = call.read(call[1]);
   if (record == nullptr) return call.reply.integer(0);
   if (!call.typed(record, Type::string)) return;
+  if (call.count() == 3 || call.count() > 5) return call.syntax_error();
   const std::string_view text = record->value.text().view();
   BitRange range{0, static_cast<std::int64_t>(text.size()) * 8 - 1};
   if (call.count() > 3 && !parse_range(call, 2, text, range)) return;
@@ -121,13 +121,13 @@ void bitcount(const Call& call) {
 }
 
 void bitpos(const Call& call) {
-  if (call.count() > 6) return call.syntax_error();
   const auto wanted = parse_int(call[2]);
   if (!wanted) return call.reply.error("ERR value is not an integer or out of range");
   if (*wanted != 0 && *wanted != 1) return call.reply.error("ERR The bit argument must be 1 or 0.");
   const Record* record = call.read(call[1]);
   if (record == nullptr) return call.reply.integer(*wanted == 1 ? -1 : 0);
   if (!call.typed(record, Type::string)) return;
+  if (call.count() > 6) return call.syntax_error();
   const std::string_view text = record->value.text().view();
   const bool ends = call.count() > 4;
   BitRange range{0, static_cast<std::int64_t>(text.size()) * 8 - 1};

@@ -44,9 +44,10 @@ struct Call {
   // A key that may have become empty or may have got its first elements.
   void erase(std::string_view key) const;
 
-  // Both answer the client when they fail.
+  // They answer the client when they fail.
   bool integer(std::size_t argument, std::int64_t& value,
                std::string_view error = "ERR value is not an integer or out of range") const;
+  Keyspace* database(std::size_t argument) const;  // by its number; null when it fails
   bool number(std::size_t argument, double& value,
               std::string_view error = "ERR value is not a valid float") const;
   // Replies WRONGTYPE and returns false when `record` holds another type. No record is of every type.
@@ -101,6 +102,9 @@ struct Command {
 
 // Case-blind comparison with an option word such as "NX".
 bool is_word(std::string_view text, std::string_view word);
+
+// A word as errors quote it: as a C string.
+inline std::string_view up_to_zero(std::string_view text) { return text.substr(0, text.find('\0')); }
 
 // The ACL categories a command's flags and group imply: "@read".
 std::vector<std::string_view> categories(const Command& command);

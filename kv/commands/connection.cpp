@@ -107,11 +107,9 @@ void hello(const Call& call) {
 }
 
 void select(const Call& call) {
-  std::int64_t index = 0;
-  if (!call.integer(1, index)) return;
-  if (index < 0 || index >= call.server.settings.databases)
-    return call.reply.error("ERR DB index is out of range");
-  call.client.db = static_cast<int>(index);
+  const Keyspace* chosen = call.database(1);
+  if (chosen == nullptr) return;
+  call.client.db = chosen->index();
   call.reply.ok();
 }
 

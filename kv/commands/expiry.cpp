@@ -24,7 +24,7 @@ bool parse_conditions(const Call& call, Conditions& only) {
     } else if (is_word(call[i], "LT")) {
       only.if_sooner = true;
     } else {
-      call.reply.error("ERR Unsupported option " + std::string(call[i]));
+      call.reply.error("ERR Unsupported option " + std::string(up_to_zero(call[i])));
       return false;
     }
   }

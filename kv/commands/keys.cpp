@@ -84,16 +84,6 @@ void renamenx(const Call& call) {
 }
 
 // Database number in argument `at`; answers the client and returns null when there is none.
-Keyspace* database(const Call& call, std::size_t at) {
-  std::int64_t index = 0;
-  if (!call.integer(at, index)) return nullptr;
-  if (index < 0 || index >= call.server.settings.databases) {
-    call.reply.error("ERR DB index is out of range");
-    return nullptr;
-  }
-  return call.server.databases[static_cast<std::size_t>(index)].get();
-}
-
 void copy(const Call& call) {
   Keyspace* target = &call.db;
   bool replace = false;
@@ -101,7 +91,7 @@ void copy(const Call& call) {
     if (is_word(call[i], "REPLACE")) {
       replace = true;
     } else if (is_word(call[i], "DB") && i + 1 < call.count()) {
-      target = database(call, ++i);
+      target = call.database(++i);
       if (target == nullptr) return;
     } else {
       return call.syntax_error();
@@ -124,7 +114,7 @@ void copy(const Call& call) {
 }
 
 void move(const Call& call) {
-  Keyspace* target = database(call, 2);
+  Keyspace* target = call.database(2);
   if (target == nullptr) return;
   if (target == &call.db) return call.reply.error("ERR source and destination objects are the same");
   Record* record = call.write(call[1]);

@@ -22,9 +22,10 @@ struct ScanQuery {
   bool by_type = false;
 };
 
-// As strtoul reads numbers: a minus sign wraps around.
+// As strtoul reads numbers: a minus sign wraps around, and nothing at all is 0.
 bool parse_cursor(const Call& call, std::size_t at, std::uint64_t& cursor) {
   std::string_view word = call[at];
+  if (word.empty()) return true;
   const bool negative = word.starts_with('-');
   if (negative || word.starts_with('+')) word.remove_prefix(1);
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), cursor);

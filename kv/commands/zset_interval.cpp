@@ -6,16 +6,16 @@ namespace weir::kv {
 
 namespace {
 
-bool parse_bound(std::string_view word, double& value, bool& open) {
+bool take_bound(std::string_view word, double& value, bool& open) {
   open = word.starts_with('(');
   if (open) word.remove_prefix(1);
-  const auto parsed = parse_double(word);
+  const auto parsed = parse_bound(word);
   if (!parsed) return false;
   value = *parsed;
   return true;
 }
 
-bool parse_bound(std::string_view word, LexBound& bound) {
+bool take_bound(std::string_view word, LexBound& bound) {
   using enum LexBound::Kind;
   if (word == "-") return bound = {lowest, {}}, true;
   if (word == "+") return bound = {highest, {}}, true;
@@ -67,8 +67,8 @@ bool LexInterval::empty() const {
 }
 
 bool parse_interval(const Call& call, std::string_view low, std::string_view high, ScoreInterval& interval) {
-  if (parse_bound(low, interval.low, interval.low_open) &&
-      parse_bound(high, interval.high, interval.high_open)) {
+  if (take_bound(low, interval.low, interval.low_open) &&
+      take_bound(high, interval.high, interval.high_open)) {
     return true;
   }
   call.reply.error("ERR min or max is not a float");
@@ -76,7 +76,7 @@ bool parse_interval(const Call& call, std::string_view low, std::string_view hig
 }
 
 bool parse_interval(const Call& call, std::string_view low, std::string_view high, LexInterval& interval) {
-  if (parse_bound(low, interval.low) && parse_bound(high, interval.high)) return true;
+  if (take_bound(low, interval.low) && take_bound(high, interval.high)) return true;
   call.reply.error("ERR min or max not valid string range item");
   return false;
 }

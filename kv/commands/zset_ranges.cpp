@@ -16,7 +16,6 @@ struct RangeQuery {
   By by = By::rank;
   bool reverse = false;
   bool with_scores = false;
-  bool limited = false;
   std::int64_t offset = 0;
   std::int64_t count = -1;  // negative: no limit
 };
@@ -68,7 +67,6 @@ bool parse_options(const Call& call, std::size_t at, RangeQuery& query, bool cho
       query.with_scores = true;
     } else if (is_word(word, "LIMIT") && at + 2 < call.count()) {
       if (!call.integer(at + 1, query.offset) || !call.integer(at + 2, query.count)) return false;
-      query.limited = true;
       at += 2;
     } else if (chooses && !query.reverse && is_word(word, "REV")) {
       query.reverse = true;
@@ -81,7 +79,7 @@ bool parse_options(const Call& call, std::size_t at, RangeQuery& query, bool cho
       return false;
     }
   }
-  if (query.limited && query.by == By::rank) {
+  if (query.count != -1 && query.by == By::rank) {  // Redis does not see a LIMIT with the count -1
     call.reply.error("ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX");
     return false;
   }

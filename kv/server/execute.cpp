@@ -2,6 +2,7 @@
 // it.
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "kv/number.hpp"
 #include "kv/server/server.hpp"
@@ -67,11 +68,11 @@ std::string Server::unknown_command(Arguments arguments) const {
   constexpr std::size_t shown_most = 128;
   std::string shown;
   for (std::size_t i = 1; i < arguments.size() && shown.size() < shown_most; ++i) {
-    const std::string_view word = arguments[i].text.substr(0, shown_most - shown.size());
+    const std::string_view word = up_to_zero(arguments[i].text).substr(0, shown_most - shown.size());
     shown.append(1, '\'').append(word).append("' ");
   }
   std::string text = "ERR unknown command '";
-  return text.append(arguments[0].text.substr(0, shown_most))
+  return text.append(up_to_zero(arguments[0].text).substr(0, shown_most))
       .append("', with args beginning with: ")
       .append(shown);
 }
@@ -147,7 +148,7 @@ bool Server::execute_one(Client& client, Arguments arguments) {
   if (!command->subcommands.empty() && arguments.size() > 1) {
     const Command* sub = find_subcommand(*command, arguments[1].text);
     if (sub == nullptr) {
-      const std::string name(arguments[1].text.substr(0, 128));
+      const std::string name(up_to_zero(arguments[1].text).substr(0, 128));
       reject(client, nullptr,
              "ERR unknown subcommand '" + name + "'. Try " + upper(command->name) + " HELP.");
       return true;
@@ -301,6 +302,20 @@ bool Call::integer(std::size_t argument, std::int64_t& value, std::string_view e
   }
   value = *parsed;
   return true;
+}
+
+Keyspace* Call::database(std::size_t argument) const {
+  std::int64_t index = 0;
+  if (!integer(argument, index)) return nullptr;
+  if (index < std::numeric_limits<int>::min() || index > std::numeric_limits<int>::max()) {
+    reply.error("ERR value is out of range, value must between -2147483648 and 2147483647");
+    return nullptr;
+  }
+  if (index < 0 || index >= server.settings.databases) {
+    reply.error("ERR DB index is out of range");
+    return nullptr;
+  }
+  return server.databases[static_cast<std::size_t>(index)].get();
 }
 
 bool Call::number(std::size_t argument, double& value, std::string_view error) const {
