@@ -1,4 +1,6 @@
 // Hashes: fields and values under one key.
+#include <absl/container/flat_hash_set.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -187,11 +189,16 @@ void hrandfield(const Call& call) {
     }
     return;
   }
-  std::vector<std::pair<std::string_view, const Bytes*>> all;
-  hash->for_each([&](std::string_view field, const Bytes& value) { all.emplace_back(field, &value); });
-  const std::size_t n = shuffle_front(all, choice.count, random);
-  header(n);
-  for (std::size_t i = 0; i < n; ++i) reply_field(call, all[i].first, *all[i].second, choice.with_values);
+  const auto all = [&] {
+    std::vector<std::pair<std::string_view, const Bytes*>> fields;
+    hash->for_each([&](std::string_view field, const Bytes& value) { fields.emplace_back(field, &value); });
+    return fields;
+  };
+  const auto chosen = choose_different<absl::flat_hash_set<const Bytes*>>(
+      hash->size(), choice.count, [&] { return hash->sample(random); },
+      [](const auto& one) { return one.second; }, all, random);
+  header(chosen.size());
+  for (const auto& [field, value] : chosen) reply_field(call, field, *value, choice.with_values);
 }
 
 }  // namespace

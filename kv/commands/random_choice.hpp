@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "kv/commands/command.hpp"
@@ -25,6 +27,27 @@ std::size_t shuffle_front(std::vector<T>& all, std::size_t count, Random&& rando
   if (count >= all.size()) return all.size();
   for (std::size_t i = 0; i < count; ++i) std::swap(all[i], all[i + random() % (all.size() - i)]);
   return count;
+}
+
+// `count` different elements of `size`. Few of many are drawn one by one until enough differ, so that the
+// others, of which there may be millions, are not looked at. `Seen` is a set of what key_of() tells elements
+// apart by.
+template <class Seen, class Draw, class KeyOf, class All, class Random>
+auto choose_different(std::size_t size, std::size_t count, Draw draw, KeyOf key_of, All all,
+                      Random&& random) {
+  if (count > size / 3) {
+    auto chosen = all();
+    chosen.resize(shuffle_front(chosen, count, random));
+    return chosen;
+  }
+  decltype(all()) chosen;
+  chosen.reserve(count);
+  Seen seen;
+  while (chosen.size() < count) {
+    auto one = draw();
+    if (seen.insert(key_of(one)).second) chosen.push_back(std::move(one));
+  }
+  return chosen;
 }
 
 }  // namespace weir::kv

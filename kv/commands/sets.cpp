@@ -8,6 +8,7 @@
 #include "kv/commands/random_choice.hpp"
 #include "kv/number.hpp"
 #include "kv/server/server.hpp"
+#include "kv/text_hash.hpp"
 
 namespace weir::kv {
 
@@ -130,10 +131,11 @@ void srandmember(const Call& call) {
     for (std::size_t i = 0; i < choice.count; ++i) call.reply.bulk(set->sample(random));
     return;
   }
-  std::vector<std::string> all = members_of(*set);
-  const std::size_t n = shuffle_front(all, choice.count, random);
-  call.reply.array(n);
-  for (std::size_t i = 0; i < n; ++i) call.reply.bulk(all[i]);
+  const std::vector<std::string> chosen = choose_different<TextSet>(
+      set->size(), choice.count, [&] { return set->sample(random); }, std::identity(),
+      [&] { return members_of(*set); }, random);
+  call.reply.array(chosen.size());
+  for (const std::string& member : chosen) call.reply.bulk(member);
 }
 
 // The sets of the keys, null for those that do not exist; answers WRONGTYPE and returns false when one is no

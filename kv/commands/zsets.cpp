@@ -1,5 +1,7 @@
 // Sorted sets: members and scores. Ranges are in zset_ranges.cpp, combinations in zset_store.cpp, popping in
 // zset_pop.cpp.
+#include <absl/container/flat_hash_set.h>
+
 #include <cmath>
 
 #include "kv/commands/collection.hpp"
@@ -184,12 +186,17 @@ void zrandmember(const Call& call) {
   }
   if (zset == nullptr || choice.count == 0) return call.reply.array(0);
   std::vector<const ScoredNode*> chosen;
+  const auto draw = [&]() -> const ScoredNode* { return zset->order().at(random() % zset->size()); };
   if (choice.repeat) {
-    for (std::size_t i = 0; i < choice.count; ++i)
-      chosen.push_back(zset->order().at(random() % zset->size()));
+    for (std::size_t i = 0; i < choice.count; ++i) chosen.push_back(draw());
   } else {
-    for (const ScoredNode* n = zset->order().first(); n != nullptr; n = n->next()) chosen.push_back(n);
-    chosen.resize(shuffle_front(chosen, choice.count, random));
+    const auto all = [&] {
+      std::vector<const ScoredNode*> nodes;
+      for (const ScoredNode* n = zset->order().first(); n != nullptr; n = n->next()) nodes.push_back(n);
+      return nodes;
+    };
+    chosen = choose_different<absl::flat_hash_set<const ScoredNode*>>(zset->size(), choice.count, draw,
+                                                                      std::identity(), all, random);
   }
   const bool pairs = choice.with_values && call.reply.resp3();
   call.reply.array(chosen.size() * (choice.with_values && !pairs ? 2 : 1));

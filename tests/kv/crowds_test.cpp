@@ -1,7 +1,11 @@
-// Many at once: what a push costs where thousands wait, and what it costs when one goes who listened to much.
+// Many at once: what a push costs where thousands wait, what it costs when one goes who listened to much, and
+// what a few of a million cost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "kv/commands/random_choice.hpp"
 #include "tests/kv/running_server.hpp"
 
 namespace weir::kv::testing {
@@ -60,6 +64,38 @@ TEST(PubSub, leaving_many_channels_at_once_takes_a_moment) {
     return cpu_s() - begin_s;
   });
   EXPECT_LT(spent_s, 2);
+}
+
+TEST(RandomChoice, of_few_among_many_does_not_look_at_the_others) {
+  std::uint64_t next = 0;
+  const auto draw = [&next] { return static_cast<int>(next++ / 2); };  // each comes twice
+  const auto chosen = choose_different<absl::flat_hash_set<int>>(
+      1'000'000, 1000, draw, std::identity(),
+      []() -> std::vector<int> { throw std::logic_error("it looks at all of them"); }, [] { return 0u; });
+  EXPECT_EQ(std::set(chosen.begin(), chosen.end()).size(), 1000u);
+}
+
+TEST(RandomChoice, gives_as_many_different_ones_as_there_are) {
+  RunningServer server;
+  WireClient a = server.connect();
+  constexpr int size = 999;
+  for (int i = 0; i < size; ++i) {
+    const std::string number = std::to_string(i);
+    a.call({"SADD", "numbers", number});
+    a.call({"SADD", "texts", "t" + number});
+    a.call({"HSET", "hash", "f" + number, "v"});
+    a.call({"ZADD", "zset", number, "m" + number});
+  }
+  const std::pair<const char*, const char*> cases[] = {
+      {"SRANDMEMBER", "numbers"}, {"SRANDMEMBER", "texts"}, {"HRANDFIELD", "hash"}, {"ZRANDMEMBER", "zset"}};
+  for (const auto& [command, key] : cases) {
+    for (const int count : {1, 2, size / 3, size / 3 + 1, size - 1, size, size + 1}) {
+      const std::vector<std::string> got = elements(a.call({command, key, std::to_string(count)}));
+      EXPECT_EQ(std::set(got.begin() + 1, got.end()).size(), static_cast<std::size_t>(std::min(count, size)))
+          << command << ' ' << key << ' ' << count;
+      EXPECT_EQ(got.size() - 1, static_cast<std::size_t>(std::min(count, size)));
+    }
+  }
 }
 
 TEST(PubSub, unsubscribe_from_everything_counts_down) {
