@@ -1,6 +1,9 @@
 // Strings as bits, the first bit of a byte being its highest.
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <functional>
+#include <span>
 #include <string>
 
 #include "kv/commands/collection.hpp"
@@ -61,6 +64,18 @@ std::int64_t ones_in(std::string_view bytes) {
   }
   for (const char c : bytes) ones += std::popcount(static_cast<unsigned char>(c));
   return ones;
+}
+
+// How many bytes at the front are all `byte`.
+std::size_t bytes_of(std::string_view bytes, unsigned char byte) {
+  const std::uint64_t all = std::uint64_t{0x0101010101010101} * byte;
+  std::size_t at = 0;
+  for (std::uint64_t word = 0; at + sizeof word <= bytes.size(); at += sizeof word) {
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    if (word != all) break;
+  }
+  while (at < bytes.size() && static_cast<unsigned char>(bytes[at]) == byte) ++at;
+  return at;
 }
 
 // A range of bits [first, last] of a string.
@@ -134,16 +149,38 @@ void bitpos(const Call& call) {
   if (call.count() > 3 && !parse_range(call, 3, text, range)) return;
   const unsigned char dull = *wanted == 1 ? 0x00 : 0xff;
   for (std::int64_t i = range.first; i <= range.last; ++i) {
-    if ((i & 7) == 0 && i + 7 <= range.last &&
-        static_cast<unsigned char>(text[static_cast<std::size_t>(i >> 3)]) == dull) {
-      i += 7;
-      continue;
+    if ((i & 7) == 0) {
+      const auto bytes =
+          text.substr(static_cast<std::size_t>(i >> 3), static_cast<std::size_t>((range.last + 1 - i) >> 3));
+      if (const std::size_t skipped = bytes_of(bytes, dull); skipped != 0) {
+        i += static_cast<std::int64_t>(skipped) * 8 - 1;
+        continue;
+      }
     }
     if (bit_at(text, static_cast<std::uint64_t>(i)) == (*wanted == 1)) return call.reply.integer(i);
   }
   // Without an end the string counts as followed by zeros for ever.
   if (*wanted == 0 && !ends && range.first <= range.last) return call.reply.integer(range.last + 1);
   call.reply.integer(-1);
+}
+
+// `into` is the longer; behind its end the other has zeros. Plain loops, of which the compiler makes wide
+// ones.
+void combine_bits(std::span<char> into, std::string_view other, char kind) {
+  const std::size_t size = other.size();
+  const auto each = [&](auto operation) {
+    for (std::size_t i = 0; i < size; ++i) into[i] = static_cast<char>(operation(into[i], other[i]));
+  };
+  switch (kind) {
+    case 'a':
+      each(std::bit_and<>());
+      std::ranges::fill(into.subspan(size), '\0');
+      return;
+    case 'o':
+      return each(std::bit_or<>());
+    default:
+      return each(std::bit_xor<>());
+  }
 }
 
 void bitop(const Call& call) {
@@ -158,27 +195,19 @@ void bitop(const Call& call) {
   for (std::size_t i = 3; i < call.count(); ++i) {
     const Record* record = call.read(call[i]);
     if (!call.typed(record, Type::string)) return;
-    sources.push_back(record == nullptr ? std::string_view() : record->value.text().view());
+    sources.push_back(record == nullptr ? std::string_view("") : record->value.text().view());
     size = std::max(size, sources.back().size());
   }
-  std::string result(size, 0);
+  Bytes result(sources[0]);
+  const std::span bytes(result.grow_zeroed(size), size);
   const char kind = static_cast<char>(word[0] | 0x20);
-  for (std::size_t i = 0; i < size; ++i) {
-    auto byte_of = [&](std::string_view s) { return static_cast<unsigned char>(i < s.size() ? s[i] : 0); };
-    unsigned char byte = byte_of(sources[0]);
-    for (std::size_t k = 1; k < sources.size(); ++k) {
-      const unsigned char other = byte_of(sources[k]);
-      byte = static_cast<unsigned char>(kind == 'a'   ? byte & other
-                                        : kind == 'o' ? byte | other
-                                                      : byte ^ other);
-    }
-    result[i] = static_cast<char>(negate ? ~byte : byte);
-  }
+  for (std::string_view other : std::span(sources).subspan(1)) combine_bits(bytes, other, kind);
+  if (negate) std::ranges::transform(bytes, bytes.begin(), [](char c) { return static_cast<char>(~c); });
   if (size == 0) {
     call.erase(call[2]);
   } else {
     Record* record = call.write(call[2]);
-    store_text(call, record, call[2], Argument{result});
+    store_text(call, record, call[2], Argument{result.view(), result.shared()});
     call.db.clear_expiry(*record);
     call.changed(call[2]);
   }
