@@ -66,10 +66,7 @@ bool is_category(std::string_view name, std::string_view category) {
 }
 
 void cat(const Call& call) {
-  if (call.count() > 3) {
-    return call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
-                            std::string(call[1]) + "'. Try ACL HELP.");
-  }
+  if (call.count() > 3) return call.subcommand_error();
   if (call.count() == 2) {
     call.reply.array(category_names.size());
     for (std::string_view name : category_names) call.reply.bulk(name);

@@ -233,6 +233,7 @@ void unpause(const Call& call) {
 }
 
 void unblock(const Call& call) {
+  if (call.count() > 4) return call.subcommand_error();
   bool with_error = false;
   if (call.count() == 4) {
     with_error = is_word(call[3], "ERROR");

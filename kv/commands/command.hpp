@@ -53,6 +53,8 @@ struct Call {
   // Replies WRONGTYPE and returns false when `record` holds another type. No record is of every type.
   bool typed(const Record* record, Type type) const;
   void syntax_error() const { reply.error("ERR syntax error"); }
+  // Of subcommands that take any number of arguments and refuse too many themselves.
+  void subcommand_error() const;
 };
 
 // Flags as COMMAND INFO prints them.

@@ -44,9 +44,9 @@ void brpoplpush(const Call& call) { move_or_wait(call, End::right, End::left, 3)
 
 void blmpop(const Call& call) {
   std::int64_t timeout_ms = 0;
-  if (!timeout(call, 1, timeout_ms)) return;
   MultiPop<End> pop;
-  if (!parse_multi_pop(call, 2, parse_end, pop) || pop_from_first(call, pop)) return;
+  if (!parse_multi_pop(call, 2, parse_end, pop) || !timeout(call, 1, timeout_ms) || pop_from_first(call, pop))
+    return;
   call.server.wait_for(call, key_names(pop.keys), timeout_ms, NullForm::array);
 }
 

@@ -67,6 +67,7 @@ void spublish(const Call& call) {
 }
 
 void list_topics(const Call& call, Kind kind) {
+  if (call.count() > 3) return call.subcommand_error();
   std::vector<std::string_view> found;
   for (const auto& [topic, listeners] : call.server.pubsub.topics(kind)) {
     if (call.count() == 2 || glob_match(call[2], topic)) found.push_back(topic);

@@ -8,13 +8,18 @@ bool parse_random_choice(const Call& call, std::string_view with, RandomChoice& 
   if (call.count() == 2) return true;
   std::int64_t count = 0;
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  if (with.empty() &&
+      call.count() > 3) {  // SRANDMEMBER looks at its arguments in another order than the others
+    call.syntax_error();
+    return false;
+  }
   if (!call.integer(2, count)) return false;
   if (count == std::numeric_limits<std::int64_t>::min()) {
     call.reply.error(
         "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807");
     return false;
   }
-  if (call.count() > 4 || (call.count() == 4 && (with.empty() || !is_word(call[3], with)))) {
+  if (call.count() > 4 || (call.count() == 4 && !is_word(call[3], with))) {
     call.syntax_error();
     return false;
   }

@@ -84,6 +84,7 @@ void memory_help(const Call& call) {
 }
 
 void slowlog_get(const Call& call) {
+  if (call.count() > 3) return call.subcommand_error();
   std::int64_t count = 10;
   if (call.count() == 3) {
     const auto parsed = parse_int(call[2]);

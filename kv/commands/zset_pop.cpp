@@ -80,7 +80,7 @@ void zmpop(const Call& call) {
 void bzmpop(const Call& call) {
   std::int64_t timeout_ms = 0;
   MultiPop<Extreme> pop;
-  if (!timeout(call, 1, timeout_ms) || !parse_multi_pop(call, 2, parse_extreme, pop) ||
+  if (!parse_multi_pop(call, 2, parse_extreme, pop) || !timeout(call, 1, timeout_ms) ||
       pop_from_first(call, pop))
     return;
   call.server.wait_for(call, key_names(pop.keys), timeout_ms, NullForm::array);

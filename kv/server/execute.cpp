@@ -304,6 +304,12 @@ bool Call::integer(std::size_t argument, std::int64_t& value, std::string_view e
   return true;
 }
 
+void Call::subcommand_error() const {
+  reply.error("ERR unknown subcommand or wrong number of arguments for '" +
+              std::string(up_to_zero(arguments[1].text).substr(0, 128)) + "'. Try " +
+              upper(command.container) + " HELP.");
+}
+
 Keyspace* Call::database(std::size_t argument) const {
   std::int64_t index = 0;
   if (!integer(argument, index)) return nullptr;
