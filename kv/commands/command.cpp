@@ -250,9 +250,10 @@ std::optional<std::vector<KeyInUse>> asked_keys(const Call& call) {
   };
   const Command* command = find_command(words[0].text);
   if (command != nullptr && !command->subcommands.empty() && words.size() > 1) {
-    for (const Command& sub : command->subcommands) {
-      if (is_word(words[1].text, sub.name)) command = &sub;
-    }
+    const auto& all = command->subcommands;
+    const auto sub =
+        std::ranges::find_if(all, [&](const Command& one) { return is_word(words[1].text, one.name); });
+    command = sub == all.end() ? nullptr : &*sub;
   }
   if (command == nullptr) return refuse("ERR Invalid command specified");
   if (!has_keys(*command)) return refuse("ERR The command has no key arguments");
