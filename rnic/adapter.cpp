@@ -190,12 +190,12 @@ void Adapter::kicked(Qpn own) {
   qps_[own.index()]->resume();
 }
 
-void Adapter::faulted(Qpn number) {
+void Adapter::faulted(Qpn number, Fault fault) {
   const std::lock_guard lock(mutex_);
   QueuePair* const qp = find_qp(number);
   if (qp == nullptr) return;
-  qp->on_fault();
-  qp->tell_openers_of_fault();
+  qp->on_fault(fault);
+  qp->tell_openers_of_fault(fault);
 }
 
 // Under mutex_. Ours, or one that we have open.

@@ -71,8 +71,8 @@ class Adapter {
   bool wait_for_initiators() const;
 
   // From outside.
-  void kicked(Qpn own);  // what we parked on a peer may go on
-  void faulted(Qpn);     // a peer moved our queue pair, or one that we have open, to err
+  void kicked(Qpn own);      // what we parked on a peer may go on
+  void faulted(Qpn, Fault);  // a peer moved our queue pair, or one that we have open, to err
   void srq_limit(std::uint32_t index);
   void receive_returned(Slot from, const Peer::TakenFrom&);  // to one of our SRQs
   void queue_pair_closed();                                  // some process closed one that it had open

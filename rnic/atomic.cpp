@@ -36,16 +36,11 @@ Outcome RemoteQueuePair::on_word(std::uint64_t addr, std::uint32_t rkey, std::ui
   const Operation operation(*this);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   const bool has_depth = ctx_->access.load(std::memory_order_relaxed) & access::responder_depth;
-  const bool needs_depth = right == access::remote_atomic;        // something comes back
-  if (addr % atomic_bytes != 0 || (needs_depth && !has_depth)) {  // IBA 9.7.4.1.2: an invalid request
-    nak(WcStatus::loc_qp_op_err, nullptr, {});
-    return Outcome::nak_invalid;
-  }
+  const bool needs_depth = right == access::remote_atomic;      // something comes back
+  if (addr % atomic_bytes != 0 || (needs_depth && !has_depth))  // IBA 9.7.4.1.2: an invalid request
+    return nak(Outcome::nak_invalid, WcStatus::loc_qp_op_err, nullptr, {});
   const TptEntry* entry = check_rkey(addr, atomic_bytes, rkey, right);
-  if (entry == nullptr) {
-    nak(WcStatus::loc_qp_op_err, nullptr, {});
-    return Outcome::nak_access;
-  }
+  if (entry == nullptr) return nak(Outcome::nak_access, WcStatus::loc_qp_op_err, nullptr, {});
   const auto at = reinterpret_cast<std::uint64_t>(ProtectionTable::address(*entry, addr));
   AtomicLock& lock = memory_->segment().atomic_locks[atomic_lock_of(at)];
   if (const auto taken = lock.take(); taken != AtomicLock::Taken::yes)

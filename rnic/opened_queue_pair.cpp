@@ -68,12 +68,12 @@ void QueuePair::forget_opener(Slot dead) {
   if (openers_ != nullptr && !home_) openers_->nic[dead % max_slots].store(0, std::memory_order_seq_cst);
 }
 
-void QueuePair::tell_openers_of_fault() {
+void QueuePair::tell_openers_of_fault(Fault fault) {
   if (openers_ == nullptr || home_) return;
   for (std::uint32_t slot = 0; slot < max_slots; ++slot) {
     if (openers_->nic[slot].load(std::memory_order_relaxed) == 0) continue;
     if (const PeerPtr opener = nic_.host().peer(static_cast<Slot>(slot), HostPort::Wait::no))
-      opener->report_fault(qpn_);
+      opener->report_fault(qpn_, fault);
   }
 }
 

@@ -19,6 +19,13 @@
 
 namespace weir::rnic {
 
+// Why an initiator moved its target queue pair to err: the kind of its NAK.
+enum class Fault : std::uint8_t {
+  operational,      // what the target had posted is not what it said
+  invalid_request,  // the request is none that it takes
+  access            // the key or the rights do not cover what the request asks for
+};
+
 class Peer {
  public:
   virtual ~Peer() = default;
@@ -68,7 +75,7 @@ class Peer {
   // Wake-ups. All are hints that may be lost only if the process is gone.
   virtual void kick(Qpn parked) = 0;                        // retry what is parked on us; Qpn(): whatever is
   virtual void raise_cq_event(std::uint32_t cq_index) = 0;  // its armed CQ got a completion
-  virtual void report_fault(Qpn theirs) = 0;                // we moved its queue pair to err (a NAK)
+  virtual void report_fault(Qpn theirs, Fault) = 0;         // we moved its queue pair to err (a NAK)
   virtual void report_srq_limit(std::uint32_t srq_index) = 0;
   virtual void report_closed(Qpn theirs) = 0;  // we closed its queue pair, which we had open
   // A receive that we took from its SRQ and shall not complete. The SRQ is the one of this incarnation.
@@ -89,6 +96,8 @@ using PeerPtr = std::shared_ptr<Peer>;
 
 enum class AsyncEvent : std::uint8_t {
   qp_fatal,
+  qp_request_error,
+  qp_access_error,
   comm_est,
   srq_limit_reached,
   qp_last_wqe_reached,

@@ -18,6 +18,19 @@ void between_polls(CompletionQueue* cq, Do what) {
   what();
 }
 
+// IBA 11.6.3.2: what the responder's NAK was about; mlx5's events of the same errors say it too.
+AsyncEvent event_of(Fault fault) {
+  switch (fault) {
+    case Fault::invalid_request:
+      return AsyncEvent::qp_request_error;
+    case Fault::access:
+      return AsyncEvent::qp_access_error;
+    case Fault::operational:
+      break;
+  }
+  return AsyncEvent::qp_fatal;
+}
+
 }  // namespace
 
 QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
@@ -231,14 +244,14 @@ void QueuePair::flush_receives() {
     nic_.host().async_event(AsyncEvent::qp_last_wqe_reached, this, nullptr);
 }
 
-void QueuePair::on_fault() {
+void QueuePair::on_fault(Fault fault) {
   send_lock_.lock();
   note_initiator();
   const bool news =
       state() == QpState::err && !flushing_.load(std::memory_order_relaxed) && !flush_waits_for_;
   if (news) enter_error();
   unlock_sends();
-  if (news) nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
+  if (news) nic_.host().async_event(event_of(fault), this, nullptr);
 }
 
 // The peer's process ended. If it had destroyed or reset its queue pair before, there is nothing to tell (a

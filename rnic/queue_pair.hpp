@@ -135,7 +135,7 @@ class QueuePair {
   // more.
   bool stays_open();
   void forget_opener(Slot dead);
-  void tell_openers_of_fault();
+  void tell_openers_of_fault(Fault);
   void initiator_gone(Slot);  // to one of another process
 
   // The caller has checked the transition (check_modify). Moving to rtr connects to the destination's
@@ -171,7 +171,7 @@ class QueuePair {
   void peer_gone(Slot);
   // The WQEs of our SRQ whose completions stand in our ring, to be polled.
   void append_completed(std::vector<std::uint32_t>&) const;
-  void on_fault();  // a peer moved us to err
+  void on_fault(Fault);  // a peer moved us to err
   void kick_initiator_if_parked();
   // Returns once the initiator's current operation is over, or it is dead. False: it was still inside after a
   // bounded time (its process is stopped, say); what it may touch must then stay where it is.

@@ -36,10 +36,7 @@ Outcome RemoteQueuePair::select_srq(Qpn srqn, const PeerPtr& of) {
   if (domain == 0 || ctx_->type != static_cast<std::uint16_t>(QpType::xrc_recv)) return Outcome::no_response;
   const bool exists = of && of->alive() && srqn.index() < max_srqs &&
                       of->segment().srqs[srqn.index()].xrcd.load(std::memory_order_seq_cst) == domain;
-  if (!exists) {
-    nak(WcStatus::loc_qp_op_err, nullptr, {});
-    return Outcome::nak_invalid;
-  }
+  if (!exists) return nak(Outcome::nak_invalid, WcStatus::loc_qp_op_err, nullptr, {});
   const SrqContext& srq = of->segment().srqs[srqn.index()];
   srq_incarnation_ = srq.incarnation;
   xrc_mask_ = srq.completions_mask;

@@ -124,10 +124,7 @@ Outcome RemoteQueuePair::rdma_write(const Gather& from, std::uint64_t addr, std:
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   if (from.bytes == 0) return Outcome::done;
   const TptEntry* entry = check_rkey(addr, from.bytes, rkey, access::remote_write);
-  if (entry == nullptr) {
-    nak(WcStatus::loc_qp_op_err, nullptr, {});
-    return Outcome::nak_access;
-  }
+  if (entry == nullptr) return nak(Outcome::nak_access, WcStatus::loc_qp_op_err, nullptr, {});
   return move_in(from, *entry, addr);
 }
 
@@ -138,10 +135,7 @@ Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t a
   if (!can_receive()) return Outcome::rnr;
   if (from.bytes != 0) {
     const TptEntry* entry = check_rkey(addr, from.bytes, rkey, access::remote_write);
-    if (entry == nullptr) {
-      nak(WcStatus::loc_qp_op_err, nullptr, {});
-      return Outcome::nak_access;
-    }
+    if (entry == nullptr) return nak(Outcome::nak_access, WcStatus::loc_qp_op_err, nullptr, {});
     if (const Outcome moved = move_in(from, *entry, addr); moved != Outcome::done) return moved;
   }
   TakenReceive taken;
@@ -155,16 +149,11 @@ Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t a
 Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::uint32_t rkey) {
   const Operation operation(*this);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
-  if (!(ctx_->access.load(std::memory_order_relaxed) & access::responder_depth)) {
-    nak(WcStatus::loc_qp_op_err, nullptr, {});
-    return Outcome::nak_invalid;
-  }
+  if (!(ctx_->access.load(std::memory_order_relaxed) & access::responder_depth))
+    return nak(Outcome::nak_invalid, WcStatus::loc_qp_op_err, nullptr, {});
   if (into.bytes == 0) return Outcome::done;
   const TptEntry* entry = check_rkey(addr, into.bytes, rkey, access::remote_read);
-  if (entry == nullptr) {
-    nak(WcStatus::loc_qp_op_err, nullptr, {});
-    return Outcome::nak_access;
-  }
+  if (entry == nullptr) return nak(Outcome::nak_access, WcStatus::loc_qp_op_err, nullptr, {});
   if (const std::byte* from = memory_->window(*entry, addr, into.bytes)) {
     for (const iovec& piece : into.span()) {
       std::memcpy(piece.iov_base, from, piece.iov_len);
@@ -182,28 +171,19 @@ Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
   if (!can_receive()) return Outcome::rnr;
   TakenReceive taken;
   if (!take_receive(taken)) return Outcome::rnr;
-  if (from.bytes > taken.wqe->length) {
-    nak(WcStatus::loc_len_err, &taken, arrival);
-    return Outcome::nak_invalid;
-  }
-  if (!receive_buffers_valid(*taken.wqe)) {
-    nak(WcStatus::loc_prot_err, &taken, arrival);
-    return Outcome::nak_operational;
-  }
-  if (arrival.carries == Carries::invalidate && !invalidate_remotely(arrival.imm_be)) {
-    nak(WcStatus::mw_bind_err, &taken, arrival);
-    return Outcome::nak_access;
-  }
+  if (from.bytes > taken.wqe->length)
+    return nak(Outcome::nak_invalid, WcStatus::loc_len_err, &taken, arrival);
+  if (!receive_buffers_valid(*taken.wqe))
+    return nak(Outcome::nak_operational, WcStatus::loc_prot_err, &taken, arrival);
+  if (arrival.carries == Carries::invalidate && !invalidate_remotely(arrival.imm_be))
+    return nak(Outcome::nak_access, WcStatus::mw_bind_err, &taken, arrival);
   ReceiveCqe& cqe = next_cqe();
   const Outcome outcome = deliver(from, *taken.wqe, cqe);
   if (outcome == Outcome::no_response || outcome == Outcome::late) {
     held_ = taken;
     return outcome;
   }
-  if (outcome != Outcome::done) {
-    nak(WcStatus::loc_prot_err, &taken, arrival);
-    return outcome;
-  }
+  if (outcome != Outcome::done) return nak(outcome, WcStatus::loc_prot_err, &taken, arrival);
   publish(cqe, taken, arrival, WcStatus::success);
   return Outcome::done;
 }
@@ -291,16 +271,26 @@ void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const 
   memory_->raise_cq_event(cq_index_);
 }
 
+namespace {
+
+Fault fault_of(Outcome nak) {
+  if (nak == Outcome::nak_access) return Fault::access;
+  return nak == Outcome::nak_invalid ? Fault::invalid_request : Fault::operational;
+}
+
+}  // namespace
+
 // A responder class C error (IBA 9.9.3.1): the message is refused and the target queue pair goes to the error
 // state; if the message had taken a receive WQE, that completes with the responder's own view of the error.
 // On UC nobody is told (class D): the message is dropped and its receive waits for the next one. Bad receive
 // buffers are the target's own fault on both (class A), and so is an SRQ's receive that cannot be put back
 // (class E).
-void RemoteQueuePair::nak(WcStatus receive_status, const TakenReceive* taken, const Arrival& arrival) {
+Outcome RemoteQueuePair::nak(Outcome with, WcStatus receive_status, const TakenReceive* taken,
+                             const Arrival& arrival) {
   const bool uc = ctx_->type == static_cast<std::uint16_t>(QpType::uc);
   if (uc && receive_status != WcStatus::loc_prot_err && (taken == nullptr || !srq_.connected())) {
     if (taken != nullptr) --ctx_->rq_next;
-    return;
+    return with;
   }
   if (taken != nullptr) {
     ReceiveCqe& cqe = next_cqe();
@@ -314,7 +304,8 @@ void RemoteQueuePair::nak(WcStatus receive_status, const TakenReceive* taken, co
          state == static_cast<std::uint32_t>(QpState::sqe)) {
     if (ctx_->state.compare_exchange_weak(state, static_cast<std::uint32_t>(QpState::err))) break;
   }
-  (peer->alive() || !keeper_ ? peer : keeper_)->report_fault(target_);
+  (peer->alive() || !keeper_ ? peer : keeper_)->report_fault(target_, fault_of(with));
+  return with;
 }
 
 }  // namespace weir::rnic

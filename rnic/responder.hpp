@@ -144,7 +144,7 @@ class RemoteQueuePair {
   void give_up_xrc_completion();
   bool srq_stands() const;
   void publish(ReceiveCqe&, const TakenReceive&, const Arrival&, WcStatus);
-  void nak(WcStatus receive_status, const TakenReceive*, const Arrival&);
+  Outcome nak(Outcome with, WcStatus receive_status, const TakenReceive*, const Arrival&);
 
   Qpn own_, target_;
   // On whose memory operations act, by its protection table: `peer`, or of XRC the SRQ's process.

@@ -132,7 +132,7 @@ TEST_P(RemoteAccess, completes_with_remote_access_error_and_moves_nothing) {
   EXPECT_TRUE(completed(b->poll_recv(), 1, WcStatus::wr_flush_err));
   const auto events = b_nic.async_events();
   ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].event, AsyncEvent::qp_fatal);
+  EXPECT_EQ(events[0].event, AsyncEvent::qp_access_error);
   EXPECT_EQ(events[0].qp, &b->qp());
   expect_flushes_sends(*a, local.all());
 }

@@ -63,8 +63,8 @@ class MemoryPeer final : public Peer {
   void raise_cq_event(std::uint32_t cq_index) override {
     deliver([cq_index](Nic& nic) { nic.adapter().raise_cq(cq_index); });
   }
-  void report_fault(Qpn theirs) override {
-    deliver([theirs](Nic& nic) { nic.adapter().faulted(theirs); });
+  void report_fault(Qpn theirs, Fault fault) override {
+    deliver([theirs, fault](Nic& nic) { nic.adapter().faulted(theirs, fault); });
   }
   void report_srq_limit(std::uint32_t srq_index) override {
     deliver([srq_index](Nic& nic) { nic.adapter().srq_limit(srq_index); });

@@ -169,7 +169,7 @@ TEST_F(XrcOpen, all_who_have_it_open_hear_of_its_fault) {
   for (Nic* nic : {&b_nic, &c_nic}) {
     const auto events = nic->async_events();
     ASSERT_EQ(events.size(), 1u);
-    EXPECT_EQ(events[0].event, AsyncEvent::qp_fatal);
+    EXPECT_EQ(events[0].event, AsyncEvent::qp_request_error);
     EXPECT_EQ(events[0].qp, nic == &b_nic ? pair.target : opened);
   }
   close(opened);

@@ -41,7 +41,7 @@ class Target final : public rnic::Peer {
   Transfer read(std::span<const iovec>, const Remote&) override { return Transfer::fault; }
   void kick(rnic::Qpn) override {}
   void raise_cq_event(std::uint32_t) override {}
-  void report_fault(rnic::Qpn) override {}
+  void report_fault(rnic::Qpn, rnic::Fault) override {}
   void report_srq_limit(std::uint32_t) override {}
   void report_closed(rnic::Qpn) override {}
   void return_receive(const TakenFrom&) override {}

@@ -26,6 +26,10 @@ ibv_event_type type_of(rnic::AsyncEvent event) {
   switch (event) {
     case rnic::AsyncEvent::qp_fatal:
       return IBV_EVENT_QP_FATAL;
+    case rnic::AsyncEvent::qp_request_error:
+      return IBV_EVENT_QP_REQ_ERR;
+    case rnic::AsyncEvent::qp_access_error:
+      return IBV_EVENT_QP_ACCESS_ERR;
     case rnic::AsyncEvent::comm_est:
       return IBV_EVENT_COMM_EST;
     case rnic::AsyncEvent::srq_limit_reached:
@@ -125,6 +129,8 @@ void ibv_ack_async_event(ibv_async_event* event) {
     case IBV_EVENT_WQ_FATAL:
       return acknowledge(*event->element.wq);
     case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
     case IBV_EVENT_COMM_EST:
     case IBV_EVENT_QP_LAST_WQE_REACHED:
     case IBV_EVENT_SQ_DRAINED:

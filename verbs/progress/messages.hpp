@@ -13,8 +13,9 @@ namespace weir::verbs::message {
 inline constexpr std::uint16_t kick =
     link::kind::nic_first;  // number: the parked QPN (receiver's); 0: whatever is parked, and the sender's
                             // mover runs
-inline constexpr std::uint16_t cq_event = kick + 1;      // number: index of the receiver's CQ
-inline constexpr std::uint16_t fault = kick + 2;         // number: the receiver's QPN that was moved to err
+inline constexpr std::uint16_t cq_event = kick + 1;  // number: index of the receiver's CQ
+inline constexpr std::uint16_t fault =
+    kick + 2;  // number: the receiver's QPN that was moved to err, extra: rnic::Fault
 inline constexpr std::uint16_t srq_limit = kick + 3;     // number: index of the receiver's SRQ
 inline constexpr std::uint16_t want_window = kick + 4;   // number: window id
 inline constexpr std::uint16_t window = kick + 5;        // number: window id, extra: bytes, fd: the file

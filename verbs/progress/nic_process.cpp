@@ -27,6 +27,11 @@ link::Error out_of_memory(const char* what) {
                                              "; raise the limits on memory or address space (ulimit -v)"};
 }
 
+rnic::Fault fault_of(std::uint64_t from_peer) {
+  return from_peer <= static_cast<std::uint64_t>(rnic::Fault::access) ? static_cast<rnic::Fault>(from_peer)
+                                                                      : rnic::Fault::operational;
+}
+
 // For the counters of the port, which go on.
 void report_counters(const std::string& directory, const rnic::SegmentHeader& from, rnic::Slot slot) {
   auto ledger = PortLedger::open(directory, PortLedger::Missing::leave_it);
@@ -293,7 +298,7 @@ void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received
       if (from->slot() != link_->slot()) mover_runs(*from);
       return adapter_->service();
     case message::fault:
-      return adapter_->faulted(rnic::Qpn(number));
+      return adapter_->faulted(rnic::Qpn(number), fault_of(body->extra));
     case message::cq_event:
       return adapter_->raise_cq(number);
     case message::srq_limit:

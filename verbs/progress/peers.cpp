@@ -64,8 +64,8 @@ void OwnPeer::kick(rnic::Qpn parked) {
   link_.post([this, parked] { adapter_.kicked(parked); });
 }
 void OwnPeer::raise_cq_event(std::uint32_t cq_index) { adapter_.raise_cq(cq_index); }
-void OwnPeer::report_fault(rnic::Qpn theirs) {
-  link_.post([this, theirs] { adapter_.faulted(theirs); });
+void OwnPeer::report_fault(rnic::Qpn theirs, rnic::Fault fault) {
+  link_.post([this, theirs, fault] { adapter_.faulted(theirs, fault); });
 }
 void OwnPeer::report_srq_limit(std::uint32_t srq_index) {
   link_.post([this, srq_index] { adapter_.srq_limit(srq_index); });
@@ -226,8 +226,8 @@ std::chrono::nanoseconds NeighbourPeer::patience() const {
 void NeighbourPeer::kick(rnic::Qpn parked) {
   (void)message::send(*neighbour_, message::kick, parked.value());
 }
-void NeighbourPeer::report_fault(rnic::Qpn theirs) {
-  (void)message::send(*neighbour_, message::fault, theirs.value());
+void NeighbourPeer::report_fault(rnic::Qpn theirs, rnic::Fault fault) {
+  (void)message::send(*neighbour_, message::fault, theirs.value(), static_cast<std::uint64_t>(fault));
 }
 void NeighbourPeer::report_srq_limit(std::uint32_t index) {
   (void)message::send(*neighbour_, message::srq_limit, index);

@@ -29,7 +29,7 @@ class OwnPeer final : public rnic::Peer {
   Transfer read(std::span<const iovec> local, const Remote& remote) override;
   void kick(rnic::Qpn parked) override;
   void raise_cq_event(std::uint32_t cq_index) override;
-  void report_fault(rnic::Qpn theirs) override;
+  void report_fault(rnic::Qpn theirs, rnic::Fault fault) override;
   void report_srq_limit(std::uint32_t srq_index) override;
   void report_closed(rnic::Qpn theirs) override;
   void return_receive(const TakenFrom& taken) override;
@@ -63,7 +63,7 @@ class NeighbourPeer final : public rnic::Peer {
   Transfer read(std::span<const iovec> local, const Remote& remote) override;
   void kick(rnic::Qpn parked) override;
   void raise_cq_event(std::uint32_t cq_index) override;
-  void report_fault(rnic::Qpn theirs) override;
+  void report_fault(rnic::Qpn theirs, rnic::Fault fault) override;
   void report_srq_limit(std::uint32_t srq_index) override;
   void report_closed(rnic::Qpn theirs) override;
   void return_receive(const TakenFrom& taken) override;
