@@ -49,6 +49,9 @@ inline constexpr Slot max_slots = 1024;
 
 // A file of the directory whose name begins so stays when the last process leaves.
 inline constexpr const char* lasting_prefix = "lasting-";
+// The one folder there that does not outlast them either, for what the layers above register. Others are of
+// processes that need not be attached (verbs/view).
+inline constexpr char registered_folder[] = "cm";
 
 inline constexpr std::size_t max_message_bytes = 8192;  // body of one control message
 inline constexpr std::size_t max_message_fds = 8;

@@ -67,6 +67,16 @@ void for_each_entry(int directory, Visit visit) {
   ::closedir(stream);
 }
 
+void remove_folder(int directory, const char* name) {
+  const UniqueFd below(::openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!below) return;
+  for_each_entry(below.get(), [&](const char* inside) {
+    if (::unlinkat(below.get(), inside, 0) != 0 && errno == EISDIR) remove_folder(below.get(), inside);
+    return true;
+  });
+  ::unlinkat(directory, name, AT_REMOVEDIR);
+}
+
 }  // namespace
 
 Result<SlotDirectory> SlotDirectory::open(const std::string& path) {
@@ -165,6 +175,7 @@ void SlotDirectory::remove_everything() const {
     if (!stays) ::unlinkat(directory_.get(), name, 0);
     return true;
   });
+  remove_folder(directory_.get(), registered_folder);
   ::unlinkat(directory_.get(), lock_name, 0);
   ::rmdir(path_.c_str());
 }

@@ -1,7 +1,7 @@
 // The per-user directory in which the processes of one host find each other.
 //
-// It holds one listening unix socket a slot ("slot-0007"), a lock file ("lock"), and whatever small files the
-// layers above register there. Invariants:
+// It holds one listening unix socket a slot ("slot-0007"), a lock file ("lock"), and whatever small files and
+// folders the layers above register there. Invariants:
 //  1. A name "slot-*" appears only once its socket listens: it is bound under another name and hard-linked,
 //  so a
 //     socket that refuses connections is always a dead process's and never a young one's.

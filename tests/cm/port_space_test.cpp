@@ -6,11 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rdma/rdma_cma.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "link/unique_fd.hpp"
 #include "tests/scratch_directory.hpp"
 
 namespace weir::cm {
@@ -173,15 +176,43 @@ TEST_F(Ports, whoever_starts_sweeps_what_processes_without_a_slot_left) {
 }
 
 TEST_F(Ports, files_that_are_not_ours_to_read_are_nobodys) {
-  const std::string name = directory_ + "/cm-tcp-7471-00000000000000000000ffff7f000001";
+  const std::string folder = directory_ + "/cm/tcp-7471", name = folder + "/00000000000000000000ffff7f000001";
   for (const std::string& content :
        {std::string(), std::string("garbage"), std::string(24, '\0'), std::string(24, '\xff')}) {
+    std::filesystem::create_directories(folder);
     std::ofstream(name, std::ios::trunc | std::ios::binary) << content;
     EXPECT_FALSE(our_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)));
     const auto bound = our_space_.bind(RDMA_PS_TCP, at("127.0.0.1", 7471), {});
     ASSERT_TRUE(bound);
     our_space_.release(*bound);
   }
+}
+
+// Not one by one at each bind: with thousands of them that takes longer than everything else.
+TEST_F(Ports, binding_does_not_look_at_the_ports_that_others_hold) {
+  for (int i = 0; i < 32; ++i) ASSERT_EQ(bind(i % 2 == 0 ? our_space_ : their_space_, at("127.0.0.1", 0)), 0);
+  PortSpace starts(directory_, ours_, lives());  // looks at all of them, to sweep
+  const link::UniqueFd watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  int watched = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory_)) {
+    if (entry.path().string().find("tcp") == std::string::npos || !entry.is_regular_file()) continue;
+    ASSERT_GE(::inotify_add_watch(watch.get(), entry.path().c_str(), IN_OPEN), 0);
+    ++watched;
+  }
+  ASSERT_EQ(watched, 32);
+  for (const Endpoint& wanted : {at("127.0.0.1", 7471), at("0.0.0.0", 7472), at("::", 7473)})
+    EXPECT_EQ(bind(starts, wanted), 0);
+  inotify_event opened;
+  EXPECT_EQ(::read(watch.get(), &opened, sizeof opened), -1) << "somebody else's port was looked at";
+}
+
+TEST_F(Ports, a_port_leaves_nothing_behind_when_it_is_released) {
+  for (const Endpoint& wanted : {at("127.0.0.1", 7471), at("127.0.0.2", 7471)}) {
+    const auto bound = our_space_.bind(RDMA_PS_TCP, wanted, {});
+    ASSERT_TRUE(bound);
+    our_space_.release(*bound);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(directory_ + "/cm"));
 }
 
 TEST_F(Ports, a_directory_that_is_gone_is_an_error) {

@@ -86,7 +86,7 @@ class Run:
         port = self.case.ready.partition(":")[2] or self.words["port"]
         rsocket = self.case.ready == "rsocket"
         found = os.path.exists if rsocket else listening  # not every rsocket listens
-        while not any(found(path) for path in self.runtime.glob(f"cm-*-{port}-*")):
+        while not any(found(path) for path in self.runtime.glob(f"cm/*-{port}/*")):
             if server.process.poll() is not None or time.monotonic() > deadline:
                 raise Failed(f"the server did not listen on RDMA port {port}")
             time.sleep(POLL_S)

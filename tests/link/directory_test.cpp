@@ -59,7 +59,10 @@ TEST_F(LinkDirectory, a_directory_path_longer_than_a_socket_address_works) {
 
 TEST_F(LinkDirectory, what_other_layers_left_in_the_directory_goes_with_the_last_process) {
   auto a = attach();
-  UniqueFd(::open((directory() + "/cm-tcp-7471").c_str(), O_CREAT | O_WRONLY, 0600));
+  for (const char* folder : {"/cm", "/cm/tcp-7471"})
+    ASSERT_EQ(::mkdir((directory() + folder).c_str(), 0700), 0);
+  for (const char* file : {"/file", "/cm/tcp-7471/file"})
+    UniqueFd(::open((directory() + file).c_str(), O_CREAT | O_WRONLY, 0600));
   a.reset();
   EXPECT_FALSE(exists(directory()));
 }
@@ -91,6 +94,16 @@ TEST_F(LinkDirectory, a_lasting_file_stays_when_the_last_process_leaves) {
   EXPECT_FALSE(exists(other));
   ::unlink(lasting.c_str());
   ::rmdir(directory().c_str());
+}
+
+TEST_F(LinkDirectory, a_folder_of_a_process_that_is_not_attached_stays_when_the_last_one_leaves) {
+  auto a = attach();
+  const std::string folder = directory() + "/view-1", file = folder + "/file";
+  ASSERT_EQ(::mkdir(folder.c_str(), 0700), 0);
+  UniqueFd(::open(file.c_str(), O_CREAT | O_WRONLY, 0600));
+  a.reset();
+  EXPECT_TRUE(exists(file));
+  std::filesystem::remove_all(directory());
 }
 
 TEST_F(LinkDirectory, attaching_and_detaching_at_once_from_many_threads_never_fails) {

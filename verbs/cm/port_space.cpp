@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <rdma/rdma_cma.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -45,12 +46,12 @@ const char* name_of_space(std::uint16_t port_space) {
   }
 }
 
-std::string prefix_of(std::uint16_t port_space, std::uint16_t port) {
-  return std::string("cm-") + name_of_space(port_space) + "-" + std::to_string(port) + "-";
+std::string folder_of(std::uint16_t port_space, std::uint16_t port) {
+  return std::string(name_of_space(port_space)) + "-" + std::to_string(port);
 }
 
 std::string name_of(std::uint16_t port_space, const Endpoint& endpoint) {
-  std::string name = prefix_of(port_space, endpoint.port);
+  std::string name = folder_of(port_space, endpoint.port) + "/";
   for (const auto byte : endpoint.ip) {
     char digits[3];
     std::snprintf(digits, sizeof digits, "%02x", byte);
@@ -61,11 +62,11 @@ std::string name_of(std::uint16_t port_space, const Endpoint& endpoint) {
 
 std::optional<IpBytes> ip_of(const std::string& name) {
   IpBytes ip;
-  const auto dash = name.rfind('-');
-  if (dash == std::string::npos || name.size() - dash - 1 != 2 * ip.size()) return std::nullopt;
+  const auto slash = name.rfind('/');
+  if (slash == std::string::npos || name.size() - slash - 1 != 2 * ip.size()) return std::nullopt;
   for (std::size_t i = 0; i < ip.size(); ++i) {
     unsigned byte;
-    if (std::sscanf(name.c_str() + dash + 1 + 2 * i, "%2x", &byte) != 1) return std::nullopt;
+    if (std::sscanf(name.c_str() + slash + 1 + 2 * i, "%2x", &byte) != 1) return std::nullopt;
     ip[i] = static_cast<std::uint8_t>(byte);
   }
   return ip;
@@ -88,9 +89,11 @@ std::string slot_path(const std::string& directory, link::Slot slot) {
 PortSpace::PortSpace(std::string directory, PortOwner self, Lives lives)
     : directory_(std::move(directory)), self_(self), lives_(std::move(lives)) {
   if (left_without_slot().empty()) return;
-  if (const auto held = lock()) {
-    for (const auto& name : left_without_slot()) remove(name);
-  }
+  if (const auto held = lock()) sweep();
+}
+
+std::string PortSpace::path_of(const std::string& name) const {
+  return directory_ + "/" + link::registered_folder + "/" + name;
 }
 
 link::Result<link::FileLock> PortSpace::lock() const {
@@ -99,7 +102,7 @@ link::Result<link::FileLock> PortSpace::lock() const {
 }
 
 std::optional<PortSpace::Entry> PortSpace::read(const std::string& name) const {
-  const link::UniqueFd file(::open((directory_ + "/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const link::UniqueFd file(::open(path_of(name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   Record record{};
   const auto ip = ip_of(name);
   if (!file || !ip || ::read(file.get(), &record, sizeof record) != sizeof record) return std::nullopt;
@@ -121,7 +124,9 @@ std::expected<void, int> PortSpace::write(const Entry& entry) const {
                       .v6_only = entry.sharing.v6_only,
                       .listening = entry.listening,
                       .zero = {}};
-  const std::string young = directory_ + "/cm-young", path = directory_ + "/" + entry.name;
+  const std::string young = path_of("young"), path = path_of(entry.name);
+  for (const std::string& folder : {path_of(""), path.substr(0, path.rfind('/'))})
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return std::unexpected(errno);
   link::UniqueFd file(::open(young.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return std::unexpected(errno);
   if (::write(file.get(), &record, sizeof record) != sizeof record)
@@ -130,26 +135,38 @@ std::expected<void, int> PortSpace::write(const Entry& entry) const {
   return {};
 }
 
-void PortSpace::remove(const std::string& name) const { ::unlink((directory_ + "/" + name).c_str()); }
+void PortSpace::remove(const std::string& name) const {
+  const std::string path = path_of(name);
+  ::unlink(path.c_str());
+  ::rmdir(path.substr(0, path.rfind('/')).c_str());  // if it was the port's last
+}
 
 template <class Visit>
-void PortSpace::for_each_name(const std::string& prefix, Visit visit) const {
+void PortSpace::for_each_in(const std::string& folder, Visit visit) const {
   std::error_code error;
-  for (std::filesystem::directory_iterator at(directory_, error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string name = at->path().filename();
-    if (name.starts_with(prefix)) visit(name);
-  }
+  for (std::filesystem::directory_iterator at(path_of(folder), error), end; !error && at != end;
+       at.increment(error))
+    visit(at->path().filename().string());
 }
 
 // Remains of processes whose slot is gone as well, whatever their port.
-std::vector<std::string> PortSpace::left_without_slot() const {
+std::vector<std::string> PortSpace::left_without_slot() {
   std::vector<std::string> names;
-  for_each_name("cm-", [&](const std::string& name) {
-    const auto entry = read(name);
-    if (entry && ::access(slot_path(directory_, entry->owner.slot).c_str(), F_OK) != 0) names.push_back(name);
+  binds_before_sweep_ = 0;
+  for_each_in("", [&](const std::string& folder) {
+    for_each_in(folder, [&](const std::string& file) {
+      ++binds_before_sweep_;
+      const std::string name = folder + "/" + file;
+      const auto entry = read(name);
+      if (entry && ::access(slot_path(directory_, entry->owner.slot).c_str(), F_OK) != 0)
+        names.push_back(name);
+    });
   });
   return names;
+}
+
+void PortSpace::sweep() {
+  for (const auto& name : left_without_slot()) remove(name);
 }
 
 std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const Endpoint& endpoint,
@@ -159,7 +176,9 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
   int error = 0;
   std::uint16_t holders = 0;
   bool listening = false;
-  for_each_name(prefix_of(port_space, endpoint.port), [&](const std::string& name) {
+  const std::string folder = folder_of(port_space, endpoint.port);
+  for_each_in(folder, [&](const std::string& file) {
+    const std::string name = folder + "/" + file;
     const auto entry = read(name);
     if (!entry || (entry->owner.slot == self_.slot && entry->owner != self_)) {
       stale.push_back(name);
@@ -187,7 +206,10 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
 std::expected<Binding, int> PortSpace::bind(std::uint16_t port_space, Endpoint endpoint, Sharing sharing) {
   const auto held = lock();
   if (!held) return std::unexpected(static_cast<int>(held.error().code));
-  for (const auto& name : left_without_slot()) remove(name);
+  if (binds_before_sweep_ == 0)
+    sweep();
+  else
+    --binds_before_sweep_;
   if (endpoint.port != 0) return bind_port(port_space, endpoint, sharing);
   std::random_device random;
   const unsigned start = random();
