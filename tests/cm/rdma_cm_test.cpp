@@ -129,6 +129,9 @@ TEST_F(Connected, disconnecting_tells_both_and_flushes_the_queue_pair) {
   EXPECT_EQ(server_events_.expect(RDMA_CM_EVENT_DISCONNECTED)->id, server_.get());
   EXPECT_EQ(rdma_disconnect(server_.get()), 0);  // the answer, as every application gives it
   EXPECT_EQ(client_events_.expect(RDMA_CM_EVENT_TIMEWAIT_EXIT)->id, client_.get());
+  EXPECT_EQ(server_events_.expect(RDMA_CM_EVENT_TIMEWAIT_EXIT)->id, server_.get());
+  for (const IdRef* id : {&client_, &server_})
+    EXPECT_EQ(rdma_disconnect(id->get()), 0);  // late, and no error
   rdma_dereg_mr(in);
 }
 
@@ -302,8 +305,11 @@ TEST_F(RdmaCm, calls_without_a_channel_wait_for_their_events) {
   EXPECT_NE(server->qp, nullptr);
   EXPECT_EQ(rdma_accept(server, nullptr), 0) << std::strerror(errno);
   EXPECT_EQ(connecting.get(), 0);
-  EXPECT_EQ(rdma_disconnect(client), 0);
-  EXPECT_EQ(rdma_disconnect(server), 0);
+  // The calls wait for DISCONNECTED, then TIMEWAIT_EXIT, and then for nothing.
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(rdma_disconnect(client), 0);
+    EXPECT_EQ(rdma_disconnect(server), 0);
+  }
   rdma_destroy_ep(client);
   rdma_destroy_ep(server);
   rdma_destroy_ep(listener);

@@ -131,12 +131,14 @@ bool Agent::apply(Id& id, Input input, const CmMessage* cause) {
 }
 
 void Agent::start_timer(Id& id, Timer which) {
+  if (which == Timer::as_before) return;
   if (id.timer != 0) link_.cancel(id.timer);
   id.timer = 0;
   ++id.timer_round;
   std::chrono::milliseconds limit{};
   switch (which) {
     case Timer::none:
+    case Timer::as_before:
       return;
     case Timer::delivery:
       limit = limits_.delivery;

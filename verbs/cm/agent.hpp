@@ -66,6 +66,7 @@ class Agent {
   int accept(Id& id, CmMessage mine);
   int reject(Id& id, std::span<const std::byte> private_data);
   int apply_local(Id& id, Input input);  // establish, disconnect, force_established
+  bool end_is_to_be_told(Id& id);        // an event about the end of its connection is still to come
 
   void deliver(Id& id, EventPtr event);
   // Queues an event of the application's own making. ENOBUFS: it does not take those it has.

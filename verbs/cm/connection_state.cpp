@@ -64,9 +64,7 @@ constexpr Row rows[] = {
     {S::dreq_sent, I::rej, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::dreq_sent, I::timeout, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::dreq_sent, I::peer_gone, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
-    {S::dreq_sent, I::disconnect, {S::dreq_sent, Send::nothing, Report::nothing, Timer::disconnect}},
     {S::dreq_sent, I::destroy, {S::closed}},
-    {S::timewait, I::disconnect, {S::timewait, Send::nothing, Report::nothing, Timer::timewait}},
     {S::timewait, I::timeout, {S::closed, Send::nothing, Report::timewait_exit}},
     {S::timewait, I::destroy, {S::closed}},
 
@@ -91,6 +89,20 @@ constexpr Row rows[] = {
 
     {S::idle, I::destroy, {S::closed}},
     {S::closed, I::destroy, {S::closed}},
+
+    // Where there is nothing to end (yet, or any more) the kernel says no error and does nothing but take the queue
+    // pair down. Servers answer DISCONNECTED with a disconnect of their own, some of them late.
+    {S::req_sent, I::disconnect, {S::req_sent, Send::nothing, Report::nothing, Timer::as_before}},
+    {S::req_received_by_peer, I::disconnect,
+     {S::req_received_by_peer, Send::nothing, Report::nothing, Timer::as_before}},
+    {S::req_received, I::disconnect, {S::req_received, Send::nothing, Report::nothing, Timer::as_before}},
+    {S::dreq_sent, I::disconnect, {S::dreq_sent, Send::nothing, Report::nothing, Timer::as_before}},
+    {S::timewait, I::disconnect, {S::timewait, Send::nothing, Report::nothing, Timer::as_before}},
+    {S::closed, I::disconnect, {S::closed, Send::nothing, Report::nothing, Timer::as_before}},
+    {S::sidr_sent, I::disconnect, {S::sidr_sent, Send::nothing, Report::nothing, Timer::as_before}},
+    {S::sidr_received_by_peer, I::disconnect,
+     {S::sidr_received_by_peer, Send::nothing, Report::nothing, Timer::as_before}},
+    {S::sidr_received, I::disconnect, {S::sidr_received, Send::nothing, Report::nothing, Timer::as_before}},
 };
 // clang-format on
 

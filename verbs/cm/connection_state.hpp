@@ -83,8 +83,8 @@ enum class Report : std::uint8_t {
   timewait_exit,
 };
 
-// Which timer runs in the new state. Entering a state always stops the previous one.
-enum class Timer : std::uint8_t { none, delivery, answer, disconnect, timewait };
+// Which timer runs in the new state. Entering a state always stops the previous one; as_before leaves it.
+enum class Timer : std::uint8_t { none, delivery, answer, disconnect, timewait, as_before };
 
 struct Step {
   State next;

@@ -104,6 +104,11 @@ EventPtr EventChannel::take() {
   }
 }
 
+bool EventChannel::readable() const {
+  pollfd events{.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&events, 1, 0) == 1;
+}
+
 void EventChannel::take_back_one() {
   std::uint64_t one;
   iovec into{.iov_base = &one, .iov_len = sizeof one};
@@ -111,8 +116,7 @@ void EventChannel::take_back_one() {
   if (got < 0 && errno == EOPNOTSUPP) {
     // A kernel before 5.8. Only a reader that takes this very count in between would make us wait for the
     // next.
-    pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
-    if (::poll(&readable, 1, 0) == 1) got = ::read(fd, &one, sizeof one);
+    if (readable()) got = ::read(fd, &one, sizeof one);
   }
   if (got != sizeof one) ++debt_;
 }

@@ -65,6 +65,7 @@ class EventChannel : public rdma_event_channel {
   // destroyed: EBADF in the thread that did it and where the descriptor was O_NONBLOCK; does not return in
   // other threads.
   EventPtr take();
+  bool readable() const;  // an event is queued
   // Removes and returns the queued events of one identifier, or, for a listener, those counted on it.
   std::vector<EventPtr> withdraw(const Id& id);
 

@@ -51,6 +51,11 @@ int Agent::apply_local(Id& id, Input input) {
   return apply(id, input) ? 0 : EINVAL;
 }
 
+bool Agent::end_is_to_be_told(Id& id) {
+  const std::scoped_lock hold(mutex_);
+  return id.state == State::dreq_sent || id.state == State::timewait;
+}
+
 void Agent::transmit(Id& id, Send what) {
   CmMessage message;
   message.local_id = id.local_id;
