@@ -191,16 +191,6 @@ TEST_F(RdmaCm, destroying_an_identifier_takes_its_queued_events_along) {
   EXPECT_FALSE(client_.pending());
 }
 
-TEST_F(RdmaCm, migrating_takes_queued_events_to_the_new_channel) {
-  const IdRef id = make_id(client_);
-  auto to = loopback(1);
-  ASSERT_EQ(rdma_resolve_addr(id.get(), nullptr, as_address(to), 100), 0);
-  ASSERT_EQ(rdma_migrate_id(id.get(), server_.get()), 0);
-  EXPECT_EQ(id->channel, server_.get());
-  EXPECT_FALSE(client_.pending());
-  server_.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
-}
-
 TEST_F(RdmaCm, a_queue_pair_of_the_applications_own_is_brought_up_by_rdma_establish) {
   const IdRef listener = make_listener(server_);
   const IdRef client = make_id(client_);

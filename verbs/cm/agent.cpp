@@ -97,7 +97,16 @@ void Agent::migrate(Id& id, EventChannel& to) {
   id.channel = &to;  // from now on events go there, behind these
   auto moved = from.withdraw(id);
   const auto count = moved.size();
-  for (auto& event : moved) to.push(std::move(event));
+  for (auto& event : moved) {
+    std::vector<EventPtr> behind;  // what became of a request that the application has not seen yet
+    if (event->type() == RDMA_CM_EVENT_CONNECT_REQUEST) {
+      Id& requested = Id::of(event->id);
+      requested.channel = &to;
+      behind = from.withdraw(requested);
+    }
+    to.push(std::move(event));
+    for (auto& later : behind) to.push(std::move(later));
+  }
   acknowledged_.wait(hold, [&] { return id.events_outstanding <= count; });
 }
 

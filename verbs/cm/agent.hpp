@@ -53,7 +53,8 @@ class Agent {
   Id* create(EventChannel& channel, void* context, rdma_port_space port_space, ibv_qp_type qp_type);
   // Waits until all its events are acknowledged.
   void destroy(Id& id);
-  // Moves the identifier and its queued events; waits until those taken are acknowledged.
+  // Moves the identifier and its queued events, of a listener with the requests that they tell of; waits
+  // until those taken are acknowledged.
   void migrate(Id& id, EventChannel& to);
 
   int bind(Id& id, const sockaddr* address);
