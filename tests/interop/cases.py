@@ -47,6 +47,17 @@ VIEW = [
     Case("view.python", "alone", ["/usr/bin/python3", "-c", f"import glob, os; print(glob.glob('{NODE[:-1]}*'), "
                                   f"os.path.realpath('{NODE}'), os.listdir('{NODE}/ports'))"],
          expect=[r"\['/sys/class/infiniband/weir0'\] /sys/devices/virtual/weir/weir0/infiniband/weir0 \['1'\]"]),
+    # As hwloc names them: from a descriptor of the root; and with slashes from settings that end in one.
+    Case("view.other_spellings", "alone", ["/usr/bin/python3", "-c", f"""
+import os
+root, below, link = os.open('/', os.O_RDONLY), os.open('/sys', os.O_RDONLY), '{NODE}'
+print('root', os.read(os.open(link[1:] + '/node_type', os.O_RDONLY, dir_fd=root), 99), os.stat(link[1:], dir_fd=root).st_size > 0)
+os.chdir('/')
+print('there', open(link[1:] + '/node_type').read().strip(), os.listdir('.//sys/class/infiniband/'))
+for path in ('//sys/class' + link[10:], '/sys//class/.' + link[10:], '/./sys/class' + link[10:]):
+    print('spelt', open(path + '//node_type').read().strip(), os.path.islink(path), os.path.islink(path + '/'))
+print('below', os.access(link[1:], os.F_OK, dir_fd=below))"""],
+         expect=[r"^root b'1: CA\\n' True$", r"^there 1: CA \['weir0'\]$", r"^(spelt 1: CA True False\n){3}below False$"]),
     Case("view.counters", "alone", ["sh", "-c", f"cd {NODE}/ports/1 && grep -r . counters hw_counters | wc -l && cat counters/port_xmit_data"],
          expect=[r"^51$", r"^0$"]),
     # Before and after two programs that have ended: 1000 WRITEs of 4096 bytes are 1024000 words; and a file held open.

@@ -63,7 +63,7 @@ int open(const char* path, int flags, ...) {
 int openat(int directory, const char* path, int flags, ...) {
   WEIR_REAL(int(int, const char*, int, mode_t), openat);
   WEIR_MODE(mode, flags);
-  return opened(call(directory, SeenPath(path), flags, mode), path, flags);
+  return opened(call(directory, SeenPath(directory, path), flags, mode), path, flags);
 }
 int __open_2(const char* path, int flags) {
   WEIR_REAL(int(const char*, int), __open_2);
@@ -71,7 +71,7 @@ int __open_2(const char* path, int flags) {
 }
 int __openat_2(int directory, const char* path, int flags) {
   WEIR_REAL(int(int, const char*, int), __openat_2);
-  return opened(call(directory, SeenPath(path), flags), path, flags);
+  return opened(call(directory, SeenPath(directory, path), flags), path, flags);
 }
 FILE* fopen(const char* path, const char* mode) {
   WEIR_REAL(FILE * (const char*, const char*), fopen);
@@ -121,7 +121,7 @@ int lstat(const char* path, struct stat* out) {
 }
 int fstatat(int directory, const char* path, struct stat* out, int flags) {
   WEIR_REAL(int(int, const char*, struct stat*, int), fstatat);
-  return call(directory, SeenPath(path), out, flags);
+  return call(directory, SeenPath(directory, path), out, flags);
 }
 int __xstat(int version, const char* path, struct stat* out) {
   WEIR_REAL(int(int, const char*, struct stat*), __xstat);
@@ -133,11 +133,11 @@ int __lxstat(int version, const char* path, struct stat* out) {
 }
 int __fxstatat(int version, int directory, const char* path, struct stat* out, int flags) {
   WEIR_REAL(int(int, int, const char*, struct stat*, int), __fxstatat);
-  return call(version, directory, SeenPath(path), out, flags);
+  return call(version, directory, SeenPath(directory, path), out, flags);
 }
 int statx(int directory, const char* path, int flags, unsigned mask, struct statx* out) {
   WEIR_REAL(int(int, const char*, int, unsigned, struct statx*), statx);
-  return call(directory, SeenPath(path), flags, mask, out);
+  return call(directory, SeenPath(directory, path), flags, mask, out);
 }
 int access(const char* path, int mode) {
   WEIR_REAL(int(const char*, int), access);
@@ -153,7 +153,7 @@ int eaccess(const char* path, int mode) {
 }
 int faccessat(int directory, const char* path, int mode, int flags) {
   WEIR_REAL(int(int, const char*, int, int), faccessat);
-  return call(directory, SeenPath(path), mode, flags);
+  return call(directory, SeenPath(directory, path), mode, flags);
 }
 ssize_t readlink(const char* path, char* out, size_t size) {
   WEIR_REAL(ssize_t(const char*, char*, size_t), readlink);
@@ -161,7 +161,7 @@ ssize_t readlink(const char* path, char* out, size_t size) {
 }
 ssize_t readlinkat(int directory, const char* path, char* out, size_t size) {
   WEIR_REAL(ssize_t(int, const char*, char*, size_t), readlinkat);
-  return call(directory, SeenPath(path), out, size);
+  return call(directory, SeenPath(directory, path), out, size);
 }
 ssize_t __readlink_chk(const char* path, char* out, size_t size, size_t limit) {
   WEIR_REAL(ssize_t(const char*, char*, size_t, size_t), __readlink_chk);

@@ -1,16 +1,20 @@
 // Which paths the view answers for, and where they are in its tree.
 #pragma once
 
+#include <fcntl.h>
+
 #include <climits>
 #include <string_view>
 
 namespace weir::verbs {
 
-// A path as the program gave it, or its place in the tree. Cheap for all paths but ours: a comparison of
-// prefixes.
+// A path as the program gave it, or its place in the tree. Ours are the absolute ones, with as many slashes
+// and dots between the names as the kernel lets pass, and those that begin at the root because the directory
+// they are relative to is it (hwloc's all do). Cheap for all others: a comparison of prefixes.
 class SeenPath {
  public:
-  explicit SeenPath(const char* path);
+  explicit SeenPath(const char* path) : SeenPath(AT_FDCWD, path) {}
+  SeenPath(int directory, const char* path);
   operator const char*() const { return given_; }
   bool ours() const { return given_ == inside_; }
 
