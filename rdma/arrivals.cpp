@@ -25,21 +25,33 @@ Arrivals::~Arrivals() {
 }
 
 void Arrivals::cancel() {
-  for (AcceptOpPtr& op : std::exchange(waiting_, {}))
-    asio::post(engine_.io(), [op = std::move(op)]() mutable {
-      op.release()->complete(asio::error::operation_aborted, nullptr);
-    });
+  for (Waiting& each : std::exchange(waiting_, {})) abort(std::move(each.op));
 }
 
-void Arrivals::wait_accept(AcceptOpPtr op) {
-  waiting_.push_back(std::move(op));
-  if (ready_.empty()) return;
+void Arrivals::cancel(std::uint64_t number) {
+  const auto found = std::ranges::lower_bound(waiting_, number, {}, &Waiting::number);
+  if (found == waiting_.end() || found->number != number) return;
+  abort(std::move(found->op));
+  waiting_.erase(found);
+}
+
+void Arrivals::abort(AcceptOpPtr op) {
+  asio::post(engine_.io(), [op = std::move(op)]() mutable {
+    op.release()->complete(asio::error::operation_aborted, nullptr);
+  });
+}
+
+std::uint64_t Arrivals::wait_accept(AcceptOpPtr op) {
+  const std::uint64_t number = next_number_++;
+  waiting_.push_back({number, std::move(op)});
+  if (ready_.empty()) return number;
   // Never from within the function that started the accept.
-  asio::post(engine_.io(), [connection = ready_.front(), waiting = std::move(waiting_.front())]() mutable {
+  asio::post(engine_.io(), [connection = ready_.front(), waiting = std::move(waiting_.front().op)]() mutable {
     waiting.release()->complete({}, connection);
   });
   ready_.pop_front();
   waiting_.pop_front();
+  return number;
 }
 
 void Arrivals::on_request(CmId id, const CmEvent& request) {
@@ -70,7 +82,7 @@ void Arrivals::ready(ConnectionLife& connection) {
     ready_.push_back(&connection);
     return;
   }
-  AcceptOpPtr op = std::move(waiting_.front());
+  AcceptOpPtr op = std::move(waiting_.front().op);
   waiting_.pop_front();
   op.release()->complete({}, &connection);  // last: the handler may destroy the acceptor
 }

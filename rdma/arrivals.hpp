@@ -32,8 +32,11 @@ class Arrivals {
   Arrivals(const Arrivals&) = delete;
   Arrivals& operator=(const Arrivals&) = delete;
 
-  void wait_accept(AcceptOpPtr op);
-  void cancel();  // waiting accepts end with operation_aborted
+  // Its number, for cancel().
+  std::uint64_t wait_accept(AcceptOpPtr op);
+  // Waiting accepts end with operation_aborted: that one, if it still waits, or all.
+  void cancel(std::uint64_t number);
+  void cancel();
   std::uint32_t backlog() const { return backlog_; }
   std::uint64_t rejected() const { return rejected_; }
 
@@ -44,12 +47,19 @@ class Arrivals {
   void failed(ConnectionLife& connection);
 
  private:
+  struct Waiting {
+    std::uint64_t number;
+    AcceptOpPtr op;
+  };
+  void abort(AcceptOpPtr op);
+
   Engine& engine_;
   Make make_;
   const std::uint32_t backlog_;
   std::vector<ConnectionLife*> accepting_;
   std::deque<ConnectionLife*> ready_;
-  std::deque<AcceptOpPtr> waiting_;
+  std::deque<Waiting> waiting_;  // by number
+  std::uint64_t next_number_ = 0;
   std::uint64_t rejected_ = 0;
 };
 

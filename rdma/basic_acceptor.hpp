@@ -116,11 +116,11 @@ struct BasicAcceptor<Connected, Life>::StartAccept {
       return post_completion(H(std::forward<Handler>(handler)), get_executor(), make_error_code(Errc::closed),
                              Connected(*acceptor->engine_));
     auto slot = asio::get_associated_cancellation_slot(handler);
-    acceptor->arrivals_->wait_accept(AcceptOpPtr(
+    const std::uint64_t number = acceptor->arrivals_->wait_accept(AcceptOpPtr(
         make_op<AcceptOp<H>>(H(std::forward<Handler>(handler)), get_executor(), *acceptor->engine_)));
     if (slot.is_connected())
-      slot.assign([weak = std::weak_ptr(acceptor->arrivals_)](asio::cancellation_type) {
-        if (const auto arrivals = weak.lock()) arrivals->cancel();
+      slot.assign([weak = std::weak_ptr(acceptor->arrivals_), number](asio::cancellation_type) {
+        if (const auto arrivals = weak.lock()) arrivals->cancel(number);
       });
   }
 };

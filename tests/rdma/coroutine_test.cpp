@@ -48,6 +48,29 @@ TEST_F(StreamTest, a_read_with_a_time_limit_loses_nothing_when_the_time_is_up) {
   EXPECT_EQ(got, "later");
 }
 
+TEST_F(StreamTest, one_of_several_accepts_can_be_cancelled_and_the_others_go_on) {
+  Acceptor acceptor = listen();
+  asio::cancellation_signal stop;
+  std::vector<std::string> ended;
+  const auto note = [&](const char* which) {
+    return [&ended, which](std::error_code failed, const Stream&) {
+      ended.push_back(which + std::string(failed == asio::error::operation_aborted ? " aborted" : ""));
+    };
+  };
+  acceptor.async_accept(note("first"));
+  acceptor.async_accept(asio::bind_cancellation_slot(stop.slot(), note("second")));
+  acceptor.async_accept(note("third"));
+  stop.emit(asio::cancellation_type::all);
+  run_until([&] { return ended.size() == 1; });
+  Stream one(*engine), two(*engine);
+  int connected = 0;
+  for (Stream* each : {&one, &two})
+    async_connect(*each, acceptor.local_endpoint(), StreamSettings(),
+                  [&](std::error_code failed) { connected += failed ? 0 : 1; });
+  run_until([&] { return connected == 2 && ended.size() == 3; });
+  EXPECT_EQ(ended, (std::vector<std::string>{"second aborted", "first", "third"}));
+}
+
 TEST_F(StreamTest, one_operation_can_be_cancelled_and_the_other_goes_on) {
   auto [client, server] = connect_pair();
   asio::cancellation_signal stop_reading;
