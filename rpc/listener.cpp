@@ -12,6 +12,7 @@
 #include <asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "rpc/socket_transport.hpp"
 #include "rpc/tls_transport.hpp"
@@ -25,6 +26,18 @@ using asio::ip::tcp;
 std::unexpected<Error> refused(const Address& address, const char* what, int os_error) {
   return fail(Errc::bad_address,
               "cannot listen at " + address.text() + ": " + what + ": " + std::strerror(os_error));
+}
+
+// Which file a path names.
+struct File {
+  dev_t device;
+  ino_t inode;
+  bool operator==(const File&) const = default;
+};
+std::optional<File> file_at(const std::string& path) {
+  struct stat info{};
+  if (lstat(path.c_str(), &info) != 0) return std::nullopt;
+  return File{info.st_dev, info.st_ino};
 }
 
 // Makes transports of sockets, in the thread that each is to belong to.
@@ -77,10 +90,14 @@ class SocketListener final : public Listener, public Poller::Watcher {
         address_(std::move(address)),
         threads_(std::move(threads)),
         taker_(std::make_shared<const Taker>(address_, std::move(tls), std::move(accepted))),
-        pause_(io) {}
+        pause_(io) {
+    if (address_.scheme == Scheme::unix_socket) bound_file_ = file_at(address_.path);
+  }
+  // The path is freed while the socket, and so its inode's number, is still ours: another server may have
+  // taken it since.
   ~SocketListener() override {
     poller_.remove(fd_.get(), *this);
-    if (address_.scheme == Scheme::unix_socket) unlink(address_.path.c_str());
+    if (bound_file_ && file_at(address_.path) == bound_file_) unlink(address_.path.c_str());
   }
   bool start() { return poller_.add(fd_.get(), *this, EPOLLIN); }
   Address address() const override { return address_; }
@@ -124,6 +141,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
   const Address address_;
   const Threads threads_;
   std::size_t turn_ = 0;
+  std::optional<File> bound_file_;            // of a unix socket
   const std::shared_ptr<const Taker> taker_;  // others hold it only while it takes
   asio::steady_timer pause_;
 };

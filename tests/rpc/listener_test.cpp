@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -64,6 +65,24 @@ TEST_F(UnixListener, leaves_a_link) {
   std::filesystem::create_symlink(there, path);
   EXPECT_FALSE(listen());
   EXPECT_TRUE(std::filesystem::is_symlink(path));
+}
+
+TEST_F(UnixListener, leaves_at_its_end_what_another_server_has_bound_there_since) {
+  const auto inode = [this] {
+    struct stat info{};
+    return lstat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+  };
+  {
+    Server first{io};
+    ASSERT_TRUE(first.listen("unix://" + path));
+    std::filesystem::remove(path);
+    ASSERT_TRUE(listen());
+    const auto bound = inode();
+    first.stop();
+    EXPECT_EQ(inode(), bound);
+  }
+  server.stop();
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 }  // namespace
