@@ -2,6 +2,7 @@
 
 #include <array>
 #include <asio/post.hpp>
+#include <new>
 
 #include "rpc/stream_channel.hpp"
 
@@ -206,24 +207,52 @@ void FrameLink::check(const Result<void>& read) {
   end_orderly(read.error());
 }
 
-void FrameLink::filled(std::size_t bytes) {
+// What a peer sends ends its own connection and no more, also where there is no memory for it. Whatever else
+// is thrown takes what followed in the same read with it: the link ends, and whoever runs the io_context
+// hears.
+template <class Read>
+void FrameLink::guard(Read read) {
   const auto self = shared_from_this();
+  try {
+    check(read());
+  } catch (const std::bad_alloc&) {
+    check(fail(Errc::too_large, "there is no memory for what the peer sends"));
+  } catch (...) {
+    ended({Errc::connection_lost, "an exception while what the peer sent was handled"});
+    throw;
+  }
+}
+
+std::span<std::byte> FrameLink::wanted() {
+  std::span<std::byte> place;
+  if (!ending_)
+    guard([&]() -> Result<void> {
+      place = reader_.wanted(*this);
+      return {};
+    });
+  return place;
+}
+
+void FrameLink::filled(std::size_t bytes) {
   in_round_ = true;
-  check(reader_.filled(bytes, *this));
+  guard([&] { return reader_.filled(bytes, *this); });
 }
 
 bool FrameLink::keep(Buffer& bytes) {
   if (ending_) return false;
-  const auto self = shared_from_this();
   in_round_ = true;
-  return reader_.keep(bytes, *this);
+  bool kept = false;
+  guard([&]() -> Result<void> {
+    kept = reader_.keep(bytes, *this);
+    return {};
+  });
+  return kept;
 }
 
 void FrameLink::received(std::span<const std::byte> bytes) {
   if (ending_) return ending_on(ending_->end.on_dropped(bytes.size()));
-  const auto self = shared_from_this();
   in_round_ = true;
-  check(reader_.feed(bytes, *this));
+  guard([&] { return reader_.feed(bytes, *this); });
 }
 
 void FrameLink::round_ended() {

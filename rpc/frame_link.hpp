@@ -113,7 +113,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   virtual bool answers_pings() const { return true; }
 
  private:
-  std::span<std::byte> wanted() override { return ending_ ? std::span<std::byte>() : reader_.wanted(*this); }
+  std::span<std::byte> wanted() override;
   bool keep(Buffer& bytes) override;
   void filled(std::size_t bytes) override;
   void received(std::span<const std::byte> bytes) override;
@@ -124,6 +124,8 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   bool on_frame(Frame& frame) override;
   Buffer attachment_for(const FrameHeader& header) override { return make_attachment(header); }
   bool wants_attachment_elsewhere(const FrameHeader& header) override { return has_place_for(header); }
+  template <class Read>
+  void guard(Read read);
   void check(const Result<void>& read);
   void flush_soon();
   void write_out();

@@ -14,6 +14,14 @@ asio::execution_context::id Poller::id;
 namespace {
 using Time = rdma::PollPolicy::TimePoint::clock;
 
+template <class Action>
+struct AtExit {
+  Action action;
+  ~AtExit() { action(); }
+};
+template <class Action>
+AtExit(Action) -> AtExit<Action>;
+
 int make_epoll() {
   const int fd = epoll_create1(EPOLL_CLOEXEC);
   if (fd < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
@@ -76,7 +84,12 @@ void Poller::go_on() {
 void Poller::rounds() {
   constexpr int most_rounds = 8;  // then timers and other transports get their turn
   bool progress = false;
-  for (int i = 0; i < most_rounds && round(); ++i) progress = true;
+  try {
+    for (int i = 0; i < most_rounds && round(); ++i) progress = true;
+  } catch (...) {  // leaves io_context::run(); whoever calls it again must find this going on
+    if (watched_ > 0) sleep();
+    throw;
+  }
   if (watched_ == 0) return;
   policy_.after_round(Time::now(), progress) == rdma::PollPolicy::Next::yield ? go_on() : sleep();
 }
@@ -84,6 +97,10 @@ void Poller::rounds() {
 bool Poller::round() {
   const int ready = epoll_wait(epoll_.native_handle(), events_.data(), static_cast<int>(events_.size()), 0);
   in_round_ = true;
+  const AtExit round_over{[this] {
+    in_round_ = false;
+    removed_.clear();
+  }};
   for (int i = 0; i < ready; ++i) {
     const epoll_event& event = events_[static_cast<std::size_t>(i)];
     auto* watcher = static_cast<Watcher*>(event.data.ptr);
@@ -91,8 +108,6 @@ bool Poller::round() {
     const auto alive = watcher->shared_from_this();
     alive->ready(event.events);
   }
-  in_round_ = false;
-  removed_.clear();
   return ready > 0;
 }
 

@@ -5,6 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <new>
+#include <optional>
+#include <stdexcept>
 #include <vector>
 
 namespace weir::rpc {
@@ -75,10 +79,13 @@ class AnsweringLink final : public FrameLink {
   std::size_t replies = 0, reply_bytes = 0;
   std::size_t expected_bytes = 0;  // of a reply, as begin_frame() is told
   bool drops = false;
+  std::function<void()> throws;  // when a frame came, or memory for its attachment is wanted
+  std::optional<Errc> refused;
   int told_of_progress = 0, told_within_a_frame = 0;
 
  private:
   bool on_arrival(Frame& frame) override {
+    if (throws) throws();
     in_frame_ = true;
     for (std::size_t i = 0; i < replies; ++i) {
       const std::size_t begin = begin_frame(expected_bytes);
@@ -100,6 +107,11 @@ class AnsweringLink final : public FrameLink {
     return true;
   }
   void on_end(const Error&) override {}
+  void on_nonsense(const Error& why) override { refused = why.code; }
+  Buffer make_attachment(const FrameHeader& header) override {
+    if (throws) throws();
+    return Buffer(header.attachment_bytes);
+  }
   void on_progress() override {
     ++told_of_progress;
     told_within_a_frame += in_frame_ ? 1 : 0;
@@ -269,6 +281,34 @@ TEST_F(FrameLinkTest, a_frame_that_outgrows_its_block_is_sent_from_elsewhere) {
   EXPECT_EQ(transport_->written(), answer_bytes());
   EXPECT_FALSE(transport_->block_was_written);
   EXPECT_EQ(transport_->blocks_out, 0);
+}
+
+// As a socket asks, and as RDMA brings it.
+TEST_F(FrameLinkTest, an_attachment_for_which_there_is_no_memory_ends_the_link_and_not_the_program) {
+  for (const bool asked : {false, true}) {
+    SCOPED_TRACE(asked);
+    const auto transport = std::make_shared<RecordingTransport>();
+    const auto link = std::make_shared<AnsweringLink>(io_, transport);
+    link->start();
+    link->throws = [] { throw std::bad_alloc(); };
+    FrameHeader header;
+    header.attachment_bytes = 1000;
+    std::array<std::byte, frame_header_bytes> bytes;
+    encode(header, bytes.data());
+    transport->user().received(bytes);
+    if (asked)
+      EXPECT_TRUE(transport->user().wanted().empty());
+    else
+      transport->user().received(bytes);
+    EXPECT_FALSE(link->is_open());
+    EXPECT_EQ(link->refused, Errc::too_large);
+  }
+}
+
+TEST_F(FrameLinkTest, what_is_thrown_while_a_frame_is_handled_leaves_no_link_half_way) {
+  link_->throws = [] { throw std::logic_error("a bug"); };
+  EXPECT_THROW(request_arrives(), std::logic_error);
+  EXPECT_FALSE(link_->is_open());
 }
 
 }  // namespace
