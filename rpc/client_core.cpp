@@ -279,6 +279,8 @@ Result<void> ClientCore::send_token() {
     token = token_();
   } catch (const std::exception& thrown) {
     return fail(Errc::unauthenticated, std::string("no token can be had: ") + thrown.what());
+  } catch (...) {
+    return fail(Errc::unauthenticated, "no token can be had: what was thrown is no std::exception");
   }
   if (!is_open()) return {};
   ++tokens_sent_;

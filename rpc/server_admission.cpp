@@ -19,6 +19,9 @@ bool ServerConnection::authenticate(std::string token) {
   } catch (const std::exception& thrown) {
     identity =
         fail(Errc::unauthenticated, std::string("the credentials cannot be checked: ") + thrown.what());
+  } catch (...) {
+    identity = fail(Errc::unauthenticated,
+                    "the credentials cannot be checked: what was thrown is no std::exception");
   }
   if (identity) {
     identity_ = std::make_shared<const Identity>(std::move(*identity));
@@ -44,6 +47,8 @@ Result<void> ServerConnection::admit(const Registered& method) {
     return rules_->authentication.authorise(identity_ != nullptr ? *identity_ : anonymous, method.name);
   } catch (const std::exception& thrown) {
     return fail(Errc::denied, std::string("the caller's rights cannot be checked: ") + thrown.what());
+  } catch (...) {
+    return fail(Errc::denied, "the caller's rights cannot be checked: what was thrown is no std::exception");
   }
 }
 

@@ -202,6 +202,27 @@ TEST_P(AuthenticationTest, a_check_that_throws_lets_nobody_in) {
   });
 }
 
+TEST_P(AuthenticationTest, what_is_no_std_exception_lets_nobody_in_either) {
+  const auto throws = [](const auto&...) -> Result<Identity> { throw 7; };
+  const auto forbids = [](const auto&...) -> Result<void> { throw 7; };
+  start({throws, nullptr});
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    EXPECT_EQ((co_await client.call<who>()).error().code, Errc::unauthenticated);
+  });
+  start({by_token_or_certificate, forbids});
+  with_token([] { return "open anna"; },
+             [](Client& client) -> asio::awaitable<void> {
+               EXPECT_EQ((co_await client.call<who>()).error().code, Errc::denied);
+             });
+  run([this]() -> asio::awaitable<void> {
+    ConnectOptions options = connect_options();
+    options.token = []() -> std::string { throw 7; };
+    const auto client = co_await connect(address, options);
+    EXPECT_FALSE(client);
+    EXPECT_EQ(client.error().code, Errc::unauthenticated);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Over, AuthenticationTest, testing_support::transports,
                          testing_support::transport_name);
 
