@@ -98,19 +98,13 @@ bool ServerConnection::on_arrival(Frame& frame) {
   return goes_on && is_open();
 }
 
-bool ServerConnection::put_aside(Frame& frame) {
-  if (reading_) return false;
-  Held& held = held_.emplace_back(Held{frame.header, {}, std::move(frame.attachment)});
-  held.body.append(frame.body);
-  return true;
-}
-
 bool ServerConnection::handle(Frame& frame) {
   switch (frame.header.kind) {
     case FrameKind::request:
       request(frame);
       return is_open();
     case FrameKind::cancel:
+      if (held_.drop(frame.header.id)) return true;
       if (const auto found = running_.find(frame.header.id); found != running_.end()) found->second->cancel();
       return is_open();
     case FrameKind::credentials:
@@ -164,9 +158,12 @@ void ServerConnection::request(Frame& frame) {
   if (method->now != nullptr) return run_now(*method, frame);
   if (streaming && streams_ >= limits_.most_streams)
     return reply_error(id, {Errc::overloaded, "too many streams of this connection are open: end some"});
-  if (running_.contains(id))
-    return reply_error(id, {Errc::overloaded, "a call of this number is under way; this one did not run"});
+  if (running_.contains(id)) return refuse_twin(id);
   run_later(*method, frame);
+}
+
+void ServerConnection::refuse_twin(std::uint64_t id) {
+  reply_error(id, {Errc::overloaded, "a call of this number is under way; this one did not run"});
 }
 
 // What comes before the arguments, and who wants to know of the call.
@@ -320,6 +317,7 @@ void ServerConnection::on_nonsense(const Error& why) { reply_error(0, why); }
 
 void ServerConnection::on_end(const Error&) {
   deadlines_.cancel();
+  held_.clear();
   cancel_all();
 }
 
@@ -330,29 +328,6 @@ void ServerConnection::cancel_all() {
   for (const std::uint64_t id : ids)
     if (const auto found = running_.find(id); found != running_.end()) found->second->cancel();
 }
-
-bool ServerConnection::has_room() const {
-  // Streams do not count: they need what comes to get on.
-  return running_.size() - streams_ < limits_.most_in_flight && waiting_bytes() < limits_.most_waiting_bytes;
-}
-
-void ServerConnection::mind_limits() {
-  if (replaying_ || !is_open()) return;
-  replaying_ = true;  // what is handled here ends up here again
-  while (!held_.empty() && has_room() && is_open()) {
-    Held held = std::move(held_.front());
-    held_.pop_front();
-    Frame frame{held.header, held.body.span(), std::move(held.attachment)};
-    hand_on(frame);
-  }
-  replaying_ = false;
-  const bool room = held_.empty() && has_room();
-  if (room == reading_ || !is_open()) return;
-  reading_ = room;
-  read_on(room);
-}
-
-void ServerConnection::on_progress() { mind_limits(); }
 
 void ServerConnection::drain() {
   if (draining_ || !is_open()) return;

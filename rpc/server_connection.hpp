@@ -2,18 +2,22 @@
 //
 // A plain function runs while its request is handled and its result is encoded straight into the queue. A
 // coroutine runs on its own, with a copy of its arguments, and may be cancelled: by the caller, by the
-// deadline, by the end of the connection. Memory is bounded: past the limits of what is in flight or waits to
-// be read by the client, no further requests are read until there is room, and those that came in the same
-// read wait as they came, compressed ones too: at most what the transport reads at once (256 KiB of a
-// socket). Threading: the io_context's thread.
+// deadline, by the end of the connection.
+//
+// Memory is bounded. Past the limits of what is in flight or waits to be read by the client, requests wait
+// for their turn as they came, compressed ones too, while all that is for calls that run is heard: what
+// cancels them, their streams, pings. Once what waits to be read and what waits to run are most_waiting_bytes
+// together, nothing is read until there is room, so that a client that asks for too much is held back by its
+// own connection; what came in the same read (256 KiB of a socket) still waits. Threading: the io_context's
+// thread.
 #pragma once
 
 #include <functional>
-#include <list>
 #include <unordered_map>
 
 #include "rpc/deadline_timer.hpp"
 #include "rpc/frame_link.hpp"
+#include "rpc/held_requests.hpp"
 #include "rpc/interceptor.hpp"
 #include "rpc/registry.hpp"
 
@@ -21,10 +25,10 @@ namespace weir::rpc {
 
 struct ServerLimits {
   FrameLimits frame;
-  std::uint32_t most_in_flight = 1024;             // coroutines of one connection
-  std::size_t most_waiting_bytes = 16u << 20;      // replies that one client did not read yet
-  std::uint32_t most_connections = 10'000;         // more are told Errc::overloaded, some of them at a time
-  std::uint32_t most_streams = 256;                // of one connection, at once
+  std::uint32_t most_in_flight = 1024;         // coroutines of one connection
+  std::size_t most_waiting_bytes = 16u << 20;  // replies that one client did not read yet, and held requests
+  std::uint32_t most_connections = 10'000;     // more are told Errc::overloaded, some of them at a time
+  std::uint32_t most_streams = 256;            // of one connection, at once
   std::uint32_t stream_window_bytes = 256u << 10;  // of what clients write, waiting to be read; a stream
   // A client that is refused is given this long, and may send this much, until it has read why.
   EndLimits end{std::chrono::milliseconds(2000)};
@@ -77,6 +81,7 @@ class ServerConnection final : public FrameLink {
 
   bool handle(Frame& frame);
   void request(Frame& frame);
+  void refuse_twin(std::uint64_t id);
   bool authenticate(std::string token);
   Result<void> admit(const Registered& method);
   bool stream_frame(const Frame& frame);
@@ -92,7 +97,9 @@ class ServerConnection final : public FrameLink {
   void reply_error(std::uint64_t id, const Error& why);
   void cancel_all();
   bool has_room() const;
+  void replay(HeldRequests::Waiting held);
   void mind_limits();
+  void mind_reading();
   DeadlineTimer::TimePoint end_late(DeadlineTimer::TimePoint now);
 
   const std::shared_ptr<const ServerRules> rules_;
@@ -104,13 +111,8 @@ class ServerConnection final : public FrameLink {
   Gone gone_;
   std::unordered_map<std::uint64_t, RunningCall*> running_;
   std::uint32_t streams_ = 0;  // of running_
-  struct Held {
-    FrameHeader header;
-    Bytes body;
-    Buffer attachment;
-  };
-  std::list<Held> held_;  // came when there was no room any more
-  bool reading_ = true;   // there is room, and nothing is held
+  HeldRequests held_;          // came when there was no room any more
+  bool reading_ = true;
   bool replaying_ = false;
   bool draining_ = false;
   DeadlineTimer deadlines_;

@@ -1,0 +1,63 @@
+// What one client asked of a server that has no room for it now: requests, as they came, until it is their
+// turn.
+//
+// Frames of a stream whose request waits wait with it, behind it. Credentials keep their place among the
+// requests, which they are for. Everything else is for calls that run, and never waits. A request that is
+// cancelled before its turn is dropped, and never runs.
+//
+// Invariant: no two requests of the same number wait. Memory: grows with what waits; its user bounds that
+// (bytes()). Threading: the connection's thread.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <unordered_map>
+#include <vector>
+
+#include "rpc/frame.hpp"
+
+namespace weir::rpc {
+
+class HeldRequests {
+ public:
+  // A frame, in memory of its own.
+  struct Held {
+    explicit Held(Frame& from);
+    Frame frame() { return {header, body.span(), std::move(attachment)}; }
+    std::size_t bytes() const { return sizeof *this + body.capacity() + attachment.size(); }
+
+    FrameHeader header;
+    Bytes body;
+    Buffer attachment;
+  };
+  // With what came for it since.
+  struct Waiting {
+    Held request;
+    std::vector<Held> followers;
+  };
+
+  bool empty() const { return waiting_.empty(); }
+  bool contains(std::uint64_t id) const { return by_id_.contains(id); }
+  // With what it takes to keep them.
+  std::size_t bytes() const { return bytes_; }
+
+  // At the end: a request whose number does not wait yet, or credentials.
+  void hold(Frame& frame);
+  // Behind the request of its number, which waits.
+  void follow(Frame& frame);
+  // False: no request of that number waits.
+  bool drop(std::uint64_t id);
+  // The first, of which there is one.
+  Waiting take();
+  void clear();
+
+ private:
+  using List = std::list<Waiting>;
+  void forget(const Waiting& gone);
+
+  List waiting_;
+  std::unordered_map<std::uint64_t, List::iterator> by_id_;  // of requests
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace weir::rpc

@@ -1,0 +1,62 @@
+// What a server hears at once of a client for which it is full, what waits for its turn, and when that comes.
+#include <utility>
+
+#include "rpc/server_connection.hpp"
+
+namespace weir::rpc {
+
+bool ServerConnection::put_aside(Frame& frame) {
+  switch (frame.header.kind) {
+    case FrameKind::request:
+      if (held_.empty() && has_room()) return false;
+      held_.contains(frame.header.id) ? refuse_twin(frame.header.id) : held_.hold(frame);
+      break;
+    case FrameKind::credentials:
+      if (held_.empty()) return false;
+      held_.hold(frame);
+      break;
+    case FrameKind::item:
+    case FrameKind::end:
+    case FrameKind::credit:
+      if (!held_.contains(frame.header.id)) return false;
+      held_.follow(frame);
+      break;
+    default:
+      return false;
+  }
+  mind_reading();
+  return true;
+}
+
+bool ServerConnection::has_room() const {
+  // Streams do not count: they need what comes to get on.
+  return running_.size() - streams_ < limits_.most_in_flight && waiting_bytes() < limits_.most_waiting_bytes;
+}
+
+void ServerConnection::mind_limits() {
+  if (replaying_ || !is_open()) return;
+  replaying_ = true;  // what is handled here ends up here again
+  while (!held_.empty() && has_room() && is_open()) replay(held_.take());
+  replaying_ = false;
+  mind_reading();
+}
+
+void ServerConnection::replay(HeldRequests::Waiting held) {
+  Frame request = held.request.frame();
+  if (!hand_on(request)) return;
+  for (HeldRequests::Held& follower : held.followers) {
+    Frame frame = follower.frame();
+    if (!hand_on(frame)) return;
+  }
+}
+
+void ServerConnection::mind_reading() {
+  const bool room = waiting_bytes() + held_.bytes() < limits_.most_waiting_bytes;
+  if (room == reading_ || !is_open()) return;
+  reading_ = room;
+  read_on(room);
+}
+
+void ServerConnection::on_progress() { mind_limits(); }
+
+}  // namespace weir::rpc

@@ -1,0 +1,123 @@
+// A server that runs as many calls of a client as it may: what is for those is heard all the same, and what
+// comes in addition waits for its turn.
+#include <gtest/gtest.h>
+
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/cancellation_signal.hpp>
+
+#include "rpc/stream.hpp"
+#include "tests/rpc/rpc_fixture.hpp"
+
+namespace full {
+
+int noted = 0;
+int note() { return ++noted; }
+
+// Each as it comes.
+asio::awaitable<void> shout(weir::rpc::Reader<std::string> in, weir::rpc::Writer<std::string> out) {
+  while (auto word = co_await in.read()) {
+    const std::string loud = *word + "!";
+    if (const auto written = co_await out.write(loud); !written) co_return;
+  }
+}
+
+}  // namespace full
+
+namespace weir::rpc {
+namespace {
+
+class FullServer : public testing_support::RpcTest {
+ protected:
+  asio::cancellation_signal stop_first, stop_second;
+
+  // With a call of this client's that runs until stop_first, and no room for another.
+  void with_full_server(std::function<asio::awaitable<void>(Client&)> body) {
+    ServerLimits limits;
+    limits.most_in_flight = 1;
+    serve<shop::wait_for_ever, shop::nothing, full::note, full::shout>(limited(limits));
+    shop::waits = {};
+    full::noted = 0;
+    with_client(address, [this, body](Client& client) -> asio::awaitable<void> {
+      asio::co_spawn(io, client.call<shop::wait_for_ever>(),
+                     asio::bind_cancellation_slot(stop_first.slot(),
+                                                  [](const std::exception_ptr&, const Result<void>&) {}));
+      while (shop::waits.started == 0) co_await turn();
+      co_await body(client);
+    });
+  }
+  asio::awaitable<void> turn() { return asio::post(io, asio::use_awaitable); }
+};
+
+TEST_P(FullServer, hears_that_a_running_call_is_cancelled) {
+  with_full_server([this](Client& client) -> asio::awaitable<void> {
+    int result = 0;
+    asio::co_spawn(io, client.call<full::note>(),
+                   [&](const std::exception_ptr&, const Result<int>& noted) { result = noted.value_or(-1); });
+    co_await turn();  // it is on its way
+    stop_first.emit(asio::cancellation_type::terminal);
+    while (shop::waits.cancelled == 0 || result == 0) co_await turn();
+    EXPECT_EQ(result, 1);
+  });
+}
+
+TEST_P(FullServer, does_not_run_what_is_cancelled_before_its_turn) {
+  with_full_server([this](Client& client) -> asio::awaitable<void> {
+    bool ended = false;
+    asio::co_spawn(io, client.call<full::note>(),
+                   asio::bind_cancellation_slot(stop_second.slot(),
+                                                [&](const std::exception_ptr&, const Result<int>& noted) {
+                                                  EXPECT_EQ(noted.error().code, Errc::cancelled);
+                                                  ended = true;
+                                                }));
+    EXPECT_TRUE(co_await client.ping(std::chrono::seconds(30)));  // behind it on the wire
+    stop_second.emit(asio::cancellation_type::terminal);
+    while (!ended) co_await turn();
+    stop_first.emit(asio::cancellation_type::terminal);
+    EXPECT_TRUE(co_await client.call<shop::nothing>());
+    EXPECT_EQ(full::noted, 0);
+  });
+}
+
+TEST_P(FullServer, answers_pings) {
+  with_full_server([](Client& client) -> asio::awaitable<void> {
+    EXPECT_TRUE(co_await client.ping(std::chrono::seconds(30)));
+  });
+}
+
+TEST_P(FullServer, goes_on_with_streams_and_opens_others_when_there_is_room) {
+  ServerLimits limits;
+  limits.most_in_flight = 1;
+  serve<shop::wait_for_ever, full::note, full::shout>(limited(limits));
+  shop::waits = {};
+  full::noted = 0;
+  with_client(address, [this](Client& client) -> asio::awaitable<void> {
+    auto early = client.stream<full::shout>();
+    asio::co_spawn(io, client.call<shop::wait_for_ever>(),
+                   asio::bind_cancellation_slot(stop_first.slot(),
+                                                [](const std::exception_ptr&, const Result<void>&) {}));
+    while (shop::waits.started == 0) co_await turn();
+    asio::co_spawn(io, client.call<full::note>(), [](const std::exception_ptr&, const Result<int>&) {});
+    auto late = client.stream<full::shout>();
+    for (const char* word : {"a", "b", "c"}) {
+      EXPECT_TRUE(co_await late.write(std::string(word)));
+      EXPECT_TRUE(co_await early.write(std::string(word)));
+      const auto answer = co_await early.read();
+      EXPECT_EQ(answer.value_or("?"), std::string(word) + "!");
+    }
+    late.close_write();
+    EXPECT_EQ(full::noted, 0);
+    stop_first.emit(asio::cancellation_type::terminal);
+    for (const char* word : {"a", "b", "c"}) {
+      const auto answer = co_await late.read();
+      EXPECT_EQ(answer.value_or("?"), std::string(word) + "!");
+    }
+    EXPECT_TRUE(co_await late.finish());
+    EXPECT_TRUE(co_await early.finish());
+    EXPECT_EQ(full::noted, 1);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, FullServer, testing_support::transports, testing_support::transport_name);
+
+}  // namespace
+}  // namespace weir::rpc

@@ -1,0 +1,89 @@
+// What waits at a full server: order, what goes with what, and what it is said to cost.
+#include "rpc/held_requests.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace weir::rpc {
+namespace {
+
+class HeldRequestsTest : public testing::Test {
+ protected:
+  HeldRequests held;
+
+  static Frame frame(FrameKind kind, std::uint64_t id, std::string_view body) {
+    Frame made;
+    made.header.kind = kind;
+    made.header.id = id;
+    made.body = as_bytes(body);
+    return made;
+  }
+  void request(std::uint64_t id, std::string_view body = {}) {
+    Frame made = frame(FrameKind::request, id, body);
+    held.hold(made);
+  }
+  void item(std::uint64_t id, std::string_view body) {
+    Frame made = frame(FrameKind::item, id, body);
+    held.follow(made);
+  }
+  static std::string text(const HeldRequests::Held& one) {
+    return {reinterpret_cast<const char*>(one.body.data()), one.body.size()};
+  }
+};
+
+TEST_F(HeldRequestsTest, come_out_in_order_each_with_what_followed_it) {
+  request(7, "first");
+  request(8, "second");
+  Frame token = frame(FrameKind::credentials, 8, "token");  // whatever its number is, it is nobody's
+  held.hold(token);
+  request(9);
+  item(8, "a");
+  item(7, "b");
+  item(8, "c");
+  const auto first = held.take();
+  EXPECT_EQ(text(first.request), "first");
+  ASSERT_EQ(first.followers.size(), 1u);
+  EXPECT_EQ(text(first.followers[0]), "b");
+  EXPECT_FALSE(held.contains(7));
+  const auto second = held.take();
+  ASSERT_EQ(second.followers.size(), 2u);
+  EXPECT_EQ(text(second.followers[1]), "c");
+  EXPECT_EQ(text(held.take().request), "token");
+  EXPECT_EQ(held.take().request.header.id, 9u);
+  EXPECT_TRUE(held.empty());
+}
+
+TEST_F(HeldRequestsTest, are_dropped_with_what_followed_them) {
+  request(7);
+  request(8);
+  item(8, "a");
+  EXPECT_TRUE(held.drop(8));
+  EXPECT_FALSE(held.drop(8));
+  EXPECT_FALSE(held.contains(8));
+  EXPECT_EQ(held.take().request.header.id, 7u);
+  EXPECT_TRUE(held.empty());
+}
+
+TEST_F(HeldRequestsTest, cost_what_they_hold_and_nothing_when_they_are_gone) {
+  Frame large = frame(FrameKind::request, 7, std::string(1000, 'x'));
+  large.attachment = Buffer(5000);
+  held.hold(large);
+  EXPECT_GE(held.bytes(), 6000u);
+  const std::size_t one = held.bytes();
+  request(8);
+  EXPECT_GE(held.bytes(), one + frame_header_bytes) << "an empty one is not free";
+  item(8, std::string(2000, 'y'));
+  EXPECT_GE(held.bytes(), one + 2000);
+  held.drop(8);
+  EXPECT_EQ(held.bytes(), one);
+  held.take();
+  EXPECT_EQ(held.bytes(), 0u);
+  request(9);
+  held.clear();
+  EXPECT_EQ(held.bytes(), 0u);
+  EXPECT_TRUE(held.empty());
+}
+
+}  // namespace
+}  // namespace weir::rpc
