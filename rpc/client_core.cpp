@@ -311,7 +311,7 @@ void ClientCore::close_calls(const Error& why) {
     if (slots_[i].state != State::free) end(slots_[i], std::unexpected(why));
 }
 
-Clock::time_point ClientCore::end_late(Clock::time_point now) {
+DeadlineTimer::Look ClientCore::end_late(Clock::time_point now) {
   auto next = DeadlineTimer::never;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
@@ -326,7 +326,7 @@ Clock::time_point ClientCore::end_late(Clock::time_point now) {
     send(header);
     end(slot, fail(Errc::deadline_exceeded, "no reply before the deadline; the function may have run"));
   }
-  return next;
+  return {next, slots_.size()};
 }
 
 }  // namespace weir::rpc

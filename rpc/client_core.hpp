@@ -138,7 +138,7 @@ class ClientCore : public FrameLink {
   void end(Slot& slot, Result<std::span<const std::byte>> body);
   void release(Slot& slot);
   void leave_if_drained();
-  Clock::time_point end_late(Clock::time_point now);
+  DeadlineTimer::Look end_late(Clock::time_point now);
 
   friend class ClientsOfContext;
   ClientsOfContext* context_clients_;  // null once it swept this one

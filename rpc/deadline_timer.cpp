@@ -7,9 +7,21 @@ namespace weir::rpc {
 DeadlineTimer::DeadlineTimer(FrameLink& link, EndLate end_late)
     : link_(link), end_late_(std::move(end_late)), timer_(link.io()) {}
 
-void DeadlineTimer::arm(TimePoint deadline) {
-  armed_for_ = deadline;
-  timer_.expires_at(deadline);
+namespace {
+
+// Ten times what looking at them takes, about. Few are not worth a pause.
+DeadlineTimer::TimePoint::duration pause_after(std::size_t calls) {
+  constexpr std::size_t few = 256;
+  constexpr std::chrono::nanoseconds for_each{500};
+  if (calls < few) return {};
+  return std::min<std::chrono::nanoseconds>(for_each * calls, DeadlineTimer::most_pause);
+}
+
+}  // namespace
+
+void DeadlineTimer::arm(TimePoint at) {
+  armed_for_ = at;
+  timer_.expires_at(at);
   timer_.async_wait([this, weak = link_.weak_from_this()](const std::error_code& error) {
     const auto link = weak.lock();
     if (!error && link) look();
@@ -18,7 +30,10 @@ void DeadlineTimer::arm(TimePoint deadline) {
 
 void DeadlineTimer::look() {
   armed_for_ = never;  // before calls end: others may begin then
-  keep(end_late_(std::chrono::steady_clock::now()));
+  const Look seen = end_late_(std::chrono::steady_clock::now());
+  if (const auto pause = pause_after(seen.calls); pause.count() > 0)
+    pause_ends_ = std::chrono::steady_clock::now() + pause;
+  keep(seen.next);
 }
 
 }  // namespace weir::rpc

@@ -354,8 +354,9 @@ void ServerConnection::on_gone() {
   if (gone_) std::exchange(gone_, nullptr)(*this);
 }
 
-DeadlineTimer::TimePoint ServerConnection::end_late(DeadlineTimer::TimePoint now) {
+DeadlineTimer::Look ServerConnection::end_late(DeadlineTimer::TimePoint now) {
   auto next = DeadlineTimer::never;
+  const std::size_t running = running_.size();
   std::vector<std::uint64_t> late;
   for (const auto& [id, call] : running_) {
     if (call->context.cancelled()) continue;
@@ -365,7 +366,7 @@ DeadlineTimer::TimePoint ServerConnection::end_late(DeadlineTimer::TimePoint now
   }
   for (const std::uint64_t id : late)
     if (const auto found = running_.find(id); found != running_.end()) found->second->cancel(true);
-  return next;
+  return {next, running};
 }
 
 }  // namespace weir::rpc

@@ -100,7 +100,7 @@ class ServerConnection final : public FrameLink {
   void replay(HeldRequests::Waiting held);
   void mind_limits();
   void mind_reading();
-  DeadlineTimer::TimePoint end_late(DeadlineTimer::TimePoint now);
+  DeadlineTimer::Look end_late(DeadlineTimer::TimePoint now);
 
   const std::shared_ptr<const ServerRules> rules_;
   const std::shared_ptr<const ServerChain> chain_;

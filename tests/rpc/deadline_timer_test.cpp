@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <asio/io_context.hpp>
+#include <vector>
 
 namespace weir::rpc {
 namespace {
@@ -29,11 +30,14 @@ class LookingLink final : public FrameLink {
   int looks = 0;
   TimePoint next = DeadlineTimer::never;         // of what is not late, as end_late tells it
   TimePoint begins_late = DeadlineTimer::never;  // of a call that begins while others end
-  DeadlineTimer deadlines{*this, [this](TimePoint) {
+  std::size_t calls = 1;                         // that there are
+  std::vector<TimePoint> looked;
+  DeadlineTimer deadlines{*this, [this](TimePoint now) {
                             ++looks;
+                            looked.push_back(now);
                             if (begins_late != DeadlineTimer::never)
                               deadlines.keep(std::exchange(begins_late, DeadlineTimer::never));
-                            return std::exchange(next, DeadlineTimer::never);
+                            return DeadlineTimer::Look{std::exchange(next, DeadlineTimer::never), calls};
                           }};
 
  private:
@@ -88,6 +92,20 @@ TEST_F(DeadlineTimerTest, does_not_keep_its_link) {
   link.reset();
   EXPECT_TRUE(gone.expired());
   io.poll();
+}
+
+TEST_F(DeadlineTimerTest, looks_at_thousands_of_calls_no_more_often_than_it_pauses) {
+  link->calls = 60'000;
+  link->next = over;
+  link->deadlines.keep(over);
+  while (link->looks < 3) {
+    io.restart();
+    io.run_one();
+    link->next = over;           // the next of them is late already
+    link->deadlines.keep(over);  // and more come
+  }
+  for (std::size_t i = 1; i < link->looked.size(); ++i)
+    EXPECT_GE(link->looked[i] - link->looked[i - 1], DeadlineTimer::most_pause);
 }
 
 }  // namespace
