@@ -4,14 +4,18 @@
 
 namespace weir::rpc {
 
-HeldRequests::Held::Held(Frame& from) : header(from.header), attachment(std::move(from.attachment)) {
-  body.append(from.body);
-}
+namespace {
+// Of the list and the table.
+constexpr std::size_t upkeep_bytes = 64;
+}  // namespace
+
+HeldRequests::Held::Held(Frame& from)
+    : header(from.header), body(Buffer::copy_of(from.body)), attachment(std::move(from.attachment)) {}
 
 void HeldRequests::hold(Frame& frame) {
   waiting_.push_back({Held(frame), {}});
   if (frame.header.kind == FrameKind::request) by_id_.emplace(frame.header.id, std::prev(waiting_.end()));
-  bytes_ += waiting_.back().request.bytes();
+  bytes_ += upkeep_bytes + waiting_.back().request.bytes();
 }
 
 void HeldRequests::follow(Frame& frame) {
@@ -43,7 +47,7 @@ void HeldRequests::clear() {
 
 // Before it is moved away.
 void HeldRequests::forget(const Waiting& gone) {
-  bytes_ -= gone.request.bytes();
+  bytes_ -= upkeep_bytes + gone.request.bytes();
   for (const Held& each : gone.followers) bytes_ -= each.bytes();
   if (gone.request.header.kind == FrameKind::request) by_id_.erase(gone.request.header.id);
 }

@@ -23,11 +23,11 @@ class HeldRequests {
   // A frame, in memory of its own.
   struct Held {
     explicit Held(Frame& from);
-    Frame frame() { return {header, body.span(), std::move(attachment)}; }
-    std::size_t bytes() const { return sizeof *this + body.capacity() + attachment.size(); }
+    Frame frame() { return {header, std::as_const(body).span(), std::move(attachment)}; }
+    std::size_t bytes() const { return sizeof *this + body.size() + attachment.size(); }
 
     FrameHeader header;
-    Bytes body;
+    Buffer body;  // no larger than it must be: small requests wait in great numbers
     Buffer attachment;
   };
   // With what came for it since.

@@ -5,6 +5,9 @@
 
 #include <string>
 
+#include "rpc/client_core.hpp"
+#include "rpc/server_connection.hpp"
+
 namespace weir::rpc {
 namespace {
 
@@ -66,7 +69,8 @@ TEST_F(HeldRequestsTest, are_dropped_with_what_followed_them) {
 }
 
 TEST_F(HeldRequestsTest, cost_what_they_hold_and_nothing_when_they_are_gone) {
-  Frame large = frame(FrameKind::request, 7, std::string(1000, 'x'));
+  const std::string body(1000, 'x');
+  Frame large = frame(FrameKind::request, 7, body);
   large.attachment = Buffer(5000);
   held.hold(large);
   EXPECT_GE(held.bytes(), 6000u);
@@ -83,6 +87,12 @@ TEST_F(HeldRequestsTest, cost_what_they_hold_and_nothing_when_they_are_gone) {
   held.clear();
   EXPECT_EQ(held.bytes(), 0u);
   EXPECT_TRUE(held.empty());
+}
+
+// As many as a client has in flight at most, so that it can cancel those that run.
+TEST_F(HeldRequestsTest, small_ones_of_a_whole_client_fit_into_what_may_wait) {
+  for (std::uint64_t id = 0; id < ConnectionLimits().most_in_flight; ++id) request(id, "of some arguments");
+  EXPECT_LT(held.bytes(), ServerLimits().most_waiting_bytes);
 }
 
 }  // namespace
