@@ -3,6 +3,7 @@
 ctypes lets other Python threads run while a function of the library does.
 """
 import ctypes
+import numbers
 import os
 from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 
@@ -102,12 +103,16 @@ def text(raw: bytes) -> str:
 
 def word(what: str, value: str) -> bytes:
     """For the library, which takes a zero for the end."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is text, not {value!r}")
     if "\0" in value:
         raise ValueError(f"{what} has no NUL in it, as {value!r} does")
     return value.encode()
 
 
 def seconds(what: str, value: float) -> float:
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"{what} is a number of seconds, not {value!r}")
     if not -MOST_SECONDS <= value <= MOST_SECONDS:  # nor a nan
         raise ValueError(f"{what} is a number of seconds, not {value}")
     return value

@@ -182,6 +182,15 @@ class AgainstTheCppServer:
             with self.subTest(f"{method!r}, {deadline}"), self.assertRaisesRegex(ValueError, "NUL|number of seconds"):
                 self.client.call(method, 1, 2, deadline=deadline)
 
+    def test_what_is_of_another_type_is_named(self):
+        for method, deadline in ((None, None), (b"shop.add", None), ("shop.add", "soon")):
+            with self.subTest(f"{method!r}, {deadline!r}"), \
+                    self.assertRaisesRegex(TypeError, "a method's name is text|a deadline is a number of seconds"):
+                self.client.call(method, 1, 2, deadline=deadline)
+        for address in (None, 7, b"tcp://127.0.0.1:1"):
+            with self.subTest(repr(address)), self.assertRaisesRegex(TypeError, "an address is text"):
+                weir_rpc.connect(address)
+
     def test_a_closed_client_says_so(self):
         self.client.close()
         self.client.close()
