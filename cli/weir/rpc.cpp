@@ -115,7 +115,7 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
           std::from_chars(text.data(), text.data() + text.size(), request.timeout_s.emplace());
       const bool fits = *request.timeout_s > 0 && *request.timeout_s <= 1e6;  // nor is it a nan
       if (error != std::errc() || end != text.data() + text.size() || !fits)
-        return std::unexpected("--timeout takes seconds above 0");
+        return std::unexpected("--timeout takes seconds above 0, and 1000000 at most");
     } else if (word.starts_with("--")) {
       return std::unexpected("unknown option or missing value: " + word);
     } else {

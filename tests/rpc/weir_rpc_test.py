@@ -29,6 +29,7 @@ CALLS = [
     (["shop.brew", '"tea"', "--timeout", "0.001"], 1, "", "deadline_exceeded"),
     (["shop.add", "--timeout", "soon"], 2, "", "--timeout takes seconds"),
     (["shop.add", "--timeout", "nan"], 2, "", "--timeout takes seconds"),
+    (["shop.add", "--timeout", "2000000"], 2, "", "1000000 at most"),
     (["shop.add", "[2, 3]", "--compress", "zstd", "--token", "nobody asks"], 0, "5\n", ""),
     (["shop.add", "--compress", "gzip"], 2, "", "--compress takes lz4 or zstd"),
     (["shop.add", "--token-file", "/nowhere/at/all"], 2, "", "cannot read a token from '/nowhere/at/all'"),
