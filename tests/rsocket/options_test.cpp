@@ -94,8 +94,8 @@ class DefaultFiles : public testing::Test {
 
 TEST_F(DefaultFiles, that_are_absent_leave_the_documented_defaults) {
   const auto defaults = Defaults::read(folder_.c_str());
-  EXPECT_EQ(defaults.receive_bytes, 131072U);
-  EXPECT_EQ(defaults.send_bytes, 131072U);
+  EXPECT_EQ(defaults.receive_bytes, 524288U);
+  EXPECT_EQ(defaults.send_bytes, 524288U);
   EXPECT_EQ(defaults.send_queue, 384);
   EXPECT_EQ(defaults.receive_queue, 384);
   EXPECT_EQ(defaults.inline_bytes, 64U);
@@ -125,7 +125,7 @@ TEST_F(DefaultFiles, with_nonsense_are_as_if_absent) {
   write("sqsize_default", "-5");
   write("inline_default", "99999999999999999999");
   const auto defaults = Defaults::read(folder_.c_str());
-  EXPECT_EQ(defaults.receive_bytes, 131072U);
+  EXPECT_EQ(defaults.receive_bytes, 524288U);
   EXPECT_EQ(defaults.send_queue, 384);
   EXPECT_EQ(defaults.inline_bytes, 64U);
 }
