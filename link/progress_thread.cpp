@@ -83,6 +83,17 @@ void ProgressThread::stop() {
   thread_->join();
   thread_.reset();
   thread_id_.store(std::thread::id{}, std::memory_order_relaxed);  // ids are reused
+  drop_what_will_not_run();
+}
+
+// What waits may hold connections, and these hold us.
+void ProgressThread::drop_what_will_not_run() {
+  decltype(timers_) timers;
+  decltype(posted_) posted;
+  const std::scoped_lock hold(mutex_);
+  timers.swap(timers_);
+  timer_due_.clear();
+  posted.swap(posted_);
 }
 
 bool ProgressThread::is_current() const {

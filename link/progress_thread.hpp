@@ -70,6 +70,7 @@ class ProgressThread {
   void run_posted();
   void wake();
   void arm_timer_descriptor();  // mutex_ held
+  void drop_what_will_not_run();
 
   UniqueFd epoll_, wake_, timer_;
   std::unique_ptr<std::thread> thread_;  // on the heap: a forked child must leave it unjoined

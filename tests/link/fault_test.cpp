@@ -77,6 +77,18 @@ std::vector<Garbage> garbage() {
   };
 }
 
+// LeakSanitizer looks whether everything went: the time that the caller was given held it, and it the thread.
+TEST_F(Faults, a_caller_that_has_not_said_who_it_is_goes_with_the_attachment) {
+  auto a = attach();
+  const auto b = attach();
+  const UniqueFd mute = raw_socket();
+  raw_connect(mute, *a);
+  connect(*b, a->slot());  // behind it in the queue, so it was taken
+  a.reset();
+  std::byte end;
+  EXPECT_EQ(::recv(mute.get(), &end, sizeof end, 0), 0);
+}
+
 TEST_F(Faults, a_caller_that_sends_garbage_for_a_hello_is_dropped_and_nobody_else_notices) {
   auto a = attach(
       {.messages = {echo(1)}, .gone = {[](const NeighbourPtr&) { ADD_FAILURE() << "never a neighbour"; }}});
