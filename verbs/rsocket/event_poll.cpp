@@ -80,8 +80,8 @@ void EventPoll::touch(Watch& watch) {
 
 int EventPoll::control(int operation, int fd, const epoll_event* event) {
   if (event == nullptr && operation != EPOLL_CTL_DEL) return EFAULT;
-  SocketPtr socket = find(fd);
   const std::scoped_lock hold(mutex_);
+  SocketPtr socket = find(fd);  // with the lock: one that is closed meanwhile is forgotten after this
   if (!socket) return control_plain(operation, fd, event);
   const int error = control_socket(operation, std::move(socket), event);
   if (error == 0 && sleepers_ > 0) wake_sleeper();
