@@ -2,13 +2,13 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <asio/connect.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/redirect_error.hpp>
 #include <cerrno>
 #include <cstring>
 
 #include "rdma/stream.hpp"
+#include "rdma/tcp_pacing.hpp"
 #include "rpc/address.hpp"
 #include "rpc/client.hpp"
 #include "rpc/rdma_transport.hpp"
@@ -39,6 +39,23 @@ Result<TransportPtr> connect_unix(asio::io_context& io, const Address& address) 
   return make_socket_transport(io, std::move(fd), "unix " + address.path);
 }
 
+// Not asio::async_connect(), which opens a socket of its own for each: what is set before is lost.
+asio::awaitable<void> connect_to_one_of(tcp::socket& socket, const tcp::resolver::results_type& found,
+                                        std::error_code& error) {
+  error = asio::error::host_not_found;
+  for (const tcp::endpoint& to : found) {
+    if (error == asio::error::operation_aborted) co_return;
+    std::error_code ignored;
+    socket.close(ignored);
+    socket.open(to.protocol(), error);
+    if (error) continue;
+    socket.set_option(tcp::no_delay(true), ignored);
+    rdma::spare_pacing(socket.native_handle(), to.data(), static_cast<socklen_t>(to.size()));
+    co_await socket.async_connect(to, redirect_error(use_awaitable, error));
+    if (!error) co_return;
+  }
+}
+
 asio::awaitable<Result<tcp::socket>> connect_tcp(asio::io_context& io, Address address,
                                                  std::chrono::milliseconds timeout) {
   tcp::socket socket(io);
@@ -57,11 +74,10 @@ asio::awaitable<Result<tcp::socket>> connect_tcp(asio::io_context& io, Address a
     found = co_await resolver.async_resolve(address.host, std::to_string(address.port),
                                             redirect_error(use_awaitable, error));
   }
-  if (!error) co_await asio::async_connect(socket, found, redirect_error(use_awaitable, error));
+  if (!error) co_await connect_to_one_of(socket, found, error);
   if (limit.passed())
     co_return unreachable(address, "no answer within " + std::to_string(timeout.count()) + " ms");
   if (error) co_return unreachable(address, error.message());
-  socket.set_option(tcp::no_delay(true), error);
   co_return socket;
 }
 

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <optional>
 
+#include "rdma/tcp_pacing.hpp"
 #include "rpc/socket_transport.hpp"
 #include "rpc/tls_transport.hpp"
 
@@ -89,6 +90,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
         fd_(std::move(fd)),
         address_(std::move(address)),
         threads_(std::move(threads)),
+        pacing_(fd_.get()),
         taker_(std::make_shared<const Taker>(address_, std::move(tls), std::move(accepted))),
         pause_(io) {
     if (address_.scheme == Scheme::unix_socket) bound_file_ = file_at(address_.path);
@@ -113,6 +115,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause();
         return;
       }
+      pacing_.accepted(fd.get());
       take(std::move(fd), from);
     }
   }
@@ -140,6 +143,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
   OwnedFd fd_;
   const Address address_;
   const Threads threads_;
+  const rdma::AcceptedPacing pacing_;
   std::size_t turn_ = 0;
   std::optional<File> bound_file_;            // of a unix socket
   const std::shared_ptr<const Taker> taker_;  // others hold it only while it takes
