@@ -12,6 +12,8 @@
 #include <memory>
 #include <string>
 
+#include "rdma/tcp_pacing.hpp"
+
 namespace weir::client {
 namespace {
 
@@ -57,6 +59,7 @@ Result<UniqueFd> dial_tcp(const Endpoint& endpoint, Milliseconds limit) {
       last_error = errno;
       continue;
     }
+    rdma::spare_pacing(fd.get(), at->ai_addr, at->ai_addrlen);
     last_error = connect_within(fd.get(), at->ai_addr, at->ai_addrlen, deadline);
     if (last_error) continue;
     const int on = 1;

@@ -120,7 +120,9 @@ Opened<BoundSocket> bind_tcp(const std::string& address, std::uint16_t port, int
   const std::uint16_t real =
       ntohs(bound.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(bound).sin_port
                                        : reinterpret_cast<sockaddr_in6&>(bound).sin6_port);
-  return BoundSocket{std::move(fd), numeric(reinterpret_cast<sockaddr*>(&bound), size, true), real};
+  rdma::AcceptedPacing pacing(fd.get());
+  return BoundSocket{std::move(fd), numeric(reinterpret_cast<sockaddr*>(&bound), size, true), real,
+                     std::move(pacing)};
 }
 
 void tune_tcp(int fd, int keepalive_s) {

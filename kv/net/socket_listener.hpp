@@ -14,6 +14,7 @@
 #include "kv/net/listener.hpp"
 #include "kv/net/owned_fd.hpp"
 #include "kv/net/poller.hpp"
+#include "rdma/tcp_pacing.hpp"
 
 namespace weir::kv {
 
@@ -49,6 +50,7 @@ struct BoundSocket {
   OwnedFd fd;
   std::string address;
   std::uint16_t port = 0;
+  rdma::AcceptedPacing pacing;  // of what it accepts
 };
 Opened<BoundSocket> bind_tcp(const std::string& address, std::uint16_t port, int backlog);
 

@@ -9,7 +9,9 @@ OpenedListener listen_tcp(SocketPoller& poller, const std::string& address, std:
                           const SocketOptions& options, Accept accept, Log log) {
   auto bound = bind_tcp(address, port, options.backlog);
   if (!bound) return std::unexpected(bound.error());
-  auto accepted = [&poller, accept = std::move(accept), keepalive_s = options.keepalive_s](OwnedFd fd) {
+  auto accepted = [&poller, accept = std::move(accept), pacing = std::move(bound->pacing),
+                   keepalive_s = options.keepalive_s](OwnedFd fd) {
+    pacing.accepted(fd.get());
     tune_tcp(fd.get(), keepalive_s());
     TcpNames names = tcp_names(fd.get());
     SocketNames socket{"tcp", std::move(names.peer), std::move(names.local), names.same_host};

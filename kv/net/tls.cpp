@@ -12,7 +12,9 @@ OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, CurrentTls
   auto bound = bind_tcp(address, port, options.backlog);
   if (!bound) return std::unexpected(bound.error());
   auto accepted = [&io, tls = std::move(tls), accept = std::move(accept),
-                   after_input = std::move(after_input), log, keepalive_s = options.keepalive_s](OwnedFd fd) {
+                   after_input = std::move(after_input), log, pacing = std::move(bound->pacing),
+                   keepalive_s = options.keepalive_s](OwnedFd fd) {
+    pacing.accepted(fd.get());
     tune_tcp(fd.get(), keepalive_s());
     TcpNames names = tcp_names(fd.get());
     asio::ip::tcp::socket socket(io);
