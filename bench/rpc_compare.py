@@ -36,8 +36,9 @@ OURS = {  # name: address, options
     "rdma": ("rdma://127.0.0.1:0", []),
     "rdma attachments": ("rdma://127.0.0.1:0", ["--attachments"]),
 }
+OTHERS = {"grpc": "grpc_echo_bench", "sockets": "socket_echo_bench"}  # with the options of ours
 WRITE_BANDWIDTH = {"ib_write_bw": [], "ib_write_bw shared": ["--share-memory"]}  # name: options of weir run
-PEERS = ["coro_rpc", "coro_rpc ibverbs", "grpc", *WRITE_BANDWIDTH]  # ours have a ratio to each of them
+PEERS = ["sockets", "coro_rpc", "coro_rpc ibverbs", "grpc", *WRITE_BANDWIDTH]  # ours have a ratio to each of them
 SYSTEMS = [*OURS, *PEERS]
 NUMBERS = {
     "qps": r"([\d.]+) qps",
@@ -79,8 +80,8 @@ def command(system, arguments, size, mode, in_flight, folder):
     if system == "coro_rpc ibverbs":
         return [arguments.build / "bin/weir", "run", "--", arguments.coro_ibverbs, *words]
     shared = ["--bytes", str(size), "--in-flight", str(in_flight), "--connections", mode, "--seconds", str(arguments.seconds)]
-    if system == "grpc":
-        return [arguments.build / "bin/grpc_echo_bench", *shared]
+    if system in ("grpc", "sockets"):
+        return [arguments.build / f"bin/{OTHERS[system]}", *shared]
     address, options = OURS[system]
     if arguments.short_replies:
         options = [*options, "--short-replies"]
