@@ -296,7 +296,6 @@ void Adapter::quiesce(Peer& peer) {
 }
 
 // ---- parked queue pairs
-// ---------------------------------------------------------------------------------------
 
 void Adapter::note_parked(QueuePair& qp) {
   const std::lock_guard lock(parked_mutex_);

@@ -101,7 +101,6 @@ void QueuePair::note_initiator() {
 }
 
 // ---- the NIC's part
-// -------------------------------------------------------------------------------------------
 
 QueuePair* Adapter::open_qp(Qpn number, std::uint64_t xrcd) {
   if (number.slot() == slot_) {

@@ -200,7 +200,6 @@ void RemoteQueuePair::announce_parked() const {
 }
 
 // ---- receive WQEs
-// ---------------------------------------------------------------------------------------------
 
 bool RemoteQueuePair::receive_available() {
   if (held_) return true;
@@ -247,7 +246,6 @@ bool RemoteQueuePair::receive_buffers_valid(const ReceiveWqe& wqe) const {
 }
 
 // ---- completion
-// -----------------------------------------------------------------------------------------------
 
 void RemoteQueuePair::publish(ReceiveCqe& cqe, const TakenReceive& taken, const Arrival& arrival,
                               WcStatus status) {

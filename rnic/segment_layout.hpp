@@ -31,7 +31,6 @@ inline constexpr std::size_t cache_line = 64;
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared between processes");
 
 // ---- queue pair
-// -----------------------------------------------------------------------------------------------
 struct alignas(cache_line) QpContext {
   // Line 0: written by the owner when the queue pair is created or modified; read by the initiator.
   std::atomic<std::uint32_t>
@@ -132,8 +131,7 @@ static_assert(sizeof(ReceiveCqe) == cache_line);
 inline constexpr std::uint32_t cqe_payload_bytes = sizeof(ReceiveCqe::payload);
 
 // ---- datagrams
-// ------------------------------------------------------------------------------------------------ UD has
-// many senders, so each slot is claimed by compare-exchange and completes on its own.
+// UD has many senders, so each slot is claimed by compare-exchange and completes on its own.
 inline constexpr std::uint32_t no_wqe = 0xffffffff;
 struct alignas(cache_line) DatagramSlot {
   std::atomic<std::uint64_t> claim;  // claimed_ring.hpp
@@ -160,11 +158,10 @@ struct alignas(cache_line) XrcCompletion {
 };
 
 // ---- completion queue
-// ----------------------------------------------------------------------------------------- Which queue pairs
-// have something to poll: one bit each, and a summary over the words, so that polling an empty CQ reads few
-// cache lines however many queue pairs complete into it. The first 64 need no summary. The very first need no
-// bit either: every poll looks at their completions themselves, so a completion moves one cache line less
-// between the cores, and that line twice less.
+// Which queue pairs have something to poll: one bit each, and a summary over the words, so that polling an
+// empty CQ reads few cache lines however many queue pairs complete into it. The first 64 need no summary.
+// The very first need no bit either: every poll looks at their completions themselves, so a completion
+// moves one cache line less between the cores, and that line twice less.
 inline constexpr std::uint32_t watched_lines = 4;
 inline constexpr std::uint32_t ready_words = max_qps / 64;
 enum class Armed : std::uint32_t { no = 0, solicited_only = 1, next = 2 };
@@ -178,9 +175,8 @@ struct alignas(cache_line) CqContext {
 };
 
 // ---- shared receive queue
-// ------------------------------------------------------------------------------------- Posted WQEs stand in
-// a ring of claims. A ring entry is claimed with one compare-exchange that also names the claimer, so that a
-// claim by a process that died before completing can be found and given back.
+// Posted WQEs stand in a ring of claims. A ring entry is claimed with one compare-exchange that also names
+// the claimer, so that a claim by a process that died before completing can be found and given back.
 enum class ClaimState : std::uint32_t { empty, posted, claimed };
 struct SrqContext {
   std::uint32_t pd;
@@ -294,7 +290,6 @@ struct SteeringRule {
 };
 
 // ---- the whole
-// ------------------------------------------------------------------------------------------------
 struct SegmentHeader {
   std::uint64_t magic;
   std::uint64_t bytes;
@@ -347,8 +342,7 @@ inline bool has_opener(const QpOpeners& openers) {
 }
 
 // ---- translation and protection table
-// ------------------------------------------------------------------------- Its own memfd, which neighbours
-// can map only for reading.
+// Its own memfd, which neighbours can map only for reading.
 struct alignas(cache_line) TptEntry {
   std::atomic<std::uint32_t>
       key;  // rkey = lkey; 0: not valid. Stored last on registration, first on deregistration

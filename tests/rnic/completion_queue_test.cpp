@@ -102,7 +102,6 @@ TEST_P(ManyPairs, destroying_queue_pairs_takes_their_completions_along) {
 }
 
 // ---- two ends on one CPU
-// ----------------------------------------------------------------------------------------
 
 // Two threads, each kept on a CPU of its own choice, post to each other's queue pair.
 class OnOneCpu : public CompletionQueues {
@@ -151,7 +150,6 @@ TEST_F(OnOneCpu, a_cq_does_not_find_a_peer_that_posted_on_another_cpu) {
 }
 
 // ---- events
-// ---------------------------------------------------------------------------------------------------
 
 constexpr std::uint32_t recv_channel = 2;  // Endpoint's channel numbers
 constexpr std::uint32_t send_channel = 1;

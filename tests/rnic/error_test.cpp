@@ -6,7 +6,6 @@ namespace weir::rnic::test {
 namespace {
 
 // ---- local protection
-// -----------------------------------------------------------------------------------------
 
 struct LocalFault {
   const char* name;
@@ -65,7 +64,6 @@ TEST_F(Errors, sending_from_memory_without_local_write_is_allowed) {
 }
 
 // ---- remote access
-// --------------------------------------------------------------------------------------------
 
 struct RemoteFault {
   const char* name;
@@ -166,7 +164,6 @@ TEST_F(Errors, rights_taken_by_update_are_refused_from_then_on) {
 }
 
 // ---- receives that do not fit
-// ---------------------------------------------------------------------------------
 
 class TooLong : public Errors, public testing::WithParamInterface<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Bytes, TooLong, testing::Values(1, 37, 4097, 8193, 100'000));

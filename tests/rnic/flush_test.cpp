@@ -6,7 +6,6 @@ namespace weir::rnic::test {
 namespace {
 
 // ---- flush
-// ----------------------------------------------------------------------------------------------------
 
 TEST_F(Errors, moving_to_error_flushes_sends_and_receives_in_order) {
   connect_pair();
@@ -66,7 +65,6 @@ TEST_F(Errors, a_batch_that_fails_in_the_middle_completes_flushes_and_keeps_its_
 }
 
 // ---- unreliable connections
-// -----------------------------------------------------------------------------------
 
 // UC has no acknowledgements: the sender learns of nothing (IBA 9.8.2).
 TEST_F(Errors, uc_sends_that_cannot_be_delivered_complete_and_are_lost) {

@@ -181,7 +181,6 @@ TEST_F(Lifetime, deregistration_after_a_reset_still_waits_for_a_peer_that_is_wri
 }
 
 // ---- reset
-// ----------------------------------------------------------------------------------------------------
 
 TEST_F(Lifetime, a_reset_queue_pair_forgets_everything_and_can_be_connected_again) {
   connect_pair();

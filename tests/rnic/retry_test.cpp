@@ -9,7 +9,6 @@ namespace weir::rnic::test {
 namespace {
 
 // ---- receiver not ready
-// ---------------------------------------------------------------------------------------
 
 // The encoded timer of the table is 0.64 ms (IBA table 45, code 12).
 constexpr std::uint8_t timer_640_us = 12;
@@ -139,7 +138,6 @@ TEST_F(Errors, a_kick_that_meets_a_thread_posting_is_not_lost) {
 }
 
 // ---- no response
-// ----------------------------------------------------------------------------------------------
 
 // timeout 10: 4.096 us * 2^10, and one try more than retries.
 constexpr std::uint64_t timeout_10_ns = 4096ull << 10;
@@ -173,7 +171,6 @@ TEST_F(Errors, a_target_that_becomes_ready_in_time_gets_what_waited) {
 }
 
 // ---- a target whose process lives and has not come to copying (decision 0006)
-// ------------------------------------------------------------------------------------------------
 
 class Late : public Errors, public testing::WithParamInterface<QpType> {
  protected:

@@ -6,7 +6,6 @@
 namespace weir::rnic::test {
 
 // ---- Memory
-// ---------------------------------------------------------------------------------------------------
 
 Memory::Memory(Nic& nic, std::size_t bytes, std::uint32_t rights, Reach reach, std::uint32_t domain)
     : nic_(&nic), bytes_(bytes) {
@@ -29,7 +28,6 @@ void Memory::fill(std::uint32_t seed) {
 }
 
 // ---- Endpoint
-// -------------------------------------------------------------------------------------------------
 
 Endpoint::Endpoint(Nic& nic, const EndpointOptions& options) : nic_(nic), owns_cqs_(options.cq == nullptr) {
   send_cq_ = owns_cqs_ ? nic.adapter().create_cq(1024, 1) : options.cq;
@@ -139,7 +137,6 @@ std::vector<WorkCompletion> Endpoint::drain(CompletionQueue& cq) {
 }
 
 // ---- fixture
-// --------------------------------------------------------------------------------------------------
 
 void connect(Endpoint& a, Endpoint& b) {
   a.to_rtr(b.qpn());

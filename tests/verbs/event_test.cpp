@@ -211,7 +211,6 @@ TEST_F(EventTest, a_sleeper_that_arms_polls_and_sleeps_hears_of_every_message) {
 }
 
 // ---- asynchronous events
-// --------------------------------------------------------------------------------------
 
 class AsyncTest : public ConnectedTest {
  protected:

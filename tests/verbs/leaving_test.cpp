@@ -43,7 +43,6 @@ TEST_F(LeavingTest, the_first_datagram_of_a_program_that_ends_at_once_arrives) {
 }
 
 // ---- fork
-// -----------------------------------------------------------------------------------------------------
 
 TEST_F(LeavingTest, the_end_of_a_forked_child_does_not_disturb_its_parent) {
   connect();

@@ -12,7 +12,6 @@ namespace {
 class Objects : public VerbsTest {};
 
 // ---- teardown in the wrong order
-// ------------------------------------------------------------------------------
 
 TEST_F(Objects, a_domain_in_use_is_not_freed) {
   Pd domain(ibv_alloc_pd(context.get()));
@@ -55,7 +54,6 @@ TEST_F(Objects, a_cq_a_channel_and_an_srq_in_use_are_not_destroyed) {
 }
 
 // ---- completion queues
-// ----------------------------------------------------------------------------------------
 
 TEST_F(Objects, completion_queues_check_their_arguments) {
   ibv_device_attr device;
@@ -86,7 +84,6 @@ TEST_F(Objects, completion_queues_check_their_arguments) {
 }
 
 // ---- queue pairs
-// ----------------------------------------------------------------------------------------------
 
 TEST_F(Objects, a_queue_pair_has_at_least_what_was_asked_for_and_says_so) {
   Cq cq = make_cq();
@@ -317,7 +314,6 @@ TEST_F(Objects, a_queue_pair_that_the_peer_put_into_error_says_so) {
 }
 
 // ---- shared receive queues and address handles
-// ----------------------------------------------------------------
 
 TEST_F(Objects, shared_receive_queues_check_their_arguments_and_answer_queries) {
   ibv_device_attr device;

@@ -193,7 +193,6 @@ TEST_F(Posting, more_inline_data_than_the_queue_pair_has_is_refused) {
 }
 
 // ---- builders
-// -------------------------------------------------------------------------------------------------
 
 class Builders : public VerbsTest {
  protected:
@@ -325,7 +324,6 @@ TEST_F(Builders, an_empty_batch_is_no_error) {
 }
 
 // ---- datagrams
-// ------------------------------------------------------------------------------------------------
 
 class Datagrams : public VerbsTest {
  protected:

@@ -143,7 +143,6 @@ TEST_F(ProcessTest, a_sleeping_initiator_is_woken_when_its_target_goes_on) {
 }
 
 // ---- sleeping
-// -------------------------------------------------------------------------------------------------
 
 TEST_F(ProcessTest, two_sleepers_wake_each_other_every_time) {
   connect();
@@ -191,7 +190,6 @@ TEST_F(ProcessTest, a_sleeping_sender_is_woken_when_its_peer_posts_a_receive) {
 }
 
 // ---- threads
-// --------------------------------------------------------------------------------------------------
 
 TEST_F(ProcessTest, many_threads_post_on_one_queue_pair_and_poll_one_cq) {
   connect();
@@ -260,7 +258,6 @@ TEST_F(ProcessTest, refuses_wrong_rkeys_and_wild_addresses_and_lives_on) {
 }
 
 // ---- ends
-// -----------------------------------------------------------------------------------------------------
 
 // The bytes that the test writes after deregistering must stay.
 class Taking : public ProcessTest, public testing::WithParamInterface<MemoryKind> {};

@@ -132,7 +132,6 @@ void NicProcess::leave() {
 }
 
 // ---- memory
-// ---------------------------------------------------------------------------------------------------
 
 link::Result<std::uint32_t> NicProcess::register_memory(std::uint64_t addr, std::uint64_t length,
                                                         std::uint64_t iova, std::uint32_t access,
@@ -174,7 +173,6 @@ bool NicProcess::fault_in(void* at, std::uint64_t length, rnic::Use use) {
 }
 
 // ---- channels
-// -------------------------------------------------------------------------------------------------
 
 link::Result<std::uint32_t> NicProcess::open_channel(int eventfd) {
   const std::lock_guard lock(mutex_);
@@ -200,7 +198,6 @@ void NicProcess::raise_channel(std::uint32_t channel) {
 }
 
 // ---- peers
-// ----------------------------------------------------------------------------------------------------
 
 rnic::PeerPtr NicProcess::peer(rnic::Slot slot, Wait may_block) {
   if (slot == self_->slot()) return self_;
@@ -283,7 +280,6 @@ void NicProcess::tell_everybody(std::uint16_t kind, std::uint32_t number) {
 }
 
 // ---- events
-// ---------------------------------------------------------------------------------------------------
 
 void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received) {
   const auto body = message::parse(received.body);

@@ -33,7 +33,6 @@ rnic::Peer::Transfer copy_pieces(std::span<const iovec> from, std::span<const io
 }  // namespace
 
 // ---- our own process
-// ------------------------------------------------------------------------------------------
 
 OwnPeer::OwnPeer(rnic::Slot slot, link::Mapping& segment, link::Mapping& table, rnic::Adapter& adapter,
                  link::SameHostLink& link)
@@ -79,7 +78,6 @@ void OwnPeer::return_receive(const TakenFrom& taken) {
 }
 
 // ---- a neighbour
-// ----------------------------------------------------------------------------------------------
 
 std::shared_ptr<NeighbourPeer> NeighbourPeer::adopt(link::NeighbourPtr neighbour, link::SameHostLink& link,
                                                     Tier first) {
