@@ -1,8 +1,8 @@
 // Byte strings as the store keeps them: short ones inline, long ones in a shared, counted block.
 //
 // Blob   a heap block with a reference count. A reply may hold a reference to a stored value, so a large
-// value goes
-//        from the store to the socket without a copy; whoever wants to change a shared block copies it first.
+//        value goes from the store to the socket without a copy; whoever wants to change a shared block
+//        copies it first.
 // Bytes  24 bytes: up to 22 bytes inline, else a Blob.
 //
 // Threading: none of this is thread safe; everything that counts references runs on the server's one thread.

@@ -2,13 +2,11 @@
 //
 // Invariants:
 //  1. At most one established connection a neighbour process; table_ holds it, by slot.
-//  2. Connections that cross: the one dialed by the lower slot stays. The lower refuses the other's while its
-//  own
-//     dial runs; the higher gives its own up when the lower's hello arrives.
+//  2. Connections that cross: the one dialed by the lower slot stays. The lower refuses the other's while
+//     its own dial runs; the higher gives its own up when the lower's hello arrives.
 //  3. A hello from a process we still count as connected is refused as a duplicate; its sender tries again
-//  shortly,
-//     when the end of the old connection has been noticed. From another incarnation it ends the old one at
-//     once.
+//     shortly, when the end of the old connection has been noticed. From another incarnation it ends the old
+//     one at once.
 //
 // Threading: the progress thread owns half_open_ and dials_. mutex_ guards what others look at too. No
 // callback runs under mutex_. Lock order: mutex_, then the locks of ProgressThread and Connection.
@@ -113,8 +111,8 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   ProgressThread::Key listener_key_ = 0;
 
   // The progress thread's own.
-  std::map<Connection::Ptr, TimerId>
-      half_open_;  // came to us and said no hello yet; the timer ends their time
+  // Came to us and said no hello yet; the timer ends their time.
+  std::map<Connection::Ptr, TimerId> half_open_;
   std::map<Slot, Dial> dials_;
 
   mutable std::mutex mutex_;  // guards all below

@@ -120,8 +120,8 @@ using FdHandler = std::function<void()>;
 class SameHostLink {
  public:
   struct Options {
-    std::string directory =
-        {};  // created 0700 if missing (its parent must exist); default_directory() unless told
+    // Created 0700 if missing (its parent must exist); default_directory() unless told.
+    std::string directory = {};
     Greeting greeting = {};
     // Installed before the slot becomes visible, so that no early message finds nobody to take it. A request
     // of a kind without a handler fails at its sender with errc::function_not_supported.
@@ -133,8 +133,8 @@ class SameHostLink {
   static std::string default_directory(const char* override_dir);
 
   static Result<std::unique_ptr<SameHostLink>> attach(Options);
-  virtual ~SameHostLink() =
-      default;  // closes every connection, removes the slot and, if last, the directory but for lasting files
+  // Closes every connection, removes the slot and, if last, the directory but for lasting files.
+  virtual ~SameHostLink() = default;
 
   virtual Slot slot() const = 0;
   virtual const std::string& directory() const = 0;

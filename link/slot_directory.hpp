@@ -3,8 +3,7 @@
 // It holds one listening unix socket a slot ("slot-0007"), a lock file ("lock"), and whatever small files and
 // folders the layers above register there. Invariants:
 //  1. A name "slot-*" appears only once its socket listens: it is bound under another name and hard-linked,
-//  so a
-//     socket that refuses connections is always a dead process's and never a young one's.
+//     so a socket that refuses connections is always a dead process's and never a young one's.
 //  2. Names are added and removed only under flock on "lock". The lock ends with its holder, killed or not.
 //  3. Whoever leaves last removes everything and the directory; a process that was waiting for the lock
 //     sees that the lock file it holds has no name any more, and begins again.

@@ -50,8 +50,8 @@ class ChannelConnection final : public ConnectionLife {
   // For Channel; see there.
   Sent send(std::span<const asio::const_buffer> message);
   Sent send(Buffer& message);
-  Sent send_or_wait(
-      std::span<const asio::const_buffer> message);  // the pieces stay: `later` where that is faster
+  // The pieces stay: `later` where that is faster.
+  Sent send_or_wait(std::span<const asio::const_buffer> message);
   std::size_t send_some(asio::const_buffer rest);
   void wait_send(SendOpPtr op, Buffer buffer);  // after a send() that said later; in order
   void cancel_sends();

@@ -12,8 +12,7 @@
 //   3 more      the next bytes of the message begun last; alone in its SEND
 //   4 offer     address u64 | length u32 | rkey u32: a message to be fetched with READ
 //   5 part      address u64 | length u32 | rkey u32 | total u32 | offset u32: of a message of `total`, in
-//   order;
-//               no other message begins before the last; at least min_part_bytes, but for the last
+//               order; no other message begins before the last; at least min_part_bytes, but for the last
 // Parsers take bytes from a peer and yield only what is legal by itself. Pure functions; any thread.
 #pragma once
 

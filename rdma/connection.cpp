@@ -219,8 +219,8 @@ void Connection::let_go_of_owners() {
 }
 
 void Connection::on_receive(const ibv_wc& completion) {
-  const std::uint32_t slot =
-      next_receive_;  // an RC queue completes its receives in the order they were posted
+  // An RC queue completes its receives in the order they were posted.
+  const std::uint32_t slot = next_receive_;
   next_receive_ = (next_receive_ + 1) % settings_.receive_depth;
   ++used_receives_;
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {

@@ -41,8 +41,8 @@ struct MemoryPool::Slab {
   int fd;
   std::span<std::byte> memory;
   std::size_t block_bytes;
-  std::vector<std::uint32_t>
-      free;  // indices; the last one freed is the next taken, it may still be in the cache
+  // Indices; the last one freed is the next taken, it may still be in the cache.
+  std::vector<std::uint32_t> free;
   std::optional<MemoryRegion> region;
 
   Slab(const SharedMemory& mapped, std::size_t each)

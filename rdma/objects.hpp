@@ -99,9 +99,8 @@ class CompletionQueue {
   int poll(std::span<ibv_wc> into) {
     return ibv_poll_cq(cq_.get(), static_cast<int>(into.size()), into.data());
   }
-  // The next completion makes the channel readable. Poll once more afterwards: one may have slipped in
-  // before.
-  // `solicited_only`: of those, one whose sender asked for it, or a failed one.
+  // The next completion makes the channel readable; with `solicited_only` the next whose sender asked for it,
+  // or that failed. Poll once more afterwards: one may have slipped in before.
   bool arm(bool solicited_only) { return ibv_req_notify_cq(cq_.get(), solicited_only ? 1 : 0) == 0; }
 
  private:

@@ -25,8 +25,8 @@ struct StreamSettings {
   std::uint32_t zero_copy_bytes = 32 << 10;
   std::uint16_t receive_depth = 1024;  // work queue depths; 16 to 8192
   std::uint16_t send_depth = 1024;
-  std::uint16_t signal_interval =
-      512;  // every how manyth data write asks for a completion; at most half the depth
+  // Every how manyth data write asks for a completion; at most half the depth.
+  std::uint16_t signal_interval = 512;
   std::uint16_t inline_bytes = 256;  // writes up to this travel in the work request, if the device can
   std::chrono::milliseconds resolve_timeout{2000};  // to find the peer's address, and again for the route
   // A peer that vanished is found after six to eight of these without an acknowledgement (of a keepalive, if

@@ -20,8 +20,8 @@ QueuePair* Adapter::create_qp(const QpConfig& config) {
   const std::lock_guard lock(mutex_);
   if (qps_.empty()) {
     qps_.resize(max_qps);
-    next_qp_ =
-        1;  // QPNs with index 0 and 1 of a slot stay unused: 0 means nobody, 1 is the CM's on a real port
+    // QPNs with index 0 and 1 of a slot stay unused: 0 means nobody, 1 is the CM's on a real port.
+    next_qp_ = 1;
   }
   for (std::uint32_t tries = 0; tries < max_qps; ++tries) {
     next_qp_ = next_qp_ + 1 < max_qps ? next_qp_ + 1 : 2;

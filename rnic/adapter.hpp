@@ -124,8 +124,8 @@ class Adapter {
   std::vector<std::unique_ptr<QueuePair>> opened_;  // of other processes
   std::map<std::uint32_t, Slot> left_inside_;       // of destroyed ones: whose initiator was still inside
   std::atomic<std::ptrdiff_t> highest_qp_{0};
-  std::uint32_t next_qp_ =
-      0;  // numbers are handed out round robin, so that a stale QPN stays unused for long
+  // Numbers are handed out round robin, so that a stale QPN stays unused for long.
+  std::uint32_t next_qp_ = 0;
 
   std::atomic<int> parked_count_{0};
   std::mutex parked_mutex_;

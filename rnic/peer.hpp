@@ -135,8 +135,8 @@ class HostPort {
   virtual std::uint64_t now_ns() = 0;
   // Adapter::service() is to be called at about this time (earlier calls are harmless).
   virtual void wake_at(std::uint64_t deadline_ns) = 0;
-  virtual void raise_channel(
-      std::uint32_t channel) = 0;  // one more event is pending on this completion channel
+  // One more event is pending on this completion channel.
+  virtual void raise_channel(std::uint32_t channel) = 0;
   // On-demand paging: makes sure that this range of our own memory can be touched so now. False: it cannot.
   virtual bool fault_in(void* at, std::uint64_t length, Use) = 0;
   virtual void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) = 0;

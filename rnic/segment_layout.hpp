@@ -32,9 +32,9 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared
 
 // ---- queue pair
 struct alignas(cache_line) QpContext {
-  // Line 0: written by the owner when the queue pair is created or modified; read by the initiator.
-  std::atomic<std::uint32_t>
-      state;  // QpState; the initiator may move it to err (compare-exchange) on its NAKs
+  // Line 0: written by the owner when the queue pair is created or modified; read by the initiator. Only
+  // `state` (QpState) the initiator writes too: it may move it to err (compare-exchange) on its NAKs.
+  std::atomic<std::uint32_t> state;
   std::atomic<std::uint32_t> remote_qpn;  // who may play our responder; 0: nobody
   std::uint16_t type;                     // QpType
   std::uint16_t incarnation;  // differs when the number is used again: an initiator must reconnect
@@ -50,15 +50,15 @@ struct alignas(cache_line) QpContext {
   std::uint64_t rq_offset;            // ReceiveWqe[rq_mask + 1]; rss: one RxHash
   std::uint64_t cqe_offset;           // ReceiveCqe[cqe_mask + 1]; UD: DatagramSlot, rss: IndirectionEntry
 
-  // Line 1: written by the initiator.
-  alignas(
-      cache_line) std::atomic<std::uint32_t> hazard;  // odd: inside an operation; counts up at start and end
-  std::uint32_t rq_next;                              // next receive WQE to take
-  std::uint32_t cqe_next;                             // next completion ring entry to write
-  std::uint32_t landing_tail;                         // bytes ever allocated from the landing ring
-  std::uint32_t rq_posted_seen;                       // initiator's copy of rq_posted
-  std::uint32_t landing_head_seen;                    // initiator's copy of landing_head
-  std::uint32_t cqe_polled_seen;                      // initiator's copy of cqe_polled
+  // Line 1: written by the initiator. `hazard` counts up at the start and the end of each operation, so it is
+  // odd inside of one.
+  alignas(cache_line) std::atomic<std::uint32_t> hazard;
+  std::uint32_t rq_next;                        // next receive WQE to take
+  std::uint32_t cqe_next;                       // next completion ring entry to write
+  std::uint32_t landing_tail;                   // bytes ever allocated from the landing ring
+  std::uint32_t rq_posted_seen;                 // initiator's copy of rq_posted
+  std::uint32_t landing_head_seen;              // initiator's copy of landing_head
+  std::uint32_t cqe_polled_seen;                // initiator's copy of cqe_polled
   std::atomic<std::uint32_t> datagram_next;     // UD: next slot to claim (many senders, compare-exchange)
   std::atomic<std::uint32_t> datagram_senders;  // UD: how many are between their look at `state` and done
 
@@ -344,8 +344,8 @@ inline bool has_opener(const QpOpeners& openers) {
 // ---- translation and protection table
 // Its own memfd, which neighbours can map only for reading.
 struct alignas(cache_line) TptEntry {
-  std::atomic<std::uint32_t>
-      key;  // rkey = lkey; 0: not valid. Stored last on registration, first on deregistration
+  // rkey = lkey; 0: not valid. Stored last on registration, first on deregistration.
+  std::atomic<std::uint32_t> key;
   std::uint32_t pd;
   std::uint32_t access;
   std::uint32_t window;  // which shared file backs the region (link/memory); 0: none

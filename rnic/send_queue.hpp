@@ -5,9 +5,8 @@
 //   tail      where the next WQE is written; beyond `doorbell` only inside wr_start .. wr_complete
 //   doorbell  published to the requester: these are to be executed
 //   executed  done, in order, with their status in the WQE
-//   polled    reported; their entries are free again. One completion frees every WQE up to it, which is what
-//   lets
-//             an unsignalled WR be "completed by" the next signalled one
+//   polled    reported; their entries are free again. One completion frees every WQE up to it, which is
+//             what lets an unsignalled WR be "completed by" the next signalled one
 //
 // wr_id stays here, on the host side: it never travels. Threading: tail, doorbell and executed move under the
 // queue pair's send lock; polled moves under the CQ's lock. executed and polled are atomics because the other
@@ -30,8 +29,8 @@ namespace weir::rnic {
 struct DatagramAddress {
   Qpn destination;
   std::uint32_t qkey;
-  const std::byte*
-      grh;  // 40 bytes, owned by the address handle; copied when executed. Multicast: the MGID follows
+  // 40 bytes, owned by the address handle; copied when executed. Multicast: the MGID follows.
+  const std::byte* grh;
 };
 
 struct AtomicOperands {

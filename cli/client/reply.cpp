@@ -18,8 +18,8 @@ void ReplyParser::Builder::scalar(char type, std::string_view text) {
 
 void ReplyParser::Builder::bulk_begin(char type, std::uint64_t bytes) {
   bulk = Reply{type == '!' ? ReplyType::error : static_cast<ReplyType>(type), {}, {}};
-  bulk.text.reserve(
-      std::min<std::uint64_t>(bytes, 64 * 1024));  // beyond that, memory follows what has arrived
+  // Beyond that, memory follows what has arrived.
+  bulk.text.reserve(std::min<std::uint64_t>(bytes, 64 * 1024));
 }
 
 void ReplyParser::Builder::bulk_end() {

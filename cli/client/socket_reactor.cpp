@@ -14,8 +14,8 @@
 namespace weir::client {
 namespace {
 
-constexpr std::size_t receive_bytes =
-    256 * 1024;  // one buffer for all connections: what arrives is taken at once
+// One buffer for all connections: what arrives is taken at once.
+constexpr std::size_t receive_bytes = 256 * 1024;
 
 class SocketConnection;
 

@@ -80,10 +80,11 @@ Json parsed(const char* text) {
 
 }  // namespace
 
-// From a path and its value to series: COUNTERS/Ethernet0 with {"SAI_...": "1"}, COUNTERS/Ethernet0/Queues
-// with
-// {"Ethernet0:3": {"SAI_...": "1"}}, COUNTERS/Ethernet*/SAI_... with {"Ethernet0": {"SAI_...": "1"}}, and
-// COUNTERS/Ethernet0/SAI_... with the number alone.
+// From a path and its value to series:
+//   COUNTERS/Ethernet0             {"SAI_...": "1"}
+//   COUNTERS/Ethernet0/Queues      {"Ethernet0:3": {"SAI_...": "1"}}
+//   COUNTERS/Ethernet*/SAI_...     {"Ethernet0": {"SAI_...": "1"}}
+//   COUNTERS/Ethernet0/SAI_...     the number alone
 class CollectorStore::Walk {
  public:
   Walk(CollectorStore& store, std::string_view device) : store_(store), device_(device) {}

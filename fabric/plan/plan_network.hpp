@@ -26,8 +26,8 @@ struct PortPlan {
   std::size_t ports_per_switch = 0;
   SonicHeadroom headroom;
   FirstPrinciples in_principle;
-  std::uint64_t xoff =
-      0;  // what is planned: SONiC's figure, raised to that of first principles where it is larger
+  // What is planned: SONiC's figure, raised to that of first principles where it is larger.
+  std::uint64_t xoff = 0;
   Marks marks;
   std::string profile;  // SONiC's name: pg_lossless_100000_40m_profile
 };

@@ -82,8 +82,8 @@ struct Fabric {
   std::vector<Node> nodes;
   std::vector<PortSettings> ports;
   std::vector<SwitchSettings> switches;
-  std::vector<std::uint32_t>
-      hosts;  // nodes that are hosts; a host's index here is its address, whichever port it is reached at
+  // Nodes that are hosts; a host's index here is its address, whichever port it is reached at.
+  std::vector<std::uint32_t> hosts;
   RouteTable routes;
 };
 

@@ -189,8 +189,8 @@ class RdmaListener final : public Listener {
   Log log_;
   asio::steady_timer retry_;
   bool failing_ = false;
-  std::shared_ptr<bool> alive_ =
-      std::make_shared<bool>(true);  // completions may run after the listener is gone
+  // Completions may run after the listener is gone.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace

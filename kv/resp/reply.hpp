@@ -22,8 +22,8 @@ enum class Protocol : std::uint8_t { resp2 = 2, resp3 = 3 };
 
 class Reply {
  public:
-  static constexpr std::size_t by_reference_size =
-      64 * 1024;  // values from here on are not copied into the queue
+  // Values from here on are not copied into the queue.
+  static constexpr std::size_t by_reference_size = 64 * 1024;
 
   explicit Reply(ReplyQueue& queue) : queue_(queue), target_(&queue) {}
   Reply(const Reply&) = delete;

@@ -1,6 +1,5 @@
-// Splits a line into words as redis.conf and inline commands quote them: "..." with \n \r \t \b \a \xHH
-// escapes,
-// '...' with \' only. A closing quote must be followed by a space or the end.
+// Splits a line into words as redis.conf and inline commands quote them: "..." with the escapes
+// \n \r \t \b \a \xHH, '...' with \' only. A closing quote must be followed by a space or the end.
 #pragma once
 
 #include <optional>

@@ -241,8 +241,8 @@ class Server {
   const Command* counted_ = nullptr;  // whose statistics counted_calls_ are
   Stats::Calls* counted_calls_ = nullptr;
   bool still_waits_ = false;
-  std::uint64_t counted_errors_ =
-      0;                           // of the client whose command runs: its errors that are in the statistics
+  // Of the client whose command runs: its errors that are in the statistics.
+  std::uint64_t counted_errors_ = 0;
   std::uint64_t slow_cycles_ = 0;  // commands that took more are looked at for the slow log
   Paused paused_ = Paused::nothing;
   std::int64_t paused_until_ms_ = 0;

@@ -58,8 +58,8 @@ void SkipList::insert(ScoredNode* node) {
   }
   for (std::uint32_t level = 0; level < node->height; ++level) {
     ScoredNode::Link& link = before[level]->links()[level];
-    const std::size_t distance =
-        rank[0] - rank[level];  // from before[level] to the node just before the new one
+    // From `before[level]` to the node just before the new one.
+    const std::size_t distance = rank[0] - rank[level];
     node->links()[level] = {link.next, link.jump - distance};
     link = {node, distance + 1};
   }

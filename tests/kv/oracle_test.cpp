@@ -6,8 +6,7 @@
 //   ^  only the kind of the reply is compared (random or timed values)
 //   =N the line has N replies
 //   >  the rest of the line is raw bytes in quotes; everything up to the end of the connection is compared,
-//   and a new
-//      connection takes its place
+//      and a new connection takes its place
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>

@@ -21,8 +21,8 @@ constexpr std::size_t page = 4096;
 class MemoryMap : public ::testing::TestWithParam<MapSource> {
  protected:
   UniqueFd file{::memfd_create("memory_map_test", MFD_CLOEXEC)};
-  std::byte* base =
-      nullptr;  // pages: read-write, read-only, none, a hole, shared (the file's second page), private
+  // Pages: read-write, read-only, none, a hole, shared (the file's second page), private.
+  std::byte* base = nullptr;
 
   void SetUp() override {
     if (!each_mapped_range(

@@ -5,8 +5,8 @@
 namespace weir::cm {
 namespace {
 
-constexpr std::uint8_t default_ack_timeout =
-    18;  // 4.096 us * 2^18 = 1.07 s, a little over the path's life time
+// 4.096 us * 2^18 = 1.07 s, a little over the path's life time.
+constexpr std::uint8_t default_ack_timeout = 18;
 constexpr std::uint8_t default_hop_limit = 64;
 
 int last_error() { return errno != 0 ? errno : EINVAL; }

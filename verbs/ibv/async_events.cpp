@@ -10,8 +10,8 @@
 namespace weir::verbs {
 namespace {
 
-constexpr std::size_t max_queued =
-    4096;  // further events are dropped; the objects they are about tell their state
+// Further events are dropped; the objects they are about tell their state.
+constexpr std::size_t max_queued = 4096;
 
 struct OpenQueues {
   std::mutex mutex;

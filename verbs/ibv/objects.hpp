@@ -69,8 +69,8 @@ inline void drop_user(Pd& pd) {
 struct Mr {
   ibv_mr mr;
   std::uint32_t access;
-  std::atomic<int>*
-      memory_users;  // of the device memory that it is in (device_memory.cpp); nullptr: ordinary memory
+  // Of the device memory that it is in (device_memory.cpp); nullptr: ordinary memory.
+  std::atomic<int>* memory_users;
 };
 
 struct Xrcd {

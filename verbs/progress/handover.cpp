@@ -22,8 +22,8 @@ constexpr int lane_looks = 100, lane_yields = 100;
 constexpr std::chrono::microseconds pause{100};         // between looks for a free lane
 constexpr std::chrono::milliseconds nap{2};             // how often a sleeper looks whether the target lives
 constexpr std::chrono::milliseconds short_patience{1};  // with a mover that was late the last time
-constexpr std::uint32_t most_doublings =
-    3;  // of the patience: others may wait for an atomic's lock meanwhile
+// Of the patience: others may wait for an atomic's lock meanwhile.
+constexpr std::uint32_t most_doublings = 3;
 
 // Walks through pieces of our own memory.
 class Cursor {

@@ -10,12 +10,11 @@
 
 namespace weir::verbs::message {
 
-inline constexpr std::uint16_t kick =
-    link::kind::nic_first;  // number: the parked QPN (receiver's); 0: whatever is parked, and the sender's
-                            // mover runs
+// number: the parked QPN (receiver's); 0: whatever is parked, and the sender's mover runs
+inline constexpr std::uint16_t kick = link::kind::nic_first;
 inline constexpr std::uint16_t cq_event = kick + 1;  // number: index of the receiver's CQ
-inline constexpr std::uint16_t fault =
-    kick + 2;  // number: the receiver's QPN that was moved to err, extra: rnic::Fault
+// number: the receiver's QPN that was moved to err, extra: rnic::Fault
+inline constexpr std::uint16_t fault = kick + 2;
 inline constexpr std::uint16_t srq_limit = kick + 3;     // number: index of the receiver's SRQ
 inline constexpr std::uint16_t want_window = kick + 4;   // number: window id
 inline constexpr std::uint16_t window = kick + 5;        // number: window id, extra: bytes, fd: the file
@@ -26,8 +25,8 @@ inline constexpr std::uint16_t channel_gone = kick + 9;  // number: channel
 inline constexpr std::uint16_t want_mover = kick + 10;   // the sender is going to hand copies over
 // number: index of the receiver's SRQ, extra: its incarnation << 32 | the WQE that the sender gives back
 inline constexpr std::uint16_t return_receive = kick + 11;
-inline constexpr std::uint16_t qp_closed =
-    kick + 12;  // number: the receiver's QPN, which the sender had open
+// number: the receiver's QPN, which the sender had open
+inline constexpr std::uint16_t qp_closed = kick + 12;
 inline constexpr std::uint16_t last = qp_closed;
 
 struct Body {

@@ -37,8 +37,8 @@ std::optional<Immediate> unpack(std::uint32_t bits);
 struct RemoteBuffer {
   std::uint64_t address = 0;
   std::uint32_t key = 0;
-  std::uint32_t length =
-      0;  // last: a WRITE makes its last byte visible last, so a length that is there is true
+  // The last member: a WRITE makes its last byte visible last, so a length that is there is true.
+  std::uint32_t length = 0;
   bool operator==(const RemoteBuffer&) const = default;
 };
 static_assert(sizeof(RemoteBuffer) == 16);

@@ -24,8 +24,8 @@ namespace weir::verbs {
 
 inline constexpr char trace_log_variable[] = "WEIR_TRACE_LOG";    // path of the log, "-": standard error
 inline constexpr char trace_pcap_variable[] = "WEIR_TRACE_PCAP";  // path of the packets
-inline constexpr char trace_qps_variable[] =
-    "WEIR_TRACE_QPS";  // numbers or indices, comma-separated; none: all
+// Numbers or indices, comma-separated; none: all.
+inline constexpr char trace_qps_variable[] = "WEIR_TRACE_QPS";
 inline constexpr char trace_limit_variable[] = "WEIR_TRACE_LIMIT";  // bytes of each file
 inline constexpr char trace_snap_variable[] = "WEIR_TRACE_SNAP";    // bytes kept of a packet
 
