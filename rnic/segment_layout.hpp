@@ -4,7 +4,7 @@
 // has exactly one writer at a time, named beside it; words with several writers are changed only by atomic
 // read-modify-write. No lock lives here but those for atomics, which the kernel takes from a dead holder
 // (atomic_lock.hpp): a neighbour may be killed between any two instructions, and must then have left at worst
-// something unpublished (a CQE without its sequence number) that on_gone cleanup finds.
+// something unpublished (a CQE without its sequence number) that Adapter::peer_gone() cleans up.
 //
 // Two roles write: the *owner*, whose process the segment belongs to, and the *initiator*, the one remote (or
 // own) queue pair that is connected to a queue pair here and plays its responder (rnic/responder.cpp).

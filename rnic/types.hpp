@@ -1,6 +1,6 @@
 // The words of the specification as types. Enumerators carry the values of the verbs ABI
-// (<infiniband/verbs.h>), so that verbs/ translates by a cast; verbs/ibv/abi_check.cpp asserts that they
-// agree.
+// (<infiniband/verbs.h>), so that verbs/ translates by a cast; verbs/ibv/abi_check.cpp asserts
+// that they agree.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // What is simulated: nodes, ports, buffers, hosts' transport, flows and faults, as plain data. Indices into
 // the vectors are the names inside the simulator; scenario.hpp makes this from files, tests make it by hand
-// (small_networks.hpp).
+// (tests/sim/small_fabrics.hpp).
 #pragma once
 
 #include <array>
