@@ -4,9 +4,9 @@
 // or not yet), late (the target's process has not come to copying, decision 0006), and contended (an atomic's
 // word is locked by a process that lives). A send queue with a rate limit also parks between messages. A
 // parked queue is tried again when the target kicks us, when the application polls, and by timer; its budget
-// is rnr_retry x RNR timer, or retry_cnt x timeout. Late and contended have none: on a wire the target's NIC
-// would have answered, whatever the processes do. Datagrams wait likewise for a connection to their
-// destination's process.
+// is rnr_retry x RNR timer, or (retry_cnt + 1) x timeout. Late and contended have none: on a wire the
+// target's NIC would have answered, whatever the processes do. Datagrams wait likewise for a connection to
+// their destination's process.
 #include <algorithm>
 #include <array>
 #include <cstring>
