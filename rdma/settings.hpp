@@ -19,7 +19,7 @@ namespace weir::rdma {
 struct StreamSettings {
   std::uint32_t receive_buffer_bytes = 1 << 20;  // what we announce to the peer; 4 KiB to 16 MiB
   std::uint32_t send_buffer_bytes = 256 << 10;   // where what we write waits for the device; 4 KiB to 16 MiB
-  std::uint32_t piece_bytes = 64 << 10;  // a large write goes out in pieces, so that the reader overlaps
+  std::uint32_t piece_bytes = 64 << 10;  // of a large write, so that its reader overlaps; 1 KiB to 16 MiB
   // What has an owner (Stream::try_write) is read by the device where it lies from this many bytes on, if the
   // device can page on demand; 0: never.
   std::uint32_t zero_copy_bytes = 32 << 10;
