@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "rdma/cpu_relax.hpp"
 #include "rdma/work_id.hpp"
 
 namespace weir::rdma {
@@ -27,14 +28,6 @@ struct AtExit {
 };
 template <class Action>
 AtExit(Action) -> AtExit<Action>;
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 
@@ -309,7 +302,7 @@ bool Engine::poll_for_a_while() {
   for (int tries = 0; tries < most_tries;) {
     if (!poll_once()) {
       ++tries;
-      relax();
+      cpu_relax();
       continue;
     }
     tries = 0;

@@ -4,6 +4,8 @@
 
 #include <asio/post.hpp>
 
+#include "rdma/cpu_relax.hpp"
+
 namespace weir::rdma {
 
 namespace {
@@ -14,13 +16,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds between_looks{8};
 
 void relax_until(Clock::time_point end) {
-  while (Clock::now() < end) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-  }
+  while (Clock::now() < end) cpu_relax();
 }
 
 }  // namespace
