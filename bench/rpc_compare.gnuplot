@@ -8,10 +8,11 @@ set logscale y
 set xtics (1, 4, 16, 64, 256)
 set xlabel "calls in flight"
 set ylabel "calls per second, 128 B"
-set yrange [1000:3000000]
+set yrange [1000:5000000]
 set format y "%.0s%c"
 set grid
 set key below maxrows 2
+set bmargin 7.5  # of which the key has three lines
 set xrange [0.8:320]
 do for [mode in "each one"] {
   set title mode eq "each" ? "a connection for each call in flight" : "one connection"
