@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "rnic/adapter.hpp"
+#include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/gid_table.hpp"
 #include "verbs/progress/nic_process.hpp"
 
@@ -252,6 +253,15 @@ void install_builders(ibv_qp_ex&);                                              
 void deliver_async(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*);  // async_events.cpp
 void open_async_queue(Context&);
 void close_async_queue(Context&);
+
+// Of an object that is being destroyed: its events that nobody has fetched go with it (`about` says of one
+// whether it is such), and how many of them were fetched is what wait_for_acks() takes.
+template <class About>
+std::uint32_t forget_async_events(Context& context, const std::uint32_t& delivered, About about) {
+  const std::lock_guard lock(context.async_mutex);
+  discard_events(context.async_eventfd, std::erase_if(context.async_queue, about));
+  return delivered;
+}
 
 // The events that a destroy must wait for (ibv_ack_cq_events(3), ibv_ack_async_event(3)).
 template <class Object>

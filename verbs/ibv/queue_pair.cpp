@@ -6,7 +6,6 @@
 
 #include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/domains.hpp"
-#include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/shape.hpp"
 
@@ -207,15 +206,9 @@ int ibv_destroy_qp(ibv_qp* qp) {
     send_waiting_datagrams(*q.nic_qp);
     context.adapter().destroy(q.nic_qp);
   }
-  std::uint32_t delivered = 0;
-  {
-    const std::lock_guard lock(context.async_mutex);
-    const std::size_t undelivered = std::erase_if(context.async_queue, [&](const ibv_async_event& e) {
-      return e.event_type != IBV_EVENT_SRQ_LIMIT_REACHED && e.element.qp == qp;
-    });
-    discard_events(context.async_eventfd, undelivered);
-    delivered = q.async_delivered;
-  }
+  const auto delivered = forget_async_events(context, q.async_delivered, [&](const ibv_async_event& e) {
+    return e.event_type != IBV_EVENT_SRQ_LIMIT_REACHED && e.element.qp == qp;
+  });
   wait_for_acks(*qp, qp->events_completed, delivered);
   if (q.xrcd != nullptr) q.xrcd->users.fetch_sub(1);
   if (q.indirection != nullptr) q.indirection->qps.fetch_sub(1);

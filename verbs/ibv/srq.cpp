@@ -3,7 +3,6 @@
 #include <cerrno>
 
 #include "verbs/ibv/domains.hpp"
-#include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
 
 using namespace weir::verbs;
@@ -95,15 +94,9 @@ int ibv_destroy_srq(ibv_srq* srq) {
   if (s.nic_srq->attached_qps.load() != 0) return EBUSY;
   Context& context = context_of(srq->context);
   context.adapter().destroy(s.nic_srq);
-  std::uint32_t delivered = 0;
-  {
-    const std::lock_guard lock(context.async_mutex);
-    const std::size_t undelivered = std::erase_if(context.async_queue, [&](const ibv_async_event& e) {
-      return e.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && e.element.srq == srq;
-    });
-    discard_events(context.async_eventfd, undelivered);
-    delivered = s.async_delivered;
-  }
+  const auto delivered = forget_async_events(context, s.async_delivered, [&](const ibv_async_event& e) {
+    return e.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && e.element.srq == srq;
+  });
   wait_for_acks(*srq, srq->events_completed, delivered);
   if (s.xrcd != nullptr) s.xrcd->users.fetch_sub(1);
   pthread_cond_destroy(&srq->cond);

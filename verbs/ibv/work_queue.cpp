@@ -7,7 +7,6 @@
 #include <cerrno>
 
 #include "verbs/ibv/domains.hpp"
-#include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
 
 namespace weir::verbs {
@@ -117,15 +116,9 @@ int destroy_wq(ibv_wq* wq) {
   if (w.tables.load() != 0) return EBUSY;
   Context& context = context_of(wq->context);
   context.adapter().destroy(w.nic_qp);
-  std::uint32_t delivered = 0;
-  {
-    const std::lock_guard lock(context.async_mutex);
-    const std::size_t undelivered = std::erase_if(context.async_queue, [&](const ibv_async_event& e) {
-      return e.event_type == IBV_EVENT_WQ_FATAL && e.element.wq == wq;
-    });
-    discard_events(context.async_eventfd, undelivered);
-    delivered = w.async_delivered;
-  }
+  const auto delivered = forget_async_events(context, w.async_delivered, [&](const ibv_async_event& e) {
+    return e.event_type == IBV_EVENT_WQ_FATAL && e.element.wq == wq;
+  });
   wait_for_acks(*wq, wq->events_completed, delivered);
   pthread_cond_destroy(&wq->cond);
   pthread_mutex_destroy(&wq->mutex);
