@@ -37,6 +37,22 @@ WcOpcode completion_opcode(SendOpcode opcode) {
   }
 }
 
+// Of a receive. What it invalidated is said only where the message was taken.
+inline WorkCompletion receive_completion(const ReceiveCqe& cqe, std::uint64_t wr_id, WcStatus status, Qpn by,
+                                         Qpn from) {
+  return {.wr_id = wr_id,
+          .status = status,
+          .opcode = cqe.opcode,
+          .has_imm = cqe.carries == Carries::immediate,
+          .has_invalidated = cqe.carries == Carries::invalidate && status == WcStatus::success,
+          .has_grh = false,
+          .byte_len = cqe.byte_len,
+          .imm_be = cqe.imm_be,
+          .qpn = by.value(),
+          .src_qpn = from.value(),
+          .over_ipv4 = false};
+}
+
 }  // namespace
 
 std::size_t QueuePair::poll_completions(CompletionQueue& cq, std::span<WorkCompletion> out) {
@@ -125,65 +141,67 @@ void QueuePair::prefetch_completion() const {
   if (has_own_rq()) prefetch_to_read(&rq_at(cqe_polled_));
 }
 
+// The payload that came in the CQE or in the landing ring goes into the posted buffers.
+inline WcStatus QueuePair::scatter_payload(const ReceiveCqe& cqe, const ReceiveWqe& wqe) {
+  const WcStatus status = cqe.status;  // read once: the initiator may write it again
+  if (status != WcStatus::success) return status;
+  bool scattered = true;
+  if (cqe.payload_at == PayloadAt::cqe) {
+    scattered = scatter(wqe, {cqe.payload, std::min<std::size_t>(cqe.byte_len, cqe_payload_bytes)});
+  } else if (cqe.payload_at == PayloadAt::landing && rings_.landing_mask != 0) {
+    const std::byte* landing = nic_.segment().base() + rings_.landing_offset;
+    const std::uint32_t start = cqe.landing_start & rings_.landing_mask;
+    scattered =
+        scatter(wqe, {landing + start, std::min<std::size_t>(cqe.byte_len, rings_.landing_mask + 1 - start)});
+    ctx_->landing_head.store(cqe.landing_end, std::memory_order_release);
+    likely_landing_ = landing + (cqe.landing_end & rings_.landing_mask);
+  }
+  return scattered ? WcStatus::success : WcStatus::loc_prot_err;
+}
+
+// To the initiator: the places of so many more CQEs are free again.
+inline void QueuePair::show_polled(std::uint32_t receives) {
+  if (has_own_rq()) {
+    // In this order: an initiator that finds a receive posted in a place that is free again finds room for
+    // its completion too, and never waits for it. One writer, under the CQ's lock: no locked instruction.
+    ctx_->cqe_polled.store(cqe_polled_, std::memory_order_release);
+    rq_polled_.store(rq_polled_.load(std::memory_order_relaxed) + receives, std::memory_order_release);
+  } else {
+    // seq_cst with the look at `initiator_parked`: an initiator may wait for room in this ring.
+    ctx_->cqe_polled.store(cqe_polled_, std::memory_order_seq_cst);
+    kick_initiator_if_parked();
+  }
+}
+
 std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
   if (rings_.cqe_offset == 0) return 0;
   std::size_t filled = 0;
   auto* ring = nic_.segment().at<ReceiveCqe>(rings_.cqe_offset);
+  const bool own = has_own_rq();
   while (filled < out.size()) {
     const ReceiveCqe& cqe = ring[cqe_polled_ & rings_.cqe_mask];
-    // acquire: pairs with the initiator's publish; the CQE's fields and payload come after it.
+    // Pairs with the initiator's publish: the CQE's fields and payload come after it. seq_cst as in
+    // poll_sends().
     if (cqe.sequence.load(std::memory_order_seq_cst) != cqe_polled_ + 1) break;
-    const bool own = has_own_rq();
     const std::uint32_t number = own ? cqe.wqe & rings_.rq_mask : cqe.wqe;
     if (!own && number >= config_.srq->max_wrs()) break;  // a neighbour wrote nonsense: never index by it
     const ReceiveWqe& wqe = own ? rq_at(number) : config_.srq->wqe(number);
-    WcStatus status = cqe.status;
-    if (status == WcStatus::success && cqe.payload_at == PayloadAt::cqe) {
-      const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, cqe_payload_bytes);
-      if (!scatter(wqe, {cqe.payload, bytes})) status = WcStatus::loc_prot_err;
-    } else if (status == WcStatus::success && cqe.payload_at == PayloadAt::landing &&
-               rings_.landing_mask != 0) {
-      const std::byte* landing = nic_.segment().base() + rings_.landing_offset;
-      const std::uint32_t start = cqe.landing_start & rings_.landing_mask;
-      const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, rings_.landing_mask + 1 - start);
-      if (!scatter(wqe, {landing + start, bytes})) status = WcStatus::loc_prot_err;
-      ctx_->landing_head.store(cqe.landing_end, std::memory_order_release);
-      likely_landing_ = landing + (cqe.landing_end & rings_.landing_mask);
-    }
-    const bool invalidated = cqe.carries == Carries::invalidate && status == WcStatus::success;
-    if (invalidated) nic_.windows().finish_invalidate(cqe.imm_be, qpn_);
-    out[filled++] = {.wr_id = wqe.wr_id,
-                     .status = status,
-                     .opcode = cqe.opcode,
-                     .has_imm = cqe.carries == Carries::immediate,
-                     .has_invalidated = invalidated,
-                     .has_grh = false,
-                     .byte_len = cqe.byte_len,
-                     .imm_be = cqe.imm_be,
-                     .qpn = qpn_.value(),
-                     .src_qpn = ctx_->remote_qpn.load(std::memory_order_relaxed),
-                     .over_ipv4 = false};
+    const WcStatus status = scatter_payload(cqe, wqe);
+    const Qpn from(ctx_->remote_qpn.load(std::memory_order_relaxed));
+    WorkCompletion& wc = out[filled++];
+    wc = receive_completion(cqe, wqe.wr_id, status, qpn_, from);
+    if (wc.has_invalidated) nic_.windows().finish_invalidate(wc.imm_be, qpn_);
     if (!own) config_.srq->free_wqe(number);
     ++cqe_polled_;
   }
-  if (filled != 0) {
+  if (filled == 0) {
+    // Whoever waits for the next CQE takes the payload behind it along.
+    prefetch_to_read(likely_landing_);
+  } else {
     // What arrived is probably a request; its answer will be written there.
     prefetch_to_write(likely_cqe_.load(std::memory_order_relaxed));
     prefetch_to_write(likely_write_.load(std::memory_order_relaxed));
-    if (has_own_rq()) {
-      // In this order: an initiator that finds a receive posted in a place that is free again finds room for
-      // its completion too, and never waits for it. One writer, under the CQ's lock: no locked instruction.
-      ctx_->cqe_polled.store(cqe_polled_, std::memory_order_release);
-      rq_polled_.store(rq_polled_.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(filled),
-                       std::memory_order_release);
-    } else {
-      // seq_cst with the look at `initiator_parked`: an initiator may wait for room in this ring.
-      ctx_->cqe_polled.store(cqe_polled_, std::memory_order_seq_cst);
-      kick_initiator_if_parked();
-    }
-  } else {
-    // Whoever waits for the next CQE takes the payload behind it along.
-    prefetch_to_read(likely_landing_);
+    show_polled(static_cast<std::uint32_t>(filled));
   }
   return filled;
 }
@@ -252,24 +270,14 @@ std::size_t SharedReceiveQueue::poll_completions(Adapter& nic, std::span<WorkCom
       const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, cqe_payload_bytes);
       if (!scatter_into(nic, pd_, received, {cqe.payload, bytes})) status = WcStatus::loc_prot_err;
     }
-    const bool invalidated = cqe.carries == Carries::invalidate && status == WcStatus::success;
-    if (invalidated) nic.windows().finish_invalidate(cqe.imm_be, Qpn(completion->qpn));
     // A queue pair's messages may go to several SRQs, which are polled by as many threads.
     const Qpn by(completion->qpn);
     SegmentHeader& header = nic.segment().header();
     QpCounters& counters = by.slot() == nic.slot() ? header.qp_counters[by.index()] : header.counters.retired;
     (status == WcStatus::success ? counters.receives : counters.receive_errors).shared_add(1);
-    out[filled++] = {.wr_id = received.wr_id,
-                     .status = status,
-                     .opcode = cqe.opcode,
-                     .has_imm = cqe.carries == Carries::immediate,
-                     .has_invalidated = invalidated,
-                     .has_grh = false,
-                     .byte_len = cqe.byte_len,
-                     .imm_be = cqe.imm_be,
-                     .qpn = completion->qpn,
-                     .src_qpn = completion->src_qpn,
-                     .over_ipv4 = false};
+    WorkCompletion& wc = out[filled++];
+    wc = receive_completion(cqe, received.wr_id, status, by, Qpn(completion->src_qpn));
+    if (wc.has_invalidated) nic.windows().finish_invalidate(wc.imm_be, by);
     completions_->take();
     free_wqe(number);
   }

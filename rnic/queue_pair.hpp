@@ -245,6 +245,8 @@ class QueuePair {
   std::size_t unpolled_receives() const;
   std::size_t poll_flushed_receives(std::span<WorkCompletion>);
   bool scatter(const ReceiveWqe&, std::span<const std::byte>) const;
+  WcStatus scatter_payload(const ReceiveCqe&, const ReceiveWqe&);
+  void show_polled(std::uint32_t receives);
   void raise_local(CompletionQueue&, std::uint32_t line, Solicited);
 
   // queue_pair.cpp
