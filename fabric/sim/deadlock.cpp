@@ -6,12 +6,59 @@
 #include "fabric/sim/simulation.hpp"
 
 namespace weir::fabric::sim {
+namespace {
+
+using Edges = std::vector<std::vector<std::uint32_t>>;  // of each place, where its edges lead
+
+// The places of one cycle, in order; none: there is none. Depth first: a place that is met again on the
+// current path closes a cycle.
+std::vector<std::uint32_t> find_cycle(const Edges& next) {
+  std::vector<std::uint8_t> state(next.size(), 0);  // 0 new, 1 on the path, 2 done
+  std::vector<std::uint32_t> path;
+  std::vector<std::size_t> edge;
+  const auto step_to = [&](std::uint32_t there) {
+    state[there] = 1;
+    path.push_back(there);
+    edge.push_back(0);
+  };
+  for (std::uint32_t root = 0; root < next.size(); ++root) {
+    if (state[root] == 0) step_to(root);
+    while (!path.empty()) {
+      const std::uint32_t here = path.back();
+      if (edge.back() == next[here].size()) {
+        state[here] = 2;
+        path.pop_back();
+        edge.pop_back();
+        continue;
+      }
+      const std::uint32_t there = next[here][edge.back()++];
+      if (state[there] == 1) return {std::find(path.begin(), path.end(), there), path.end()};
+      if (state[there] == 0) step_to(there);
+    }
+  }
+  return {};
+}
+
+}  // namespace
 
 void Simulation::check_deadlock() {
   rare_.push(now_ + run_.deadlock_check, RareKind::deadlock_check);
   if (deadlocked_) return;  // one is enough, and the first is the cause
+  const std::vector<std::uint32_t> stuck = stuck_queues();
+  if (stuck.size() < 2) return;
+  const std::vector<std::uint32_t> cycle = find_cycle(stopped_by(stuck));
+  if (cycle.empty()) return;
+  Incident incident{
+      now_, Incident::Kind::deadlock, {}, static_cast<std::uint8_t>(stuck[cycle.front()] % priorities)};
+  for (const std::uint32_t place : cycle) incident.ports.push_back(stuck[place] / priorities);
+  incidents_.push_back(std::move(incident));
+  deadlocked_ = true;
+}
+
+// Queues (port * priorities + priority, ascending) that PFC stops and that sent nothing since the last call.
+std::vector<std::uint32_t> Simulation::stuck_queues() {
   deadlock_sent_.resize(queues_.size());
-  std::vector<std::uint32_t> stuck;  // port * 8 + priority
+  std::vector<std::uint32_t> stuck;
   for (std::uint32_t p = 0; p < ports_.size(); ++p) {
     const unsigned held = ports_[p].paused & ports_[p].waiting;
     for (unsigned priority = 0; priority < priorities; ++priority) {
@@ -22,11 +69,13 @@ void Simulation::check_deadlock() {
         stuck.push_back(p * priorities + priority);
     }
   }
-  if (stuck.size() < 2) return;
+  return stuck;
+}
 
-  // Edges: from a stuck queue to the stuck queues of the switch that stopped it which hold packets from its
-  // link.
-  std::vector<std::vector<std::uint32_t>> next(stuck.size());
+// Edges, by places in `stuck`: from a queue to those queues of the switch that stopped it which hold packets
+// from its link.
+std::vector<std::vector<std::uint32_t>> Simulation::stopped_by(std::span<const std::uint32_t> stuck) const {
+  Edges next(stuck.size());
   const auto place = [&](std::uint32_t name) {
     const auto found = std::lower_bound(stuck.begin(), stuck.end(), name);
     return found != stuck.end() && *found == name ? static_cast<std::uint32_t>(found - stuck.begin()) : none;
@@ -45,41 +94,7 @@ void Simulation::check_deadlock() {
       if (holder != none) next[holder].push_back(to);
     }
   }
-
-  // Depth first; a queue that is met again on the current path closes a cycle.
-  std::vector<std::uint8_t> state(stuck.size(), 0);  // 0 new, 1 on the path, 2 done
-  std::vector<std::uint32_t> path;
-  std::vector<std::size_t> edge;
-  for (std::uint32_t root = 0; root < stuck.size(); ++root) {
-    if (state[root] != 0) continue;
-    path.assign(1, root);
-    edge.assign(1, 0);
-    state[root] = 1;
-    while (!path.empty()) {
-      const std::uint32_t here = path.back();
-      if (edge.back() == next[here].size()) {
-        state[here] = 2;
-        path.pop_back();
-        edge.pop_back();
-        continue;
-      }
-      const std::uint32_t there = next[here][edge.back()++];
-      if (state[there] == 1) {
-        Incident incident{
-            now_, Incident::Kind::deadlock, {}, static_cast<std::uint8_t>(stuck[there] % priorities)};
-        for (auto at = std::find(path.begin(), path.end(), there); at != path.end(); ++at)
-          incident.ports.push_back(stuck[*at] / priorities);
-        incidents_.push_back(std::move(incident));
-        deadlocked_ = true;
-        return;
-      }
-      if (state[there] == 0) {
-        state[there] = 1;
-        path.push_back(there);
-        edge.push_back(0);
-      }
-    }
-  }
+  return next;
 }
 
 }  // namespace weir::fabric::sim

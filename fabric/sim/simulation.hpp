@@ -205,6 +205,8 @@ class Simulation {
   void watchdog_poll();
   void watch(std::uint32_t port, unsigned priority, Watched& watched);
   void check_deadlock();
+  std::vector<std::uint32_t> stuck_queues();
+  std::vector<std::vector<std::uint32_t>> stopped_by(std::span<const std::uint32_t> stuck) const;
   void take_sample();
   void keep_sample();
   bool sample_again(std::uint32_t held);
