@@ -42,8 +42,6 @@ class Provider {
   enum class Kind { weir, system };
 
   Kind kind() const { return kind_; }
-  const std::string& verbs_library() const { return verbs_library_; }  // the path that the loader took
-  const std::string& cm_library() const { return cm_library_; }
   // One line for the log: provider, device, library, and why.
   std::string describe() const;
 
@@ -52,7 +50,7 @@ class Provider {
   Provider() = default;
 
   Kind kind_ = Kind::weir;
-  std::string verbs_library_;
+  std::string verbs_library_;  // the path that the loader took
   std::string cm_library_;
   std::string devices_;
   std::string reason_;

@@ -65,7 +65,6 @@ class PacketPool {
     --in_use_;
   }
   std::uint32_t in_use() const { return in_use_; }
-  std::size_t most() const { return packets_.size(); }
 
  private:
   std::vector<Packet> packets_;

@@ -114,8 +114,6 @@ class Simulation {
   const PfcCounters& pfc(std::uint32_t port, unsigned priority) const { return pfc_[at(port, priority)]; }
   const SharedPool& pool(std::uint32_t node) const { return pools_[node]; }
   Ticks paused_time(std::uint32_t port, unsigned priority) const;
-  std::size_t most_packets() const { return packets_.most(); }
-  std::size_t flow_slots() const { return flows_.size(); }
 
  private:
   struct Nic {  // a host has one for each of its links
