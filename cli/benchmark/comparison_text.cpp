@@ -1,10 +1,8 @@
 // A comparison as people read it and as programs do.
 #include <fmt/format.h>
 
-#include <locale>
-
 #include "cli/benchmark/compare.hpp"
-#include "cli/benchmark/json_text.hpp"
+#include "cli/json_text.hpp"
 
 namespace weir::benchmark {
 namespace {

@@ -14,11 +14,11 @@
 #include "cli/benchmark/compare.hpp"
 #include "cli/benchmark/idle.hpp"
 #include "cli/benchmark/json_file.hpp"
-#include "cli/benchmark/json_text.hpp"
 #include "cli/benchmark/plan.hpp"
 #include "cli/benchmark/progress_line.hpp"
 #include "cli/benchmark/report.hpp"
 #include "cli/client/standard_output.hpp"
+#include "cli/json_text.hpp"
 
 namespace weir::benchmark {
 namespace {

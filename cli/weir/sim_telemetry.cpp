@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "cli/weir/json_text.hpp"
+#include "cli/json_text.hpp"
 #include "cli/weir/module.hpp"
 
 namespace weir::command {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include "cli/json_text.hpp"
 #include "cli/weir/counter_list.hpp"
-#include "cli/weir/json_text.hpp"
 #include "cli/weir/stat_text.hpp"
 
 namespace weir::command {

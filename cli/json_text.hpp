@@ -1,4 +1,4 @@
-// JSON strings.
+// JSON strings, for what the programs write.
 #pragma once
 
 #include <fmt/format.h>
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace weir::command {
+namespace weir {
 
 inline std::string json_string(std::string_view text) {
   std::string out = "\"";
@@ -20,4 +20,4 @@ inline std::string json_string(std::string_view text) {
   return out + '"';
 }
 
-}  // namespace weir::command
+}  // namespace weir
