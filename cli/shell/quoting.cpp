@@ -53,6 +53,30 @@ bool take_single_quoted(std::string_view line, std::size_t& at, std::string& wor
   return false;
 }
 
+struct Escapes {
+  std::string_view special, names;  // behind a backslash, special[i] is names[i]
+  const char* code;                 // a format, of what else cannot stand for itself
+  bool ascii;                       // what is not ASCII cannot either
+};
+
+std::string between_quotes(std::string_view text, const Escapes& escapes) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (const auto known = escapes.special.find(c); known != std::string_view::npos) {
+      out += '\\';
+      out += escapes.names[known];
+    } else if (byte < 0x20 || (escapes.ascii && byte >= 0x7f)) {
+      char code[8];
+      std::snprintf(code, sizeof code, escapes.code, unsigned{byte});
+      out += code;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
 }  // namespace
 
 std::optional<std::vector<std::string>> split_words(std::string_view line) {
@@ -76,43 +100,13 @@ std::optional<std::vector<std::string>> split_words(std::string_view line) {
 }
 
 std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    constexpr std::string_view special = "\n\r\t\a\b\\\"";
-    constexpr std::string_view names = "nrtab\\\"";
-    const auto known = special.find(c);
-    if (known != std::string_view::npos) {
-      out += '\\';
-      out += names[known];
-    } else if (c >= 0x20 && c < 0x7f) {
-      out += c;
-    } else {
-      char hex[8];
-      std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-      out += hex;
-    }
-  }
-  return out + '"';
+  return between_quotes(
+      text, {.special = "\n\r\t\a\b\\\"", .names = "nrtab\\\"", .code = "\\x%02x", .ascii = true});
 }
 
 std::string json_quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    constexpr std::string_view special = "\n\f\r\t\b\\\"";
-    constexpr std::string_view names = "nfrtb\\\"";
-    const auto known = special.find(c);
-    if (known != std::string_view::npos) {
-      out += '\\';
-      out += names[known];
-    } else if (static_cast<unsigned char>(c) >= 0x20) {
-      out += c;
-    } else {
-      char hex[8];
-      std::snprintf(hex, sizeof hex, "\\u%04x", static_cast<unsigned>(c));
-      out += hex;
-    }
-  }
-  return out + '"';
+  return between_quotes(
+      text, {.special = "\n\f\r\t\b\\\"", .names = "nfrtb\\\"", .code = "\\u%04x", .ascii = false});
 }
 
 bool same_word(std::string_view a, std::string_view b) {
