@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <thread>
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/host_port.hpp"
@@ -184,10 +183,9 @@ int write_sim_files(const fs::path& directory,
   return 0;
 }
 
-int sim(std::span<const std::string> arguments) {
-  SimCommand command;
-  CLI::App app(sim_description, "weir sim");
-  app.footer(sim_footer);
+namespace {
+
+void declare_options(CLI::App& app, SimCommand& command) {
   app.add_option("SCENARIO", command.file, "scenario file")->type_name("FILE");
   app.add_option("-o,--output", command.output,
                  "write report.html, summary.json and CSV files into this directory")
@@ -218,14 +216,61 @@ int sim(std::span<const std::string> arguments) {
       ->capture_default_str();
   app.add_flag("-q,--quiet", command.quiet, "no progress line");
   app.add_flag("--settings", command.settings, "list what --set and --sweep can turn, and end");
+}
+
+// What makes no sense beside the rest of the command line.
+std::optional<std::string> at_odds(const SimCommand& command) {
+  if (command.file.empty()) return "name a scenario file; see weir sim --help";
+  if (command.csv && command.sweep.empty())
+    return "--csv prints a sweep; say which with --sweep, or take --json";
+  if (command.telemetry.empty()) return std::nullopt;
+  if (!command.sweep.empty()) return "--telemetry is of one run, --sweep of many";
+  if (const auto collector = read_host_port(command.telemetry); !collector)
+    return "--telemetry " + collector.error();
+  return std::nullopt;
+}
+
+void print_warnings(const fabric::Plan& plan) {
+  for (const auto& finding : plan.findings)
+    if (finding.severity != fabric::Severity::note) fmt::print(stderr, "{}", fabric::text(finding));
+}
+
+// The scenario's knobs, turned as --set says; nothing: it makes no sense, and that was said.
+std::optional<sim::Knobs> turned_knobs(const SimCommand& command, const sim::Scenario& scenario) {
+  sim::Knobs knobs = scenario.knobs;
+  for (const auto& word : command.set) {
+    const auto pair = split_setting(word, "--set");
+    if (!pair) return std::nullopt;
+    if (const auto wrong = sim::set_knob(knobs, *pair->first, pair->second); !wrong.empty()) {
+      complain("sim", fmt::format("--set {}: {}", word, wrong), sim_misused);
+      return std::nullopt;
+    }
+  }
+  if (const auto trouble = sim::headroom_beyond_buffer(scenario, knobs); !trouble.empty()) {
+    complain("sim", "--set headroom: " + trouble, sim_misused);
+    return std::nullopt;
+  }
+  return knobs;
+}
+
+void stop_on_signals() {
+  struct sigaction action{};
+  action.sa_handler = request_stop;
+  action.sa_flags = SA_RESETHAND;  // a second Ctrl-C ends it at once
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace
+
+int sim(std::span<const std::string> arguments) {
+  SimCommand command;
+  CLI::App app(sim_description, "weir sim");
+  app.footer(sim_footer);
+  declare_options(app, command);
   if (const auto ended = parse_words(app, "sim", arguments)) return *ended;
   if (command.settings) return list_settings();
-  if (command.file.empty()) return complain("sim", "name a scenario file; see weir sim --help", sim_misused);
-  if (command.csv && command.sweep.empty())
-    return complain("sim", "--csv prints a sweep; say which with --sweep, or take --json", sim_misused);
-  if (!command.telemetry.empty())
-    if (const auto collector = read_host_port(command.telemetry); !collector)
-      return complain("sim", "--telemetry " + collector.error(), sim_misused);
+  if (const auto wrong = at_odds(command)) return complain("sim", *wrong, sim_misused);
 
   fabric::Complaints complaints;
   const auto scenario = sim::load_scenario(command.file, complaints);
@@ -233,32 +278,17 @@ int sim(std::span<const std::string> arguments) {
     fmt::print(stderr, "{}", complaints.text());
     return sim_bad_input;
   }
-  if (!command.quiet)
-    for (const auto& finding : scenario->plan.findings)
-      if (finding.severity != fabric::Severity::note) fmt::print(stderr, "{}", fabric::text(finding));
-  sim::Knobs knobs = scenario->knobs;
-  for (const auto& word : command.set) {
-    const auto pair = split_setting(word, "--set");
-    if (!pair) return sim_misused;
-    if (const auto wrong = sim::set_knob(knobs, *pair->first, pair->second); !wrong.empty())
-      return complain("sim", fmt::format("--set {}: {}", word, wrong), sim_misused);
-  }
-  if (const auto trouble = sim::headroom_beyond_buffer(*scenario, knobs); !trouble.empty())
-    return complain("sim", "--set headroom: " + trouble, sim_misused);
-  struct sigaction action{};
-  action.sa_handler = request_stop;
-  action.sa_flags = SA_RESETHAND;  // a second Ctrl-C ends it at once
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  if (!command.telemetry.empty() && !command.sweep.empty())
-    return complain("sim", "--telemetry is of one run, --sweep of many", sim_misused);
+  if (!command.quiet) print_warnings(scenario->plan);
+  const auto knobs = turned_knobs(command, *scenario);
+  if (!knobs) return sim_misused;
+  stop_on_signals();
   // Ranks may find that they sweep different things, and then nothing is to be left.
   if (told_by_mpirun("OMPI_COMM_WORLD_SIZE") <= 1 && !command.output.empty())
     if (const auto trouble = make_directory(command.output); !trouble.empty())
       return complain("sim", trouble, sim_not_written);
-  if (!command.sweep.empty()) return run_sweep(command, *scenario, knobs);
+  if (!command.sweep.empty()) return run_sweep(command, *scenario, *knobs);
   if (told_by_mpirun("OMPI_COMM_WORLD_RANK") != 0) return 0;  // one run is not split: rank 0 does it
-  return run_scenario(command, *scenario, knobs);
+  return run_scenario(command, *scenario, *knobs);
 }
 
 }  // namespace weir::command
