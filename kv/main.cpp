@@ -1,7 +1,6 @@
 // weir-server: reads the options, opens the listeners, runs until told to stop.
 // Exit status: 0 stopped as asked, 1 could not run, 2 wrong usage.
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,7 +11,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <random>
 
@@ -95,35 +93,57 @@ void write_pidfile(const Server& server) {
   }
 }
 
-int run(StartOptions options, const char* program) {
-  if (const std::string& dir = options.settings.dir; chdir(dir.c_str()) != 0) {
-    return complain("cannot work in " + dir + ": " + std::strerror(errno) + ". Check --dir.");
-  }
+// The directory to work in, and the log file. Not empty: what is wrong with them.
+std::string enter_surroundings(Settings& settings) {
+  if (chdir(settings.dir.c_str()) != 0)
+    return "cannot work in " + settings.dir + ": " + std::strerror(errno) + ". Check --dir.";
   std::error_code ignored;
-  options.settings.dir = std::filesystem::current_path(ignored).string();
-  log_path = options.settings.logfile;
+  settings.dir = std::filesystem::current_path(ignored).string();
+  log_path = settings.logfile;
   std::FILE* const log_file = open_log();
-  if (log_file == nullptr) {
-    return complain("cannot write the log file " + log_path + ": " + std::strerror(errno) +
-                    ". Check --logfile.");
-  }
+  if (log_file == nullptr)
+    return "cannot write the log file " + log_path + ": " + std::strerror(errno) + ". Check --logfile.";
   close_log(log_file);
+  return {};
+}
+
+Surroundings surroundings_of(const StartOptions& options, const char* program) {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  std::random_device entropy;
+  return {wall_clock_us,
+          write_log,
+          (std::uint64_t{entropy()} << 32) | entropy(),
+          length > 0 ? std::string(path, static_cast<std::size_t>(length)) : program,
+          options.config_file,
+          environment("LD_LIBRARY_PATH"),
+          {}};
+}
+
+// Opens the listeners and says where they are. Not empty: why the server cannot run.
+std::string begin_listening(Server& server) {
+  if (auto listening = server.listen(); !listening) return listening.error();
+  if (server.listening().empty())
+    return "nothing to listen on: give --port, --unixsocket, --tls-port, --rdma-port or --rdma-tls-port";
+  if (const auto& names = server.settings.given_without_effect; !names.empty()) {
+    std::string line;
+    for (std::string_view name : names) line.append(line.empty() ? "" : ", ").append(name);
+    server.log(LogLevel::warning,
+               "without effect here (this server keeps nothing on disk and has no replicas): " + line);
+  }
+  for (const std::string& where : server.listening()) server.log(LogLevel::notice, "listening on " + where);
+  return {};
+}
+
+int run(StartOptions options, const char* program) {
+  if (const std::string wrong = enter_surroundings(options.settings); !wrong.empty()) return complain(wrong);
   std::optional<Background> background;
   if (options.settings.daemonize) {
     background.emplace();
     if (const auto ended = background->begin()) return *ended;
   }
   asio::io_context io(1);
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  std::random_device entropy;
-  Surroundings surroundings{wall_clock_us,
-                            write_log,
-                            (std::uint64_t{entropy()} << 32) | entropy(),
-                            length > 0 ? std::string(path, static_cast<std::size_t>(length)) : program,
-                            options.config_file,
-                            environment("LD_LIBRARY_PATH"),
-                            {}};
+  Surroundings surroundings = surroundings_of(options, program);
   Server server(io, std::move(options.settings), std::move(surroundings));
   asio::signal_set signals(io, SIGINT, SIGTERM);
   bool stopping = false;
@@ -141,22 +161,10 @@ int run(StartOptions options, const char* program) {
   });
   fit_descriptor_limit(server);
   server.log(LogLevel::notice, "weir-server " WEIR_VERSION " starts, pid " + std::to_string(getpid()));
-  if (auto listening = server.listen(); !listening) {
-    server.log(LogLevel::warning, listening.error());
-    return log_path.empty() ? 1 : complain(listening.error());
+  if (const std::string wrong = begin_listening(server); !wrong.empty()) {
+    server.log(LogLevel::warning, wrong);
+    return log_path.empty() ? 1 : complain(wrong);
   }
-  if (server.listening().empty()) {
-    const std::string nothing = "nothing to listen on: give --port, --unixsocket, --tls-port or --rdma-port";
-    server.log(LogLevel::warning, nothing);
-    return log_path.empty() ? 1 : complain(nothing);
-  }
-  if (const auto& names = server.settings.given_without_effect; !names.empty()) {
-    std::string line;
-    for (std::string_view name : names) line.append(line.empty() ? "" : ", ").append(name);
-    server.log(LogLevel::warning,
-               "without effect here (this server keeps nothing on disk and has no replicas): " + line);
-  }
-  for (const std::string& where : server.listening()) server.log(LogLevel::notice, "listening on " + where);
   write_pidfile(server);
   server.log(LogLevel::notice, "Ready to accept connections");
   if (background) background->ready();
