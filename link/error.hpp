@@ -1,6 +1,7 @@
 // Errors of the link: an errno's meaning plus a sentence that names the cause and the next step.
 #pragma once
 
+#include <cerrno>
 #include <cstring>
 #include <expected>
 #include <string>
@@ -15,9 +16,11 @@ inline std::unexpected<Error> failure(std::errc code, std::string what) {
   return std::unexpected(Error{code, std::move(what)});
 }
 
-// `what` is completed with the errno's own words: "cannot open X: Permission denied; <next step>".
-inline std::unexpected<Error> failure_errno(int error, const std::string& what,
-                                            const std::string& next_step = {}) {
+// `what` is completed with the errno's own words: "cannot open X: Permission denied; <next step>". Where
+// descriptors ran out only one step helps, whatever could not be done for want of them.
+inline std::unexpected<Error> failure_errno(int error, const std::string& what, std::string next_step = {}) {
+  if (error == EMFILE) next_step = "raise the limit of open files (ulimit -n)";
+  if (error == ENFILE) next_step = "raise the system's limit of open files (sysctl fs.file-max)";
   std::string text = what + ": " + std::strerror(error);
   if (!next_step.empty()) text += "; " + next_step;
   return failure(static_cast<std::errc>(error), std::move(text));

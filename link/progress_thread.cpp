@@ -17,7 +17,6 @@ namespace {
 
 constexpr ProgressThread::Key wake_key = 0;
 constexpr ProgressThread::Key timer_key = 1;
-constexpr const char* more_files = "raise the limit of open files (ulimit -n)";
 
 bool watch_descriptor(int epoll, int fd, std::uint32_t events, ProgressThread::Key key) {
   epoll_event event{};
@@ -67,7 +66,7 @@ Result<void> ProgressThread::open_descriptors() {
   const bool ready = epoll_ && wake_ && timer_ &&
                      watch_descriptor(epoll_.get(), wake_.get(), EPOLLIN, wake_key) &&
                      watch_descriptor(epoll_.get(), timer_.get(), EPOLLIN, timer_key);
-  if (!ready) return failure_errno(errno, "cannot open the link's event descriptors", more_files);
+  if (!ready) return failure_errno(errno, "cannot open the link's event descriptors");
   return {};
 }
 

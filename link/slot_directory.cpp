@@ -188,8 +188,7 @@ Result<UniqueFd> SlotDirectory::listen_as(Slot slot) const {
                    "the path " + path_ + " is too long for a socket and /proc is not mounted; " + elsewhere);
   }
   UniqueFd listener = unix_socket(SOCK_SEQPACKET);
-  if (!listener)
-    return failure_errno(errno, "cannot open a unix socket", "raise the limit of open files (ulimit -n)");
+  if (!listener) return failure_errno(errno, "cannot open a unix socket");
   ::unlinkat(directory_.get(), young_name, 0);  // a killed process's: we hold the lock, so it is nobody's now
   const std::string cause = "cannot create a socket in " + path_;
   if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
@@ -245,8 +244,7 @@ Result<UniqueFd> SlotDirectory::dial(Slot slot) const {
   if (!address)
     return failure(std::errc::filename_too_long, "the path " + path_ + " is too long; " + elsewhere);
   UniqueFd socket = unix_socket(SOCK_SEQPACKET);
-  if (!socket)
-    return failure_errno(errno, "cannot open a unix socket", "raise the limit of open files (ulimit -n)");
+  if (!socket) return failure_errno(errno, "cannot open a unix socket");
   const std::string where = "slot " + std::to_string(slot) + " of " + path_;
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     if (errno == ENOENT || errno == ECONNREFUSED) {

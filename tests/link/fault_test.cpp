@@ -273,7 +273,7 @@ TEST_F(Faults, out_of_descriptors_a_message_arrives_without_its_and_the_connecti
   EXPECT_EQ(second.get_future().get(), 1U);
 }
 
-TEST_F(Faults, out_of_descriptors_attaching_says_so) {
+TEST_F(Faults, out_of_descriptors_attaching_says_so_and_what_helps) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   rlimit low = limit;
@@ -291,6 +291,7 @@ TEST_F(Faults, out_of_descriptors_attaching_says_so) {
       continue;
     }
     EXPECT_EQ(link.error().code, std::errc::too_many_files_open) << link.error().what;
+    EXPECT_TRUE(link.error().what.ends_with("ulimit -n)")) << link.error().what;
   }
   attach().reset();
   EXPECT_FALSE(exists(directory()));
