@@ -12,6 +12,9 @@ namespace weir::kv {
 
 namespace {
 
+constexpr std::array<std::string_view, 5> entrance_settings{"port", "unixsocket", "tls-port", "rdma-port",
+                                                            "rdma-tls-port"};
+
 struct BindAddress {
   std::string address;
   bool may_be_missing = false;  // "-::1": no error when the host lacks it
@@ -139,23 +142,27 @@ std::expected<void, std::string> Server::open(std::string_view setting, Entrance
 
 std::expected<void, std::string> Server::listen() {
   Entrances opened;
-  for (std::string_view setting : {"port", "unixsocket", "tls-port", "rdma-port", "rdma-tls-port"}) {
+  for (std::string_view setting : entrance_settings) {
     if (auto done = open(setting, opened); !done) return done;
   }
   entrances_ = std::move(opened);
   return {};
 }
 
-std::expected<void, std::string> Server::listen_again(std::string_view setting) {
-  std::string_view group = setting == "bind" ? "port" : setting == "rdma-bind" ? "rdma-port" : setting;
-  // The old listeners go first: a new address may overlap the old one. If the new ones fail, they come back.
-  Entrances old;
-  for (Entrance& entrance : entrances_) {
-    if (entrance.setting == group) old.push_back(std::move(entrance));
+std::expected<void, std::string> Server::listen_again(std::string_view changed) {
+  const auto hangs_on_it = [&](std::string_view entrance) {
+    if (entrance == changed) return true;
+    if (entrance.starts_with("rdma"))
+      return changed == "rdma-bind" || (changed == "bind" && settings.rdma_bind.empty());
+    return changed == "bind" && entrance != "unixsocket";
+  };
+  // All of the old listeners go first: a new address may overlap an old one.
+  std::erase_if(entrances_, [&](const Entrance& entrance) { return hangs_on_it(entrance.setting); });
+  for (std::string_view setting : entrance_settings) {
+    if (!hangs_on_it(setting)) continue;
+    if (auto done = open(setting, entrances_); !done) return done;
   }
-  std::erase_if(entrances_, [](const Entrance& entrance) { return entrance.listener == nullptr; });
-  old.clear();
-  return open(group, entrances_);
+  return {};
 }
 
 std::vector<std::string> Server::listening() const {

@@ -47,6 +47,29 @@ TEST(RdmaTls, client_that_does_not_trust_the_server_leaves_no_trace) {
   EXPECT_EQ(ping(server, client_context("client")), "+PONG\r\n");
 }
 
+struct Rebinding {
+  const char *rdma_bind, *changes;  // the settings
+  friend void PrintTo(const Rebinding& c, std::ostream* out) {
+    *out << c.changes << (*c.rdma_bind != '\0' ? " where rdma-bind is set" : "");
+  }
+};
+class RdmaAddresses : public ::testing::TestWithParam<Rebinding> {};
+
+TEST_P(RdmaAddresses, config_set_moves_every_port_of_these_addresses) {
+  Settings settings = rdma_tls_settings();
+  settings.bind = "127.0.0.1";
+  settings.rdma_bind = GetParam().rdma_bind;
+  RunningServer server(settings);
+  EXPECT_EQ(server.connect().call({"CONFIG", "SET", GetParam().changes, "0.0.0.0"}), "+OK\r\n");
+  std::size_t moved = 0;
+  for (const std::string& where : server.run([](Server& s) { return s.listening(); }))
+    moved += where.starts_with("rdma 0.0.0.0:") || where.starts_with("rdma-tls 0.0.0.0:");
+  EXPECT_EQ(moved, 2u);
+}
+INSTANTIATE_TEST_SUITE_P(Cases, RdmaAddresses,
+                         ::testing::Values(Rebinding{"127.0.0.1", "rdma-bind"}, Rebinding{"", "rdma-bind"},
+                                           Rebinding{"", "bind"}));
+
 TEST(RdmaTls, config_set_renews_the_certificate_for_those_who_come) {
   RunningServer server(rdma_tls_settings());
   const std::vector<std::string> renewal{"CONFIG",        "SET",
