@@ -35,7 +35,7 @@ std::string describe(Server& server, Client& client) {
   Connection& connection = client.connection();
   const Subscriptions& subscribed = client.subscriptions;
   const std::size_t in = client.query_bytes();
-  const std::size_t out = client.queue_.size();
+  const std::size_t out = client.output.size();
   add("id", std::to_string(client.id()));
   add("addr", connection.peer_address());
   add("laddr", connection.local_address());

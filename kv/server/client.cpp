@@ -16,9 +16,9 @@ constexpr std::size_t stall_above = 8u << 20;
 }  // namespace
 
 Client::Client(Server& server, std::uint64_t id, std::unique_ptr<Connection> connection)
-    : queue_(server.blocks), reply(queue_), server_(server), id_(id), connection_(std::move(connection)) {}
+    : output(server.blocks), reply(output), server_(server), id_(id), connection_(std::move(connection)) {}
 
-Client::~Client() { queue_.clear(); }
+Client::~Client() { output.clear(); }
 
 void Client::received(std::span<const char> bytes) {
   std::string_view input(bytes.data(), bytes.size());
@@ -105,11 +105,11 @@ std::size_t Client::process(std::string_view input) {
     used += parser_.consumed();
     parser_.next();
     if (server_.limit_output(*this)) break;
-    if (queue_.size() > stall_above) stalled_ = true;
+    if (output.size() > stall_above) stalled_ = true;
   }
   processing_ = false;
   server_.stats.error_replies += reply.errors - errors_before;
-  if (!queue_.empty() || close_after_reply) server_.will_flush(*this);
+  if (!output.empty() || close_after_reply) server_.will_flush(*this);
   return used;
 }
 

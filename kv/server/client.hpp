@@ -60,7 +60,7 @@ class Client final : public Session {
   void received(std::span<const char> bytes) override;
   std::span<char> wanted() override;
   void filled(std::size_t bytes) override;
-  ReplyQueue& outgoing() override { return queue_; }
+  ReplyQueue& outgoing() override { return output; }
   void drained() override;
   void lost(std::string_view why) override;
 
@@ -88,10 +88,9 @@ class Client final : public Session {
   // Ends it at once; the server frees it at the end of the round.
   void close();
 
-  ReplyQueue queue_;
-
- public:  // what commands read and set
-  Reply reply;
+  // What commands read and set.
+  ReplyQueue output;
+  Reply reply;  // writes into `output`
   std::string name;
   int db = 0;
   bool authenticated = false;

@@ -10,14 +10,14 @@ const OutputLimit& Server::output_limit_of(const Client& client) const {
 void Server::close_over_limit(Client& client) {
   log(LogLevel::warning, "closing client " + std::to_string(client.id()) + " (" +
                              client.connection().peer_address() +
-                             "): " + std::to_string(client.queue_.size()) +
+                             "): " + std::to_string(client.output.size()) +
                              " bytes wait for it, more than client-output-buffer-limit allows");
   client.close();
 }
 
 bool Server::limit_output(Client& client) {
   const OutputLimit& limit = output_limit_of(client);
-  if (limit.hard_bytes == 0 || client.queue_.size() <= static_cast<std::size_t>(limit.hard_bytes))
+  if (limit.hard_bytes == 0 || client.output.size() <= static_cast<std::size_t>(limit.hard_bytes))
     return false;
   close_over_limit(client);
   return true;
@@ -27,7 +27,7 @@ bool Server::limit_output(Client& client) {
 void Server::limit_unread_output(Client& client) {
   if (limit_output(client)) return;
   const OutputLimit& limit = output_limit_of(client);
-  if (limit.soft_bytes == 0 || client.queue_.size() <= static_cast<std::size_t>(limit.soft_bytes)) {
+  if (limit.soft_bytes == 0 || client.output.size() <= static_cast<std::size_t>(limit.soft_bytes)) {
     client.over_soft_limit_since_ms = 0;
     return;
   }

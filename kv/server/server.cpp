@@ -123,7 +123,7 @@ void Server::accept(std::unique_ptr<Connection> connection) {
     ++stats.connections;
   }
   client.connection().start(client);
-  if (!client.queue_.empty()) will_flush(client);
+  if (!client.output.empty()) will_flush(client);
   if (!client.connection().established()) handshaking_.push_back(id);
   arm_timer();
 }
@@ -160,9 +160,9 @@ void Server::end_round() {
       Client& client = *dirty_[i];
       client.dirty = false;
       if (client.closing) continue;
-      const std::size_t before = client.queue_.size();
+      const std::size_t before = client.output.size();
       client.connection().flush();
-      stats.bytes_out += before - std::min(before, client.queue_.size());
+      stats.bytes_out += before - std::min(before, client.output.size());
       if (!client.closing) limit_unread_output(client);
     }
     dirty_.clear();

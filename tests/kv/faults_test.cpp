@@ -78,7 +78,7 @@ TEST(Faults, client_that_never_reads_holds_a_bounded_amount) {
   WireClient deaf = server.connect();
   for (int i = 0; i < 200; ++i) deaf.send(encode({"GET", "k"}));
   EXPECT_EQ(witness.call({"PING"}), pong);
-  const std::size_t waiting = server.run([](Server& s) { return s.clients.rbegin()->second->queue_.size(); });
+  const std::size_t waiting = server.run([](Server& s) { return s.clients.rbegin()->second->output.size(); });
   EXPECT_LT(waiting, 12u << 20);
   // When it reads after all, it gets everything.
   for (int i = 0; i < 200; ++i) ASSERT_EQ(deaf.reply().size(), (1u << 20) + 12);
