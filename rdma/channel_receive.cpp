@@ -1,13 +1,11 @@
 // The receiving half of a channel: frames in, messages out, and the window that goes back.
 #include <arpa/inet.h>
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "rdma/channel_connection.hpp"
-#include "rdma/engine.hpp"
 #include "rdma/shared_receives.hpp"
 #include "rdma/work_id.hpp"
 

@@ -4,13 +4,11 @@
 #include <asio/error.hpp>
 #include <asio/post.hpp>
 #include <cerrno>
-#include <sstream>
 #include <string>
 #include <utility>
 
 #include "rdma/arrivals.hpp"
 #include "rdma/engine.hpp"
-#include "rdma/work_id.hpp"
 
 namespace weir::rdma {
 ConnectionLife::ConnectionLife(Engine& engine, std::uint64_t tag, Side side, const LifeSettings& settings)

@@ -1,6 +1,5 @@
 // What a connection takes from the device before its first packet and gives back at its end.
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "rdma/connection.hpp"

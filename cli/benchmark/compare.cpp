@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 
 #include "cli/benchmark/plan.hpp"
 #include "cli/client/rdma_reactor.hpp"

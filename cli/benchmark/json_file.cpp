@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstring>
 #include <string_view>
-#include <utility>
 
 namespace weir::benchmark {
 namespace {

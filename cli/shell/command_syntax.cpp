@@ -1,6 +1,5 @@
 #include "cli/shell/command_syntax.hpp"
 
-#include <algorithm>
 #include <cctype>
 
 #include "cli/shell/quoting.hpp"

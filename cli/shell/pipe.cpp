@@ -6,7 +6,6 @@
 #include <cstring>
 #include <random>
 
-#include "cli/client/request.hpp"
 #include "cli/shell/tasks.hpp"
 
 namespace weir::shell {

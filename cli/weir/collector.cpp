@@ -2,7 +2,6 @@
 // it down, and shows the last values to Prometheus.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

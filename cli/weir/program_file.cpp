@@ -9,7 +9,6 @@
 #include <cstring>
 #include <fstream>
 #include <string_view>
-#include <vector>
 
 namespace weir::command {
 namespace {

@@ -1,6 +1,5 @@
 // BITFIELD: strings as arrays of integers of any width, signed or not, at any bit.
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "kv/commands/command.hpp"

@@ -4,9 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <span>
-#include <string>
 
-#include "kv/commands/collection.hpp"
 #include "kv/commands/command.hpp"
 #include "kv/commands/string_value.hpp"
 #include "kv/number.hpp"

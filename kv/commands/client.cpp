@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <string>
 
-#include "kv/commands/collection.hpp"
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/number.hpp"

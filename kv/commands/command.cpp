@@ -9,7 +9,6 @@
 #include "kv/commands/help.hpp"
 #include "kv/commands/key_specs.hpp"
 #include "kv/glob.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "kv/commands/command.hpp"
-#include "kv/commands/string_value.hpp"
 #include "kv/number.hpp"
 
 namespace weir::kv {

@@ -1,9 +1,7 @@
 // Hashes: fields and values under one key.
 #include <absl/container/flat_hash_set.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "kv/commands/collection.hpp"

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "kv/commands/collection.hpp"
-#include "kv/number.hpp"
 
 namespace weir::kv {
 

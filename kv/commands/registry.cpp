@@ -2,7 +2,6 @@
 #include <absl/container/flat_hash_map.h>
 #include <strings.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>

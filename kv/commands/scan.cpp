@@ -7,7 +7,6 @@
 #include "kv/commands/collection.hpp"
 #include "kv/glob.hpp"
 #include "kv/number.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

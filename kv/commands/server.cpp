@@ -1,7 +1,6 @@
 // The server as a whole: time, role, shutdown, memory, slow commands.
 #include "kv/server/server.hpp"
 
-#include "kv/commands/collection.hpp"
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/number.hpp"

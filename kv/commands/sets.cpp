@@ -1,6 +1,5 @@
 // Sets.
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <vector>
 

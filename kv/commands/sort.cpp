@@ -10,7 +10,6 @@
 
 #include "kv/commands/collection.hpp"
 #include "kv/commands/command.hpp"
-#include "kv/server/server.hpp"
 
 namespace weir::kv {
 

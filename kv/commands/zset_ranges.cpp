@@ -1,6 +1,4 @@
 // Sorted sets: ranges by rank, score or bytes; returned, stored or removed.
-#include <algorithm>
-#include <limits>
 
 #include "kv/commands/collection.hpp"
 #include "kv/commands/zset_interval.hpp"

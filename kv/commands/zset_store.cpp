@@ -1,7 +1,6 @@
 // Sorted sets: union, intersection and difference, of sets and sorted sets alike (a set's members count 1).
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "kv/commands/collection.hpp"
 #include "kv/number.hpp"

@@ -7,7 +7,6 @@
 #include "kv/commands/collection.hpp"
 #include "kv/commands/random_choice.hpp"
 #include "kv/commands/zset_interval.hpp"
-#include "kv/number.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {

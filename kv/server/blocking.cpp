@@ -1,7 +1,5 @@
 #include "kv/server/blocking.hpp"
 
-#include <algorithm>
-
 #include "kv/server/server.hpp"
 
 namespace weir::kv {

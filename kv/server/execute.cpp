@@ -1,7 +1,6 @@
 // How one request is executed: the checks every command passes, in Redis's order, and the bookkeeping around
 // it.
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
 #include "kv/number.hpp"

@@ -1,7 +1,5 @@
 #include "kv/server/pubsub.hpp"
 
-#include <algorithm>
-
 #include "kv/glob.hpp"
 #include "kv/server/server.hpp"
 

@@ -2,7 +2,6 @@
 
 #include <strings.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>

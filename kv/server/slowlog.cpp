@@ -1,7 +1,5 @@
 #include "kv/server/slowlog.hpp"
 
-#include <algorithm>
-
 namespace weir::kv {
 
 namespace {

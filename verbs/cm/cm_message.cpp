@@ -2,7 +2,6 @@
 
 #include <rdma/rdma_cma.h>
 
-#include <algorithm>
 #include <concepts>
 
 namespace weir::cm {

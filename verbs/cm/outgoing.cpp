@@ -1,5 +1,4 @@
 // The application's calls as inputs to the state table, and the messages a Step sends.
-#include <algorithm>
 #include <cerrno>
 
 #include "verbs/cm/agent.hpp"

@@ -10,7 +10,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 #include "verbs/heap/page_heap.hpp"

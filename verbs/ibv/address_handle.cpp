@@ -4,7 +4,6 @@
 // stands in the last 20 (Annex A17.4.5.2). Replying to a received datagram reads the addresses back from
 // there.
 #include <arpa/inet.h>
-#include <endian.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -2,7 +2,6 @@
 // (ibv_get_async_event(3)).
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "verbs/ibv/objects.hpp"

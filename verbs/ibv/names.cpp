@@ -1,7 +1,6 @@
 // Names of enumerators, and the arithmetic of rates.
 #include <array>
 #include <cstddef>
-#include <utility>
 
 #include "verbs/ibv/objects.hpp"
 

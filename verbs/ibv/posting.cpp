@@ -1,6 +1,5 @@
 // ibv_post_send, ibv_post_recv, ibv_post_wq_recv, ibv_post_srq_recv: work requests become WQEs, then the
 // doorbell.
-#include <algorithm>
 #include <cerrno>
 
 #include "verbs/ibv/objects.hpp"

@@ -1,7 +1,6 @@
 // The attributes of queue pairs: modify, query.
 #include <cerrno>
 
-#include "verbs/ibv/domains.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/shape.hpp"
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdarg>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <optional>

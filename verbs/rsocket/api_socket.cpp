@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdarg>
-#include <new>
 
 #include "verbs/rsocket/api.hpp"
 #include "verbs/rsocket/datagram.hpp"

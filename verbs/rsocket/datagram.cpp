@@ -1,6 +1,5 @@
 #include "verbs/rsocket/datagram.hpp"
 
-#include <netinet/in.h>
 #include <rdma/rsocket.h>
 
 #include <array>

@@ -1,6 +1,5 @@
 #include "verbs/rsocket/datagram_wire.hpp"
 
-#include <algorithm>
 #include <concepts>
 
 namespace weir::rsocket {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "verbs/rsocket/stream.hpp"
-#include "verbs/rsocket/table.hpp"
 
 namespace weir::rsocket {
 namespace {

@@ -1,7 +1,6 @@
 #include "verbs/rsocket/stream_wire.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <concepts>
 
 namespace weir::rsocket {
