@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 
 #include <future>
@@ -10,6 +9,7 @@
 
 #include "link/same_host.hpp"
 #include "tests/cm/cm_fixture.hpp"
+#include "tests/piped_child.hpp"
 
 namespace weir::cm {
 namespace {
@@ -19,39 +19,9 @@ using namespace std::chrono_literals;
 // cm_peer, running; killed when destroyed.
 class Peer {
  public:
-  explicit Peer(std::vector<std::string> arguments) {
-    int in[2], out[2];
-    EXPECT_EQ(::pipe2(in, O_CLOEXEC), 0);
-    EXPECT_EQ(::pipe2(out, O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    arguments.insert(arguments.begin(), CM_PEER);
-    std::vector<char*> raw;
-    for (auto& argument : arguments) raw.push_back(argument.data());
-    raw.push_back(nullptr);
-    EXPECT_EQ(::posix_spawn(&pid_, CM_PEER, &actions, nullptr, raw.data(), environ), 0);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(in[0]);
-    ::close(out[1]);
-    in_ = in[1];
-    out_ = out[0];
-  }
-  ~Peer() {
-    kill();
-    ::close(in_);
-    ::close(out_);
-  }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
+  explicit Peer(std::vector<std::string> arguments) : child_(with_program(std::move(arguments))) {}
 
-  // Its next line; empty when it ended.
-  std::string line() {
-    std::string said;
-    for (char c; ::read(out_, &c, 1) == 1 && c != '\n';) said += c;
-    return said;
-  }
+  std::string line() { return child_.line(); }
   void wait_for(const std::string& wanted) {
     for (std::string said = line(); said != wanted; said = line()) {
       ASSERT_FALSE(said.empty()) << "ended before it said: " << wanted;
@@ -62,21 +32,19 @@ class Peer {
     EXPECT_EQ(said.substr(0, 5), "port ");
     return static_cast<std::uint16_t>(std::atoi(said.c_str() + 5));
   }
-  void kill() {
-    if (pid_ == 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(std::exchange(pid_, 0), nullptr, 0);
-  }
+  void kill() { child_.kill(); }
   int finish() {
-    ::close(std::exchange(in_, -1));
-    int status = 0;
-    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    child_.end_input();
+    const int status = child_.wait();
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
  private:
-  pid_t pid_ = 0;
-  int in_ = -1, out_ = -1;
+  static std::vector<std::string> with_program(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), CM_PEER);
+    return arguments;
+  }
+  test::PipedChild child_;
 };
 
 class CmProcesses : public testing::Test {

@@ -1,7 +1,6 @@
 // The link between real processes: killed ones, forked ones, and what they leave behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spawn.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -9,6 +8,7 @@
 #include "link/same_host.hpp"
 #include "tests/link/fixture.hpp"
 #include "tests/link/peer_protocol.hpp"
+#include "tests/piped_child.hpp"
 
 namespace weir::link {
 namespace {
@@ -18,25 +18,8 @@ using namespace std::chrono_literals;
 // link_peer, running. Ends it when destroyed.
 class Peer {
  public:
-  explicit Peer(const std::string& directory) {
-    int in[2], out[2];
-    EXPECT_EQ(::pipe2(in, O_CLOEXEC), 0);
-    EXPECT_EQ(::pipe2(out, O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    std::string program = LINK_PEER, where = directory;
-    char* arguments[] = {program.data(), where.data(), nullptr};
-    EXPECT_EQ(::posix_spawn(&pid_, program.c_str(), &actions, nullptr, arguments, environ), 0);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(in[0]);
-    ::close(out[1]);
-    in_.reset(in[1]);
-    const UniqueFd said(out[0]);
-    std::string line;
-    for (char c; ::read(said.get(), &c, 1) == 1 && c != '\n';) line += c;
-    slot_ = static_cast<Slot>(std::atoi(line.c_str()));
+  explicit Peer(const std::string& directory) : child_({LINK_PEER, directory}) {
+    slot_ = static_cast<Slot>(std::atoi(child_.line().c_str()));
     EXPECT_NE(slot_, 0);
   }
   ~Peer() { finish(); }
@@ -44,24 +27,18 @@ class Peer {
   Peer& operator=(const Peer&) = delete;
 
   Slot slot() const { return slot_; }
-  pid_t pid() const { return pid_; }
-  void kill() { ::kill(pid_, SIGKILL); }
+  pid_t pid() const { return child_.pid(); }
+  void kill() { ::kill(pid(), SIGKILL); }
   // Ends its input and waits; what it exited with, or -1 for a signal.
   int finish() {
-    if (pid_ == 0) return 0;
-    in_.reset();
-    int status = 0;
-    ::waitpid(std::exchange(pid_, 0), &status, 0);
+    child_.end_input();
+    const int status = child_.wait();
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  void reap() {
-    int status = 0;
-    ::waitpid(std::exchange(pid_, 0), &status, 0);
-  }
+  void reap() { child_.wait(); }
 
  private:
-  pid_t pid_ = 0;
-  UniqueFd in_;
+  test::PipedChild child_;
   Slot slot_ = 0;
 };
 

@@ -1,12 +1,12 @@
 // Streams between processes, one of which is killed, stopped short, or forks.
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 
 #include <future>
 #include <random>
 
+#include "tests/piped_child.hpp"
 #include "tests/rsocket/fixture.hpp"
 
 namespace weir::rsocket {
@@ -15,30 +15,11 @@ namespace {
 // rsocket_peer, running; killed when destroyed.
 class Peer {
  public:
-  explicit Peer(std::string what) {
-    int in[2], out[2];
-    EXPECT_EQ(::pipe2(in, O_CLOEXEC), 0);
-    EXPECT_EQ(::pipe2(out, O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    std::string program = RSOCKET_PEER;
-    char* const arguments[] = {program.data(), what.data(), nullptr};
-    EXPECT_EQ(::posix_spawn(&pid_, program.c_str(), &actions, nullptr, arguments, environ), 0);
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::close(in[0]);
-    ::close(out[1]);
-    in_ = link::UniqueFd(in[1]);
-    std::string said;
-    for (char c; ::read(out[0], &c, 1) == 1 && c != '\n';) said += c;
-    ::close(out[0]);
+  explicit Peer(const std::string& what) : child_({RSOCKET_PEER, what}) {
+    const std::string said = child_.line();
     EXPECT_EQ(said.substr(0, 5), "port ");
     address_ = loopback(static_cast<std::uint16_t>(std::atoi(said.c_str() + 5)));
   }
-  ~Peer() { kill(); }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
 
   sockaddr_in address() const { return address_; }
   Rsocket connected() const {
@@ -46,15 +27,10 @@ class Peer {
     EXPECT_EQ(connect(socket, address_), 0) << std::strerror(errno);
     return socket;
   }
-  void kill() {
-    if (pid_ == 0) return;
-    ::kill(pid_, SIGKILL);
-    ::waitpid(std::exchange(pid_, 0), nullptr, 0);
-  }
+  void kill() { child_.kill(); }
 
  private:
-  pid_t pid_ = 0;
-  link::UniqueFd in_;
+  test::PipedChild child_;
   sockaddr_in address_{};
 };
 
