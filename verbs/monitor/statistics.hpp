@@ -4,6 +4,9 @@
 // Exported under the version node WEIR_PRIVATE_1, like verbs/ibv/private_link.hpp; library and program come
 // in one package, and `bytes` tells a program that met another library. Nothing of a process is changed or
 // stopped to read it: its segment is mapped for reading.
+//
+// Counters of bytes are in bytes, all others are counts; each only grows. Threading: one thread at a time for
+// a Monitor; weir_monitor_port() from any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -53,11 +56,11 @@ class Monitor;
 
 extern "C" {
 // Joins the processes that share this runtime directory (nullptr: $WEIR_RUNTIME_DIR, or the default), to look
-// on. nullptr with the reason, cut to fit, in `why`.
+// on. nullptr with the reason, cut to fit, in `why`. The caller's, until weir_monitor_close().
 [[gnu::visibility("default")]] weir::verbs::Monitor* weir_monitor_open(const char* directory, char* why,
                                                                        std::uint64_t why_bytes);
-// Calls `visit` for each living process with a NIC, in the order of their slots. How many there were that did
-// not answer (a stopped one, say).
+// Calls `visit` for each living process with a NIC, in the order of their slots; what it is shown is valid
+// during that call. How many there were that did not answer (a stopped one, say).
 [[gnu::visibility("default")]] int weir_monitor_look(weir::verbs::Monitor*,
                                                      void (*visit)(void*, const weir::verbs::ProcessSeen*),
                                                      void*);
