@@ -120,8 +120,8 @@ void CompletionQueue::hold(std::uint64_t bits) {
 // The next queue pair with something to poll: round robin within a word, and word after word in a circle, so
 // that a busy queue pair waits for all others.
 bool CompletionQueue::next_ready(std::uint32_t& line) {
-  if (held_word_ == 0 &&
-      next_marked_word(1) == 0) {  // 64 queue pairs or fewer: one word, looked at every time
+  // 64 queue pairs or fewer: one word, looked at every time.
+  if (held_word_ == 0 && next_marked_word(1) == 0) {
     hold(take_ready_word(0));
     if (held_bits_ == 0) return false;
   }

@@ -62,12 +62,12 @@ struct alignas(cache_line) QpContext {
   std::atomic<std::uint32_t> datagram_next;     // UD: next slot to claim (many senders, compare-exchange)
   std::atomic<std::uint32_t> datagram_senders;  // UD: how many are between their look at `state` and done
 
-  // Line 2: written by the owner as it posts and polls.
-  alignas(cache_line)
-      std::atomic<std::uint32_t> rq_posted;  // receive WQEs ever posted; UD with an SRQ: slots ever opened
-  std::atomic<std::uint32_t> landing_head;   // bytes ever freed from the landing ring
-  std::atomic<std::uint32_t> cqe_polled;     // completions ever polled
-  std::uint32_t landing_mask;                // landing ring bytes - 1; 0: none
+  // Line 2: written by the owner as it posts and polls. `rq_posted` counts the receive WQEs ever posted, of
+  // UD with an SRQ the slots ever opened.
+  alignas(cache_line) std::atomic<std::uint32_t> rq_posted;
+  std::atomic<std::uint32_t> landing_head;  // bytes ever freed from the landing ring
+  std::atomic<std::uint32_t> cqe_polled;    // completions ever polled
+  std::uint32_t landing_mask;               // landing ring bytes - 1; 0: none
   std::uint64_t landing_offset;
   std::atomic<std::uint32_t> min_rnr_timer;
   std::atomic<std::uint64_t> xrcd;  // xrc_recv: its domain; 0: nobody may open it any more

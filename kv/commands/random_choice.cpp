@@ -8,8 +8,8 @@ bool parse_random_choice(const Call& call, std::string_view with, RandomChoice& 
   if (call.count() == 2) return true;
   std::int64_t count = 0;
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  if (with.empty() &&
-      call.count() > 3) {  // SRANDMEMBER looks at its arguments in another order than the others
+  // SRANDMEMBER looks at its arguments in another order than the others.
+  if (with.empty() && call.count() > 3) {
     call.syntax_error();
     return false;
   }

@@ -54,8 +54,8 @@ class Connection {
   virtual bool finished() const = 0;
 
   virtual std::string_view kind() const = 0;  // "tcp", "unix", "tls", "rdma", "rdma-tls"
-  virtual std::string peer_address()
-      const = 0;  // as CLIENT LIST prints it: "127.0.0.1:4711", "/run/x.sock:0"
+  // As CLIENT LIST prints it: "127.0.0.1:4711", "/run/x.sock:0".
+  virtual std::string peer_address() const = 0;
   virtual std::string local_address() const = 0;
   virtual bool local() const = 0;                // on this host: what protected mode lets in
   virtual int descriptor() const { return -1; }  // for CLIENT LIST; -1: none

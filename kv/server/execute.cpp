@@ -114,8 +114,8 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
     return true;
   }
   if (client.monitors && command->has(flag::write | flag::readonly | flag::may_replicate)) {
-    reject(client, command,
-           "ERR Replica can't interact with the keyspace");  // Redis counts monitors as replicas
+    // Redis counts monitors as replicas.
+    reject(client, command, "ERR Replica can't interact with the keyspace");
     return true;
   }
   if (client.only_pubsub() && !allowed_while_subscribed(*command)) {
