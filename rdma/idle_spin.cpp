@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <asio/post.hpp>
+#include <utility>
 
 #include "rdma/cpu_relax.hpp"
 
