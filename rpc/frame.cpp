@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace weir::rpc {
 
@@ -21,6 +23,33 @@ Integer get(const std::byte* from) {
   Integer value;
   std::memcpy(&value, from, sizeof value);
   return value;
+}
+
+// Who begins what they send like that: an address that is somebody else's is a common mistake.
+constexpr std::pair<std::string_view, std::string_view> strangers[] = {
+    {"\x15\x03", "it speaks TLS: tls:// addresses do"},
+    {"\x16\x03", "it speaks TLS: tls:// addresses do"},
+    {"HTTP/", "it is an HTTP server"},
+    {"GET ", "it is an HTTP client"},
+    {"POST ", "it is an HTTP client"},
+    {"PRI * HTTP/2", "it is an HTTP/2 client"},
+    {"SSH-", "it speaks SSH"},
+    {"-ERR ", "it is a Valkey or Redis server"},
+    {"-DENIED ", "it is a Valkey or Redis server"},
+    {"-NOAUTH ", "it is a Valkey or Redis server"},
+    {"220", "it is a mail or FTP server"}};
+
+// As many bytes of a frame as there are. What a stranger sends may be shorter than any frame, and the last
+// thing that it says.
+Result<void> begins_as_a_frame(std::span<const std::byte> bytes) {
+  const std::size_t known = std::min(bytes.size(), std::size(magic));
+  if (std::equal(magic, magic + known, bytes.begin())) return {};
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto* who = std::ranges::find_if(
+      strangers, [text](const auto& stranger) { return text.starts_with(stranger.first); });
+  return fail(Errc::protocol,
+              "the peer does not speak Weir's RPC: " +
+                  (who != std::end(strangers) ? std::string(who->second) : "wrong first bytes of a frame"));
 }
 }  // namespace
 
@@ -46,8 +75,7 @@ void patch_lengths(std::byte* header, std::uint32_t body_bytes, std::uint32_t at
 
 Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> bytes) {
   const std::byte* at = bytes.data();
-  if (at[0] != magic[0] || at[1] != magic[1])
-    return fail(Errc::protocol, "the peer does not speak Weir's RPC: wrong first bytes of a frame");
+  if (Result<void> ours = begins_as_a_frame(bytes); !ours) return std::unexpected(std::move(ours.error()));
   if (at[2] != std::byte{frame_version})
     return fail(Errc::version_mismatch, "the peer speaks version " +
                                             std::to_string(std::to_integer<int>(at[2])) +
@@ -117,6 +145,8 @@ Result<std::size_t> FrameReader::start(std::span<const std::byte> bytes, FrameSi
       return taken;
     }
     partial_.reserve(frame_bytes());
+  } else if (Result<void> ours = begins_as_a_frame(bytes); !ours) {
+    return std::unexpected(std::move(ours.error()));
   }
   const std::size_t taken = have_header_ ? std::min(bytes.size(), frame_bytes()) : bytes.size();
   partial_.append(bytes.first(taken));
@@ -146,7 +176,8 @@ void FrameReader::finish_frame(FrameSink& sink) {
 
 // partial_ got longer: it may hold the header now, or the whole body.
 Result<void> FrameReader::partial_grown(FrameSink& sink) {
-  if (!have_header_ && partial_.size() == frame_header_bytes) {
+  if (!have_header_ && partial_.size() < frame_header_bytes) return begins_as_a_frame(partial_.span());
+  if (!have_header_) {
     if (Result<void> begun = start_header(partial_.span()); !begun) return begun;
     partial_.reserve(frame_bytes());
   }

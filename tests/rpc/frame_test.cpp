@@ -229,6 +229,31 @@ TEST(FrameReader, finds_the_same_frames_however_the_bytes_are_cut) {
   }
 }
 
+// Most who speak something else say less than a frame's header, and then wait.
+TEST(FrameReader, knows_a_stranger_by_the_first_bytes_it_says) {
+  const std::pair<std::string, std::string_view> rows[] = {
+      {"SSH-2.0-Some_1.0\r\n", "SSH"},
+      {"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP server"},
+      {"GET / HTTP/1.1\r\n\r\n", "HTTP client"},
+      {"-ERR unknown command\r\n", "Valkey or Redis"},
+      {std::string("\x15\x03\x03\0\2\2\x46", 7), "TLS"},
+      {"220 ready\r\n", "mail"},
+      {"x", "wrong first bytes"},
+      {"Wx", "wrong first bytes"}};
+  for (const auto& [said, who] : rows) {
+    FrameReader reader(FrameLimits{});
+    Collected sink;
+    const auto read = reader.feed(as_bytes(said), sink);
+    ASSERT_FALSE(read) << said;
+    EXPECT_EQ(read.error().code, Errc::protocol);
+    EXPECT_NE(read.error().what.find(who), std::string::npos) << read.error().what;
+  }
+  FrameReader by_bytes(FrameLimits{});
+  Collected sink;
+  EXPECT_TRUE(by_bytes.feed(as_bytes(std::string_view("W")), sink));
+  EXPECT_FALSE(by_bytes.feed(as_bytes(std::string_view("e")), sink));
+}
+
 TEST(FrameReader, refuses_what_is_beyond_the_limits) {
   for (const auto& [body, attachment] : {std::pair{101u, 0u}, std::pair{0u, 201u}}) {
     FrameReader reader(FrameLimits{.body_bytes = 100, .attachment_bytes = 200});
