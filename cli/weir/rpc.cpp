@@ -36,7 +36,8 @@ line; what it takes is read from standard input, one JSON value a line, to its e
   $ weir rpc call tcp://127.0.0.1:9000 shop.add '[2, 3]'
   $ weir rpc call tcp://127.0.0.1:9000 shop.Stock.take '{"name": "nut", "count": 2}'
 
-  --timeout S           seconds to wait for the result (default 30; a stream's: for ever)
+  --timeout S           seconds to wait for the result (default 30; a stream's: for ever); before that, for a sign
+                        that there is a server of Weir's rpc at all (default 5; a call's: 5 at least)
   --attachment FILE     send the file beside the arguments
   --attachment-out FILE write what came beside the result there
   --cacert FILE         authority that the server's certificate must be from
@@ -216,10 +217,26 @@ asio::awaitable<int> call(rpc::Client& client, const Request& request,
   co_return 0;
 }
 
+// No function runs for a ping: whoever says nothing to it for so long hangs, or is a server of something
+// else.
+asio::awaitable<std::optional<std::string>> nobody_of_ours(rpc::Client& client, const Request& request) {
+  constexpr double enough_s = 5;
+  const double asked_s = request.timeout_s.value_or(enough_s);
+  const double patience_s = request.action == "call" ? std::max(asked_s, enough_s) : asked_s;
+  const auto answered = co_await client.ping(std::chrono::microseconds(std::llround(patience_s * 1e6)));
+  if (answered) co_return std::nullopt;
+  if (answered.error().code != rpc::Errc::deadline_exceeded) co_return said(answered.error());
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%g", patience_s);
+  co_return "whoever takes connections at " + request.address + " said nothing for " + seconds +
+      " s: it is no server of Weir's rpc, or one that hangs; --timeout S waits longer";
+}
+
 asio::awaitable<int> serve_request(const Request& request) {
   rpc::ConnectOptions connect = request.connect;
   auto client = co_await rpc::connect(request.address, connect);
   if (!client) co_return complain("rpc", said(client.error()), 1);
+  if (const auto why = co_await nobody_of_ours(*client, request)) co_return complain("rpc", *why, 1);
   if (request.action == "stats") co_return co_await show_stats(*client, request.stats);
   const auto methods = co_await client->call_by_name<std::vector<rpc::MethodInfo>>(rpc::methods_method);
   if (!methods) co_return complain("rpc", said(methods.error()), 1);

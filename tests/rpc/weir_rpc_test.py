@@ -5,9 +5,11 @@ usage: weir_rpc_test.py WEIR RPC_SHOP RPC_STREAMING
 """
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 WEIR, SHOP, STREAMING = sys.argv[1:4]
 
@@ -120,6 +122,32 @@ def with_server(where):
     check(caller, 1, "", "cannot connect", f"{where}: the example's caller")
 
 
+# what somebody who is no server of ours says to whoever connects, part of standard error
+STRANGERS = [
+    (b"SSH-2.0-Some_1.0\r\n", "protocol: the peer does not speak Weir's RPC: it speaks SSH"),
+    (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it is an HTTP server"),
+    (b"", "said nothing for 0.2 s: it is no server of Weir's rpc, or one that hangs"),
+]
+
+
+def meet_a_stranger(greeting, err):
+    """Who says that much and then waits for ever, as they do."""
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        met = []
+
+        def greet():
+            met.append(stranger.accept()[0])
+            met[0].sendall(greeting)
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        check(weir("list", "--timeout", "0.2", f"127.0.0.1:{stranger.getsockname()[1]}"), 1, "", err, repr(greeting))
+        thread.join()
+        met[0].close()
+
+
+for said, understood in STRANGERS:
+    meet_a_stranger(said, understood)
 with tempfile.TemporaryDirectory() as folder:
     for transport in ("tcp://127.0.0.1:0", f"unix://{os.path.join(folder, 'shop.sock')}", "rdma://127.0.0.1:0"):
         with_server(transport)
