@@ -96,16 +96,17 @@ CompressionCounts FrameLink::pack_body(std::size_t begin, FrameHeader& header) {
   const bool compressible =
       header.kind == FrameKind::request || header.kind == FrameKind::reply || header.kind == FrameKind::item;
   const std::size_t before = body_bytes(begin);
-  if (before < pack_from_ || !compressible ||
-      !compress(compression_.with, encoded().span().last(before), packed_))
-    return {};
-  encoded().truncate(begin + frame_header_bytes);
-  encoded().append(packed_.span());
-  header.flags |= FrameFlag::compressed;
-  const CompressionCounts counts{1, before, packed_.size()};
-  stats_.compressed_sent += counts;
-  on_packed(counts);
-  packed_.clear();
+  if (before < pack_from_ || !compressible) return {};
+  CompressionCounts counts;
+  if (compress(compression_.with, encoded().span().last(before), packed_)) {
+    encoded().truncate(begin + frame_header_bytes);
+    encoded().append(packed_.span());
+    header.flags |= FrameFlag::compressed;
+    counts = {1, before, packed_.size()};
+    stats_.compressed_sent += counts;
+    on_packed(counts);
+  }
+  packed_.clear();  // also of what did not get smaller
   packed_.shrink(keep_unpacked_bytes);
   return counts;
 }

@@ -8,8 +8,11 @@
 #include <functional>
 #include <new>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <vector>
+
+#include "rpc/spare_blocks.hpp"
 
 namespace weir::rpc {
 namespace {
@@ -78,7 +81,7 @@ class AnsweringLink final : public FrameLink {
 
   std::size_t replies = 0, reply_bytes = 0;
   std::size_t expected_bytes = 0;  // of a reply, as begin_frame() is told
-  bool drops = false;
+  bool drops = false, noisy = false;
   std::function<void()> throws;  // when a frame came, or memory for its attachment is wanted
   std::optional<Errc> refused;
   int told_of_progress = 0, told_within_a_frame = 0;
@@ -90,8 +93,8 @@ class AnsweringLink final : public FrameLink {
     for (std::size_t i = 0; i < replies; ++i) {
       const std::size_t begin = begin_frame(expected_bytes);
       for (std::size_t at = 0; at < reply_bytes; at += 1000) {
-        const std::string text(std::min<std::size_t>(1000, reply_bytes - at),
-                               static_cast<char>('a' + i % 26));
+        std::string text(std::min<std::size_t>(1000, reply_bytes - at), static_cast<char>('a' + i % 26));
+        if (noisy) std::ranges::generate(text, [this] { return static_cast<char>(random_()); });
         encoded().append(as_bytes(text));
       }
       if (drops) {
@@ -118,6 +121,7 @@ class AnsweringLink final : public FrameLink {
   }
 
   bool in_frame_ = false;
+  std::mt19937 random_{1};
 };
 
 class FrameLinkTest : public testing::Test {
@@ -309,6 +313,30 @@ TEST_F(FrameLinkTest, what_is_thrown_while_a_frame_is_handled_leaves_no_link_hal
   link_->throws = [] { throw std::logic_error("a bug"); };
   EXPECT_THROW(request_arrives(), std::logic_error);
   EXPECT_FALSE(link_->is_open());
+}
+
+// What was tried for a body is given back, whether it got smaller or not.
+TEST_F(FrameLinkTest, no_memory_is_kept_of_a_large_body_that_was_to_be_compressed) {
+  for (const bool noisy : {false, true}) {
+    auto link = std::make_shared<AnsweringLink>(io_, transport_);
+    link->use_compression({Compression::lz4, 1024});
+    link->replies = 1;
+    link->reply_bytes = 1 << 20;
+    link->noisy = noisy;
+    link->start();
+    FrameHeader settings;
+    settings.kind = FrameKind::settings;
+    settings.compressions = all_compressions;
+    std::array<std::byte, frame_header_bytes> bytes;
+    encode(settings, bytes.data());
+    transport_->user().received(bytes);
+    request_arrives();
+    transport_->user().round_ended();
+    EXPECT_EQ(link->stats().compressed_sent.bodies, noisy ? 0u : 1u);
+    const std::size_t spare = spare_blocks::kept_bytes();
+    link.reset();
+    EXPECT_EQ(spare_blocks::kept_bytes(), spare) << (noisy ? "what did not get smaller" : "what did");
+  }
 }
 
 }  // namespace
