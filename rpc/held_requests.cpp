@@ -1,19 +1,29 @@
 #include "rpc/held_requests.hpp"
 
+#include <optional>
 #include <utility>
 
 namespace weir::rpc {
 
 namespace {
 // Of the list and the table.
-constexpr std::size_t upkeep_bytes = 64;
+constexpr std::size_t upkeep_bytes = 72;
+
+// What is left for its caller after `waited`; nothing: it has given up. Unlike for ever (0) and what is
+// longer than the field can say, which both stay.
+std::optional<std::uint32_t> left_of(std::uint32_t timeout_us, std::chrono::steady_clock::duration waited) {
+  if (timeout_us == 0 || timeout_us == UINT32_MAX) return timeout_us;
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(waited).count();
+  if (us >= timeout_us) return std::nullopt;
+  return timeout_us - static_cast<std::uint32_t>(us);
+}
 }  // namespace
 
 HeldRequests::Held::Held(Frame& from)
     : header(from.header), body(Buffer::copy_of(from.body)), attachment(std::move(from.attachment)) {}
 
-void HeldRequests::hold(Frame& frame) {
-  waiting_.push_back({Held(frame), {}});
+void HeldRequests::hold(Frame& frame, TimePoint now) {
+  waiting_.push_back({Held(frame), now, {}});
   if (frame.header.kind == FrameKind::request) by_id_.emplace(frame.header.id, std::prev(waiting_.end()));
   bytes_ += upkeep_bytes + waiting_.back().request.bytes();
 }
@@ -32,10 +42,13 @@ bool HeldRequests::drop(std::uint64_t id) {
   return true;
 }
 
-HeldRequests::Waiting HeldRequests::take() {
+HeldRequests::Waiting HeldRequests::take(TimePoint now) {
   forget(waiting_.front());
   Waiting first = std::move(waiting_.front());
   waiting_.pop_front();
+  const auto left = left_of(first.request.header.timeout_us, now - first.since);
+  first.late = !left;
+  if (left) first.request.header.timeout_us = *left;
   return first;
 }
 

@@ -3,12 +3,15 @@
 //
 // Frames of a stream whose request waits wait with it, behind it. Credentials keep their place among the
 // requests, which they are for. Everything else is for calls that run, and never waits. A request that is
-// cancelled before its turn is dropped, and never runs.
+// cancelled before its turn is dropped, and never runs. The time that it waits counts against the time that
+// its caller does; who comes too late for that caller is taken out as such, whether its cancellation was
+// heard or not.
 //
 // Invariant: no two requests of the same number wait. Memory: grows with what waits; its user bounds that
 // (bytes()). Threading: the connection's thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <unordered_map>
@@ -30,10 +33,13 @@ class HeldRequests {
     Buffer body;  // no larger than it must be: small requests wait in great numbers
     Buffer attachment;
   };
+  using TimePoint = std::chrono::steady_clock::time_point;
   // With what came for it since.
   struct Waiting {
     Held request;
+    TimePoint since;
     std::vector<Held> followers;
+    bool late = false;  // nobody waits for it any more
   };
 
   bool empty() const { return waiting_.empty(); }
@@ -42,13 +48,13 @@ class HeldRequests {
   std::size_t bytes() const { return bytes_; }
 
   // At the end: a request whose number does not wait yet, or credentials.
-  void hold(Frame& frame);
+  void hold(Frame& frame, TimePoint now);
   // Behind the request of its number, which waits.
   void follow(Frame& frame);
   // False: no request of that number waits.
   bool drop(std::uint64_t id);
-  // The first, of which there is one.
-  Waiting take();
+  // The first, of which there is one; its header says how long its caller still waits.
+  Waiting take(TimePoint now);
   void clear();
 
  private:

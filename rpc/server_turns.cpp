@@ -9,11 +9,12 @@ bool ServerConnection::put_aside(Frame& frame) {
   switch (frame.header.kind) {
     case FrameKind::request:
       if (held_.empty() && has_room()) return false;
-      held_.contains(frame.header.id) ? refuse_twin(frame.header.id) : held_.hold(frame);
+      held_.contains(frame.header.id) ? refuse_twin(frame.header.id)
+                                      : held_.hold(frame, Context::Clock::now());
       break;
     case FrameKind::credentials:
       if (held_.empty()) return false;
-      held_.hold(frame);
+      held_.hold(frame, Context::Clock::now());
       break;
     case FrameKind::item:
     case FrameKind::end:
@@ -36,12 +37,15 @@ bool ServerConnection::has_room() const {
 void ServerConnection::mind_limits() {
   if (replaying_ || !is_open()) return;
   replaying_ = true;  // what is handled here ends up here again
-  while (!held_.empty() && has_room() && is_open()) replay(held_.take());
+  while (!held_.empty() && has_room() && is_open()) replay(held_.take(Context::Clock::now()));
   replaying_ = false;
   mind_reading();
 }
 
 void ServerConnection::replay(HeldRequests::Waiting held) {
+  if (held.late)
+    return reply_error(held.request.header.id,
+                       {Errc::deadline_exceeded, "the deadline passed before its turn; it did not run"});
   Frame request = held.request.frame();
   if (!hand_on(request)) return;
   for (HeldRequests::Held& follower : held.followers) {
