@@ -335,6 +335,7 @@ void ServerConnection::drain() {
   FrameHeader header;
   header.kind = FrameKind::goodbye;
   send(header);
+  mind_limits();
   flush();
 }
 

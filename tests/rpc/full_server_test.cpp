@@ -78,6 +78,23 @@ TEST_P(FullServer, does_not_run_what_is_cancelled_before_its_turn) {
   });
 }
 
+TEST_P(FullServer, that_drains_refuses_at_once_what_waits_for_its_turn) {
+  with_full_server([this](Client& client) -> asio::awaitable<void> {
+    std::optional<Errc> refused;
+    asio::co_spawn(io, client.call<full::note>(), [&](const std::exception_ptr&, const Result<int>& noted) {
+      refused = noted ? Errc() : noted.error().code;
+    });
+    EXPECT_TRUE(co_await client.ping(std::chrono::seconds(30)));  // behind it on the wire
+    server->drain();
+    while (!refused) co_await turn();
+    EXPECT_EQ(*refused, Errc::draining);
+    EXPECT_EQ(shop::waits.cancelled, 0);
+    stop_first.emit(asio::cancellation_type::terminal);
+    while (shop::waits.cancelled == 0) co_await turn();
+    EXPECT_EQ(full::noted, 0);
+  });
+}
+
 TEST_P(FullServer, answers_pings) {
   with_full_server([](Client& client) -> asio::awaitable<void> {
     EXPECT_TRUE(co_await client.ping(std::chrono::seconds(30)));
