@@ -69,11 +69,10 @@ class Taker {
   }
 
  private:
-  static asio::awaitable<void> shake_hands(std::weak_ptr<const Taker> weak, asio::io_context& io,
+  static asio::awaitable<void> shake_hands(std::shared_ptr<const Taker> self, asio::io_context& io,
                                            tcp::socket socket, TlsPeer tls, std::string name) {
     auto made = co_await make_tls_transport(std::move(socket), std::move(tls), std::move(name));
-    const auto taker = weak.lock();
-    if (taker && made) taker->accepted_(io, std::move(*made));
+    if (made) self->accepted_(io, std::move(*made));
   }
 
   const Address address_;
@@ -103,10 +102,12 @@ class SocketListener final : public Listener, public Poller::Watcher {
   }
   bool start() { return poller_.add(fd_.get(), *this, EPOLLIN); }
   Address address() const override { return address_; }
+  void accept_rest() override { accept(SOMAXCONN); }
 
  private:
-  void ready(std::uint32_t) override {
-    constexpr int most_at_once = 64;
+  void ready(std::uint32_t) override { accept(64); }
+
+  void accept(int most_at_once) {
     for (int i = 0; i < most_at_once; ++i) {
       sockaddr_storage from{};
       socklen_t size = sizeof from;
@@ -134,8 +135,8 @@ class SocketListener final : public Listener, public Poller::Watcher {
     turn_ = (turn_ + 1) % threads_.size();
     asio::io_context& to = *threads_[turn_];
     if (&to == &poller_.io()) return taker_->take(taker_, to, std::move(fd), from);
-    asio::post(to, [weak = std::weak_ptr(taker_), &to, fd = std::move(fd), from]() mutable {
-      if (const auto taker = weak.lock()) taker->take(taker, to, std::move(fd), from);
+    asio::post(to, [taker = taker_, &to, fd = std::move(fd), from]() mutable {
+      taker->take(taker, to, std::move(fd), from);
     });
   }
 
@@ -146,7 +147,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
   const rdma::AcceptedPacing pacing_;
   std::size_t turn_ = 0;
   std::optional<File> bound_file_;            // of a unix socket
-  const std::shared_ptr<const Taker> taker_;  // others hold it only while it takes
+  const std::shared_ptr<const Taker> taker_;  // what was accepted holds it until it is handed on
   asio::steady_timer pause_;
 };
 
@@ -155,6 +156,7 @@ class Handle final : public Listener {
  public:
   explicit Handle(std::shared_ptr<SocketListener> listener) : listener_(std::move(listener)) {}
   Address address() const override { return listener_->address(); }
+  void accept_rest() override { listener_->accept_rest(); }
 
  private:
   std::shared_ptr<SocketListener> listener_;

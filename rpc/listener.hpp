@@ -3,8 +3,8 @@
 // Connections belong to the io_contexts that `threads` names, in turn: the transport is made in that thread,
 // and handed on there. Over RDMA the engines of those threads take turns.
 //
-// Ownership: closing or destroying it stops accepting; handshakes under way end without a transport.
-// Threading: the io_context's thread.
+// Ownership: destroying it stops accepting; what it accepted before is handed on even so, TLS handshakes that
+// are under way included. Threading: the io_context's thread.
 #pragma once
 
 #include <functional>
@@ -26,10 +26,13 @@ class Listener {
   virtual ~Listener() = default;
   // With the port that the kernel chose where 0 was asked for.
   virtual Address address() const = 0;
+  // Accepts the connections that the kernel has made already, whose clients believe that they are served:
+  // destroying the listener resets them.
+  virtual void accept_rest() {}
 };
 
-// `accepted` may run for connections until the listener is destroyed; in other threads for those that were on
-// their way there. A unix socket's file is removed with it.
+// `accepted` may run for connections until the listener is destroyed, and for those that were on their way
+// then. A unix socket's file is removed with it.
 Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& address,
                                          const TransportOptions& options, const Listener::Threads& threads,
                                          Listener::Accepted accepted);

@@ -157,6 +157,8 @@ Result<std::string> Server::listen(const std::string& text) {
 }
 
 void Server::drain() {
+  state_->draining = true;
+  for (const auto& listener : state_->listeners) listener->accept_rest();  // to be told why, as others are
   state_->stop_listening();
   for (std::size_t i = 0; i < state_->lanes.size(); ++i)
     state_->in_lane(i, [](Lane& lane) {

@@ -233,6 +233,21 @@ TEST_P(RudePeer, goes_at_once_with_its_server) {
   EXPECT_EQ(server->open(), 0u);
 }
 
+// The kernel connected it, and it has called, before the server knew of it.
+TEST_P(RudePeer, is_told_why_when_its_server_drains_before_it_was_accepted) {
+  start({});
+  for (int i = 0; i < 100; ++i) io.poll();  // the listener waits
+  connect_peer();
+  send(bytes_of({.id = 1, .method = method_number<shop::nothing>}));
+  server->drain();
+  std::error_code error;
+  const std::string text = read_all(error);
+  EXPECT_EQ(error, asio::error::eof) << error.message();
+  const auto header = header_of(text);
+  ASSERT_TRUE(header);
+  EXPECT_EQ(header->status, static_cast<std::uint16_t>(Errc::draining));
+}
+
 class RudeTlsPeer : public RudePeer {};
 
 TEST_P(RudeTlsPeer, reads_all_replies_and_why_though_it_ended_its_own_output) {
@@ -255,6 +270,28 @@ TEST_P(RudeTlsPeer, reads_all_replies_and_why_though_it_ended_its_own_output) {
   expect_all_results_and_why(text);
   EXPECT_EQ(error, asio::error::eof) << error.message();
   run_until([this] { return server->open() == 0; });
+}
+
+TEST_P(RudeTlsPeer, is_told_why_when_its_server_drains_during_its_handshake) {
+  start({});
+  const auto context = make_tls_context(testing_support::tls_of("client"), TlsSide::client);
+  ASSERT_TRUE(context);
+  const auto at = parse_address(address);
+  asio::ssl::stream<asio::ip::tcp::socket> stream(io, **context);
+  stream.lowest_layer().connect({asio::ip::make_address(at->host), at->port});
+  for (int i = 0; i < 100; ++i) io.poll();  // it is accepted
+  server->drain();
+  std::string text;
+  std::error_code error;
+  run([&]() -> asio::awaitable<void> {
+    co_await stream.async_handshake(asio::ssl::stream_base::client, asio::use_awaitable);
+    co_await asio::async_read(stream, asio::dynamic_buffer(text),
+                              asio::redirect_error(asio::use_awaitable, error));
+  });
+  EXPECT_EQ(error, asio::error::eof) << error.message();
+  const auto header = header_of(text);
+  ASSERT_TRUE(header);
+  EXPECT_EQ(header->status, static_cast<std::uint16_t>(Errc::draining));
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, RudeTlsPeer, testing::Values("tls"), testing_support::transport_name);
