@@ -95,6 +95,24 @@ asio::awaitable<Result<Client>> connected_or_why(std::string address, ConnectOpt
   }
 }
 
+// Nor is one of whoever says where the servers are.
+asio::awaitable<Result<std::vector<std::string>>> resolved_or_why(Resolver& resolver) {
+  try {
+    co_return co_await resolver.resolve();
+  } catch (const std::exception& thrown) {
+    co_return fail(Errc::unreachable, std::string("the servers cannot be looked up: ") + thrown.what());
+  }
+}
+// False: it cannot tell.
+asio::awaitable<bool> told_of_change(Resolver& resolver) {
+  try {
+    co_await resolver.changed();
+    co_return true;
+  } catch (const std::exception&) {
+    co_return false;
+  }
+}
+
 std::unexpected<Error> pool_closed() { return fail(Errc::closed, "the pool was closed"); }
 
 }  // namespace
@@ -189,9 +207,12 @@ void Pool::State::take_addresses(Result<std::vector<std::string>> addresses) {
 }
 
 asio::awaitable<void> Pool::State::keep_resolving(std::shared_ptr<State> self) {
+  asio::steady_timer pause(self->io_);
   while (!self->closed_) {
-    self->take_addresses(co_await self->resolver_->resolve());
-    co_await self->resolver_->changed();
+    self->take_addresses(co_await resolved_or_why(*self->resolver_));
+    if (self->closed_ || co_await told_of_change(*self->resolver_)) continue;
+    pause.expires_after(self->options_.resolve_pause);
+    co_await pause.async_wait(use_awaitable);
   }
 }
 

@@ -30,6 +30,8 @@ struct PoolOptions {
   std::chrono::milliseconds check_every{5000};    // pings; also when idle connections are looked for
   std::chrono::milliseconds check_timeout{2000};  // without an answer the connection is closed
   std::chrono::milliseconds idle_timeout{60'000};
+  std::chrono::milliseconds resolve_pause{
+      1000};               // before a resolver that cannot tell of changes is asked again
   std::uint64_t seed = 0;  // of the waits between attempts; two callers should not have the same
 };
 

@@ -17,9 +17,11 @@ namespace weir::rpc {
 class Resolver {
  public:
   virtual ~Resolver() = default;
-  // The addresses of the servers there are now, as connect() takes them. A failure leaves those known before.
+  // The addresses of the servers there are now, as connect() takes them. A failure, or an exception, leaves
+  // those known before.
   virtual asio::awaitable<Result<std::vector<std::string>>> resolve() = 0;
-  // Ends when asking again may give something else; may throw when it is cancelled.
+  // Ends when asking again may give something else; may throw when it is cancelled, or cannot tell: it is
+  // asked again after a while.
   virtual asio::awaitable<void> changed() = 0;
 };
 

@@ -27,6 +27,24 @@ class SilentResolver final : public Resolver {
   asio::awaitable<void> changed() override { return for_ever(); }
 };
 
+// Throws the first time that it is asked anything.
+class MoodyResolver final : public Resolver {
+ public:
+  explicit MoodyResolver(std::string address) : address_(std::move(address)) {}
+  asio::awaitable<Result<std::vector<std::string>>> resolve() override {
+    if (++asked_ == 1) throw std::runtime_error("no such service yet");
+    co_return std::vector{address_};
+  }
+  asio::awaitable<void> changed() override {
+    if (asked_ == 1) throw std::runtime_error("nobody to ask");
+    co_await for_ever();
+  }
+
+ private:
+  const std::string address_;
+  int asked_ = 0;
+};
+
 class PoolWaits : public testing_support::RpcTest {
  protected:
   PoolOptions options() const {
@@ -88,6 +106,26 @@ TEST_P(PoolWaits, a_token_that_could_not_be_had_once_is_asked_for_again) {
   EXPECT_NE(first.error().what.find("no such file"), std::string::npos) << first.error().what;
   EXPECT_EQ(second.value_or(0), 5);
   EXPECT_EQ(asked, 2);
+}
+
+TEST_P(PoolWaits, a_resolver_that_throws_is_asked_again) {
+  serve<shop::add>();
+  PoolOptions chosen = options();
+  chosen.retry.attempts = 1;
+  chosen.resolve_pause = milliseconds(1);
+  Pool pool(io, std::make_unique<MoodyResolver>(address), chosen);
+  run([&]() -> asio::awaitable<void> {
+    CallOptions call;
+    call.timeout = std::chrono::seconds(5);
+    Result<std::int32_t> sum = co_await pool.call<shop::add>(call, 2, 3);
+    EXPECT_FALSE(sum);
+    EXPECT_NE(sum.error().what.find("no such service yet"), std::string::npos) << sum.error().what;
+    while (!sum && sum.error().code == Errc::unreachable) {
+      co_await asio::post(io, asio::use_awaitable);
+      sum = co_await pool.call<shop::add>(call, 2, 3);
+    }
+    EXPECT_EQ(sum.value_or(0), 5);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, PoolWaits, testing::Values("tcp"), testing_support::transport_name);
