@@ -113,6 +113,11 @@ asio::awaitable<bool> told_of_change(Resolver& resolver) {
   }
 }
 
+// A call that got no connection was not sent, whatever the reason.
+bool may_go_elsewhere(Errc why) {
+  return why != Errc::cancelled && why != Errc::deadline_exceeded && why != Errc::closed;
+}
+
 std::unexpected<Error> pool_closed() { return fail(Errc::closed, "the pool was closed"); }
 
 }  // namespace
@@ -366,8 +371,9 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
       why = std::move(client.error());
     }
     const std::string after = attempt > 1 ? " (attempt " + std::to_string(attempt) + ")" : "";
+    const bool elsewhere = !client && may_go_elsewhere(why.code) && self->untried_left(tried);
     if (attempt >= self->options_.retry.attempts || self->closed_ ||
-        !worth_retrying(why.code, options.idempotent))
+        !(elsewhere || worth_retrying(why.code, options.idempotent)))
       co_return fail(why.code, why.what + after);
     if (self->untried_left(tried)) continue;
     const auto wait = wait_before(attempt + 1, self->options_.retry, self->random_());

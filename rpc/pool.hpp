@@ -6,7 +6,8 @@
 // Connections are made when they are needed, shared by any number of calls, pinged while they are open,
 // closed when nobody used them for a while. A server that cannot be reached is left alone for a time that
 // grows. A call is made again, at another server if there is one, when it surely did not run, or may run
-// twice (retry.hpp); its time-out is for all attempts together.
+// twice (retry.hpp); its time-out is for all attempts together. A server that cannot be connected to, for
+// want of a certificate say, costs no call as long as there is another.
 //
 // Streams and attachments that are megabytes need no pool: pick() gives the connection.
 //
@@ -30,8 +31,7 @@ struct PoolOptions {
   std::chrono::milliseconds check_every{5000};    // pings; also when idle connections are looked for
   std::chrono::milliseconds check_timeout{2000};  // without an answer the connection is closed
   std::chrono::milliseconds idle_timeout{60'000};
-  std::chrono::milliseconds resolve_pause{
-      1000};               // before a resolver that cannot tell of changes is asked again
+  std::chrono::milliseconds resolve_pause{1000};  // before a resolver that threw is asked again
   std::uint64_t seed = 0;  // of the waits between attempts; two callers should not have the same
 };
 

@@ -140,6 +140,27 @@ TEST_P(Pools, a_server_that_is_gone_is_left_out_and_no_call_fails) {
   });
 }
 
+TEST_P(Pools, a_server_that_cannot_be_connected_to_costs_no_call_whatever_the_reason) {
+  start(1);
+  const std::string good = addresses[0];
+  std::vector<std::string> bad = {"no address at all"};
+  if (over("tcp")) bad.push_back("tls" + good.substr(good.find(':')));  // it does not speak TLS
+  for (const std::string& one : bad) {
+    SCOPED_TRACE(one);
+    with_pool(static_list({one, good}), options(), [](Pool& pool) -> asio::awaitable<void> {
+      for (int i = 0; i < 6; ++i) {
+        const auto answer = co_await pool.call<&ring::Member::who>();
+        EXPECT_TRUE(answer) << answer.error().what;
+      }
+    });
+    with_pool(static_list({one}), options(), [](Pool& pool) -> asio::awaitable<void> {
+      const auto answer = co_await pool.call<&ring::Member::who>();
+      EXPECT_FALSE(answer);
+      EXPECT_TRUE(did_not_run(answer.error().code)) << answer.error().what;
+    });
+  }
+}
+
 TEST_P(Pools, draining_servers_calls_go_to_others) {
   start(2);
   with_pool(options(), [this](Pool& pool) -> asio::awaitable<void> {
