@@ -1,17 +1,17 @@
 #include "cli/weir/rpc_json.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "cli/weir/rpc_values.hpp"
 #include "rpc/codec/msgpack.hpp"
 
 namespace weir::command {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // What of a text is shown in a message: one line at most, the place in it.
 std::string excerpt(std::string_view text, std::size_t at) {
@@ -47,16 +47,22 @@ class Namer {
 
   // The other way: what is wrong with the names in arguments, or in an item of the stream among them. Empty:
   // nothing that a type says.
-  std::string wrong_in_arguments(const Json& arguments) { return wrong_in(&arguments, nullptr); }
-  std::string wrong_in_item(const Json& item) { return wrong_in(nullptr, &item); }
-
- private:
-  std::string wrong_in(const Json* arguments, const Json* item) {
-    item_ = item;
-    walk(arguments);
+  // The value itself becomes what is to be packed: bytes and keys of the types that they are to be.
+  std::string wrong_in_arguments(Json& arguments) {
+    packs_ = true;
+    Json packable = walk(&arguments);
+    if (!broken_) arguments = std::move(packable);
+    return broken_ ? "" : wrong_;
+  }
+  std::string wrong_in_item(Json& item) {
+    packs_ = true;
+    item_ = &item;
+    walk(nullptr);
+    if (!broken_ && packable_item_) item = std::move(*packable_item_);
     return broken_ ? "" : wrong_;
   }
 
+ private:
   static constexpr int deepest = 64;
 
   // With null the type is only read over.
@@ -84,6 +90,18 @@ class Namer {
     return named;
   }
 
+  // As they are shown; any other text is the bytes that it is.
+  static Json bytes_of(const Json& plain) {
+    const std::string_view text = plain.get_ref<const std::string&>();
+    std::vector<std::uint8_t> bytes;
+    if (!text.starts_with("0x") || text.size() % 2 != 0) return plain;
+    for (std::size_t i = 2; i < text.size(); i += 2) {
+      const auto [end, error] = std::from_chars(&text[i], &text[i] + 2, bytes.emplace_back(), 16);
+      if (error != std::errc() || end != &text[i] + 2) return plain;
+    }
+    return Json::binary(std::move(bytes));
+  }
+
   static Json as_it_is(const Json* plain) { return plain != nullptr ? *plain : Json(); }
 
   Json list(const Json* plain) {
@@ -105,7 +123,9 @@ class Namer {
     std::size_t i = 0;
     for (; !take(")") && !broken_; ++i) {
       if (take("stream ")) {
-        walk(item_);
+        Json packable = walk(item_);
+        if (item_ != nullptr) packable_item_ = std::move(packable);
+        --i;  // it is none of the arguments
         continue;
       }
       const bool there = plain != nullptr && plain->is_array() && i < plain->size();
@@ -123,14 +143,16 @@ class Namer {
     for (std::size_t i = 0; !take(">") && !broken_; ++i) {
       const bool this_one = fits && plain->at(0).get<std::size_t>() == i;
       Json one = walk(this_one ? &plain->at(1) : nullptr);
-      if (this_one) chosen = std::move(one);
+      if (this_one) (packs_ ? chosen[1] : chosen) = std::move(one);
       skip(" | ");
     }
     return chosen;
   }
 
   Json map(const Json* plain) {
-    walk(nullptr);  // the key
+    const std::string_view before = rest_;
+    walk(nullptr);
+    const std::string_view key_type = before.substr(0, before.size() - rest_.size());
     skip(": ");
     const std::string_view mapped = rest_;
     Json named = Json::object();
@@ -142,7 +164,9 @@ class Namer {
     rest_ = mapped;
     walk(nullptr);
     expect("}");
-    return plain != nullptr && plain->is_object() ? named : as_it_is(plain);
+    if (plain == nullptr || !plain->is_object()) return as_it_is(plain);
+    if (!packs_ || key_type == "str" || key_type == "any") return named;
+    return with_keys_of_json(named).value_or(named);
   }
 
   Json name(const Json* plain) {
@@ -154,6 +178,7 @@ class Namer {
       records_.emplace(word, rest_);
       return record(word, plain);
     }
+    if (packs_ && word == "bin" && plain != nullptr && plain->is_string()) return bytes_of(*plain);
     const auto known = records_.find(word);
     if (known == records_.end() || plain == nullptr) return plain != nullptr ? *plain : Json();
     const std::string_view after = std::exchange(rest_, known->second);
@@ -163,7 +188,7 @@ class Namer {
   }
 
   Json record(const std::string& type, const Json* plain) {
-    Json named = Json::object();
+    Json named = packs_ ? as_it_is(plain) : Json::object();
     std::vector<std::string> fields;
     const bool by_name = plain != nullptr && plain->is_object();
     for (std::size_t i = 0; !take("}") && !broken_; ++i) {
@@ -178,11 +203,15 @@ class Namer {
       const Json* value = there ? &plain->at(i) : nullptr;
       if (by_name && plain->contains(field)) value = &plain->at(field);
       Json one = walk(value);
-      if (there) named[field] = std::move(one);
+      if (packs_ && there)
+        named[i] = std::move(one);
+      else if (there || (packs_ && value != nullptr))
+        named[field] = std::move(one);
       fields.push_back(field);
       skip(", ");
     }
     if (by_name) see_names(type, fields, *plain);
+    if (packs_) return named;
     const bool fits = plain != nullptr && plain->is_array() && plain->size() <= fields.size();
     return fits ? named : as_it_is(plain);
   }
@@ -207,6 +236,8 @@ class Namer {
   std::string_view rest_;
   std::map<std::string, std::string_view> records_;  // where the fields of each begin
   const Json* item_ = nullptr;                       // of the stream among the arguments
+  std::optional<Json> packable_item_;
+  bool packs_ = false;  // else it names
   std::string wrong_;
   int depth_ = 0;
   bool broken_ = false;
@@ -251,12 +282,6 @@ std::expected<Json, std::string> parse(std::string_view text) {
   } catch (const Json::out_of_range&) {
     return std::unexpected("'" + excerpt(text, 0) + "' has a number in it that is out of range");
   }
-}
-
-std::vector<std::byte> pack(const Json& value) {
-  const std::vector<std::uint8_t> packed = Json::to_msgpack(value);
-  const auto bytes = std::as_bytes(std::span(packed));
-  return {bytes.begin(), bytes.end()};
 }
 
 bool nests_too_deeply(std::span<const std::byte> body) {
@@ -305,7 +330,7 @@ std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_vi
 
 std::expected<std::vector<std::byte>, std::string> item_from_json(std::string_view json,
                                                                   std::string_view schema) {
-  const auto parsed = parse(json.substr(0, json.find_last_not_of(" \t\r\n") + 1));
+  auto parsed = parse(json.substr(0, json.find_last_not_of(" \t\r\n") + 1));
   if (!parsed) return std::unexpected(parsed.error());
   if (auto wrong = Namer(schema).wrong_in_item(*parsed); !wrong.empty()) return std::unexpected(wrong);
   return pack(*parsed);
@@ -315,9 +340,9 @@ std::expected<std::string, std::string> json_from_body(std::span<const std::byte
                                                        std::string_view schema, BodyOf part) {
   if (nests_too_deeply(body))
     return std::unexpected("the result nests more than " + std::to_string(deepest) + " deep");
-  const auto* data = reinterpret_cast<const std::uint8_t*>(body.data());
-  Json value = Json::from_msgpack(data, data + body.size(), true, false);
-  if (value.is_discarded()) return std::unexpected("the result is no MessagePack that JSON can show");
+  auto unpacked = unpack(body);
+  if (!unpacked) return std::unexpected("the result is no MessagePack that JSON can show");
+  Json value = std::move(*unpacked);
   if (!schema.empty()) value = Namer(schema).named(value, part);
   show_binary(value);
   return value.dump(part == BodyOf::item ? -1 : 2, ' ', false, Json::error_handler_t::replace);

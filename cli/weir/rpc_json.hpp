@@ -14,7 +14,9 @@ namespace weir::command {
 // `schema` is "(...) -> TYPE" (rpc/codec/schema.hpp). Objects may only have fields that its types have; the
 // server reads over others. Where it is empty or makes no sense, whatever is JSON is taken.
 //
-// The arguments as a body. An array is the list of arguments; anything else is the only one.
+// The arguments as a body. An array is the list of arguments; anything else is the only one. Where the schema
+// says bytes, text of hexadecimal digits behind 0x is those, as results show them; where a map's keys are no
+// text, each key is JSON in text.
 std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_view json,
                                                                   std::string_view schema);
 

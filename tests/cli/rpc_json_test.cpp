@@ -82,6 +82,55 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
+// What JSON cannot say by itself goes by the type, and is shown in the same words.
+TEST(RpcArguments, that_json_has_no_words_for_go_and_come_back) {
+  using namespace std::string_view_literals;
+  struct Row {
+    std::string_view type, json, body;
+  };
+  const Row rows[] = {
+      {"{i32: str}", R"({"-1":"b","7":"a"})",
+       "\x82\xff\xa1"
+       "b\x07\xa1"
+       "a"sv},
+      {"{u64: u8}", R"({"18446744073709551615":1})", "\x81\xcf\xff\xff\xff\xff\xff\xff\xff\xff\x01"sv},
+      {"{bool: i8}", R"({"true":1})", "\x81\xc3\x01"sv},
+      {"{(i32, i32): i32}", R"({"[1,2]":3})", "\x81\x92\x01\x02\x03"sv},
+      {"{i32: {i32: bin}}", R"({"1":{"2":"0x00ff"}})", "\x81\x01\x81\x02\xc4\x02\x00\xff"sv},
+      {"{str: i32}", R"({"1":2})",
+       "\x81\xa1"
+       "1\x02"sv},
+      {"bin", R"("0x00ff")", "\xc4\x02\x00\xff"sv},
+      {"[?bin]", R"(["0x01",null])", "\x92\xc4\x01\x01\xc0"sv},
+      {"str", R"("0x00")",
+       "\xa4"
+       "0x00"sv}};
+  for (const auto& [type, json, body] : rows) {
+    SCOPED_TRACE(type);
+    const std::string taken = "(u8, " + std::string(type) + ") -> nil";
+    std::vector<std::byte> expected = bytes_of(body);
+    const auto item = item_from_json(json, "(stream " + std::string(type) + ") -> nil");
+    EXPECT_EQ(item.value_or(bytes_of("?")), expected);
+    const auto arguments = body_from_json("[5," + std::string(json) + "]", taken);
+    expected.insert(expected.begin(), {std::byte{0x92}, std::byte{5}});
+    EXPECT_EQ(arguments.value_or(bytes_of("?")), expected);
+    const auto shown = json_from_body(bytes_of(body), "() -> stream " + std::string(type), BodyOf::item);
+    EXPECT_EQ(shown.value_or("?"), json);
+  }
+}
+
+TEST(RpcArguments, in_aggregates_and_variants_go_by_their_types_too) {
+  using namespace std::string_view_literals;
+  const auto named = body_from_json(R"({"data":"0xff"})", "(Box{name: str, data: bin}) -> nil");
+  EXPECT_EQ(named.value_or(bytes_of("?")), bytes_of("\x91\x81\xa4"
+                                                    "data\xc4\x01\xff"sv));
+  const auto listed = body_from_json(R"([["a","0xff"]])", "(Box{name: str, data: bin}) -> nil");
+  EXPECT_EQ(listed.value_or(bytes_of("?")), bytes_of("\x91\x92\xa1"
+                                                     "a\xc4\x01\xff"sv));
+  const auto chosen = body_from_json(R"([[1,"0xff"]])", "(<str | bin>) -> nil");
+  EXPECT_EQ(chosen.value_or(bytes_of("?")), bytes_of("\x91\x92\x01\xc4\x01\xff"sv));
+}
+
 TEST(RpcResult, that_nests_too_deeply_is_not_shown) {
   const std::vector<std::byte> deep(1'000'000, std::byte{0x91});
   const auto json = json_from_body(deep, "", BodyOf::result);

@@ -1,0 +1,146 @@
+#include "cli/weir/rpc_values.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "rpc/codec/msgpack.hpp"
+
+namespace weir::command {
+
+namespace {
+
+// Of a binary value that is MessagePack already.
+constexpr Json::binary_t::subtype_type packed_already = 1;
+
+void write(rpc::Bytes& out, const Json& value) {
+  rpc::MsgpackWriter to(out);
+  switch (value.type()) {
+    case Json::value_t::boolean:
+      return to.boolean(value.get<bool>());
+    case Json::value_t::number_integer:
+      return to.signed_integer(value.get<std::int64_t>());
+    case Json::value_t::number_unsigned:
+      return to.unsigned_integer(value.get<std::uint64_t>());
+    case Json::value_t::number_float:
+      return to.real64(value.get<double>());
+    case Json::value_t::string:
+      return to.text(value.get_ref<const std::string&>());
+    case Json::value_t::binary: {
+      const auto bytes = std::as_bytes(std::span(value.get_binary()));
+      return value.get_binary().has_subtype() ? out.append(bytes) : to.binary(bytes);
+    }
+    case Json::value_t::array:
+      to.array(value.size());
+      for (const Json& element : value) write(out, element);
+      return;
+    case Json::value_t::object:
+      to.map(value.size());
+      for (const auto& [key, mapped] : value.items()) {
+        to.text(key);
+        write(out, mapped);
+      }
+      return;
+    default:
+      return to.nil();
+  }
+}
+
+std::optional<Json> read(rpc::MsgpackReader& from);
+
+std::optional<Json> read_array(rpc::MsgpackReader& from) {
+  std::size_t elements = 0;
+  if (!from.array(elements)) return std::nullopt;
+  Json array = Json::array();
+  for (std::size_t i = 0; i < elements; ++i) {
+    auto element = read(from);
+    if (!element) return std::nullopt;
+    array.push_back(std::move(*element));
+  }
+  return array;
+}
+
+std::optional<Json> read_map(rpc::MsgpackReader& from) {
+  std::size_t pairs = 0;
+  if (!from.map(pairs)) return std::nullopt;
+  Json map = Json::object();
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const auto key = read(from);
+    if (!key || key->is_binary()) return std::nullopt;
+    auto mapped = read(from);
+    if (!mapped) return std::nullopt;
+    map[key->is_string() ? key->get<std::string>()
+                         : key->dump(-1, ' ', false, Json::error_handler_t::replace)] = std::move(*mapped);
+  }
+  return map;
+}
+
+std::optional<Json> read_integer(rpc::MsgpackReader& from) {
+  rpc::MsgpackReader again = from;
+  std::uint64_t positive = 0;
+  if (again.unsigned_integer(positive)) {
+    from = again;
+    return Json(positive);
+  }
+  std::int64_t number = 0;
+  return from.signed_integer(number) ? std::optional<Json>(number) : std::nullopt;
+}
+
+std::optional<Json> read(rpc::MsgpackReader& from) {
+  bool boolean = false;
+  double real = 0;
+  std::string_view text;
+  std::span<const std::byte> bytes;
+  switch (from.peek()) {
+    case rpc::MsgpackType::nil:
+      return from.take_nil() ? std::optional<Json>(nullptr) : std::nullopt;
+    case rpc::MsgpackType::boolean:
+      return from.boolean(boolean) ? std::optional<Json>(boolean) : std::nullopt;
+    case rpc::MsgpackType::integer:
+      return read_integer(from);
+    case rpc::MsgpackType::real:
+      return from.real(real) ? std::optional<Json>(real) : std::nullopt;
+    case rpc::MsgpackType::text:
+      return from.text(text) ? std::optional<Json>(text) : std::nullopt;
+    case rpc::MsgpackType::binary: {
+      if (!from.binary(bytes)) return std::nullopt;
+      const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+      return Json::binary(std::vector(first, first + bytes.size()));
+    }
+    case rpc::MsgpackType::array:
+      return read_array(from);
+    case rpc::MsgpackType::map:
+      return read_map(from);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> pack(const Json& value) {
+  rpc::Bytes out;
+  write(out, value);
+  return {out.span().begin(), out.span().end()};
+}
+
+std::optional<Json> with_keys_of_json(const Json& map) {
+  rpc::Bytes out;
+  rpc::MsgpackWriter(out).map(map.size());
+  for (const auto& [text, mapped] : map.items()) {
+    const Json key = Json::parse(text, nullptr, false);
+    if (key.is_discarded()) return std::nullopt;
+    write(out, key);
+    write(out, mapped);
+  }
+  const auto* first = reinterpret_cast<const std::uint8_t*>(out.data());
+  return Json::binary(std::vector(first, first + out.size()), packed_already);
+}
+
+std::optional<Json> unpack(std::span<const std::byte> body) {
+  rpc::MsgpackReader from(body);
+  auto value = read(from);
+  return value && !from.failed() && from.at_end() ? std::move(value) : std::nullopt;
+}
+
+}  // namespace weir::command
