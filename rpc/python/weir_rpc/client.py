@@ -11,11 +11,10 @@ import os
 import threading
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-import msgpack
-
 from .errors import Closed, RpcError
 from .library import (IDEMPOTENT, Buffer, Call, Done, Error, Options, lib, memory_of, seconds, text, tls_settings,
                       word)
+from .values import pack, unpack
 
 
 class Reply(NamedTuple):
@@ -44,7 +43,7 @@ class _OwnedReply:
             raise RpcError.of(code, text(lib.weir_rpc_reply_message(self.address)))
         size = ctypes.c_size_t()
         body = lib.weir_rpc_reply_body(self.address, ctypes.byref(size))
-        result = msgpack.unpackb(ctypes.string_at(body, size.value), raw=False, strict_map_key=False)
+        result = unpack(ctypes.string_at(body, size.value))
         attachment = lib.weir_rpc_reply_attachment(self.address, ctypes.byref(size))
         return Reply(result, memory_of(attachment, size.value, self))
 
@@ -55,7 +54,7 @@ class _Request:
     def __init__(self, method: str, arguments: Tuple, deadline: Optional[float], attachment, into,
                  idempotent: bool) -> None:
         self._buffers = []
-        packed = msgpack.packb(arguments, use_bin_type=True)
+        packed = pack(arguments)
         self.call = Call(ctypes.sizeof(Call), word("a method's name", method), packed, len(packed))
         if attachment is not None:
             self.call.attachment, self.call.attachment_size = self._hold(attachment, False)

@@ -13,11 +13,10 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, List, Optional
 
-import msgpack
-
 from .errors import BadArguments, Closed, Denied, RpcError, Unauthenticated
 from .library import (Authenticate, Authorise, Buffer, Error, Handler, Options, Release, lib, text,
                       tls_settings, word)
+from .values import pack, unpack
 
 
 class Call:
@@ -204,13 +203,13 @@ def _serve(function: Callable, signature: inspect.Signature, request: int) -> No
     try:
         size = ctypes.c_size_t()
         address = lib.weir_rpc_request_arguments(request, ctypes.byref(size))
-        arguments = msgpack.unpackb(ctypes.string_at(address, size.value), raw=False, strict_map_key=False)
+        arguments = unpack(ctypes.string_at(address, size.value))
         call = Call(request)
         try:
             bound = signature.bind(*arguments, **({"call": call} if "call" in signature.parameters else {}))
         except TypeError as why:
             raise BadArguments(str(why)) from why
-        packed = msgpack.packb(function(*bound.args, **bound.kwargs), use_bin_type=True)
+        packed = pack(function(*bound.args, **bound.kwargs))
         attachment = _lend(call.reply_attachment) if call.reply_attachment is not None else None
     except BaseException as failure:  # pylint: disable=broad-except  # sys.exit() in it, say: the caller is told
         return lib.weir_rpc_refuse(request, failure.code if isinstance(failure, RpcError) else RpcError.code,

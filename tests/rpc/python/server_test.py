@@ -94,6 +94,17 @@ class Served(unittest.TestCase):
                 with self.subTest(name), self.assertRaisesRegex(weir_rpc.RpcError, told):
                     client.call("py.throw", name, deadline=30)
 
+    def test_text_that_is_no_utf_8_and_keys_that_are_arrays_go_both_ways(self):
+        server = weir_rpc.Server()
+        self.addCleanup(server.close)
+        server.add("py.echo", lambda value: value)
+        server.add("py.raw", lambda value: value.encode(errors="surrogateescape"))
+        with weir_rpc.connect(server.listen("tcp://127.0.0.1:0")) as client:
+            for value in ("caf\udce9", {(1, 2): "a", (1, (2, 3)): ["b"]}, {"plain": [{(): 1}]}):
+                with self.subTest(value):
+                    self.assertEqual(client.call("py.echo", value, deadline=30), value)
+            self.assertEqual(client.call("py.raw", "caf\udce9", deadline=30), b"caf\xe9")
+
     def test_functions_written_in_c_are_served(self):
         server = weir_rpc.Server()
         self.addCleanup(server.close)

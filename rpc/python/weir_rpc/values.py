@@ -1,0 +1,28 @@
+"""Python values as MessagePack and back.
+
+Text of a C++ string need not be UTF-8: what is not comes as Python's surrogate escapes, as file names do, and goes back
+as the bytes that it was. Keys of maps that are arrays come as tuples.
+"""
+from typing import Any
+
+import msgpack
+
+
+def pack(value: Any) -> bytes:
+    return msgpack.packb(value, use_bin_type=True, unicode_errors="surrogateescape")
+
+
+def unpack(packed: bytes) -> Any:
+    settings = {"raw": False, "strict_map_key": False, "unicode_errors": "surrogateescape"}
+    try:
+        return msgpack.unpackb(packed, **settings)
+    except TypeError:  # a key that is an array, which comes as a list
+        return msgpack.unpackb(packed, object_pairs_hook=_with_tuples_for_keys, **settings)
+
+
+def _with_tuples_for_keys(pairs) -> dict:
+    return {_frozen(key): value for key, value in pairs}
+
+
+def _frozen(key: Any) -> Any:
+    return tuple(_frozen(each) for each in key) if isinstance(key, list) else key
