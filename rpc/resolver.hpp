@@ -26,7 +26,8 @@ class Resolver {
 };
 
 std::unique_ptr<Resolver> static_list(std::vector<std::string> addresses);
-// Every address that `host` has in the DNS, as "SCHEME://ADDRESS:PORT"; asked again after `every`.
+// Every address that `host` has in the DNS, as "SCHEME://ADDRESS:PORT"; asked again after `every`. These are
+// numbers: for TLS, TlsOptions::server_name says which name the certificates are for.
 std::unique_ptr<Resolver> dns(std::string scheme, std::string host, std::uint16_t port,
                               std::chrono::milliseconds every = std::chrono::seconds(30));
 // One address a line, # begins a comment. Read again whenever it is written or replaced.
