@@ -6,6 +6,7 @@
 
 #include "link/attachment.hpp"
 #include "link/error.hpp"
+#include "link/not_cancelled.hpp"
 
 namespace weir::link {
 namespace {
@@ -31,6 +32,7 @@ Result<NeighbourPtr> Attachment::connect(Slot slot, std::chrono::milliseconds li
                    "the progress thread cannot wait for a connection");
   }
   const auto give_up = Clock::now() + limit;
+  const NotCancelled whole;
   const auto waiter = std::make_shared<Waiter>();
   progress_->post([this, slot, waiter, give_up] { start_dial(slot, waiter, give_up); });
   std::unique_lock hold(mutex_);

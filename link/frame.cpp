@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "link/not_cancelled.hpp"
+
 namespace weir::link {
 
 std::vector<std::byte> encode_frame(FrameType type, std::uint16_t kind, std::uint64_t request,
@@ -126,6 +128,7 @@ int transmit_frame(int socket, std::span<const std::byte> packet, std::span<cons
     part->cmsg_len = CMSG_LEN(fds.size_bytes());
     std::memcpy(CMSG_DATA(part), fds.data(), fds.size_bytes());
   }
+  const NotCancelled whole;
   ssize_t sent;
   do {
     sent = ::sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);

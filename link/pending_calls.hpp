@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "link/error.hpp"
+#include "link/not_cancelled.hpp"
 #include "link/same_host.hpp"
 
 namespace weir::link {
@@ -22,6 +23,7 @@ class PendingCalls {
   template <class Send>
   Result<Message> run(std::chrono::milliseconds patience, Send send) {
     const auto give_up = Clock::now() + patience;
+    const NotCancelled whole;
     Call call;
     std::unique_lock hold(mutex_);
     if (ended_) return std::unexpected(*ended_);

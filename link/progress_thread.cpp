@@ -11,6 +11,7 @@
 #include <csignal>
 
 #include "link/error.hpp"
+#include "link/not_cancelled.hpp"
 
 namespace weir::link {
 namespace {
@@ -174,6 +175,7 @@ void ProgressThread::post(std::function<void()> run) {
 }
 
 void ProgressThread::wake() {
+  const NotCancelled whole;
   const std::uint64_t one = 1;
   // Fails only when the counter is at its maximum, and then the thread is awake anyway.
   [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "link/not_cancelled.hpp"
+
 namespace weir::link {
 
 class UniqueFd {
@@ -27,7 +29,9 @@ class UniqueFd {
   // may be somebody else's by then.
   void reset(int fd = -1) {
     const int old = std::exchange(fd_, fd);
-    if (old >= 0) ::close(old);
+    if (old < 0) return;
+    const NotCancelled whole;  // close() ends a cancelled thread, and out of a destructor the process
+    ::close(old);
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "link/not_cancelled.hpp"
 #include "link/unique_fd.hpp"
 #include "verbs/cm/agent.hpp"
 
@@ -82,6 +83,7 @@ Endpoint Agent::ephemeral(Endpoint endpoint) {
 }
 
 int Agent::bind(Id& id, const sockaddr* address) {
+  const link::NotCancelled whole;
   if (id.stage != Stage::unbound) return EINVAL;
   const auto endpoint = endpoint_of(address);
   if (!endpoint) return EINVAL;
@@ -97,6 +99,7 @@ int Agent::bind(Id& id, const sockaddr* address) {
 }
 
 int Agent::resolve_address(Id& id, const sockaddr* source, const sockaddr* destination) {
+  const link::NotCancelled whole;
   auto to = endpoint_of(destination);
   const auto from = endpoint_of(source);
   if (!to || (source != nullptr && !from)) return EINVAL;
@@ -147,6 +150,7 @@ int Agent::resolve_route(Id& id) {
 }
 
 int Agent::listen(Id& id, int backlog) {
+  const link::NotCancelled whole;
   if (id.stage == Stage::unbound) {
     sockaddr_storage any{};
     store(any_v4(), any);

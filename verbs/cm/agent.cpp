@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <random>
 
+#include "link/not_cancelled.hpp"
+
 namespace weir::cm {
 namespace {
 
@@ -86,6 +88,7 @@ void Agent::destroy(Id& id) {
     id.events_outstanding -= withdrawn.size();
     acknowledged_.wait(hold, [&] { return id.events_outstanding == 0; });
   }
+  const link::NotCancelled whole;
   if (id.binding) ports_.release(*id.binding);
   delete &id;
 }
@@ -129,6 +132,7 @@ Id* Agent::find(std::uint32_t local_id) {
 }
 
 bool Agent::apply(Id& id, Input input, const CmMessage* cause) {
+  const link::NotCancelled whole;
   const auto next = step(id.state, input);
   if (!next) return false;
   id.state = next->next;

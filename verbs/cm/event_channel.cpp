@@ -13,6 +13,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "link/not_cancelled.hpp"
+
 namespace weir::cm {
 namespace {
 
@@ -48,6 +50,7 @@ EventChannel* EventChannel::open() {
 }
 
 void EventChannel::destroy(EventChannel& channel) {
+  const link::NotCancelled whole;
   static auto& mutex = *new std::mutex;  // never destructed: threads outlive static storage
   static auto& last = *new std::deque<std::unique_ptr<EventChannel>>;
   std::deque<EventPtr> unread;
@@ -70,6 +73,7 @@ bool EventChannel::has_waiters_left_behind() {
 }
 
 void EventChannel::push(EventPtr event) {
+  const link::NotCancelled whole;
   const std::scoped_lock hold(mutex_);
   queue_.push_back(std::move(event));
   const std::uint64_t one = 1;
@@ -122,6 +126,7 @@ void EventChannel::take_back_one() {
 }
 
 std::vector<EventPtr> EventChannel::withdraw(const Id& id) {
+  const link::NotCancelled whole;
   std::vector<EventPtr> withdrawn;
   const std::scoped_lock hold(mutex_);
   for (auto at = queue_.begin(); at != queue_.end();) {

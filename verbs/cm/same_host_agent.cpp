@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <mutex>
 
+#include "link/not_cancelled.hpp"
 #include "verbs/cm/agent.hpp"
 #include "verbs/ibv/private_link.hpp"
 
@@ -13,6 +14,7 @@ Agent* Agent::instance() {
   static std::mutex mutex;
   static Agent* agent = nullptr;  // lives until exit: identifiers may outlast static destructors
   static pid_t owner = 0;
+  const link::NotCancelled whole;
   const std::scoped_lock hold(mutex);
   // A forked child has its own link. Its parent's agent is left as it is: its locks may be held by threads
   // that do not exist here.

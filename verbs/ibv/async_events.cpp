@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "link/not_cancelled.hpp"
 #include "verbs/ibv/objects.hpp"
 
 namespace weir::verbs {
@@ -42,6 +43,7 @@ ibv_event_type type_of(rnic::AsyncEvent event) {
 }
 
 void enqueue(Context& context, const ibv_async_event& event) {
+  const link::NotCancelled whole;
   const std::lock_guard lock(context.async_mutex);
   if (context.async_queue.size() >= max_queued) return;
   context.async_queue.push_back(event);

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 
+#include "link/not_cancelled.hpp"
 #include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/objects.hpp"
@@ -154,6 +155,7 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
     const std::lock_guard lock(c.mutex);
     if (!c.cqs.empty()) return EBUSY;
   }
+  const weir::link::NotCancelled whole;
   context_of(channel->context).nic->close_channel(c.number);
   ::close(channel->fd);
   delete &c;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "link/not_cancelled.hpp"
 #include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/private_link.hpp"
@@ -144,6 +145,7 @@ __be64 ibv_get_device_guid(ibv_device* device) { return device_guid(index_of(*de
 int ibv_get_device_index(ibv_device* device) { return static_cast<int>(index_of(*device)); }
 
 ibv_context* ibv_open_device(ibv_device* device) {
+  const weir::link::NotCancelled whole;
   const int cmd_fd = make_command_fd(index_of(*device));
   if (cmd_fd < 0) return nullptr;
   ibv_context* const context = open_context(device, cmd_fd);
@@ -153,6 +155,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
 
 int ibv_close_device(ibv_context* context) {
   Context& c = context_of(context);
+  const weir::link::NotCancelled whole;
   close_async_queue(c);
   ::close(c.async_eventfd);
   ::close(context->cmd_fd);

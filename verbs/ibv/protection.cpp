@@ -1,6 +1,7 @@
 // Memory regions.
 #include <cerrno>
 
+#include "link/not_cancelled.hpp"
 #include "verbs/ibv/objects.hpp"
 
 namespace weir::verbs {
@@ -39,6 +40,7 @@ ibv_mr* register_region(ibv_pd* pd, void* addr, std::size_t length, std::uint64_
         (access & ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE) & ~known_access) ? EOPNOTSUPP : EINVAL;
     return nullptr;
   }
+  const link::NotCancelled whole;
   const auto key =
       context_of(pd->context)
           .nic->register_memory(reinterpret_cast<std::uint64_t>(addr), length,

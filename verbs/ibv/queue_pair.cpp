@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "link/not_cancelled.hpp"
 #include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/domains.hpp"
 #include "verbs/ibv/objects.hpp"
@@ -143,6 +144,7 @@ void send_waiting_datagrams(rnic::QueuePair& qp) {
   constexpr std::chrono::seconds longest_wait{1};
   constexpr std::chrono::milliseconds pause{1};
   if (!rnic::is_datagram(qp.config().type) || qp.state() != QpState::rts) return;
+  const link::NotCancelled whole;
   const auto give_up = std::chrono::steady_clock::now() + longest_wait;
   while (qp.resume() && std::chrono::steady_clock::now() < give_up) std::this_thread::sleep_for(pause);
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "link/not_cancelled.hpp"
+
 namespace weir::verbs {
 
 Dials::Ticket Dials::begin(link::Slot slot) {
@@ -36,6 +38,7 @@ bool Dials::any_under_way(Ticket up_to) const {
 }
 
 void Dials::finish(std::chrono::milliseconds limit) {
+  const link::NotCancelled whole;
   std::unique_lock lock(mutex_);
   all_ended_.wait_for(lock, limit, [this] { return unfinished_ == 0; });
 }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "link/memory/futex.hpp"
+#include "link/not_cancelled.hpp"
 #include "rnic/spin_lock.hpp"
 
 namespace weir::verbs {
@@ -80,6 +81,7 @@ Handover::Transfer Handover::nobody_came() {
 // Lane by lane, one after the other, so that the last byte of a WRITE lands last.
 Handover::Transfer Handover::transfer(LaneCopy copy, std::span<const iovec> local,
                                       const rnic::Peer::Remote& remote, std::chrono::nanoseconds patience) {
+  const link::NotCancelled whole;
   patience = patience_now(patience);
   CopyLane* const lane = claim(Clock::now() + patience);
   if (lane == nullptr) return nobody_came();

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "link/not_cancelled.hpp"
 #include "verbs/progress/nic_process.hpp"
 
 namespace weir::verbs {
@@ -48,6 +49,7 @@ link::Result<NicProcess*> NicProcess::instance() {
   if (self.nic && self.pid == ::getpid()) return self.nic.get();
   // A forked child: the parent's NIC, its threads and its mappings are not ours to use or to destroy.
   if (self.nic) (void)self.nic.release();
+  const link::NotCancelled whole;
   auto made = make(options_of_environment());
   if (!made) return std::unexpected(made.error());
   if (self.pid == 0) std::atexit(leave_at_exit);

@@ -12,6 +12,7 @@
 
 #include "link/memory/fault_in.hpp"
 #include "link/memory/process_memory.hpp"
+#include "link/not_cancelled.hpp"
 #include "verbs/monitor/counters_seen.hpp"
 #include "verbs/monitor/port_ledger.hpp"
 #include "verbs/progress/messages.hpp"
@@ -189,6 +190,7 @@ void NicProcess::close_channel(std::uint32_t channel) {
 }
 
 void NicProcess::raise_channel(std::uint32_t channel) {
+  const link::NotCancelled whole;
   const std::lock_guard lock(mutex_);
   const auto found = channels_.find(channel);
   if (found == channels_.end()) return;

@@ -8,6 +8,7 @@
 
 #include "link/memory/fault_in.hpp"
 #include "link/memory/process_memory.hpp"
+#include "link/not_cancelled.hpp"
 #include "verbs/progress/messages.hpp"
 
 namespace weir::verbs {
@@ -242,6 +243,7 @@ void NeighbourPeer::return_receive(const TakenFrom& taken) {
 // Straight to the sleeper: its channel's eventfd is ours too once we have asked for it. Until then through
 // its progress thread.
 void NeighbourPeer::raise_cq_event(std::uint32_t cq_index) {
+  const link::NotCancelled whole;
   const std::uint32_t channel = segment_->cqs[cq_index].channel.load(std::memory_order_relaxed);
   if (channel == 0) return;
   const std::lock_guard lock(mutex_);
