@@ -299,6 +299,7 @@ class QueuePair {
   SendQueue sq_;
   Pacer pacer_;
   std::uint32_t send_scanned_ = 0;  // send WQEs that polling has looked at; under the CQ's lock
+  bool sends_filled_ = false;       // the array of the last poll of the CQ of both queues; under its lock
   RemoteQueuePair remote_;
   Park parked_ = Park::none;
   HostPort::Ticket dial_ = 0;  // of the datagram that waits for its destination's process
