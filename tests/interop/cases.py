@@ -246,7 +246,22 @@ for case in KILLED:
     if "-e" in case.server:
         case.name += ".events"
 
+# ---- qperf: its server forks a process for each test
+
+def qperf(name, *words, expect):
+    port = ["-lp", "{port}"]
+    return Case(f"qperf.{name}", "served", ["qperf", *port], ["qperf", "{host}", *port, "-t", "1", *words], expect=expect)
+
+
+QPERF = [
+    qperf("reliable", "rc_lat", "rc_bi_bw", "rc_rdma_read_bw", "rc_rdma_write_poll_lat", "ver_rc_fetch_add",
+          expect=[r"^rc_bi_bw:\n +bw +=", r"^rc_rdma_write_poll_lat:\n +latency +=", r"^ver_rc_fetch_add:\n +msg_rate +="]),
+    qperf("unreliable", "uc_lat", "uc_bi_bw", "ud_lat", "ud_bi_bw",
+          expect=[r"^uc_bi_bw:\n.*\n +recv_bw += +[\d.]+ [MG]B", r"^ud_bi_bw:\n.*\n +recv_bw += +[\d.]+ [KMG]B"]),
+    qperf("polled_on_rdma_cm", "-cm1", "-cp1", "rc_lat", "rc_bi_bw", expect=[r"^rc_bi_bw:\n +bw +="]),
+]
+
 PINGPONGS.append(pingpong("rc", "checked_shareable_memory", "-c", "-s", "100000", options=["--share-memory"]))
 
-CASES = [*DEVICES, *VIEW, *PYVERBS, *FRAMEWORKS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *PERFTESTS, *KILLED]
+CASES = [*DEVICES, *VIEW, *PYVERBS, *FRAMEWORKS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *PERFTESTS, *QPERF, *KILLED]
 CASES += unfriendly(CASES)
