@@ -87,4 +87,14 @@ class RunningServer {
   std::thread thread_;
 };
 
+// Why a server with such settings cannot listen.
+inline std::string listen_error(Settings settings) {
+  try {
+    const RunningServer server(std::move(settings));
+  } catch (const std::exception& problem) {
+    return problem.what();
+  }
+  return "it listens";
+}
+
 }  // namespace weir::kv::testing
