@@ -53,18 +53,23 @@ double weighted(double score, double weight) {
   return std::isnan(value) ? 0 : value;
 }
 
+// `b` may be no number: then it is neither less nor greater, and the sum is 0, as that of inf - inf.
 double combined(double a, double b, Aggregate how) {
   switch (how) {
     case Aggregate::least:
-      return std::min(a, b);
+      return b < a ? b : a;
     case Aggregate::greatest:
-      return std::max(a, b);
+      return b > a ? b : a;
     default: {
       const double sum = a + b;
-      return std::isnan(sum) ? 0 : sum;  // inf - inf
+      return std::isnan(sum) ? 0 : sum;
     }
   }
 }
+
+// From the smallest on: fewer members are looked up, and in which order scores are added decides how their
+// sum is rounded.
+void sort_by_size(std::vector<Operand>& operands) { std::ranges::stable_sort(operands, {}, &Operand::size); }
 
 bool parse_operands(const Call& call, std::size_t& at, Query& query) {
   const auto count = parse_int(call[at]);
@@ -139,14 +144,18 @@ bool parse_options(const Call& call, std::size_t at, Form form, Operation operat
   return true;
 }
 
-void unite(const Query& query, SortedSet& result, SmallLimits limits) {
+// Results are made without regard to the small form, which would change their scores.
+constexpr SmallLimits never_small{0, 0};
+
+void unite(Query query, SortedSet& result) {
+  sort_by_size(query.operands);
   for (const Operand& operand : query.operands) {
     operand.for_each([&](std::string_view member, double score) {
       const double value = weighted(score, operand.weight);
       if (ScoredNode* node = result.find(member)) {
         result.rescore(node, combined(node->score, value, query.aggregate));
       } else {
-        result.insert(member, value, limits);
+        result.insert(member, value, never_small);
       }
       return true;
     });
@@ -156,43 +165,42 @@ void unite(const Query& query, SortedSet& result, SmallLimits limits) {
 // Visits members of every operand with the aggregated score until `visit` returns false.
 template <class Visit>
 void intersect(Query query, Visit visit) {
-  std::ranges::stable_sort(query.operands, {}, &Operand::size);
+  sort_by_size(query.operands);
   const Operand& smallest = query.operands[0];
   smallest.for_each([&](std::string_view member, double score) {
     double value = weighted(score, smallest.weight);
     for (std::size_t i = 1; i < query.operands.size(); ++i) {
       const double* other = query.operands[i].score(member);
       if (other == nullptr) return true;
-      value = combined(value, weighted(*other, query.operands[i].weight), query.aggregate);
+      value = combined(value, *other * query.operands[i].weight, query.aggregate);
     }
     return visit(member, value);
   });
 }
 
-void subtract(const Query& query, SortedSet& result, SmallLimits limits) {
+void subtract(const Query& query, SortedSet& result) {
   query.operands[0].for_each([&](std::string_view member, double score) {
     const bool elsewhere = std::any_of(query.operands.begin() + 1, query.operands.end(),
                                        [&](const Operand& other) { return other.score(member) != nullptr; });
-    if (!elsewhere) result.insert(member, score, limits);
+    if (!elsewhere) result.insert(member, score, never_small);
     return true;
   });
 }
 
 std::unique_ptr<SortedSet> combine(const Call& call, Operation operation, const Query& query) {
   auto result = std::make_unique<SortedSet>(call.server.random());
-  const SmallLimits limits = zset_limits(call);
   switch (operation) {
     case Operation::united:
-      unite(query, *result, limits);
+      unite(query, *result);
       break;
     case Operation::intersection:
       intersect(query, [&](std::string_view member, double score) {
-        result->insert(member, score, limits);
+        result->insert(member, score, never_small);
         return true;
       });
       break;
     case Operation::difference:
-      subtract(query, *result, limits);
+      subtract(query, *result);
       break;
   }
   return result;
@@ -216,8 +224,9 @@ void store_combined(const Call& call, Operation operation) {
   std::size_t at = 2;
   Query query;
   if (!parse_operands(call, at, query) || !parse_options(call, at, Form::store, operation, query)) return;
-  call.reply.integer(
-      static_cast<std::int64_t>(store_collection(call, call[1], combine(call, operation, query))));
+  auto result = combine(call, operation, query);
+  result->make_small_within(zset_limits(call));
+  call.reply.integer(static_cast<std::int64_t>(store_collection(call, call[1], std::move(result))));
 }
 
 void zunion(const Call& call) { reply_combined(call, Operation::united); }

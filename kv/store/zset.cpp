@@ -10,11 +10,20 @@ std::uint32_t SortedSet::random_height() {
 }
 
 void SortedSet::insert(std::string_view member, double score, SmallLimits limits) {
+  if (size() >= limits.entries || member.size() > limits.bytes) small_ = false;
   if (small_) score += 0.0;  // Redis's small form keeps no negative zero
   ScoredNode* node = ScoredNode::make(score, member, random_height());
   table_.insert(node);
   order_.insert(node);
-  if (size() > limits.entries || member.size() > limits.bytes) small_ = false;
+}
+
+void SortedSet::make_small_within(SmallLimits limits) {
+  if (size() > limits.entries) return;
+  for (const ScoredNode* node = order_.first(); node != nullptr; node = node->next()) {
+    if (node->member_size > limits.bytes) return;
+  }
+  small_ = true;
+  for (ScoredNode* node = order_.first(); node != nullptr; node = node->next()) node->score += 0.0;
 }
 
 void SortedSet::rescore(ScoredNode* node, double score) {
@@ -38,11 +47,11 @@ void SortedSet::erase(ScoredNode* node) {
 
 SortedSet* SortedSet::copy(std::uint64_t seed) const {
   auto* other = new SortedSet(seed);
+  other->small_ = small_;
   constexpr SmallLimits none{SIZE_MAX, SIZE_MAX};
   for (const ScoredNode* node = order_.first(); node != nullptr; node = node->next()) {
     other->insert(node->member(), node->score, none);
   }
-  other->small_ = small_;
   return other;
 }
 

@@ -30,6 +30,8 @@ class SortedSet {
   void insert(std::string_view member, double score, SmallLimits limits);  // it must not be there yet
   void rescore(ScoredNode* node, double score);
   void erase(ScoredNode* node);
+  // For one that was filled without limits: takes the small form if that is allowed.
+  void make_small_within(SmallLimits limits);
 
   const SkipList& order() const { return order_; }
 
