@@ -22,7 +22,7 @@ bool allowed_while_subscribed(const Command& command) {
   using namespace std::string_view_literals;
   for (auto name : {"ping"sv, "subscribe"sv, "ssubscribe"sv, "sunsubscribe"sv, "psubscribe"sv,
                     "unsubscribe"sv, "punsubscribe"sv, "quit"sv, "reset"sv}) {
-    if (command.name == name) return true;
+    if (command.name == name && command.container.empty()) return true;
   }
   return false;
 }
