@@ -56,9 +56,7 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
 }
 
 void config_set(const Call& call) {
-  if (call.count() % 2 != 0) {
-    return call.reply.error("ERR wrong number of arguments for 'config|set' command");
-  }
+  if (call.count() % 2 != 0) return call.syntax_error();
   auto failed = [&](std::string_view name, std::string_view reason) {
     call.reply.error("ERR CONFIG SET failed (possibly related to argument '" + std::string(name) + "') - " +
                      std::string(reason));
