@@ -74,23 +74,49 @@ std::optional<std::string> pointed_at(const Call& call, std::string_view pattern
   return value == nullptr ? std::nullopt : std::optional<std::string>(value->view());
 }
 
-std::vector<std::string> elements_of(const Record* record) {
+// What LIMIT leaves of so many elements.
+struct Range {
+  std::size_t first;
+  std::size_t end;
+};
+
+Range limited(const SortOptions& options, std::size_t of) {
+  const auto size = static_cast<std::int64_t>(of);
+  const std::int64_t first = std::clamp<std::int64_t>(options.first, 0, size);
+  const std::int64_t count = options.count < 0 ? size - first : std::min(options.count, size - first);
+  return {static_cast<std::size_t>(first), static_cast<std::size_t>(first + count)};
+}
+
+enum class Way : std::uint8_t { forward, backward };
+
+// The elements in the order in which they are, or from the last on; a set has no order to turn around.
+std::vector<std::string> elements_in(const Record* record, Way way, Range range) {
   std::vector<std::string> elements;
-  if (record == nullptr) return elements;
+  if (record == nullptr || range.first == range.end) return elements;
+  elements.reserve(range.end - range.first);
+  const bool forward = way == Way::forward;
   switch (record->value.type()) {
-    case Type::list:
-      for (const Bytes& element : record->value.list().elements) elements.emplace_back(element.view());
+    case Type::list: {
+      const List::Elements& all = record->value.list().elements;
+      for (std::size_t i = range.first; i < range.end; ++i)
+        elements.emplace_back(all[forward ? i : all.size() - 1 - i].view());
       break;
-    case Type::set:
+    }
+    case Type::set: {
+      std::size_t place = 0;
       record->value.set().for_each([&](std::string_view member) {
-        elements.emplace_back(member);
-        return true;
+        if (place >= range.first) elements.emplace_back(member);
+        return ++place < range.end;
       });
       break;
-    case Type::zset:
-      for (const ScoredNode* n = record->value.zset().order().first(); n != nullptr; n = n->next())
-        elements.emplace_back(n->member());
+    }
+    case Type::zset: {
+      const SkipList& order = record->value.zset().order();
+      const ScoredNode* node = order.at(forward ? range.first : order.size() - 1 - range.first);
+      for (; elements.size() < range.end - range.first; node = forward ? node->next() : node->previous)
+        elements.emplace_back(node->member());
       break;
+    }
     case Type::string:
     case Type::hash:
       break;
@@ -101,30 +127,28 @@ std::vector<std::string> elements_of(const Record* record) {
 struct Weighed {
   std::string element;
   double number = 0;
-  std::optional<std::string> text;
+  std::optional<std::string> text;  // what BY names for it
 };
 
 // What an element without a weight sorts as is 0 among numbers and the first among texts. False: a weight is
 // no number.
 bool weigh(const Call& call, const SortOptions& options, Weighed& one) {
-  if (!options.by) {
-    one.text = one.element;
-  } else {
-    one.text = pointed_at(call, *options.by, one.element);
-  }
-  if (options.by_text || !one.text) return true;
+  if (options.by) one.text = pointed_at(call, *options.by, one.element);
+  if (options.by_text || (options.by && !one.text)) return true;
   errno = 0;
   char* end = nullptr;
-  one.number = std::strtod(one.text->c_str(), &end);
+  one.number = std::strtod((options.by ? *one.text : one.element).c_str(), &end);
   return *end == '\0' && errno != ERANGE && !std::isnan(one.number);
 }
 
 bool in_order(const SortOptions& options, const Weighed& a, const Weighed& b) {
-  if (options.by_text) return a.text < b.text;
+  if (options.by_text) return options.by ? a.text < b.text : a.element < b.element;
   return a.number < b.number || (a.number == b.number && a.element < b.element);
 }
 
-bool sort_elements(const Call& call, const SortOptions& options, std::vector<std::string>& elements) {
+// Leaves those that are in the range once all are sorted. What is equal stays in the order in which it was.
+bool sort_elements(const Call& call, const SortOptions& options, Range range,
+                   std::vector<std::string>& elements) {
   std::vector<Weighed> weighed;
   weighed.reserve(elements.size());
   for (std::string& element : elements) {
@@ -133,18 +157,23 @@ bool sort_elements(const Call& call, const SortOptions& options, std::vector<std
     call.reply.error("ERR One or more scores can't be converted into double");
     return false;
   }
-  std::ranges::stable_sort(weighed, [&](const Weighed& a, const Weighed& b) {
-    return options.descending ? in_order(options, b, a) : in_order(options, a, b);
-  });
-  for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = std::move(weighed[i].element);
+  std::vector<Weighed*> order;
+  for (Weighed& one : weighed) order.push_back(&one);
+  const auto before = [&](const Weighed* a, const Weighed* b) {
+    if (options.descending ? in_order(options, *b, *a) : in_order(options, *a, *b)) return true;
+    if (options.descending ? in_order(options, *a, *b) : in_order(options, *b, *a)) return false;
+    return a < b;
+  };
+  const auto first = order.begin() + static_cast<std::ptrdiff_t>(range.first);
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(range.end);
+  // Who asks for a few of many does not wait until all are sorted.
+  if (first != order.begin() && first != order.end())
+    std::nth_element(order.begin(), first, order.end(), before);
+  if (end != order.end()) std::nth_element(first, end, order.end(), before);
+  std::sort(first, end, before);
+  elements.clear();
+  for (auto one = first; one != end; ++one) elements.push_back(std::move((*one)->element));
   return true;
-}
-
-std::span<const std::string> limited(const SortOptions& options, const std::vector<std::string>& elements) {
-  const auto size = static_cast<std::int64_t>(elements.size());
-  const std::int64_t first = std::clamp<std::int64_t>(options.first, 0, size);
-  const std::int64_t count = options.count < 0 ? size - first : std::min(options.count, size - first);
-  return std::span(elements).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
 }
 
 // For each element what GET names, or itself.
@@ -186,13 +215,16 @@ void sort_with(const Call& call, Stores stores) {
     options.by_text = true;
     options.by.reset();
   }
-  std::vector<std::string> elements = elements_of(record);
-  if (!as_they_are) {
-    if (!sort_elements(call, options, elements)) return;
-  } else if (options.descending && !is_set) {
-    std::ranges::reverse(elements);
+  const std::size_t size = record == nullptr ? 0 : record->value.elements();
+  const Range range = limited(options, size);
+  std::vector<std::string> elements;
+  if (as_they_are) {
+    elements = elements_in(record, options.descending ? Way::backward : Way::forward, range);
+  } else {
+    elements = elements_in(record, Way::forward, {0, size});
+    if (!sort_elements(call, options, range, elements)) return;
   }
-  auto found = results(call, options, limited(options, elements));
+  auto found = results(call, options, elements);
   if (options.store) return store(call, *options.store, found);
   call.reply.array(found.size());
   for (const auto& one : found) one ? call.reply.bulk(*one) : call.reply.null();
