@@ -22,6 +22,14 @@ void Bytes::reassign(std::string_view text) {
   *this = Bytes(text);
 }
 
+void Bytes::own_block(std::size_t capacity) {
+  if (is_blob() && blob()->references == 1) return set_blob(Blob::with_capacity(blob(), capacity));
+  Blob* const block = Blob::make(size(), capacity);
+  std::memcpy(block->data(), data(), size());
+  Bytes fresh{BlobRef(block)};
+  *this = std::move(fresh);
+}
+
 void Bytes::append(std::string_view text) {
   const std::size_t old_size = size();
   const std::size_t new_size = old_size + text.size();
@@ -30,14 +38,7 @@ void Bytes::append(std::string_view text) {
     set_inline_size(new_size);
     return;
   }
-  if (!is_blob() || blob()->references > 1 || blob()->capacity < new_size) {
-    Blob* b = Blob::make(new_size, roomy(new_size));
-    std::memcpy(b->data(), data(), old_size);
-    std::memcpy(b->data() + old_size, text.data(), text.size());
-    Bytes fresh{BlobRef(b)};
-    *this = std::move(fresh);
-    return;
-  }
+  if (!is_blob() || blob()->references > 1 || blob()->capacity < new_size) own_block(roomy(new_size));
   std::memcpy(blob()->data() + old_size, text.data(), text.size());
   blob()->size = new_size;
 }
@@ -51,10 +52,7 @@ char* Bytes::grow_zeroed(std::size_t new_size) {
     return raw_;
   }
   if (!is_blob() || blob()->references > 1 || blob()->capacity < new_size) {
-    Blob* b = Blob::make(new_size, new_size > old_size ? std::max(new_size, roomy(old_size)) : new_size);
-    std::memcpy(b->data(), data(), old_size);
-    Bytes fresh{BlobRef(b)};
-    *this = std::move(fresh);
+    own_block(new_size > old_size ? std::max(new_size, roomy(old_size)) : new_size);
   }
   std::memset(blob()->data() + old_size, 0, new_size - old_size);
   blob()->size = new_size;

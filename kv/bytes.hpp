@@ -15,6 +15,8 @@
 #include <string_view>
 #include <utility>
 
+#include "kv/heap.hpp"
+
 namespace weir::kv {
 
 struct Blob {
@@ -28,11 +30,16 @@ struct Blob {
 
   // One reference, contents undefined. Throws std::bad_alloc.
   static Blob* make(std::size_t size, std::size_t capacity) {
-    void* raw = ::operator new(sizeof(Blob) + capacity);
-    return new (raw) Blob{1, size, capacity};
+    return new (allocate(sizeof(Blob) + capacity)) Blob{1, size, capacity};
+  }
+  // Of a block nobody shares; whoever has its address goes on with the one returned.
+  static Blob* with_capacity(Blob* unshared, std::size_t capacity) {
+    auto* const grown = static_cast<Blob*>(resized(unshared, sizeof(Blob) + capacity));
+    grown->capacity = capacity;
+    return grown;
   }
   void drop() {
-    if (--references == 0) ::operator delete(this);
+    if (--references == 0) free_allocated(this);
   }
 };
 
@@ -140,6 +147,8 @@ class Bytes {
     }
   }
   void reassign(std::string_view text);
+  // For a string that becomes a block, or has one: makes it its own, and of that capacity at least.
+  void own_block(std::size_t capacity);
 
   alignas(8) char raw_[24];
 };

@@ -26,9 +26,9 @@ __sanitizer_get_current_allocated_bytes();  // NOLINT(bugprone-reserved-identifi
 namespace weir::kv {
 namespace {
 
-void* zeroed(std::size_t bytes) {
-  void* const at = std::calloc(1, bytes);
-  if (at == nullptr) throw std::bad_alloc();
+void* or_bad_alloc(void* at) {
+  if (at == nullptr) [[unlikely]]
+    throw std::bad_alloc();
   return at;
 }
 
@@ -37,7 +37,10 @@ void* zeroed(std::size_t bytes) {
 #if defined(WEIR_SANITIZERS_HEAP)
 
 std::size_t used_memory() { return __sanitizer_get_current_allocated_bytes(); }
-void* allocate_zeroed(std::size_t bytes) { return zeroed(bytes); }
+void* allocate(std::size_t bytes) { return or_bad_alloc(std::malloc(bytes)); }
+void* resized(void* at, std::size_t bytes) { return or_bad_alloc(std::realloc(at, bytes)); }
+void free_allocated(void* at) noexcept { std::free(at); }
+void* allocate_zeroed(std::size_t bytes) { return or_bad_alloc(std::calloc(1, bytes)); }
 void free_zeroed(void* at) noexcept { std::free(at); }
 
 }  // namespace weir::kv
@@ -101,7 +104,16 @@ std::size_t used_memory() {
   return static_cast<std::size_t>(std::max<std::ptrdiff_t>(total, 0));
 }
 
-void* allocate_zeroed(std::size_t bytes) { return counted(zeroed(bytes)); }
+void* allocate(std::size_t bytes) { return counted(or_bad_alloc(std::malloc(bytes))); }
+void* resized(void* at, std::size_t bytes) {
+  const std::ptrdiff_t before = footprint(at);
+  void* const grown = or_bad_alloc(std::realloc(at, bytes));
+  count(footprint(grown) - before);
+  return grown;
+}
+void free_allocated(void* at) noexcept { free_counted(at); }
+
+void* allocate_zeroed(std::size_t bytes) { return counted(or_bad_alloc(std::calloc(1, bytes))); }
 void free_zeroed(void* at) noexcept { free_counted(at); }
 
 }  // namespace weir::kv

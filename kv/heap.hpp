@@ -15,6 +15,12 @@ namespace weir::kv {
 
 std::size_t used_memory();  // a few nanoseconds
 
+// For pieces that will be resized: the heap grows a large one where it lies, if it can, and copies it if not.
+// resized() keeps the old piece when it throws std::bad_alloc, as allocate() does.
+void* allocate(std::size_t bytes);
+void* resized(void* at, std::size_t bytes);
+void free_allocated(void* at) noexcept;
+
 // Zeros. Large pieces take no memory before they are touched. Throws std::bad_alloc.
 void* allocate_zeroed(std::size_t bytes);
 void free_zeroed(void* at) noexcept;

@@ -52,6 +52,11 @@ INSTANTIATE_TEST_SUITE_P(
                return std::shared_ptr<void>(Blob::make(0, piece),
                                             [](void* at) { static_cast<Blob*>(at)->drop(); });
              }},
+        Kind{"blobs_that_grew",
+             [] {
+               return std::shared_ptr<void>(Blob::with_capacity(Blob::make(0, 100), piece),
+                                            [](void* at) { static_cast<Blob*>(at)->drop(); });
+             }},
         Kind{"zeroed_memory", [] { return std::shared_ptr<void>(allocate_zeroed(piece), free_zeroed); }}),
     [](const auto& instance) { return std::string(instance.param.name); });
 

@@ -107,6 +107,18 @@ TEST(Bytes, keep_their_value_when_a_shared_block_is_changed) {
   EXPECT_EQ(original.size(), 100u);
 }
 
+// A block that nobody shares goes where the heap can make it larger, mostly without a copy.
+TEST(Bytes, keep_their_content_and_slack_when_large_blocks_grow) {
+  Bytes text(std::string(3 << 20, 'a'));
+  text.append("b");
+  const std::size_t size = (3 << 20) + 1;
+  EXPECT_EQ(text.heap_size(), sizeof(Blob) + size + (1 << 20));
+  const char* const grown = text.grow_zeroed(6 << 20);
+  EXPECT_EQ(std::string_view(grown, size), std::string(size - 1, 'a') + 'b');
+  EXPECT_EQ(std::string_view(grown + size, 100), std::string(100, '\0'));
+  EXPECT_EQ(text.size(), 6u << 20);
+}
+
 TEST(Bytes, grow_from_inline_to_a_block_and_keep_their_content) {
   Bytes text("x");
   std::string model = "x";
