@@ -2,9 +2,11 @@
 #include "kv/commands/lists.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "kv/commands/collection.hpp"
+#include "kv/server/server.hpp"
 
 namespace weir::kv {
 
@@ -113,6 +115,22 @@ void lrange(const Call& call) {
   for (auto i = start; i <= stop; ++i) call.reply.bulk(list->elements[static_cast<std::size_t>(i)]);
 }
 
+// Leaves [start, stop]. Where more goes than stays, what stays moves out and the others are freed by and by.
+void keep_only(const Call& call, List& list, std::int64_t start, std::int64_t stop) {
+  auto& elements = list.elements;
+  const auto first = elements.begin() + start;
+  const auto end = elements.begin() + stop + 1;
+  if (static_cast<std::size_t>(stop - start + 1) >= list.size() / 2) {
+    elements.erase(end, elements.end());
+    elements.erase(elements.begin(), elements.begin() + start);
+    return;
+  }
+  List::Elements staying(std::make_move_iterator(first), std::make_move_iterator(end));
+  Value going(new List(std::move(list)));
+  elements = std::move(staying);
+  call.server.lazy_free.take_if_large(going);
+}
+
 void ltrim(const Call& call) {
   std::int64_t start = 0;
   std::int64_t stop = 0;
@@ -120,14 +138,12 @@ void ltrim(const Call& call) {
   List* list = nullptr;
   if (!write_as(call, call[1], list)) return;
   if (list == nullptr) return call.reply.ok();
-  auto& elements = list->elements;
   if (clamp_range(start, stop, list->size())) {
-    elements.erase(elements.begin() + stop + 1, elements.end());
-    elements.erase(elements.begin(), elements.begin() + start);
+    keep_only(call, *list, start, stop);
+    call.changed(call[1]);
   } else {
-    elements.clear();
+    call.erase(call[1]);
   }
-  settle(call, call[1], *list);
   call.reply.ok();
 }
 
@@ -264,8 +280,6 @@ void move_element(const Call& call, End from, End to) {
 bool pop_from_first(const Call& call, const MultiPop<End>& pop) {
   return multi_pop<List>(call, pop, [&](List& list, End end) { call.reply.bulk(take_one(list, end)); });
 }
-
-namespace {}  // namespace
 
 std::span<const Command> list_commands() {
   using namespace flag;

@@ -152,6 +152,25 @@ INSTANTIATE_TEST_SUITE_P(By, Removing,
                                            std::vector<std::string>{"SUNIONSTORE", "k", "none"}),
                          [](const auto& instance) { return instance.param[0]; });
 
+// Beside that, what stays.
+TEST(Trimming, a_long_list_answers_at_once_and_frees_the_rest) {
+  RunningServer server;
+  WireClient a = server.connect();
+  server.run([](Server& s) {
+    auto* list = new List;
+    for (std::size_t i = 0; i < 20 * many; ++i) list->elements.emplace_back(std::to_string(i));
+    s.databases[0]->insert("k").value = Value(list);
+  });
+  // Together, so that nothing is freed in between.
+  a.call({"MULTI"});
+  a.call({"LTRIM", "k", "-2", "-1"});
+  a.call({"INFO", "memory"});
+  EXPECT_THAT(a.call({"EXEC"}), HasSubstr("lazyfree_pending_objects:1\r\n"));
+  EXPECT_EQ(a.call({"LRANGE", "k", "0", "-1"}), "*2\r\n$6\r\n199998\r\n$6\r\n199999\r\n");
+  EXPECT_EQ(a.call({"LTRIM", "k", "5", "9"}), "+OK\r\n");
+  EXPECT_EQ(a.call({"EXISTS", "k"}), ":0\r\n");
+}
+
 class FreeingAtOnce : public ::testing::TestWithParam<std::vector<std::string>> {};
 
 TEST_P(FreeingAtOnce, answers_when_all_is_freed) {
