@@ -36,7 +36,7 @@ void config_get(const Call& call) {
 
 // What else has to happen when a setting changed.
 std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec) {
-  for (std::string_view listening : {"port", "bind", "rdma-port", "rdma-bind"}) {
+  for (std::string_view listening : {"port", "bind", "tls-port", "rdma-port", "rdma-bind", "rdma-tls-port"}) {
     if (spec.name != listening) continue;
     auto opened = call.server.listen_again(spec.name);
     if (opened) return opened;

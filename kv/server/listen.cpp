@@ -59,7 +59,10 @@ std::expected<void, std::string> Server::start_tls() {
 }
 
 std::expected<void, std::string> Server::load_tls_again() {
-  if (settings.tls_port == 0 && settings.rdma_tls_port == 0) return {};
+  if (settings.tls_port == 0 && settings.rdma_tls_port == 0) {
+    tls_.reset();  // a TLS port that is opened later reads the files as they are then
+    return {};
+  }
   constexpr std::array asked{ClientCertificates::ignored, ClientCertificates::required,
                              ClientCertificates::optional};
   auto loaded = load_tls({settings.tls_cert_file, settings.tls_key_file, settings.tls_key_file_pass,

@@ -108,6 +108,17 @@ TEST(RdmaTls, answers_a_pipeline_in_order) {
   EXPECT_EQ(client.exactly(requests, replies.size()), replies);
 }
 
+TEST(RdmaTls, config_set_rdma_tls_port_opens_and_closes_it) {
+  Settings settings = rdma_tls_settings();
+  settings.rdma_tls_port = 0;
+  RunningServer server(settings);
+  WireClient manager = server.connect();
+  EXPECT_EQ(manager.call({"CONFIG", "SET", "rdma-tls-port", "-1"}), "+OK\r\n");
+  EXPECT_EQ(ping(server, client_context("client")), "+PONG\r\n");
+  EXPECT_EQ(manager.call({"CONFIG", "SET", "rdma-tls-port", "0"}), "+OK\r\n");
+  EXPECT_EQ(port_of(server, "rdma-tls"), 0);
+}
+
 TEST(RdmaTls, handshake_has_a_time_limit) {
   RunningServer server(rdma_tls_settings());
   RdmaClient established(port_of(server, "rdma-tls"));

@@ -84,6 +84,23 @@ TEST(Tls, config_set_renews_the_certificate_for_those_who_come) {
   EXPECT_EQ(before.line("PING\r\n"), "+PONG\r\n") << "who is connected stays";
 }
 
+TEST(Tls, config_set_tls_port_opens_and_closes_it) {
+  Settings settings = tls_settings();
+  settings.tls_port = 0;
+  RunningServer server(settings);
+  WireClient manager = server.connect();
+  EXPECT_EQ(manager.call({"CONFIG", "SET", "tls-port", "-1"}), "+OK\r\n");
+  const std::uint16_t port = tls_port(server);
+  ASSERT_NE(port, 0);
+  EXPECT_EQ(TlsClient(port, client_context("client")).line("PING\r\n"), "+PONG\r\n");
+  EXPECT_EQ(manager.call({"CONFIG", "SET", "tls-port", "0"}), "+OK\r\n");
+  EXPECT_THROW(TlsClient(port, client_context("client")), std::system_error);
+  EXPECT_EQ(manager.call({"CONFIG", "SET", "tls-cert-file", "/nowhere.crt"}), "+OK\r\n");
+  EXPECT_EQ(manager.call({"CONFIG", "SET", "tls-port", "-1"}).find("-ERR CONFIG SET failed"), 0u)
+      << "what was loaded for the port that was closed is not used again";
+  EXPECT_EQ(manager.call({"CONFIG", "GET", "tls-port"}), "*2\r\n$8\r\ntls-port\r\n$1\r\n0\r\n");
+}
+
 TEST(Tls, config_set_keeps_the_old_certificate_when_the_new_one_is_wrong) {
   RunningServer server(tls_settings());
   WireClient manager = server.connect();
