@@ -51,26 +51,29 @@ std::int64_t wall_clock_us() {
   return now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-// Descriptors for every client and some for the server itself; lowers maxclients when the system does not
-// allow it.
-void fit_descriptor_limit(Server& server) {
+// Asks for descriptors for so many clients and some for the server itself; returns for how many there are.
+std::int64_t make_way_for_clients(std::int64_t clients) {
   constexpr rlim_t for_the_server = 32;
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t wanted = static_cast<rlim_t>(server.settings.maxclients) + for_the_server;
-  if (limit.rlim_cur >= wanted) return;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return clients;
+  const rlim_t wanted = static_cast<rlim_t>(clients) + for_the_server;
+  if (limit.rlim_cur >= wanted) return clients;
   rlimit raised{wanted, std::max(limit.rlim_max, wanted)};
-  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
+  if (setrlimit(RLIMIT_NOFILE, &raised) == 0) return clients;
   raised = {std::min(limit.rlim_max, wanted), limit.rlim_max};
   setrlimit(RLIMIT_NOFILE, &raised);
   getrlimit(RLIMIT_NOFILE, &limit);
-  if (limit.rlim_cur >= wanted) return;
-  server.settings.maxclients =
-      static_cast<std::int64_t>(limit.rlim_cur > for_the_server ? limit.rlim_cur - for_the_server : 1);
-  server.log(LogLevel::warning, "the system allows " + std::to_string(limit.rlim_cur) +
-                                    " open files, so maxclients is lowered to " +
-                                    std::to_string(server.settings.maxclients) +
-                                    "; raise ulimit -n for more");
+  if (limit.rlim_cur >= wanted) return clients;
+  return static_cast<std::int64_t>(limit.rlim_cur > for_the_server ? limit.rlim_cur - for_the_server : 1);
+}
+
+void fit_maxclients(Server& server) {
+  std::int64_t& wanted = server.settings.maxclients;
+  const std::int64_t possible = make_way_for_clients(wanted);
+  if (possible == wanted) return;
+  wanted = possible;
+  server.log(LogLevel::warning, "the system does not allow more open files, so maxclients is lowered to " +
+                                    std::to_string(possible) + "; raise ulimit -n for more");
 }
 
 std::string environment(const char* name) {
@@ -117,7 +120,8 @@ Surroundings surroundings_of(const StartOptions& options, const char* program) {
           length > 0 ? std::string(path, static_cast<std::size_t>(length)) : program,
           options.config_file,
           environment("LD_LIBRARY_PATH"),
-          {}};
+          {},
+          make_way_for_clients};
 }
 
 // Opens the listeners and says where they are. Not empty: why the server cannot run.
@@ -159,7 +163,7 @@ int run(StartOptions options, const char* program) {
                std::string("received ") + (number == SIGINT ? "SIGINT" : "SIGTERM") + ", stopping");
     stop();
   });
-  fit_descriptor_limit(server);
+  fit_maxclients(server);
   server.log(LogLevel::notice, "weir-server " WEIR_VERSION " starts, pid " + std::to_string(getpid()));
   if (const std::string wrong = begin_listening(server); !wrong.empty()) {
     server.log(LogLevel::warning, wrong);

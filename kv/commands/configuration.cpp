@@ -50,6 +50,15 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
                                         "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients"}) {
     if (spec.name == certificates) return call.server.load_tls_again();
   }
+  if (spec.name == "maxclients" && call.server.surroundings.make_way_for_clients) {
+    const std::int64_t wanted = call.server.settings.maxclients;
+    const std::int64_t possible = call.server.surroundings.make_way_for_clients(wanted);
+    if (possible < wanted) {
+      return std::unexpected(
+          "The operating system is not able to handle the specified number of clients, try with " +
+          std::to_string(possible));
+    }
+  }
   if (spec.name == "timeout" || spec.name == "tls-handshake-timeout") call.server.arm_timer();
   call.server.settings_changed();
   return {};

@@ -72,6 +72,8 @@ struct Surroundings {
   std::string config_file;
   std::string library_path;    // LD_LIBRARY_PATH, where RDMA libraries may be
   std::function<void()> stop;  // SHUTDOWN
+  // Asks the system for descriptors for so many clients; returns for how many there are. Empty: any number.
+  std::function<std::int64_t(std::int64_t clients)> make_way_for_clients;
 };
 
 class Server {

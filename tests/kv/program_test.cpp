@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -235,6 +236,28 @@ long resident_pages(pid_t pid) {
   long total = 0, resident = 0;
   fields >> total >> resident;
   return resident;
+}
+
+TEST(Program, asks_for_descriptors_when_maxclients_is_raised) {
+  const ScratchFolder folder;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{256, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  Program program({"--port", "0", "--unixsocket", folder.file("s"), "--maxclients", "100"});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(program.prints("Ready to accept connections"));
+  WireClient client = WireClient::unix_socket(folder.file("s"));
+  EXPECT_EQ(client.call({"CONFIG", "SET", "maxclients", "400"}), "+OK\r\n");
+  rlimit limit{};
+  ASSERT_EQ(prlimit(program.pid(), RLIMIT_NOFILE, nullptr, &limit), 0);
+  EXPECT_GE(limit.rlim_cur, 400u);
+  const std::string refused = client.call({"CONFIG", "SET", "maxclients", "4294967295"});
+  EXPECT_NE(
+      refused.find("The operating system is not able to handle the specified number of clients, try with"),
+      std::string::npos)
+      << refused;
+  EXPECT_EQ(client.call({"CONFIG", "GET", "maxclients"}), "*2\r\n$10\r\nmaxclients\r\n$3\r\n400\r\n");
 }
 
 TEST(Program, keeps_freed_memory_for_new_values_until_it_is_asked_back) {
