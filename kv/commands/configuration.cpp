@@ -1,5 +1,6 @@
 // CONFIG: reading and changing the settings of the running server.
 #include <algorithm>
+#include <array>
 
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
@@ -34,10 +35,16 @@ void config_get(const Call& call) {
   }
 }
 
+bool is_for_listeners(std::string_view setting) {
+  using namespace std::string_view_literals;
+  constexpr std::array names{"port"sv,      "bind"sv,      "tls-port"sv,
+                             "rdma-port"sv, "rdma-bind"sv, "rdma-tls-port"sv};
+  return std::ranges::find(names, setting) != names.end();
+}
+
 // What else has to happen when a setting changed.
 std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec) {
-  for (std::string_view listening : {"port", "bind", "tls-port", "rdma-port", "rdma-bind", "rdma-tls-port"}) {
-    if (spec.name != listening) continue;
+  if (is_for_listeners(spec.name)) {
     auto opened = call.server.listen_again(spec.name);
     if (opened) return opened;
     const bool addresses = spec.name.ends_with("bind");  // Redis's words, then the cause
@@ -91,11 +98,22 @@ void config_set(const Call& call) {
       return failed(call[i * 2 + 2], done.error());
     }
   }
+  // Who is about to be accepted goes with a listener: one that is to stay as it is stays. To ask for any port
+  // is to ask for another.
+  const Settings wanted = settings;
+  const auto stays = [&](const SettingSpec& spec) {
+    const std::string text = setting_text(wanted, spec);
+    return is_for_listeners(spec.name) && text == setting_text(before, spec) &&
+           text != std::to_string(any_port);
+  };
   for (std::size_t i = 0; i < changed.size(); ++i) {
+    if (stays(*changed[i])) continue;
     if (auto done = apply(call, *changed[i]); !done) {
       call.server.log(LogLevel::warning, done.error());
       settings = before;
-      for (std::size_t k = 0; k <= i; ++k) static_cast<void>(apply(call, *changed[k]));
+      for (std::size_t k = 0; k <= i; ++k) {
+        if (!stays(*changed[k])) static_cast<void>(apply(call, *changed[k]));
+      }
       return failed(call[i * 2 + 2], done.error());
     }
   }

@@ -64,6 +64,15 @@ TEST(Tcp, config_set_port_moves_the_server_and_keeps_its_clients) {
   EXPECT_THROW(WireClient::tcp(new_port), std::runtime_error);
 }
 
+TEST(Tcp, config_set_of_what_is_set_already_leaves_the_listener_alone) {
+  RunningServer server(tcp_settings());
+  const std::uint16_t port = server.run([](Server& s) { return s.port("tcp"); });
+  WireClient client = WireClient::tcp(port);
+  EXPECT_EQ(client.call({"CONFIG", "SET", "bind", "127.0.0.1"}), "+OK\r\n");
+  // Opened again it would have got another.
+  EXPECT_EQ(server.run([](Server& s) { return s.port("tcp"); }), port);
+}
+
 TEST(Tcp, config_get_tells_a_port_that_the_system_chose) {
   Settings settings = with_certificates(tcp_settings());
   settings.tls_port = any_port;
