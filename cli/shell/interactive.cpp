@@ -71,9 +71,9 @@ Next run_line(Conversation& conversation, const Options& options, std::vector<st
 
 // Shows messages until the user begins to type, or interrupts, which ends the subscriptions.
 void watch_messages(Conversation& conversation) {
+  const Interrupt interrupt;  // before the user is told of it
   fmt::print("Reading messages... (press Ctrl-C to quit or any key to type command)\n");
   std::fflush(stdout);
-  const Interrupt interrupt;
   while (conversation.subscribed() && !interrupt.came()) {
     pollfd keyboard{STDIN_FILENO, POLLIN, 0};
     if (::poll(&keyboard, 1, 0) > 0) break;
