@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "bench/echo_row.hpp"
 #include "bench/pin.hpp"
 
 namespace weir::bench {
@@ -60,6 +64,34 @@ int run_echo(const EchoOptions& options, Serve serve, Measure measure) {
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   return serves ? 0 : 1;
+}
+
+// A short phase to warm up, then the one that counts and is printed. phase(until, nanoseconds) makes calls
+// until then and notes how long each took; how many failed.
+template <class Phase>
+void print_echo(std::string_view name, const EchoOptions& options, int in_flight, pid_t server, Phase phase) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<std::uint64_t> warm, nanoseconds;
+  nanoseconds.reserve(20'000'000);
+  const auto in = [](double seconds) {
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  };
+  phase(in(options.seconds / 5), warm);
+  const double used = processor_seconds(server);
+  const auto begin = Clock::now();
+  const std::uint64_t failed = phase(in(options.seconds), nanoseconds);
+  const double took = std::chrono::duration<double>(Clock::now() - begin).count();
+  EchoRow row{.name = name,
+              .bytes = options.bytes,
+              .in_flight = in_flight,
+              .each = options.each,
+              .seconds = took,
+              .server_seconds = processor_seconds(server) - used,
+              .nanoseconds = nanoseconds,
+              .failed = failed};
+  row.print();
+  fmt::print("\n");
+  std::fflush(stdout);
 }
 
 }  // namespace weir::bench

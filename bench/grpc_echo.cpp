@@ -13,7 +13,6 @@
 #include <optional>
 
 #include "bench/echo_program.hpp"
-#include "bench/echo_row.hpp"
 
 namespace {
 
@@ -73,11 +72,6 @@ void serve(const Options& options, const std::function<void(const std::string&)>
   for (bool right = false; queue->Next(&tag, &right);) static_cast<Served*>(tag)->go_on(right);
 }
 
-struct Measured {
-  std::vector<std::uint64_t> nanoseconds;
-  std::uint64_t failed = 0;
-};
-
 // One of the calls in flight: when it ends, the next begins.
 struct Caller {
   explicit Caller(Echo::Stub& over) : stub(over) {}
@@ -119,38 +113,21 @@ void measure(const std::string& address, const Options& options, int in_flight, 
     callers.push_back(std::make_unique<Caller>(*stubs[options.each ? static_cast<std::size_t>(i) : 0]));
   Text request;
   request.set_text(std::string(options.bytes, 'x'));
-  const auto phase = [&](double seconds, Measured& into) {
-    const auto until =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const auto phase = [&](Clock::time_point until, std::vector<std::uint64_t>& took) {
+    std::uint64_t failed = 0;
     int running = in_flight;
     for (const auto& caller : callers) caller->call(request, queue);
     void* tag = nullptr;
     for (bool right = false; running > 0 && queue.Next(&tag, &right);) {
       auto& caller = *static_cast<Caller*>(tag);
       const auto now = Clock::now();
-      into.failed += caller.status.ok() && caller.reply.text().size() == options.bytes ? 0 : 1;
-      into.nanoseconds.push_back(static_cast<std::uint64_t>((now - caller.begun).count()));
+      failed += caller.status.ok() && caller.reply.text().size() == options.bytes ? 0 : 1;
+      took.push_back(static_cast<std::uint64_t>((now - caller.begun).count()));
       now < until ? caller.call(request, queue) : static_cast<void>(--running);
     }
+    return failed;
   };
-  Measured warm, measured;
-  measured.nanoseconds.reserve(20'000'000);
-  phase(options.seconds / 5, warm);
-  const double used = weir::bench::processor_seconds(server);
-  const auto begin = Clock::now();
-  phase(options.seconds, measured);
-  const double took = std::chrono::duration<double>(Clock::now() - begin).count();
-  weir::bench::EchoRow row{.name = "grpc",
-                           .bytes = options.bytes,
-                           .in_flight = in_flight,
-                           .each = options.each,
-                           .seconds = took,
-                           .server_seconds = weir::bench::processor_seconds(server) - used,
-                           .nanoseconds = measured.nanoseconds,
-                           .failed = measured.failed};
-  row.print();
-  fmt::print("\n");
-  std::fflush(stdout);
+  weir::bench::print_echo("grpc", options, in_flight, server, phase);
 }
 
 }  // namespace

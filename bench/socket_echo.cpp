@@ -19,7 +19,6 @@
 #include <stdexcept>
 
 #include "bench/echo_program.hpp"
-#include "bench/echo_row.hpp"
 #include "rdma/tcp_pacing.hpp"
 
 namespace {
@@ -129,22 +128,17 @@ struct Caller : Connection {
   std::size_t came = 0;  // of the next answer
 };
 
-struct Measured {
-  std::vector<std::uint64_t> nanoseconds;
-  Clock::time_point until;
-};
-
 // What came for `caller` ends calls, in whose place others begin while there is time. How many did not.
-int take(Caller& caller, std::size_t bytes, Measured& into) {
+int take(Caller& caller, std::size_t bytes, Clock::time_point until, std::vector<std::uint64_t>& took) {
   caller.came += caller.receive();
   if (!caller.open()) throw std::runtime_error("the server has gone");
   const auto now = Clock::now();
   std::size_t again = 0;
   int ended = 0;
   for (; caller.came >= bytes; caller.came -= bytes) {
-    into.nanoseconds.push_back(static_cast<std::uint64_t>((now - caller.begun.front()).count()));
+    took.push_back(static_cast<std::uint64_t>((now - caller.begun.front()).count()));
     caller.begun.pop_front();
-    if (now >= into.until) {
+    if (now >= until) {
       ++ended;
     } else {
       caller.begun.push_back(now);
@@ -165,9 +159,8 @@ void measure(const std::string& port, const Options& options, int in_flight, pid
     checked(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to), "connect");
     callers.emplace_back(epoll, fd);
   }
-  const auto phase = [&](double seconds, Measured& into) {
+  const auto phase = [&](Clock::time_point until, std::vector<std::uint64_t>& took) -> std::uint64_t {
     const auto now = Clock::now();
-    into.until = now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     const auto of_each = static_cast<std::size_t>(in_flight) / callers.size();
     for (Caller& caller : callers) {
       caller.begun.assign(of_each, now);
@@ -176,25 +169,11 @@ void measure(const std::string& port, const Options& options, int in_flight, pid
     for (int running = in_flight; running > 0;)
       wait(epoll, [&](Connection* ready, std::uint32_t events) {
         if (events & EPOLLOUT) ready->flush();
-        running -= take(static_cast<Caller&>(*ready), options.bytes, into);
+        running -= take(static_cast<Caller&>(*ready), options.bytes, until, took);
       });
+    return 0;  // an answer that is not complete is waited for, a server that has gone ends the program
   };
-  Measured warm, measured;
-  measured.nanoseconds.reserve(20'000'000);
-  phase(options.seconds / 5, warm);
-  const double used = weir::bench::processor_seconds(server);
-  const auto begin = Clock::now();
-  phase(options.seconds, measured);
-  weir::bench::EchoRow row{.name = "sockets",
-                           .bytes = options.bytes,
-                           .in_flight = in_flight,
-                           .each = options.each,
-                           .seconds = std::chrono::duration<double>(Clock::now() - begin).count(),
-                           .server_seconds = weir::bench::processor_seconds(server) - used,
-                           .nanoseconds = measured.nanoseconds};
-  row.print();
-  fmt::print("\n");
-  std::fflush(stdout);
+  weir::bench::print_echo("sockets", options, in_flight, server, phase);
 }
 
 }  // namespace
