@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "link/not_cancelled.hpp"
 #include "verbs/ibv/shape.hpp"
 
 namespace weir::verbs {
@@ -69,8 +70,10 @@ std::vector<GidEntry> told_addresses() {
 std::size_t gid_places() { return std::max(std::size_t{16}, gid_table().size()); }
 
 const std::vector<GidEntry>& gid_table() {
-  static const auto* table =
-      new std::vector<GidEntry>(shape().gids.empty() ? read_addresses() : told_addresses());
+  static const auto* table = [] {
+    const link::NotCancelled whole;
+    return new std::vector<GidEntry>(shape().gids.empty() ? read_addresses() : told_addresses());
+  }();
   return *table;
 }
 
