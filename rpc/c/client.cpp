@@ -59,16 +59,17 @@ struct weir_rpc_client final : public c::Loop {
         fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
   Result<void> connect(const std::string& address) {
-    std::promise<Result<void>> done;
-    auto connected = done.get_future();
-    post([&, this] {
+    const auto done = std::make_shared<std::promise<Result<void>>>();  // kept while it is being told
+    auto connected = done->get_future();
+    post([&, this, done] {
       const auto engine = c::or_lack([&] { return c::engine_for(io(), address, options_); });
-      if (!engine) return done.set_value(std::unexpected(engine.error()));
+      if (!engine) return done->set_value(std::unexpected(engine.error()));
       options_.connect.transport.engine = *engine;
       if (!options_.token.empty()) options_.connect.token = [this] { return options_.token; };
-      asio::co_spawn(io(), dial(address), [&done](const std::exception_ptr& thrown, Result<void> result) {
-        if (thrown) return done.set_exception(thrown);
-        done.set_value(std::move(result));
+      asio::co_spawn(io(), dial(address), [done](const std::exception_ptr& thrown, Result<void> result) {
+        // Looked at here: this thread may let go of it last.
+        if (thrown) result = c::or_lack([&]() -> Result<void> { std::rethrow_exception(thrown); });
+        done->set_value(std::move(result));
       });
     });
     return c::or_lack([&] { return connected.get(); });
