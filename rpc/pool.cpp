@@ -8,62 +8,13 @@
 #include <random>
 #include <unordered_set>
 
+#include "rpc/known_server.hpp"
+
 namespace weir::rpc {
 
 namespace {
 
 using asio::use_awaitable;
-
-struct Connection {
-  std::shared_ptr<Client> client;
-  Clock::time_point used;
-};
-
-struct Known {
-  explicit Known(std::string at) : address(std::move(at)), identity(hash_of(address)) {}
-
-  const std::string address;
-  const std::uint64_t identity;
-  bool listed = true;
-  bool connecting = false;
-  std::uint32_t awaited = 0;  // calls that will use the connection that is being made
-  std::vector<Connection> connections;
-  Clock::time_point down_until{};
-  std::uint32_t failures = 0;
-  std::uint64_t calls = 0;
-  Error last_error;
-
-  std::uint32_t in_flight() const {
-    std::uint32_t sum = 0;
-    for (const Connection& one : connections) sum += one.client->in_flight();
-    return sum;
-  }
-  // The least loaded that takes calls.
-  Connection* best() {
-    Connection* best = nullptr;
-    for (Connection& one : connections)
-      if (one.client->is_open() && !one.client->draining() &&
-          (best == nullptr || one.client->in_flight() < best->client->in_flight()))
-        best = &one;
-    return best;
-  }
-  void forget_ended() {
-    std::erase_if(connections, [](const Connection& one) { return !one.client->is_open(); });
-  }
-};
-using KnownPtr = std::shared_ptr<Known>;
-
-// Until it ends, a new connection is not idle though no call is under way on it yet.
-class Awaiting {
- public:
-  explicit Awaiting(KnownPtr known) : known_(std::move(known)) { ++known_->awaited; }
-  ~Awaiting() { --known_->awaited; }
-  Awaiting(const Awaiting&) = delete;
-  Awaiting& operator=(const Awaiting&) = delete;
-
- private:
-  const KnownPtr known_;
-};
 
 // A timer that is to be found while it is waited for.
 class Listed {
@@ -145,18 +96,18 @@ class Pool::State : public std::enable_shared_from_this<State> {
     closed_ = true;
     stop_resolving_.emit(asio::cancellation_type::terminal);
     stop_checking_.emit(asio::cancellation_type::terminal);
-    for (const KnownPtr& known : known_)
-      for (const Connection& one : known->connections) one.client->close();
+    for (const KnownServerPtr& known : known_)
+      for (const PooledConnection& one : known->connections) one.client->close();
     wake();
   }
 
   std::vector<PooledServer> servers() const;
   static asio::awaitable<Result<std::shared_ptr<Client>>> pick(std::shared_ptr<State> self, std::uint64_t key,
                                                                Clock::time_point deadline,
-                                                               std::vector<KnownPtr>& tried);
+                                                               std::vector<KnownServerPtr>& tried);
   static asio::awaitable<Result<std::shared_ptr<Client>>> pick_one(std::shared_ptr<State> self,
                                                                    std::uint64_t key) {
-    std::vector<KnownPtr> tried;
+    std::vector<KnownServerPtr> tried;
     co_return co_await pick(self, key, DeadlineTimer::never, tried);
   }
   static asio::awaitable<Result<std::vector<std::byte>>> call(std::shared_ptr<State> self,
@@ -166,26 +117,26 @@ class Pool::State : public std::enable_shared_from_this<State> {
  private:
   static asio::awaitable<void> keep_resolving(std::shared_ptr<State> self);
   static asio::awaitable<void> keep_checking(std::shared_ptr<State> self);
-  static asio::awaitable<void> check(std::shared_ptr<State> self, KnownPtr known,
+  static asio::awaitable<void> check(std::shared_ptr<State> self, KnownServerPtr known,
                                      std::shared_ptr<Client> client);
-  static asio::awaitable<void> connect_to(std::shared_ptr<State> self, KnownPtr known);
+  static asio::awaitable<void> connect_to(std::shared_ptr<State> self, KnownServerPtr known);
 
   void take_addresses(Result<std::vector<std::string>> addresses);
-  KnownPtr choose(std::uint64_t key, const std::vector<KnownPtr>& tried);
-  void failed(Known& known, const Error& why);
+  KnownServerPtr choose(std::uint64_t key, const std::vector<KnownServerPtr>& tried);
+  void failed(KnownServer& known, const Error& why);
   static asio::awaitable<Result<void>> wait_for_change(std::shared_ptr<State> self,
                                                        Clock::time_point deadline, std::string what);
   void wake() {
     for (asio::steady_timer* one : waiting_) one->cancel();
   }
-  bool untried_left(const std::vector<KnownPtr>& tried) const;
+  bool untried_left(const std::vector<KnownServerPtr>& tried) const;
 
   asio::io_context& io_;
   const PoolOptions options_;
   const std::unique_ptr<Resolver> resolver_;
   Balancer balancer_;
   std::mt19937_64 random_;
-  std::vector<KnownPtr> known_;
+  std::vector<KnownServerPtr> known_;
   bool resolved_ = false;
   Error resolve_error_;
   bool closed_ = false;
@@ -199,13 +150,13 @@ void Pool::State::take_addresses(Result<std::vector<std::string>> addresses) {
   if (!addresses) {
     resolve_error_ = std::move(addresses.error());
   } else {
-    for (const KnownPtr& known : known_)
+    for (const KnownServerPtr& known : known_)
       known->listed = std::ranges::find(*addresses, known->address) != addresses->end();
     for (const std::string& address : *addresses)
-      if (std::ranges::find(known_, address, [](const KnownPtr& one) -> const std::string& {
+      if (std::ranges::find(known_, address, [](const KnownServerPtr& one) -> const std::string& {
             return one->address;
           }) == known_.end())
-        known_.push_back(std::make_shared<Known>(address));
+        known_.push_back(std::make_shared<KnownServer>(address));
     resolve_error_ = {Errc::unreachable, "the resolver knows no server of this service"};
   }
   wake();
@@ -233,7 +184,7 @@ asio::awaitable<Result<void>> Pool::State::wait_for_change(std::shared_ptr<State
   co_return Result<void>();
 }
 
-void Pool::State::failed(Known& known, const Error& why) {
+void Pool::State::failed(KnownServer& known, const Error& why) {
   ++known.failures;
   known.last_error = why;
   const int attempt = static_cast<int>(std::min<std::uint32_t>(known.failures, 100)) + 1;
@@ -247,9 +198,9 @@ asio::awaitable<void> Pool::State::keep_checking(std::shared_ptr<State> self) {
     timer.expires_after(self->options_.check_every);
     co_await timer.async_wait(use_awaitable);
     const auto unused_since = Clock::now() - self->options_.idle_timeout;
-    for (const KnownPtr& known : self->known_) {
+    for (const KnownServerPtr& known : self->known_) {
       known->forget_ended();
-      for (const Connection& one : known->connections) {
+      for (const PooledConnection& one : known->connections) {
         const bool idle = one.client->in_flight() == 0 && known->awaited == 0 &&
                           (one.used <= unused_since || !known->listed);
         if (idle)
@@ -259,13 +210,13 @@ asio::awaitable<void> Pool::State::keep_checking(std::shared_ptr<State> self) {
       }
       known->forget_ended();
     }
-    std::erase_if(self->known_, [](const KnownPtr& known) {
+    std::erase_if(self->known_, [](const KnownServerPtr& known) {
       return !known->listed && known->connections.empty() && !known->connecting;
     });
   }
 }
 
-asio::awaitable<void> Pool::State::check(std::shared_ptr<State> self, KnownPtr known,
+asio::awaitable<void> Pool::State::check(std::shared_ptr<State> self, KnownServerPtr known,
                                          std::shared_ptr<Client> client) {
   const Result<void> answered = co_await client->ping(self->options_.check_timeout);
   if (answered) {
@@ -278,7 +229,7 @@ asio::awaitable<void> Pool::State::check(std::shared_ptr<State> self, KnownPtr k
 }
 
 // Connects once for all that wait.
-asio::awaitable<void> Pool::State::connect_to(std::shared_ptr<State> self, KnownPtr known) {
+asio::awaitable<void> Pool::State::connect_to(std::shared_ptr<State> self, KnownServerPtr known) {
   known->connecting = true;
   ConnectOptions options = self->options_.connect;
   Result<Client> client = co_await connected_or_why(known->address, options);
@@ -293,20 +244,20 @@ asio::awaitable<void> Pool::State::connect_to(std::shared_ptr<State> self, Known
   self->wake();
 }
 
-bool Pool::State::untried_left(const std::vector<KnownPtr>& tried) const {
+bool Pool::State::untried_left(const std::vector<KnownServerPtr>& tried) const {
   const auto now = Clock::now();
-  return std::ranges::any_of(known_, [&](const KnownPtr& one) {
+  return std::ranges::any_of(known_, [&](const KnownServerPtr& one) {
     return one->listed && one->down_until <= now && std::ranges::find(tried, one) == tried.end();
   });
 }
 
 // First of those that are well and that this call did not try yet, then of all.
-KnownPtr Pool::State::choose(std::uint64_t key, const std::vector<KnownPtr>& tried) {
+KnownServerPtr Pool::State::choose(std::uint64_t key, const std::vector<KnownServerPtr>& tried) {
   const bool fresh = untried_left(tried);
   const auto now = Clock::now();
   std::vector<Candidate> candidates;
   candidates.reserve(known_.size());
-  for (const KnownPtr& one : known_) {
+  for (const KnownServerPtr& one : known_) {
     const bool good = one->down_until <= now && std::ranges::find(tried, one) == tried.end();
     candidates.push_back({one->identity, one->in_flight(), one->listed && (good || !fresh)});
   }
@@ -317,25 +268,25 @@ KnownPtr Pool::State::choose(std::uint64_t key, const std::vector<KnownPtr>& tri
 asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_ptr<State> self,
                                                                    std::uint64_t key,
                                                                    Clock::time_point deadline,
-                                                                   std::vector<KnownPtr>& tried) {
+                                                                   std::vector<KnownServerPtr>& tried) {
   while (!self->resolved_ && !self->closed_) {
     const Result<void> woken = co_await wait_for_change(self, deadline, "the servers were looked up");
     if (!woken) co_return std::unexpected(woken.error());
   }
   if (self->closed_) co_return pool_closed();
-  const KnownPtr known = self->choose(key, tried);
+  const KnownServerPtr known = self->choose(key, tried);
   if (!known) co_return std::unexpected(self->resolve_error_);
   tried.push_back(known);
   known->forget_ended();
   const PoolOptions& options = self->options_;
-  Connection* best = known->best();
+  PooledConnection* best = known->best();
   const bool one_more = best != nullptr && best->client->in_flight() >= options.calls_per_connection &&
                         !known->connecting && known->connections.size() < options.connections_per_server;
   // Spawned, so that it goes on for others when this call is cancelled.
   if (one_more || (best == nullptr && !known->connecting))
     asio::co_spawn(self->io_, connect_to(self, known), [](const std::exception_ptr&) {});
   if (best == nullptr) {
-    const Awaiting awaiting(known);
+    const AwaitingConnection awaiting(known);
     while (known->connecting && !self->closed_) {
       const Result<void> woken =
           co_await wait_for_change(self, deadline, known->address + " was connected to");
@@ -357,7 +308,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
   const auto timeout = options.timeout.count() != 0 ? options.timeout : limits.timeout;
   const auto deadline =
       timeout.count() > 0 ? DeadlineTimer::after(Clock::now(), timeout) : DeadlineTimer::never;
-  std::vector<KnownPtr> tried;
+  std::vector<KnownServerPtr> tried;
   for (int attempt = 1;; ++attempt) {
     Error why;
     auto client = co_await pick(self, options.key, deadline, tried);
@@ -390,7 +341,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
 
 std::vector<PooledServer> Pool::State::servers() const {
   std::vector<PooledServer> all;
-  for (const KnownPtr& known : known_) {
+  for (const KnownServerPtr& known : known_) {
     if (!known->listed) continue;
     PooledServer server;
     server.address = known->address;

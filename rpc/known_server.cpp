@@ -1,0 +1,24 @@
+#include "rpc/known_server.hpp"
+
+namespace weir::rpc {
+
+std::uint32_t KnownServer::in_flight() const {
+  std::uint32_t sum = 0;
+  for (const PooledConnection& one : connections) sum += one.client->in_flight();
+  return sum;
+}
+
+PooledConnection* KnownServer::best() {
+  PooledConnection* best = nullptr;
+  for (PooledConnection& one : connections)
+    if (one.client->is_open() && !one.client->draining() &&
+        (best == nullptr || one.client->in_flight() < best->client->in_flight()))
+      best = &one;
+  return best;
+}
+
+void KnownServer::forget_ended() {
+  std::erase_if(connections, [](const PooledConnection& one) { return !one.client->is_open(); });
+}
+
+}  // namespace weir::rpc

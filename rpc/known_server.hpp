@@ -1,0 +1,54 @@
+// One server as a pool knows it: its connections, when it may be tried again and why not before.
+//
+// Ownership: shared by the pool and by whoever waits for a connection that is being made. Threading: the
+// io_context's thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rpc/balancer.hpp"
+#include "rpc/client.hpp"
+
+namespace weir::rpc {
+
+struct PooledConnection {
+  std::shared_ptr<Client> client;
+  Clock::time_point used;
+};
+
+struct KnownServer {
+  explicit KnownServer(std::string at) : address(std::move(at)), identity(hash_of(address)) {}
+
+  const std::string address;
+  const std::uint64_t identity;
+  bool listed = true;
+  bool connecting = false;
+  std::uint32_t awaited = 0;  // calls that will use the connection that is being made
+  std::vector<PooledConnection> connections;
+  Clock::time_point down_until{};
+  std::uint32_t failures = 0;
+  std::uint64_t calls = 0;
+  Error last_error;
+
+  std::uint32_t in_flight() const;
+  // The least loaded that takes calls; null if none does.
+  PooledConnection* best();
+  void forget_ended();
+};
+using KnownServerPtr = std::shared_ptr<KnownServer>;
+
+// Until it ends, a new connection is not idle though no call is under way on it yet.
+class AwaitingConnection {
+ public:
+  explicit AwaitingConnection(KnownServerPtr known) : known_(std::move(known)) { ++known_->awaited; }
+  ~AwaitingConnection() { --known_->awaited; }
+  AwaitingConnection(const AwaitingConnection&) = delete;
+  AwaitingConnection& operator=(const AwaitingConnection&) = delete;
+
+ private:
+  const KnownServerPtr known_;
+};
+
+}  // namespace weir::rpc
