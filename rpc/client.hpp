@@ -244,7 +244,7 @@ class Client {
       if (auto draft = core_->begin(method, body_size<C>(arguments))) {
         draft->codec = C::number;
         if (options.trace != nullptr) core_->put_trace(*draft, *options.trace);
-        core_->append(*draft, [&](Bytes& body) { C::write(body, arguments); });
+        core_->append(*draft, [&](BodyPlace body) { C::write(body, arguments); });
         id = core_->commit(*draft, options);
       } else {
         id = std::unexpected(std::move(draft.error()));
@@ -280,7 +280,7 @@ class Client {
     draft->flags = FrameFlag::streaming;
     draft->codec = C::number;
     if (options.trace != nullptr) core_->put_trace(*draft, *options.trace);
-    core_->append(*draft, [&](Bytes& body) { C::write(body, arguments); });
+    core_->append(*draft, [&](BodyPlace body) { C::write(body, arguments); });
     const auto id = core_->commit(*draft, options);
     if (!id) return std::make_shared<StreamCall>(core_->io(), id.error());
     return std::make_shared<StreamCall>(core_, *id);

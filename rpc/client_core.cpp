@@ -81,7 +81,7 @@ void ClientCore::abandon_calls() {
   }
 }
 
-Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method, std::size_t expected_bytes) {
+Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method, BodySize expected) {
   if (!is_open()) return std::unexpected(end_cause_);
   if (draining_) return fail(Errc::draining, "the server takes no new calls: connect to another");
   if (in_flight_ >= limits_.most_in_flight)
@@ -91,7 +91,7 @@ Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method, std::size_t ex
   if (waiting_bytes() > limits_.most_waiting_bytes)
     return fail(Errc::overloaded, std::to_string(waiting_bytes()) +
                                       " bytes wait for the server to read them: await some calls first");
-  return Draft{begin_frame(expected_bytes + trace_context_bytes), method};
+  return Draft{begin_frame({expected.bytes + trace_context_bytes, expected.referable}), method};
 }
 
 Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& options) {

@@ -74,12 +74,12 @@ class ClientCore : public FrameLink {
     std::uint8_t codec = 0;
   };
   // Starts a request; the arguments, about so many bytes, are to be appended, then commit() sends it.
-  Result<Draft> begin(std::uint64_t method, std::size_t expected_bytes = 0);
-  // What `encode(Bytes&)` writes; if that throws, the request was never begun.
+  Result<Draft> begin(std::uint64_t method, BodySize expected = 0);
+  // What `encode(BodyPlace)` writes; if that throws, the request was never begun.
   template <class Encode>
   void append(const Draft& draft, Encode encode) {
     try {
-      encode(encoded());
+      encode(body());
     } catch (...) {
       drop_frame(draft.begin);
       throw;

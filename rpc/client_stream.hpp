@@ -95,16 +95,6 @@ struct StreamOfFunction {
 template <auto F>
 using StreamOf = typename StreamOfFunction<F>::type;
 
-// Bodies as they are: for programs without the types.
-struct EncodedBody {
-  static constexpr std::uint8_t number = 0;  // CallOptions::codec says
-  static void write(Bytes& out, std::span<const std::byte> body) { out.append(body); }
-  static std::size_t size(std::span<const std::byte> body) { return body.size(); }
-  static Result<void> read(std::span<const std::byte> body, std::vector<std::byte>& value) {
-    value.assign(body.begin(), body.end());
-    return {};
-  }
-};
 using EncodedStream =
     ClientStream<std::vector<std::byte>, std::span<const std::byte>, std::vector<std::byte>, EncodedBody>;
 

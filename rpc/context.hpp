@@ -63,6 +63,7 @@ class Context {
   }
 
  private:
+  friend class Reply;
   friend class RunningCall;
   friend class ServerConnection;
   const Transport* transport_;

@@ -8,6 +8,8 @@
 
 namespace weir::rpc {
 
+static_assert(refer_from_bytes >= large_piece_bytes, "what is written in one piece is large");
+
 FrameLink::~FrameLink() { transport_->close(); }
 
 void FrameLink::close() {
@@ -45,36 +47,41 @@ void FrameLink::ending_on(OrderlyEnd::Next next) {
   on_gone();
 }
 
-Bytes FrameLink::large_frame(std::size_t expected_bytes) {
-  const std::size_t bytes = frame_header_bytes + expected_bytes;
-  Bytes frame(transport_->block(bytes));
-  frame.reserve(bytes);
-  frame.grow(frame_header_bytes);
-  return frame;
+// Only what goes out at once is worth it, and what is compressed must lie in one piece.
+bool FrameLink::may_refer(const BodySize& expected) const {
+  return is_large(expected.referable) && !is_large(expected.bytes - expected.referable) &&
+         pack_from_ == never && !blocked_;
 }
 
-std::size_t FrameLink::begin_frame(std::size_t expected_bytes) {
-  large_begun_ = is_large(expected_bytes);
-  if (large_begun_) {
-    large_ = large_frame(expected_bytes);
-    return 0;
+std::size_t FrameLink::begin_frame(BodySize expected) {
+  large_begun_ = refers_ = false;
+  if (is_large(expected.bytes)) {
+    const std::size_t bytes = frame_header_bytes + expected.bytes;
+    Buffer block = transport_->block(bytes);
+    refers_ = block.empty() && may_refer(expected);
+    large_begun_ = !refers_;
+    if (large_begun_) {
+      large_ = Bytes(std::move(block));
+      large_.reserve(bytes);
+    }
   }
   const std::size_t begin = encoded().size();
   encoded().grow(frame_header_bytes);
   return begin;
 }
 
+std::size_t FrameLink::body_bytes(std::size_t begin) {
+  std::size_t bytes = encoded().size() - begin - frame_header_bytes;
+  for (const Reference& reference : references_) bytes += reference.bytes.size();
+  return bytes;
+}
+
 void FrameLink::drop_frame(std::size_t begin) {
+  references_.clear();
   if (std::exchange(large_begun_, false))
     large_ = Bytes();
   else
     encoded().truncate(begin);
-}
-
-std::size_t FrameLink::resume_frame(Bytes frame) {
-  large_ = std::move(frame);
-  large_begun_ = true;
-  return 0;
 }
 
 void FrameLink::announce_compression() {
@@ -96,7 +103,7 @@ CompressionCounts FrameLink::pack_body(std::size_t begin, FrameHeader& header) {
   const bool compressible =
       header.kind == FrameKind::request || header.kind == FrameKind::reply || header.kind == FrameKind::item;
   const std::size_t before = body_bytes(begin);
-  if (before < pack_from_ || !compressible) return {};
+  if (before < pack_from_ || !compressible || !references_.empty()) return {};
   CompressionCounts counts;
   if (compress(compression_.with, encoded().span().last(before), packed_)) {
     encoded().truncate(begin + frame_header_bytes);
@@ -135,15 +142,21 @@ void FrameLink::queue_frame(std::size_t begin, FrameHeader header, Buffer attach
   header.body_bytes = static_cast<std::uint32_t>(body_bytes(begin));
   header.attachment_bytes = static_cast<std::uint32_t>(attachment.size());
   encode(header, encoded().data() + begin);
+  const bool refers = !references_.empty();
   place_frame(begin);
   out_.attach(std::move(attachment), header.id);
   ++stats_.frames_sent;
   flush_soon();
   if (out_.bytes() >= write_early_bytes) write_out();
+  if (refers) out_.own_lent();
 }
 
 // A frame may turn out to be larger or, compressed, smaller than it was begun.
 void FrameLink::place_frame(std::size_t begin) {
+  if (!references_.empty()) {
+    for (const Reference& reference : references_) out_.lend(reference.position, reference.bytes);
+    return references_.clear();
+  }
   const bool is_apart = std::exchange(large_begun_, false);
   const std::span<const std::byte> frame = is_apart ? large_.span() : out_.encoded().span().subspan(begin);
   const bool belongs_apart = is_large(frame.size() - frame_header_bytes);

@@ -4,7 +4,8 @@
 // A frame is encoded in place: begin_frame() leaves room for the header at the end of the queue, the body is
 // appended to encoded(), end_frame() writes the header. Nothing else may be encoded between the two. A frame
 // that is known to be large gets a block of its own, of the transport's if it has any: its body is copied
-// once, where it is encoded.
+// once, where it is encoded. Where the transport has none, and most of the body is large texts and binaries,
+// it refers to those: end_frame() writes them from where they are, and copies what was not taken.
 //
 // Ownership: shared; derived classes keep themselves alive through their owners, and every callback holds a
 // reference while it runs. Threading: the io_context's thread.
@@ -15,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "rpc/body.hpp"
 #include "rpc/compression.hpp"
 #include "rpc/frame.hpp"
 #include "rpc/orderly_end.hpp"
@@ -69,18 +71,16 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
 
   // Bodies are appended here, between begin_frame() and end_frame().
   Bytes& encoded() { return large_begun_ ? large_ : out_.encoded(); }
-  // Where the frame begins; pass it on. `expected_bytes` of body: only large ones matter.
-  std::size_t begin_frame(std::size_t expected_bytes = 0);
-  std::size_t body_bytes(std::size_t begin) { return encoded().size() - begin - frame_header_bytes; }
+  BodyPlace body() { return {encoded(), refers_ ? &references_ : nullptr}; }
+  // Where the frame begins; pass it on. Of what is expected of the body only large ones matter.
+  std::size_t begin_frame(BodySize expected = 0);
+  std::size_t body_bytes(std::size_t begin);
   void end_frame(std::size_t begin, FrameHeader header, Buffer attachment = {});
   // The two halves of that: compresses the body, if that is to be, and says so in the header; queues.
   CompressionCounts pack_body(std::size_t begin, FrameHeader& header);
   void queue_frame(std::size_t begin, FrameHeader header, Buffer attachment = {});
   void drop_frame(std::size_t begin);
-  // The same for a large frame that takes its time: room for the header, then its body, appended to that.
-  Bytes large_frame(std::size_t expected_bytes);
-  std::size_t resume_frame(Bytes frame);  // as if it had just been begun, and encoded
-  void send(const FrameHeader& header);   // without a body
+  void send(const FrameHeader& header);  // without a body
   // The memory of the attachment of frame `id`, going out or coming in, may not be touched any more.
   void let_go_outgoing(std::uint64_t id) { out_.own(id); }
   void let_go_incoming() { reader_.divert_attachment(); }
@@ -132,6 +132,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void wake_starved();
   void on_settings(const FrameHeader& header);
   void ending_on(OrderlyEnd::Next next);
+  bool may_refer(const BodySize& expected) const;
   void place_frame(std::size_t begin);
   bool unpack(Frame& frame);
 
@@ -152,6 +153,8 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   OutQueue out_;
   Bytes large_;               // the frame that was begun, if it has a block of its own
   bool large_begun_ = false;  // it has
+  bool refers_ = false;       // it may refer to what is large
+  std::vector<Reference> references_;
   LinkStats stats_;
   std::vector<StreamChannel*> starved_;
   bool closed_ = false;

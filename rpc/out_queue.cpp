@@ -1,6 +1,7 @@
 #include "rpc/out_queue.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "rpc/transport.hpp"
 
@@ -12,9 +13,26 @@ void OutQueue::attach(Buffer attachment, std::uint64_t owner) {
   attachments_.push_back({encoded_.size(), std::move(attachment), owner});
 }
 
+void OutQueue::lend(std::size_t position, std::span<const std::byte> bytes) {
+  attached_bytes_ += bytes.size();
+  attachments_.push_back({position, Buffer::borrowed(bytes), 0, true});
+}
+
 void OutQueue::own(std::uint64_t owner) {
   for (Attachment& attachment : attachments_)
-    if (attachment.owner == owner) attachment.buffer = Buffer::copy_of(attachment.buffer.span());
+    if (attachment.owner == owner) own(attachment);
+}
+
+void OutQueue::own_lent() {
+  for (Attachment& attachment : attachments_)
+    if (std::exchange(attachment.lent, false)) own(attachment);
+}
+
+void OutQueue::own(Attachment& attachment) {
+  const std::size_t sent = &attachment == &attachments_.front() ? std::exchange(attachment_sent_, 0) : 0;
+  Bytes unsent;
+  unsent.append(std::as_const(attachment.buffer).span().subspan(sent));
+  attachment.buffer = unsent.take();
 }
 
 std::size_t OutQueue::gather(std::span<asio::const_buffer> pieces) const {

@@ -23,6 +23,10 @@ class OutQueue {
   void attach(Buffer attachment, std::uint64_t owner = 0);
   // Copies what is unsent of the attachments of `owner`, whose memory may go away now.
   void own(std::uint64_t owner);
+  // Bytes before byte `position` of what is encoded so far, which no attachment is beyond; own_lent() follows
+  // before they go away, and copies what is unsent of all that were lent.
+  void lend(std::size_t position, std::span<const std::byte> bytes);
+  void own_lent();
 
   std::size_t bytes() const { return encoded_.size() - sent_ + attached_bytes_; }
   bool empty() const { return bytes() == 0; }
@@ -37,7 +41,9 @@ class OutQueue {
     std::size_t position;  // in encoded_, before which it goes
     Buffer buffer;
     std::uint64_t owner;
+    bool lent = false;
   };
+  void own(Attachment& attachment);
 
   Bytes encoded_;
   std::size_t sent_ = 0;  // of encoded_

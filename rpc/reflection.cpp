@@ -7,8 +7,7 @@ Result<void> list_methods(void* object, Context&, std::span<const std::byte>, Re
   std::vector<MethodInfo> methods;
   for (const Registered* row : static_cast<const Registry*>(object)->by_name())
     methods.push_back({row->name, row->schema, std::string(row->codec_name)});
-  MessagePack::write(reply.begin(MessagePack::size(methods)), methods);
-  return {};
+  return write_result<MessagePack>(methods, reply);
 }
 }  // namespace
 

@@ -15,14 +15,30 @@
 
 namespace weir::rpc {
 
-// Where a result is encoded to, once there is one of about so many bytes.
+// Where a result is encoded to, once there is one of about so many bytes. From begin() to the end() or drop()
+// that follows nothing may be awaited: it is the connection's own queue. At end() what the body refers to is
+// still there.
 class ReplyBody {
  public:
-  virtual Bytes& begin(std::size_t expected_bytes) = 0;
+  virtual BodyPlace begin(BodySize expected) = 0;
+  virtual Result<void> end() = 0;
+  virtual void drop() = 0;
 
  protected:
   ~ReplyBody() = default;
 };
+
+template <class C, class T>
+Result<void> write_result(const T& value, ReplyBody& reply) {
+  const BodyPlace body = reply.begin(body_size<C>(value));
+  try {
+    C::write(body, value);
+  } catch (...) {
+    reply.drop();
+    throw;
+  }
+  return reply.end();
+}
 
 struct Registered {
   std::string name;
@@ -101,13 +117,12 @@ Result<void> encode_result(R& result, ReplyBody& reply) {
   if constexpr (is_result<R>) {
     if (!result) return std::unexpected(std::move(result.error()));
     if constexpr (std::is_void_v<typename R::value_type>)
-      C::write(reply.begin(0), std::monostate());
+      return write_result<C>(std::monostate(), reply);
     else
-      C::write(reply.begin(body_size<C>(*result)), *result);
+      return write_result<C>(*result, reply);
   } else {
-    C::write(reply.begin(body_size<C>(result)), result);
+    return write_result<C>(result, reply);
   }
-  return {};
 }
 
 template <auto F>
@@ -117,8 +132,7 @@ Result<void> now(void* object, Context& context, std::span<const std::byte> body
   if (Result<void> read = C::read(body, arguments); !read) return read;
   if constexpr (std::is_void_v<decltype(call<F>(F, object, arguments, context))>) {
     call<F>(F, object, arguments, context);
-    C::write(reply.begin(0), std::monostate());
-    return {};
+    return write_result<C>(std::monostate(), reply);
   } else {
     auto result = call<F>(F, object, arguments, context);
     return encode_result<C>(result, reply);
@@ -134,8 +148,7 @@ asio::awaitable<Result<void>> later(void* object, Context& context, std::span<co
   auto running = call<F>(F, object, arguments, context);
   if constexpr (std::is_void_v<typename decltype(running)::value_type>) {
     co_await std::move(running);
-    C::write(reply.begin(0), std::monostate());
-    co_return Result<void>();
+    co_return write_result<C>(std::monostate(), reply);
   } else {
     auto result = co_await std::move(running);
     co_return encode_result<C>(result, reply);

@@ -8,23 +8,59 @@
 
 namespace weir::rpc {
 
+// The reply of a call, encoded where it is sent from, and sent while the result is still there.
+class Reply final : public ReplyBody {
+ public:
+  Reply(ServerConnection& connection, const Registered& method, Context& context)
+      : connection_(connection), method_(method), context_(context) {}
+
+  BodyPlace begin(BodySize expected) override {
+    frame_ = connection_.begin_frame(expected);
+    return connection_.body();
+  }
+  void drop() override { connection_.drop_frame(frame_); }
+  Result<void> end() override {
+    ended_ = true;
+    const std::size_t bytes = connection_.body_bytes(frame_);
+    Result<void> may = connection_.may_send(bytes, context_);
+    if (!may || !connection_.is_open()) {
+      drop();
+      return may;
+    }
+    FrameHeader header;
+    header.kind = FrameKind::reply;
+    header.id = context_.header_.id;
+    header.codec = method_.codec;
+    sent_.bytes = bytes + context_.reply_attachment.size();
+    sent_.packed = connection_.pack_body(frame_, header);
+    connection_.queue_frame(frame_, header, std::move(context_.reply_attachment));
+    return {};
+  }
+  // What is thrown from then on is no failure of the function's, of which the caller could be told.
+  bool ended() const { return ended_; }
+  const SentReply& sent() const { return sent_; }
+
+ private:
+  ServerConnection& connection_;
+  const Registered& method_;
+  Context& context_;
+  std::size_t frame_ = 0;
+  bool ended_ = false;
+  SentReply sent_;
+};
+
 // A coroutine that serves a request. Owned by its own coroutine frame.
-class RunningCall final : public ReplyBody {
+class RunningCall {
  public:
   RunningCall(std::shared_ptr<ServerConnection> from, const Registered& called, Frame& frame)
       : connection(std::move(from)),
         method(called),
-        context(connection->transport(), called.name, frame.header, std::move(frame.attachment)) {
+        context(connection->transport(), called.name, frame.header, std::move(frame.attachment)),
+        reply(*connection, called, context) {
     context.identity_ = connection->identity_;
   }
   ~RunningCall() { end_stream(Errc::closed); }
 
-  Bytes& begin(std::size_t expected_bytes) override {
-    has_header = FrameLink::is_large(expected_bytes);
-    if (has_header) reply = connection->large_frame(expected_bytes);
-    return reply;
-  }
-  std::size_t reply_bytes() const { return reply.size() - (has_header ? frame_header_bytes : 0); }
   std::uint64_t id() const { return context.header_.id; }
   void cancel(bool deadline_passed = false) {
     if (std::exchange(context.cancelled_, true)) return;
@@ -43,8 +79,7 @@ class RunningCall final : public ReplyBody {
   const Registered& method;
   Context context;
   Bytes body;
-  Bytes reply;
-  bool has_header = false;  // reply begins with room for one
+  Reply reply;
   asio::cancellation_signal signal;
   bool late = false;  // the deadline was the reason
 };
@@ -62,13 +97,15 @@ std::unexpected<Error> threw_something(const Registered& method) {
 // Ends with what the function said, or what it threw.
 asio::awaitable<Result<void>> run(RunningCall& call) {
   try {
-    co_return co_await call.method.later(call.method.object, call.context, call.body.span(), call);
+    co_return co_await call.method.later(call.method.object, call.context, call.body.span(), call.reply);
   } catch (const std::system_error& thrown) {
+    if (call.reply.ended()) throw;
     if (call.context.cancelled() && thrown.code() == asio::error::operation_aborted)
       co_return fail(call.late ? Errc::deadline_exceeded : Errc::cancelled,
                      call.method.name + (call.late ? " was cancelled at its deadline" : " was cancelled"));
     co_return std::unexpected(describe_failure(call.method, thrown));
   } catch (const std::exception& thrown) {
+    if (call.reply.ended()) throw;
     co_return std::unexpected(describe_failure(call.method, thrown));
   }
 }
@@ -181,69 +218,45 @@ Result<void> ServerConnection::begin_call(Context& context, Frame& frame) {
   return ask(*chain_, context);
 }
 
-void ServerConnection::end_call(Context& context, const Result<void>& outcome, std::size_t reply_bytes,
-                                const CompressionCounts& packed) {
+// The chain hears of a call when its reply is whole: an interceptor may drain or stop the server.
+void ServerConnection::end_call(Context& context, const Result<void>& outcome, const SentReply& reply) {
+  if (chain_->empty()) return;
   CallEnd end;
   end.error = outcome ? nullptr : &outcome.error();
   end.latency = Context::Clock::now() - context.arrived_;
   end.request_bytes = context.request_bytes_;
-  end.reply_bytes = outcome ? reply_bytes : 0;
+  end.reply_bytes = outcome ? reply.bytes : 0;
   end.request_packed = context.request_packed_;
-  end.reply_packed = packed;
+  end.reply_packed = reply.packed;
   tell(*chain_, context, end);
 }
 
 void ServerConnection::run_now(const Registered& method, Frame& frame) {
-  struct Direct final : ReplyBody {
-    explicit Direct(ServerConnection& c) : connection(c) {}
-    Bytes& begin(std::size_t expected_bytes) override {
-      at = connection.begin_frame(expected_bytes);
-      begun = true;
-      return connection.encoded();
-    }
-    ServerConnection& connection;
-    std::size_t at = 0;
-    bool begun = false;
-  } reply(*this);
-
   Context context(transport(), method.name, frame.header, std::move(frame.attachment));
   context.identity_ = identity_;
   if (const Result<void> begun = begin_call(context, frame); !begun)
     return reply_error(frame.header.id, begun.error());
+  Reply reply(*this, method, context);
   Result<void> outcome;
   try {
     outcome = method.now(method.object, context, frame.body, reply);
   } catch (const std::exception& thrown) {
+    if (reply.ended()) throw;
     outcome = std::unexpected(describe_failure(method, thrown));
   } catch (...) {
+    if (reply.ended()) throw;
     outcome = threw_something(method);
   }
-  if (!is_open()) {
-    if (!chain_->empty()) end_call(context, outcome, 0);
-    return;
-  }
-  if (outcome && (body_bytes(reply.at) > limits_.frame.body_bytes ||
-                  context.reply_attachment.size() > limits_.frame.attachment_bytes))
-    outcome = fail(Errc::too_large, "the result is beyond the server's limits");
-  if (!outcome) {
-    if (reply.begun) drop_frame(reply.at);
-    if (!chain_->empty()) end_call(context, outcome, 0);
-    return reply_error(frame.header.id, outcome.error());
-  }
-  FrameHeader header;
-  header.kind = FrameKind::reply;
-  header.id = frame.header.id;
-  header.codec = method.codec;
-  send_reply(reply.at, header, context);
+  if (!outcome) reply_error(frame.header.id, outcome.error());
+  end_call(context, outcome, reply.sent());
 }
 
-// The last of a call that went well, whose result is encoded. The chain hears of it when the frame is whole:
-// an interceptor may drain or stop the server.
-void ServerConnection::send_reply(std::size_t begin, FrameHeader header, Context& context) {
-  const std::size_t bytes = body_bytes(begin) + context.reply_attachment.size();
-  const CompressionCounts packed = pack_body(begin, header);
-  queue_frame(begin, header, std::move(context.reply_attachment));
-  if (!chain_->empty()) end_call(context, {}, bytes, packed);
+Result<void> ServerConnection::may_send(std::size_t body_bytes, const Context& context) const {
+  if (context.stream_ && context.stream_->spoiled()) return std::unexpected(*context.stream_->spoiled());
+  if (body_bytes > limits_.frame.body_bytes ||
+      context.reply_attachment.size() > limits_.frame.attachment_bytes)
+    return fail(Errc::too_large, "the result is beyond the server's limits");
+  return {};
 }
 
 void ServerConnection::run_later(const Registered& method, Frame& frame) {
@@ -257,6 +270,7 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   if (const auto deadline = running.context.deadline()) deadlines_.keep(*deadline);
   if (method.streams) open_stream(running);
   auto done = [call = std::move(call)](const std::exception_ptr& thrown, Result<void> outcome) {
+    if (thrown && call->reply.ended()) std::rethrow_exception(thrown);
     if (thrown) outcome = threw_something(call->method);
     call->connection->finished(*call, std::move(outcome));
   };
@@ -278,26 +292,10 @@ void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
   if (call.stream()) {
     --streams_;
     call.end_stream(Errc::closed);
-    if (outcome && call.stream()->spoiled()) outcome = std::unexpected(*call.stream()->spoiled());
   }
-  if (outcome && (call.reply_bytes() > limits_.frame.body_bytes ||
-                  call.context.reply_attachment.size() > limits_.frame.attachment_bytes))
-    outcome = fail(Errc::too_large, "the result is beyond the server's limits");
-  if (!outcome || !is_open()) {
-    if (!chain_->empty())
-      end_call(call.context, outcome, call.reply_bytes() + call.context.reply_attachment.size());
-    if (!is_open()) return;
-    reply_error(call.id(), outcome.error());
-  } else {
-    const std::size_t begin = call.has_header ? resume_frame(std::move(call.reply)) : begin_frame();
-    if (!call.has_header) encoded().append(call.reply.span());
-    FrameHeader header;
-    header.kind = FrameKind::reply;
-    header.id = call.id();
-    header.codec = call.method.codec;
-    send_reply(begin, header, call.context);
-  }
-  mind_limits();
+  if (!outcome) reply_error(call.id(), outcome.error());
+  end_call(call.context, outcome, call.reply.sent());
+  if (is_open()) mind_limits();
 }
 
 void ServerConnection::reply_error(std::uint64_t id, const Error& why) {

@@ -49,7 +49,14 @@ struct ServerTotals {
   CompressionTotals compressed_received;
 };
 
+// Of a reply that was queued: bytes before they were compressed.
+struct SentReply {
+  std::size_t bytes = 0;
+  CompressionCounts packed;
+};
+
 class RunningCall;
+class Reply;
 
 class ServerConnection final : public FrameLink {
  public:
@@ -69,6 +76,7 @@ class ServerConnection final : public FrameLink {
 
  private:
   friend class RunningCall;
+  friend class Reply;
   bool on_arrival(Frame& frame) override;
   bool put_aside(Frame& frame) override;
   void on_end(const Error& cause) override;
@@ -90,10 +98,9 @@ class ServerConnection final : public FrameLink {
   void run_now(const Registered& method, Frame& frame);
   void run_later(const Registered& method, Frame& frame);
   Result<void> begin_call(Context& context, Frame& frame);
-  void end_call(Context& context, const Result<void>& outcome, std::size_t reply_bytes,
-                const CompressionCounts& packed = {});
+  void end_call(Context& context, const Result<void>& outcome, const SentReply& reply);
   void finished(RunningCall& call, Result<void> outcome);
-  void send_reply(std::size_t begin, FrameHeader header, Context& context);
+  Result<void> may_send(std::size_t body_bytes, const Context& context) const;
   void reply_error(std::uint64_t id, const Error& why);
   void cancel_all();
   bool has_room() const;

@@ -63,8 +63,7 @@ std::vector<MethodReport> StatsKeeper::reports() const {
 
 namespace {
 Result<void> tell_stats(void* object, Context&, std::span<const std::byte>, ReplyBody& reply) {
-  MessagePack::write(reply.begin(0), static_cast<const StatsKeeper*>(object)->reports());
-  return {};
+  return write_result<MessagePack>(static_cast<const StatsKeeper*>(object)->reports(), reply);
 }
 }  // namespace
 

@@ -51,7 +51,7 @@ asio::awaitable<Result<T>> read_item(std::shared_ptr<StreamChannel> channel, Err
 template <class C, class T>
 [[nodiscard]] asio::awaitable<Result<void>> write_item(StreamChannel& channel, const T& value) {
   Bytes held;
-  Bytes& body = channel.begin_write(held, body_size<C>(value));
+  const BodyPlace body = channel.begin_write(held, body_size<C>(value));
   try {
     C::write(body, value);
   } catch (...) {

@@ -156,10 +156,10 @@ bool StreamChannel::has_room() {
   return false;
 }
 
-Bytes& StreamChannel::begin_write(Bytes& held, std::size_t expected_bytes) {
+BodyPlace StreamChannel::begin_write(Bytes& held, BodySize expected) {
   if (write_error() || room_.waiting > 0 || !has_room()) return held;
-  writing_ = link_->begin_frame(expected_bytes);
-  return link_->encoded();
+  writing_ = link_->begin_frame(expected);
+  return link_->body();
 }
 
 Result<void> StreamChannel::end_item(std::size_t begin) {

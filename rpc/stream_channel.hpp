@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 
+#include "rpc/body.hpp"
 #include "rpc/bytes.hpp"
 #include "rpc/error.hpp"
 #include "rpc/frame.hpp"
@@ -63,7 +64,7 @@ class StreamChannel : public std::enable_shared_from_this<StreamChannel> {
 
   // Where to encode an item: encode, then end_write() and await its result. The link's queue if there is
   // room, else `held`, which waits for some.
-  Bytes& begin_write(Bytes& held, std::size_t expected_bytes);
+  BodyPlace begin_write(Bytes& held, BodySize expected);
   asio::awaitable<Result<void>> end_write(Bytes held);
   void drop_write();  // instead: it could not be encoded
   void end_writes();  // of the client's direction

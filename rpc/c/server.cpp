@@ -119,9 +119,8 @@ asio::awaitable<Result<void>> serve(void* object, Context& context, std::span<co
   Answer& answer = *exchange->answer;
   if (answer.failed) co_return std::unexpected(std::move(answer.error));
   if (answer.result.empty()) answer.result.push_back(nil);
-  reply.begin(answer.result.size()).append(answer.result);
   context.reply_attachment = std::move(answer.attachment);
-  co_return Result<void>();
+  co_return write_result<EncodedBody>(std::span<const std::byte>(answer.result), reply);
 }
 
 void answer_request(weir_rpc_request* request, std::unique_ptr<Answer> answer) {

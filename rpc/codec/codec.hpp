@@ -28,7 +28,10 @@ namespace weir::rpc {
 template <class T, class To>
 void write_value(To& to, const T& value) {
   if constexpr (Custom<T>) {
-    if constexpr (std::is_same_v<To, MsgpackWriter>) Wire<T>::write(to, value);
+    if constexpr (std::is_same_v<To, MsgpackWriter>) {
+      MsgpackWriter copying = to.copying();  // what it writes may be made for that alone
+      Wire<T>::write(copying, value);
+    }
   } else if constexpr (std::same_as<T, bool>) {
     to.boolean(value);
   } else if constexpr (std::unsigned_integral<T>) {
@@ -259,7 +262,7 @@ bool read_value(MsgpackReader& from, T& value) {
 
 // How values become a body: `write` appends to the body, `read` takes all of it. A codec may have `size`,
 // too: how many bytes write() will append, at least about; then a large body is encoded straight into memory
-// that it is sent from.
+// that it is sent from. One that takes a BodyPlace in place of Bytes may refer to parts of the value.
 template <class C>
 concept Codec = requires(Bytes& out, std::span<const std::byte> body, int& value) {
   C::write(out, value);
@@ -272,15 +275,15 @@ struct MessagePack {
   static constexpr std::uint8_t number = 0;
   static constexpr std::string_view name = "msgpack";
   template <class T>
-  static void write(Bytes& out, const T& value) {
+  static void write(BodyPlace out, const T& value) {
     MsgpackWriter writer(out);
     write_value(writer, value);
   }
   template <class T>
-  static std::size_t size(const T& value) {
+  static BodySize size(const T& value) {
     MsgpackSizer sizer;
     write_value(sizer, value);
-    return sizer.bytes();
+    return sizer.size();
   }
   template <class T>
   static Result<void> read(std::span<const std::byte> body, T& value) {
@@ -292,9 +295,20 @@ struct MessagePack {
 };
 static_assert(Codec<MessagePack>);
 
+// Bodies as they are: for programs without the types.
+struct EncodedBody {
+  static constexpr std::uint8_t number = 0;  // CallOptions::codec says
+  static void write(BodyPlace out, std::span<const std::byte> body) { out.append_or_refer(body); }
+  static BodySize size(std::span<const std::byte> body) { return BodySize::of_contents(body.size()); }
+  static Result<void> read(std::span<const std::byte> body, std::vector<std::byte>& value) {
+    value.assign(body.begin(), body.end());
+    return {};
+  }
+};
+
 // 0 if the codec does not say.
 template <class C, class T>
-std::size_t body_size(const T& value) {
+BodySize body_size(const T& value) {
   if constexpr (requires { C::size(value); })
     return C::size(value);
   else

@@ -49,12 +49,12 @@ void MsgpackWriter::text(std::string_view value) {
     byte(static_cast<std::uint8_t>(0xa0 | value.size()));
   else
     sized(value.size(), 0xd9, 0xda, 0xdb);
-  out_.append(as_bytes(value));
+  place_.append_or_refer(as_bytes(value));
 }
 
 void MsgpackWriter::binary(std::span<const std::byte> value) {
   sized(value.size(), 0xc4, 0xc5, 0xc6);
-  out_.append(value);
+  place_.append_or_refer(value);
 }
 
 void MsgpackWriter::array(std::size_t elements) {

@@ -12,13 +12,16 @@
 #include <string>
 #include <string_view>
 
+#include "rpc/body.hpp"
 #include "rpc/bytes.hpp"
 
 namespace weir::rpc {
 
 class MsgpackWriter {
  public:
-  explicit MsgpackWriter(Bytes& out) : out_(out) {}
+  explicit MsgpackWriter(BodyPlace place) : place_(place), out_(place.encoded) {}
+  // One at the same place that copies all it is given: for what does not stay.
+  MsgpackWriter copying() const { return MsgpackWriter(out_); }
 
   void nil() { byte(0xc0); }
   void boolean(bool value) { byte(value ? 0xc3 : 0xc2); }
@@ -46,39 +49,49 @@ class MsgpackWriter {
   void wide_negative(std::int64_t value);
   void sized(std::size_t size, std::uint8_t tag8, std::uint8_t tag16, std::uint8_t tag32);
 
-  Bytes& out_;
+  BodyPlace place_;
+  Bytes& out_;  // of place_
 };
 
 // Counts what the writer would write, so that a block for all of it can be had before.
 class MsgpackSizer {
  public:
-  std::size_t bytes() const { return bytes_; }
+  const BodySize& size() const { return size_; }
 
-  void nil() { bytes_ += 1; }
-  void boolean(bool) { bytes_ += 1; }
+  void nil() { size_.bytes += 1; }
+  void boolean(bool) { size_.bytes += 1; }
   void unsigned_integer(std::uint64_t value) {
-    bytes_ += value < 128 ? 1 : value <= 0xff ? 2 : value <= 0xffff ? 3 : value <= 0xffffffff ? 5 : 9;
+    size_.bytes += value < 128 ? 1 : value <= 0xff ? 2 : value <= 0xffff ? 3 : value <= 0xffffffff ? 5 : 9;
   }
   void signed_integer(std::int64_t value) {
     if (value >= 0) return unsigned_integer(static_cast<std::uint64_t>(value));
-    bytes_ += value >= -32 ? 1 : value >= INT8_MIN ? 2 : value >= INT16_MIN ? 3 : value >= INT32_MIN ? 5 : 9;
+    size_.bytes += value >= -32         ? 1
+                   : value >= INT8_MIN  ? 2
+                   : value >= INT16_MIN ? 3
+                   : value >= INT32_MIN ? 5
+                                        : 9;
   }
-  void real32(float) { bytes_ += 5; }
-  void real64(double) { bytes_ += 9; }
+  void real32(float) { size_.bytes += 5; }
+  void real64(double) { size_.bytes += 9; }
   void text(std::string_view value) {
-    bytes_ += value.size() + (value.size() < 32        ? 1
-                              : value.size() <= 0xff   ? 2
-                              : value.size() <= 0xffff ? 3
-                                                       : 5);
+    size_.bytes += value.size() < 32 ? 1 : value.size() <= 0xff ? 2 : value.size() <= 0xffff ? 3 : 5;
+    contents(value.size());
   }
   void binary(std::span<const std::byte> value) {
-    bytes_ += value.size() + (value.size() <= 0xff ? 2 : value.size() <= 0xffff ? 3 : 5);
+    size_.bytes += value.size() <= 0xff ? 2 : value.size() <= 0xffff ? 3 : 5;
+    contents(value.size());
   }
-  void array(std::size_t elements) { bytes_ += elements < 16 ? 1 : elements <= 0xffff ? 3 : 5; }
+  void array(std::size_t elements) { size_.bytes += elements < 16 ? 1 : elements <= 0xffff ? 3 : 5; }
   void map(std::size_t pairs) { array(pairs); }
 
  private:
-  std::size_t bytes_ = 0;
+  void contents(std::size_t bytes) {
+    const BodySize more = BodySize::of_contents(bytes);
+    size_.bytes += more.bytes;
+    size_.referable += more.referable;
+  }
+
+  BodySize size_;
 };
 
 enum class MsgpackType : std::uint8_t {

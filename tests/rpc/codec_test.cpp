@@ -69,7 +69,7 @@ std::string bytes_of(const T& value) {
   Bytes out;
   MessagePack::write(out, value);
   if constexpr (!Custom<T>) {
-    EXPECT_EQ(MessagePack::size(value), out.size());
+    EXPECT_EQ(MessagePack::size(value).bytes, out.size());
   }
   std::string text;
   for (const std::byte b : out.span()) {

@@ -13,66 +13,14 @@
 #include <vector>
 
 #include "rpc/spare_blocks.hpp"
+#include "tests/rpc/recording_transport.hpp"
 
 namespace weir::rpc {
 namespace {
 
+using testing_support::RecordingTransport;
+
 constexpr std::size_t most_waiting = 64 << 10;
-
-class RecordingTransport final : public Transport {
- public:
-  void start(TransportUser& user) override { user_ = &user; }
-  std::size_t write(std::span<const asio::const_buffer> pieces) override {
-    std::size_t offered = 0;
-    for (const asio::const_buffer& piece : pieces) {
-      offered += piece.size();
-      if (piece.data() == block_ && piece.size() > 0) block_was_written = true;
-    }
-    const std::size_t taken = std::min(offered, room);
-    std::size_t left = taken;
-    for (const asio::const_buffer& piece : pieces) {
-      const std::size_t part = std::min(left, piece.size());
-      all.append(static_cast<const char*>(piece.data()), part);
-      left -= part;
-    }
-    room -= taken;
-    writes.push_back(taken);
-    return taken;
-  }
-  Buffer block(std::size_t size) override {
-    if (!has_blocks) return {};
-    ++blocks_out;
-    auto memory = std::make_unique<std::byte[]>(size);
-    block_ = memory.get();
-    return {{memory.release(), size},
-            [](void* self, std::byte* data, std::size_t) {
-              delete[] data;
-              --static_cast<RecordingTransport*>(self)->blocks_out;
-            },
-            this};
-  }
-  void read_on(bool) override {}
-  bool end_output() override { return false; }
-  void close() override {}
-  std::string peer() const override { return "recording"; }
-
-  TransportUser& user() { return *user_; }
-  std::size_t written() const {
-    std::size_t bytes = 0;
-    for (const std::size_t write : writes) bytes += write;
-    return bytes;
-  }
-
-  std::size_t room = SIZE_MAX;
-  std::vector<std::size_t> writes;
-  std::string all;  // bytes of them
-  bool has_blocks = false, block_was_written = false;
-  int blocks_out = 0;
-
- private:
-  TransportUser* user_ = nullptr;
-  const void* block_ = nullptr;
-};
 
 // Answers each frame that arrives with `replies` frames of `reply_bytes`.
 class AnsweringLink final : public FrameLink {

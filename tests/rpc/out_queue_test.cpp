@@ -126,6 +126,29 @@ TEST_P(OutQueueTest, lent_memory_may_go_once_the_queue_owns_a_copy) {
   }
 }
 
+// A frame's header and small parts are encoded when what it refers to is lent.
+TEST(OutQueueLoans, go_before_the_byte_they_belong_to_and_may_go_once_owned) {
+  for (const std::size_t cut : {0, 3, 10, 500, 1012, 1500}) {
+    std::string first = letters(1000, 1), second = letters(700, 2);
+    OutQueue queue;
+    queue.encoded().append(as_bytes(std::string_view("0123456789abcdef")));
+    queue.lend(10, as_bytes(first));
+    queue.lend(14, as_bytes(second));
+    const std::string all = "0123456789" + first + "abcd" + second + "ef";
+    ASSERT_EQ(queue.bytes(), all.size());
+    queue.consume(cut);
+    queue.own_lent();
+    first.assign(first.size(), '#');
+    second.assign(second.size(), '#');
+    queue.encoded().append(as_bytes(std::string_view("behind")));
+    std::array<asio::const_buffer, 64> pieces;
+    std::string waiting;
+    for (const asio::const_buffer& piece : std::span(pieces).first(queue.gather(pieces)))
+      waiting.append(static_cast<const char*>(piece.data()), piece.size());
+    EXPECT_TRUE(waiting == (all + "behind").substr(cut)) << cut;
+  }
+}
+
 TEST_P(OutQueueTest, clearing_lets_go_of_everything) {
   OutQueue queue;
   fill(queue);
