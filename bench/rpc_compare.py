@@ -35,6 +35,7 @@ OURS = {  # name: address, options
     "unix": ("unix://{folder}/echo", []),
     "rdma": ("rdma://127.0.0.1:0", []),
     "rdma attachments": ("rdma://127.0.0.1:0", ["--attachments"]),
+    "rdma given": ("rdma://127.0.0.1:0", ["--attachments", "--given"]),
 }
 OTHERS = {"grpc": "grpc_echo_bench", "sockets": "socket_echo_bench"}  # with the options of ours
 WRITE_BANDWIDTH = {"ib_write_bw": [], "ib_write_bw shared": ["--share-memory"]}  # name: options of weir run

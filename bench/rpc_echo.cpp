@@ -1,11 +1,12 @@
 // Echo over rpc/, server and client in a process each, a core each: calls per second and their latencies.
 //
 //   rpc_echo --address tcp://127.0.0.1:0 --bytes 128 --in-flight 1,4,16,64,256 [--connections one|each]
-//   [--attachments] [--short-replies]
+//   [--attachments [--given]] [--short-replies]
 //
 // One connection carries all calls in flight, or each call has a connection of its own. With --attachments
-// the bytes travel beside the arguments, both ways; without, as a string. With --short-replies the requests
-// carry the bytes and the replies say how many came. Prints a row for each number in flight.
+// the bytes travel beside the arguments, both ways, with --given in buffers of the connection's that nobody
+// writes anew; without, as a string. With --short-replies the requests carry the bytes and the replies say
+// how many came. Prints a row for each number in flight.
 #include <fmt/core.h>
 
 #include <asio/co_spawn.hpp>
@@ -32,6 +33,7 @@ struct Options : weir::bench::EchoOptions {
   std::string address = "tcp://127.0.0.1:0";
   bool attachments = false;
   bool short_replies = false;
+  bool given = false;
 };
 
 void serve(const Options& options, const std::function<void(const std::string&)>& tell) {
@@ -54,13 +56,18 @@ asio::awaitable<void> call_again_and_again(rpc::Client& client, const Options& o
                                            Clock::time_point until, Measured& into, int& running) {
   rpc::Buffer attachment;
   rpc::CallOptions with;
+  rpc::Buffer given;
   if (options.attachments) {
-    with.attachment = rpc::as_bytes(text);
+    if (options.given)
+      with.attachment_given = &given;
+    else
+      with.attachment = rpc::as_bytes(text);
     with.reply_into = back;  // over rdma:// none: what came stays where it came
     with.reply_attachment = &attachment;
   }
   for (auto before = Clock::now(); before < until;) {
     bool right = false;
+    if (options.given) given = client.buffer(options.bytes);
     if (options.attachments && options.short_replies) {
       const auto answer = co_await client.call<attachment_length>(with);
       right = answer && *answer == options.bytes;
@@ -144,6 +151,7 @@ int main(int count, char** values) {
   options.add_to(app);
   app.add_option("--address", options.address, "tcp://, unix://, rdma://; port 0: any");
   app.add_flag("--attachments", options.attachments);
+  app.add_flag("--given", options.given, "attachments are buffers of the connection, as they are");
   app.add_flag("--short-replies", options.short_replies);
   CLI11_PARSE(app, count, values);
   return weir::bench::run_echo(

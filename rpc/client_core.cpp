@@ -95,12 +95,13 @@ Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method, BodySize expec
 }
 
 Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& options) {
-  if (body_bytes(draft.begin) > limits_.frame.body_bytes ||
-      options.attachment.size() > limits_.frame.attachment_bytes) {
+  const bool given = options.attachment_given != nullptr;
+  const std::size_t attached = given ? options.attachment_given->size() : options.attachment.size();
+  if (body_bytes(draft.begin) > limits_.frame.body_bytes || attached > limits_.frame.attachment_bytes) {
     const std::size_t body = body_bytes(draft.begin);
     drop_frame(draft.begin);
     return fail(Errc::too_large, "arguments of " + std::to_string(body) + " bytes and an attachment of " +
-                                     std::to_string(options.attachment.size()) + ", beyond the limits of " +
+                                     std::to_string(attached) + ", beyond the limits of " +
                                      std::to_string(limits_.frame.body_bytes) + " and " +
                                      std::to_string(limits_.frame.attachment_bytes));
   }
@@ -115,7 +116,7 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   slot.state = State::unclaimed;
   slot.attachment = options.reply_attachment;
   slot.into = options.reply_into;
-  slot.lent = !options.attachment.empty();
+  slot.lent = !given && !options.attachment.empty();
   slot.tokens = tokens_sent_;
   // A stream lasts as long as it likes unless somebody says otherwise.
   const bool streaming = (draft.flags & FrameFlag::streaming) != 0;
@@ -129,7 +130,8 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   header.method = draft.method;
   header.codec = draft.codec != 0 ? draft.codec : options.codec;
   header.timeout_us = draft.kind == FrameKind::request ? wire_timeout(timeout) : 0;
-  end_frame(draft.begin, header, Buffer::borrowed(options.attachment));
+  end_frame(draft.begin, header,
+            given ? std::move(*options.attachment_given) : Buffer::borrowed(options.attachment));
   return header.id;
 }
 

@@ -28,7 +28,8 @@ using ClientChain = std::vector<std::shared_ptr<ClientInterceptor>>;
 // How a call is made; all have defaults. Buffers and spans must stay until the call ends.
 struct CallOptions {
   std::chrono::microseconds timeout{0};        // 0: the connection's
-  std::span<const std::byte> attachment = {};  // goes with the arguments, uncopied
+  std::span<const std::byte> attachment = {};  // goes with the arguments; over RDMA from a copy
+  Buffer* attachment_given = nullptr;          // instead: of Client::buffer(), taken if the call is sent
   std::span<std::byte> reply_into = {};        // where the reply's attachment goes if it fits
   Buffer* reply_attachment = nullptr;  // takes the reply's attachment (a view of reply_into if that was used)
   bool idempotent = false;             // may run twice: what retries rest on

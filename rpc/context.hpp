@@ -26,7 +26,7 @@ class Context {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Context(const Transport& transport, std::string_view method, const FrameHeader& header, Buffer attached)
+  Context(Transport& transport, std::string_view method, const FrameHeader& header, Buffer attached)
       : attachment(std::move(attached)), transport_(&transport), method_(method), header_(header) {
     if (header.timeout_us != 0 && header.timeout_us != UINT32_MAX)
       deadline_ = Clock::now() + std::chrono::microseconds(header.timeout_us);
@@ -39,6 +39,10 @@ class Context {
   Buffer attachment;
   // Goes with the result.
   Buffer reply_attachment;
+  // Memory for that, to be filled: over RDMA it is sent from there, anything else is copied first.
+  [[nodiscard]] Buffer buffer(std::size_t bytes) const {
+    return transport_ != nullptr ? transport_->buffer(bytes) : Buffer(bytes);
+  }
 
   std::string_view method() const { return method_; }
   // When the caller stops waiting; the call is cancelled then.
@@ -66,7 +70,7 @@ class Context {
   friend class Reply;
   friend class RunningCall;
   friend class ServerConnection;
-  const Transport* transport_;
+  Transport* transport_;
   std::string_view method_;
   FrameHeader header_;
   std::optional<Clock::time_point> deadline_;

@@ -309,6 +309,11 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
   const auto deadline =
       timeout.count() > 0 ? DeadlineTimer::after(Clock::now(), timeout) : DeadlineTimer::never;
   std::vector<KnownServerPtr> tried;
+  Buffer given;  // for every attempt
+  if (options.attachment_given != nullptr) {
+    given = std::move(*std::exchange(options.attachment_given, nullptr));
+    options.attachment = given.span();
+  }
   for (int attempt = 1;; ++attempt) {
     Error why;
     auto client = co_await pick(self, options.key, deadline, tried);

@@ -55,6 +55,11 @@ class Transport {
   // Memory that is to be filled and then written as one piece, from its beginning, which saves write() a
   // copy. Empty: there is none, and any other will do. It may outlive the transport.
   virtual Buffer block(std::size_t) { return {}; }
+  // The same, or any other.
+  Buffer buffer(std::size_t bytes) {
+    Buffer place = block(bytes);
+    return place.empty() ? Buffer(bytes) : std::move(place);
+  }
   // Stops and resumes reading. What was read already is still handed on.
   virtual void read_on(bool on) = 0;
   // Nothing more will be written; the peer is told so where it can be. True: what was written reaches it even

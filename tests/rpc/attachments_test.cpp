@@ -1,10 +1,11 @@
-// How long attachments may be held, and where they may be let go, over every transport: over RDMA they lie in
-// the device's memory.
+// How long attachments may be held, where they may be let go, and buffers that are given to a call, over
+// every transport: over RDMA they lie in the device's memory.
 #include <gtest/gtest.h>
 
 #include <thread>
 #include <vector>
 
+#include "rpc/pool.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
 namespace weir::rpc {
@@ -13,6 +14,13 @@ namespace {
 using testing_support::RpcTest;
 
 constexpr std::size_t large = 300'000;
+
+// A result of its own, in memory of the connection's.
+std::uint64_t letter(Context& context) {
+  context.reply_attachment = context.buffer(large);
+  std::memset(context.reply_attachment.data(), 'w', large);
+  return large;
+}
 
 struct Shelf {
   std::vector<Buffer> stored;
@@ -99,6 +107,106 @@ TEST_P(Attachments, may_outlive_the_io_context) {
     });
   }
   EXPECT_TRUE(back.text() == letters(3));
+}
+
+Buffer filled(Client& client, const std::string& text) {
+  Buffer buffer = client.buffer(text.size());
+  EXPECT_EQ(buffer.size(), text.size());
+  std::memcpy(buffer.data(), text.data(), text.size());
+  return buffer;
+}
+
+TEST_P(Attachments, that_are_given_come_whole_and_are_taken) {
+  serve<shop::reflect, shop::reflect_later>();
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{40'000}, large, 20 * large}) {
+      std::string text;
+      while (text.size() < bytes) text += letters(text.size());
+      text.resize(bytes);
+      Buffer given = filled(client, text), back;
+      CallOptions options;
+      options.attachment_given = &given;
+      options.reply_attachment = &back;
+      EXPECT_EQ((co_await client.call<shop::reflect>(options)).value_or(0), bytes);
+      EXPECT_TRUE(given.empty());
+      EXPECT_TRUE(back.text() == text);
+      given = std::move(back);  // what came may go again
+      EXPECT_EQ((co_await client.call<shop::reflect_later>(options)).value_or(0), bytes);
+      EXPECT_TRUE(back.text() == text);
+    }
+  });
+}
+
+TEST_P(Attachments, that_are_given_are_sent_from_where_they_are) {
+  serve<shop::reflect>();
+  const bool by_device = GetParam() == std::string("rdma");  // with TLS it is records that are sent
+  const auto registered = [this] { return engine != nullptr ? engine->stats().pool.used_bytes : 0; };
+  with_client(address, [&](Client& client) -> asio::awaitable<void> {
+    for (const bool gives : {true, false}) {
+      const std::string text = letters(1);
+      Buffer given = filled(client, text);
+      CallOptions options;
+      if (gives)
+        options.attachment_given = &given;
+      else
+        options.attachment = as_bytes(text);
+      const std::size_t before = registered();
+      auto call = client.call<shop::reflect>(options);  // sent by now
+      EXPECT_EQ(registered() >= before + large, by_device && !gives);
+      EXPECT_EQ((co_await std::move(call)).value_or(0), large);
+    }
+  });
+}
+
+TEST_P(Attachments, that_are_given_stay_with_a_caller_who_is_refused) {
+  serve<shop::reflect>();
+  ConnectionLimits limits;
+  limits.frame.attachment_bytes = large - 1;
+  with_client(
+      address,
+      [](Client& client) -> asio::awaitable<void> {
+        Buffer given = filled(client, letters(2));
+        CallOptions options;
+        options.attachment_given = &given;
+        const auto refused = co_await client.call<shop::reflect>(options);
+        EXPECT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, Errc::too_large);
+        EXPECT_TRUE(given.text() == letters(2));
+        client.close();
+        const auto closed = co_await client.call<shop::reflect>(options);
+        EXPECT_FALSE(closed);
+        EXPECT_EQ(closed.error().code, Errc::closed);
+        EXPECT_TRUE(given.text() == letters(2));
+      },
+      limits);
+}
+
+TEST_P(Attachments, that_are_given_go_with_a_call_of_a_pool_at_whichever_attempt) {
+  serve<shop::reflect>();
+  PoolOptions options;
+  options.connect = connect_options();
+  Pool pool(io, static_list({"unix://" + folder.file("nobody"), address}), options);
+  run([&]() -> asio::awaitable<void> {
+    for (int i = 0; i < 3; ++i) {
+      Buffer given = Buffer::copy_of(letters(4)), back;
+      CallOptions with;
+      with.attachment_given = &given;
+      with.reply_attachment = &back;
+      EXPECT_EQ((co_await pool.call<shop::reflect>(with)).value_or(0), large);
+      EXPECT_TRUE(back.text() == letters(4));
+    }
+  });
+}
+
+TEST_P(Attachments, of_a_result_may_be_made_in_memory_of_the_connections) {
+  serve<letter>();
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    Buffer back;
+    CallOptions options;
+    options.reply_attachment = &back;
+    EXPECT_EQ((co_await client.call<letter>(options)).value_or(0), large);
+    EXPECT_TRUE(back.text() == std::string(large, 'w'));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, Attachments, testing_support::transports, testing_support::transport_name);
