@@ -214,6 +214,8 @@ class Client {
 
   // Does the server answer? No function runs for it.
   asio::awaitable<Result<void>> ping(std::chrono::microseconds timeout);
+  // The same, as often as it takes while something goes on between the two (life_signs.hpp).
+  asio::awaitable<Result<void>> ping_while_alive(std::chrono::microseconds timeout);
 
   bool is_open() const { return core_ && core_->is_open(); }
   // The server asked for no more calls; those under way are answered.
@@ -260,6 +262,11 @@ class Client {
     return asio::async_initiate<const asio::use_awaitable_t<>, void(Result<R>)>(
         StartedCall<R, C>(core_, std::move(id)), asio::use_awaitable);
   }
+
+  static asio::awaitable<Result<void>> ping(std::shared_ptr<ClientCore> core,
+                                            std::chrono::microseconds timeout);
+  static asio::awaitable<Result<void>> ping_while_alive(std::shared_ptr<ClientCore> core,
+                                                        std::chrono::microseconds timeout);
 
   template <class R>
   static asio::awaitable<Result<R>> refused(Error why) {

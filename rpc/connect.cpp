@@ -11,6 +11,7 @@
 #include "rdma/tcp_pacing.hpp"
 #include "rpc/address.hpp"
 #include "rpc/client.hpp"
+#include "rpc/life_signs.hpp"
 #include "rpc/rdma_transport.hpp"
 #include "rpc/socket_transport.hpp"
 #include "rpc/time_limit.hpp"
@@ -172,20 +173,41 @@ asio::awaitable<Result<Client>> connect(std::string address, ConnectOptions opti
   co_return Client(std::move(core), name_of(parsed->scheme), std::move(why_fallback));
 }
 
-asio::awaitable<Result<void>> Client::ping(std::chrono::microseconds timeout) {
+asio::awaitable<Result<void>> Client::ping(std::chrono::microseconds timeout) { return ping(core_, timeout); }
+
+asio::awaitable<Result<void>> Client::ping(std::shared_ptr<ClientCore> core,
+                                           std::chrono::microseconds timeout) {
   CallOptions options;
   options.timeout = timeout;
   Result<std::uint64_t> id(0);  // without a core, StartedCall says so
-  if (core_) {
-    if (auto draft = core_->begin(0)) {
+  if (core) {
+    if (auto draft = core->begin(0)) {
       draft->kind = FrameKind::ping;
-      id = core_->commit(*draft, options);
+      id = core->commit(*draft, options);
     } else {
       id = std::unexpected(std::move(draft.error()));
     }
   }
   return asio::async_initiate<const asio::use_awaitable_t<>, void(Result<void>)>(
-      StartedCall<void, MessagePack>(core_, std::move(id)), asio::use_awaitable);
+      StartedCall<void, MessagePack>(std::move(core), std::move(id)), asio::use_awaitable);
+}
+
+asio::awaitable<Result<void>> Client::ping_while_alive(std::chrono::microseconds timeout) {
+  return ping_while_alive(core_, timeout);
+}
+
+asio::awaitable<Result<void>> Client::ping_while_alive(std::shared_ptr<ClientCore> core,
+                                                       std::chrono::microseconds timeout) {
+  const auto signs = [&core] {
+    return core ? LifeSigns{core->stats().bytes_received, core->stats().bytes_sent, core->waiting_bytes()}
+                : LifeSigns();
+  };
+  for (;;) {
+    const LifeSigns before = signs();
+    Result<void> answered = co_await ping(core, timeout);
+    if (answered || answered.error().code != Errc::deadline_exceeded || !may_still_answer(before, signs()))
+      co_return answered;
+  }
 }
 
 void Client::close() {

@@ -199,6 +199,7 @@ void FrameLink::write_out() {
     if (closed_ && !ending_) return;
     blocked_ = taken < offered;
     progress_ |= taken > 0;
+    stats_.bytes_sent += taken;
     out_.consume(taken);
   }
 }
@@ -249,6 +250,7 @@ std::span<std::byte> FrameLink::wanted() {
 
 void FrameLink::filled(std::size_t bytes) {
   in_round_ = true;
+  stats_.bytes_received += bytes;
   guard([&] { return reader_.filled(bytes, *this); });
 }
 
@@ -256,16 +258,19 @@ bool FrameLink::keep(Buffer& bytes) {
   if (ending_) return false;
   in_round_ = true;
   bool kept = false;
+  const std::size_t size = bytes.size();
   guard([&]() -> Result<void> {
     kept = reader_.keep(bytes, *this);
     return {};
   });
+  if (kept) stats_.bytes_received += size;
   return kept;
 }
 
 void FrameLink::received(std::span<const std::byte> bytes) {
   if (ending_) return ending_on(ending_->end.on_dropped(bytes.size()));
   in_round_ = true;
+  stats_.bytes_received += bytes.size();
   guard([&] { return reader_.feed(bytes, *this); });
 }
 

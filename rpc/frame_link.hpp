@@ -32,6 +32,8 @@ struct LinkStats {
   std::uint64_t frames_sent = 0;
   std::uint64_t rounds = 0;
   std::uint64_t writes = 0;  // times that something was given to the transport
+  std::uint64_t bytes_received = 0;
+  std::uint64_t bytes_sent = 0;  // that the transport took
 
   CompressionCounts compressed_sent;
   CompressionCounts compressed_received;

@@ -16,6 +16,7 @@ namespace weir::rpc {
 struct PooledConnection {
   std::shared_ptr<Client> client;
   Clock::time_point used;
+  bool checking = false;  // a ping is under way
 };
 
 struct KnownServer {

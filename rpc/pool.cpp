@@ -200,12 +200,12 @@ asio::awaitable<void> Pool::State::keep_checking(std::shared_ptr<State> self) {
     const auto unused_since = Clock::now() - self->options_.idle_timeout;
     for (const KnownServerPtr& known : self->known_) {
       known->forget_ended();
-      for (const PooledConnection& one : known->connections) {
+      for (PooledConnection& one : known->connections) {
         const bool idle = one.client->in_flight() == 0 && known->awaited == 0 &&
                           (one.used <= unused_since || !known->listed);
         if (idle)
           one.client->close();
-        else
+        else if (!std::exchange(one.checking, true))
           asio::co_spawn(self->io_, check(self, known, one.client), [](const std::exception_ptr&) {});
       }
       known->forget_ended();
@@ -218,7 +218,9 @@ asio::awaitable<void> Pool::State::keep_checking(std::shared_ptr<State> self) {
 
 asio::awaitable<void> Pool::State::check(std::shared_ptr<State> self, KnownServerPtr known,
                                          std::shared_ptr<Client> client) {
-  const Result<void> answered = co_await client->ping(self->options_.check_timeout);
+  const Result<void> answered = co_await client->ping_while_alive(self->options_.check_timeout);
+  for (PooledConnection& one : known->connections)
+    if (one.client == client) one.checking = false;
   if (answered) {
     known->failures = 0;
   } else if (answered.error().code == Errc::deadline_exceeded && !self->closed_) {

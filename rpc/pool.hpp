@@ -29,7 +29,7 @@ struct PoolOptions {
   std::uint32_t connections_per_server = 1;
   std::uint32_t calls_per_connection = 256;       // beyond this another one is opened, if there may be more
   std::chrono::milliseconds check_every{5000};    // pings; also when idle connections are looked for
-  std::chrono::milliseconds check_timeout{2000};  // without an answer the connection is closed
+  std::chrono::milliseconds check_timeout{2000};  // without an answer, or anything else, it is closed
   std::chrono::milliseconds idle_timeout{60'000};
   std::chrono::milliseconds resolve_pause{1000};  // before a resolver that threw is asked again
   std::uint64_t seed = 0;  // of the waits between attempts; two callers should not have the same

@@ -2,7 +2,10 @@
 // made. All of it counts against its time-out, and none of it is for ever.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <asio/ip/tcp.hpp>
+#include <asio/read.hpp>
+#include <asio/write.hpp>
 #include <stdexcept>
 
 #include "rpc/pool.hpp"
@@ -125,6 +128,79 @@ TEST_P(PoolWaits, a_resolver_that_throws_is_asked_again) {
       sum = co_await pool.call<shop::add>(call, 2, 3);
     }
     EXPECT_EQ(sum.value_or(0), 5);
+  });
+}
+
+// Takes connections, and of what comes a piece at a time, and answers the request of the first connection
+// when all of it is there. It answers no ping.
+class SlowPeer {
+ public:
+  static constexpr std::size_t piece_bytes = 128 << 10;
+
+  SlowPeer(asio::io_context& io, milliseconds pause)
+      : acceptor_(io, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0)), pause_(pause) {
+    asio::co_spawn(io, serve(), [](const std::exception_ptr&) {});
+  }
+  std::string address() const {
+    return "tcp://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port());
+  }
+
+ private:
+  asio::awaitable<void> serve() {
+    auto socket = co_await acceptor_.async_accept(asio::use_awaitable);
+    std::array<std::byte, frame_header_bytes> head;
+    co_await asio::async_read(socket, asio::buffer(head), asio::use_awaitable);
+    const FrameHeader request = parse_header(head).value();
+    asio::steady_timer timer(socket.get_executor());
+    std::vector<std::byte> piece(piece_bytes);
+    for (std::size_t left = request.body_bytes + request.attachment_bytes; left > 0;) {
+      timer.expires_after(pause_);
+      co_await timer.async_wait(asio::use_awaitable);
+      const auto part = asio::buffer(piece, left);
+      left -= co_await socket.async_read_some(part, asio::use_awaitable);
+    }
+    FrameHeader reply;
+    reply.kind = FrameKind::reply;
+    reply.id = request.id;
+    reply.body_bytes = 1;
+    std::array<std::byte, frame_header_bytes + 1> answer;
+    encode(reply, answer.data());
+    answer.back() = std::byte{5};  // MessagePack
+    co_await asio::async_write(socket, asio::buffer(answer), asio::use_awaitable);
+    for (;;) co_await socket.async_read_some(asio::buffer(piece), asio::use_awaitable);
+  }
+
+  asio::ip::tcp::acceptor acceptor_;
+  const milliseconds pause_;
+};
+
+// A ping goes behind what waits to be sent.
+TEST_P(PoolWaits, a_server_that_is_busy_taking_large_arguments_is_not_taken_for_dead) {
+  SlowPeer peer(io, milliseconds(1));
+  PoolOptions chosen = options();
+  chosen.check_every = milliseconds(10);
+  chosen.check_timeout = milliseconds(150);
+  constexpr std::size_t pieces = 4 * 150;  // each of them a millisecond at least
+  const std::vector<std::byte> large(pieces * SlowPeer::piece_bytes);
+  Pool pool(io, static_list({peer.address()}), chosen);
+  run([&]() -> asio::awaitable<void> {
+    CallOptions call;
+    call.attachment = large;
+    const auto sum = co_await pool.call<shop::add>(call, 2, 3);
+    EXPECT_EQ(sum.value_or(0), 5) << (sum ? "" : sum.error().what);
+  });
+}
+
+TEST_P(PoolWaits, a_server_that_says_nothing_is_taken_for_dead_though_its_socket_takes_calls) {
+  SlowPeer peer(io, std::chrono::hours(1));
+  PoolOptions chosen = options();
+  chosen.check_every = chosen.check_timeout = milliseconds(10);
+  Pool pool(io, static_list({peer.address()}), chosen);
+  run([&]() -> asio::awaitable<void> {
+    const auto sum = co_await pool.call<shop::add>(2, 3);
+    EXPECT_FALSE(sum);
+    EXPECT_EQ(sum.error().code, Errc::closed) << sum.error().what;
+    EXPECT_NE(pool.servers().at(0).last_error.find("did not answer a ping"), std::string::npos);
   });
 }
 
