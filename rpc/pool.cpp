@@ -325,11 +325,14 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
       Result<std::vector<std::byte>> reply = co_await (*client)->call_encoded(method, options, body.span());
       if (reply) co_return reply;
       why = std::move(reply.error());
+      // A refused certificate: of a connection that was none (stream_transport.hpp).
+      if (why.code == Errc::tls) self->failed(*tried.back(), why);
     } else {
       why = std::move(client.error());
     }
     const std::string after = attempt > 1 ? " (attempt " + std::to_string(attempt) + ")" : "";
-    const bool elsewhere = !client && may_go_elsewhere(why.code) && self->untried_left(tried);
+    const bool unsent = !client || why.code == Errc::tls;
+    const bool elsewhere = unsent && may_go_elsewhere(why.code) && self->untried_left(tried);
     if (attempt >= self->options_.retry.attempts || self->closed_ ||
         !(elsewhere || worth_retrying(why.code, options.idempotent)))
       co_return fail(why.code, why.what + after);

@@ -18,6 +18,10 @@
 
 namespace weir::rpc {
 
+// The peer did not take our certificate. With TLS 1.3 a client hears of it when its own handshake is over
+// already and its first calls are on their way: the server has read none of them (RFC 8446, 4.4.2.4, 6.2).
+bool is_refusal(const std::error_code& error);
+
 template <class Stream>
 class StreamTransport final : public Transport, public std::enable_shared_from_this<StreamTransport<Stream>> {
  public:
@@ -128,7 +132,11 @@ class StreamTransport final : public Transport, public std::enable_shared_from_t
   void lose(std::error_code error) {
     TransportUser* user = user_;
     close();
-    if (user != nullptr) user->ended({Errc::connection_lost, peer_ + ": " + error.message()});
+    if (user == nullptr) return;
+    if (is_refusal(error))
+      return user->ended({Errc::tls, peer_ + " refused this end's certificate: " + error.message() +
+                                         "; show one that it takes"});
+    user->ended({Errc::connection_lost, peer_ + ": " + error.message()});
   }
 
   Stream stream_;

@@ -1,8 +1,10 @@
 #include "rpc/tls_transport.hpp"
 
 #include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include <algorithm>
 #include <asio/ssl.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cstring>
@@ -11,6 +13,16 @@
 #include "rpc/time_limit.hpp"
 
 namespace weir::rpc {
+
+bool is_refusal(const std::error_code& error) {
+  constexpr int alerts[] = {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE,     SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE,
+                            SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED,
+                            SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, SSL_R_TLSV1_ALERT_UNKNOWN_CA,
+                            SSL_R_TLSV1_ALERT_ACCESS_DENIED,       SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED};
+  return error.category() == asio::error::get_ssl_category() &&
+         std::ranges::find(alerts, ERR_GET_REASON(static_cast<unsigned long>(error.value()))) !=
+             std::end(alerts);
+}
 
 namespace {
 

@@ -248,16 +248,22 @@ class TlsFaults : public Faults {};
 TEST_P(TlsFaults, strangers_certificates_are_refused) {
   start();
   run([this]() -> asio::awaitable<void> {
-    for (const char* name : {"stranger", ""}) {
-      ConnectOptions options = connect_options();
-      options.transport.tls = testing_support::tls_of(name);
-      auto client = co_await connect(address, options);
-      // With TLS 1.3 the client learns of it at its first read.
-      if (client) {
-        const auto result = co_await client->call<shop::nothing>();
+    for (const char* name : {"stranger", ""})
+      for (const std::size_t bytes : {1u, 8u << 20}) {
+        ConnectOptions options = connect_options();
+        options.transport.tls = testing_support::tls_of(name);
+        auto client = co_await connect(address, options);
+        // With TLS 1.3 the client learns of it at its first read, when it has written already.
+        const std::string text(bytes, 'x');
+        Result<std::string> result;
+        if (client)
+          result = co_await client->call<shop::echo>(text);
+        else
+          result = std::unexpected(client.error());
         EXPECT_FALSE(result) << name;
+        if (!result)
+          EXPECT_EQ(result.error().code, Errc::tls) << name << ' ' << bytes << ": " << result.error().what;
       }
-    }
     ConnectOptions options = connect_options();
     options.transport.tls = testing_support::tls_of("client", "other-ca");
     const auto refused = co_await connect(address, options);
