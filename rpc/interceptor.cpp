@@ -17,6 +17,16 @@ Result<void> before(Interceptor& one, Call& call) {
   }
 }
 
+// Its call has ended, and what ended well is on its way: there is nobody that it could fail for.
+template <class Interceptor, class Call>
+void after(Interceptor& one, Call& call, const CallEnd& end) {
+  try {
+    one.after(call, end);
+  } catch (...) {
+    return;
+  }
+}
+
 }  // namespace
 
 Result<void> ask(const ServerChain& chain, Context& context) {
@@ -25,14 +35,14 @@ Result<void> ask(const ServerChain& chain, Context& context) {
     if (passed) continue;
     CallEnd end;
     end.error = &passed.error();
-    while (i-- > 0) chain[i]->after(context, end);
+    while (i-- > 0) after(*chain[i], context, end);
     return passed;
   }
   return {};
 }
 
 void tell(const ServerChain& chain, Context& context, const CallEnd& end) {
-  for (std::size_t i = chain.size(); i-- > 0;) chain[i]->after(context, end);
+  for (std::size_t i = chain.size(); i-- > 0;) after(*chain[i], context, end);
 }
 
 Result<void> ask(const ClientChain& chain, OutgoingCall& call) {
@@ -41,14 +51,14 @@ Result<void> ask(const ClientChain& chain, OutgoingCall& call) {
     if (passed) continue;
     CallEnd end;
     end.error = &passed.error();
-    while (i-- > 0) chain[i]->after(call.method, end);
+    while (i-- > 0) after(*chain[i], call.method, end);
     return passed;
   }
   return {};
 }
 
 void tell(const ClientChain& chain, std::string_view method, const CallEnd& end) {
-  for (std::size_t i = chain.size(); i-- > 0;) chain[i]->after(method, end);
+  for (std::size_t i = chain.size(); i-- > 0;) after(*chain[i], method, end);
 }
 
 }  // namespace weir::rpc

@@ -2,9 +2,9 @@
 //
 // A chain is asked in order before a call and in reverse order after it. An error from before() is the call's
 // end: nobody behind it is asked, the function does not run, and those before it hear of the end. So is an
-// exception (Errc::failed). after() has nobody to tell and must not throw. Nothing is done, and nothing
-// costs, where there is no chain. Threading: the connection's thread, during the call; what is shared by
-// several servers or clients of one program may be called by their threads.
+// exception (Errc::failed). What after() throws is dropped, and the others hear of the call all the same.
+// Nothing is done, and nothing costs, where there is no chain. Threading: the connection's thread, during the
+// call; what is shared by several servers or clients of one program may be called by their threads.
 #pragma once
 
 #include <chrono>

@@ -64,6 +64,18 @@ class Thrower final : public ServerInterceptor, public ClientInterceptor {
   }
 };
 
+class AfterThrower final : public ServerInterceptor, public ClientInterceptor {
+ public:
+  void after(Context& context, const CallEnd&) override { fail_to_log(context.method()); }
+  void after(std::string_view method, const CallEnd&) override { fail_to_log(method); }
+
+ private:
+  static void fail_to_log(std::string_view method) {
+    if (method == "shop.add") throw 7;
+    throw std::runtime_error("no room in the log");
+  }
+};
+
 class ClientLogger final : public ClientInterceptor {
  public:
   explicit ClientLogger(Log& log) : log_(log) {}
@@ -128,6 +140,27 @@ TEST_P(Interceptors, that_throw_refuse_the_call) {
     if (client) co_await expect_refusals(*client);
   });
   EXPECT_EQ(log.size(), 4u) << "two of the calls were not sent";
+}
+
+TEST_P(Interceptors, that_throw_after_a_call_change_nothing_of_it_and_the_others_hear_of_it) {
+  const auto thrower = std::make_shared<AfterThrower>();
+  inner->refuses = "shop.nothing";
+  ServerOptions options;
+  options.interceptors = {outer, thrower, inner};
+  start(std::move(options));
+  ConnectOptions connecting = connect_options();
+  connecting.interceptors = {thrower};
+  run([&]() -> asio::awaitable<void> {
+    auto client = co_await connect(address, connecting);
+    EXPECT_TRUE(client);
+    if (!client) co_return;
+    EXPECT_EQ((co_await client->call<shop::add>(2, 3)).value_or(0), 5);
+    EXPECT_EQ((co_await client->call<shop::divide_later>(6, 3)).value_or(0), 2);
+    EXPECT_EQ((co_await client->call<shop::throws>("it")).error().code, Errc::failed);
+    EXPECT_EQ((co_await client->call<shop::nothing>()).error().code, Errc::denied);
+  });
+  EXPECT_EQ(
+      std::ranges::count_if(log, [](const std::string& line) { return line.starts_with("outer after"); }), 4);
 }
 
 TEST_P(Interceptors, servers_chain_is_asked_in_order_and_told_in_reverse) {
