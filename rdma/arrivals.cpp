@@ -35,6 +35,15 @@ void Arrivals::cancel(std::uint64_t number) {
   waiting_.erase(found);
 }
 
+void Arrivals::finish() {
+  finishing_ = true;
+  end_if_finished();
+}
+
+void Arrivals::end_if_finished() {
+  if (finishing_ && accepting_.empty() && ready_.empty()) cancel();
+}
+
 void Arrivals::abort(AcceptOpPtr op) {
   asio::post(engine_.io(), [op = std::move(op)]() mutable {
     op.release()->complete(asio::error::operation_aborted, nullptr);
@@ -44,7 +53,10 @@ void Arrivals::abort(AcceptOpPtr op) {
 std::uint64_t Arrivals::wait_accept(AcceptOpPtr op) {
   const std::uint64_t number = next_number_++;
   waiting_.push_back({number, std::move(op)});
-  if (ready_.empty()) return number;
+  if (ready_.empty()) {
+    end_if_finished();
+    return number;
+  }
   // Never from within the function that started the accept.
   asio::post(engine_.io(), [connection = ready_.front(), waiting = std::move(waiting_.front().op)]() mutable {
     waiting.release()->complete({}, connection);
@@ -55,7 +67,7 @@ std::uint64_t Arrivals::wait_accept(AcceptOpPtr op) {
 }
 
 void Arrivals::on_request(CmId id, const CmEvent& request) {
-  if (accepting_.size() + ready_.size() >= backlog_) {
+  if (finishing_ || accepting_.size() + ready_.size() >= backlog_) {
     ++rejected_;
     rdma_reject(id.get(), nullptr, 0);
     return;
@@ -74,7 +86,10 @@ void Arrivals::on_request(CmId id, const CmEvent& request) {
   accepting_.push_back(*connection);
 }
 
-void Arrivals::failed(ConnectionLife& connection) { std::erase(accepting_, &connection); }
+void Arrivals::failed(ConnectionLife& connection) {
+  std::erase(accepting_, &connection);
+  end_if_finished();
+}
 
 void Arrivals::ready(ConnectionLife& connection) {
   std::erase(accepting_, &connection);

@@ -37,6 +37,9 @@ class Arrivals {
   // Waiting accepts end with operation_aborted: that one, if it still waits, or all.
   void cancel(std::uint64_t number);
   void cancel();
+  // Requests are rejected from now on. What is being established still comes; accepts that wait when nothing
+  // is any more end with operation_aborted, and so do later ones.
+  void finish();
   std::uint32_t backlog() const { return backlog_; }
   std::uint64_t rejected() const { return rejected_; }
 
@@ -52,6 +55,7 @@ class Arrivals {
     AcceptOpPtr op;
   };
   void abort(AcceptOpPtr op);
+  void end_if_finished();
 
   Engine& engine_;
   Make make_;
@@ -61,6 +65,7 @@ class Arrivals {
   std::deque<Waiting> waiting_;  // by number
   std::uint64_t next_number_ = 0;
   std::uint64_t rejected_ = 0;
+  bool finishing_ = false;
 };
 
 }  // namespace weir::rdma

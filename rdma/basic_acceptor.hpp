@@ -33,6 +33,12 @@ class BasicAcceptor {
   void cancel() {
     if (arrivals_) arrivals_->cancel();
   }
+  // Listens no more. Connections that are being established are still handed out, and then accepts end with
+  // operation_aborted.
+  void finish() {
+    listener_.reset();
+    if (arrivals_) arrivals_->finish();
+  }
   void close() {
     seat_.reset();
     listener_.reset();

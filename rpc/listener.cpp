@@ -96,16 +96,24 @@ class SocketListener final : public Listener, public Poller::Watcher {
   }
   // The path is freed while the socket, and so its inode's number, is still ours: another server may have
   // taken it since.
-  ~SocketListener() override {
-    poller_.remove(fd_.get(), *this);
-    if (bound_file_ && file_at(address_.path) == bound_file_) unlink(address_.path.c_str());
-  }
+  ~SocketListener() override { close(); }
   bool start() { return poller_.add(fd_.get(), *this, EPOLLIN); }
   Address address() const override { return address_; }
-  void accept_rest() override { accept(SOMAXCONN); }
+  void accept_rest() override {
+    accept(SOMAXCONN);
+    close();
+  }
 
  private:
   void ready(std::uint32_t) override { accept(64); }
+
+  void close() {
+    if (!fd_) return;
+    poller_.remove(fd_.get(), *this);
+    if (bound_file_ && file_at(address_.path) == bound_file_) unlink(address_.path.c_str());
+    pause_.cancel();
+    fd_.reset();
+  }
 
   void accept(int most_at_once) {
     for (int i = 0; i < most_at_once; ++i) {
@@ -127,7 +135,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
     pause_.expires_after(std::chrono::milliseconds(100));
     pause_.async_wait([this, weak = weak_from_this()](const std::error_code& error) {
       const auto here = weak.lock();  // it may have gone in the turn in which the pause ended
-      if (!error && here) poller_.change(fd_.get(), *this, EPOLLIN);
+      if (!error && here && fd_) poller_.change(fd_.get(), *this, EPOLLIN);
     });
   }
 

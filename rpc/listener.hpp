@@ -3,8 +3,8 @@
 // Connections belong to the io_contexts that `threads` names, in turn: the transport is made in that thread,
 // and handed on there. Over RDMA the engines of those threads take turns.
 //
-// Ownership: destroying it stops accepting; what it accepted before is handed on even so, TLS handshakes that
-// are under way included. Threading: the io_context's thread.
+// Ownership: destroying it stops accepting; what it accepted before is handed on even so, TLS handshakes over
+// TCP that are under way included. Threading: the io_context's thread.
 #pragma once
 
 #include <functional>
@@ -26,9 +26,9 @@ class Listener {
   virtual ~Listener() = default;
   // With the port that the kernel chose where 0 was asked for.
   virtual Address address() const = 0;
-  // Accepts the connections that the kernel has made already, whose clients believe that they are served:
-  // destroying the listener resets them.
-  virtual void accept_rest() {}
+  // Listens no more. Connections whose clients believe, or are about to, that they are served are accepted
+  // even so: those that the kernel has made already at once, those that RDMA is making when they are made.
+  virtual void accept_rest() = 0;
 };
 
 // `accepted` may run for connections until the listener is destroyed, and for those that were on their way

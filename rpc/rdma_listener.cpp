@@ -15,8 +15,8 @@ namespace weir::rpc {
 
 namespace {
 
-// A thread's acceptor, which accepts until it is closed; `take` makes a transport of what came. Belongs to
-// that thread.
+// A thread's acceptor, which accepts until it is closed or what was under way is there; `take` makes a
+// transport of what came. Belongs to that thread.
 template <class Acceptor>
 struct Door {
   using Connected = decltype(std::declval<Acceptor&>().async_accept(asio::use_awaitable));
@@ -27,6 +27,9 @@ struct Door {
     asio::io_context& io = acceptor.get_executor().context();
     self->acceptor.emplace(std::move(acceptor));
     asio::co_spawn(io, accept(self), asio::detached);
+  }
+  void finish() {
+    if (acceptor) acceptor->finish();
   }
   void close() {
     closed = true;
@@ -46,6 +49,7 @@ struct Door {
         return alive && !alive->closed;
       });
     }
+    self->acceptor.reset();
   }
 
   Take take;
@@ -77,6 +81,10 @@ class RdmaListener final : public Listener {
     });
   }
   Address address() const override { return address_; }
+  void accept_rest() override {
+    own_->finish();
+    for (auto& [io, door] : others_) asio::post(*io, [finished = door] { finished->finish(); });
+  }
 
  private:
   std::shared_ptr<Door<Acceptor>> make_door() const {

@@ -108,6 +108,11 @@ struct Server::State {
     draining = true;
     listeners.clear();
   }
+  // Those who have connected are to be told why; who is connecting, when that is done.
+  void listen_no_more() {
+    draining = true;
+    for (const auto& listener : listeners) listener->accept_rest();
+  }
 
   const ServerOptions options;
   const std::shared_ptr<ServerRules> rules;
@@ -157,9 +162,7 @@ Result<std::string> Server::listen(const std::string& text) {
 }
 
 void Server::drain() {
-  state_->draining = true;
-  for (const auto& listener : state_->listeners) listener->accept_rest();  // to be told why, as others are
-  state_->stop_listening();
+  state_->listen_no_more();
   for (std::size_t i = 0; i < state_->lanes.size(); ++i)
     state_->in_lane(i, [](Lane& lane) {
       const auto connections = lane.connections;  // one may leave at once

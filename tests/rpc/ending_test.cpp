@@ -52,6 +52,12 @@ class Ending : public testing_support::RpcTest {
     options.limits.frame.body_bytes = bytes;
     return options;
   }
+  asio::awaitable<Result<void>> connect_and_call() {
+    ConnectOptions options = connect_options();
+    auto client = co_await connect(address, options);
+    if (!client) co_return std::unexpected(std::move(client.error()));
+    co_return co_await client->call<shop::nothing>();
+  }
 };
 
 // More is to be written before that than a transport takes at once: closing there and then would lose it.
@@ -78,6 +84,28 @@ TEST_P(Ending, why_comes_behind_all_replies_that_wait_to_a_client_that_goes_on_s
     EXPECT_EQ(told, 1 + calls_behind);
   });
   run_until([this] { return server->open() == 0; });
+}
+
+// Whenever a server begins to drain while somebody connects: either the call is served, or its caller hears
+// that it did not run.
+TEST_P(Ending, nobody_who_connects_while_a_server_drains_is_left_without_a_reason) {
+  constexpr int most_turns = 60;
+  for (const std::uint32_t threads : {1u, 2u})
+    for (int turns = 0; turns < most_turns; ++turns) {
+      ServerOptions options;
+      options.threads = threads;
+      start(std::move(options));
+      bool ended = false;
+      asio::co_spawn(io, connect_and_call(), [&](const std::exception_ptr&, const Result<void>& result) {
+        ended = true;
+        EXPECT_TRUE(result || did_not_run(result.error().code))
+            << "after " << turns << " turns: " << name_of(result.error().code) << ": " << result.error().what;
+      });
+      for (int i = 0; i < turns; ++i) io.poll_one();
+      server->drain();
+      run_until([&] { return ended; });
+      server.reset();
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, Ending, testing_support::transports, testing_support::transport_name);
