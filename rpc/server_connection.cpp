@@ -80,6 +80,7 @@ class RunningCall {
   Context context;
   Bytes body;
   Reply reply;
+  std::size_t argument_bytes = 0;
   asio::cancellation_signal signal;
   bool late = false;  // the deadline was the reason
 };
@@ -267,6 +268,8 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
     return reply_error(frame.header.id, begun.error());
   running.body.append(frame.body);
   running_.emplace(running.id(), &running);
+  if (!method.streams) running.argument_bytes = frame.body.size() + running.context.attachment.size();
+  running_bytes_ += running.argument_bytes;
   if (const auto deadline = running.context.deadline()) deadlines_.keep(*deadline);
   if (method.streams) open_stream(running);
   auto done = [call = std::move(call)](const std::exception_ptr& thrown, Result<void> outcome) {
@@ -289,6 +292,7 @@ void ServerConnection::open_stream(RunningCall& call) {
 
 void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
   running_.erase(call.id());
+  running_bytes_ -= call.argument_bytes;
   if (call.stream()) {
     --streams_;
     call.end_stream(Errc::closed);

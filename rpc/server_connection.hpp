@@ -4,12 +4,12 @@
 // coroutine runs on its own, with a copy of its arguments, and may be cancelled: by the caller, by the
 // deadline, by the end of the connection.
 //
-// Memory is bounded. Past the limits of what is in flight or waits to be read by the client, requests wait
-// for their turn as they came, compressed ones too, while all that is for calls that run is heard: what
-// cancels them, their streams, pings. Once what waits to be read and what waits to run are most_waiting_bytes
-// together, nothing is read until there is room, so that a client that asks for too much is held back by its
-// own connection; what came in the same read (256 KiB of a socket) still waits. Threading: the io_context's
-// thread.
+// Memory is bounded. Past the limits of what is in flight, of the arguments of that, or of what waits to be
+// read by the client, requests wait for their turn as they came, compressed ones too, while all that is for
+// calls that run is heard: what cancels them, their streams, pings. Once what waits to be read and what waits
+// to run are most_waiting_bytes together, nothing is read until there is room, so that a client that asks for
+// too much is held back by its own connection; what came in the same read (256 KiB of a socket) still waits.
+// Threading: the io_context's thread.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,8 @@ namespace weir::rpc {
 
 struct ServerLimits {
   FrameLimits frame;
-  std::uint32_t most_in_flight = 1024;         // coroutines of one connection
+  std::uint32_t most_in_flight = 1024;                    // coroutines of one connection
+  std::size_t most_running_bytes = std::size_t{1} << 30;  // of their arguments, and those of one more
   std::size_t most_waiting_bytes = 16u << 20;  // replies that one client did not read yet, and held requests
   std::uint32_t most_connections = 10'000;     // more are told Errc::overloaded, some of them at a time
   std::uint32_t most_streams = 256;            // of one connection, at once
@@ -117,8 +118,9 @@ class ServerConnection final : public FrameLink {
   const ServerLimits& limits_;    // of rules_
   Gone gone_;
   std::unordered_map<std::uint64_t, RunningCall*> running_;
-  std::uint32_t streams_ = 0;  // of running_
-  HeldRequests held_;          // came when there was no room any more
+  std::uint32_t streams_ = 0;      // of running_
+  std::size_t running_bytes_ = 0;  // of the arguments of those that are no streams
+  HeldRequests held_;              // came when there was no room any more
   bool reading_ = true;
   bool replaying_ = false;
   bool draining_ = false;

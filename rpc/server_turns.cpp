@@ -32,7 +32,8 @@ bool ServerConnection::put_aside(Frame& frame) {
 bool ServerConnection::has_room() const {
   if (draining_) return true;  // nothing runs any more: those that wait are told so now
   // Streams do not count: they need what comes to get on.
-  return running_.size() - streams_ < limits_.most_in_flight && waiting_bytes() < limits_.most_waiting_bytes;
+  return running_.size() - streams_ < limits_.most_in_flight &&
+         running_bytes_ <= limits_.most_running_bytes && waiting_bytes() < limits_.most_waiting_bytes;
 }
 
 void ServerConnection::mind_limits() {

@@ -21,6 +21,8 @@ asio::awaitable<void> shout(weir::rpc::Reader<std::string> in, weir::rpc::Writer
   }
 }
 
+asio::awaitable<void> keep(std::string, weir::rpc::Context& context) { return shop::wait_for_ever(context); }
+
 }  // namespace full
 
 namespace weir::rpc {
@@ -92,6 +94,37 @@ TEST_P(FullServer, that_drains_refuses_at_once_what_waits_for_its_turn) {
     stop_first.emit(asio::cancellation_type::terminal);
     while (shop::waits.cancelled == 0) co_await turn();
     EXPECT_EQ(full::noted, 0);
+  });
+}
+
+// What is a few hundred bytes on the wire is a megabyte in the function.
+TEST_P(FullServer, runs_no_more_calls_at_once_than_it_has_room_for_their_arguments) {
+  ServerOptions options;
+  options.limits.most_running_bytes = 3 << 19;
+  options.compression.with = Compression::zstd;
+  serve<full::keep>(std::move(options));
+  shop::waits = {};
+  ConnectOptions connecting = connect_options();
+  connecting.compression.with = Compression::zstd;
+  run([&]() -> asio::awaitable<void> {
+    auto client = co_await connect(address, connecting);
+    EXPECT_TRUE(client);
+    if (!client) co_return;
+    EXPECT_TRUE(co_await client->ping(std::chrono::seconds(30)));  // the server said that it compresses
+    const std::string text(1 << 20, 'x');
+    asio::cancellation_signal stops[3];
+    for (asio::cancellation_signal& stop : stops)
+      asio::co_spawn(
+          io, client->call<full::keep>(text),
+          asio::bind_cancellation_slot(stop.slot(), [](const std::exception_ptr&, const Result<void>&) {}));
+    EXPECT_TRUE(co_await client->ping(std::chrono::seconds(30)));
+    while (shop::waits.started < 2) co_await turn();
+    EXPECT_EQ(shop::waits.started, 2);
+    stops[0].emit(asio::cancellation_type::terminal);
+    while (shop::waits.started < 3) co_await turn();
+    for (asio::cancellation_signal& stop : stops) stop.emit(asio::cancellation_type::terminal);
+    while (shop::waits.cancelled < 3) co_await turn();
+    EXPECT_GT(client->stats().compressed_sent.bodies, 0u);
   });
 }
 
