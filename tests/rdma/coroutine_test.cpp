@@ -71,6 +71,30 @@ TEST_F(StreamTest, one_of_several_accepts_can_be_cancelled_and_the_others_go_on)
   EXPECT_EQ(ended, (std::vector<std::string>{"second aborted", "first", "third"}));
 }
 
+TEST_F(StreamTest, an_acceptor_that_finishes_hands_out_what_it_accepted_and_nothing_more) {
+  Acceptor acceptor = listen();
+  const Endpoint at = acceptor.local_endpoint();
+  std::vector<std::string> seen;
+  const auto note = [&](const char* what) {
+    return [&seen, what](std::error_code failed, const auto&...) {
+      seen.push_back(std::string(what) + (failed ? " failed" : ""));
+      if (failed == asio::error::operation_aborted) seen.back() = std::string(what) + " aborted";
+    };
+  };
+  Stream early(*engine), late(*engine);
+  async_connect(early, at, StreamSettings(), note("early"));
+  run_until([&] { return seen.size() == 1; });
+  acceptor.finish();
+  async_connect(late, at, StreamSettings(), note("late"));
+  run_until([&] { return seen.size() == 2; });
+  acceptor.async_accept(note("first accept"));
+  run_until([&] { return seen.size() == 3; });
+  acceptor.async_accept(note("second accept"));
+  run_until([&] { return seen.size() == 4; });
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"early", "late failed", "first accept", "second accept aborted"}));
+}
+
 TEST_F(StreamTest, one_operation_can_be_cancelled_and_the_other_goes_on) {
   auto [client, server] = connect_pair();
   asio::cancellation_signal stop_reading;
