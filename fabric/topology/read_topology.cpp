@@ -14,6 +14,14 @@ constexpr Range count_range{1, 65536};
 constexpr Range speed_range{1e6, 10e12};
 constexpr Range cable_range{0, 100e3};
 
+// A node's name stands before the ':' of a port, in pictures, and is the folder of its config_db.json: one
+// that leads elsewhere would be written over what is there.
+bool is_node_name(std::string_view name) {
+  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  return !name.empty() && name.find_first_not_of(allowed) == std::string_view::npos &&
+         name.find_first_not_of('.') != std::string_view::npos;
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> NetworkReader::model(Table& table, std::string_view key) {
@@ -132,9 +140,9 @@ void NetworkReader::read_generators() {
 void NetworkReader::take_node(Node node) {
   const auto place = node.place;
   const auto name = node.name;
-  if (name.empty() || name.find_first_of(": \t\"<>&'") != std::string::npos) {
+  if (!is_node_name(name)) {
     complaints_.add(place, fmt::format("'{}' is no name for a node", name),
-                    "use letters, digits, '-', '_' and '.'");
+                    "use letters, digits, '-', '_' and '.', not dots alone");
     return;
   }
   if (network_.nodes.size() >= limits_.most_nodes) {
