@@ -23,13 +23,16 @@ struct Axis {
     std::vector<double> list;
     if (log) {
       const double decades = std::log10(to / from);
+      constexpr std::size_t few = 3;
       for (double power = std::floor(std::log10(from)); power <= std::log10(to) + 1e-9; ++power)
         for (const double digit : {1.0, 2.0, 5.0}) {
           if (decades > 2.5 && digit != 1) continue;
           const double tick = digit * std::pow(10, power);
           if (tick >= from * 0.999 && tick <= to * 1.001) list.push_back(tick);
         }
-      return list;
+      if (list.size() >= few || decades >= 1) return list;
+      list.clear();  // a part of a decade: even steps stand far enough apart, and there may be no 1, 2 or 5
+                     // in it
     }
     const double rough = (to - from) / 6;
     const double power = std::pow(10, std::floor(std::log10(rough)));

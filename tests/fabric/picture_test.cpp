@@ -63,6 +63,28 @@ TEST(Plot, bands_end_with_the_axis) {
   EXPECT_FALSE(std::regex_search(found.suffix().str(), std::regex("class=\"band\"")));
 }
 
+// The words below the axis, without those of the axis of y, which end before it.
+std::vector<std::string> words_below(const std::string& svg) {
+  std::vector<std::string> words;
+  const std::regex text("<text class=\"quiet\" x=\"([0-9.]+)\" y=\"([0-9.]+)\"[^>]*>([^<]*)</text>");
+  constexpr double axis_y = 240;
+  for (auto it = std::sregex_iterator(svg.begin(), svg.end(), text); it != std::sregex_iterator(); ++it)
+    if (std::stod((*it)[2]) > axis_y + 10) words.push_back((*it)[3]);
+  return words;
+}
+
+TEST(Plot, part_of_a_decade_on_a_log_axis_has_numbers) {
+  struct Row {
+    double from, to;
+    std::vector<std::string> says;
+  };
+  for (const auto& row : {Row{5100, 7600, {"5500", "6000", "6500", "7000", "7500", "us"}},
+                          Row{1, 10, {"1", "2", "5", "us"}}, Row{1, 1000, {"1", "10", "100", "us"}}}) {
+    const Plot plot{.x_label = "us", .log_x = true, .lines = {{"a", {{row.from, 0}, {row.to, 1}}}}};
+    EXPECT_EQ(words_below(svg(plot)), row.says) << row.from << " to " << row.to;
+  }
+}
+
 TEST(Plot, names_are_escaped) {
   Plot plot{.title = "<b>", .lines = {{"a<", {{0, 1}}}, {"\"&", {{0, 2}}}}};
   const auto text = svg(plot);
