@@ -178,9 +178,10 @@ class ScenarioReader {
 
   void read_incast(Table& table, Workload& workload) {
     workload.pattern = Pattern::incast;
+    // Where nobody knows the receiver the other keys are read all the same: those not asked for count as
+    // unknown.
     const auto receiver = table.has("receiver") ? host(table, "receiver") : std::optional<std::uint32_t>(0);
-    if (!receiver) return;
-    workload.receiver = *receiver;
+    workload.receiver = receiver.value_or(0);
     if (table.has("from")) {
       workload.hosts = hosts_or_all(table, "from");
     } else {
@@ -192,7 +193,7 @@ class ScenarioReader {
         workload.hosts.push_back(static_cast<std::uint32_t>(
             (workload.receiver + 1 + std::uint64_t{i} * (hosts_.size() - 1) / count) % hosts_.size()));
     }
-    if (std::find(workload.hosts.begin(), workload.hosts.end(), workload.receiver) != workload.hosts.end())
+    if (receiver && std::ranges::find(workload.hosts, *receiver) != workload.hosts.end())
       table.complain("from", "the receiver sends to itself", "leave it out");
   }
 

@@ -337,6 +337,17 @@ TEST(Scenario, RefusesWithPlaceAndReason) {
   }
 }
 
+TEST(Scenario, UnknownReceiverIsAllThatIsSaidOfItsIncast) {
+  for (const char* senders : {"senders = 3\n", "from = [\"leaf1-host1\", \"leaf1-host2\"]\n"}) {
+    Complaints complaints;
+    EXPECT_FALSE(
+        read(std::string(network) + "[[workload]]\nkind = \"incast\"\nreceiver = \"nobody\"\n" + senders,
+             complaints));
+    const auto text = complaints.text();
+    EXPECT_EQ(std::ranges::count(text, '\n'), 1) << text;
+  }
+}
+
 TEST(Scenario, SpeedThatWouldBeSimulatedAsAnotherIsRefused) {
   const auto at = [](std::string_view speed) {
     std::string text = network + "[[workload]]\nkind = \"permutation\"\n";
