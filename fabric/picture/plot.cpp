@@ -132,6 +132,7 @@ class Drawing {
       svg.text("quiet", {left - 8, y_.at(tick) + 4}, Anchor::end, short_number(tick));
     }
     svg.line("axis", {x_.low, y_.low}, {x_.high, y_.low});
+    if (!plot_.x_names.empty()) return named_axis(svg);
     const double label = x_.high - text_width(plot_.x_label) - 12;
     for (const double tick : x_.ticks()) {
       svg.line("tick", {x_.at(tick), y_.low}, {x_.at(tick), y_.low + 5});
@@ -139,6 +140,21 @@ class Drawing {
         svg.text("quiet", {x_.at(tick), y_.low + 18}, Anchor::middle, short_number(tick));
     }
     svg.text("quiet", {x_.high, y_.low + 18}, Anchor::end, plot_.x_label);
+  }
+
+  // The label has a line of its own: names reach the end of the axis. One that would touch the name before it
+  // is left out, its tick stays.
+  void named_axis(Svg& svg) const {
+    double free_from = 0;
+    for (std::size_t i = 0; i < plot_.x_names.size(); ++i) {
+      const double x = x_.at(static_cast<double>(i)), wide = text_width(plot_.x_names[i]);
+      svg.line("tick", {x, y_.low}, {x, y_.low + 5});
+      const double end = std::min(x + wide / 2, width);
+      if (end - wide < free_from) continue;
+      svg.text("quiet", {end, y_.low + 18}, Anchor::end, plot_.x_names[i]);
+      free_from = end + 12;
+    }
+    svg.text("quiet", {x_.high, y_.low + 34}, Anchor::end, plot_.x_label);
   }
 
   void line(Svg& svg, std::size_t i) const {

@@ -32,7 +32,8 @@ struct Plot {
   std::vector<Band> bands{};
   std::string band_name{};
   std::vector<Limit> limits{};
-  double x_from = 0, x_to = 0;  // both 0: what the lines span. What is beyond is cut off.
+  std::vector<std::string> x_names{};  // what stands at x = 0, 1, 2, ... in place of numbers
+  double x_from = 0, x_to = 0;         // both 0: what the lines span. What is beyond is cut off.
 };
 
 std::string svg(const Plot& plot);

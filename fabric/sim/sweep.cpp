@@ -137,7 +137,9 @@ std::string sweep_table(const std::vector<SweepAxis>& axes, const std::vector<Sw
   return out;
 }
 
-// One plot a column: along x the first axis, a line for each combination of the others.
+// One plot a column: along x the values of the first axis as they were given, which need not be numbers
+// ("50KB", "none") and are as often powers of something as evenly apart; a line for each combination of the
+// others.
 std::string sweep_html(const Scenario& scenario, const std::vector<SweepAxis>& axes,
                        const std::vector<SweepRow>& rows) {
   std::string out = page_begin(scenario.name + ": weir sim");
@@ -145,8 +147,13 @@ std::string sweep_html(const Scenario& scenario, const std::vector<SweepAxis>& a
                      rows.size(), axes.front().knob->what);
   for (const auto& column : columns) {
     if (!column.plotted) continue;
-    Plot plot{
-        .title = column.name, .x_label = std::string(axes.front().knob->key), .y_label = "", .dots = true};
+    const auto& values = axes.front().values;
+    Plot plot{.title = column.name,
+              .x_label = std::string(axes.front().knob->key),
+              .y_label = "",
+              .dots = true,
+              .x_names = values,
+              .x_to = static_cast<double>(values.size() - 1)};
     std::map<std::string, Line> lines;
     double largest = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -154,14 +161,10 @@ std::string sweep_html(const Scenario& scenario, const std::vector<SweepAxis>& a
       std::string name;
       for (std::size_t a = 1; a < axes.size(); ++a)
         name += fmt::format("{}{} {}", name.empty() ? "" : ", ", axes[a].knob->key, rows[i].values[a]);
-      const auto& values = axes.front().values;
-      const auto place =
-          static_cast<double>(std::find(values.begin(), values.end(), rows[i].values[0]) - values.begin());
-      char* end = nullptr;
-      const double number = std::strtod(rows[i].values[0].c_str(), &end);
+      const auto place = static_cast<double>(std::ranges::find(values, rows[i].values[0]) - values.begin());
       auto& line = lines[name];
       line.name = name.empty() ? column.name : name;
-      line.points.emplace_back(*end == '\0' ? number : place, column.value(rows[i].summary));
+      line.points.emplace_back(place, column.value(rows[i].summary));
       largest = std::max(largest, column.value(rows[i].summary));
     }
     if (largest == 0) continue;

@@ -85,6 +85,18 @@ TEST(Plot, part_of_a_decade_on_a_log_axis_has_numbers) {
   }
 }
 
+TEST(Plot, names_stand_in_place_of_numbers_where_they_have_room) {
+  Plot plot{.x_label = "kmin",
+            .lines = {{"a", {{0, 1}, {1, 2}, {2, 3}}}},
+            .x_names = {"50KB", "1MB", "none"},
+            .x_to = 2};
+  EXPECT_THAT(words_below(svg(plot)), testing::ElementsAre("50KB", "1MB", "none", "kmin"));
+  plot.x_names.assign(101, "0.0078125");
+  plot.x_to = 100;
+  const auto crowded = words_below(svg(plot));
+  EXPECT_THAT(crowded, SizeIs(testing::AllOf(testing::Ge(10u), Le(15u))));
+}
+
 TEST(Plot, names_are_escaped) {
   Plot plot{.title = "<b>", .lines = {{"a<", {{0, 1}}}, {"\"&", {{0, 2}}}}};
   const auto text = svg(plot);

@@ -94,6 +94,18 @@ TEST(Sweep, IsTheSameHoweverItIsSplit) {
   EXPECT_NE(one[0].summary.totals.pfc_frames, one[2].summary.totals.pfc_frames);  // alpha does something
 }
 
+TEST(Sweep, PicturesNameTheValuesAsTheyWereGiven) {
+  const auto scenario = must_read(mixed);
+  const std::vector<SweepAxis> axes = {{find_knob("ecn.kmin"), {"10KB", "100KB", "5000"}}};
+  const std::atomic<bool> stop{false};
+  const auto page = sweep_html(scenario, axes, sweep(scenario, scenario.knobs, axes, 1, stop, {}));
+  std::size_t at = 0;
+  for (const char* value : {">10KB<", ">100KB<", ">5000<", ">kmin<"}) {
+    at = page.find(value, at);
+    ASSERT_NE(at, std::string::npos) << value;
+  }
+}
+
 TEST(Sweep, StoppedBeforeItBeganHasNoRows) {
   const auto scenario = must_read(mixed);
   const std::vector<SweepAxis> axes = {{find_knob("alpha"), {"0.5", "1"}}};
