@@ -13,18 +13,11 @@
 #include <asio/co_spawn.hpp>
 #include <map>
 
-#include "rpc/client.hpp"
 #include "tests/fuzz/line_mutator.hpp"
 #include "tests/fuzz/line_play.hpp"
+#include "tests/fuzz/rpc_client_calls.hpp"
 #include "tests/fuzz/rpc_frame_lines.hpp"
-#include "tests/fuzz/rpc_ledgers.hpp"
-#include "tests/rpc/services.hpp"
-
-namespace feed {
-// Never defined: it is the input that answers.
-asio::awaitable<std::uint32_t> shout(std::string suffix, weir::rpc::Reader<std::string> in,
-                                     weir::rpc::Writer<std::string> out);
-}  // namespace feed
+#include "tests/fuzz/rpc_held_transport.hpp"
 
 namespace {
 
@@ -36,67 +29,6 @@ constexpr std::size_t most_delivered = 1 << 20;  // by an input
 constexpr std::size_t most_waiting = 64 << 10;   // before the client refuses calls
 constexpr FrameLimits frame_limits{.body_bytes = 64 << 10, .attachment_bytes = 64 << 10};
 
-class HeldTransport final : public Transport {
- public:
-  void start(TransportUser& user) override { user_ = &user; }
-  std::size_t write(std::span<const asio::const_buffer> pieces) override {
-    std::size_t taken = 0;
-    for (const asio::const_buffer& piece : pieces) {
-      const std::size_t part = std::min(piece.size(), room_);
-      room_ -= part;
-      taken += part;
-      ledger_.sent({static_cast<const std::byte*>(piece.data()), part});
-      full_ |= part < piece.size();
-    }
-    return taken;
-  }
-  void read_on(bool) override {}
-  bool end_output() override { return false; }
-  void close() override { user_ = nullptr; }
-  std::string peer() const override { return "fuzz"; }
-
-  // As much as comes at once, to where the user wants it and behind that.
-  void deliver(std::string_view text) {
-    std::span<const std::byte> bytes = as_bytes(text);
-    while (user_ != nullptr && !bytes.empty()) {
-      const std::span<std::byte> wanted = user_->wanted();
-      const std::size_t in_place = std::min(bytes.size(), wanted.size());
-      std::ranges::copy(bytes.first(in_place), wanted.begin());
-      if (in_place > 0) user_->filled(in_place);
-      bytes = bytes.subspan(in_place);
-      if (user_ == nullptr || bytes.empty()) break;
-      // A copy that ends where they end: reading past it is found.
-      const std::vector<std::byte> copy(bytes.begin(), bytes.end());
-      user_->received(copy);
-      bytes = {};
-    }
-  }
-  // In memory that the user may keep.
-  void deliver_kept(std::string_view text) {
-    if (user_ == nullptr || text.empty()) return;
-    Buffer buffer = Buffer::copy_of(text);
-    if (!user_->keep(buffer) && user_ != nullptr) user_->received(buffer.span());
-  }
-  void end_round() {
-    if (user_ != nullptr) user_->round_ended();
-  }
-  void end() {
-    if (TransportUser* const user = std::exchange(user_, nullptr); user != nullptr)
-      user->ended({Errc::connection_lost, "the input says so"});
-  }
-  void room(std::size_t bytes) {
-    room_ = bytes;
-    if (bytes > 0 && std::exchange(full_, false) && user_ != nullptr) user_->writable();
-  }
-  ClientLedger& ledger() { return ledger_; }
-
- private:
-  TransportUser* user_ = nullptr;
-  ClientLedger ledger_;
-  std::size_t room_ = SIZE_MAX;
-  bool full_ = false;
-};
-
 // Refuses what says that it may run twice.
 class Gate final : public ClientInterceptor {
  public:
@@ -106,94 +38,6 @@ class Gate final : public ClientInterceptor {
     return {};
   }
 };
-
-// A call of the program's, with what it lends: memory that goes when the call ends.
-struct Lent {
-  static inline int alive = 0;
-  explicit Lent(const Words& words) {
-    ++alive;
-    for (const std::string_view word : words) {
-      if (word.starts_with(":a="))
-        attachment.assign(std::min<std::uint64_t>(number_of(word.substr(3)), 70'000), 'c');
-      if (word.starts_with(":into=")) into.resize(std::min<std::uint64_t>(number_of(word.substr(6)), 70'000));
-      if (word.starts_with(":t="))
-        options.timeout = std::chrono::microseconds(number_of(word.substr(3)) & 0xffffff);
-      if (word == ":take") options.reply_attachment = &taken;
-      if (word == ":twice") options.idempotent = true;
-    }
-    options.attachment = as_bytes(attachment);
-    options.reply_into = into;
-  }
-  ~Lent() { --alive; }
-  Lent(const Lent&) = delete;
-  Lent& operator=(const Lent&) = delete;
-  std::string attachment;
-  std::vector<std::byte> into;
-  Buffer taken;
-  CallOptions options;
-};
-
-// Its stream goes before what is lent for it.
-struct HeldStream {
-  std::shared_ptr<Lent> lent;
-  StreamOf<feed::shout> stream;
-};
-using StreamPtr = std::shared_ptr<HeldStream>;
-
-struct Call {
-  bool ended = false;
-  asio::cancellation_signal signal;
-  std::optional<asio::awaitable<Result<std::string>>> waiting;  // to be awaited
-  StreamPtr stream;
-  bool reading = false, writing = false, finishing = false;
-};
-using CallPtr = std::shared_ptr<Call>;
-
-// Begins a call that is awaited later, or not at all.
-asio::awaitable<Result<std::string>> started(Client& client, const Words& words,
-                                             const std::shared_ptr<Lent>& lent) {
-  const std::string text = words.size() > 1 ? std::string(words[1]) : std::string();
-  return client.call<shop::echo>(lent->options, text);
-}
-
-asio::awaitable<void> finish_later(asio::awaitable<Result<std::string>> call, std::shared_ptr<Lent>) {
-  co_await std::move(call);
-}
-asio::awaitable<void> echo(std::shared_ptr<Client> client, std::string text, std::shared_ptr<Lent> lent) {
-  co_await client->call<shop::echo>(lent->options, text);
-}
-asio::awaitable<void> place(std::shared_ptr<Client> client, std::shared_ptr<Lent> lent) {
-  shop::Order order;
-  order.stock["a"] = 1;
-  co_await client->call<shop::place>(lent->options, order);
-}
-asio::awaitable<void> nothing(std::shared_ptr<Client> client, std::shared_ptr<Lent> lent) {
-  co_await client->call<shop::nothing>(lent->options);
-}
-asio::awaitable<void> reflect(std::shared_ptr<Client> client, std::shared_ptr<Lent> lent) {
-  co_await client->call<shop::reflect>(lent->options);
-  [[maybe_unused]] static volatile char read;
-  for (const char c : lent->taken.text()) read = c;
-}
-// Calls again and again, within the completion of the call before.
-asio::awaitable<void> chase(std::shared_ptr<Client> client, std::shared_ptr<Lent> lent) {
-  for (int i = 0; i < 4 && client->is_open(); ++i) co_await client->call<shop::nothing>(lent->options);
-}
-asio::awaitable<void> ping(std::shared_ptr<Client> client, std::chrono::microseconds timeout) {
-  co_await client->ping(timeout);
-}
-asio::awaitable<void> read(CallPtr call, StreamPtr held, std::uint64_t times) {
-  for (bool more = true; more && times > 0; --times) more = (co_await held->stream.read()).has_value();
-  call->reading = false;
-}
-asio::awaitable<void> write(CallPtr call, StreamPtr held, std::string text) {
-  co_await held->stream.write(text);
-  call->writing = false;
-}
-asio::awaitable<void> finish(CallPtr call, StreamPtr held) {
-  co_await held->stream.finish();
-  call->finishing = true;
-}
 
 class Play {
  public:
