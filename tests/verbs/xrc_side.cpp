@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "peer_protocol.hpp"
 
@@ -80,19 +79,13 @@ std::uint32_t number_of(ibv_srq* srq) {
 }
 
 DomainFile::DomainFile() {
-  directory_ = (std::filesystem::temp_directory_path() / "weir-domain-XXXXXX").string();
-  if (::mkdtemp(directory_.data()) == nullptr) std::abort();
-  const int file = ::open((directory_ + "/domain").c_str(), O_CREAT | O_RDWR, 0600);
+  const int file = ::open(directory_.file("domain").c_str(), O_CREAT | O_RDWR, 0600);
   fd_ = ::fcntl(file, F_DUPFD, control_fd + 1);  // a peer's control socket has its number in the peer
   if (fd_ < 0) std::abort();
   ::close(file);
 }
 
-DomainFile::~DomainFile() {
-  ::close(fd_);
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
-}
+DomainFile::~DomainFile() { ::close(fd_); }
 
 XrcSide::XrcSide(MemoryKind kind, int domain, int oflags)
     : memory(kind, bytes),

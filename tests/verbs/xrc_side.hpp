@@ -3,6 +3,7 @@
 #pragma once
 
 #include "side.hpp"
+#include "tests/scratch_directory.hpp"
 
 namespace weir::verbs_test {
 
@@ -35,7 +36,7 @@ class DomainFile {
   int fd() const { return fd_; }
 
  private:
-  std::string directory_;
+  test::ScratchDirectory directory_;
   int fd_;
 };
 
