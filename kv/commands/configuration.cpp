@@ -35,16 +35,9 @@ void config_get(const Call& call) {
   }
 }
 
-bool is_for_listeners(std::string_view setting) {
-  using namespace std::string_view_literals;
-  constexpr std::array names{"port"sv,      "bind"sv,      "tls-port"sv,
-                             "rdma-port"sv, "rdma-bind"sv, "rdma-tls-port"sv};
-  return std::ranges::find(names, setting) != names.end();
-}
-
 // What else has to happen when a setting changed.
 std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec) {
-  if (is_for_listeners(spec.name)) {
+  if (call.server.listeners_hang_on(spec.name)) {
     auto opened = call.server.listen_again(spec.name);
     if (opened) return opened;
     const bool addresses = spec.name.ends_with("bind");  // Redis's words, then the cause
@@ -103,7 +96,7 @@ void config_set(const Call& call) {
   const Settings wanted = settings;
   const auto stays = [&](const SettingSpec& spec) {
     const std::string text = setting_text(wanted, spec);
-    return is_for_listeners(spec.name) && text == setting_text(before, spec) &&
+    return call.server.listeners_hang_on(spec.name) && text == setting_text(before, spec) &&
            text != std::to_string(any_port);
   };
   for (std::size_t i = 0; i < changed.size(); ++i) {

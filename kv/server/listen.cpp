@@ -29,6 +29,14 @@ std::vector<BindAddress> bind_addresses(std::string_view setting) {
   return addresses;
 }
 
+// Whether what the setting `entrance` opens is opened again when `changed` changes.
+bool hangs_on(std::string_view entrance, std::string_view changed, const Settings& settings) {
+  if (entrance == changed) return true;
+  if (entrance.starts_with("rdma"))
+    return changed == "rdma-bind" || (changed == "bind" && settings.rdma_bind.empty());
+  return changed == "bind" && entrance != "unixsocket";
+}
+
 }  // namespace
 
 // Loads the RDMA provider and starts its engine when the first RDMA listener wants it.
@@ -152,13 +160,13 @@ std::expected<void, std::string> Server::listen() {
   return {};
 }
 
+bool Server::listeners_hang_on(std::string_view setting) const {
+  return std::ranges::any_of(
+      entrance_settings, [&](std::string_view entrance) { return hangs_on(entrance, setting, settings); });
+}
+
 std::expected<void, std::string> Server::listen_again(std::string_view changed) {
-  const auto hangs_on_it = [&](std::string_view entrance) {
-    if (entrance == changed) return true;
-    if (entrance.starts_with("rdma"))
-      return changed == "rdma-bind" || (changed == "bind" && settings.rdma_bind.empty());
-    return changed == "bind" && entrance != "unixsocket";
-  };
+  const auto hangs_on_it = [&](std::string_view entrance) { return hangs_on(entrance, changed, settings); };
   // All of the old listeners go first: a new address may overlap an old one.
   std::erase_if(entrances_, [&](const Entrance& entrance) { return hangs_on_it(entrance.setting); });
   for (std::string_view setting : entrance_settings) {

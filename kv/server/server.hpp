@@ -88,8 +88,10 @@ class Server {
   std::uint16_t port(std::string_view kind) const;  // the really bound one, 0 if it does not listen so
   // The same by the setting that asked for it: "tls-port".
   std::uint16_t bound_port(std::string_view setting) const;
-  // Opens again what hangs on a setting that changed (port, bind, rdma-port, rdma-bind). The old listeners
-  // are gone on failure, too: whoever changed the setting sets it back and calls this again.
+  // Whether it says where some listener listens: its port, or the addresses.
+  bool listeners_hang_on(std::string_view setting) const;
+  // Opens again those that hang on a setting that changed. The old listeners are gone on failure, too:
+  // whoever changed the setting sets it back and calls this again.
   std::expected<void, std::string> listen_again(std::string_view changed);
   // Reads the certificates again for those who come from now on; keeps the old on failure.
   std::expected<void, std::string> load_tls_again();
