@@ -20,6 +20,7 @@ class Findings {
 
   std::vector<Finding> all() {
     for (const auto& kind : plan_.switches) {
+      capacity(kind);
       headroom(kind);
       if (kind.split.fits) {
         for (const auto& port : kind.ports) marks(kind, port);
@@ -49,6 +50,22 @@ class Findings {
   }
 
   const Place& place(const SwitchPlan& kind) const { return network_[kind.switches.front()].place; }
+
+  // Not a fault: what is planned for the ports holds, and a model's figure may be of another variant.
+  void capacity(const SwitchPlan& kind) {
+    if (!kind.model->capacity_bps) return;
+    double ports_bps = 0;
+    for (const auto& port : kind.ports)
+      ports_bps += static_cast<double>(port.ports_per_switch) * static_cast<double>(port.speed_bps);
+    if (ports_bps <= static_cast<double>(*kind.model->capacity_bps)) return;
+    add(Severity::warning, "ports_beyond_capacity",
+        fmt::format(
+            "{}: {} ports have {:g} Gb/s together, and the model {:g}; use a larger switch, or fewer or "
+            "slower links",
+            who(kind), kind.port_count, ports_bps / 1e9,
+            static_cast<double>(*kind.model->capacity_bps) / 1e9),
+        place(kind));
+  }
 
   void headroom(const SwitchPlan& kind) {
     const auto& split = kind.split;

@@ -7,6 +7,7 @@
 namespace weir::fabric {
 namespace {
 
+constexpr Range capacity_range{1e9, 1e15};
 constexpr Range buffer_range{1024, 1e12};
 constexpr Range part_range{0, 1e12};
 constexpr Range cell_range{1, 65536};
@@ -21,6 +22,8 @@ SwitchModel read_switch_model(Table& table) {
   model.name = table.string("name").value_or("");
   if (!table.has("name")) table.missing("name", "name the model, as switches refer to it");
   model.source = table.string("source").value_or("");
+  if (const auto capacity = table.quantity("capacity", Unit::bits_per_second, capacity_range))
+    model.capacity_bps = static_cast<std::uint64_t>(*capacity);
   const auto buffer = table.quantity("buffer", Unit::bytes, buffer_range);
   if (!table.has("buffer")) table.missing("buffer", "give the whole packet buffer, such as \"32MiB\"");
   model.buffer_bytes = static_cast<std::uint64_t>(buffer.value_or(buffer_range.most));

@@ -23,9 +23,10 @@ struct SwitchModel {
   std::string source;  // where the numbers come from
   Place place;
 
-  std::uint64_t buffer_bytes = 0;    // the whole packet buffer
-  std::uint64_t reserved_bytes = 0;  // of it, not ours: CPU port, lossy minimums, mirroring
-  std::uint32_t cell_bytes = 1;      // a packet occupies whole cells
+  std::optional<std::uint64_t> capacity_bps;  // of all ports together, one way; absent: any
+  std::uint64_t buffer_bytes = 0;             // the whole packet buffer
+  std::uint64_t reserved_bytes = 0;           // of it, not ours: CPU port, lossy minimums, mirroring
+  std::uint32_t cell_bytes = 1;               // a packet occupies whole cells
   HeadroomPool headroom_pool = HeadroomPool::private_;
   double over_subscription = 1;  // of a shared pool: sum of headrooms / pool
 

@@ -163,6 +163,8 @@ TEST_P(MisSetNetwork, is_told_so) {
 const MisSet mis_set[] = {
     {"buffer_smaller_than_its_headroom", small("", "buffer = \"400KiB\""), Severity::fault,
      "headroom_does_not_fit"},
+    {"more_ports_than_the_model_has", small("", "buffer = \"8MiB\"\ncapacity = \"250G\""), Severity::warning,
+     "ports_beyond_capacity"},
     {"kmax_above_xoff", small("[plan]\nkmax = \"6MB\"\n"), Severity::warning, "ecn_above_pfc"},
     {"alpha_too_small_for_the_marks", small("[plan]\ndynamic_th = -7\nkmax = \"400KB\"\n"), Severity::warning,
      "ecn_above_pfc"},
@@ -185,6 +187,12 @@ const MisSet mis_set[] = {
 };
 INSTANTIATE_TEST_SUITE_P(all, MisSetNetwork, testing::ValuesIn(mis_set),
                          [](const auto& row) { return std::string(row.param.name); });
+
+TEST(Plan, ports_up_to_the_models_capacity_are_no_finding) {
+  const auto full =
+      planned(small("", "buffer = \"8MiB\"\ncapacity = \"300G\""));  // of a leaf, which has most
+  EXPECT_THAT(full->codes(Severity::warning), Not(Contains("ports_beyond_capacity")));
+}
 
 TEST(Plan, cyclic_network_is_a_fault_that_names_the_circle) {
   const auto ring = shipped("ring");
