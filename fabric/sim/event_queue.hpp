@@ -72,6 +72,8 @@ class PortEvents {
  public:
   static constexpr unsigned source_bits = 20;
   static constexpr std::uint32_t most_sources = 1u << source_bits;
+  // Each is two sources: its packets' arrivals and its own turns.
+  static constexpr std::uint32_t most_ports = most_sources / 2;
 
   PortEvents() : keys_(ring * bucket_keys), counts_(ring), used_(ring / 64) {}
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "fabric/sim/event_queue.hpp"
 #include "fabric/sim/size_distribution.hpp"
 
 namespace weir::fabric::sim {
@@ -31,6 +32,7 @@ class ScenarioReader {
       }
     if (hosts_.size() < 2)
       complaints_.add(root_.place(), "fewer than two hosts", "somebody must send to somebody");
+    check_ports();
     check_speeds();
     read_knobs(scenario_.knobs, root_);
     if (!complaints_.none()) return std::nullopt;
@@ -73,6 +75,13 @@ class ScenarioReader {
     scenario_.network = std::make_unique<Network>(std::move(*network));
     scenario_.name = scenario_.network->name;
     return true;
+  }
+
+  void check_ports() {
+    if (const auto ports = network().ports.size(); ports > PortEvents::most_ports)
+      complaints_.add(
+          root_.place(), fmt::format("{} ports in the network", ports),
+          fmt::format("the simulator takes {}: fewer hosts, or fewer links", PortEvents::most_ports));
   }
 
   // A byte takes whole ticks. At the speeds of Ethernet up to 800G it does so anyway.

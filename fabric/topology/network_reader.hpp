@@ -55,7 +55,7 @@ class NetworkReader {
   Cable cable(Table& table, std::string_view length_key, std::string_view kind_key);
   std::optional<NodeId> node(const At<std::string>& name);
   void index_names();
-  bool fits(std::uint64_t nodes, const Table& table);
+  bool fits(std::uint64_t count, std::string_view of_what, const Table& table);
 
   Table& root_;
   const FileOpener& open_;

@@ -16,7 +16,7 @@ namespace weir::fabric {
 using FileOpener = std::function<std::optional<std::string>(const std::string& name)>;
 
 struct ReadLimits {
-  std::uint32_t most_nodes = 200'000;  // a typing error in a generator must not fill the memory
+  std::uint32_t most_nodes = 200'000;  // and links; a typing error in a generator must not fill the memory
 };
 
 // Reads a whole file. Nothing, and at least one complaint, where anything is wrong with it.

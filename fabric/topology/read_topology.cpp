@@ -67,9 +67,9 @@ LevelLinks NetworkReader::read_level(Table& table, std::string_view to) {
   return links;
 }
 
-bool NetworkReader::fits(std::uint64_t nodes, const Table& table) {
-  if (nodes <= limits_.most_nodes) return true;
-  complaints_.add(table.place(), fmt::format("{} would be {} nodes", table.name(), nodes),
+bool NetworkReader::fits(std::uint64_t count, std::string_view of_what, const Table& table) {
+  if (count <= limits_.most_nodes) return true;
+  complaints_.add(table.place(), fmt::format("{} would be {} {}", table.name(), count, of_what),
                   fmt::format("{} is the limit", limits_.most_nodes));
   return false;
 }
@@ -87,7 +87,7 @@ void NetworkReader::read_leaf_spine(Table table) {
   table.finish();
   network_.generator = "leaf-spine";
   const auto links = std::uint64_t{shape.links_per_pair} * shape.spines * shape.leaves;
-  if (!complaints_.none() || !fits(node_count(shape), table) || !fits(links, table)) return;
+  if (!complaints_.none() || !fits(node_count(shape), "nodes", table) || !fits(links, "links", table)) return;
   shape.leaf_model = *leaf;
   shape.spine_model = *spine;
   generate(shape, network_);
@@ -118,7 +118,7 @@ void NetworkReader::read_fat_tree(Table table) {
   network_.generator = "fat-tree";
   const auto links =
       std::uint64_t{shape.pods} * (std::uint64_t{shape.tors_per_pod} * shape.aggs_per_pod + shape.cores);
-  if (!complaints_.none() || !fits(node_count(shape), table) || !fits(links, table)) return;
+  if (!complaints_.none() || !fits(node_count(shape), "nodes", table) || !fits(links, "links", table)) return;
   shape.tor_model = *tor;
   shape.agg_model = *agg;
   shape.core_model = *core;
@@ -207,7 +207,7 @@ void NetworkReader::read_links() {
     wire.ns_per_m = table.number("ns_per_m", {1, 100}).value_or(default_ns_per_m);
     const auto links = count(table, "count", 1);
     table.finish();
-    if (ends.size() != 2 || !fits(network_.links.size() + links, table)) continue;
+    if (ends.size() != 2 || !fits(network_.links.size() + links, "links", table)) continue;
     std::array<std::string, 2> ports;
     for (std::size_t e = 0; e < 2; ++e)
       if (const auto colon = ends[e].value.find(':'); colon != std::string::npos) {

@@ -257,6 +257,10 @@ leaf_model = "generic-32m"
 spine_model = "generic-32m"
 )"),
               HasSubstr("net.toml:1:1: [leaf_spine] would be 3600120000 nodes; 200000 is the limit"));
+  EXPECT_THAT(
+      complaints_of(with("[[link]]\nbetween = [\"h1\", \"s1\"]\nspeed = \"1G\"\ncable = \"1m\"\ncount = 3\n"),
+                    {.most_nodes = 4}),
+      HasSubstr("[[link]] would be 5 links; 4 is the limit"));
 }
 
 TEST(NetworkFile, that_cannot_be_read_is_a_complaint) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <regex>
 
 #include "fabric/sim/over_time.hpp"
 #include "fabric/sim/size_distribution.hpp"
@@ -347,6 +348,15 @@ TEST(Scenario, RefusesWithPlaceAndReason) {
     EXPECT_NE(complaints.text().find(refusal.says), std::string::npos) << complaints.text();
     EXPECT_EQ(complaints.text().find("s.toml:"), 0u) << complaints.text();
   }
+}
+
+TEST(Scenario, MorePortsThanEventKeysHoldIsRefused) {
+  Complaints complaints;
+  const auto wide = std::regex_replace(network, std::regex("hosts_per_leaf = 4"),
+                                       "links_per_pair = 20000\nhosts_per_leaf = 30000");
+  EXPECT_FALSE(read(wide + "[[workload]]\nkind = \"incast\"\n", complaints));
+  EXPECT_EQ(complaints.text().find("s.toml:1:1: 560000 ports in the network; the simulator takes 524288"), 0u)
+      << complaints.text();
 }
 
 TEST(Scenario, UnknownReceiverIsAllThatIsSaidOfItsIncast) {
