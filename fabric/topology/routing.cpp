@@ -35,6 +35,7 @@ Routes::Routes(const Network& network, std::span<const LinkId> failed)
     if (node.kind == NodeKind::host)
       for (const auto port : node.ports) has_hosts_[network.neighbor(port).index] = true;
   find_groups();
+  find_ways();
   sets_.push_back({});  // the empty one
   table_.assign(std::size_t{rows_} * groups_.size(), 0);
   distance_.resize(network.nodes.size());
@@ -69,16 +70,26 @@ void Routes::find_groups() {
   }
 }
 
+void Routes::find_ways() {
+  for (std::uint32_t n = 0; n < network_->nodes.size(); ++n) {
+    const auto first = static_cast<std::uint32_t>(ways_.size());
+    tier_.push_back(network_->nodes[n].tier);
+    for (const auto port : network_->nodes[n].ports)
+      if (const auto to = network_->neighbor(port); !is_host(*network_, to))
+        ways_.push_back({port, to.index, (*network_)[port].link.index});
+    ways_of_.push_back({first, static_cast<std::uint32_t>(ways_.size()) - first});
+  }
+}
+
 // Breadth first from the switches that the group is attached to.
 void Routes::distances_shortest(const Group& group) {
   std::vector<NodeId> queue = group.attached;
   for (const auto node : queue) distance_[node.index] = 0;
   for (std::size_t head = 0; head < queue.size(); ++head)
-    for (const auto port : (*network_)[queue[head]].ports) {
-      const auto next = network_->neighbor(port);
-      if (!alive(port) || is_host(*network_, next) || distance_[next.index] != none) continue;
-      distance_[next.index] = distance_[queue[head].index] + 1;
-      queue.push_back(next);
+    for (const auto& way : ways_of(queue[head].index)) {
+      if (!alive(way) || distance_[way.to] != none) continue;
+      distance_[way.to] = distance_[queue[head].index] + 1;
+      queue.push_back({way.to});
     }
 }
 
@@ -89,35 +100,31 @@ void Routes::distances_up_down(const Group& group) {
   std::vector<NodeId> queue = group.attached;
   for (const auto node : queue) down_distance_[node.index] = 0;
   for (std::size_t head = 0; head < queue.size(); ++head)
-    for (const auto port : (*network_)[queue[head]].ports) {
-      const auto next = network_->neighbor(port);
-      if (!alive(port) || is_host(*network_, next) || down_distance_[next.index] != none ||
-          (*network_)[next].tier <= (*network_)[queue[head]].tier)
+    for (const auto& way : ways_of(queue[head].index)) {
+      if (!alive(way) || down_distance_[way.to] != none || tier_[way.to] <= tier_[queue[head].index])
         continue;
-      down_distance_[next.index] = down_distance_[queue[head].index] + 1;
-      queue.push_back(next);
+      down_distance_[way.to] = down_distance_[queue[head].index] + 1;
+      queue.push_back({way.to});
     }
   for (const auto node : switches_by_tier_) {
     auto& distance = distance_[node.index];
     distance = down_distance_[node.index];
     if (distance != none) continue;
-    for (const auto port : (*network_)[node].ports) {
-      const auto up = network_->neighbor(port);
-      if (alive(port) && (*network_)[up].tier > (*network_)[node].tier && distance_[up.index] != none)
-        distance = std::min(distance, distance_[up.index] + 1);
-    }
+    for (const auto& way : ways_of(node.index))
+      if (alive(way) && tier_[way.to] > tier_[node.index] && distance_[way.to] != none)
+        distance = std::min(distance, distance_[way.to] + 1);
   }
 }
 
-bool Routes::is_next_hop(NodeId at, NodeId neighbor) const {
-  if (is_host(*network_, neighbor) || distance_[neighbor.index] == none) return false;
-  if (network_->routing == RoutingRule::up_down && !is_host(*network_, at)) {
-    const bool down = down_distance_[at.index] != none;
-    const auto here = (*network_)[at].tier, there = (*network_)[neighbor].tier;
-    if (down) return there < here && down_distance_[neighbor.index] + 1 == down_distance_[at.index];
+bool Routes::is_next_hop(std::uint32_t at, std::uint32_t neighbor) const {
+  if (distance_[neighbor] == none) return false;
+  if (network_->routing == RoutingRule::up_down && !is_host(*network_, {at})) {
+    const bool down = down_distance_[at] != none;
+    const auto here = tier_[at], there = tier_[neighbor];
+    if (down) return there < here && down_distance_[neighbor] + 1 == down_distance_[at];
     if (there <= here) return false;
   }
-  return distance_[neighbor.index] + 1 == distance_[at.index];
+  return distance_[neighbor] + 1 == distance_[at];
 }
 
 void Routes::fill(std::uint32_t g) {
@@ -132,15 +139,13 @@ void Routes::fill(std::uint32_t g) {
     if (row_of_[n] == none) continue;
     table_[std::size_t{g} * rows_ + row_of_[n]] = 0;
     if (is_host(*network_, {n}))  // several links: the nearest switch
-      for (const auto port : network_->nodes[n].ports) {
-        const auto next = network_->neighbor(port);
-        if (alive(port) && !is_host(*network_, next) && distance_[next.index] != none)
-          distance_[n] = std::min(distance_[n], distance_[next.index] + 1);
-      }
+      for (const auto& way : ways_of(n))
+        if (alive(way) && distance_[way.to] != none)
+          distance_[n] = std::min(distance_[n], distance_[way.to] + 1);
     if (distance_[n] == none || distance_[n] == 0) continue;
     ports.clear();
-    for (const auto port : network_->nodes[n].ports)
-      if (alive(port) && is_next_hop({n}, network_->neighbor(port))) ports.push_back(port);
+    for (const auto& way : ways_of(n))
+      if (alive(way) && is_next_hop(n, way.to)) ports.push_back(way.port);
     table_[std::size_t{g} * rows_ + row_of_[n]] = intern(ports);
   }
   for (const auto index : group.statics) {

@@ -54,17 +54,33 @@ class Routes {
     std::uint32_t count = 0;
   };
 
+  // A way from a node to a switch. Filling a table walks all of them for each group, which is what a large
+  // network's plan takes its time for: they lie together here, and by themselves.
+  struct Way {
+    PortId port;
+    std::uint32_t to;  // node
+    std::uint32_t link;
+  };
+
   void find_groups();
+  void find_ways();
+  std::span<const Way> ways_of(std::uint32_t node) const {
+    return std::span(ways_).subspan(ways_of_[node].first, ways_of_[node].count);
+  }
   void fill(std::uint32_t group);
   void distances_shortest(const Group& group);
   void distances_up_down(const Group& group);
-  bool is_next_hop(NodeId at, NodeId neighbor) const;
+  bool is_next_hop(std::uint32_t at, std::uint32_t neighbor) const;
   std::uint32_t intern(std::span<const PortId> ports);
   bool withdraw(std::uint32_t group, PortId port, Change& change);
   bool alive(PortId port) const { return !dead_[(*network_)[port].link.index]; }
+  bool alive(const Way& way) const { return !dead_[way.link]; }
 
   const Network* network_;
-  std::vector<bool> dead_;                // by link
+  std::vector<bool> dead_;  // by link
+  std::vector<Way> ways_;
+  std::vector<Slice> ways_of_;            // by node
+  std::vector<std::uint32_t> tier_;       // by node
   std::vector<NodeId> switches_by_tier_;  // highest first
   std::vector<bool> has_hosts_;           // by node: packets begin there
   std::vector<Group> groups_;
