@@ -1,6 +1,7 @@
 #include "fabric/plan/paths.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace weir::fabric {
 namespace {
@@ -28,9 +29,18 @@ class Spreading {
         routes_(routes),
         load_bps_(network.ports.size()),
         inflow_(network.nodes.size()),
+        from_hosts_bps_(network.nodes.size()),
         waiting_for_(network.nodes.size()) {
-    for (const auto& node : network.nodes)
-      if (node.kind == NodeKind::host) offered_bps_ += host_bps(node);
+    for (std::uint32_t n = 0; n < network.nodes.size(); ++n) {
+      const auto& node = network.nodes[n];
+      if (node.kind == NodeKind::switch_) {
+        switches_.push_back({n});
+        continue;
+      }
+      offered_bps_ += host_bps(node);
+      for (const auto port : node.ports)
+        from_hosts_bps_[network.neighbor(port).index] += static_cast<double>(network.speed_bps(port));
+    }
   }
 
   const std::vector<double>& run() {
@@ -51,17 +61,14 @@ class Spreading {
     const double share = taken / offered_bps_;
     std::ranges::fill(inflow_, 0.0);
     std::ranges::fill(waiting_for_, 0u);
-    std::vector<NodeId> queue;
-    for (std::uint32_t n = 0; n < network_.nodes.size(); ++n) {
-      const auto& node = network_.nodes[n];
-      if (node.kind == NodeKind::switch_)
-        for (const auto port : routes_.transit_ports({n}, group))
-          ++waiting_for_[network_.neighbor(port).index];
-      for (const auto port : node.kind == NodeKind::host ? node.ports : std::vector<PortId>())
-        inflow_[network_.neighbor(port).index] += static_cast<double>(network_.speed_bps(port)) * share;
+    for (const auto node : switches_) {
+      inflow_[node.index] = from_hosts_bps_[node.index] * share;
+      for (const auto port : routes_.transit_ports(node, group))
+        ++waiting_for_[network_.neighbor(port).index];
     }
-    for (std::uint32_t n = 0; n < network_.nodes.size(); ++n)
-      if (network_.nodes[n].kind == NodeKind::switch_ && waiting_for_[n] == 0) queue.push_back({n});
+    std::vector<NodeId> queue;
+    std::ranges::copy_if(switches_, std::back_inserter(queue),
+                         [this](NodeId node) { return waiting_for_[node.index] == 0; });
     for (std::size_t i = 0; i < queue.size(); ++i) {
       const auto ports = routes_.transit_ports(queue[i], group);
       for (const auto port : ports) {
@@ -76,7 +83,10 @@ class Spreading {
 
   const Network& network_;
   const Routes& routes_;
-  std::vector<double> load_bps_, inflow_;
+  std::vector<NodeId> switches_;
+  std::vector<double> load_bps_;        // by port
+  std::vector<double> inflow_;          // by node, of the group being spread
+  std::vector<double> from_hosts_bps_;  // by node: what all hosts at it send
   std::vector<std::uint32_t> waiting_for_;
   double offered_bps_ = 0;
 };
