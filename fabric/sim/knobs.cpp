@@ -10,8 +10,8 @@
 namespace weir::fabric::sim {
 namespace {
 
-constexpr Range any_bytes{0, 4e9}, any_time{0, 174e9}, some_time{10, 174e9}, rates{1e6, 1e13},
-    fractions{0, 1};
+constexpr Range any_bytes{0, 4e9}, any_time{0, longest_run_ns}, some_time{10, longest_run_ns},
+    rates{1e6, 1e13}, fractions{0, 1};
 constexpr auto b = KnobKind::bytes;
 constexpr auto t = KnobKind::time;
 
@@ -37,7 +37,7 @@ const std::vector<Knob>& table() {
       {"simulation",
        "duration",
        t,
-       {1000, 174e9},
+       {1000, longest_run_ns},
        "simulated time after which the run ends, finished or not",
        [](K k, D v) { k.duration_ns = v; }},
       {"simulation", "sample", t, some_time, "between two samples of the series",

@@ -14,7 +14,7 @@
 namespace weir::fabric::sim {
 namespace {
 
-constexpr Range any_delay{0, 174e9};
+constexpr Range any_delay{0, longest_run_ns};
 
 class ScenarioReader {
  public:

@@ -138,7 +138,7 @@ struct Watchdog {
 
 struct Experiment {
   std::uint64_t seed = 1;
-  Ticks duration = 10 * ticks_per_ms;  // at most longest_run
+  Ticks duration = 10 * ticks_per_ms;  // at most longest_run_ns
   Ticks sample_interval = 0;           // of the series, until they are full; 0: no series
   std::size_t most_samples = 2000;     // moments in the series; when they are full, every other one goes
   Ticks counter_interval = 0;          // how often somebody who watches the run wants its counters

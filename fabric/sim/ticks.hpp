@@ -15,8 +15,8 @@ constexpr Ticks ticks_per_us = 1000 * ticks_per_ns;
 constexpr Ticks ticks_per_ms = 1000 * ticks_per_us;
 constexpr Ticks ticks_per_s = 1000 * ticks_per_ms;
 constexpr Ticks no_time = ~Ticks{0};
-// Event keys hold 44 bits of time (event_queue.hpp): 175 s.
-constexpr Ticks longest_run = (Ticks{1} << 44) - 1;
+// No time that a scenario names is later: event keys hold 44 bits of time (event_queue.hpp), 175.9 s.
+constexpr double longest_run_ns = 174e9;
 
 constexpr double to_us(Ticks ticks) { return static_cast<double>(ticks) / ticks_per_us; }
 constexpr double to_s(Ticks ticks) { return static_cast<double>(ticks) / ticks_per_s; }
