@@ -195,6 +195,4 @@ std::uint16_t Server::bound_port(std::string_view setting) const {
   return entrance == entrances_.end() ? 0 : entrance->listener->port();
 }
 
-void Server::close_listeners() { entrances_.clear(); }
-
 }  // namespace weir::kv

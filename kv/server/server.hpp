@@ -95,7 +95,6 @@ class Server {
   std::expected<void, std::string> listen_again(std::string_view changed);
   // Reads the certificates again for those who come from now on; keeps the old on failure.
   std::expected<void, std::string> load_tls_again();
-  void close_listeners();
   // Ends every client and listener; run() of the io_context returns when nothing is left.
   void shut_down();
 
