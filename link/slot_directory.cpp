@@ -51,20 +51,22 @@ std::optional<sockaddr_un> unix_address(const std::string& path) {
 
 UniqueFd unix_socket(int type) { return UniqueFd(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
+// false: it cannot be read now; a process that may open no more files must not take that for an empty one.
 template <class Visit>
-void for_each_entry(int directory, Visit visit) {
+bool for_each_entry(int directory, Visit visit) {
   const int again = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (again < 0) return;
+  if (again < 0) return false;
   DIR* stream = ::fdopendir(again);
   if (stream == nullptr) {
     ::close(again);
-    return;
+    return false;
   }
   while (const dirent* entry = ::readdir(stream)) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != ".." && !visit(entry->d_name)) break;
   }
   ::closedir(stream);
+  return true;
 }
 
 void remove_folder(int directory, const char* name) {
@@ -140,11 +142,13 @@ std::vector<Slot> SlotDirectory::named() const {
   if (known && names_->settled && changed.tv_sec == names_->changed.tv_sec &&
       changed.tv_nsec == names_->changed.tv_nsec)
     return names_->slots;
-  names_->slots.clear();
-  for_each_entry(directory_.get(), [&](const char* name) {
-    if (const auto slot = slot_of(name)) names_->slots.push_back(*slot);
+  std::vector<Slot> slots;
+  const bool read = for_each_entry(directory_.get(), [&](const char* name) {
+    if (const auto slot = slot_of(name)) slots.push_back(*slot);
     return true;
   });
+  if (!read) return names_->slots;  // as far as is known
+  names_->slots = std::move(slots);
   names_->changed = changed;
   // File systems stamp with a clock that stands still for up to 10 ms.
   names_->settled = known && now.tv_sec - changed.tv_sec >= 2;
@@ -153,14 +157,14 @@ std::vector<Slot> SlotDirectory::named() const {
 
 bool SlotDirectory::anyone_living() const {
   bool living = false;
-  for_each_entry(directory_.get(), [&](const char* name) {
+  const bool read = for_each_entry(directory_.get(), [&](const char* name) {
     const auto slot = slot_of(name);
     if (!slot) return true;
     const auto occupant = probe(*slot);
     living = occupant == Occupant::living || occupant == Occupant::unknown;
     return !living;
   });
-  return living;
+  return living || !read;
 }
 
 void SlotDirectory::remove_everything() const {

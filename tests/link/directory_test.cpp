@@ -1,6 +1,7 @@
 // The directory in which processes find each other: paths, who is in it, what stays when the last one leaves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <future>
@@ -15,6 +16,23 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 class LinkDirectory : public LinkTest {};
+
+// While it lives, what the process opens must fit below that descriptor.
+class DescriptorsBelow {
+ public:
+  explicit DescriptorsBelow(int end) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit low = before_;
+    low.rlim_cur = static_cast<rlim_t>(end);
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  }
+  ~DescriptorsBelow() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
+  DescriptorsBelow(const DescriptorsBelow&) = delete;
+  DescriptorsBelow& operator=(const DescriptorsBelow&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 TEST_F(LinkDirectory, a_directory_that_cannot_be_used_is_an_error_that_names_it) {
   const std::string parent = directory() + "-parent";
@@ -83,6 +101,39 @@ TEST_F(LinkDirectory, who_comes_and_goes_is_seen_although_the_list_is_kept) {
   EXPECT_THAT(occupied_at(2000), testing::UnorderedElementsAre(a->slot(), b->slot()));
   b.reset();
   EXPECT_THAT(a->occupied(), testing::UnorderedElementsAre(a->slot()));
+}
+
+// Old times again: a list that was read then is kept until the directory changes.
+TEST_F(LinkDirectory, out_of_descriptors_the_others_stay_known) {
+  auto a = attach(), b = attach();
+  const auto change_at = [&](time_t modified) {
+    const timespec times[2] = {{modified, 0}, {modified, 0}};
+    EXPECT_EQ(::utimensat(AT_FDCWD, directory().c_str(), times, 0), 0);
+  };
+  change_at(1000);
+  const auto both = a->occupied();
+  EXPECT_THAT(both, testing::UnorderedElementsAre(a->slot(), b->slot()));
+  change_at(2000);
+  {
+    const DescriptorsBelow none(3);
+    EXPECT_EQ(a->occupied(), both);
+  }
+  EXPECT_EQ(a->occupied(), both);
+}
+
+// The one is for the lock. The lock's file is the mark: with it gone, two processes may each think that they
+// have the directory to themselves.
+TEST_F(LinkDirectory, who_leaves_with_one_descriptor_left_takes_nothing_from_the_others) {
+  UniqueFd lowest(::fcntl(0, F_DUPFD_CLOEXEC, 0));
+  auto a = attach(), b = attach();
+  {
+    const DescriptorsBelow one(lowest.get() + 1);
+    lowest.reset();
+    b.reset();
+  }
+  EXPECT_TRUE(exists(directory() + "/lock"));
+  a.reset();
+  EXPECT_FALSE(exists(directory()));
 }
 
 TEST_F(LinkDirectory, a_lasting_file_stays_when_the_last_process_leaves) {
