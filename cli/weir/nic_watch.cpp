@@ -1,6 +1,7 @@
 #include "cli/weir/nic_watch.hpp"
 
 #include <dlfcn.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <fstream>
@@ -22,6 +23,15 @@ std::string command_of(pid_t pid) {
   return name.empty() ? "?" : name;
 }
 
+// A watched process takes four descriptors (its connection, its end, what it shares): the 1024 that a shell
+// allows are spent on the 254th, and a slot directory has room for 1023.
+void open_as_many_files_as_may_be() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+}
+
 WatchedProcess copy_of(const verbs::ProcessSeen& seen) {
   WatchedProcess process{
       seen.pid, seen.pid != 0 ? command_of(seen.pid) : "?", seen.slot, seen.incarnation, seen.sums, {}};
@@ -40,6 +50,7 @@ NicWatch::NicWatch(std::shared_ptr<const Calls> calls, verbs::Monitor* monitor)
     : calls_(std::move(calls)), monitor_(monitor, Close{calls_.get()}) {}
 
 std::expected<NicWatch, std::string> NicWatch::open(const std::string& library_directory) {
+  open_as_many_files_as_may_be();
   const auto file = library_directory + "/libibverbs.so.1";
   void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays loaded: it has threads
   if (!library) return std::unexpected(std::string("cannot load ") + file + ": " + ::dlerror());

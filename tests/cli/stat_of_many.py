@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""`weir stat` shows every program, however few files its shell lets it open, and still does at the second look.
+
+  stat_of_many.py WEIR
+"""
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WEIR = os.path.abspath(sys.argv[1])
+PROGRAMS = 12
+FILES = 40  # enough for `weir stat` itself and a few of them
+
+OPEN_A_DEVICE = """
+import ctypes, sys
+verbs = ctypes.CDLL("libibverbs.so.1")
+verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+verbs.ibv_open_device.restype = ctypes.c_void_p
+verbs.ibv_open_device.argtypes = [ctypes.c_void_p]
+assert verbs.ibv_open_device(verbs.ibv_get_device_list(None)[0])
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def few_files():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+class StatOfMany(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="weir-stat-")
+        self.addCleanup(folder.cleanup)
+        self.environment = {**os.environ, "WEIR_RUNTIME_DIR": folder.name + "/runtime"}
+        self.programs = []
+        for _ in range(PROGRAMS):
+            program = subprocess.Popen([WEIR, "run", "--", sys.executable, "-c", OPEN_A_DEVICE], env=self.environment,
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(program.communicate)  # ends it: its input does
+            self.programs.append(program)
+        for program in self.programs:
+            self.assertEqual(program.stdout.readline(), "open\n")
+
+    def looks(self, *options):
+        told = subprocess.run([WEIR, "stat", "--json", *options], env=self.environment, preexec_fn=few_files,
+                              capture_output=True, text=True, timeout=120, check=True).stdout
+        return json.loads(told)
+
+    def test_each_is_shown(self):
+        for options in (["--once"], ["--interval", "0.05", "--count", "1"]):
+            seen = self.looks(*options)
+            self.assertEqual(seen["silent"], 0, options)
+            self.assertEqual(sorted(process["pid"] for process in seen["processes"]),
+                             sorted(program.pid for program in self.programs), options)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
