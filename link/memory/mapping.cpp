@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
+
+#include "link/memory/file_size_limit.hpp"
 
 namespace weir::link {
 
@@ -32,6 +35,10 @@ Mapping::~Mapping() {
 }
 
 UniqueFd make_shared_file(const char* name, std::size_t bytes) {
+  if (!file_may_have(bytes)) {
+    errno = EFBIG;
+    return {};
+  }
   UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) fd.reset();
   // Nobody may shrink it: a mapping of pages that are gone would kill its reader with SIGBUS.

@@ -1,6 +1,8 @@
 #include "verbs/heap/page_heap.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <map>
@@ -103,6 +105,15 @@ TEST_F(Pages, random_blocks_never_overlap_and_keep_their_bytes) {
   }
   for (const auto& [at, block] : model) heap_.free(at);
   EXPECT_EQ(heap_.free_bytes(), heap_bytes);
+}
+
+TEST(PagesOfNoHeap, there_is_none_under_a_limit_of_file_sizes_below_it) {
+  const auto open_in_a_child = [] {
+    const rlimit half{heap_bytes / 2, heap_bytes / 2};
+    PageHeap heap;
+    ::_exit(::setrlimit(RLIMIT_FSIZE, &half) == 0 && !heap.open(heap_bytes) ? 0 : 1);
+  };
+  EXPECT_EXIT(open_in_a_child(), testing::ExitedWithCode(0), "");
 }
 
 TEST(PagesOfNoHeap, are_none) {

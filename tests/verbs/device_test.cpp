@@ -1,5 +1,6 @@
 // The device and its port: what programs ask before they do anything (ibv_devinfo's view).
 #include <endian.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 #include <set>
@@ -211,6 +212,16 @@ TEST_F(DeviceTest, rates_convert_there_and_back) {
   EXPECT_EQ(ibv_rate_to_mult(IBV_RATE_10_GBPS), 4);
   EXPECT_EQ(mult_to_ibv_rate(4), IBV_RATE_10_GBPS);
   EXPECT_EQ(ibv_rate_to_mult(static_cast<ibv_rate>(999)), -1);
+}
+
+// The kernel's own answer to a file beyond the limit is a signal that ends the program.
+TEST_F(DeviceTest, under_a_limit_of_file_sizes_it_does_not_open_and_says_why) {
+  const auto open_in_a_child = [&] {
+    const rlimit one_gibibyte{1u << 30, 1u << 30};
+    if (::setrlimit(RLIMIT_FSIZE, &one_gibibyte) != 0) ::_exit(2);
+    ::_exit(ibv_open_device(context->device) == nullptr && errno == EFBIG ? 0 : 1);
+  };
+  EXPECT_EXIT(open_in_a_child(), testing::ExitedWithCode(0), "ulimit -f");
 }
 
 // What a caller must not reach through a null pointer: absent operations say so.

@@ -6,9 +6,12 @@
 
 #include <bit>
 
+#include "link/memory/file_size_limit.hpp"
+
 namespace weir::heap {
 
 bool PageHeap::open(std::size_t bytes) {
+  if (!link::file_may_have(bytes)) return false;
   const std::size_t pages = bytes / page_bytes;
   fd_ = ::memfd_create("weir-heap", MFD_CLOEXEC);
   if (fd_ < 0 || ::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) return close(), false;

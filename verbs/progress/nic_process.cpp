@@ -23,9 +23,12 @@ namespace {
 constexpr std::chrono::milliseconds connect_limit{1000};
 
 link::Error out_of_memory(const char* what) {
-  return {static_cast<std::errc>(errno), std::string("cannot make the NIC's ") + what + ": " +
-                                             std::strerror(errno) +
-                                             "; raise the limits on memory or address space (ulimit -v)"};
+  const int why = errno;
+  const char* const limits = why == EMFILE  ? "limit of open files (ulimit -n)"
+                             : why == EFBIG ? "limit of file sizes (ulimit -f): shared memory is a file"
+                                            : "limits on memory or address space (ulimit -v)";
+  return {static_cast<std::errc>(why),
+          std::string("cannot make the NIC's ") + what + ": " + std::strerror(why) + "; raise the " + limits};
 }
 
 rnic::Fault fault_of(std::uint64_t from_peer) {
