@@ -1,4 +1,4 @@
-"""What stands on verbs: UCX, libfabric, Open MPI, Gloo. Each is told to use nothing but verbs, and must say that it does."""
+"""What stands on verbs: UCX, libfabric, Open MPI, Gloo, QEMU. Each is told to use nothing but verbs, and must say that it does."""
 from case import Case
 
 # ---- UCX and libfabric: their own measuring programs
@@ -32,6 +32,16 @@ def mpi(part, ranks, transports="rc_v,ud_v"):
                 needs=["{programs}/mpi_exchange", "/etc/hosts", "/sys/class/net"])
 
 
+# The same over libfabric, which has only the named provider to take.
+
+
+def mpi_on_libfabric(part, ranks):
+    return Case(f"open_mpi.libfabric.{part}.{ranks}_ranks", "alone",
+                ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), "--mca", "pml", "cm", "--mca", "mtl", "ofi",
+                 "--mca", "mtl_ofi_provider_include", "verbs;ofi_rxm", "{programs}/mpi_exchange", part],
+                expect=[rf"^{part}: {ranks} ranks, right$"], needs=["{programs}/mpi_exchange", "/etc/hosts"])
+
+
 # ---- Gloo: programs/gloo_allreduce.cpp, a process a rank. Its ibverbs transport has nothing else to fall back to.
 
 GLOO = Case("gloo.allreduce", "pair", ["{programs}/gloo_allreduce", "0", "2", "{scratch}"],
@@ -39,6 +49,17 @@ GLOO = Case("gloo.allreduce", "pair", ["{programs}/gloo_allreduce", "0", "2", "{
             expect=[r"^rank 1: ring right$", r"^rank 1: halving and doubling right$"],
             expect_server=[r"^rank 0: ring right$", r"^rank 0: halving and doubling right$"],
             needs=["{programs}/gloo_allreduce"])
+
+
+# ---- QEMU: a virtual machine (its firmware, which finds no disk) moves from one process to the other, its memory by RDMA WRITE.
+
+
+def migrated(name, *options, expect=()):
+    machine = ["qemu-system-x86_64", "-machine", "pc,accel=tcg", "-m", "64", "-display", "none", "-nodefaults", *options]
+    asked = "'migrate rdma:{host}:{port}' 'info migrate' quit"
+    return Case(f"qemu.{name}", "served", [*machine, "-incoming", "rdma:{host}:{port}"],
+                ["sh", "-c", f"printf '%s\\n' {asked} | exec {' '.join(machine)} -monitor stdio"], ready="rdma",
+                expect=[r"Migration status: completed", *expect], needs=["/usr/bin/qemu-system-x86_64"])
 
 
 FRAMEWORKS = [
@@ -54,6 +75,10 @@ FRAMEWORKS = [
     Case("fi_info.rxm", "alone", ["fi_info", "-p", "verbs;ofi_rxm"], expect=[r"domain: weir0$", r"type: FI_EP_RDM$"]),
     fabric("rdm", "verbs;ofi_rxm"),
     *(mpi(part, ranks) for part in ("ring", "allreduce", "heat", "window") for ranks in (2, 4)),
+    *(mpi_on_libfabric(part, 2) for part in ("ring", "allreduce", "heat", "window")),
     *(mpi("heat", ranks, "ud_v") for ranks in (2, 4)),
     GLOO,
+    migrated("migrated"),
+    # Then all of its memory is registered at once and sent, zero pages too.
+    migrated("migrated_pinned", "-global", "migration.x-rdma-pin-all=on", expect=[r"duplicate: 0 pages"]),
 ]
