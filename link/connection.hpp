@@ -48,6 +48,7 @@ class Connection final : public Neighbour, public std::enable_shared_from_this<C
   pid_t pid() const override { return pid_; }
   std::uint64_t incarnation() const override { return identity_.incarnation; }
   const Greeting& greeting() const override { return identity_.greeting; }
+  void close_greeting_fds() override { identity_.greeting.fds.clear(); }
   bool alive() const override { return alive_.load(std::memory_order_acquire); }
   Result<void> send(std::uint16_t kind, std::span<const std::byte> body, std::span<const int> fds) override;
   Result<Message> call(std::uint16_t kind, std::span<const std::byte> body, std::chrono::milliseconds limit,

@@ -95,6 +95,9 @@ class Neighbour {
   virtual pid_t pid() const = 0;  // in our pid namespace, as SO_PEERCRED tells; 0 if not visible
   virtual std::uint64_t incarnation() const = 0;  // random; differs when a slot is reused by a new process
   virtual const Greeting& greeting() const = 0;   // what it showed us
+  // The greeting's descriptors are not needed any more: what they name is mapped. A server has many
+  // neighbours and 1024 files. Not while another thread looks at them.
+  virtual void close_greeting_fds() = 0;
   virtual bool alive() const = 0;  // one acquire load; false for good once the connection ended
 
   // Queues a message; never blocks. Fails with errc::no_buffer_space when the bounded send queue is full,

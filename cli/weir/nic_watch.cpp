@@ -23,8 +23,8 @@ std::string command_of(pid_t pid) {
   return name.empty() ? "?" : name;
 }
 
-// A watched process takes four descriptors (its connection, its end, what it shares): the 1024 that a shell
-// allows are spent on the 254th, and a slot directory has room for 1023.
+// A watched process takes two descriptors (its connection, its end): the 1024 that a shell allows are spent
+// on the 508th, and a slot directory has room for 1023.
 void open_as_many_files_as_may_be() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;

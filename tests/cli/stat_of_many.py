@@ -12,8 +12,8 @@ import tempfile
 import unittest
 
 WEIR = os.path.abspath(sys.argv[1])
-PROGRAMS = 12
-FILES = 40  # enough for `weir stat` itself and a few of them
+PROGRAMS = 14
+FILES = 30  # enough for `weir stat` itself and a few of them
 
 OPEN_A_DEVICE = """
 import ctypes, sys

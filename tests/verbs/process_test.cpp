@@ -1,6 +1,7 @@
 // Two processes: what they move between them, over memory of both kinds, whatever the target is doing.
 #include "process_test.hpp"
 
+#include <filesystem>
 #include <set>
 #include <thread>
 
@@ -10,6 +11,24 @@ namespace {
 struct Kinds {
   MemoryKind own, theirs;
 };
+class Connecting : public ProcessTest {};
+
+std::ptrdiff_t open_files() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+// The connection and its process's end: a server may have a thousand of them, and a shell allows 1024 files.
+TEST_F(Connecting, to_a_process_takes_two_descriptors) {
+  side.emplace(MemoryKind::ordinary, 4096);
+  far = open_peer(peer, MemoryKind::ordinary);
+  const auto before = open_files();
+  ASSERT_EQ(peer.order({.order = Order::connect, .peer = side->address()}).error, 0);
+  ASSERT_EQ(bring_up(side->qp.get(), far.qpn), 0);
+  ASSERT_EQ(side->post(IBV_WR_RDMA_WRITE, 1, 512, far), 0);
+  ASSERT_TRUE(completed(wait_for(side->cq.get()), 1));
+  EXPECT_EQ(open_files() - before, 2);
+}
+
 class Moving : public ProcessTest, public testing::WithParamInterface<Kinds> {
  protected:
   void SetUp() override { connect(GetParam().own, GetParam().theirs); }

@@ -40,6 +40,7 @@ Monitor::Watched* Monitor::watch(link::Slot slot, bool& silent) {
   auto mapping =
       link::Mapping::of_file(greeting.fds[0].get(), sizeof(rnic::SegmentHeader), link::Mapping::Rights::read);
   if (!mapping) return nullptr;
+  (*neighbour)->close_greeting_fds();
   return &watched_.emplace(slot, Watched{*neighbour, std::move(*mapping)}).first->second;
 }
 

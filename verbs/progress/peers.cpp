@@ -97,6 +97,7 @@ std::shared_ptr<NeighbourPeer> NeighbourPeer::adopt(link::NeighbourPtr neighbour
                                         Rights::read_write);
   auto table = link::Mapping::of_file(greeting.fds[1].get(), rnic::tpt_bytes, Rights::read);
   if (!segment || !table) return nullptr;
+  neighbour->close_greeting_fds();
   std::shared_ptr<NeighbourPeer> made(
       new NeighbourPeer(std::move(neighbour), link, body, std::move(*segment), std::move(*table)));
   if (first != Tier::kernel || !made->reached_by_kernel()) made->use_mover();
