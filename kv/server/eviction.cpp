@@ -40,13 +40,14 @@ bool Server::evict_one(EvictionPolicy policy) {
   const bool random_choice =
       policy == EvictionPolicy::allkeys_random || policy == EvictionPolicy::volatile_random;
   const std::int64_t samples = random_choice ? 1 : settings.maxmemory_samples;
+  const auto drawn = [this] { return random(); };
   const std::size_t first_db = random() % databases.size();
   for (std::size_t i = 0; i < databases.size(); ++i) {
     Keyspace& db = *databases[(first_db + i) % databases.size()];
     for (std::int64_t s = 0; s < samples; ++s) {
-      Record* record = only_volatile(policy) ? db.sample_volatile(random())
-                                             : db.sample_roughly([this] { return random(); });
-      if (policy == EvictionPolicy::volatile_ttl) record = db.first_to_expire();
+      Record* record = policy == EvictionPolicy::volatile_ttl ? db.first_to_expire()
+                       : only_volatile(policy)                ? db.sample_volatile(drawn)
+                                                              : db.sample_roughly(drawn);
       if (record == nullptr) break;
       if (best.record == nullptr || better(*record, *best.record)) best = {&db, record};
     }

@@ -98,12 +98,15 @@ void Keyspace::remove(Record& record, Gone why) {
   erase(record.key());
 }
 
-Record* Keyspace::sample_volatile(std::uint64_t random) const {
-  if (expiring_.empty()) return nullptr;
-  // Walk a bounded number of steps from a random end: cheap, and good enough to spread evictions.
-  const std::size_t steps = static_cast<std::size_t>(random % std::min<std::size_t>(expiring_.size(), 64));
-  auto it = expiring_.begin();
-  std::advance(it, static_cast<std::ptrdiff_t>(steps));
+Record* Keyspace::near_expiry(std::uint64_t random) const {
+  const std::int64_t first = expiring_.begin()->first;
+  const auto span = static_cast<std::uint64_t>(expiring_.rbegin()->first - first) + 1;
+  const auto at_ms = first + static_cast<std::int64_t>(random % span);
+  constexpr std::uint64_t most_steps = 16;
+  auto it = expiring_.lower_bound({at_ms, nullptr});
+  for (std::uint64_t step = (random >> 32) % most_steps; step > 0; --step) {
+    if (++it == expiring_.end()) it = expiring_.begin();
+  }
   return it->second;
 }
 

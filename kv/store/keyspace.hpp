@@ -129,8 +129,19 @@ class Keyspace {
   Record* sample_roughly(Random&& random) const {
     return records_.sample_roughly(random);
   }
-  // Of the keys that expire, one chosen by `random()`; null if there is none.
-  Record* sample_volatile(std::uint64_t random) const;
+  // Of the keys that expire, about each as likely as the others; null if there is none. Most databases have
+  // many of them. Where they are few and far between, one is taken that expires near a random time: those
+  // around which there are no others are found more often.
+  template <class Random>
+  Record* sample_volatile(Random&& random) const {
+    if (expiring_.empty()) return nullptr;
+    constexpr int tries = 32;
+    for (int i = 0; i < tries; ++i) {
+      Record* record = sample_roughly(random);
+      if (record->expires_at_ms != Record::never) return record;
+    }
+    return near_expiry(random());
+  }
   Record* first_to_expire() const { return expiring_.empty() ? nullptr : expiring_.begin()->second; }
 
  private:
@@ -140,6 +151,7 @@ class Keyspace {
     return record.expires_at_ms != Record::never && record.expires_at_ms <= now_ms;
   }
   void drop_expiry(Record& record);
+  Record* near_expiry(std::uint64_t random) const;
 
   Records records_;
   absl::btree_set<Expiry> expiring_;

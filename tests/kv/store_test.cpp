@@ -1,6 +1,7 @@
 // The store against simple models, with random operations from a printed seed.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -260,6 +261,25 @@ TEST_F(Expiring, renamed_key_keeps_its_time) {
   EXPECT_FALSE(db.expire_due(100, 10));
   EXPECT_EQ(gone, std::vector<std::string>{"b"});
 }
+
+// Of how many keys those that expire are drawn, all of them about as often.
+class DrawnByExpiry : public Expiring, public ::testing::WithParamInterface<int> {};
+TEST_P(DrawnByExpiry, are_those_that_expire_late_as_well_as_those_that_expire_soon) {
+  constexpr int expiring = 1000;
+  for (int i = 0; i < expiring; ++i) add("k" + std::to_string(i), 1000 * (i + 1));
+  for (int i = 0; i < GetParam(); ++i) db.insert("stays" + std::to_string(i));
+  std::mt19937_64 random(seed());
+  constexpr int parts = 10;
+  constexpr int draws = 10'000;
+  std::array<int, parts> drawn{};
+  for (int i = 0; i < draws; ++i) {
+    const Record* record = db.sample_volatile(random);
+    ASSERT_NE(record->expires_at_ms, Record::never);
+    ++drawn[static_cast<std::size_t>((record->expires_at_ms - 1) / (1000 * expiring / parts))];
+  }
+  for (const int count : drawn) EXPECT_NEAR(count, draws / parts, draws / parts / 4);
+}
+INSTANTIATE_TEST_SUITE_P(Others, DrawnByExpiry, ::testing::Values(0, 1000, 100'000));
 
 }  // namespace
 }  // namespace weir::kv
