@@ -1,6 +1,8 @@
 // Keeping the data within maxmemory: choosing what to evict.
 //
-// As in Redis the policies are approximate: of a few random keys the best to go is evicted.
+// As in Redis the policies are approximate: of a few random keys the best to go is evicted. Nor does a
+// command wait until all that is too much is gone (maxmemory may have been lowered by gigabytes): so much is
+// done for each, the rest between the rounds, and only where nothing is left to evict is it refused.
 #include "kv/heap.hpp"
 #include "kv/server/server.hpp"
 
@@ -18,16 +20,20 @@ bool only_volatile(EvictionPolicy policy) { return policy <= EvictionPolicy::vol
 }  // namespace
 
 bool Server::make_room() {
+  room_is_being_made_ = false;
   if (paused_ != Paused::nothing) return true;  // the data stays as it is, and nothing that adds to it runs
   const auto limit = static_cast<std::size_t>(settings.maxmemory);
   const auto policy = static_cast<EvictionPolicy>(settings.maxmemory_policy);
-  constexpr int most_evictions = 1000;  // in one go
-  for (int i = 0; i < most_evictions; ++i) {
-    while (used_memory() > limit && lazy_free.any()) lazy_free.free_some(1000);
-    if (used_memory() <= limit) return true;
-    if (policy == EvictionPolicy::noeviction || !evict_one(policy)) break;
+  constexpr int steps_at_once = 500;  // less than a millisecond
+  for (int step = 0; used_memory() > limit; ++step) {
+    if (step == steps_at_once) return room_is_being_made_ = true;
+    if (lazy_free.any()) {
+      lazy_free.free_some(20);
+    } else if (policy == EvictionPolicy::noeviction || !evict_one(policy)) {
+      return false;
+    }
   }
-  return used_memory() <= limit;
+  return true;
 }
 
 bool Server::evict_one(EvictionPolicy policy) {

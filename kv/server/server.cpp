@@ -87,6 +87,8 @@ void Server::settings_changed() {
   use_clock.notes = frequency ? UseClock::Notes::frequency : UseClock::Notes::time;
   use_clock.rules = {static_cast<std::uint32_t>(settings.lfu_log_factor),
                      static_cast<std::uint32_t>(settings.lfu_decay_time_min)};
+  // A lower maxmemory takes effect although nobody may ask for anything.
+  room_is_being_made_ = settings.maxmemory > 0;
 }
 
 void Server::log(LogLevel level, std::string_view text) const {
@@ -169,7 +171,7 @@ void Server::end_round() {
   }
   std::erase_if(ended_,
                 [](const std::unique_ptr<Client>& client) { return client->connection().finished(); });
-  free_lazily();
+  free_in_turns();
 }
 
 // The timer runs only while something can become due, and no more often than ten times a second.
@@ -223,16 +225,19 @@ void Server::expire_due() {
   }
 }
 
-// In turn with whatever else there is to do.
-void Server::free_lazily() {
+// Lazily, and what does not fit maxmemory; in turn with whatever else there is to do.
+void Server::free_in_turns() {
   constexpr std::size_t at_once = 500;  // some 50 us
-  if (!lazy_free.any() || std::exchange(frees_lazily_, true)) return;
+  if (!lazy_free.any() && !room_is_being_made_) return;
+  if (std::exchange(frees_in_turns_, true)) return;
   free_timer_.expires_after(std::chrono::milliseconds(0));
   free_timer_.async_wait([this](const std::error_code& cancelled) {
     if (cancelled) return;
-    frees_lazily_ = false;
+    frees_in_turns_ = false;
     lazy_free.free_some(at_once);
-    free_lazily();
+    refresh_time();
+    if (room_is_being_made_) make_room();
+    free_in_turns();
   });
 }
 

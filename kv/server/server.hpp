@@ -112,7 +112,7 @@ class Server {
   // parked).
   void wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms, NullForm null);
   std::size_t peak_memory() const { return std::max(peak_memory_, used_memory()); }
-  // Evicts until the data fits maxmemory; false: it still does not.
+  // Evicts until the data fits maxmemory, or a part of what has to go; false: nothing more can be evicted.
   bool make_room();
   void reset_stats();
   // What was derived from the settings is derived again.
@@ -218,7 +218,7 @@ class Server {
 
   void move_use_clock();
   void expire_due();
-  void free_lazily();
+  void free_in_turns();
   void count_error(const Client& client) { ++stats.by_error[client.reply.last_code]; }
 
   std::int64_t last_tick_ = -1;
@@ -239,7 +239,8 @@ class Server {
   asio::steady_timer free_timer_;
   std::int64_t timer_due_ms_ = 0;          // 0: not armed
   bool expiry_is_behind_ = false;          // more keys are due than were removed at once
-  bool frees_lazily_ = false;              // the timer for it runs
+  bool frees_in_turns_ = false;            // the timer for it runs
+  bool room_is_being_made_ = false;        // more keys have to go than were evicted at once
   std::int64_t unread_output_due_ms_ = 0;  // when the next client will have been over its soft limit too long
   std::uint64_t next_client_id_ = 1;
   const Command* counted_ = nullptr;  // whose statistics counted_calls_ are

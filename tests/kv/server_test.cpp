@@ -269,28 +269,6 @@ TEST(ClientTracking, is_refused_and_not_pretended) {
   EXPECT_EQ(a.call({"CLIENT", "TRACKING", "OFF"}), ok);
 }
 
-TEST(MaxMemory, refuses_writes_or_evicts_as_the_policy_says) {
-  RunningServer server;
-  WireClient a = server.connect();
-  const std::string value(20000, 'x');
-  a.call({"SET", "k", value});
-  a.call({"CONFIG", "SET", "maxmemory", "1"});
-  EXPECT_EQ(a.call({"SET", "other", value}), "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
-  EXPECT_EQ(a.call({"STRLEN", "k"}), ":20000\r\n");
-  EXPECT_EQ(a.call({"DEL", "k"}), ":1\r\n");
-  a.call({"CONFIG", "SET", "maxmemory", "0"});
-  for (int i = 0; i < 500; ++i) a.call({"SET", "k" + std::to_string(i), value});
-  const std::string used = a.call({"INFO", "memory"});
-  const std::size_t at = used.find("used_memory:") + 12;
-  const long bytes = std::stol(used.substr(at));
-  a.call(
-      {"CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", std::to_string(bytes - 2'000'000)});
-  for (int i = 0; i < 50; ++i) ASSERT_EQ(a.call({"SET", "n" + std::to_string(i), value}), ok);
-  const std::size_t left = server.run([](Server& s) { return s.databases[0]->size(); });
-  EXPECT_LT(left, 480u);
-  EXPECT_GT(left, 300u);
-}
-
 TEST(Scan, of_the_keyspace_returns_what_stays) {
   RunningServer server;
   WireClient a = server.connect();
