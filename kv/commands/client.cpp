@@ -247,11 +247,11 @@ void unblock(const Call& call) {
   Client& client = *it->second;
   if (with_error) {
     call.server.fail_blocked(client, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    call.server.blocking.release(client);
+    call.server.will_resume(client);
   } else {
-    client.reply.null_array();
+    call.server.blocking.give_up(client);
   }
-  call.server.blocking.release(client);
-  call.server.will_resume(client);
   call.reply.integer(1);
 }
 

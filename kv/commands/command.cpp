@@ -47,13 +47,30 @@ struct Membership {
   std::string_view command;
 };
 constexpr Membership memberships[] = {
-    {"@keyspace", "dbsize"},    {"@keyspace", "flushall"},  {"@keyspace", "flushdb"},
-    {"@keyspace", "swapdb"},    {"@set", "sort"},           {"@set", "sort_ro"},
-    {"@sortedset", "sort"},     {"@sortedset", "sort_ro"},  {"@list", "sort"},
-    {"@list", "sort_ro"},       {"@admin", "role"},         {"@dangerous", "role"},
-    {"@dangerous", "flushall"}, {"@dangerous", "flushdb"},  {"@dangerous", "swapdb"},
-    {"@dangerous", "info"},     {"@dangerous", "keys"},     {"@dangerous", "sort"},
-    {"@dangerous", "sort_ro"},  {"@connection", "command"},
+    {"@keyspace", "dbsize"},
+    {"@keyspace", "flushall"},
+    {"@keyspace", "flushdb"},
+    {"@keyspace", "swapdb"},
+    {"@set", "sort"},
+    {"@set", "sort_ro"},
+    {"@sortedset", "sort"},
+    {"@sortedset", "sort_ro"},
+    {"@list", "sort"},
+    {"@list", "sort_ro"},
+    {"@admin", "role"},
+    {"@dangerous", "role"},
+    {"@dangerous", "flushall"},
+    {"@dangerous", "flushdb"},
+    {"@dangerous", "swapdb"},
+    {"@dangerous", "info"},
+    {"@dangerous", "keys"},
+    {"@dangerous", "sort"},
+    {"@dangerous", "sort_ro"},
+    {"@connection", "command"},
+    {"@connection", "wait"},
+    {"@connection", "asking"},
+    {"@connection", "readonly"},
+    {"@connection", "readwrite"},
 };
 
 constexpr std::string_view category_order[] = {
@@ -61,7 +78,9 @@ constexpr std::string_view category_order[] = {
     "@hash",     "@string",   "@bitmap",    "@pubsub",     "@admin",      "@fast",
     "@slow",     "@blocking", "@dangerous", "@connection", "@transaction"};
 
-bool sorts(const Command& command) { return command.name == "sort" || command.name == "sort_ro"; }
+bool names_no_keyspace(const Command& command) {
+  return command.name == "sort" || command.name == "sort_ro" || command.name == "wait";
+}
 
 }  // namespace
 
@@ -78,7 +97,8 @@ std::vector<std::string_view> categories(const Command& command) {
       {"transactions", "@transaction"},
   }};
   const bool only_contains = command.run == nullptr;
-  if (command.group == "generic" && !only_contains && !sorts(command)) names.emplace_back("@keyspace");
+  if (command.group == "generic" && !only_contains && !names_no_keyspace(command))
+    names.emplace_back("@keyspace");
   if (command.has(flag::readonly)) names.emplace_back("@read");
   if (command.has(flag::write)) names.emplace_back("@write");
   for (const auto& [group, category] : of_group) {

@@ -133,6 +133,7 @@ std::span<const Command> scan_commands();
 std::span<const Command> server_commands();
 std::span<const Command> set_commands();
 std::span<const Command> sort_commands();
+std::span<const Command> standalone_commands();
 std::span<const Command> string_commands();
 std::span<const Command> transaction_commands();
 std::span<const Command> zset_commands();

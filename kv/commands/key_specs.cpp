@@ -69,15 +69,18 @@ constexpr TipRow tip_rows[] = {
     {"nondeterministic_output request_policy:all_shards response_policy:special", "info memory|doctor"},
     {"nondeterministic_output request_policy:special", "scan"},
     {"nondeterministic_output",
-     "client|info client|list hrandfield hscan object|encoding object|freq object|idletime "
+     "client|info client|list cluster|info cluster|nodes cluster|shards cluster|slots hrandfield hscan "
+     "object|encoding object|freq object|idletime "
      "object|refcount pttl spop srandmember sscan time ttl zrandmember zscan"},
     {"nondeterministic_output_order",
-     "command command|docs command|info command|list hgetall hkeys hvals sdiff sinter smembers sunion"},
+     "command command|docs command|info command|list hgetall hkeys hvals module|list sdiff sinter "
+     "smembers sunion"},
     {"request_policy:all_nodes nondeterministic_output", "slowlog|get"},
     {"request_policy:all_nodes response_policy:agg_sum nondeterministic_output", "slowlog|len"},
     {"request_policy:all_nodes response_policy:all_succeeded", "config|set latency|reset slowlog|reset"},
     {"request_policy:all_shards nondeterministic_output", "randomkey"},
     {"request_policy:all_shards nondeterministic_output_order", "keys"},
+    {"request_policy:all_shards response_policy:agg_min", "wait"},
     {"request_policy:all_shards response_policy:agg_sum", "dbsize"},
     {"request_policy:all_shards response_policy:all_succeeded", "flushall flushdb memory|purge ping"},
     {"request_policy:multi_shard response_policy:agg_min", "msetnx"},

@@ -30,7 +30,7 @@ struct Registry {
           info_commands(),       key_commands(),        list_commands(),        list_blocking_commands(),
           latency_commands(),    pubsub_commands(),     scan_commands(),        server_commands(),
           set_commands(),        string_commands(),     transaction_commands(), zset_commands(),
-          zset_pop_commands(),   zset_range_commands(), zset_store_commands()}) {
+          zset_pop_commands(),   zset_range_commands(), zset_store_commands(),  standalone_commands()}) {
       for (const Command& command : family) {
         commands.push_back(&command);
         Slot* slot = probe(command.name);

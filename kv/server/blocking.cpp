@@ -77,12 +77,16 @@ void Blocking::serve(const Key& key) {
 
 std::int64_t Blocking::expire(std::int64_t now_ms) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) {
-    Client& client = *deadlines_.begin()->second;
-    client.reply.null_array();
-    release(client);
-    server_.will_resume(client);
+    give_up(*deadlines_.begin()->second);
   }
   return next_deadline_ms();
+}
+
+void Blocking::give_up(Client& client) {
+  // Without a key it waits for replicas (WAIT), and is told how many it has.
+  client.blocked->places.empty() ? client.reply.integer(0) : client.reply.null_array();
+  release(client);
+  server_.will_resume(client);
 }
 
 }  // namespace weir::kv

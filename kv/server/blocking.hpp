@@ -1,4 +1,4 @@
-// Clients that wait for a key to get elements, first come first served.
+// Clients that wait for a key to get elements, first come first served; and those of WAIT, for the time only.
 //
 // A blocking command that finds nothing parks its client with the keys it wants and the deadline. When a key
 // changes while somebody waits for it, it is noted; once the command (or the whole transaction) that changed
@@ -51,6 +51,8 @@ class Blocking {
   void block(Client& client, BlockedOn on, std::vector<std::string> keys);
   // Takes the client out of every queue; it is free to go on.
   void release(Client& client);
+  // Answers that nothing came; it goes on.
+  void give_up(Client& client);
   // A key changed.
   void signal(int db, std::string_view key);
   // The whole database changed.

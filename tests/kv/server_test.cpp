@@ -269,6 +269,34 @@ TEST(ClientTracking, is_refused_and_not_pretended) {
   EXPECT_EQ(a.call({"CLIENT", "TRACKING", "OFF"}), ok);
 }
 
+TEST(Wait, ends_after_its_time_because_there_are_no_replicas) {
+  RunningServer server;
+  WireClient a = server.connect();
+  WireClient b = server.connect();
+  const auto until_blocked = [&] {
+    while (server.run([](Server& s) { return s.blocking.size(); }) == 0) {
+    }
+  };
+  const std::string id = a.call({"CLIENT", "ID"});
+  const std::string number = id.substr(1, id.size() - 3);
+  a.send(encode({"WAIT", "1", "100000"}) + encode({"PING"}));
+  until_blocked();
+  EXPECT_TRUE(a.quiet());
+  server.advance_ms(100'000);
+  server.run([](Server& s) { s.tick(); });
+  EXPECT_EQ(a.reply(), ":0\r\n");
+  EXPECT_EQ(a.reply(), "+PONG\r\n");
+  a.send(encode({"WAIT", "1", "0"}));
+  until_blocked();
+  EXPECT_EQ(b.call({"CLIENT", "UNBLOCK", number}), ":1\r\n");
+  EXPECT_EQ(a.reply(), ":0\r\n");
+  a.send(encode({"WAIT", "1", "0"}));
+  until_blocked();
+  EXPECT_EQ(b.call({"CLIENT", "UNBLOCK", number, "ERROR"}), ":1\r\n");
+  EXPECT_EQ(a.reply(), "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
+  EXPECT_EQ(a.call({"WAIT", "1", "9223372036854775807"}), "-ERR timeout is out of range\r\n");
+}
+
 TEST(Scan, of_the_keyspace_returns_what_stays) {
   RunningServer server;
   WireClient a = server.connect();
