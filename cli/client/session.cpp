@@ -50,6 +50,20 @@ Result<Reply> Session::ask(std::span<const std::string> command, Milliseconds li
   return next(limit);
 }
 
+Result<std::vector<Reply>> Session::ask_all(std::span<const Arguments> commands, Milliseconds limit) {
+  std::string requests;
+  for (const Arguments& command : commands) append_request(requests, command);
+  if (auto sent = send_bytes(requests); !sent) return std::unexpected(std::move(sent.error()));
+  std::vector<Reply> replies;
+  replies.reserve(commands.size());
+  while (replies.size() < commands.size()) {
+    auto reply = next(limit);
+    if (!reply) return std::unexpected(std::move(reply.error()));
+    replies.push_back(std::move(*reply));
+  }
+  return replies;
+}
+
 Result<void> Session::send(std::span<const std::string> command) {
   std::string request;
   append_request(request, command);

@@ -39,6 +39,8 @@ class Session final : private ConnectionEvents {
   Result<void> log_in(const Login&);
 
   Result<Reply> ask(std::span<const std::string> command, Milliseconds limit = forever);
+  // Sends all of them, then waits for their answers, which come in the same order.
+  Result<std::vector<Reply>> ask_all(std::span<const Arguments> commands, Milliseconds limit = forever);
   Result<void> send(std::span<const std::string> command);
   Result<void> send_bytes(std::string_view bytes);
 

@@ -147,8 +147,8 @@ _weir_program() {
     --insecure --tls-ciphers --tls-ciphersuites --help --version"
   case $1 in
     *weir-cli) options="$server -n -r -i -x -X -e -c -d -D --quoted-input --raw --no-raw --csv --json --quoted-json
-      --show-pushes --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --stat --latency --askpass
-      --no-auth-warning" ;;
+      --show-pushes --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples
+      --hotkeys --stat --latency --askpass --no-auth-warning" ;;
     *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -l -I -x --csv --json --duration --seed --threads --pin
       --dbnum --precision --compare --repeat --tls-port --rdma-port --rdma-tls-port --chart" ;;
     *) options="--port --bind --unixsocket --unixsocketperm --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file

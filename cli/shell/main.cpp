@@ -99,6 +99,10 @@ int run_task(const Options& options, Output output) {
       return scan_keys(**session, options, output);
     case Mode::big_keys:
       return find_big_keys(**session, options);
+    case Mode::memory_keys:
+      return find_memory_keys(**session, options);
+    case Mode::hot_keys:
+      return find_hot_keys(**session, options);
     case Mode::stat:
       return show_statistics(**session, options);
     case Mode::latency:

@@ -47,11 +47,10 @@ Result<bool> take_flag(ArgumentReader& arguments, Options& options) {
                                                          {"--csv", Output::csv},
                                                          {"--json", Output::json},
                                                          {"--quoted-json", Output::quoted_json}};
-  const std::pair<std::string_view, Mode> modes[] = {{"--pipe", Mode::pipe},
-                                                     {"--scan", Mode::scan},
-                                                     {"--bigkeys", Mode::big_keys},
-                                                     {"--stat", Mode::stat},
-                                                     {"--latency", Mode::latency}};
+  const std::pair<std::string_view, Mode> modes[] = {
+      {"--pipe", Mode::pipe},           {"--scan", Mode::scan},        {"--bigkeys", Mode::big_keys},
+      {"--memkeys", Mode::memory_keys}, {"--hotkeys", Mode::hot_keys}, {"--stat", Mode::stat},
+      {"--latency", Mode::latency}};
   const std::pair<std::string_view, bool*> flags[] = {
       {"-x", &options.last_argument_from_stdin}, {"--quoted-input", &options.quoted_input},
       {"-e", &options.exit_with_error},          {"-c", &options.cluster},
@@ -71,6 +70,10 @@ Result<bool> take_value(ArgumentReader& arguments, Options& options) {
   if (arguments.is("--pattern")) return text_into(arguments, options.pattern);
   if (arguments.is("--quoted-pattern")) return quoted_pattern_into(arguments, options.pattern);
   if (arguments.is("--count")) return number_into(arguments, 1, many, options.scan_count);
+  if (arguments.is("--memkeys-samples")) {
+    options.mode = Mode::memory_keys;
+    return number_into(arguments, 0, many, options.memory_samples.emplace());
+  }
   if (arguments.is("--pipe-timeout")) return seconds_into(arguments, options.pipe_timeout_s);
   if (arguments.is("-n")) return number_into(arguments, 0, 1'000'000, options.server.login.database);
   if (arguments.is("--show-pushes")) {
@@ -146,6 +149,8 @@ Other things to do:
   --pipe               send standard input, Redis protocol, as it is; --pipe-timeout <s>
   --scan               list keys; --pattern <glob>, --quoted-pattern <glob>, --count <n>
   --bigkeys            look for the biggest keys
+  --memkeys            look for the keys that take most memory; --memkeys-samples <n> elements of each are looked at
+  --hotkeys            look for the keys that are used most; wants an lfu policy at the server (maxmemory-policy)
   --stat               a line of statistics each second
   --latency            measure round trips: on a terminal until stopped, else for one second (-i)
   --askpass            ask for the password

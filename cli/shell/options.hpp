@@ -11,7 +11,7 @@
 
 namespace weir::shell {
 
-enum class Mode { command, pipe, scan, big_keys, stat, latency };
+enum class Mode { command, pipe, scan, big_keys, memory_keys, hot_keys, stat, latency };
 
 struct Options {
   client::ServerOptions server;
@@ -29,6 +29,7 @@ struct Options {
   std::optional<bool> show_pushes;  // nothing said: on a terminal
   std::string pattern;              // of --scan
   long long scan_count = 0;
+  std::optional<long long> memory_samples;  // of --memkeys: elements that are looked at; 0: all
   double pipe_timeout_s = 30;
   bool ask_password = false;
   bool warn_about_password = true;

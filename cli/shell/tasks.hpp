@@ -15,6 +15,12 @@ int scan_keys(client::Session&, const Options&, Output);
 // --bigkeys: the biggest key of each type.
 int find_big_keys(client::Session&, const Options&);
 
+// --memkeys: the key of each type that takes most of the server's memory.
+int find_memory_keys(client::Session&, const Options&);
+
+// --hotkeys: the keys that are used most often.
+int find_hot_keys(client::Session&, const Options&);
+
 // --latency: round trips of PING, in milliseconds.
 int measure_latency(client::Session&, const Options&, Output);
 

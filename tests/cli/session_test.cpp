@@ -66,6 +66,22 @@ TEST(Session, gives_the_reply_and_then_says_that_the_server_is_gone) {
   EXPECT_EQ(after.error().kind, ErrorKind::closed);
 }
 
+TEST(Session, gives_all_answers_in_order_or_says_why_one_is_missing) {
+  for (const std::size_t asked : {2u, 3u}) {
+    OneShotServer server(":1\r\n-ERR no\r\n");
+    auto session = Session::open(server.endpoint(), limit);
+    ASSERT_TRUE(session);
+    const auto replies = (*session)->ask_all(std::vector<Arguments>(asked, ping), limit);
+    ASSERT_EQ(replies.has_value(), asked == 2);
+    if (!replies) {
+      EXPECT_EQ(replies.error().kind, ErrorKind::closed);
+      continue;
+    }
+    EXPECT_EQ((*replies)[0].text, "1");
+    EXPECT_TRUE((*replies)[1].is_error());
+  }
+}
+
 TEST(Session, says_when_the_server_goes_in_the_middle_of_a_reply) {
   OneShotServer server("$100\r\nhalf");
   auto session = Session::open(server.endpoint(), limit);

@@ -188,6 +188,67 @@ class Interrupts(unittest.TestCase):
                 terminal.until(b"nothing prints this")
 
 
+class KeySearch(unittest.TestCase):
+    """--bigkeys, --memkeys, --hotkeys: the summaries. What is found on the way depends on SCAN's order."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="weir-cli-")
+        cls.socket = os.path.join(cls.directory, "s")
+        cls.server = subprocess.Popen([SERVER, "--port", "0", "--unixsocket", cls.socket], cwd=cls.directory,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        eventually(lambda: run("-s", cls.socket, "PING").stdout == "PONG\n", "weir-server did not start")
+        many = [f"SET key{i} v" for i in range(100)]
+        cls.ask("".join(line + "\n" for line in [
+            "CONFIG SET maxmemory-policy allkeys-lfu", *many, "SET 'long one' " + "x" * 5000, "RPUSH list a b c",
+            "HSET wide f " + "y" * 9000, "HSET many a 1 b 2", "SADD set a", *(["GET key7"] * 50), *(["GET key8"] * 10)]))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.terminate()
+        cls.server.wait()
+        shutil.rmtree(cls.directory)
+
+    @classmethod
+    def ask(cls, lines):
+        return run("-s", cls.socket, text=lines)
+
+    def summary(self, *options):
+        done = run("-s", self.socket, *options)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        found = done.stdout.split("-------- summary -------")[1]
+        self.assertIn("Sampled 105 keys in the keyspace!", found)
+        return found
+
+    def test_by_elements(self):
+        found = self.summary("--bigkeys")
+        self.assertIn("""Biggest string found '"long one"' has 5000 bytes\n""", found)
+        self.assertIn("""Biggest   hash found '"many"' has 2 fields\n""", found)
+        self.assertIn("101 strings with 5100 bytes (96.19% of keys, avg size 50.50)\n", found)
+        self.assertIn("0 zsets with 0 members (0.00% of keys, avg size 0.00)\n", found)
+
+    def test_by_memory(self):
+        for options in (["--memkeys"], ["--memkeys-samples", "0"], ["--count", "1000", "--memkeys"]):
+            found = self.summary(*options)
+            self.assertRegex(found, """Biggest string found '"long one"' has 5[0-9]{3} bytes\n""")
+            self.assertRegex(found, """Biggest   hash found '"wide"' has (9|10)[0-9]{3} bytes\n""")
+
+    def test_by_use(self):
+        found = self.summary("--hotkeys").splitlines()
+        hot = [line for line in found if line.startswith("hot key found")]
+        self.assertEqual(len(hot), 16)
+        self.assertRegex(hot[0], "^hot key found with counter: [0-9]+\tkeyname: \"key7\"$")
+        counters = [int(line.split()[5]) for line in hot]
+        self.assertEqual(counters, sorted(counters, reverse=True))
+
+    def test_by_use_says_that_nobody_counts_it(self):
+        self.ask("CONFIG SET maxmemory-policy noeviction\n")
+        done = run("-s", self.socket, "--hotkeys")
+        self.ask("CONFIG SET maxmemory-policy allkeys-lfu\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Error: ERR An LFU maxmemory policy is not selected", done.stderr)
+
+
 class Redirections(unittest.TestCase):
     def test_are_told_and_not_followed(self):
         for answer in (b"-MOVED 12182 127.0.0.1:7001\r\n", b"-ASK 12182 127.0.0.1:7001\r\n"):
