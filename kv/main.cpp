@@ -86,14 +86,15 @@ int complain(const std::string& text) {
   return 1;
 }
 
-void write_pidfile(const Server& server) {
-  if (server.settings.pidfile.empty()) return;
+// False: there is none of this server's.
+bool write_pidfile(const Server& server) {
+  if (server.settings.pidfile.empty()) return false;
   std::ofstream file(server.settings.pidfile);
   file << getpid() << '\n';
-  if (!file.flush()) {
-    server.log(LogLevel::warning, "cannot write the pid file " + server.settings.pidfile + ": " +
-                                      std::strerror(errno) + ". Check --pidfile.");
-  }
+  if (file.flush()) return true;
+  server.log(LogLevel::warning, "cannot write the pid file " + server.settings.pidfile + ": " +
+                                    std::strerror(errno) + ". Check --pidfile.");
+  return false;
 }
 
 // The directory to work in, and the log file. Not empty: what is wrong with them.
@@ -169,12 +170,12 @@ int run(StartOptions options, const char* program) {
     server.log(LogLevel::warning, wrong);
     return log_path.empty() ? 1 : complain(wrong);
   }
-  write_pidfile(server);
+  const bool has_pidfile = write_pidfile(server);
   server.log(LogLevel::notice, "Ready to accept connections");
   if (background) background->ready();
   io.run();
   server.shut_down();
-  if (!server.settings.pidfile.empty()) unlink(server.settings.pidfile.c_str());
+  if (has_pidfile) unlink(server.settings.pidfile.c_str());
   server.log(LogLevel::warning, "stopped");
   return 0;
 }

@@ -209,6 +209,16 @@ TEST(Program, serves_though_its_pid_file_cannot_be_written) {
   EXPECT_EQ(WireClient::unix_socket(folder.file("s")).call({"PING"}), "+PONG\r\n");
 }
 
+TEST(Program, leaves_what_it_could_not_write_its_pid_to) {
+  const ScratchFolder folder;
+  std::filesystem::create_symlink("/dev/full", folder.file("pid"));
+  Program program({"--port", "0", "--unixsocket", folder.file("s"), "--pidfile", folder.file("pid")});
+  ASSERT_TRUE(program.prints("Ready to accept connections"));
+  program.signal(SIGTERM);
+  EXPECT_NE(program.output().find("stopped"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.file("pid")));
+}
+
 TEST(Program, serves_from_the_background_when_its_starter_has_ended) {
   const ScratchFolder folder;
   Program starter({"--port", "0", "--unixsocket", folder.file("s"), "--pidfile", folder.file("pid"),
