@@ -175,7 +175,7 @@ void change_fields(const Call& call, const std::vector<FieldOperation>& operatio
   const std::size_t wanted = (end_bit + 7) / 8;
   changed |= wanted > value.size();
   char* bytes = value.grow_zeroed(wanted);
-  record->value.mark_edited();
+  record->value.mark(Value::Made::edited);
   call.reply.array(operations.size());
   for (const FieldOperation& field : operations) {
     if (field.action == Action::get) {

@@ -39,7 +39,7 @@ void setbit(const Call& call) {
     const auto mask = static_cast<unsigned char>(0x80u >> (offset & 7));
     char& byte = text.grow_zeroed(size)[offset >> 3];
     byte = static_cast<char>(wanted ? byte | mask : byte & ~mask);
-    record->value.mark_edited();
+    record->value.mark(Value::Made::edited);
     call.changed(call[1]);
   }
   call.reply.integer(before ? 1 : 0);
@@ -206,6 +206,7 @@ void bitop(const Call& call) {
   } else {
     Record* record = call.write(call[2]);
     store_text(call, record, call[2], Argument{result.view(), result.shared()});
+    record->value.mark(Value::Made::edited);
     call.db.clear_expiry(*record);
     call.changed(call[2]);
   }

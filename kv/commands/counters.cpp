@@ -58,6 +58,7 @@ void incrbyfloat(const Call& call) {
   const std::string text = format_long_double_human(value);
   if (record == nullptr) record = &call.db.insert(key);
   record->value.assign(text);
+  record->value.mark(Value::Made::computed);
   call.changed(key);
   call.reply.bulk(text);
 }

@@ -203,7 +203,8 @@ void object_refcount(const Call& call) {
   // largest int.
   const bool text = record->value.type() == Type::string;
   const auto number = text ? parse_int(record->value.text().view()) : std::nullopt;
-  const bool shared = number && *number >= 0 && *number < 10000 && !record->value.edited() &&
+  const bool shared = number && *number >= 0 && *number < 10000 &&
+                      record->value.made() == Value::Made::given &&
                       !(call.server.settings.maxmemory > 0 &&
                         notes_use(static_cast<EvictionPolicy>(call.server.settings.maxmemory_policy)));
   call.reply.integer(shared ? std::numeric_limits<int>::max() : 1);

@@ -221,7 +221,7 @@ void append(const Call& call) {
     Bytes& text = record->value.text();
     if (!fits_string(call, text.size(), call[2].size())) return;
     text.append(call[2]);
-    record->value.mark_edited();
+    record->value.mark(Value::Made::edited);
   }
   call.changed(call[1]);
   call.reply.integer(static_cast<std::int64_t>(record->value.text().size()));
@@ -248,7 +248,7 @@ void setrange(const Call& call) {
   Bytes& text = record->value.text();
   char* bytes = text.grow_zeroed(std::max(size, from + part.size()));
   std::copy(part.begin(), part.end(), bytes + from);
-  record->value.mark_edited();
+  record->value.mark(Value::Made::edited);
   call.changed(call[1]);
   call.reply.integer(static_cast<std::int64_t>(text.size()));
 }

@@ -57,7 +57,7 @@ Value Value::copy(std::uint64_t seed) const {
       return Value(zset().copy(seed));
   }
   Value text{Bytes(bytes_)};
-  text.edited_ = edited_;
+  text.made_ = made_;
   return text;
 }
 
@@ -76,8 +76,8 @@ std::string_view Value::encoding() const {
       return zset().small() ? "listpack" : "skiplist";
   }
   const std::string_view text = bytes_.view();
-  if (edited_) return "raw";
-  if (parse_int(text)) return "int";
+  if (made_ == Made::edited) return "raw";
+  if (made_ == Made::given && parse_int(text)) return "int";
   return text.size() <= embedded ? "embstr" : "raw";
 }
 

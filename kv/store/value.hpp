@@ -36,7 +36,7 @@ class Value {
       new (&other.bytes_) Bytes();
     }
     type_ = std::exchange(other.type_, Type::string);
-    edited_ = other.edited_;
+    made_ = other.made_;
     return *this;
   }
   ~Value() { destroy(); }
@@ -49,15 +49,19 @@ class Value {
   Hash& hash() const { return *static_cast<Hash*>(pointer_); }
   SortedSet& zset() const { return *static_cast<SortedSet*>(pointer_); }
 
-  // Overwrites with a string.
+  // How a string came to be, which OBJECT ENCODING tells: one that was changed in place (APPEND, SETBIT) is
+  // "raw" whatever its length, and one that was computed as text (INCRBYFLOAT) no "int" though it may look
+  // so.
+  enum class Made : std::uint8_t { given, computed, edited };
+
+  // Overwrites with a string, a given one.
   void assign(std::string_view text) {
     if (type_ != Type::string) *this = Value();
     bytes_.assign(text);
-    edited_ = false;
+    made_ = Made::given;
   }
-  // A string changed in place (APPEND, SETRANGE, SETBIT) reports the encoding "raw", whatever its length.
-  void mark_edited() { edited_ = true; }
-  bool edited() const { return edited_; }
+  void mark(Made made) { made_ = made; }
+  Made made() const { return made_; }
 
   Value copy(std::uint64_t seed) const;  // `seed` for its tables
   std::string_view encoding() const;     // OBJECT ENCODING
@@ -83,7 +87,7 @@ class Value {
     void* pointer_;
   };
   Type type_ = Type::string;
-  bool edited_ = false;
+  Made made_ = Made::given;
 };
 
 }  // namespace weir::kv
