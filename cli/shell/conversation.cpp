@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "cli/client/standard_output.hpp"
 #include "cli/shell/interrupt.hpp"
 #include "cli/shell/quoting.hpp"
 
@@ -128,7 +129,7 @@ Result<Outcome> Conversation::exchange(const std::vector<std::string>& command) 
     note_subscription(*reply);
     if (outcome == Outcome::error_reply) break;
   }
-  std::fflush(stdout);
+  client::flush_output();
   return outcome;
 }
 
@@ -142,7 +143,7 @@ Result<Outcome> Conversation::read_reply(const std::vector<std::string>& command
       continue;
     }
     const auto outcome = settle_reply(command, *reply);
-    std::fflush(stdout);
+    client::flush_output();
     return outcome;
   }
 }
@@ -171,7 +172,7 @@ Result<Outcome> Conversation::watch_endless_stream(const std::vector<std::string
       return Outcome::lost;
     }
     const auto outcome = settle_reply(command, *reply);
-    std::fflush(stdout);
+    client::flush_output();
     if (outcome == Outcome::error_reply) return outcome;
   }
 }
@@ -248,7 +249,7 @@ bool Conversation::print_messages(client::Milliseconds limit) {
     print(**message, false);
     note_subscription(**message);
   }
-  std::fflush(stdout);
+  client::flush_output();
   if (message) return true;
   say(message.error().what);
   disconnect();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "cli/client/standard_output.hpp"
 #include "cli/shell/tasks.hpp"
 
 namespace weir::shell {
@@ -28,7 +29,7 @@ int measure_latency(client::Session& session, const Options& options, Output out
     if (for_ever) {
       fmt::print("\x1b[0G\x1b[2Kmin: {:.3f}, max: {:.3f}, avg: {:.3f} ms ({} samples)", least, most,
                  total / static_cast<double>(samples), samples);
-      std::fflush(stdout);
+      client::flush_output();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   } while (for_ever || Clock::now() < until);

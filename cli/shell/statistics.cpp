@@ -3,6 +3,7 @@
 #include <charconv>
 #include <thread>
 
+#include "cli/client/standard_output.hpp"
 #include "cli/shell/tasks.hpp"
 
 namespace weir::shell {
@@ -64,7 +65,7 @@ int show_statistics(client::Session& session, const Options& options) {
     fmt::print("{:<10} {:<8} {:<7} {:<7} {:<19} {:<12}\n", keys_in(text),
                memory_text(number(field(text, "used_memory"))), field(text, "connected_clients"),
                field(text, "blocked_clients"), more, field(text, "total_connections_received"));
-    std::fflush(stdout);
+    client::flush_output();
     std::this_thread::sleep_for(interval);
   }
   return 0;

@@ -188,6 +188,20 @@ class Interrupts(unittest.TestCase):
                 terminal.until(b"nothing prints this")
 
 
+class FullDisk(unittest.TestCase):
+    """Who prints for ever says that nothing arrives, and ends."""
+
+    def test_ends_what_has_no_end(self):
+        answers = {b"+OK\r\n": ["MONITOR"], b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n": ["SUBSCRIBE", "a"],
+                   b"+PONG\r\n": ["-r", "-1", "PING"], b"$0\r\n\r\n": ["--stat"]}
+        for answer, arguments in answers.items():
+            with self.subTest(arguments), OneAnswer(answer) as server, open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, "-p", server.port, *arguments], stdout=full, stderr=subprocess.PIPE,
+                                      stdin=subprocess.DEVNULL, text=True, timeout=30)
+                self.assertEqual(done.returncode, 1)
+                self.assertEqual(done.stderr, "weir-cli: cannot write to standard output: No space left on device\n")
+
+
 class KeySearch(unittest.TestCase):
     """--bigkeys, --memkeys, --hotkeys: the summaries. What is found on the way depends on SCAN's order."""
 
