@@ -214,7 +214,8 @@ class KeySearch(unittest.TestCase):
         eventually(lambda: run("-s", cls.socket, "PING").stdout == "PONG\n", "weir-server did not start")
         many = [f"SET key{i} v" for i in range(100)]
         cls.ask("".join(line + "\n" for line in [
-            "CONFIG SET maxmemory-policy allkeys-lfu", *many, "SET 'long one' " + "x" * 5000, "RPUSH list a b c",
+            # Each use counts, and none is forgotten.
+            "CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0", *many, "SET 'long one' " + "x" * 5000, "RPUSH list a b c",
             "HSET wide f " + "y" * 9000, "HSET many a 1 b 2", "SADD set a", *(["GET key7"] * 50), *(["GET key8"] * 10)]))
 
     @classmethod
@@ -252,6 +253,7 @@ class KeySearch(unittest.TestCase):
         hot = [line for line in found if line.startswith("hot key found")]
         self.assertEqual(len(hot), 16)
         self.assertRegex(hot[0], "^hot key found with counter: [0-9]+\tkeyname: \"key7\"$")
+        self.assertTrue(hot[1].endswith("keyname: \"key8\""), hot[1])
         counters = [int(line.split()[5]) for line in hot]
         self.assertEqual(counters, sorted(counters, reverse=True))
 
