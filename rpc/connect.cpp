@@ -44,7 +44,8 @@ Result<TransportPtr> connect_unix(asio::io_context& io, const Address& address) 
 asio::awaitable<void> connect_to_one_of(tcp::socket& socket, const tcp::resolver::results_type& found,
                                         std::error_code& error) {
   error = asio::error::host_not_found;
-  for (const tcp::endpoint& to : found) {
+  for (const auto& entry : found) {
+    const tcp::endpoint to = entry.endpoint();
     if (error == asio::error::operation_aborted) co_return;
     std::error_code ignored;
     socket.close(ignored);
