@@ -119,17 +119,17 @@ CompressionCounts FrameLink::pack_body(std::size_t begin, FrameHeader& header) {
 }
 
 // False: it cannot be, and the link has ended.
-bool FrameLink::unpack(Frame& frame) {
+bool FrameLink::unpack(Frame& frame, Bytes& into) {
   const std::uint32_t taken = announced_ && compression_.with != Compression::none ? all_compressions : 0;
-  if (Result<void> plain = decompress(frame.body, taken, frame_limits_.body_bytes, unpacked_); !plain) {
+  if (Result<void> plain = decompress(frame.body, taken, frame_limits_.body_bytes, into); !plain) {
     check(plain);
     return false;
   }
-  const CompressionCounts counts{1, unpacked_.size(), frame.body.size()};
+  const CompressionCounts counts{1, into.size(), frame.body.size()};
   stats_.compressed_received += counts;
   on_unpacked(counts);
   frame.packed_bytes = frame.body.size();
-  frame.body = unpacked_.span();
+  frame.body = into.span();
   return true;
 }
 
@@ -317,10 +317,12 @@ bool FrameLink::on_frame(Frame& frame) {
 
 bool FrameLink::hand_on(Frame& frame) {
   if ((frame.header.flags & FrameFlag::compressed) == 0) return on_arrival(frame) && !closed_;
-  if (!unpack(frame)) return false;
-  const bool goes_on = on_arrival(frame) && !closed_;
-  unpacked_.clear();
-  unpacked_.shrink(keep_unpacked_bytes);
+  // Whoever hears of it may hand on another before it is done with this one.
+  Bytes plain = std::move(unpacked_);
+  const bool goes_on = unpack(frame, plain) && on_arrival(frame) && !closed_;
+  plain.clear();
+  plain.shrink(keep_unpacked_bytes);
+  unpacked_ = std::move(plain);
   return goes_on;
 }
 

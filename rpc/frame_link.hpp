@@ -136,7 +136,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void ending_on(OrderlyEnd::Next next);
   bool may_refer(const BodySize& expected) const;
   void place_frame(std::size_t begin);
-  bool unpack(Frame& frame);
+  bool unpack(Frame& frame, Bytes& into);
 
   // What waits goes out before the round ends once it is this much: the queue stays within the memory that it
   // keeps, and the peer begins meanwhile. Far more than a write is worth.

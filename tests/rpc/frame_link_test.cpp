@@ -263,6 +263,54 @@ TEST_F(FrameLinkTest, what_is_thrown_while_a_frame_is_handled_leaves_no_link_hal
   EXPECT_FALSE(link_->is_open());
 }
 
+// A function that a frame runs may make room for a request that was held.
+class NestingLink final : public FrameLink {
+ public:
+  NestingLink(asio::io_context& io, TransportPtr transport) : FrameLink(io, std::move(transport), {}) {
+    use_compression({Compression::lz4, 1024});
+  }
+  static std::vector<std::byte> packed(char letter) {
+    Bytes bytes;
+    EXPECT_TRUE(compress(Compression::lz4, as_bytes(std::string(body_bytes, letter)), bytes));
+    return {bytes.span().begin(), bytes.span().end()};
+  }
+
+  static constexpr std::size_t body_bytes = 5000;
+  std::vector<std::string> bodies;  // when they were done with
+
+ private:
+  bool on_arrival(Frame& frame) override {
+    if (!std::exchange(nested_, true)) {
+      const std::vector<std::byte> other = packed('b');
+      Frame held{frame.header, other, {}};
+      EXPECT_TRUE(hand_on(held));
+    }
+    bodies.emplace_back(reinterpret_cast<const char*>(frame.body.data()), frame.body.size());
+    return true;
+  }
+  void on_end(const Error&) override {}
+
+  bool nested_ = false;
+};
+
+TEST_F(FrameLinkTest, a_compressed_body_stays_while_another_is_handed_on_in_its_midst) {
+  const auto transport = std::make_shared<RecordingTransport>();
+  const auto link = std::make_shared<NestingLink>(io_, transport);
+  link->start();
+  link->announce_compression();
+  const std::vector<std::byte> body = NestingLink::packed('a');
+  FrameHeader header;
+  header.flags = FrameFlag::compressed;
+  header.body_bytes = static_cast<std::uint32_t>(body.size());
+  std::vector<std::byte> bytes(frame_header_bytes);
+  encode(header, bytes.data());
+  bytes.insert(bytes.end(), body.begin(), body.end());
+  transport->user().received(bytes);
+  const std::vector<std::string> wanted = {std::string(NestingLink::body_bytes, 'b'),
+                                           std::string(NestingLink::body_bytes, 'a')};
+  EXPECT_EQ(link->bodies, wanted);
+}
+
 // What was tried for a body is given back, whether it got smaller or not.
 TEST_F(FrameLinkTest, no_memory_is_kept_of_a_large_body_that_was_to_be_compressed) {
   for (const bool noisy : {false, true}) {
