@@ -70,12 +70,6 @@ std::size_t FrameLink::begin_frame(BodySize expected) {
   return begin;
 }
 
-std::size_t FrameLink::body_bytes(std::size_t begin) {
-  std::size_t bytes = encoded().size() - begin - frame_header_bytes;
-  for (const Reference& reference : references_) bytes += reference.bytes.size();
-  return bytes;
-}
-
 void FrameLink::drop_frame(std::size_t begin) {
   references_.clear();
   if (std::exchange(large_begun_, false))

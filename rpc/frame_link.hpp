@@ -76,7 +76,11 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   BodyPlace body() { return {encoded(), refers_ ? &references_ : nullptr}; }
   // Where the frame begins; pass it on. Of what is expected of the body only large ones matter.
   std::size_t begin_frame(BodySize expected = 0);
-  std::size_t body_bytes(std::size_t begin);
+  std::size_t body_bytes(std::size_t begin) {
+    std::size_t bytes = encoded().size() - begin - frame_header_bytes;
+    for (const Reference& reference : references_) bytes += reference.bytes.size();
+    return bytes;
+  }
   void end_frame(std::size_t begin, FrameHeader header, Buffer attachment = {});
   // The two halves of that: compresses the body, if that is to be, and says so in the header; queues.
   CompressionCounts pack_body(std::size_t begin, FrameHeader& header);

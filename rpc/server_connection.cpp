@@ -221,7 +221,6 @@ Result<void> ServerConnection::begin_call(Context& context, Frame& frame) {
 
 // The chain hears of a call when its reply is whole: an interceptor may drain or stop the server.
 void ServerConnection::end_call(Context& context, const Result<void>& outcome, const SentReply& reply) {
-  if (chain_->empty()) return;
   CallEnd end;
   end.error = outcome ? nullptr : &outcome.error();
   end.latency = Context::Clock::now() - context.arrived_;
@@ -249,7 +248,7 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
     outcome = threw_something(method);
   }
   if (!outcome) reply_error(frame.header.id, outcome.error());
-  end_call(context, outcome, reply.sent());
+  if (!chain_->empty()) end_call(context, outcome, reply.sent());
 }
 
 Result<void> ServerConnection::may_send(std::size_t body_bytes, const Context& context) const {
@@ -298,7 +297,7 @@ void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
     call.end_stream(Errc::closed);
   }
   if (!outcome) reply_error(call.id(), outcome.error());
-  end_call(call.context, outcome, call.reply.sent());
+  if (!chain_->empty()) end_call(call.context, outcome, call.reply.sent());
   if (is_open()) mind_limits();
 }
 
