@@ -261,8 +261,9 @@ TEST_P(TlsFaults, strangers_certificates_are_refused) {
         else
           result = std::unexpected(client.error());
         EXPECT_FALSE(result) << name;
-        if (!result)
+        if (!result) {
           EXPECT_EQ(result.error().code, Errc::tls) << name << ' ' << bytes << ": " << result.error().what;
+        }
       }
     ConnectOptions options = connect_options();
     options.transport.tls = testing_support::tls_of("client", "other-ca");

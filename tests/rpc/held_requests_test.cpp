@@ -80,7 +80,9 @@ TEST_F(HeldRequestsTest, have_so_much_less_time_as_they_waited) {
     now += row.waited;
     const auto one = taken();
     EXPECT_EQ(one.late, !row.left) << row.timeout_us;
-    if (row.left) EXPECT_EQ(one.request.header.timeout_us, *row.left);
+    if (row.left) {
+      EXPECT_EQ(one.request.header.timeout_us, *row.left);
+    }
   }
 }
 
