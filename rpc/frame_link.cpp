@@ -55,6 +55,7 @@ bool FrameLink::may_refer(const BodySize& expected) const {
 
 std::size_t FrameLink::begin_frame(BodySize expected) {
   large_begun_ = refers_ = false;
+  references_.clear();
   if (is_large(expected.bytes)) {
     const std::size_t bytes = frame_header_bytes + expected.bytes;
     Buffer block = transport_->block(bytes);
@@ -137,12 +138,29 @@ void FrameLink::queue_frame(std::size_t begin, FrameHeader header, Buffer attach
   header.attachment_bytes = static_cast<std::uint32_t>(attachment.size());
   encode(header, encoded().data() + begin);
   const bool refers = !references_.empty();
-  place_frame(begin);
-  out_.attach(std::move(attachment), header.id);
-  ++stats_.frames_sent;
-  flush_soon();
-  if (out_.bytes() >= write_early_bytes) write_out();
-  if (refers) out_.own_lent();
+  try {
+    place_frame(begin);
+    out_.attach(std::move(attachment), header.id);
+    ++stats_.frames_sent;
+    flush_soon();
+    if (out_.bytes() >= write_early_bytes) write_out();
+    if (refers) out_.own_lent();
+  } catch (...) {
+    lose_frame();
+    throw;
+  }
+}
+
+// Part of a frame is out, maybe, and there is no memory for the rest, which may lie where the application
+// will not leave it.
+void FrameLink::lose_frame() {
+  references_.clear();
+  if (closed_) return out_.clear();
+  close();
+  asio::post(io_, [self = shared_from_this()] {
+    self->on_end({Errc::connection_lost, "there was no memory for a frame that was to be sent"});
+    self->on_gone();
+  });
 }
 
 // A frame may turn out to be larger or, compressed, smaller than it was begun.

@@ -140,6 +140,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void ending_on(OrderlyEnd::Next next);
   bool may_refer(const BodySize& expected) const;
   void place_frame(std::size_t begin);
+  void lose_frame();
   bool unpack(Frame& frame, Bytes& into);
 
   // What waits goes out before the round ends once it is this much: the queue stays within the memory that it

@@ -272,7 +272,7 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   if (const auto deadline = running.context.deadline()) deadlines_.keep(*deadline);
   if (method.streams) open_stream(running);
   auto done = [call = std::move(call)](const std::exception_ptr& thrown, Result<void> outcome) {
-    if (thrown && call->reply.ended()) std::rethrow_exception(thrown);
+    if (thrown && call->reply.ended() && call->connection->is_open()) std::rethrow_exception(thrown);
     if (thrown) outcome = threw_something(call->method);
     call->connection->finished(*call, std::move(outcome));
   };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ class RecordingTransport final : public Transport {
  public:
   void start(TransportUser& user) override { user_ = &user; }
   std::size_t write(std::span<const asio::const_buffer> pieces) override {
+    if (fails) throw std::bad_alloc();
     std::size_t offered = 0;
     for (const asio::const_buffer& piece : pieces) {
       offered += piece.size();
@@ -61,6 +63,7 @@ class RecordingTransport final : public Transport {
   std::string all;  // bytes of them
   std::set<const void*> written_from;
   bool has_blocks = false, block_was_written = false;
+  bool fails = false;
   int blocks_out = 0;
 
  private:

@@ -57,10 +57,11 @@ class SendingLink final : public FrameLink {
     end_frame(begin, header);
   }
   void drop(std::size_t begin) { drop_frame(begin); }
+  std::optional<Errc> ended;
 
  private:
   bool on_arrival(Frame&) override { return true; }
-  void on_end(const Error&) override {}
+  void on_end(const Error& cause) override { ended = cause.code; }
 
   std::uint64_t id_ = 0;
 };
@@ -157,6 +158,18 @@ TEST_F(ReferringFrames, that_are_dropped_leave_nothing) {
   link_->send_value(std::string("small"));
   transport_->user().round_ended();
   EXPECT_EQ(transport_->all, frame_of(std::string("small")));
+}
+
+TEST_F(ReferringFrames, for_which_there_is_no_memory_end_the_link_and_nothing_more_is_written_of_them) {
+  transport_->fails = true;
+  EXPECT_THROW(link_->send_value(letters(100'000)), std::bad_alloc);
+  EXPECT_FALSE(link_->is_open());
+  EXPECT_EQ(link_->waiting_bytes(), 0u);
+  EXPECT_EQ(link_->ended, std::nullopt) << "nobody hears of it while something is being sent";
+  transport_->fails = false;
+  io_.poll();
+  EXPECT_EQ(link_->ended, Errc::connection_lost);
+  EXPECT_EQ(transport_->all, "");
 }
 
 TEST_F(ReferringFrames, copy_what_was_made_only_to_be_written) {
