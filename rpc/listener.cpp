@@ -1,5 +1,6 @@
 #include "rpc/listener.hpp"
 
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -170,11 +171,24 @@ class Handle final : public Listener {
   std::shared_ptr<SocketListener> listener_;
 };
 
+// A client whose host went down or off the network says nothing, and a server waits for its next call: for
+// ever, if nobody asks. Connections have it of the socket that accepts them.
+void notice_lost_hosts(int listener) {
+  constexpr int on = 1, idle_s = 60, between_probes_s = 15, probes = 4;
+  setsockopt(listener, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(listener, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  setsockopt(listener, IPPROTO_TCP, TCP_KEEPINTVL, &between_probes_s, sizeof between_probes_s);
+  setsockopt(listener, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
 Result<OwnedFd> bound(const Address& address, const sockaddr* name, socklen_t size) {
   OwnedFd fd(socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return refused(address, "socket", errno);
   const int on = 1;
-  if (name->sa_family != AF_UNIX) setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (name->sa_family != AF_UNIX) {
+    setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    notice_lost_hosts(fd.get());
+  }
   if (bind(fd.get(), name, size) != 0) return refused(address, "bind", errno);
   if (::listen(fd.get(), SOMAXCONN) != 0) return refused(address, "listen", errno);
   return fd;

@@ -6,6 +6,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <asio/ip/tcp.hpp>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -83,6 +85,33 @@ TEST_F(UnixListener, leaves_at_its_end_what_another_server_has_bound_there_since
   }
   server.stop();
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+// The kernel's table says by the third number of a row whether a timer runs: of an idle connection the one
+// that asks whether the other end is still there.
+std::string timer_of(std::uint16_t local, std::uint16_t remote) {
+  std::ifstream table("/proc/self/net/tcp");
+  const auto ends_with_port = [](std::string_view address, std::uint16_t port) {
+    char hex[8];
+    std::snprintf(hex, sizeof hex, ":%04X", port);
+    return address.ends_with(hex);
+  };
+  std::string number, here, there, state, queues, timer, rest;
+  while (table >> number >> here >> there >> state >> queues >> timer && std::getline(table, rest))
+    if (ends_with_port(here, local) && ends_with_port(there, remote)) return timer.substr(0, 2);
+  return "none such";
+}
+
+TEST(TcpListener, asks_of_idle_clients_whether_their_host_is_still_there) {
+  asio::io_context io(1);
+  Server server(io);
+  const auto address = server.listen("tcp://127.0.0.1:0");
+  ASSERT_TRUE(address) << address.error().what;
+  const auto port = static_cast<std::uint16_t>(std::stoi(address->substr(address->rfind(':') + 1)));
+  asio::ip::tcp::socket client(io);
+  client.connect({asio::ip::address_v4::loopback(), port});
+  while (server.open() == 0) io.run_one();
+  EXPECT_EQ(timer_of(port, client.local_endpoint().port()), "02");
 }
 
 }  // namespace
