@@ -161,7 +161,8 @@ typedef struct weir_rpc_call {
   const char* method;
   const void* arguments; /* a MessagePack array, or a message; NULL: none */
   size_t arguments_size;
-  const void* attachment; /* raw bytes beside the arguments, sent from where they lie */
+  const void*
+      attachment; /* raw bytes beside the arguments, sent from where they lie; over RDMA from a copy */
   size_t attachment_size;
   void* reply_into; /* where the reply's attachment goes if it fits; else the reply has memory of its own */
   size_t reply_into_size;
@@ -239,8 +240,9 @@ WEIR_RPC_API int64_t weir_rpc_request_remaining_us(const weir_rpc_request* reque
 /* 1 once nobody waits for the answer any more; it is to be answered all the same. */
 WEIR_RPC_API int weir_rpc_request_cancelled(const weir_rpc_request* request);
 
-/* `result` is one MessagePack value, copied; NULL: nil. `attachment` is sent from where it lies: `release`,
- * if not NULL, is called with `owner` when it is no longer used, from any thread; with NULL it is copied. */
+/* `result` is one MessagePack value, copied; NULL: nil. `attachment` is sent from where it lies (over RDMA
+ * from a copy): `release`, if not NULL, is called with `owner` when it is no longer used, from any thread;
+ * with NULL it is copied. */
 typedef void (*weir_rpc_release)(void* owner);
 WEIR_RPC_API void weir_rpc_respond(weir_rpc_request* request, const void* result, size_t result_size,
                                    const void* attachment, size_t attachment_size, weir_rpc_release release,
