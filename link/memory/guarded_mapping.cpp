@@ -4,9 +4,10 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdint>
+
+#include "link/memory/fault_signal.hpp"
 
 namespace weir::link {
 
@@ -25,13 +26,11 @@ struct GuardedMapping::Guard {
 
 struct Guards {
   std::array<GuardedMapping::Guard, 4096> entries;
-  struct sigaction previous{};
   std::uintptr_t page = 4096;
 
   Guards();
   GuardedMapping::Guard* take(std::uintptr_t begin, std::uintptr_t end);
   bool cover(std::uintptr_t at);
-  void pass_on(int signal, siginfo_t* info, void* context) const;
 
   static Guards& of_this_process() {
     static auto* const all = new Guards;
@@ -43,22 +42,13 @@ namespace {
 
 Guards* handlers = nullptr;  // what of_this_process() gives, for the handler
 
-void on_bus_error(int signal, siginfo_t* info, void* context) {
-  const int error = errno;
-  if (info->si_code <= 0 || !handlers->cover(reinterpret_cast<std::uintptr_t>(info->si_addr)))
-    handlers->pass_on(signal, info, context);
-  errno = error;
-}
+bool cover(std::uintptr_t at) { return handlers->cover(at); }
 
 }  // namespace
 
 Guards::Guards() : page(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE))) {
   handlers = this;
-  ::sigaction(SIGBUS, nullptr, &previous);
-  struct sigaction ours{};
-  ours.sa_sigaction = on_bus_error;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  ::sigaction(SIGBUS, &ours, nullptr);
+  mend_faults(SIGBUS, link::cover);
 }
 
 GuardedMapping::Guard* Guards::take(std::uintptr_t begin, std::uintptr_t end) {
@@ -90,17 +80,6 @@ bool Guards::cover(std::uintptr_t at) {
     return false;
   }
   return false;
-}
-
-void Guards::pass_on(int signal, siginfo_t* info, void* context) const {
-  if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(signal, info, context);
-  const bool sent = info->si_code <= 0;  // by kill(2): nothing is touched again when we return
-  if (previous.sa_handler == SIG_IGN && sent) return;
-  if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) return previous.sa_handler(signal);
-  struct sigaction by_default{};
-  by_default.sa_handler = SIG_DFL;
-  ::sigaction(signal, &by_default, nullptr);
-  if (sent) ::raise(signal);  // comes when we return
 }
 
 std::optional<GuardedMapping> GuardedMapping::of_file(int fd, std::size_t bytes) {

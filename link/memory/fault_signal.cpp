@@ -1,0 +1,84 @@
+#include "link/memory/fault_signal.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <mutex>
+
+namespace weir::link {
+namespace {
+
+// Of one signal. Entries are only ever added, by whoever holds the lock; the handler reads them without.
+struct Menders {
+  std::array<std::atomic<FaultMender>, 4> of{};
+  bool installed = false;
+  struct sigaction previous{};
+};
+
+Menders bus_errors, segment_faults;
+
+Menders& menders_of(int signal) { return signal == SIGBUS ? bus_errors : segment_faults; }
+
+void pass_on(const struct sigaction& previous, int signal, siginfo_t* info, void* context) {
+  if (previous.sa_flags & SA_SIGINFO) return previous.sa_sigaction(signal, info, context);
+  const bool sent = info->si_code <= 0;  // by kill(2): nothing is touched again when we return
+  if (previous.sa_handler == SIG_IGN && sent) return;
+  if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) return previous.sa_handler(signal);
+  struct sigaction by_default{};
+  by_default.sa_handler = SIG_DFL;
+  ::sigaction(signal, &by_default, nullptr);
+  if (sent) ::raise(signal);  // comes when we return
+}
+
+bool mended(Menders& menders, const siginfo_t& info) {
+  if (info.si_code <= 0) return false;  // sent by somebody, no fault
+  for (const auto& each : menders.of)
+    // acquire: pairs with mend_faults(); what the mender looks at was made before.
+    if (const FaultMender mender = each.load(std::memory_order_acquire);
+        mender != nullptr && mender(reinterpret_cast<std::uintptr_t>(info.si_addr)))
+      return true;
+  return false;
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  const int error = errno;
+  Menders& menders = menders_of(signal);
+  if (!mended(menders, *info)) pass_on(menders.previous, signal, info, context);
+  errno = error;
+}
+
+}  // namespace
+
+void mend_faults(int signal, FaultMender mender) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  Menders& menders = menders_of(signal);
+  for (auto& each : menders.of) {
+    if (each.load(std::memory_order_relaxed) == mender) break;
+    if (each.load(std::memory_order_relaxed) != nullptr) continue;
+    each.store(mender, std::memory_order_release);
+    break;
+  }
+  if (menders.installed) return;
+  menders.installed = true;
+  ::sigaction(signal, nullptr, &menders.previous);
+  struct sigaction ours{};
+  ours.sa_sigaction = on_fault;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  ::sigaction(signal, &ours, nullptr);
+}
+
+bool faults_are_caught() {
+  sigset_t blocked;
+  if (::pthread_sigmask(SIG_BLOCK, nullptr, &blocked) != 0) return false;
+  for (const int signal : {SIGBUS, SIGSEGV}) {
+    struct sigaction now{};
+    if (::sigismember(&blocked, signal) != 0 || ::sigaction(signal, nullptr, &now) != 0) return false;
+    if ((now.sa_flags & SA_SIGINFO) == 0 || now.sa_sigaction != on_fault) return false;
+  }
+  return true;
+}
+
+}  // namespace weir::link

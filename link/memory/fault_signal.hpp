@@ -1,0 +1,24 @@
+// The signals that a page raises which cannot be touched, SIGBUS and SIGSEGV, given to whoever can mend that.
+//
+// There is one handler for both. It asks the menders of that signal with the address that was touched; what
+// none of them mends goes to the handler that was there before, or to the default.
+//
+// A program that sets its own handler later, or blocks the signal in a thread, goes without:
+// faults_are_caught() says so.
+#pragma once
+
+#include <cstdint>
+
+namespace weir::link {
+
+// Called in the handler, so async-signal-safe. True: the page can be touched now. It may also leave by
+// siglongjmp; the signal is blocked in this thread then.
+using FaultMender = bool (*)(std::uintptr_t at);
+
+// From now on, for the life of the process. At most a handful of menders for each signal, each once.
+void mend_faults(int signal, FaultMender mender);
+
+// Whether such faults of this thread would come to the menders now. Three system calls.
+bool faults_are_caught();
+
+}  // namespace weir::link
