@@ -139,6 +139,8 @@ class HostPort {
   virtual void raise_channel(std::uint32_t channel) = 0;
   // On-demand paging: makes sure that this range of our own memory can be touched so now. False: it cannot.
   virtual bool fault_in(void* at, std::uint64_t length, Use) = 0;
+  // The same and copy_in_order() (copy.hpp) in one, of pieces of our own memory, which is a lot cheaper.
+  virtual bool copy_on_demand(std::byte* to, std::span<const iovec> from) = 0;
   virtual void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) = 0;
 };
 

@@ -26,6 +26,10 @@ bool brings_data_back(SendOpcode opcode) {
   return opcode >= SendOpcode::rdma_read && opcode <= SendOpcode::fetch_and_add;
 }
 
+bool is_write(SendOpcode opcode) {
+  return opcode == SendOpcode::rdma_write || opcode == SendOpcode::rdma_write_with_imm;
+}
+
 Arrival arrival_of(const SendWqe& wqe, std::uint64_t bytes) {
   Arrival arrival;
   const bool write = wqe.opcode == SendOpcode::rdma_write_with_imm;
@@ -76,6 +80,8 @@ void QueuePair::execute() {
       case Outcome::contended:
         if (!park(Park::contended)) return;
         break;
+      case Outcome::local_fault:
+        return fail_send(wqe, WcStatus::loc_prot_err);
       case Outcome::connecting:
         keep_addresses();
         if (!park_until_connected()) return;
@@ -181,8 +187,13 @@ std::optional<WcStatus> QueuePair::gather(SendWqe& wqe, Gather& out, ProtectionT
     if (!table.allows(sge, config_.pd, use)) return WcStatus::loc_prot_err;
     const TptEntry& entry = table.entry(sge.lkey);
     void* const at = ProtectionTable::address(entry, sge.addr, use);
-    if ((entry.access & access::on_demand) && !nic_.host().fault_in(at, sge.length, use))
-      return WcStatus::loc_prot_err;
+    if (entry.access & access::on_demand) {
+      // An RDMA WRITE's payload is looked at where it is copied, once and in one place.
+      if (is_write(wqe.opcode))
+        out.unseen = &nic_.host();
+      else if (!nic_.host().fault_in(at, sge.length, use))
+        return WcStatus::loc_prot_err;
+    }
     out.pieces[out.count++] = {at, sge.length};
     out.bytes += sge.length;
   }

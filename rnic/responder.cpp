@@ -1,5 +1,6 @@
 #include "rnic/responder.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -102,12 +103,22 @@ bool RemoteQueuePair::invalidate_remotely(std::uint32_t key) const {
   return true;
 }
 
+bool Gather::can_be_read() const {
+  return unseen == nullptr || std::ranges::all_of(span(), [this](const iovec& piece) {
+           return unseen->fault_in(piece.iov_base, piece.iov_len, Use::read);
+         });
+}
+
 Outcome RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std::uint64_t addr) {
   if (std::byte* to = behind_unfinished_ ? nullptr : memory_->window(entry, addr, from.bytes)) {
-    copy_in_order(to, from.span());
+    if (from.unseen == nullptr)
+      copy_in_order(to, from.span());
+    else if (!from.unseen->copy_on_demand(to, from.span()))
+      return Outcome::local_fault;
     behind_last_write_ = to + from.bytes;
     if (memory_->still_there(entry, addr, from.bytes)) return Outcome::done;
   }
+  if (!from.can_be_read()) return Outcome::local_fault;
   const iovec remote{ProtectionTable::address(entry, addr), from.bytes};
   const std::uint32_t key = entry.key.load(std::memory_order_relaxed);
   return outcome_of_write(memory_->write(from.span(), {{&remote, 1}, {&key, 1}}));

@@ -28,6 +28,10 @@ struct Gather {
   std::array<iovec, max_sge> pieces;
   std::uint32_t count = 0;
   std::uint64_t bytes = 0;
+  // On-demand memory is among the pieces, and nobody looked yet whether it is there: whoever reads them asks
+  // this. nullptr: all of them can be touched.
+  HostPort* unseen = nullptr;
+  bool can_be_read() const;
   std::span<const iovec> span() const { return {pieces.data(), count}; }
 };
 
@@ -36,6 +40,7 @@ enum class Outcome : std::uint8_t {
   rnr,          // the target has no receive posted
   no_response,  // the target queue pair is not there, not ready, or not connected to us
   late,         // the target's process lives, and has not come to copying
+  local_fault,  // on-demand memory of ours is not there
   contended,    // somebody who lives holds what it takes, and does not know that we wait: the lock of an
               // atomic's word, a place as a guest; or, XRC, the SRQ's process does not let itself be reached
   connecting,      // to a process that no connection leads to yet, in the background: datagrams, XRC

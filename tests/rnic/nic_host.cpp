@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "rnic/copy.hpp"
+
 namespace weir::rnic::test {
 namespace {
 
@@ -152,6 +154,13 @@ void Nic::raise_channel(std::uint32_t channel) {
 
 bool Nic::fault_in(void* at, std::uint64_t length, Use use) {
   return !on_fault_in || on_fault_in(at, length, use);
+}
+
+bool Nic::copy_on_demand(std::byte* to, std::span<const iovec> from) {
+  for (const iovec& piece : from)
+    if (!fault_in(piece.iov_base, piece.iov_len, Use::read)) return false;
+  copy_in_order(to, from);
+  return true;
 }
 
 void Nic::async_event(AsyncEvent event, QueuePair* qp, SharedReceiveQueue* srq) {

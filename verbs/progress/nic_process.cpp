@@ -12,7 +12,9 @@
 
 #include "link/memory/fault_in.hpp"
 #include "link/memory/process_memory.hpp"
+#include "link/memory/trapped_read.hpp"
 #include "link/not_cancelled.hpp"
+#include "rnic/copy.hpp"
 #include "verbs/monitor/counters_seen.hpp"
 #include "verbs/monitor/port_ledger.hpp"
 #include "verbs/progress/messages.hpp"
@@ -174,6 +176,15 @@ void NicProcess::deregister_memory(std::uint32_t key) {
 
 bool NicProcess::fault_in(void* at, std::uint64_t length, rnic::Use use) {
   return link::fault_in(at, length, use == rnic::Use::write ? link::Touch::write : link::Touch::read);
+}
+
+bool NicProcess::copy_on_demand(std::byte* to, std::span<const iovec> from) {
+  if (link::can_trap_reads(from, now_ns()))
+    return link::try_reading(from, [=] { rnic::copy_in_order(to, from); });
+  for (const iovec& piece : from)
+    if (!link::fault_in(piece.iov_base, piece.iov_len, link::Touch::read)) return false;
+  rnic::copy_in_order(to, from);
+  return true;
 }
 
 // ---- channels

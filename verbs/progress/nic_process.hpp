@@ -75,6 +75,7 @@ class NicProcess final : public rnic::HostPort {
   void raise_channel(std::uint32_t channel) override;
   void async_event(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*) override;
   bool fault_in(void* at, std::uint64_t length, rnic::Use) override;
+  bool copy_on_demand(std::byte* to, std::span<const iovec> from) override;
 
  private:
   NicProcess(link::Mapping segment, link::Mapping table, Tier first);
