@@ -36,6 +36,10 @@ Buffer Channel::share(const Message& message) {
   return connection_ != nullptr ? connection_->share(message) : Buffer();
 }
 
+Buffer Channel::share(const Buffer& buffer, std::size_t bytes) {
+  return connection_ != nullptr ? connection_->share(buffer, bytes) : Buffer();
+}
+
 bool Channel::try_send(std::span<const asio::const_buffer> message) {
   return connection_ != nullptr && connection_->send(message) == ChannelConnection::Sent::taken;
 }

@@ -103,6 +103,9 @@ class Channel {
   // A received message to be sent on as it is: the same memory, which stays as it is until the peer has it.
   // Empty if that cannot be: it is another channel's, or shares its block.
   Buffer share(const Message& message);
+  // The same of the first `bytes` of a Buffer that stays with whoever has it, and is not written to before
+  // the peer has it. Empty, too, while less of it is on its way.
+  Buffer share(const Buffer& buffer, std::size_t bytes);
 
   // --- without Asio
 

@@ -71,6 +71,7 @@ class ChannelConnection final : public ConnectionLife {
   Result<Buffer> allocate(std::size_t bytes);
   Buffer allocate_spare(std::size_t bytes);
   Buffer share(const Message& message);
+  Buffer share(const Buffer& buffer, std::size_t bytes);
   void shrink() { store_ ? store_->shrink() : void(); }
   const ChannelCounters& counters() const { return counters_; }
   ChannelMemory memory() const;

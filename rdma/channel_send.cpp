@@ -355,6 +355,13 @@ Buffer ChannelConnection::share(const Message& message) {
   return Buffer(message.block_.share(), 0, message.size());
 }
 
+Buffer ChannelConnection::share(const Buffer& buffer, std::size_t bytes) {
+  if (!buffer || buffer.block_->store != store_.get() || bytes > buffer.size()) return {};
+  // The peer may be reading by the registration that a longer one would take the place of.
+  if (buffer.block_->holders > 1 && buffer.block_->readable_bytes < bytes) return {};
+  return Buffer(buffer.block_.share(), buffer.offset_, bytes);
+}
+
 Result<Buffer> ChannelConnection::allocate(std::size_t bytes) {
   if (state_ != State::established) return fail(Errc::closed, "the channel is not connected");
   if (bytes > peer_.max_message)

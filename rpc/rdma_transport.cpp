@@ -178,25 +178,21 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
     }
   };
 
-  // The piece as registered memory that is sent as it is, if it is that.
+  // The piece as registered memory that is sent as it is, if it is that. Shared: whoever has the Buffer may
+  // keep it, and what it names is nobody else's before it goes.
   rdma::Buffer registered(asio::const_buffer piece) {
     const auto found = kept_.find(static_cast<const std::byte*>(piece.data()));
     if (message_left_ > 0 || found == kept_.end()) return {};
     Kept& kept = *found->second;
     if (kept.message)
       return kept.message.size() == piece.size() ? channel_.share(kept.message) : rdma::Buffer();
-    if (kept.block.size() < piece.size()) return {};
-    kept.block.truncate(piece.size());
-    return std::move(kept.block);
+    return channel_.share(kept.block, piece.size());
   }
 
   // How much of it was taken.
   std::size_t send_large(asio::const_buffer piece) {
     if (rdma::Buffer as_it_is = registered(piece)) {
-      if (channel_.try_send(as_it_is)) return piece.size();
-      if (const auto found = kept_.find(static_cast<const std::byte*>(piece.data())); !found->second->message)
-        found->second->block = std::move(as_it_is);
-      return 0;
+      return channel_.try_send(as_it_is) ? piece.size() : 0;
     }
     const std::size_t message =
         message_left_ > 0 ? message_left_ : std::min(piece.size(), longest_message_bytes);

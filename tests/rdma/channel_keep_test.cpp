@@ -1,6 +1,7 @@
 // Messages that the application keeps for good, and messages sent on from where they lie.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -101,6 +102,35 @@ TEST_F(ChannelKeepTest, a_received_message_is_sent_on_without_a_copy) {
   EXPECT_EQ(receive_text(client), pattern(large));
   EXPECT_EQ(server.counters().copied_bytes, 0u);
   EXPECT_EQ(server.counters().zero_copy_sends, 1u);
+}
+
+TEST_F(ChannelKeepTest, a_shared_buffer_may_be_sent_again_and_is_nobody_elses_meanwhile) {
+  auto [client, server] = channel_pair();
+  Buffer kept = client.allocate(large).value();
+  std::memcpy(kept.bytes().data(), pattern(large).data(), large);
+  for (int i = 0; i < 3; ++i) {
+    Buffer again = client.share(kept, large);
+    ASSERT_TRUE(again);
+    ASSERT_TRUE(client.try_send(again));
+    EXPECT_EQ(receive_text(server), pattern(large));
+    Buffer other = client.allocate(large).value();
+    EXPECT_NE(other.bytes().data(), kept.bytes().data());
+  }
+  EXPECT_EQ(client.counters().copied_bytes, 0u);
+}
+
+TEST_F(ChannelKeepTest, a_buffer_is_not_shared_as_more_than_what_is_on_its_way_or_by_another_channel) {
+  auto [client, server] = channel_pair();
+  Buffer kept = client.allocate(2 * large).value();
+  EXPECT_FALSE(client.share(Buffer(), 0));
+  EXPECT_FALSE(server.share(kept, large));
+  EXPECT_FALSE(client.share(kept, 2 * large + 1));
+  Buffer less = client.share(kept, large);
+  ASSERT_TRUE(client.try_send(less));
+  EXPECT_TRUE(client.share(kept, large));
+  EXPECT_FALSE(client.share(kept, 2 * large)) << "the peer may be reading";
+  receive(server);
+  run_until([&] { return static_cast<bool>(client.share(kept, 2 * large)); });
 }
 
 TEST_F(ChannelKeepTest, a_message_of_another_channel_is_not_shared) {

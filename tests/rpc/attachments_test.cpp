@@ -198,6 +198,58 @@ TEST_P(Attachments, that_are_given_go_with_a_call_of_a_pool_at_whichever_attempt
   });
 }
 
+TEST_P(Attachments, in_memory_of_the_connections_may_be_sent_again_by_whoever_keeps_it) {
+  server = make_server();
+  server->add<&Shelf::store>(shelf);
+  address = listen(*server);
+  with_client(address, [this](Client& client) -> asio::awaitable<void> {
+    Buffer kept = filled(client, letters(5));
+    for (int i = 0; i < 3; ++i) {
+      CallOptions options;
+      options.attachment = kept.span();
+      EXPECT_TRUE(co_await client.call<&Shelf::store>(options));
+      EXPECT_TRUE(shelf.stored.back().text() == letters(5));
+      const Buffer other = filled(client, letters(6));  // in whatever memory is free
+      EXPECT_TRUE(kept.text() == letters(5));
+    }
+  });
+}
+
+// A result that is the same for everybody.
+struct Poster {
+  Buffer printed;
+  std::uint64_t look(Context& context) {
+    if (printed.empty()) {
+      printed = context.buffer(large);
+      std::memcpy(printed.data(), letters(7).data(), large);
+    }
+    context.reply_attachment = Buffer::borrowed(printed.span());
+    return large;
+  }
+};
+
+TEST_P(Attachments, of_results_may_be_lent_from_memory_of_the_connections) {
+  Poster poster;
+  server = make_server();
+  server->add<&Poster::look>(poster);
+  server->add<shop::reflect>();
+  address = listen(*server);
+  with_client(address, [&](Client& client) -> asio::awaitable<void> {
+    for (int i = 0; i < 3; ++i) {
+      Buffer back;
+      CallOptions options;
+      options.reply_attachment = &back;
+      EXPECT_EQ((co_await client.call<&Poster::look>(options)).value_or(0), large);
+      EXPECT_TRUE(back.text() == letters(7));
+      Buffer other = filled(client, letters(8));
+      options.attachment_given = &other;
+      EXPECT_EQ((co_await client.call<shop::reflect>(options)).value_or(0), large);
+      EXPECT_TRUE(poster.printed.text() == letters(7));
+    }
+  });
+  poster.printed.reset();
+}
+
 TEST_P(Attachments, of_a_result_may_be_made_in_memory_of_the_connections) {
   serve<letter>();
   with_client(address, [](Client& client) -> asio::awaitable<void> {
