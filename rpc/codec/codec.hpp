@@ -24,6 +24,19 @@
 
 namespace weir::rpc {
 
+// Where the elements of a T are written. Those that its iterators make are gone after each, so they are
+// copied.
+template <class T, class To>
+decltype(auto) writer_of_elements(To& to) {
+  using Element = std::ranges::range_reference_t<const T>;
+  constexpr bool lasts = std::ranges::forward_range<const T> && std::is_lvalue_reference_v<Element> &&
+                         std::is_same_v<std::remove_cvref_t<Element>, typename T::value_type>;
+  if constexpr (std::is_same_v<To, MsgpackWriter> && !lasts)
+    return to.copying();
+  else
+    return (to);
+}
+
 // `to` writes the value, or counts its bytes; those of a type with a form of its own are not counted.
 template <class T, class To>
 void write_value(To& to, const T& value) {
@@ -60,13 +73,15 @@ void write_value(To& to, const T& value) {
     write_value(to, value.count());
   } else if constexpr (Map<T>) {
     to.map(value.size());
+    auto&& there = writer_of_elements<T>(to);
     for (const auto& [key, mapped] : value) {
-      write_value(to, key);
-      write_value(to, mapped);
+      write_value(there, key);
+      write_value(there, mapped);
     }
   } else if constexpr (Sequence<T>) {
     to.array(value.size());
-    for (const auto& element : value) write_value<typename T::value_type>(to, element);
+    auto&& there = writer_of_elements<T>(to);
+    for (const auto& element : value) write_value<typename T::value_type>(there, element);
   } else if constexpr (Tuple<T>) {
     to.array(std::tuple_size_v<T>);
     std::apply([&](const auto&... element) { (write_value(to, element), ...); }, value);

@@ -15,6 +15,29 @@ namespace referring {
 struct Report {  // written in a form of its own, which is made for that
   std::string name;
 };
+
+// A sequence whose elements are made while they are looked at.
+class Lines {
+ public:
+  using value_type = std::string;
+  class iterator {
+   public:
+    using difference_type = std::ptrdiff_t;
+    using value_type = std::string;
+    explicit iterator(char letter = 'a') : letter_(letter) {}
+    std::string operator*() const { return std::string(50'000, letter_); }
+    iterator& operator++() { return ++letter_, *this; }
+    iterator operator++(int) { return iterator(letter_++); }
+    bool operator==(const iterator&) const = default;
+
+   private:
+    char letter_;
+  };
+  iterator begin() const { return iterator('a'); }
+  iterator end() const { return iterator('e'); }
+  std::size_t size() const { return 4; }
+  void clear() {}
+};
 }  // namespace referring
 
 template <>
@@ -176,6 +199,15 @@ TEST_F(ReferringFrames, copy_what_was_made_only_to_be_written) {
   const std::pair<std::string, referring::Report> value = {letters(100'000), {letters(50'000, 1)}};
   link_->send_value(value);
   EXPECT_TRUE(transport_->all == frame_of(value));
+  EXPECT_TRUE(was_written_from(value.first));
+}
+
+TEST_F(ReferringFrames, copy_elements_that_are_made_while_they_are_looked_at) {
+  const std::pair<std::string, referring::Lines> value = {letters(100'000), {}};
+  const std::pair<std::string, std::vector<std::string>> same = {value.first,
+                                                                 {value.second.begin(), value.second.end()}};
+  link_->send_value(value);
+  EXPECT_TRUE(transport_->all == frame_of(same));
   EXPECT_TRUE(was_written_from(value.first));
 }
 
