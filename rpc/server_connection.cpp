@@ -59,7 +59,10 @@ class RunningCall {
         reply(*connection, called, context) {
     context.identity_ = connection->identity_;
   }
-  ~RunningCall() { end_stream(Errc::closed); }
+  ~RunningCall() {
+    connection->leave(*this);
+    end_stream(Errc::closed);
+  }
 
   std::uint64_t id() const { return context.header_.id; }
   void cancel(bool deadline_passed = false) {
@@ -285,17 +288,22 @@ void ServerConnection::open_stream(RunningCall& call) {
   limits.item_bytes = limits_.frame.body_bytes;
   limits.most_waiting_bytes = limits_.most_waiting_bytes;
   call.stream() = std::make_shared<StreamChannel>(io(), limits);
-  call.stream()->start(*this, call.id());
   ++streams_;
+  call.stream()->start(*this, call.id());
+}
+
+// However it ends: there may be no memory to begin with it.
+void ServerConnection::leave(RunningCall& call) {
+  const auto found = running_.find(call.id());
+  if (found == running_.end() || found->second != &call) return;
+  running_.erase(found);
+  running_bytes_ -= call.argument_bytes;
+  if (call.stream()) --streams_;
 }
 
 void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
-  running_.erase(call.id());
-  running_bytes_ -= call.argument_bytes;
-  if (call.stream()) {
-    --streams_;
-    call.end_stream(Errc::closed);
-  }
+  leave(call);
+  call.end_stream(Errc::closed);
   if (!outcome) reply_error(call.id(), outcome.error());
   if (!chain_->empty()) end_call(call.context, outcome, call.reply.sent());
   if (is_open()) mind_limits();

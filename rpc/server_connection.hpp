@@ -101,6 +101,7 @@ class ServerConnection final : public FrameLink {
   Result<void> begin_call(Context& context, Frame& frame);
   void end_call(Context& context, const Result<void>& outcome, const SentReply& reply);
   void finished(RunningCall& call, Result<void> outcome);
+  void leave(RunningCall& call);
   Result<void> may_send(std::size_t body_bytes, const Context& context) const;
   void reply_error(std::uint64_t id, const Error& why);
   void cancel_all();

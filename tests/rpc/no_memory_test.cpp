@@ -1,0 +1,154 @@
+// What becomes of a connection where there is no memory: each allocation of what it does for a request fails
+// once.
+//
+// Memory that was given back is kept, and must be as it was left: what is written to it afterwards shows.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "rpc/server_connection.hpp"
+#include "rpc/stream.hpp"
+#include "tests/rpc/recording_transport.hpp"
+
+namespace {
+
+std::uint64_t until_failure = 0;  // 0: none fails
+
+struct Freed {
+  unsigned char* memory;
+  std::size_t bytes;
+};
+constexpr unsigned char left_as = 0;
+constexpr std::size_t most_freed = 1 << 16;
+Freed freed[most_freed];
+std::size_t freed_count = 0;
+bool keeps_freed = false;
+
+void* take(std::size_t size, std::size_t alignment) {
+  if (until_failure > 0 && --until_failure == 0) throw std::bad_alloc();
+  void* const memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void give_back(void* memory) noexcept {
+  if (memory == nullptr || !keeps_freed || freed_count == most_freed) return std::free(memory);
+  const std::size_t bytes = malloc_usable_size(memory);
+  std::memset(memory, left_as, bytes);
+  freed[freed_count++] = {static_cast<unsigned char*>(memory), bytes};
+}
+
+// Whether nobody wrote to what was given back since it was kept; frees it.
+bool nothing_was_written_to_freed_memory() {
+  bool untouched = true;
+  for (const Freed& one : std::span(freed).first(std::exchange(freed_count, 0))) {
+    for (std::size_t i = 0; i < one.bytes; ++i) untouched &= one.memory[i] == left_as;
+    std::free(one.memory);
+  }
+  return untouched;
+}
+
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t size) { return take(size, alignof(std::max_align_t)); }
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+  return take(size, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { give_back(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { give_back(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  give_back(memory);
+}
+
+namespace scarce {
+
+int running = 0;
+
+struct Running {
+  Running() { ++running; }
+  ~Running() { --running; }
+};
+
+// Go on until they are cancelled.
+asio::awaitable<void> wait(std::string) {
+  const Running here;
+  asio::steady_timer timer(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
+  co_await timer.async_wait(asio::use_awaitable);
+}
+asio::awaitable<void> watch(weir::rpc::Reader<std::string> reader) {
+  const Running here;
+  while (co_await reader.read()) {
+  }
+}
+
+}  // namespace scarce
+
+namespace weir::rpc {
+namespace {
+
+using testing_support::RecordingTransport;
+
+class NoMemory : public testing::Test {
+ protected:
+  // A request of `F` comes, and its nth allocation fails, for each n; the client goes then.
+  template <auto F>
+  void fail_each_allocation_of(std::uint16_t flags, const std::tuple<std::string>& arguments) {
+    const auto rules = std::make_shared<ServerRules>();
+    rules->registry.add(registered<F>(nullptr));
+    Bytes request;
+    request.grow(frame_header_bytes);
+    if ((flags & FrameFlag::streaming) == 0)
+      MessagePack::write(request, arguments);
+    else
+      MessagePack::write(request, std::tuple<>());
+    FrameHeader header;
+    header.flags = flags;
+    header.id = 1;
+    header.method = method_number<F>;
+    header.timeout_us = 1'000'000;
+    header.body_bytes = static_cast<std::uint32_t>(request.size() - frame_header_bytes);
+    encode(header, request.data());
+
+    bool failed = true;
+    for (std::uint64_t n = 1; failed; ++n) {
+      SCOPED_TRACE(n);
+      asio::io_context io(1);
+      const auto transport = std::make_shared<RecordingTransport>();
+      auto connection =
+          std::make_shared<ServerConnection>(io, transport, rules, std::make_shared<ServerChain>(),
+                                             std::make_shared<ServerTotals>(), ServerConnection::Gone());
+      connection->start();
+      keeps_freed = true;
+      until_failure = n;
+      EXPECT_NO_THROW(transport->user().received(request.span()));
+      failed = std::exchange(until_failure, 0) == 0;  // in a coroutine that has begun it would be Asio's end
+      EXPECT_NE(connection->is_open(), failed);
+      transport->user().round_ended();
+      io.poll();
+      connection->stop();
+      io.restart();
+      io.poll();
+      EXPECT_EQ(scarce::running, 0);
+      keeps_freed = false;
+      EXPECT_TRUE(nothing_was_written_to_freed_memory());
+    }
+  }
+};
+
+TEST_F(NoMemory, for_a_call_ends_it_and_whatever_it_had_begun) {
+  fail_each_allocation_of<scarce::wait>(0, {std::string(1000, 'a')});
+}
+
+TEST_F(NoMemory, for_a_stream_ends_it_and_whatever_it_had_begun) {
+  fail_each_allocation_of<scarce::watch>(FrameFlag::streaming, {});
+}
+
+}  // namespace
+}  // namespace weir::rpc
