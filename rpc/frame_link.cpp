@@ -94,13 +94,24 @@ void FrameLink::on_settings(const FrameHeader& header) {
     pack_from_ = compression_.from_bytes;
 }
 
+namespace {
+// Where there is no memory for what it is compressed into, it goes as it is.
+bool got_smaller(Compression with, std::span<const std::byte> body, Bytes& to) {
+  try {
+    return compress(with, body, to);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+}  // namespace
+
 CompressionCounts FrameLink::pack_body(std::size_t begin, FrameHeader& header) {
   const bool compressible =
       header.kind == FrameKind::request || header.kind == FrameKind::reply || header.kind == FrameKind::item;
   const std::size_t before = body_bytes(begin);
   if (before < pack_from_ || !compressible || !references_.empty()) return {};
   CompressionCounts counts;
-  if (compress(compression_.with, encoded().span().last(before), packed_)) {
+  if (got_smaller(compression_.with, encoded().span().last(before), packed_)) {
     encoded().truncate(begin + frame_header_bytes);
     encoded().append(packed_.span());
     header.flags |= FrameFlag::compressed;

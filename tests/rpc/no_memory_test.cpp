@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <array>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cstdlib>
@@ -148,6 +149,57 @@ TEST_F(NoMemory, for_a_call_ends_it_and_whatever_it_had_begun) {
 
 TEST_F(NoMemory, for_a_stream_ends_it_and_whatever_it_had_begun) {
   fail_each_allocation_of<scarce::watch>(FrameFlag::streaming, {});
+}
+
+class SendingLink final : public FrameLink {
+ public:
+  SendingLink(asio::io_context& io, TransportPtr transport) : FrameLink(io, std::move(transport), {}) {}
+
+  void send_text(const std::string& text) {
+    FrameHeader header;
+    header.id = ++id;
+    const std::size_t begin = begin_frame(text.size());
+    encoded().append(as_bytes(text));
+    end_frame(begin, header);
+  }
+  std::uint64_t id = 0;
+  std::optional<Errc> ended;
+
+ private:
+  bool on_arrival(Frame&) override { return true; }
+  void on_end(const Error& cause) override { ended = cause.code; }
+};
+
+class NoMemoryToSend : public testing::Test {
+ protected:
+  NoMemoryToSend() { link->start(); }
+
+  asio::io_context io{1};
+  const std::shared_ptr<RecordingTransport> transport = std::make_shared<RecordingTransport>();
+  const std::shared_ptr<SendingLink> link = std::make_shared<SendingLink>(io, transport);
+};
+
+TEST_F(NoMemoryToSend, a_body_compressed_sends_it_as_it_is) {
+  const std::string text(20'000, 'a');
+  link->send_text(text);  // there is room for the next
+  transport->user().round_ended();
+  link->use_compression({Compression::lz4, 1024});
+  FrameHeader settings;
+  settings.kind = FrameKind::settings;
+  settings.compressions = all_compressions;
+  std::array<std::byte, frame_header_bytes> bytes;
+  encode(settings, bytes.data());
+  transport->user().received(bytes);
+  transport->user().round_ended();
+  transport->all.clear();
+  until_failure = 1;
+  EXPECT_NO_THROW(link->send_text(text));
+  EXPECT_EQ(std::exchange(until_failure, 0), 0u);
+  transport->user().round_ended();
+  EXPECT_EQ(transport->all.substr(frame_header_bytes), text);
+  link->send_text(text);
+  transport->user().round_ended();
+  EXPECT_EQ(link->stats().compressed_sent.bodies, 1u);
 }
 
 }  // namespace
