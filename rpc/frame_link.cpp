@@ -174,6 +174,14 @@ void FrameLink::lose_frame() {
   });
 }
 
+void FrameLink::let_go_outgoing(std::uint64_t id) {
+  try {
+    out_.own(id);
+  } catch (const std::bad_alloc&) {
+    lose_frame();
+  }
+}
+
 // A frame may turn out to be larger or, compressed, smaller than it was begun.
 void FrameLink::place_frame(std::size_t begin) {
   if (!references_.empty()) {

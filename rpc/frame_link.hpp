@@ -88,7 +88,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void drop_frame(std::size_t begin);
   void send(const FrameHeader& header);  // without a body
   // The memory of the attachment of frame `id`, going out or coming in, may not be touched any more.
-  void let_go_outgoing(std::uint64_t id) { out_.own(id); }
+  void let_go_outgoing(std::uint64_t id);
   void let_go_incoming() { reader_.divert_attachment(); }
   void flush();
   void read_on(bool on) { transport_->read_on(on); }

@@ -96,6 +96,8 @@ namespace {
 
 using testing_support::RecordingTransport;
 
+constexpr std::size_t large = 100'000;
+
 class NoMemory : public testing::Test {
  protected:
   // A request of `F` comes, and its nth allocation fails, for each n; the client goes then.
@@ -155,13 +157,14 @@ class SendingLink final : public FrameLink {
  public:
   SendingLink(asio::io_context& io, TransportPtr transport) : FrameLink(io, std::move(transport), {}) {}
 
-  void send_text(const std::string& text) {
+  void send_text(const std::string& text, Buffer attachment = {}) {
     FrameHeader header;
     header.id = ++id;
     const std::size_t begin = begin_frame(text.size());
     encoded().append(as_bytes(text));
-    end_frame(begin, header);
+    end_frame(begin, header, std::move(attachment));
   }
+  void let_go(std::uint64_t which) { let_go_outgoing(which); }
   std::uint64_t id = 0;
   std::optional<Errc> ended;
 
@@ -200,6 +203,23 @@ TEST_F(NoMemoryToSend, a_body_compressed_sends_it_as_it_is) {
   link->send_text(text);
   transport->user().round_ended();
   EXPECT_EQ(link->stats().compressed_sent.bodies, 1u);
+}
+
+TEST_F(NoMemoryToSend, the_rest_of_an_attachment_that_is_let_go_of_ends_the_link) {
+  std::string lent(large, 'a');
+  transport->room = 1000;
+  link->send_text("", Buffer::borrowed(as_bytes(lent)));
+  EXPECT_EQ(transport->all.size(), 1000u);
+  until_failure = 1;
+  EXPECT_NO_THROW(link->let_go(link->id));
+  until_failure = 0;
+  lent.assign(large, '#');
+  EXPECT_FALSE(link->is_open());
+  EXPECT_EQ(link->waiting_bytes(), 0u);
+  EXPECT_EQ(link->ended, std::nullopt) << "nobody hears of it while something is being let go";
+  io.poll();
+  EXPECT_EQ(link->ended, Errc::connection_lost);
+  EXPECT_EQ(transport->all.size(), 1000u);
 }
 
 }  // namespace
