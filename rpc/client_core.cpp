@@ -105,9 +105,17 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
                                      std::to_string(limits_.frame.body_bytes) + " and " +
                                      std::to_string(limits_.frame.attachment_bytes));
   }
-  if (free_.empty()) {
-    free_.push_back(static_cast<std::uint32_t>(slots_.size()));
-    slots_.emplace_back();
+  // A stream lasts as long as it likes unless somebody says otherwise.
+  const bool streaming = (draft.flags & FrameFlag::streaming) != 0;
+  const auto timeout = options.timeout.count() != 0 || streaming ? options.timeout : limits_.timeout;
+  const auto deadline =
+      timeout.count() > 0 ? DeadlineTimer::after(Clock::now(), timeout) : DeadlineTimer::never;
+  try {
+    if (free_.empty()) add_slot();
+    deadlines_.keep(deadline);
+  } catch (...) {
+    drop_frame(draft.begin);
+    throw;
   }
   const std::uint32_t index = free_.back();
   free_.pop_back();
@@ -118,10 +126,7 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   slot.into = options.reply_into;
   slot.lent = !given && !options.attachment.empty();
   slot.tokens = tokens_sent_;
-  // A stream lasts as long as it likes unless somebody says otherwise.
-  const bool streaming = (draft.flags & FrameFlag::streaming) != 0;
-  const auto timeout = options.timeout.count() != 0 || streaming ? options.timeout : limits_.timeout;
-  if (timeout.count() > 0) deadlines_.keep(slot.deadline = DeadlineTimer::after(Clock::now(), timeout));
+  slot.deadline = deadline;
 
   FrameHeader header;
   header.kind = draft.kind;
@@ -133,6 +138,14 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   end_frame(draft.begin, header,
             given ? std::move(*options.attachment_given) : Buffer::borrowed(options.attachment));
   return header.id;
+}
+
+// There is room in free_ for all slots at once: giving one back takes no memory.
+void ClientCore::add_slot() {
+  constexpr std::size_t least = 8;
+  if (free_.capacity() <= slots_.size()) free_.reserve(std::max(least, 2 * slots_.size()));
+  slots_.emplace_back();
+  free_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
 }
 
 ClientCore::Slot* ClientCore::find(std::uint64_t id) {

@@ -135,6 +135,7 @@ class ClientCore : public FrameLink {
   Buffer make_attachment(const FrameHeader& header) override;
   bool has_place_for(const FrameHeader& header) override;
   bool answers_pings() const override { return waiting_bytes() <= limits_.most_waiting_bytes; }
+  void add_slot();
   Slot* find(std::uint64_t id);
   void end(Slot& slot, Result<std::span<const std::byte>> body);
   void release(Slot& slot);

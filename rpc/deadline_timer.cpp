@@ -20,12 +20,13 @@ DeadlineTimer::TimePoint::duration pause_after(std::size_t calls) {
 }  // namespace
 
 void DeadlineTimer::arm(TimePoint at) {
-  armed_for_ = at;
+  armed_for_ = never;
   timer_.expires_at(at);
   timer_.async_wait([this, weak = link_.weak_from_this()](const std::error_code& error) {
     const auto link = weak.lock();
     if (!error && link) look();
   });
+  armed_for_ = at;  // last: there may be no memory to wait
 }
 
 void DeadlineTimer::look() {

@@ -10,10 +10,12 @@
 #include <asio/use_awaitable.hpp>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
 
+#include "rpc/client_core.hpp"
 #include "rpc/server_connection.hpp"
 #include "rpc/stream.hpp"
 #include "tests/rpc/recording_transport.hpp"
@@ -151,6 +153,44 @@ TEST_F(NoMemory, for_a_call_ends_it_and_whatever_it_had_begun) {
 
 TEST_F(NoMemory, for_a_stream_ends_it_and_whatever_it_had_begun) {
   fail_each_allocation_of<scarce::watch>(FrameFlag::streaming, {});
+}
+
+struct CountedFrames final : FrameSink {
+  bool on_frame(Frame& frame) override { return ++of[frame.header.kind] > 0; }
+  std::map<FrameKind, std::uint32_t> of;
+};
+
+TEST(NoMemoryToCall, leaves_nothing_of_the_request_and_others_end_at_their_deadlines) {
+  const std::string argument(1000, 'a');
+  bool failed = true;
+  for (std::uint64_t n = 1; failed; ++n) {
+    SCOPED_TRACE(n);
+    asio::io_context io(1);
+    const auto transport = std::make_shared<RecordingTransport>();
+    const auto client = std::make_shared<ClientCore>(io, transport, ConnectionLimits());
+    client->start();
+    std::uint32_t sent = 0;
+    const auto call = [&] {
+      const auto draft = client->begin(1);
+      client->append(draft.value(), [&](BodyPlace body) { MessagePack::write(body, argument); });
+      CallOptions options;
+      options.timeout = std::chrono::microseconds(1);
+      sent += client->commit(*draft, options) ? 1 : 0;
+    };
+    until_failure = n;
+    try {
+      call();
+    } catch (const std::bad_alloc&) {  // the caller hears
+    }
+    failed = std::exchange(until_failure, 0) == 0;
+    EXPECT_EQ(client->in_flight(), sent);
+    call();
+    io.run();  // until there is nothing to wait for
+    CountedFrames frames;
+    EXPECT_TRUE(FrameReader(FrameLimits()).feed(as_bytes(transport->all), frames));
+    EXPECT_EQ(frames.of[FrameKind::request], sent);
+    EXPECT_EQ(frames.of[FrameKind::cancel], sent);
+  }
 }
 
 class SendingLink final : public FrameLink {
