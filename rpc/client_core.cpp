@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <asio/post.hpp>
+#include <cstring>
 #include <string>
 #include <unordered_set>
 
@@ -110,9 +111,11 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   const auto timeout = options.timeout.count() != 0 || streaming ? options.timeout : limits_.timeout;
   const auto deadline =
       timeout.count() > 0 ? DeadlineTimer::after(Clock::now(), timeout) : DeadlineTimer::never;
+  Buffer attachment;
   try {
     if (free_.empty()) add_slot();
     deadlines_.keep(deadline);
+    attachment = attachment_of(options);
   } catch (...) {
     drop_frame(draft.begin);
     throw;
@@ -135,9 +138,18 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   header.method = draft.method;
   header.codec = draft.codec != 0 ? draft.codec : options.codec;
   header.timeout_us = draft.kind == FrameKind::request ? wire_timeout(timeout) : 0;
-  end_frame(draft.begin, header,
-            given ? std::move(*options.attachment_given) : Buffer::borrowed(options.attachment));
+  end_frame(draft.begin, header, std::move(attachment));
   return header.id;
+}
+
+// What stays with its caller may be written to as soon as the call has ended.
+Buffer ClientCore::attachment_of(const CallOptions& options) {
+  if (options.attachment_given != nullptr) return std::move(*options.attachment_given);
+  const std::span<const std::byte> lent = options.attachment;
+  if (!transport().sends_in_place(lent)) return Buffer::borrowed(lent);
+  Buffer copy = transport().buffer(lent.size());
+  std::memcpy(copy.data(), lent.data(), lent.size());
+  return copy;
 }
 
 // There is room in free_ for all slots at once: giving one back takes no memory.

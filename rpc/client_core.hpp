@@ -136,6 +136,7 @@ class ClientCore : public FrameLink {
   bool has_place_for(const FrameHeader& header) override;
   bool answers_pings() const override { return waiting_bytes() <= limits_.most_waiting_bytes; }
   void add_slot();
+  Buffer attachment_of(const CallOptions& options);
   Slot* find(std::uint64_t id);
   void end(Slot& slot, Result<std::span<const std::byte>> body);
   void release(Slot& slot);

@@ -69,6 +69,13 @@ bool may_go_elsewhere(Errc why) {
   return why != Errc::cancelled && why != Errc::deadline_exceeded && why != Errc::closed;
 }
 
+// The memory of `given`, which goes when the last that has it lets go.
+Buffer share(const std::shared_ptr<Buffer>& given) {
+  using Owner = std::shared_ptr<Buffer>;
+  return {given->span(), [](void* owner, std::byte*, std::size_t) { delete static_cast<Owner*>(owner); },
+          new Owner(given)};
+}
+
 std::unexpected<Error> pool_closed() { return fail(Errc::closed, "the pool was closed"); }
 
 }  // namespace
@@ -311,17 +318,20 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
   const auto deadline =
       timeout.count() > 0 ? DeadlineTimer::after(Clock::now(), timeout) : DeadlineTimer::never;
   std::vector<KnownServerPtr> tried;
-  Buffer given;  // for every attempt
-  if (options.attachment_given != nullptr) {
-    given = std::move(*std::exchange(options.attachment_given, nullptr));
-    options.attachment = given.span();
-  }
+  std::shared_ptr<Buffer> given;  // to every attempt
+  if (options.attachment_given != nullptr)
+    given = std::make_shared<Buffer>(std::move(*options.attachment_given));
   for (int attempt = 1;; ++attempt) {
     Error why;
     auto client = co_await pick(self, options.key, deadline, tried);
     if (client) {
       const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now());
       options.timeout = timeout.count() > 0 ? std::max(left, std::chrono::microseconds(1)) : timeout;
+      Buffer attachment;
+      if (given) {
+        attachment = share(given);
+        options.attachment_given = &attachment;
+      }
       Result<std::vector<std::byte>> reply = co_await (*client)->call_encoded(method, options, body.span());
       if (reply) co_return reply;
       why = std::move(reply.error());

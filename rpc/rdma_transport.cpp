@@ -152,6 +152,10 @@ class RdmaTransport final : public Transport, public std::enable_shared_from_thi
         memory, std::make_unique<Kept>(rdma::Message(), std::move(block), memory.data(), weak_from_this()));
   }
 
+  bool sends_in_place(std::span<const std::byte> bytes) const override {
+    return kept_.contains(bytes.data());
+  }
+
   void read_on(bool on) override {
     if (std::exchange(reading_, on) || !on || user_ == nullptr) return;
     asio::post(channel_.get_executor(), [self = shared_from_this()] { self->read(); });

@@ -60,6 +60,9 @@ class Transport {
     Buffer place = block(bytes);
     return place.empty() ? Buffer(bytes) : std::move(place);
   }
+  // True: memory of block(), or that keep() was offered, which write() sends from where it is. It must stay
+  // as it is for longer than the write.
+  virtual bool sends_in_place(std::span<const std::byte>) const { return false; }
   // Stops and resumes reading. What was read already is still handed on.
   virtual void read_on(bool on) = 0;
   // Nothing more will be written; the peer is told so where it can be. True: what was written reaches it even

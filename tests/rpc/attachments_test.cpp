@@ -215,6 +215,23 @@ TEST_P(Attachments, in_memory_of_the_connections_may_be_sent_again_by_whoever_ke
   });
 }
 
+TEST_P(Attachments, in_memory_of_the_connections_are_as_they_were_when_their_call_was_cancelled) {
+  server = make_server();
+  server->add<&Shelf::store>(shelf);
+  address = listen(*server);
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    Buffer kept = filled(client, letters(9));
+    {
+      CallOptions options;
+      options.attachment = kept.span();
+      const auto dropped = client.call<&Shelf::store>(options);  // sent by now
+    }
+    std::memset(kept.data(), '#', large);
+    EXPECT_TRUE(co_await client.ping(std::chrono::seconds(30)));
+  });
+  for (const Buffer& stored : shelf.stored) EXPECT_TRUE(stored.text() == letters(9));
+}
+
 // A result that is the same for everybody.
 struct Poster {
   Buffer printed;
