@@ -171,14 +171,31 @@ bool Adapter::wait_for_initiators() const {
   return wait_for_guests(segment_.header(), host_, host_.now_ns() + longest_operation_ns) && left;
 }
 
+// Waits for as long as it takes: returning would let a late write land in memory that is no longer ours to
+// give. Not under mutex_, which everything needs that comes from outside, the news that an initiator was
+// killed too.
 void Adapter::drain_initiators() {
-  for_each_qp([](QueuePair& qp) {
+  struct Running {
+    const std::atomic<std::uint32_t>* hazard;
+    std::uint32_t at;
+    Slot initiator;
+  };
+  std::vector<Running> running;
+  for_each_qp([&](QueuePair& qp) {
     if (has_many_senders(qp.config().type)) return;  // datagrams never reach a region but by our own poll
-    while (!qp.wait_for_initiator()) {
-      // Returning would let a late write land in memory that is no longer ours to give: rather wait for a
-      // stopped peer.
-    }
+    const auto& hazard = segment_.header().qps[qp.qpn().index()].hazard;
+    const std::uint32_t at = hazard.load(std::memory_order_seq_cst);
+    if (at & 1) running.push_back({&hazard, at, qp.initiator_slot()});
   });
+  for (const Running& one : running)
+    for (int tries = 0; one.hazard->load(std::memory_order_seq_cst) == one.at; ++tries) {
+      if (tries < 100) {
+        cpu_relax();
+        continue;
+      }
+      if (!host_.peer(one.initiator, HostPort::Wait::no)) break;  // killed inside
+      sched_yield();
+    }
   while (!wait_for_guests(segment_.header(), host_, host_.now_ns() + longest_operation_ns)) {
   }
 }

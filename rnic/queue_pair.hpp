@@ -178,6 +178,8 @@ class QueuePair {
   bool wait_for_initiator() const;
   // Whoever plays our responder rang its last doorbell on that CPU.
   bool initiator_on(Cpu cpu) const { return ctx_->initiator_cpu.load(std::memory_order_relaxed) == cpu; }
+  // Whose process plays our responder.
+  Slot initiator_slot() const { return initiator_slot_.load(std::memory_order_relaxed); }
   bool connected_to(const Peer& peer) const { return remote_.peer.get() == &peer; }
   void quiesce() {  // returns once no operation that began before is still running
     send_lock_.lock();

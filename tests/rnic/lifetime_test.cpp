@@ -1,6 +1,8 @@
 // Ends and beginnings: reset and reuse, destruction and deregistration while a peer is at work.
 #include <sched.h>
 
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "tests/give_others_time.hpp"
@@ -71,6 +73,20 @@ TEST_F(Lifetime, deregistration_waits_for_a_peer_that_is_writing) {
   Memory from(a_nic, 64), to(b_nic, 64);
   begin_write(from, to);
   expect_waits_for_the_write([&] { to.deregister(); });
+}
+
+// It may wait until that peer is killed, and the news of that comes by the thread that hears all else.
+TEST_F(Lifetime, deregistration_that_waits_holds_up_nothing_else) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  begin_write(from, to);
+  std::thread waiter([&] { to.deregister(); });
+  while (b_nic.adapter().table().entry(to.key()).key != 0) sched_yield();
+  give_others_time();  // until it has come to waiting
+  std::future<void> heard = std::async(std::launch::async, [&] { b_nic.adapter().kicked(b->qpn()); });
+  EXPECT_EQ(heard.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  release();
+  waiter.join();
 }
 
 TEST_F(Lifetime, a_change_of_rights_waits_for_a_peer_that_is_writing) {
