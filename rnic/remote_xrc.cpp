@@ -95,8 +95,9 @@ void RemoteQueuePair::complete_xrc() {
 // A slot that nobody completes would be a hole at which polling stops.
 void RemoteQueuePair::give_up_xrc_completion() {
   if (xrc_claimed_ == nullptr) return;
-  const Operation operation(*this);  // the SRQ's owner waits for it before the slots go
-  if (operation.inside() && srq_stands()) {
+  // The SRQ's owner waits for it before the slots go. Not an operation on the target, which may be another's.
+  const GuestOperation guest(memory_->segment(), own_, guest_hint_);
+  if (guest.inside() && srq_stands()) {
     xrc_claimed_->cqe.wqe = no_wqe;
     complete_slot(*xrc_claimed_);
     mark_ready(*cq_, cq_line_);

@@ -190,31 +190,32 @@ class RemoteQueuePair {
 // odd; those of an SRQ's process that is not the target's wait while we are its guest.
 class RemoteQueuePair::Operation {
  public:
-  explicit Operation(RemoteQueuePair& by)
-      : by_(by), ctx_(*by.ctx_), start_(ctx_.hazard.load(std::memory_order_relaxed) | 1) {
+  explicit Operation(RemoteQueuePair& by) : by_(by), ctx_(*by.ctx_) {
+    // A target that was connected to another since counts the operations of that one there.
+    if (!by.answers()) return;
+    begun_as_ = ctx_.hazard.load(std::memory_order_relaxed) | 1;
     // seq_cst: we store the hazard, then read state and keys; the target stores those, then reads the hazard.
-    ctx_.hazard.store(start_, std::memory_order_seq_cst);
+    ctx_.hazard.store(begun_as_, std::memory_order_seq_cst);
     if (by.memory_ && by.memory_ != by.peer) guest_.emplace(by.memory_->segment(), by.own_, by.guest_hint_);
   }
   ~Operation() {
     guest_.reset();
-    ctx_.hazard.store(start_ + 1, std::memory_order_release);
+    if (begun_as_ != 0) ctx_.hazard.store(begun_as_ + 1, std::memory_order_release);
   }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
 
-  bool inside() const { return !guest_ || guest_->inside(); }
   // `done`: the operation may begin.
   Outcome admitted() const {
-    if (!by_.answers()) return Outcome::no_response;
-    if (!inside()) return Outcome::contended;
+    if (begun_as_ == 0 || !by_.answers()) return Outcome::no_response;
+    if (guest_ && !guest_->inside()) return Outcome::contended;
     return by_.srq_stands() ? Outcome::done : Outcome::no_response;
   }
 
  private:
   const RemoteQueuePair& by_;
   QpContext& ctx_;
-  std::uint32_t start_;
+  std::uint32_t begun_as_ = 0;  // odd, once it has begun
   std::optional<GuestOperation> guest_;
 };
 

@@ -186,6 +186,21 @@ TEST_F(Lifetime, receives_are_flushed_when_a_peer_that_was_stopped_is_killed) {
   EXPECT_TRUE(completed(b->poll_recv(), 7, WcStatus::wr_flush_err));
 }
 
+// One that is still connected to what this queue pair was before goes on trying.
+TEST_F(Lifetime, deregistration_waits_for_a_peer_that_is_writing_whatever_an_earlier_peer_tries) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  ASSERT_TRUE(b->modify(QpState::reset));
+  Nic& c_nic = host.add_nic();
+  Endpoint c(c_nic);
+  Memory next(c_nic, 64);
+  connect(c, *b);
+  begin([&] { (void)c.write(1, next.all(), to.addr(), to.key()); });
+  EXPECT_EQ(a->write(2, from.all(), to.addr(), to.key()), PostResult::ok);
+  EXPECT_FALSE(a->poll_send());
+  expect_waits_for_the_write([&] { to.deregister(); });
+}
+
 TEST_F(Lifetime, deregistration_after_a_reset_still_waits_for_a_peer_that_is_writing) {
   connect_pair();
   Memory from(a_nic, 64), to(b_nic, 64);
