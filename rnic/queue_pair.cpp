@@ -288,7 +288,9 @@ bool QueuePair::peer_gone_locked() {
   if (const std::uint32_t hazard = ctx_->hazard.load(std::memory_order_acquire); hazard & 1)
     ctx_->hazard.store(hazard + 1, std::memory_order_seq_cst);
   const bool killed = remote_.connected() && remote_.answers();
-  if (parked_ != Park::none && config_.type == QpType::rc) {
+  const bool acknowledged =
+      config_.type == QpType::rc || (config_.type == QpType::xrc_send && !remote_.opener());
+  if (parked_ != Park::none && acknowledged) {
     parked_ = Park::none;
     fail_send(sq_.at(sq_.executed.load(std::memory_order_relaxed)), WcStatus::retry_exc_err);
     return false;

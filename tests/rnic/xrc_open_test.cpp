@@ -126,6 +126,16 @@ TEST_F(XrcOpen, who_waits_for_a_receive_waits_on_when_the_process_that_made_it_e
   close(opened);
 }
 
+TEST_F(XrcOpen, who_waits_for_a_receive_is_told_when_the_only_process_that_had_it_open_ends) {
+  for (const std::uint64_t id : {1, 2})
+    ASSERT_EQ(pair.post({.wr_id = id}, receiver.srq->number(), {from.all()}), PostResult::ok);
+  EXPECT_FALSE(pair.poll());
+  host.kill(b_nic);
+  settle();
+  EXPECT_TRUE(completed(pair.poll(), 1, WcStatus::retry_exc_err));
+  EXPECT_TRUE(completed(pair.poll(), 2, WcStatus::wr_flush_err));
+}
+
 TEST_F(XrcOpen, it_ends_with_the_last_process_that_has_it_open) {
   Nic& d_nic = host.add_nic();
   XrcReceiver other(d_nic);
