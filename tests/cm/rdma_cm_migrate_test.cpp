@@ -1,4 +1,6 @@
 // rdma_migrate_id: what goes along to the new channel.
+#include <future>
+
 #include "tests/cm/cm_fixture.hpp"
 
 namespace weir::cm {
@@ -17,6 +19,32 @@ TEST_F(Migrating, takes_queued_events_to_the_new_channel) {
   EXPECT_EQ(id->channel, server_.get());
   EXPECT_FALSE(client_.pending());
   server_.expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+// Who migrates may be the one who reads the new channel.
+TEST_F(Migrating, waits_for_events_taken_before_it_and_for_none_that_come_to_the_new_channel) {
+  Events left;
+  const IdRef listener = make_listener(left);
+  const auto ask = [&] {
+    IdRef client = make_id(client_);
+    resolve(client, client_, port_of(listener));
+    EXPECT_EQ(rdma_connect(client.get(), nullptr), 0);
+    return client;
+  };
+  const IdRef one = ask();
+  auto taken = left.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+  const IdRef first(taken->id);
+  auto migrated =
+      std::async(std::launch::async, [&] { return rdma_migrate_id(listener.get(), server_.get()); });
+  const IdRef two = ask();
+  const auto moved_or_new = server_.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+  const IdRef second(moved_or_new->id);
+  const IdRef three = ask();
+  const auto surely_new = server_.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+  const IdRef third(surely_new->id);
+  EXPECT_EQ(migrated.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  taken.reset();
+  EXPECT_EQ(migrated.wait_for(std::chrono::milliseconds(patience_ms)), std::future_status::ready);
 }
 
 // The channel that a listener leaves may be gone when its requests are answered.

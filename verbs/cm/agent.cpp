@@ -109,7 +109,9 @@ void Agent::migrate(Id& id, EventChannel& to) {
     to.push(std::move(event));
     for (auto& later : behind) to.push(std::move(later));
   }
-  acknowledged_.wait(hold, [&] { return id.events_outstanding <= count; });
+  // As many as are taken now: whoever migrates may be the one who is to read what comes to the new channel.
+  const auto when = id.events_acknowledged + (id.events_outstanding - count);
+  acknowledged_.wait(hold, [&] { return id.events_acknowledged >= when; });
 }
 
 void Agent::taken(const Event& event) {
@@ -122,6 +124,7 @@ void Agent::acknowledged(const Event& event) {
   {
     const std::scoped_lock hold(mutex_);
     --event.counted_on->events_outstanding;
+    ++event.counted_on->events_acknowledged;
   }
   acknowledged_.notify_all();
 }

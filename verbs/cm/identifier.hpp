@@ -67,8 +67,9 @@ struct Id : rdma_cm_id {
   std::uint32_t timer_round = 0;  // a timer that fires late for an earlier round does nothing
   int backlog = 0;
   int requests_queued = 0;
-  std::size_t events_outstanding = 0;  // queued or not yet acknowledged
-  CmMessage mine;                      // our REQ or REP, lookup or its answer
+  std::size_t events_outstanding = 0;     // queued or not yet acknowledged
+  std::uint64_t events_acknowledged = 0;  // ever
+  CmMessage mine;                         // our REQ or REP, lookup or its answer
   CmMessage peers;
 };
 
