@@ -14,6 +14,7 @@
 #include <set>
 
 #include "link/unique_fd.hpp"
+#include "tests/descriptors_below.hpp"
 #include "tests/scratch_directory.hpp"
 
 namespace weir::cm {
@@ -185,6 +186,20 @@ TEST_F(Ports, files_that_are_not_ours_to_read_are_nobodys) {
     const auto bound = our_space_.bind(RDMA_PS_TCP, at("127.0.0.1", 7471), {});
     ASSERT_TRUE(bound);
     our_space_.release(*bound);
+  }
+}
+
+// As many descriptors as it takes to look into the folder and not into the files there.
+TEST_F(Ports, a_port_whose_holder_cannot_be_read_now_is_not_taken_over) {
+  ASSERT_EQ(bind(their_space_, at("127.0.0.1", 7471)), 0);
+  const link::UniqueFd lowest(::fcntl(0, F_DUPFD_CLOEXEC, 0));
+  for (int few = 1; few < 6; ++few) {
+    SCOPED_TRACE(few);
+    {
+      const test::DescriptorsBelow limit(lowest.get() + few);
+      EXPECT_THAT(bind(our_space_, at("127.0.0.1", 7471)), testing::AnyOf(EMFILE, EADDRINUSE));
+    }
+    EXPECT_EQ(our_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)), theirs_);
   }
 }
 

@@ -1,12 +1,12 @@
 // The directory in which processes find each other: paths, who is in it, what stays when the last one leaves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <future>
 
 #include "link/same_host.hpp"
+#include "tests/descriptors_below.hpp"
 #include "tests/link/fixture.hpp"
 
 namespace weir::link {
@@ -16,23 +16,6 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 class LinkDirectory : public LinkTest {};
-
-// While it lives, what the process opens must fit below that descriptor.
-class DescriptorsBelow {
- public:
-  explicit DescriptorsBelow(int end) {
-    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
-    rlimit low = before_;
-    low.rlim_cur = static_cast<rlim_t>(end);
-    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
-  }
-  ~DescriptorsBelow() { EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before_), 0); }
-  DescriptorsBelow(const DescriptorsBelow&) = delete;
-  DescriptorsBelow& operator=(const DescriptorsBelow&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 TEST_F(LinkDirectory, a_directory_that_cannot_be_used_is_an_error_that_names_it) {
   const std::string parent = directory() + "-parent";
@@ -115,7 +98,7 @@ TEST_F(LinkDirectory, out_of_descriptors_the_others_stay_known) {
   EXPECT_THAT(both, testing::UnorderedElementsAre(a->slot(), b->slot()));
   change_at(2000);
   {
-    const DescriptorsBelow none(3);
+    const test::DescriptorsBelow none(3);
     EXPECT_EQ(a->occupied(), both);
   }
   EXPECT_EQ(a->occupied(), both);
@@ -127,7 +110,7 @@ TEST_F(LinkDirectory, who_leaves_with_one_descriptor_left_takes_nothing_from_the
   UniqueFd lowest(::fcntl(0, F_DUPFD_CLOEXEC, 0));
   auto a = attach(), b = attach();
   {
-    const DescriptorsBelow one(lowest.get() + 1);
+    const test::DescriptorsBelow one(lowest.get() + 1);
     lowest.reset();
     b.reset();
   }

@@ -12,6 +12,8 @@
 #include <random>
 #include <vector>
 
+#include "link/error.hpp"
+
 namespace weir::cm {
 namespace {
 
@@ -98,15 +100,20 @@ std::string PortSpace::path_of(const std::string& name) const {
 
 link::Result<link::FileLock> PortSpace::lock() const {
   const link::UniqueFd directory(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return link::failure_errno(errno, "cannot open " + directory_);
   return link::FileLock::take(directory.get(), lock_name, directory_);
 }
 
-std::optional<PortSpace::Entry> PortSpace::read(const std::string& name) const {
+std::expected<PortSpace::Entry, int> PortSpace::read(const std::string& name) const {
+  constexpr int nobodys = 0;
   const link::UniqueFd file(::open(path_of(name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) return std::unexpected(errno);
   Record record{};
   const auto ip = ip_of(name);
-  if (!file || !ip || ::read(file.get(), &record, sizeof record) != sizeof record) return std::nullopt;
-  if (record.magic != record_magic || record.slot == 0 || record.slot >= link::max_slots) return std::nullopt;
+  if (!file || !ip || ::read(file.get(), &record, sizeof record) != sizeof record)
+    return std::unexpected(nobodys);
+  if (record.magic != record_magic || record.slot == 0 || record.slot >= link::max_slots)
+    return std::unexpected(nobodys);
   Entry entry{name, {}, {record.slot, record.incarnation}, {}, record.holders};
   entry.endpoint.ip = *ip;
   entry.sharing = {record.reuse_address != 0, record.v6_only != 0};
@@ -141,12 +148,14 @@ void PortSpace::remove(const std::string& name) const {
   ::rmdir(path.substr(0, path.rfind('/')).c_str());  // if it was the port's last
 }
 
+// An errno: it cannot be read now. One that is not there is empty.
 template <class Visit>
-void PortSpace::for_each_in(const std::string& folder, Visit visit) const {
+int PortSpace::for_each_in(const std::string& folder, Visit visit) const {
   std::error_code error;
   for (std::filesystem::directory_iterator at(path_of(folder), error), end; !error && at != end;
        at.increment(error))
     visit(at->path().filename().string());
+  return error == std::errc::no_such_file_or_directory ? 0 : error.value();
 }
 
 // Remains of processes whose slot is gone as well, whatever their port.
@@ -177,9 +186,13 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
   std::uint16_t holders = 0;
   bool listening = false;
   const std::string folder = folder_of(port_space, endpoint.port);
-  for_each_in(folder, [&](const std::string& file) {
+  const int unread = for_each_in(folder, [&](const std::string& file) {
     const std::string name = folder + "/" + file;
     const auto entry = read(name);
+    if (!entry && entry.error() != 0) {
+      error = entry.error();
+      return;
+    }
     if (!entry || (entry->owner.slot == self_.slot && entry->owner != self_)) {
       stale.push_back(name);
       return;
@@ -196,6 +209,7 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
     }
   });
   for (const auto& name : stale) remove(name);
+  if (error == 0) error = unread;
   if (error != 0) return std::unexpected(error);
   const auto written =
       write({mine, endpoint, self_, sharing, static_cast<std::uint16_t>(holders + 1), listening});
@@ -259,7 +273,7 @@ std::optional<PortSpace::Entry> PortSpace::find_entry(std::uint16_t port_space,
   wildcard_v4.port = wildcard_v6.port = destination.port;
   for (const Endpoint& candidate : {destination, wildcard_v4, wildcard_v6}) {
     const auto entry = read(name_of(port_space, candidate));
-    if (entry && covers(entry->endpoint, entry->sharing, destination)) return entry;
+    if (entry && covers(entry->endpoint, entry->sharing, destination)) return *entry;
   }
   return std::nullopt;
 }

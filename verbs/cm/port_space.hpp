@@ -73,7 +73,8 @@ class PortSpace {
   };
   link::Result<link::FileLock> lock() const;
   std::optional<Entry> find_entry(std::uint16_t port_space, const Endpoint& destination) const;
-  std::optional<Entry> read(const std::string& name) const;
+  // The error: why it cannot be read now; 0: it is nobody's.
+  std::expected<Entry, int> read(const std::string& name) const;
   std::expected<void, int> write(const Entry& entry) const;
   std::expected<Binding, int> bind_port(std::uint16_t port_space, const Endpoint& endpoint, Sharing sharing);
   void remove(const std::string& name) const;
@@ -81,7 +82,7 @@ class PortSpace {
   std::vector<std::string> left_without_slot();
   std::string path_of(const std::string& name) const;
   template <class Visit>
-  void for_each_in(const std::string& folder, Visit visit) const;
+  int for_each_in(const std::string& folder, Visit visit) const;
 
   const std::string directory_;
   const PortOwner self_;
