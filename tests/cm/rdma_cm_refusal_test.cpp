@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/cm/cm_fixture.hpp"
+#include "tests/descriptors_below.hpp"
 
 namespace weir::cm {
 namespace {
@@ -35,6 +36,23 @@ TEST_F(RdmaCmRefuses, a_bound_address_that_does_not_listen_rejects_too) {
   auto asks = parameters();
   ASSERT_EQ(rdma_connect(client.get(), &asks), 0);
   client_.expect(RDMA_CM_EVENT_REJECTED, 8);
+}
+
+// Not a listener that nobody finds.
+TEST_F(RdmaCmRefuses, listening_that_cannot_be_made_known_and_may_be_tried_again) {
+  const IdRef listener = make_id(server_);
+  auto any = loopback(0);
+  ASSERT_EQ(rdma_bind_addr(listener.get(), as_address(any)), 0);
+  {
+    const test::DescriptorsBelow none(3);
+    EXPECT_EQ(rdma_listen(listener.get(), 8), -1);
+    EXPECT_EQ(errno, EMFILE);
+  }
+  ASSERT_EQ(rdma_listen(listener.get(), 8), 0);
+  const IdRef client = make_id(client_);
+  resolve(client, client_, port_of(listener));
+  ASSERT_EQ(rdma_connect(client.get(), nullptr), 0);
+  const IdRef server(server_.expect(RDMA_CM_EVENT_CONNECT_REQUEST)->id);
 }
 
 TEST_F(RdmaCmRefuses, a_rejection_brings_its_private_data) {

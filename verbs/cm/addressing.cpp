@@ -169,8 +169,12 @@ int Agent::listen(Id& id, int backlog) {
   listeners_.push_back(&id);
   const auto binding = id.binding;
   hold.unlock();
-  if (binding) ports_.listening(*binding);
-  return 0;
+  const int error = binding ? ports_.listening(*binding) : 0;
+  if (error == 0) return 0;
+  hold.lock();
+  std::erase(listeners_, &id);
+  id.stage = Stage::bound;
+  return error;
 }
 
 }  // namespace weir::cm

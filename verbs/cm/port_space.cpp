@@ -235,12 +235,16 @@ std::expected<Binding, int> PortSpace::bind(std::uint16_t port_space, Endpoint e
   return std::unexpected(EADDRNOTAVAIL);
 }
 
-void PortSpace::listening(const Binding& binding) {
+int PortSpace::listening(const Binding& binding) {
   const auto held = lock();
+  if (!held) return static_cast<int>(held.error().code);
   auto entry = read(name_of(binding.port_space, binding.endpoint));
-  if (!held || !entry || entry->owner != self_) return;
+  if (!entry)
+    return entry.error() != 0 ? entry.error() : EADDRNOTAVAIL;  // somebody has cleared the directory
+  if (entry->owner != self_) return EADDRINUSE;
   entry->listening = true;
-  (void)write(*entry);
+  const auto written = write(*entry);
+  return written ? 0 : written.error();
 }
 
 void PortSpace::release(const Binding& binding) {

@@ -55,8 +55,8 @@ class PortSpace {
   // said.
   std::expected<Binding, int> bind(std::uint16_t port_space, Endpoint endpoint, Sharing sharing);
   void release(const Binding& binding);
-  // From now on find_listener() finds it.
-  void listening(const Binding& binding);
+  // From now on find_listener() finds it. An errno: it does not.
+  int listening(const Binding& binding);
 
   // Who holds the address, or a wildcard that covers it. Not verified to be alive.
   std::optional<PortOwner> find(std::uint16_t port_space, const Endpoint& destination) const;
