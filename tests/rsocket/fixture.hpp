@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <rdma/rsocket.h>
 
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
@@ -76,6 +77,14 @@ inline Rsocket listening(int backlog = 8) {
 }
 inline int connect(const Rsocket& socket, sockaddr_in to) {
   return ::rconnect(socket.get(), as_address(to), sizeof to);
+}
+
+inline bool sleeps(pid_t thread) {
+  std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(status, text);
+  const std::size_t name_end = text.rfind(')');
+  return name_end != std::string::npos && text.substr(name_end + 2, 1) == "S";
 }
 
 // poll() of one; what of `events` came within patience.

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <climits>
-#include <fstream>
 #include <future>
 
 #include "tests/rsocket/fixture.hpp"
@@ -42,17 +41,10 @@ class Signals : public testing::Test {
     while (number == 0) ::sched_yield();
     return result;
   }
-  bool sleeps() const {
-    std::ifstream status("/proc/self/task/" + std::to_string(number) + "/stat");
-    std::string text;
-    std::getline(status, text);
-    const std::size_t name_end = text.rfind(')');
-    return name_end != std::string::npos && text.substr(name_end + 2, 1) == "S";
-  }
   // Each finds the thread asleep, and has been handled when this returns; none comes behind the call.
   void interrupt(int times) {
     for (int i = 0; i < times && !returned; ++i) {
-      while (!sleeps() && !returned) ::sched_yield();
+      while (!sleeps(number) && !returned) ::sched_yield();
       ::pthread_kill(thread, SIGUSR1);
       while (handled == i && !returned) ::sched_yield();
     }

@@ -68,23 +68,30 @@ int check_all(const std::vector<Watched>& all) {
   return ready;
 }
 
+// At its end, also by a cancelled thread's, no socket wakes the sleeper any more.
+struct Sleep {
+  const std::vector<Watched>& all;
+  Waiter& sleeper;
+  ~Sleep() {
+    const int error = errno;
+    for (const Watched& one : all) {
+      if (one.socket) one.socket->end_sleep(sleeper);
+    }
+    errno = error;
+  }
+};
+
 // Sleeps once; -1 and errno, 0, or some are ready. Sockets are not looked at after it.
 int sleep_once(const std::vector<Watched>& all, int timeout_ms) {
   Waiter& waiter = Waiter::mine();
   waiter.clear();
   auto fds = plain_descriptors(all);
+  const Sleep sleep{all, waiter};
   for (const Watched& one : all) {
     if (one.socket) one.socket->begin_sleep(waiter, fds);
   }
-  int ready = check_sockets(all);
-  int result = 0;
-  if (ready == 0) result = waiter.sleep(fds, timeout_ms);
-  const int error = errno;
-  for (const Watched& one : all) {
-    if (one.socket) one.socket->end_sleep(waiter);
-  }
-  errno = error;
-  return ready > 0 || result < 0 ? (ready > 0 ? ready : -1) : 0;
+  if (const int ready = check_sockets(all); ready > 0) return ready;
+  return waiter.sleep(fds, timeout_ms) < 0 ? -1 : 0;
 }
 
 int milliseconds_until(Clock::time_point end) {

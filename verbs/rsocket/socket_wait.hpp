@@ -52,16 +52,15 @@ int Socket::locked_wait_for(std::unique_lock<std::mutex>& hold, int limit_ms, Do
     waiter.clear();
     std::vector<pollfd> others;
     locked_prepare_sleep(others);
-    watchers_.add(waiter);
     int error = 0;
-    const bool already = done();
-    if (!already) {
+    {
+      const Listed listed(watchers_, waiter, hold);
+      if (done()) return 0;
       hold.unlock();
       if (waiter.sleep(others, left_ms) < 0) error = errno;
       hold.lock();
     }
-    watchers_.remove(waiter);
-    if (already || done()) return 0;
+    if (done()) return 0;
     if (error != 0 && (error != EINTR || !handlers_restart_calls())) return error;
   }
 }

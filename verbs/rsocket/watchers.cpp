@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "link/not_cancelled.hpp"
+
 namespace weir::rsocket {
 namespace {
 // How long a thread sleeps that could not get a descriptor to be woken by.
@@ -50,6 +52,8 @@ void WatchList::remove(Watcher& watcher) {
 }
 
 void WatchList::tell_all() {
+  if (watchers_.empty()) return;
+  const link::NotCancelled whole;  // or the others would sleep on
   for (Watcher* watcher : watchers_) watcher->changed();
 }
 

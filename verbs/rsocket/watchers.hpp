@@ -7,6 +7,7 @@
 
 #include <poll.h>
 
+#include <mutex>
 #include <vector>
 
 #include "link/unique_fd.hpp"
@@ -50,6 +51,27 @@ class WatchList {
 
  private:
   std::vector<Watcher*> watchers_;
+};
+
+// Scope of a watcher on a list. `hold` is of the socket's mutex, and held at the end of it: also one that is
+// cancelled in its sleep, without the mutex, is told of nothing more.
+class Listed {
+ public:
+  Listed(WatchList& list, Watcher& watcher, std::unique_lock<std::mutex>& hold)
+      : list_(list), watcher_(watcher), hold_(hold) {
+    list_.add(watcher_);
+  }
+  ~Listed() {
+    if (!hold_.owns_lock()) hold_.lock();
+    list_.remove(watcher_);
+  }
+  Listed(const Listed&) = delete;
+  Listed& operator=(const Listed&) = delete;
+
+ private:
+  WatchList& list_;
+  Watcher& watcher_;
+  std::unique_lock<std::mutex>& hold_;
 };
 
 }  // namespace weir::rsocket
