@@ -1,4 +1,5 @@
-// Threads that are cancelled in a call of an rsocket: they leave nothing behind.
+// Threads that are cancelled in a call of an rsocket: only the calls that wait for a peer end them, as with
+// sockets, and leave nothing behind.
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -6,6 +7,7 @@
 
 #include <atomic>
 
+#include "tests/cancelled_thread.hpp"
 #include "tests/rsocket/fixture.hpp"
 
 namespace weir::rsocket {
@@ -65,6 +67,32 @@ TEST(Cancelled, who_slept_in_an_accept_is_woken_no_more) {
   const CancelledAsleep server([&] { (void)::raccept(listener.get(), nullptr, nullptr); });
   EXPECT_EQ(connect(client, name_of(listener)), 0) << std::strerror(errno);
   const Rsocket accepted(::raccept(listener.get(), nullptr, nullptr));
+}
+
+TEST(Cancelled, what_waits_for_nobody_is_done_whole) {
+  const auto expect_whole = [](const char* name, const std::function<int()>& call) {
+    SCOPED_TRACE(name);
+    EXPECT_FALSE(test::is_ended_in([&] { EXPECT_GE(call(), 0) << std::strerror(errno); }));
+  };
+  Rsocket listener, next;
+  auto here = loopback(0);
+  expect_whole("socket", [&] { return (listener = stream()).get(); });
+  expect_whole("bind", [&] { return ::rbind(listener.get(), as_address(here), sizeof here); });
+  expect_whole("listen", [&] { return ::rlisten(listener.get(), 4); });
+  Pair pair;
+  int value = 1;
+  socklen_t size = sizeof value;
+  expect_whole("option", [&] {
+    return ::rsetsockopt(pair.client.get(), IPPROTO_TCP, TCP_NODELAY, &value, sizeof value);
+  });
+  expect_whole("error",
+               [&] { return ::rgetsockopt(pair.client.get(), SOL_SOCKET, SO_ERROR, &value, &size); });
+  expect_whole("shutdown", [&] { return ::rshutdown(pair.server.get(), SHUT_WR); });
+  EXPECT_EQ(receive(pair.client), "");
+  EXPECT_EQ(send(pair.client, "last"), 4);
+  expect_whole("close", [&] { return ::rclose(pair.client.release()); });
+  EXPECT_EQ(receive(pair.server), "last");
+  EXPECT_EQ(receive(pair.server), "");
 }
 
 }  // namespace

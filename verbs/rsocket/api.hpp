@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "link/not_cancelled.hpp"
 #include "verbs/rsocket/table.hpp"
 
 // Newer than Debian's rdma/rsocket.h (rdma-core 65). As epoll_create1, epoll_ctl and epoll_wait, for rsockets
@@ -43,6 +44,13 @@ auto on_socket(int number, Call call) -> decltype(as_c(call(std::declval<Socket&
   const SocketPtr socket = find(number);
   if (!socket) return as_c(EBADF);
   return as_c(call(*socket));
+}
+
+// The same of a call that is no cancellation point.
+template <class Call>
+auto whole_on_socket(int number, Call call) {
+  const link::NotCancelled whole;
+  return on_socket(number, call);
 }
 
 }  // namespace weir::rsocket

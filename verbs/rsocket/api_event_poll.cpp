@@ -7,6 +7,7 @@ using namespace weir::rsocket;
 extern "C" {
 
 int repoll_create(int flags) {
+  const weir::link::NotCancelled whole;
   const auto made = EventPoll::open(flags);
   if (!made) return as_c(made.error());
   insert(*made);
@@ -14,6 +15,7 @@ int repoll_create(int flags) {
 }
 
 int repoll_ctl(int epfd, int operation, int fd, epoll_event* event) {
+  const weir::link::NotCancelled whole;
   const EventPollPtr poll = find_event_poll(epfd);
   if (!poll) return as_c(EBADF);
   return as_c(poll->control(operation, fd, event));

@@ -33,6 +33,7 @@ int rsocket(int domain, int type, int protocol) {
   if (kind != SOCK_STREAM && kind != SOCK_DGRAM) return as_c(EINVAL);
   if (protocol != 0 && protocol != (kind == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP))
     return as_c(EPROTONOSUPPORT);
+  const weir::link::NotCancelled whole;
   const auto socket = open(domain, kind);
   if (!socket) return as_c(socket.error());
   if ((type & SOCK_NONBLOCK) != 0) (*socket)->set_status_flags(O_NONBLOCK);
@@ -40,11 +41,11 @@ int rsocket(int domain, int type, int protocol) {
 }
 
 int rbind(int socket, const sockaddr* address, socklen_t size) {
-  return on_socket(socket, [&](Socket& s) { return s.bind(address, size); });
+  return whole_on_socket(socket, [&](Socket& s) { return s.bind(address, size); });
 }
 
 int rlisten(int socket, int backlog) {
-  return on_socket(socket, [&](Socket& s) { return s.listen(backlog); });
+  return whole_on_socket(socket, [&](Socket& s) { return s.listen(backlog); });
 }
 
 int raccept(int socket, sockaddr* address, socklen_t* size) {
@@ -62,10 +63,11 @@ int rconnect(int socket, const sockaddr* address, socklen_t size) {
 }
 
 int rshutdown(int socket, int how) {
-  return on_socket(socket, [&](Socket& s) { return s.shut_down(how); });
+  return whole_on_socket(socket, [&](Socket& s) { return s.shut_down(how); });
 }
 
 int rclose(int socket) {
+  const weir::link::NotCancelled whole;
   const SocketPtr closed = remove(socket);
   if (closed) {
     for (const auto& poll : all_event_polls()) poll->forget(socket);  // epoll(7), question 6
@@ -96,11 +98,11 @@ int rgetsockname(int socket, sockaddr* address, socklen_t* size) {
 }
 
 int rsetsockopt(int socket, int level, int name, const void* value, socklen_t size) {
-  return on_socket(socket, [&](Socket& s) { return s.set_option(level, name, value, size); });
+  return whole_on_socket(socket, [&](Socket& s) { return s.set_option(level, name, value, size); });
 }
 
 int rgetsockopt(int socket, int level, int name, void* value, socklen_t* size) {
-  return on_socket(socket, [&](Socket& s) { return s.get_option(level, name, value, size); });
+  return whole_on_socket(socket, [&](Socket& s) { return s.get_option(level, name, value, size); });
 }
 
 int rfcntl(int socket, int command, ...) {

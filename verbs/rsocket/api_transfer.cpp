@@ -97,6 +97,7 @@ ssize_t rreadv(int socket, const iovec* pieces, int count) {
 }
 
 off_t riomap(int socket, void* buffer, size_t size, int protection, int, off_t offset) {
+  const weir::link::NotCancelled whole;
   const SocketPtr found = find(socket);
   if (!found) return as_c(EBADF);
   const auto mapped = found->map(buffer, size, protection, offset);
@@ -104,7 +105,7 @@ off_t riomap(int socket, void* buffer, size_t size, int protection, int, off_t o
 }
 
 int riounmap(int socket, void* buffer, size_t size) {
-  return on_socket(socket, [&](Socket& s) { return s.unmap(buffer, size); });
+  return whole_on_socket(socket, [&](Socket& s) { return s.unmap(buffer, size); });
 }
 
 size_t riowrite(int socket, const void* data, size_t size, off_t offset, int flags) {

@@ -8,6 +8,8 @@
 #include <array>
 #include <cerrno>
 
+#include "link/not_cancelled.hpp"
+
 namespace weir::rsocket {
 
 // Lives until exit: its thread may be anywhere in it then. A child leaves its parent's alone, whose locks may
@@ -51,6 +53,7 @@ int Service::watch(int fd, std::function<void()> readable) {
 }
 
 void Service::forget(int fd) {
+  const link::NotCancelled whole;
   std::unique_lock hold(mutex_);
   const auto found = calls_.find(fd);
   if (found == calls_.end()) return;
