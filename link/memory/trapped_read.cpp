@@ -17,8 +17,9 @@ struct Attempt {
   volatile int signal = 0;  // that it ended with
 };
 
-// Of this thread; nullptr: none. The handler, in the same thread, is its only other reader.
-thread_local Attempt* attempt = nullptr;
+// Of this thread; nullptr: none. The handler, in the same thread, is its only other reader. In every thread
+// from its start on: elsewhere the first look of a handler, at a fault in malloc, say, would allocate it.
+[[gnu::tls_model("initial-exec")]] constinit thread_local Attempt* attempt = nullptr;
 
 bool is_in(const iovec& piece, std::uintptr_t at) {
   const auto begin = reinterpret_cast<std::uintptr_t>(piece.iov_base);
