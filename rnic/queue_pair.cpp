@@ -133,9 +133,7 @@ bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
     ctx_->remote_qpn.store(attributes.destination.value(), std::memory_order_release);
     if (config_.type != QpType::xrc_recv) connect_remote(HostPort::Wait::no);
   }
-  // seq_cst: an initiator that found us not ready has parked and set its flag before; we look at it right
-  // after.
-  ctx_->state.store(static_cast<std::uint32_t>(to), std::memory_order_seq_cst);
+  if (!leave_for(to)) return true;
   if (to == QpState::rtr) kick_initiator_if_parked();
   if (to == QpState::rts) execute();
   if (to == QpState::sqd) {
@@ -145,6 +143,19 @@ bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
     draining_.store(false, std::memory_order_release);
   }
   return true;
+}
+
+// False: since the caller checked the transition an initiator has moved us to err (responder.cpp). Then that
+// holds, as if it had come right after, and on_fault() flushes.
+bool QueuePair::leave_for(QpState to) {
+  auto from = ctx_->state.load(std::memory_order_relaxed);
+  while (from != static_cast<std::uint32_t>(QpState::err)) {
+    // seq_cst: an initiator that found us not ready has parked and set its flag before; we look at it right
+    // after.
+    if (ctx_->state.compare_exchange_weak(from, static_cast<std::uint32_t>(to), std::memory_order_seq_cst))
+      return true;
+  }
+  return false;
 }
 
 bool QueuePair::reset() {

@@ -253,6 +253,7 @@ class QueuePair {
 
   // queue_pair.cpp
   bool modify_locked(QpState to, const QpAttributes&);
+  bool leave_for(QpState to);
   bool wait_for_datagram_senders() const;
   bool allocate_rings();
   void free_rings();

@@ -21,6 +21,44 @@ TEST_F(Errors, moving_to_error_flushes_sends_and_receives_in_order) {
   EXPECT_TRUE(completed(a->poll_recv(), 20, WcStatus::wr_flush_err));
 }
 
+// As a change of attributes does that was checked while the queue pair was still well.
+struct RacedChange {
+  const char* name;
+  QpState from, to;
+  bool reported_first;  // that it is in error, ahead of the change
+};
+class RacedChanges : public Errors, public testing::WithParamInterface<RacedChange> {};
+
+TEST_P(RacedChanges, leave_a_queue_pair_that_a_refused_message_failed_in_error_and_flushed) {
+  const auto& row = GetParam();
+  a = std::make_unique<Endpoint>(a_nic);
+  b = std::make_unique<Endpoint>(b_nic);
+  b->to_rtr(a->qpn());
+  a->to_rts(b->qpn());
+  if (row.from == QpState::rts) b->modify(QpState::rts);
+  Memory from(a_nic, 64), to(b_nic, 64);
+  ASSERT_EQ(b->recv(1, {to.all()}), PostResult::ok);
+  ASSERT_EQ(a->write(2, from.all(), to.addr(), to.key() ^ 1), PostResult::ok);
+  EXPECT_TRUE(completed(a->poll_send(), 2, WcStatus::rem_access_err));
+  if (row.reported_first) settle();
+  EXPECT_TRUE(b->modify(row.to));
+  EXPECT_EQ(b->qp().state(), QpState::err);
+  settle();
+  EXPECT_EQ(b->qp().state(), QpState::err);
+  EXPECT_TRUE(completed(b->poll_recv(), 1, WcStatus::wr_flush_err));
+  const auto events = b_nic.async_events();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].event, AsyncEvent::qp_access_error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Errors, RacedChanges,
+                         testing::Values(RacedChange{"rtr_to_rts", QpState::rtr, QpState::rts, false},
+                                         RacedChange{"rtr_to_rts_reported", QpState::rtr, QpState::rts, true},
+                                         RacedChange{"rts_to_rts", QpState::rts, QpState::rts, false},
+                                         RacedChange{"rts_to_rts_reported", QpState::rts, QpState::rts, true},
+                                         RacedChange{"rts_to_sqd", QpState::rts, QpState::sqd, false}),
+                         [](const auto& one) { return one.param.name; });
+
 TEST_F(Errors, what_was_delivered_before_an_error_is_polled_before_the_flushes) {
   connect_pair();
   Memory from(a_nic, 64), to(b_nic, 64);
