@@ -79,6 +79,8 @@ inline constexpr std::uint32_t movablekeys = 1u << 16;
 inline constexpr std::uint32_t allow_busy = 1u << 17;
 inline constexpr std::uint32_t no_mandatory_keys = 1u << 18;
 inline constexpr std::uint32_t no_async_loading = 1u << 19;
+// Not printed: what Redis runs only where an enable-*-command setting says so, and here none ever does.
+inline constexpr std::uint32_t needs_permission = 1u << 20;
 }  // namespace flag
 
 struct Command {

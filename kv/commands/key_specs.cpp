@@ -69,9 +69,10 @@ constexpr TipRow tip_rows[] = {
     {"nondeterministic_output request_policy:all_shards response_policy:special", "info memory|doctor"},
     {"nondeterministic_output request_policy:special", "scan"},
     {"nondeterministic_output",
-     "client|info client|list cluster|info cluster|nodes cluster|shards cluster|slots hrandfield hscan "
-     "object|encoding object|freq object|idletime "
-     "object|refcount pttl spop srandmember sscan time ttl zrandmember zscan"},
+     "client|info client|list cluster|bumpepoch cluster|count-failure-reports cluster|getkeysinslot "
+     "cluster|info cluster|links cluster|nodes cluster|replicas cluster|shards cluster|slaves cluster|slots "
+     "hrandfield hscan object|encoding object|freq object|idletime object|refcount pttl spop srandmember "
+     "sscan time ttl zrandmember zscan"},
     {"nondeterministic_output_order",
      "command command|docs command|info command|list hgetall hkeys hvals module|list sdiff sinter "
      "smembers sunion"},

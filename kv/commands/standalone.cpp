@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kv/commands/command.hpp"
+#include "kv/commands/help.hpp"
 #include "kv/number.hpp"
 #include "kv/server/server.hpp"
 
@@ -26,22 +27,71 @@ void wait(const Call& call) {
 
 void no_cluster(const Call& call) { call.reply.error("ERR This instance has cluster support disabled"); }
 void no_modules(const Call& call) { call.reply.array(0); }
+void never_allowed(const Call&) {}  // flag::needs_permission
+
+void module_help(const Call& call) {
+  reply_help(call, {
+                       "LIST",
+                       "    Return a list of loaded modules.",
+                       "LOAD <path> [<arg> ...]",
+                       "    Load a module library from <path>, passing to it any optional arguments.",
+                       "LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]",
+                       "    Load a module library from <path>, while passing it module configurations and "
+                       "optional arguments.",
+                       "UNLOAD <name>",
+                       "    Unload a module.",
+                   });
+}
+
+constexpr Command of_cluster(std::string_view name, int arity, std::uint32_t flags) {
+  return {name, arity, flags, 0, 0, 0, no_cluster, "cluster", "Is for clusters.", {}, "cluster"};
+}
+constexpr Command of_module(std::string_view name, int arity, std::uint32_t flags, void (*run)(const Call&),
+                            std::string_view summary) {
+  return {name, arity, flags, 0, 0, 0, run, "server", summary, {}, "module"};
+}
 
 }  // namespace
 
 std::span<const Command> standalone_commands() {
   using namespace flag;
+  constexpr std::uint32_t changes = admin | stale | no_async_loading;
+  constexpr std::uint32_t loads = admin | noscript | no_async_loading | needs_permission;
   static constexpr Command cluster_subcommands[] = {
-      {"help", 2, loading | stale, 0, 0, 0, no_cluster, "cluster", "Is for clusters.", {}, "cluster"},
-      {"info", 2, stale, 0, 0, 0, no_cluster, "cluster", "Is for clusters.", {}, "cluster"},
-      {"keyslot", 3, stale, 0, 0, 0, no_cluster, "cluster", "Is for clusters.", {}, "cluster"},
-      {"myid", 2, stale, 0, 0, 0, no_cluster, "cluster", "Is for clusters.", {}, "cluster"},
-      {"nodes", 2, stale, 0, 0, 0, no_cluster, "cluster", "Is for clusters.", {}, "cluster"},
-      {"shards", 2, stale, 0, 0, 0, no_cluster, "cluster", "Is for clusters.", {}, "cluster"},
-      {"slots", 2, stale, 0, 0, 0, no_cluster, "cluster", "Is for clusters.", {}, "cluster"},
+      of_cluster("addslots", -3, changes),
+      of_cluster("addslotsrange", -4, changes),
+      of_cluster("bumpepoch", 2, changes),
+      of_cluster("count-failure-reports", 3, admin | stale),
+      of_cluster("countkeysinslot", 3, stale),
+      of_cluster("delslots", -3, changes),
+      of_cluster("delslotsrange", -4, changes),
+      of_cluster("failover", -2, changes),
+      of_cluster("flushslots", 2, changes),
+      of_cluster("forget", 3, changes),
+      of_cluster("getkeysinslot", 4, stale),
+      of_cluster("help", 2, loading | stale),
+      of_cluster("info", 2, stale),
+      of_cluster("keyslot", 3, stale),
+      of_cluster("links", 2, stale),
+      of_cluster("meet", -4, changes),
+      of_cluster("myid", 2, stale),
+      of_cluster("nodes", 2, stale),
+      of_cluster("replicas", 3, admin | stale),
+      of_cluster("replicate", 3, changes),
+      of_cluster("reset", -2, admin | noscript | stale),
+      of_cluster("saveconfig", 2, changes),
+      of_cluster("set-config-epoch", 3, changes),
+      of_cluster("setslot", -4, changes),
+      of_cluster("shards", 2, stale),
+      of_cluster("slaves", 3, admin | stale),
+      of_cluster("slots", 2, stale),
   };
   static constexpr Command module_subcommands[] = {
-      {"list", 2, admin | noscript, 0, 0, 0, no_modules, "server", "Lists no modules.", {}, "module"},
+      of_module("help", 2, loading | stale, module_help, "Explains MODULE."),
+      of_module("list", 2, admin | noscript, no_modules, "Lists no modules."),
+      of_module("load", -3, loads, never_allowed, "Is not allowed."),
+      of_module("loadex", -3, loads, never_allowed, "Is not allowed."),
+      of_module("unload", 3, loads, never_allowed, "Is not allowed."),
   };
   static constexpr Command commands[] = {
       {"wait", 3, noscript, 0, 0, 0, wait, "generic", "Waits for replicas, of which there are none."},

@@ -101,6 +101,14 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
     reject(client, command, "ERR wrong number of arguments for '" + command->full_name() + "' command");
     return true;
   }
+  if (command->has(flag::needs_permission)) {
+    reject(client, command,
+           "ERR " + upper(command->container) + " command not allowed. If the enable-" +
+               std::string(command->container) +
+               "-command option is set to \"local\", you can run it from a local connection, otherwise you "
+               "need to set this option in the configuration file, and then restart the server.");
+    return true;
+  }
   if (!client.authenticated && !command->has(flag::no_auth)) {
     reject(client, command, "NOAUTH Authentication required.");
     return true;
