@@ -229,6 +229,27 @@ TEST(OracleMonitor, shows_what_redis_shows) {
   EXPECT_EQ(monitored(ours.path(), commands), monitored(redis().path(), commands));
 }
 
+// What a client hears that waits for a replica: at once, or when another lets it go.
+std::string waited(const std::string& path, const std::string& timeout_ms) {
+  WireClient waiter = WireClient::unix_socket(path);
+  WireClient other = WireClient::unix_socket(path);
+  const std::string id = waiter.call({"CLIENT", "ID"});
+  const std::vector<std::string> let_go{"CLIENT", "UNBLOCK", id.substr(1, id.size() - 3), "ERROR"};
+  waiter.send(encode({"WAIT", "1", timeout_ms}));
+  while (waiter.quiet() && other.call(let_go) == ":0\r\n") {
+  }
+  return waiter.reply();
+}
+
+TEST(OracleWait, lasts_beyond_what_the_clock_reaches) {
+  RunningServer ours;
+  for (const char* timeout_ms : {"0", "9000000000000000000", "9223372036854775000", "9223372036854775807"}) {
+    const std::string theirs = waited(redis().path(), timeout_ms);
+    EXPECT_EQ(waited(ours.path(), timeout_ms), theirs) << timeout_ms;
+    EXPECT_EQ(theirs.substr(0, 10), "-UNBLOCKED") << timeout_ms;
+  }
+}
+
 // What COMMAND LIST names, of what `offered` has, too.
 std::set<std::string> listed(WireClient& client, const std::vector<std::string>& filter,
                              const std::set<std::string>& offered) {

@@ -290,11 +290,12 @@ TEST(Wait, ends_after_its_time_because_there_are_no_replicas) {
   until_blocked();
   EXPECT_EQ(b.call({"CLIENT", "UNBLOCK", number}), ":1\r\n");
   EXPECT_EQ(a.reply(), ":0\r\n");
-  a.send(encode({"WAIT", "1", "0"}));
-  until_blocked();
-  EXPECT_EQ(b.call({"CLIENT", "UNBLOCK", number, "ERROR"}), ":1\r\n");
-  EXPECT_EQ(a.reply(), "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
-  EXPECT_EQ(a.call({"WAIT", "1", "9223372036854775807"}), "-ERR timeout is out of range\r\n");
+  for (const char* for_ever : {"0", "9223372036854775807"}) {
+    a.send(encode({"WAIT", "1", for_ever}));
+    until_blocked();
+    EXPECT_EQ(b.call({"CLIENT", "UNBLOCK", number, "ERROR"}), ":1\r\n");
+    EXPECT_EQ(a.reply(), "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n");
+  }
 }
 
 TEST(Scan, of_the_keyspace_returns_what_stays) {
