@@ -261,14 +261,13 @@ rnic::PeerPtr NicProcess::adopt(const link::NeighbourPtr& neighbour) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<NeighbourPeer>& place = peers_[neighbour->slot()];
   if (place && place->neighbour()->incarnation() == neighbour->incarnation() && place->alive()) return place;
+  // It may have ended since our caller found it, and another process of the same slot may have that place:
+  // put out of it, that one would never come back, for its greeting's descriptors are closed. Of one that
+  // ends from here on neighbour_gone() runs behind this lock, ahead of whatever its successor says.
+  if (!neighbour->alive()) return nullptr;
   std::shared_ptr<NeighbourPeer> made = NeighbourPeer::adopt(neighbour, *link_, first_);
-  if (!made) return nullptr;
-  place = made;
-  if (neighbour->alive()) return made;
-  // It ended before we looked, and its end may have been reported already.
-  made->died();
-  place = nullptr;
-  return nullptr;
+  if (made) place = made;
+  return made;
 }
 
 void NicProcess::neighbour_gone(const link::NeighbourPtr& neighbour) {
