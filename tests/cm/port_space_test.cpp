@@ -203,6 +203,58 @@ TEST_F(Ports, a_port_whose_holder_cannot_be_read_now_is_not_taken_over) {
   }
 }
 
+TEST_F(Ports, an_address_that_is_released_with_no_descriptor_left_is_free) {
+  const link::UniqueFd lowest(::fcntl(0, F_DUPFD_CLOEXEC, 0));
+  for (int few = 0; few < 6; ++few) {
+    SCOPED_TRACE(few);
+    const auto bound = our_space_.bind(RDMA_PS_TCP, at("127.0.0.1", 7471), {});
+    ASSERT_TRUE(bound);
+    ASSERT_EQ(our_space_.listening(*bound), 0);
+    {
+      const test::DescriptorsBelow limit(lowest.get() + few);
+      our_space_.release(*bound);
+    }
+    EXPECT_FALSE(their_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)));
+    const auto next = their_space_.bind(RDMA_PS_TCP, at("127.0.0.1", 7471), {});
+    ASSERT_TRUE(next);
+    their_space_.release(*next);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(directory_ + "/cm"));
+}
+
+TEST_F(Ports, a_shared_address_that_one_holder_releases_with_no_descriptor_left_stays_the_others) {
+  const auto first = our_space_.bind(RDMA_PS_TCP, at("0.0.0.0", 7471), reuse);
+  const auto second = our_space_.bind(RDMA_PS_TCP, at("0.0.0.0", 7471), reuse);
+  ASSERT_TRUE(first && second);
+  const link::UniqueFd lowest(::fcntl(0, F_DUPFD_CLOEXEC, 0));
+  {
+    const test::DescriptorsBelow limit(lowest.get());
+    our_space_.release(*first);
+  }
+  EXPECT_EQ(their_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)), ours_);
+  our_space_.release(*second);
+  EXPECT_EQ(bind(their_space_, at("0.0.0.0", 7471)), 0);
+}
+
+TEST_F(Ports, what_another_bound_after_the_directory_was_cleared_is_not_released) {
+  for (const bool has_descriptors : {true, false}) {
+    SCOPED_TRACE(has_descriptors);
+    const auto bound = our_space_.bind(RDMA_PS_TCP, at("127.0.0.1", 7471), {});
+    ASSERT_TRUE(bound);
+    std::filesystem::rename(directory_ + "/cm", directory_ + "/cleared");  // or its inodes are used again
+    const auto next = their_space_.bind(RDMA_PS_TCP, at("127.0.0.1", 7471), {});
+    ASSERT_TRUE(next);
+    {
+      std::optional<test::DescriptorsBelow> limit;
+      if (!has_descriptors) limit.emplace(0);
+      our_space_.release(*bound);
+    }
+    EXPECT_EQ(our_space_.find(RDMA_PS_TCP, at("127.0.0.1", 7471)), theirs_);
+    their_space_.release(*next);
+    std::filesystem::remove_all(directory_ + "/cleared");
+  }
+}
+
 // Not one by one at each bind: with thousands of them that takes longer than everything else.
 TEST_F(Ports, binding_does_not_look_at_the_ports_that_others_hold) {
   for (int i = 0; i < 32; ++i) ASSERT_EQ(bind(i % 2 == 0 ? our_space_ : their_space_, at("127.0.0.1", 0)), 0);

@@ -25,12 +25,12 @@ constexpr std::uint16_t ephemeral_count = 28232;  // up to 60999, as Linux has i
 struct Record {
   std::uint32_t magic;
   std::uint16_t slot;
-  std::uint16_t holders;
+  std::uint16_t zero;
   std::uint64_t incarnation;
   std::uint8_t reuse_address;
   std::uint8_t v6_only;
   std::uint8_t listening;
-  std::uint8_t zero[5];
+  std::uint8_t zeros[5];
 };
 static_assert(sizeof(Record) == 24);
 constexpr std::uint32_t record_magic = 0x504d4357;  // "WCMP"
@@ -114,7 +114,7 @@ std::expected<PortSpace::Entry, int> PortSpace::read(const std::string& name) co
     return std::unexpected(nobodys);
   if (record.magic != record_magic || record.slot == 0 || record.slot >= link::max_slots)
     return std::unexpected(nobodys);
-  Entry entry{name, {}, {record.slot, record.incarnation}, {}, record.holders};
+  Entry entry{name, {}, {record.slot, record.incarnation}, {}};
   entry.endpoint.ip = *ip;
   entry.sharing = {record.reuse_address != 0, record.v6_only != 0};
   entry.listening = record.listening != 0;
@@ -122,15 +122,15 @@ std::expected<PortSpace::Entry, int> PortSpace::read(const std::string& name) co
 }
 
 // Under another name first, so that a lookup, which takes no lock, never sees half a record.
-std::expected<void, int> PortSpace::write(const Entry& entry) const {
+std::expected<PortSpace::FileId, int> PortSpace::write(const Entry& entry) const {
   const Record record{.magic = record_magic,
                       .slot = entry.owner.slot,
-                      .holders = entry.holders,
+                      .zero = 0,
                       .incarnation = entry.owner.incarnation,
                       .reuse_address = entry.sharing.reuse_address,
                       .v6_only = entry.sharing.v6_only,
                       .listening = entry.listening,
-                      .zero = {}};
+                      .zeros = {}};
   const std::string young = path_of("young"), path = path_of(entry.name);
   for (const std::string& folder : {path_of(""), path.substr(0, path.rfind('/'))})
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return std::unexpected(errno);
@@ -138,8 +138,15 @@ std::expected<void, int> PortSpace::write(const Entry& entry) const {
   if (!file) return std::unexpected(errno);
   if (::write(file.get(), &record, sizeof record) != sizeof record)
     return std::unexpected(errno != 0 ? errno : ENOSPC);
+  struct stat written;
+  if (::fstat(file.get(), &written) != 0) return std::unexpected(errno);
   if (::rename(young.c_str(), path.c_str()) != 0) return std::unexpected(errno);
-  return {};
+  return FileId{written.st_dev, written.st_ino};
+}
+
+bool PortSpace::is_at(const std::string& name, const FileId& file) const {
+  struct stat there;
+  return ::lstat(path_of(name).c_str(), &there) == 0 && FileId{there.st_dev, there.st_ino} == file;
 }
 
 void PortSpace::remove(const std::string& name) const {
@@ -183,7 +190,6 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
   const std::string mine = name_of(port_space, endpoint);
   std::vector<std::string> stale;
   int error = 0;
-  std::uint16_t holders = 0;
   bool listening = false;
   const std::string folder = folder_of(port_space, endpoint.port);
   const int unread = for_each_in(folder, [&](const std::string& file) {
@@ -201,7 +207,7 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
         covers(entry->endpoint, entry->sharing, endpoint) || covers(endpoint, sharing, entry->endpoint);
     if (!overlap) return;
     if (entry->owner == self_ && entry->sharing.reuse_address && sharing.reuse_address) {
-      if (name == mine) holders = entry->holders, listening = entry->listening;
+      if (name == mine) listening = entry->listening;
     } else if (entry->owner != self_ && !lives_(entry->owner)) {
       stale.push_back(name);
     } else {
@@ -211,9 +217,12 @@ std::expected<Binding, int> PortSpace::bind_port(std::uint16_t port_space, const
   for (const auto& name : stale) remove(name);
   if (error == 0) error = unread;
   if (error != 0) return std::unexpected(error);
-  const auto written =
-      write({mine, endpoint, self_, sharing, static_cast<std::uint16_t>(holders + 1), listening});
+  const std::lock_guard guard(mutex_);
+  const auto written = write({mine, endpoint, self_, sharing, listening});
   if (!written) return std::unexpected(written.error());
+  Held& held = held_[mine];
+  held.file = *written;
+  ++held.holders;
   return Binding{port_space, endpoint, sharing};
 }
 
@@ -243,21 +252,28 @@ int PortSpace::listening(const Binding& binding) {
     return entry.error() != 0 ? entry.error() : EADDRNOTAVAIL;  // somebody has cleared the directory
   if (entry->owner != self_) return EADDRINUSE;
   entry->listening = true;
+  const std::lock_guard guard(mutex_);
   const auto written = write(*entry);
-  return written ? 0 : written.error();
+  if (!written) return written.error();
+  if (const auto mine = held_.find(entry->name); mine != held_.end()) mine->second.file = *written;
+  return 0;
 }
 
+// Also where there is no descriptor for the lock, nor to read whose file it is: one that we wrote is ours.
 void PortSpace::release(const Binding& binding) {
   const auto held = lock();
-  const auto entry = read(name_of(binding.port_space, binding.endpoint));
-  if (!entry || entry->owner != self_) return;
-  if (held && entry->holders > 1) {
-    Entry fewer = *entry;
-    --fewer.holders;
-    (void)write(fewer);
-  } else {
-    remove(entry->name);
-  }
+  const std::lock_guard guard(mutex_);
+  const auto mine = held_.find(name_of(binding.port_space, binding.endpoint));
+  if (mine == held_.end() || --mine->second.holders > 0) return;
+  const auto [name, last] = *mine;
+  held_.erase(mine);
+  const auto entry = read(name);
+  const bool ours = entry ? entry->owner == self_ : entry.error() != 0 && is_at(name, last.file);
+  if (!ours) return;
+  if (held)
+    remove(name);
+  else
+    ::unlink(path_of(name).c_str());  // its folder stays: another may be about to write there
 }
 
 std::optional<PortOwner> PortSpace::find(std::uint16_t port_space, const Endpoint& destination) const {

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,6 +56,7 @@ class PortSpace {
   // Port 0 takes a free one of the ephemeral range. The error is an errno: EADDRINUSE, or what the directory
   // said.
   std::expected<Binding, int> bind(std::uint16_t port_space, Endpoint endpoint, Sharing sharing);
+  // Once for each bind. Needs no descriptor.
   void release(const Binding& binding);
   // From now on find_listener() finds it. An errno: it does not.
   int listening(const Binding& binding);
@@ -68,14 +71,22 @@ class PortSpace {
     Endpoint endpoint;
     PortOwner owner;
     Sharing sharing;
-    std::uint16_t holders;  // binds of one process that share it
     bool listening = false;
+  };
+  struct FileId {
+    std::uint64_t device = 0, inode = 0;
+    bool operator==(const FileId&) const = default;
+  };
+  struct Held {
+    FileId file;                // as we wrote it last
+    std::uint32_t holders = 0;  // binds of ours that share it
   };
   link::Result<link::FileLock> lock() const;
   std::optional<Entry> find_entry(std::uint16_t port_space, const Endpoint& destination) const;
   // The error: why it cannot be read now; 0: it is nobody's.
   std::expected<Entry, int> read(const std::string& name) const;
-  std::expected<void, int> write(const Entry& entry) const;
+  std::expected<FileId, int> write(const Entry& entry) const;
+  bool is_at(const std::string& name, const FileId& file) const;
   std::expected<Binding, int> bind_port(std::uint16_t port_space, const Endpoint& endpoint, Sharing sharing);
   void remove(const std::string& name) const;
   void sweep();
@@ -88,6 +99,8 @@ class PortSpace {
   const PortOwner self_;
   const Lives lives_;
   std::size_t binds_before_sweep_ = 0;  // under the lock
+  std::mutex mutex_;                    // taken after the lock, or without it by whoever cannot have it
+  std::map<std::string, Held> held_;    // by the entry's name
 };
 
 }  // namespace weir::cm
