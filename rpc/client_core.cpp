@@ -83,7 +83,7 @@ void ClientCore::abandon_calls() {
 }
 
 Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method, BodySize expected) {
-  if (!is_open()) return std::unexpected(end_cause_);
+  if (!is_open()) return std::unexpected(lost_a_frame() ? frame_loss() : end_cause_);
   if (draining_) return fail(Errc::draining, "the server takes no new calls: connect to another");
   if (in_flight_ >= limits_.most_in_flight)
     return fail(Errc::overloaded,

@@ -168,10 +168,15 @@ void FrameLink::lose_frame() {
   references_.clear();
   if (closed_) return out_.clear();
   close();
+  lost_a_frame_ = true;
   asio::post(io_, [self = shared_from_this()] {
-    self->on_end({Errc::connection_lost, "there was no memory for a frame that was to be sent"});
+    self->on_end(frame_loss());
     self->on_gone();
   });
+}
+
+Error FrameLink::frame_loss() {
+  return {Errc::connection_lost, "there was no memory for a frame that was to be sent"};
 }
 
 void FrameLink::let_go_outgoing(std::uint64_t id) {

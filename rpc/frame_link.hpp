@@ -93,6 +93,10 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void flush();
   void read_on(bool on) { transport_->read_on(on); }
 
+  // A link that lost a frame is not open from then on; on_end() says why in a turn of its own.
+  bool lost_a_frame() const { return lost_a_frame_; }
+  static Error frame_loss();
+
   // A frame came. False: the link was closed.
   virtual bool on_arrival(Frame& frame) = 0;
   // Before that, and before a compressed body is as it was. True: kept as it came, for hand_on() later.
@@ -165,6 +169,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   LinkStats stats_;
   std::vector<StreamChannel*> starved_;
   bool closed_ = false;
+  bool lost_a_frame_ = false;
   EndLimits end_limits_;
   struct Ending {
     OrderlyEnd end;

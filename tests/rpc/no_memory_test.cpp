@@ -193,6 +193,26 @@ TEST(NoMemoryToCall, leaves_nothing_of_the_request_and_others_end_at_their_deadl
   }
 }
 
+TEST(NoMemoryToCall, is_what_later_calls_hear_also_before_those_under_way_do) {
+  asio::io_context io(1);
+  const auto transport = std::make_shared<RecordingTransport>();
+  const auto client = std::make_shared<ClientCore>(io, transport, ConnectionLimits());
+  client->start();
+  const auto draft = client->begin(1);
+  const std::string attachment(large, 'a');
+  CallOptions options;
+  options.attachment = as_bytes(attachment);
+  transport->fails = true;
+  EXPECT_THROW(static_cast<void>(client->commit(draft.value(), options)), std::bad_alloc);
+  for (const char* when : {"before", "after"}) {
+    const auto next = client->begin(1);
+    ASSERT_FALSE(next) << when;
+    EXPECT_EQ(next.error().code, Errc::connection_lost) << when;
+    EXPECT_EQ(next.error().what, "there was no memory for a frame that was to be sent") << when;
+    io.poll();
+  }
+}
+
 class SendingLink final : public FrameLink {
  public:
   SendingLink(asio::io_context& io, TransportPtr transport) : FrameLink(io, std::move(transport), {}) {}
