@@ -30,7 +30,8 @@ class Buffer {
   // Memory of somebody else's, who hears when it is no longer used (from the thread of the connection).
   Buffer(std::span<std::byte> memory, Release release, void* owner)
       : data_(memory.data()), size_(memory.size()), release_(release), owner_(owner) {}
-  // Memory that outlives every use.
+  // Memory that outlives every use, and stays as it is until then: it may be sent from where it lies, and
+  // over RDMA, from memory that came from the connection, whenever the peer fetches it.
   static Buffer borrowed(std::span<const std::byte> memory) {
     return {{const_cast<std::byte*>(memory.data()), memory.size()}, nullptr, nullptr};
   }

@@ -37,7 +37,9 @@ class Context {
   // Came with the arguments; move it away, or send it back uncopied: context.reply_attachment =
   // std::move(context.attachment).
   Buffer attachment;
-  // Goes with the result.
+  // Goes with the result. One that is lent (Buffer::borrowed) is not copied where it lies in an attachment
+  // that came, or in a buffer() of this connection: the caller gets what is there when its end fetches it,
+  // which may be after the function has returned. So the function keeps that memory, and leaves it alone.
   Buffer reply_attachment;
   // Memory for that, to be filled: over RDMA it is sent from there, anything else is copied first.
   [[nodiscard]] Buffer buffer(std::size_t bytes) const {
