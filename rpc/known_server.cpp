@@ -1,5 +1,7 @@
 #include "rpc/known_server.hpp"
 
+#include "rpc/pool.hpp"
+
 namespace weir::rpc {
 
 std::uint32_t KnownServer::in_flight() const {
@@ -19,6 +21,18 @@ PooledConnection* KnownServer::best() {
 
 void KnownServer::forget_ended() {
   std::erase_if(connections, [](const PooledConnection& one) { return !one.client->is_open(); });
+}
+
+PooledServer KnownServer::told() const {
+  PooledServer server;
+  server.address = address;
+  server.connections = static_cast<std::uint32_t>(connections.size());
+  server.in_flight = in_flight();
+  server.calls = calls;
+  server.failures = failures;
+  if (failures > 0) server.last_error = last_error.what;
+  if (!connections.empty()) server.transport = connections.front().client->transport_name();
+  return server;
 }
 
 }  // namespace weir::rpc

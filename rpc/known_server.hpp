@@ -13,10 +13,12 @@
 
 namespace weir::rpc {
 
+struct PooledServer;
+
 struct PooledConnection {
   std::shared_ptr<Client> client;
   Clock::time_point used;
-  bool checking = false;  // a ping is under way
+  std::weak_ptr<const void> ping = {};  // not expired: one is under way
 };
 
 struct KnownServer {
@@ -37,6 +39,7 @@ struct KnownServer {
   // The least loaded that takes calls; null if none does.
   PooledConnection* best();
   void forget_ended();
+  PooledServer told() const;
 };
 using KnownServerPtr = std::shared_ptr<KnownServer>;
 

@@ -5,6 +5,7 @@
 #include <asio/co_spawn.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
+#include <new>
 #include <random>
 #include <unordered_set>
 
@@ -124,8 +125,9 @@ class Pool::State : public std::enable_shared_from_this<State> {
  private:
   static asio::awaitable<void> keep_resolving(std::shared_ptr<State> self);
   static asio::awaitable<void> keep_checking(std::shared_ptr<State> self);
+  void begin_check(const KnownServerPtr& known, PooledConnection& one);
   static asio::awaitable<void> check(std::shared_ptr<State> self, KnownServerPtr known,
-                                     std::shared_ptr<Client> client);
+                                     std::shared_ptr<Client> client, std::shared_ptr<const void> under_way);
   static asio::awaitable<void> connect_to(std::shared_ptr<State> self, KnownServerPtr known);
 
   void take_addresses(Result<std::vector<std::string>> addresses);
@@ -212,8 +214,8 @@ asio::awaitable<void> Pool::State::keep_checking(std::shared_ptr<State> self) {
                           (one.used <= unused_since || !known->listed);
         if (idle)
           one.client->close();
-        else if (!std::exchange(one.checking, true))
-          asio::co_spawn(self->io_, check(self, known, one.client), [](const std::exception_ptr&) {});
+        else if (one.ping.expired())
+          self->begin_check(known, one);
       }
       known->forget_ended();
     }
@@ -223,11 +225,21 @@ asio::awaitable<void> Pool::State::keep_checking(std::shared_ptr<State> self) {
   }
 }
 
+// One that there is no memory to begin is begun next time.
+void Pool::State::begin_check(const KnownServerPtr& known, PooledConnection& one) {
+  try {
+    const auto under_way = std::make_shared<const char>();
+    one.ping = under_way;
+    asio::co_spawn(io_, check(shared_from_this(), known, one.client, under_way),
+                   [](const std::exception_ptr&) {});
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// `under_way` goes with the coroutine, however that ends.
 asio::awaitable<void> Pool::State::check(std::shared_ptr<State> self, KnownServerPtr known,
-                                         std::shared_ptr<Client> client) {
+                                         std::shared_ptr<Client> client, std::shared_ptr<const void>) {
   const Result<void> answered = co_await client->ping_while_alive(self->options_.check_timeout);
-  for (PooledConnection& one : known->connections)
-    if (one.client == client) one.checking = false;
   if (answered) {
     known->failures = 0;
   } else if (answered.error().code == Errc::deadline_exceeded && !self->closed_) {
@@ -361,18 +373,8 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
 
 std::vector<PooledServer> Pool::State::servers() const {
   std::vector<PooledServer> all;
-  for (const KnownServerPtr& known : known_) {
-    if (!known->listed) continue;
-    PooledServer server;
-    server.address = known->address;
-    server.connections = static_cast<std::uint32_t>(known->connections.size());
-    server.in_flight = known->in_flight();
-    server.calls = known->calls;
-    server.failures = known->failures;
-    if (known->failures > 0) server.last_error = known->last_error.what;
-    if (!known->connections.empty()) server.transport = known->connections.front().client->transport_name();
-    all.push_back(std::move(server));
-  }
+  for (const KnownServerPtr& known : known_)
+    if (known->listed) all.push_back(known->told());
   return all;
 }
 

@@ -6,6 +6,8 @@
 #include <malloc.h>
 
 #include <array>
+#include <asio/co_spawn.hpp>
+#include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cstdlib>
@@ -16,6 +18,7 @@
 #include <string>
 
 #include "rpc/client_core.hpp"
+#include "rpc/pool.hpp"
 #include "rpc/server_connection.hpp"
 #include "rpc/stream.hpp"
 #include "tests/rpc/recording_transport.hpp"
@@ -210,6 +213,31 @@ TEST(NoMemoryToCall, is_what_later_calls_hear_also_before_those_under_way_do) {
     EXPECT_EQ(next.error().code, Errc::connection_lost) << when;
     EXPECT_EQ(next.error().what, "there was no memory for a frame that was to be sent") << when;
     io.poll();
+  }
+}
+
+// Its peer takes the connection, and what comes, and says nothing.
+TEST(NoMemoryToPing, is_no_reason_never_to_ping_again) {
+  bool failed = true;
+  for (std::uint64_t n = 1; failed; ++n) {
+    SCOPED_TRACE(n);
+    asio::io_context io(1);
+    asio::ip::tcp::acceptor peer(io, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+    PoolOptions options;
+    options.check_every = std::chrono::milliseconds(1);
+    Pool pool(io, static_list({"tcp://127.0.0.1:" + std::to_string(peer.local_endpoint().port())}), options);
+    std::shared_ptr<Client> client;
+    asio::co_spawn(io, pool.pick(), [&](const std::exception_ptr&, Result<std::shared_ptr<Client>> picked) {
+      client = picked.value_or(nullptr);
+    });
+    while (client == nullptr) io.run_one();
+    asio::ip::tcp::socket taken = peer.accept();
+    until_failure = n;
+    while (until_failure > 0 && taken.available() == 0) io.run_one();
+    failed = std::exchange(until_failure, 0) == 0;
+    const auto give_up = Clock::now() + std::chrono::seconds(10);
+    while (taken.available() == 0 && Clock::now() < give_up) io.run_one_until(give_up);
+    EXPECT_GT(taken.available(), 0u);
   }
 }
 
