@@ -1,10 +1,12 @@
 #include "link/memory/fault_signal.hpp"
 
+#include <ucontext.h>
+
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
+#include <cstring>
 #include <mutex>
 
 namespace weir::link {
@@ -32,20 +34,24 @@ void pass_on(const struct sigaction& previous, int signal, siginfo_t* info, void
   if (sent) ::raise(signal);  // comes when we return
 }
 
-bool mended(Menders& menders, const siginfo_t& info) {
+bool mended(const Menders& menders, const siginfo_t& info, const ucontext_t& interrupted) {
   if (info.si_code <= 0) return false;  // sent by somebody, no fault
+  sigset_t mask;
+  sigemptyset(&mask);
+  std::memcpy(&mask, &interrupted.uc_sigmask, _NSIG / 8);  // the kernel writes no more of it
   for (const auto& each : menders.of)
     // acquire: pairs with mend_faults(); what the mender looks at was made before.
     if (const FaultMender mender = each.load(std::memory_order_acquire);
-        mender != nullptr && mender(reinterpret_cast<std::uintptr_t>(info.si_addr)))
+        mender != nullptr && mender(reinterpret_cast<std::uintptr_t>(info.si_addr), mask))
       return true;
   return false;
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   const int error = errno;
-  Menders& menders = menders_of(signal);
-  if (!mended(menders, *info)) pass_on(menders.previous, signal, info, context);
+  const Menders& menders = menders_of(signal);
+  if (!mended(menders, *info, *static_cast<const ucontext_t*>(context)))
+    pass_on(menders.previous, signal, info, context);
   errno = error;
 }
 

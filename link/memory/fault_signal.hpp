@@ -7,13 +7,14 @@
 // faults_are_caught() says so.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 
 namespace weir::link {
 
 // Called in the handler, so async-signal-safe. True: the page can be touched now. It may also leave by
-// siglongjmp; the signal is blocked in this thread then.
-using FaultMender = bool (*)(std::uintptr_t at);
+// siglongjmp; the handler's signal mask is this thread's then, and `mask` what it was before.
+using FaultMender = bool (*)(std::uintptr_t at, const sigset_t& mask);
 
 // From now on, for the life of the process. At most a handful of menders for each signal, each once.
 void mend_faults(int signal, FaultMender mender);

@@ -42,7 +42,7 @@ namespace {
 
 Guards* handlers = nullptr;  // what of_this_process() gives, for the handler
 
-bool cover(std::uintptr_t at) { return handlers->cover(at); }
+bool cover(std::uintptr_t at, const sigset_t&) { return handlers->cover(at); }
 
 }  // namespace
 

@@ -14,7 +14,7 @@ namespace {
 struct Attempt {
   std::span<const iovec> from;
   sigjmp_buf back;
-  volatile int signal = 0;  // that it ended with
+  sigset_t mask{};  // to be restored
 };
 
 // Of this thread; nullptr: none. The handler, in the same thread, is its only other reader. In every thread
@@ -26,11 +26,10 @@ bool is_in(const iovec& piece, std::uintptr_t at) {
   return at >= begin && at - begin < piece.iov_len;
 }
 
-template <int signal>
-bool leave(std::uintptr_t at) {
+bool leave(std::uintptr_t at, const sigset_t& mask) {
   if (attempt == nullptr || std::ranges::none_of(attempt->from, [at](auto& each) { return is_in(each, at); }))
     return false;
-  attempt->signal = signal;
+  attempt->mask = mask;
   siglongjmp(attempt->back, 1);
 }
 
@@ -50,8 +49,8 @@ bool says_its_address(const iovec& piece) {
 
 bool can_trap_reads(std::span<const iovec> from, std::uint64_t now_ns) {
   static const bool installed = [] {
-    mend_faults(SIGBUS, leave<SIGBUS>);
-    mend_faults(SIGSEGV, leave<SIGSEGV>);
+    mend_faults(SIGBUS, leave);
+    mend_faults(SIGSEGV, leave);
     return true;
   }();
   constexpr std::uint64_t looks_every_ns = 1'000'000;
@@ -76,10 +75,7 @@ bool can_trap_reads(std::span<const iovec> from, std::uint64_t now_ns) {
     return true;
   }
   attempt = nullptr;
-  sigset_t blocked;
-  sigemptyset(&blocked);
-  sigaddset(&blocked, made.signal);
-  ::pthread_sigmask(SIG_UNBLOCK, &blocked, nullptr);  // as it was before: can_trap_reads() looked
+  ::pthread_sigmask(SIG_SETMASK, &made.mask, nullptr);
   return false;
 }
 
