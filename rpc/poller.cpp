@@ -33,11 +33,14 @@ Poller::Poller(asio::io_context& io)
     : asio::execution_context::service(io),
       io_(io),
       epoll_(io, make_epoll()),
-      scratch_(std::make_unique_for_overwrite<std::byte[]>(scratch_bytes)) {}
+      scratch_(std::make_unique_for_overwrite<std::byte[]>(scratch_bytes)) {
+  asked_.reserve(events_.size());
+}
 
 void Poller::shutdown() {
   std::error_code ignored;
   epoll_.close(ignored);
+  asked_.clear();
 }
 
 bool Poller::add(int fd, Watcher& watcher, std::uint32_t events) {
@@ -87,7 +90,7 @@ void Poller::rounds() {
   try {
     for (int i = 0; i < most_rounds && round(); ++i) progress = true;
   } catch (...) {  // leaves io_context::run(); whoever calls it again must find this going on
-    if (watched_ > 0) sleep();
+    if (watched_ > 0) asked_.empty() ? sleep() : go_on();
     throw;
   }
   if (watched_ == 0) return;
@@ -95,20 +98,37 @@ void Poller::rounds() {
 }
 
 bool Poller::round() {
-  const int ready = epoll_wait(epoll_.native_handle(), events_.data(), static_cast<int>(events_.size()), 0);
   in_round_ = true;
   const AtExit round_over{[this] {
     in_round_ = false;
     removed_.clear();
   }};
+  tell_asked();  // who is left of a round that an exception ended
+  const int ready = epoll_wait(epoll_.native_handle(), events_.data(), static_cast<int>(events_.size()), 0);
+  auto since = Time::now();
   for (int i = 0; i < ready; ++i) {
     const epoll_event& event = events_[static_cast<std::size_t>(i)];
     auto* watcher = static_cast<Watcher*>(event.data.ptr);
     if (!removed_.empty() && std::ranges::find(removed_, watcher) != removed_.end()) continue;
-    const auto alive = watcher->shared_from_this();
-    alive->ready(event.events);
+    asked_.push_back(watcher->shared_from_this());
+    watcher->ready(event.events);
+    if (const auto now = Time::now(); now - since >= most_held) {
+      tell_asked();
+      since = now;
+    }
   }
+  tell_asked();
   return ready > 0;
+}
+
+// In the order in which they were asked. One that throws has been told.
+void Poller::tell_asked() {
+  while (told_ < asked_.size()) {
+    const std::shared_ptr<Watcher> watcher = std::move(asked_[told_++]);
+    if (watcher->watched_) watcher->round_ended();
+  }
+  asked_.clear();
+  told_ = 0;
 }
 
 }  // namespace weir::rpc

@@ -31,6 +31,9 @@ class Poller final : public asio::execution_context::service {
   class Watcher : public std::enable_shared_from_this<Watcher> {
    public:
     virtual void ready(std::uint32_t events) = 0;
+    // Once behind it, when the others that are ready were asked, too, or those so far have taken a while.
+    // What is written only now finds the kernel's code for it in the caches.
+    virtual void round_ended() {}
 
     virtual ~Watcher() = default;
 
@@ -54,17 +57,22 @@ class Poller final : public asio::execution_context::service {
  private:
   static constexpr std::size_t scratch_bytes = 256 << 10;
   static constexpr std::chrono::microseconds idle_spin{50};
+  static constexpr std::chrono::microseconds most_held{
+      20};  // what the first that is ready waits for the rest
   void shutdown() override;
   void sleep();
   void go_on();
   void rounds();
   bool round();
+  void tell_asked();
 
   asio::io_context& io_;
   asio::posix::stream_descriptor epoll_;
   std::array<epoll_event, 128> events_;
   std::unique_ptr<std::byte[]> scratch_;
-  std::vector<Watcher*> removed_;  // in this round: their events are stale
+  std::vector<Watcher*> removed_;                // in this round: their events are stale
+  std::vector<std::shared_ptr<Watcher>> asked_;  // since the last that were told that their round ended
+  std::size_t told_ = 0;                         // of these
   std::size_t watched_ = 0;
   bool in_round_ = false;
   bool waiting_ = false;  // Asio waits for the set, or the next round is posted

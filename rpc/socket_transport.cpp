@@ -96,6 +96,9 @@ class SocketTransport final : public Transport, public Poller::Watcher {
     // A peer that is gone is told of whether we read or not: what it left is read then, too.
     const bool gone = (what & (EPOLLHUP | EPOLLERR)) != 0;
     if ((gone || (what & EPOLLIN) != 0) && user_ != nullptr) read(gone);
+  }
+
+  void round_ended() override {
     if (user_ != nullptr) user_->round_ended();
   }
 
