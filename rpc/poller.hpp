@@ -57,8 +57,8 @@ class Poller final : public asio::execution_context::service {
  private:
   static constexpr std::size_t scratch_bytes = 256 << 10;
   static constexpr std::chrono::microseconds idle_spin{50};
-  static constexpr std::chrono::microseconds most_held{
-      20};  // what the first that is ready waits for the rest
+  // What the first that is ready waits for the rest.
+  static constexpr std::chrono::microseconds most_held{20};
   void shutdown() override;
   void sleep();
   void go_on();
