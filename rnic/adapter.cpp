@@ -181,12 +181,17 @@ void Adapter::drain_initiators() {
     Slot initiator;
   };
   std::vector<Running> running;
-  for_each_qp([&](QueuePair& qp) {
-    if (has_many_senders(qp.config().type)) return;  // datagrams never reach a region but by our own poll
-    const auto& hazard = segment_.header().qps[qp.qpn().index()].hazard;
+  const auto note = [&](std::uint32_t index, Slot initiator) {
+    const auto& hazard = segment_.header().qps[index].hazard;
     const std::uint32_t at = hazard.load(std::memory_order_seq_cst);
-    if (at & 1) running.push_back({&hazard, at, qp.initiator_slot()});
-  });
+    if (at & 1) running.push_back({&hazard, at, initiator});
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    for (const QueuePair* qp : live_qps_)  // datagrams never reach a region but by our own poll
+      if (!has_many_senders(qp->config().type)) note(qp->qpn().index(), qp->initiator_slot());
+    for (const auto& [index, initiator] : left_inside_) note(index, initiator);
+  }
   for (const Running& one : running)
     for (int tries = 0; one.hazard->load(std::memory_order_seq_cst) == one.at; ++tries) {
       if (tries < 100) {
@@ -243,7 +248,13 @@ void Adapter::peer_gone(Slot slot) {
   queue_pair_closed();
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(left_inside_, [&](const auto& left) { return left.second == slot; });
+    std::erase_if(left_inside_, [&](const auto& left) {
+      if (left.second != slot) return false;
+      // Or whoever waits for it would wait for the next process in its slot.
+      std::atomic<std::uint32_t>& hazard = segment_.header().qps[left.first].hazard;
+      hazard.store((hazard.load(std::memory_order_relaxed) | 1) + 1, std::memory_order_seq_cst);
+      return true;
+    });
   }
   evict_guests(segment_.header(), slot);
   reclaim_from_srqs(slot);

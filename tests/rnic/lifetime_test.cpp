@@ -38,11 +38,13 @@ class Lifetime : public TwoNics {
   // Runs `wait`, which must not come back before the write is over.
   template <class Wait>
   void expect_waits_for_the_write(Wait wait) {
-    std::atomic<bool> returned = false;
+    std::atomic<bool> begun = false, returned = false;
     std::thread waiter([&] {
+      begun = true;
       wait();
       returned = true;
     });
+    while (!begun) sched_yield();
     give_others_time();
     EXPECT_FALSE(returned) << "came back while a peer was writing";
     release();
@@ -209,6 +211,28 @@ TEST_F(Lifetime, deregistration_after_a_reset_still_waits_for_a_peer_that_is_wri
     b->modify(QpState::reset, {});
     to.deregister();
   });
+}
+
+// Destruction gives up on it, and what follows may not.
+TEST_F(Lifetime, deregistration_after_a_destruction_still_waits_for_a_peer_that_is_writing) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  begin_write(from, to);
+  run_while_time_passes([&] { b->destroy_qp(); });
+  expect_waits_for_the_write([&] { to.deregister(); });
+}
+
+TEST_F(Lifetime, deregistration_after_a_destruction_does_not_wait_for_a_peer_that_is_killed) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  begin_write(from, to);
+  run_while_time_passes([&] { b->destroy_qp(); });
+  host.kill(a_nic);
+  settle();
+  Nic& next = host.replace(a_nic);
+  EXPECT_NE(b_nic.peer(next.slot(), HostPort::Wait::no), nullptr);
+  to.deregister();
+  release();
 }
 
 // ---- reset
