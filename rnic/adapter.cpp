@@ -61,16 +61,25 @@ SharedReceiveQueue* Adapter::create_srq(std::uint32_t pd, std::uint32_t wrs, std
 
 void Adapter::destroy(QueuePair* qp) {
   if (qp->is_anothers()) return close_opened(qp);
+  {
+    const std::lock_guard lock(mutex_);
+    if (qp->stays_open()) {
+      qp->set_cookie(nullptr);
+      kept_.push_back(qp);
+      return;
+    }
+    qp->shut();
+  }
+  qp->wait_after_shut();  // not under mutex_, as in drain_initiators()
   const std::lock_guard lock(mutex_);
-  if (!qp->stays_open()) return destroy_locked(qp);
-  qp->set_cookie(nullptr);
-  kept_.push_back(qp);
+  destroy_locked(qp);
 }
 
+// One that was shut.
 void Adapter::destroy_locked(QueuePair* qp) {
   std::erase(live_qps_, qp);
   const std::uint32_t index = qp->qpn().index();
-  const Slot initiator = qp->attributes().destination.slot();
+  const Slot initiator = qp->initiator_slot();
   qps_[index].reset();
   if (segment_.header().qps[index].hazard.load(std::memory_order_acquire) & 1)
     left_inside_[index] = initiator;

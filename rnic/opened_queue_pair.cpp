@@ -134,10 +134,12 @@ void Adapter::tell_opened_of_end(Slot slot) {
 void Adapter::queue_pair_closed() {
   const std::lock_guard lock(mutex_);
   for (QueuePair* const qp : std::exchange(kept_, {})) {
-    if (qp->stays_open())
+    if (qp->stays_open()) {
       kept_.push_back(qp);
-    else
-      destroy_locked(qp);
+      continue;
+    }
+    qp->shut();
+    destroy_locked(qp);
   }
 }
 

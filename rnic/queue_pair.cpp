@@ -80,19 +80,23 @@ QueuePair::~QueuePair() {
   nic_.windows().forget(qpn_);
   if (config_.type == QpType::ud) nic_.multicast().forget(qpn_.index());
   if (config_.type == QpType::raw_packet || config_.type == QpType::rss) nic_.steering().forget(qpn_.index());
-  ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
-  ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
-  const bool quiet = wait_for_initiator();
   nic_.forget_parked(*this);
   if (config_.recv_cq) config_.recv_cq->detach(recv_line_);
   if (config_.send_cq && config_.send_cq != config_.recv_cq) config_.send_cq->detach(send_line_);
   give_back_unpolled();
   remote_.disconnect();
   if (config_.srq) config_.srq->attached_qps.fetch_sub(1);
-  if (quiet)
+  // What others read of one of xrc_recv they read outside of operations, too.
+  if (initiator_left_ || config_.type == QpType::xrc_recv)
     free_rings();
   else if (config_.srq)
     config_.srq->keep_rings();  // as ours are lost: an initiator that wakes up may still write there
+}
+
+void QueuePair::shut() {
+  note_initiator();
+  ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
+  ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
 }
 
 bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
@@ -273,8 +277,12 @@ void QueuePair::peer_gone(Slot slot) {
     void_datagrams_of(slot);
     return announce_unpolled();
   }
-  const bool ours = initiator_slot_.load(std::memory_order_relaxed) == slot && state() >= QpState::rtr;
-  if (!ours) return;
+  if (initiator_slot_.load(std::memory_order_relaxed) != slot) return;
+  // Killed inside an operation, it left the hazard behind; a process that takes over its slot would look as
+  // if it were still inside.
+  if (const std::uint32_t hazard = ctx_->hazard.load(std::memory_order_acquire); hazard & 1)
+    ctx_->hazard.store(hazard + 1, std::memory_order_seq_cst);
+  if (state() < QpState::rtr) return;
   send_lock_.lock();
   const bool lost = peer_gone_locked();
   unlock_sends();
@@ -294,10 +302,6 @@ void QueuePair::announce_unpolled() {
 
 // True: a connection that was up is lost, and no failed WQE says so.
 bool QueuePair::peer_gone_locked() {
-  // Killed inside an operation, it left the hazard behind; a process that takes over its slot would look as
-  // if it were still inside.
-  if (const std::uint32_t hazard = ctx_->hazard.load(std::memory_order_acquire); hazard & 1)
-    ctx_->hazard.store(hazard + 1, std::memory_order_seq_cst);
   const bool killed = remote_.connected() && remote_.answers();
   const bool acknowledged =
       config_.type == QpType::rc || (config_.type == QpType::xrc_send && !remote_.opener());

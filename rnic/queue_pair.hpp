@@ -176,6 +176,11 @@ class QueuePair {
   // Returns once the initiator's current operation is over, or it is dead. False: it was still inside after a
   // bounded time (its process is stopped, say); what it may touch must then stay where it is.
   bool wait_for_initiator() const;
+  // Before it is destroyed: it answers nobody any more. Under the adapter's lock.
+  void shut();
+  // Behind that, and not under that lock, because it may take as long as wait_for_initiator(). Without it the
+  // rings stay.
+  void wait_after_shut() { initiator_left_ = wait_for_initiator(); }
   // Whoever plays our responder rang its last doorbell on that CPU.
   bool initiator_on(Cpu cpu) const { return ctx_->initiator_cpu.load(std::memory_order_relaxed) == cpu; }
   // Whose process plays our responder.
@@ -327,6 +332,7 @@ class QueuePair {
   // In err, but the initiator is stopped inside an operation, at this count of its hazard, and may yet fill a
   // receive: none is reported as flushed before it has left. Under send_lock_.
   std::optional<std::uint32_t> flush_waits_for_;
+  bool initiator_left_ = false;  // since it was shut
   // Hints for the poller; written by the requester, under another lock, so they may be old.
   std::atomic<const void*> likely_cqe_{nullptr}, likely_write_{nullptr};
 };

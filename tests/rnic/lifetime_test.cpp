@@ -66,6 +66,26 @@ class Lifetime : public TwoNics {
     waiter.join();
   }
 
+  // Runs `wait`, which waits for the writer once `waits` is so; what comes from outside must be heard
+  // meanwhile.
+  template <class Wait, class Waits>
+  void expect_holds_up_nothing(Wait wait, Waits waits, Qpn kicked) {
+    std::thread waiter(wait);
+    while (!waits()) sched_yield();
+    give_others_time();  // until it has come to waiting
+    std::future<void> heard = std::async(std::launch::async, [&] {
+      b_nic.adapter().kicked(kicked);
+      b_nic.adapter().faulted(kicked, Fault::access);
+      b_nic.adapter().peer_gone(77);
+    });
+    EXPECT_EQ(heard.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    release();
+    waiter.join();
+  }
+  QpState state_of(Qpn qp) {
+    return static_cast<QpState>(b_nic.adapter().segment().header().qps[qp.index()].state.load());
+  }
+
   std::atomic<bool> inside = false, released = false;
   std::thread writer;
 };
@@ -82,13 +102,18 @@ TEST_F(Lifetime, deregistration_that_waits_holds_up_nothing_else) {
   connect_pair();
   Memory from(a_nic, 64), to(b_nic, 64);
   begin_write(from, to);
-  std::thread waiter([&] { to.deregister(); });
-  while (b_nic.adapter().table().entry(to.key()).key != 0) sched_yield();
-  give_others_time();  // until it has come to waiting
-  std::future<void> heard = std::async(std::launch::async, [&] { b_nic.adapter().kicked(b->qpn()); });
-  EXPECT_EQ(heard.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  release();
-  waiter.join();
+  expect_holds_up_nothing([&] { to.deregister(); },
+                          [&] { return b_nic.adapter().table().entry(to.key()).key == 0; }, b->qpn());
+}
+
+TEST_F(Lifetime, destruction_that_waits_holds_up_nothing_else) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  const Qpn number = b->qpn();
+  begin_write(from, to);
+  expect_holds_up_nothing([&] { b->destroy_qp(); }, [&] { return state_of(number) == QpState::reset; },
+                          number);
+  EXPECT_TRUE(b_nic.async_events().empty()) << "it is being destroyed";
 }
 
 TEST_F(Lifetime, a_change_of_rights_waits_for_a_peer_that_is_writing) {

@@ -1,4 +1,7 @@
 // XRC queue pairs that several processes have open.
+#include <chrono>
+#include <future>
+
 #include "xrc_ends.hpp"
 
 namespace weir::rnic::test {
@@ -42,6 +45,20 @@ TEST_F(XrcOpen, it_lives_while_another_process_has_it_open) {
   EXPECT_EQ(send(), WcStatus::success);
   close(opened);
   EXPECT_EQ(send(), WcStatus::retry_exc_err);
+}
+
+// The news that it was closed comes by the thread that hears all else: it ends at once.
+TEST_F(XrcOpen, its_end_waits_for_nobody_whose_message_is_under_way) {
+  QueuePair* const opened = open();
+  const std::uint32_t index = pair.target->qpn().index();
+  SegmentHeader& home = b_nic.adapter().segment().header();
+  close_at_home();
+  home.qps[index].hazard.store(1);  // inside, and stands still
+  std::future<void> closed = std::async(std::launch::async, [&] { close(opened); });
+  EXPECT_EQ(closed.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  home.qps[index].hazard.store(2);
+  closed.get();
+  EXPECT_EQ(home.qp_exists[index].load(), 0u);
 }
 
 TEST_F(XrcOpen, it_lives_on_when_another_process_closes_it) {
