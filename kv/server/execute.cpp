@@ -192,6 +192,7 @@ bool Server::paused_for(const Client& client, const Command& command) const {
 
 void Server::pause(std::int64_t until_ms, Paused what) {
   const bool under_way = now_ms < paused_until_ms_;
+  if (!under_way && until_ms <= now_ms) return;
   paused_ = under_way ? std::max(paused_, what) : what;
   paused_until_ms_ = std::max(paused_until_ms_, until_ms);
   for (const auto& db : databases) db->keep_expired(true);

@@ -117,7 +117,8 @@ class Server {
   void reset_stats();
   // What was derived from the settings is derived again.
   void settings_changed();
-  // A pause that is under way is not shortened, nor made milder, by another one.
+  // A pause that is under way is not shortened, nor made milder, by another one. One that is over already
+  // makes it stricter, and is none else.
   void pause(std::int64_t until_ms, Paused what);
   void end_pause();
 

@@ -102,5 +102,32 @@ TEST(ClientPause, of_everything_is_not_made_one_of_writes) {
   EXPECT_EQ(reader.reply(), "$-1\r\n");
 }
 
+constexpr const char* beyond_the_clock = "9223372036854775807";
+
+TEST(ClientPause, to_beyond_the_clock_is_none) {
+  RunningServer server;
+  WireClient a = server.connect();
+  for (const char* what : {"WRITE", "ALL"}) {
+    EXPECT_EQ(a.call({"CLIENT", "PAUSE", beyond_the_clock, what}), ok);
+    EXPECT_EQ(a.call({"SET", "k", "1"}), ok) << what;
+  }
+  a.call({"CONFIG", "SET", "maxmemory-policy", "allkeys-random"});
+  a.call({"CONFIG", "SET", "maxmemory", "1"});
+  EXPECT_EQ(a.call({"DBSIZE"}), ":0\r\n") << "the data is not to stay as it is";
+}
+
+TEST(ClientPause, to_beyond_the_clock_makes_another_stricter_and_no_longer) {
+  RunningServer server;
+  WireClient reader = server.connect();
+  WireClient manager = server.connect();
+  manager.call({"CLIENT", "PAUSE", "1000", "WRITE"});
+  EXPECT_EQ(manager.call({"CLIENT", "PAUSE", beyond_the_clock, "ALL"}), ok);
+  reader.send(encode({"GET", "k"}));
+  wait_until_one_is_held_back(manager);
+  server.advance_ms(2000);
+  server.run([](Server& s) { s.tick(); });
+  EXPECT_EQ(reader.reply(), "$-1\r\n");
+}
+
 }  // namespace
 }  // namespace weir::kv::testing
