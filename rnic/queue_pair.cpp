@@ -106,16 +106,28 @@ bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
   }
   // Whoever connected another process's queue pair, we may have to wait for its initiator.
   if (home_) nic_.host().peer(Qpn(ctx_->remote_qpn.load()).slot(), HostPort::Wait::yes);
+  const InitiatorLeft left =
+      to == QpState::reset || to == QpState::err ? answer_no_more(to) : InitiatorLeft::yes;
   send_lock_.lock();
-  const bool done = modify_locked(to, attributes);
+  const bool done = modify_locked(to, attributes, left);
   unlock_sends();
   return done;
 }
 
-bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
+// Waits without the send lock, for which whatever comes from outside waits, the news that the initiator was
+// killed too; and before the new attributes come, as the old ones say for whom.
+QueuePair::InitiatorLeft QueuePair::answer_no_more(QpState to) {
+  send_lock_.lock();
   note_initiator();
-  // Still knows by the old attributes for whom it has to wait.
-  if (to == QpState::reset && !reset()) return false;
+  ctx_->state.store(static_cast<std::uint32_t>(to), std::memory_order_seq_cst);
+  if (to == QpState::reset) ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
+  unlock_sends();
+  return wait_for_initiator() ? InitiatorLeft::yes : InitiatorLeft::no;
+}
+
+bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes, InitiatorLeft left) {
+  note_initiator();
+  if (to == QpState::reset && !reset(left)) return false;
   if (attributes.rate != attributes_.rate) pacer_.set(attributes.rate);
   attributes_ = attributes;
   initiator_slot_.store(attributes.destination.slot(), std::memory_order_relaxed);
@@ -125,7 +137,7 @@ bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes) {
   ctx_->min_rnr_timer.store(attributes.min_rnr_timer, std::memory_order_relaxed);
   if (to == QpState::reset) return true;
   if (to == QpState::err) {
-    enter_error();
+    flush_everything(left);
     return true;
   }
   const bool slots_closed = ctx_->rq_posted.load(std::memory_order_relaxed) == 0;
@@ -162,11 +174,9 @@ bool QueuePair::leave_for(QpState to) {
   return false;
 }
 
-bool QueuePair::reset() {
-  ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
-  ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
+bool QueuePair::reset(InitiatorLeft left) {
   // A datagram's sender that was killed inside never leaves, and none is told from another.
-  if (!wait_for_initiator() && !is_datagram(config_.type)) {
+  if (left == InitiatorLeft::no && !is_datagram(config_.type)) {
     ctx_->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
     flush_everything(InitiatorLeft::no);
     return false;
@@ -214,10 +224,10 @@ void QueuePair::begin_incarnation() {
 }
 
 // Under send_lock_. Everything not yet executed and everything still posted completes as flushed
-// (IBA 10.3.1).
+// (IBA 10.3.1): of an initiator that does not leave at once, later.
 void QueuePair::enter_error() {
   ctx_->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
-  flush_everything(wait_for_initiator() ? InitiatorLeft::yes : InitiatorLeft::no);
+  flush_everything(initiator_leaves_at_once() ? InitiatorLeft::yes : InitiatorLeft::no);
 }
 
 void QueuePair::flush_everything(InitiatorLeft left) {
@@ -226,12 +236,13 @@ void QueuePair::flush_everything(InitiatorLeft left) {
   draining_.store(false, std::memory_order_release);
   remote_.give_up_send();
   flush_sends();
+  const std::uint32_t hazard = ctx_->hazard.load(std::memory_order_seq_cst);
   // Datagrams are scattered by our own poll, so a sender of one reaches no buffer of ours.
-  if (left == InitiatorLeft::yes || has_many_senders(config_.type)) {
+  if (left == InitiatorLeft::yes || (hazard & 1) == 0 || has_many_senders(config_.type)) {
     flush_waits_for_.reset();
     return flush_receives();
   }
-  flush_waits_for_ = ctx_->hazard.load(std::memory_order_seq_cst);
+  flush_waits_for_ = hazard;
   parked_since_ns_ = nic_.host().now_ns();
   nic_.note_parked(*this);
   try_again_by_timer();
@@ -284,7 +295,7 @@ void QueuePair::peer_gone(Slot slot) {
     ctx_->hazard.store(hazard + 1, std::memory_order_seq_cst);
   if (state() < QpState::rtr) return;
   send_lock_.lock();
-  const bool lost = peer_gone_locked();
+  const bool lost = state() >= QpState::rtr && peer_gone_locked();
   unlock_sends();
   announce_unpolled();
   if (lost) nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
@@ -340,6 +351,15 @@ bool QueuePair::wait_for_datagram_senders() const {
     sched_yield();
   }
   return true;
+}
+
+// Who moved us to err is about to.
+bool QueuePair::initiator_leaves_at_once() const {
+  const std::uint32_t seen = ctx_->hazard.load(std::memory_order_seq_cst);
+  if ((seen & 1) == 0) return true;
+  for (int tries = 0; tries < 100; ++tries, cpu_relax())
+    if (ctx_->hazard.load(std::memory_order_seq_cst) != seen) return true;
+  return !nic_.host().peer(initiator_slot_.load(std::memory_order_relaxed), HostPort::Wait::no);
 }
 
 bool QueuePair::wait_for_initiator() const {

@@ -257,19 +257,21 @@ class QueuePair {
   void raise_local(CompletionQueue&, std::uint32_t line, Solicited);
 
   // queue_pair.cpp
-  bool modify_locked(QpState to, const QpAttributes&);
+  enum class InitiatorLeft : bool { no, yes };
+  InitiatorLeft answer_no_more(QpState to);
+  bool modify_locked(QpState to, const QpAttributes&, InitiatorLeft);
   bool leave_for(QpState to);
   bool wait_for_datagram_senders() const;
   bool allocate_rings();
   void free_rings();
   bool peer_gone_locked();
   void enter_error();
-  enum class InitiatorLeft : bool { no, yes };
+  bool initiator_leaves_at_once() const;
   void flush_everything(InitiatorLeft);
   void flush_receives();
   bool flush_receives_once_left();
   void announce_unpolled();
-  bool reset();
+  bool reset(InitiatorLeft);
   void reset_receives();
   void begin_incarnation();
   void give_back_unpolled();

@@ -116,6 +116,37 @@ TEST_F(Lifetime, destruction_that_waits_holds_up_nothing_else) {
   EXPECT_TRUE(b_nic.async_events().empty()) << "it is being destroyed";
 }
 
+TEST_F(Lifetime, error_and_reset_that_wait_hold_up_nothing_else) {
+  for (const QpState to : {QpState::err, QpState::reset}) {
+    SCOPED_TRACE(static_cast<int>(to));
+    released = inside = false;
+    connect_pair();
+    Memory from(a_nic, 64), to_memory(b_nic, 64);
+    begin_write(from, to_memory);
+    expect_holds_up_nothing([&] { b->modify(to, {}); }, [&] { return state_of(b->qpn()) == to; }, b->qpn());
+    EXPECT_EQ(b->qp().state(), to);
+  }
+}
+
+// Whoever reported it may be stopped before it has left.
+TEST_F(Lifetime, a_fault_is_told_at_once_and_receives_are_flushed_when_the_peer_has_left) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64);
+  ASSERT_EQ(b->recv(7, {to.all()}), PostResult::ok);
+  begin_write(from, to);
+  auto& state = b_nic.adapter().segment().header().qps[b->qpn().index()].state;
+  state = static_cast<std::uint32_t>(QpState::err);
+  std::future<void> heard =
+      std::async(std::launch::async, [&] { b_nic.adapter().faulted(b->qpn(), Fault::access); });
+  EXPECT_EQ(heard.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(b_nic.async_events().size(), 1u);
+  EXPECT_FALSE(b->poll_recv());
+  release();
+  heard.get();
+  host.advance(20'000'000);
+  EXPECT_TRUE(completed(b->poll_recv(), 7, WcStatus::wr_flush_err));
+}
+
 TEST_F(Lifetime, a_change_of_rights_waits_for_a_peer_that_is_writing) {
   connect_pair();
   Memory from(a_nic, 64), to(b_nic, 64);
