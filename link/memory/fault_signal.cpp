@@ -2,6 +2,7 @@
 
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -57,23 +58,24 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-void mend_faults(int signal, FaultMender mender) {
+bool mend_faults(int signal, FaultMender mender) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   Menders& menders = menders_of(signal);
-  for (auto& each : menders.of) {
-    if (each.load(std::memory_order_relaxed) == mender) break;
-    if (each.load(std::memory_order_relaxed) != nullptr) continue;
-    each.store(mender, std::memory_order_release);
-    break;
-  }
-  if (menders.installed) return;
+  const auto place = std::ranges::find_if(menders.of, [mender](const std::atomic<FaultMender>& each) {
+    const FaultMender there = each.load(std::memory_order_relaxed);
+    return there == nullptr || there == mender;
+  });
+  if (place == menders.of.end()) return false;
+  place->store(mender, std::memory_order_release);
+  if (menders.installed) return true;
   menders.installed = true;
   ::sigaction(signal, nullptr, &menders.previous);
   struct sigaction ours{};
   ours.sa_sigaction = on_fault;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   ::sigaction(signal, &ours, nullptr);
+  return true;
 }
 
 bool faults_are_caught() {

@@ -16,8 +16,9 @@ namespace weir::link {
 // siglongjmp; the handler's signal mask is this thread's then, and `mask` what it was before.
 using FaultMender = bool (*)(std::uintptr_t at, const sigset_t& mask);
 
-// From now on, for the life of the process. At most a handful of menders for each signal, each once.
-void mend_faults(int signal, FaultMender mender);
+// From now on, for the life of the process. False: this signal has four others already, and is not mended by
+// this one. Each counts once.
+[[nodiscard]] bool mend_faults(int signal, FaultMender mender);
 
 // Whether such faults of this thread would come to the menders now. Three system calls.
 bool faults_are_caught();

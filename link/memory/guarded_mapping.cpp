@@ -27,6 +27,7 @@ struct GuardedMapping::Guard {
 struct Guards {
   std::array<GuardedMapping::Guard, 4096> entries;
   std::uintptr_t page = 4096;
+  bool mended = false;
 
   Guards();
   GuardedMapping::Guard* take(std::uintptr_t begin, std::uintptr_t end);
@@ -48,10 +49,11 @@ bool cover(std::uintptr_t at, const sigset_t&) { return handlers->cover(at); }
 
 Guards::Guards() : page(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE))) {
   handlers = this;
-  mend_faults(SIGBUS, link::cover);
+  mended = mend_faults(SIGBUS, link::cover);
 }
 
 GuardedMapping::Guard* Guards::take(std::uintptr_t begin, std::uintptr_t end) {
+  if (!mended) return nullptr;
   for (GuardedMapping::Guard& guard : entries) {
     std::uintptr_t none = 0;
     if (!guard.begin.compare_exchange_strong(none, begin, std::memory_order_acq_rel)) continue;

@@ -20,7 +20,8 @@ namespace weir::link {
 
 class GuardedMapping {
  public:
-  // Shared, for reading and writing. nullopt: it cannot be mapped, or too many are.
+  // Shared, for reading and writing. nullopt: it cannot be mapped, or too many are, or its faults cannot be
+  // mended.
   static std::optional<GuardedMapping> of_file(int fd, std::size_t bytes);
 
   GuardedMapping(GuardedMapping&& other) noexcept

@@ -48,11 +48,7 @@ bool says_its_address(const iovec& piece) {
 }  // namespace
 
 bool can_trap_reads(std::span<const iovec> from, std::uint64_t now_ns) {
-  static const bool installed = [] {
-    mend_faults(SIGBUS, leave);
-    mend_faults(SIGSEGV, leave);
-    return true;
-  }();
+  static const bool installed = mend_faults(SIGBUS, leave) && mend_faults(SIGSEGV, leave);
   constexpr std::uint64_t looks_every_ns = 1'000'000;
   thread_local std::uint64_t looked_ns = 0;
   thread_local bool caught = false;

@@ -16,8 +16,9 @@
 namespace weir::link {
 
 // Whether this thread can do so with `from` now. False: a handler or a signal mask of the program's is in the
-// way, or a fault there would not say its address; fault_in() it then. The program's are looked at once a
-// millisecond, in three system calls. `now_ns` is of any clock that only goes forward.
+// way, there is no room for ours, or a fault there would not say its address; fault_in() it then. The
+// program's are looked at once a millisecond, in three system calls. `now_ns` is of any clock that only goes
+// forward.
 bool can_trap_reads(std::span<const iovec> from, std::uint64_t now_ns);
 
 // What try_reading() is for the function `copy` of `what`.

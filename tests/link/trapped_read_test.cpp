@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "link/memory/fault_signal.hpp"
 #include "link/unique_fd.hpp"
 
 namespace weir::link {
@@ -46,6 +47,26 @@ class TrappedRead : public testing::Test {
   std::vector<char> into = std::vector<char>(pages * page);
   std::uint64_t now_ns = a_while_ns;
 };
+
+template <int>
+bool mends_nothing(std::uintptr_t, const sigset_t&) {
+  return false;
+}
+
+// In a process of its own, as they stay.
+TEST(FaultMenders, whoever_comes_when_there_is_no_more_room_hears_so) {
+  const auto fill = [] {
+    bool room = mend_faults(SIGSEGV, mends_nothing<0>) && mend_faults(SIGSEGV, mends_nothing<1>) &&
+                mend_faults(SIGSEGV, mends_nothing<2>) && mend_faults(SIGSEGV, mends_nothing<3>);
+    room &= !mend_faults(SIGSEGV, mends_nothing<4>) && mend_faults(SIGSEGV, mends_nothing<0>);
+    const char byte = 'x';
+    const iovec from{const_cast<char*>(&byte), 1};
+    room &= !can_trap_reads({&from, 1}, a_while_ns);
+    std::_Exit(room ? 0 : 1);
+  };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // one that has mended nothing yet
+  EXPECT_EXIT(fill(), testing::ExitedWithCode(0), "");
+}
 
 TEST_F(TrappedRead, copies_what_is_there) {
   EXPECT_TRUE(copy(10, 2 * page));
