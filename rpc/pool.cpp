@@ -38,6 +38,25 @@ bool cancelled(const asio::cancellation_state& state) {
   return state.cancelled() != asio::cancellation_type::none;
 }
 
+// A server is connected to: once for all that wait, who go on when that is over, however it ended.
+class Connecting {
+ public:
+  Connecting(KnownServer& known, const std::unordered_set<asio::steady_timer*>& waiting)
+      : known_(known), waiting_(waiting) {
+    known_.connecting = true;
+  }
+  ~Connecting() {
+    known_.connecting = false;
+    for (asio::steady_timer* one : waiting_) one->cancel();
+  }
+  Connecting(const Connecting&) = delete;
+  Connecting& operator=(const Connecting&) = delete;
+
+ private:
+  KnownServer& known_;
+  const std::unordered_set<asio::steady_timer*>& waiting_;
+};
+
 // An exception of whoever gives the token, say, is no reason never to try again.
 asio::awaitable<Result<Client>> connected_or_why(std::string address, ConnectOptions options) {
   try {
@@ -129,10 +148,11 @@ class Pool::State : public std::enable_shared_from_this<State> {
   static asio::awaitable<void> check(std::shared_ptr<State> self, KnownServerPtr known,
                                      std::shared_ptr<Client> client, std::shared_ptr<const void> under_way);
   static asio::awaitable<void> connect_to(std::shared_ptr<State> self, KnownServerPtr known);
+  void take_connection(KnownServer& known, Result<Client> client);
 
   void take_addresses(Result<std::vector<std::string>> addresses);
   KnownServerPtr choose(std::uint64_t key, const std::vector<KnownServerPtr>& tried);
-  void failed(KnownServer& known, const Error& why);
+  void failed(KnownServer& known, Error why);
   static asio::awaitable<Result<void>> wait_for_change(std::shared_ptr<State> self,
                                                        Clock::time_point deadline, std::string what);
   void wake() {
@@ -174,8 +194,13 @@ void Pool::State::take_addresses(Result<std::vector<std::string>> addresses) {
 asio::awaitable<void> Pool::State::keep_resolving(std::shared_ptr<State> self) {
   asio::steady_timer pause(self->io_);
   while (!self->closed_) {
-    self->take_addresses(co_await resolved_or_why(*self->resolver_));
-    if (self->closed_ || co_await told_of_change(*self->resolver_)) continue;
+    bool told = false;
+    try {
+      self->take_addresses(co_await resolved_or_why(*self->resolver_));
+      told = self->closed_ || co_await told_of_change(*self->resolver_);
+    } catch (const std::bad_alloc&) {  // the same as of a resolver
+    }
+    if (told) continue;
     pause.expires_after(self->options_.resolve_pause);
     co_await pause.async_wait(use_awaitable);
   }
@@ -193,9 +218,9 @@ asio::awaitable<Result<void>> Pool::State::wait_for_change(std::shared_ptr<State
   co_return Result<void>();
 }
 
-void Pool::State::failed(KnownServer& known, const Error& why) {
+void Pool::State::failed(KnownServer& known, Error why) {
   ++known.failures;
-  known.last_error = why;
+  known.last_error = std::move(why);
   const int attempt = static_cast<int>(std::min<std::uint32_t>(known.failures, 100)) + 1;
   known.down_until = Clock::now() + wait_before(attempt, options_.retry, random_());
 }
@@ -249,20 +274,23 @@ asio::awaitable<void> Pool::State::check(std::shared_ptr<State> self, KnownServe
   }
 }
 
-// Connects once for all that wait.
 asio::awaitable<void> Pool::State::connect_to(std::shared_ptr<State> self, KnownServerPtr known) {
-  known->connecting = true;
-  ConnectOptions options = self->options_.connect;
-  Result<Client> client = co_await connected_or_why(known->address, options);
-  known->connecting = false;
-  if (!client) {
-    self->failed(*known, client.error());
-  } else if (!self->closed_) {
-    known->failures = 0;
-    known->last_error = {Errc::connection_lost, "the connection to " + known->address + " ended at once"};
-    known->connections.push_back({std::make_shared<Client>(std::move(*client)), Clock::now()});
+  const Connecting connecting(*known, self->waiting_);
+  try {
+    ConnectOptions options = self->options_.connect;
+    Result<Client> client = co_await connected_or_why(known->address, options);
+    self->take_connection(*known, std::move(client));
+  } catch (const std::bad_alloc&) {
+    self->failed(*known, {Errc::unreachable, "no memory"});  // which takes none
   }
-  self->wake();
+}
+
+void Pool::State::take_connection(KnownServer& known, Result<Client> client) {
+  if (!client) return failed(known, std::move(client.error()));
+  if (closed_) return;
+  known.connections.push_back({std::make_shared<Client>(std::move(*client)), Clock::now()});
+  known.failures = 0;
+  known.last_error = {Errc::connection_lost, "the connection to " + known.address + " ended at once"};
 }
 
 bool Pool::State::untried_left(const std::vector<KnownServerPtr>& tried) const {

@@ -241,6 +241,75 @@ TEST(NoMemoryToPing, is_no_reason_never_to_ping_again) {
   }
 }
 
+// Copied with the options whenever a server is connected to.
+struct Scarce {
+  Scarce(const Scarce&) {
+    if (std::exchange(throws, false)) throw std::bad_alloc();
+  }
+  Scarce() = default;
+  std::string operator()() const { return "token"; }
+  static inline bool throws = false;
+};
+
+TEST(NoMemoryToConnect, is_no_reason_never_to_try_again) {
+  asio::io_context io(1);
+  asio::ip::tcp::acceptor peer(io, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  PoolOptions options;
+  options.connect.token = Scarce();
+  Pool pool(io, static_list({"tcp://127.0.0.1:" + std::to_string(peer.local_endpoint().port())}), options);
+  std::vector<Result<std::shared_ptr<Client>>> picked;
+  const auto pick = [&] {
+    const std::size_t before = picked.size();
+    asio::co_spawn(io, pool.pick(), [&](const std::exception_ptr&, Result<std::shared_ptr<Client>> one) {
+      picked.push_back(std::move(one));
+    });
+    const auto give_up = Clock::now() + std::chrono::seconds(20);
+    while (picked.size() == before && Clock::now() < give_up) io.run_one_until(give_up);
+  };
+  Scarce::throws = true;
+  pick();
+  ASSERT_EQ(picked.size(), 1u) << "who waits is told";
+  ASSERT_FALSE(picked[0]);
+  EXPECT_EQ(picked[0].error().what, "no memory");
+  EXPECT_EQ(picked[0].error().code, Errc::unreachable);
+  pick();
+  ASSERT_EQ(picked.size(), 2u);
+  EXPECT_TRUE(picked[1]);
+}
+
+// Says where a server is, and then there is no memory for a moment.
+struct ScarceResolver final : Resolver {
+  explicit ScarceResolver(std::uint64_t fails_at) : fails(fails_at) {}
+  asio::awaitable<Result<std::vector<std::string>>> resolve() override {
+    std::vector<std::string> found{"unix:///a/path/that/is/too/long/for/a/string/of/no/memory"};
+    if (++asked > 1) found.emplace_back("unix:///another/path/that/is/too/long/for/a/string/of/no/memory");
+    until_failure = std::exchange(fails, 0);
+    co_return found;
+  }
+  asio::awaitable<void> changed() override {
+    all_went_well |= std::exchange(until_failure, 0) > 0;  // from here on it would be Asio's end
+    asio::steady_timer timer(co_await asio::this_coro::executor, std::chrono::milliseconds(1));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+  std::uint64_t fails;
+  int asked = 0;
+  static inline bool all_went_well = false;
+};
+
+TEST(NoMemoryToResolve, is_no_reason_never_to_ask_again) {
+  ScarceResolver::all_went_well = false;
+  for (std::uint64_t n = 1; !ScarceResolver::all_went_well; ++n) {
+    SCOPED_TRACE(n);
+    asio::io_context io(1);
+    PoolOptions options;
+    options.resolve_pause = std::chrono::milliseconds(1);
+    Pool pool(io, std::make_unique<ScarceResolver>(n), options);
+    const auto give_up = Clock::now() + std::chrono::seconds(20);
+    while (pool.servers().size() < 2 && Clock::now() < give_up) io.run_one_until(give_up);
+    EXPECT_EQ(pool.servers().size(), 2u);
+  }
+}
+
 class SendingLink final : public FrameLink {
  public:
   SendingLink(asio::io_context& io, TransportPtr transport) : FrameLink(io, std::move(transport), {}) {}
