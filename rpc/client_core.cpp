@@ -203,10 +203,10 @@ void ClientCore::release(Slot& slot) {
 
 void ClientCore::end(Slot& slot, Result<std::span<const std::byte>> body) {
   if (slot.state == State::unclaimed) {
-    slot.state = State::ended;
-    slot.deadline = Clock::time_point::max();
     slot.early = std::make_unique<Result<Bytes>>(
         body ? Result<Bytes>(copy_of(*body)) : Result<Bytes>(std::unexpected(std::move(body.error()))));
+    slot.state = State::ended;
+    slot.deadline = Clock::time_point::max();
     return;
   }
   if (slot.state != State::waiting) return;

@@ -169,10 +169,17 @@ void FrameLink::lose_frame() {
   if (closed_) return out_.clear();
   close();
   lost_a_frame_ = true;
-  asio::post(io_, [self = shared_from_this()] {
-    self->on_end(frame_loss());
-    self->on_gone();
-  });
+  asio::post(io_, to_tell_of_it_.serve([self = shared_from_this()] { self->tell_of_frame_loss(); }));
+}
+
+// There may be no memory yet to say it in many words.
+void FrameLink::tell_of_frame_loss() {
+  try {
+    on_end(frame_loss());
+  } catch (const std::bad_alloc&) {
+    on_end({Errc::connection_lost, "no memory"});
+  }
+  on_gone();
 }
 
 Error FrameLink::frame_loss() {

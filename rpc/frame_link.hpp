@@ -21,6 +21,7 @@
 #include "rpc/frame.hpp"
 #include "rpc/orderly_end.hpp"
 #include "rpc/out_queue.hpp"
+#include "rpc/reserved_block.hpp"
 #include "rpc/transport.hpp"
 
 namespace weir::rpc {
@@ -145,6 +146,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   bool may_refer(const BodySize& expected) const;
   void place_frame(std::size_t begin);
   void lose_frame();
+  void tell_of_frame_loss();
   bool unpack(Frame& frame, Bytes& into);
 
   // What waits goes out before the round ends once it is this much: the queue stays within the memory that it
@@ -170,6 +172,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   std::vector<StreamChannel*> starved_;
   bool closed_ = false;
   bool lost_a_frame_ = false;
+  ReservedBlock to_tell_of_it_;
   EndLimits end_limits_;
   struct Ending {
     OrderlyEnd end;

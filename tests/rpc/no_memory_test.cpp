@@ -26,6 +26,7 @@
 namespace {
 
 std::uint64_t until_failure = 0;  // 0: none fails
+bool none_left = false;           // all fail
 
 struct Freed {
   unsigned char* memory;
@@ -38,7 +39,7 @@ std::size_t freed_count = 0;
 bool keeps_freed = false;
 
 void* take(std::size_t size, std::size_t alignment) {
-  if (until_failure > 0 && --until_failure == 0) throw std::bad_alloc();
+  if (none_left || (until_failure > 0 && --until_failure == 0)) throw std::bad_alloc();
   void* const memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -360,6 +361,45 @@ TEST_F(NoMemoryToSend, a_body_compressed_sends_it_as_it_is) {
   link->send_text(text);
   transport->user().round_ended();
   EXPECT_EQ(link->stats().compressed_sent.bodies, 1u);
+}
+
+struct Told final : PendingCall {
+  void complete(Result<std::span<const std::byte>> body) override { why = body.error(); }
+  void abandon() override {}
+  std::optional<Error> why;
+};
+
+TEST(NoMemoryToCall, that_lasts_is_heard_of_by_those_under_way) {
+  asio::io_context io(1);
+  const auto transport = std::make_shared<RecordingTransport>();
+  const auto client = std::make_shared<ClientCore>(io, transport, ConnectionLimits());
+  client->start();
+  std::array<Told, 3> calls;
+  for (Told& call : calls) client->claim(client->commit(client->begin(1).value(), {}).value(), call);
+  io.poll();
+  const std::string attachment(large, 'a');
+  CallOptions options;
+  options.attachment = as_bytes(attachment);
+  const auto draft = client->begin(1).value();
+  transport->fails = true;
+  none_left = true;
+  bool thrown = false;
+  try {
+    static_cast<void>(client->commit(draft, options));
+  } catch (const std::bad_alloc&) {
+    thrown = true;
+  }
+  try {
+    io.restart();
+    io.poll();
+  } catch (const std::bad_alloc&) {
+  }
+  none_left = false;
+  EXPECT_TRUE(thrown);
+  for (const Told& call : calls) {
+    ASSERT_TRUE(call.why);
+    EXPECT_EQ(call.why->code, Errc::connection_lost);
+  }
 }
 
 TEST_F(NoMemoryToSend, the_rest_of_an_attachment_that_is_let_go_of_ends_the_link) {
