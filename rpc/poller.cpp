@@ -44,6 +44,9 @@ void Poller::shutdown() {
 }
 
 bool Poller::add(int fd, Watcher& watcher, std::uint32_t events) {
+  // Who removes it has no use for an exception. In a round one may be removed for each that is added.
+  if (const std::size_t most = removed_.size() + watched_ + 1; removed_.capacity() < most)
+    removed_.reserve(2 * most);
   epoll_event event{events, {.ptr = &watcher}};
   if (epoll_ctl(epoll_.native_handle(), EPOLL_CTL_ADD, fd, &event) != 0) return false;
   watcher.watched_ = true;
@@ -65,11 +68,13 @@ void Poller::remove(int fd, Watcher& watcher) {
 
 void Poller::sleep() {
   waiting_ = true;
-  epoll_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const std::error_code& error) {
-    waiting_ = false;
-    if (!error) return rounds();
-    if (watched_ > 0 && epoll_.is_open()) sleep();  // cancelled for want of sockets, and there is one again
-  });
+  epoll_.async_wait(asio::posix::stream_descriptor::wait_read,
+                    for_wait_.serve([this](const std::error_code& error) {
+                      waiting_ = false;
+                      if (!error) return rounds();
+                      // Cancelled for want of sockets, and there is one again.
+                      if (watched_ > 0 && epoll_.is_open()) sleep();
+                    }));
 }
 
 // Posted, so that whatever else is ready runs between two looks.
@@ -78,10 +83,10 @@ void Poller::go_on() {
   const auto before = Time::now();
   sched_yield();
   policy_.yielded(before, Time::now());
-  asio::post(io_, [this] {
+  asio::post(io_, for_wait_.serve([this] {
     waiting_ = false;
     rounds();
-  });
+  }));
 }
 
 void Poller::rounds() {
@@ -90,7 +95,10 @@ void Poller::rounds() {
   try {
     for (int i = 0; i < most_rounds && round(); ++i) progress = true;
   } catch (...) {  // leaves io_context::run(); whoever calls it again must find this going on
-    if (watched_ > 0) asked_.empty() ? sleep() : go_on();
+    if (watched_ == 0)
+      tell_asked();  // forgets them: none is watched any more
+    else
+      asked_.empty() ? sleep() : go_on();
     throw;
   }
   if (watched_ == 0) return;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "rdma/poll_policy.hpp"
+#include "rpc/reserved_block.hpp"
 
 namespace weir::rpc {
 
@@ -75,7 +76,8 @@ class Poller final : public asio::execution_context::service {
   std::size_t told_ = 0;                         // of these
   std::size_t watched_ = 0;
   bool in_round_ = false;
-  bool waiting_ = false;  // Asio waits for the set, or the next round is posted
+  bool waiting_ = false;    // Asio waits for the set, or the next round is posted
+  ReservedBlock for_wait_;  // of either: an exception for want of memory must not end the rounds
   rdma::PollPolicy policy_{idle_spin};
 };
 

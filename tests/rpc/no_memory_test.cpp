@@ -4,6 +4,8 @@
 // Memory that was given back is kept, and must be as it was left: what is written to it afterwards shows.
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <array>
 #include <asio/co_spawn.hpp>
@@ -15,9 +17,11 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 
 #include "rpc/client_core.hpp"
+#include "rpc/poller.hpp"
 #include "rpc/pool.hpp"
 #include "rpc/server_connection.hpp"
 #include "rpc/stream.hpp"
@@ -309,6 +313,46 @@ TEST(NoMemoryToResolve, is_no_reason_never_to_ask_again) {
     while (pool.servers().size() < 2 && Clock::now() < give_up) io.run_one_until(give_up);
     EXPECT_EQ(pool.servers().size(), 2u);
   }
+}
+
+// Is told once, and throws then.
+struct Thrower final : Poller::Watcher {
+  void ready(std::uint32_t) override {
+    if (++told == 1) throw std::runtime_error("from within");
+    poller->remove(fd, *this);
+  }
+  Poller* poller = nullptr;
+  int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+  int told = 0;
+};
+
+TEST(NoMemoryToPoll, ends_no_rounds) {
+  asio::io_context io(1);
+  Poller& poller = Poller::of(io);
+  const auto watcher = std::make_shared<Thrower>();
+  watcher->poller = &poller;
+  EXPECT_TRUE(poller.add(watcher->fd, *watcher, EPOLLIN));
+  poller.remove(watcher->fd, *watcher);
+  io.poll();
+  io.restart();
+  none_left = true;
+  bool added = false;
+  try {
+    added = poller.add(watcher->fd, *watcher, EPOLLIN);
+  } catch (const std::bad_alloc&) {
+  }
+  none_left = false;
+  EXPECT_TRUE(added);
+  EXPECT_THROW(io.run(), std::runtime_error);
+  none_left = true;
+  try {
+    io.run();
+  } catch (const std::bad_alloc&) {
+    ADD_FAILURE() << "there is nothing to need memory for";
+  }
+  none_left = false;
+  EXPECT_EQ(watcher->told, 2);
+  close(watcher->fd);
 }
 
 class SendingLink final : public FrameLink {

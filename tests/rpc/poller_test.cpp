@@ -98,6 +98,35 @@ TEST(PollerTest, every_round_that_was_begun_ends) {
   }
 }
 
+// One that throws at its end has removed all, and keeps nobody.
+class RemovesAll final : public Poller::Watcher {
+ public:
+  explicit RemovesAll(Poller& poller) : poller_(poller), fd_(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~RemovesAll() override { close(fd_); }
+  bool add() { return poller_.add(fd_, *this, EPOLLIN); }
+  void ready(std::uint32_t) override {}
+  void round_ended() override {
+    for (RemovesAll* each : all) poller_.remove(each->fd_, *each);
+    throw std::runtime_error("from within");
+  }
+  std::vector<RemovesAll*> all;
+
+ private:
+  Poller& poller_;
+  const int fd_;
+};
+
+TEST(PollerTest, keeps_nobody_who_is_removed_when_a_round_is_left_by_an_exception) {
+  asio::io_context io(1);
+  Poller& poller = Poller::of(io);
+  auto one = std::make_shared<RemovesAll>(poller), two = std::make_shared<RemovesAll>(poller);
+  ASSERT_TRUE(one->add() && two->add());
+  one->all = two->all = {one.get(), two.get()};
+  EXPECT_THROW(io.run(), std::runtime_error);
+  EXPECT_EQ(one.use_count(), 1);
+  EXPECT_EQ(two.use_count(), 1);
+}
+
 // Takes longer than others are to be held up.
 class Slow final : public Poller::Watcher {
  public:
