@@ -252,7 +252,10 @@ void FrameLink::flush() {
   if (ending_) return ending_on(ending_->end.on_written(out_.empty()));
   if (closed_ || !std::exchange(progress_, false)) return;
   if (!starved_.empty()) wake_starved();
-  on_progress();
+  guard([this]() -> Result<void> {
+    on_progress();
+    return {};
+  });
 }
 
 void FrameLink::wake_starved() {
@@ -321,7 +324,10 @@ void FrameLink::round_ended() {
   if (ending_) return;
   const auto self = shared_from_this();
   ++stats_.rounds;
-  on_round_end();
+  guard([this]() -> Result<void> {  // what was put aside may have its turn
+    on_round_end();
+    return {};
+  });
   in_round_ = false;
   flush();
 }

@@ -36,11 +36,20 @@ bool ServerConnection::has_room() const {
          running_bytes_ <= limits_.most_running_bytes && waiting_bytes() < limits_.most_waiting_bytes;
 }
 
+namespace {
+struct SetForNow {
+  explicit SetForNow(bool& which) : flag(which) { flag = true; }
+  ~SetForNow() { flag = false; }
+  bool& flag;
+};
+}  // namespace
+
 void ServerConnection::mind_limits() {
   if (replaying_ || !is_open()) return;
-  replaying_ = true;  // what is handled here ends up here again
-  while (!held_.empty() && has_room() && is_open()) replay(held_.take(Context::Clock::now()));
-  replaying_ = false;
+  {
+    const SetForNow replaying(replaying_);  // what is handled here ends up here again
+    while (!held_.empty() && has_room() && is_open()) replay(held_.take(Context::Clock::now()));
+  }
   mind_reading();
 }
 

@@ -369,9 +369,16 @@ class SendingLink final : public FrameLink {
   void let_go(std::uint64_t which) { let_go_outgoing(which); }
   std::uint64_t id = 0;
   std::optional<Errc> ended;
+  bool fails_at_round_end = false, fails_on_progress = false;
 
  private:
   bool on_arrival(Frame&) override { return true; }
+  void on_round_end() override {
+    if (fails_at_round_end) throw std::bad_alloc();
+  }
+  void on_progress() override {
+    if (fails_on_progress) throw std::bad_alloc();
+  }
   void on_end(const Error& cause) override { ended = cause.code; }
 };
 
@@ -383,6 +390,21 @@ class NoMemoryToSend : public testing::Test {
   const std::shared_ptr<RecordingTransport> transport = std::make_shared<RecordingTransport>();
   const std::shared_ptr<SendingLink> link = std::make_shared<SendingLink>(io, transport);
 };
+
+TEST_F(NoMemoryToSend, what_the_end_of_a_round_brings_ends_the_link) {
+  link->fails_at_round_end = true;
+  EXPECT_NO_THROW(transport->user().round_ended());
+  EXPECT_FALSE(link->is_open());
+  EXPECT_EQ(link->ended, Errc::too_large);
+}
+
+TEST_F(NoMemoryToSend, what_room_in_the_queue_brings_ends_the_link) {
+  link->fails_on_progress = true;
+  link->send_text("a");
+  EXPECT_NO_THROW(io.poll());
+  EXPECT_FALSE(link->is_open());
+  EXPECT_EQ(link->ended, Errc::too_large);
+}
 
 TEST_F(NoMemoryToSend, a_body_compressed_sends_it_as_it_is) {
   const std::string text(20'000, 'a');
