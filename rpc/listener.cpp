@@ -132,12 +132,12 @@ class SocketListener final : public Listener, public Poller::Watcher {
 
   // Out of descriptors: looking again at once would find the same. Connections that end make room.
   void pause() {
-    poller_.change(fd_.get(), *this, 0);
     pause_.expires_after(std::chrono::milliseconds(100));
     pause_.async_wait([this, weak = weak_from_this()](const std::error_code& error) {
       const auto here = weak.lock();  // it may have gone in the turn in which the pause ended
       if (!error && here && fd_) poller_.change(fd_.get(), *this, EPOLLIN);
     });
+    poller_.change(fd_.get(), *this, 0);  // last: there may be no memory to wait
   }
 
   void take(OwnedFd fd, const sockaddr_storage& from) {
