@@ -109,8 +109,7 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   // A stream lasts as long as it likes unless somebody says otherwise.
   const bool streaming = (draft.flags & FrameFlag::streaming) != 0;
   const auto timeout = options.timeout.count() != 0 || streaming ? options.timeout : limits_.timeout;
-  const auto deadline =
-      timeout.count() > 0 ? DeadlineTimer::after(Clock::now(), timeout) : DeadlineTimer::never;
+  const Deadline deadline = timeout.count() > 0 ? deadline_in(timeout) : no_deadline;
   Buffer attachment;
   try {
     if (free_.empty()) add_slot();
@@ -339,7 +338,7 @@ void ClientCore::close_calls(const Error& why) {
 }
 
 DeadlineTimer::Look ClientCore::end_late(Clock::time_point now) {
-  auto next = DeadlineTimer::never;
+  auto next = no_deadline;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     if (slot.state == State::free || slot.state == State::ended) continue;

@@ -14,6 +14,7 @@
 #include "rpc/authentication.hpp"
 #include "rpc/bytes.hpp"
 #include "rpc/compression.hpp"
+#include "rpc/deadline.hpp"
 #include "rpc/frame.hpp"
 #include "rpc/trace_context.hpp"
 #include "rpc/transport.hpp"
@@ -29,7 +30,7 @@ class Context {
   Context(Transport& transport, std::string_view method, const FrameHeader& header, Buffer attached)
       : attachment(std::move(attached)), transport_(&transport), method_(method), header_(header) {
     if (header.timeout_us != 0 && header.timeout_us != UINT32_MAX)
-      deadline_ = Clock::now() + std::chrono::microseconds(header.timeout_us);
+      deadline_ = deadline_in(std::chrono::microseconds(header.timeout_us));
   }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

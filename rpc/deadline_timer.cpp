@@ -10,7 +10,7 @@ DeadlineTimer::DeadlineTimer(FrameLink& link, EndLate end_late)
 namespace {
 
 // Ten times what looking at them takes, about. Few are not worth a pause.
-DeadlineTimer::TimePoint::duration pause_after(std::size_t calls) {
+Deadline::duration pause_after(std::size_t calls) {
   constexpr std::size_t few = 256;
   constexpr std::chrono::nanoseconds for_each{500};
   if (calls < few) return {};
@@ -19,8 +19,8 @@ DeadlineTimer::TimePoint::duration pause_after(std::size_t calls) {
 
 }  // namespace
 
-void DeadlineTimer::arm(TimePoint at) {
-  armed_for_ = never;
+void DeadlineTimer::arm(Deadline at) {
+  armed_for_ = no_deadline;
   timer_.expires_at(at);
   timer_.async_wait([this, weak = link_.weak_from_this()](const std::error_code& error) {
     const auto link = weak.lock();
@@ -30,7 +30,7 @@ void DeadlineTimer::arm(TimePoint at) {
 }
 
 void DeadlineTimer::look() {
-  armed_for_ = never;  // before calls end: others may begin then
+  armed_for_ = no_deadline;  // before calls end: others may begin then
   const Look seen = end_late_(std::chrono::steady_clock::now());
   if (const auto pause = pause_after(seen.calls); pause.count() > 0)
     pause_ends_ = std::chrono::steady_clock::now() + pause;

@@ -17,45 +17,39 @@
 #include <asio/steady_timer.hpp>
 #include <functional>
 
+#include "rpc/deadline.hpp"
 #include "rpc/frame_link.hpp"
 
 namespace weir::rpc {
 
 class DeadlineTimer {
  public:
-  using TimePoint = std::chrono::steady_clock::time_point;
-  static constexpr TimePoint never = TimePoint::max();
   static constexpr std::chrono::milliseconds most_pause{20};
   struct Look {
-    TimePoint next = never;  // the earliest deadline of those that were not late
-    std::size_t calls = 0;   // that were looked at
+    Deadline next = no_deadline;  // the earliest deadline of those that were not late
+    std::size_t calls = 0;        // that were looked at
   };
   // Ends the calls that are late at `now`. Deadlines of calls that begin meanwhile may be kept as ever.
-  using EndLate = std::function<Look(TimePoint now)>;
+  using EndLate = std::function<Look(Deadline now)>;
 
   DeadlineTimer(FrameLink& link, EndLate end_late);
 
-  void keep(TimePoint deadline) {
-    const TimePoint at = std::max(deadline, pause_ends_);
+  void keep(Deadline deadline) {
+    const Deadline at = std::max(deadline, pause_ends_);
     if (at < armed_for_) arm(at);
-  }
-  // `timeout` from `now` on; `never` where that is beyond the end of time.
-  template <class Duration>
-  static TimePoint after(TimePoint now, Duration timeout) {
-    return timeout < std::chrono::duration_cast<Duration>(never - now) ? now + timeout : never;
   }
   // All calls have ended.
   void cancel() { timer_.cancel(); }
 
  private:
-  void arm(TimePoint at);
+  void arm(Deadline at);
   void look();
 
   FrameLink& link_;
   const EndLate end_late_;
   asio::steady_timer timer_;
-  TimePoint armed_for_ = never;
-  TimePoint pause_ends_{};
+  Deadline armed_for_ = no_deadline;
+  Deadline pause_ends_{};
 };
 
 }  // namespace weir::rpc

@@ -135,7 +135,7 @@ class Pool::State : public std::enable_shared_from_this<State> {
   static asio::awaitable<Result<std::shared_ptr<Client>>> pick_one(std::shared_ptr<State> self,
                                                                    std::uint64_t key) {
     std::vector<KnownServerPtr> tried;
-    co_return co_await pick(self, key, DeadlineTimer::never, tried);
+    co_return co_await pick(self, key, no_deadline, tried);
   }
   static asio::awaitable<Result<std::vector<std::byte>>> call(std::shared_ptr<State> self,
                                                               std::uint64_t method, CallOptions options,
@@ -355,8 +355,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
                                                                   Bytes body) {
   const auto& limits = self->options_.connect.limits;
   const auto timeout = options.timeout.count() != 0 ? options.timeout : limits.timeout;
-  const auto deadline =
-      timeout.count() > 0 ? DeadlineTimer::after(Clock::now(), timeout) : DeadlineTimer::never;
+  const Deadline deadline = timeout.count() > 0 ? deadline_in(timeout) : no_deadline;
   std::vector<KnownServerPtr> tried;
   std::shared_ptr<Buffer> given;  // to every attempt
   if (options.attachment_given != nullptr)

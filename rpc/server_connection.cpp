@@ -126,7 +126,7 @@ ServerConnection::ServerConnection(asio::io_context& io, TransportPtr transport,
       totals_(std::move(totals)),
       limits_(rules_->limits),
       gone_(std::move(gone)),
-      deadlines_(*this, [this](DeadlineTimer::TimePoint now) { return end_late(now); }) {
+      deadlines_(*this, [this](Deadline now) { return end_late(now); }) {
   use_compression(rules_->compression);
   use_end_limits(limits_.end);
 }
@@ -364,8 +364,8 @@ void ServerConnection::on_gone() {
   if (gone_) std::exchange(gone_, nullptr)(*this);
 }
 
-DeadlineTimer::Look ServerConnection::end_late(DeadlineTimer::TimePoint now) {
-  auto next = DeadlineTimer::never;
+DeadlineTimer::Look ServerConnection::end_late(Deadline now) {
+  auto next = no_deadline;
   const std::size_t running = running_.size();
   std::vector<std::uint64_t> late;
   for (const auto& [id, call] : running_) {

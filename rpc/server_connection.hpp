@@ -109,7 +109,7 @@ class ServerConnection final : public FrameLink {
   void replay(HeldRequests::Waiting held);
   void mind_limits();
   void mind_reading();
-  DeadlineTimer::Look end_late(DeadlineTimer::TimePoint now);
+  DeadlineTimer::Look end_late(Deadline now);
 
   const std::shared_ptr<const ServerRules> rules_;
   const std::shared_ptr<const ServerChain> chain_;

@@ -12,7 +12,7 @@
 #include <memory>
 #include <utility>
 
-#include "rpc/deadline_timer.hpp"
+#include "rpc/deadline.hpp"
 
 namespace weir::rpc {
 
@@ -20,7 +20,7 @@ class TimeLimit {
  public:
   TimeLimit(const asio::any_io_executor& executor, std::chrono::milliseconds limit, std::function<void()> end)
       : state_(std::make_shared<State>(executor, std::move(end))) {
-    state_->timer.expires_at(DeadlineTimer::after(DeadlineTimer::TimePoint::clock::now(), limit));
+    state_->timer.expires_at(deadline_from(Deadline::clock::now(), limit));
     state_->timer.async_wait([weak = std::weak_ptr(state_)](const std::error_code& cancelled) {
       const auto state = weak.lock();
       if (cancelled || !state) return;

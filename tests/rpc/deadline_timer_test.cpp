@@ -9,9 +9,8 @@
 namespace weir::rpc {
 namespace {
 
-using TimePoint = DeadlineTimer::TimePoint;
-constexpr TimePoint over{};  // since the machine began
-const TimePoint far_away = std::chrono::steady_clock::now() + std::chrono::hours(1);
+constexpr Deadline over{};  // since the machine began
+const Deadline far_away = std::chrono::steady_clock::now() + std::chrono::hours(1);
 
 class SilentTransport final : public Transport {
  public:
@@ -28,16 +27,16 @@ class LookingLink final : public FrameLink {
   explicit LookingLink(asio::io_context& io) : FrameLink(io, std::make_shared<SilentTransport>(), {}) {}
 
   int looks = 0;
-  TimePoint next = DeadlineTimer::never;         // of what is not late, as end_late tells it
-  TimePoint begins_late = DeadlineTimer::never;  // of a call that begins while others end
-  std::size_t calls = 1;                         // that there are
-  std::vector<TimePoint> looked;
-  DeadlineTimer deadlines{*this, [this](TimePoint now) {
+  Deadline next = no_deadline;         // of what is not late, as end_late tells it
+  Deadline begins_late = no_deadline;  // of a call that begins while others end
+  std::size_t calls = 1;               // that there are
+  std::vector<Deadline> looked;
+  DeadlineTimer deadlines{*this, [this](Deadline now) {
                             ++looks;
                             looked.push_back(now);
-                            if (begins_late != DeadlineTimer::never)
-                              deadlines.keep(std::exchange(begins_late, DeadlineTimer::never));
-                            return DeadlineTimer::Look{std::exchange(next, DeadlineTimer::never), calls};
+                            if (begins_late != no_deadline)
+                              deadlines.keep(std::exchange(begins_late, no_deadline));
+                            return DeadlineTimer::Look{std::exchange(next, no_deadline), calls};
                           }};
 
  private:
