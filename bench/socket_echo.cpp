@@ -3,9 +3,9 @@
 //
 //   socket_echo_bench --bytes 128 --in-flight 1,4,16,64,256 [--connections one|each]
 //
-// Server and client look in epoll for a while before they sleep in it, read what is there and write as much
-// with one call; neither looks at the bytes. What waits to be written to a connection is a number: all bytes
-// are alike.
+// Server and client look in epoll for a while before they sleep in it, read what is there of all that are
+// ready, and then write as much, with one call each; neither looks at the bytes. What waits to be written to
+// a connection is a number: all bytes are alike.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -78,6 +78,7 @@ class Connection {
   bool full_ = false, open_ = true;
 };
 
+// `ready` gives how much is to be sent to who is ready.
 template <class Ready>
 void wait(int epoll, Ready ready) {
   std::array<epoll_event, 256> events;
@@ -85,7 +86,11 @@ void wait(int epoll, Ready ready) {
   for (int looks = 0; looks < 500 && count == 0; ++looks)
     count = epoll_wait(epoll, events.data(), events.size(), 0);
   if (count == 0) count = epoll_wait(epoll, events.data(), events.size(), -1);
-  for (int i = 0; i < count; ++i) ready(static_cast<Connection*>(events[i].data.ptr), events[i].events);
+  std::array<std::size_t, events.size()> to_send;
+  for (int i = 0; i < count; ++i)
+    to_send[i] = ready(static_cast<Connection*>(events[i].data.ptr), events[i].events);
+  for (int i = 0; i < count; ++i)
+    if (to_send[i] > 0) static_cast<Connection*>(events[i].data.ptr)->send(to_send[i]);
 }
 
 sockaddr_in loopback(std::uint16_t port) {
@@ -109,15 +114,16 @@ void serve(const std::function<void(const std::string&)>& tell) {
   checked(epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event), "epoll_ctl");
   tell(std::to_string(ntohs(at.sin_port)));
   for (;;)
-    wait(epoll, [&](Connection* connection, std::uint32_t events) {
+    wait(epoll, [&](Connection* connection, std::uint32_t events) -> std::size_t {
       if (connection == nullptr) {
         for (int fd; (fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK)) >= 0;)
           new Connection(epoll, fd);
-        return;
+        return 0;
       }
       if (events & EPOLLOUT) connection->flush();
-      if (const std::size_t came = connection->receive(); came > 0) connection->send(came);
-      if (!connection->open()) delete connection;
+      const std::size_t came = connection->receive();
+      if (!connection->open()) delete connection;  // nothing came then
+      return came;
     });
 }
 
@@ -128,25 +134,25 @@ struct Caller : Connection {
   std::size_t came = 0;  // of the next answer
 };
 
-// What came for `caller` ends calls, in whose place others begin while there is time. How many did not.
-int take(Caller& caller, std::size_t bytes, Clock::time_point until, std::vector<std::uint64_t>& took) {
+// What came for `caller` ends calls, in whose place others begin while there is time: as many bytes are to be
+// sent. `running` counts those under way.
+std::size_t take(Caller& caller, std::size_t bytes, Clock::time_point until, std::vector<std::uint64_t>& took,
+                 int& running) {
   caller.came += caller.receive();
   if (!caller.open()) throw std::runtime_error("the server has gone");
   const auto now = Clock::now();
   std::size_t again = 0;
-  int ended = 0;
   for (; caller.came >= bytes; caller.came -= bytes) {
     took.push_back(static_cast<std::uint64_t>((now - caller.begun.front()).count()));
     caller.begun.pop_front();
     if (now >= until) {
-      ++ended;
+      --running;
     } else {
       caller.begun.push_back(now);
       again += bytes;
     }
   }
-  if (again > 0) caller.send(again);
-  return ended;
+  return again;
 }
 
 void measure(const std::string& port, const Options& options, int in_flight, pid_t server) {
@@ -169,7 +175,7 @@ void measure(const std::string& port, const Options& options, int in_flight, pid
     for (int running = in_flight; running > 0;)
       wait(epoll, [&](Connection* ready, std::uint32_t events) {
         if (events & EPOLLOUT) ready->flush();
-        running -= take(static_cast<Caller&>(*ready), options.bytes, until, took);
+        return take(static_cast<Caller&>(*ready), options.bytes, until, took, running);
       });
     return 0;  // an answer that is not complete is waited for, a server that has gone ends the program
   };

@@ -14,8 +14,9 @@ Deadline deadline_from(Deadline now, Duration timeout) {
   return timeout < std::chrono::duration_cast<Duration>(no_deadline - now) ? now + timeout : no_deadline;
 }
 
-// `timeout` from now on. From a second on by the clock that the kernel sets at its ticks, which is much cheaper
-// to read: up to a tick later (4 ms at 250 Hz), and sooner only by what a hypervisor held a tick back.
+// `timeout` from now on. From a second on by the clock that the kernel sets at its ticks, which is much
+// cheaper to read: up to a tick later (4 ms at 250 Hz), and sooner only by what a hypervisor held a tick
+// back.
 Deadline deadline_in(std::chrono::microseconds timeout);
 
 }  // namespace weir::rpc

@@ -1,10 +1,14 @@
 #include "rpc/poller.hpp"
 
 #include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <asio/post.hpp>
 #include <cerrno>
+#include <cstring>
+#include <new>
 #include <system_error>
 
 namespace weir::rpc {
@@ -32,14 +36,18 @@ int make_epoll() {
 Poller::Poller(asio::io_context& io)
     : asio::execution_context::service(io),
       io_(io),
-      epoll_(io, make_epoll()),
-      scratch_(std::make_unique_for_overwrite<std::byte[]>(scratch_bytes)) {
-  asked_.reserve(events_.size());
+      set_(make_epoll()),
+      watched_set_(io),
+      scratch_(std::make_unique_for_overwrite<std::byte[]>(scratch_bytes)),
+      places_(std::make_unique_for_overwrite<std::byte[]>(longest_row * place_stride)),
+      staging_(std::make_unique_for_overwrite<std::byte[]>(most_staged)) {
+  asked_.reserve(longest_row);
+  staged_.reserve(longest_row);
 }
 
 void Poller::shutdown() {
-  std::error_code ignored;
-  epoll_.close(ignored);
+  let_asio_watch(false);
+  close(std::exchange(set_, -1));
   asked_.clear();
 }
 
@@ -48,7 +56,8 @@ bool Poller::add(int fd, Watcher& watcher, std::uint32_t events) {
   if (const std::size_t most = removed_.size() + watched_ + 1; removed_.capacity() < most)
     removed_.reserve(2 * most);
   epoll_event event{events, {.ptr = &watcher}};
-  if (epoll_ctl(epoll_.native_handle(), EPOLL_CTL_ADD, fd, &event) != 0) return false;
+  if (epoll_ctl(set_, EPOLL_CTL_ADD, fd, &event) != 0) return false;
+  watcher.fd_ = fd;
   watcher.watched_ = true;
   if (watched_++ == 0 && !waiting_ && !in_round_) sleep();
   return true;
@@ -56,30 +65,49 @@ bool Poller::add(int fd, Watcher& watcher, std::uint32_t events) {
 
 void Poller::change(int fd, Watcher& watcher, std::uint32_t events) {
   epoll_event event{events, {.ptr = &watcher}};
-  epoll_ctl(epoll_.native_handle(), EPOLL_CTL_MOD, fd, &event);
+  epoll_ctl(set_, EPOLL_CTL_MOD, fd, &event);
 }
 
 void Poller::remove(int fd, Watcher& watcher) {
+  send_now(watcher);
   if (!std::exchange(watcher.watched_, false)) return;
-  if (epoll_.is_open()) epoll_ctl(epoll_.native_handle(), EPOLL_CTL_DEL, fd, nullptr);
+  if (set_ >= 0) epoll_ctl(set_, EPOLL_CTL_DEL, fd, nullptr);
   if (in_round_) removed_.push_back(&watcher);
-  if (--watched_ == 0 && epoll_.is_open()) epoll_.cancel();  // let run() return
+  if (--watched_ == 0 && watched_set_.is_open()) watched_set_.cancel();  // let run() return
+}
+
+// False: it cannot, for want of memory or descriptors of the kernel's.
+bool Poller::let_asio_watch(bool on) {
+  if (on == watched_set_.is_open()) return true;
+  if (!on) {
+    watched_set_.release();
+    return true;
+  }
+  try {
+    std::error_code error;
+    watched_set_.assign(set_, error);
+    return !error;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 void Poller::sleep() {
+  if (!let_asio_watch(true)) return go_on();
   waiting_ = true;
-  epoll_.async_wait(asio::posix::stream_descriptor::wait_read,
-                    for_wait_.serve([this](const std::error_code& error) {
-                      waiting_ = false;
-                      if (!error) return rounds();
-                      // Cancelled for want of sockets, and there is one again.
-                      if (watched_ > 0 && epoll_.is_open()) sleep();
-                    }));
+  watched_set_.async_wait(asio::posix::stream_descriptor::wait_read,
+                          for_wait_.serve([this](const std::error_code& error) {
+                            waiting_ = false;
+                            if (!error) return rounds();
+                            // Cancelled for want of sockets, and there is one again.
+                            if (watched_ > 0 && watched_set_.is_open()) sleep();
+                          }));
 }
 
 // Posted, so that whatever else is ready runs between two looks.
 void Poller::go_on() {
   waiting_ = true;
+  let_asio_watch(false);
   const auto before = Time::now();
   sched_yield();
   policy_.yielded(before, Time::now());
@@ -96,7 +124,7 @@ void Poller::rounds() {
     for (int i = 0; i < most_rounds && round(); ++i) progress = true;
   } catch (...) {  // leaves io_context::run(); whoever calls it again must find this going on
     if (watched_ == 0)
-      tell_asked();  // forgets them: none is watched any more
+      forget_asked();
     else
       asked_.empty() ? sleep() : go_on();
     throw;
@@ -111,32 +139,103 @@ bool Poller::round() {
     in_round_ = false;
     removed_.clear();
   }};
-  tell_asked();  // who is left of a round that an exception ended
-  const int ready = epoll_wait(epoll_.native_handle(), events_.data(), static_cast<int>(events_.size()), 0);
-  auto since = Time::now();
-  for (int i = 0; i < ready; ++i) {
-    const epoll_event& event = events_[static_cast<std::size_t>(i)];
+  hand_on();  // to who is left of a round that an exception ended
+  const int count = epoll_wait(set_, events_.data(), static_cast<int>(events_.size()), 0);
+  std::span<const epoll_event> ready(events_.data(), static_cast<std::size_t>(std::max(count, 0)));
+  while (!ready.empty()) {
+    const std::size_t row = std::min(ready.size(), longest_row);
+    ask(ready.first(row));
+    receive();
+    hand_on();
+    ready = ready.subspan(row);
+  }
+  return count > 0;
+}
+
+void Poller::ask(std::span<const epoll_event> ready) {
+  std::byte* place = places_.get();
+  for (const epoll_event& event : ready) {
     auto* watcher = static_cast<Watcher*>(event.data.ptr);
     if (!removed_.empty() && std::ranges::find(removed_, watcher) != removed_.end()) continue;
-    asked_.push_back(watcher->shared_from_this());
-    watcher->ready(event.events);
-    if (const auto now = Time::now(); now - since >= most_held) {
+    Asked& asked = asked_.emplace_back(watcher->shared_from_this(), event.events);
+    if (event.events != EPOLLIN || !watcher->expects_little()) continue;
+    asked.place = {place, little};
+    place += place_stride;
+  }
+}
+
+void Poller::receive() {
+  for (Asked& asked : asked_) {
+    if (asked.place.empty() || !asked.watcher->watched_) continue;
+    asked.got = ::recv(asked.watcher->fd_, asked.place.data(), asked.place.size(), MSG_DONTWAIT);
+    asked.error = errno;
+  }
+}
+
+// And ends the rounds of those that were handed theirs.
+void Poller::hand_on() {
+  const auto clock = [this] { return asked_.size() > 1 ? Time::now() : Time::time_point(); };
+  auto since = clock();
+  while (handed_ < asked_.size()) {
+    Asked& asked = asked_[handed_++];
+    if (!asked.watcher->watched_) continue;
+    if (asked.place.empty())
+      asked.watcher->ready(asked.events);
+    else
+      asked.watcher->received(asked.place, asked.got, asked.error);
+    if (handed_ == asked_.size()) break;
+    if (const auto now = Time::now(); now - since >= most_held_) {
       tell_asked();
       since = now;
     }
   }
   tell_asked();
-  return ready > 0;
+  forget_asked();
+}
+
+void Poller::forget_asked() {
+  asked_.clear();
+  handed_ = told_ = 0;
 }
 
 // In the order in which they were asked. One that throws has been told.
 void Poller::tell_asked() {
-  while (told_ < asked_.size()) {
-    const std::shared_ptr<Watcher> watcher = std::move(asked_[told_++]);
-    if (watcher->watched_) watcher->round_ended();
+  several_end_ = handed_ - told_ > 1;
+  const AtExit all_told{[this] {
+    several_end_ = false;
+    send_staged();
+  }};
+  while (told_ < handed_) {
+    Watcher& watcher = *asked_[told_++].watcher;
+    if (watcher.watched_) watcher.round_ended();
   }
-  asked_.clear();
-  told_ = 0;
+}
+
+bool Poller::send_soon(Watcher& watcher, std::span<const std::byte> bytes) {
+  if (!several_end_ || watcher.staged_ || bytes.size() > most_staged - staging_used_ ||
+      staged_.size() == longest_row)
+    return false;
+  std::byte* place = staging_.get() + staging_used_;
+  std::memcpy(place, bytes.data(), bytes.size());
+  staging_used_ += bytes.size();
+  staged_.push_back({&watcher, {place, bytes.size()}});
+  watcher.staged_ = true;
+  return true;
+}
+
+void Poller::send_staged() {
+  if (staged_.empty()) return;
+  for (Staged& staged : staged_) {
+    const ssize_t sent =
+        ::send(staged.watcher->fd_, staged.bytes.data(), staged.bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    staged.sent = sent < 0 ? 0 : static_cast<std::size_t>(sent);
+  }
+  for (const Staged& staged : staged_) {
+    staged.watcher->staged_ = false;
+    if (staged.sent < staged.bytes.size()) staged.watcher->unsent(staged.bytes.subspan(staged.sent));
+  }
+  staged_.clear();
+  staging_used_ = 0;
 }
 
 }  // namespace weir::rpc

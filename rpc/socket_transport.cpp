@@ -24,10 +24,7 @@ namespace {
 class SocketTransport final : public Transport, public Poller::Watcher {
  public:
   SocketTransport(asio::io_context& io, OwnedFd fd, std::string peer)
-      : poller_(Poller::of(io)),
-        fd_(std::move(fd)),
-        peer_(std::move(peer)),
-        scratch_bytes_(poller_.scratch().size()) {}
+      : poller_(Poller::of(io)), fd_(std::move(fd)), peer_(std::move(peer)) {}
   ~SocketTransport() override { SocketTransport::close(); }
 
   void start(TransportUser& user) override {
@@ -39,6 +36,10 @@ class SocketTransport final : public Transport, public Poller::Watcher {
   }
 
   std::size_t write(std::span<const asio::const_buffer> pieces) override {
+    if (pieces.size() == 1 && tail_.empty() && poller_.send_soon(*this, bytes_of(pieces[0])))
+      return pieces[0].size();
+    poller_.send_now(*this);
+    if (!tail_.empty()) return 0;
     std::array<iovec, 64> vectors;
     const std::size_t count = std::min(pieces.size(), vectors.size());
     std::size_t offered = 0;
@@ -53,7 +54,7 @@ class SocketTransport final : public Transport, public Poller::Watcher {
       return 0;
     }
     const std::size_t taken = sent < 0 ? 0 : static_cast<std::size_t>(sent);
-    if (taken < offered && !std::exchange(full_, true)) poller_.change(fd_.get(), *this, events());
+    if (taken < offered) wait_for_room();
     return taken;
   }
 
@@ -63,7 +64,9 @@ class SocketTransport final : public Transport, public Poller::Watcher {
   }
 
   bool end_output() override {
-    shutdown(fd_.get(), SHUT_WR);
+    poller_.send_now(*this);
+    output_ends_ = true;
+    if (tail_.empty()) shutdown(fd_.get(), SHUT_WR);
     return false;
   }
 
@@ -87,8 +90,16 @@ class SocketTransport final : public Transport, public Poller::Watcher {
     return (reading_ && !input_ended_ ? EPOLLIN : 0u) | (full_ ? EPOLLOUT : 0u);
   }
 
+  bool expects_little() override {
+    return got_little_ && reading_ && user_ != nullptr && user_->wanted().empty();
+  }
+
+  void received(std::span<const std::byte> place, ssize_t got, int error) override {
+    if (user_ != nullptr && took(got, error, {}, place, false)) read(false);
+  }
+
   void ready(std::uint32_t what) override {
-    if ((what & EPOLLOUT) != 0 && full_) {
+    if ((what & EPOLLOUT) != 0 && full_ && send_tail()) {
       full_ = false;
       poller_.change(fd_.get(), *this, events());
       if (user_ != nullptr) user_->writable();
@@ -98,8 +109,35 @@ class SocketTransport final : public Transport, public Poller::Watcher {
     if ((gone || (what & EPOLLIN) != 0) && user_ != nullptr) read(gone);
   }
 
+  void unsent(std::span<const std::byte> rest) override {
+    try {
+      tail_.append(rest);
+      wait_for_room();
+    } catch (const std::bad_alloc&) {  // the stream has a hole: reading tells the user that it has ended
+      shutdown(fd_.get(), SHUT_RDWR);
+    }
+  }
+
   void round_ended() override {
     if (user_ != nullptr) user_->round_ended();
+  }
+
+  static std::span<const std::byte> bytes_of(const asio::const_buffer& piece) {
+    return {static_cast<const std::byte*>(piece.data()), piece.size()};
+  }
+
+  void wait_for_room() {
+    if (!std::exchange(full_, true)) poller_.change(fd_.get(), *this, events());
+  }
+
+  // True: it has gone, and there may be room for more.
+  bool send_tail() {
+    if (tail_.empty()) return true;
+    const ssize_t sent = ::send(fd_.get(), tail_.data(), tail_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0) tail_.erase_front(static_cast<std::size_t>(sent));
+    if (!tail_.empty()) return false;
+    if (output_ends_) shutdown(fd_.get(), SHUT_WR);
+    return true;
   }
 
   // One piece goes without a msghdr, whose copy into the kernel is a twentieth of what a small call costs.
@@ -123,25 +161,37 @@ class SocketTransport final : public Transport, public Poller::Watcher {
   void read(bool to_the_end) {
     for (std::size_t total = 0; user_ != nullptr && (reading_ || to_the_end) && total < most_in_a_row;) {
       const std::span<std::byte> wanted = user_->wanted();
-      const bool much = wanted.size() >= large_piece_bytes;
-      const std::span<std::byte> rest = poller_.scratch().first(much ? look_ahead_bytes : scratch_bytes_);
+      const std::span<std::byte> rest =
+          poller_.scratch().first(is_much(wanted) ? look_ahead_bytes : scratch_bytes_);
       const ssize_t got = receive_into(wanted, rest);
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-      // Read to the end is what nobody can write to any more.
-      if (got == 0 && !to_the_end && user_->writes_on()) {
-        input_ended_ = true;
-        return poller_.change(fd_.get(), *this, events());
-      }
-      if (got <= 0) return lose("the connection", got == 0 ? 0 : errno);
-      const auto bytes = static_cast<std::size_t>(got);
-      total += bytes;
-      const std::size_t in_place = std::min(bytes, wanted.size());
-      // What follows a large one may be large, too.
-      scratch_bytes_ = much ? look_ahead_bytes : std::min(scratch_bytes_ * 8, poller_.scratch().size());
-      if (in_place > 0) user_->filled(in_place);
-      if (bytes > in_place && user_ != nullptr) user_->received(rest.first(bytes - in_place));
-      if (bytes < wanted.size() + rest.size()) return;  // there was no more
+      if (!took(got, errno, wanted, rest, to_the_end)) return;
+      total += static_cast<std::size_t>(got);
     }
+  }
+  static bool is_much(std::span<std::byte> wanted) { return wanted.size() >= large_piece_bytes; }
+
+  // What a receive into `wanted`, and then into `rest`, said. True: there may be more.
+  bool took(ssize_t got, int error, std::span<std::byte> wanted, std::span<const std::byte> rest,
+            bool to_the_end) {
+    if (got < 0 && (error == EAGAIN || error == EINTR)) return false;
+    // Read to the end is what nobody can write to any more.
+    if (got == 0 && !to_the_end && user_->writes_on()) {
+      input_ended_ = true;
+      poller_.change(fd_.get(), *this, events());
+      return false;
+    }
+    if (got <= 0) {
+      lose("the connection", got == 0 ? 0 : error);
+      return false;
+    }
+    const auto bytes = static_cast<std::size_t>(got);
+    const std::size_t in_place = std::min(bytes, wanted.size());
+    // What follows a large one may be large, too.
+    scratch_bytes_ = is_much(wanted) ? look_ahead_bytes : std::min(scratch_bytes_ * 8, Poller::scratch_bytes);
+    got_little_ = bytes < Poller::little;
+    if (in_place > 0) user_->filled(in_place);
+    if (bytes > in_place && user_ != nullptr) user_->received(rest.first(bytes - in_place));
+    return bytes == wanted.size() + rest.size();
   }
 
   void lose(const char* what, int os_error) {
@@ -160,7 +210,10 @@ class SocketTransport final : public Transport, public Poller::Watcher {
   bool reading_ = true;
   bool input_ended_ = false;  // by a peer that may still read
   bool full_ = false;
-  std::size_t scratch_bytes_;  // of the poller's, to read into
+  bool output_ends_ = false;  // when the tail has gone
+  Bytes tail_;                // of what the poller was to send: the socket did not take it
+  bool got_little_ = true;    // when it read last
+  std::size_t scratch_bytes_ = Poller::scratch_bytes;  // of the poller's, to read into
 };
 
 }  // namespace
