@@ -1,0 +1,72 @@
+# weir_test(NAME SOURCES ... [LINK targets...] [LABEL unit|golden|fuzz|interop|bench|slow] [TIMEOUT seconds]
+#           [NO_SANITIZERS] [NO_TSAN] [SANITIZED])
+#   A GoogleTest program; each TEST in it is a CTest test. `make test` builds it again with AddressSanitizer and
+#   ThreadSanitizer, unless told not to: NO_TSAN for what has one thread only (it saves time, nothing else).
+#   SANITIZED: an interop test whose both ends are Weir's own code; the sanitizers take it, too (its label becomes
+#   interop-sanitized).
+#   Built by the targets unit_tests (all but NO_SANITIZERS) and threaded_tests (those that TSan is for).
+#
+# weir_fuzz_target(NAME SOURCES ... [LINK targets...])
+#   A libFuzzer target (the sources define LLVMFuzzerTestOneInput). With WEIR_FUZZ=ON it is a fuzzer, else a CTest
+#   test, label fuzz, that replays tests/fuzz/corpus/NAME/.
+include(GoogleTest)
+find_package(GTest REQUIRED)
+
+add_custom_target(unit_tests)
+add_custom_target(threaded_tests)
+add_custom_target(fuzz_targets)
+
+# To compile the tests takes longer than to run them, so they are optimised less than what they test (GCC
+# saves nearly nothing more without any).
+if(NOT WEIR_FUZZ)
+  set(WEIR_TEST_OPTIMISATION $<$<CONFIG:RelWithDebInfo>:-O$<IF:$<CXX_COMPILER_ID:Clang>,0,1>>)
+endif()
+
+# GoogleTest's headers are half of what a small test takes to compile: compiled once for all of them.
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cpp CONTENT "")
+add_library(weir_test_headers OBJECT EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/test_headers.cpp)
+target_link_libraries(weir_test_headers PRIVATE GTest::gmock weir_warnings)
+set_target_properties(weir_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+target_compile_options(weir_test_headers PRIVATE -fPIE ${WEIR_TEST_OPTIMISATION})  # as the programs that use it
+weir_precompile(weir_test_headers <gmock/gmock.h> <gtest/gtest.h> <array> <cstdint> <string> <string_view> <vector>)
+
+function(weir_test name)
+  cmake_parse_arguments(ARG "NO_SANITIZERS;NO_TSAN;SANITIZED" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
+  endif()
+  if(ARG_SANITIZED)
+    set(ARG_LABEL ${ARG_LABEL}-sanitized)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main weir_warnings)
+  target_precompile_headers(${name} REUSE_FROM weir_test_headers)
+  weir_let_ccache_see_precompiled(${name})
+  gtest_discover_tests(${name} NO_PRETTY_VALUES PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} DISCOVERY_TIMEOUT 60)
+  if(NOT ARG_NO_SANITIZERS AND ARG_LABEL MATCHES "unit|golden|fuzz|sanitized")
+    add_dependencies(unit_tests ${name})
+    if(NOT ARG_NO_TSAN AND (NOT WEIR_TESTS_NO_TSAN OR ARG_SANITIZED))
+      add_dependencies(threaded_tests ${name})
+    endif()
+  endif()
+endfunction()
+
+function(weir_fuzz_target name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  set(corpus ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
+  if(WEIR_FUZZ)
+    add_executable(${name} ${ARG_SOURCES})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+    add_dependencies(fuzz_targets ${name})
+  else()
+    add_executable(${name} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
+    add_test(NAME fuzz.${name} COMMAND ${name} ${corpus})
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+    add_dependencies(unit_tests ${name})
+  endif()
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} weir_warnings)
+endfunction()
