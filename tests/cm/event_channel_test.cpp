@@ -49,6 +49,15 @@ TEST_F(Channel, gives_a_forked_child_nothing_and_says_so) {
   EXPECT_EQ(event->status, 7);
 }
 
+TEST_F(Channel, has_no_event_for_what_others_wrote_into_its_descriptor) {
+  const std::uint64_t two = 2;
+  push(a_, 1);
+  ASSERT_EQ(::write(channel_->fd, &two, sizeof two), static_cast<ssize_t>(sizeof two));
+  EXPECT_EQ(channel_->take()->status, 1);
+  EXPECT_EQ(channel_->take(), nullptr);
+  EXPECT_EQ(errno, EAGAIN);
+}
+
 TEST_F(Channel, is_readable_while_events_are_queued) {
   EXPECT_FALSE(readable());
   push(a_, 1);

@@ -102,6 +102,7 @@ EventPtr EventChannel::take() {
       --debt_;
       continue;
     }
+    if (queue_.empty()) continue;  // somebody else wrote there: the number was closed behind our back
     auto event = std::move(queue_.front());
     queue_.pop_front();
     return event;

@@ -3,7 +3,8 @@
 // The descriptor is an eventfd of which each read takes one event (EFD_SEMAPHORE), so poll, epoll and
 // O_NONBLOCK work on it as on the kernel's. Invariant: events queued = the eventfd's count + readers between
 // their read and their take. An event that is withdrawn while a reader is there leaves a debt, and that
-// reader reads again.
+// reader reads again. A program can break it, by closing the number in a way that is not seen here, after
+// which it is another descriptor's; a count without an event is then none.
 //
 // Bounded by what fills it: an identifier has a few events at most, a listener its backlog.
 // A thread that waits for an event while another destroys the channel waits for ever, as in the kernel; so
