@@ -1,9 +1,7 @@
-// Under librspreload.so: making, naming, closing sockets, and their options.
+// Under librspreload.so: making and naming sockets, and their options.
 #include <fcntl.h>
 #include <netinet/tcp.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 
 #include <cerrno>
 
@@ -65,43 +63,6 @@ TEST_F(Calls, end_one_direction) {
   EXPECT_EQ(::read(to(), &byte, 1), 0);
   EXPECT_EQ(::write(to(), "x", 1), 1);
   EXPECT_EQ(::read(from(), &byte, 1), 1);
-}
-
-TEST_F(Calls, give_a_closed_number_to_others) {
-  const int number = server.release();
-  EXPECT_EQ(::close(number), 0);
-  const Fd event(::fcntl(Fd(::eventfd(7, EFD_CLOEXEC)).get(), F_DUPFD, number));
-  EXPECT_EQ(event.get(), number);
-  std::uint64_t value = 0;
-  EXPECT_EQ(::read(event.get(), &value, sizeof value), static_cast<ssize_t>(sizeof value));
-  EXPECT_EQ(value, 7U);
-}
-
-TEST_F(Calls, close_the_rsocket_whose_number_a_copy_takes) {
-  const Fd event(::eventfd(7, EFD_CLOEXEC));
-  EXPECT_EQ(::dup2(event.get(), to()), to());
-  EXPECT_FALSE(is_rsocket(to()));
-  wait_for(from(), POLLIN);
-  char byte;
-  EXPECT_EQ(::read(from(), &byte, 1), 0) << "the peer sees the end";
-}
-
-TEST_F(Calls, refuse_copies_of_an_rsocket) {
-  for (const int copy : {::dup(from()), ::dup2(from(), 100), ::dup3(from(), 100, O_CLOEXEC)}) {
-    EXPECT_EQ(copy, -1);
-    EXPECT_EQ(errno, EOPNOTSUPP);
-  }
-  EXPECT_EQ(::fcntl(from(), F_DUPFD, 0), -1);
-}
-
-TEST_F(Calls, let_a_child_close_what_is_its_parent_s) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(::close(client.get()) == 0 && ::close(listener.get()) == 0 ? 0 : 1);
-  int status = -1;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  send_and_wait("still here");
-  EXPECT_EQ(received(10), "still here");
 }
 
 }  // namespace

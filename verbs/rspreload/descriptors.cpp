@@ -10,6 +10,8 @@ namespace {
 // As many as fs.nr_open allows a process by default. A page of it exists once a descriptor there is used.
 constexpr std::size_t most_descriptors = 1 << 20;
 constinit std::array<std::atomic<Kind>, most_descriptors> kinds{};
+// One more than the largest that was ever anything but plain, so that nobody walks along all of them.
+constinit std::atomic<unsigned> used{0};
 
 std::atomic<Kind>* place_of(int fd) {
   return fd >= 0 && static_cast<std::size_t>(fd) < kinds.size() ? &kinds[static_cast<std::size_t>(fd)]
@@ -25,13 +27,25 @@ Kind kind_of(int fd) {
 
 bool set_kind(int fd, Kind kind) {
   auto* place = place_of(fd);
-  if (place != nullptr) place->store(kind, std::memory_order_relaxed);
-  return place != nullptr;
+  if (place == nullptr) return false;
+  auto known = used.load(std::memory_order_relaxed);
+  while (known <= static_cast<unsigned>(fd) &&
+         !used.compare_exchange_weak(known, static_cast<unsigned>(fd) + 1, std::memory_order_relaxed)) {
+  }
+  place->store(kind, std::memory_order_relaxed);
+  return true;
 }
 
 Kind take_kind(int fd) {
   auto* place = place_of(fd);
   return place != nullptr ? place->exchange(Kind::plain, std::memory_order_relaxed) : Kind::plain;
+}
+
+int next_not_plain(unsigned first, unsigned last) {
+  const auto end = used.load(std::memory_order_relaxed);
+  for (unsigned fd = first; fd < end && fd <= last; ++fd)
+    if (kinds[fd].load(std::memory_order_relaxed) != Kind::plain) return static_cast<int>(fd);
+  return -1;
 }
 
 }  // namespace weir::rspreload

@@ -11,5 +11,7 @@ Kind kind_of(int fd);
 inline bool is_rsocket(int fd) { return kind_of(fd) == Kind::rsocket; }
 bool set_kind(int fd, Kind kind);  // false: the number is too large to be anything but plain
 Kind take_kind(int fd);            // what it was; it is plain now
+// The lowest from `first` to `last` that is not plain; -1: none.
+int next_not_plain(unsigned first, unsigned last);
 
 }  // namespace weir::rspreload

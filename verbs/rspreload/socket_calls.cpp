@@ -1,4 +1,4 @@
-// The C library's calls that make, name, connect and close sockets, and set their options.
+// The C library's calls that make, name and connect sockets, and set their options.
 //
 // Entry points of other people's programs: signatures are the C library's, errno is that of the call behind.
 #include <fcntl.h>
@@ -46,16 +46,6 @@ int descriptor_command(int fd, int command, void* argument) {
       errno = EINVAL;
       return -1;
   }
-}
-
-// Before a copy of something plain takes the number.
-void make_room(int fd) {
-  if (take_kind(fd) != Kind::plain) ::rclose(fd);
-}
-
-int no_copy() {
-  errno = EOPNOTSUPP;
-  return -1;
 }
 
 }  // namespace
@@ -114,11 +104,6 @@ int shutdown(int fd, int how) {
   return WEIR_OF_PROGRAM() && is_rsocket(fd) ? ::rshutdown(fd, how) : call(fd, how);
 }
 
-int close(int fd) {
-  WEIR_NEXT(int(int), close);
-  return WEIR_OF_PROGRAM() && take_kind(fd) != Kind::plain ? ::rclose(fd) : call(fd);
-}
-
 int getpeername(int fd, sockaddr* address, socklen_t* size) {
   WEIR_NEXT(int(int, sockaddr*, socklen_t*), getpeername);
   return WEIR_OF_PROGRAM() && is_rsocket(fd) ? ::rgetpeername(fd, address, size) : call(fd, address, size);
@@ -161,27 +146,6 @@ int ioctl(int fd, unsigned long request, ...) {
   if (WEIR_OF_PROGRAM() && is_rsocket(fd) && request == FIONBIO)
     return set_blocking(fd, *static_cast<const int*>(argument) == 0);
   return call(fd, request, argument);
-}
-
-int dup(int fd) {
-  WEIR_NEXT(int(int), dup);
-  return WEIR_OF_PROGRAM() && is_rsocket(fd) ? no_copy() : call(fd);
-}
-
-int dup2(int fd, int as) {
-  WEIR_NEXT(int(int, int), dup2);
-  if (!WEIR_OF_PROGRAM() || fd == as) return call(fd, as);
-  if (is_rsocket(fd)) return no_copy();
-  make_room(as);
-  return call(fd, as);
-}
-
-int dup3(int fd, int as, int flags) {
-  WEIR_NEXT(int(int, int, int), dup3);
-  if (!WEIR_OF_PROGRAM() || fd == as) return call(fd, as, flags);
-  if (is_rsocket(fd)) return no_copy();
-  make_room(as);
-  return call(fd, as, flags);
 }
 
 }  // extern "C"
