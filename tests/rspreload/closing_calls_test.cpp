@@ -51,6 +51,17 @@ TEST_P(Closes, tell_the_peer_and_give_the_number_to_others) {
   EXPECT_EQ(value, 7U);
 }
 
+// A child of vfork() has descriptors of its own in its parent's memory, until it executes something.
+TEST_P(Closes, leave_a_parent_what_a_child_of_vfork_closes) {
+  const pid_t child = ::vfork();
+  if (child == 0) ::_exit(GetParam().close(to()) == 0 ? 0 : 1);
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  send_and_wait("still here");
+  EXPECT_EQ(received(10), "still here");
+}
+
 TEST_F(Calls, keep_what_close_range_only_marks) {
   const auto fd = static_cast<unsigned>(to());
   EXPECT_EQ(::close_range(fd, fd, CLOSE_RANGE_CLOEXEC), 0);

@@ -22,12 +22,18 @@ using namespace weir::rspreload;
 
 namespace {
 
+// Whether it is for rclose(), which then has to be called.
+bool taken(int fd) {
+  return kind_of(fd) != Kind::plain && !in_borrowed_memory() && take_kind(fd) != Kind::plain;
+}
+
 // Before a copy of something plain takes the number.
 void make_room(int fd) {
-  if (take_kind(fd) != Kind::plain) ::rclose(fd);
+  if (taken(fd)) ::rclose(fd);
 }
 
 void close_all(unsigned first, unsigned last) {
+  if (in_borrowed_memory()) return;
   for (int fd; (fd = next_not_plain(first, last)) >= 0;) make_room(fd);
 }
 
@@ -42,7 +48,7 @@ extern "C" {
 
 int close(int fd) {
   WEIR_NEXT(int(int), close);
-  return WEIR_OF_PROGRAM() && take_kind(fd) != Kind::plain ? ::rclose(fd) : call(fd);
+  return WEIR_OF_PROGRAM() && taken(fd) ? ::rclose(fd) : call(fd);
 }
 
 int close_range(unsigned first, unsigned last, int flags) noexcept {
@@ -69,7 +75,7 @@ long syscall(long number, ...) noexcept {
   for (long& argument : a) argument = va_arg(arguments, long);
   va_end(arguments);
   const auto fd = static_cast<int>(a[0]);
-  if (number == SYS_close && kind_of(fd) != Kind::plain && WEIR_OF_PROGRAM() && take_kind(fd) != Kind::plain)
+  if (number == SYS_close && kind_of(fd) != Kind::plain && WEIR_OF_PROGRAM() && taken(fd))
     return ::rclose(fd);
   auto* call = next.load(std::memory_order_relaxed);
   if (call == nullptr) next.store(call = next_call<long(long, ...)>("syscall"), std::memory_order_relaxed);
