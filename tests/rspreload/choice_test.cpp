@@ -55,6 +55,10 @@ TEST(Choice, leaves_sockets_alone_that_rsockets_cannot_be) {
   EXPECT_FALSE(takes("", {"any", AF_UNIX, SOCK_STREAM, 0}));
   EXPECT_FALSE(takes("", {"any", AF_INET, SOCK_RAW, 0}));
   EXPECT_FALSE(takes("", {"any", AF_NETLINK, SOCK_DGRAM, 0}));
+  EXPECT_FALSE(takes("", {"ping", AF_INET, SOCK_DGRAM, IPPROTO_ICMP}));
+  EXPECT_FALSE(takes("", {"any", AF_INET6, SOCK_STREAM, IPPROTO_SCTP}));
+  EXPECT_FALSE(takes("", {"any", AF_INET, SOCK_STREAM, IPPROTO_MPTCP}));
+  EXPECT_FALSE(takes("* * * *\n", {"any", AF_INET, SOCK_STREAM, IPPROTO_UDP}));
 }
 
 }  // namespace

@@ -62,8 +62,9 @@ const Choice& Choice::of_this_program() {
 
 bool Choice::takes(std::string_view program, int domain, int type, int protocol) const {
   if ((domain != AF_INET && domain != AF_INET6) || (type != SOCK_STREAM && type != SOCK_DGRAM)) return false;
-  if (lines_.empty()) return true;
   if (protocol == 0) protocol = usual_protocol(type);
+  if (protocol != usual_protocol(type)) return false;
+  if (lines_.empty()) return true;
   const auto begins_with = [&](const std::string& name) {
     return program.size() >= name.size() && ::strncasecmp(program.data(), name.data(), name.size()) == 0;
   };

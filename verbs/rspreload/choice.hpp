@@ -2,7 +2,8 @@
 //
 // All internet streams and datagrams, or, where /etc/rdma/rsocket/preload_config has lines, those that one of
 // them names: "program domain type protocol", each "*" for any (INET or INET6; STREAM or DGRAM; TCP or UDP);
-// a program by the beginning of its name; "#" begins a comment. As rdma-core's.
+// a program by the beginning of its name; "#" begins a comment. As rdma-core's. What is neither TCP nor UDP
+// (a ping, SCTP, MPTCP) is left alone.
 #pragma once
 
 #include <istream>
