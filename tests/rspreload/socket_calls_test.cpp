@@ -45,6 +45,21 @@ TEST_F(Calls, set_and_tell_whether_a_socket_blocks) {
   EXPECT_EQ(::fcntl(from(), F_GETFD), FD_CLOEXEC);
 }
 
+TEST_F(Calls, count_what_is_unread) {
+  const auto unread = [this] {
+    int bytes = -1;
+    EXPECT_EQ(::ioctl(to(), FIONREAD, &bytes), 0);
+    return bytes;
+  };
+  EXPECT_EQ(unread(), 0);
+  send_and_wait("hello");
+  EXPECT_EQ(unread(), 5);
+  EXPECT_EQ(received(5), "hello");
+  EXPECT_EQ(::shutdown(from(), SHUT_WR), 0);
+  wait_for(to(), POLLIN);
+  EXPECT_EQ(unread(), 0) << "the end is nothing to read";
+}
+
 TEST_F(Calls, set_options_that_programs_set) {
   const std::pair<int, int> names[] = {
       {SOL_SOCKET, SO_REUSEADDR},  {SOL_SOCKET, SO_REUSEPORT},   {SOL_SOCKET, SO_KEEPALIVE},

@@ -88,7 +88,7 @@ Result<std::size_t> Stream::receive(Pieces into, int flags, sockaddr_storage*) {
     if (part == 0) {  // the end; a connection that broke says so once, as a socket does
       const bool reset = reading_ && !pipe_->peer_shut_down() && !told_reset_ && got == 0;
       if (!reset) return got;
-      told_reset_ = true;
+      told_reset_ = !peek;
       return std::unexpected(ECONNRESET);
     }
     got += part;

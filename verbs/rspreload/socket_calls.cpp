@@ -6,8 +6,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdarg>
+#include <cstddef>
 
 #include "verbs/rspreload/callers.hpp"
 #include "verbs/rspreload/choice.hpp"
@@ -46,6 +49,14 @@ int descriptor_command(int fd, int command, void* argument) {
       errno = EINVAL;
       return -1;
   }
+}
+
+// What a read would give, or the first part of it.
+int count_unread(int fd, int& bytes) {
+  std::array<std::byte, 65536> copy;
+  const ssize_t got = ::rrecv(fd, copy.data(), copy.size(), MSG_PEEK | MSG_DONTWAIT);
+  bytes = static_cast<int>(std::max<ssize_t>(got, 0));
+  return got < 0 && errno == EBADF ? -1 : 0;
 }
 
 }  // namespace
@@ -143,8 +154,10 @@ int fcntl64(int fd, int command, ...) {
 int ioctl(int fd, unsigned long request, ...) {
   WEIR_NEXT(int(int, unsigned long, ...), ioctl);
   WEIR_ARGUMENT(argument, request);
-  if (WEIR_OF_PROGRAM() && is_rsocket(fd) && request == FIONBIO)
-    return set_blocking(fd, *static_cast<const int*>(argument) == 0);
+  if (WEIR_OF_PROGRAM() && is_rsocket(fd)) {
+    if (request == FIONBIO) return set_blocking(fd, *static_cast<const int*>(argument) == 0);
+    if (request == FIONREAD) return count_unread(fd, *static_cast<int*>(argument));
+  }
   return call(fd, request, argument);
 }
 
