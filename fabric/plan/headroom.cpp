@@ -73,10 +73,14 @@ std::uint32_t worst_packet(std::uint32_t smallest, std::uint32_t largest, std::u
   const auto cells_per_byte = [cell](std::uint32_t packet) {
     return std::ceil(double(packet) / cell) / (packet + preamble_and_gap_bytes);
   };
-  // Either the smallest, or the next one that needs one byte of another cell; larger ones of that kind waste
-  // less.
-  const auto next = (smallest + cell - 1) / cell * cell + 1;
-  return next <= largest && cells_per_byte(next) > cells_per_byte(smallest) ? next : smallest;
+  // Either the smallest, or one of those that need one byte of another cell. Of these the next wastes most,
+  // but where a cell is smaller than what a packet costs beside its bytes: there the last does.
+  const auto next = (smallest + cell - 1) / cell * cell + 1, last = (largest - 1) / cell * cell + 1;
+  auto worst = smallest;
+  for (const auto packet : {next, last})
+    if (packet >= smallest && packet <= largest && cells_per_byte(packet) > cells_per_byte(worst))
+      worst = packet;
+  return worst;
 }
 
 FirstPrinciples first_principles(const FirstPrinciplesInput& in) {

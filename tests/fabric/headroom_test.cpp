@@ -123,7 +123,7 @@ TEST(FirstPrinciples, worst_packet_is_the_smallest_or_one_byte_into_another_cell
   EXPECT_EQ(worst_packet(200, 9216, 208), 209u);  // 2 in 229 rather than 1 in 220
   EXPECT_EQ(worst_packet(200, 205, 208), 200u);
   // Against trying all sizes.
-  for (const std::uint32_t cell : {80u, 96u, 144u, 208u, 256u})
+  for (const std::uint32_t cell : {1u, 16u, 20u, 22u, 80u, 96u, 144u, 208u, 256u})
     for (std::uint32_t smallest = 64; smallest < 1200; smallest += 37) {
       const auto rate = [cell](std::uint32_t packet) {
         return double((packet + cell - 1) / cell) / (packet + 20);
