@@ -91,6 +91,10 @@ void add_ports(const Network& network, SwitchPlan& plan) {
     port.profile = fmt::format("pg_lossless_{}_{:.0f}m_profile", port.speed_bps / 1'000'000, length);
     plan.ports.push_back(std::move(port));
   }
+  // SONiC knows a port by its speed and a length in whole metres: what it cannot tell apart has one profile.
+  std::map<std::string, std::uint64_t> largest;
+  for (const auto& port : plan.ports) largest[port.profile] = std::max(largest[port.profile], port.xoff);
+  for (auto& port : plan.ports) port.xoff = largest[port.profile];
 }
 
 BufferSplit split_of(const Network& network, const SwitchPlan& plan) {

@@ -26,7 +26,8 @@ struct PortPlan {
   std::size_t ports_per_switch = 0;
   SonicHeadroom headroom;
   FirstPrinciples in_principle;
-  // What is planned: SONiC's figure, raised to that of first principles where it is larger.
+  // What is planned: SONiC's figure, raised to that of first principles where it is larger, and to that of
+  // the switch's other ports of the same profile.
   std::uint64_t xoff = 0;
   Marks marks;
   std::string profile;  // SONiC's name: pg_lossless_100000_40m_profile

@@ -299,6 +299,27 @@ TEST(SonicConfig, every_reference_is_to_something_in_the_file) {
   }
 }
 
+TEST(SonicConfig, ports_of_one_profile_have_the_headroom_of_the_one_that_needs_most) {
+  const auto slow = planned(small() + R"([[host]]
+name = "far"
+[[link]]
+between = ["leaf1", "far"]
+speed = "25G"
+cable = "3m"
+ns_per_m = 100
+)");
+  for (const auto& kind : slow->plan.switches) {
+    const auto config = json::parse(sonic_config(slow->plan, kind, kind.switches[0]));
+    std::uint64_t sum = 0;
+    for (const auto& port : kind.ports) {
+      EXPECT_EQ(as_number(config["BUFFER_PROFILE"][port.profile]["xoff"]), port.xoff) << port.profile;
+      EXPECT_GE(port.xoff, port.in_principle.bytes) << port.profile;
+      sum += port.ports_per_switch * 2 * port.xoff;
+    }
+    EXPECT_EQ(kind.split.headroom_sum, sum);
+  }
+}
+
 TEST(SonicConfig, shared_headroom_has_a_pool_and_profiles_without_their_own) {
   const auto rig = shipped("reference-rig");
   const auto& spines = rig->plan.switches[0];
