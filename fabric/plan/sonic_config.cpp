@@ -49,6 +49,12 @@ class SonicConfig {
     return out;
   }
   bool lossless(std::size_t priority) const { return network_.classes.is_lossless(priority); }
+  // The priority group of all lossy traffic: one without PFC. `priorities` where there is no such traffic.
+  std::size_t lossy_group() const {
+    std::size_t group = 0;
+    while (group < priorities && lossless(group)) ++group;
+    return group;
+  }
   bool strict(std::size_t priority) const {
     return std::ranges::find(network_.classes.strict, priority) != network_.classes.strict.end();
   }
@@ -111,7 +117,7 @@ class SonicConfig {
     for (std::size_t priority = 0; priority < priorities; ++priority) {
       const auto name = number(priority);
       config_["TC_TO_QUEUE_MAP"][map_name][name] = name;
-      config_["TC_TO_PRIORITY_GROUP_MAP"][map_name][name] = lossless(priority) ? name : "0";
+      config_["TC_TO_PRIORITY_GROUP_MAP"][map_name][name] = lossless(priority) ? name : number(lossy_group());
       config_["MAP_PFC_PRIORITY_TO_QUEUE"][map_name][name] = name;
       if (lossless(priority)) config_["PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"][map_name][name] = name;
     }
@@ -131,7 +137,8 @@ class SonicConfig {
       config_["BUFFER_PG"][of(range)]["profile"] = port.profile;
       config_["BUFFER_QUEUE"][of(range)]["profile"] = "egress_lossless_profile";
     }
-    if (!lossless(0)) config_["BUFFER_PG"][of("0")]["profile"] = "ingress_lossy_profile";
+    if (lossy_group() < priorities)
+      config_["BUFFER_PG"][of(number(lossy_group()))]["profile"] = "ingress_lossy_profile";
     for (const auto& range : ranges(is_lossy))
       config_["BUFFER_QUEUE"][of(range)]["profile"] = "egress_lossy_profile";
     for (std::size_t priority = 0; priority < priorities; ++priority) {

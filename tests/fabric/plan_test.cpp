@@ -320,6 +320,28 @@ ns_per_m = 100
   }
 }
 
+TEST(SonicConfig, lossy_traffic_stays_out_of_the_priority_groups_that_pause) {
+  struct Row {
+    const char* lossless;
+    const char* group;  // of all others
+  };
+  for (const auto& row :
+       {Row{"3, 4", "0"}, Row{"0", "1"}, Row{"0, 1, 7", "2"}, Row{"0, 1, 2, 3, 4, 5, 6, 7", ""}}) {
+    const auto of = planned(small(std::string("[lossless]\npriorities = [") + row.lossless + "]\n"));
+    const auto& classes = of->network.classes;
+    for (const auto& config : configs(*of)) {
+      for (std::size_t p = 0; p < priorities; ++p)
+        EXPECT_EQ(config["TC_TO_PRIORITY_GROUP_MAP"]["AZURE"][std::to_string(p)],
+                  classes.is_lossless(p) ? std::to_string(p) : row.group)
+            << row.lossless;
+      for (const auto& [key, entry] : config["BUFFER_PG"].items())
+        EXPECT_EQ(entry["profile"] == "ingress_lossy_profile",
+                  key.ends_with(std::string("|") + row.group) && *row.group)
+            << key;
+    }
+  }
+}
+
 TEST(SonicConfig, shared_headroom_has_a_pool_and_profiles_without_their_own) {
   const auto rig = shipped("reference-rig");
   const auto& spines = rig->plan.switches[0];
