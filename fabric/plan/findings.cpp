@@ -129,7 +129,7 @@ class Findings {
   // then?
   void incast(const SwitchPlan& kind) {
     const auto senders = network_.hints.incast;
-    if (senders < 2) return;
+    if (senders < 2 || kind.port_count < 2) return;
     for (const auto& port : kind.ports) {
       if (port.peer != "hosts") continue;
       const double bytes_per_ns = static_cast<double>(port.speed_bps) / bits_per_byte / 1e9;

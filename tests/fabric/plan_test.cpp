@@ -194,6 +194,20 @@ TEST(Plan, ports_up_to_the_models_capacity_are_no_finding) {
   EXPECT_THAT(full->codes(Severity::warning), Not(Contains("ports_beyond_capacity")));
 }
 
+TEST(Plan, a_switch_with_one_port_has_no_incast) {
+  const auto one = planned(R"([[switch]]
+name = "s"
+model = "generic-32m"
+[[host]]
+name = "h"
+[[link]]
+between = ["s", "h"]
+speed = "100G"
+cable = "1m"
+)");
+  EXPECT_THAT(one->codes(Severity::warning), testing::IsEmpty()) << table_report(one->plan);
+}
+
 TEST(Plan, cyclic_network_is_a_fault_that_names_the_circle) {
   const auto ring = shipped("ring");
   EXPECT_THAT(ring->codes(Severity::fault), Contains("cyclic_buffer_dependency"));
