@@ -14,6 +14,8 @@ namespace {
 
 constexpr double bits_per_byte = 8;
 
+double gbps(const PortPlan& port) { return static_cast<double>(port.speed_bps) / 1e9; }
+
 class Findings {
  public:
   explicit Findings(const Plan& plan) : plan_(plan), network_(*plan.network) {}
@@ -80,19 +82,19 @@ class Findings {
     for (const auto& port : kind.ports)
       if (port.in_principle.bytes > port.xoff && network_.overrides.xoff_bytes)
         add(Severity::warning, "headroom_short",
-            fmt::format(
-                "{}, ports of {}G to {} over {:g} m: plan.xoff says {} bytes, but {} may still arrive after "
-                "XOFF; lossless packets will be lost; leave plan.xoff out, or raise it to that",
-                who(kind), port.speed_bps / 1'000'000'000, port.peer, port.cable.length_m, port.xoff,
-                port.in_principle.bytes),
+            fmt::format("{}, ports of {:g}G to {} over {:g} m: plan.xoff says {} bytes, but {} may still "
+                        "arrive after "
+                        "XOFF; lossless packets will be lost; leave plan.xoff out, or raise it to that",
+                        who(kind), gbps(port), port.peer, port.cable.length_m, port.xoff,
+                        port.in_principle.bytes),
             network_.overrides.place);
       else if (port.in_principle.bytes > port.xoff)
         add(Severity::warning, "headroom_short",
             fmt::format(
-                "{}, ports of {}G to {} over {:g} m: xoff of SONiC's formula is {} bytes, but first "
+                "{}, ports of {:g}G to {} over {:g} m: xoff of SONiC's formula is {} bytes, but first "
                 "principles with packets of {} bytes ask for {}; expect loss if traffic is that small; set "
                 "headroom = \"larger\", or smallest_packet to what you send",
-                who(kind), port.speed_bps / 1'000'000'000, port.peer, port.cable.length_m, port.xoff,
+                who(kind), gbps(port), port.peer, port.cable.length_m, port.xoff,
                 port.in_principle.worst_packet_bytes, port.in_principle.bytes),
             place(kind));
   }
@@ -101,18 +103,18 @@ class Findings {
     const auto& marks = port.marks;
     if (!marks.before_pfc)
       add(Severity::warning, "ecn_above_pfc",
-          fmt::format(
-              "{}, ports of {}G: ECN acts after PFC: {}; PFC will pause senders that were never told to slow "
-              "down; lower kmax, or raise dynamic_th",
-              who(kind), port.speed_bps / 1'000'000'000, marks.inequality),
+          fmt::format("{}, ports of {:g}G: ECN acts after PFC: {}; PFC will pause senders that were never "
+                      "told to slow "
+                      "down; lower kmax, or raise dynamic_th",
+                      who(kind), gbps(port), marks.inequality),
           network_.overrides.kmax_bytes ? network_.overrides.place : place(kind));
     if (marks.kmin_bytes < 2 * network_.classes.lossless_mtu_bytes)
       add(Severity::warning, "kmin_below_two_frames",
-          fmt::format("{}, ports of {}G: Kmin of {} bytes is less than two frames of {}: a queue that is not "
-                      "congested "
-                      "will be marked, and throughput lost",
-                      who(kind), port.speed_bps / 1'000'000'000, marks.kmin_bytes,
-                      network_.classes.lossless_mtu_bytes),
+          fmt::format(
+              "{}, ports of {:g}G: Kmin of {} bytes is less than two frames of {}: a queue that is not "
+              "congested "
+              "will be marked, and throughput lost",
+              who(kind), gbps(port), marks.kmin_bytes, network_.classes.lossless_mtu_bytes),
           place(kind));
   }
 
@@ -142,20 +144,19 @@ class Findings {
       const double settling = settling_bytes(senders, bytes_per_ns);
       if (!late && ingresses * each < settling)
         add(Severity::warning, "pfc_before_dcqcn_settles",
-            fmt::format("{}: {} hosts of {}G that send to one are slowed to their share in {:.0f} steps, a "
+            fmt::format("{}: {} hosts of {:g}G that send to one are slowed to their share in {:.0f} steps, a "
                         "CNP each, {:g} us "
                         "apart; {:.0f} bytes pile up until then, and XOFF comes at {:.0f}; expect pauses; "
                         "raise dynamic_th, "
                         "or make the buffer free for it",
-                        who(kind), senders, port.speed_bps / 1'000'000'000, std::ceil(std::log2(senders)),
-                        cnp_interval_ns / 1000, settling, ingresses * each),
+                        who(kind), senders, gbps(port), std::ceil(std::log2(senders)), cnp_interval_ns / 1000,
+                        settling, ingresses * each),
             network_.overrides.dynamic_th ? network_.overrides.place : place(kind));
       add(late ? Severity::warning : Severity::note, late ? "pfc_before_first_cnp" : "incast",
-          fmt::format("{}: when {} hosts of {}G send to one, XOFF comes {:.1f} us after Kmin; a mark needs "
+          fmt::format("{}: when {} hosts of {:g}G send to one, XOFF comes {:.1f} us after Kmin; a mark needs "
                       "about {:.1f} us "
                       "to slow a sender{}",
-                      who(kind), senders, port.speed_bps / 1'000'000'000, until_pfc_ns / 1000,
-                      plan_.rtt_ns / 1000,
+                      who(kind), senders, gbps(port), until_pfc_ns / 1000, plan_.rtt_ns / 1000,
                       late ? ": PFC will fire first; lower Kmin, raise dynamic_th, or expect pauses"
                            : ", so ECN is first"),
           place(kind));

@@ -208,6 +208,12 @@ cable = "1m"
   EXPECT_THAT(one->codes(Severity::warning), testing::IsEmpty()) << table_report(one->plan);
 }
 
+TEST(Plan, findings_name_speeds_that_are_no_whole_gigabits) {
+  auto text = small("[plan]\nkmin = 1024\n");
+  text.replace(text.find("25G"), 3, "2.5G");
+  EXPECT_THAT(table_report(planned(text)->plan), HasSubstr("ports of 2.5G: Kmin of"));
+}
+
 TEST(Plan, cyclic_network_is_a_fault_that_names_the_circle) {
   const auto ring = shipped("ring");
   EXPECT_THAT(ring->codes(Severity::fault), Contains("cyclic_buffer_dependency"));
