@@ -15,18 +15,16 @@ std::uint32_t lanes_of(std::uint64_t speed_bps) {
       1, static_cast<std::uint32_t>(std::ceil(static_cast<double>(speed_bps) / lane_bps)));
 }
 
-// The first free number behind the node's last port, as its lanes count.
-std::string next_port_name(const Network& network, const Node& node) {
-  std::uint32_t next = 0;
-  if (!node.ports.empty()) {
-    const auto& last = network[node.ports.back()];
-    std::string_view digits = last.name;
-    std::uint32_t number = 0;
-    if (digits.starts_with(sonic_prefix)) digits.remove_prefix(sonic_prefix.size());
-    std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    next = number + lanes_of(network[last.link].speed_bps);
-  }
-  return std::string(sonic_prefix) + std::to_string(next);
+std::string next_port_name(const Node& node) {
+  return std::string(sonic_prefix) + std::to_string(node.next_lane);
+}
+
+// The first lane behind this port.
+std::uint64_t lane_behind(std::string_view name, std::uint64_t speed_bps) {
+  std::uint32_t number = 0;
+  if (name.starts_with(sonic_prefix)) name.remove_prefix(sonic_prefix.size());
+  std::from_chars(name.data(), name.data() + name.size(), number);
+  return std::uint64_t{number} + lanes_of(speed_bps);
 }
 
 }  // namespace
@@ -62,8 +60,12 @@ LinkId Network::add_link(NodeId a, std::string a_name, NodeId b, std::string b_n
   const LinkId link{static_cast<std::uint32_t>(links.size())};
   const PortId a_port{static_cast<std::uint32_t>(ports.size())};
   const PortId b_port{a_port.index + 1};
-  if (a_name.empty()) a_name = next_port_name(*this, nodes[a.index]);
-  if (b_name.empty()) b_name = next_port_name(*this, nodes[b.index]);
+  const auto take_lanes = [speed_bps](Node& node, std::string& port) {
+    if (port.empty()) port = next_port_name(node);
+    node.next_lane = std::max(node.next_lane, lane_behind(port, speed_bps));
+  };
+  take_lanes(nodes[a.index], a_name);
+  take_lanes(nodes[b.index], b_name);
   links.push_back({a_port, b_port, speed_bps, cable, std::move(place)});
   ports.push_back({std::move(a_name), a, link, b_port});
   ports.push_back({std::move(b_name), b, link, a_port});

@@ -62,6 +62,7 @@ struct Node {
   std::uint32_t model = 0;  // of a switch: index into Network::models
   std::vector<PortId> ports;
   Place place;
+  std::uint64_t next_lane = 0;  // behind those of all its ports: the number of the next one without a name
 };
 
 struct StaticRoute {

@@ -73,6 +73,21 @@ TEST(NetworkFile, ports_are_numbered_by_lanes_of_25G) {
   EXPECT_EQ((*network)[spine.ports[63]].name, "Ethernet252");
 }
 
+TEST(NetworkFile, ports_without_a_name_are_numbered_behind_all_that_have_one) {
+  std::string text = "[[switch]]\nname = \"s\"\nmodel = \"generic-32m\"\n";
+  for (const auto* end : {"s:Ethernet8", "s:Ethernet0", "s", "s:swp1", "s"}) {
+    const auto host = "h" + std::to_string(text.size());
+    text += "[[host]]\nname = \"" + host + "\"\n[[link]]\nbetween = [\"" + end + "\", \"" + host +
+            "\"]\nspeed = \"100G\"\ncable = \"1m\"\n";
+  }
+  Complaints complaints;
+  const auto network = read_network(text, "net.toml", no_files, complaints);
+  ASSERT_TRUE(network) << complaints.text();
+  std::vector<std::string> names;
+  for (const auto port : (*network)[*network->find("s")].ports) names.push_back((*network)[port].name);
+  EXPECT_THAT(names, testing::ElementsAre("Ethernet8", "Ethernet0", "Ethernet12", "swp1", "Ethernet16"));
+}
+
 TEST(NetworkFile, shipped_networks_read_without_complaint) {
   struct Row {
     const char* file;
