@@ -22,6 +22,11 @@ bool is_node_name(std::string_view name) {
          name.find_first_not_of('.') != std::string_view::npos;
 }
 
+// A port's name is a part of config_db.json's keys, before a '|', and of lines of text.
+bool is_port_name(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~' && c != '|'; });
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> NetworkReader::model(Table& table, std::string_view key) {
@@ -213,6 +218,10 @@ void NetworkReader::read_links() {
       if (const auto colon = ends[e].value.find(':'); colon != std::string::npos) {
         ports[e] = ends[e].value.substr(colon + 1);
         ends[e].value.resize(colon);
+        if (!is_port_name(ports[e]))
+          complaints_.add(ends[e].place,
+                          fmt::format("'{}' is no name for a port of {}", ports[e], ends[e].value),
+                          "use letters, digits and signs, without spaces and '|', or leave out the ':'");
       }
     const auto a = node(ends[0]), b = node(ends[1]);
     if (!a || !b) continue;
