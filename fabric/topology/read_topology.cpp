@@ -283,6 +283,10 @@ void NetworkReader::read_route(Table& table) {
           "name the next node or the port towards it");
   }
   if (!table.has("via")) table.missing("via", "name the next node or the port towards it");
+  if (complaints_.none() && route.to.empty())
+    table.complain("to", "a route to no host", "name hosts, or switches that have some");
+  if (complaints_.none() && route.via.empty())
+    table.complain("via", "a route that leads nowhere", "name the next node or the port towards it");
   table.finish();
   if (complaints_.none()) network_.static_routes.push_back(std::move(route));
 }
