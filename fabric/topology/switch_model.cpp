@@ -12,6 +12,8 @@ constexpr Range buffer_range{1024, 1e12};
 constexpr Range part_range{0, 1e12};
 constexpr Range cell_range{1, 65536};
 constexpr Range delay_range{0, 1e9};
+constexpr Range forwarding_range{
+    0, 10e6};  // with a cable of any length the simulator's 32 bits of 10 ps hold it
 constexpr Range over_subscription_range{1, 1000};
 
 }  // namespace
@@ -33,8 +35,8 @@ SwitchModel read_switch_model(Table& table) {
   model.cell_bytes = static_cast<std::uint32_t>(cell.value_or(1));
 
   const auto bytes = [&table](std::string_view key) { return table.quantity(key, Unit::bytes, part_range); };
-  const auto delay = [&table](std::string_view key, double otherwise) {
-    return table.quantity(key, Unit::nanoseconds, delay_range).value_or(otherwise);
+  const auto delay = [&table](std::string_view key) {
+    return table.quantity(key, Unit::nanoseconds, delay_range).value_or(0);
   };
   model.reserved_bytes = static_cast<std::uint64_t>(bytes("reserved").value_or(0));
   if (model.reserved_bytes >= model.buffer_bytes)
@@ -47,11 +49,11 @@ SwitchModel read_switch_model(Table& table) {
       table.complain("over_subscription", "over_subscription means nothing with private headroom",
                      "add headroom_pool = \"shared\" or remove it");
   }
-  model.pfc_generation_ns = delay("pfc_generation", 0);
-  model.phy_ns = delay("phy", 0);
-  model.gearbox_ns = delay("gearbox", 0);
-  model.macsec_ns = delay("macsec", 0);
-  model.forwarding_ns = delay("forwarding", 1000);
+  model.pfc_generation_ns = delay("pfc_generation");
+  model.phy_ns = delay("phy");
+  model.gearbox_ns = delay("gearbox");
+  model.macsec_ns = delay("macsec");
+  model.forwarding_ns = table.quantity("forwarding", Unit::nanoseconds, forwarding_range).value_or(1000);
   model.pipeline_bytes = bytes("pipeline").value_or(0);
   model.mac_phy_bytes = bytes("mac_phy").value_or(0);
   model.peer_response_bytes = bytes("peer_response");

@@ -221,6 +221,9 @@ const Mistake mistakes[] = {
     {"over_subscription_of_private",
      with("[[switch_model]]\nname = \"x\"\nbuffer = 9999\ncell = 1\nover_subscription = 2\n"),
      "over_subscription means nothing with private headroom"},
+    {"forwarding_longer_than_the_simulator_holds",
+     with("[[switch_model]]\nname = \"x\"\nbuffer = 9999\ncell = 1\nforwarding = \"50ms\"\n"),
+     "net.toml:23:14: 'forwarding' is 50000000 ns; give 0 to 10000000 ns"},
     {"two_parts",
      with("[[switch]]\nname = \"s2\"\nmodel = \"generic-32m\"\n[[host]]\nname = \"h3\"\n[[link]]\nbetween "
           "= [\"h3\", \"s2\"]\nspeed = \"25G\"\ncable = \"1m\"\n"),
