@@ -250,6 +250,10 @@ std::optional<sim::Knobs> turned_knobs(const SimCommand& command, const sim::Sce
     complain("sim", "--set headroom: " + trouble, sim_misused);
     return std::nullopt;
   }
+  if (const auto trouble = sim::beyond_a_run(scenario, knobs); !trouble.empty()) {
+    complain("sim", "with what --set turns, " + trouble, sim_misused);
+    return std::nullopt;
+  }
   return knobs;
 }
 

@@ -111,6 +111,15 @@ std::optional<std::vector<sim::SweepAxis>> read_axes(const SimCommand& command, 
     }
     axes.push_back(std::move(axis));
   }
+  // Values that are good each may be too much together.
+  for (const auto& row : sim::sweep_rows(axes)) {
+    sim::Knobs turned = knobs;
+    for (std::size_t i = 0; i < axes.size(); ++i) sim::set_knob(turned, *axes[i].knob, row.values[i]);
+    const auto trouble = sim::beyond_a_run(scenario, turned);
+    if (trouble.empty()) continue;
+    complain("sim", fmt::format("--sweep at {}: {}", fmt::join(row.values, ", "), trouble), sim_misused);
+    return std::nullopt;
+  }
   return axes;
 }
 

@@ -155,9 +155,13 @@ class Preparation {
     experiment.transport.retransmission_timeout = from_ns(knobs_.timeout_ns);
     apply_dcqcn(experiment.transport, knobs_);
     experiment.watchdog = scenario_.watchdog;
-    experiment.storms = scenario_.storms;
+    const auto priority = static_cast<std::uint8_t>(knobs_.priority);
+    for (const auto& storm : scenario_.storms)
+      experiment.storms.push_back({storm.start, storm.end.value_or(experiment.duration), storm.host,
+                                   storm.priority.value_or(priority)});
     for (std::size_t i = 0; i < scenario_.workloads.size(); ++i) {
       Workload workload = scenario_.workloads[i];
+      workload.priority = workload.priority.value_or(priority);
       workload.load *= knobs_.load_factor;
       if (workload.until == 0) workload.until = experiment.duration;
       append_flows(experiment.flows, workload, static_cast<std::uint16_t>(i), out_.fabric,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 
 #include "fabric/sim/event_queue.hpp"
 #include "fabric/sim/size_distribution.hpp"
@@ -42,6 +43,8 @@ class ScenarioReader {
       root_.missing("workload",
                     "add a [[workload]] with kind = \"incast\", \"permutation\", \"all-to-all\", \"flows\", "
                     "\"poisson\" or \"ring-allreduce\"");
+    if (const auto trouble = beyond_a_run(scenario_, scenario_.knobs); !trouble.empty())
+      root_.complain("workload", trouble, "a shorter run, a lower load, fewer hosts or larger packets");
     for (auto& table : root_.tables("link_failure")) read_failure(table);
     for (auto& table : root_.tables("storm")) read_storm(table);
     read_watchdog();
@@ -126,6 +129,11 @@ class ScenarioReader {
     return from_ns(table.quantity(key, Unit::nanoseconds, any_delay).value_or(otherwise_ns));
   }
 
+  static std::optional<std::uint8_t> priority(Table& table) {
+    const auto given = table.integer("priority", {0, 7});
+    return given ? std::optional(static_cast<std::uint8_t>(*given)) : std::nullopt;
+  }
+
   std::vector<std::uint32_t> hosts_or_all(Table& table, std::string_view key) {
     std::vector<std::uint32_t> list;
     for (const auto& name : table.strings(key))
@@ -148,8 +156,7 @@ class ScenarioReader {
       return;
     }
     workload.name = table.string("name").value_or(*kind);
-    workload.priority = static_cast<std::uint8_t>(
-        table.integer("priority", {0, 7}).value_or(static_cast<std::int64_t>(scenario_.knobs.priority)));
+    workload.priority = priority(table);
     workload.start = time(table, "start", 0);
     if (*kind != "poisson" && *kind != "flows")
       workload.bytes =
@@ -173,15 +180,6 @@ class ScenarioReader {
     }
     table.finish();
     if (!complaints_.none()) return;
-    Workload estimated = workload;
-    if (estimated.until == 0) estimated.until = from_ns(scenario_.knobs.duration_ns);
-    Fabric speeds;
-    for (std::uint32_t p = 0; p < network().ports.size(); ++p) {
-      speeds.ports.emplace_back();
-      speeds.ports.back().gbps = static_cast<double>(network().speed_bps({p})) / 1e9;
-    }
-    if (expected_flows(estimated, speeds) > most_flows)
-      table.complain("kind", "more than 20 million flows", "a shorter run, a lower load or fewer hosts");
     scenario_.workloads.push_back(std::move(workload));
   }
 
@@ -259,20 +257,19 @@ class ScenarioReader {
   }
 
   void read_storm(Table& table) {
-    Storm storm;
+    StormHost storm;
     const auto at = host(table, "host");
     storm.start = time(table, "from", 0);
-    storm.end = time(table, "until", scenario_.knobs.duration_ns);
-    storm.priority = static_cast<std::uint8_t>(
-        table.integer("priority", {0, 7}).value_or(static_cast<std::int64_t>(scenario_.knobs.priority)));
-    if (storm.end <= storm.start)
+    if (table.has("until")) storm.end = time(table, "until", 0);
+    storm.priority = priority(table);
+    if (storm.end.value_or(from_ns(scenario_.knobs.duration_ns)) <= storm.start)
       table.complain(table.has("from") ? "from" : "until", "the storm is over before it begins",
                      "`until` is a time after `from`; simulation.duration where it is left out");
-    if (!network().classes.is_lossless(storm.priority))
-      table.complain(
-          "priority",
-          fmt::format("priority {} is not lossless: switches take no pause for it", storm.priority),
-          "name one of the lossless priorities");
+    if (const auto named = storm.priority.value_or(static_cast<std::uint8_t>(scenario_.knobs.priority));
+        !network().classes.is_lossless(named))
+      table.complain("priority",
+                     fmt::format("priority {} is not lossless: switches take no pause for it", named),
+                     "name one of the lossless priorities");
     table.finish();
     if (!at) return;
     storm.host = *at;
@@ -321,6 +318,22 @@ std::string headroom_beyond_buffer(const Scenario& scenario, const Knobs& knobs)
                          (*scenario.network)[plan.switches.front()].name, plan.split.buffer, headroom);
   }
   return {};
+}
+
+std::string beyond_a_run(const Scenario& scenario, const Knobs& knobs) {
+  double fastest_gbps = 0, flows = 0;
+  for (const auto& link : scenario.network->links)
+    fastest_gbps = std::max(fastest_gbps, static_cast<double>(link.speed_bps) / 1e9);
+  for (const auto& workload : scenario.workloads) {
+    flows += expected_flows(workload, knobs, fastest_gbps);
+    std::uint64_t largest = workload.bytes;
+    for (const auto& flow : workload.listed) largest = std::max(largest, flow.bytes);
+    if (largest / knobs.transport.mtu_bytes >= std::numeric_limits<std::uint32_t>::max())
+      return fmt::format("a flow of {} bytes is more packets of {} than can be counted", largest,
+                         knobs.transport.mtu_bytes);
+  }
+  if (flows <= most_flows) return {};
+  return fmt::format("the workloads are about {:.0f} million flows, more than 20 million", flows / 1e6);
 }
 
 std::optional<Scenario> read_scenario(std::string_view text, std::string file, const FileOpener& open,

@@ -27,6 +27,13 @@ struct LinkFailure {
   Ticks convergence = 0;  // until all switches know
 };
 
+struct StormHost {
+  std::uint32_t host = 0;
+  Ticks start = 0;
+  std::optional<Ticks> end;              // absent: that of the run
+  std::optional<std::uint8_t> priority;  // absent: that of the transport
+};
+
 struct Scenario {
   std::string name;
   std::unique_ptr<Network> network;  // where the plan looks for it
@@ -34,7 +41,7 @@ struct Scenario {
   Knobs knobs;
   std::vector<Workload> workloads;
   std::vector<LinkFailure> failures;
-  std::vector<Storm> storms;
+  std::vector<StormHost> storms;
   Watchdog watchdog;
 };
 
@@ -53,6 +60,9 @@ std::optional<Scenario> load_scenario(const std::string& path, Complaints& compl
 // Which switch's buffer is smaller than the headroom that `knobs` ask for; empty where none is. Whoever sets
 // the shared pool as well means a buffer of another size.
 std::string headroom_beyond_buffer(const Scenario& scenario, const Knobs& knobs);
+
+// Why the workloads are more than a run holds, as `knobs` have them; empty where they are not.
+std::string beyond_a_run(const Scenario& scenario, const Knobs& knobs);
 
 Prepared prepare(const Scenario& scenario, const Knobs& knobs);
 

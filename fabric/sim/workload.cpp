@@ -23,7 +23,7 @@ class Flows {
     flow.start = start;
     flow.then = then;
     flow.workload = index_;
-    flow.priority = workload_.priority;
+    flow.priority = workload_.priority.value_or(flow.priority);
     flows_.push_back(flow);
   }
   std::uint32_t next() const { return static_cast<std::uint32_t>(flows_.size()); }
@@ -113,7 +113,7 @@ void append_flows(std::vector<FlowSpec>& list, const Workload& workload, std::ui
   }
 }
 
-double expected_flows(const Workload& workload, const Fabric& fabric) {
+double expected_flows(const Workload& workload, const Knobs& knobs, double fastest_gbps) {
   const auto n = static_cast<double>(workload.hosts.size());
   switch (workload.pattern) {
     case Pattern::incast:
@@ -128,10 +128,9 @@ double expected_flows(const Workload& workload, const Fabric& fabric) {
     case Pattern::poisson:
       break;
   }
-  double gbps = 0;
-  for (const auto& port : fabric.ports) gbps = std::max(gbps, port.gbps);
-  const double seconds = to_s(workload.until - std::min(workload.until, workload.start));
-  return n * seconds * workload.load * gbps * 1e9 / 8 / workload.sizes->mean();
+  const Ticks until = workload.until != 0 ? workload.until : from_ns(knobs.duration_ns);
+  const double seconds = to_s(until - std::min(until, workload.start));
+  return n * seconds * workload.load * knobs.load_factor * fastest_gbps * 1e9 / 8 / workload.sizes->mean();
 }
 
 }  // namespace weir::fabric::sim

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "fabric/sim/knobs.hpp"
 #include "fabric/sim/settings.hpp"
 
 namespace weir::fabric::sim {
@@ -23,8 +25,8 @@ struct ListedFlow {
 struct Workload {
   std::string name;
   Pattern pattern = Pattern::incast;
-  std::uint8_t priority = 3;
-  std::uint64_t bytes = 1'000'000;  // of each flow; of ring_allreduce: of the whole vector
+  std::optional<std::uint8_t> priority = {};  // absent: that of the transport
+  std::uint64_t bytes = 1'000'000;            // of each flow; of ring_allreduce: of the whole vector
   Ticks start = 0;
   std::vector<std::uint32_t> hosts;         // who takes part, in order; of incast: the senders
   std::uint32_t receiver = 0;               // incast
@@ -41,6 +43,6 @@ void append_flows(std::vector<FlowSpec>& flows, const Workload& workload, std::u
                   const Fabric& fabric, const Transport& transport, std::uint64_t seed);
 
 // About how many flows it will be: to refuse a mistyped one before it fills the memory.
-double expected_flows(const Workload& workload, const Fabric& fabric);
+double expected_flows(const Workload& workload, const Knobs& knobs, double fastest_gbps);
 
 }  // namespace weir::fabric::sim

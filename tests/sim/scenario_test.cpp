@@ -82,6 +82,55 @@ TEST(Scenario, AnotherSeedIsAnotherRun) {
   EXPECT_NE(run(scenario, scenario.knobs).everything, run(scenario, other).everything);
 }
 
+// Of those that the file leaves open: what it names is not turned from outside.
+TEST(Scenario, TurnedKnobsReachWhatTheFileLeavesToThem) {
+  const auto scenario = must_read(network + R"(
+[[workload]]
+kind = "permutation"
+[[workload]]
+kind = "permutation"
+priority = 4
+[[storm]]
+host = "leaf1-host1"
+[[storm]]
+host = "leaf1-host2"
+priority = 4
+until = "1ms"
+)");
+  Knobs turned = scenario.knobs;
+  ASSERT_EQ(set_knob(turned, *find_knob("transport.priority"), "5"), "");
+  ASSERT_EQ(set_knob(turned, *find_knob("duration"), "40ms"), "");
+  const auto experiment = prepare(scenario, turned).experiment;
+  for (const auto& flow : experiment.flows) EXPECT_EQ(flow.priority, flow.workload == 0 ? 5 : 4);
+  ASSERT_EQ(experiment.storms.size(), 2u);
+  EXPECT_EQ(experiment.storms[0].priority, 5);
+  EXPECT_EQ(experiment.storms[0].end, 40 * ticks_per_ms);
+  EXPECT_EQ(experiment.storms[1].priority, 4);
+  EXPECT_EQ(experiment.storms[1].end, ticks_per_ms);
+}
+
+TEST(Scenario, WorkloadsThatKnobsMakeMoreThanARunHoldsAreRefused) {
+  const auto scenario = must_read(network +
+                                  "[[workload]]\nkind = \"poisson\"\nload = 0.5\n[[workload]]\nkind = "
+                                  "\"incast\"\nbytes = \"1000GB\"\n");
+  struct Row {
+    const char* knob;
+    const char* value;
+    const char* says;
+  };
+  const Row rows[] = {{"load", "1", ""},         {"load", "100", ""},
+                      {"duration", "100ms", ""}, {"duration", "170s", "more than 20 million"},
+                      {"mtu", "234", ""},        {"mtu", "232", "packets of 232 than can be counted"}};
+  for (const auto& row : rows) {
+    Knobs turned = scenario.knobs;
+    ASSERT_EQ(set_knob(turned, *find_knob(row.knob), row.value), "");
+    const auto text = beyond_a_run(scenario, turned);
+    EXPECT_EQ(text.empty(), std::string_view(row.says).empty())
+        << row.knob << ' ' << row.value << ": " << text;
+    EXPECT_NE(text.find(row.says), std::string::npos) << text;
+  }
+}
+
 TEST(Sweep, IsTheSameHoweverItIsSplit) {
   const auto scenario = must_read(mixed);
   const std::vector<SweepAxis> axes = {{find_knob("alpha"), {"0.0078125", "1"}},

@@ -60,6 +60,9 @@ def mistakes_are_refused_with_their_place(folder):
                   ["--sweep", "alpha=1", "--sweep", "buffer.alpha=2"], ["--set", "headroom=3GB"],
                   ["--sweep", "headroom=4KB,3GB"], ["--telemetry", "nobody"]):
         assert sim(SCENARIOS / "incast.toml", *words).returncode == 2, words
+    for words in (["--set", "duration=170s"], ["--sweep", "load=1,100", "--sweep", "duration=10ms,2s"]):
+        much = sim(SCENARIOS / "websearch-320.toml", *words)
+        assert much.returncode == 2 and "more than 20 million" in much.stderr, much
 
 
 def interrupt_leaves_what_was_simulated(folder):
