@@ -13,6 +13,10 @@ namespace {
 // Of a binary value that is MessagePack already.
 constexpr Json::binary_t::subtype_type packed_already = 1;
 
+// Around a map. Text of a key within a key is quoted twice, and each time that doubles its backslashes:
+// thirty maps, each the key of the next, would be gigabytes.
+constexpr int most_keys_around = 2;
+
 void write(rpc::Bytes& out, const Json& value) {
   rpc::MsgpackWriter to(out);
   switch (value.type()) {
@@ -46,28 +50,29 @@ void write(rpc::Bytes& out, const Json& value) {
   }
 }
 
-std::optional<Json> read(rpc::MsgpackReader& from);
+// `keys_around`: how many keys of maps the value is within.
+std::optional<Json> read(rpc::MsgpackReader& from, int keys_around);
 
-std::optional<Json> read_array(rpc::MsgpackReader& from) {
+std::optional<Json> read_array(rpc::MsgpackReader& from, int keys_around) {
   std::size_t elements = 0;
   if (!from.array(elements)) return std::nullopt;
   Json array = Json::array();
   for (std::size_t i = 0; i < elements; ++i) {
-    auto element = read(from);
+    auto element = read(from, keys_around);
     if (!element) return std::nullopt;
     array.push_back(std::move(*element));
   }
   return array;
 }
 
-std::optional<Json> read_map(rpc::MsgpackReader& from) {
+std::optional<Json> read_map(rpc::MsgpackReader& from, int keys_around) {
   std::size_t pairs = 0;
-  if (!from.map(pairs)) return std::nullopt;
+  if (keys_around > most_keys_around || !from.map(pairs)) return std::nullopt;
   Json map = Json::object();
   for (std::size_t i = 0; i < pairs; ++i) {
-    const auto key = read(from);
+    const auto key = read(from, keys_around + 1);
     if (!key || key->is_binary()) return std::nullopt;
-    auto mapped = read(from);
+    auto mapped = read(from, keys_around);
     if (!mapped) return std::nullopt;
     map[key->is_string() ? key->get<std::string>()
                          : key->dump(-1, ' ', false, Json::error_handler_t::replace)] = std::move(*mapped);
@@ -86,7 +91,7 @@ std::optional<Json> read_integer(rpc::MsgpackReader& from) {
   return from.signed_integer(number) ? std::optional<Json>(number) : std::nullopt;
 }
 
-std::optional<Json> read(rpc::MsgpackReader& from) {
+std::optional<Json> read(rpc::MsgpackReader& from, int keys_around) {
   bool boolean = false;
   double real = 0;
   std::string_view text;
@@ -108,9 +113,9 @@ std::optional<Json> read(rpc::MsgpackReader& from) {
       return Json::binary(std::vector(first, first + bytes.size()));
     }
     case rpc::MsgpackType::array:
-      return read_array(from);
+      return read_array(from, keys_around);
     case rpc::MsgpackType::map:
-      return read_map(from);
+      return read_map(from, keys_around);
     default:
       return std::nullopt;
   }
@@ -139,7 +144,7 @@ std::optional<Json> with_keys_of_json(const Json& map) {
 
 std::optional<Json> unpack(std::span<const std::byte> body) {
   rpc::MsgpackReader from(body);
-  auto value = read(from);
+  auto value = read(from, 0);
   return value && !from.failed() && from.at_end() ? std::move(value) : std::nullopt;
 }
 

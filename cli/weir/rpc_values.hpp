@@ -18,7 +18,8 @@ std::vector<std::byte> pack(const Json& value);
 // What goes into a value that is packed later, as it is: JSON has no map with such keys. `map` is an object,
 // each key of which is JSON; nothing if one is not.
 std::optional<Json> with_keys_of_json(const Json& map);
-// Nothing: it is no MessagePack, or holds what JSON cannot show.
+// Nothing: it is no MessagePack, or holds what JSON cannot show, as a map within a key within a key within a
+// key.
 std::optional<Json> unpack(std::span<const std::byte> body);
 
 }  // namespace weir::command

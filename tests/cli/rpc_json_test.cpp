@@ -137,6 +137,19 @@ TEST(RpcResult, that_nests_too_deeply_is_not_shown) {
   ASSERT_FALSE(json);
 }
 
+// Each key is quoted once more than the one within it, which doubles its backslashes.
+TEST(RpcResult, whose_maps_are_keys_of_maps_within_each_other_is_shown_while_that_is_short) {
+  const auto shown = [](std::size_t keys_around) {
+    std::string body(keys_around + 1, '\x81');  // each map is the first key of the one before
+    for (std::size_t map = 0; map <= keys_around; ++map) body += map == 0 ? "\x01\x02" : "\x02";
+    return json_from_body(bytes_of(body), "", BodyOf::item).value_or("?");
+  };
+  EXPECT_EQ(shown(0), R"({"1":2})");
+  EXPECT_EQ(shown(2), R"({"{\"{\\\"1\\\":2}\":2}":2})");
+  ASSERT_EQ(shown(3), "?");
+  EXPECT_EQ(shown(63), "?");
+}
+
 TEST(RpcResult, is_shown_as_it_is_where_it_is_not_of_the_type) {
   struct Row {
     std::string type;
