@@ -263,17 +263,10 @@ void show_binary(Json& value) {
 namespace {
 // Of arrays and objects within each other, as the codec takes them: what walks a value calls itself for each.
 constexpr int deepest = rpc::MsgpackReader::deepest;
-struct TooDeep {};
 
 std::expected<Json, std::string> parse(std::string_view text) {
-  const auto no_deeper = [](int depth, Json::parse_event_t event, Json&) {
-    const bool begins =
-        event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
-    if (begins && depth >= deepest) throw TooDeep();
-    return true;
-  };
   try {
-    return Json::parse(text, no_deeper);
+    return parse_no_deeper(text, deepest);
   } catch (const TooDeep&) {
     return std::unexpected("'" + excerpt(text, 0) + "' nests more than " + std::to_string(deepest) + " deep");
   } catch (const Json::parse_error& error) {

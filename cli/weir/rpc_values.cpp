@@ -123,6 +123,15 @@ std::optional<Json> read(rpc::MsgpackReader& from, int keys_around) {
 
 }  // namespace
 
+Json parse_no_deeper(std::string_view text, int deepest) {
+  return Json::parse(text, [deepest](int depth, Json::parse_event_t event, Json&) {
+    const bool begins =
+        event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
+    if (begins && depth >= deepest) throw TooDeep();
+    return true;
+  });
+}
+
 std::vector<std::byte> pack(const Json& value) {
   rpc::Bytes out;
   write(out, value);
@@ -133,9 +142,13 @@ std::optional<Json> with_keys_of_json(const Json& map) {
   rpc::Bytes out;
   rpc::MsgpackWriter(out).map(map.size());
   for (const auto& [text, mapped] : map.items()) {
-    const Json key = Json::parse(text, nullptr, false);
-    if (key.is_discarded()) return std::nullopt;
-    write(out, key);
+    try {
+      write(out, parse_no_deeper(text, rpc::MsgpackReader::deepest));
+    } catch (const Json::exception&) {
+      return std::nullopt;
+    } catch (const TooDeep&) {
+      return std::nullopt;
+    }
     write(out, mapped);
   }
   const auto* first = reinterpret_cast<const std::uint8_t*>(out.data());

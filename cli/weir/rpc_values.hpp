@@ -8,15 +8,21 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace weir::command {
 
 using Json = nlohmann::ordered_json;
 
+// JSON of at most so many arrays and objects within each other: what walks a value calls itself for each.
+// Throws TooDeep, or what Json::parse does.
+struct TooDeep {};
+Json parse_no_deeper(std::string_view text, int deepest);
+
 std::vector<std::byte> pack(const Json& value);
 // What goes into a value that is packed later, as it is: JSON has no map with such keys. `map` is an object,
-// each key of which is JSON; nothing if one is not.
+// each key of which is JSON; nothing if one is not, or nests deeper than the codec takes.
 std::optional<Json> with_keys_of_json(const Json& map);
 // Nothing: it is no MessagePack, or holds what JSON cannot show, as a map within a key within a key within a
 // key.

@@ -77,6 +77,14 @@ TEST(RpcArguments, that_nest_too_deeply_are_refused) {
   }
 }
 
+TEST(RpcArguments, of_which_a_key_nests_too_deeply_keep_it_as_text) {
+  for (const std::size_t depth : {65u, 1'000'000u}) {
+    const std::string key = std::string(depth, '[') + std::string(depth, ']');
+    const auto body = body_from_json("{\"" + key + "\": 1}", "({[any]: i32}) -> nil");
+    EXPECT_EQ(body, body_from_json("{\"" + key + "\": 1}", "({str: i32}) -> nil")) << depth;
+  }
+}
+
 std::vector<std::byte> bytes_of(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
   return {bytes.begin(), bytes.end()};
