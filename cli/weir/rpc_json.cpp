@@ -159,7 +159,7 @@ class Namer {
     if (plain != nullptr && plain->is_object())
       for (const auto& [key, one] : plain->items()) {
         rest_ = mapped;
-        named[key] = walk(&one);
+        named.get_ref<Json::object_t&>().emplace_back(key, walk(&one));  // no key is there twice
       }
     rest_ = mapped;
     walk(nullptr);

@@ -1,7 +1,9 @@
 #include "cli/weir/rpc_values.hpp"
 
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "rpc/codec/msgpack.hpp"
@@ -69,13 +71,20 @@ std::optional<Json> read_map(rpc::MsgpackReader& from, int keys_around) {
   std::size_t pairs = 0;
   if (keys_around > most_keys_around || !from.map(pairs)) return std::nullopt;
   Json map = Json::object();
+  auto& members = map.get_ref<Json::object_t&>();         // whose own search begins at the front for each key
+  std::unordered_map<std::string, std::size_t> place_of;  // the last of the same key is taken
   for (std::size_t i = 0; i < pairs; ++i) {
     const auto key = read(from, keys_around + 1);
     if (!key || key->is_binary()) return std::nullopt;
     auto mapped = read(from, keys_around);
     if (!mapped) return std::nullopt;
-    map[key->is_string() ? key->get<std::string>()
-                         : key->dump(-1, ' ', false, Json::error_handler_t::replace)] = std::move(*mapped);
+    std::string name = key->is_string() ? key->get<std::string>()
+                                        : key->dump(-1, ' ', false, Json::error_handler_t::replace);
+    const auto [known, is_new] = place_of.try_emplace(std::move(name), members.size());
+    if (is_new)
+      members.emplace_back(known->first, std::move(*mapped));
+    else
+      std::next(members.begin(), static_cast<std::ptrdiff_t>(known->second))->second = std::move(*mapped);
   }
   return map;
 }

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rpc/codec/msgpack.hpp"
+
 namespace weir::command {
 namespace {
 
@@ -156,6 +158,24 @@ TEST(RpcResult, whose_maps_are_keys_of_maps_within_each_other_is_shown_while_tha
   EXPECT_EQ(shown(2), R"({"{\"{\\\"1\\\":2}\":2}":2})");
   ASSERT_EQ(shown(3), "?");
   EXPECT_EQ(shown(63), "?");
+}
+
+// A search of all keys for each would not end within the test's time.
+TEST(RpcResult, that_is_a_large_map_is_shown_with_the_last_value_of_each_key) {
+  constexpr std::uint32_t count = 400'000;
+  rpc::Bytes body;
+  rpc::MsgpackWriter to(body);
+  to.map(count + 1);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    to.unsigned_integer(i);
+    to.unsigned_integer(i % 10);
+  }
+  to.unsigned_integer(1);
+  to.text("last");
+  const auto json = json_from_body(body.span(), "() -> stream {u32: any}", BodyOf::item);
+  ASSERT_TRUE(json);
+  EXPECT_THAT(*json, testing::StartsWith(R"({"0":0,"1":"last","2":2,)"));
+  EXPECT_THAT(*json, testing::EndsWith(R"(,"399999":9})"));
 }
 
 TEST(RpcResult, is_shown_as_it_is_where_it_is_not_of_the_type) {
