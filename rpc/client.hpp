@@ -228,6 +228,8 @@ class Client {
   const std::string& why_fallback() const { return why_fallback_; }
   LinkStats stats() const { return core_ ? core_->stats() : LinkStats(); }
   void close();
+  // For another reason than that nobody wants it any more: calls end with that.
+  void close(Error why);
 
  private:
   // What an argument is where no function says so.

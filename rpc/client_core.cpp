@@ -318,6 +318,15 @@ Result<void> ClientCore::send_token() {
   return {};
 }
 
+void ClientCore::end_because(Error why) {
+  if (!is_open()) return;
+  close();
+  end_cause_ = std::move(why);
+  asio::post(io(), [self = std::static_pointer_cast<ClientCore>(shared_from_this())] {
+    self->close_calls(Error(self->end_cause_));
+  });
+}
+
 void ClientCore::on_end(const Error& cause) {
   end_cause_ = cause;
   close_calls(cause);

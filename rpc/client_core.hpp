@@ -101,7 +101,9 @@ class ClientCore : public FrameLink {
   void cancel(std::uint64_t id);
   // For calls that failed before they were sent.
   void post_failure(PendingCall& call, Error why);
-  void close_calls(const Error& why);
+  // Closes; calls under way end so in a turn of their own, since whoever waits must not run inside a
+  // destructor. Later calls end so, too.
+  void end_because(Error why);
   // Frees the calls under way, which never complete: the io_context goes.
   void abandon_calls();
   // Sends the token that `provider` gives, now and whenever the server says that it is no longer good.
@@ -132,6 +134,7 @@ class ClientCore : public FrameLink {
   bool give_up(Errc code, std::string why);
   void on_round_end() override { leave_if_drained(); }
   void on_end(const Error& cause) override;
+  void close_calls(const Error& why);
   Buffer make_attachment(const FrameHeader& header) override;
   bool has_place_for(const FrameHeader& header) override;
   bool answers_pings() const override { return waiting_bytes() <= limits_.most_waiting_bytes; }

@@ -212,11 +212,11 @@ asio::awaitable<Result<void>> Client::ping_while_alive(std::shared_ptr<ClientCor
 }
 
 void Client::close() {
-  if (!core_ || !core_->is_open()) return;
-  const auto core = core_;
-  core->close();
-  // Not inline: whoever waits must not run inside a destructor.
-  asio::post(core->io(), [core] { core->close_calls({Errc::closed, "the client was closed"}); });
+  if (is_open()) close({Errc::closed, "the client was closed"});
+}
+
+void Client::close(Error why) {
+  if (core_) core_->end_because(std::move(why));
 }
 
 }  // namespace weir::rpc

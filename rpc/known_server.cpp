@@ -30,7 +30,7 @@ PooledServer KnownServer::told() const {
   server.in_flight = in_flight();
   server.calls = calls;
   server.failures = failures;
-  if (failures > 0) server.last_error = last_error.what;
+  if (!well()) server.last_error = last_error.what;
   if (!connections.empty()) server.transport = connections.front().client->transport_name();
   return server;
 }

@@ -35,6 +35,15 @@ struct KnownServer {
   std::uint64_t calls = 0;
   Error last_error;
 
+  // It answered since it last failed. One that did not is connected to again when its wait is over, and then
+  // pinged: that a connection can be made says nothing, since kernels and NICs make them for a program that
+  // hangs.
+  bool well() const { return failures == 0; }
+  bool may_be_tried(Clock::time_point now) const { return down_until <= now; }
+  void answered() {
+    failures = 0;
+    down_until = {};
+  }
   std::uint32_t in_flight() const;
   // The least loaded that takes calls; null if none does.
   PooledConnection* best();

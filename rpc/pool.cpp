@@ -148,17 +148,26 @@ class Pool::State : public std::enable_shared_from_this<State> {
   static asio::awaitable<void> check(std::shared_ptr<State> self, KnownServerPtr known,
                                      std::shared_ptr<Client> client, std::shared_ptr<const void> under_way);
   static asio::awaitable<void> connect_to(std::shared_ptr<State> self, KnownServerPtr known);
-  void take_connection(KnownServer& known, Result<Client> client);
+  void take_connection(const KnownServerPtr& known, Result<Client> client);
 
   void take_addresses(Result<std::vector<std::string>> addresses);
-  KnownServerPtr choose(std::uint64_t key, const std::vector<KnownServerPtr>& tried);
+  using Tried = std::vector<KnownServerPtr>;
+  KnownServerPtr choose(std::uint64_t key, const Tried& tried);
+  KnownServerPtr choose_connected(std::uint64_t key, const Tried& tried);
+  void connect_in_background(const KnownServerPtr& known);
+  void try_failed_again();
+  static asio::awaitable<Result<KnownServerPtr>> connected_one(std::shared_ptr<State> self,
+                                                               KnownServerPtr known, std::uint64_t key,
+                                                               Deadline deadline, const Tried& tried);
   void failed(KnownServer& known, Error why);
   static asio::awaitable<Result<void>> wait_for_change(std::shared_ptr<State> self,
                                                        Clock::time_point deadline, std::string what);
   void wake() {
     for (asio::steady_timer* one : waiting_) one->cancel();
   }
-  bool untried_left(const std::vector<KnownServerPtr>& tried) const;
+  // Those that answered when they were last heard of or, where there is none, those that may be tried again.
+  bool is_preferred(const KnownServer& known) const;
+  bool untried_left(const Tried& tried) const;
 
   asio::io_context& io_;
   const PoolOptions options_;
@@ -264,54 +273,110 @@ void Pool::State::begin_check(const KnownServerPtr& known, PooledConnection& one
 // `under_way` goes with the coroutine, however that ends.
 asio::awaitable<void> Pool::State::check(std::shared_ptr<State> self, KnownServerPtr known,
                                          std::shared_ptr<Client> client, std::shared_ptr<const void>) {
-  const Result<void> answered = co_await client->ping_while_alive(self->options_.check_timeout);
+  const auto timeout = self->options_.check_timeout;
+  const Result<void> answered = co_await client->ping_while_alive(timeout);
   if (answered) {
-    known->failures = 0;
-  } else if (answered.error().code == Errc::deadline_exceeded && !self->closed_) {
-    self->failed(*known, {Errc::connection_lost,
-                          known->address + " did not answer a ping: its connection was closed"});
-    client->close();
+    known->answered();
+    self->wake();
+  } else if (self->closed_) {
+    co_return;
+  } else if (answered.error().code == Errc::deadline_exceeded) {
+    const Error why{Errc::connection_lost, known->address + " did not answer a ping in " +
+                                               std::to_string(timeout.count()) +
+                                               " ms: its connection was closed"};
+    self->failed(*known, why);
+    client->close(why);
+  } else if (!known->well()) {
+    self->failed(*known, answered.error());
   }
 }
 
+// Connects once for all that wait.
 asio::awaitable<void> Pool::State::connect_to(std::shared_ptr<State> self, KnownServerPtr known) {
   const Connecting connecting(*known, self->waiting_);
   try {
     ConnectOptions options = self->options_.connect;
     Result<Client> client = co_await connected_or_why(known->address, options);
-    self->take_connection(*known, std::move(client));
+    self->take_connection(known, std::move(client));
   } catch (const std::bad_alloc&) {
     self->failed(*known, {Errc::unreachable, "no memory"});  // which takes none
   }
 }
 
-void Pool::State::take_connection(KnownServer& known, Result<Client> client) {
-  if (!client) return failed(known, std::move(client.error()));
+// A server that failed has to answer besides.
+void Pool::State::take_connection(const KnownServerPtr& known, Result<Client> client) {
+  if (!client) return failed(*known, std::move(client.error()));
   if (closed_) return;
-  known.connections.push_back({std::make_shared<Client>(std::move(*client)), Clock::now()});
-  known.failures = 0;
-  known.last_error = {Errc::connection_lost, "the connection to " + known.address + " ended at once"};
+  known->connections.push_back({std::make_shared<Client>(std::move(*client)), Clock::now()});
+  if (!known->well()) return begin_check(known, known->connections.back());
+  known->last_error = {Errc::connection_lost, "the connection to " + known->address + " ended at once"};
 }
 
-bool Pool::State::untried_left(const std::vector<KnownServerPtr>& tried) const {
+// Spawned, so that it goes on for others when the call that began it is cancelled.
+void Pool::State::connect_in_background(const KnownServerPtr& known) {
+  if (!known->connecting)
+    asio::co_spawn(io_, connect_to(shared_from_this(), known), [](const std::exception_ptr&) {});
+}
+
+// No call waits for it, or is sent there before it answered, as long as there is another.
+void Pool::State::try_failed_again() {
   const auto now = Clock::now();
+  for (const KnownServerPtr& one : std::vector(known_))
+    if (one->listed && !one->well() && one->may_be_tried(now) && one->best() == nullptr)
+      connect_in_background(one);
+}
+
+bool Pool::State::is_preferred(const KnownServer& known) const {
+  if (!known.listed) return false;
+  if (known.well()) return true;
+  return known.may_be_tried(Clock::now()) &&
+         std::ranges::none_of(known_, [](const KnownServerPtr& one) { return one->listed && one->well(); });
+}
+
+bool Pool::State::untried_left(const Tried& tried) const {
   return std::ranges::any_of(known_, [&](const KnownServerPtr& one) {
-    return one->listed && one->down_until <= now && std::ranges::find(tried, one) == tried.end();
+    return is_preferred(*one) && std::ranges::find(tried, one) == tried.end();
   });
 }
 
-// First of those that are well and that this call did not try yet, then of all.
-KnownServerPtr Pool::State::choose(std::uint64_t key, const std::vector<KnownServerPtr>& tried) {
+// First of those that are preferred and that this call did not try yet, then of all.
+KnownServerPtr Pool::State::choose(std::uint64_t key, const Tried& tried) {
   const bool fresh = untried_left(tried);
-  const auto now = Clock::now();
   std::vector<Candidate> candidates;
   candidates.reserve(known_.size());
   for (const KnownServerPtr& one : known_) {
-    const bool good = one->down_until <= now && std::ranges::find(tried, one) == tried.end();
+    const bool good = is_preferred(*one) && std::ranges::find(tried, one) == tried.end();
     candidates.push_back({one->identity, one->in_flight(), one->listed && (good || !fresh)});
   }
   const auto chosen = balancer_.choose(candidates, key);
   return chosen ? known_[*chosen] : nullptr;
+}
+
+// Of those that a call need not wait for. A key waits for its own server, so that it is at no other
+// meanwhile.
+KnownServerPtr Pool::State::choose_connected(std::uint64_t key, const Tried& tried) {
+  if (options_.balancing == Balancing::consistent_hash) return nullptr;
+  std::vector<Candidate> candidates;
+  candidates.reserve(known_.size());
+  for (const KnownServerPtr& one : known_)
+    candidates.push_back({one->identity, one->in_flight(),
+                          one->listed && one->well() && one->best() != nullptr &&
+                              std::ranges::find(tried, one) == tried.end()});
+  const auto chosen = balancer_.choose(candidates, key);
+  return chosen ? known_[*chosen] : nullptr;
+}
+
+// `known`, or another that is connected sooner.
+asio::awaitable<Result<KnownServerPtr>> Pool::State::connected_one(std::shared_ptr<State> self,
+                                                                   KnownServerPtr known, std::uint64_t key,
+                                                                   Deadline deadline, const Tried& tried) {
+  const AwaitingConnection awaiting(known);
+  while (known->connecting && !self->closed_) {
+    if (KnownServerPtr other = self->choose_connected(key, tried)) co_return other;
+    const Result<void> woken = co_await wait_for_change(self, deadline, known->address + " was connected to");
+    if (!woken) co_return std::unexpected(woken.error());
+  }
+  co_return known;
 }
 
 asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_ptr<State> self,
@@ -323,27 +388,25 @@ asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_p
     if (!woken) co_return std::unexpected(woken.error());
   }
   if (self->closed_) co_return pool_closed();
-  const KnownServerPtr known = self->choose(key, tried);
+  self->try_failed_again();
+  KnownServerPtr known = self->choose(key, tried);
   if (!known) co_return std::unexpected(self->resolve_error_);
-  tried.push_back(known);
   known->forget_ended();
   const PoolOptions& options = self->options_;
   PooledConnection* best = known->best();
   const bool one_more = best != nullptr && best->client->in_flight() >= options.calls_per_connection &&
-                        !known->connecting && known->connections.size() < options.connections_per_server;
-  // Spawned, so that it goes on for others when this call is cancelled.
-  if (one_more || (best == nullptr && !known->connecting))
-    asio::co_spawn(self->io_, connect_to(self, known), [](const std::exception_ptr&) {});
+                        known->connections.size() < options.connections_per_server;
+  if (one_more || best == nullptr) self->connect_in_background(known);
   if (best == nullptr) {
-    const AwaitingConnection awaiting(known);
-    while (known->connecting && !self->closed_) {
-      const Result<void> woken =
-          co_await wait_for_change(self, deadline, known->address + " was connected to");
-      if (!woken) co_return std::unexpected(woken.error());
-    }
+    const Result<KnownServerPtr> connected = co_await connected_one(self, known, key, deadline, tried);
+    if (!connected) co_return std::unexpected(connected.error());
     if (self->closed_) co_return pool_closed();
+    known = *connected;
   }
+  tried.push_back(known);
   best = known->best();  // a connection that was made moved the others
+  if (best == nullptr && known->well())
+    co_return fail(Errc::connection_lost, "the connection to " + known->address + " ended at once");
   if (best == nullptr) co_return std::unexpected(known->last_error);
   ++known->calls;
   best->used = Clock::now();
@@ -372,7 +435,10 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
         options.attachment_given = &attachment;
       }
       Result<std::vector<std::byte>> reply = co_await (*client)->call_encoded(method, options, body.span());
-      if (reply) co_return reply;
+      if (reply) {
+        tried.back()->answered();
+        co_return reply;
+      }
       why = std::move(reply.error());
       // A refused certificate: of a connection that was none (stream_transport.hpp).
       if (why.code == Errc::tls) self->failed(*tried.back(), why);

@@ -4,10 +4,12 @@
 //   auto sum = co_await pool.call<shop::add>(2, 3);
 //
 // Connections are made when they are needed, shared by any number of calls, pinged while they are open,
-// closed when nobody used them for a while. A server that cannot be reached is left alone for a time that
-// grows. A call is made again, at another server if there is one, when it surely did not run, or may run
-// twice (retry.hpp); its time-out is for all attempts together. A server that cannot be connected to, for
-// want of a certificate say, costs no call as long as there is another.
+// closed when nobody used them for a while. A server that cannot be reached, or that did not answer a ping,
+// is left alone for a time that grows, then connected to again, and called again once it has answered. No
+// call waits for a connection while another server has one, but under consistent_hash. A call is made again,
+// at another server if there is one, when it surely did not run, or may run twice (retry.hpp); its time-out
+// is for all attempts together. A server that cannot be connected to, for want of a certificate say, costs no
+// call as long as there is another.
 //
 // Streams and attachments that are megabytes need no pool: pick() gives the connection.
 //
@@ -41,7 +43,7 @@ struct PooledServer {
   std::uint32_t connections = 0;
   std::uint32_t in_flight = 0;
   std::uint64_t calls = 0;     // attempts that were sent there
-  std::uint32_t failures = 0;  // to connect or to answer a ping, since it last went well
+  std::uint32_t failures = 0;  // to connect or to answer a ping, since it last answered
   std::string last_error;      // of those
   std::string transport;       // what it is connected over, "tcp" where rdma fell back to that
 };

@@ -1,6 +1,7 @@
 // Three servers of one service and a pool that calls them: in turn, without the one that goes away, and by
 // key. Usage: rpc_pool_and_balancing [tcp|rdma]. In a program of your own the servers are other processes,
 // and rpc::watched_file or rpc::dns says where.
+#include <algorithm>
 #include <asio/co_spawn.hpp>
 #include <cstdio>
 #include <map>
@@ -28,6 +29,14 @@ struct Service {
   std::unique_ptr<rpc::Server> server;
 };
 
+// No call waits for a connection while there is another, so at first some servers have more than their share.
+asio::awaitable<void> connect_all(rpc::Pool& pool) {
+  const auto is_connected = [](const rpc::PooledServer& one) { return one.connections > 0; };
+  do {
+    if (!co_await pool.call<&demo::Desk::who>()) co_return;
+  } while (!std::ranges::all_of(pool.servers(), is_connected));
+}
+
 asio::awaitable<void> count(rpc::Pool& pool) {
   std::map<std::string, int> calls;
   for (int i = 0; i < 12; ++i) {
@@ -44,6 +53,7 @@ asio::awaitable<void> talk(asio::io_context& io, std::vector<Service>& services,
   options.retry.attempts = 4;
   {
     rpc::Pool pool(io, rpc::static_list(addresses), options);
+    co_await connect_all(pool);
     co_await count(pool);
     services[1].server->stop();
     co_await count(pool);

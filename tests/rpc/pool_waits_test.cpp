@@ -199,9 +199,84 @@ TEST_P(PoolWaits, a_server_that_says_nothing_is_taken_for_dead_though_its_socket
   run([&]() -> asio::awaitable<void> {
     const auto sum = co_await pool.call<shop::add>(2, 3);
     EXPECT_FALSE(sum);
-    EXPECT_EQ(sum.error().code, Errc::closed) << sum.error().what;
-    EXPECT_NE(pool.servers().at(0).last_error.find("did not answer a ping"), std::string::npos);
+    EXPECT_EQ(sum.error().code, Errc::connection_lost);
+    EXPECT_EQ(sum.error().what,
+              peer.address() + " did not answer a ping in 10 ms: its connection was closed");
+    EXPECT_EQ(pool.servers().at(0).last_error, sum.error().what);
   });
+}
+
+// As of a program that was stopped: the kernel makes its connections for it.
+TEST_P(PoolWaits, a_server_that_hangs_gets_no_more_calls_though_it_can_be_connected_to) {
+  constexpr std::uint32_t enough = 4;
+  serve<shop::add>();
+  const asio::ip::tcp::acceptor hung(io, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  const std::string at = "tcp://127.0.0.1:" + std::to_string(hung.local_endpoint().port());
+  PoolOptions chosen = options();
+  chosen.check_every = milliseconds(1);
+  chosen.check_timeout = milliseconds(100);
+  Pool pool(io, static_list({at, address}), chosen);
+  run([&]() -> asio::awaitable<void> {
+    CallOptions twice;
+    twice.idempotent = true;
+    EXPECT_EQ((co_await pool.call<shop::add>(twice, 2, 3)).value_or(0), 5);
+    EXPECT_EQ(pool.servers().at(0).calls, 1u);
+    // It fails to answer, again and again, and no call hears of that.
+    for (std::uint32_t failures = 1; failures < enough; failures = pool.servers().at(0).failures) {
+      const auto sum = co_await pool.call<shop::add>(2, 3);
+      EXPECT_EQ(sum.value_or(0), 5) << (sum ? "" : sum.error().what);
+      if (!sum) break;
+    }
+    EXPECT_EQ(pool.servers().at(0).calls, 1u);
+  });
+}
+
+TEST_P(PoolWaits, a_server_that_failed_is_called_again_once_it_has_answered) {
+  serve<shop::add>();
+  const std::string at = "unix://" + folder.file("comes-back");
+  auto comes_back = make_server();
+  comes_back->add<shop::add>();
+  ASSERT_TRUE(comes_back->listen(at));
+  Pool pool(io, static_list({address, at}), options());
+  run([&]() -> asio::awaitable<void> {
+    CallOptions twice;
+    twice.idempotent = true;
+    const auto add = [&]() -> asio::awaitable<void> {
+      EXPECT_EQ((co_await pool.call<shop::add>(twice, 2, 3)).value_or(0), 5);
+    };
+    do {
+      co_await add();
+    } while (pool.servers().at(1).calls == 0);
+    comes_back->stop();
+    while (pool.servers().at(1).failures == 0) co_await add();
+    const std::uint64_t calls = pool.servers().at(1).calls;
+    comes_back = make_server();
+    comes_back->add<shop::add>();
+    EXPECT_TRUE(comes_back->listen(at));
+    while (pool.servers().at(1).failures > 0) co_await add();
+    EXPECT_EQ(pool.servers().at(1).calls, calls);
+    while (pool.servers().at(1).calls == calls) co_await add();
+  });
+}
+
+// Of two calls at once one is dealt to a server whose connection is never made.
+TEST_P(PoolWaits, no_call_waits_for_a_connection_while_there_is_another) {
+  serve<shop::add>();
+  asio::ip::tcp::acceptor silent(io, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  const std::string at = "tls://127.0.0.1:" + std::to_string(silent.local_endpoint().port());
+  for (const auto& servers : {std::vector{at, address}, std::vector{address, at}}) {
+    Pool pool(io, static_list(servers), options());
+    int good = 0, ended = 0;
+    const auto count = [&](const std::exception_ptr&, const Result<std::int32_t>& sum) {
+      good += sum.value_or(0) == 5 ? 1 : 0;
+      ++ended;
+    };
+    for (int i = 0; i < 2; ++i) asio::co_spawn(io, pool.call<shop::add>(2, 3), count);
+    run_until([&] { return ended == 2; });
+    for (int i = 0; i < 4; ++i) asio::co_spawn(io, pool.call<shop::add>(2, 3), count);
+    run_until([&] { return ended == 6; });
+    EXPECT_EQ(good, 6);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, PoolWaits, testing::Values("tcp"), testing_support::transport_name);
