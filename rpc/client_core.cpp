@@ -30,6 +30,13 @@ Bytes copy_of(std::span<const std::byte> body) {
   copy.append(body);
   return copy;
 }
+
+// Of the call whose frame was too large; 0, which no call has, where the server does not tell.
+std::uint64_t culprit_in(const Buffer& attachment) {
+  std::uint64_t id = 0;
+  if (attachment.size() == sizeof id) std::memcpy(&id, attachment.data(), sizeof id);
+  return id;
+}
 }  // namespace
 
 // The clients of an io_context, whose calls end with it.
@@ -258,7 +265,7 @@ bool ClientCore::on_arrival(Frame& frame) {
     return std::string(reinterpret_cast<const char*>(frame.body.data()), frame.body.size());
   };
   if (frame.header.id == 0)  // of the connection as a whole
-    return give_up(errc_of(frame.header.status), text());
+    return give_up(errc_of(frame.header.status), text(), culprit_in(frame.attachment));
   Slot* slot = find(frame.header.id);
   if (slot == nullptr) return true;  // cancelled, or too late
   slot->filling = false;
@@ -277,9 +284,9 @@ bool ClientCore::on_arrival(Frame& frame) {
   return true;
 }
 
-bool ClientCore::give_up(Errc code, std::string why) {
+bool ClientCore::give_up(Errc code, std::string why, std::uint64_t culprit) {
   close();
-  on_end({code, std::move(why)});
+  end_calls({code, std::move(why)}, culprit, "the server");
   return false;
 }
 
@@ -327,9 +334,16 @@ void ClientCore::end_because(Error why) {
   });
 }
 
-void ClientCore::on_end(const Error& cause) {
-  end_cause_ = cause;
-  close_calls(cause);
+void ClientCore::on_end(const Error& cause) { end_calls(cause, oversize_call(), "this end"); }
+
+// What is too large is the doing of one call; the others lose their connection.
+void ClientCore::end_calls(const Error& cause, std::uint64_t culprit, const std::string& who) {
+  const bool of_one = cause.code == Errc::too_large;
+  const Error of_others{of_one ? Errc::connection_lost : cause.code,
+                        of_one ? who + " ended the connection: " + cause.what : cause.what};
+  end_cause_ = of_others;
+  if (Slot* slot = find(culprit); of_one && slot != nullptr) end(*slot, std::unexpected(cause));
+  close_calls(of_others);
 }
 
 void ClientCore::leave_if_drained() {

@@ -131,9 +131,10 @@ class ClientCore : public FrameLink {
   bool on_arrival(Frame& frame) override;
   bool stream_frame(const Frame& frame);
   Result<void> send_token();
-  bool give_up(Errc code, std::string why);
+  bool give_up(Errc code, std::string why, std::uint64_t culprit = 0);
   void on_round_end() override { leave_if_drained(); }
   void on_end(const Error& cause) override;
+  void end_calls(const Error& cause, std::uint64_t culprit, const std::string& who);
   void close_calls(const Error& why);
   Buffer make_attachment(const FrameHeader& header) override;
   bool has_place_for(const FrameHeader& header) override;

@@ -123,11 +123,13 @@ Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> 
 Result<void> FrameReader::start_header(std::span<const std::byte> bytes) {
   Result<FrameHeader> header = parse_header(bytes.first<frame_header_bytes>());
   if (!header) return std::unexpected(std::move(header.error()));
-  if (header->body_bytes > limits_.body_bytes || header->attachment_bytes > limits_.attachment_bytes)
+  if (header->body_bytes > limits_.body_bytes || header->attachment_bytes > limits_.attachment_bytes) {
+    oversize_ = header->id;
     return fail(Errc::too_large,
                 "the peer sends a frame of " + std::to_string(header->body_bytes) + " + " +
                     std::to_string(header->attachment_bytes) + " bytes, beyond this end's limits of " +
                     std::to_string(limits_.body_bytes) + " + " + std::to_string(limits_.attachment_bytes));
+  }
   header_ = *header;
   have_header_ = true;
   return {};

@@ -28,6 +28,9 @@
 // answers with its own. Lengths in the header are those on the wire; what a stream pays, and what limits
 // bound, are the lengths as they were.
 //
+// A reply with the id 0 says why the server ends the connection. Where a frame beyond its limits is the cause
+// (Errc::too_large), the attachment is the id of that, as 8 bytes.
+//
 // Little endian. Whatever does not parse ends the connection: there is no finding the next frame after it.
 #pragma once
 
@@ -131,6 +134,8 @@ class FrameReader {
   Result<void> filled(std::size_t bytes, FrameSink& sink);
   // Bytes that may be kept where they are. Taken, and true, if they are just the attachment that comes next.
   bool keep(Buffer& bytes, FrameSink& sink);
+  // The id in a header that spoke of more than the limits allow, which ended the reading; 0: there was none.
+  std::uint64_t oversize() const { return oversize_; }
   // The memory that the sink gave for the attachment under way goes away: the rest goes elsewhere.
   void divert_attachment();
 
@@ -148,6 +153,7 @@ class FrameReader {
 
   const FrameLimits limits_;
   bool stopped_ = false;
+  std::uint64_t oversize_ = 0;
   bool have_header_ = false;  // header_ is that of the frame in partial_
   FrameHeader header_;
   Bytes partial_;         // header and body, as far as they came

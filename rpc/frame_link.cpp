@@ -128,6 +128,7 @@ CompressionCounts FrameLink::pack_body(std::size_t begin, FrameHeader& header) {
 bool FrameLink::unpack(Frame& frame, Bytes& into) {
   const std::uint32_t taken = announced_ && compression_.with != Compression::none ? all_compressions : 0;
   if (Result<void> plain = decompress(frame.body, taken, frame_limits_.body_bytes, into); !plain) {
+    if (plain.error().code == Errc::too_large) oversize_ = frame.header.id;
     check(plain);
     return false;
   }

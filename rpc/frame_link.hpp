@@ -98,6 +98,10 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   bool lost_a_frame() const { return lost_a_frame_; }
   static Error frame_loss();
 
+  // The number of the call that a frame beyond the limits was of, which ended the link as Errc::too_large. 0:
+  // it cannot be told.
+  std::uint64_t oversize_call() const { return oversize_ != 0 ? oversize_ : reader_.oversize(); }
+
   // A frame came. False: the link was closed.
   virtual bool on_arrival(Frame& frame) = 0;
   // Before that, and before a compressed body is as it was. True: kept as it came, for hand_on() later.
@@ -173,6 +177,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   bool closed_ = false;
   bool lost_a_frame_ = false;
   ReservedBlock to_tell_of_it_;
+  std::uint64_t oversize_ = 0;  // of the frame whose body turned out to be, when it was decompressed
   EndLimits end_limits_;
   struct Ending {
     OrderlyEnd end;

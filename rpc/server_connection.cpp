@@ -309,7 +309,7 @@ void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
   if (is_open()) mind_limits();
 }
 
-void ServerConnection::reply_error(std::uint64_t id, const Error& why) {
+void ServerConnection::reply_error(std::uint64_t id, const Error& why, Buffer attachment) {
   constexpr std::size_t longest = 4096;
   if (!is_open()) return;
   const std::size_t begin = begin_frame();
@@ -318,11 +318,14 @@ void ServerConnection::reply_error(std::uint64_t id, const Error& why) {
   header.kind = FrameKind::reply;
   header.status = static_cast<std::uint16_t>(why.code);
   header.id = id;
-  end_frame(begin, header);
+  end_frame(begin, header, std::move(attachment));
 }
 
 // Of the connection as a whole: id 0.
-void ServerConnection::on_nonsense(const Error& why) { reply_error(0, why); }
+void ServerConnection::on_nonsense(const Error& why) {
+  const std::uint64_t culprit = oversize_call();
+  reply_error(0, why, culprit != 0 ? Buffer::copy_of(std::as_bytes(std::span(&culprit, 1))) : Buffer());
+}
 
 void ServerConnection::on_end(const Error&) {
   deadlines_.cancel();

@@ -103,7 +103,7 @@ class ServerConnection final : public FrameLink {
   void finished(RunningCall& call, Result<void> outcome);
   void leave(RunningCall& call);
   Result<void> may_send(std::size_t body_bytes, const Context& context) const;
-  void reply_error(std::uint64_t id, const Error& why);
+  void reply_error(std::uint64_t id, const Error& why, Buffer attachment = {});
   void cancel_all();
   bool has_room() const;
   void replay(HeldRequests::Waiting held);

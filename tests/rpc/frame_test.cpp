@@ -259,11 +259,14 @@ TEST(FrameReader, refuses_what_is_beyond_the_limits) {
     FrameReader reader(FrameLimits{.body_bytes = 100, .attachment_bytes = 200});
     Collected sink;
     FrameHeader header;
+    header.id = 7;
     header.body_bytes = body;
     header.attachment_bytes = attachment;
+    EXPECT_EQ(reader.oversize(), 0u);
     const auto fed = reader.feed(encoded(header), sink);
     ASSERT_FALSE(fed);
     EXPECT_EQ(fed.error().code, Errc::too_large);
+    EXPECT_EQ(reader.oversize(), 7u);
   }
 }
 
