@@ -30,7 +30,7 @@ struct Credentials {
 struct Identity {
   std::string name;  // empty: anonymous
   // From then on calls are refused as unauthenticated until the client sends a newer token, which rpc::Client
-  // does by itself.
+  // does by itself; a pool then makes the calls again that were refused.
   std::chrono::steady_clock::time_point expires = std::chrono::steady_clock::time_point::max();
 };
 

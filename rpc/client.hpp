@@ -220,6 +220,9 @@ class Client {
   bool is_open() const { return core_ && core_->is_open(); }
   // The server asked for no more calls; those under way are answered.
   bool draining() const { return core_ && core_->draining(); }
+  // Tokens that the server was sent: a call that ends as unauthenticated, and finds one more than when it was
+  // made, may go well now.
+  std::uint32_t tokens_sent() const { return core_ ? core_->tokens_sent() : 0; }
   std::uint32_t in_flight() const { return core_ ? core_->in_flight() : 0; }
   std::string peer() const { return core_ ? core_->transport().peer() : std::string(); }
   // "tcp", "unix", "tls", "rdma" or "rdma+tls"; and where the address allowed another one instead

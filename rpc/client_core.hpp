@@ -109,6 +109,8 @@ class ClientCore : public FrameLink {
   // Sends the token that `provider` gives, now and whenever the server says that it is no longer good.
   // Fails if it gives none the first time; what is refused later is so for want of one, and asks again.
   Result<void> present(TokenProvider provider);
+  // How many it has sent.
+  std::uint32_t tokens_sent() const { return tokens_sent_; }
   bool draining() const { return draining_; }
   const ConnectionLimits& limits() const { return limits_; }
   std::uint32_t in_flight() const { return in_flight_; }

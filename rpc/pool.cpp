@@ -142,6 +142,11 @@ class Pool::State : public std::enable_shared_from_this<State> {
                                                               Bytes body);
 
  private:
+  static asio::awaitable<Result<std::vector<std::byte>>> send(std::shared_ptr<Client> client,
+                                                              std::uint64_t method, CallOptions options,
+                                                              std::span<const std::byte> body,
+                                                              std::shared_ptr<Buffer> given,
+                                                              Deadline deadline);
   static asio::awaitable<void> keep_resolving(std::shared_ptr<State> self);
   static asio::awaitable<void> keep_checking(std::shared_ptr<State> self);
   void begin_check(const KnownServerPtr& known, PooledConnection& one);
@@ -413,6 +418,30 @@ asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_p
   co_return best->client;
 }
 
+// Twice, if the server refused it for a token that the connection has replaced meanwhile. Each connection has
+// tokens of its own, so another one would not do.
+asio::awaitable<Result<std::vector<std::byte>>> Pool::State::send(std::shared_ptr<Client> client,
+                                                                  std::uint64_t method, CallOptions options,
+                                                                  std::span<const std::byte> body,
+                                                                  std::shared_ptr<Buffer> given,
+                                                                  Deadline deadline) {
+  for (bool again = false;; again = true) {
+    if (deadline != no_deadline) {
+      const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now());
+      options.timeout = std::max(left, std::chrono::microseconds(1));
+    }
+    Buffer attachment;
+    if (given) {
+      attachment = share(given);
+      options.attachment_given = &attachment;
+    }
+    const std::uint32_t tokens = client->tokens_sent();
+    Result<std::vector<std::byte>> reply = co_await client->call_encoded(method, options, body);
+    const bool refused = !reply && reply.error().code == Errc::unauthenticated;
+    if (!refused || again || client->tokens_sent() == tokens) co_return reply;
+  }
+}
+
 asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_ptr<State> self,
                                                                   std::uint64_t method, CallOptions options,
                                                                   Bytes body) {
@@ -427,14 +456,8 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
     Error why;
     auto client = co_await pick(self, options.key, deadline, tried);
     if (client) {
-      const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now());
-      options.timeout = timeout.count() > 0 ? std::max(left, std::chrono::microseconds(1)) : timeout;
-      Buffer attachment;
-      if (given) {
-        attachment = share(given);
-        options.attachment_given = &attachment;
-      }
-      Result<std::vector<std::byte>> reply = co_await (*client)->call_encoded(method, options, body.span());
+      Result<std::vector<std::byte>> reply =
+          co_await send(*client, method, options, body.span(), given, deadline);
       if (reply) {
         tried.back()->answered();
         co_return reply;

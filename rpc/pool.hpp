@@ -9,7 +9,8 @@
 // call waits for a connection while another server has one, but under consistent_hash. A call is made again,
 // at another server if there is one, when it surely did not run, or may run twice (retry.hpp); its time-out
 // is for all attempts together. A server that cannot be connected to, for want of a certificate say, costs no
-// call as long as there is another.
+// call as long as there is another. Nor does a token that expires: a call that was refused for it is made
+// again, once, with the next token, on the same connection.
 //
 // Streams and attachments that are megabytes need no pool: pick() gives the connection.
 //

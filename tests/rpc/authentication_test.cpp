@@ -1,6 +1,7 @@
 // Who may call: tokens and client certificates, at connection and per call.
 #include <gmock/gmock.h>
 
+#include "rpc/pool.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
 namespace {
@@ -35,7 +36,7 @@ class AuthenticationTest : public RpcTest {
   void start(Authentication authentication) {
     ServerOptions options;
     options.authentication = std::move(authentication);
-    serve<who, who_later, shop::add>(std::move(options));
+    serve<who, who_later, shop::add, shop::reflect>(std::move(options));
   }
 
   // The client that `body` gets sends what `token` gives.
@@ -151,6 +152,36 @@ TEST_P(AuthenticationTest, calls_that_were_refused_for_one_token_ask_for_the_nex
     EXPECT_EQ(co_await client.call<who>(), "new");
     EXPECT_EQ(asked, 2);
   });
+}
+
+// The token that a connection begins with has expired, and the provider has another one or not.
+TEST_P(AuthenticationTest, a_pool_makes_calls_again_once_that_were_refused_for_an_expired_token) {
+  constexpr int calls = 20;
+  for (const bool another : {true, false}) {
+    SCOPED_TRACE(another);
+    start(whose_old_one_has_expired());
+    int asked = 0, good = 0, refused = 0;
+    PoolOptions options;
+    options.connect = connect_options();
+    options.connect.token = [&] { return ++asked == 1 || !another ? "open old" : "open new"; };
+    options.retry.attempts = 1;
+    Pool pool(io, static_list({address}), options);
+    const auto call = [&]() -> asio::awaitable<void> {
+      Buffer given = Buffer::copy_of("again"), back;
+      CallOptions with;
+      with.attachment_given = &given;
+      with.reply_attachment = &back;
+      const auto bytes = co_await pool.call<shop::reflect>(with);
+      good += bytes && back.text() == "again" ? 1 : 0;
+      refused += !bytes && bytes.error().code == Errc::unauthenticated ? 1 : 0;
+    };
+    for (int i = 0; i < calls; ++i) asio::co_spawn(io, call(), [](const std::exception_ptr&) {});
+    run_until([&] { return good + refused == calls; });
+    EXPECT_EQ(good, another ? calls : 0);
+    if (another) {
+      EXPECT_EQ(asked, 2);
+    }
+  }
 }
 
 TEST_P(AuthenticationTest, a_newer_token_that_is_refused_refuses_later_calls_only) {
