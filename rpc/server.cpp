@@ -34,7 +34,7 @@ struct Server::State {
     rules->limits = options.limits;
     rules->authentication = options.authentication;
     rules->compression = options.compression;
-    const std::uint32_t count = std::clamp(options.threads, 1u, most_threads);
+    const std::uint32_t count = threads_allowed() ? options.threads : 1;
     if (options.stats) keeper = std::make_shared<StatsKeeper>(count);
     lanes.push_back(make_lane(on, 0));
     for (std::uint32_t i = 1; i < count; ++i) {
@@ -42,6 +42,8 @@ struct Server::State {
       lanes.push_back(make_lane(threads.back()->io(), i));
     }
   }
+
+  bool threads_allowed() const { return options.threads >= 1 && options.threads <= most_threads; }
 
   std::unique_ptr<Lane> make_lane(asio::io_context& io, std::size_t thread) const {
     auto chain = std::make_shared<ServerChain>(options.interceptors);
@@ -147,6 +149,9 @@ Server::~Server() {
 void Server::add(const Registered& row) { state_->rules->registry.add(row); }
 
 Result<std::string> Server::listen(const std::string& text) {
+  if (!state_->threads_allowed())
+    return fail(Errc::bad_setting, "threads is " + std::to_string(state_->options.threads) +
+                                       ", allowed are 1 to " + std::to_string(most_threads));
   const auto address = parse_address(text);
   if (!address) return std::unexpected(address.error());
   if (address->fallback)

@@ -3,7 +3,8 @@
 //   rpc::Server server(io);
 //   server.add<echo, place>();
 //   server.add<&Orders::get>(orders);
-//   server.listen("tcp://127.0.0.1:9000");
+//   const rpc::Result<std::string> bound = server.listen("tcp://127.0.0.1:9000");
+//   if (!bound) return std::fprintf(stderr, "%s\n", bound.error().what.c_str()), 1;
 //   io.run();
 //
 // A plain function runs in the io_context's thread and holds up everything else there while it does: let long
@@ -33,7 +34,8 @@
 namespace weir::rpc {
 
 struct ServerOptions {
-  std::uint32_t threads = 1;  // that run functions, the io_context's among them; 1 to 256
+  // That run functions, the io_context's among them; 1 to 256. With another number no address is listened at.
+  std::uint32_t threads = 1;
   ServerLimits limits;
   TransportOptions transport;
   Authentication authentication;
@@ -75,7 +77,7 @@ class Server {
   void add(const Registered& row);
 
   // The address with the port that was taken where 0 was asked for.
-  Result<std::string> listen(const std::string& address);
+  [[nodiscard]] Result<std::string> listen(const std::string& address);
 
   // Accepts nothing more, takes no new calls, answers those under way. When open() is 0 everybody has gone;
   // clients of this library leave by themselves.

@@ -126,6 +126,17 @@ TEST_P(Threads, functions_run_in_as_many_threads_as_were_asked_for) {
   }
 }
 
+TEST_P(Threads, a_number_that_cannot_be_is_an_error_that_says_what_can) {
+  for (const std::uint32_t asked : {0u, 257u, 1000u}) {
+    ServerOptions options;
+    options.threads = asked;
+    const auto refused = make_server(options)->listen("unix://" + folder.file("never"));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::bad_setting);
+    EXPECT_EQ(refused.error().what, "threads is " + std::to_string(asked) + ", allowed are 1 to 256");
+  }
+}
+
 TEST_P(Threads, counts_of_all_threads_are_told_as_one) {
   ServerOptions options;
   options.stats = true;
