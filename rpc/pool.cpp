@@ -9,7 +9,7 @@
 #include <random>
 #include <unordered_set>
 
-#include "rpc/known_server.hpp"
+#include "rpc/known_servers.hpp"
 
 namespace weir::rpc {
 
@@ -106,8 +106,8 @@ class Pool::State : public std::enable_shared_from_this<State> {
       : io_(on),
         options_(std::move(with)),
         resolver_(std::move(from)),
-        balancer_(options_.balancing),
-        random_(options_.seed) {}
+        random_(options_.seed),
+        known_(options_.balancing) {}
 
   void start() {
     const auto spawn = [this](asio::cancellation_signal& stop, asio::awaitable<void> loop) {
@@ -123,7 +123,7 @@ class Pool::State : public std::enable_shared_from_this<State> {
     closed_ = true;
     stop_resolving_.emit(asio::cancellation_type::terminal);
     stop_checking_.emit(asio::cancellation_type::terminal);
-    for (const KnownServerPtr& known : known_)
+    for (const KnownServerPtr& known : known_.all())
       for (const PooledConnection& one : known->connections) one.client->close();
     wake();
   }
@@ -131,10 +131,10 @@ class Pool::State : public std::enable_shared_from_this<State> {
   std::vector<PooledServer> servers() const;
   static asio::awaitable<Result<std::shared_ptr<Client>>> pick(std::shared_ptr<State> self, std::uint64_t key,
                                                                Clock::time_point deadline,
-                                                               std::vector<KnownServerPtr>& tried);
+                                                               KnownServers::Tried& tried);
   static asio::awaitable<Result<std::shared_ptr<Client>>> pick_one(std::shared_ptr<State> self,
                                                                    std::uint64_t key) {
-    std::vector<KnownServerPtr> tried;
+    KnownServers::Tried tried;
     co_return co_await pick(self, key, no_deadline, tried);
   }
   static asio::awaitable<Result<std::vector<std::byte>>> call(std::shared_ptr<State> self,
@@ -156,30 +156,24 @@ class Pool::State : public std::enable_shared_from_this<State> {
   void take_connection(const KnownServerPtr& known, Result<Client> client);
 
   void take_addresses(Result<std::vector<std::string>> addresses);
-  using Tried = std::vector<KnownServerPtr>;
-  KnownServerPtr choose(std::uint64_t key, const Tried& tried);
-  KnownServerPtr choose_connected(std::uint64_t key, const Tried& tried);
   void connect_in_background(const KnownServerPtr& known);
   void try_failed_again();
   static asio::awaitable<Result<KnownServerPtr>> connected_one(std::shared_ptr<State> self,
                                                                KnownServerPtr known, std::uint64_t key,
-                                                               Deadline deadline, const Tried& tried);
+                                                               Deadline deadline,
+                                                               const KnownServers::Tried& tried);
   void failed(KnownServer& known, Error why);
   static asio::awaitable<Result<void>> wait_for_change(std::shared_ptr<State> self,
                                                        Clock::time_point deadline, std::string what);
   void wake() {
     for (asio::steady_timer* one : waiting_) one->cancel();
   }
-  // Those that answered when they were last heard of or, where there is none, those that may be tried again.
-  bool is_preferred(const KnownServer& known) const;
-  bool untried_left(const Tried& tried) const;
 
   asio::io_context& io_;
   const PoolOptions options_;
   const std::unique_ptr<Resolver> resolver_;
-  Balancer balancer_;
   std::mt19937_64 random_;
-  std::vector<KnownServerPtr> known_;
+  KnownServers known_;
   bool resolved_ = false;
   Error resolve_error_;
   bool closed_ = false;
@@ -193,13 +187,7 @@ void Pool::State::take_addresses(Result<std::vector<std::string>> addresses) {
   if (!addresses) {
     resolve_error_ = std::move(addresses.error());
   } else {
-    for (const KnownServerPtr& known : known_)
-      known->listed = std::ranges::find(*addresses, known->address) != addresses->end();
-    for (const std::string& address : *addresses)
-      if (std::ranges::find(known_, address, [](const KnownServerPtr& one) -> const std::string& {
-            return one->address;
-          }) == known_.end())
-        known_.push_back(std::make_shared<KnownServer>(address));
+    known_.list(*addresses);
     resolve_error_ = {Errc::unreachable, "the resolver knows no server of this service"};
   }
   wake();
@@ -246,7 +234,7 @@ asio::awaitable<void> Pool::State::keep_checking(std::shared_ptr<State> self) {
     timer.expires_after(self->options_.check_every);
     co_await timer.async_wait(use_awaitable);
     const auto unused_since = Clock::now() - self->options_.idle_timeout;
-    for (const KnownServerPtr& known : self->known_) {
+    for (const KnownServerPtr& known : self->known_.all()) {
       known->forget_ended();
       for (PooledConnection& one : known->connections) {
         const bool idle = one.client->in_flight() == 0 && known->awaited == 0 &&
@@ -258,9 +246,7 @@ asio::awaitable<void> Pool::State::keep_checking(std::shared_ptr<State> self) {
       }
       known->forget_ended();
     }
-    std::erase_if(self->known_, [](const KnownServerPtr& known) {
-      return !known->listed && known->connections.empty() && !known->connecting;
-    });
+    self->known_.forget_unlisted();
   }
 }
 
@@ -325,59 +311,17 @@ void Pool::State::connect_in_background(const KnownServerPtr& known) {
 
 // No call waits for it, or is sent there before it answered, as long as there is another.
 void Pool::State::try_failed_again() {
-  const auto now = Clock::now();
-  for (const KnownServerPtr& one : std::vector(known_))
-    if (one->listed && !one->well() && one->may_be_tried(now) && one->best() == nullptr)
-      connect_in_background(one);
-}
-
-bool Pool::State::is_preferred(const KnownServer& known) const {
-  if (!known.listed) return false;
-  if (known.well()) return true;
-  return known.may_be_tried(Clock::now()) &&
-         std::ranges::none_of(known_, [](const KnownServerPtr& one) { return one->listed && one->well(); });
-}
-
-bool Pool::State::untried_left(const Tried& tried) const {
-  return std::ranges::any_of(known_, [&](const KnownServerPtr& one) {
-    return is_preferred(*one) && std::ranges::find(tried, one) == tried.end();
-  });
-}
-
-// First of those that are preferred and that this call did not try yet, then of all.
-KnownServerPtr Pool::State::choose(std::uint64_t key, const Tried& tried) {
-  const bool fresh = untried_left(tried);
-  std::vector<Candidate> candidates;
-  candidates.reserve(known_.size());
-  for (const KnownServerPtr& one : known_) {
-    const bool good = is_preferred(*one) && std::ranges::find(tried, one) == tried.end();
-    candidates.push_back({one->identity, one->in_flight(), one->listed && (good || !fresh)});
-  }
-  const auto chosen = balancer_.choose(candidates, key);
-  return chosen ? known_[*chosen] : nullptr;
-}
-
-// Of those that a call need not wait for. A key waits for its own server, so that it is at no other
-// meanwhile.
-KnownServerPtr Pool::State::choose_connected(std::uint64_t key, const Tried& tried) {
-  if (options_.balancing == Balancing::consistent_hash) return nullptr;
-  std::vector<Candidate> candidates;
-  candidates.reserve(known_.size());
-  for (const KnownServerPtr& one : known_)
-    candidates.push_back({one->identity, one->in_flight(),
-                          one->listed && one->well() && one->best() != nullptr &&
-                              std::ranges::find(tried, one) == tried.end()});
-  const auto chosen = balancer_.choose(candidates, key);
-  return chosen ? known_[*chosen] : nullptr;
+  for (const KnownServerPtr& one : known_.to_try_again(Clock::now())) connect_in_background(one);
 }
 
 // `known`, or another that is connected sooner.
 asio::awaitable<Result<KnownServerPtr>> Pool::State::connected_one(std::shared_ptr<State> self,
                                                                    KnownServerPtr known, std::uint64_t key,
-                                                                   Deadline deadline, const Tried& tried) {
+                                                                   Deadline deadline,
+                                                                   const KnownServers::Tried& tried) {
   const AwaitingConnection awaiting(known);
   while (known->connecting && !self->closed_) {
-    if (KnownServerPtr other = self->choose_connected(key, tried)) co_return other;
+    if (KnownServerPtr other = self->known_.choose_connected(key, tried)) co_return other;
     const Result<void> woken = co_await wait_for_change(self, deadline, known->address + " was connected to");
     if (!woken) co_return std::unexpected(woken.error());
   }
@@ -387,14 +331,14 @@ asio::awaitable<Result<KnownServerPtr>> Pool::State::connected_one(std::shared_p
 asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_ptr<State> self,
                                                                    std::uint64_t key,
                                                                    Clock::time_point deadline,
-                                                                   std::vector<KnownServerPtr>& tried) {
+                                                                   KnownServers::Tried& tried) {
   while (!self->resolved_ && !self->closed_) {
     const Result<void> woken = co_await wait_for_change(self, deadline, "the servers were looked up");
     if (!woken) co_return std::unexpected(woken.error());
   }
   if (self->closed_) co_return pool_closed();
   self->try_failed_again();
-  KnownServerPtr known = self->choose(key, tried);
+  KnownServerPtr known = self->known_.choose(key, tried, Clock::now());
   if (!known) co_return std::unexpected(self->resolve_error_);
   known->forget_ended();
   const PoolOptions& options = self->options_;
@@ -448,7 +392,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
   const auto& limits = self->options_.connect.limits;
   const auto timeout = options.timeout.count() != 0 ? options.timeout : limits.timeout;
   const Deadline deadline = timeout.count() > 0 ? deadline_in(timeout) : no_deadline;
-  std::vector<KnownServerPtr> tried;
+  KnownServers::Tried tried;
   std::shared_ptr<Buffer> given;  // to every attempt
   if (options.attachment_given != nullptr)
     given = std::make_shared<Buffer>(std::move(*options.attachment_given));
@@ -470,11 +414,12 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
     }
     const std::string after = attempt > 1 ? " (attempt " + std::to_string(attempt) + ")" : "";
     const bool unsent = !client || why.code == Errc::tls;
-    const bool elsewhere = unsent && may_go_elsewhere(why.code) && self->untried_left(tried);
+    const bool elsewhere =
+        unsent && may_go_elsewhere(why.code) && self->known_.untried_left(tried, Clock::now());
     if (attempt >= self->options_.retry.attempts || self->closed_ ||
         !(elsewhere || worth_retrying(why.code, options.idempotent)))
       co_return fail(why.code, why.what + after);
-    if (self->untried_left(tried)) continue;
+    if (self->known_.untried_left(tried, Clock::now())) continue;
     const auto wait = wait_before(attempt + 1, self->options_.retry, self->random_());
     if (deadline - Clock::now() <= wait)
       co_return fail(why.code, why.what + after + "; no time is left for another attempt");
@@ -489,7 +434,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
 
 std::vector<PooledServer> Pool::State::servers() const {
   std::vector<PooledServer> all;
-  for (const KnownServerPtr& known : known_)
+  for (const KnownServerPtr& known : known_.all())
     if (known->listed) all.push_back(known->told());
   return all;
 }

@@ -127,6 +127,7 @@ TEST_P(Pools, least_loaded_avoids_a_server_that_hangs) {
   PoolOptions chosen = options();
   chosen.balancing = Balancing::least_loaded;
   with_pool(chosen, [this](Pool& pool) -> asio::awaitable<void> {
+    co_await all_connected(pool);
     asio::co_spawn(io, pool.call<ring::hang>(), [](const std::exception_ptr&, const Result<std::string>&) {});
     while (ring::entered == 0) co_await turn();
     for (int i = 0; i < 10; ++i) EXPECT_TRUE(co_await pool.call<&ring::Member::who>());
