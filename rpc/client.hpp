@@ -310,7 +310,10 @@ class Client {
   std::string why_fallback_;
 };
 
+// No aggregate, as CallOptions are none.
 struct ConnectOptions {
+  ConnectOptions() = default;
+
   ConnectionLimits limits;
   std::chrono::milliseconds connect_timeout{5000};
   TransportOptions transport;

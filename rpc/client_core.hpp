@@ -25,8 +25,12 @@ using Clock = std::chrono::steady_clock;
 class ClientInterceptor;
 using ClientChain = std::vector<std::shared_ptr<ClientInterceptor>>;
 
-// How a call is made; all have defaults. Buffers and spans must stay until the call ends.
+// How a call is made; all have defaults. Buffers and spans must stay until the call ends. The constructor
+// makes it no aggregate: GCC 12 destroys an aggregate temporary in an awaited expression twice, so options
+// have a name.
 struct CallOptions {
+  CallOptions() = default;
+
   std::chrono::microseconds timeout{0};        // 0: the connection's
   std::span<const std::byte> attachment = {};  // goes with the arguments; over RDMA from a copy
   Buffer* attachment_given = nullptr;          // instead: of Client::buffer(), taken if the call is sent

@@ -3,13 +3,22 @@
 
 #include <gtest/gtest.h>
 
+#include "rpc/client.hpp"
 #include "rpc/registry.hpp"
+#include "rpc/server.hpp"
 #include "tests/rpc/services.hpp"
 
 namespace weir::rpc {
 namespace {
 
 int hidden(int value) { return value; }
+
+template <class T>
+concept TimeoutInBraces = requires { T{.timeout = std::chrono::microseconds(1)}; };
+template <class T>
+concept ConnectTimeoutInBraces = requires { T{.connect_timeout = std::chrono::milliseconds(1)}; };
+template <class T>
+concept ThreadsInBraces = requires { T{.threads = 4}; };
 
 TEST(Method, names_are_qualified_with_dots) {
   EXPECT_EQ(method_name<shop::echo>, "shop.echo");
@@ -35,6 +44,13 @@ TEST(Method, arguments_are_checked_against_the_function) {
   static_assert(PassableAs<const char(&)[3], std::string> && PassableAs<std::string_view, std::string>);
   static_assert(PassableAs<int, std::int64_t> && !PassableAs<std::string, int> &&
                 !PassableAs<int, std::string>);
+}
+
+// Those would be destroyed twice by GCC 12.
+TEST(Method, options_of_what_is_awaited_have_a_name) {
+  static_assert(!TimeoutInBraces<CallOptions> && !std::is_aggregate_v<CallOptions>);
+  static_assert(!ConnectTimeoutInBraces<ConnectOptions> && !std::is_aggregate_v<ConnectOptions>);
+  static_assert(TimeoutInBraces<ConnectionLimits> && ThreadsInBraces<ServerOptions>);
 }
 
 TEST(Registry, refuses_a_second_function_of_a_name) {
