@@ -157,6 +157,8 @@ class Client {
   template <auto F, class... A>
   asio::awaitable<Result<ResultOf<F>>> call(const CallOptions& options, const A&... arguments) {
     static_assert(!Method<F>::streams, "the function has a Reader or a Writer: open it with stream()");
+    if (std::optional<Error> why = out_of_range<F>(arguments...))
+      return refused<ResultOf<F>>(std::move(*why));
     return send<ResultOf<F>, typename CodecOf<F>::type>(method_number<F>, method_name<F>, marked<F>(options),
                                                         arguments_for<F>(arguments...));
   }
@@ -190,6 +192,8 @@ class Client {
   }
   template <auto F, class... A>
   [[nodiscard]] StreamOf<F> stream(const CallOptions& options, const A&... arguments) {
+    if (std::optional<Error> why = out_of_range<F>(arguments...))
+      return StreamOf<F>(std::make_shared<StreamCall>(io_of_streams(), std::move(*why)));
     return StreamOf<F>(
         open_stream<typename CodecOf<F>::type>(method_number<F>, options, arguments_for<F>(arguments...)));
   }
@@ -273,10 +277,6 @@ class Client {
   static asio::awaitable<Result<void>> ping_while_alive(std::shared_ptr<ClientCore> core,
                                                         std::chrono::microseconds timeout);
 
-  template <class R>
-  static asio::awaitable<Result<R>> refused(Error why) {
-    co_return std::unexpected(std::move(why));
-  }
   // Tells the chain when the call has ended.
   template <class R>
   static asio::awaitable<Result<R>> watched(std::shared_ptr<ClientCore> core, std::string name,
@@ -290,18 +290,22 @@ class Client {
     co_return result;
   }
 
+  asio::io_context& io_of_streams() const {
+    if (!core_) throw std::logic_error("rpc: stream() of a client that was moved away");
+    return core_->io();
+  }
   template <class C, class Arguments>
   std::shared_ptr<StreamCall> open_stream(std::uint64_t method, const CallOptions& options,
                                           const Arguments& arguments) {
-    if (!core_) throw std::logic_error("rpc: stream() of a client that was moved away");
+    asio::io_context& io = io_of_streams();
     auto draft = core_->begin(method, body_size<C>(arguments));
-    if (!draft) return std::make_shared<StreamCall>(core_->io(), std::move(draft.error()));
+    if (!draft) return std::make_shared<StreamCall>(io, std::move(draft.error()));
     draft->flags = FrameFlag::streaming;
     draft->codec = C::number;
     if (options.trace != nullptr) core_->put_trace(*draft, *options.trace);
     core_->append(*draft, [&](BodyPlace body) { C::write(body, arguments); });
     const auto id = core_->commit(*draft, options);
-    if (!id) return std::make_shared<StreamCall>(core_->io(), id.error());
+    if (!id) return std::make_shared<StreamCall>(io, id.error());
     return std::make_shared<StreamCall>(core_, *id);
   }
 

@@ -63,6 +63,9 @@ class ClientStream {
   template <class T>
     requires(!std::is_void_v<Out> && PassableAs<const T&, Out>)
   [[nodiscard]] asio::awaitable<Result<void>> write(const T& value) {
+    std::optional<WrongInteger> wrong;
+    see_range<Out>(value, 0, wrong);
+    if (wrong) return refused<void>(wrong_integer({}, *wrong));
     return write_item<C>(*call_->channel(), as_argument<Out>(value));
   }
   void close_write() { call_->channel()->end_writes(); }

@@ -3,10 +3,16 @@
 // The name is the qualified name with dots: shop::place is "shop.place", a member &shop::Orders::get
 // "shop.Orders.get"; unnamed namespaces leave no trace. The method's number on the wire is the name's FNV-1a
 // hash.
+//
+// Arguments may be of other types than the function's, as long as that loses nothing: an integer may be of a
+// wider type, and then its value is looked at before the call is sent. What becomes a bool or an integer
+// otherwise is refused when the call is compiled.
 #pragma once
 
 #include <asio/awaitable.hpp>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -192,11 +198,56 @@ using ResultOf = typename OwnedBy<typename Method<F>::result>::type;
 template <auto F>
 using ArgumentsOf = typename Method<F>::arguments;
 
+// What passing a `From` where the function takes a `To` would lose without a word, as C++ converts it.
+enum class Loss {
+  nothing,
+  range,     // some of an integer's values: each call looks
+  fraction,  // a floating-point number becomes an integer
+  sense,     // anything becomes a bool
+};
+
+template <class T>
+concept Counting = std::integral<T> || (std::is_enum_v<T> && std::is_convertible_v<T, long long>);
+template <class T>
+struct NumberOf {
+  using type = T;
+};
+template <class T>
+  requires std::is_enum_v<T>
+struct NumberOf<T> {
+  using type = std::underlying_type_t<T>;
+};
+
+template <class From, class To>
+constexpr Loss loss() {
+  if constexpr (std::same_as<From, To> || std::same_as<From, std::nullopt_t>) {
+    return Loss::nothing;
+  } else if constexpr (Optional<To> && Optional<From>) {
+    return loss<typename From::value_type, typename To::value_type>();
+  } else if constexpr (Optional<To>) {
+    return loss<From, typename To::value_type>();
+  } else if constexpr (std::same_as<To, bool>) {
+    return requires(const From& from) { To{from}; } && std::is_class_v<From> ? Loss::nothing : Loss::sense;
+  } else if constexpr (std::integral<To> && std::floating_point<From>) {
+    return Loss::fraction;
+  } else if constexpr (std::integral<To> && Counting<From>) {
+    using Given = std::numeric_limits<typename NumberOf<From>::type>;
+    using Taken = std::numeric_limits<To>;
+    const bool all = Given::digits <= Taken::digits && Given::is_signed <= Taken::is_signed;
+    return all ? Loss::nothing : Loss::range;
+  } else {
+    return Loss::nothing;
+  }
+}
+template <class From, class To>
+constexpr Loss loss_of = loss<std::decay_t<From>, To>();
+
 // Is `From` acceptable where the function takes `To`? Text may come as anything that a string_view can be
 // made of.
 template <class From, class To>
 concept PassableAs =
-    std::is_convertible_v<From, To> || (Textual<To> && std::is_convertible_v<From, std::string_view>);
+    (std::is_convertible_v<From, To> || (Textual<To> && std::is_convertible_v<From, std::string_view>)) &&
+    loss_of<From, To> <= Loss::range;
 
 // `value` as the argument of type To: without a copy where it is one already, or is text.
 template <class To, class From>
@@ -209,20 +260,85 @@ decltype(auto) as_argument(const From& value) {
     return static_cast<To>(value);
 }
 
+// That an argument is acceptable, or why not.
+template <class To, class From>
+constexpr bool passes() {
+  constexpr Loss lost = loss_of<From, To>;
+  static_assert(lost != Loss::sense, "the function takes a bool there: pass one, a comparison say");
+  static_assert(lost != Loss::fraction,
+                "the function takes an integer there: round what you pass, as std::llround does");
+  static_assert(lost == Loss::sense || lost == Loss::fraction || PassableAs<From, To>,
+                "an argument is not of the type that the function takes");
+  return true;
+}
+
 // The arguments of F as a tuple, references where they are of its types already. Checked when the call is
-// compiled.
+// compiled; numbers, by out_of_range(), when it is made.
 template <auto F, class... A, std::size_t... I>
 auto arguments_for(std::index_sequence<I...>, const A&... arguments) {
   using To = ArgumentsOf<F>;
   static_assert(sizeof...(A) == std::tuple_size_v<To>, "the function takes another number of arguments");
-  static_assert((PassableAs<const A&, std::tuple_element_t<I, To>> && ...),
-                "an argument is not of the type that the function takes");
+  static_assert((passes<std::tuple_element_t<I, To>, const A&>() && ...));
   using Passed = std::tuple<decltype(as_argument<std::tuple_element_t<I, To>>(arguments))...>;
   return Passed(as_argument<std::tuple_element_t<I, To>>(arguments)...);
 }
 template <auto F, class... A>
 auto arguments_for(const A&... arguments) {
   return arguments_for<F>(std::make_index_sequence<sizeof...(A)>(), arguments...);
+}
+
+// An argument whose value is none of its type's; positions count from 1. 0: an item of a stream.
+struct WrongInteger {
+  std::size_t position = 0;
+  std::string value;
+  bool is_signed = false;
+  int bits = 0;
+};
+Error wrong_integer(std::string_view function, const WrongInteger& wrong);
+
+template <class T>
+constexpr bool is_negative(T value) {
+  if constexpr (std::is_signed_v<T>)
+    return value < 0;
+  else
+    return false;
+}
+
+template <class To, class From>
+constexpr void see_range(const From& value, std::size_t position, std::optional<WrongInteger>& wrong) {
+  if constexpr (loss_of<From, To> != Loss::range) {
+    return;
+  } else if constexpr (Optional<From>) {
+    if (value) see_range<To>(*value, position, wrong);
+  } else if constexpr (Optional<To>) {
+    see_range<typename To::value_type>(value, position, wrong);
+  } else {
+    const auto given = static_cast<typename NumberOf<From>::type>(value);
+    const auto taken = static_cast<To>(given);
+    if (static_cast<decltype(given)>(taken) == given && is_negative(taken) == is_negative(given)) return;
+    if (!wrong) wrong = {position, std::to_string(given), std::is_signed_v<To>, 8 * sizeof(To)};
+  }
+}
+
+// What is wrong with the arguments' values, if anything. Nothing is looked at where their types fit.
+template <auto F, class... A, std::size_t... I>
+std::optional<Error> out_of_range(std::index_sequence<I...>, const A&... arguments) {
+  if constexpr (sizeof...(A) == std::tuple_size_v<ArgumentsOf<F>>) {  // arguments_for() says so otherwise
+    std::optional<WrongInteger> wrong;
+    (see_range<std::tuple_element_t<I, ArgumentsOf<F>>>(arguments, I + 1, wrong), ...);
+    if (wrong) return wrong_integer(method_name<F>, *wrong);
+  }
+  return std::nullopt;
+}
+template <auto F, class... A>
+std::optional<Error> out_of_range(const A&... arguments) {
+  return out_of_range<F>(std::make_index_sequence<sizeof...(A)>(), arguments...);
+}
+
+// What is called with such arguments.
+template <class R>
+asio::awaitable<Result<R>> refused(Error why) {
+  co_return std::unexpected(std::move(why));
 }
 
 }  // namespace weir::rpc

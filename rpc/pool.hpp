@@ -66,6 +66,8 @@ class Pool {
   [[nodiscard]] asio::awaitable<Result<ResultOf<F>>> call(const CallOptions& options, const A&... arguments) {
     static_assert(!Method<F>::streams, "the function has a Reader or a Writer: pick() a connection for it");
     using C = typename CodecOf<F>::type;
+    if (std::optional<Error> why = out_of_range<F>(arguments...))
+      return refused<ResultOf<F>>(std::move(*why));
     Bytes body;
     C::write(body, arguments_for<F>(arguments...));
     CallOptions own = marked<F>(options);

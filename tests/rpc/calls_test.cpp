@@ -119,6 +119,20 @@ TEST_P(Calls, unknown_functions_and_wrong_types_are_refused) {
   });
 }
 
+TEST_P(Calls, an_integer_that_does_not_fit_is_not_sent) {
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    const std::uint64_t before = client.stats().frames_sent;
+    const auto refused = co_await client.call<shop::add>(1, 5'000'000'000);
+    EXPECT_EQ(refused.error().code, Errc::bad_arguments);
+    EXPECT_EQ(refused.error().what,
+              "argument 2 of shop.add is 5000000000, which is no int32_t: that is -2147483648 to 2147483647; "
+              "nothing was sent");
+    EXPECT_EQ(client.stats().frames_sent, before);
+    EXPECT_EQ(client.in_flight(), 0u);
+    EXPECT_EQ((co_await client.call<shop::add>(std::int64_t{2}, std::size_t{3})).value_or(0), 5);
+  });
+}
+
 // Sizes around what one read, one record and one receive buffer hold.
 TEST_P(Calls, arguments_and_attachments_of_all_sizes) {
   with_client(address, [](Client& client) -> asio::awaitable<void> {

@@ -46,6 +46,67 @@ TEST(Method, arguments_are_checked_against_the_function) {
                 !PassableAs<int, std::string>);
 }
 
+template <class From, class To>
+constexpr bool loses(Loss what) {
+  return std::is_convertible_v<From, To> && loss_of<From, To> == what &&
+         PassableAs<From, To> == (what == Loss::nothing || what == Loss::range);
+}
+struct Truth {
+  operator bool() const;
+};
+struct Number {
+  operator int() const;
+};
+enum Plain : std::uint16_t { plain };
+
+TEST(Method, what_would_lose_its_sense_or_fraction_is_refused) {
+  static_assert(loses<bool, bool>(Loss::nothing) && loses<Truth, bool>(Loss::nothing));
+  static_assert(loses<const char(&)[4], bool>(Loss::sense) && loses<int, bool>(Loss::sense));
+  static_assert(loses<double, bool>(Loss::sense) && loses<Number, bool>(Loss::sense));
+  static_assert(loses<const void*, std::optional<bool>>(Loss::sense));
+  static_assert(loses<double, std::int64_t>(Loss::fraction) && loses<float, char>(Loss::fraction));
+  static_assert(loses<double, std::optional<int>>(Loss::fraction));
+  static_assert(loses<std::optional<double>, std::optional<int>>(Loss::fraction));
+  static_assert(loses<float, double>(Loss::nothing) && loses<int, double>(Loss::nothing));
+}
+
+TEST(Method, integers_are_looked_at_where_they_may_not_fit_only) {
+  static_assert(loses<bool, std::int8_t>(Loss::nothing) && loses<bool, std::uint8_t>(Loss::nothing));
+  static_assert(loses<std::int8_t, std::int64_t>(Loss::nothing));
+  static_assert(loses<std::uint32_t, std::int64_t>(Loss::nothing));
+  static_assert(loses<Plain, std::uint16_t>(Loss::nothing) && loses<Plain, std::uint8_t>(Loss::range));
+  static_assert(loses<std::uint32_t, std::int32_t>(Loss::range));
+  static_assert(loses<std::int8_t, std::uint64_t>(Loss::range));
+  static_assert(loses<int, std::optional<std::uint8_t>>(Loss::range));
+  static_assert(loses<std::nullopt_t, std::optional<std::uint8_t>>(Loss::nothing));
+}
+
+template <class To, class From>
+std::string wrong(From value) {
+  std::optional<WrongInteger> found;
+  see_range<To>(value, 1, found);
+  return found ? wrong_integer("f", *found).what : "";
+}
+
+TEST(Method, integers_that_do_not_fit_are_named_with_what_would) {
+  EXPECT_EQ(wrong<std::uint8_t>(300),
+            "argument 1 of f is 300, which is no uint8_t: that is 0 to 255; nothing was sent");
+  EXPECT_EQ(wrong<std::int8_t>(-129),
+            "argument 1 of f is -129, which is no int8_t: that is -128 to 127; nothing was sent");
+  EXPECT_EQ(
+      wrong<std::uint64_t>(-1),
+      "argument 1 of f is -1, which is no uint64_t: that is 0 to 18446744073709551615; nothing was sent");
+  EXPECT_EQ(wrong<std::int64_t>(std::uint64_t{1} << 63),
+            "argument 1 of f is 9223372036854775808, which is no int64_t: that is -9223372036854775808 to "
+            "9223372036854775807; nothing was sent");
+  EXPECT_NE(wrong<std::optional<std::int16_t>>(1 << 16), "");
+  EXPECT_NE(wrong<std::optional<std::int16_t>>(std::optional<int>(1 << 16)), "");
+  for (const int fits : {0, 1, 127, 128, 255}) EXPECT_EQ(wrong<std::uint8_t>(fits), "") << fits;
+  for (const int fits : {-128, -1, 0, 127}) EXPECT_EQ(wrong<std::int8_t>(fits), "") << fits;
+  EXPECT_EQ(wrong<std::optional<std::int16_t>>(std::optional<int>()), "");
+  EXPECT_EQ(wrong<std::int64_t>(std::uint64_t{1} << 62), "");
+}
+
 // Those would be destroyed twice by GCC 12.
 TEST(Method, options_of_what_is_awaited_have_a_name) {
   static_assert(!TimeoutInBraces<CallOptions> && !std::is_aggregate_v<CallOptions>);

@@ -103,6 +103,16 @@ TEST_P(Pools, round_robin_reaches_every_server_over_one_connection_each) {
   for (const auto& one : servers) EXPECT_EQ(one->stats().connections, 1u);
 }
 
+TEST_P(Pools, an_integer_that_does_not_fit_is_not_sent) {
+  start(1);
+  with_pool(options(), [](Pool& pool) -> asio::awaitable<void> {
+    const auto refused = co_await pool.call<shop::add>(5'000'000'000, 1);
+    EXPECT_EQ(refused.error().code, Errc::bad_arguments);
+    EXPECT_NE(refused.error().what.find("argument 1 of shop.add"), std::string::npos) << refused.error().what;
+    for (const PooledServer& one : pool.servers()) EXPECT_EQ(one.calls, 0u);
+  });
+}
+
 TEST_P(Pools, equal_keys_reach_the_same_server) {
   start(3);
   PoolOptions chosen = options();

@@ -134,6 +134,24 @@ TEST_P(Streams, client_stream_is_summed_up_by_the_server) {
   EXPECT_EQ(feed::seen.causes, std::vector{Errc::end_of_stream});
 }
 
+TEST_P(Streams, integers_that_do_not_fit_are_bad_arguments_of_the_caller) {
+  start();
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    auto total = client.stream<feed::total>();
+    const auto refused = co_await total.write(5'000'000'000);
+    EXPECT_EQ(refused.error().code, Errc::bad_arguments);
+    EXPECT_EQ(refused.error().what,
+              "an item of the stream is 5000000000, which is no int32_t: that is -2147483648 to 2147483647; "
+              "nothing was sent");
+    EXPECT_TRUE(co_await total.write(std::int64_t{7}));  // the stream goes on
+    EXPECT_EQ((co_await total.finish()).value_or(0), 7);
+    auto ticks = client.stream<feed::ticks>(-1, 0);
+    const auto tick = co_await ticks.read();
+    EXPECT_EQ(tick.error().code, Errc::bad_arguments);
+    EXPECT_EQ((co_await ticks.finish()).error().code, Errc::bad_arguments);
+  });
+}
+
 TEST_P(Streams, both_directions_at_once_and_half_close) {
   start();
   with_client(address, [](Client& client) -> asio::awaitable<void> {
