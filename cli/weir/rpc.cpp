@@ -30,7 +30,8 @@ JSON, or shows how often each was called and how long it took, if the server cou
 ADDRESS is tcp://HOST:PORT, unix:///PATH, tls://HOST:PORT, rdma://HOST:PORT or rdma+tls://HOST:PORT; HOST:PORT means
 tcp. JSON is the array of the arguments; a single argument that is no array may stand alone. @FILE reads it from the
 file, - from standard input. An object is an aggregate, its fields by name. What a stream gives is printed one value a
-line; what it takes is read from standard input, one JSON value a line, to its end.
+line; what it takes is read from standard input, one JSON value a line, to its end. Functions of Protobuf messages,
+which list shows with "in protobuf", cannot be called from here.
 
   $ weir rpc list tcp://127.0.0.1:9000
   $ weir rpc call tcp://127.0.0.1:9000 shop.add '[2, 3]'
@@ -186,6 +187,8 @@ asio::awaitable<int> call(rpc::Client& client, const Request& request,
                           const std::vector<rpc::MethodInfo>& methods) {
   const auto known = std::ranges::find(methods, request.function, &rpc::MethodInfo::name);
   const std::string schema = known != methods.end() ? known->schema : "";
+  if (known != methods.end())
+    if (const auto why = no_json_for(known->name, schema, known->codec)) co_return complain("rpc", *why, 1);
   const auto json_text = read_json(request.json, takes_stream(schema));
   if (!json_text) co_return complain("rpc", json_text.error());
   const auto body = body_from_json(*json_text, schema);

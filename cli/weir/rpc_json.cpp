@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cli/weir/rpc_values.hpp"
-#include "rpc/codec/msgpack.hpp"
+#include "rpc/codec/codec.hpp"
 
 namespace weir::command {
 
@@ -298,6 +298,14 @@ bool nests_too_deeply(std::span<const std::byte> body) {
   return false;
 }
 }  // namespace
+
+std::optional<std::string> no_json_for(std::string_view function, std::string_view schema,
+                                       std::string_view codec) {
+  if (codec.empty() || codec == rpc::MessagePack::name) return std::nullopt;
+  std::string why(function);
+  why.append(schema).append(" speaks ").append(codec);
+  return why + ", and JSON becomes MessagePack only: call it from a program that has its types (docs/rpc.md)";
+}
 
 bool takes_stream(std::string_view schema) {
   const std::string_view arguments = schema.substr(0, schema.find(" -> "));

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <expected>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ namespace weir::command {
 // text, each key is JSON in text.
 std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_view json,
                                                                   std::string_view schema);
+
+// JSON becomes MessagePack only: why a function of another codec cannot be called with it.
+std::optional<std::string> no_json_for(std::string_view function, std::string_view schema,
+                                       std::string_view codec);
 
 // One value of a stream that the function reads.
 std::expected<std::vector<std::byte>, std::string> item_from_json(std::string_view json,

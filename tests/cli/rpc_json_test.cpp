@@ -202,5 +202,14 @@ TEST(RpcResult, is_shown_as_it_is_where_it_is_not_of_the_type) {
   }
 }
 
+TEST(RpcArguments, of_functions_in_another_codec_are_none_for_json) {
+  EXPECT_EQ(no_json_for("shop.add", "(i32, i32) -> i32", "msgpack"), std::nullopt);
+  EXPECT_EQ(no_json_for("shop.add", "", ""), std::nullopt);
+  EXPECT_THAT(
+      no_json_for("shop.price", "(shop.pb.Order) -> shop.pb.Receipt", "protobuf").value_or(""),
+      HasSubstr("shop.price(shop.pb.Order) -> shop.pb.Receipt speaks protobuf, and JSON becomes MessagePack "
+                "only: call it from a program"));
+}
+
 }  // namespace
 }  // namespace weir::command
