@@ -2,8 +2,8 @@
 // names.
 //
 // Fields are counted by trying how many values initialise it, so arrays of the C kind, base classes and
-// references are not for aggregates that travel; most_fields bounds the count. Names come from how the
-// compiler prints a pointer to the field; GCC 12 and clang 19 do.
+// references are not for aggregates that travel; the compiler says so of the first two. most_fields bounds
+// the count. Names come from how the compiler prints a pointer to the field; GCC 12 and clang 19 do.
 #pragma once
 
 #include <cstddef>
@@ -35,14 +35,44 @@ constexpr std::size_t count_fields() {
     return 0;
 }
 template <class T>
-constexpr std::size_t field_count = count_fields<std::remove_cv_t<T>>();
+struct AnyBase {
+  template <class Base>
+    requires(std::is_base_of_v<Base, T> && !std::is_same_v<Base, T>)
+  operator Base() const;
+};
+template <class T>
+concept HasBase = requires { T{AnyBase<T>{}}; };
+
+// An array takes as many values as it has elements, unless its own stand in braces: field I is one if empty
+// braces for it leave no room for the values behind it.
+template <class T, std::size_t... Before, std::size_t... Behind>
+constexpr bool is_c_array(std::index_sequence<Before...>, std::index_sequence<Behind...>) {
+  return requires { T{((void)Before, AnyField{})..., {}}; } &&
+         !requires { T{((void)Before, AnyField{})..., {}, ((void)Behind, AnyField{})...}; };
+}
+template <class T, std::size_t... I>
+constexpr bool has_c_array(std::index_sequence<I...>) {
+  return (is_c_array<T>(std::make_index_sequence<I>(), std::make_index_sequence<sizeof...(I) - 1 - I>()) ||
+          ...);
+}
+template <class T>
+constexpr bool has_plain_fields =
+    !HasBase<T> && !has_c_array<T>(std::make_index_sequence<count_fields<T>()>());
+// 0 of an aggregate that has others, which fields_of() refuses.
+template <class T>
+constexpr std::size_t field_count =
+    has_plain_fields<std::remove_cv_t<T>> ? count_fields<std::remove_cv_t<T>>() : 0;
 
 // References to all fields of `value`, in order.
 template <class T>
 constexpr auto fields_of(T& value) {
+  using Plain = std::remove_cv_t<T>;
   constexpr std::size_t count = field_count<T>;
-  static_assert(!takes_fields<std::remove_cv_t<T>>(std::make_index_sequence<most_fields + 1>()),
-                "an aggregate with more fields than most_fields");
+  static_assert(has_plain_fields<Plain>,
+                "an aggregate with a base class or a C array does not travel as it is: use a member and "
+                "std::array instead, or specialise weir::rpc::Wire for it");
+  static_assert(!has_plain_fields<Plain> || !takes_fields<Plain>(std::make_index_sequence<most_fields + 1>()),
+                "an aggregate with more fields than most_fields: specialise weir::rpc::Wire for it");
   if constexpr (count == 0) {
     return std::tie();
   } else if constexpr (count == 1) {

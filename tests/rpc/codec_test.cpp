@@ -211,5 +211,46 @@ TEST(Schema, describes_types) {
       "children: [Node]}, [i32], f64, <bool | bin>)");
 }
 
+struct Named {
+  std::string name;
+};
+struct Tag {};
+struct Derived : Point {
+  std::int32_t z = 0;
+};
+struct Tagged : Tag {
+  std::int32_t x = 0;
+};
+struct Text {
+  int length = 0;
+  char text[10];
+  std::string rest;
+};
+struct LongText {
+  char text[1000];
+};
+struct Table {
+  std::string name;
+  int cells[3][2];
+};
+struct Whole {
+  Named name;
+  Point point;
+  std::array<std::byte, 16> id;
+  std::variant<std::monostate, std::string, Named> choice;
+  std::tuple<bool, float> pair;
+  std::span<const std::byte> bytes;
+  std::chrono::milliseconds wait;
+  Celsius warm;
+};
+
+// What is refused when compiled, with a word about Wire.
+TEST(Codec, knows_aggregates_whose_fields_it_cannot_take_apart) {
+  static_assert(!has_plain_fields<Derived> && !has_plain_fields<Tagged>);
+  static_assert(!has_plain_fields<Text> && !has_plain_fields<LongText> && !has_plain_fields<Table>);
+  static_assert(has_plain_fields<Whole> && field_count<Whole> == 8);
+  static_assert(has_plain_fields<Tag> && has_plain_fields<Node> && has_plain_fields<Shape>);
+}
+
 }  // namespace
 }  // namespace weir::rpc
