@@ -58,6 +58,17 @@ asio::awaitable<void> connect_to_one_of(tcp::socket& socket, const tcp::resolver
   }
 }
 
+// What the host is, in the order in which to try; itself, if it is a number.
+asio::awaitable<tcp::resolver::results_type> find(tcp::resolver& resolver, const Address& address,
+                                                  std::error_code& error) {
+  const auto number = asio::ip::make_address(address.host, error);
+  if (!error)
+    co_return tcp::resolver::results_type::create(tcp::endpoint(number, address.port), address.host, "");
+  auto found = co_await resolver.async_resolve(address.host, std::to_string(address.port),
+                                               redirect_error(use_awaitable, error));
+  co_return found;
+}
+
 asio::awaitable<Result<tcp::socket>> connect_tcp(asio::io_context& io, Address address,
                                                  std::chrono::milliseconds timeout) {
   tcp::socket socket(io);
@@ -68,14 +79,7 @@ asio::awaitable<Result<tcp::socket>> connect_tcp(asio::io_context& io, Address a
     std::error_code ignored;
     socket.close(ignored);
   });
-  tcp::resolver::results_type found;
-  const auto number = asio::ip::make_address(address.host, error);
-  if (!error) {
-    found = tcp::resolver::results_type::create(tcp::endpoint(number, address.port), address.host, "");
-  } else {
-    found = co_await resolver.async_resolve(address.host, std::to_string(address.port),
-                                            redirect_error(use_awaitable, error));
-  }
+  const auto found = co_await find(resolver, address, error);
   if (!error) co_await connect_to_one_of(socket, found, error);
   if (limit.passed())
     co_return unreachable(address, "no answer within " + std::to_string(timeout.count()) + " ms");
@@ -93,6 +97,42 @@ asio::awaitable<Result<rdma::Stream>> connect_rdma_stream(rdma::Engine& engine, 
   if (error)
     co_return unreachable(address, stream.error().what.empty() ? error.message() : stream.error().what);
   co_return std::move(stream);
+}
+
+asio::awaitable<Result<TransportPtr>> connect_rdma_to(rdma::Engine& engine, rdma::Endpoint at,
+                                                      Address address, ConnectOptions options, TlsPeer tls) {
+  if (!address.secure()) {
+    auto connected = co_await connect_rdma_channel(engine, at, options.connect_timeout,
+                                                   options.transport.share_rdma_receives);
+    if (!connected) co_return unreachable(address, connected.error().what);
+    co_return std::move(*connected);
+  }
+  auto stream = co_await connect_rdma_stream(engine, at, address, options);
+  if (!stream) co_return std::unexpected(std::move(stream.error()));
+  const std::string peer = "rdma+tls " + address.host + ":" + std::to_string(address.port);
+  co_return co_await make_tls_transport(std::move(*stream), std::move(tls), peer);
+}
+
+// One address of the host after the other, in the time for all of them.
+asio::awaitable<Result<TransportPtr>> connect_rdma(asio::io_context& io, Address address,
+                                                   ConnectOptions options, TlsPeer tls) {
+  const auto engine = engine_of(io, options.transport);
+  if (!engine) co_return std::unexpected(engine.error());
+  const Deadline end = deadline_from(Deadline::clock::now(), options.connect_timeout);
+  tcp::resolver resolver(io);
+  std::error_code error;
+  const TimeLimit limit(io.get_executor(), options.connect_timeout, [&] { resolver.cancel(); });
+  const auto found = co_await find(resolver, address, error);
+  const std::string late = "no answer within " + std::to_string(options.connect_timeout.count()) + " ms";
+  Result<TransportPtr> connected = unreachable(address, error && !limit.passed() ? error.message() : late);
+  for (const auto& entry : found) {
+    options.connect_timeout = std::chrono::ceil<std::chrono::milliseconds>(end - Deadline::clock::now());
+    if (options.connect_timeout.count() <= 0) break;
+    connected = co_await connect_rdma_to(**engine, entry.endpoint(), address, options, tls);
+    const auto cancelled = (co_await asio::this_coro::cancellation_state).cancelled();
+    if (connected || cancelled != asio::cancellation_type::none) break;
+  }
+  co_return connected;
 }
 
 asio::awaitable<Result<TransportPtr>> dial(asio::io_context& io, Address address, ConnectOptions options) {
@@ -120,21 +160,8 @@ asio::awaitable<Result<TransportPtr>> dial(asio::io_context& io, Address address
       co_return make_socket_transport(io, std::move(fd), "tcp " + where);
     }
     case Scheme::rdma:
-    case Scheme::rdma_tls: {
-      const auto engine = engine_of(io, options.transport);
-      if (!engine) co_return std::unexpected(engine.error());
-      const auto at = rdma_endpoint(address);
-      if (!at) co_return std::unexpected(at.error());
-      if (!address.secure()) {
-        auto connected = co_await connect_rdma_channel(**engine, *at, options.connect_timeout,
-                                                       options.transport.share_rdma_receives);
-        if (!connected) co_return unreachable(address, connected.error().what);
-        co_return std::move(*connected);
-      }
-      auto stream = co_await connect_rdma_stream(**engine, *at, address, options);
-      if (!stream) co_return std::unexpected(std::move(stream.error()));
-      co_return co_await make_tls_transport(std::move(*stream), std::move(tls), "rdma+tls " + where);
-    }
+    case Scheme::rdma_tls:
+      co_return co_await connect_rdma(io, address, options, tls);
   }
   co_return fail(Errc::bad_address, "an address of no transport");
 }

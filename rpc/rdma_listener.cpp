@@ -106,9 +106,12 @@ Result<std::unique_ptr<Listener>> make_listener(rdma::Engine& engine, const Addr
   const auto refused = [&](const std::string& why) {
     return fail(Errc::rdma, "cannot listen at " + address.text() + ": " + why);
   };
-  const auto at = rdma_endpoint(address);
-  if (!at) return std::unexpected(at.error());
-  auto acceptor = Acceptor::listen(engine, *at, settings);
+  std::error_code bad;
+  const rdma::Endpoint at(asio::ip::make_address(address.host, bad), address.port);
+  if (bad)
+    return fail(Errc::bad_address,
+                "cannot listen at " + address.text() + ": name an IP address of this host");
+  auto acceptor = Acceptor::listen(engine, at, settings);
   if (!acceptor) return refused(acceptor.error().what);
   auto listener = std::make_unique<RdmaListener<Acceptor>>(std::move(*acceptor), address, std::move(take));
   for (asio::io_context* io : threads) {

@@ -296,13 +296,4 @@ TransportPtr make_rdma_transport(rdma::Channel channel) {
   return std::make_shared<RdmaTransport>(std::move(channel));
 }
 
-Result<rdma::Endpoint> rdma_endpoint(const Address& address) {
-  std::error_code bad;
-  const auto host = asio::ip::make_address(address.host, bad);
-  if (bad)
-    return fail(Errc::bad_address,
-                "'" + address.host + "': RDMA addresses are numbers: name the peer by its IP address");
-  return rdma::Endpoint{host, address.port};
-}
-
 }  // namespace weir::rpc

@@ -7,7 +7,6 @@
 #include <chrono>
 
 #include "rdma/channel.hpp"
-#include "rpc/address.hpp"
 #include "rpc/transport.hpp"
 #include "rpc/transport_options.hpp"
 
@@ -22,6 +21,5 @@ asio::awaitable<Result<TransportPtr>> connect_rdma_channel(rdma::Engine& engine,
                                                            std::chrono::milliseconds timeout,
                                                            bool share_receives);
 TransportPtr make_rdma_transport(rdma::Channel channel);
-Result<rdma::Endpoint> rdma_endpoint(const Address& address);
 
 }  // namespace weir::rpc

@@ -109,6 +109,9 @@ def with_server(where):
               "", f"{where}: list")
         check(weir("list", "--names", address), 0,
               "shop.Stock.find\nshop.Stock.take\nshop.add\nshop.brew\nweir.methods\nweir.stats\n", "", f"{where}: names")
+        if "://127.0.0.1" in where:
+            named = address.replace("127.0.0.1", "localhost")
+            check(weir("call", named, "shop.Stock.find", '"screw"'), 0, "null\n", "", f"{where}: by name")
         for words, status, out, err in CALLS:
             check(weir("call", address, *words), status, out, err, f"{where}: {words}")
         check_stats(address)
