@@ -228,6 +228,10 @@ asio::awaitable<std::optional<std::string>> nobody_of_ours(rpc::Client& client, 
   const double patience_s = request.action == "call" ? std::max(asked_s, enough_s) : asked_s;
   const auto answered = co_await client.ping(std::chrono::microseconds(std::llround(patience_s * 1e6)));
   if (answered) co_return std::nullopt;
+  const bool plain = request.address.starts_with("tcp:");
+  if (answered.error().code == rpc::Errc::connection_lost && plain && client.stats().bytes_received == 0)
+    co_return said(answered.error()) +
+        " before it said anything: it may be no server of Weir's rpc, or want TLS (tls://)";
   if (answered.error().code != rpc::Errc::deadline_exceeded) co_return said(answered.error());
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%g", patience_s);

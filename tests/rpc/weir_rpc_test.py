@@ -130,17 +130,22 @@ STRANGERS = [
     (b"SSH-2.0-Some_1.0\r\n", "protocol: the peer does not speak Weir's RPC: it speaks SSH"),
     (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it is an HTTP server"),
     (b"", "said nothing for 0.2 s: it is no server of Weir's rpc, or one that hangs"),
+    (None, "before it said anything: it may be no server of Weir's rpc, or want TLS (tls://)"),
 ]
 
 
 def meet_a_stranger(greeting, err):
-    """Who says that much and then waits for ever, as they do."""
+    """Who says that much and then waits for ever, as they do; with None, who hears something and closes, as TLS does."""
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         met = []
 
         def greet():
             met.append(stranger.accept()[0])
-            met[0].sendall(greeting)
+            if greeting is None:
+                met[0].recv(4096)
+                met[0].close()
+            else:
+                met[0].sendall(greeting)
 
         thread = threading.Thread(target=greet)
         thread.start()
