@@ -85,6 +85,14 @@ std::optional<std::string> complete(Request& request) {
   return std::nullopt;
 }
 
+// The words behind address and function as the array that they were meant to be; in quotes of the shell's.
+std::string as_array(std::span<const std::string> words) {
+  std::string array = "'[";
+  for (const std::string& word : words.subspan(3))
+    array += (array.size() > 2 ? ", " : "") + json_of_word(word);
+  return array + "]'";
+}
+
 std::expected<Request, std::string> parse(std::span<const std::string> words) {
   Request request;
   std::vector<std::string> plain;
@@ -127,8 +135,9 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
   if (plain.empty()) return std::unexpected("list, call or stats, and an address, are missing");
   request.action = plain[0];
   if (request.action == "call") {
-    if (plain.size() < 3 || plain.size() > 4)
-      return std::unexpected("call takes an address, a function and JSON");
+    if (plain.size() < 3) return std::unexpected("call takes an address, a function and JSON");
+    if (plain.size() > 4)
+      return std::unexpected("call takes the arguments as one word, a JSON array: " + as_array(plain));
   } else if (request.action != "list" && request.action != "stats") {
     return std::unexpected("'" + request.action + "' is none of list, call and stats");
   } else if (plain.size() != 2) {

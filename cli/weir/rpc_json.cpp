@@ -307,6 +307,10 @@ std::optional<std::string> no_json_for(std::string_view function, std::string_vi
   return why + ", and JSON becomes MessagePack only: call it from a program that has its types (docs/rpc.md)";
 }
 
+std::string json_of_word(const std::string& word) {
+  return Json::accept(word) ? word : Json(word).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 bool takes_stream(std::string_view schema) {
   const std::string_view arguments = schema.substr(0, schema.find(" -> "));
   return arguments.starts_with("(stream ") || arguments.find(", stream ") != std::string_view::npos;

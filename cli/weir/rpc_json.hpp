@@ -25,6 +25,9 @@ std::expected<std::vector<std::byte>, std::string> body_from_json(std::string_vi
 std::optional<std::string> no_json_for(std::string_view function, std::string_view schema,
                                        std::string_view codec);
 
+// A word of the command line as JSON: what it is, if it is JSON, else as text.
+std::string json_of_word(const std::string& word);
+
 // One value of a stream that the function reads.
 std::expected<std::vector<std::byte>, std::string> item_from_json(std::string_view json,
                                                                   std::string_view schema);

@@ -211,5 +211,12 @@ TEST(RpcArguments, of_functions_in_another_codec_are_none_for_json) {
                 "only: call it from a program"));
 }
 
+TEST(RpcArguments, that_are_words_become_json) {
+  for (const auto& [word, json] :
+       {std::pair("2", "2"), std::pair("-1.5", "-1.5"), std::pair("null", "null"), std::pair("[1]", "[1]"),
+        std::pair("bolt", "\"bolt\""), std::pair("\"bolt\"", "\"bolt\""), std::pair("a \"b", R"("a \"b")")})
+    EXPECT_EQ(json_of_word(word), json) << word;
+}
+
 }  // namespace
 }  // namespace weir::command

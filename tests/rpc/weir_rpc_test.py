@@ -24,6 +24,8 @@ CALLS = [
     (["shop.Stock.take", '{"name": "nut", "count": 9}'], 1, "", "failed: there are not 9 of nut"),
     (["shop.add", '[2, "three"]'], 1, "", "bad_arguments: element 1: expected an integer, found text"),
     (["shop.add", "[2"], 2, "", "is no JSON"),
+    (["shop.add", "2", "3"], 2, "", "call takes the arguments as one word, a JSON array: '[2, 3]'"),
+    (["shop.add", "bolt", "-1"], 2, "", """a JSON array: '["bolt", -1]'"""),
     (["shop.Stock.take", '{"name": "nut", "conut": 1}'], 2, "", "Item has no field 'conut'; it has name, count"),
     (["shop.add", "@/"], 2, "", "cannot read '/': Is a directory"),
     (["shop.add", "@/dev/null"], 2, "", "'/dev/null' is empty"),
