@@ -48,7 +48,7 @@ Poller::Poller(asio::io_context& io)
 void Poller::shutdown() {
   let_asio_watch(false);
   close(std::exchange(set_, -1));
-  asked_.clear();
+  forget_asked();
 }
 
 bool Poller::add(int fd, Watcher& watcher, std::uint32_t events) {
@@ -174,8 +174,7 @@ void Poller::receive() {
 
 // And ends the rounds of those that were handed theirs.
 void Poller::hand_on() {
-  const auto clock = [this] { return asked_.size() > 1 ? Time::now() : Time::time_point(); };
-  auto since = clock();
+  auto since = asked_.size() > 1 ? Time::now() : Time::time_point();  // one alone is held up by nobody
   while (handed_ < asked_.size()) {
     Asked& asked = asked_[handed_++];
     if (!asked.watcher->watched_) continue;

@@ -74,10 +74,10 @@ class Poller final : public asio::execution_context::service {
   }
 
   asio::io_context& io() { return io_; }
-  static constexpr std::size_t scratch_bytes = 256 << 10;
   // How long an answer may wait for those of others; for tests.
   void hold_answers(std::chrono::microseconds most) { most_held_ = most; }
   // Receive buffer lent to whoever handles an event now.
+  static constexpr std::size_t scratch_bytes = 256 << 10;
   std::span<std::byte> scratch() { return {scratch_.get(), scratch_bytes}; }
   // The most that is received for who expects little.
   static constexpr std::size_t little = 8 << 10;

@@ -299,8 +299,7 @@ void Pool::State::take_connection(const KnownServerPtr& known, Result<Client> cl
   if (!client) return failed(*known, std::move(client.error()));
   if (closed_) return;
   known->connections.push_back({std::make_shared<Client>(std::move(*client)), Clock::now()});
-  if (!known->well()) return begin_check(known, known->connections.back());
-  known->last_error = {Errc::connection_lost, "the connection to " + known->address + " ended at once"};
+  if (!known->well()) begin_check(known, known->connections.back());
 }
 
 // Spawned, so that it goes on for others when the call that began it is cancelled.
