@@ -36,6 +36,8 @@ std::optional<std::string> first_that_is_no_address(std::string_view list) {
   return std::nullopt;
 }
 
+constexpr const char* verbs_library = "/libibverbs.so.1";
+constexpr const char* cm_library = "/librdmacm.so.1";
 constexpr const char* view_library = "/libweir_view.so";
 constexpr const char* heap_library = "/libweir_heap.so";
 constexpr const char* rsocket_library = "/librspreload.so";
@@ -46,9 +48,12 @@ constexpr const char* rsocket_library = "/librspreload.so";
 bool linker_can_be_told(const std::string& directory) {
   return directory.find_first_of(":;") == std::string::npos;
 }
+bool can_be_preloaded_by_path(const std::string& directory) {
+  return directory.find(' ') == std::string::npos;
+}
 std::string to_preload(const std::string& directory, std::string_view library) {
-  return directory.find(' ') == std::string::npos ? directory + std::string(library)
-                                                  : std::string(library.substr(1));
+  return can_be_preloaded_by_path(directory) ? directory + std::string(library)
+                                             : std::string(library.substr(1));
 }
 
 bool readable(const std::string& file) { return ::access(file.c_str(), R_OK) == 0; }
@@ -65,6 +70,10 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   const auto preload = [&](const char* name) {
     ::setenv("LD_PRELOAD", in_front(to_preload(libraries, name), std::getenv("LD_PRELOAD")).c_str(), 1);
   };
+  // A program's DT_RPATH comes before LD_LIBRARY_PATH, and a script may set that anew. A library that is
+  // loaded already comes before both: the dynamic linker knows it by its soname.
+  preload(verbs_library);
+  preload(cm_library);
   if (readable(libraries + view_library)) preload(view_library);  // most programs do without
   if (launch.rsockets) preload(rsocket_library);
   if (launch.share_memory) preload(heap_library);
@@ -156,6 +165,14 @@ int become(std::string_view subcommand, const Launch& launch) {
   if (!program) return complain(subcommand, program.error().what, program.error().status);
   if (const auto why = why_libraries_cannot_be_replaced(*program); !why.empty())
     return complain(subcommand, why, 126);
+  if (!can_be_preloaded_by_path(*libraries) && looks_in_its_own_path_first(*program))
+    return complain(
+        subcommand,
+        *program + " has a DT_RPATH, which only a preloaded library precedes, and LD_PRELOAD cannot name " +
+            *libraries +
+            ", which has a space in it; link to that directory from a path without and name the "
+            "link with --lib-dir",
+        126);
 
   set_environment(launch, *libraries, *names);
   std::vector<char*> words;

@@ -5,9 +5,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string_view>
 
 namespace weir::command {
@@ -32,13 +34,44 @@ std::string privilege_of(const std::string& file) {
   return {};
 }
 
-bool has_interpreter(std::ifstream& file, const Elf64_Ehdr& elf) {
+std::optional<Elf64_Phdr> find_segment(std::ifstream& file, const Elf64_Ehdr& elf, std::uint32_t type) {
   for (unsigned i = 0; i < elf.e_phnum; ++i) {
     Elf64_Phdr segment{};
-    if (!read_at(file, elf.e_phoff + std::uint64_t{i} * elf.e_phentsize, segment)) return false;
-    if (segment.p_type == PT_INTERP) return true;
+    if (!read_at(file, elf.e_phoff + std::uint64_t{i} * elf.e_phentsize, segment)) return std::nullopt;
+    if (segment.p_type == type) return segment;
   }
-  return false;
+  return std::nullopt;
+}
+
+// The dynamic linker that the program names; nullopt: none, it is static.
+std::optional<std::string> dynamic_linker_of(std::ifstream& file, const Elf64_Ehdr& elf) {
+  const auto segment = find_segment(file, elf, PT_INTERP);
+  if (!segment) return std::nullopt;
+  constexpr std::uint64_t longest = 4096;  // PATH_MAX
+  std::string name(std::min<std::uint64_t>(segment->p_filesz, longest), '\0');
+  file.clear();
+  file.seekg(static_cast<std::streamoff>(segment->p_offset));
+  if (!file.read(name.data(), static_cast<std::streamsize>(name.size()))) return std::string{};
+  return name.substr(0, name.find('\0'));
+}
+
+// C libraries whose dynamic linkers cannot load Weir's libraries, which are the GNU one's.
+struct OtherLibc {
+  std::string_view linker;  // begins the linker's file name
+  std::string_view name;
+};
+constexpr OtherLibc other_libcs[] = {
+    {"ld-musl-", "musl"}, {"ld64-uClibc", "uClibc"}, {"linker64", "Android's C library"}};
+
+std::string_view other_libc(std::string_view linker) {
+  linker.remove_prefix(linker.rfind('/') + 1);
+  for (const auto& other : other_libcs)
+    if (linker.starts_with(other.linker)) return other.name;
+  return {};
+}
+
+bool read_elf(std::ifstream& file, Elf64_Ehdr& elf) {
+  return read_at(file, 0, elf) && std::memcmp(elf.e_ident, ELFMAG, SELFMAG) == 0;
 }
 
 // The interpreter that "#! /usr/bin/env python3" or "#!/bin/sh" names; empty if the file is no script.
@@ -84,7 +117,8 @@ std::string why_libraries_cannot_be_replaced(const std::string& file_name) {
   const auto privilege = privilege_of(file_name);
   if (!privilege.empty())
     return file_name + " " + privilege +
-           ", so the dynamic linker ignores LD_LIBRARY_PATH and it would use the system's libibverbs; run a "
+           ", so the dynamic linker ignores LD_PRELOAD and LD_LIBRARY_PATH and it would use the system's "
+           "libibverbs; run a "
            "copy "
            "without that privilege";
   std::ifstream file(file_name, std::ios::binary);
@@ -92,19 +126,39 @@ std::string why_libraries_cannot_be_replaced(const std::string& file_name) {
   if (!interpreter.empty()) {
     std::ifstream second(interpreter, std::ios::binary);
     Elf64_Ehdr elf{};
-    return read_at(second, 0, elf) && std::memcmp(elf.e_ident, ELFMAG, SELFMAG) == 0
-               ? why_libraries_cannot_be_replaced(interpreter)
-               : std::string{};
+    return read_elf(second, elf) ? why_libraries_cannot_be_replaced(interpreter) : std::string{};
   }
   Elf64_Ehdr elf{};
-  if (!read_at(file, 0, elf) || std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0) return {};
+  if (!read_elf(file, elf)) return {};
   if (elf.e_ident[EI_CLASS] != ELFCLASS64)
     return file_name + " is a 32-bit program and Weir's libraries are 64-bit; use a 64-bit build of it";
-  if (!has_interpreter(file, elf))
+  const auto linker = dynamic_linker_of(file, elf);
+  if (!linker)
     return file_name +
            " is statically linked: it carries its own libibverbs, which cannot be replaced; link it "
            "dynamically";
+  if (const auto libc = other_libc(*linker); !libc.empty())
+    return file_name + " is linked with " + std::string(libc) + " (" + *linker +
+           "), and Weir's libraries with the GNU C library; build it where that is the C library";
   return {};
+}
+
+bool looks_in_its_own_path_first(const std::string& file_name) {
+  std::ifstream file(file_name, std::ios::binary);
+  Elf64_Ehdr elf{};
+  if (!read_elf(file, elf)) return false;
+  const auto segment = find_segment(file, elf, PT_DYNAMIC);
+  bool rpath = false, runpath = false;
+  constexpr std::uint64_t most = 65536;
+  const std::uint64_t count =
+      segment ? std::min<std::uint64_t>(segment->p_filesz / sizeof(Elf64_Dyn), most) : 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Elf64_Dyn entry{};
+    if (!read_at(file, segment->p_offset + i * sizeof entry, entry) || entry.d_tag == DT_NULL) break;
+    rpath |= entry.d_tag == DT_RPATH;
+    runpath |= entry.d_tag == DT_RUNPATH;
+  }
+  return rpath && !runpath;  // with both, DT_RPATH is ignored (ld.so(8))
 }
 
 }  // namespace weir::command

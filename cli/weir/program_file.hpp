@@ -15,7 +15,12 @@ struct NotRunnable {
 // The file that execvp would run.
 std::expected<std::string, NotRunnable> find_program(const std::string& name, const char* path_variable);
 
-// Empty if LD_LIBRARY_PATH reaches the program; else why not. A script is judged by its interpreter.
+// Empty if LD_PRELOAD and LD_LIBRARY_PATH reach the program; else why not. A script is judged by its
+// interpreter.
 std::string why_libraries_cannot_be_replaced(const std::string& file);
+
+// It has a DT_RPATH, in which the dynamic linker looks before LD_LIBRARY_PATH. A script's interpreter is not
+// looked at.
+bool looks_in_its_own_path_first(const std::string& file);
 
 }  // namespace weir::command

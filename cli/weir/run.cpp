@@ -48,8 +48,9 @@ Options:
 
 Exit status: the command's own; 127 if it is not found, 126 if it cannot be run on the software NIC, 2 if the options
 make no sense.
-Sets LD_LIBRARY_PATH; LD_PRELOAD, to show the files about RDMA devices in /sys and /dev that programs read beside
-verbs, and for --share-memory and --rsockets; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU and WEIR_NO_PROCESS_VM from the
+Sets LD_LIBRARY_PATH; LD_PRELOAD, so that a DT_RPATH, another LD_LIBRARY_PATH or a dlopen by path finds Weir's
+libraries too, to show the files about RDMA devices in /sys and /dev that programs read beside verbs, and for
+--share-memory and --rsockets; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU and WEIR_NO_PROCESS_VM from the
 options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
 )";
 

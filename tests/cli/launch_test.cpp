@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "cli/weir/drop_in_libraries.hpp"
-#include "tests/cli/run_weir.hpp"
+#include "tests/cli/weir_run_fixture.hpp"
 
 namespace weir::command {
 namespace {

@@ -77,18 +77,4 @@ inline Ended run_weir(const std::vector<std::string>& words, const char* out = n
   return run_program(WEIR_PROGRAM, words, out);
 }
 
-// With a directory that looks like the drop-in libraries'.
-class WeirRun : public testing::Test {
- protected:
-  WeirRun() {
-    libraries_.write("libibverbs.so.1", "");
-    libraries_.write("librdmacm.so.1", "");
-  }
-  Ended run(std::vector<std::string> command) {
-    command.insert(command.begin(), {"run", "--lib-dir", libraries_.path(), "--"});
-    return run_weir(command);
-  }
-  TemporaryDirectory libraries_;
-};
-
 }  // namespace weir::command

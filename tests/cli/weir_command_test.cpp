@@ -10,7 +10,7 @@
 
 #include "cli/weir/device_list.hpp"
 #include "cli/weir/program_file.hpp"
-#include "tests/cli/run_weir.hpp"
+#include "tests/cli/weir_run_fixture.hpp"
 
 namespace weir::command {
 namespace {
