@@ -53,7 +53,9 @@ Result<void> Connection::prepare() {
 std::uint32_t Connection::queue_entries() const { return settings_.receive_depth + settings_.send_depth; }
 
 Result<void> Connection::take_buffer(ReceiveBuffer& buffer) {
-  Result<MemoryPool::Block> block = device_->pool().take(settings_.receive_buffer_bytes);
+  // Zeros, because the peer alone says how much of it has arrived (ReceiveWindow): a byte that it claims and
+  // never wrote must not be one that another peer left.
+  Result<MemoryPool::Block> block = device_->pool().take_zeroed(settings_.receive_buffer_bytes);
   if (!block) return std::unexpected(block.error());
   // Only what we announce, and only for as long as this connection lives.
   Result<MemoryRegion> region = MemoryRegion::enroll(

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cassert>
 #include <cerrno>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,12 +44,15 @@ struct MemoryPool::Slab {
   std::size_t block_bytes;
   // Indices; the last one freed is the next taken, it may still be in the cache.
   std::vector<std::uint32_t> free;
+  // Of each block: somebody had it since the slab was mapped, and may have left something in it.
+  std::vector<bool> used;
   std::optional<MemoryRegion> region;
 
   Slab(const SharedMemory& mapped, std::size_t each)
       : fd(mapped.fd), memory(mapped.bytes), block_bytes(each) {
     const auto count = static_cast<std::uint32_t>(memory.size() / each);
     free.reserve(count);
+    used.resize(count);
     for (std::uint32_t i = count; i > 0; --i) free.push_back(i - 1);
   }
   ~Slab() {
@@ -82,10 +86,34 @@ Result<MemoryPool::Block> MemoryPool::take(std::size_t bytes) {
   block.index_ = (*slab)->free.back();
   block.bytes_ = (*slab)->memory.subspan(block.index_ * block_bytes, block_bytes);
   (*slab)->free.pop_back();
+  block.was_used_ = (*slab)->used[block.index_];
+  (*slab)->used[block.index_] = true;
   stats_.used_bytes += block_bytes;
   ++stats_.blocks;
   least_free_bytes_ = std::min(least_free_bytes_, free_bytes());
   return block;
+}
+
+Result<MemoryPool::Block> MemoryPool::take_zeroed(std::size_t bytes) {
+  Result<Block> block = take(bytes);
+  if (block && block->was_used_) zero(*block, bytes);
+  return block;
+}
+
+// Page by page as the file has them: a page that was never touched is a hole, and stays one.
+void MemoryPool::zero(const Block& block, std::size_t bytes) {
+  const Slab& slab = *block.slab_;
+  const off_t begin = block.bytes_.data() - slab.memory.data();
+  const off_t end = begin + static_cast<off_t>(bytes);
+  for (off_t at = begin; at < end;) {
+    const off_t data = lseek(slab.fd, at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) return;   // nothing but a hole up to the end of the file
+    const off_t from = data < 0 ? at : data;  // where the system cannot tell, everything is data
+    const off_t hole = data < 0 ? -1 : lseek(slab.fd, from, SEEK_HOLE);
+    const off_t to = hole < 0 ? end : std::min(hole, end);
+    if (from < to) std::memset(slab.memory.data() + from, 0, static_cast<std::size_t>(to - from));
+    at = std::max(from, to);
+  }
 }
 
 Result<MemoryPool::Slab*> MemoryPool::slab_with_room(std::size_t block_bytes) {
@@ -143,6 +171,7 @@ MemoryPool::Block::Block(Block&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
       slab_(std::exchange(other.slab_, nullptr)),
       index_(other.index_),
+      was_used_(other.was_used_),
       bytes_(std::exchange(other.bytes_, {})) {}
 
 MemoryPool::Block& MemoryPool::Block::operator=(Block&& other) noexcept {
@@ -151,6 +180,7 @@ MemoryPool::Block& MemoryPool::Block::operator=(Block&& other) noexcept {
   pool_ = std::exchange(other.pool_, nullptr);
   slab_ = std::exchange(other.slab_, nullptr);
   index_ = other.index_;
+  was_used_ = other.was_used_;
   bytes_ = std::exchange(other.bytes_, {});
   return *this;
 }

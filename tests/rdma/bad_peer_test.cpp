@@ -2,6 +2,7 @@
 // side, and a well-behaved connection through the same acceptor does not notice.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -101,6 +102,89 @@ TEST_P(BadPeer, loses_its_connection_and_nobody_else_does) {
 
 INSTANTIATE_TEST_SUITE_P(Crimes, BadPeer, testing::Range<std::size_t>(0, crimes().size()),
                          [](const auto& each) { return crimes()[each.param].name; });
+
+// The bytes that a connection left in its receive buffers, whichever way they came there.
+struct Leaving {
+  std::string name;
+  std::function<void(RawPeer&, Stream&)> leave;  // the peer that leaves, and our end of its connection
+};
+
+void fill_whole_buffer(RawPeer& peer) {
+  std::ranges::fill(peer.memory().first(8192), std::byte{'s'});
+  peer.write_with_imm(peer.announcement(), 0, 8192, 8192);
+}
+
+const std::vector<Leaving>& leavings() {
+  static const std::vector<Leaving> table = {
+      {"read_by_us",
+       [](RawPeer& p, Stream& ours) {
+         fill_whole_buffer(p);
+         while (ours.readable().empty()) p.poll();
+         ours.consume(8192);
+       }},
+      {"delivered_and_never_read",
+       [](RawPeer& p, Stream& ours) {
+         fill_whole_buffer(p);
+         while (ours.readable().empty()) p.poll();
+       }},
+      {"written_and_never_delivered",
+       [](RawPeer& p, Stream&) {
+         std::ranges::fill(p.memory().first(8192), std::byte{'s'});
+         p.write(p.announcement(), 0, 8192);
+         p.poll();
+       }},
+      {"in_both_buffers",
+       [](RawPeer& p, Stream& ours) {
+         fill_whole_buffer(p);
+         fill_whole_buffer(p);  // announced because the first one is full
+         while (ours.stats().bytes_received < 16384) p.poll();
+       }},
+  };
+  return table;
+}
+
+struct NextPeer : PeerTest, testing::WithParamInterface<std::size_t> {};
+
+TEST_P(NextPeer, is_served_no_byte_that_the_peer_before_it_left) {
+  leavings()[GetParam()].leave(*peer, *victim);
+  const std::uint64_t last_place = peer->announcements_seen().front().addr;
+  victim->close();
+  peer->expect_disconnect();
+  run_until([&] { return engine->stats().connections == 0; });
+  victim.reset();
+
+  RawPeer next([this] { io.poll(); });
+  acceptor->async_accept([this](std::error_code failed, Stream stream) {
+    ASSERT_FALSE(failed);
+    victim.emplace(std::move(stream));
+  });
+  next.connect(acceptor->local_endpoint());
+  run_until([&] { return victim.has_value(); });
+  std::vector<std::uint64_t> places;
+  for (int buffer = 0; buffer < 2; ++buffer) {
+    const RegisterXferMemory to = next.announcement();
+    places.push_back(to.addr);
+    std::ranges::fill(next.memory().first(8), std::byte{'n'});
+    next.write_with_imm(to, 0, 8, 8192);  // eight bytes, and the claim of 8,184 more
+    const std::uint64_t wanted = 8192 * (std::uint64_t{1} + static_cast<std::uint64_t>(buffer));
+    run_until([&] {
+      next.poll();
+      return victim->stats().bytes_received == wanted;
+    });
+  }
+  EXPECT_NE(std::ranges::find(places, last_place), places.end()) << "another block: this shows nothing";
+  for (int buffer = 0; buffer < 2; ++buffer) {
+    const std::span<const std::byte> served = victim->readable();
+    ASSERT_EQ(served.size(), 8192u);
+    EXPECT_TRUE(std::ranges::all_of(served.first(8), [](std::byte b) { return b == std::byte{'n'}; }));
+    EXPECT_TRUE(std::ranges::all_of(served.subspan(8), [](std::byte b) { return b == std::byte{0}; }));
+    victim->consume(8192);
+  }
+  victim.reset();
+}
+
+INSTANTIATE_TEST_SUITE_P(Leavings, NextPeer, testing::Range<std::size_t>(0, leavings().size()),
+                         [](const auto& each) { return leavings()[each.param].name; });
 
 TEST_F(PeerTest, vanished_without_a_word_is_found_by_a_keepalive) {
   Acceptor patient = listen({.keepalive = std::chrono::milliseconds(5)});

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <vector>
 
@@ -87,6 +88,55 @@ TEST_F(MemoryPoolTest, hands_out_the_warmest_block_first) {
   EXPECT_EQ(pool.take(4 * kib)->bytes().data(), at);
 }
 
+std::ptrdiff_t resident_pages(std::span<std::byte> bytes) {
+  std::vector<unsigned char> resident(bytes.size() / static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
+  EXPECT_EQ(mincore(bytes.data(), bytes.size(), resident.data()), 0);
+  return std::ranges::count_if(resident, [](unsigned char page) { return (page & 1) != 0; });
+}
+
+bool all_zero(std::span<const std::byte> bytes) {
+  return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
+TEST_F(MemoryPoolTest, a_zeroed_block_holds_nothing_that_its_holder_before_left) {
+  struct Case {
+    const char* left_in;
+    std::size_t offset, bytes;
+  };
+  for (const Case& each :
+       {Case{"all of it", 0, 64 * kib}, Case{"the first byte", 0, 1}, Case{"the last byte", 64 * kib - 1, 1},
+        Case{"the middle", 20 * kib + 5, 9 * kib}, Case{"nothing", 0, 0}}) {
+    SCOPED_TRACE(each.left_in);
+    auto before = std::move(*pool.take(64 * kib));
+    const auto* at = before.bytes().data();
+    std::ranges::fill(before.bytes().subspan(each.offset, each.bytes), std::byte{'s'});
+    before = {};
+    auto after = std::move(*pool.take_zeroed(64 * kib));
+    ASSERT_EQ(after.bytes().data(), at) << "the same block, or this shows nothing";
+    EXPECT_TRUE(all_zero(after.bytes()));
+  }
+}
+
+TEST_F(MemoryPoolTest, zeroing_a_block_ends_at_its_last_byte) {
+  auto first = std::move(*pool.take(4 * kib));
+  auto second = std::move(*pool.take(4 * kib));
+  std::ranges::fill(first.bytes(), std::byte{'s'});
+  std::ranges::fill(second.bytes(), std::byte{'t'});
+  ASSERT_EQ(first.bytes().data() + 4 * kib, second.bytes().data());
+  first = {};
+  EXPECT_TRUE(all_zero(pool.take_zeroed(4 * kib)->bytes()));
+  EXPECT_TRUE(std::ranges::all_of(second.bytes(), [](std::byte b) { return b == std::byte{'t'}; }));
+}
+
+TEST_F(MemoryPoolTest, zeroing_does_not_touch_pages_that_nobody_used) {
+  auto before = std::move(*pool.take(64 * kib));
+  before.bytes()[17 * kib] = std::byte{1};
+  before = {};
+  auto after = std::move(*pool.take_zeroed(64 * kib));
+  EXPECT_EQ(resident_pages(after.bytes()), 1);
+  EXPECT_TRUE(all_zero(after.bytes()));
+}
+
 // A software NIC finds the file behind a region through a descriptor of this process; without one it cannot
 // show the memory to the peer's process and falls back to system calls.
 TEST_F(MemoryPoolTest, keeps_its_memory_reachable_through_a_descriptor) {
@@ -113,10 +163,7 @@ TEST_F(MemoryPoolTest, keeps_its_memory_reachable_through_a_descriptor) {
 TEST_F(MemoryPoolTest, does_not_touch_pages_before_their_user_does) {
   auto block = std::move(*pool.take(64 * kib));
   block.bytes()[0] = std::byte{1};
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> resident(block.bytes().size() / page);
-  ASSERT_EQ(mincore(block.bytes().data(), block.bytes().size(), resident.data()), 0);
-  EXPECT_EQ(std::ranges::count_if(resident, [](unsigned char r) { return (r & 1) != 0; }), 1);
+  EXPECT_EQ(resident_pages(block.bytes()), 1);
 }
 
 }  // namespace

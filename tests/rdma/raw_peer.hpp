@@ -57,8 +57,11 @@ class RawPeer {
   RegisterXferMemory announcement() {
     const auto message = parse(control());
     check(message.has_value() && std::holds_alternative<RegisterXferMemory>(*message), "announcement");
-    return std::get<RegisterXferMemory>(*message);
+    announcements_.push_back(std::get<RegisterXferMemory>(*message));
+    return announcements_.back();
   }
+  // What announcement() gave so far.
+  const std::vector<RegisterXferMemory>& announcements_seen() const { return announcements_; }
   // The next control message, as bytes.
   std::vector<std::byte> control() {
     while (control_.empty()) poll();
@@ -193,6 +196,7 @@ class RawPeer {
   Result<CompletionQueue> cq_ = fail(Errc::closed, "");
   Result<CmId> id_ = CmId::create(*channel_);
   std::vector<std::vector<std::byte>> control_;
+  std::vector<RegisterXferMemory> announcements_;
   std::vector<std::uint32_t> immediates_;
   std::vector<ibv_wc_status> failures_;
 };
