@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "hash/keyed.hpp"
 #include "rpc/frame.hpp"
 
 namespace weir::rpc {
@@ -62,7 +63,7 @@ class HeldRequests {
   void forget(const Waiting& gone);
 
   List waiting_;
-  std::unordered_map<std::uint64_t, List::iterator> by_id_;  // of requests
+  std::unordered_map<std::uint64_t, List::iterator, hash::Keyed> by_id_;  // of requests
   std::size_t bytes_ = 0;
 };
 

@@ -15,6 +15,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "hash/keyed.hpp"
 #include "rpc/deadline_timer.hpp"
 #include "rpc/frame_link.hpp"
 #include "rpc/held_requests.hpp"
@@ -118,7 +119,7 @@ class ServerConnection final : public FrameLink {
   std::optional<Error> refusal_;  // of a token that came after identity_'s
   const ServerLimits& limits_;    // of rules_
   Gone gone_;
-  std::unordered_map<std::uint64_t, RunningCall*> running_;
+  std::unordered_map<std::uint64_t, RunningCall*, hash::Keyed> running_;
   std::uint32_t streams_ = 0;      // of running_
   std::size_t running_bytes_ = 0;  // of the arguments of those that are no streams
   HeldRequests held_;              // came when there was no room any more

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "hash/keyed.hpp"
 #include "rpc/codec/msgpack.hpp"
 
 namespace weir::command {
@@ -71,8 +72,8 @@ std::optional<Json> read_map(rpc::MsgpackReader& from, int keys_around) {
   std::size_t pairs = 0;
   if (keys_around > most_keys_around || !from.map(pairs)) return std::nullopt;
   Json map = Json::object();
-  auto& members = map.get_ref<Json::object_t&>();         // whose own search begins at the front for each key
-  std::unordered_map<std::string, std::size_t> place_of;  // the last of the same key is taken
+  auto& members = map.get_ref<Json::object_t&>();  // whose own search begins at the front for each key
+  std::unordered_map<std::string, std::size_t, hash::Keyed> place_of;  // the last of the same key is taken
   for (std::size_t i = 0; i < pairs; ++i) {
     const auto key = read(from, keys_around + 1);
     if (!key || key->is_binary()) return std::nullopt;

@@ -28,12 +28,8 @@ std::size_t put(const Call& call, std::string_view key, std::unique_ptr<Collecti
 }  // namespace
 
 List& make_list(const Call& call, std::string_view key) { return place(call, key, new List); }
-Set& make_set(const Call& call, std::string_view key) {
-  return place(call, key, new Set(call.server.random()));
-}
-Hash& make_hash(const Call& call, std::string_view key) {
-  return place(call, key, new Hash(call.server.random()));
-}
+Set& make_set(const Call& call, std::string_view key) { return place(call, key, new Set); }
+Hash& make_hash(const Call& call, std::string_view key) { return place(call, key, new Hash); }
 SortedSet& make_zset(const Call& call, std::string_view key) {
   return place(call, key, new SortedSet(call.server.random()));
 }

@@ -163,7 +163,7 @@ void intersect(std::vector<Set*> sets, Visit visit) {
 enum class SetOperation : std::uint8_t { intersection, united, difference };
 
 Set combine(const Call& call, SetOperation operation, const std::vector<Set*>& sets) {
-  Set result(call.server.random());
+  Set result;
   const std::size_t limit = intset_limit(call);
   auto add = [&](std::string_view member) {
     result.insert(member, limit);

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "hash/keyed.hpp"
 #include "kv/bytes.hpp"
 
 namespace weir::kv {
@@ -75,7 +76,7 @@ class Blocking {
   void serve(const Key& key);
 
   Server& server_;
-  absl::flat_hash_map<Key, Queue> queues_;
+  absl::flat_hash_map<Key, Queue, hash::Keyed> queues_;
   absl::btree_set<std::pair<std::int64_t, Client*>> deadlines_;
   std::deque<Key> ready_;
   std::size_t waiting_ = 0;

@@ -40,7 +40,7 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
   refresh_time();
   run_id = random_id(random_);
   for (std::int64_t i = 0; i < settings.databases; ++i) {
-    auto db = std::make_unique<Keyspace>(static_cast<int>(i), random_(), use_clock, lazy_free);
+    auto db = std::make_unique<Keyspace>(static_cast<int>(i), use_clock, lazy_free);
     db->on_gone = [this](Keyspace& from, std::string_view key, Keyspace::Gone why) {
       ++(why == Keyspace::Gone::expired ? stats.expired : stats.evicted);
       if (why == Keyspace::Gone::evicted) return key_changed(from, key);

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "hash/keyed.hpp"
+
 namespace weir::kv {
 
 class Client;
@@ -33,7 +35,7 @@ class Watches {
 
  private:
   using Key = std::pair<int, std::string>;
-  absl::flat_hash_map<Key, std::vector<Client*>> watchers_;
+  absl::flat_hash_map<Key, std::vector<Client*>, hash::Keyed> watchers_;
 };
 
 }  // namespace weir::kv

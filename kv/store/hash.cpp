@@ -54,8 +54,8 @@ void Hash::grow() {
   pairs_ = {};
 }
 
-Hash Hash::copy(std::uint64_t seed) const {
-  Hash other(seed);
+Hash Hash::copy() const {
+  Hash other;
   other.small_ = small_;
   for (const auto& [field, value] : pairs_) other.pairs_.emplace_back(field, value);
   table_.for_each([&](const HashEntry& entry) {

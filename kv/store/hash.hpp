@@ -32,8 +32,6 @@ struct HashEntryTraits {
 
 class Hash {
  public:
-  explicit Hash(std::uint64_t seed) : table_(seed) {}
-
   std::size_t size() const { return small_ ? pairs_.size() : table_.size(); }
   bool small() const { return small_; }
 
@@ -69,7 +67,7 @@ class Hash {
     return {entry->field(), &entry->value};
   }
 
-  Hash copy(std::uint64_t seed) const;
+  Hash copy() const;
   std::size_t heap_size() const;
   // As Value::free_some().
   bool free_some(std::size_t most) { return table_.free_some(most, HashEntryTraits::destroy); }

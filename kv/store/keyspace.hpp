@@ -68,8 +68,8 @@ class Keyspace {
   enum class Gone : std::uint8_t { expired, evicted };
 
   // `clock` and `lazy_free` outlive it. The latter gets what is removed and large.
-  Keyspace(int number, std::uint64_t seed, const UseClock& clock, LazyFree& lazy_free)
-      : records_(seed), clock_(&clock), lazy_free_(&lazy_free), index_(number) {}
+  Keyspace(int number, const UseClock& clock, LazyFree& lazy_free)
+      : clock_(&clock), lazy_free_(&lazy_free), index_(number) {}
 
   int index() const { return index_; }  // as SELECT counts; swap() leaves it
 

@@ -51,8 +51,8 @@ void Set::grow() {
   integers_ = {};
 }
 
-Set Set::copy(std::uint64_t seed) const {
-  Set other(seed);
+Set Set::copy() const {
+  Set other;
   other.integers_only_ = integers_only_;
   other.integers_ = integers_;
   table_.for_each([&](const Member& member) {

@@ -25,8 +25,6 @@ struct MemberTraits {
 
 class Set {
  public:
-  explicit Set(std::uint64_t seed) : table_(seed) {}
-
   std::size_t size() const { return integers_only_ ? integers_.size() : table_.size(); }
   bool integers_only() const { return integers_only_; }
 
@@ -62,7 +60,7 @@ class Set {
     return std::string(table_.sample(random)->text());
   }
 
-  Set copy(std::uint64_t seed) const;
+  Set copy() const;
   std::size_t heap_size() const;
   // As Value::free_some().
   bool free_some(std::size_t most) { return table_.free_some(most, MemberTraits::destroy); }

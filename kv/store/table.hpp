@@ -14,7 +14,8 @@
 //
 // Invariant: a node lives in the chain of its hash in `next_` if that exists and its bucket in `now_` has
 // been moved (index < moved_), else in `now_`.
-// Threading: none. Hashes carry a random seed so that clients cannot choose collisions.
+// Hashes are SipHash's under the process's secret key, so that clients cannot choose collisions.
+// Threading: none.
 #pragma once
 
 #include <bit>
@@ -22,15 +23,15 @@
 #include <string_view>
 #include <utility>
 
+#include "hash/keyed.hpp"
 #include "kv/store/bucket.hpp"
-#include "kv/text_hash.hpp"
 
 namespace weir::kv {
 
 template <class Node, class Traits>
 class Table {
  public:
-  explicit Table(std::uint64_t seed = 0) : seed_(seed) {}
+  Table() = default;
   Table(Table&& other) noexcept { swap(other); }
   Table& operator=(Table&& other) noexcept {
     swap(other);
@@ -97,7 +98,7 @@ class Table {
 
   // Moves all nodes out; an empty table stays.
   Table take() {
-    Table taken(seed_);
+    Table taken;
     swap(taken);
     return taken;
   }
@@ -125,7 +126,6 @@ class Table {
     std::swap(next_, other.next_);
     std::swap(size_, other.size_);
     std::swap(moved_, other.moved_);
-    std::swap(seed_, other.seed_);
   }
 
   // Visits every node; `visit(Node&)` must not change the table. Stops early when it returns false.
@@ -213,7 +213,7 @@ class Table {
 
   static Node* node_at(const Bucket& bucket, unsigned slot) { return static_cast<Node*>(bucket.slot[slot]); }
   static std::uint8_t tag_of(std::size_t hash) { return static_cast<std::uint8_t>(hash >> 56); }
-  std::size_t hash_of(std::string_view key) const { return absl::HashOf(seed_, to_hash(key)); }
+  static std::size_t hash_of(std::string_view key) { return hash::Keyed{}(key); }
   static Node* find_in(const Buckets& buckets, std::size_t hash, std::string_view key) {
     const std::uint8_t tag = tag_of(hash);
     for (const Bucket* b = &buckets.lines[hash & buckets.mask]; b != nullptr; b = b->further()) {
@@ -340,7 +340,6 @@ class Table {
   Buckets next_;
   std::size_t size_ = 0;
   std::size_t moved_ = 0;  // buckets of now_ that are empty for good because they were moved
-  std::uint64_t seed_ = 0;
 };
 
 }  // namespace weir::kv

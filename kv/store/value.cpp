@@ -50,9 +50,9 @@ Value Value::copy(std::uint64_t seed) const {
     case Type::list:
       return Value(new List(list()));
     case Type::set:
-      return Value(new Set(set().copy(seed)));
+      return Value(new Set(set().copy()));
     case Type::hash:
-      return Value(new Hash(hash().copy(seed)));
+      return Value(new Hash(hash().copy()));
     case Type::zset:
       return Value(zset().copy(seed));
   }

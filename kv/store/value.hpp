@@ -63,7 +63,7 @@ class Value {
   void mark(Made made) { made_ = made; }
   Made made() const { return made_; }
 
-  Value copy(std::uint64_t seed) const;  // `seed` for its tables
+  Value copy(std::uint64_t seed) const;  // `seed` for a sorted set
   std::string_view encoding() const;     // OBJECT ENCODING
   std::size_t elements() const;          // 1 for a string
   std::size_t heap_size() const;         // bytes beside the value itself, estimated for collections

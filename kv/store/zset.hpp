@@ -21,7 +21,7 @@ struct ScoredNodeTraits {
 
 class SortedSet {
  public:
-  explicit SortedSet(std::uint64_t seed) : table_(seed), random_(seed | 1) {}
+  explicit SortedSet(std::uint64_t seed) : random_(seed | 1) {}  // for the heights in its skip list
 
   std::size_t size() const { return table_.size(); }
   bool small() const { return small_; }

@@ -19,6 +19,7 @@
 #include <limits>
 
 #include "rpc/codec/aggregate.hpp"
+#include "rpc/codec/crowded_bucket.hpp"
 #include "rpc/codec/kinds.hpp"
 #include "rpc/error.hpp"
 
@@ -118,10 +119,16 @@ bool read_sequence(MsgpackReader& from, T& value) {
   for (std::size_t i = 0; i < elements; ++i) {
     typename T::value_type element{};
     if (!read_value(from, element)) return from.inside("element " + std::to_string(i));
-    if constexpr (requires { value.push_back(std::move(element)); })
+    if constexpr (requires { value.push_back(std::move(element)); }) {
       value.push_back(std::move(element));
-    else
+    } else if constexpr (OpenToFlooding<T>) {
+      static_assert(
+          requires { value.insert(std::move(element)).second; },
+          "an unordered_multiset that a peer fills has to hash with weir::hash::Keyed");
+      if (crowded(value, *value.insert(std::move(element)).first)) return from.fail(crowded_bucket);
+    } else {
       value.insert(std::move(element));
+    }
   }
   from.leave();
   return true;
@@ -137,7 +144,8 @@ bool read_map(MsgpackReader& from, T& value) {
     typename T::mapped_type mapped{};
     if (!read_value(from, key)) return from.inside("key " + std::to_string(i));
     if (!read_value(from, mapped)) return from.inside("value " + std::to_string(i));
-    value.insert_or_assign(std::move(key), std::move(mapped));
+    const auto [place, is_new] = value.insert_or_assign(std::move(key), std::move(mapped));
+    if (is_new && crowded(value, place->first)) return from.fail(crowded_bucket);
   }
   from.leave();
   return true;

@@ -104,7 +104,7 @@ TEST(LazyFreeOfADatabase, takes_its_large_values_along_whatever_the_table_was_do
   UseClock clock;
   for (const std::size_t keys : {1, 81, 1000, 1281, 10'000}) {  // 81, 1281: the table has begun to grow
     LazyFree lazy_free;
-    Keyspace db{0, 5, clock, lazy_free};
+    Keyspace db{0, clock, lazy_free};
     for (std::size_t i = 0; i < keys; ++i) db.insert("key:" + std::to_string(i));
     db.set_expiry(db.insert("large"), 100);
     db.find("large", 0)->value = set_of(many);

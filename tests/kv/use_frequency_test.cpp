@@ -93,7 +93,7 @@ TEST(UseFrequency, is_noted_by_those_who_use_and_not_by_those_who_look) {
   UseClock clock;
   clock.notes = UseClock::Notes::frequency;
   LazyFree lazy_free;
-  Keyspace db(0, 5, clock, lazy_free);
+  Keyspace db(0, clock, lazy_free);
   db.insert("k");
   db.find("k", 0);
   db.find("k", 0);

@@ -135,6 +135,30 @@ TEST(Codec, values_come_back_as_they_were) {
   there_and_back(Celsius(36.6));
 }
 
+// std::hash of an integer is the integer, and libstdc++'s bucket counts are known: 42,043 keys of one bucket
+// took seconds.
+TEST(Codec, refuses_keys_that_gather_in_one_bucket) {
+  constexpr std::uint64_t bucket_count = 42043;  // one of those that a table grows through
+  std::map<std::uint64_t, int> gathered;
+  std::map<std::uint64_t, int> spread;
+  for (std::uint64_t i = 1; i <= bucket_count; ++i) {
+    gathered.emplace(i * bucket_count, 1);
+    spread.emplace(i, 1);
+  }
+  using Standard = std::unordered_map<std::uint64_t, int>;
+  EXPECT_NE(refusal<Standard>(gathered).find("weir::hash::Keyed"), std::string::npos);
+  EXPECT_EQ(refusal<Standard>(spread), "accepted");
+
+  Bytes out;
+  MessagePack::write(out, gathered);
+  std::unordered_map<std::uint64_t, int, hash::Keyed> keyed;
+  ASSERT_TRUE(MessagePack::read(out.span(), keyed));
+  EXPECT_EQ(keyed.size(), gathered.size());
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < keyed.bucket_count(); ++i) longest = std::max(longest, keyed.bucket_size(i));
+  EXPECT_LT(longest, 20u);
+}
+
 TEST(Codec, aggregates_grow_at_their_end) {
   Bytes older, newer;
   MessagePack::write(older, Point{1, 2});
