@@ -26,12 +26,12 @@ Value list_of(std::size_t elements) {
   return Value(list.release());
 }
 Value set_of(std::size_t elements) {
-  auto set = std::make_unique<Set>(7);
+  auto set = std::make_unique<Set>();
   for (std::size_t i = 0; i < elements; ++i) set->insert("member:" + std::to_string(i), 512);
   return Value(set.release());
 }
 Value hash_of(std::size_t elements) {
-  auto hash = std::make_unique<Hash>(7);
+  auto hash = std::make_unique<Hash>();
   for (std::size_t i = 0; i < elements; ++i)
     hash->set("field:" + std::to_string(i), Bytes(std::string_view("a value that is not small")), limits);
   return Value(hash.release());
