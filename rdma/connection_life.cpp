@@ -9,6 +9,7 @@
 
 #include "rdma/arrivals.hpp"
 #include "rdma/engine.hpp"
+#include "rdma/verbs_shim.hpp"
 
 namespace weir::rdma {
 ConnectionLife::ConnectionLife(Engine& engine, std::uint64_t tag, Side side, const LifeSettings& settings)
@@ -220,10 +221,12 @@ void ConnectionLife::finish() {
   state_ = State::ended;
   if (was_up) rdma_disconnect(id_.get());
   before_queue_pair_goes();
-  id_ = CmId();
-  release_resources();
-  queue_ = nullptr;
-  engine_.connection_ended();
+  // rdma_disconnect() moved the queue pair to ERR, so whoever is out stays out.
+  leaving_ = id_ && peer_inside(id_->qp);
+  if (leaving_)
+    engine_.await_leave(*this);
+  else
+    let_go();
   if (Arrivals* arrivals = std::exchange(arrivals_, nullptr); arrivals != nullptr) {
     arrivals->failed(*this);
     abandoned_ = true;  // it never had a stream
@@ -234,8 +237,24 @@ void ConnectionLife::finish() {
     mark_dirty();
 }
 
-// Nobody will read what is left.
+void ConnectionLife::let_go() {
+  id_ = CmId();
+  release_resources();
+  queue_ = nullptr;
+  engine_.connection_ended();
+}
+
+bool ConnectionLife::try_leave() {
+  if (peer_inside(id_->qp)) return false;
+  leaving_ = false;
+  let_go();
+  if (abandoned_) discard();
+  return true;
+}
+
+// Nobody will read what is left; whoever is inside may yet write there.
 void ConnectionLife::discard() {
+  if (leaving_) return;
   release_unread();
   engine_.discard(*this);
 }

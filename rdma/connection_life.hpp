@@ -1,6 +1,8 @@
 // How a connection over one reliable queue pair begins and ends, whatever protocol it carries.
 //
-// Life: connecting or accepting -> established -> (closing: what was taken still goes out) -> ended. The
+// Life: connecting or accepting -> established -> (closing: what was taken still goes out) -> ended. A peer's
+// process that is stopped inside an operation of ours keeps the queue pair and the memory until it has left
+// (`leaving`); the user hears of the end at once, and nobody waits. The
 // protocol (connection.hpp, channel_connection.hpp) derives from this and fills in what it needs before the
 // first packet, what it does when it is up, and when nothing of its own is under way any more.
 //
@@ -54,6 +56,8 @@ class ConnectionLife : public CmOwner {
   void forget_arrivals() { arrivals_ = nullptr; }
 
   bool ended() const { return state_ == State::ended; }
+  // Gives back queue pair and memory. False: the peer is still inside; ask again.
+  bool try_leave();
   // Nothing more will come after what is there to read: eof, or the error that ended the connection.
   const Error& end_cause() const { return cause_; }
   void cancel_connect();
@@ -147,6 +151,7 @@ class ConnectionLife : public CmOwner {
   rdma_conn_param parameters(const CmEvent* request) const;
   void established(const CmEvent& event);
   void finish();
+  void let_go();
   void discard();
 
   LifeSettings life_;
@@ -154,6 +159,7 @@ class ConnectionLife : public CmOwner {
   Arrivals* arrivals_ = nullptr;
   ConnectOpPtr connect_op_;
   Device::Queue* awaited_ = nullptr;
+  bool leaving_ = false;  // ended, and not let_go() yet
 };
 
 }  // namespace weir::rdma

@@ -86,10 +86,22 @@ void Engine::shutdown() {
     if (slot.connection) slot.connection->end(Errc::closed, "the io_context is gone");
   }
   watches_.clear();
+  see_off();
+  if (!leaving_.empty()) keep_for_ever();
+}
+
+// The program must be able to end while a peer is stopped, and what that one may yet write to must not become
+// anybody else's memory: it stays until the process is gone.
+void Engine::keep_for_ever() {
+  for (ConnectionLife* each : leaving_) (void)slots_[slot_of(each->tag())].connection.release();
+  leaving_.clear();
+  (void)new auto(devices_);                        // the pools
+  (void)new EventChannel(std::move(cm_channel_));  // of their identifiers
 }
 
 EngineStats Engine::stats() const {
   EngineStats stats = stats_;
+  stats.leaving = static_cast<std::uint32_t>(leaving_.size());
   stats.connections = static_cast<std::uint32_t>(slots_.size() - free_slots_.size());
   for (const auto& device : devices_) {
     const MemoryPoolStats& pool = device->pool().stats();
@@ -233,6 +245,7 @@ void Engine::start_tick() {
 }
 
 void Engine::on_tick() {
+  see_off();
   const Clock::time_point time = now();
   for (std::size_t i = 0; i < slots_.size(); ++i)
     if (slots_[i].connection) slots_[i].connection->on_tick(time);
@@ -274,6 +287,7 @@ void Engine::poll_round() {
   const std::uint64_t before = stats_.completions;
   const bool kicked = std::exchange(busy_, false);
   const bool unfinished = poll_for_a_while();
+  see_off();
   sweep();
   in_round_ = false;
 
@@ -380,6 +394,13 @@ void Engine::run_notifications() {
     }};
     while (told < notifying_.size()) notifying_[told++]->notify();
   }
+}
+
+void Engine::see_off() {
+  if (leaving_.empty()) return;
+  std::vector<ConnectionLife*> inside = std::exchange(leaving_, {});
+  std::erase_if(inside, [](ConnectionLife* each) { return each->try_leave(); });
+  leaving_.insert(leaving_.end(), inside.begin(), inside.end());
 }
 
 // Frees discarded connections, when no list names them any more.

@@ -39,6 +39,7 @@ struct EngineStats {
   std::uint64_t rounds = 0;    // times the poll handler ran
   std::uint64_t sleeps = 0;    // times it armed the queue and stopped
   std::uint64_t wake_ups = 0;  // times the device woke it
+  std::uint32_t leaving = 0;   // ended, and kept because a stopped peer may yet write there
   MemoryPoolStats pool;        // of all devices together
   SharedReceivesStats shared;  // likewise
 };
@@ -76,6 +77,11 @@ class Engine : public asio::execution_context::service {
   void mark_dirty(ConnectionLife& connection);
   // Tell the connection when its completion queue was seen empty.
   void await_empty(ConnectionLife& connection);
+  // It ended while its peer was inside an operation: try_leave() now and then.
+  void await_leave(ConnectionLife& connection) {
+    leaving_.push_back(&connection);
+    kick();
+  }
   // Forget it, at the end of the current round.
   void discard(ConnectionLife& connection);
   // It has let go of the device and keeps run() no longer.
@@ -112,6 +118,8 @@ class Engine : public asio::execution_context::service {
   bool poll(Device::Queue& queue);
   bool poll_shared(SharedReceives& receives);
   void seen_empty(Device::Queue& queue);
+  void see_off();
+  void keep_for_ever();
   void run_notifications();
   void sweep();
   bool fell_asleep();
@@ -133,6 +141,7 @@ class Engine : public asio::execution_context::service {
   std::vector<ConnectionLife*> dirty_;
   std::vector<ConnectionLife*> notifying_;
   std::vector<ConnectionLife*> awaiting_empty_;
+  std::vector<ConnectionLife*> leaving_;
   std::vector<SharedReceives::Received> received_;
   std::vector<std::unique_ptr<ConnectionLife>> discarded_;
 

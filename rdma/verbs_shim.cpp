@@ -18,6 +18,8 @@ struct Bound {
 #undef WEIR_VERBS_CALL
 };
 Bound bound;
+// Of Weir's libibverbs.so.1 alone (verbs/ibv/private_link.hpp); nullptr elsewhere.
+bool (*bound_peer_inside)(ibv_qp*) = nullptr;
 
 }  // namespace
 
@@ -39,7 +41,12 @@ std::string bind_verbs(void* ibverbs, void* rdmacm) {
   if (bound.name == nullptr) missing += (missing.empty() ? "" : ", ") + std::string(#name);
 #include "rdma/verbs_calls.def"
 #undef WEIR_VERBS_CALL
+  bound_peer_inside = reinterpret_cast<bool (*)(ibv_qp*)>(dlsym(ibverbs, "weir_peer_inside"));
   return missing;
+}
+
+bool peer_inside(ibv_qp* qp) {
+  return qp != nullptr && bound_peer_inside != nullptr && bound_peer_inside(qp);
 }
 
 }  // namespace weir::rdma

@@ -79,10 +79,11 @@ void Adapter::destroy(QueuePair* qp) {
 void Adapter::destroy_locked(QueuePair* qp) {
   std::erase(live_qps_, qp);
   const std::uint32_t index = qp->qpn().index();
-  const Slot initiator = qp->initiator_slot();
+  const auto inside = [&] { return segment_.header().qps[index].hazard.load(std::memory_order_acquire) & 1; };
+  LeftInside left{qp->initiator_slot(), std::nullopt};
+  if (inside()) left.receive_keys = qp->receive_keys();
   qps_[index].reset();
-  if (segment_.header().qps[index].hazard.load(std::memory_order_acquire) & 1)
-    left_inside_[index] = initiator;
+  if (inside()) left_inside_[index] = std::move(left);
   retire_counters(index);
 }
 
@@ -92,7 +93,7 @@ bool Adapter::stopped_initiator_inside(std::uint32_t qp_index) {
   const auto left = left_inside_.find(qp_index);
   if (left == left_inside_.end()) return false;
   const bool inside = segment_.header().qps[qp_index].hazard.load(std::memory_order_acquire) & 1;
-  if (inside && host_.peer(left->second, HostPort::Wait::no)) return true;
+  if (inside && host_.peer(left->second.initiator, HostPort::Wait::no)) return true;
   left_inside_.erase(left);
   return false;
 }
@@ -144,13 +145,13 @@ void Adapter::for_each_qp(Visit visit) {
 
 void Adapter::deregister(std::uint32_t key) {
   table_.invalidate(key);
-  drain_initiators();
+  drain_initiators(key);
   table_.release(key);
 }
 
 void Adapter::release_window(std::uint32_t key) {
   windows_.forget_window(key);
-  drain_initiators();
+  drain_initiators(key);
   table_.release_window(key);
 }
 
@@ -180,36 +181,60 @@ bool Adapter::wait_for_initiators() const {
   return wait_for_guests(segment_.header(), host_, host_.now_ns() + longest_operation_ns) && left;
 }
 
-// Waits for as long as it takes: returning would let a late write land in memory that is no longer ours to
-// give. Not under mutex_, which everything needs that comes from outside, the news that an initiator was
-// killed too.
-void Adapter::drain_initiators() {
-  struct Running {
-    const std::atomic<std::uint32_t>* hazard;
-    std::uint32_t at;
-    Slot initiator;
-  };
+// One operation on a queue pair of ours, and whose it is.
+struct Adapter::Running {
+  std::uint32_t index, at;
+  Slot initiator;
+};
+
+std::vector<Adapter::Running> Adapter::running_operations() {
   std::vector<Running> running;
   const auto note = [&](std::uint32_t index, Slot initiator) {
-    const auto& hazard = segment_.header().qps[index].hazard;
-    const std::uint32_t at = hazard.load(std::memory_order_seq_cst);
-    if (at & 1) running.push_back({&hazard, at, initiator});
+    const std::uint32_t at = segment_.header().qps[index].hazard.load(std::memory_order_seq_cst);
+    if (at & 1) running.push_back({index, at, initiator});
   };
-  {
-    const std::lock_guard lock(mutex_);
-    for (const QueuePair* qp : live_qps_)  // datagrams never reach a region but by our own poll
-      if (!has_many_senders(qp->config().type)) note(qp->qpn().index(), qp->initiator_slot());
-    for (const auto& [index, initiator] : left_inside_) note(index, initiator);
-  }
-  for (const Running& one : running)
-    for (int tries = 0; one.hazard->load(std::memory_order_seq_cst) == one.at; ++tries) {
-      if (tries < 100) {
-        cpu_relax();
-        continue;
-      }
-      if (!host_.peer(one.initiator, HostPort::Wait::no)) break;  // killed inside
-      sched_yield();
+  const std::lock_guard lock(mutex_);
+  for (const QueuePair* qp : live_qps_)  // datagrams never reach a region but by our own poll
+    if (!has_many_senders(qp->config().type)) note(qp->qpn().index(), qp->initiator_slot());
+  for (const auto& [index, left] : left_inside_) note(index, left.initiator);
+  return running;
+}
+
+bool Adapter::may_reach(const Running& one, std::uint32_t key) {
+  const std::uint32_t reaches = segment_.header().qps[one.index].reaches.load(std::memory_order_acquire);
+  // By its index: a type 2 window changes the rest of its key. What a window reaches is its region's memory,
+  // whose key is another.
+  if (reaches != any_receive) return reaches >> 8 == key >> 8 || windows_.is_window(reaches);
+  const std::lock_guard lock(mutex_);
+  std::optional<std::vector<std::uint32_t>> keys;
+  if (const auto left = left_inside_.find(one.index); left != left_inside_.end())
+    keys = left->second.receive_keys;
+  else if (qps_[one.index])
+    keys = qps_[one.index]->receive_keys();
+  return !keys || std::ranges::find(*keys, key) != keys->end();
+}
+
+// Waits for as long as it takes, but only for those who may use that key: returning would let a late write
+// land in memory that is no longer ours to give, and a process that is stopped elsewhere is nothing to this
+// caller. Not under mutex_, which everything needs that comes from outside, the news that an initiator was
+// killed too.
+void Adapter::drain_initiators(std::uint32_t key) {
+  constexpr int spins = 100, look_again = 1024;
+  std::vector<Running> running = running_operations();
+  for (int tries = 0; !running.empty(); ++tries) {
+    std::erase_if(running, [&](const Running& one) {
+      return segment_.header().qps[one.index].hazard.load(std::memory_order_seq_cst) != one.at;
+    });
+    if (tries < spins) {
+      cpu_relax();
+      continue;
     }
+    std::erase_if(running, [&](const Running& one) {
+      if (tries % look_again == spins && !may_reach(one, key)) return true;
+      return !host_.peer(one.initiator, HostPort::Wait::no);  // killed inside
+    });
+    sched_yield();
+  }
   while (!wait_for_guests(segment_.header(), host_, host_.now_ns() + longest_operation_ns)) {
   }
 }
@@ -258,7 +283,7 @@ void Adapter::peer_gone(Slot slot) {
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(left_inside_, [&](const auto& left) {
-      if (left.second != slot) return false;
+      if (left.second.initiator != slot) return false;
       // Or whoever waits for it would wait for the next process in its slot.
       std::atomic<std::uint32_t>& hazard = segment_.header().qps[left.first].hazard;
       hazard.store((hazard.load(std::memory_order_relaxed) | 1) + 1, std::memory_order_seq_cst);

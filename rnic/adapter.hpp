@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "rnic/completion_queue.hpp"
@@ -63,8 +64,8 @@ class Adapter {
   void deregister(std::uint32_t key);
   // Frees a memory window; also a bound one.
   void release_window(std::uint32_t key);
-  // After a change of rights in place: returns once no operation under the old ones is running.
-  void drain_initiators();
+  // After a change of this key's rights in place: returns once no operation under the old ones is running.
+  void drain_initiators(std::uint32_t key);
 
   // The same from under a queue pair's send lock: takes no lock itself, and gives up on a stopped initiator
   // after a bounded time, for which the window stays open to what it had begun. False: it gave up.
@@ -102,6 +103,9 @@ class Adapter {
   void kick_locked(SharedReceiveQueue&);
   void kick_guests(SharedReceiveQueue&);
   bool stopped_initiator_inside(std::uint32_t qp_index);
+  struct Running;
+  std::vector<Running> running_operations();
+  bool may_reach(const Running&, std::uint32_t key);
   template <class Visit>
   void for_each_qp(Visit visit);
 
@@ -122,7 +126,12 @@ class Adapter {
   std::vector<QueuePair*> live_qps_;                // the same, dense: what deregistration has to look at
   std::vector<QueuePair*> kept_;                    // of these, those that only other processes have open
   std::vector<std::unique_ptr<QueuePair>> opened_;  // of other processes
-  std::map<std::uint32_t, Slot> left_inside_;       // of destroyed ones: whose initiator was still inside
+  // Of destroyed ones: whose initiator was still inside, and what receives it may fill yet.
+  struct LeftInside {
+    Slot initiator;
+    std::optional<std::vector<std::uint32_t>> receive_keys;
+  };
+  std::map<std::uint32_t, LeftInside> left_inside_;
   std::atomic<std::ptrdiff_t> highest_qp_{0};
   // Numbers are handed out round robin, so that a stale QPN stays unused for long.
   std::uint32_t next_qp_ = 0;

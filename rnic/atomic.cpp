@@ -33,7 +33,7 @@ std::uint64_t on_mapped_word(SendOpcode opcode, const AtomicOperands& operands, 
 // What all of them begin with: the checks, and the word's lock, under which `act` does its part.
 template <class Act>
 Outcome RemoteQueuePair::on_word(std::uint64_t addr, std::uint32_t rkey, std::uint32_t right, Act act) {
-  const Operation operation(*this);
+  const Operation operation(*this, rkey);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   const bool has_depth = ctx_->access.load(std::memory_order_relaxed) & access::responder_depth;
   const bool needs_depth = right == access::remote_atomic;      // something comes back

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "rnic/adapter.hpp"
@@ -122,7 +123,8 @@ QueuePair::InitiatorLeft QueuePair::answer_no_more(QpState to) {
   ctx_->state.store(static_cast<std::uint32_t>(to), std::memory_order_seq_cst);
   if (to == QpState::reset) ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
   unlock_sends();
-  return wait_for_initiator() ? InitiatorLeft::yes : InitiatorLeft::no;
+  const bool left = wait_for_initiator(to == QpState::err ? longest_wait_in_error_ns : longest_operation_ns);
+  return left ? InitiatorLeft::yes : InitiatorLeft::no;
 }
 
 bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes, InitiatorLeft left) {
@@ -343,6 +345,20 @@ void QueuePair::append_completed(std::vector<std::uint32_t>& numbers) const {
   }
 }
 
+std::optional<std::vector<std::uint32_t>> QueuePair::receive_keys() {
+  if (config_.srq != nullptr) return config_.srq->receive_keys();
+  // Whoever posts receives may wait for the adapter's lock, under which we are.
+  if (!has_own_rq() || has_many_senders(config_.type) || !recv_lock_.try_lock()) return std::nullopt;
+  std::vector<std::uint32_t> keys;
+  for (std::uint32_t at = rq_polled_.load(std::memory_order_acquire); at != rq_published_; ++at) {
+    const ReceiveWqe& wqe = rq_at(at);
+    const std::uint32_t pieces = std::min(wqe.num_sge, config_.caps.max_recv_sge);
+    for (std::uint32_t i = 0; i < pieces; ++i) keys.push_back(wqe.sge[i].lkey);
+  }
+  recv_lock_.unlock();
+  return keys;
+}
+
 bool QueuePair::wait_for_datagram_senders() const {
   const std::uint64_t give_up_ns = nic_.host().now_ns() + longest_delivery_ns;
   while (ctx_->datagram_senders.load(std::memory_order_seq_cst) != 0) {
@@ -362,11 +378,11 @@ bool QueuePair::initiator_leaves_at_once() const {
   return !nic_.host().peer(initiator_slot_.load(std::memory_order_relaxed), HostPort::Wait::no);
 }
 
-bool QueuePair::wait_for_initiator() const {
+bool QueuePair::wait_for_initiator(std::uint64_t longest_ns) const {
   if (has_many_senders(config_.type)) return wait_for_datagram_senders();
   const std::uint32_t seen = ctx_->hazard.load(std::memory_order_seq_cst);
   if ((seen & 1) == 0) return true;
-  const std::uint64_t give_up_ns = nic_.host().now_ns() + longest_operation_ns;
+  const std::uint64_t give_up_ns = nic_.host().now_ns() + longest_ns;
   for (int tries = 0; ctx_->hazard.load(std::memory_order_seq_cst) == seen; ++tries) {
     if (tries < 100) {
       cpu_relax();

@@ -43,6 +43,9 @@ struct EthernetFrame;
 
 // The longest a neighbour's operation can reasonably run: 2 GiB through the kernel.
 inline constexpr std::uint64_t longest_operation_ns = 2'000'000'000;
+// The longest that a move to ERR waits for one. It need not: receives are reported as flushed when the
+// neighbour has left.
+inline constexpr std::uint64_t longest_wait_in_error_ns = 5'000'000;
 
 struct QpCapabilities {
   std::uint32_t max_send_wr = 0, max_recv_wr = 0, max_send_sge = 0, max_recv_sge = 0, max_inline = 0;
@@ -175,7 +178,13 @@ class QueuePair {
   void kick_initiator_if_parked();
   // Returns once the initiator's current operation is over, or it is dead. False: it was still inside after a
   // bounded time (its process is stopped, say); what it may touch must then stay where it is.
-  bool wait_for_initiator() const;
+  bool wait_for_initiator(std::uint64_t longest_ns = longest_operation_ns) const;
+  // The keys of the memory that a SEND which began already may fill; nullopt: not known, any.
+  std::optional<std::vector<std::uint32_t>> receive_keys();
+  // Whoever plays our responder is inside an operation, and does not leave at once; it may be stopped there.
+  bool initiator_inside() const {
+    return valid() && !has_many_senders(config_.type) && !initiator_leaves_at_once();
+  }
   // Before it is destroyed: it answers nobody any more. Under the adapter's lock.
   void shut();
   // Behind that, and not under that lock, because it may take as long as wait_for_initiator(). Without it the

@@ -29,7 +29,7 @@ Outcome RemoteQueuePair::select_srq(Qpn srqn, const PeerPtr& of) {
   xrc_completions_ = nullptr;
   srq_ = RemoteSrq();  // it points into the process that we let go of
   memory_ = of;
-  const Operation operation(*this);
+  const Operation operation(*this, any_receive);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   const std::uint64_t domain = ctx_->xrcd.load(std::memory_order_seq_cst);
   // It may be just about to be destroyed, and then is none that answers.

@@ -131,7 +131,7 @@ Outcome RemoteQueuePair::outcome_of_write(Peer::Transfer transfer) {
 }
 
 Outcome RemoteQueuePair::rdma_write(const Gather& from, std::uint64_t addr, std::uint32_t rkey) {
-  const Operation operation(*this);
+  const Operation operation(*this, rkey);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   if (from.bytes == 0) return Outcome::done;
   const TptEntry* entry = check_rkey(addr, from.bytes, rkey, access::remote_write);
@@ -141,7 +141,7 @@ Outcome RemoteQueuePair::rdma_write(const Gather& from, std::uint64_t addr, std:
 
 Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t addr, std::uint32_t rkey,
                                              const Arrival& arrival) {
-  const Operation operation(*this);
+  const Operation operation(*this, rkey);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   if (!can_receive()) return Outcome::rnr;
   if (from.bytes != 0) {
@@ -158,7 +158,7 @@ Outcome RemoteQueuePair::rdma_write_with_imm(const Gather& from, std::uint64_t a
 }
 
 Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::uint32_t rkey) {
-  const Operation operation(*this);
+  const Operation operation(*this, rkey);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   if (!(ctx_->access.load(std::memory_order_relaxed) & access::responder_depth))
     return nak(Outcome::nak_invalid, WcStatus::loc_qp_op_err, nullptr, {});
@@ -177,7 +177,7 @@ Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::
 }
 
 Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
-  const Operation operation(*this);
+  const Operation operation(*this, any_receive);
   if (const Outcome begun = operation.admitted(); begun != Outcome::done) return begun;
   if (!can_receive()) return Outcome::rnr;
   TakenReceive taken;

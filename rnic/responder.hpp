@@ -190,10 +190,13 @@ class RemoteQueuePair {
 // odd; those of an SRQ's process that is not the target's wait while we are its guest.
 class RemoteQueuePair::Operation {
  public:
-  explicit Operation(RemoteQueuePair& by) : by_(by), ctx_(*by.ctx_) {
+  // `reaches`: the one rkey it may use, or any_receive.
+  Operation(RemoteQueuePair& by, std::uint32_t reaches) : by_(by), ctx_(*by.ctx_) {
     // A target that was connected to another since counts the operations of that one there.
     if (!by.answers()) return;
     begun_as_ = ctx_.hazard.load(std::memory_order_relaxed) | 1;
+    // release: whoever sees this key sees all that our last operation wrote, and that it is over.
+    ctx_.reaches.store(reaches, std::memory_order_release);
     // seq_cst: we store the hazard, then read state and keys; the target stores those, then reads the hazard.
     ctx_.hazard.store(begun_as_, std::memory_order_seq_cst);
     if (by.memory_ && by.memory_ != by.peer) guest_.emplace(by.memory_->segment(), by.own_, by.guest_hint_);

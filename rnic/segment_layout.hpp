@@ -25,7 +25,7 @@
 
 namespace weir::rnic {
 
-inline constexpr std::uint64_t segment_magic = 0x57454952'4e494337;  // "WEIRNIC7": layout version included
+inline constexpr std::uint64_t segment_magic = 0x57454952'4e494338;  // "WEIRNIC8": layout version included
 inline constexpr std::size_t cache_line = 64;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared between processes");
@@ -53,6 +53,9 @@ struct alignas(cache_line) QpContext {
   // Line 1: written by the initiator. `hazard` counts up at the start and the end of each operation, so it is
   // odd inside of one.
   alignas(cache_line) std::atomic<std::uint32_t> hazard;
+  // The rkey that this operation names, or any_receive; stored before `hazard` becomes odd, so that who sees
+  // it odd knows which deregistrations concern it.
+  std::atomic<std::uint32_t> reaches;
   std::uint32_t rq_next;                        // next receive WQE to take
   std::uint32_t cqe_next;                       // next completion ring entry to write
   std::uint32_t landing_tail;                   // bytes ever allocated from the landing ring
@@ -80,6 +83,8 @@ struct alignas(cache_line) QpContext {
   std::atomic<std::uint32_t> initiator_cpu;
 };
 static_assert(sizeof(QpContext) == 4 * cache_line);
+// QpContext::reaches of an operation that names no key: it may fill a receive, and touches nothing else.
+inline constexpr std::uint32_t any_receive = 0;
 
 // Which other processes have an xrc_recv queue pair open (ibv_open_qp(3)), by slot: a number of their NIC,
 // never 0; 0: it has not. Each word is written by its process, and cleared by the owner when that one is

@@ -94,6 +94,17 @@ SharedReceiveQueue::Posted SharedReceiveQueue::post(std::uint64_t wr_id, std::sp
   return Posted::ok;
 }
 
+std::vector<std::uint32_t> SharedReceiveQueue::receive_keys() {
+  std::vector<std::uint32_t> keys;
+  const std::lock_guard lock(lock_);
+  for (std::uint32_t number = 0; number < wrs_; ++number) {
+    if (!outstanding_[number]) continue;
+    const ReceiveWqe& w = wqe(number);
+    for (std::uint32_t i = 0; i < std::min(w.num_sge, sges_); ++i) keys.push_back(w.sge[i].lkey);
+  }
+  return keys;
+}
+
 bool SharedReceiveQueue::ring_full() const {
   const std::uint32_t posted = ctx_->posted.load(std::memory_order_relaxed);
   return posted - ctx_->next.load(std::memory_order_acquire) > ring_mask_;

@@ -54,6 +54,9 @@ class SharedReceiveQueue {
   // True when some initiator had parked for lack of a WQE: the caller kicks them.
   bool take_parked() { return ctx_->parked.exchange(0, std::memory_order_seq_cst) != 0; }
 
+  // The keys of the memory of what is posted and not yet freed: what a SEND that began already may fill.
+  std::vector<std::uint32_t> receive_keys();
+
   ReceiveWqe& wqe(std::uint32_t number) const;
   void free_wqe(std::uint32_t number);  // after its completion was polled
 

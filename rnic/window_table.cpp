@@ -113,6 +113,11 @@ void WindowTable::forget(Qpn qpn) {
     if (window.type == WindowType::type2 && window.by == qpn) unbind(window);
 }
 
+bool WindowTable::is_window(std::uint32_t key) const {
+  const std::lock_guard lock(mutex_);
+  return windows_.contains(index_of(key));
+}
+
 bool WindowTable::in_use(std::uint32_t lkey) const {
   const std::lock_guard lock(mutex_);
   return regions_.contains(lkey);

@@ -48,6 +48,8 @@ class WindowTable {
   // A queue pair goes: so do its windows of type 2.
   void forget(Qpn);
 
+  // Whether the key is, or was once, that of a window which is still allocated.
+  bool is_window(std::uint32_t key) const;
   bool in_use(std::uint32_t lkey) const;  // some window lies in that region
 
  private:

@@ -103,6 +103,8 @@ class RawPeer {
   }
   const std::vector<std::uint32_t>& immediates() const { return immediates_; }
 
+  std::uint32_t qp_num() const { return (*id_)->qp->qp_num; }
+
   // Answers nothing from now on, and nobody is told: as a host that lost its power.
   void vanish() { rdma_destroy_qp(id_->get()); }
 

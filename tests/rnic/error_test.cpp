@@ -158,7 +158,7 @@ TEST_F(Errors, rights_taken_by_update_are_refused_from_then_on) {
   connect_pair();
   Memory local(a_nic, 64), target(b_nic, 64);
   b_nic.adapter().table().update(target.key(), access::local_write, pd);
-  b_nic.adapter().drain_initiators();
+  b_nic.adapter().drain_initiators(target.key());
   ASSERT_EQ(a->write(2, local.all(), target.addr(), target.key()), PostResult::ok);
   EXPECT_TRUE(completed(a->poll_send(), 2, WcStatus::rem_access_err));
 }

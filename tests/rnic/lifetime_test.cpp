@@ -97,6 +97,40 @@ TEST_F(Lifetime, deregistration_waits_for_a_peer_that_is_writing) {
   expect_waits_for_the_write([&] { to.deregister(); });
 }
 
+TEST_F(Lifetime, deregistration_waits_for_a_peer_that_is_sending_into_it) {
+  connect_pair();
+  Memory from(a_nic, 20'000), to(b_nic, 20'000);
+  ASSERT_EQ(b->recv(7, {to.all()}), PostResult::ok);
+  begin([&] { (void)a->send(1, from.all()); });
+  expect_waits_for_the_write([&] { to.deregister(); });
+}
+
+// Or a process that is stopped inside its operation would hold up everybody else.
+TEST_F(Lifetime, deregistration_does_not_wait_for_a_peer_that_is_writing_elsewhere) {
+  connect_pair();
+  Memory from(a_nic, 64), to(b_nic, 64), other(b_nic, 64);
+  begin_write(from, to);
+  other.deregister();
+}
+
+TEST_F(Lifetime, deregistration_does_not_wait_for_a_peer_that_is_sending_elsewhere) {
+  connect_pair();
+  Memory from(a_nic, 20'000), to(b_nic, 20'000), other(b_nic, 64);
+  ASSERT_EQ(b->recv(7, {to.all()}), PostResult::ok);
+  begin([&] { (void)a->send(1, from.all()); });
+  other.deregister();
+}
+
+TEST_F(Lifetime, deregistration_after_a_destruction_waits_only_for_who_sends_into_it) {
+  connect_pair();
+  Memory from(a_nic, 20'000), to(b_nic, 20'000), other(b_nic, 64);
+  ASSERT_EQ(b->recv(7, {to.all()}), PostResult::ok);
+  begin([&] { (void)a->send(1, from.all()); });
+  run_while_time_passes([&] { b->destroy_qp(); });
+  other.deregister();
+  expect_waits_for_the_write([&] { to.deregister(); });
+}
+
 // It may wait until that peer is killed, and the news of that comes by the thread that hears all else.
 TEST_F(Lifetime, deregistration_that_waits_holds_up_nothing_else) {
   connect_pair();
@@ -153,7 +187,7 @@ TEST_F(Lifetime, a_change_of_rights_waits_for_a_peer_that_is_writing) {
   begin_write(from, to);
   expect_waits_for_the_write([&] {
     b_nic.adapter().table().update(to.key(), 0, pd);
-    b_nic.adapter().drain_initiators();
+    b_nic.adapter().drain_initiators(to.key());
   });
 }
 

@@ -14,3 +14,7 @@ extern "C" weir::link::SameHostLink* weir_same_host_link();
 // Whether this process is traced with a log; then: a line in it about that queue pair (0: none yet).
 extern "C" bool weir_trace_logs();
 extern "C" void weir_trace_line(std::uint32_t qpn, const char* line);
+
+// In queue_pair.cpp; rdma/verbs_shim.cpp asks for it by its name, and does without where there is none.
+struct ibv_qp;
+extern "C" bool weir_peer_inside(ibv_qp* qp);

@@ -85,7 +85,7 @@ int change_region(ibv_mr* mr, int flags, ibv_pd* pd, void* addr, size_t length, 
     mr->lkey = mr->rkey = *key;
   } else {
     nic.adapter().table().update(mr->lkey, new_access & rights, pd_of(new_pd).number);
-    nic.adapter().drain_initiators();
+    nic.adapter().drain_initiators(mr->lkey);
   }
   pd_of(new_pd).users.fetch_add(1);
   drop_user(pd_of(mr->pd));

@@ -222,6 +222,11 @@ int ibv_destroy_qp(ibv_qp* qp) {
   return 0;
 }
 
+// For programs that may not wait: whether a peer is inside an operation on this queue pair and does not leave
+// at once (its process may be stopped). While it is, destroying the queue pair takes up to two seconds, and
+// deregistering what that operation reaches takes as long as it lasts.
+bool weir_peer_inside(ibv_qp* qp) { return qp_of(qp).nic_qp->initiator_inside(); }
+
 int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t flags) {
   if (flags != 0) return 0;
   return 1;  // the last byte of a WRITE becomes visible last (rnic/copy.hpp)
