@@ -66,7 +66,16 @@ std::uint64_t Arrivals::wait_accept(AcceptOpPtr op) {
   return number;
 }
 
+// A full queue is made room in by the oldest that its peer has left half done, as a TCP stack drops the
+// oldest half-open connection under a flood.
+void Arrivals::drop_oldest_half_open() {
+  constexpr std::chrono::seconds least_time{1};
+  if (accepting_.empty() || engine_.now() < accepting_.front()->accepted_at() + least_time) return;
+  accepting_.front()->end(Errc::unreachable, "the peer did not complete the connection, and others wait");
+}
+
 void Arrivals::on_request(CmId id, const CmEvent& request) {
+  if (!finishing_ && accepting_.size() + ready_.size() >= backlog_) drop_oldest_half_open();
   if (finishing_ || accepting_.size() + ready_.size() >= backlog_) {
     ++rejected_;
     rdma_reject(id.get(), nullptr, 0);

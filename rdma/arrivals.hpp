@@ -1,7 +1,9 @@
 // The connections that came to one engine and nobody took yet, whichever listener they came in through.
 //
 // Each request is accepted at once; what is being established and what waits to be taken are together bounded
-// by the backlog, beyond it requests are rejected. Threading: the engine's thread.
+// by the backlog. Beyond it a request takes the seat of the oldest peer that has left its connection half
+// open for a second, and else is rejected; after ten seconds such a connection ends anyway. Threading: the
+// engine's thread.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +58,7 @@ class Arrivals {
   };
   void abort(AcceptOpPtr op);
   void end_if_finished();
+  void drop_oldest_half_open();
 
   Engine& engine_;
   Make make_;

@@ -253,6 +253,7 @@ void Connection::on_control(std::span<const std::byte> bytes) {
     return end(message.error(),
                "peer sent a bad control message of " + std::to_string(bytes.size()) + " bytes");
   if (const auto* announced = std::get_if<RegisterXferMemory>(&*message)) {
+    announced_to_us_ = true;
     peer_window_.open(*announced);
     if (wants_writable_ || write_op_) mark_dirty();
     return;

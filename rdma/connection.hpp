@@ -84,6 +84,8 @@ class Connection final : public ConnectionLife {
   void destroy_ops() override;
 
   const ConnectionStats& stats() const { return stats_; }
+  // The peer has announced a buffer: it speaks the protocol, and can be answered.
+  bool announced_to_us() const { return announced_to_us_; }
 
  private:
   static constexpr std::uint32_t max_receive_batch = 64;
@@ -143,6 +145,7 @@ class Connection final : public ConnectionLife {
   bool fresh_input_ = false;  // since the last on_readable
   bool wants_writable_ = false;
   bool end_told_ = false;  // on_readable ran after the end
+  bool announced_to_us_ = false;
   Clock::time_point next_keepalive_{};
 
   TransferOpPtr read_op_;

@@ -38,6 +38,7 @@ Result<void> ConnectionLife::start_accept(CmId id, const CmEvent& request, Arriv
   id_.set_context(static_cast<CmOwner*>(this));
   id_.set_ack_timeout(life_.ack_timeout);
   state_ = State::accepting;
+  accepted_at_ = engine_.now();
   Result<void> prepared = greeted(request.private_bytes());
   if (prepared) prepared = take_device();
   if (!prepared) {
@@ -281,6 +282,8 @@ void ConnectionLife::try_hang_up() {
 
 void ConnectionLife::on_tick(Clock::time_point now) {
   if (state_ == State::closing && now >= linger_until_) end(Errc::closed, "closed");
+  if (state_ == State::accepting && now >= accepted_at_ + longest_accept)
+    end(Errc::unreachable, text(id_.remote()) + " did not complete the connection that it asked for");
 }
 
 // --- telling

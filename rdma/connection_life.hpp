@@ -43,6 +43,8 @@ using ConnectOpPtr = IoOpPtr<std::error_code>;
 struct LifeSettings {
   std::chrono::milliseconds resolve_timeout, ack_timeout, linger;
 };
+// How long a peer whose connection we accepted may take to be ready for it; it takes one message.
+inline constexpr std::chrono::seconds longest_accept{10};
 
 class ConnectionLife : public CmOwner {
  public:
@@ -54,6 +56,8 @@ class ConnectionLife : public CmOwner {
   // once whether the connection was established; on failure here the request is rejected.
   Result<void> start_accept(CmId id, const CmEvent& request, Arrivals& arrivals);
   void forget_arrivals() { arrivals_ = nullptr; }
+  // When start_accept() was called.
+  std::chrono::steady_clock::time_point accepted_at() const { return accepted_at_; }
 
   bool ended() const { return state_ == State::ended; }
   // Gives back queue pair and memory. False: the peer is still inside; ask again.
@@ -156,6 +160,7 @@ class ConnectionLife : public CmOwner {
 
   LifeSettings life_;
   Clock::time_point linger_until_{};
+  Clock::time_point accepted_at_{};
   Arrivals* arrivals_ = nullptr;
   ConnectOpPtr connect_op_;
   Device::Queue* awaited_ = nullptr;

@@ -71,6 +71,9 @@ class Stream {
   void cancel();
   Endpoint local_endpoint() const { return connection_ != nullptr ? connection_->local() : Endpoint(); }
   Endpoint remote_endpoint() const { return connection_ != nullptr ? connection_->remote() : Endpoint(); }
+  // Whether the peer has announced where it can be written to: the first thing that a peer which speaks the
+  // protocol does.
+  bool peer_announced() const { return connection_ != nullptr && connection_->announced_to_us(); }
   // Why the stream ended, as a sentence; code is empty while it has not.
   const Error& error() const;
   ConnectionStats stats() const { return connection_ != nullptr ? connection_->stats() : ConnectionStats(); }

@@ -48,7 +48,8 @@ class Connection {
   // Ends it at once; no call into the session follows. What the transport has not taken is not sent.
   virtual void close() = 0;
   // Whether the session can talk already. A connection that first has to agree with its peer on something
-  // (TLS) is not established until then, and the server limits how long that may take.
+  // (TLS, a buffer to write replies to over RDMA) is not established until then, and the server limits how
+  // long that may take.
   virtual bool established() const { return true; }
   // After close(): nothing of the transport refers to this object or to the session's queue any more.
   virtual bool finished() const = 0;

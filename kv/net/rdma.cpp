@@ -78,6 +78,8 @@ class RdmaConnection final : public Connection {
     session_ = nullptr;
     stream_.close();
   }
+  // The protocol's greeting: without it no reply could be sent.
+  bool established() const override { return stream_.peer_announced(); }
   bool finished() const override { return true; }
 
   std::string_view kind() const override { return names_.kind; }

@@ -268,8 +268,9 @@ void Server::close_unfinished_handshakes() {
   for (std::int64_t due; (due = next_handshake_deadline_ms()) != 0 && due <= now_ms;) {
     Client& client = *clients.at(handshaking_.front());
     log(LogLevel::verbose, "closing client " + std::to_string(client.id()) + " (" +
-                               client.connection().peer_address() + "): no TLS handshake for " +
-                               std::to_string(settings.tls_handshake_timeout_s) + " s");
+                               client.connection().peer_address() + "): no " +
+                               (client.connection().kind() == "rdma" ? "buffer announced" : "TLS handshake") +
+                               " for " + std::to_string(settings.tls_handshake_timeout_s) + " s");
     client.close();
   }
 }

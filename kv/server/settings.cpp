@@ -65,7 +65,9 @@ const std::array specs{
                 IntegerSetting{&S::tls_handshake_timeout_s, 0, int_limit},
                 run,
                 {},
-                "close clients that have not finished the TLS handshake after so many seconds; 0 never (10)"},
+                "close clients that have not finished the TLS handshake, or over RDMA not announced a "
+                "buffer, after so "
+                "many seconds; 0 never (10)"},
     SettingSpec{"rdma-port",
                 IntegerSetting{&S::rdma_port, any_port, 65535},
                 run,

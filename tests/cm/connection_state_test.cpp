@@ -46,7 +46,7 @@ const Turn request = {I::connect, {S::req_sent, Send::req, Report::nothing, Time
 const Turn delivered = {I::mra, {S::req_received_by_peer, Send::nothing, Report::nothing, Timer::answer}};
 const Turn answered = {I::rep, {S::rep_received, Send::nothing, Report::response}};
 const Turn established = {I::establish, {S::established, Send::rtu}};
-const Turn accepted = {I::accept, {S::rep_sent, Send::rep}};
+const Turn accepted = {I::accept, {S::rep_sent, Send::rep, Report::nothing, Timer::ready}};
 const Turn ready = {I::rtu, {S::established, Send::nothing, Report::established}};
 const Turn hangs_up = {I::disconnect, {S::dreq_sent, Send::dreq, Report::nothing, Timer::disconnect}};
 const Turn waited = {I::timeout, {S::closed, Send::nothing, Report::timewait_exit}};
@@ -86,6 +86,12 @@ INSTANTIATE_TEST_SUITE_P(
         Dialogue{"the_requester_dies_when_accepted",
                  S::req_received,
                  {accepted, ends(I::peer_gone, Report::rejected_consumer)}},
+        Dialogue{"the_requester_is_never_ready",
+                 S::req_received,
+                 {accepted, ends(I::timeout, Report::unreachable_timeout, Send::rej_timeout)}},
+        Dialogue{"our_application_never_answers",
+                 S::req_received,
+                 {ends(I::timeout, Report::rejected_timeout, Send::rej_timeout)}},
         Dialogue{"given_up_by_the_passive_side_as_we_established_it",
                  S::established,
                  {disconnected(I::rej, Send::nothing), waited}},

@@ -161,6 +161,9 @@ void Agent::start_timer(Id& id, Timer which) {
     case Timer::answer:
       limit = limits_.answer;
       break;
+    case Timer::ready:
+      limit = limits_.ready;
+      break;
     case Timer::disconnect:
       limit = limits_.disconnect;
       break;

@@ -28,6 +28,7 @@ namespace weir::cm {
 struct Limits {
   std::chrono::milliseconds delivery{10'000};  // until the peer's process has our request
   std::chrono::milliseconds answer{120'000};   // until its application has answered
+  std::chrono::milliseconds ready{30'000};     // until the peer is ready to use what we accepted
   std::chrono::milliseconds disconnect{5'000};
   std::chrono::milliseconds timewait{1'000};
   // How often, and how long after each other, we look for somebody who listens before we say that nobody
@@ -36,6 +37,9 @@ struct Limits {
   std::chrono::milliseconds look_interval{5};
 };
 inline constexpr int max_backlog = 1024;
+// How many connections of one process may be on their way to one listener: asked for, or accepted and not
+// ready. Less than the usual backlog of 511, so that one process cannot take all its seats.
+inline constexpr int max_on_the_way = 384;
 inline constexpr std::size_t max_own_events = 1024;
 
 class Agent {
@@ -91,6 +95,7 @@ class Agent {
   void receive_request(const link::NeighbourPtr& from, CmMessage message);
   void receive_answer(const link::NeighbourPtr& from, const CmMessage& message);
   void refuse_request(const link::NeighbourPtr& from, const CmMessage& request, bool no_such_service);
+  int on_the_way(const link::NeighbourPtr& from, const Id& listener) const;
   Id* make_passive(const Id& listener, const Devices::Place& place, const link::NeighbourPtr& from,
                    CmMessage message);
   std::uint32_t new_local_id();

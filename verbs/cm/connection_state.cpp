@@ -36,13 +36,17 @@ constexpr Row rows[] = {
     {S::rep_received, I::destroy, {S::closed, Send::rej_consumer}},
 
     // Passive side.
-    {S::req_received, I::accept, {S::rep_sent, Send::rep}},
+    // The requester's own patience is `answer` as well, but it need not say that it has lost it.
+    {S::req_received, I::accept, {S::rep_sent, Send::rep, Report::nothing, Timer::ready}},
+    {S::req_received, I::timeout, {S::closed, Send::rej_timeout, Report::rejected_timeout}},
     {S::req_received, I::reject, {S::closed, Send::rej_consumer}},
     {S::req_received, I::rej, {S::closed, Send::nothing, Report::rejected_by_peer}},
     {S::req_received, I::peer_gone, {S::closed, Send::nothing, Report::rejected_timeout}},
     {S::req_received, I::destroy, {S::closed, Send::rej_consumer}},
     {S::rep_sent, I::rtu, {S::established, Send::nothing, Report::established}},
     {S::rep_sent, I::force_established, {S::established, Send::nothing, Report::established}},
+    // The RTU does not come: the kernel repeats the REP and then says the same (IBTA 12.9.8.5).
+    {S::rep_sent, I::timeout, {S::closed, Send::rej_timeout, Report::unreachable_timeout}},
     {S::rep_sent, I::rej, {S::closed, Send::nothing, Report::rejected_by_peer}},
     {S::rep_sent, I::reject, {S::closed, Send::rej_consumer}},
     {S::rep_sent, I::disconnect, {S::closed, Send::rej_consumer}},
@@ -84,6 +88,7 @@ constexpr Row rows[] = {
     {S::sidr_received_by_peer, I::destroy, {S::closed}},
     {S::sidr_received, I::accept, {S::closed, Send::sidr_accept}},
     {S::sidr_received, I::reject, {S::closed, Send::sidr_refuse}},
+    {S::sidr_received, I::timeout, {S::closed, Send::sidr_refuse}},
     {S::sidr_received, I::peer_gone, {S::closed}},
     {S::sidr_received, I::destroy, {S::closed, Send::sidr_refuse}},
 

@@ -84,7 +84,7 @@ enum class Report : std::uint8_t {
 };
 
 // Which timer runs in the new state. Entering a state always stops the previous one; as_before leaves it.
-enum class Timer : std::uint8_t { none, delivery, answer, disconnect, timewait, as_before };
+enum class Timer : std::uint8_t { none, delivery, answer, ready, disconnect, timewait, as_before };
 
 struct Step {
   State next;

@@ -125,7 +125,8 @@ void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
   Id* listener = listener_for(message);
   const bool datagram = message.type == MessageType::sidr_req;
   if (listener == nullptr || listener->datagram() != datagram) return refuse_request(from, message, true);
-  if (listener->requests_queued >= listener->backlog) return refuse_request(from, message, false);
+  if (listener->requests_queued >= listener->backlog || on_the_way(from, *listener) >= max_on_the_way)
+    return refuse_request(from, message, false);
   // Queries of tables of this process, which wait for nobody.
   const auto place = devices_.find(message.destination);
   if (!place) return refuse_request(from, message, true);
@@ -162,6 +163,14 @@ void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
   push(*listener, std::move(event));
 }
 
+int Agent::on_the_way(const link::NeighbourPtr& from, const Id& listener) const {
+  return static_cast<int>(std::ranges::count_if(ids_, [&](const auto& entry) {
+    const Id& id = *entry.second;
+    const bool asked = id.state == State::req_received || id.state == State::rep_sent;
+    return asked && id.neighbour == from && id.local.port == listener.local.port;
+  }));
+}
+
 Id* Agent::make_passive(const Id& listener, const Devices::Place& place, const link::NeighbourPtr& from,
                         CmMessage message) {
   auto made = std::make_unique<Id>();
@@ -186,6 +195,7 @@ Id* Agent::make_passive(const Id& listener, const Devices::Place& place, const l
   made->mine.responder_resources = made->peers.initiator_depth;
   made->mine.initiator_depth = made->peers.responder_resources;
   ids_.emplace(made->local_id, made.get());
+  start_timer(*made, Timer::answer);
   return made.release();
 }
 

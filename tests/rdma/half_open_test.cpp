@@ -1,0 +1,71 @@
+// Connections that a peer asks for and never completes: whoever holds them holds no seat for long.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "rdma/cm.hpp"
+#include "tests/rdma/stream_pair.hpp"
+
+namespace weir::rdma {
+namespace {
+
+using testing_support::StreamTest;
+
+class HalfOpen : public StreamTest {
+ protected:
+  // The listener accepts it, and is never told that we are ready: without a queue pair that is left to us.
+  void leave_half_open(const Endpoint& server) {
+    CmId& id = ids.emplace_back(std::move(*CmId::create(*channel)));
+    Endpoint copy = server;
+    ASSERT_EQ(rdma_resolve_addr(id.get(), nullptr, copy.data(), 2000), 0);
+    expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+    ASSERT_EQ(rdma_resolve_route(id.get(), 2000), 0);
+    expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
+    rdma_conn_param parameters{};
+    parameters.retry_count = 6;
+    parameters.qp_num = 0x1234;
+    ASSERT_EQ(rdma_connect(id.get(), &parameters), 0);
+    expect(RDMA_CM_EVENT_CONNECT_RESPONSE);
+  }
+  void expect(rdma_cm_event_type wanted) {
+    std::optional<CmEvent> event;
+    run_until([&] {
+      io.poll();
+      event = channel->next();
+      return event.has_value();
+    });
+    ASSERT_EQ(event->type, wanted) << rdma_event_str(event->type);
+  }
+
+  Result<EventChannel> channel = EventChannel::create();
+  std::vector<CmId> ids;
+};
+
+TEST_F(HalfOpen, a_backlog_full_of_them_lets_others_in_soon) {
+  constexpr std::uint32_t seats = 4;
+  Acceptor acceptor = listen({}, seats);
+  ids.reserve(seats);
+  for (std::uint32_t i = 0; i < seats; ++i) leave_half_open(acceptor.local_endpoint());
+  std::optional<Stream> accepted;
+  acceptor.async_accept([&](std::error_code failed, Stream stream) {
+    ASSERT_FALSE(failed);
+    accepted.emplace(std::move(stream));
+  });
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!accepted && std::chrono::steady_clock::now() < give_up) {
+    Stream client(*engine);
+    std::optional<std::error_code> outcome;
+    async_connect(client, acceptor.local_endpoint(), StreamSettings{},
+                  [&](std::error_code failed) { outcome = failed; });
+    run_until([&] { return outcome.has_value(); });
+    if (!*outcome) run_until([&] { return accepted.has_value(); });
+  }
+  EXPECT_TRUE(accepted) << "they keep everybody out";
+}
+
+}  // namespace
+}  // namespace weir::rdma
