@@ -111,6 +111,7 @@ TEST_F(Lifetime, deregistration_does_not_wait_for_a_peer_that_is_writing_elsewhe
   Memory from(a_nic, 64), to(b_nic, 64), other(b_nic, 64);
   begin_write(from, to);
   other.deregister();
+  release();  // before its memory goes
 }
 
 TEST_F(Lifetime, deregistration_does_not_wait_for_a_peer_that_is_sending_elsewhere) {
@@ -119,6 +120,7 @@ TEST_F(Lifetime, deregistration_does_not_wait_for_a_peer_that_is_sending_elsewhe
   ASSERT_EQ(b->recv(7, {to.all()}), PostResult::ok);
   begin([&] { (void)a->send(1, from.all()); });
   other.deregister();
+  release();
 }
 
 TEST_F(Lifetime, deregistration_after_a_destruction_waits_only_for_who_sends_into_it) {
