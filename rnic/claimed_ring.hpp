@@ -36,7 +36,8 @@ struct SlotClaim {
 template <class T>
 T* claim_slot(std::atomic<std::uint32_t>& next, const std::atomic<std::uint32_t>& opened, T* slots,
               std::uint32_t mask, Slot claimer) {
-  for (;;) {
+  // So many, in case a neighbour changes the owner's words under us for ever.
+  for (std::uint64_t tries = 0; tries < 2ull * mask + 1024; ++tries) {
     std::uint32_t count = next.load(std::memory_order_acquire);
     const std::uint32_t open = opened.load(std::memory_order_acquire);
     if (count == open) return nullptr;
@@ -52,6 +53,7 @@ T* claim_slot(std::atomic<std::uint32_t>& next, const std::atomic<std::uint32_t>
     next.compare_exchange_strong(count, count + 1, std::memory_order_acq_rel);
     if (mine) return &slot;
   }
+  return nullptr;
 }
 
 // By the claimer, once everything else in the slot is written. Pairs with the poller's acquire, and comes

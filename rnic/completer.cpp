@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "rnic/adapter.hpp"
+#include "rnic/arrived.hpp"
 #include "rnic/prefetch.hpp"
 #include "rnic/queue_pair.hpp"
 
@@ -39,16 +40,16 @@ WcOpcode completion_opcode(SendOpcode opcode) {
 }
 
 // Of a receive. What it invalidated is said only where the message was taken.
-inline WorkCompletion receive_completion(const ReceiveCqe& cqe, std::uint64_t wr_id, WcStatus status, Qpn by,
+inline WorkCompletion receive_completion(const ArrivedCqe& cqe, std::uint64_t wr_id, WcStatus status, Qpn by,
                                          Qpn from) {
   return {.wr_id = wr_id,
           .status = status,
-          .opcode = cqe.opcode,
-          .has_imm = cqe.carries == Carries::immediate,
-          .has_invalidated = cqe.carries == Carries::invalidate && status == WcStatus::success,
+          .opcode = cqe.opcode(),
+          .has_imm = cqe.carries() == Carries::immediate,
+          .has_invalidated = cqe.carries() == Carries::invalidate && status == WcStatus::success,
           .has_grh = false,
-          .byte_len = cqe.byte_len,
-          .imm_be = cqe.imm_be,
+          .byte_len = cqe.byte_len(),
+          .imm_be = cqe.imm_be(),
           .qpn = by.value(),
           .src_qpn = from.value(),
           .over_ipv4 = false};
@@ -152,19 +153,16 @@ void QueuePair::prefetch_completion() const {
 }
 
 // The payload that came in the CQE or in the landing ring goes into the posted buffers.
-inline WcStatus QueuePair::scatter_payload(const ReceiveCqe& cqe, const ReceiveWqe& wqe) {
-  const WcStatus status = cqe.status;  // read once: the initiator may write it again
-  if (status != WcStatus::success) return status;
+inline WcStatus QueuePair::scatter_payload(const ArrivedCqe& cqe, const ReceiveWqe& wqe) {
+  if (cqe.status() != WcStatus::success) return cqe.status();
   bool scattered = true;
-  if (cqe.payload_at == PayloadAt::cqe) {
-    scattered = scatter(wqe, {cqe.payload, std::min<std::size_t>(cqe.byte_len, cqe_payload_bytes)});
-  } else if (cqe.payload_at == PayloadAt::landing && rings_.landing_mask != 0) {
+  if (cqe.payload_at() == PayloadAt::cqe) {
+    scattered = scatter(wqe, cqe.payload());
+  } else if (cqe.payload_at() == PayloadAt::landing) {
     const std::byte* landing = nic_.segment().base() + rings_.landing_offset;
-    const std::uint32_t start = cqe.landing_start & rings_.landing_mask;
-    scattered =
-        scatter(wqe, {landing + start, std::min<std::size_t>(cqe.byte_len, rings_.landing_mask + 1 - start)});
-    ctx_->landing_head.store(cqe.landing_end, std::memory_order_release);
-    likely_landing_ = landing + (cqe.landing_end & rings_.landing_mask);
+    scattered = scatter(wqe, {landing + cqe.landing_at(), cqe.byte_len()});
+    ctx_->landing_head.store(cqe.landing_end(), std::memory_order_release);
+    likely_landing_ = landing + (cqe.landing_end() & rings_.landing_mask);
   }
   return scattered ? WcStatus::success : WcStatus::loc_prot_err;
 }
@@ -188,18 +186,22 @@ std::size_t QueuePair::poll_receives(std::span<WorkCompletion> out) {
   std::size_t filled = 0;
   auto* ring = nic_.segment().at<ReceiveCqe>(rings_.cqe_offset);
   const bool own = has_own_rq();
+  const std::uint32_t landing_bytes = rings_.landing_mask == 0 ? 0 : rings_.landing_mask + 1;
   while (filled < out.size()) {
     const ReceiveCqe& cqe = ring[cqe_polled_ & rings_.cqe_mask];
     // Pairs with the initiator's publish: the CQE's fields and payload come after it. seq_cst as in
     // poll_sends().
     if (cqe.sequence.load(std::memory_order_seq_cst) != cqe_polled_ + 1) break;
-    const std::uint32_t number = own ? cqe.wqe & rings_.rq_mask : cqe.wqe;
+    const std::uint32_t named = read_once(cqe.wqe);
+    const std::uint32_t number = own ? named & rings_.rq_mask : named;
     if (!own && number >= config_.srq->max_wrs()) break;  // a neighbour wrote nonsense: never index by it
     const ReceiveWqe& wqe = own ? rq_at(number) : config_.srq->wqe(number);
-    const WcStatus status = scatter_payload(cqe, wqe);
+    const PostedReceive& posted = own ? posted_[number] : config_.srq->posted(number);
+    const ArrivedCqe arrived(cqe, posted.length, landing_bytes);
+    const WcStatus status = scatter_payload(arrived, wqe);
     const Qpn from(ctx_->remote_qpn.load(std::memory_order_relaxed));
     WorkCompletion& wc = out[filled++];
-    wc = receive_completion(cqe, wqe.wr_id, status, qpn_, from);
+    wc = receive_completion(arrived, posted.wr_id, status, qpn_, from);
     if (wc.has_invalidated) nic_.windows().finish_invalidate(wc.imm_be, qpn_);
     if (!own) config_.srq->free_wqe(number);
     ++cqe_polled_;
@@ -222,7 +224,7 @@ std::size_t QueuePair::poll_flushed_receives(std::span<WorkCompletion> out) {
   const std::uint32_t posted = ctx_->rq_posted.load(std::memory_order_seq_cst);  // as in poll_sends()
   if (posted - polled > rings_.rq_mask + 1) return 0;                            // a neighbour wrote nonsense
   while (polled != posted && filled < out.size()) {
-    out[filled++] = {.wr_id = rq_at(polled++).wr_id,
+    out[filled++] = {.wr_id = posted_[polled++ & rings_.rq_mask].wr_id,
                      .status = WcStatus::wr_flush_err,
                      .opcode = WcOpcode::recv,
                      .has_imm = false,
@@ -247,9 +249,9 @@ bool QueuePair::scatter(const ReceiveWqe& wqe, std::span<const std::byte> payloa
 bool scatter_into(Adapter& nic, std::uint32_t pd, const ReceiveWqe& wqe, std::span<const std::byte> payload) {
   const ProtectionTable& table = nic.table();
   // A neighbour may have written nonsense there; what is read past the WQE is checked as any sge is.
-  const std::uint32_t sges = std::min(wqe.num_sge, max_sge);
+  const std::uint32_t sges = std::min(read_once(wqe.num_sge), max_sge);
   for (std::uint32_t i = 0; i < sges && !payload.empty(); ++i) {
-    const Sge sge = wqe.sge[i];
+    const Sge sge = read_once(wqe.sge[i]);
     if (sge.length == 0) continue;
     if (!table.allows(sge, pd, ProtectionTable::Use::write)) return false;
     const std::size_t length = std::min<std::size_t>(sge.length, payload.size());
@@ -269,24 +271,24 @@ std::size_t SharedReceiveQueue::poll_completions(Adapter& nic, std::span<WorkCom
     const XrcCompletion* const completion = completions_->next();
     if (completion == nullptr) break;
     const ReceiveCqe& cqe = completion->cqe;
-    const std::uint32_t number = cqe.wqe;
+    const std::uint32_t number = read_once(cqe.wqe);
     if (number >= wrs_) {  // a neighbour wrote nonsense: never index by it
       completions_->take();
       continue;
     }
     const ReceiveWqe& received = wqe(number);
-    WcStatus status = cqe.status;
-    if (status == WcStatus::success && cqe.payload_at == PayloadAt::cqe) {
-      const std::size_t bytes = std::min<std::size_t>(cqe.byte_len, cqe_payload_bytes);
-      if (!scatter_into(nic, pd_, received, {cqe.payload, bytes})) status = WcStatus::loc_prot_err;
-    }
+    const ArrivedCqe arrived(cqe, posted_[number].length, 0);
+    WcStatus status = arrived.status();
+    if (status == WcStatus::success && arrived.payload_at() == PayloadAt::cqe &&
+        !scatter_into(nic, pd_, received, arrived.payload()))
+      status = WcStatus::loc_prot_err;
     // A queue pair's messages may go to several SRQs, which are polled by as many threads.
-    const Qpn by(completion->qpn);
+    const Qpn by(read_once(completion->qpn));
     SegmentHeader& header = nic.segment().header();
     QpCounters& counters = by.slot() == nic.slot() ? header.qp_counters[by.index()] : header.counters.retired;
     (status == WcStatus::success ? counters.receives : counters.receive_errors).shared_add(1);
     WorkCompletion& wc = out[filled++];
-    wc = receive_completion(cqe, received.wr_id, status, by, Qpn(completion->src_qpn));
+    wc = receive_completion(arrived, posted_[number].wr_id, status, by, Qpn(read_once(completion->src_qpn)));
     if (wc.has_invalidated) nic.windows().finish_invalidate(wc.imm_be, by);
     completions_->take();
     free_wqe(number);

@@ -139,17 +139,19 @@ std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
     DatagramSlot& slot = slots[polled & rings_.cqe_mask];
     const SlotClaim claim = SlotClaim::unpack(slot.claim.load(std::memory_order_seq_cst));
     if (claim.sequence != polled || claim.state != SlotState::complete) break;
-    const std::uint32_t number = slot.wqe;
+    const std::uint32_t number = read_once(slot.wqe);
     if (!has_own_rq() && number >= config_.srq->max_wrs()) {  // dropped
       reopen_datagram_slot(polled);
       continue;
     }
     const ReceiveWqe& wqe = has_own_rq() ? rq_at(polled) : config_.srq->wqe(number);
-    const std::uint32_t byte_len = std::min(slot.byte_len, grh_bytes + max_datagram_bytes);
-    WcStatus status = byte_len > wqe.length ? WcStatus::loc_len_err : WcStatus::success;
+    const PostedReceive& posted =
+        has_own_rq() ? posted_[polled & rings_.rq_mask] : config_.srq->posted(number);
+    const std::uint32_t byte_len = std::min(read_once(slot.byte_len), grh_bytes + max_datagram_bytes);
+    WcStatus status = byte_len > posted.length ? WcStatus::loc_len_err : WcStatus::success;
     if (status == WcStatus::success && !scatter(wqe, {slot.bytes, byte_len})) status = WcStatus::loc_prot_err;
     if (status == WcStatus::success && slot.multicast) counters_.multicasts.add(1);
-    out[filled++] = {.wr_id = wqe.wr_id,
+    out[filled++] = {.wr_id = posted.wr_id,
                      .status = status,
                      .opcode = WcOpcode::recv,
                      .has_imm = slot.has_imm,

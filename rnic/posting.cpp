@@ -127,9 +127,10 @@ PostResult QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sges) 
   if (rq_tail_ - rq_polled_.load(std::memory_order_acquire) >= config_.caps.max_recv_wr)
     return PostResult::full;
   ReceiveWqe& wqe = rq_at(rq_tail_);
-  wqe.wr_id = wr_id;
   wqe.num_sge = static_cast<std::uint32_t>(sges.size());
-  wqe.length = total_length(sges);
+  const std::uint32_t length = total_length(sges);
+  wqe.length = length;
+  posted_[rq_tail_ & rings_.rq_mask] = {wr_id, length};
   std::copy(sges.begin(), sges.end(), wqe.sge);
   ++rq_tail_;
   // The initiator read that line a lap ago and still has it; the doorbell would wait until it is ours alone.

@@ -26,6 +26,7 @@
 #include <span>
 #include <vector>
 
+#include "rnic/arrived.hpp"
 #include "rnic/completion_queue.hpp"
 #include "rnic/pacer.hpp"
 #include "rnic/peer.hpp"
@@ -261,7 +262,7 @@ class QueuePair {
   std::size_t unpolled_receives() const;
   std::size_t poll_flushed_receives(std::span<WorkCompletion>);
   bool scatter(const ReceiveWqe&, std::span<const std::byte>) const;
-  WcStatus scatter_payload(const ReceiveCqe&, const ReceiveWqe&);
+  WcStatus scatter_payload(const ArrivedCqe&, const ReceiveWqe&);
   void show_polled(std::uint32_t receives);
   void raise_local(CompletionQueue&, std::uint32_t line, Solicited);
 
@@ -334,6 +335,7 @@ class QueuePair {
   std::atomic<bool> resume_wanted_{false};
 
   SpinLock recv_lock_;
+  std::vector<PostedReceive> posted_;        // what stands in our receive ring, by place
   std::uint32_t rq_tail_ = 0;                // written, not yet published
   std::uint32_t rq_published_ = 0;           // up to here it is
   std::atomic<std::uint32_t> rq_polled_{0};  // receive WQEs reported (own receive queue)

@@ -33,6 +33,7 @@ bool QueuePair::allocate_rings() {
   if (has_own_rq()) {
     rings_.rq_stride = wqe_stride(config_.caps.max_recv_sge);
     rings_.rq_mask = entries - 1;
+    posted_.resize(entries);
     rings_.rq_offset = segment.allocate(std::size_t{rings_.rq_stride} * entries);
     if (rings_.rq_offset == 0) return false;
   }

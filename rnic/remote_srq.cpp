@@ -32,7 +32,8 @@ bool RemoteSrq::available() const {
 // that one who dies right after its claim holds nobody up.
 bool RemoteSrq::claim(Qpn own, TakenReceive& taken) const {
   const std::uint32_t entries = ring_mask_ + 1;
-  for (;;) {
+  // So many, in case the target's words change under us for ever.
+  for (std::uint64_t tries = 0; tries < 2ull * entries + 1024; ++tries) {
     std::uint32_t count = ctx_->next.load(std::memory_order_acquire);
     const std::uint32_t posted = ctx_->posted.load(std::memory_order_seq_cst);
     if (count == posted) return false;
@@ -61,6 +62,7 @@ bool RemoteSrq::claim(Qpn own, TakenReceive& taken) const {
       peer_->report_srq_limit(index_);
     return true;
   }
+  return false;
 }
 
 void RemoteSrq::give_back(const TakenReceive& taken) const {

@@ -42,12 +42,12 @@ Outcome RemoteQueuePair::select_srq(Qpn srqn, const PeerPtr& of) {
   xrc_mask_ = srq.completions_mask;
   auto* completions = at_offset<XrcCompletion>(of->segment_base(), of->segment_size(), srq.completions_offset,
                                                std::uint64_t{xrc_mask_} + 1);
-  const bool sane = srq_.connect(*of, srqn.index()) && srq.cq < max_cqs && srq.cq_line < max_qps;
+  cq_index_ = read_once(srq.cq);
+  cq_line_ = read_once(srq.cq_line);
+  const bool sane = srq_.connect(*of, srqn.index()) && cq_index_ < max_cqs && cq_line_ < max_qps;
   if (!sane || completions == nullptr) return Outcome::no_response;
   pd_ = srq.pd;
   wqe_max_sge_ = srq_.max_sge();
-  cq_index_ = srq.cq;
-  cq_line_ = srq.cq_line;
   cq_ = &of->segment().cqs[cq_index_];
   srqn_ = srqn;
   if (!spare_cqe_) spare_cqe_ = std::make_unique<ReceiveCqe>();

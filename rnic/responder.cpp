@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "rnic/arrived.hpp"
 #include "rnic/completion_queue.hpp"
 #include "rnic/copy.hpp"
 
@@ -28,30 +29,32 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
     ctx_ = &ctx;
     return true;  // the rest select_srq() finds
   }
-  if (ctx.cqe_offset == 0 || ctx.recv_cq >= max_cqs || ctx.cq_line >= max_qps) return false;
-  if (ctx.type != static_cast<std::uint16_t>(QpType::rc) &&
-      ctx.type != static_cast<std::uint16_t>(QpType::uc))
+  const std::uint64_t cqe_offset = read_once(ctx.cqe_offset);
+  const std::uint16_t type = read_once(ctx.type);
+  cq_index_ = read_once(ctx.recv_cq);
+  cq_line_ = read_once(ctx.cq_line);
+  if (cqe_offset == 0 || cq_index_ >= max_cqs || cq_line_ >= max_qps) return false;
+  if (type != static_cast<std::uint16_t>(QpType::rc) && type != static_cast<std::uint16_t>(QpType::uc))
     return false;
-  pd_ = ctx.pd;
-  cqe_mask_ = ctx.cqe_mask;
-  cqes_ = at_offset<ReceiveCqe>(base, bytes, ctx.cqe_offset, std::uint64_t{cqe_mask_} + 1);
-  if (ctx.srq != 0) {
-    if (!srq_.connect(*target_peer, ctx.srq - 1)) return false;
+  pd_ = read_once(ctx.pd);
+  cqe_mask_ = read_once(ctx.cqe_mask);
+  cqes_ = at_offset<ReceiveCqe>(base, bytes, cqe_offset, std::uint64_t{cqe_mask_} + 1);
+  if (const std::uint32_t srq = read_once(ctx.srq); srq != 0) {
+    if (!srq_.connect(*target_peer, srq - 1)) return false;
     wqe_max_sge_ = srq_.max_sge();
   } else {
-    wqe_stride_ = ctx.rq_stride;
-    wqe_mask_ = ctx.rq_mask;
-    wqes_ =
-        at_offset<std::byte>(base, bytes, ctx.rq_offset, std::uint64_t{wqe_stride_} * (ctx.rq_mask + 1ull));
+    wqe_stride_ = read_once(ctx.rq_stride);
+    wqe_mask_ = read_once(ctx.rq_mask);
+    wqes_ = at_offset<std::byte>(base, bytes, read_once(ctx.rq_offset),
+                                 std::uint64_t{wqe_stride_} * (wqe_mask_ + 1ull));
     if (wqes_ == nullptr || wqe_stride_ < sizeof(ReceiveWqe)) return false;
     wqe_max_sge_ = 1 + (wqe_stride_ - static_cast<std::uint32_t>(sizeof(ReceiveWqe))) / sizeof(Sge);
   }
   if (cqes_ == nullptr) return false;
-  landing_bytes_ = ctx.landing_mask == 0 ? 0 : ctx.landing_mask + 1;
-  landing_ = at_offset<std::byte>(base, bytes, ctx.landing_offset, landing_bytes_);
+  const std::uint32_t landing_mask = read_once(ctx.landing_mask);
+  landing_bytes_ = landing_mask == 0 ? 0 : landing_mask + 1;
+  landing_ = at_offset<std::byte>(base, bytes, read_once(ctx.landing_offset), landing_bytes_);
   if (landing_ == nullptr || !std::has_single_bit(landing_bytes_)) landing_bytes_ = 0;
-  cq_index_ = ctx.recv_cq;
-  cq_line_ = ctx.cq_line;
   cq_ = &segment.cqs[cq_index_];
   peer = memory_ = std::move(target_peer);
   ctx_ = &ctx;
@@ -243,9 +246,10 @@ bool RemoteQueuePair::take_receive(TakenReceive& taken) {
 }
 
 bool RemoteQueuePair::receive_buffers_valid(const ReceiveWqe& wqe) const {
-  if (wqe.num_sge > wqe_max_sge_) return false;
-  for (std::uint32_t i = 0; i < wqe.num_sge; ++i) {
-    const Sge& sge = wqe.sge[i];
+  const std::uint32_t pieces = read_once(wqe.num_sge);
+  if (pieces > wqe_max_sge_) return false;
+  for (std::uint32_t i = 0; i < pieces; ++i) {
+    const Sge sge = read_once(wqe.sge[i]);
     if (sge.length == 0) continue;
     const TptEntry& e = memory_->tpt_entry(sge.lkey);
     const std::uint32_t pd = srq_.connected() ? srq_.pd() : pd_;

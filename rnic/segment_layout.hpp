@@ -95,7 +95,6 @@ struct QpOpeners {
 
 // A posted receive. sge[] continues to the ring's stride.
 struct ReceiveWqe {
-  std::uint64_t wr_id;  // the owner's; nobody else reads it
   std::uint32_t num_sge;
   std::uint32_t length;  // sum of the sges
   Sge sge[1];

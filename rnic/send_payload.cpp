@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "rnic/arrived.hpp"
 #include "rnic/copy.hpp"
 #include "rnic/responder.hpp"
 
@@ -16,12 +17,13 @@ Outcome RemoteQueuePair::deliver(const Gather& from, const ReceiveWqe& wqe, Rece
     copy_gather(cqe.payload, from.span());
     return Outcome::done;
   }
-  if (wqe.num_sge == 1 && !behind_unfinished_) {
-    const TptEntry& e = memory_->tpt_entry(wqe.sge[0].lkey);
-    if (std::byte* to = memory_->window(e, wqe.sge[0].addr, from.bytes)) {
+  if (read_once(wqe.num_sge) == 1 && !behind_unfinished_) {
+    const Sge sge = read_once(wqe.sge[0]);
+    const TptEntry& e = memory_->tpt_entry(sge.lkey);
+    if (std::byte* to = memory_->window(e, sge.addr, from.bytes)) {
       copy_in_order(to, from.span());
       cqe.payload_at = PayloadAt::buffer;
-      if (memory_->still_there(e, wqe.sge[0].addr, from.bytes)) return Outcome::done;
+      if (memory_->still_there(e, sge.addr, from.bytes)) return Outcome::done;
     }
   }
   if (!behind_unfinished_ && land(from, cqe)) return Outcome::done;
@@ -56,8 +58,9 @@ Outcome RemoteQueuePair::deliver_direct(const Gather& from, const ReceiveWqe& wq
   std::array<std::uint32_t, max_sge> keys;
   std::uint64_t left = from.bytes;
   std::uint32_t count = 0;
-  for (std::uint32_t i = 0; i < wqe.num_sge && left > 0 && count < max_sge; ++i) {
-    const Sge& sge = wqe.sge[i];
+  const std::uint32_t pieces = std::min(read_once(wqe.num_sge), wqe_max_sge_);
+  for (std::uint32_t i = 0; i < pieces && left > 0 && count < max_sge; ++i) {
+    const Sge sge = read_once(wqe.sge[i]);
     const std::uint64_t length = std::min<std::uint64_t>(sge.length, left);
     if (length == 0) continue;
     void* const at = ProtectionTable::address(memory_->tpt_entry(sge.lkey), sge.addr);

@@ -21,6 +21,7 @@ SharedReceiveQueue::SharedReceiveQueue(Segment& segment, Qpn number, std::uint32
       stride_((sizeof(ReceiveWqe) + sizeof(Sge) * (sges ? sges - 1 : 0) + 31) / 32 * 32),
       claimer_(wrs),
       posted_at_(wrs),
+      posted_(wrs),
       outstanding_(wrs) {
   ring_offset_ = segment.allocate((ring_mask_ + std::size_t{1}) * sizeof(std::uint64_t));
   wqe_offset_ = segment.allocate(std::size_t{stride_} * wrs);
@@ -82,9 +83,10 @@ SharedReceiveQueue::Posted SharedReceiveQueue::post(std::uint64_t wr_id, std::sp
   if (free_.empty() || ring_full()) return Posted::full;
   const std::uint32_t number = free_.back();
   ReceiveWqe& w = wqe(number);
-  w.wr_id = wr_id;
   w.num_sge = static_cast<std::uint32_t>(sges.size());
-  w.length = total_length(sges);
+  const std::uint32_t length = total_length(sges);
+  w.length = length;
+  posted_[number] = {wr_id, length};
   std::copy(sges.begin(), sges.end(), w.sge);
   free_.pop_back();
   outstanding_[number] = true;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "rnic/arrived.hpp"
 #include "rnic/segment.hpp"
 #include "rnic/spin_lock.hpp"
 #include "rnic/xrc_completions.hpp"
@@ -58,6 +59,7 @@ class SharedReceiveQueue {
   std::vector<std::uint32_t> receive_keys();
 
   ReceiveWqe& wqe(std::uint32_t number) const;
+  const PostedReceive& posted(std::uint32_t number) const { return posted_[number]; }
   void free_wqe(std::uint32_t number);  // after its completion was polled
 
   // Gives back the WQEs that the process `dead`, which was killed, had claimed and not completed. `completed`
@@ -92,6 +94,7 @@ class SharedReceiveQueue {
   std::vector<std::uint32_t> free_;
   std::vector<Qpn> claimer_;              // who claimed each WQE, as far as known; Qpn(0): posted or free
   std::vector<std::uint32_t> posted_at_;  // the post count at which each WQE last entered the ring
+  std::vector<PostedReceive> posted_;     // by number
   std::vector<bool> outstanding_;         // posted and not yet freed
 };
 
