@@ -13,6 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Of a sender, and of a series, metric and labels together: a gNMI path is some hundred bytes.
+constexpr std::size_t longest_name = 4096;
+
 constexpr std::string_view own_prefix = "weir_collector_";
 
 // Names of metrics may hold letters, digits, _ and :, and begin with no digit.
@@ -134,7 +137,7 @@ class CollectorStore::Walk {
 
 bool CollectorStore::is_new(const TelemetryNotification& notification) {
   const std::lock_guard lock(mutex_);
-  const std::string_view sender = notification.sender;
+  const std::string_view sender = std::string_view(notification.sender).substr(0, longest_name);
   if (sender.empty()) return true;
   const auto found = last_of_.find(sender);
   if (found == last_of_.end()) return true;
@@ -148,9 +151,9 @@ void CollectorStore::keep(const TelemetryNotification& notification) {
   ++notifications_;
   if (notification.sender[0] != '\0') {
     // A sender that is forgotten can at worst be heard twice.
-    if (last_of_.size() >= most_senders_ && !last_of_.contains(std::string_view(notification.sender)))
-      last_of_.erase(last_of_.begin());
-    last_of_[notification.sender] = notification.timestamp;
+    const std::string_view sender = std::string_view(notification.sender).substr(0, longest_name);
+    if (last_of_.size() >= most_senders_ && !last_of_.contains(sender)) last_of_.erase(last_of_.begin());
+    last_of_[std::string(sender)] = notification.timestamp;
   }
   for (std::size_t i = 0; i < notification.count; ++i) {
     const Json json = parsed(notification.values[i].json);
@@ -162,18 +165,24 @@ void CollectorStore::keep(const TelemetryNotification& notification) {
 }
 
 void CollectorStore::keep_value(const std::string& metric, const Labels& labels, double value) {
-  auto& of_metric = series_[metric];
-  if (const auto found = of_metric.find(labels); found != of_metric.end()) {
-    found->second = value;
-    return;
+  const auto known = series_.find(metric);
+  if (known != series_.end()) {
+    if (const auto found = known->second.find(labels); found != known->second.end()) {
+      found->second = value;
+      return;
+    }
   }
-  if (count_ >= most_series_) {
+  constexpr std::size_t node_bytes = 128;  // what a map takes for an entry, about
+  const std::size_t bytes =
+      labels.size() + node_bytes + (known == series_.end() ? metric.size() + node_bytes : 0);
+  if (count_ >= most_series_ || metric.size() + labels.size() > longest_name ||
+      bytes > most_bytes_ - bytes_) {
     ++refused_;
-    if (of_metric.empty()) series_.erase(metric);
     return;
   }
+  bytes_ += bytes;
   ++count_;
-  of_metric.emplace(labels, value);
+  series_[metric].emplace(labels, value);
 }
 
 std::string CollectorStore::metrics() const {

@@ -1,6 +1,6 @@
 // What a collector of telemetry keeps: the last value of every counter, for Prometheus, and what each sender
-// said last, so that what comes twice counts once. From any thread. Bounded: series beyond the limit are
-// counted, not kept.
+// said last, so that what comes twice counts once. From any thread. Bounded in series and in their bytes:
+// what is beyond a limit is counted, not kept.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ namespace weir::command {
 
 class CollectorStore {
  public:
-  explicit CollectorStore(std::size_t most_series = 1'000'000, std::size_t most_senders = 1024)
-      : most_series_(most_series), most_senders_(most_senders) {}
+  explicit CollectorStore(std::size_t most_series = 1'000'000, std::size_t most_senders = 1024,
+                          std::size_t most_bytes = std::size_t{256} << 20)
+      : most_series_(most_series), most_senders_(most_senders), most_bytes_(most_bytes) {}
 
   // Whether it is new: a sender's timestamps grow. A notification without sender always is.
   bool is_new(const TelemetryNotification& notification);
@@ -30,11 +31,12 @@ class CollectorStore {
   void keep_value(const std::string& metric, const Labels& labels, double value);
   class Walk;
 
-  const std::size_t most_series_, most_senders_;
+  const std::size_t most_series_, most_senders_, most_bytes_;
   mutable std::mutex mutex_;                                  // guards all below
   std::map<std::string, std::int64_t, std::less<>> last_of_;  // by sender
   std::map<std::string, std::map<Labels, double>> series_;    // by metric
   std::size_t count_ = 0;
+  std::size_t bytes_ = 0;  // that series_ takes, about
   std::uint64_t notifications_ = 0, repeated_ = 0, not_understood_ = 0, refused_ = 0;
 };
 

@@ -118,5 +118,22 @@ TEST(CollectorLines, value_of_a_million_levels_is_text_and_not_a_million_calls) 
   EXPECT_THAT(json_lines(said(brackets_in_text)), HasSubstr("\"values\":{\"A\":"));
 }
 
+TEST(CollectorStore, is_bounded_in_bytes_whatever_the_names) {
+  constexpr std::size_t most_bytes = 20'000;
+  CollectorStore store(1'000'000, 1024, most_bytes);
+  for (int i = 0; i < 1000; ++i) {
+    const std::string path = "COUNTERS/Ethernet" + std::to_string(i) + std::string(500, 'x');
+    const std::vector<TelemetryValue> values = {{path.c_str(), R"({"X":1})"}};
+    store.keep(said(values, i));
+  }
+  EXPECT_LT(store.metrics().size(), 2 * most_bytes);
+  EXPECT_THAT(store.metrics(), Not(HasSubstr("weir_collector_series_refused_total 0\n")));
+}
+
+TEST(CollectorStore, keeps_no_name_that_is_longer_than_any_switch_has) {
+  const std::string path = "COUNTERS/" + std::string(1 << 20, 'x');
+  EXPECT_THAT(metrics_of(path.c_str(), R"({"X":1})"), HasSubstr("weir_collector_series_refused_total 1\n"));
+}
+
 }  // namespace
 }  // namespace weir::command
