@@ -168,10 +168,14 @@ void Connection::announce_if_due() {
   ReceiveBuffer& buffer = receive_buffers_[*due];
   // Without memory for a second buffer the peer waits until the first one is read; nothing is lost.
   if (!buffer.block && !take_buffer(buffer)) return;
+  const std::uint32_t length = stats_.announcements == 0
+                                   ? receive_size_.now()
+                                   : receive_size_.after(stats_.immediates - immediates_before_);
+  immediates_before_ = stats_.immediates;
   ++stats_.announcements;
-  window_.announced(*due);
-  send_control(RegisterXferMemory{reinterpret_cast<std::uintptr_t>(buffer.block.bytes().data()),
-                                  settings_.receive_buffer_bytes, buffer.region->rkey()});
+  window_.announced(*due, length);
+  send_control(RegisterXferMemory{reinterpret_cast<std::uintptr_t>(buffer.block.bytes().data()), length,
+                                  buffer.region->rkey()});
 }
 
 // The caller saw room_for_control(). Always signalled: they are rare, and their completion recycles the slot.

@@ -25,6 +25,7 @@
 #include "rdma/device.hpp"
 #include "rdma/io_op.hpp"
 #include "rdma/memory_pool.hpp"
+#include "rdma/receive_size.hpp"
 #include "rdma/receive_window.hpp"
 #include "rdma/send_queue.hpp"
 #include "rdma/send_window.hpp"
@@ -130,6 +131,8 @@ class Connection final : public ConnectionLife {
   std::uint32_t max_pieces_ = 1;
 
   ReceiveWindow window_;
+  ReceiveSize receive_size_;
+  std::uint64_t immediates_before_ = 0;  // the last announcement
   SendWindow peer_window_;
   SendQueue send_queue_;
   struct Kept {

@@ -11,7 +11,7 @@ namespace weir::rdma {
 Connection::Connection(Engine& engine, std::uint64_t tag, Side side, const StreamSettings& settings)
     : ConnectionLife(engine, tag, side, {settings.resolve_timeout, settings.ack_timeout, settings.linger}),
       settings_(settings),
-      window_(settings.receive_buffer_bytes),
+      receive_size_(settings.receive_buffer_bytes),
       send_queue_(settings.send_depth, settings.signal_interval, settings.send_buffer_bytes) {}
 
 Connection::~Connection() = default;

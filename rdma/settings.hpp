@@ -17,8 +17,10 @@ namespace weir::rdma {
 // send_buffer_bytes + 32 * receive_depth bytes. Pages are touched as they are first used, so a connection
 // that never carried data holds about two pages on a software NIC; real hardware pins all of it.
 struct StreamSettings {
-  std::uint32_t receive_buffer_bytes = 1 << 20;  // what we announce to the peer; 4 KiB to 16 MiB
-  std::uint32_t send_buffer_bytes = 256 << 10;   // where what we write waits for the device; 4 KiB to 16 MiB
+  // The most that we announce to the peer at once; less while it writes little (ReceiveSize). 4 KiB to 16
+  // MiB.
+  std::uint32_t receive_buffer_bytes = 1 << 20;
+  std::uint32_t send_buffer_bytes = 256 << 10;  // where what we write waits for the device; 4 KiB to 16 MiB
   std::uint32_t piece_bytes = 64 << 10;  // of a large write, so that its reader overlaps; 1 KiB to 16 MiB
   // What has an owner (Stream::try_write) is read by the device where it lies from this many bytes on, if the
   // device can page on demand; 0: never.

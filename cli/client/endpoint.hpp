@@ -29,8 +29,9 @@ struct TlsSettings {
 };
 
 struct RdmaSettings {
-  std::string provider;      // auto (or empty), weir, system: whose libibverbs (rdma/provider.hpp)
-  std::string library_path;  // LD_LIBRARY_PATH as main found it
+  std::string provider;              // auto (or empty), weir, system: whose libibverbs (rdma/provider.hpp)
+  std::string library_path;          // LD_LIBRARY_PATH as main found it
+  std::uint32_t rx_bytes = 1 << 20;  // receive buffer of a connection, at most (rdma/settings.hpp)
 };
 
 struct Endpoint {

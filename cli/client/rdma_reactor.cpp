@@ -102,7 +102,8 @@ class RdmaReactor final : public Reactor {
     if (!address) return std::unexpected(std::move(address.error()));
     rdma::Stream stream(**engine);
     const auto outcome = std::make_shared<std::optional<std::error_code>>();
-    const rdma::StreamSettings settings;
+    rdma::StreamSettings settings;
+    settings.receive_buffer_bytes = endpoint.rdma.rx_bytes;
     rdma::async_connect(stream, *address, settings, [outcome](std::error_code error) { *outcome = error; });
     const bool known = loop_.turn_until([&] { return outcome->has_value(); }, limit);
     if (known && !outcome->value()) return stream;

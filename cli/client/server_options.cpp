@@ -138,6 +138,8 @@ Result<bool> take_server_option(ArgumentReader& arguments, ServerOptions& option
   if (arguments.is("-h")) return text_into(arguments, options.host);
   if (arguments.is("-s")) return text_into(arguments, options.socket);
   if (arguments.is("--rdma-provider")) return take_provider(arguments, options.rdma_settings.provider);
+  if (arguments.is("--rdma-rx-size"))
+    return number_into(arguments, 64 << 10, 16 << 20, options.rdma_settings.rx_bytes);
   if (arguments.is("--user")) return text_into(arguments, options.login.user);
   if (arguments.is("-u")) return take_uri(arguments, options);
   if (arguments.is("-p"))
@@ -171,6 +173,8 @@ std::string_view server_options_help() {
   --rdma-provider <which>
                        weir (the software NIC), system (RDMA hardware), auto (hardware if there is any); also
                        WEIR_RDMA_PROVIDER in the environment (default auto)
+  --rdma-rx-size <bytes>
+                       receive buffer of a connection at most, 65536 to 16777216 (default 1048576)
   --tls                connect with TLS
   --cacert <file>      certificate authority to trust (default: the system's)
   --cacertdir <dir>    directory of them

@@ -143,8 +143,8 @@ _weir_program() {
   local words starts word previous options
   COMPREPLY=()
   _weir_words
-  local server="-h -p -s -u -a --pass --user -2 -3 --rdma --rdma-provider --tls --cacert --cacertdir --cert --key --sni
-    --insecure --tls-ciphers --tls-ciphersuites --help --version"
+  local server="-h -p -s -u -a --pass --user -2 -3 --rdma --rdma-provider --rdma-rx-size --tls --cacert --cacertdir --cert --key
+    --sni --insecure --tls-ciphers --tls-ciphersuites --help --version"
   case $1 in
     *weir-cli) options="$server -n -r -i -x -X -e -c -d -D --quoted-input --raw --no-raw --csv --json --quoted-json
       --show-pushes --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples

@@ -86,6 +86,7 @@ for program in weir-cli weir-benchmark
     complete -c $program -s 3 -d 'speak RESP3'
     complete -c $program -l rdma -d 'connect over RDMA'
     complete -c $program -l rdma-provider -x -a 'auto weir system' -d 'whose RDMA'
+    complete -c $program -l rdma-rx-size -x -d 'receive buffer at most, in bytes'
     complete -c $program -l tls -d 'connect with TLS'
     complete -c $program -l cacert -r -d 'authority to trust'
     complete -c $program -l cacertdir -r -d 'directory of them'

@@ -78,7 +78,7 @@ const std::array specs{
                 IntegerSetting{&S::rdma_rx_size, 64 * 1024, 16 * 1024 * 1024, Unit::bytes},
                 start,
                 {},
-                "receive buffer of an RDMA connection, 64kb to 16mb (1mb)"},
+                "receive buffer of an RDMA connection at most, 64kb to 16mb (1mb)"},
     SettingSpec{"rdma-completion-vector", IntegerSetting{&S::rdma_comp_vector, -1, 1024}, start,
                 "rdma-comp-vector", "completion vector; -1 chooses at random (-1)"},
     SettingSpec{"rdma-tls-port", IntegerSetting{&S::rdma_tls_port, any_port, 65535}, run, "tls-rdma-port",

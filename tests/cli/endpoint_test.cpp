@@ -81,10 +81,21 @@ TEST(ServerOptions, pick_the_transport) {
 }
 
 TEST(ServerOptions, refuse_values_that_are_missing_or_out_of_range) {
-  const std::vector<std::string> cases[] = {{"-p"},        {"-p", "0"},        {"-p", "65536"},
-                                            {"-p", "80x"}, {"-u", "nonsense"}, {"--rdma-provider", "foo"}};
+  const std::vector<std::string> cases[] = {{"-p"},
+                                            {"-p", "0"},
+                                            {"-p", "65536"},
+                                            {"-p", "80x"},
+                                            {"-u", "nonsense"},
+                                            {"--rdma-provider", "foo"},
+                                            {"--rdma-rx-size", "65535"},
+                                            {"--rdma-rx-size", "16777217"}};
   for (const auto& arguments : cases)
     EXPECT_FALSE(options_from(arguments)) << testing::PrintToString(arguments);
+}
+
+TEST(ServerOptions, take_the_size_of_rdma_receive_buffers) {
+  EXPECT_EQ(options_from({"--rdma"})->endpoint().rdma.rx_bytes, 1048576u);
+  EXPECT_EQ(options_from({"--rdma-rx-size", "65536"})->endpoint().rdma.rx_bytes, 65536u);
 }
 
 TEST(ServerOptions, refuse_rdma_over_a_unix_socket) {

@@ -138,6 +138,34 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"nothing_inline", 256 * kib, 5000, {.send_buffer_bytes = 8192, .inline_bytes = 0}}),
     [](const auto& each) { return each.param.name; });
 
+TEST_F(StreamTest, announces_little_for_small_writes_and_much_for_large_ones) {
+  struct Case {
+    const char* name;
+    std::size_t write_bytes;
+    std::uint64_t fewest, most;  // announcements for 8 MiB
+  };
+  for (const Case& each :
+       {Case{"small", kib, 8192 / 64, 8192 / 64 + 1}, Case{"large", 512 * kib, 8, 8 + 3}}) {
+    SCOPED_TRACE(each.name);
+    auto [client, server] = connect_pair();
+    const std::vector<char> data(each.write_bytes);
+    for (std::size_t sent = 0; sent < 8192 * kib; sent += data.size()) {
+      std::size_t written = 0;
+      run_until([&, &from = client, &to = server] {
+        to.consume(to.readable().size());
+        written += from.try_write(asio::buffer(data.data() + written, data.size() - written));
+        return written == data.size();
+      });
+    }
+    run_until([&, &to = server] {
+      to.consume(to.readable().size());
+      return to.stats().bytes_received == 8192 * kib;
+    });
+    EXPECT_GE(server.stats().announcements, each.fewest);
+    EXPECT_LE(server.stats().announcements, each.most);
+  }
+}
+
 TEST_F(StreamTest, reads_what_was_sent_before_the_close_and_then_eof) {
   auto [client, server] = connect_pair();
   run_until([&] { return client.try_write(asio::buffer("last words", 10)) == 10; });

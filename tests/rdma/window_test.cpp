@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 
+#include "rdma/receive_size.hpp"
 #include "rdma/receive_window.hpp"
 #include "rdma/send_queue.hpp"
 #include "rdma/send_window.hpp"
@@ -14,22 +15,22 @@ namespace weir::rdma {
 namespace {
 
 TEST(ReceiveWindow, announces_first_buffer_once) {
-  ReceiveWindow window(100);
+  ReceiveWindow window;
   ASSERT_EQ(window.due(), 0u);
-  window.announced(0);
+  window.announced(0, 100);
   EXPECT_EQ(window.due(), std::nullopt);
 }
 
 TEST(ReceiveWindow, refuses_bytes_before_an_announcement) {
-  ReceiveWindow window(100);
+  ReceiveWindow window;
   EXPECT_FALSE(window.deliver(1));
   EXPECT_TRUE(window.deliver(0)) << "an empty immediate is tolerated";
 }
 
 TEST(ReceiveWindow, refuses_bytes_beyond_the_buffer) {
   for (const std::uint32_t lie : {101u, 0x80000000u, 0xffffffffu}) {
-    ReceiveWindow window(100);
-    window.announced(0);
+    ReceiveWindow window;
+    window.announced(0, 100);
     EXPECT_FALSE(window.deliver(lie));
     EXPECT_TRUE(window.deliver(60));
     EXPECT_FALSE(window.deliver(lie - 60));
@@ -39,8 +40,8 @@ TEST(ReceiveWindow, refuses_bytes_beyond_the_buffer) {
 }
 
 TEST(ReceiveWindow, announces_nothing_before_the_buffer_is_full) {
-  ReceiveWindow window(100);
-  window.announced(0);
+  ReceiveWindow window;
+  window.announced(0, 100);
   window.deliver(99);
   window.consume(99);
   EXPECT_EQ(window.due(), std::nullopt);
@@ -48,8 +49,8 @@ TEST(ReceiveWindow, announces_nothing_before_the_buffer_is_full) {
 }
 
 TEST(ReceiveWindow, announces_the_same_buffer_again_when_all_was_read) {
-  ReceiveWindow window(100);
-  window.announced(0);
+  ReceiveWindow window;
+  window.announced(0, 100);
   window.deliver(60);
   window.consume(60);
   window.deliver(40);
@@ -59,11 +60,11 @@ TEST(ReceiveWindow, announces_the_same_buffer_again_when_all_was_read) {
 }
 
 TEST(ReceiveWindow, announces_the_second_buffer_while_the_first_is_unread) {
-  ReceiveWindow window(100);
-  window.announced(0);
+  ReceiveWindow window;
+  window.announced(0, 100);
   window.deliver(100);
   ASSERT_EQ(window.due(), 1u);
-  window.announced(1);
+  window.announced(1, 100);
   window.deliver(30);
   EXPECT_EQ(window.readable().buffer, 0u) << "in order";
   window.consume(100);
@@ -73,10 +74,10 @@ TEST(ReceiveWindow, announces_the_second_buffer_while_the_first_is_unread) {
 }
 
 TEST(ReceiveWindow, announces_nothing_while_both_are_unread) {
-  ReceiveWindow window(100);
-  window.announced(0);
+  ReceiveWindow window;
+  window.announced(0, 100);
   window.deliver(100);
-  window.announced(1);
+  window.announced(1, 100);
   window.deliver(100);
   EXPECT_EQ(window.due(), std::nullopt);
   window.consume(100);
@@ -85,13 +86,14 @@ TEST(ReceiveWindow, announces_nothing_while_both_are_unread) {
 
 TEST(ReceiveWindow, delivers_in_order_for_any_mix_of_reads_and_writes) {
   std::mt19937 random(7);
-  ReceiveWindow window(97);
+  ReceiveWindow window;
   std::deque<std::uint32_t> offsets;  // of every delivered byte, with its buffer in the upper bits
-  std::uint32_t filling = 0, filled = 97;
+  std::uint32_t filling = 0, filled = 97, length = 97;
   for (int step = 0; step < 20000; ++step) {
     if (const auto due = window.due()) {
-      ASSERT_EQ(filled, 97u) << "announced early";
-      window.announced(*due);
+      ASSERT_EQ(filled, length) << "announced early";
+      length = 1 + random() % 97;
+      window.announced(*due, length);
       filling = *due;
       filled = 0;
     }
@@ -99,8 +101,8 @@ TEST(ReceiveWindow, delivers_in_order_for_any_mix_of_reads_and_writes) {
     if (window.deliver(bytes)) {
       for (std::uint32_t i = 0; i < bytes; ++i) offsets.push_back(filling << 16 | filled++);
     } else {
-      ASSERT_TRUE(filled == 97 || filled + bytes > 97);
-      const std::uint32_t tail = 97 - filled;
+      ASSERT_TRUE(filled == length || filled + bytes > length);
+      const std::uint32_t tail = length - filled;
       ASSERT_TRUE(window.deliver(tail));
       for (std::uint32_t i = 0; i < tail; ++i) offsets.push_back(filling << 16 | filled++);
     }
@@ -112,6 +114,41 @@ TEST(ReceiveWindow, delivers_in_order_for_any_mix_of_reads_and_writes) {
       offsets.pop_front();
     }
     window.consume(take);
+  }
+}
+
+TEST(ReceiveSize, follows_what_filled_the_buffer_before) {
+  constexpr std::uint32_t kib = 1024;
+  struct Case {
+    const char* name;
+    std::uint32_t write_bytes;  // each
+    std::uint32_t most, settles_at;
+  };
+  for (const Case& each : {Case{"requests without a pipeline", 40, 1024 * kib, 64 * kib},
+                           Case{"pipelines of small requests", 4 * kib, 1024 * kib, 64 * kib},
+                           Case{"values in pieces", 64 * kib, 1024 * kib, 1024 * kib},
+                           Case{"whole buffers at once", 16384 * kib, 16384 * kib, 16384 * kib},
+                           Case{"no room to grow into", 64 * kib, 64 * kib, 64 * kib},
+                           Case{"a buffer that is smaller than small", 40, 8 * kib, 8 * kib},
+                           Case{"a most that no step meets", 64 * kib, 96 * kib, 96 * kib}}) {
+    SCOPED_TRACE(each.name);
+    for (const bool from_large : {false, true}) {
+      ReceiveSize size(each.most);
+      for (int i = 0; from_large && i < 10; ++i) size.after(1);
+      for (int i = 0; i < 10; ++i) size.after((size.now() + each.write_bytes - 1) / each.write_bytes);
+      if (!from_large || each.write_bytes <= 4 * kib || each.settles_at == each.most)
+        EXPECT_EQ(size.now(), each.settles_at) << (from_large ? "from the most" : "from the start");
+    }
+  }
+}
+
+TEST(ReceiveSize, stays_within_its_bounds_whatever_is_written) {
+  std::mt19937 random(11);
+  ReceiveSize size(300 << 10);
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint32_t now = size.after(random() % 3 == 0 ? random() : random() % 6);
+    ASSERT_GE(now, 64u << 10);
+    ASSERT_LE(now, 300u << 10);
   }
 }
 
