@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kv/spare_room.hpp"
+
 namespace weir::kv {
 
 BlobRef BlockPool::take() {
@@ -71,7 +73,11 @@ void ReplyQueue::consume(std::size_t bytes) {
     if (s.pooled) pool_.give(std::move(s.block));
     ++done;
   }
-  if (done > 0) segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(done));
+  if (done == segments_.size()) {
+    empty_list(segments_);
+  } else if (done > 0) {
+    segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(done));
+  }
   begin_ += bytes;
   if (begin_ == out_) close_block();
 }

@@ -5,6 +5,7 @@
 
 #include "kv/number.hpp"
 #include "kv/resp/words.hpp"
+#include "kv/spare_room.hpp"
 
 namespace weir::kv {
 
@@ -60,9 +61,9 @@ void RequestParser::next() {
   read_ = 0;
   bulks_left_ = -1;
   bulk_length_ = -1;
-  pieces_.clear();
-  arguments_.clear();
-  inline_words_.clear();
+  empty_list(pieces_);
+  empty_list(arguments_);
+  empty_list(inline_words_);
   large_.reset();
   filled_ = 0;
   held_ = 0;

@@ -36,8 +36,8 @@ using Arguments = std::span<const Argument>;
 class RequestParser {
  public:
   static constexpr std::size_t large_argument = 32 * 1024;
-  static constexpr std::size_t max_inline = 64 * 1024;  // also the longest length line
-  static constexpr std::int64_t max_arguments = 1024 * 1024;
+  static constexpr std::size_t max_inline = 64 * 1024;      // also the longest length line
+  static constexpr std::int64_t max_arguments = INT32_MAX;  // as in Redis; the query buffer's limit is less
 
   struct Limits {
     std::int64_t max_bulk = 512LL * 1024 * 1024;
@@ -66,13 +66,22 @@ class RequestParser {
 
   // Bytes of arguments held outside the caller's input, what has arrived of an unfinished one included.
   std::size_t held_bytes() const { return held_ + filled_; }
+  // Bytes of the lists of arguments, for many of them; next() gives them back.
+  std::size_t list_bytes() const {
+    const auto heap = [](const auto& list) {
+      return list.capacity() <= few ? 0 : list.capacity() * sizeof(Piece);
+    };
+    return heap(pieces_) + heap(arguments_);
+  }
 
  private:
+  static constexpr std::size_t few = 6;  // arguments need no list on the heap
   struct Piece {
     std::size_t offset;
     std::size_t size;
     BlobRef block;
   };
+  static_assert(sizeof(Piece) == sizeof(Argument));
 
   Status parse_inline(std::string_view input);
   Status parse_array(std::string_view input, const Limits& limits);
@@ -86,8 +95,8 @@ class RequestParser {
   std::size_t kept_ = 0;
   std::int64_t bulks_left_ = -1;   // -1: the array's length is not known yet
   std::int64_t bulk_length_ = -1;  // -1: the next bulk's length is not known yet
-  absl::InlinedVector<Piece, 6> pieces_;
-  absl::InlinedVector<Argument, 6> arguments_;
+  absl::InlinedVector<Piece, few> pieces_;
+  absl::InlinedVector<Argument, few> arguments_;
   std::vector<std::string> inline_words_;
   BlobRef large_;  // the argument under construction, with room for its CR LF
   std::size_t filled_ = 0;

@@ -1,6 +1,7 @@
 #include "kv/server/blocking.hpp"
 
 #include "kv/server/server.hpp"
+#include "kv/spare_room.hpp"
 
 namespace weir::kv {
 
@@ -31,6 +32,7 @@ void Blocking::release(Client& client) {
     it->second.clients.erase(place.in_queue);
     if (it->second.clients.empty()) queues_.erase(it);
   }
+  free_if_empty(queues_);
   if (on->deadline_ms != 0) deadlines_.erase({on->deadline_ms, &client});
   client.end_of_command();
 }

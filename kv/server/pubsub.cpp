@@ -2,6 +2,7 @@
 
 #include "kv/glob.hpp"
 #include "kv/server/server.hpp"
+#include "kv/spare_room.hpp"
 
 namespace weir::kv {
 
@@ -29,6 +30,7 @@ void PubSub::drop_listener(Client& client, Kind kind, std::string_view topic) {
   const auto it = topics.find(topic);
   std::erase(it->second, &client);
   if (it->second.empty()) topics.erase(it);
+  free_if_empty(topics);
 }
 
 bool PubSub::unsubscribe(Client& client, Kind kind, std::string_view topic) {
@@ -37,6 +39,7 @@ bool PubSub::unsubscribe(Client& client, Kind kind, std::string_view topic) {
   if (mine == own.end()) return false;
   drop_listener(client, kind, topic);
   own.erase(mine);
+  free_if_empty(own);
   return true;
 }
 

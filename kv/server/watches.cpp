@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kv/server/client.hpp"
+#include "kv/spare_room.hpp"
 #include "kv/store/keyspace.hpp"
 
 namespace weir::kv {
@@ -28,7 +29,8 @@ void Watches::unwatch(Client& client) {
     std::erase(it->second, &client);
     if (it->second.empty()) watchers_.erase(it);
   }
-  client.transaction.watched.clear();
+  free_if_empty(watchers_);
+  client.transaction.watched = {};
 }
 
 void Watches::touch(int db, std::string_view key) {

@@ -25,7 +25,7 @@ const std::vector<Case>& cases() {
       {"inline_command_without_cr", "PING\n", {{"PING"}}},
       {"empty_line_is_skipped", "\r\nPING\r\n", {{}, {"PING"}}},
       {"count_that_is_no_number", "*abc\r\n", {}, "Protocol error: invalid multibulk length"},
-      {"count_too_large", "*1048577\r\n", {}, "Protocol error: invalid multibulk length"},
+      {"count_too_large", "*2147483648\r\n", {}, "Protocol error: invalid multibulk length"},
       {"argument_without_dollar", "*1\r\n:1\r\n", {}, "Protocol error: expected '$', got ':'"},
       {"length_that_is_no_number", "*1\r\n$x\r\n", {}, "Protocol error: invalid bulk length"},
       {"negative_length", "*1\r\n$-1\r\n", {}, "Protocol error: invalid bulk length"},
@@ -103,6 +103,21 @@ TEST(RequestParser, refuses_strangers_long_requests) {
     EXPECT_EQ(parser.parse(input, {1 << 20, false}), RequestParser::Status::failed);
     EXPECT_EQ(parser.error(), error);
   }
+}
+
+// Redis takes any number of arguments that fits the query buffer.
+TEST(RequestParser, takes_more_than_a_million_arguments_and_keeps_nothing_of_them) {
+  constexpr std::size_t count = 1'100'000;
+  std::string request = "*" + std::to_string(count) + "\r\n";
+  for (std::size_t i = 0; i < count; ++i) request += "$1\r\nx\r\n";
+  RequestParser parser;
+  const std::string_view first_half = std::string_view(request).substr(0, request.size() / 2);
+  EXPECT_EQ(parser.parse(first_half, {1 << 20, true}), RequestParser::Status::incomplete);
+  EXPECT_GT(parser.list_bytes(), count / 2 * sizeof(Argument)) << "what it holds can be counted";
+  ASSERT_EQ(parser.parse(request, {1 << 20, true}), RequestParser::Status::complete);
+  EXPECT_EQ(parser.arguments().size(), count);
+  parser.next();
+  EXPECT_LT(parser.list_bytes(), 10'000u);
 }
 
 TEST(RequestParser, refuses_lines_that_are_too_long_with_and_without_their_end) {
