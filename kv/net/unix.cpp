@@ -67,15 +67,18 @@ OpenedListener listen_unix(SocketPoller& poller, const std::string& path, unsign
   OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return std::unexpected(failed + std::strerror(errno));
   const auto* name = reinterpret_cast<const sockaddr*>(&address);
+  // The file takes the socket's permissions, less the umask's, so at no time may more users connect than
+  // `mode` says; what the umask took away comes back before anybody can connect (CVE-2023-45145).
+  if (mode != 0 && ::fchmod(fd.get(), mode) != 0) return std::unexpected(failed + std::strerror(errno));
   int error = ::bind(fd.get(), name, sizeof address) == 0 ? 0 : errno;
   if (error == EADDRINUSE && remove_stale(path, address)) {
     error = ::bind(fd.get(), name, sizeof address) == 0 ? 0 : errno;
   }
+  if (error == 0 && mode != 0 && ::chmod(path.c_str(), mode) != 0) error = errno;
   if (error == 0 && ::listen(fd.get(), options.backlog) != 0) error = errno;
   if (error == EADDRINUSE)
     return std::unexpected(failed + "another program listens there, or a file is in the way.");
   if (error != 0) return std::unexpected(failed + std::strerror(error) + ". Check --unixsocket.");
-  if (mode != 0) ::chmod(path.c_str(), mode);
   auto accepted = [&poller, accept = std::move(accept), path](OwnedFd client) {
     SocketNames names{"unix", path + ":0", path + ":0", true};
     accept(std::make_unique<SocketConnection>(poller, std::move(client), std::move(names)));

@@ -137,6 +137,30 @@ TEST(Unix, leaves_the_permissions_to_the_umask_unless_told) {
   EXPECT_NE(parse_options({"--help"})->answer.find("umask makes (0)"), std::string::npos);
 }
 
+// It was made as the umask allows and restricted when it listened already (CVE-2023-45145).
+TEST(Unix, is_at_no_time_open_to_more_users_than_told) {
+  const mode_t mask = ::umask(0);
+  const ScratchFolder folder;
+  const std::string path = folder.file("s");
+  std::atomic<bool> over = false;
+  std::atomic<unsigned> seen = 0;
+  std::thread watcher([&] {
+    struct stat info{};
+    while (!over) {
+      if (::stat(path.c_str(), &info) == 0) seen |= info.st_mode & 0777;
+    }
+  });
+  asio::io_context io;
+  SocketPoller poller(io, [] {});
+  for (int i = 0; i < 500; ++i) {
+    EXPECT_TRUE(listen_unix(poller, path, 0600, SocketOptions{}, [](auto) {}, [](std::string_view) {}));
+  }
+  over = true;
+  watcher.join();
+  ::umask(mask);
+  EXPECT_EQ(seen & ~0600u, 0u);
+}
+
 TEST(Unix, removes_its_socket_and_replaces_a_stale_one) {
   const ScratchFolder folder;
   Settings settings = quiet_settings();
