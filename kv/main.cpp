@@ -136,6 +136,7 @@ std::string begin_listening(Server& server) {
     server.log(LogLevel::warning,
                "without effect here (this server keeps nothing on disk and has no replicas): " + line);
   }
+  server.log(LogLevel::notice, "nothing is saved: the keys are in memory only and go with this process");
   for (const std::string& where : server.listening()) server.log(LogLevel::notice, "listening on " + where);
   return {};
 }

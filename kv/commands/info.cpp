@@ -126,8 +126,9 @@ void persistence_section(const Server& server, Fields& field) {
   field("async_loading", 0);
   field("rdb_changes_since_last_save", server.stats.changes);
   field("rdb_bgsave_in_progress", 0);
-  field("rdb_last_save_time", server.started_ms / 1000);
-  field("rdb_last_bgsave_status", "ok");
+  // Nothing is ever saved, so there is no time and no outcome of a save.
+  field("rdb_last_save_time", 0);
+  field("rdb_saves", 0);
   field("aof_enabled", 0);
   field("aof_rewrite_in_progress", 0);
 }

@@ -25,22 +25,29 @@ void role(const Call& call) {
 }
 
 void shutdown(const Call& call) {
-  bool save = false, nosave = false, hurry = false, abort = false;
+  bool save = false, nosave = false, now = false, force = false, abort = false;
   for (std::size_t i = 1; i < call.count(); ++i) {
     if (is_word(call[i], "SAVE")) {
       save = true;
     } else if (is_word(call[i], "NOSAVE")) {
       nosave = true;
-    } else if (is_word(call[i], "NOW") || is_word(call[i], "FORCE")) {
-      hurry = true;
+    } else if (is_word(call[i], "NOW")) {
+      now = true;
+    } else if (is_word(call[i], "FORCE")) {
+      force = true;
     } else if (is_word(call[i], "ABORT")) {
       abort = true;
     } else {
       return call.syntax_error();
     }
   }
-  if ((save && nosave) || (abort && (save || nosave || hurry))) return call.syntax_error();
+  if ((save && nosave) || (abort && (save || nosave || now || force))) return call.syntax_error();
   if (abort) return call.reply.error("ERR No shutdown in progress.");
+  if (save && !force) {  // FORCE: although it cannot save, as in Redis
+    call.server.log(LogLevel::warning, "a client asked for SHUTDOWN SAVE: refused, this server cannot save");
+    return call.reply.error(
+        "ERR Errors trying to SHUTDOWN. This server cannot save; SHUTDOWN NOSAVE stops it.");
+  }
   call.server.log(LogLevel::warning, "a client asked for SHUTDOWN");
   call.client.close_after_reply = true;
   if (call.server.surroundings.stop) call.server.surroundings.stop();

@@ -192,6 +192,22 @@ TEST(Program, lives_on_when_its_terminal_hangs_up) {
   EXPECT_EQ(program.exit_code(), 0) << "it was not killed";
 }
 
+TEST(Program, says_that_nothing_is_saved_and_promises_no_save) {
+  const ScratchFolder folder;
+  Program program({"--port", "0", "--unixsocket", folder.file("s")});
+  ASSERT_TRUE(program.prints("Ready to accept connections"));
+  WireClient client = WireClient::unix_socket(folder.file("s"));
+  const std::string info = client.call({"INFO", "persistence"});
+  EXPECT_NE(info.find("rdb_last_save_time:0\r\n"), std::string::npos) << info;
+  EXPECT_EQ(info.find("rdb_last_bgsave_status"), std::string::npos) << info;
+  EXPECT_NE(client.call({"SHUTDOWN", "SAVE"}).find("This server cannot save"), std::string::npos);
+  EXPECT_EQ(client.call({"PING"}), "+PONG\r\n") << "it goes on";
+  client.send("SHUTDOWN NOSAVE\r\n");
+  EXPECT_EQ(client.until_closed(), "");
+  EXPECT_NE(program.output().find("nothing is saved: the keys are in memory only"), std::string::npos);
+  EXPECT_EQ(program.exit_code(), 0);
+}
+
 TEST(Program, names_the_settings_without_effect_in_one_line) {
   const ScratchFolder folder;
   Program program({"--port", "0", "--unixsocket", folder.file("s"), "--save", "60 1", "--appendfsync", "no"});
