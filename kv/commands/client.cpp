@@ -49,15 +49,15 @@ std::string describe(Server& server, Client& client) {
   add("ssub", std::to_string(subscribed.shard_channels.size()));
   add("multi", client.transaction.open ? std::to_string(client.transaction.queued.size()) : "-1");
   add("qbuf", std::to_string(in));
-  add("qbuf-free", "0");
-  add("argv-mem", "0");
+  add("qbuf-free", std::to_string(client.free_query_bytes()));
+  add("argv-mem", std::to_string(client.argument_bytes()));
   add("multi-mem", std::to_string(client.transaction.queued_bytes));
   add("rbs", std::to_string(BlockPool::block_size));
   add("rbp", std::to_string(out));
   add("obl", std::to_string(out));
   add("oll", "0");
   add("omem", std::to_string(out));
-  add("tot-mem", std::to_string(sizeof(Client) + in + out + client.transaction.queued_bytes));
+  add("tot-mem", std::to_string(client.memory()));
   add("events", client.takes_requests() ? "r" : "rw");
   add("cmd", client.last_command == nullptr ? "NULL" : client.last_command->full_name());
   add("user", client.authenticated ? "default" : "(superuser)");

@@ -28,6 +28,9 @@ class Session {
   // empty: no wish. filled() says how many came; until then the place stays valid.
   virtual std::span<char> wanted() = 0;
   virtual void filled(std::size_t bytes) = 0;
+  // How many bytes it takes at a time now. 0: none, because too much waits to be sent; they stay with the
+  // transport, whose peer sees a full window. flush() is when to ask again.
+  virtual std::size_t appetite() const = 0;
   // What waits to be sent.
   virtual ReplyQueue& outgoing() = 0;
   // Everything that was queued is sent.
@@ -43,7 +46,7 @@ class Connection {
   // Begins to deliver. The session outlives the connection.
   virtual void start(Session& session) = 0;
   // Sends what the session has queued, as far as it goes now; goes on by itself and ends with
-  // Session::drained().
+  // Session::drained(). Then goes on receiving, if the session has an appetite again.
   virtual void flush() = 0;
   // Ends it at once; no call into the session follows. What the transport has not taken is not sent.
   virtual void close() = 0;

@@ -2,8 +2,9 @@
 //
 // Plain RDMA costs one copy out of the receive buffer (the peer can rewrite that memory at any time, so
 // nothing is parsed in place) and one write to the device for all replies of a batch; a large value is read
-// by the device where it lies, if it can. Input is taken even while replies wait for the peer's buffer: a
-// peer may have to finish writing before it reads.
+// by the device where it lies, if it can. Input is taken while replies wait for the peer's buffer, as long as
+// the session has an appetite: a peer may have to finish writing before it reads. What it does not take stays
+// in the receive buffers, so the peer is given no more room.
 #include "kv/net/rdma.hpp"
 
 #include <algorithm>
@@ -72,6 +73,10 @@ class RdmaConnection final : public Connection {
       if (taken < offered) return;  // on_writable goes on
     }
     session_->drained();
+    if (session_ != nullptr && held_back_ && session_->appetite() > 0) {
+      held_back_ = false;
+      stream_.on_readable([this] { receive(); });  // soon, for what is there already
+    }
   }
 
   void close() override {
@@ -101,9 +106,11 @@ class RdmaConnection final : public Connection {
     while (session_ != nullptr) {
       const std::span<const std::byte> arrived = stream_.readable();
       if (arrived.empty()) break;
+      const std::size_t most = session_->appetite();
+      if (held_back_ = most == 0; held_back_) break;
       const std::span<char> wanted = session_->wanted();
       const std::span<char> place = wanted.empty() ? scratch() : wanted;
-      const std::size_t n = std::min(arrived.size(), place.size());
+      const std::size_t n = std::min({arrived.size(), place.size(), most});
       std::memcpy(place.data(), arrived.data(), n);
       stream_.consume(n);
       wanted.empty() ? session_->received(place.first(n)) : session_->filled(n);
@@ -128,6 +135,7 @@ class RdmaConnection final : public Connection {
   SocketNames names_;
   std::function<void()> after_input_;
   Session* session_ = nullptr;
+  bool held_back_ = false;  // bytes are there that the session had no appetite for
 };
 
 class RdmaListener final : public Listener {

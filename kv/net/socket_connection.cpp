@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -24,6 +25,8 @@ void SocketConnection::close() {
 }
 
 void SocketConnection::ready(std::uint32_t events) {
+  // Of a peer that is gone the poller tells whatever it was asked to watch.
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0 && (watched_ & EPOLLIN) == 0) return lose(0);
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && fd_) read();
   if ((events & EPOLLOUT) != 0 && fd_) flush();
 }
@@ -31,8 +34,11 @@ void SocketConnection::ready(std::uint32_t events) {
 void SocketConnection::read() {
   constexpr int most_reads = 16;  // then it is the others' turn; the level-triggered poller reminds us
   for (int i = 0; i < most_reads && session_ != nullptr; ++i) {
+    const std::size_t most = session_->appetite();
+    if (most == 0) return watch((watched_ & EPOLLOUT) != 0);
     const std::span<char> wanted = session_->wanted();
-    const std::span<char> place = wanted.empty() ? poller_.scratch() : wanted;
+    const std::span<char> free = wanted.empty() ? poller_.scratch() : wanted;
+    const std::span<char> place = free.first(std::min(most, free.size()));
     const ssize_t n = ::recv(fd_.get(), place.data(), place.size(), 0);
     if (n == 0) {
       flush();  // the peer may have ended its side only
@@ -70,19 +76,20 @@ void SocketConnection::flush() {
     }
     if (n < 0) {
       if (errno == EINTR) continue;
-      if (errno == EAGAIN) return wait_for_room(true);
+      if (errno == EAGAIN) return watch(true);
       return lose(errno);
     }
     queue.consume(static_cast<std::size_t>(n));
   }
-  wait_for_room(false);
   session_->drained();
+  if (session_ != nullptr) watch(false);
 }
 
-void SocketConnection::wait_for_room(bool wanted) {
-  if (wanted == waits_for_room_) return;
-  waits_for_room_ = wanted;
-  poller_.change(fd_.get(), *this, wanted ? EPOLLIN | EPOLLOUT : EPOLLIN);
+void SocketConnection::watch(bool for_room) {
+  const std::uint32_t wanted = (session_->appetite() > 0 ? EPOLLIN : 0u) | (for_room ? EPOLLOUT : 0u);
+  if (wanted == watched_) return;
+  watched_ = wanted;
+  poller_.change(fd_.get(), *this, wanted);
 }
 
 void SocketConnection::lose(int error) {

@@ -39,13 +39,13 @@ class SocketConnection final : public Connection, private SocketPoller::Watcher 
   void ready(std::uint32_t events) override;
   void read();
   void lose(int error);
-  void wait_for_room(bool wanted);
+  void watch(bool for_room);
 
   SocketPoller& poller_;
   OwnedFd fd_;
   SocketNames names_;
   Session* session_ = nullptr;
-  bool waits_for_room_ = false;
+  std::uint32_t watched_ = EPOLLIN;  // the events that the poller tells
 };
 
 }  // namespace weir::kv

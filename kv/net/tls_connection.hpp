@@ -1,7 +1,8 @@
 // A client behind TLS, over any stream that models Asio's: a TCP socket or an RDMA stream.
 //
-// After the handshake one read is always waiting and at most one write is under way. close() cancels both;
-// the object and the session's queue stay in use until their completions have run, which finished() tells.
+// After the handshake one read waits, unless the session has no appetite, and at most one write is under way.
+// close() cancels both; the object and the session's queue stay in use until their completions have run,
+// which finished() tells.
 #pragma once
 
 #include <array>
@@ -46,7 +47,10 @@ class TlsConnection final : public Connection {
   void flush() override {
     if (!ready_ || writing_ || session_ == nullptr) return;
     ReplyQueue& queue = session_->outgoing();
-    if (queue.empty()) return session_->drained();
+    if (queue.empty()) {
+      session_->drained();
+      return read();
+    }
     iovec piece{};
     queue.gather(&piece, 1);
     writing_ = true;
@@ -82,14 +86,18 @@ class TlsConnection final : public Connection {
 
  private:
   void read() {
-    if (session_ == nullptr) return;
+    if (session_ == nullptr || reading_) return;
+    const std::size_t most = session_->appetite();
+    if (most == 0) return;  // flush() comes back here
     const std::span<char> wanted = session_->wanted();
     const bool direct = !wanted.empty();
     const asio::mutable_buffer place =
-        direct ? asio::buffer(wanted.data(), wanted.size()) : asio::buffer(received_);
+        asio::buffer(direct ? asio::buffer(wanted.data(), wanted.size()) : asio::buffer(received_), most);
+    reading_ = true;
     ++under_way_;
     stream_.async_read_some(place, [this, direct](const std::error_code& error, std::size_t bytes) {
       --under_way_;
+      reading_ = false;
       if (session_ != nullptr && bytes > 0) {
         direct ? session_->filled(bytes) : session_->received(std::span(received_.data(), bytes));
       }
@@ -117,6 +125,7 @@ class TlsConnection final : public Connection {
   Session* session_ = nullptr;
   bool ready_ = false;  // the handshake is over
   bool writing_ = false;
+  bool reading_ = false;
   bool closed_ = false;
   int under_way_ = 0;
   std::array<char, 16 * 1024> received_;

@@ -10,10 +10,54 @@ namespace weir::kv {
 
 namespace {
 // A client that sends requests and does not read its replies is not executed further once so much waits for
-// it; its requests still pile up (a peer may have to finish writing before it reads), within the query
-// buffer's limit.
+// it; its requests still pile up (a peer may have to finish writing before it reads), up to `most_behind`.
 constexpr std::size_t stall_above = 8u << 20;
+constexpr std::size_t most_behind = 8u << 20;
+// Requests rarely need more; what does is given back as soon as they are over.
+constexpr std::size_t kept_capacity = 64u << 10;
+// A password and a name take far less. Redis's own limits on a request before AUTH are the parser's.
+constexpr ClientLimits of_strangers{
+    .at_once = 16u << 10, .unsent = 16u << 10, .behind = 0, .query = 64u << 10};
 }  // namespace
+
+ClientLimits Client::limits() const {
+  if (!authenticated) return of_strangers;
+  return {SIZE_MAX, stall_above, most_behind,
+          static_cast<std::size_t>(server_.settings.client_query_buffer_limit)};
+}
+
+std::size_t Client::appetite() const {
+  const ClientLimits limit = limits();
+  return stalled_ && pending_.size() >= limit.behind ? 0 : limit.at_once;
+}
+
+std::size_t Client::memory() const {
+  std::size_t bytes = sizeof(Client) + pending_.capacity() + parser_.held_bytes() + parser_.list_bytes() +
+                      output.size() + name.capacity() + transaction.queued_bytes;
+  for (const Transaction::Watched& watched : transaction.watched)
+    bytes += sizeof watched + watched.key.size();
+  for (const TextSet* topics :
+       {&subscriptions.channels, &subscriptions.patterns, &subscriptions.shard_channels}) {
+    bytes += topics->capacity() * sizeof(std::string);
+    for (const std::string& topic : *topics) bytes += topic.size();
+  }
+  if (blocked == nullptr) return bytes;
+  for (const Bytes& word : blocked->words) bytes += sizeof word + word.heap_size();
+  for (const BlockedOn::Place& place : blocked->places) bytes += sizeof place + place.key.size();
+  return bytes;
+}
+
+void Client::charge() {
+  const std::size_t holds = authenticated || closing ? 0 : memory();
+  if (holds == charged_bytes_) return;
+  server_.strangers_bytes += holds - charged_bytes_;
+  const bool grows = holds > std::exchange(charged_bytes_, holds);
+  if (!grows || server_.strangers_bytes <= server_.most_of_strangers) return;
+  server_.log(LogLevel::warning, "closing client " + std::to_string(id_) + " (" +
+                                     connection_->peer_address() +
+                                     "): clients without the password hold too much memory");
+  close();
+}
 
 Client::Client(Server& server, std::uint64_t id, std::unique_ptr<Connection> connection)
     : output(server.blocks), reply(output), server_(server), id_(id), connection_(std::move(connection)) {}
@@ -48,7 +92,7 @@ void Client::filled(std::size_t bytes) {
 
 // Runs what is complete in the pending bytes and `input`, and keeps the rest.
 void Client::take(std::string_view input) {
-  if (closing) return;
+  if (closing || close_after_reply) return;  // what comes in behind its last request is of no use
   if (pending_.empty()) {
     const std::size_t used = process(input);
     if (!closing && used < input.size()) {
@@ -60,14 +104,19 @@ void Client::take(std::string_view input) {
     resume();
   }
   refuse_too_much();
+  charge();
 }
 
 // Whether more is held of its requests than client-query-buffer-limit allows; then it ends.
 bool Client::refuse_too_much() {
   if (closing) return true;
-  if (pending_bytes() <= static_cast<std::size_t>(server_.settings.client_query_buffer_limit)) return false;
+  if (close_after_reply) return false;  // it has been told already what was wrong
+  if (pending_bytes() + parser_.list_bytes() <= limits().query) return false;
   server_.log(LogLevel::warning,
-              "closing client " + std::to_string(id_) + ": its requests reached client-query-buffer-limit");
+              "closing client " + std::to_string(id_) + " (" + connection_->peer_address() +
+                  "): its requests " +
+                  (authenticated ? "reached client-query-buffer-limit"
+                                 : "are larger than those of a client without the password may be"));
   close();
   return true;
 }
@@ -81,7 +130,8 @@ void Client::resume() {
       takes_requests() ? std::min(parser_.kept(), pending_.size() - used) : pending_.size() - used;
   pending_.erase(0, used);
   pending_.resize(kept);
-  if (pending_.empty() && pending_.capacity() > 64 * 1024) pending_ = {};
+  if (pending_.capacity() > kept_capacity && pending_.size() < pending_.capacity() / 4)
+    pending_.shrink_to_fit();
 }
 
 // Executes every complete request at the front of `input`; returns how many bytes they took.
@@ -90,8 +140,8 @@ std::size_t Client::process(std::string_view input) {
   processing_ = true;
   const std::size_t errors_before = reply.errors;
   while (takes_requests() && used < input.size()) {
-    const RequestParser::Limits limits{server_.settings.proto_max_bulk_len, authenticated};
-    const auto status = parser_.parse(input.substr(used), limits);
+    const RequestParser::Limits parser_limits{server_.settings.proto_max_bulk_len, authenticated};
+    const auto status = parser_.parse(input.substr(used), parser_limits);
     if (status == RequestParser::Status::incomplete) break;
     if (status == RequestParser::Status::failed) {
       refuse(parser_.error());
@@ -105,7 +155,7 @@ std::size_t Client::process(std::string_view input) {
     used += parser_.consumed();
     parser_.next();
     if (server_.limit_output(*this)) break;
-    if (output.size() > stall_above) stalled_ = true;
+    if (output.size() > limits().unsent) stalled_ = true;
   }
   processing_ = false;
   server_.stats.error_replies += reply.errors - errors_before;
@@ -154,6 +204,7 @@ void Client::lost(std::string_view why) {
 void Client::close() {
   if (closing) return;
   closing = true;
+  charge();
   connection_->close();
   server_.forget(*this);
 }

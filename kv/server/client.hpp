@@ -5,7 +5,12 @@
 // idle client keeps none.
 //
 // A client whose command blocks takes no further request until it is served: its bytes pile up in `pending_`,
-// bounded by client-query-buffer-limit. Threading: the server's one thread.
+// bounded by client-query-buffer-limit. One that does not read its replies is not executed further either,
+// and no longer read from once ClientLimits::behind bytes have piled up.
+//
+// Until it authenticates these limits are small, and what it holds counts towards what all such clients may
+// hold together. What one request made large becomes small again
+// when that request is over. Threading: the server's one thread.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +54,14 @@ struct Subscriptions {
   bool any() const { return !channels.empty() || !patterns.empty() || !shard_channels.empty(); }
 };
 
+// What one client may make the server hold before it reads its replies.
+struct ClientLimits {
+  std::size_t at_once;  // bytes taken from its transport at a time
+  std::size_t unsent;   // so much waits to be sent: it is not executed further
+  std::size_t behind;   // and so many bytes of requests came in behind that: it is not read from
+  std::size_t query;    // bytes of requests, whole and in parts: it is closed
+};
+
 enum class Replies : std::uint8_t { on, off, skip_next, skipping };
 
 class Client final : public Session {
@@ -60,6 +73,7 @@ class Client final : public Session {
   void received(std::span<const char> bytes) override;
   std::span<char> wanted() override;
   void filled(std::size_t bytes) override;
+  std::size_t appetite() const override;
   ReplyQueue& outgoing() override { return output; }
   void drained() override;
   void lost(std::string_view why) override;
@@ -67,6 +81,11 @@ class Client final : public Session {
   std::uint64_t id() const { return id_; }
   Connection& connection() const { return *connection_; }
   std::size_t pending_bytes() const { return pending_.size() + parser_.held_bytes(); }
+  // Room for requests that is not used, and what the arguments of one take beside their bytes.
+  std::size_t free_query_bytes() const { return pending_.capacity() - pending_.size(); }
+  std::size_t argument_bytes() const { return parser_.list_bytes(); }
+  // All that it makes the server hold, itself included.
+  std::size_t memory() const;
   // The same with what is being executed now and what came in behind it.
   std::size_t query_bytes() const {
     return processing_ ? unexecuted_ + parser_.held_bytes() : pending_bytes();
@@ -84,6 +103,10 @@ class Client final : public Session {
   void set_replies(Replies replies);
   // A command is over, or what it waited for has come: SKIP goes on to the next command.
   void end_of_command();
+
+  // What it holds counts towards what all strangers may hold, or no longer; closes it if that is too much.
+  void charge();
+  std::size_t charged_bytes() const { return charged_bytes_; }
 
   // Ends it at once; the server frees it at the end of the round.
   void close();
@@ -115,6 +138,7 @@ class Client final : public Session {
   std::size_t process(std::string_view input);
   void take(std::string_view input);
   bool refuse_too_much();
+  ClientLimits limits() const;
   void refuse(const std::string& protocol_error);
 
   Server& server_;
@@ -122,9 +146,10 @@ class Client final : public Session {
   std::unique_ptr<Connection> connection_;
   RequestParser parser_;
   std::string pending_;
-  std::size_t unexecuted_ = 0;  // while requests are executed: bytes of this one and of those behind it
-  bool stalled_ = false;        // too much waits to be sent: no further request until that is less
-  bool paused_ = false;         // its next request, parsed already, waits for the end of CLIENT PAUSE
+  std::size_t charged_bytes_ = 0;  // of Server::strangers_bytes
+  std::size_t unexecuted_ = 0;     // while requests are executed: bytes of this one and of those behind it
+  bool stalled_ = false;           // too much waits to be sent: no further request until that is less
+  bool paused_ = false;            // its next request, parsed already, waits for the end of CLIENT PAUSE
   bool processing_ = false;
   Replies replies_ = Replies::on;
 };

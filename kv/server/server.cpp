@@ -165,7 +165,9 @@ void Server::end_round() {
       const std::size_t before = client.output.size();
       client.connection().flush();
       stats.bytes_out += before - std::min(before, client.output.size());
-      if (!client.closing) limit_unread_output(client);
+      if (client.closing) continue;
+      limit_unread_output(client);
+      client.charge();
     }
     dirty_.clear();
   }

@@ -183,6 +183,9 @@ class Server {
   CycleRate cycle_rate;
   Blocking blocking{*this};
   std::string run_id;
+  // What the clients hold that have not given the password, and the most that they may; see Client::charge().
+  std::size_t strangers_bytes = 0;
+  std::size_t most_of_strangers = 64u << 20;
   std::string rdma_provider;  // what was taken; empty: no RDMA
 
  private:

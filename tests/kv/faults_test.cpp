@@ -256,5 +256,60 @@ TEST(Faults, requests_that_never_end_are_closed_at_the_query_buffer_limit) {
   EXPECT_EQ(server.connect().call({"PING"}), pong);
 }
 
+Settings with_password() {
+  Settings settings = quiet_settings();
+  settings.requirepass = "secret";
+  return settings;
+}
+
+// Three arguments of 16 KiB, as many bytes as a stranger's may have, of a request that never ends.
+std::string unfinished_request() {
+  std::string bytes = "*10\r\n";
+  for (int i = 0; i < 3; ++i) bytes += "$16384\r\n" + std::string(16384, 'x') + "\r\n";
+  return bytes;
+}
+
+TEST(Faults, unfinished_request_of_a_stranger_is_small) {
+  RunningServer server(with_password());
+  WireClient bad = server.connect();
+  bad.send(unfinished_request());
+  while (server.run([](Server& s) { return s.stats.bytes_in; }) < 3 * 16384) {
+  }
+  EXPECT_TRUE(bad.quiet());
+  try {
+    bad.send("$16384\r\n" + std::string(16384, 'x'));
+    bad.until_closed();
+  } catch (const std::exception&) {
+    // Closed while sending: as good.
+  }
+  EXPECT_NE(server.log().find("larger than those of a client without the password may be"), std::string::npos)
+      << server.log();
+}
+
+TEST(Faults, strangers_together_hold_a_bounded_amount) {
+  RunningServer server(with_password());
+  server.run([](Server& s) { s.most_of_strangers = 150'000; });
+  WireClient first = server.connect();
+  WireClient second = server.connect();
+  WireClient third = server.connect();
+  first.send(unfinished_request());
+  second.send(unfinished_request());
+  while (server.run([](Server& s) { return s.stats.bytes_in; }) < 6 * 16384) {
+  }
+  third.send(unfinished_request());
+  EXPECT_EQ(third.until_closed(), "");
+  EXPECT_NE(server.log().find("clients without the password hold too much memory"), std::string::npos);
+  EXPECT_EQ(server.connect().call({"AUTH", "secret"}), "+OK\r\n")
+      << "who says the password at once is let in";
+  first.close();
+  while (server.run([](Server& s) { return s.strangers_bytes; }) > 80'000) {
+  }
+  WireClient fourth = server.connect();
+  fourth.send(unfinished_request());
+  while (server.run([](Server& s) { return s.strangers_bytes; }) < 120'000) {
+  }
+  EXPECT_TRUE(fourth.quiet());
+}
+
 }  // namespace
 }  // namespace weir::kv::testing

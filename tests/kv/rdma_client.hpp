@@ -24,6 +24,17 @@ inline Settings rdma_settings() {
   return settings;
 }
 
+// On Weir's NIC.
+inline rdma::Engine& open_engine(asio::io_context& io) {
+  rdma::ProviderOptions options;
+  options.choice = rdma::ProviderChoice::weir;
+  auto provider = rdma::load_provider(options);
+  if (!provider) throw std::runtime_error(provider.error().what);
+  auto engine = rdma::Engine::open(io, *provider);
+  if (!engine) throw std::runtime_error(engine.error().what);
+  return **engine;
+}
+
 // Runs its own io_context until what it waits for has happened.
 class RdmaClient {
  public:
@@ -59,15 +70,6 @@ class RdmaClient {
   }
 
  private:
-  static rdma::Engine& open_engine(asio::io_context& io) {
-    rdma::ProviderOptions options;
-    options.choice = rdma::ProviderChoice::weir;
-    auto provider = rdma::load_provider(options);
-    if (!provider) throw std::runtime_error(provider.error().what);
-    auto engine = rdma::Engine::open(io, *provider);
-    if (!engine) throw std::runtime_error(engine.error().what);
-    return **engine;
-  }
   template <class Stream>
   std::string exchange(Stream& stream, const std::string& request, std::size_t size) {
     std::string reply(size, 0);
