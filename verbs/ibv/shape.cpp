@@ -52,8 +52,8 @@ Shape parse_shape(const char* devices, const char* gids, const char* mtu) {
 }
 
 const Shape& shape() {
-  static const auto* read = new Shape(
-      parse_shape(std::getenv(devices_variable), std::getenv(gids_variable), std::getenv(mtu_variable)));
+  static const auto* read = new Shape(parse_shape(
+      ::secure_getenv(devices_variable), ::secure_getenv(gids_variable), ::secure_getenv(mtu_variable)));
   return *read;
 }
 

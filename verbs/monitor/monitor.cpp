@@ -74,7 +74,7 @@ Monitor* weir_monitor_open(const char* directory, char* why, std::uint64_t why_b
   using weir::link::SameHostLink;
   const bool told = directory != nullptr && *directory != 0;
   auto opened =
-      Monitor::open(SameHostLink::default_directory(told ? directory : std::getenv("WEIR_RUNTIME_DIR")));
+      Monitor::open(SameHostLink::default_directory(told ? directory : ::secure_getenv("WEIR_RUNTIME_DIR")));
   if (opened) return opened->release();
   if (why_bytes != 0) {
     const std::string& what = opened.error().what;

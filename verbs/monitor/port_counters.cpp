@@ -11,7 +11,7 @@ using namespace weir::verbs;
 extern "C" int weir_monitor_port(std::uint64_t bytes, CountersSeen* sums) {
   if (bytes != sizeof *sums) return -1;
   const auto monitor =
-      Monitor::open(weir::link::SameHostLink::default_directory(std::getenv("WEIR_RUNTIME_DIR")));
+      Monitor::open(weir::link::SameHostLink::default_directory(::secure_getenv("WEIR_RUNTIME_DIR")));
   if (!monitor) return -1;
   struct Living {
     std::uint64_t identity;

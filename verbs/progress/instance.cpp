@@ -31,11 +31,11 @@ void leave_at_exit() {
 
 NicProcess::Options options_of_environment() {
   NicProcess::Options options;
-  options.directory = link::SameHostLink::default_directory(std::getenv("WEIR_RUNTIME_DIR"));
-  const char* const refuse = std::getenv(no_process_vm_variable);
+  options.directory = link::SameHostLink::default_directory(::secure_getenv("WEIR_RUNTIME_DIR"));
+  const char* const refuse = ::secure_getenv(no_process_vm_variable);
   if (refuse != nullptr && *refuse != '\0') options.first = Tier::mover;
   // Valgrind reads everything that is mapped when it looks for leaks, and that makes a sparse file's pages.
-  const char* const preloaded = std::getenv("LD_PRELOAD");
+  const char* const preloaded = ::secure_getenv("LD_PRELOAD");
   if (preloaded != nullptr && std::strstr(preloaded, "/vgpreload_") != nullptr)
     options.segment_bytes = small_segment_bytes;
   return options;

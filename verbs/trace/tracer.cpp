@@ -269,7 +269,7 @@ void trace_if_wanted(NicProcess& nic) {
   Installed& one = installed();
   const std::lock_guard lock(one.mutex);
   if (nic.adapter().tracer() != nullptr) return;
-  auto wish = trace_wish([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+  auto wish = trace_wish([](const char* name) { return static_cast<const char*>(::secure_getenv(name)); });
   if (!wish) return;
   if (one.pid == 0) std::atexit(finish_at_exit);
   // A forked child has a NIC of its own; its parent's tracer and what waits in it are the parent's.
