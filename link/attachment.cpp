@@ -7,6 +7,7 @@
 #include <cassert>
 #include <cerrno>
 
+#include "link/default_directory.hpp"
 #include "link/error.hpp"
 
 namespace weir::link {
@@ -24,8 +25,7 @@ Result<Greeting> copy_of(const Greeting& greeting) {
 }  // namespace
 
 std::string SameHostLink::default_directory(const char* override_dir) {
-  if (override_dir != nullptr && *override_dir != '\0') return override_dir;
-  return "/dev/shm/weir-" + std::to_string(::geteuid());
+  return default_runtime_directory(override_dir);
 }
 
 Result<std::unique_ptr<SameHostLink>> SameHostLink::attach(Options options) {

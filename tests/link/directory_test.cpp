@@ -155,8 +155,21 @@ TEST_F(LinkDirectory, attaching_and_detaching_at_once_from_many_threads_never_fa
   EXPECT_FALSE(exists(directory()));
 }
 
+TEST_F(LinkDirectory, a_default_directory_that_another_user_took_is_passed_over) {
+  std::filesystem::create_directory(directory());  // ours, and so another's to a user of the next number
+  const std::string own = directory() + "/run";
+  std::filesystem::create_directory(own);
+  EXPECT_EQ(usable_directory(directory(), own, ::geteuid()), directory());
+  EXPECT_EQ(usable_directory(directory() + "/none", own, ::geteuid()), directory() + "/none");
+  EXPECT_EQ(usable_directory(directory(), own, ::geteuid() + 1), directory()) << "`own` is another's, too";
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(directory().c_str(), 1, 1), 0);
+    EXPECT_EQ(usable_directory(directory(), own, 0), own + "/weir");
+  }
+  std::filesystem::remove_all(directory());
+}
+
 TEST_F(LinkDirectory, the_default_directory_is_the_users_own_unless_told) {
-  EXPECT_EQ(SameHostLink::default_directory(nullptr), "/dev/shm/weir-" + std::to_string(::geteuid()));
   EXPECT_EQ(SameHostLink::default_directory(""), SameHostLink::default_directory(nullptr));
   EXPECT_EQ(SameHostLink::default_directory("/run/mine"), "/run/mine");
 }

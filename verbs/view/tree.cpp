@@ -12,6 +12,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "link/default_directory.hpp"
 #include "verbs/ibv/shape.hpp"
 #include "verbs/ibv/sysfs_counters.hpp"
 #include "verbs/ibv/sysfs_files.hpp"
@@ -30,13 +31,6 @@ struct Made {
 Made& made() {
   static auto* the_tree = new Made;
   return *the_tree;
-}
-
-// As the same-host link's (link/same_host.hpp), which this library does not bring along.
-fs::path runtime_directory() {
-  const char* told = std::getenv("WEIR_RUNTIME_DIR");
-  if (told != nullptr && *told != 0) return told;
-  return "/dev/shm/weir-" + std::to_string(::geteuid());
 }
 
 // When the process started, in ticks since boot; empty: there is none of that number. Field 22 of stat,
@@ -141,7 +135,7 @@ std::string view_tree() {
   std::error_code error;
   if (!tree.root.empty() && (tree.owner == ::getpid() || fs::exists(tree.root, error))) return tree.root;
   try {
-    const fs::path directory = runtime_directory();
+    const fs::path directory = link::default_runtime_directory(::secure_getenv("WEIR_RUNTIME_DIR"));
     if (fs::create_directories(directory)) fs::permissions(directory, fs::perms::owner_all);
     sweep(directory);
     const std::string pid = std::to_string(::getpid());
@@ -163,7 +157,8 @@ std::string existing_view_tree() {
 
 bool is_in_a_view_tree(const std::string& path) {
   std::error_code error;
-  const fs::path directory = fs::canonical(runtime_directory(), error);
+  const fs::path directory =
+      fs::canonical(link::default_runtime_directory(::secure_getenv("WEIR_RUNTIME_DIR")), error);
   return !error && path.starts_with(directory.string() + "/view-");
 }
 
