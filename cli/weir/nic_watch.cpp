@@ -20,6 +20,9 @@ std::string command_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/comm");
   std::string name;
   std::getline(file, name);
+  // A program names itself as it likes: what a terminal would obey is not shown.
+  for (char& c : name)
+    if (c < ' ' || c > '~') c = '?';
   return name.empty() ? "?" : name;
 }
 
