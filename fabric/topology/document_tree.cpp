@@ -4,9 +4,69 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::fabric {
 namespace {
+
+// Both toml++ and copied() call themselves for each level, and toml++ bounds brackets only: a dotted key of
+// 40,000 parts is 40,000 tables deep.
+constexpr std::size_t deepest = 64;
+
+// Where the text nests deeper than that, as a line; 0: nowhere. It looks at brackets and at the dots of keys
+// and headers, outside of strings and comments; what is no TOML is for the parser to complain of.
+std::uint32_t too_deep_at(std::string_view text) {
+  std::uint32_t line = 1;
+  std::size_t depth = 0, header = 0, dots = 0;
+  std::vector<std::size_t> opened;  // by each open bracket
+  bool line_begins = true, in_header = false;
+  const auto skip_to = [&](std::size_t at, std::string_view end, bool escapes) {
+    while (at < text.size() && !text.substr(at).starts_with(end)) {
+      if (text[at] == '\n') {
+        if (end.size() == 1) return at - 1;  // such a string ends with its line
+        ++line;
+      }
+      at += escapes && text[at] == '\\' && at + 1 < text.size() && text[at + 1] != '\n' ? 2 : 1;
+    }
+    return at + end.size() - 1;
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const std::string_view rest = text.substr(i);
+    if (c == '#') {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (c == '"' || c == '\'') {
+      const std::string_view quotes =
+          rest.starts_with(c == '"' ? "\"\"\"" : "'''") ? rest.substr(0, 3) : rest.substr(0, 1);
+      i = skip_to(i + quotes.size(), quotes, c == '"');
+    } else if (c == '\n') {
+      ++line;
+      line_begins = true;
+      if (in_header) header = std::exchange(dots, 0);
+      in_header = false;
+      if (opened.empty()) dots = 0;
+      continue;
+    } else if (c == '[' && line_begins && opened.empty()) {
+      in_header = true;
+      header = 0;
+    } else if (!in_header && (c == '[' || c == '{')) {
+      opened.push_back(dots + 1);
+      depth += dots + 1;
+      dots = 0;
+    } else if (!in_header && (c == ']' || c == '}') && !opened.empty()) {
+      depth -= opened.back();
+      opened.pop_back();
+      dots = 0;
+    } else if (c == ',') {
+      dots = 0;
+    } else if (c == '.') {
+      ++dots;
+    }
+    if (c != ' ' && c != '\t') line_begins = false;
+    if (header + depth + dots > deepest) return line;
+  }
+  return 0;
+}
 
 TomlValue copied(const toml::node& node) {
   TomlValue out;
@@ -43,6 +103,10 @@ TomlValue copied(const toml::node& node) {
 }  // namespace
 
 bool parse_toml(std::string_view text, const Place& file, TomlValue& tree, Complaints& complaints) {
+  if (const std::uint32_t line = too_deep_at(text); line != 0) {
+    complaints.add({file.file, line, 1}, "more than 64 levels of keys and brackets", "nest less deeply");
+    return false;
+  }
   try {
     tree = copied(toml::parse(text));
     return true;

@@ -18,6 +18,22 @@ std::string complaints_of(std::string_view text, const ReadLimits& limits = {}) 
   return complaints.text();
 }
 
+// Each level is a call of the parser: a stack is soon full of them.
+TEST(NetworkFile, keys_and_brackets_that_nest_too_deeply_are_refused_before_they_are_parsed) {
+  std::string key = "a";
+  for (int i = 0; i < 40'000; ++i) key += ".a";
+  std::string brackets;
+  for (int i = 0; i < 40'000; ++i) brackets += "{a=";
+  std::string mixed = "[x.x.x.x.x.x.x.x.x.x]\n";
+  for (int i = 0; i < 10; ++i) mixed += "a.a.a.a.a.a.a.a={";
+  for (const std::string& text : {key + " = 1", "[" + key + "]", "[[" + key + "]]", "b = " + brackets, mixed})
+    EXPECT_THAT(complaints_of(text), HasSubstr("more than 64 levels")) << text.substr(0, 80);
+  const std::string dots(1000, '.');
+  for (const std::string& text : {"# " + dots, "name = \"" + dots + "\"", "name = '" + dots + "'",
+                                  "name = \"\"\"\n" + dots + "\n\"\"\""})
+    EXPECT_THAT(complaints_of(text), testing::Not(HasSubstr("levels"))) << text.substr(0, 80);
+}
+
 // Two hosts at one switch; mistakes are appended.
 constexpr std::string_view small = R"(name = "small"
 [[switch]]
