@@ -23,6 +23,7 @@ class Findings {
   std::vector<Finding> all() {
     for (const auto& kind : plan_.switches) {
       capacity(kind);
+      ports(kind);
       headroom(kind);
       if (kind.split.fits) {
         for (const auto& port : kind.ports) marks(kind, port);
@@ -66,6 +67,32 @@ class Findings {
             "slower links",
             who(kind), kind.port_count, ports_bps / 1e9,
             static_cast<double>(*kind.model->capacity_bps) / 1e9),
+        place(kind));
+  }
+
+  // A fault: config_db.json would name ports that the switch does not have.
+  void ports(const SwitchPlan& kind) {
+    if (kind.model->ports.empty())
+      add(Severity::note, "ports_not_known",
+          fmt::format("{}: the model does not say which ports the switch has; those that the file does not "
+                      "name count "
+                      "lanes of 25 Gb/s; give its [[switch_model]] a port_config before --sonic",
+                      who(kind)),
+          place(kind));
+    std::vector<std::string> missing;
+    for (const auto& port : kind.ports)
+      for (const auto id : port.ports)
+        if (!network_[id].on_front)
+          missing.push_back(fmt::format("{}:{}", network_[network_[id].node].name, network_[id].name));
+    if (missing.empty()) return;
+    constexpr std::size_t named = 3;
+    const auto more = missing.size() - std::min(missing.size(), named);
+    missing.resize(missing.size() - more);
+    add(Severity::fault, "no_such_port",
+        fmt::format(
+            "{}: the model has no port for {}{}; use a switch with more or faster ports, name others, or "
+            "give its [[switch_model]] the port_config of yours",
+            who(kind), fmt::join(missing, ", "), more ? fmt::format(" and {} more", more) : ""),
         place(kind));
   }
 
@@ -224,6 +251,7 @@ class Findings {
   }
 
   void classes() {
+    lossless_dscps();
     for (const auto priority : network_.classes.lossless) {
       if (std::ranges::find(network_.classes.dscp_to_priority, priority) ==
           network_.classes.dscp_to_priority.end())
@@ -234,6 +262,26 @@ class Findings {
             fmt::format("priority {} is lossless and served before all others: it can starve them",
                         priority));
     }
+  }
+
+  void lossless_dscps() {
+    const auto& classes = network_.classes;
+    std::string all;
+    for (std::size_t dscp = 0; dscp < dscps; ++dscp)
+      if (const auto priority = classes.dscp_to_priority[dscp]; classes.is_lossless(priority))
+        all += fmt::format("{}{} -> {}", all.empty() ? "" : ", ", dscp, priority);
+    if (!all.empty())
+      add(Severity::note, "lossless_dscps",
+          fmt::format(
+              "lossless are packets of DSCP {}; all others may be dropped: see that your NICs mark with "
+              "these",
+              all));
+    if (classes.is_lossless(classes.dscp_to_priority[0]))
+      add(Severity::warning, "best_effort_is_lossless",
+          fmt::format(
+              "priority {} is lossless, and packets without a mark (DSCP 0) are in it: any traffic can "
+              "pause the network; map DSCP 0 to another priority with [dscp]",
+              classes.dscp_to_priority[0]));
   }
 
   void deadlock() {

@@ -20,6 +20,7 @@ constexpr std::array pause_responses = {
 
 constexpr double speed_in_cable = 1.98e8;  // m/s; the formula's figure
 constexpr double minimal_packet_bytes = 64;
+constexpr double compensation_bytes = 2 * 1024;
 constexpr double bits = 8;
 constexpr double ns_per_s = 1e9;
 
@@ -33,18 +34,48 @@ std::uint32_t pause_response_quanta(std::uint64_t speed_bps) {
   return pause_responses.back().quanta;
 }
 
+std::span<const SonicFormula> sonic_formulas() {
+  constexpr double kilo = 8, kibi = 8.192;
+  constexpr std::uint64_t gbps = 1'000'000'000;
+  static constexpr SonicFormula formulas[] = {
+      {"tables", 0, false, false, kilo, 1024, false, false},
+      {"202012", 0, false, false, kibi, 1024, false, false},
+      {"202111", 400 * gbps, false, false, kibi, 1024, false, false},
+      {"202211", 800 * gbps, false, false, kibi, 1024, false, false},
+      {"202405", 800 * gbps, true, true, kilo, 0, true, false},
+      {"202605", 800 * gbps, true, true, kilo, 0, true, true},
+  };
+  return formulas;
+}
+
+std::span<const std::string_view> sonic_releases() {
+  static constexpr std::string_view releases[] = {"tables", "202012", "202106", "202111", "202205",
+                                                  "202211", "202305", "202311", "202405", "202411",
+                                                  "202505", "202511", "202605"};
+  return releases;
+}
+
+const SonicFormula* sonic_formula(std::string_view release) {
+  if (std::ranges::find(sonic_releases(), release) == sonic_releases().end()) return nullptr;
+  const auto formulas = sonic_formulas();
+  if (release == formulas.front().release) return &formulas.front();
+  const SonicFormula* found = nullptr;
+  for (const auto& formula : formulas.subspan(1))
+    if (formula.release <= release) found = &formula;
+  return found;
+}
+
 SonicHeadroom sonic_headroom(const SonicHeadroomInput& in) {
+  const auto& formula = *in.formula;
   const auto speed = static_cast<double>(in.speed_bps);
-  const double waste = in.cell_bytes > 2 * minimal_packet_bytes ? in.cell_bytes / minimal_packet_bytes
-                                                                : 2 * in.cell_bytes / (1 + in.cell_bytes);
+  double waste = in.cell_bytes > 2 * minimal_packet_bytes ? in.cell_bytes / minimal_packet_bytes
+                                                          : 2 * in.cell_bytes / (1 + in.cell_bytes);
+  if (formula.whole_worst_factor) waste = std::ceil(waste);
   const double small = in.small_packet_percentage;
-  const double small_bytes_percentage =
-      100 * minimal_packet_bytes /
-      ((small * minimal_packet_bytes + (100 - small) * in.lossless_mtu_bytes) / 100);
-  const double occupancy =
-      small == 0
-          ? 1
-          : (100 - small_bytes_percentage * small / 100 + small_bytes_percentage * small / 100 * waste) / 100;
+  const double small_by_byte = 100 * minimal_packet_bytes /
+                               ((small * minimal_packet_bytes + (100 - small) * in.lossless_mtu_bytes) / 100);
+  const double share = formula.small_packets_by_byte ? small_by_byte : small;
+  const double occupancy = (100 - share + share * waste) / 100;
 
   SonicHeadroom out;
   out.cell_waste = occupancy;
@@ -55,17 +86,25 @@ SonicHeadroom sonic_headroom(const SonicHeadroomInput& in) {
   };
   const double last = term("frame the peer had begun", in.lossless_mtu_bytes, 1);
   const auto add = [&](std::string_view name, double bytes) { propagated += term(name, bytes, occupancy); };
+  const double quanta = pause_response_quanta(in.speed_bps) * double{quantum_bits} / bits;
   add("frame blocking the PFC frame", in.port_mtu_bytes);
-  add("cable, out and back", 2 * in.cable_m * speed / speed_in_cable / bits);
+  add("cable, out and back", 2 * in.cable_m * speed / speed_in_cable / formula.bits_to_bytes);
   add("gearbox, both ends", 2 * in.gearbox_ns * speed / bits / ns_per_s);
   add("MACsec, both ends", 2 * in.macsec_ns * speed / bits / ns_per_s);
   add("MAC and PHY", in.mac_phy_bytes);
   add("peer response",
-      in.peer_response_bytes.value_or(pause_response_quanta(in.speed_bps) * double{quantum_bits} / bits));
-  add("tiles of the ASIC", speed / 1e9 * in.tile_bytes_per_gbps);
-  out.xoff = static_cast<std::uint64_t>(ceil_to_kib(last + propagated * occupancy));
-  out.xon = static_cast<std::uint64_t>(ceil_to_kib(in.pipeline_bytes));
-  out.size = out.xoff + out.xon;
+      in.speed_bps <= formula.ieee_up_to_bps ? quanta : in.peer_response_bytes.value_or(quanta));
+  if (formula.tiles) add("tiles of the ASIC", speed / 1e9 * in.tile_bytes_per_gbps);
+  double xoff = ceil_to_kib(last + propagated * occupancy);
+  if (formula.compensated && !in.shared_pool && small != 100 &&
+      xoff + compensation_bytes < ceil_to_kib(last + propagated * waste))
+    xoff += compensation_bytes;
+  const double xon = in.eight_lanes ? 2 * in.pipeline_bytes - formula.eight_lane_less : in.pipeline_bytes;
+  out.xoff = static_cast<std::uint64_t>(xoff);
+  out.xon = static_cast<std::uint64_t>(ceil_to_kib(std::max(xon, 0.0)));
+  out.overhead =
+      in.eight_lanes && !in.shared_pool ? static_cast<std::uint64_t>(ceil_to_kib(in.port_mtu_bytes)) : 0;
+  out.size = out.xoff + out.xon + out.overhead;
   return out;
 }
 

@@ -35,7 +35,7 @@ void port_section(std::string& out, const SwitchPlan& kind, const PortPlan& port
       "marks every packet, orange is headroom.</figcaption>\n";
   out += queue_picture(kind, port) + "</figure>\n";
   out += fmt::format("<p>Planned: xoff {}, xon {}, size {} bytes.</p>\n", grouped(port.xoff),
-                     grouped(port.headroom.xon), grouped(port.xoff + port.headroom.xon));
+                     grouped(port.headroom.xon), grouped(port.size()));
   out += fmt::format("<p><code>{}; Pmax {:.0f} %</code></p>\n<div class=\"pair\">\n",
                      escaped(port.marks.inequality), port.marks.pmax * 100);
   terms(out, "headroom, SONiC's formula", port.headroom.terms,

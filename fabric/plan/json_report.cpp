@@ -24,7 +24,7 @@ Json port_of(const PortPlan& port, const Network& network) {
               {"profile", port.profile},
               {"xoff", port.xoff},
               {"xon", port.headroom.xon},
-              {"size", port.headroom.xon + port.xoff},
+              {"size", port.size()},
               {"sonic_xoff", port.headroom.xoff},
               {"cell_waste", port.headroom.cell_waste},
               {"terms", terms_of(port.headroom.terms)}};

@@ -33,14 +33,13 @@ void slices(Svg& svg, double y, const SwitchPlan& kind, const Network& network) 
   const auto groups = static_cast<double>(network.classes.lossless.size());
   double all = 0;
   for (const auto& port : kind.ports)
-    all += static_cast<double>(port.ports_per_switch) * groups *
-           static_cast<double>(port.xoff + port.headroom.xon);
+    all += static_cast<double>(port.ports_per_switch) * groups * static_cast<double>(port.size());
   if (all <= 0) return;
   const double scale = width / all;
   double x = 0;
   for (const auto& port : kind.ports) {
     const double begin = x;
-    const double kept = static_cast<double>(port.headroom.xon) * scale;
+    const double kept = static_cast<double>(port.guaranteed()) * scale;
     const double room = static_cast<double>(port.xoff) * scale;
     const double wide = static_cast<double>(port.ports_per_switch) * groups * (kept + room);
     const auto tip = fmt::format("{} of {}: each of {} priority groups keeps {} guaranteed and {} headroom",
@@ -54,8 +53,7 @@ void slices(Svg& svg, double y, const SwitchPlan& kind, const Network& network) 
       }
     const auto text =
         fmt::format("{} port{} of {}, {} each", port.ports_per_switch, port.ports_per_switch == 1 ? "" : "s",
-                    speed_text(port.speed_bps),
-                    grouped(static_cast<std::uint64_t>(groups) * (port.xoff + port.headroom.xon)));
+                    speed_text(port.speed_bps), grouped(static_cast<std::uint64_t>(groups) * port.size()));
     svg.line("axis", {begin + 1, y + 31}, {x - 1, y + 31});
     if (wide > text_width(text)) svg.text("", {begin + wide / 2, y + 47}, Anchor::middle, text);
   }

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint32_t watchdog_ms = 200;  // SONiC's default for 32 ports; longer in proportion for more
 constexpr std::size_t watchdog_ports = 32;
+constexpr std::uint32_t eight_lanes = 8;
 
 std::string peer_of(const Network& network, PortId port) {
   const auto& node = network[network.neighbor(port)];
@@ -27,9 +28,13 @@ auto port_key(const Network& network, PortId port) {
   const auto& link = network[network[port].link];
   return std::tuple(link.speed_bps, peer_of(network, port), network.outbound_delay_ns(port),
                     network.outbound_delay_ns(network[port].peer), link.cable.kind, link.cable.length_m,
-                    link.cable.return_length_m, link.cable.ns_per_m);
+                    link.cable.return_length_m, link.cable.ns_per_m, network[port].lanes == eight_lanes);
 }
 using PortKey = decltype(port_key(std::declval<Network>(), PortId{}));
+
+bool in_eight_lanes(const Network& network, const PortPlan& port) {
+  return network[port.ports.front()].lanes == eight_lanes;
+}
 
 SonicHeadroomInput sonic_input(const Network& network, const SwitchModel& model, const PortPlan& port) {
   SonicHeadroomInput in;
@@ -46,6 +51,9 @@ SonicHeadroomInput sonic_input(const Network& network, const SwitchModel& model,
   in.gearbox_ns = model.gearbox_ns;
   in.macsec_ns = model.macsec_ns;
   in.tile_bytes_per_gbps = model.tile_bytes_per_gbps;
+  in.formula = sonic_formula(network.overrides.sonic_release);
+  in.eight_lanes = in_eight_lanes(network, port);
+  in.shared_pool = model.headroom_pool == HeadroomPool::shared;
   return in;
 }
 
@@ -88,7 +96,8 @@ void add_ports(const Network& network, SwitchPlan& plan) {
         network.overrides.sonic_headroom_only ? port.headroom.xoff : std::max(port.headroom.xoff, needed);
     if (network.overrides.xoff_bytes) port.xoff = static_cast<std::uint64_t>(*network.overrides.xoff_bytes);
     const auto length = std::ceil((port.cable.length_m + port.cable.return_length_m) / 2);
-    port.profile = fmt::format("pg_lossless_{}_{:.0f}m_profile", port.speed_bps / 1'000'000, length);
+    port.profile = fmt::format("pg_lossless_{}_{:.0f}m{}_profile", port.speed_bps / 1'000'000, length,
+                               in_eight_lanes(network, port) ? "_8lane" : "");
     plan.ports.push_back(std::move(port));
   }
   // SONiC knows a port by its speed and a length in whole metres: what it cannot tell apart has one profile.
@@ -98,12 +107,16 @@ void add_ports(const Network& network, SwitchPlan& plan) {
 }
 
 BufferSplit split_of(const Network& network, const SwitchPlan& plan) {
+  // The chip refuses pools that are larger than its whole cells.
+  const auto whole_cells = [cell = plan.model->cell_bytes](std::uint64_t bytes) {
+    return bytes - bytes % cell;
+  };
   BufferSplit split;
-  split.buffer = plan.model->buffer_bytes;
-  split.reserved = plan.model->reserved_bytes;
+  split.buffer = whole_cells(plan.model->buffer_bytes);
+  split.reserved = plan.model->reserved_bytes + plan.port_count * plan.model->reserved_per_port_bytes;
   for (const auto& port : plan.ports) {
     const auto groups = port.ports_per_switch * network.classes.lossless.size();
-    split.guaranteed += groups * port.headroom.xon;
+    split.guaranteed += groups * port.guaranteed();
     split.headroom_sum += groups * port.xoff;
   }
   split.headroom = split.headroom_sum;
@@ -111,8 +124,9 @@ BufferSplit split_of(const Network& network, const SwitchPlan& plan) {
     split.headroom = static_cast<std::uint64_t>(
         std::ceil(static_cast<double>(split.headroom_sum) / plan.model->over_subscription / 1024) * 1024);
   const auto taken = split.reserved + split.guaranteed + split.headroom;
-  split.fits = taken < split.buffer;
-  split.shared = split.fits ? split.buffer - taken : 0;
+  split.fits = taken + plan.model->cell_bytes <= split.buffer;
+  split.shared = split.fits ? whole_cells(split.buffer - taken) : 0;
+  if (split.fits) split.reserved += split.buffer - taken - split.shared;
   return split;
 }
 

@@ -31,16 +31,19 @@ struct PortPlan {
   std::uint64_t xoff = 0;
   Marks marks;
   std::string profile;  // SONiC's name: pg_lossless_100000_40m_profile
+  // Kept for each priority group whatever its use.
+  std::uint64_t guaranteed() const { return headroom.xon + headroom.overhead; }
+  std::uint64_t size() const { return guaranteed() + xoff; }
 };
 
 // One switch's buffer, in bytes. reserved + guaranteed + headroom + shared == buffer when it fits.
 struct BufferSplit {
   std::uint64_t buffer = 0;
-  std::uint64_t reserved = 0;      // not for lossless traffic: SwitchModel::reserved_bytes
-  std::uint64_t guaranteed = 0;    // of all priority groups: their XON marks
+  std::uint64_t reserved = 0;      // not for lossless traffic: SwitchModel's, and what is no whole cell
+  std::uint64_t guaranteed = 0;    // of all priority groups: their XON marks, and a frame with eight lanes
   std::uint64_t headroom = 0;      // set aside: the sum, or the shared pool
   std::uint64_t headroom_sum = 0;  // of all priority groups
-  std::uint64_t shared = 0;
+  std::uint64_t shared = 0;        // whole cells
   bool fits = false;
 };
 

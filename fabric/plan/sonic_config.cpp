@@ -10,9 +10,17 @@
 namespace weir::fabric {
 namespace {
 
-using SortedJson = nlohmann::json;         // keys sorted: the same plan gives the same bytes
-constexpr const char* map_name = "AZURE";  // the name that SONiC's own templates give their maps
+using SortedJson = nlohmann::json;  // keys sorted: the same plan gives the same bytes
+// The names that SONiC's own templates give: what is written replaces theirs.
+constexpr const char* map_name = "AZURE";
+constexpr const char* lossy_scheduler = "scheduler.0";
+constexpr const char* lossless_scheduler = "scheduler.1";
+constexpr const char* strict_scheduler = "scheduler.strict";
 constexpr int lossy_dynamic_th = 3;
+constexpr int widest_dynamic_th = 7;      // of what another limit is meant to bind first
+constexpr int lossy_port_minimum = 9216;  // of SONiC's egress_lossy_profile
+constexpr std::size_t network_control =
+    7;  // the class that SONiC keeps out of the lossy group, without a queue
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
 
@@ -67,8 +75,9 @@ class SonicConfig {
         {"type", "ingress"}, {"mode", "dynamic"}, {"size", number(split.shared)}};
     if (kind_.model->headroom_pool == HeadroomPool::shared)
       pools["ingress_lossless_pool"]["xoff"] = number(split.headroom);
-    // Nearly everything: a lossless class must never be dropped at egress, for ingress has let it in.
-    pools["egress_lossless_pool"] = {{"type", "egress"}, {"mode", "static"}, {"size", number(egress_pool())}};
+    // Everything: a lossless class must never be dropped at egress, for ingress has let it in.
+    pools["egress_lossless_pool"] = {
+        {"type", "egress"}, {"mode", "dynamic"}, {"size", number(egress_pool())}};
     pools["egress_lossy_pool"] = {{"type", "egress"}, {"mode", "dynamic"}, {"size", number(split.shared)}};
   }
 
@@ -79,7 +88,7 @@ class SonicConfig {
     const bool shared_headroom = kind_.model->headroom_pool == HeadroomPool::shared;
     for (const auto& port : kind_.ports) {
       profiles[port.profile] = {{"pool", "ingress_lossless_pool"},
-                                {"size", number(port.headroom.xon + (shared_headroom ? 0 : port.xoff))},
+                                {"size", number(shared_headroom ? port.headroom.xon : port.size())},
                                 {"xon", number(port.headroom.xon)},
                                 {"xoff", number(port.xoff)},
                                 {"xon_offset", number(kind_.xon_offset)},
@@ -88,9 +97,14 @@ class SonicConfig {
     }
     profiles["ingress_lossy_profile"] = {
         {"pool", "ingress_lossless_pool"}, {"size", "0"}, {"dynamic_th", std::to_string(lossy_dynamic_th)}};
+    const auto widest = std::to_string(widest_dynamic_th);
+    profiles["ingress_lossless_profile"] = {
+        {"pool", "ingress_lossless_pool"}, {"size", "0"}, {"dynamic_th", widest}};
     profiles["egress_lossless_profile"] = {
-        {"pool", "egress_lossless_pool"}, {"size", "0"}, {"static_th", number(egress_pool())}};
+        {"pool", "egress_lossless_pool"}, {"size", "0"}, {"dynamic_th", widest}};
     profiles["egress_lossy_profile"] = {
+        {"pool", "egress_lossy_pool"}, {"size", number(lossy_port_minimum)}, {"dynamic_th", widest}};
+    profiles["q_lossy_profile"] = {
         {"pool", "egress_lossy_pool"}, {"size", "0"}, {"dynamic_th", std::to_string(lossy_dynamic_th)}};
   }
 
@@ -112,19 +126,21 @@ class SonicConfig {
 
   void maps() {
     const auto& classes = network_.classes;
+    config_["PORT_QOS_MAP"]["global"]["dscp_to_tc_map"] = map_name;
     for (std::size_t dscp = 0; dscp < dscps; ++dscp)
       config_["DSCP_TO_TC_MAP"][map_name][number(dscp)] = number(classes.dscp_to_priority[dscp]);
     for (std::size_t priority = 0; priority < priorities; ++priority) {
       const auto name = number(priority);
       config_["TC_TO_QUEUE_MAP"][map_name][name] = name;
-      config_["TC_TO_PRIORITY_GROUP_MAP"][map_name][name] = lossless(priority) ? name : number(lossy_group());
+      config_["TC_TO_PRIORITY_GROUP_MAP"][map_name][name] =
+          lossless(priority) || priority == network_control ? name : number(lossy_group());
       config_["MAP_PFC_PRIORITY_TO_QUEUE"][map_name][name] = name;
       if (lossless(priority)) config_["PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"][map_name][name] = name;
     }
     auto& schedulers = config_["SCHEDULER"];
-    schedulers["scheduler.lossless"] = {{"type", "DWRR"}, {"weight", std::to_string(lossless_weight)}};
-    schedulers["scheduler.lossy"] = {{"type", "DWRR"}, {"weight", std::to_string(lossy_weight)}};
-    if (!classes.strict.empty()) schedulers["scheduler.strict"] = {{"type", "STRICT"}};
+    schedulers[lossy_scheduler] = {{"type", "DWRR"}, {"weight", std::to_string(lossy_weight)}};
+    schedulers[lossless_scheduler] = {{"type", "DWRR"}, {"weight", std::to_string(lossless_weight)}};
+    if (!classes.strict.empty()) schedulers[strict_scheduler] = {{"type", "STRICT"}};
   }
 
   void add_port(const std::string& name, const PortPlan& port) {
@@ -140,12 +156,15 @@ class SonicConfig {
     if (lossy_group() < priorities)
       config_["BUFFER_PG"][of(number(lossy_group()))]["profile"] = "ingress_lossy_profile";
     for (const auto& range : ranges(is_lossy))
-      config_["BUFFER_QUEUE"][of(range)]["profile"] = "egress_lossy_profile";
+      config_["BUFFER_QUEUE"][of(range)]["profile"] = "q_lossy_profile";
+    config_["BUFFER_PORT_INGRESS_PROFILE_LIST"][name]["profile_list"] = "ingress_lossless_profile";
+    config_["BUFFER_PORT_EGRESS_PROFILE_LIST"][name]["profile_list"] =
+        "egress_lossless_profile,egress_lossy_profile";
     for (std::size_t priority = 0; priority < priorities; ++priority) {
       auto& queue = config_["QUEUE"][of(number(priority))];
-      queue["scheduler"] = strict(priority)     ? "scheduler.strict"
-                           : lossless(priority) ? "scheduler.lossless"
-                                                : "scheduler.lossy";
+      queue["scheduler"] = strict(priority)     ? strict_scheduler
+                           : lossless(priority) ? lossless_scheduler
+                                                : lossy_scheduler;
       if (lossless(priority)) queue["wred_profile"] = wred_name(port);
     }
     const auto list = fmt::format("{}", fmt::join(network_.classes.lossless, ","));

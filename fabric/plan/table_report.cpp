@@ -33,7 +33,7 @@ void headroom_lines(std::string& out, const PortPlan& port) {
                      grouped(port.in_principle.bytes), port.in_principle.ns, port.in_principle.cells,
                      port.in_principle.worst_packet_bytes);
   out += fmt::format("    planned: xoff {}, xon {}, size {}\n", grouped(port.xoff),
-                     grouped(port.headroom.xon), grouped(port.xoff + port.headroom.xon));
+                     grouped(port.headroom.xon), grouped(port.size()));
   out += fmt::format("    ECN: {}; Pmax {:.0f} %\n", port.marks.inequality, port.marks.pmax * 100);
 }
 

@@ -127,7 +127,7 @@ class Preparation {
       if (!network_.classes.is_lossless(i)) continue;
       port.headroom_bytes[i] = static_cast<std::uint32_t>(
           knobs_.headroom_bytes ? *knobs_.headroom_bytes : static_cast<double>(plan.xoff));
-      port.guaranteed_bytes[i] = static_cast<std::uint32_t>(plan.headroom.xon);
+      port.guaranteed_bytes[i] = static_cast<std::uint32_t>(plan.guaranteed());
       auto& wred = port.wred[i];
       wred.kmax_bytes = static_cast<std::uint32_t>(
           knobs_.kmax_bytes ? *knobs_.kmax_bytes : static_cast<double>(plan.marks.kmax_bytes));

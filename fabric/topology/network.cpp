@@ -60,8 +60,11 @@ LinkId Network::add_link(NodeId a, std::string a_name, NodeId b, std::string b_n
   const LinkId link{static_cast<std::uint32_t>(links.size())};
   const PortId a_port{static_cast<std::uint32_t>(ports.size())};
   const PortId b_port{a_port.index + 1};
-  const auto take_lanes = [speed_bps](Node& node, std::string& port) {
-    if (port.empty()) port = next_port_name(node);
+  const auto take_lanes = [this, speed_bps](Node& node, std::string& port) {
+    if (port.empty()) {
+      if (node.kind == NodeKind::switch_ && !models[node.model].ports.empty()) return;
+      port = next_port_name(node);
+    }
     node.next_lane = std::max(node.next_lane, lane_behind(port, speed_bps));
   };
   take_lanes(nodes[a.index], a_name);

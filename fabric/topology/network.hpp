@@ -46,6 +46,8 @@ struct Port {
   NodeId node;
   LinkId link;
   PortId peer;
+  std::uint32_t lanes = 0;  // of the switch's port; 0: not known
+  bool on_front = true;     // false: its switch's model has no such port, or none left of its speed
 };
 
 struct Link {
@@ -80,9 +82,23 @@ enum class RoutingRule {
 inline constexpr std::size_t priorities = 8;
 inline constexpr std::size_t dscps = 64;
 
+// What SONiC's switches do unless told otherwise (sonic-buildimage, qos_config.j2): DSCP 3 and 4 are lossless
+// traffic, 5 scavenger, 8 background, 46 (EF) and 48 (CS6) have queues of their own, all else is best effort.
+inline constexpr auto sonic_dscp_to_priority = [] {
+  std::array<std::uint8_t, dscps> map{};
+  map.fill(1);
+  map[3] = 3;
+  map[4] = 4;
+  map[5] = 2;
+  map[8] = 0;
+  map[46] = 5;
+  map[48] = 6;
+  return map;
+}();
+
 struct TrafficClasses {
   std::vector<std::uint8_t> lossless{3, 4};  // priorities with PFC, ascending
-  std::array<std::uint8_t, dscps> dscp_to_priority{};
+  std::array<std::uint8_t, dscps> dscp_to_priority = sonic_dscp_to_priority;
   std::uint32_t mtu_bytes = 9216;           // largest frame on any port; the one that can block a PFC frame
   std::uint32_t lossless_mtu_bytes = 1024;  // largest frame of the lossless classes
   double small_packet_percentage = 100;     // of lossless packets: SONiC's LOSSLESS_TRAFFIC_PATTERN
@@ -101,7 +117,8 @@ struct TrafficHints {
 
 // What the user decided against the planner's choice.
 struct PlanOverrides {
-  std::optional<int> dynamic_th;  // alpha = 2^dynamic_th
+  std::string sonic_release = "202605";  // whose headroom formula: fabric/plan/headroom.hpp
+  std::optional<int> dynamic_th;         // alpha = 2^dynamic_th
   std::optional<double> kmin_bytes, kmax_bytes, pmax;
   std::optional<double> xon_offset_bytes;
   std::optional<double> xoff_bytes;  // headroom of every lossless priority group
@@ -139,8 +156,8 @@ struct Network {
   double outbound_delay_ns(PortId port) const;  // propagation from this port to its peer
 
   NodeId add_node(Node node);
-  // Makes a port on each node and joins them. An empty name becomes EthernetN, N counting lanes of 25 Gb/s as
-  // SONiC does.
+  // Makes a port on each node and joins them. An empty name becomes EthernetN, N counting lanes of 25 Gb/s;
+  // that of a switch whose model knows its ports stays empty until name_ports.
   LinkId add_link(NodeId a, std::string a_name, NodeId b, std::string b_name, std::uint64_t speed_bps,
                   Cable cable, Place place);
 };

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "fabric/topology/generate.hpp"
+#include "fabric/topology/port_names.hpp"
 #include "fabric/topology/read_network.hpp"
 
 namespace weir::fabric {
@@ -28,6 +29,7 @@ class NetworkReader {
     read_generators();
     read_nodes();
     read_links();
+    name_ports(network_);
     read_routing();
     return std::move(network_);
   }

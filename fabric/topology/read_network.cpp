@@ -25,6 +25,13 @@ constexpr Range watchdog_poll_range{100, longest_poll_ms};
 }  // namespace
 
 void NetworkReader::add_model(SwitchModel model) {
+  if (!model.port_config.empty()) {
+    if (const auto text = open_(model.port_config))
+      model.ports = read_port_config(*text, model.place, complaints_);
+    else
+      complaints_.add(model.place, fmt::format("cannot read port_config '{}'", model.port_config),
+                      "give a path relative to the network file");
+  }
   const auto same = std::ranges::find(network_.models, model.name, &SwitchModel::name);
   if (same == network_.models.end())
     network_.models.push_back(std::move(model));
@@ -88,7 +95,7 @@ void NetworkReader::read_classes() {
 
 void NetworkReader::read_dscps() {
   auto& map = network_.classes.dscp_to_priority;
-  for (std::size_t dscp = 0; dscp < dscps; ++dscp) map[dscp] = static_cast<std::uint8_t>(dscp / priorities);
+  map = sonic_dscp_to_priority;
   auto table = root_.table("dscp");
   if (!table) return;
   for (const auto& [key, place] : table->other_keys()) {
@@ -126,6 +133,11 @@ void NetworkReader::read_overrides() {
   plan.pmax = table->quantity("pmax", Unit::fraction, {0.01, 1});
   plan.xon_offset_bytes = table->quantity("xon_offset", Unit::bytes, {0, 1e9});
   plan.xoff_bytes = table->quantity("xoff", Unit::bytes, {0, 1e9});
+  plan.sonic_release =
+      table
+          ->word("sonic_release", {"tables", "202012", "202106", "202111", "202205", "202211", "202305",
+                                   "202311", "202405", "202411", "202505", "202511", "202605"})
+          .value_or(plan.sonic_release);
   plan.sonic_headroom_only = table->word("headroom", {"sonic", "larger"}) == "sonic";
   plan.free_share = table->quantity("free_share", Unit::fraction, {0, 0.99}).value_or(plan.free_share);
   const auto time = [&](std::string_view key, Range range, std::optional<std::uint32_t>& value) {

@@ -1,6 +1,8 @@
 #include "fabric/topology/switch_model.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <sstream>
 
 #include "fabric/topology/built_in_models.hpp"
 
@@ -15,6 +17,39 @@ constexpr Range delay_range{0, 1e9};
 constexpr Range forwarding_range{
     0, 10e6};  // with a cable of any length the simulator's 32 bits of 10 ps hold it
 constexpr Range over_subscription_range{1, 1000};
+constexpr Range port_number_range{0, 65535};
+constexpr Range port_count_range{1, 4096};
+constexpr Range lane_range{1, 64};
+constexpr Range port_speed_range{1e6, 10e12};
+
+PortRange read_port_range(Table& table) {
+  PortRange range;
+  const auto whole = [&table](std::string_view key, Range allowed, std::uint32_t& value) {
+    if (const auto given = table.integer(key, allowed)) value = static_cast<std::uint32_t>(*given);
+  };
+  whole("first", port_number_range, range.first);
+  whole("count", port_count_range, range.count);
+  whole("lanes", lane_range, range.lanes);
+  range.step = range.lanes;
+  whole("step", port_count_range, range.step);
+  whole("split", lane_range, range.split);
+  if (!table.has("speed")) table.missing("speed", "give the highest speed of a whole port, such as \"100G\"");
+  range.speed_bps = static_cast<std::uint64_t>(
+      table.quantity("speed", Unit::bits_per_second, port_speed_range).value_or(1e9));
+  if (range.split > range.lanes)
+    table.complain("split", "a port cannot be split into more ports than it has lanes",
+                   "give at most 'lanes'");
+  table.finish();
+  return range;
+}
+
+template <class T>
+std::optional<T> whole_number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
 
 }  // namespace
 
@@ -39,6 +74,7 @@ SwitchModel read_switch_model(Table& table) {
     return table.quantity(key, Unit::nanoseconds, delay_range).value_or(0);
   };
   model.reserved_bytes = static_cast<std::uint64_t>(bytes("reserved").value_or(0));
+  model.reserved_per_port_bytes = static_cast<std::uint64_t>(bytes("reserved_per_port").value_or(0));
   if (model.reserved_bytes >= model.buffer_bytes)
     table.complain("reserved", "more is reserved than the buffer holds", "reserve less than 'buffer'");
   const auto pool = table.word("headroom_pool", {"private", "shared"});
@@ -59,8 +95,51 @@ SwitchModel read_switch_model(Table& table) {
   model.peer_response_bytes = bytes("peer_response");
   model.tile_bytes_per_gbps = table.number("tile_bytes_per_gbps", {0, 1e6}).value_or(0);
   if (const auto egress = bytes("egress_pool")) model.egress_pool_bytes = static_cast<std::uint64_t>(*egress);
+  model.port_config = table.string("port_config").value_or("");
+  for (auto& range : table.tables("ports")) model.ports.push_back(read_port_range(range));
   table.finish();
   return model;
+}
+
+std::vector<PortRange> read_port_config(std::string_view text, const Place& place, Complaints& complaints) {
+  constexpr std::uint64_t lane_bps = 25'000'000'000, fast_lane_bps = 2 * lane_bps;
+  constexpr std::uint32_t fast_lanes = 8;
+  // The heading names the columns; SONiC's own files without one have these.
+  std::vector<std::string> columns = {"name", "lanes", "alias", "index", "speed"};
+  std::vector<PortRange> out;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::vector<std::string> row;
+    for (std::string word; words >> word;) row.push_back(word);
+    if (row.empty()) continue;
+    if (row.front().starts_with('#')) {
+      if (row.front() == "#" && row.size() > 2 && row[1] == "name")
+        columns.assign(row.begin() + 1, row.end());
+      continue;
+    }
+    const auto cell = [&](std::string_view column) -> std::string_view {
+      const auto at = static_cast<std::size_t>(std::ranges::find(columns, column) - columns.begin());
+      return at < columns.size() && at < row.size() ? std::string_view(row[at]) : std::string_view();
+    };
+    constexpr std::string_view prefix = "Ethernet";
+    const auto name = cell("name");
+    const auto number =
+        name.starts_with(prefix) ? whole_number<std::uint32_t>(name.substr(prefix.size())) : std::nullopt;
+    if (!number) continue;  // Ethernet-Rec0 and the like: inside the switch
+    PortRange port;
+    port.first = *number;
+    port.lanes = static_cast<std::uint32_t>(std::ranges::count(cell("lanes"), ',')) + 1;
+    port.step = port.lanes;
+    const auto mbps = whole_number<std::uint64_t>(cell("speed"));
+    port.speed_bps =
+        mbps ? *mbps * 1'000'000 : port.lanes * (port.lanes >= fast_lanes ? fast_lane_bps : lane_bps);
+    out.push_back(port);
+  }
+  if (out.empty())
+    complaints.add(place, "no port in the file of 'port_config'",
+                   "name SONiC's port_config.ini, with lines such as \"Ethernet0 0,1,2,3 etp1 1 100000\"");
+  return out;
 }
 
 const std::vector<SwitchModel>& built_in_models() {

@@ -18,6 +18,16 @@ enum class HeadroomPool {
   shared,    // all draw from one pool, smaller than their sum
 };
 
+// Ports of the front that are alike: EthernetN, N = first, first + step, ...; their lanes follow N.
+struct PortRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 1;
+  std::uint32_t step = 4;
+  std::uint32_t lanes = 4;
+  std::uint32_t split = 1;      // most ports that a breakout makes of one
+  std::uint64_t speed_bps = 0;  // of the whole port, at most
+};
+
 struct SwitchModel {
   std::string name;
   std::string source;  // where the numbers come from
@@ -25,7 +35,8 @@ struct SwitchModel {
 
   std::optional<std::uint64_t> capacity_bps;  // of all ports together, one way; absent: any
   std::uint64_t buffer_bytes = 0;             // the whole packet buffer
-  std::uint64_t reserved_bytes = 0;           // of it, not ours: CPU port, lossy minimums, mirroring
+  std::uint64_t reserved_bytes = 0;           // of it, not ours: the management pool
+  std::uint64_t reserved_per_port_bytes = 0;  // and for each linked port: lossy minimums, mirroring
   std::uint32_t cell_bytes = 1;               // a packet occupies whole cells
   HeadroomPool headroom_pool = HeadroomPool::private_;
   double over_subscription = 1;  // of a shared pool: sum of headrooms / pool
@@ -41,11 +52,20 @@ struct SwitchModel {
   // Parameters of SONiC's formula (fabric/plan/headroom.hpp), in bytes.
   double pipeline_bytes = 0;  // what the pipeline holds: the XON mark
   double mac_phy_bytes = 0;
-  std::optional<double> peer_response_bytes;  // absent: the pause response of IEEE 802.3 for the speed
+  // SONiC's releases before 202111 know one figure; later ones, and all where it is absent, take the pause
+  // response of IEEE 802.3 for the speed.
+  std::optional<double> peer_response_bytes;
   double tile_bytes_per_gbps = 0;
   // The largest queue a lossless class may build at egress; absent: the whole buffer.
   std::optional<std::uint64_t> egress_pool_bytes;
+
+  std::vector<PortRange> ports;  // empty: not known
+  std::string port_config;       // SONiC's port_config.ini to take them from, beside the file of the model
 };
+
+// The ports of SONiC's port_config.ini; nothing, and a complaint at `place`, where it has none. A file
+// without speeds gives 25 Gb/s a lane, 50 to the lanes of a port of eight.
+std::vector<PortRange> read_port_config(std::string_view text, const Place& place, Complaints& complaints);
 
 // One [[switch_model]]. Complains of what is missing or out of range.
 SwitchModel read_switch_model(Table& table);

@@ -72,18 +72,19 @@ TEST(NetworkFile, reads_nodes_ports_and_cables) {
   EXPECT_DOUBLE_EQ(network->outbound_delay_ns(second), 20);
   EXPECT_DOUBLE_EQ(network->outbound_delay_ns((*network)[second].peer), 15);
   EXPECT_EQ(network->model_of((*network)[*s1]).buffer_bytes, 32u << 20);
-  EXPECT_EQ(network->classes.dscp_to_priority[26], 3);
+  EXPECT_EQ(network->classes.dscp_to_priority[26], 1);
+  EXPECT_EQ(network->classes.dscp_to_priority[3], 3);
 }
 
-TEST(NetworkFile, ports_are_numbered_by_lanes_of_25G) {
+TEST(NetworkFile, ports_are_numbered_as_the_switch_numbers_them) {
   Complaints complaints;
   const auto network = load_network(NETWORKS_DIR "/reference-rig.toml", complaints);
   ASSERT_TRUE(network) << complaints.text();
   const auto& leaf = (*network)[*network->find("leaf1")];
   ASSERT_EQ(leaf.ports.size(), 56u);
-  EXPECT_EQ((*network)[leaf.ports[47]].name, "Ethernet47");
-  EXPECT_EQ((*network)[leaf.ports[48]].name, "Ethernet48");
-  EXPECT_EQ((*network)[leaf.ports[49]].name, "Ethernet52");
+  EXPECT_EQ((*network)[leaf.ports[47]].name, "Ethernet188");
+  EXPECT_EQ((*network)[leaf.ports[48]].name, "Ethernet192");
+  EXPECT_EQ((*network)[leaf.ports[49]].name, "Ethernet196");
   const auto& spine = (*network)[*network->find("spine8")];
   ASSERT_EQ(spine.ports.size(), 64u);
   EXPECT_EQ((*network)[spine.ports[63]].name, "Ethernet252");
@@ -142,7 +143,7 @@ core_model = "generic-32m"
 }
 
 TEST(NetworkFile, built_in_models_read_without_complaint) {
-  EXPECT_EQ(built_in_models().size(), 6u);
+  EXPECT_EQ(built_in_models().size(), 8u);
   for (const auto& model : built_in_models()) {
     EXPECT_FALSE(model.source.empty()) << model.name;
     EXPECT_GT(model.buffer_bytes, model.reserved_bytes) << model.name;

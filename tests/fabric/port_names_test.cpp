@@ -1,0 +1,130 @@
+// Names of ports against SONiC's own port_config.ini and platform.json.
+#include "fabric/topology/port_names.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "fabric/topology/read_network.hpp"
+
+namespace weir::fabric {
+namespace {
+
+using testing::ElementsAre;
+
+struct Links {
+  const char* speed;
+  int count;
+};
+
+// A switch of the model with these links to hosts; its ports' names in the order of the links.
+std::vector<Port> ports_of(const std::string& model, std::initializer_list<Links> links,
+                           const std::string& rest = "", const FileOpener& open = nullptr) {
+  std::string text = rest + "\n[[switch]]\nname = \"s\"\nmodel = \"" + model + "\"\n";
+  for (const auto& [speed, count] : links)
+    for (int i = 0; i < count; ++i) {
+      const auto host = "h" + std::to_string(text.size());
+      text += "[[host]]\nname = \"" + host + "\"\n[[link]]\nbetween = [\"" + host + "\", \"s\"]\nspeed = \"" +
+              speed + "\"\ncable = \"1m\"\n";
+    }
+  Complaints complaints;
+  const auto network = read_network(
+      text, "net.toml", open ? open : [](const std::string&) { return std::nullopt; }, complaints);
+  EXPECT_TRUE(network) << complaints.text();
+  std::vector<Port> ports;
+  if (network)
+    for (const auto port : (*network)[*network->find("s")].ports) ports.push_back((*network)[port]);
+  return ports;
+}
+
+std::vector<std::string> names(const std::vector<Port>& ports) {
+  std::vector<std::string> out;
+  for (const auto& port : ports) out.push_back(port.on_front ? port.name : "!" + port.name);
+  return out;
+}
+
+TEST(PortNames, are_those_of_the_front) {
+  EXPECT_THAT(names(ports_of("sn3420", {{"25G", 3}, {"100G", 2}})),
+              ElementsAre("Ethernet0", "Ethernet4", "Ethernet8", "Ethernet192", "Ethernet196"));
+  EXPECT_THAT(names(ports_of("sn4700", {{"400G", 3}})), ElementsAre("Ethernet0", "Ethernet8", "Ethernet16"));
+  EXPECT_THAT(names(ports_of("sn5600", {{"800G", 2}, {"25G", 1}})),
+              ElementsAre("Ethernet0", "Ethernet8", "Ethernet512"));
+  EXPECT_EQ(names(ports_of("sn3420", {{"25G", 48}, {"100G", 12}})).back(), "Ethernet236");
+  EXPECT_EQ(names(ports_of("sn4600c", {{"100G", 64}})).back(), "Ethernet252");
+}
+
+TEST(PortNames, a_slow_link_takes_the_slowest_port_that_is_fast_enough) {
+  EXPECT_EQ(names(ports_of("sn3420", {{"25G", 49}})).back(), "Ethernet192");
+  EXPECT_THAT(names(ports_of("sn3420", {{"50G", 1}, {"10G", 1}})), ElementsAre("Ethernet192", "Ethernet0"));
+}
+
+TEST(PortNames, ports_are_split_where_there_are_too_few) {
+  const auto split = ports_of("sn5600", {{"400G", 128}});
+  EXPECT_THAT(names({split.begin(), split.begin() + 3}), ElementsAre("Ethernet0", "Ethernet4", "Ethernet8"));
+  EXPECT_EQ(split.back().name, "Ethernet508");
+  EXPECT_EQ(split.back().lanes, 4u);
+  const auto fourths = ports_of("sn4700", {{"100G", 128}});
+  EXPECT_THAT(names({fourths.begin(), fourths.begin() + 3}),
+              ElementsAre("Ethernet0", "Ethernet2", "Ethernet4"));
+  EXPECT_EQ(ports_of("sn4700", {{"400G", 1}}).front().lanes, 8u);
+  // 60 whole ports and 16 fourths would not do; halves leave room.
+  const auto mixed = names(ports_of("sn5600", {{"400G", 60}, {"200G", 100}}));
+  EXPECT_THAT(mixed, testing::Each(testing::Not(testing::StartsWith("!"))));
+  EXPECT_EQ(std::set(mixed.begin(), mixed.end()).size(), mixed.size());
+}
+
+TEST(PortNames, links_without_a_port_say_so) {
+  EXPECT_EQ(names(ports_of("msn2700", {{"100G", 33}})).back(), "!Ethernet128");
+  EXPECT_THAT(names(ports_of("sn4600c", {{"400G", 1}})), ElementsAre("!Ethernet256"));
+}
+
+TEST(PortNames, names_of_the_file_are_looked_up) {
+  const std::string host =
+      "[[host]]\nname = \"x\"\n[[link]]\nspeed = \"25G\"\ncable = \"1m\"\nbetween = [\"x\", \"s:";
+  const std::pair<const char*, const char*> rows[] = {{"Ethernet4", "Ethernet4"},
+                                                      {"Ethernet2", "!Ethernet2"},
+                                                      {"Ethernet193", "Ethernet193"},
+                                                      {"swp1", "!swp1"}};
+  for (const auto& [name, expected] : rows)
+    EXPECT_THAT(names(ports_of("sn3420", {{"25G", 2}}, host + name + "\"]\n")), testing::Contains(expected))
+        << name;
+  EXPECT_THAT(names(ports_of("sn3420", {{"25G", 2}}, host + "Ethernet0\"]\n")),
+              ElementsAre("Ethernet0", "Ethernet4", "Ethernet8"));
+}
+
+constexpr const char* port_config = R"(## Copyright
+# name          lanes          alias   index   speed
+Ethernet0       0,1,2,3,4,5,6,7  etp1    1     400000
+Ethernet8       8,9            etp2a   2       100000
+Ethernet10      10,11          etp2b   2       100000
+Ethernet-Rec0   12             Rec0    3       10000
+)";
+
+TEST(PortNames, come_from_sonics_port_config) {
+  const auto ports = ports_of(
+      "mine", {{"100G", 2}, {"400G", 1}},
+      "[[switch_model]]\nname = \"mine\"\nbuffer = \"8MiB\"\ncell = 144\nport_config = \"port_config.ini\"\n",
+      [](const std::string& name) {
+        return name == "port_config.ini" ? std::optional<std::string>(port_config) : std::nullopt;
+      });
+  EXPECT_THAT(names(ports), ElementsAre("Ethernet8", "Ethernet10", "Ethernet0"));
+  EXPECT_EQ(ports.back().lanes, 8u);
+}
+
+TEST(PortNames, a_port_config_without_speeds_tells_lanes) {
+  Complaints complaints;
+  const auto ranges = read_port_config(
+      "# name lanes alias index\nEthernet188 188 etp48 48\nEthernet192 192,193,194,195 etp49 49\n", {},
+      complaints);
+  ASSERT_EQ(ranges.size(), 2u);
+  EXPECT_EQ(ranges[0].speed_bps, 25'000'000'000u);
+  EXPECT_EQ(ranges[1].speed_bps, 100'000'000'000u);
+  EXPECT_EQ(ranges[1].first, 192u);
+  EXPECT_TRUE(complaints.none());
+  read_port_config("{}", {}, complaints);
+  EXPECT_FALSE(complaints.none());
+}
+
+}  // namespace
+}  // namespace weir::fabric
