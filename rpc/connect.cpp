@@ -4,7 +4,9 @@
 
 #include <asio/ip/tcp.hpp>
 #include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "rdma/stream.hpp"
@@ -30,14 +32,26 @@ std::unexpected<Error> unreachable(const Address& address, const std::string& wh
               "cannot connect to " + address.text() + ": " + why + "; is the server running there?");
 }
 
-Result<TransportPtr> connect_unix(asio::io_context& io, const Address& address) {
-  OwnedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+// Where the listener's queue is full this waits for room, as connect(2) does for TCP: unix(7) says EAGAIN.
+asio::awaitable<Result<TransportPtr>> connect_unix(asio::io_context& io, Address address,
+                                                   std::chrono::milliseconds timeout) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   address.path.copy(name.sun_path, sizeof name.sun_path - 1);
-  if (!fd || connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0)
-    return unreachable(address, std::strerror(errno));
-  return make_socket_transport(io, std::move(fd), "unix " + address.path);
+  const auto latest = std::chrono::steady_clock::now() + timeout;
+  asio::steady_timer pause(io);
+  for (;;) {
+    OwnedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (fd && connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0)
+      co_return make_socket_transport(io, std::move(fd), "unix " + address.path);
+    const int why = errno;
+    if (!fd || why != EAGAIN || std::chrono::steady_clock::now() >= latest)
+      co_return unreachable(address, std::strerror(why));
+    pause.expires_after(std::chrono::milliseconds(1));
+    std::error_code cancelled;
+    co_await pause.async_wait(redirect_error(use_awaitable, cancelled));
+    if (cancelled) co_return unreachable(address, cancelled.message());
+  }
 }
 
 // Not asio::async_connect(), which opens a socket of its own for each: what is set before is lost.
@@ -149,7 +163,7 @@ asio::awaitable<Result<TransportPtr>> dial(asio::io_context& io, Address address
   const std::string where = address.host + ":" + std::to_string(address.port);
   switch (address.scheme) {
     case Scheme::unix_socket:
-      co_return connect_unix(io, address);
+      co_return co_await connect_unix(io, address, options.connect_timeout);
     case Scheme::tcp:
     case Scheme::tls: {
       auto socket = co_await connect_tcp(io, address, options.connect_timeout);
