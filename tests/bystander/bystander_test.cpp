@@ -1,0 +1,277 @@
+// One server, and around it victims, bystanders and an attacker: whoever does wrong harms nobody else.
+//
+// The real server programs, attackers as processes of their own; victims and bystanders over all five
+// transports at once live in this process. What is measured is how long a bystander waits. The bound is far
+// above what a loaded machine with two cores makes of a server that works: it tells a freeze, not a speed.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iostream>
+#include <random>
+
+#include "tests/bystander/child.hpp"
+#include "tests/bystander/clients.hpp"
+#include "tests/bystander/misdeeds.hpp"
+#include "tests/bystander/services.hpp"
+#include "tests/bystander/table.hpp"
+#include "tests/certificates.hpp"
+
+namespace weir::bystander {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A bystander never waits longer. A newcomer over TLS over RDMA takes some ten turns with the server, each of
+// which waits its turn behind a flood: on a machine with two cores and ten other busy programs that came to 5
+// s.
+constexpr std::chrono::seconds bound{20};
+// By then an attacker has done something, however busy the machine is.
+constexpr std::chrono::seconds longest_start{30};
+// One misdeed never makes the server larger by more.
+constexpr std::int64_t most_growth_bytes = std::int64_t{512} << 20;
+
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// weir-server or the RPC server of this test, at all transports.
+class AttackedServer {
+ public:
+  explicit AttackedServer(Protocol protocol) {
+    ::setenv(authority_variable, test::certificates().certificate("ca").c_str(), 1);
+    protocol == Protocol::resp ? start_store() : start_rpc();
+  }
+  // In the order of `transports`.
+  const std::vector<std::string>& addresses() const { return addresses_; }
+  Child& process() { return *process_; }
+
+ private:
+  void start_store() {
+    const test::Certificates& all = test::certificates();
+    const std::string socket = folder_.file("s");
+    process_.emplace(std::vector<std::string>{WEIR_SERVER,
+                                              "--bind",
+                                              "127.0.0.1",
+                                              "--port",
+                                              "-1",
+                                              "--tls-port",
+                                              "-1",
+                                              "--rdma-port",
+                                              "-1",
+                                              "--rdma-tls-port",
+                                              "-1",
+                                              "--unixsocket",
+                                              socket,
+                                              "--requirepass",
+                                              password,
+                                              "--tls-cert-file",
+                                              all.certificate("server"),
+                                              "--tls-key-file",
+                                              all.key("server"),
+                                              "--tls-auth-clients",
+                                              "no",
+                                              "--rdma-provider",
+                                              "weir"});
+    std::map<std::string, std::string> at;
+    constexpr std::string_view says = "listening on ";
+    for (std::string line; line.find("Ready to accept") == std::string::npos;) {
+      line = process_->line();
+      const std::size_t where = line.find(says);
+      if (where == std::string::npos) continue;
+      const std::string rest = line.substr(where + says.size());
+      const std::size_t space = rest.find(' ');
+      at[rest.substr(0, space)] = rest.substr(space + 1);
+    }
+    for (const char* name : {"tcp", "unix", "tls", "rdma", "rdma-tls"}) {
+      const std::string transport = transports[addresses_.size()];
+      addresses_.push_back(transport + "://" + at.at(name));
+    }
+  }
+  void start_rpc() {
+    const test::Certificates& all = test::certificates();
+    std::vector<std::string> words{WEIR_BYSTANDER_RPC_SERVER, all.certificate("server"), all.key("server")};
+    for (const std::string transport : transports)
+      words.push_back(transport + "://" + (transport == "unix" ? folder_.file("s") : "127.0.0.1:0"));
+    process_.emplace(std::move(words));
+    for (std::size_t i = 0; i < transports.size(); ++i) addresses_.push_back(process_->line());
+  }
+
+  test::ScratchDirectory folder_;
+  std::vector<std::string> addresses_;
+  std::optional<Child> process_;
+};
+
+class Harness {
+ public:
+  Harness(Protocol protocol, std::uint64_t seed)
+      : protocol_(protocol),
+        random_(seed),
+        server_(protocol),
+        clients_{io_, protocol, server_.addresses(), seed} {
+    clients_.start();
+  }
+
+  // Nobody does wrong: what the table is compared with.
+  void look_on(milliseconds time) {
+    begin("none", "-");
+    pass(time);
+    settle();
+  }
+  // `time` from the first deed on, and on until everybody who asked meanwhile has an answer.
+  void endure(const Misdeed& misdeed, std::size_t transport, milliseconds time) {
+    begin(std::string(misdeed.name), transports[transport]);
+    {
+      Child attacker({WEIR_BYSTANDER_ATTACKER, protocol_ == Protocol::resp ? "resp" : "rpc",
+                      server_.addresses()[transport], std::string(misdeed.name), std::to_string(random_())});
+      std::uint64_t& deeds = rows_.back().deeds;
+      const auto latest = Clock::now() + longest_start;
+      while (deeds == 0 && Clock::now() < latest && !frozen()) {
+        pass(milliseconds(5));
+        deeds += attacker.count();
+      }
+      for (const auto end = Clock::now() + time; Clock::now() < end && !frozen();) {
+        pass(milliseconds(10));
+        deeds += attacker.count();
+      }
+      settle();
+      deeds += attacker.count();
+      EXPECT_TRUE(attacker.alive()) << "the attacker gave up: " << name();
+      EXPECT_GT(deeds, 0u) << "nothing was done: " << name();
+    }
+    if (goes_on()) settle();
+  }
+
+  // Of bystanders, while the server is stopped for so long.
+  std::chrono::microseconds longest_wait_of_stopped(milliseconds time) {
+    const Child& server = server_.process();
+    ::kill(server.pid(), SIGSTOP);
+    const auto since = Clock::now();
+    pass(time);
+    // A newcomer and one that stays have asked by then, or are about to.
+    while (clients_.watch.longest_open(Clock::now()) < time && Clock::now() - since < bound)
+      pass(milliseconds(10));
+    ::kill(server.pid(), SIGCONT);
+    begin("stopped server", "-");
+    settle();
+    const auto during = static_cast<std::uint16_t>(rows_.size() - 1);
+    return std::chrono::microseconds(
+        clients_.watch.select([&](const Wait& w) { return w.during == during; }).worst_us());
+  }
+
+  // Whether there is a server left to attack.
+  bool goes_on() const { return !frozen_ && !server_ended_; }
+
+  void report(const std::string& title) {
+    std::string text = title + "\n\n" + table_of(rows_, clients_.watch) + "\nvictims read " +
+                       std::to_string(clients_.harm.texts) +
+                       " texts back: " + std::to_string(clients_.harm.wrong.size()) + " wrong; " +
+                       std::to_string(clients_.harm.errors.size()) + " connections lost or refused\n";
+    std::cout << text << std::flush;
+    if (const std::string path = from_environment("WEIR_BYSTANDER_TABLE"); !path.empty())
+      std::ofstream(path, std::ios::app) << text << "\n";
+  }
+
+ private:
+  std::string name() const { return rows_.back().misdeed + " over " + rows_.back().over; }
+
+  void begin(std::string misdeed, std::string over) {
+    resident_before_ = server_.process().resident_bytes();
+    clients_.watch.during(static_cast<std::uint16_t>(rows_.size()));
+    rows_.push_back({std::move(misdeed), std::move(over)});
+  }
+  void pass(milliseconds time) {
+    for (const auto end = Clock::now() + time; Clock::now() < end;) io_.run_one_for(milliseconds(1));
+    const auto now = static_cast<std::int64_t>(server_.process().resident_bytes());
+    rows_.back().grown_bytes =
+        std::max(rows_.back().grown_bytes, now - static_cast<std::int64_t>(resident_before_));
+  }
+  bool frozen() const { return clients_.watch.longest_open(Clock::now()) > bound; }
+
+  // Waits for what was asked while it went on, and says what was wrong.
+  void settle() {
+    const auto ended = Clock::now();
+    while (!clients_.watch.all_since(ended) && !frozen()) pass(milliseconds(5));
+    frozen_ = frozen_ || frozen();
+    server_ended_ = !server_.process().alive();
+    EXPECT_FALSE(server_ended_) << "the server ended: " << name();
+    EXPECT_FALSE(frozen_) << "a bystander waits for more than " << bound.count() << " s: " << name();
+    if (frozen_) clients_.watch.give_up(Clock::now());
+    EXPECT_LT(rows_.back().grown_bytes, most_growth_bytes) << "the server took too much memory: " << name();
+    for (; wrong_told_ < clients_.harm.wrong.size(); ++wrong_told_)
+      ADD_FAILURE() << name() << ": a victim, " << clients_.harm.wrong[wrong_told_];
+    for (; errors_told_ < clients_.harm.errors.size(); ++errors_told_)
+      ADD_FAILURE() << name() << ": " << clients_.harm.errors[errors_told_];
+  }
+
+  Protocol protocol_;
+  std::mt19937_64 random_;
+  asio::io_context io_{1};
+  AttackedServer server_;
+  Clients clients_;
+  std::vector<Row> rows_;
+  std::size_t resident_before_ = 0;
+  std::size_t wrong_told_ = 0, errors_told_ = 0;
+  bool frozen_ = false, server_ended_ = false;
+};
+
+struct Campaign {
+  std::uint64_t seed = 0;
+  milliseconds each{120};  // of a misdeed over a transport
+  int rounds = 1;
+};
+
+// Every misdeed that `wanted` takes, over every transport where it can be done, in an order of the seed's.
+template <class Wanted>
+void endure_all(Protocol protocol, Campaign campaign, Wanted wanted) {
+  if (const std::string seed = from_environment("WEIR_BYSTANDER_SEED"); !seed.empty())
+    campaign.seed = std::stoull(seed);
+  if (const std::string each = from_environment("WEIR_BYSTANDER_MS"); !each.empty())
+    campaign.each = milliseconds(std::stoi(each));
+  const std::string only = from_environment("WEIR_BYSTANDER_ONLY");
+  std::cout << "WEIR_BYSTANDER_SEED=" << campaign.seed << std::endl;
+  std::mt19937_64 random(campaign.seed);
+  Harness harness(protocol, campaign.seed);
+  harness.look_on(milliseconds(1000));
+  for (int round = 0; round < campaign.rounds && harness.goes_on(); ++round) {
+    std::vector<std::pair<const Misdeed*, std::size_t>> order;
+    for (const Misdeed& misdeed : misdeeds())
+      for (std::size_t transport = 0; transport < transports.size(); ++transport)
+        if (misdeed.possible_over(transports[transport]) && wanted(misdeed, transport) &&
+            (only.empty() || only == misdeed.name))
+          order.emplace_back(&misdeed, transport);
+    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+    for (const auto& [misdeed, transport] : order)
+      if (harness.goes_on()) harness.endure(*misdeed, transport, campaign.each);
+  }
+  harness.report(protocol == Protocol::resp ? "weir-server" : "rpc");
+}
+
+// Whoever measures waits must see one.
+TEST(Bystanders, notice_a_server_that_stops) {
+  Harness harness(Protocol::resp, 1);
+  harness.look_on(milliseconds(100));
+  EXPECT_GE(harness.longest_wait_of_stopped(milliseconds(300)), milliseconds(300));
+}
+
+class BystanderTest : public testing::TestWithParam<Protocol> {};
+
+TEST_P(BystanderTest, nobody_waits_for_a_stranger) {
+  const Campaign campaign{.seed = 4, .each = milliseconds(120)};
+  endure_all(GetParam(), campaign, [](const Misdeed&, std::size_t) { return true; });
+}
+
+// Label slow: longer, in several orders, of a seed of this run's own. Shows what takes more than a moment to
+// do harm, too: a server that keeps what it cannot send grows by hundreds of MiB while replies are not read.
+TEST_P(BystanderTest, slow_nobody_waits_for_thousands_of_misdeeds) {
+  const Campaign campaign{.seed = std::random_device()(), .each = milliseconds(1000), .rounds = 3};
+  endure_all(GetParam(), campaign, [](const Misdeed&, std::size_t) { return true; });
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, BystanderTest, testing::Values(Protocol::resp, Protocol::rpc),
+                         [](const auto& instance) {
+                           return instance.param == Protocol::resp ? "weir_server" : "rpc";
+                         });
+
+}  // namespace
+}  // namespace weir::bystander

@@ -1,0 +1,34 @@
+// The victims and bystanders of one server: a coroutine each, all in one io_context, for every transport.
+//
+// A bystander asks for nothing but a sign of life, a moment after it had the last: over a connection that it
+// keeps, and over one made for it. A victim writes texts and reads them back, each with its key and number
+// throughout. Whoever loses its connection is counted, and comes again.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/bystander/honest_client.hpp"
+#include "tests/bystander/watch.hpp"
+
+namespace weir::bystander {
+
+// What victims saw, and what bystanders lost.
+struct Harm {
+  std::uint64_t texts = 0;          // read back
+  std::vector<std::string> wrong;   // that were not what had been written
+  std::vector<std::string> errors;  // connections lost, requests refused
+};
+
+struct Clients {
+  asio::io_context& io;
+  Protocol protocol;
+  std::vector<std::string> addresses;  // in the order of `transports`
+  std::uint64_t seed = 0;
+  Watch watch = {};
+  Harm harm = {};
+
+  void start();
+};
+
+}  // namespace weir::bystander

@@ -1,0 +1,28 @@
+// A client that does nothing wrong, of either server: what victims and bystanders are, and what an attacker
+// stops or kills in the middle of its work.
+#pragma once
+
+#include "tests/bystander/line.hpp"
+
+namespace weir::bystander {
+
+// The environment variable with the file of the authority that the server's certificate is from.
+inline constexpr char authority_variable[] = "WEIR_BYSTANDER_AUTHORITY";
+
+// Operations throw std::runtime_error where the server refuses one or the connection has ended.
+class HonestClient {
+ public:
+  virtual ~HonestClient() = default;
+  virtual asio::awaitable<void> ping() = 0;
+  virtual asio::awaitable<void> put(std::string key, std::string text) = 0;
+  virtual asio::awaitable<std::string> get(std::string key) = 0;
+};
+
+// Connects and shows the password; throws where that does not go.
+asio::awaitable<std::unique_ptr<HonestClient>> meet(asio::io_context& io, Protocol protocol,
+                                                    std::string address);
+
+// A text that names its key and writer throughout, so that a byte of anybody else's shows.
+std::string check_text(const std::string& key, std::uint64_t number, std::size_t bytes);
+
+}  // namespace weir::bystander

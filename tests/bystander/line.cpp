@@ -1,0 +1,157 @@
+#include "tests/bystander/line.hpp"
+
+#include <asio/ip/tcp.hpp>
+#include <asio/local/stream_protocol.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/ssl.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
+#include <map>
+#include <stdexcept>
+
+#include "rdma/channel.hpp"
+#include "rdma/provider.hpp"
+#include "rdma/stream.hpp"
+#include "rpc/address.hpp"
+
+namespace weir::bystander {
+namespace {
+
+template <class Stream>
+class StreamLine final : public Line {
+ public:
+  explicit StreamLine(Stream stream) : stream_(std::move(stream)) {}
+  asio::awaitable<bool> write(std::string bytes) override {
+    std::error_code failed;
+    co_await asio::async_write(stream_, asio::buffer(bytes),
+                               asio::redirect_error(asio::use_awaitable, failed));
+    co_return !failed;
+  }
+  asio::awaitable<std::string> read() override {
+    std::string bytes(64 << 10, 0);
+    std::error_code failed;
+    const std::size_t count = co_await stream_.async_read_some(
+        asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, failed));
+    bytes.resize(failed ? 0 : count);
+    co_return bytes;
+  }
+
+ private:
+  Stream stream_;
+};
+
+class ChannelLine final : public Line {
+ public:
+  explicit ChannelLine(rdma::Channel channel) : channel_(std::move(channel)) {}
+  asio::awaitable<bool> write(std::string bytes) override {
+    std::error_code failed;
+    co_await channel_.async_send(asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, failed));
+    co_return !failed;
+  }
+  asio::awaitable<std::string> read() override {
+    std::error_code failed;
+    const rdma::Message message =
+        co_await channel_.async_receive(asio::redirect_error(asio::use_awaitable, failed));
+    if (failed) co_return std::string();
+    const std::span<const std::byte> bytes = message.bytes();
+    co_return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+
+ private:
+  rdma::Channel channel_;
+};
+
+asio::ssl::context& trusting() {
+  static asio::ssl::context context(asio::ssl::context::tls_client);
+  return context;
+}
+
+template <class Stream>
+asio::awaitable<LinePtr> shake_hands(Stream below) {
+  asio::ssl::stream<Stream> stream(std::move(below), trusting());
+  std::error_code failed;
+  co_await stream.async_handshake(asio::ssl::stream_base::client,
+                                  asio::redirect_error(asio::use_awaitable, failed));
+  if (failed) co_return nullptr;
+  co_return std::make_unique<StreamLine<asio::ssl::stream<Stream>>>(std::move(stream));
+}
+
+// Thousands of connections a second that end in TIME_WAIT would use up the host's ports: most end with a
+// reset instead, some as usual.
+template <class Socket>
+void leave_ports(Socket& socket) {
+  static unsigned number = 0;
+  std::error_code ignored;
+  if (++number % 16 != 0) socket.set_option(asio::socket_base::linger(true, 0), ignored);
+}
+
+template <class Socket>
+asio::awaitable<LinePtr> dial_socket(asio::io_context& io, typename Socket::endpoint_type at, bool secure) {
+  Socket socket(io);
+  std::error_code failed;
+  for (;;) {
+    co_await socket.async_connect(at, asio::redirect_error(asio::use_awaitable, failed));
+    // The queue of a unix socket's listener is full (EAGAIN, which Asio calls so); TCP's connect would wait.
+    if (failed != asio::error::no_buffer_space) break;
+    asio::steady_timer timer(io, std::chrono::milliseconds(1));
+    co_await timer.async_wait(asio::use_awaitable);
+  }
+  if (failed) co_return nullptr;
+  leave_ports(socket);
+  if (secure) co_return co_await shake_hands(std::move(socket));
+  co_return std::make_unique<StreamLine<Socket>>(std::move(socket));
+}
+
+asio::awaitable<LinePtr> dial_rdma(asio::io_context& io, rdma::Endpoint at, bool secure, bool messages) {
+  rdma::Engine& engine = engine_of(io);
+  std::error_code failed;
+  if (messages) {
+    rdma::Channel channel(engine);
+    rdma::ChannelSettings settings;
+    settings.rendezvous_bytes = 32 << 10;
+    settings.max_message_bytes = 64 << 20;
+    co_await rdma::async_connect(channel, at, settings, asio::redirect_error(asio::use_awaitable, failed));
+    if (failed) co_return nullptr;
+    co_return std::make_unique<ChannelLine>(std::move(channel));
+  }
+  rdma::Stream stream(engine);
+  const rdma::StreamSettings settings;
+  co_await rdma::async_connect(stream, at, settings, asio::redirect_error(asio::use_awaitable, failed));
+  if (failed) co_return nullptr;
+  if (secure) co_return co_await shake_hands(std::move(stream));
+  co_return std::make_unique<StreamLine<rdma::Stream>>(std::move(stream));
+}
+
+}  // namespace
+
+rdma::Engine& engine_of(asio::io_context& io) {
+  // Another io_context may lie where one was that has gone.
+  static std::map<asio::io_context*, rdma::Engine*> engines;
+  if (asio::has_service<rdma::Engine>(io)) return *engines.at(&io);
+  rdma::ProviderOptions options;
+  options.choice = rdma::ProviderChoice::weir;
+  auto provider = rdma::load_provider(options);
+  if (!provider) throw std::runtime_error(provider.error().what);
+  auto engine = rdma::Engine::open(io, *provider);
+  if (!engine) throw std::runtime_error(engine.error().what);
+  engines[&io] = *engine;
+  return **engine;
+}
+
+asio::awaitable<LinePtr> dial(asio::io_context& io, Protocol protocol, std::string address, Tls tls) {
+  const rpc::Result<rpc::Address> at = rpc::parse_address(address);
+  if (!at) throw std::runtime_error(at.error().what);
+  const bool secure = at->secure() && tls == Tls::shake_hands;
+  if (at->scheme == rpc::Scheme::unix_socket) {
+    const asio::local::stream_protocol::endpoint path(at->path);
+    co_return co_await dial_socket<asio::local::stream_protocol::socket>(io, path, false);
+  }
+  const asio::ip::tcp::endpoint endpoint(asio::ip::make_address(at->host), at->port);
+  if (at->scheme == rpc::Scheme::tcp || at->scheme == rpc::Scheme::tls)
+    co_return co_await dial_socket<asio::ip::tcp::socket>(io, endpoint, secure);
+  const bool messages = protocol == Protocol::rpc && at->scheme == rpc::Scheme::rdma;
+  co_return co_await dial_rdma(io, endpoint, secure, messages);
+}
+
+}  // namespace weir::bystander

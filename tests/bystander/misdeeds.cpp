@@ -1,0 +1,242 @@
+#include "tests/bystander/misdeeds.hpp"
+
+#include <algorithm>
+#include <array>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <chrono>
+#include <vector>
+
+#include "tests/bystander/requests.hpp"
+
+namespace weir::bystander {
+namespace {
+
+// So much at a time: lines of one attacker that does something with each, and of one that only holds them.
+constexpr int busy_lines = 8;
+constexpr std::size_t held_lines = 200;
+
+// Lets the others do something, and sets the attack's pace.
+asio::awaitable<void> pass(Attack& attack, std::chrono::microseconds time) {
+  asio::steady_timer timer(attack.io, time);
+  co_await timer.async_wait(asio::use_awaitable);
+}
+
+asio::awaitable<LinePtr> line_of(Attack& attack, Tls tls = Tls::shake_hands) {
+  for (;;) {
+    LinePtr line = co_await dial(attack.io, attack.protocol, attack.address, tls);
+    if (line) co_return line;
+    co_await pass(attack, std::chrono::milliseconds(5));
+  }
+}
+
+// A line whose owner may know the password.
+asio::awaitable<LinePtr> line_of_somebody(Attack& attack) {
+  LinePtr line = co_await line_of(attack);
+  if (attack.below(2) == 0) {
+    const std::string shown = credentials(attack.protocol);
+    co_await line->write(shown);
+  }
+  co_return line;
+}
+
+asio::awaitable<void> read_on(std::shared_ptr<Line> line) {
+  for (;;) {
+    const std::string bytes = co_await line->read();
+    if (bytes.empty()) co_return;
+  }
+}
+
+using One = asio::awaitable<void> (*)(Attack&);
+asio::awaitable<void> again(Attack& attack, One one) {
+  for (;;) {
+    co_await one(attack);
+    attack.did();
+  }
+}
+// `one` over and over, some at a time.
+asio::awaitable<void> many(Attack& attack, One one) {
+  for (int i = 1; i < busy_lines; ++i) asio::co_spawn(attack.io, again(attack, one), asio::detached);
+  co_await again(attack, one);
+}
+
+asio::awaitable<void> slow_one(Attack& attack) {
+  const LinePtr line = co_await line_of(attack);
+  const std::string request =
+      credentials(attack.protocol) + echo_request(attack.protocol, 1, attack.below(100));
+  for (const char byte : request) {
+    const std::string piece(1, byte);
+    const bool sent = co_await line->write(piece);
+    if (!sent) co_return;
+    attack.did();
+    co_await pass(attack, std::chrono::microseconds(attack.below(2000)));
+  }
+}
+asio::awaitable<void> slow(Attack& attack) { return many(attack, slow_one); }
+
+// Keeps what `one_line` made until there are too many of them.
+using MakeLine = asio::awaitable<LinePtr> (*)(Attack&);
+asio::awaitable<void> hold(Attack& attack, MakeLine one_line) {
+  std::vector<LinePtr> held;
+  for (;;) {
+    held.push_back(co_await one_line(attack));
+    attack.did();
+    if (held.size() == held_lines) held.erase(held.begin());
+    co_await pass(attack, std::chrono::microseconds(attack.below(1000)));
+  }
+}
+
+asio::awaitable<LinePtr> silent_line(Attack& attack) {
+  return line_of(attack, attack.below(2) == 0 ? Tls::shake_hands : Tls::leave_out);
+}
+asio::awaitable<void> silent(Attack& attack) { return hold(attack, silent_line); }
+
+asio::awaitable<LinePtr> half_said(Attack& attack) {
+  LinePtr line = co_await line_of(attack);
+  std::string bytes = credentials(attack.protocol);
+  for (std::uint64_t i = attack.below(3); i > 0; --i)
+    bytes += echo_request(attack.protocol, i, attack.below(2000));
+  bytes.resize(attack.below(bytes.size()));
+  if (!bytes.empty()) co_await line->write(bytes);
+  co_return line;
+}
+// Half of them stay, the others end at once.
+asio::awaitable<void> cut_request(Attack& attack) {
+  asio::co_spawn(attack.io, hold(attack, half_said), asio::detached);
+  for (;;) {
+    const LinePtr gone = co_await half_said(attack);
+    attack.did();
+  }
+}
+
+asio::awaitable<LinePtr> half_shaken(Attack& attack) {
+  LinePtr line = co_await line_of(attack, Tls::leave_out);
+  std::string bytes = client_hello();
+  if (attack.below(2) == 0) bytes[attack.below(bytes.size())] = static_cast<char>(attack.random());
+  if (attack.below(4) != 0) bytes.resize(attack.below(bytes.size()));
+  if (!bytes.empty()) co_await line->write(bytes);
+  co_return line;
+}
+asio::awaitable<void> cut_tls(Attack& attack) {
+  asio::co_spawn(attack.io, hold(attack, half_shaken), asio::detached);
+  for (;;) {
+    const LinePtr gone = co_await half_shaken(attack);
+    attack.did();
+  }
+}
+
+asio::awaitable<void> unread_one(Attack& attack) {
+  const LinePtr line = co_await line_of_somebody(attack);
+  const std::size_t bytes = attack.below(2) == 0 ? 10 : 200'000;
+  for (std::uint64_t i = 1;; ++i) {
+    const std::string request = echo_request(attack.protocol, i, bytes);
+    const bool sent = co_await line->write(request);
+    if (!sent) co_return;
+    attack.did();
+  }
+}
+asio::awaitable<void> unread(Attack& attack) { return many(attack, unread_one); }
+
+asio::awaitable<void> flood_one(Attack& attack) {
+  const std::shared_ptr<Line> line = co_await line_of_somebody(attack);
+  asio::co_spawn(attack.io, read_on(line), asio::detached);
+  std::string requests;
+  for (std::uint64_t i = 1; i <= 500; ++i)
+    requests += echo_request(attack.protocol, i, attack.below(3) == 0 ? 500 : 5);
+  for (int i = 0; i < 100; ++i) {
+    const bool sent = co_await line->write(requests);
+    if (!sent) co_return;
+    attack.did();
+  }
+}
+asio::awaitable<void> flood(Attack& attack) { return many(attack, flood_one); }
+
+asio::awaitable<void> parts_one(Attack& attack) {
+  const std::shared_ptr<Line> line = co_await line_of_somebody(attack);
+  asio::co_spawn(attack.io, read_on(line), asio::detached);
+  for (std::uint64_t i = 1; i < 20; ++i) {
+    const auto count = static_cast<std::uint32_t>(1 + attack.below(200'000));
+    const std::string request = request_of_parts(attack.protocol, i, count);
+    const bool sent = co_await line->write(request);
+    if (!sent) co_return;
+    attack.did();
+  }
+}
+asio::awaitable<void> parts(Attack& attack) { return many(attack, parts_one); }
+
+asio::awaitable<LinePtr> huge_line(Attack& attack) {
+  LinePtr line = co_await line_of_somebody(attack);
+  const std::string claim = huge_claim(attack.protocol, attack.random);
+  co_await line->write(claim);
+  co_return line;
+}
+asio::awaitable<void> huge(Attack& attack) { return hold(attack, huge_line); }
+
+asio::awaitable<void> broken_one(Attack& attack) {
+  const std::shared_ptr<Line> line = co_await line_of_somebody(attack);
+  asio::co_spawn(attack.io, read_on(line), asio::detached);
+  for (std::uint64_t i = attack.below(20); i > 0; --i) {
+    const std::string request = broken_request(attack.protocol, attack.random);
+    const bool sent = co_await line->write(request);
+    if (!sent) co_return;
+  }
+}
+asio::awaitable<void> broken(Attack& attack) { return many(attack, broken_one); }
+
+asio::awaitable<void> come_and_go_one(Attack& attack) { const LinePtr line = co_await line_of(attack); }
+asio::awaitable<void> come_and_go(Attack& attack) { return many(attack, come_and_go_one); }
+
+constexpr Misdeed table[] = {
+    {"stopped", Reach::everywhere,
+     "busy clients are stopped; some go on later, some are killed while they are stopped", nullptr,
+     processes::stop_clients},
+    {"killed", Reach::everywhere, "busy clients are killed", nullptr, processes::kill_clients},
+    {"killed-connecting", Reach::everywhere, "clients are killed while they connect", nullptr,
+     processes::kill_connecting},
+    {"slow", Reach::everywhere, "requests come a byte at a time", slow},
+    {"silent", Reach::everywhere, "200 connections say nothing, some not even a TLS greeting", silent},
+    {"come-and-go", Reach::everywhere, "connections are made and closed as fast as that goes", come_and_go},
+    {"cut-request", Reach::everywhere, "requests are cut anywhere; the connections stay or end", cut_request},
+    {"cut-tls", Reach::sockets_and_tls, "TLS greetings are cut anywhere, with wrong bytes; also without TLS",
+     cut_tls},
+    {"unread", Reach::everywhere, "requests without end, and no reply is read", unread},
+    {"flood", Reach::everywhere, "8 connections with long pipelines, replies read", flood},
+    {"huge", Reach::everywhere, "counts and lengths far above what comes", huge},
+    {"parts", Reach::everywhere, "requests of up to 200,000 parts of no bytes", parts},
+    {"broken", Reach::everywhere, "requests with bytes changed, cut and doubled", broken},
+    {"lying", Reach::rdma, "immediates that lie about what was written", nullptr, verbs::lie_about_bytes},
+    {"unannounced", Reach::rdma, "requests are written, and no buffer for replies is ever announced", nullptr,
+     verbs::never_announce},
+    {"wild-buffer", Reach::rdma, "buffers at wild addresses are announced for replies", nullptr,
+     verbs::announce_wild},
+    {"odd-control", Reach::rdma, "control messages of odd lengths and contents", nullptr,
+     verbs::send_odd_control},
+    {"half-open-cm", Reach::rdma, "RDMA connections whose client never says that they are ready", nullptr,
+     verbs::leave_cm_half_open},
+};
+
+}  // namespace
+
+bool Misdeed::possible_over(std::string_view address) const {
+  const bool over_rdma = address.starts_with("rdma");
+  switch (reach) {
+    case Reach::everywhere:
+      return true;
+    case Reach::sockets_and_tls:
+      return !address.starts_with("rdma:");
+    case Reach::rdma:
+      return over_rdma;
+  }
+  return false;
+}
+
+std::span<const Misdeed> misdeeds() { return table; }
+
+const Misdeed* misdeed_named(std::string_view name) {
+  const auto* found = std::ranges::find(table, name, &Misdeed::name);
+  return found != std::end(table) ? found : nullptr;
+}
+
+}  // namespace weir::bystander

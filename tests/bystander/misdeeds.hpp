@@ -1,0 +1,62 @@
+// What an attacker may do wrong: a table of names, and what each is.
+//
+// A misdeed goes on until the attacker is killed, and counts its deeds through `did`. All chance comes from
+// `random`.
+#pragma once
+
+#include <functional>
+#include <random>
+#include <span>
+#include <string_view>
+
+#include "tests/bystander/line.hpp"
+
+namespace weir::bystander {
+
+struct Attack {
+  asio::io_context& io;
+  Protocol protocol;
+  std::string address;
+  std::mt19937_64 random;
+  std::function<void()> did;
+
+  std::uint64_t below(std::uint64_t limit) { return random() % limit; }
+  bool over(std::string_view word) const { return address.starts_with(word); }
+};
+
+// Where a misdeed can be done.
+enum class Reach {
+  everywhere,
+  sockets_and_tls,  // not over plain RDMA, where there is nothing of the kind
+  rdma,             // over rdma:// and rdma+tls://: below what is said over it
+};
+
+struct Misdeed {
+  std::string_view name;
+  Reach reach;
+  std::string_view what;  // for the table's reader
+  // One of the two: with lines, as a coroutine; or by itself, in plain verbs or processes.
+  asio::awaitable<void> (*with_lines)(Attack&) = nullptr;
+  void (*alone)(Attack&) = nullptr;
+
+  bool possible_over(std::string_view address) const;
+};
+
+std::span<const Misdeed> misdeeds();
+const Misdeed* misdeed_named(std::string_view name);
+
+// Parts of the table, by file.
+namespace processes {  // process_misdeeds.cpp
+void stop_clients(Attack& attack);
+void kill_clients(Attack& attack);
+void kill_connecting(Attack& attack);
+}  // namespace processes
+namespace verbs {  // verbs_misdeeds.cpp
+void lie_about_bytes(Attack& attack);
+void never_announce(Attack& attack);
+void announce_wild(Attack& attack);
+void send_odd_control(Attack& attack);
+void leave_cm_half_open(Attack& attack);
+}  // namespace verbs
+
+}  // namespace weir::bystander

@@ -1,0 +1,21 @@
+// The table of a run: bystanders' waits for each misdeed and transport, as Markdown.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/bystander/watch.hpp"
+
+namespace weir::bystander {
+
+// One misdeed over one transport, in the order in which they were done; its index is Wait::during.
+struct Row {
+  std::string misdeed;
+  std::string over;  // the attacker's transport
+  std::uint64_t deeds = 0;
+  std::int64_t grown_bytes = 0;  // of the server's resident memory, at most, above that before it
+};
+
+std::string table_of(const std::vector<Row>& rows, const Watch& watch);
+
+}  // namespace weir::bystander

@@ -1,0 +1,74 @@
+// What the clients saw: how long each thing that a bystander asked for took, and what went wrong for victims.
+// Pure, but for the clock that its user passes in.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir::bystander {
+
+using Clock = std::chrono::steady_clock;
+
+inline constexpr std::array transports{"tcp", "unix", "tls", "rdma", "rdma+tls"};
+
+// What bystanders do: ask over a connection that they keep, or connect, ask once and go.
+enum class Visit : std::uint8_t { standing, fresh };
+
+struct Wait {
+  std::uint16_t during = 0;  // which misdeed, by the caller's numbers
+  std::uint8_t transport = 0;
+  Visit visit = Visit::standing;
+  std::uint32_t us = 0;
+};
+
+// Sorted waits, and what to say of them. 0 where there are none.
+class Waits {
+ public:
+  explicit Waits(std::vector<std::uint32_t> us);
+  std::size_t count() const { return us_.size(); }
+  std::uint32_t worst_us() const { return us_.empty() ? 0 : us_.back(); }
+  std::uint32_t percentile_us(double percent) const;
+
+ private:
+  std::vector<std::uint32_t> us_;
+};
+
+// An ask under way, of which there is one for each transport and kind of visit.
+class Watch {
+ public:
+  void during(std::uint16_t misdeed) { during_ = misdeed; }
+  void asks(std::size_t transport, Visit visit, Clock::time_point now) { open(transport, visit) = now; }
+  // It belongs to the misdeed that goes on when it ends.
+  void answered(std::size_t transport, Visit visit, Clock::time_point now);
+  // The longest of those that are still not answered.
+  std::chrono::microseconds longest_open(Clock::time_point now) const;
+  // Whether every ask that began before `then` has ended.
+  bool all_since(Clock::time_point then) const;
+  // Takes those that never were answered as if they were now.
+  void give_up(Clock::time_point now);
+
+  template <class Which>
+  Waits select(Which which) const {
+    std::vector<std::uint32_t> us;
+    for (const Wait& wait : waits_)
+      if (which(wait)) us.push_back(wait.us);
+    return Waits(std::move(us));
+  }
+
+ private:
+  static constexpr Clock::time_point never{};
+  Clock::time_point& open(std::size_t transport, Visit visit) {
+    return open_[2 * transport + static_cast<std::size_t>(visit)];
+  }
+  std::uint16_t during_ = 0;
+  std::array<Clock::time_point, 2 * transports.size()> open_{};
+  std::vector<Wait> waits_;
+};
+
+// "0.31", "12", "1480": milliseconds as a table shows them.
+std::string milliseconds(std::uint32_t us);
+
+}  // namespace weir::bystander
