@@ -9,6 +9,7 @@
 
 #include "link/default_directory.hpp"
 #include "link/error.hpp"
+#include "link/network_namespace.hpp"
 
 namespace weir::link {
 namespace {
@@ -25,7 +26,7 @@ Result<Greeting> copy_of(const Greeting& greeting) {
 }  // namespace
 
 std::string SameHostLink::default_directory(const char* override_dir) {
-  return default_runtime_directory(override_dir);
+  return default_runtime_directory(override_dir) + "/" + network_folder();
 }
 
 Result<std::unique_ptr<SameHostLink>> SameHostLink::attach(Options options) {

@@ -123,7 +123,8 @@ using FdHandler = std::function<void()>;
 class SameHostLink {
  public:
   struct Options {
-    // Created 0700 if missing (its parent must exist); default_directory() unless told.
+    // Created 0700 if missing; so is the directory above the folder of a network namespace. What is above
+    // that must exist.
     std::string directory = {};
     Greeting greeting = {};
     // Installed before the slot becomes visible, so that no early message finds nobody to take it. A request
@@ -131,8 +132,8 @@ class SameHostLink {
     std::vector<std::pair<std::uint16_t, MessageHandler>> messages = {};
     std::vector<GoneHandler> gone = {};
   };
-  // $WEIR_RUNTIME_DIR, or /dev/shm/weir-<uid>: chosen by the caller at the edge, passed in as
-  // Options::directory.
+  // The folder of this network namespace (link/network_namespace.hpp) in $WEIR_RUNTIME_DIR, or in
+  // /dev/shm/weir-<uid>: chosen by the caller at the edge, passed in as Options::directory.
   static std::string default_directory(const char* override_dir);
 
   static Result<std::unique_ptr<SameHostLink>> attach(Options);

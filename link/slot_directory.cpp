@@ -14,6 +14,7 @@
 
 #include "link/error.hpp"
 #include "link/file_lock.hpp"
+#include "link/network_namespace.hpp"
 
 namespace weir::link {
 namespace {
@@ -69,6 +70,15 @@ bool for_each_entry(int directory, Visit visit) {
   return true;
 }
 
+// The runtime directory, whose folder of one network namespace the path names; empty: it names none.
+std::string above_network_folder(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos || slash == 0) return {};
+  return path.compare(slash + 1, network_folder_prefix.size(), network_folder_prefix) == 0
+             ? path.substr(0, slash)
+             : std::string{};
+}
+
 void remove_folder(int directory, const char* name) {
   const UniqueFd below(::openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!below) return;
@@ -82,7 +92,12 @@ void remove_folder(int directory, const char* name) {
 }  // namespace
 
 Result<SlotDirectory> SlotDirectory::open(const std::string& path) {
+  if (const auto above = above_network_folder(path); !above.empty()) {
+    if (const auto opened = open(above); !opened) return std::unexpected(opened.error());
+  }
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    if (errno == ENOENT && !above_network_folder(path).empty())
+      return failure(vanished, path + " was removed meanwhile");
     return failure_errno(errno, "cannot create the runtime directory " + path, elsewhere);
   }
   SlotDirectory opened;
@@ -182,6 +197,8 @@ void SlotDirectory::remove_everything() const {
   remove_folder(directory_.get(), registered_folder);
   ::unlinkat(directory_.get(), lock_name, 0);
   ::rmdir(path_.c_str());
+  if (const auto above = above_network_folder(path_); !above.empty())
+    ::rmdir(above.c_str());  // if it was the last
 }
 
 Result<UniqueFd> SlotDirectory::listen_as(Slot slot) const {

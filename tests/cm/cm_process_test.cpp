@@ -121,7 +121,7 @@ TEST_F(CmProcesses, the_port_of_a_killed_listener_refuses_and_can_be_bound) {
 
 TEST_F(CmProcesses, garbage_from_another_process_disturbs_no_connection) {
   const IdRef listener = make_listener(events_);
-  const std::string directory = std::getenv("WEIR_RUNTIME_DIR");
+  const auto directory = link::SameHostLink::default_directory(std::getenv("WEIR_RUNTIME_DIR"));
   auto link = link::SameHostLink::attach({.directory = directory});
   ASSERT_TRUE(link) << link.error().what;
   // Ours is the only other slot there.

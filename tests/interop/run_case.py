@@ -86,7 +86,7 @@ class Run:
         port = self.case.ready.partition(":")[2] or self.words["port"]
         rsocket = self.case.ready == "rsocket"
         found = os.path.exists if rsocket else listening  # not every rsocket listens
-        while not any(found(path) for path in self.runtime.glob(f"cm/*-{port}/*")):
+        while not any(found(path) for path in self.runtime.glob(f"net-*/cm/*-{port}/*")):
             if server.process.poll() is not None or time.monotonic() > deadline:
                 raise Failed(f"the server did not listen on RDMA port {port}")
             time.sleep(POLL_S)
@@ -100,7 +100,7 @@ class Run:
     def leftovers(self):
         """Whatever is still there and not meant to last (link/same_host.hpp)."""
         return sorted(str(path.relative_to(self.runtime)) for path in self.runtime.rglob("*")
-                      if not path.name.startswith("lasting-")) if self.runtime.exists() else []
+                      if not path.name.startswith(("lasting-", "net-"))) if self.runtime.exists() else []
 
 
 def copy_for_others(build, place):

@@ -1,10 +1,15 @@
 // The directory in which processes find each other: paths, who is in it, what stays when the last one leaves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <future>
 
+#include "link/default_directory.hpp"
+#include "link/network_namespace.hpp"
 #include "link/same_host.hpp"
 #include "tests/descriptors_below.hpp"
 #include "tests/link/fixture.hpp"
@@ -170,8 +175,62 @@ TEST_F(LinkDirectory, a_default_directory_that_another_user_took_is_passed_over)
 }
 
 TEST_F(LinkDirectory, the_default_directory_is_the_users_own_unless_told) {
+  const std::string network = "/" + network_folder();
   EXPECT_EQ(SameHostLink::default_directory(""), SameHostLink::default_directory(nullptr));
-  EXPECT_EQ(SameHostLink::default_directory("/run/mine"), "/run/mine");
+  EXPECT_EQ(SameHostLink::default_directory("/run/mine"), "/run/mine" + network);
+}
+
+TEST_F(LinkDirectory, of_a_network_namespace_goes_with_the_runtime_directory_above_it) {
+  const std::string mine = SameHostLink::default_directory(directory().c_str());
+  {
+    auto attached = SameHostLink::attach({.directory = mine});
+    ASSERT_TRUE(attached) << attached.error().what;
+    struct stat above{};
+    ASSERT_EQ(::stat(directory().c_str(), &above), 0);
+    EXPECT_EQ(above.st_mode & 0777, 0700u);
+    EXPECT_TRUE(exists(mine));
+  }
+  EXPECT_FALSE(exists(directory()));
+}
+
+TEST_F(LinkDirectory, below_a_runtime_directory_that_others_may_write_in_is_refused) {
+  ASSERT_EQ(::mkdir(directory().c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(directory().c_str(), 0777), 0);
+  const auto attached =
+      SameHostLink::attach({.directory = SameHostLink::default_directory(directory().c_str())});
+  ASSERT_FALSE(attached);
+  EXPECT_EQ(attached.error().code, std::errc::permission_denied);
+}
+
+// Runs in a child that is in another network namespace; whether it did what it was to do.
+enum class Elsewhere { yes, no, not_permitted };
+template <class Do>
+Elsewhere in_another_network_namespace(Do does) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+      ::_exit(static_cast<int>(Elsewhere::not_permitted));
+    ::_exit(static_cast<int>(does() ? Elsewhere::yes : Elsewhere::no));
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? static_cast<Elsewhere>(WEXITSTATUS(status)) : Elsewhere::no;
+}
+
+TEST_F(LinkDirectory, shared_by_two_network_namespaces_shows_neither_the_other) {
+  const std::string shared = directory();
+  auto ours = SameHostLink::attach({.directory = SameHostLink::default_directory(shared.c_str())});
+  ASSERT_TRUE(ours) << ours.error().what;
+  const link::Slot slot = (*ours)->slot();
+  const auto alone = in_another_network_namespace([&] {
+    auto theirs = SameHostLink::attach({.directory = SameHostLink::default_directory(shared.c_str())});
+    return theirs && (*theirs)->occupied().size() == 1 &&
+           ((*theirs)->slot() == slot || !(*theirs)->connect(slot, 5s));
+  });
+  if (alone == Elsewhere::not_permitted)
+    GTEST_SKIP() << "the kernel lets this user make no network namespace (CLONE_NEWNET)";
+  EXPECT_EQ(alone, Elsewhere::yes);
+  EXPECT_EQ((*ours)->occupied().size(), 1u);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <random>
 
+#include "link/same_host.hpp"
 #include "peer_process.hpp"
 
 namespace weir::verbs_test {
@@ -217,7 +218,8 @@ TEST_P(FaultTest, leaves_the_other_side_whole) {
   PeerProcess last;
   last.order({.order = Order::open, .length = memory_bytes});
   EXPECT_EQ(last.leave(), 0);
-  const std::filesystem::directory_iterator names(::getenv("WEIR_RUNTIME_DIR"));
+  const std::filesystem::directory_iterator names(
+      link::SameHostLink::default_directory(::getenv("WEIR_RUNTIME_DIR")));
   EXPECT_EQ(std::distance(begin(names), end(names)), 2);
 }
 
