@@ -9,6 +9,7 @@
 
 #include "rdma/arrivals.hpp"
 #include "rdma/engine.hpp"
+#include "rdma/refusals.hpp"
 #include "rdma/verbs_shim.hpp"
 
 namespace weir::rdma {
@@ -145,16 +146,15 @@ void ConnectionLife::on_cm_event(const CmEvent& event) {
     case RDMA_CM_EVENT_ESTABLISHED:
       return established(event);
     case RDMA_CM_EVENT_ADDR_ERROR:
-      return end(Errc::address_unresolved, "no RDMA device reaches " + text(remote_));
+      return end(Errc::address_unresolved, why_not_resolved(text(remote_), event.status));
     case RDMA_CM_EVENT_REJECTED:
-      return end(Errc::refused, text(remote_) + " refused (RDMA connection manager's reason " +
-                                    std::to_string(event.status) + "); is its RDMA port open?");
+      return end(Errc::refused, why_refused(text(remote_), event.status));
     case RDMA_CM_EVENT_ROUTE_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_CONNECT_ERROR:
       return end(Errc::unreachable, text(remote_) + " does not answer over RDMA (" +
                                         rdma_event_str(event.type) + ", " + std::to_string(event.status) +
-                                        ")");
+                                        "); its program may be stopped, or the network may lose its packets");
     case RDMA_CM_EVENT_DISCONNECTED:
     case RDMA_CM_EVENT_TIMEWAIT_EXIT:
     case RDMA_CM_EVENT_ADDR_CHANGE:

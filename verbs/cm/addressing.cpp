@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "link/explain.hpp"
 #include "link/not_cancelled.hpp"
 #include "link/unique_fd.hpp"
 #include "verbs/cm/agent.hpp"
+#include "verbs/cm/explanations.hpp"
 
 namespace weir::cm {
 namespace {
@@ -130,8 +132,12 @@ int Agent::resolve_address(Id& id, const sockaddr* source, const sockaddr* desti
     if (from && !from->is_any()) return EADDRNOTAVAIL;
     return fail(ENODEV);
   }
-  if (!is_multicast(*to) && !devices_.find(*to))
-    return fail(EHOSTUNREACH);  // not an address of this host, and there is no packet path yet
+  if (!is_multicast(*to) && !devices_.find(*to)) {
+    // Not an address of this host, and there is no packet path yet.
+    static std::atomic_flag said;
+    if (link::first_time(said)) link::explain(why_not_reached(*to));
+    return fail(EHOSTUNREACH);
+  }
   id.set_local(local.port != 0 ? local : ephemeral(local));
   this->place(id, *place);
   id.stage = Stage::address_resolved;

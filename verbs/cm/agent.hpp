@@ -86,6 +86,7 @@ class Agent {
   void transmit(Id& id, Send what);
   void send_request(Id& id);
   void look_again(Id& id);
+  void explain_nobody_listens(const Id& id);
   void report(Id& id, Report what, const CmMessage* cause);
   void push(Id& id, EventPtr event);
   void start_timer(Id& id, Timer which);

@@ -1,7 +1,9 @@
 // The application's calls as inputs to the state table, and the messages a Step sends.
 #include <cerrno>
 
+#include "link/explain.hpp"
 #include "verbs/cm/agent.hpp"
+#include "verbs/cm/explanations.hpp"
 
 namespace weir::cm {
 namespace {
@@ -112,11 +114,20 @@ void Agent::send_request(Id& id) {
       });
 }
 
+// Once: a client may try until its server is there.
+void Agent::explain_nobody_listens(const Id& id) {
+  static std::atomic_flag said;
+  if (link::first_time(said))
+    link::explain(
+        why_nobody_listens(static_cast<std::uint16_t>(id.ps), id.remote, {.directory = link_.directory()}));
+}
+
 // Programs listen anew for their next connection while the client is already on its way (perftest -R does,
 // with two connections). Between hosts address and route resolution take the milliseconds that this needs;
 // here they take none.
 void Agent::look_again(Id& id) {
   if (++id.looks > limits_.looks) {
+    explain_nobody_listens(id);
     apply(id, Input::nobody_listens);
     return;
   }
@@ -137,6 +148,7 @@ void Agent::request_connected(std::uint32_t local_id, const PortOwner& owner,
   Id* id = find(local_id);
   if (id == nullptr || (id->state != State::req_sent && id->state != State::sidr_sent)) return;
   if (dead) {
+    explain_nobody_listens(*id);
     apply(*id, Input::nobody_listens);
   } else if (!got) {
     apply(*id, Input::timeout);

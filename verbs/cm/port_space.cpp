@@ -15,6 +15,20 @@
 #include "link/error.hpp"
 
 namespace weir::cm {
+
+const char* name_of_space(std::uint16_t port_space) {
+  switch (port_space) {
+    case RDMA_PS_UDP:
+      return "udp";
+    case RDMA_PS_IPOIB:
+      return "ipoib";
+    case RDMA_PS_IB:
+      return "ib";
+    default:
+      return "tcp";
+  }
+}
+
 namespace {
 
 constexpr const char* lock_name = "cm-lock";
@@ -34,19 +48,6 @@ struct Record {
 };
 static_assert(sizeof(Record) == 24);
 constexpr std::uint32_t record_magic = 0x504d4357;  // "WCMP"
-
-const char* name_of_space(std::uint16_t port_space) {
-  switch (port_space) {
-    case RDMA_PS_UDP:
-      return "udp";
-    case RDMA_PS_IPOIB:
-      return "ipoib";
-    case RDMA_PS_IB:
-      return "ib";
-    default:
-      return "tcp";
-  }
-}
 
 std::string folder_of(std::uint16_t port_space, std::uint16_t port) {
   return std::string(name_of_space(port_space)) + "-" + std::to_string(port);

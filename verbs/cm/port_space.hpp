@@ -46,6 +46,9 @@ struct Binding {
   Sharing sharing;
 };
 
+// "tcp", "udp", "ipoib", "ib": the first part of the name of a port's folder.
+const char* name_of_space(std::uint16_t port_space);
+
 class PortSpace {
  public:
   using Lives = std::function<bool(const PortOwner&)>;

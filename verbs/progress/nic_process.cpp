@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "link/explain.hpp"
 #include "link/memory/fault_in.hpp"
 #include "link/memory/process_memory.hpp"
 #include "link/memory/trapped_read.hpp"
@@ -31,6 +32,19 @@ link::Error out_of_memory(const char* what) {
                                             : "limits on memory or address space (ulimit -v)";
   return {static_cast<std::errc>(why),
           std::string("cannot make the NIC's ") + what + ": " + std::strerror(why) + "; raise the " + limits};
+}
+
+// For the user of a program that will only see "transport retry counter exceeded".
+std::string why_unreachable(rnic::Slot slot, const link::Error& error, const std::string& directory) {
+  if (error.code != std::errc::no_such_device_or_address)
+    return "the program with the peer's queue pair cannot be reached: " + error.what;
+  const rnic::Qpn first(slot, 0), last(slot, rnic::max_qps - 1);
+  return "no program in " + directory + " has the peer's queue pair (" + std::to_string(first.value()) +
+         " to " + std::to_string(last.value()) +
+         "): it has ended, or it runs as another user, in another network namespace, with another /dev/shm "
+         "or "
+         "WEIR_RUNTIME_DIR, or not on this NIC; start both ends with weir run, as one user, with the same "
+         "/dev/shm";
 }
 
 rnic::Fault fault_of(std::uint64_t from_peer) {
@@ -225,7 +239,10 @@ rnic::PeerPtr NicProcess::peer(rnic::Slot slot, Wait may_block) {
   if (link::NeighbourPtr neighbour = link_->connected(slot)) return adopt(neighbour);
   if (may_block == Wait::no || link_->on_progress_thread()) return nullptr;
   auto connected = link_->connect(slot, connect_limit);
-  return connected ? adopt(*connected) : nullptr;
+  if (connected) return adopt(*connected);
+  static std::atomic_flag said;
+  if (link::first_time(said)) link::explain(why_unreachable(slot, connected.error(), link_->directory()));
+  return nullptr;
 }
 
 rnic::HostPort::Reached NicProcess::reach(rnic::Slot slot, Ticket& ticket) {
