@@ -41,7 +41,7 @@ void Attachment::admit(UniqueFd socket) {
   if (half_open_.size() >= max_half_open) return;
   auto caller = Connection::open(std::move(socket), 0, progress_, *this);
   if (!caller) return;
-  if ((*caller)->uid() != ::geteuid()) return (*caller)->close_quietly();
+  if ((*caller)->uid() != user_) return (*caller)->close_quietly();
   remember(*caller);
   const auto timer = progress_->at(Clock::now() + hello_limit, [late = *caller] { late->end(); });
   half_open_.emplace(*caller, timer);

@@ -50,6 +50,7 @@ Result<std::unique_ptr<SameHostLink>> Attachment::make(Options options) {
 Attachment::Attachment(SlotDirectory::Claim claim, std::shared_ptr<ProgressThread> progress, Options options)
     : directory_(std::move(claim.directory)),
       slot_(claim.slot),
+      user_(::geteuid()),
       listener_(std::move(claim.listener)),
       progress_(std::move(progress)),
       greeting_(std::move(options.greeting)) {

@@ -70,6 +70,8 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
     TimerId deadline = 0;
     std::vector<std::shared_ptr<Waiter>> waiters;
   };
+  bool hindered() const;  // we gave up the rights, or the root directory, with which others can be reached
+  std::unexpected<Error> hindered_from(Slot slot) const;
 
   Attachment(SlotDirectory::Claim claim, std::shared_ptr<ProgressThread> progress, Options options);
   Result<void> begin();
@@ -103,6 +105,9 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   std::atomic<bool> withdrawn_{false};
   SlotDirectory directory_;
   const Slot slot_;
+  // Whose the directory is, and who our neighbours are. A daemon may give up that user's rights later; the
+  // kernel goes on telling its peers the user who made its listening socket.
+  const uid_t user_;
   UniqueFd listener_;
   std::shared_ptr<ProgressThread> progress_;
   Greeting greeting_;

@@ -1,5 +1,6 @@
 // Those we go to: a dial is a series of attempts to reach one slot, shared by all threads that wait for it.
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +18,25 @@ std::unexpected<Error> nobody_in(Slot slot) {
   return failure(std::errc::no_such_device_or_address, "no process lives in slot " + std::to_string(slot));
 }
 
+std::unexpected<Error> no_answer_of(Slot slot) {
+  return failure(std::errc::timed_out, "slot " + std::to_string(slot) + " did not answer");
+}
+
 }  // namespace
+
+bool Attachment::hindered() const { return ::geteuid() != user_ || directory_.out_of_sight(); }
+
+std::unexpected<Error> Attachment::hindered_from(Slot slot) const {
+  const std::string why = ::geteuid() == user_
+                              ? " and has another root directory now, without it"
+                              : " as user " + std::to_string(user_) + " and runs as user " +
+                                    std::to_string(::geteuid()) + " now, who may not enter it";
+  return failure(std::errc::permission_denied,
+                 "this process opened the NIC in " + directory_.path() + why +
+                     ": it cannot go to the process in slot " + std::to_string(slot) +
+                     ", which did not come here either; open the device after giving up rights, in both "
+                     "programs, or connect before");
+}
 
 Result<NeighbourPtr> Attachment::connect(Slot slot, std::chrono::milliseconds limit) {
   if (slot == 0 || slot >= max_slots) return failure(std::errc::invalid_argument, "a slot is 1 .. 1023");
@@ -38,6 +57,7 @@ Result<NeighbourPtr> Attachment::connect(Slot slot, std::chrono::milliseconds li
   std::unique_lock hold(mutex_);
   dialed_.wait_until(hold, give_up, [&] { return waiter->result.has_value(); });
   if (waiter->result) return *waiter->result;
+  if (hindered()) return hindered_from(slot);
   return failure(std::errc::timed_out, "the process in slot " + std::to_string(slot) + " did not answer in " +
                                            std::to_string(limit.count()) + " ms; it may be stopped");
 }
@@ -66,9 +86,8 @@ void Attachment::start_dial(Slot slot, std::shared_ptr<Waiter> waiter, Clock::ti
   if (is_new || give_up > dial.give_up) {
     dial.give_up = give_up;
     if (!is_new) progress_->cancel(dial.deadline);
-    dial.deadline = progress_->at(give_up, [this, slot] {
-      finish_dial(slot, failure(std::errc::timed_out, "slot " + std::to_string(slot) + " did not answer"));
-    });
+    dial.deadline = progress_->at(
+        give_up, [this, slot] { finish_dial(slot, hindered() ? hindered_from(slot) : no_answer_of(slot)); });
   }
   if (is_new) attempt_dial(slot);
 }
@@ -78,6 +97,8 @@ void Attachment::attempt_dial(Slot slot) {
   auto socket = directory_.dial(slot);
   if (!socket) {
     if (socket.error().code == std::errc::resource_unavailable_try_again) return retry_dial(slot);
+    // We can go to nobody any more. The other end may come to us meanwhile, as both ends of a connection do.
+    if (hindered()) return retry_dial(slot);
     return finish_dial(slot, std::unexpected(socket.error()));
   }
   auto opened = Connection::open(std::move(*socket), slot, progress_, *this);
@@ -85,7 +106,7 @@ void Attachment::attempt_dial(Slot slot) {
   const auto& connection = *opened;
   // A socket can outlive its process in a child that holds a copy of it and will never answer.
   const bool dead = connection->pid() > 0 && ::kill(connection->pid(), 0) != 0 && errno == ESRCH;
-  if (dead || connection->uid() != ::geteuid()) {
+  if (dead || connection->uid() != user_) {
     connection->close_quietly();
     return finish_dial(slot, nobody_in(slot));
   }

@@ -122,6 +122,10 @@ std::string SlotDirectory::address_of(const std::string& name) const {
   return (::access(handle.c_str(), F_OK) == 0 ? handle : path_) + "/" + name;
 }
 
+bool SlotDirectory::out_of_sight() const {
+  return ::access(address_of(".").c_str(), F_OK) != 0 && errno == ENOENT;
+}
+
 // A datagram socket cannot be connected to ours, and the kernel says so only if there is a socket behind the
 // name (EPROTOTYPE); if its process is gone it says ECONNREFUSED. So the living are not disturbed.
 SlotDirectory::Occupant SlotDirectory::probe(Slot slot) const {

@@ -41,6 +41,9 @@ class SlotDirectory {
   // The slots that have a name, of the living and of those whose end nobody has cleaned up yet.
   std::vector<Slot> named() const;
 
+  // Our root directory was changed (chroot), so that no socket in it can be named any more.
+  bool out_of_sight() const;
+
   const std::string& path() const { return path_; }
   void close() { directory_.reset(); }
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <future>
 
 #include "link/default_directory.hpp"
@@ -231,6 +232,68 @@ TEST_F(LinkDirectory, shared_by_two_network_namespaces_shows_neither_the_other) 
     GTEST_SKIP() << "the kernel lets this user make no network namespace (CLONE_NEWNET)";
   EXPECT_EQ(alone, Elsewhere::yes);
   EXPECT_EQ((*ours)->occupied().size(), 1u);
+}
+
+// A process that attached as root and is nobody since; then `does` runs in it, told of our slot.
+class GaveUpRights {
+ public:
+  template <class Does>
+  GaveUpRights(const std::string& directory, Does does) {
+    EXPECT_EQ(::pipe(from_.data()), 0);
+    EXPECT_EQ(::pipe(to_.data()), 0);
+    child_ = ::fork();
+    if (child_ != 0) return;
+    auto attached = SameHostLink::attach({.directory = directory});
+    constexpr uid_t nobody = 65534;
+    if (!attached || ::setresgid(nobody, nobody, nobody) != 0 || ::setresuid(nobody, nobody, nobody) != 0)
+      ::_exit(2);
+    const Slot mine = (*attached)->slot();
+    Slot theirs = 0;
+    if (::write(from_[1], &mine, sizeof mine) != sizeof mine ||
+        ::read(to_[0], &theirs, sizeof theirs) != sizeof theirs)
+      ::_exit(3);
+    ::_exit(does(**attached, theirs) ? 0 : 1);
+  }
+  Slot slot() const {
+    Slot slot = 0;
+    EXPECT_EQ(::read(from_[0], &slot, sizeof slot), static_cast<ssize_t>(sizeof slot));
+    return slot;
+  }
+  // Tells it our slot; how it ended.
+  int meet(Slot ours) {
+    EXPECT_EQ(::write(to_[1], &ours, sizeof ours), static_cast<ssize_t>(sizeof ours));
+    int status = 0;
+    ::waitpid(child_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+  }
+
+ private:
+  std::array<int, 2> from_{}, to_{};
+  pid_t child_ = 0;
+};
+
+TEST_F(LinkDirectory, is_left_open_by_a_process_that_gave_up_its_user) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  GaveUpRights daemon(directory(), [](SameHostLink&, Slot) { return true; });
+  const Slot slot = daemon.slot();
+  auto ours = SameHostLink::attach({.directory = directory()});
+  ASSERT_TRUE(ours) << ours.error().what;
+  const auto met = (*ours)->connect(slot, 5s);
+  EXPECT_TRUE(met) << met.error().what;
+  EXPECT_EQ(daemon.meet((*ours)->slot()), 0);
+}
+
+TEST_F(LinkDirectory, is_entered_no_more_by_a_process_that_gave_up_its_user_and_says_so) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  GaveUpRights daemon(directory(), [](SameHostLink& link, Slot theirs) {
+    const auto met = link.connect(theirs, 200ms);
+    return !met && met.error().code == std::errc::permission_denied &&
+           met.error().what.find("runs as user 65534 now") != std::string::npos;
+  });
+  daemon.slot();
+  auto ours = SameHostLink::attach({.directory = directory()});
+  ASSERT_TRUE(ours) << ours.error().what;
+  EXPECT_EQ(daemon.meet((*ours)->slot()), 0);
 }
 
 }  // namespace
