@@ -19,6 +19,17 @@ Devices::Devices() {
 
 std::optional<Devices::Place> Devices::find(const Endpoint& address) const {
   const ibv_gid wanted = address.gid();
+  const auto found = find_gid(wanted);
+  if (found) return found;
+  // All of 127.0.0.0/8 is this host, as in libibverbs (verbs/ibv/gid_table.hpp).
+  if (!address.is_v4() || address.ip[12] != 127) return std::nullopt;
+  Endpoint loopback = address;
+  loopback.ip[13] = loopback.ip[14] = 0;
+  loopback.ip[15] = 1;
+  return find_gid(loopback.gid());
+}
+
+std::optional<Devices::Place> Devices::find_gid(const ibv_gid& wanted) const {
   for (ibv_context* context : contexts_) {
     ibv_device_attr device{};
     if (ibv_query_device(context, &device) != 0) continue;

@@ -28,7 +28,8 @@ class Devices {
   Devices();
 
   const std::vector<ibv_context*>& contexts() const { return contexts_; }
-  // Where the address is a RoCE v2 GID. Nothing: it is not an address of this host.
+  // Where the address is a RoCE v2 GID, as it is now; any of 127.0.0.0/8 where 127.0.0.1 is. Nothing: it is
+  // not an address of this host.
   std::optional<Place> find(const Endpoint& address) const;
   ibv_pd* default_pd(ibv_context* context);      // nullptr and errno
   ibv_xrcd* default_xrcd(ibv_context* context);  // likewise; this process's own
@@ -41,6 +42,8 @@ class Devices {
   static Limits limits(ibv_context* context);
 
  private:
+  std::optional<Place> find_gid(const ibv_gid& wanted) const;
+
   std::vector<ibv_context*> contexts_;
   std::mutex mutex_;
   std::map<ibv_context*, ibv_pd*> pds_;

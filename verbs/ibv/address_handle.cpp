@@ -106,7 +106,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
     errno = ENOMEM;
     return nullptr;
   }
-  const bool bad_index = attr->is_global && attr->grh.sgid_index >= gid_table().size();
+  const bool bad_index = attr->is_global && !gid_at(attr->grh.sgid_index);
   const bool nowhere = !attr->is_global && attr->dlid != the_lid;  // IBA A17.4.4: RoCE has a GRH always
   if (attr->port_num != 1 || bad_index || nowhere) {
     address_handles.fetch_sub(1);
@@ -121,10 +121,10 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   // Who is told of a LID alone gets a GRH all the same, as on RoCE every datagram has one: from here, to
   // here.
   ibv_global_route route{};
-  route.dgid = gid_table().front().gid;
+  route.dgid = gid_at(0).value_or(GidEntry{}).gid;
   route.hop_limit = 1;
   if (attr->is_global) route = attr->grh;
-  write_grh(ah->grh, gid_table()[route.sgid_index].gid, route.dgid, route);
+  write_grh(ah->grh, gid_at(route.sgid_index).value_or(GidEntry{}).gid, route.dgid, route);
   pd_of(pd).users.fetch_add(1);
   return &ah->ah;
 }

@@ -58,6 +58,7 @@ bool dequeue(Context& context, ibv_async_event& event) {
   if (context.async_queue.empty()) return false;
   event = context.async_queue.front();
   context.async_queue.pop_front();
+  if (event.event_type == IBV_EVENT_GID_CHANGE) return true;  // about the port, which nobody destroys
   if (event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
     ++srq_of(event.element.srq).async_delivered;
   else if (event.event_type == IBV_EVENT_WQ_FATAL)
@@ -85,6 +86,14 @@ void open_async_queue(Context& context) {
 void close_async_queue(Context& context) {
   const std::lock_guard lock(open_queues().mutex);
   std::erase(open_queues().contexts, &context);
+}
+
+void deliver_gid_change() {
+  ibv_async_event out{};
+  out.event_type = IBV_EVENT_GID_CHANGE;
+  out.element.port_num = 1;
+  const std::lock_guard lock(open_queues().mutex);
+  for (Context* context : open_queues().contexts) enqueue(*context, out);
 }
 
 void deliver_async(rnic::AsyncEvent event, rnic::QueuePair* qp, rnic::SharedReceiveQueue* srq) {

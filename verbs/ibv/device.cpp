@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "link/not_cancelled.hpp"
 #include "verbs/ibv/command_fd.hpp"
+#include "verbs/ibv/gid_table.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/private_link.hpp"
 #include "verbs/ibv/shape.hpp"
@@ -42,12 +44,25 @@ std::size_t index_of(const ibv_device& device) {
 
 namespace {
 
+// Once for each NIC; a forked child has another. Without a watch, or a descriptor for it, the table stays as
+// it was when it was read.
+void watch_gids(link::SameHostLink& link) {
+  static std::mutex mutex;
+  static link::SameHostLink* watched = nullptr;
+  const std::lock_guard lock(mutex);
+  if (watched == &link) return;
+  watched = &link;
+  if (const int fd = watch_addresses(deliver_gid_change); fd >= 0)
+    (void)link.watch(fd, [] { read_changed_addresses(); });
+}
+
 // Attaching needs the per-user directory; why it failed is worth a line, since verbs can only say errno.
 NicProcess* attach_or_explain() {
   auto nic = NicProcess::instance();
   if (nic) {
     (*nic)->on_async_event(deliver_async);
     trace_if_wanted(**nic);
+    watch_gids((*nic)->link());
     return *nic;
   }
   std::fprintf(stderr, "weir: the software NIC cannot start: %s\n", nic.error().what.c_str());

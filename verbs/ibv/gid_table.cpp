@@ -1,12 +1,19 @@
 #include "verbs/ibv/gid_table.hpp"
 
 #include <ifaddrs.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
 #include <memory>
+#include <mutex>
 
 #include "link/not_cancelled.hpp"
 #include "verbs/ibv/shape.hpp"
@@ -65,26 +72,138 @@ std::vector<GidEntry> told_addresses() {
   return table;
 }
 
+bool is_empty(const ibv_gid& gid) {
+  static constexpr ibv_gid nothing{};
+  return std::memcmp(gid.raw, nothing.raw, sizeof gid.raw) == 0;
+}
+bool same(const ibv_gid& a, const ibv_gid& b) { return std::memcmp(a.raw, b.raw, sizeof a.raw) == 0; }
+
+struct Table {
+  std::mutex mutex;
+  std::vector<GidEntry> entries;
+  std::size_t places = 0;  // stays as it was first
+  int watch = -1;          // a netlink socket
+  pid_t watcher = 0;       // whose it is; a forked child must not read its parent's messages
+  void (*changed)() = nullptr;
+};
+
+// Never destroyed: threads of the application may still look while the process exits.
+Table& table() {
+  static auto* const the_table = [] {
+    constexpr std::size_t usual = 16, spare = 8;
+    const link::NotCancelled whole;
+    auto* made = new Table;
+    made->entries = shape().gids.empty() ? read_addresses() : told_addresses();
+    made->places = shape().gids.empty() ? std::max(usual, made->entries.size() + spare)
+                                        : std::max(usual, made->entries.size());
+    return made;
+  }();
+  return *the_table;
+}
+
+// Whether the kernel has told of a change since. What it tells is not looked at: the addresses are read anew,
+// and a message that had no room (ENOBUFS) is a change, too.
+bool told_of_change(int socket) {
+  std::array<char, 8192> message;
+  bool any = false;
+  for (;;) {
+    const ssize_t got = ::recv(socket, message.data(), message.size(), MSG_DONTWAIT);
+    if (got < 0 && errno != ENOBUFS && errno != EINTR) return any;
+    if (got == 0) return any;
+    any |= got > 0 || errno == ENOBUFS;
+  }
+}
+
+// Whether it changed anything.
+bool merge(std::vector<GidEntry>& entries, std::size_t places, const std::vector<GidEntry>& fresh) {
+  const auto has = [](const std::vector<GidEntry>& list, const ibv_gid& gid) {
+    return std::ranges::any_of(list, [&](const GidEntry& entry) { return same(entry.gid, gid); });
+  };
+  bool changed = false;
+  for (GidEntry& entry : entries) {
+    if (is_empty(entry.gid) || has(fresh, entry.gid)) continue;
+    entry = {};
+    changed = true;
+  }
+  for (const GidEntry& entry : fresh) {
+    if (has(entries, entry.gid)) continue;
+    const auto empty = std::ranges::find_if(entries, [](const GidEntry& e) { return is_empty(e.gid); });
+    if (empty != entries.end())
+      *empty = entry;
+    else if (entries.size() < places)
+      entries.push_back(entry);
+    else
+      continue;  // no place is left
+    changed = true;
+  }
+  return changed;
+}
+
 }  // namespace
 
-std::size_t gid_places() { return std::max(std::size_t{16}, gid_table().size()); }
-
-const std::vector<GidEntry>& gid_table() {
-  static const auto* table = [] {
+void read_changed_addresses() {
+  Table& known = table();
+  void (*changed)() = nullptr;
+  {
     const link::NotCancelled whole;
-    return new std::vector<GidEntry>(shape().gids.empty() ? read_addresses() : told_addresses());
-  }();
-  return *table;
+    const std::lock_guard lock(known.mutex);
+    if (known.watch < 0 || known.watcher != ::getpid() || !told_of_change(known.watch)) return;
+    if (merge(known.entries, known.places, read_addresses())) changed = known.changed;
+  }
+  if (changed != nullptr) changed();
+}
+
+int watch_addresses(void (*changed)()) {
+  if (!shape().gids.empty()) return -1;
+  Table& known = table();
+  const std::lock_guard lock(known.mutex);
+  if (known.watch >= 0 && known.watcher == ::getpid()) return known.watch;
+  // A parent's is left open: in its child the number may be another file's by now.
+  known.watch = ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+  known.watcher = ::getpid();
+  known.changed = changed;
+  sockaddr_nl groups{};
+  groups.nl_family = AF_NETLINK;
+  groups.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
+  if (known.watch >= 0 &&
+      ::bind(known.watch, reinterpret_cast<const sockaddr*>(&groups), sizeof groups) != 0) {
+    ::close(known.watch);
+    known.watch = -1;
+  }
+  // What came between the first look and now has told nobody.
+  if (known.watch >= 0) merge(known.entries, known.places, read_addresses());
+  return known.watch;
+}
+
+std::size_t gid_places() { return table().places; }
+
+std::vector<GidEntry> gid_table() {
+  read_changed_addresses();
+  Table& known = table();
+  const std::lock_guard lock(known.mutex);
+  return known.entries;
+}
+
+std::optional<GidEntry> gid_at(std::size_t index) {
+  read_changed_addresses();
+  Table& known = table();
+  const std::lock_guard lock(known.mutex);
+  if (index >= known.entries.size() || is_empty(known.entries[index].gid)) return std::nullopt;
+  return known.entries[index];
 }
 
 std::optional<std::size_t> find_gid(const ibv_gid& gid) {
-  const auto& table = gid_table();
-  for (std::size_t i = 0; i < table.size(); ++i)
-    if (std::memcmp(table[i].gid.raw, gid.raw, sizeof gid.raw) == 0) return i;
-  // All of 127.0.0.0/8 is this host.
   static constexpr std::uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  if (std::memcmp(gid.raw, mapped, 12) == 0 && gid.raw[12] == 127) return 0;
-  return std::nullopt;
+  const bool loopback = std::memcmp(gid.raw, mapped, 12) == 0 && gid.raw[12] == 127;
+  const ibv_gid wanted = loopback ? gid_of(in_addr{htonl(INADDR_LOOPBACK)}) : gid;
+  const auto entries = gid_table();
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (!is_empty(wanted) && same(entries[i].gid, wanted)) return i;
+  if (!loopback) return std::nullopt;
+  // The addresses of `weir run --gid` need not have it; this host it is all the same.
+  const auto first = std::ranges::find_if(entries, [](const GidEntry& e) { return !is_empty(e.gid); });
+  return first != entries.end() ? std::optional(static_cast<std::size_t>(first - entries.begin()))
+                                : std::nullopt;
 }
 
 }  // namespace weir::verbs

@@ -141,35 +141,35 @@ int ibv_query_gid(ibv_context*, uint8_t port, int index, ibv_gid* gid) {
     errno = EINVAL;
     return -1;
   }
-  *gid = {};  // an empty place is all zeros
-  if (static_cast<std::size_t>(index) < gid_table().size())
-    *gid = gid_table()[static_cast<std::size_t>(index)].gid;
+  *gid = gid_at(static_cast<std::size_t>(index)).value_or(GidEntry{}).gid;  // an empty place is all zeros
   return 0;
 }
 
 int _ibv_query_gid_ex(ibv_context*, uint32_t port, uint32_t index, ibv_gid_entry* entry, uint32_t flags,
                       size_t size) {
   if (port != the_port || flags != 0 || index >= gid_places()) return EINVAL;
-  if (index >= gid_table().size()) return ENODATA;
-  const GidEntry& found = gid_table()[index];
+  const auto found = gid_at(index);
+  if (!found) return ENODATA;
   ibv_gid_entry filled{};
-  filled.gid = found.gid;
+  filled.gid = found->gid;
   filled.gid_index = index;
   filled.port_num = port;
   filled.gid_type = IBV_GID_TYPE_ROCE_V2;
-  filled.ndev_ifindex = found.interface_index;
+  filled.ndev_ifindex = found->interface_index;
   std::memcpy(entry, &filled, std::min(size, sizeof filled));
   return 0;
 }
 
 ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_t max, uint32_t flags,
                              size_t size) {
-  const std::size_t count = gid_table().size();
-  if (flags != 0 || max < count) return -EINVAL;
-  for (std::size_t i = 0; i < count; ++i) {
-    auto* entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<std::byte*>(entries) + i * size);
+  if (flags != 0) return -EINVAL;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < gid_places(); ++i) {
+    if (!gid_at(i)) continue;
+    if (count == max) return -EINVAL;
+    auto* entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<std::byte*>(entries) + count * size);
     const int error = _ibv_query_gid_ex(context, the_port, static_cast<uint32_t>(i), entry, flags, size);
-    if (error != 0) return -error;
+    if (error == 0) ++count;  // else it went meanwhile
   }
   return static_cast<ssize_t>(count);
 }
@@ -181,7 +181,7 @@ int ibv_query_gid_type(ibv_context*, uint8_t port, unsigned int index, unsigned 
     errno = EINVAL;
     return -1;
   }
-  *type = index < gid_table().size() ? 1 : 0;
+  *type = gid_at(index) ? 1 : 0;
   return 0;
 }
 WEIR_IN_OTHER_PRIVATE_NODES(ibv_query_gid_type)

@@ -46,8 +46,7 @@ bool values_valid(const ibv_qp_attr& a, unsigned mask) {
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a.max_dest_rd_atomic > rnic::max_rd_atomic) return false;
   if ((mask & IBV_QP_ACCESS_FLAGS) && (a.qp_access_flags & ~qp_access)) return false;
   if ((mask & IBV_QP_AV) && a.ah_attr.port_num != 1) return false;
-  if ((mask & IBV_QP_AV) && a.ah_attr.is_global && a.ah_attr.grh.sgid_index >= gid_table().size())
-    return false;
+  if ((mask & IBV_QP_AV) && a.ah_attr.is_global && !gid_at(a.ah_attr.grh.sgid_index)) return false;
   return true;
 }
 

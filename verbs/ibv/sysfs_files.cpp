@@ -31,14 +31,14 @@ std::string interface_name(std::uint32_t index) {
 }
 
 void add_gids(std::vector<SysfsFile>& files) {
-  const auto& table = gid_table();
   for (std::size_t i = 0; i < gid_places(); ++i) {
     const std::string number = std::to_string(i);
-    const ibv_gid gid = i < table.size() ? table[i].gid : ibv_gid{};
+    const auto entry = gid_at(i);
+    const ibv_gid gid = entry.value_or(GidEntry{}).gid;
     files.push_back({"ports/1/gids/" + number, grouped(gid.raw, sizeof gid.raw)});
-    if (i >= table.size()) continue;  // the kernel has no attributes of an empty place
+    if (!entry) continue;  // the kernel has no attributes of an empty place
     files.push_back({"ports/1/gid_attrs/types/" + number, "RoCE v2"});
-    files.push_back({"ports/1/gid_attrs/ndevs/" + number, interface_name(table[i].interface_index)});
+    files.push_back({"ports/1/gid_attrs/ndevs/" + number, interface_name(entry->interface_index)});
   }
 }
 
@@ -55,7 +55,8 @@ __be64 device_guid(std::size_t device) {
 }
 
 std::string device_interface() {
-  return gid_table().empty() ? "" : interface_name(gid_table()[0].interface_index);
+  const auto first = gid_at(0);
+  return first ? interface_name(first->interface_index) : "";
 }
 
 std::vector<SysfsFile> device_files(std::size_t device) {

@@ -62,7 +62,7 @@ std::uint32_t mtu_bytes(ibv_mtu mtu) {
 }
 
 wire::Route route_of(const ibv_ah_attr& to, rnic::Qpn own) {
-  const auto& table = gid_table();
+  const auto table = gid_table();
   if (to.is_global == 0 || to.grh.sgid_index >= table.size())
     return route_between(loopback(), loopback(), to.grh, own);
   return route_between(table[to.grh.sgid_index].gid, to.grh.dgid, to.grh, own);
