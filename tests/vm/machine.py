@@ -32,13 +32,13 @@ def follow(path, seen):
     return len(whole)
 
 
-def run(kernel, initramfs, job, build, seconds):
+def run(kernel, initramfs, job, tree, build, seconds):
     """The job's exit status; 124: it took longer than `seconds`; 125: the guest did not come so far."""
     with tempfile.TemporaryDirectory() as folder:
         console, lines = pathlib.Path(folder) / "console", pathlib.Path(folder) / "lines"
         words = ["console=ttyS0", "quiet", "panic=-1", "oops=panic", "mitigations=off", "nokaslr", "nowatchdog",
                  "rcupdate.rcu_cpu_stall_suppress=1", "random.trust_cpu=on", "ipv6.autoconf=0",
-                 f"weir.address={ADDRESS}", f"weir.job={job}", f"weir.build={build}"]
+                 f"weir.address={ADDRESS}", f"weir.job={job}", f"weir.tree={tree}", f"weir.build={build}"]
         deadline, seen, late = time.monotonic() + seconds, 0, False
         with open(pathlib.Path(folder) / "errors", "w+", encoding="utf-8") as errors:
             guest = subprocess.Popen(command(kernel, initramfs, console, lines, words), stdin=subprocess.DEVNULL, stderr=errors)

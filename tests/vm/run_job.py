@@ -30,7 +30,7 @@ def main():
     except kernel.Missing as why:
         print(f"SKIPPED: no virtual machine with Soft-RoCE: {why}")
         return 77
-    return machine.run(*booted, jobs[arguments.job], arguments.build.resolve(), arguments.seconds)
+    return machine.run(*booted, jobs[arguments.job], ROOT, arguments.build.resolve(), arguments.seconds)
 
 
 if __name__ == "__main__":
