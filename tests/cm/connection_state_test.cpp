@@ -79,10 +79,12 @@ INSTANTIATE_TEST_SUITE_P(
         Dialogue{"the_listener_dies_before_it_answers",
                  S::idle,
                  {request, delivered, ends(I::peer_gone, Report::rejected_consumer)}},
-        Dialogue{"the_requester_dies_before_it_is_answered",
+        Dialogue{"the_requester_dies_before_it_is_answered_and_nobody_hears_of_it",
                  S::req_received,
-                 {ends(I::peer_gone, Report::rejected_timeout)}},
-        Dialogue{"the_requester_gives_up", S::req_received, {ends(I::rej, Report::rejected_by_peer)}},
+                 {ends(I::peer_gone, Report::nothing)}},
+        Dialogue{"the_requester_gives_up_and_nobody_hears_of_it",
+                 S::req_received,
+                 {ends(I::rej, Report::nothing)}},
         Dialogue{"the_requester_dies_when_accepted",
                  S::req_received,
                  {accepted, ends(I::peer_gone, Report::rejected_consumer)}},
@@ -91,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {accepted, ends(I::timeout, Report::unreachable_timeout, Send::rej_timeout)}},
         Dialogue{"our_application_never_answers",
                  S::req_received,
-                 {ends(I::timeout, Report::rejected_timeout, Send::rej_timeout)}},
+                 {ends(I::timeout, Report::nothing, Send::rej_timeout)}},
         Dialogue{"given_up_by_the_passive_side_as_we_established_it",
                  S::established,
                  {disconnected(I::rej, Send::nothing), waited}},
@@ -172,9 +174,9 @@ TEST(Connection, disconnecting_is_an_error_only_where_no_connection_was_ever_ask
 }
 
 TEST(Connection, whoever_waits_for_a_peer_learns_of_its_death) {
-  for (const State state : {State::req_sent, State::req_received_by_peer, State::rep_received,
-                            State::req_received, State::rep_sent, State::established, State::dreq_sent,
-                            State::sidr_sent, State::sidr_received_by_peer}) {
+  for (const State state :
+       {State::req_sent, State::req_received_by_peer, State::rep_received, State::rep_sent,
+        State::established, State::dreq_sent, State::sidr_sent, State::sidr_received_by_peer}) {
     const auto next = step(state, Input::peer_gone);
     ASSERT_TRUE(next) << static_cast<int>(state);
     EXPECT_NE(next->report, Report::nothing) << static_cast<int>(state);

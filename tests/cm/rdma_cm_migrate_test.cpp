@@ -70,8 +70,8 @@ TEST_F(Migrating, a_listener_takes_the_requests_it_has_to_the_new_channel) {
   EXPECT_EQ(server_.expect(RDMA_CM_EVENT_ESTABLISHED)->id, server.get());
 }
 
-// One that was taken back before anybody saw it, too: its end is told behind it.
-TEST_F(Migrating, a_listener_takes_along_what_became_of_its_requests) {
+// One that was taken back before anybody saw it, too.
+TEST_F(Migrating, a_listener_takes_along_requests_that_were_given_up) {
   Events left;
   const IdRef listener = make_listener(left);
   IdRef client = make_id(client_);
@@ -85,7 +85,7 @@ TEST_F(Migrating, a_listener_takes_along_what_became_of_its_requests) {
   auto request = server_.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
   const IdRef server(request->id);
   request.reset();
-  EXPECT_EQ(server_.expect(RDMA_CM_EVENT_REJECTED, 4)->id, server.get());
+  EXPECT_FALSE(server_.pending());
   EXPECT_FALSE(left.pending());
 }
 

@@ -100,14 +100,9 @@ void Agent::migrate(Id& id, EventChannel& to) {
   auto moved = from.withdraw(id);
   const auto count = moved.size();
   for (auto& event : moved) {
-    std::vector<EventPtr> behind;  // what became of a request that the application has not seen yet
-    if (event->type() == RDMA_CM_EVENT_CONNECT_REQUEST) {
-      Id& requested = Id::of(event->id);
-      requested.channel = &to;
-      behind = from.withdraw(requested);
-    }
+    // One that the application has not seen yet has no other events.
+    if (event->type() == RDMA_CM_EVENT_CONNECT_REQUEST) Id::of(event->id).channel = &to;
     to.push(std::move(event));
-    for (auto& later : behind) to.push(std::move(later));
   }
   // As many as are taken now: whoever migrates may be the one who is to read what comes to the new channel.
   const auto when = id.events_acknowledged + (id.events_outstanding - count);

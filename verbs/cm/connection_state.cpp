@@ -35,13 +35,14 @@ constexpr Row rows[] = {
     {S::rep_received, I::peer_gone, {S::closed, Send::nothing, Report::rejected_consumer}},
     {S::rep_received, I::destroy, {S::closed, Send::rej_consumer}},
 
-    // Passive side.
+    // Passive side. Until it accepts, the application knows the identifier by its request alone, and hears nothing of
+    // it, as the kernel's ucma withholds it; its accept fails.
     // The requester's own patience is `answer` as well, but it need not say that it has lost it.
     {S::req_received, I::accept, {S::rep_sent, Send::rep, Report::nothing, Timer::ready}},
-    {S::req_received, I::timeout, {S::closed, Send::rej_timeout, Report::rejected_timeout}},
+    {S::req_received, I::timeout, {S::closed, Send::rej_timeout}},
     {S::req_received, I::reject, {S::closed, Send::rej_consumer}},
-    {S::req_received, I::rej, {S::closed, Send::nothing, Report::rejected_by_peer}},
-    {S::req_received, I::peer_gone, {S::closed, Send::nothing, Report::rejected_timeout}},
+    {S::req_received, I::rej, {S::closed}},
+    {S::req_received, I::peer_gone, {S::closed}},
     {S::req_received, I::destroy, {S::closed, Send::rej_consumer}},
     {S::rep_sent, I::rtu, {S::established, Send::nothing, Report::established}},
     {S::rep_sent, I::force_established, {S::established, Send::nothing, Report::established}},

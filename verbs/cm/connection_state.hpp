@@ -72,7 +72,6 @@ enum class Report : std::uint8_t {
   response,           // a REP; becomes ESTABLISHED where we have the queue pair
   rejected_by_peer,   // status and private data are the message's
   rejected_consumer,  // status 28: the peer vanished, as its kernel would have said for it
-  rejected_timeout,   // status 4: the requester vanished
   rejected_no_service,
   unreachable_timeout,
   unreachable_refused,  // a lookup's refusal; status is the message's

@@ -78,10 +78,6 @@ void Agent::report(Id& id, Report what, const CmMessage* cause) {
       event->event = RDMA_CM_EVENT_REJECTED;
       event->status = static_cast<int>(RejectReason::consumer_defined);
       break;
-    case Report::rejected_timeout:
-      event->event = RDMA_CM_EVENT_REJECTED;
-      event->status = static_cast<int>(RejectReason::timeout);
-      break;
     case Report::rejected_no_service:
       event->event = RDMA_CM_EVENT_REJECTED;
       event->status = static_cast<int>(RejectReason::invalid_service_id);
