@@ -342,6 +342,33 @@ TEST_F(Objects, shared_receive_queues_check_their_arguments_and_answer_queries) 
   EXPECT_NE(ibv_modify_srq(srq.get(), &attr, IBV_SRQ_LIMIT), 0);
 }
 
+// As rdma-core writes it (libibverbs/verbs.c): programs keep what they know there.
+TEST_F(Objects, the_public_state_of_a_queue_pair_is_what_was_asked_for) {
+  const Cq cq = make_cq();
+  const Qp a = make_qp(cq.get()), b = make_qp(cq.get());
+  connect(a.get(), b.get());
+  Buffer memory(pd.get(), 8);
+  ibv_sge piece = memory.all();
+  ibv_send_wr wr = send_wr(1, piece, IBV_WR_RDMA_WRITE);
+  wr.wr.rdma = {.remote_addr = memory.addr(), .rkey = memory.rkey() + 1};
+  ASSERT_EQ(post(a.get(), wr), 0);
+  ASSERT_TRUE(completed(wait_for(cq.get()), 1, IBV_WC_REM_ACCESS_ERR));
+  EXPECT_EQ(a->state, IBV_QPS_RTS);
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(ibv_query_qp(a.get(), &attr, IBV_QP_AV | IBV_QP_DEST_QPN, &init), 0);
+  EXPECT_EQ(a->state, IBV_QPS_RTS);
+  ASSERT_EQ(ibv_query_qp(a.get(), &attr, IBV_QP_STATE, &init), 0);
+  EXPECT_EQ(a->state, IBV_QPS_ERR);
+  const Qp c = make_qp(cq.get());
+  ASSERT_EQ(modify(c.get(), to_init(IBV_QPT_RC)), 0);
+  c->state = IBV_QPS_UNKNOWN;
+  attr = {};
+  ASSERT_EQ(ibv_modify_qp(c.get(), &attr, IBV_QP_PKEY_INDEX), 0);
+  EXPECT_EQ(c->state, IBV_QPS_UNKNOWN);
+  EXPECT_EQ(ibv_get_device_index(context->device), -1) << "the kernel has no number for it";
+}
+
 TEST_F(Objects, address_handles_need_a_grh_or_the_ports_lid) {
   ibv_port_attr port{};
   ASSERT_EQ(ibv_query_port(context.get(), 1, &port), 0);

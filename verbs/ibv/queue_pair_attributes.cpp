@@ -124,8 +124,10 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
     q.burst_bytes = 0;
   }
   const bool done = apply(q, to, (bits & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify);
-  qp->state = static_cast<ibv_qp_state>(done ? to : QpState::err);
-  return done ? 0 : EBUSY;  // a stopped peer is in the middle of an operation on it
+  if (!done) return EBUSY;  // a stopped peer is in the middle of an operation on it
+  // Only what was asked for, here and in a query: programs keep what they know of the state there.
+  if (mask & IBV_QP_STATE) qp->state = attr.qp_state;
+  return 0;
 }
 
 }  // namespace
@@ -157,7 +159,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init
   attr->cap = q.cap;
   attr->path_mig_state = IBV_MIG_MIGRATED;
   attr->sq_draining = q.nic_qp->draining();
-  qp->state = attr->qp_state;
+  if (static_cast<unsigned>(mask) & IBV_QP_STATE) qp->state = attr->qp_state;
   *init = {};
   init->qp_context = qp->qp_context;
   init->send_cq = qp->send_cq;
