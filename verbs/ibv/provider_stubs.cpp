@@ -18,6 +18,8 @@ void verbs_register_driver_33(const void*) {}
 void verbs_register_driver_34(const void*) {}
 void verbs_register_driver_57(const void*) {}
 void verbs_register_driver_59(const void*) {}
+void verbs_register_driver_64(const void*) {}
+void verbs_register_driver_65(const void*) {}
 void __verbs_log(const void*, unsigned, const char*, ...) {}
 void verbs_set_ops(void*, const void*) {}
 void verbs_uninit_context(void*) {}
@@ -42,6 +44,8 @@ WEIR_IN_OTHER_PRIVATE_NODES(_verbs_init_and_alloc_context)
 WEIR_IN_OTHER_PRIVATE_NODES(verbs_open_device)
 WEIR_IN_OTHER_PRIVATE_NODES(verbs_init_cq)
 WEIR_IN_PRIVATE_NODE(ibv_wr_opcode_str, 59)
+WEIR_IN_PRIVATE_NODE(ibv_wr_opcode_str, 64)
+WEIR_IN_PRIVATE_NODE(ibv_wr_opcode_str, 65)
 
 #define WEIR_NO_KERNEL_DEVICE(name) \
   int name() { return ENOSYS; }     \
@@ -122,10 +126,44 @@ WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_cq_ex2)
 WEIR_NO_KERNEL_DEVICE(ibv_cmd_alloc_dmah)
 WEIR_NO_KERNEL_DEVICE(ibv_cmd_free_dmah)
 WEIR_NO_KERNEL_DEVICE(ibv_cmd_reg_mr_ex)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_export_dmabuf_fd)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_query_port_speed)
+WEIR_NO_KERNEL_DEVICE(ibv_dmabuf_heap_cc_shared_init)
+WEIR_NO_KERNEL_DEVICE(ibv_dmabuf_heap_destroy)
+WEIR_NO_KERNEL_DEVICE(ibv_dmabuf_heap_free)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_create_comp_cntr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_destroy_comp_cntr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_inc_comp_cntr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_inc_err_comp_cntr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_qp_attach_comp_cntr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_query_comp_cntr_caps)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_read_comp_cntr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_read_err_comp_cntr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_set_comp_cntr)
+WEIR_NO_KERNEL_DEVICE(ibv_cmd_set_err_comp_cntr)
+// Its caller takes a pointer.
+void* ibv_dmabuf_heap_alloc() {
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
 WEIR_IN_OTHER_PRIVATE_NODES(__ioctl_final_num_attrs)
 WEIR_IN_PRIVATE_NODE(ibv_cmd_query_device, 33)
 WEIR_IN_PRIVATE_NODE(ibv_cmd_query_device, 34)
 WEIR_IN_PRIVATE_NODE(ibv_cmd_create_cq_ex2, 59)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_create_cq_ex2, 64)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_create_cq_ex2, 65)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_alloc_dmah, 64)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_alloc_dmah, 65)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_free_dmah, 64)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_free_dmah, 65)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_reg_mr_ex, 64)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_reg_mr_ex, 65)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_export_dmabuf_fd, 65)
+WEIR_IN_PRIVATE_NODE(ibv_cmd_query_port_speed, 65)
+WEIR_IN_PRIVATE_NODE(ibv_dmabuf_heap_alloc, 65)
+WEIR_IN_PRIVATE_NODE(ibv_dmabuf_heap_cc_shared_init, 65)
+WEIR_IN_PRIVATE_NODE(ibv_dmabuf_heap_destroy, 65)
+WEIR_IN_PRIVATE_NODE(ibv_dmabuf_heap_free, 65)
 
 #undef WEIR_NO_KERNEL_DEVICE
 
