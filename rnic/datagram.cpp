@@ -21,6 +21,28 @@ namespace {
 
 constexpr std::byte ip_version_6{6};
 
+// What the address left open in the IP header: its length, which counts UDP header, BTH, DETH, immediate,
+// payload with padding and ICRC, and over all of it IPv4's checksum (RFC 791).
+void finish_ip_header(std::byte* grh, std::uint64_t payload_bytes, bool has_imm) {
+  constexpr std::size_t ipv4_at = 20, ipv4_bytes = 20;
+  const std::uint64_t behind = 8 + 12 + 8 + (has_imm ? 4 : 0) + (payload_bytes + 3) / 4 * 4 + 4;
+  const auto put = [](std::byte* at, std::uint64_t value) {
+    at[0] = static_cast<std::byte>(value >> 8);
+    at[1] = static_cast<std::byte>(value);
+  };
+  if ((grh[0] >> 4) == ip_version_6) return put(grh + 4, behind);
+  std::byte* const ip = grh + ipv4_at;
+  if ((ip[0] >> 4) != std::byte{4}) return;  // without an address
+  put(ip + 2, ipv4_bytes + behind);
+  put(ip + 10, 0);
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < ipv4_bytes; i += 2)
+    sum += std::to_integer<std::uint32_t>(ip[i]) << 8 | std::to_integer<std::uint32_t>(ip[i + 1]);
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  put(ip + 10, ~sum & 0xffff);
+}
+
 }  // namespace
 
 Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
@@ -76,6 +98,7 @@ void QueuePair::deliver_datagram(const SendWqe& wqe, const Gather& payload, Peer
   slot->byte_len = static_cast<std::uint32_t>(payload.bytes) + grh_bytes;
   slot->imm_be = wqe.imm_be;
   slot->has_imm = wqe.opcode == SendOpcode::send_with_imm;
+  finish_ip_header(slot->bytes, payload.bytes, slot->has_imm);
   slot->src_qpn = qpn_.value();
   slot->solicited = wqe.solicited;
   slot->multicast = wqe.datagram.destination == multicast_destination;

@@ -35,7 +35,7 @@ void write_grh(std::byte* grh, const ibv_gid& source, const ibv_gid& destination
     ip[9] = next_header_udp;
     std::memcpy(ip + 12, source.raw + 12, 4);
     std::memcpy(ip + 16, destination.raw + 12, 4);
-    return;
+    return;  // the length, and the checksum over it, each datagram has of its own (rnic/datagram.cpp)
   }
   const std::uint32_t version =
       htonl(6u << 28 | std::uint32_t{route.traffic_class} << 20 | (route.flow_label & 0xfffff));
