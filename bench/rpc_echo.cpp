@@ -38,7 +38,9 @@ struct Options : weir::bench::EchoOptions {
 
 void serve(const Options& options, const std::function<void(const std::string&)>& tell) {
   asio::io_context io(1);
-  rpc::Server server(io);
+  rpc::ServerOptions with;
+  with.limits.frame = rpc::FrameLimits();  // of the largest size that is measured, and more
+  rpc::Server server(io, with);
   server.add<echo, echo_attachment, length, attachment_length>();
   const auto address = server.listen(options.address);
   tell(address ? *address : "! " + address.error().what);
@@ -93,6 +95,7 @@ asio::awaitable<void> measure(std::string address, const Options& options, int i
   const auto executor = co_await asio::this_coro::executor;
   std::vector<rpc::Client> clients;
   rpc::ConnectOptions with;
+  with.limits.request = rpc::FrameLimits();
   for (int i = 0; i < (options.each ? in_flight : 1); ++i) {
     auto client = co_await rpc::connect(address, with);
     if (!client) {

@@ -68,7 +68,7 @@ class ClientsOfContext final : public asio::execution_context::service {
 asio::execution_context::id ClientsOfContext::id;
 
 ClientCore::ClientCore(asio::io_context& io, TransportPtr transport, const ConnectionLimits& limits)
-    : FrameLink(io, std::move(transport), limits.frame),
+    : FrameLink(io, std::move(transport), with_items(limits.frame, limits.stream_window_bytes)),
       context_clients_(asio::use_service<ClientsOfContext>(io).add(*this)),
       limits_(limits),
       deadlines_(*this, [this](Clock::time_point now) { return end_late(now); }) {}
@@ -105,13 +105,15 @@ Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method, BodySize expec
 Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& options) {
   const bool given = options.attachment_given != nullptr;
   const std::size_t attached = given ? options.attachment_given->size() : options.attachment.size();
-  if (body_bytes(draft.begin) > limits_.frame.body_bytes || attached > limits_.frame.attachment_bytes) {
+  if (body_bytes(draft.begin) > limits_.request.body_bytes || attached > limits_.request.attachment_bytes) {
     const std::size_t body = body_bytes(draft.begin);
     drop_frame(draft.begin);
-    return fail(Errc::too_large, "arguments of " + std::to_string(body) + " bytes and an attachment of " +
-                                     std::to_string(attached) + ", beyond the limits of " +
-                                     std::to_string(limits_.frame.body_bytes) + " and " +
-                                     std::to_string(limits_.frame.attachment_bytes));
+    return fail(Errc::too_large,
+                "arguments of " + std::to_string(body) + " bytes and an attachment of " +
+                    std::to_string(attached) + ", beyond the limits of " +
+                    std::to_string(limits_.request.body_bytes) + " and " +
+                    std::to_string(limits_.request.attachment_bytes) +
+                    ": raise ConnectionLimits::request, and ServerLimits::frame at the server");
   }
   // A stream lasts as long as it likes unless somebody says otherwise.
   const bool streaming = (draft.flags & FrameFlag::streaming) != 0;

@@ -43,11 +43,15 @@ struct CallOptions {
 };
 
 struct ConnectionLimits {
-  FrameLimits frame;
+  FrameLimits frame;  // of what comes: results, items
+  // Of what this end sends: arguments, items. A server of the same release takes as much unless told
+  // otherwise.
+  FrameLimits request{.body_bytes = 4u << 20, .attachment_bytes = 128u << 20};
   std::uint32_t most_in_flight = 65536;
   std::size_t most_waiting_bytes = std::size_t{1} << 30;  // not yet taken by the transport
   std::chrono::microseconds timeout{30'000'000};          // of calls that do not say; 0: for ever
-  std::uint32_t stream_window_bytes = 256u << 10;         // of what a stream brings, waiting to be read
+  // Of what a stream brings, waiting to be read. No item that comes or goes is larger.
+  std::uint32_t stream_window_bytes = 1u << 20;
 };
 
 // A call that waits, with the type of its result.

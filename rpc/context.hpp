@@ -13,6 +13,7 @@
 
 #include "rpc/authentication.hpp"
 #include "rpc/bytes.hpp"
+#include "rpc/codec/msgpack.hpp"
 #include "rpc/compression.hpp"
 #include "rpc/deadline.hpp"
 #include "rpc/frame.hpp"
@@ -21,6 +22,7 @@
 
 namespace weir::rpc {
 
+class RunningCall;
 class StreamChannel;
 
 class Context {
@@ -46,6 +48,10 @@ class Context {
   [[nodiscard]] Buffer buffer(std::size_t bytes) const {
     return transport_ != nullptr ? transport_->buffer(bytes) : Buffer(bytes);
   }
+
+  // What the arguments may still become: their codec takes it from there.
+  DecodeRoom& decoding() { return decoding_; }
+  void arguments_read();
 
   std::string_view method() const { return method_; }
   // When the caller stops waiting; the call is cancelled then.
@@ -81,7 +87,9 @@ class Context {
   std::shared_ptr<StreamChannel> stream_;
   std::shared_ptr<const Identity> identity_;
   std::optional<TraceContext> trace_;
-  Clock::time_point arrived_{};  // only where there are interceptors
+  DecodeRoom decoding_;
+  RunningCall* running_ = nullptr;  // of a coroutine
+  Clock::time_point arrived_{};     // only where there are interceptors
   std::size_t request_bytes_ = 0;
   CompressionCounts request_packed_;
 };

@@ -120,15 +120,16 @@ Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> 
   return header;
 }
 
-Result<void> FrameReader::start_header(std::span<const std::byte> bytes) {
+Result<void> FrameReader::start_header(std::span<const std::byte> bytes, FrameSink& sink) {
   Result<FrameHeader> header = parse_header(bytes.first<frame_header_bytes>());
   if (!header) return std::unexpected(std::move(header.error()));
-  if (header->body_bytes > limits_.body_bytes || header->attachment_bytes > limits_.attachment_bytes) {
+  if (!limits_.hold(*header) && !(sink.lift_limits(*header) && limits_.hold(*header))) {
     oversize_ = header->id;
-    return fail(Errc::too_large,
-                "the peer sends a frame of " + std::to_string(header->body_bytes) + " + " +
-                    std::to_string(header->attachment_bytes) + " bytes, beyond this end's limits of " +
-                    std::to_string(limits_.body_bytes) + " + " + std::to_string(limits_.attachment_bytes));
+    return fail(Errc::too_large, "the peer sends a frame of " + std::to_string(header->body_bytes) + " + " +
+                                     std::to_string(header->attachment_bytes) +
+                                     " bytes, beyond this end's limits of " +
+                                     std::to_string(limits_.body_of(*header)) + " + " +
+                                     std::to_string(limits_.attachment_bytes));
   }
   header_ = *header;
   have_header_ = true;
@@ -138,7 +139,8 @@ Result<void> FrameReader::start_header(std::span<const std::byte> bytes) {
 // A frame begins at the front of `bytes`; how many of them were taken.
 Result<std::size_t> FrameReader::start(std::span<const std::byte> bytes, FrameSink& sink) {
   if (bytes.size() >= frame_header_bytes) {
-    if (Result<void> begun = start_header(bytes); !begun) return std::unexpected(std::move(begun.error()));
+    if (Result<void> begun = start_header(bytes, sink); !begun)
+      return std::unexpected(std::move(begun.error()));
     if (bytes.size() >= frame_bytes() && header_.attachment_bytes == 0) {
       const std::size_t taken = frame_bytes();
       Frame frame{header_, bytes.subspan(frame_header_bytes, header_.body_bytes), {}};
@@ -180,7 +182,7 @@ void FrameReader::finish_frame(FrameSink& sink) {
 Result<void> FrameReader::partial_grown(FrameSink& sink) {
   if (!have_header_ && partial_.size() < frame_header_bytes) return begins_as_a_frame(partial_.span());
   if (!have_header_) {
-    if (Result<void> begun = start_header(partial_.span()); !begun) return begun;
+    if (Result<void> begun = start_header(partial_.span(), sink); !begun) return begun;
     partial_.reserve(frame_bytes());
   }
   if (have_header_ && partial_.size() == frame_bytes()) begin_attachment(sink);

@@ -34,6 +34,7 @@
 // Little endian. Whatever does not parse ends the connection: there is no finding the next frame after it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -98,6 +99,14 @@ Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> 
 struct FrameLimits {
   std::uint32_t body_bytes = 64 << 20;
   std::uint32_t attachment_bytes = 1 << 30;
+  std::uint32_t item_bytes = UINT32_MAX;  // of a stream, where that is less than body_bytes
+
+  std::uint32_t body_of(const FrameHeader& header) const {
+    return header.kind == FrameKind::item ? std::min(body_bytes, item_bytes) : body_bytes;
+  }
+  bool hold(const FrameHeader& header) const {
+    return header.body_bytes <= body_of(header) && header.attachment_bytes <= attachment_bytes;
+  }
 };
 
 struct Frame {
@@ -115,6 +124,8 @@ class FrameSink {
   virtual Buffer attachment_for(const FrameHeader& header) { return Buffer(header.attachment_bytes); }
   // True: it must go where attachment_for() says, even if it comes in memory that may be kept.
   virtual bool wants_attachment_elsewhere(const FrameHeader&) { return false; }
+  // A frame beyond the limits begins. True: the limits may have been raised, and count anew.
+  virtual bool lift_limits(const FrameHeader&) { return false; }
 
  protected:
   ~FrameSink() = default;
@@ -126,6 +137,8 @@ class FrameSink {
 class FrameReader {
  public:
   explicit FrameReader(const FrameLimits& limits) : limits_(limits) {}
+  // Of frames that begin from now on.
+  void set_limits(const FrameLimits& limits) { limits_ = limits; }
 
   Result<void> feed(std::span<const std::byte> bytes, FrameSink& sink);
 
@@ -136,6 +149,16 @@ class FrameReader {
   bool keep(Buffer& bytes, FrameSink& sink);
   // The id in a header that spoke of more than the limits allow, which ended the reading; 0: there was none.
   std::uint64_t oversize() const { return oversize_; }
+  // Of the frame that is under way: what it will be, as far as that is known, and what came of it.
+  std::size_t expected_bytes() const {
+    return have_header_ ? frame_bytes() + header_.attachment_bytes : partial_.size();
+  }
+  std::size_t arrived_bytes() const { return partial_.size() + (filling_ ? attachment_filled_ : 0); }
+  // Nothing more will be fed, and what was cut off goes. Not from within a sink.
+  void forget() {
+    partial_ = Bytes();
+    attachment_ = Buffer();
+  }
   // The memory that the sink gave for the attachment under way goes away: the rest goes elsewhere.
   void divert_attachment();
 
@@ -144,14 +167,14 @@ class FrameReader {
   static constexpr std::size_t keep_capacity = 64 << 10;
 
   Result<std::size_t> start(std::span<const std::byte> bytes, FrameSink& sink);
-  Result<void> start_header(std::span<const std::byte> bytes);
+  Result<void> start_header(std::span<const std::byte> bytes, FrameSink& sink);
   Result<void> partial_grown(FrameSink& sink);
   void begin_attachment(FrameSink& sink);
   std::span<std::byte> attachment_room(FrameSink& sink);
   void finish_frame(FrameSink& sink);
   std::size_t frame_bytes() const { return frame_header_bytes + header_.body_bytes; }
 
-  const FrameLimits limits_;
+  FrameLimits limits_;
   bool stopped_ = false;
   std::uint64_t oversize_ = 0;
   bool have_header_ = false;  // header_ is that of the frame in partial_

@@ -127,7 +127,10 @@ CompressionCounts FrameLink::pack_body(std::size_t begin, FrameHeader& header) {
 // False: it cannot be, and the link has ended.
 bool FrameLink::unpack(Frame& frame, Bytes& into) {
   const std::uint32_t taken = announced_ && compression_.with != Compression::none ? all_compressions : 0;
-  if (Result<void> plain = decompress(frame.body, taken, frame_limits_.body_bytes, into); !plain) {
+  Result<void> plain = decompress(frame.body, taken, frame_limits_.body_of(frame.header), into);
+  if (!plain && plain.error().code == Errc::too_large && may_lift_limits(frame.header))
+    plain = decompress(frame.body, taken, frame_limits_.body_of(frame.header), into);
+  if (!plain) {
     if (plain.error().code == Errc::too_large) oversize_ = frame.header.id;
     check(plain);
     return false;
@@ -322,7 +325,7 @@ void FrameLink::received(std::span<const std::byte> bytes) {
 }
 
 void FrameLink::round_ended() {
-  if (ending_) return;
+  if (ending_) return reader_.forget();
   const auto self = shared_from_this();
   ++stats_.rounds;
   guard([this]() -> Result<void> {  // what was put aside may have its turn

@@ -59,6 +59,10 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   const Transport& transport() const { return *transport_; }
   const LinkStats& stats() const { return stats_; }
   std::size_t waiting_bytes() const { return out_.bytes(); }
+  // Of the frame that is under way (frame.hpp), and of items that wait to be read.
+  std::size_t expected_bytes() const { return reader_.expected_bytes(); }
+  std::size_t arrived_bytes() const { return reader_.arrived_bytes(); }
+  std::size_t stream_bytes() const { return stream_bytes_; }
   // A frame with such a body gets a block of its own.
   static bool is_large(std::size_t body_bytes) { return body_bytes >= large_piece_bytes; }
 
@@ -93,6 +97,13 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   void let_go_incoming() { reader_.divert_attachment(); }
   void flush();
   void read_on(bool on) { transport_->read_on(on); }
+  // Of frames that begin from now on.
+  void set_frame_limits(const FrameLimits& limits) {
+    frame_limits_ = limits;
+    reader_.set_limits(limits);
+  }
+  // A frame beyond them begins. True: they may have been raised. False also where the link has ended.
+  virtual bool may_lift_limits(const FrameHeader&) { return false; }
 
   // A link that lost a frame is not open from then on; on_end() says why in a turn of its own.
   bool lost_a_frame() const { return lost_a_frame_; }
@@ -139,6 +150,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   bool on_frame(Frame& frame) override;
   Buffer attachment_for(const FrameHeader& header) override { return make_attachment(header); }
   bool wants_attachment_elsewhere(const FrameHeader& header) override { return has_place_for(header); }
+  bool lift_limits(const FrameHeader& header) override { return may_lift_limits(header); }
   template <class Read>
   void guard(Read read);
   void check(const Result<void>& read);
@@ -161,7 +173,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
 
   asio::io_context& io_;
   TransportPtr transport_;
-  const FrameLimits frame_limits_;
+  FrameLimits frame_limits_;
   FrameReader reader_;
   CompressionOptions compression_;
   bool announced_ = false;         // what this end takes
@@ -174,6 +186,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   std::vector<Reference> references_;
   LinkStats stats_;
   std::vector<StreamChannel*> starved_;
+  std::size_t stream_bytes_ = 0;  // in the inboxes of streams that have not ended
   bool closed_ = false;
   bool lost_a_frame_ = false;
   ReservedBlock to_tell_of_it_;

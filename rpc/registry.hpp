@@ -129,7 +129,7 @@ template <auto F>
 Result<void> now(void* object, Context& context, std::span<const std::byte> body, ReplyBody& reply) {
   using C = typename CodecOf<F>::type;
   ArgumentsOf<F> arguments;
-  if (Result<void> read = C::read(body, arguments); !read) return read;
+  if (Result<void> read = read_body<C>(body, arguments, context.decoding()); !read) return read;
   if constexpr (std::is_void_v<decltype(call<F>(F, object, arguments, context))>) {
     call<F>(F, object, arguments, context);
     return write_result<C>(std::monostate(), reply);
@@ -144,7 +144,8 @@ asio::awaitable<Result<void>> later(void* object, Context& context, std::span<co
                                     ReplyBody& reply) {
   using C = typename CodecOf<F>::type;
   ArgumentsOf<F> arguments;
-  if (Result<void> read = C::read(body, arguments); !read) co_return read;
+  if (Result<void> read = read_body<C>(body, arguments, context.decoding()); !read) co_return read;
+  context.arguments_read();
   auto running = call<F>(F, object, arguments, context);
   if constexpr (std::is_void_v<typename decltype(running)::value_type>) {
     co_await std::move(running);

@@ -1,8 +1,12 @@
 #include "rpc/server.hpp"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
 #include <atomic>
+#include <optional>
 #include <unordered_map>
 
 #include "rpc/reflection.hpp"
@@ -24,14 +28,16 @@ struct Lane {
   using Connections = std::unordered_map<ServerConnection*, std::shared_ptr<ServerConnection>>;
   Connections connections;
   Connections leaving;  // were refused; not of `open`
+  std::shared_ptr<ThreadTurns> turns;
+  // Until look(), while there are connections; gone before its io_context.
+  std::optional<asio::steady_timer> watch;
 };
 
 }  // namespace
 
 struct Server::State {
   State(asio::io_context& on, ServerOptions with)
-      : options(std::move(with)), rules(std::make_shared<ServerRules>()) {
-    rules->limits = options.limits;
+      : options(std::move(with)), rules(std::make_shared<ServerRules>(options.limits)) {
     rules->authentication = options.authentication;
     rules->compression = options.compression;
     const std::uint32_t count = threads_allowed() ? options.threads : 1;
@@ -48,7 +54,13 @@ struct Server::State {
   std::unique_ptr<Lane> make_lane(asio::io_context& io, std::size_t thread) const {
     auto chain = std::make_shared<ServerChain>(options.interceptors);
     if (keeper) chain->insert(chain->begin(), keeper->shard(thread));  // outermost: sees what others refuse
-    return std::make_unique<Lane>(Lane{io, std::move(chain), std::make_shared<ServerTotals>(), {}, {}});
+    return std::make_unique<Lane>(Lane{io,
+                                       std::move(chain),
+                                       std::make_shared<ServerTotals>(),
+                                       {},
+                                       {},
+                                       std::make_shared<ThreadTurns>(io),
+                                       std::nullopt});
   }
 
   // Runs `work` in the lane's thread: now, if it is this one.
@@ -78,6 +90,7 @@ struct Server::State {
     const auto connection = make_connection(self, lane, std::move(transport));
     lane.connections.emplace(connection.get(), connection);
     connection->start();
+    watch(self, lane);
   }
 
   void turn_away(const std::shared_ptr<State>& self, Lane& lane, TransportPtr transport, bool full) {
@@ -95,12 +108,48 @@ struct Server::State {
       const auto state = weak.lock();
       if (!state || lane.leaving.erase(&gone) > 0) return;
       if (lane.connections.erase(&gone) > 0) --state->open;
+      if (lane.connections.empty() && !state->has_memory_to_give_back()) lane.watch.reset();
     };
     return std::make_shared<ServerConnection>(lane.io, std::move(transport), rules, lane.chain, lane.totals,
-                                              std::move(forget));
+                                              lane.turns, std::move(forget));
+  }
+
+  // What connections do or leave, from time to time.
+  void watch(const std::shared_ptr<State>& self, Lane& lane) {
+    if (lane.watch) return;
+    lane.watch.emplace(lane.io, look_every());
+    lane.watch->async_wait([weak = std::weak_ptr(self), &lane](const std::error_code& cancelled) {
+      const auto state = weak.lock();
+      if (cancelled || !state) return;
+      lane.watch.reset();
+      const auto all = lane.connections;  // one may be given up
+      const auto now = PeerWatch::TimePoint::clock::now();
+      for (const auto& [key, connection] : all) connection->look(now);
+      state->give_memory_back();
+      if (!lane.connections.empty()) state->watch(state, lane);
+    });
+  }
+  std::chrono::steady_clock::duration look_every() const {
+    const PeerLimits& peer = options.limits.peer;
+    auto shortest = std::min({peer.first_frame, peer.frame, peer.keepalive});
+    if (peer.idle.count() > 0) shortest = std::min(shortest, peer.idle);
+    return std::clamp(shortest / 8, std::chrono::milliseconds(1), std::chrono::milliseconds(1000));
+  }
+
+  // The heap keeps what it was given back below blocks that are in use: after a client that did not read its
+  // replies, gigabytes.
+  bool has_memory_to_give_back() const {
+    constexpr std::size_t worth_it = 64 << 20;
+    return rules->memory->peak() > 2 * rules->memory->used() + worth_it;
+  }
+  void give_memory_back() const {
+    if (!has_memory_to_give_back()) return;
+    rules->memory->forget_peak();
+    malloc_trim(0);
   }
 
   void stop(Lane& lane) {
+    lane.watch.reset();
     for (const auto& [key, connection] : std::exchange(lane.leaving, {})) connection->stop();
     const auto all = std::exchange(lane.connections, {});
     for (const auto& [key, connection] : all) connection->stop();

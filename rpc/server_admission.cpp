@@ -8,6 +8,16 @@
 
 namespace weir::rpc {
 
+// Of a client that nobody knows yet.
+FrameLimits ServerConnection::first_limits(const ServerRules& rules) {
+  const ServerLimits& limits = rules.limits;
+  FrameLimits first = with_items(limits.frame, limits.stream_window_bytes);
+  if (!rules.authentication.authenticate) return first;
+  first.body_bytes = std::min(first.body_bytes, limits.most_unauthenticated_bytes);
+  first.attachment_bytes = std::min(first.attachment_bytes, limits.most_unauthenticated_bytes);
+  return first;
+}
+
 // False: refused, and the connection has ended: nothing ran on it. Where calls did already, they go on, and
 // it is later ones that are refused.
 bool ServerConnection::authenticate(std::string token) {
@@ -25,6 +35,7 @@ bool ServerConnection::authenticate(std::string token) {
   }
   if (identity) {
     identity_ = std::make_shared<const Identity>(std::move(*identity));
+    set_frame_limits(with_items(limits_.frame, limits_.stream_window_bytes));
     refusal_.reset();
     return true;
   }
@@ -35,6 +46,12 @@ bool ServerConnection::authenticate(std::string token) {
   on_nonsense(identity.error());
   end_orderly(identity.error());
   return false;
+}
+
+// A request beyond what strangers may send: by now the client has shown all that it will.
+bool ServerConnection::may_lift_limits(const FrameHeader& header) {
+  const bool fits_then = with_items(limits_.frame, limits_.stream_window_bytes).hold(header);
+  return header.kind == FrameKind::request && fits_then && !known() && authenticate({});
 }
 
 Result<void> ServerConnection::admit(const Registered& method) {

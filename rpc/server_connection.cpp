@@ -4,89 +4,10 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 
+#include "rpc/running_call.hpp"
 #include "rpc/stream_channel.hpp"
 
 namespace weir::rpc {
-
-// The reply of a call, encoded where it is sent from, and sent while the result is still there.
-class Reply final : public ReplyBody {
- public:
-  Reply(ServerConnection& connection, const Registered& method, Context& context)
-      : connection_(connection), method_(method), context_(context) {}
-
-  BodyPlace begin(BodySize expected) override {
-    frame_ = connection_.begin_frame(expected);
-    return connection_.body();
-  }
-  void drop() override { connection_.drop_frame(frame_); }
-  Result<void> end() override {
-    ended_ = true;
-    const std::size_t bytes = connection_.body_bytes(frame_);
-    Result<void> may = connection_.may_send(bytes, context_);
-    if (!may || !connection_.is_open()) {
-      drop();
-      return may;
-    }
-    FrameHeader header;
-    header.kind = FrameKind::reply;
-    header.id = context_.header_.id;
-    header.codec = method_.codec;
-    sent_.bytes = bytes + context_.reply_attachment.size();
-    sent_.packed = connection_.pack_body(frame_, header);
-    connection_.queue_frame(frame_, header, std::move(context_.reply_attachment));
-    return {};
-  }
-  // What is thrown from then on is no failure of the function's, of which the caller could be told.
-  bool ended() const { return ended_; }
-  const SentReply& sent() const { return sent_; }
-
- private:
-  ServerConnection& connection_;
-  const Registered& method_;
-  Context& context_;
-  std::size_t frame_ = 0;
-  bool ended_ = false;
-  SentReply sent_;
-};
-
-// A coroutine that serves a request. Owned by its own coroutine frame.
-class RunningCall {
- public:
-  RunningCall(std::shared_ptr<ServerConnection> from, const Registered& called, Frame& frame)
-      : connection(std::move(from)),
-        method(called),
-        context(connection->transport(), called.name, frame.header, std::move(frame.attachment)),
-        reply(*connection, called, context) {
-    context.identity_ = connection->identity_;
-  }
-  ~RunningCall() {
-    connection->leave(*this);
-    end_stream(Errc::closed);
-  }
-
-  std::uint64_t id() const { return context.header_.id; }
-  void cancel(bool deadline_passed = false) {
-    if (std::exchange(context.cancelled_, true)) return;
-    late = deadline_passed;
-    end_stream(late ? Errc::deadline_exceeded : Errc::cancelled);
-    signal.emit(asio::cancellation_type::terminal);
-  }
-
-  std::shared_ptr<StreamChannel>& stream() { return context.stream_; }
-  // What the function awaits of its stream ends.
-  void end_stream(Errc code) {
-    if (stream()) stream()->finish({code, "the function of this stream has ended"});
-  }
-
-  std::shared_ptr<ServerConnection> connection;
-  const Registered& method;
-  Context context;
-  Bytes body;
-  Reply reply;
-  std::size_t argument_bytes = 0;
-  asio::cancellation_signal signal;
-  bool late = false;  // the deadline was the reason
-};
 
 namespace {
 
@@ -119,19 +40,22 @@ asio::awaitable<Result<void>> run(RunningCall& call) {
 ServerConnection::ServerConnection(asio::io_context& io, TransportPtr transport,
                                    std::shared_ptr<const ServerRules> rules,
                                    std::shared_ptr<const ServerChain> chain,
-                                   std::shared_ptr<ServerTotals> totals, Gone gone)
-    : FrameLink(io, std::move(transport), rules->limits.frame),
+                                   std::shared_ptr<ServerTotals> totals, std::shared_ptr<ThreadTurns> turns,
+                                   Gone gone)
+    : FrameLink(io, std::move(transport), first_limits(*rules)),
       rules_(std::move(rules)),
       chain_(std::move(chain)),
       totals_(std::move(totals)),
       limits_(rules_->limits),
       gone_(std::move(gone)),
+      turns_(std::move(turns)),
+      watch_(limits_.peer, Context::Clock::now()),
       deadlines_(*this, [this](Deadline now) { return end_late(now); }) {
   use_compression(rules_->compression);
   use_end_limits(limits_.end);
 }
 
-ServerConnection::~ServerConnection() = default;
+ServerConnection::~ServerConnection() { rules_->memory->settle(settled_, 0); }
 
 bool ServerConnection::on_arrival(Frame& frame) {
   const bool goes_on = handle(frame);
@@ -148,6 +72,8 @@ bool ServerConnection::handle(Frame& frame) {
       if (held_.drop(frame.header.id)) return true;
       if (const auto found = running_.find(frame.header.id); found != running_.end()) found->second->cancel();
       return is_open();
+    case FrameKind::pong:
+      return true;
     case FrameKind::credentials:
       return authenticate(std::string(reinterpret_cast<const char*>(frame.body.data()), frame.body.size()));
     case FrameKind::item:
@@ -175,8 +101,13 @@ bool ServerConnection::stream_frame(const Frame& frame) {
   return stream.on_peer_end();
 }
 
+namespace {
+constexpr std::size_t least_cost = 512;  // of a request: thousands of small ones are a turn's work, too
+}  // namespace
+
 void ServerConnection::request(Frame& frame) {
   const std::uint64_t id = frame.header.id;
+  ++requests_;
   if (draining_)
     return reply_error(
         id, {Errc::draining, "the server takes no new calls; this one did not run: connect to another"});
@@ -196,6 +127,11 @@ void ServerConnection::request(Frame& frame) {
     return reply_error(id, {Errc::bad_arguments,
                             method->name + (method->streams ? " is a stream: open it, do not call it"
                                                             : " is no stream: call it, do not open it")});
+  if (!rules_->memory->takes_calls())
+    return reply_error(id,
+                       {Errc::overloaded, "the server's memory is in use by other calls: try again later"});
+  if (frame.packed_bytes > 0) spend(frame.body.size() / 4);
+  spend(least_cost + frame.body.size() / 16);
   if (method->now != nullptr) return run_now(*method, frame);
   if (streaming && streams_ >= limits_.most_streams)
     return reply_error(id, {Errc::overloaded, "too many streams of this connection are open: end some"});
@@ -237,6 +173,7 @@ void ServerConnection::end_call(Context& context, const Result<void>& outcome, c
 void ServerConnection::run_now(const Registered& method, Frame& frame) {
   Context context(transport(), method.name, frame.header, std::move(frame.attachment));
   context.identity_ = identity_;
+  context.decoding_.left = limits_.decoded_bytes();
   if (const Result<void> begun = begin_call(context, frame); !begun)
     return reply_error(frame.header.id, begun.error());
   Reply reply(*this, method, context);
@@ -250,14 +187,15 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
     if (reply.ended()) throw;
     outcome = threw_something(method);
   }
+  spend(context.decoding_.used);
   if (!outcome) reply_error(frame.header.id, outcome.error());
   if (!chain_->empty()) end_call(context, outcome, reply.sent());
 }
 
 Result<void> ServerConnection::may_send(std::size_t body_bytes, const Context& context) const {
   if (context.stream_ && context.stream_->spoiled()) return std::unexpected(*context.stream_->spoiled());
-  if (body_bytes > limits_.frame.body_bytes ||
-      context.reply_attachment.size() > limits_.frame.attachment_bytes)
+  if (body_bytes > limits_.reply.body_bytes ||
+      context.reply_attachment.size() > limits_.reply.attachment_bytes)
     return fail(Errc::too_large, "the result is beyond the server's limits");
   return {};
 }
@@ -272,6 +210,8 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   running_.emplace(running.id(), &running);
   if (!method.streams) running.argument_bytes = frame.body.size() + running.context.attachment.size();
   running_bytes_ += running.argument_bytes;
+  running.bytes = frame.body.size() + running.context.attachment.size();
+  call_bytes_ += running.bytes;
   if (const auto deadline = running.context.deadline()) deadlines_.keep(*deadline);
   if (method.streams) open_stream(running);
   auto done = [call = std::move(call)](const std::exception_ptr& thrown, Result<void> outcome) {
@@ -285,7 +225,8 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
 void ServerConnection::open_stream(RunningCall& call) {
   StreamLimits limits;
   limits.window_bytes = limits_.stream_window_bytes;
-  limits.item_bytes = limits_.frame.body_bytes;
+  limits.item_bytes = std::min(limits_.reply.body_bytes, most_item_bytes(limits_.stream_window_bytes));
+  limits.most_decoded_bytes = limits_.decoded_bytes();
   limits.most_waiting_bytes = limits_.most_waiting_bytes;
   call.stream() = std::make_shared<StreamChannel>(io(), limits);
   ++streams_;
@@ -298,7 +239,9 @@ void ServerConnection::leave(RunningCall& call) {
   if (found == running_.end() || found->second != &call) return;
   running_.erase(found);
   running_bytes_ -= call.argument_bytes;
+  call_bytes_ -= call.bytes;
   if (call.stream()) --streams_;
+  if (!is_open()) settle();
 }
 
 void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
@@ -331,6 +274,7 @@ void ServerConnection::on_end(const Error&) {
   deadlines_.cancel();
   held_.clear();
   cancel_all();
+  settle();
 }
 
 void ServerConnection::cancel_all() {
@@ -364,6 +308,7 @@ void ServerConnection::stop() {
 }
 
 void ServerConnection::on_gone() {
+  settle();
   if (gone_) std::exchange(gone_, nullptr)(*this);
 }
 

@@ -5,10 +5,15 @@
 
 namespace weir::rpc {
 
+namespace {
+// Bytes of what requests cost, from which on their connection takes turns with others.
+constexpr std::size_t expensive = 64 << 10;
+}  // namespace
+
 bool ServerConnection::put_aside(Frame& frame) {
   switch (frame.header.kind) {
     case FrameKind::request:
-      if (held_.empty() && has_room()) return false;
+      if (held_.empty() && has_room() && !waits_for_turn(frame)) return false;
       held_.contains(frame.header.id) ? refuse_twin(frame.header.id)
                                       : held_.hold(frame, Context::Clock::now());
       break;
@@ -33,7 +38,7 @@ bool ServerConnection::has_room() const {
   if (draining_) return true;  // nothing runs any more: those that wait are told so now
   // Streams do not count: they need what comes to get on.
   return running_.size() - streams_ < limits_.most_in_flight &&
-         running_bytes_ <= limits_.most_running_bytes && waiting_bytes() < limits_.most_waiting_bytes;
+         running_bytes_ <= limits_.most_running_bytes && waiting_bytes() < waiting_limit();
 }
 
 namespace {
@@ -48,9 +53,13 @@ void ServerConnection::mind_limits() {
   if (replaying_ || !is_open()) return;
   {
     const SetForNow replaying(replaying_);  // what is handled here ends up here again
-    while (!held_.empty() && has_room() && is_open()) replay(held_.take(Context::Clock::now()));
+    while (!held_.empty() && !in_turns_ && has_room() && is_open()) {
+      replay(held_.take(Context::Clock::now()));
+      if (!held_.empty() && turns_->is_over() && recent_cost_ >= expensive) queue_for_turn();
+    }
   }
   mind_reading();
+  mind_memory();
 }
 
 void ServerConnection::replay(HeldRequests::Waiting held) {
@@ -66,12 +75,41 @@ void ServerConnection::replay(HeldRequests::Waiting held) {
 }
 
 void ServerConnection::mind_reading() {
-  const bool room = waiting_bytes() + held_.bytes() < limits_.most_waiting_bytes;
+  const bool room = waiting_bytes() + held_.bytes() < waiting_limit();
   if (room == reading_ || !is_open()) return;
   reading_ = room;
   read_on(room);
 }
 
 void ServerConnection::on_progress() { mind_limits(); }
+
+bool ServerConnection::waits_for_turn(const Frame& frame) {
+  if (!turns_->is_over()) return false;
+  const bool may_cost = frame.body.size() >= ThreadTurns::large_bytes || recent_cost_ >= expensive ||
+                        (frame.header.flags & FrameFlag::compressed) != 0;
+  if (may_cost) queue_for_turn();
+  return may_cost;
+}
+
+void ServerConnection::queue_for_turn() {
+  if (std::exchange(in_turns_, true)) return;
+  turns_->wait(std::shared_ptr<ThreadTurns::Waiting>(shared_from_this(), this));
+}
+
+bool ServerConnection::take_turn() {
+  if (!is_open() || held_.empty() || !has_room()) {
+    in_turns_ = false;
+    return false;
+  }
+  {
+    const SetForNow replaying(replaying_);
+    replay(held_.take(Context::Clock::now()));
+  }
+  in_turns_ = !held_.empty();
+  const bool again = in_turns_;
+  if (is_open()) mind_limits();
+  flush();
+  return again && is_open();
+}
 
 }  // namespace weir::rpc

@@ -39,10 +39,13 @@ asio::awaitable<Result<T>> read_item(std::shared_ptr<StreamChannel> channel, Err
     if (!came) co_return std::unexpected(std::move(came.error()));
   }
   Result<T> value;
-  const Result<void> read = C::read(channel->front(), *value);
+  DecodeRoom room = channel->decoding();
+  const Result<void> read = read_body<C>(channel->front(), *value, room);
   channel->pop();
   if (read) co_return value;
-  const Error why{wrong_type, "an item is not of the stream's type: " + read.error().what};
+  const Error why = read.error().code == Errc::too_large
+                        ? read.error()
+                        : Error{wrong_type, "an item is not of the stream's type: " + read.error().what};
   channel->spoil(why);
   co_return std::unexpected(why);
 }

@@ -35,6 +35,7 @@ void StreamChannel::finish(Error cause) {
   finished_ = std::move(cause);
   if (starved_ && link_ != nullptr) link_->forget(*this);
   starved_ = false;
+  if (link_ != nullptr) link_->stream_bytes_ -= std::exchange(counted_, 0);
   link_ = nullptr;
   arrival_.ring();
   room_.ring();
@@ -53,6 +54,10 @@ bool StreamChannel::on_item(std::span<const std::byte> body) {
   const auto length = static_cast<Length>(body.size());
   std::memcpy(inbox_.grow(sizeof length), &length, sizeof length);
   inbox_.append(body);
+  if (link_ != nullptr) {
+    link_->stream_bytes_ += cost;
+    counted_ += cost;
+  }
   arrival_.ring();
   return true;
 }
@@ -91,6 +96,10 @@ void StreamChannel::pop() {
   } else if (inbox_at_ >= inbox_.size() / 2 && inbox_at_ >= keep_inbox_bytes / 2) {
     inbox_.erase_front(inbox_at_);
     inbox_at_ = 0;
+  }
+  if (link_ != nullptr) {
+    link_->stream_bytes_ -= frame_header_bytes + body;
+    counted_ -= frame_header_bytes + body;
   }
   consumed(frame_header_bytes + body);
 }
@@ -167,7 +176,8 @@ Result<void> StreamChannel::end_item(std::size_t begin) {
   if (bytes > limits_.item_bytes) {
     link_->drop_frame(begin);
     return fail(Errc::too_large, "an item of " + std::to_string(bytes) + " bytes, beyond the limit of " +
-                                     std::to_string(limits_.item_bytes));
+                                     std::to_string(limits_.item_bytes) +
+                                     ": send it in parts, or raise stream_window_bytes at both ends");
   }
   FrameHeader header;
   header.kind = FrameKind::item;

@@ -2,9 +2,9 @@
 // still be sent. Reader, Writer and Stream (stream.hpp) put types on it.
 //
 // Backpressure is credit in bytes, an item costing its body and a header: the peer may begin an item while it
-// has credit, so what waits here is bounded by the window and one item. Credit goes back when half a window
-// has been read. A peer that sends beyond it broke the protocol. A writer waits for credit, and while too
-// much waits on the connection as a whole.
+// has credit, and an item is no larger than the window, so two windows bound what waits here. Credit goes
+// back when half a window has been read. A peer that sends beyond it broke the protocol. A writer waits for
+// credit, and while too much waits on the connection as a whole.
 //
 // What was read from the wire before the stream ended is still handed out; then comes the end. Every wait
 // ends: with an item, with room, with the end of the stream or its error, or with the cancellation of the
@@ -18,6 +18,7 @@
 
 #include "rpc/body.hpp"
 #include "rpc/bytes.hpp"
+#include "rpc/codec/msgpack.hpp"
 #include "rpc/error.hpp"
 #include "rpc/frame.hpp"
 
@@ -26,10 +27,21 @@ namespace weir::rpc {
 class FrameLink;
 
 struct StreamLimits {
-  std::uint32_t window_bytes = 256 << 10;  // that wait to be read here; at least stream_start_credit
-  std::uint32_t item_bytes = 64 << 20;
+  std::uint32_t window_bytes = 1 << 20;        // that wait to be read here; at least stream_start_credit
+  std::uint32_t item_bytes = 64 << 20;         // of what is written
+  std::size_t most_decoded_bytes = SIZE_MAX;   // of memory that one that is read may become
   std::size_t most_waiting_bytes = 16u << 20;  // on the whole connection, before writers wait
 };
+
+// What one end writes is held against its own window: both ends of a program have the same.
+constexpr std::uint32_t most_item_bytes(std::uint32_t window_bytes) {
+  return std::max(window_bytes, static_cast<std::uint32_t>(stream_start_credit));
+}
+
+inline FrameLimits with_items(FrameLimits limits, std::uint32_t window_bytes) {
+  limits.item_bytes = std::min(limits.item_bytes, most_item_bytes(window_bytes));
+  return limits;
+}
 
 class StreamChannel : public std::enable_shared_from_this<StreamChannel> {
  public:
@@ -55,6 +67,8 @@ class StreamChannel : public std::enable_shared_from_this<StreamChannel> {
   bool readable() const { return inbox_at_ < inbox_.size(); }
   std::span<const std::byte> front() const;
   void pop();
+  // What one item may become, for its codec.
+  DecodeRoom decoding() const { return {limits_.most_decoded_bytes}; }
   asio::awaitable<Result<void>> wait_readable();
   // An item could not be understood. The function may not care; its caller hears of it all the same.
   void spoil(Error why) { spoiled_ = std::move(why); }
@@ -96,6 +110,7 @@ class StreamChannel : public std::enable_shared_from_this<StreamChannel> {
 
   Bytes inbox_;  // of each item its length, then its body
   std::size_t inbox_at_ = 0;
+  std::size_t counted_ = 0;  // of it, in the link's stream_bytes_
   std::int64_t may_come_ = stream_start_credit;
   std::uint64_t consumed_ = 0;  // and not yet granted again
   bool peer_ended_ = false;

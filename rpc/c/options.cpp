@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -33,6 +34,11 @@ void both(weir_rpc_options& options, const auto& change) {
 constexpr std::uint64_t most32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t most_ms = 1'000'000'000'000;
 
+template <class Options>
+std::array<rpc::FrameLimits*, 4> frame_limits_of(Options& o) {
+  return {&o.connect.limits.frame, &o.connect.limits.request, &o.serve.limits.frame, &o.serve.limits.reply};
+}
+
 const Setting settings[] = {
     {"timeout_ms", most_ms,
      [](auto& o, std::uint64_t ms) { o.connect.limits.timeout = std::chrono::milliseconds(ms); }},
@@ -45,13 +51,12 @@ const Setting settings[] = {
      }},
     {"body_bytes", most32,
      [](auto& o, std::uint64_t bytes) {
-       o.connect.limits.frame.body_bytes = static_cast<std::uint32_t>(bytes);
-       o.serve.limits.frame.body_bytes = static_cast<std::uint32_t>(bytes);
+       for (rpc::FrameLimits* each : frame_limits_of(o)) each->body_bytes = static_cast<std::uint32_t>(bytes);
      }},
     {"attachment_bytes", most32,
      [](auto& o, std::uint64_t bytes) {
-       o.connect.limits.frame.attachment_bytes = static_cast<std::uint32_t>(bytes);
-       o.serve.limits.frame.attachment_bytes = static_cast<std::uint32_t>(bytes);
+       for (rpc::FrameLimits* each : frame_limits_of(o))
+         each->attachment_bytes = static_cast<std::uint32_t>(bytes);
      }},
     {"compress_from_bytes", most32,
      [](auto& o, std::uint64_t bytes) {

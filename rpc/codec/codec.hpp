@@ -111,11 +111,55 @@ bool read_integer(MsgpackReader& from, T& value) {
   return true;
 }
 
+// What libstdc++ takes for an element besides the element: the node of a list or tree, or of a hash table and
+// its bucket, and what malloc puts before it.
+constexpr std::size_t node_bytes = 64;
+template <class T>
+constexpr bool is_deque = requires(T& t) {
+  t.push_front(std::declval<typename T::value_type>());
+  t[0];
+};
+// Of the heap, though nothing was put into it: a deque begins with a block.
+template <class T>
+constexpr std::size_t heap_when_empty() {
+  if constexpr (Custom<T>) {
+    return 0;
+  } else if constexpr (Sequence<T>) {
+    return is_deque<T> ? 640 : 0;
+  } else if constexpr (std::ranges::range<T> || Optional<T> || Variant<T>) {
+    return 0;
+  } else if constexpr (Tuple<T>) {
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (std::size_t{0} + ... + heap_when_empty<std::remove_cvref_t<std::tuple_element_t<I, T>>>());
+    }(std::make_index_sequence<std::tuple_size_v<T>>());
+  } else if constexpr (Record<T>) {
+    using Fields = decltype(fields_of(std::declval<T&>()));
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (std::size_t{0} + ... + heap_when_empty<std::remove_cvref_t<std::tuple_element_t<I, Fields>>>());
+    }(std::make_index_sequence<std::tuple_size_v<Fields>>());
+  } else {
+    return 0;
+  }
+}
+// Of memory for each element of a sequence or a map.
+template <class T>
+constexpr std::size_t element_bytes() {
+  using Element = typename T::value_type;
+  constexpr bool in_a_row = requires(T& t) { t.reserve(1), t.data(); } || std::same_as<Element, bool>;
+  if constexpr (Map<T>)
+    return sizeof(Element) + node_bytes + heap_when_empty<std::remove_cv_t<typename T::key_type>>() +
+           heap_when_empty<typename T::mapped_type>();
+  else
+    return sizeof(Element) + (in_a_row || is_deque<T> ? 0 : node_bytes) + heap_when_empty<Element>();
+}
+
 template <class T>
 bool read_sequence(MsgpackReader& from, T& value) {
   std::size_t elements = 0;
   if (!from.array(elements) || !from.enter()) return false;
+  if (!from.charge(elements, element_bytes<T>())) return false;
   value.clear();
+  if constexpr (requires { value.reserve(elements), value.data(); }) value.reserve(elements);
   for (std::size_t i = 0; i < elements; ++i) {
     typename T::value_type element{};
     if (!read_value(from, element)) return from.inside("element " + std::to_string(i));
@@ -138,6 +182,7 @@ template <class T>
 bool read_map(MsgpackReader& from, T& value) {
   std::size_t pairs = 0;
   if (!from.map(pairs) || !from.enter()) return false;
+  if (!from.charge(pairs, element_bytes<T>())) return false;
   value.clear();
   for (std::size_t i = 0; i < pairs; ++i) {
     typename T::key_type key{};
@@ -219,6 +264,7 @@ bool read_binary(MsgpackReader& from, T& value) {
   using Element = std::remove_cv_t<std::ranges::range_value_t<T>>;
   const auto* first = reinterpret_cast<const Element*>(bytes.data());
   if constexpr (requires { value.assign(first, first); }) {
+    if (!from.charge(bytes.size(), 1)) return false;
     value.assign(first, first + bytes.size());
   } else if constexpr (requires { T(first, bytes.size()); }) {
     value = T(first, bytes.size());
@@ -252,6 +298,8 @@ bool read_value(MsgpackReader& from, T& value) {
   } else if constexpr (Textual<T>) {
     std::string_view text;
     if (!from.text(text)) return false;
+    if constexpr (std::same_as<T, std::string>)
+      if (!from.charge(text.size(), 1)) return false;
     value = T(text);
     return true;
   } else if constexpr (Binary<T>) {
@@ -310,9 +358,17 @@ struct MessagePack {
   }
   template <class T>
   static Result<void> read(std::span<const std::byte> body, T& value) {
-    MsgpackReader reader(body);
+    DecodeRoom room;
+    return read(body, value, room);
+  }
+  template <class T>
+  static Result<void> read(std::span<const std::byte> body, T& value, DecodeRoom& room) {
+    MsgpackReader reader(body, room.left);
     if (read_value(reader, value) && !reader.at_end()) reader.fail("bytes left over after the value");
-    if (reader.failed()) return fail(Errc::bad_arguments, reader.why());
+    room.used += room.left - reader.room();
+    room.left = reader.room();
+    if (reader.failed())
+      return fail(reader.too_large() ? Errc::too_large : Errc::bad_arguments, reader.why());
     return {};
   }
 };
@@ -328,6 +384,15 @@ struct EncodedBody {
     return {};
   }
 };
+
+// A codec that takes no DecodeRoom is bounded by its body alone.
+template <class C, class T>
+Result<void> read_body(std::span<const std::byte> body, T& value, DecodeRoom& room) {
+  if constexpr (requires { C::read(body, value, room); })
+    return C::read(body, value, room);
+  else
+    return C::read(body, value);
+}
 
 // 0 if the codec does not say.
 template <class C, class T>

@@ -21,7 +21,7 @@ namespace weir::rpc {
 
 // Specialise it for a type of yours that none of the forms below fits (a class with a constructor, say):
 //   static void write(MsgpackWriter&, const T&);
-//   static bool read(MsgpackReader&, T&);            // false after reader.fail(why)
+//   static bool read(MsgpackReader&, T&);            // false after reader.fail(why), or reader.charge()
 //   static constexpr std::string_view schema = "str";  // what it looks like on the wire (schema.hpp)
 template <class T>
 struct Wire {};

@@ -102,6 +102,11 @@ MsgpackType MsgpackReader::peek() const {
   return rest[t - 0xc0u];
 }
 
+bool MsgpackReader::beyond_room() {
+  too_large_ = !failed_;
+  return fail("the values would take more memory than this end gives one message");
+}
+
 bool MsgpackReader::expected(std::string_view what) {
   return fail(std::string("expected ") + std::string(what) + ", found " + std::string(name_of(peek())));
 }

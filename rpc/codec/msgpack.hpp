@@ -108,12 +108,18 @@ enum class MsgpackType : std::uint8_t {
 };
 std::string_view name_of(MsgpackType);
 
+// How much memory what is read may become: a byte of a peer's can be an empty struct of 768.
+struct DecodeRoom {
+  std::size_t left = SIZE_MAX;  // bytes
+  std::size_t used = 0;
+};
+
 class MsgpackReader {
  public:
   static constexpr int deepest = 64;  // nested arrays and maps
 
-  explicit MsgpackReader(std::span<const std::byte> bytes)
-      : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+  explicit MsgpackReader(std::span<const std::byte> bytes, std::size_t room = SIZE_MAX)
+      : at_(bytes.data()), end_(bytes.data() + bytes.size()), room_(room) {}
 
   bool failed() const { return failed_; }
   bool at_end() const { return at_ == end_; }
@@ -121,6 +127,15 @@ class MsgpackReader {
   const std::string& why() const { return why_; }
   // Always false, so that readers can return it. The first reason stays.
   bool fail(std::string_view why);
+  // Before memory is taken for what was read: `count` things of `bytes` each. False: that is more than there
+  // is room for. Whoever reads a type of its own (Wire) asks, too.
+  bool charge(std::size_t count, std::size_t bytes) {
+    if (bytes != 0 && count > room_ / bytes) return beyond_room();
+    room_ -= count * bytes;
+    return true;
+  }
+  std::size_t room() const { return room_; }
+  bool too_large() const { return too_large_; }
   // Puts "where: " before the reason.
   bool inside(std::string_view where);
 
@@ -148,6 +163,7 @@ class MsgpackReader {
     std::uint64_t bits = 0;
     double as_real = 0;
   };
+  bool beyond_room();
   bool number(Number& value);
   bool expected(std::string_view what);
   bool big_endian(unsigned bytes, std::uint64_t& value);
@@ -160,6 +176,8 @@ class MsgpackReader {
 
   const std::byte* at_;
   const std::byte* end_;
+  std::size_t room_;  // bytes that may still be charged
+  bool too_large_ = false;
   int depth_ = 0;
   bool failed_ = false;
   std::string why_;

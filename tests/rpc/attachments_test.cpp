@@ -161,7 +161,7 @@ TEST_P(Attachments, that_are_given_are_sent_from_where_they_are) {
 TEST_P(Attachments, that_are_given_stay_with_a_caller_who_is_refused) {
   serve<shop::reflect>();
   ConnectionLimits limits;
-  limits.frame.attachment_bytes = large - 1;
+  limits.request.attachment_bytes = large - 1;
   with_client(
       address,
       [](Client& client) -> asio::awaitable<void> {

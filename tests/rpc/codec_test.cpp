@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <list>
 #include <map>
 #include <set>
@@ -274,6 +275,67 @@ TEST(Codec, knows_aggregates_whose_fields_it_cannot_take_apart) {
   static_assert(!has_plain_fields<Text> && !has_plain_fields<LongText> && !has_plain_fields<Table>);
   static_assert(has_plain_fields<Whole> && field_count<Whole> == 8);
   static_assert(has_plain_fields<Tag> && has_plain_fields<Node> && has_plain_fields<Shape>);
+}
+
+struct Wide {
+  std::string a, b, c, d, e, f, g, h;
+};
+
+// `elements` of one byte each, read into a To with room for `room` bytes.
+template <class To>
+Result<void> read_many(std::byte each, std::size_t elements, std::size_t room) {
+  Bytes body;
+  MsgpackWriter(body).array(elements);
+  for (std::size_t i = 0; i < elements; ++i) *body.grow(1) = each;
+  To values;
+  DecodeRoom within{room};
+  Result<void> read = MessagePack::read(body.span(), values, within);
+  EXPECT_EQ(within.left + within.used, room);
+  return read;
+}
+
+TEST(Codec, what_values_become_is_charged_before_memory_is_taken) {
+  constexpr std::byte empty_array{0x90}, empty_text{0xa0}, one{0x01};
+  const auto expect_bound = [](const char* what, auto read, std::size_t bytes_each) {
+    EXPECT_TRUE(read(1000 * bytes_each)) << what;
+    const Result<void> refused = read(1000 * bytes_each - 1);
+    ASSERT_FALSE(refused) << what;
+    EXPECT_EQ(refused.error().code, Errc::too_large) << what;
+  };
+  expect_bound(
+      "structs", [&](std::size_t room) { return read_many<std::vector<Wide>>(empty_array, 1000, room); },
+      sizeof(Wide));
+  expect_bound(
+      "texts", [&](std::size_t room) { return read_many<std::vector<std::string>>(empty_text, 1000, room); },
+      sizeof(std::string));
+  expect_bound(
+      "nodes", [&](std::size_t room) { return read_many<std::list<int>>(one, 1000, room); },
+      sizeof(int) + node_bytes);
+  expect_bound(
+      "deques, which are never empty",
+      [&](std::size_t room) { return read_many<std::vector<std::deque<int>>>(empty_array, 1000, room); },
+      sizeof(std::deque<int>) + 640);
+}
+
+TEST(Codec, pairs_texts_and_binaries_are_charged) {
+  const std::map<std::string, std::vector<std::byte>> value{
+      {std::string(100, 'k'), std::vector<std::byte>(1000)}};
+  Bytes body;
+  MessagePack::write(body, value);
+  for (const std::size_t room : {std::size_t{99}, std::size_t{1100}, std::size_t{1099} + node_bytes}) {
+    auto back = value;
+    DecodeRoom within{room};
+    EXPECT_FALSE(MessagePack::read(body.span(), back, within)) << room;
+  }
+  auto back = value;
+  DecodeRoom within{4000};
+  EXPECT_TRUE(MessagePack::read(body.span(), back, within));
+  EXPECT_GE(within.used, 1100 + sizeof(std::pair<std::string, std::vector<std::byte>>));
+  std::string_view view;  // points into what is read
+  Bytes text;
+  MessagePack::write(text, std::string(1000, 'x'));
+  DecodeRoom none{0};
+  EXPECT_TRUE(MessagePack::read(text.span(), view, none));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class Ending : public testing_support::RpcTest {
   void start(ServerOptions options) { serve<shop::echo, shop::sized, shop::nothing>(std::move(options)); }
   static ServerOptions bodies_up_to(std::uint32_t bytes) {
     ServerOptions options;
-    options.limits.frame.body_bytes = bytes;
+    options.limits.frame.body_bytes = options.limits.reply.body_bytes = bytes;
     return options;
   }
   asio::awaitable<Result<void>> connect_and_call() {
@@ -65,7 +65,9 @@ TEST_P(Ending, why_comes_behind_all_replies_that_wait_to_a_client_that_goes_on_s
   constexpr std::uint32_t limit = 1 << 20;
   constexpr int calls_before = 8, calls_behind = 20;
   start(bodies_up_to(limit));
-  with_client(address, [&](Client& client) -> asio::awaitable<void> {
+  ConnectionLimits sends_more;
+  sends_more.request.body_bytes = 64 << 20;
+  const auto calls = [&](Client& client) -> asio::awaitable<void> {
     const auto executor = co_await asio::this_coro::executor;
     int ended = 0, good = 0, told = 0, lost = 0;
     const auto count = [&](const std::exception_ptr&, const Result<std::string>& result) {
@@ -85,7 +87,8 @@ TEST_P(Ending, why_comes_behind_all_replies_that_wait_to_a_client_that_goes_on_s
     EXPECT_EQ(good, calls_before);
     EXPECT_EQ(told, 1);
     EXPECT_EQ(lost, calls_behind);
-  });
+  };
+  with_client(address, calls, sends_more);
   run_until([this] { return server->open() == 0; });
 }
 

@@ -164,8 +164,8 @@ TEST_P(Faults, draining_answers_what_is_under_way) {
 TEST_P(Faults, oversize_is_refused_before_it_is_sent) {
   start();
   ConnectionLimits limits;
-  limits.frame.body_bytes = 1000;
-  limits.frame.attachment_bytes = 1000;
+  limits.request.body_bytes = 1000;
+  limits.request.attachment_bytes = 1000;
   with_client(
       address,
       [](Client& client) -> asio::awaitable<void> {
@@ -186,7 +186,7 @@ TEST_P(Faults, oversize_that_was_sent_is_the_fault_of_that_call_only_though_it_e
       SCOPED_TRACE(std::string(at_server ? "arguments, " : "a result, ") + std::string(name_of(with)));
       ServerOptions options;
       options.compression.with = with;
-      if (at_server) options.limits.frame.body_bytes = 1000;
+      if (at_server) options.limits.frame.body_bytes = options.limits.reply.body_bytes = 1000;
       start(std::move(options));
       run([&]() -> asio::awaitable<void> {
         ConnectOptions chosen = connect_options();
@@ -232,7 +232,7 @@ TEST_P(Faults, oversize_that_was_sent_is_the_fault_of_that_call_only_though_it_e
 
 TEST_P(Faults, results_beyond_the_limits_are_an_error_of_that_call_only) {
   ServerLimits limits;
-  limits.frame.body_bytes = 1000;
+  limits.reply.body_bytes = 1000;
   start(limits);
   with_client(address, [](Client& client) -> asio::awaitable<void> {
     EXPECT_EQ((co_await client.call<shop::sized>(2000u)).error().code, Errc::too_large);
@@ -294,6 +294,7 @@ TEST_P(TlsFaults, strangers_certificates_are_refused) {
       for (const std::size_t bytes : {1u, 8u << 20}) {
         ConnectOptions options = connect_options();
         options.transport.tls = testing_support::tls_of(name);
+        options.limits.request.body_bytes = 64 << 20;
         auto client = co_await connect(address, options);
         // With TLS 1.3 the client learns of it at its first read, when it has written already.
         const std::string text(bytes, 'x');

@@ -36,11 +36,15 @@ class LargeBodies : public testing_support::RpcTest {
  protected:
   void serve(std::uint32_t body_bytes = 64 << 20) {
     ServerOptions options;
-    options.limits.frame.body_bytes = limits.frame.body_bytes = body_bytes;
+    options.limits.frame.body_bytes = options.limits.reply.body_bytes = body_bytes;
+    limits.frame.body_bytes = limits.request.body_bytes = body_bytes;
     server = make_server(std::move(options));
     server->add<shop::echo, shop::length, large_bodies::echo_later, large_bodies::echo_all,
                 large_bodies::view_of, large_bodies::view_of_later>();
     address = listen(*server);
+  }
+  void with_client(const std::string& where, std::function<asio::awaitable<void>(Client&)> body) {
+    RpcTest::with_client(where, std::move(body), limits);
   }
   // Each of these calls sends far more than a transport takes at once.
   asio::awaitable<void> start(Client& client, std::string_view text, asio::cancellation_signal& signal) {
@@ -135,14 +139,11 @@ TEST_P(LargeBodies, as_items_of_a_stream) {
 // Beyond what one message of a channel may be, so that no registered block is had for it.
 TEST_P(LargeBodies, longer_than_any_message) {
   serve(80 << 20);
-  with_client(
-      address,
-      [](Client& client) -> asio::awaitable<void> {
-        const std::string text = letters(70 << 20);
-        EXPECT_EQ((co_await client.call<shop::length>(text)).value_or(0), 70 << 20);
-        EXPECT_EQ((co_await client.call<shop::echo>("after")).value_or(""), "after");
-      },
-      limits);
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    const std::string text = letters(70 << 20);
+    EXPECT_EQ((co_await client.call<shop::length>(text)).value_or(0), 70 << 20);
+    EXPECT_EQ((co_await client.call<shop::echo>("after")).value_or(""), "after");
+  });
 }
 
 TEST_P(LargeBodies, a_call_that_ends_while_its_request_is_half_sent_leaves_the_connection_whole) {

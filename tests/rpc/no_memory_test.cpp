@@ -134,9 +134,9 @@ class NoMemory : public testing::Test {
       SCOPED_TRACE(n);
       asio::io_context io(1);
       const auto transport = std::make_shared<RecordingTransport>();
-      auto connection =
-          std::make_shared<ServerConnection>(io, transport, rules, std::make_shared<ServerChain>(),
-                                             std::make_shared<ServerTotals>(), ServerConnection::Gone());
+      auto connection = std::make_shared<ServerConnection>(
+          io, transport, rules, std::make_shared<ServerChain>(), std::make_shared<ServerTotals>(),
+          std::make_shared<ThreadTurns>(io), ServerConnection::Gone());
       connection->start();
       keeps_freed = true;
       until_failure = n;

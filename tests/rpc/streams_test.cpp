@@ -359,7 +359,7 @@ TEST_P(Streams, an_item_of_another_type_is_the_callers_error) {
 TEST_P(Streams, items_beyond_the_limit_are_refused_before_they_are_sent) {
   start();
   ConnectionLimits limits;
-  limits.frame.body_bytes = 1000;
+  limits.request.body_bytes = 1000;
   with_client(
       address,
       [](Client& client) -> asio::awaitable<void> {

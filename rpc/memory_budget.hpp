@@ -1,0 +1,50 @@
+// How much memory all connections of a server may hold together.
+//
+// A connection settles what it holds now against what it had settled before, in steps of `grain`: one that
+// holds less touches nothing that is shared. What crosses the limit is charged all the same; whoever brought
+// it hears so and lets go of it. The last eighth is not for new calls, so that those that run can end.
+//
+// Threading: any thread. Relaxed: a sum that is compared with a limit, and orders nothing.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+namespace weir::rpc {
+
+class MemoryBudget {
+ public:
+  static constexpr std::size_t grain = 16 << 10;
+
+  explicit MemoryBudget(std::size_t most_bytes) : most_(most_bytes) {}
+
+  // `settled` is what this user has settled so far, 0 at first, and `now` what it holds. False: all users
+  // together hold too much, and this one holds more than before.
+  bool settle(std::size_t& settled, std::size_t now) {
+    now -= now % grain;
+    if (now == settled) return true;
+    const std::size_t before = settled;
+    settled = now;
+    if (now < before) {
+      used_.fetch_sub(before - now, std::memory_order_relaxed);
+      return true;
+    }
+    const std::size_t all = used_.fetch_add(now - before, std::memory_order_relaxed) + (now - before);
+    if (std::size_t most = peak_.load(std::memory_order_relaxed); all > most)
+      peak_.compare_exchange_strong(most, all, std::memory_order_relaxed);  // a peak that is missed was short
+    return all <= most_;
+  }
+  bool takes_calls() const { return used() <= most_ - most_ / 8; }
+  std::size_t used() const { return used_.load(std::memory_order_relaxed); }
+  std::size_t most() const { return most_; }
+  // The most that was held since forget_peak().
+  std::size_t peak() const { return peak_.load(std::memory_order_relaxed); }
+  void forget_peak() { peak_.store(used(), std::memory_order_relaxed); }
+
+ private:
+  const std::size_t most_;
+  std::atomic<std::size_t> used_{0};
+  std::atomic<std::size_t> peak_{0};
+};
+
+}  // namespace weir::rpc

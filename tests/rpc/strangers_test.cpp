@@ -1,0 +1,276 @@
+// What clients that mean harm can make a server hold and do: raw frames over TCP against a server beside a
+// client that behaves.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <asio/co_spawn.hpp>
+#include <cerrno>
+#include <list>
+
+#include "rpc/stream.hpp"
+#include "tests/rpc/rpc_fixture.hpp"
+
+namespace strangers {
+
+struct Wide {
+  std::string a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x;
+};
+int wide_calls = 0;
+std::uint64_t wides(const std::vector<Wide>& all) {
+  ++wide_calls;
+  return all.size();
+}
+int small_calls_before = -1;
+void note() { small_calls_before = wide_calls; }
+asio::awaitable<void> deaf(weir::rpc::Reader<std::string>, weir::rpc::Context& context) {
+  return shop::wait_for_ever(context);
+}
+
+}  // namespace strangers
+
+namespace weir::rpc {
+namespace {
+
+// A socket that says what it likes.
+class Stranger {
+ public:
+  explicit Stranger(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const auto parsed = parse_address(address);
+    port_ = parsed->port;
+  }
+  ~Stranger() { close(fd_); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  Stranger& connects() {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port_);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+    fcntl(fd_, F_SETFL, O_NONBLOCK);
+    return *this;
+  }
+  // As much as the socket takes.
+  void says(std::span<const std::byte> bytes) {
+    static_cast<void>(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  }
+  // Reads what there is; true: the server has closed.
+  bool is_left() {
+    std::byte place[4096];
+    for (;;) {
+      const ssize_t got = recv(fd_, place, sizeof place, 0);
+      if (got < 0 && errno == EAGAIN) return false;
+      if (got <= 0) return true;
+      heard_.append({place, static_cast<std::size_t>(got)});
+    }
+  }
+  // Of the reply of number 0, which says why the connection ends.
+  std::optional<Errc> why() {
+    std::optional<Errc> cause;
+    const std::span<const std::byte> all = heard_.span();
+    for (std::size_t at = 0; at + frame_header_bytes <= all.size();) {
+      const auto header = parse_header(all.subspan(at).first<frame_header_bytes>());
+      if (!header) break;
+      if (header->kind == FrameKind::reply && header->id == 0) cause = errc_of(header->status);
+      at += frame_header_bytes + header->body_bytes + header->attachment_bytes;
+    }
+    return cause;
+  }
+
+ private:
+  const int fd_;
+  std::uint16_t port_ = 0;
+  Bytes heard_;
+};
+
+template <auto F>
+FrameHeader request_of(std::uint64_t id = 1) {
+  FrameHeader header;
+  header.id = id;
+  header.method = method_number<F>;
+  return header;
+}
+Bytes frame_of(FrameHeader header, std::span<const std::byte> body) {
+  header.body_bytes = static_cast<std::uint32_t>(body.size());
+  Bytes frame;
+  encode(header, frame.grow(frame_header_bytes));
+  frame.append(body);
+  return frame;
+}
+Bytes array_of_arrays(std::size_t elements) {
+  Bytes body;
+  MsgpackWriter writer(body);
+  writer.array(1);
+  writer.array(elements);
+  for (std::size_t i = 0; i < elements; ++i) writer.array(0);
+  return body;
+}
+Result<Identity> ask_for_alice(const Credentials& shown) {
+  if (shown.token == "alice") return Identity{"alice"};
+  return fail(Errc::unauthenticated, "who?");
+}
+
+class Strangers : public testing_support::RpcTest {
+ protected:
+  void start(ServerOptions options) {
+    serve<strangers::wides, strangers::note, strangers::deaf, shop::echo, shop::nothing>(std::move(options));
+    strangers::wide_calls = 0;
+    strangers::small_calls_before = -1;
+  }
+  // Until the server closes, which is why it does.
+  std::optional<Errc> end_of(Stranger& stranger) {
+    run_until([&] { return stranger.is_left(); });
+    return stranger.why();
+  }
+  void expect_service() {
+    with_client(address, [](Client& client) -> asio::awaitable<void> {
+      EXPECT_TRUE(co_await client.call<shop::nothing>());
+    });
+  }
+};
+
+TEST_P(Strangers, a_request_that_becomes_too_much_does_not_run) {
+  start({});
+  with_client(address, [](Client& client) -> asio::awaitable<void> {
+    const std::vector<std::vector<int>> empty(100'000);  // of 100 KB, and 77 MB there
+    const auto refused = co_await client.call_by_name<std::uint64_t>("strangers.wides", empty);
+    EXPECT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::too_large) << refused.error().what;
+    EXPECT_TRUE(co_await client.call<shop::nothing>());
+  });
+  EXPECT_EQ(strangers::wide_calls, 0);
+}
+
+TEST_P(Strangers, nobody_unknown_may_send_more_than_a_little) {
+  ServerOptions options;
+  options.authentication.authenticate = ask_for_alice;
+  start(std::move(options));
+  for (const bool attachment : {false, true}) {
+    Stranger stranger(address);
+    FrameHeader header = request_of<shop::echo>();
+    (attachment ? header.attachment_bytes : header.body_bytes) = 1 << 20;
+    Bytes bytes;
+    encode(header, bytes.grow(frame_header_bytes));
+    stranger.connects().says(bytes.span());
+    EXPECT_EQ(end_of(stranger), Errc::unauthenticated);
+  }
+  ConnectOptions known = connect_options();
+  known.token = [] { return std::string("alice"); };
+  run([&]() -> asio::awaitable<void> {
+    auto client = co_await connect(address, known);
+    const std::string text(1 << 20, 'x');
+    EXPECT_EQ((co_await client->call<shop::echo>(text)).value_or(""), text);
+  });
+}
+
+TEST_P(Strangers, what_all_hold_together_is_bounded) {
+  ServerOptions options;
+  options.limits.most_server_bytes = 4 << 20;
+  start(std::move(options));
+  FrameHeader header = request_of<shop::echo>();
+  header.body_bytes = 3 << 20;
+  Bytes bytes;
+  encode(header, bytes.grow(frame_header_bytes));
+  std::memset(bytes.grow(3 << 19), 0, 3 << 19);
+  Stranger first(address), second(address), third(address);
+  for (Stranger* each : {&first, &second, &third}) each->connects().says(bytes.span());
+  run_until([&] { return first.is_left() || second.is_left() || third.is_left(); });
+  int left = 0;
+  for (Stranger* each : {&first, &second, &third})
+    if (each->is_left()) {
+      ++left;
+      EXPECT_EQ(each->why(), Errc::overloaded);
+    }
+  EXPECT_EQ(left, 1);
+  expect_service();
+}
+
+TEST_P(Strangers, an_item_is_no_larger_than_its_window) {
+  ServerOptions options;
+  options.limits.stream_window_bytes = 100'000;
+  start(std::move(options));
+  Stranger stranger(address);
+  FrameHeader header = request_of<strangers::deaf>();
+  header.flags = FrameFlag::streaming;
+  Bytes body;
+  MsgpackWriter(body).array(0);
+  Bytes bytes = frame_of(header, body.span());
+  FrameHeader item;
+  item.kind = FrameKind::item;
+  item.id = 1;
+  item.body_bytes = 100'001;
+  encode(item, bytes.grow(frame_header_bytes));
+  stranger.connects().says(bytes.span());
+  EXPECT_EQ(end_of(stranger), Errc::too_large);
+}
+
+TEST_P(Strangers, who_does_nothing_makes_room_for_who_does) {
+  ServerOptions options;
+  options.limits.most_connections = 2;
+  options.limits.peer = {.first_frame = std::chrono::milliseconds(40),
+                         .frame = std::chrono::milliseconds(40),
+                         .keepalive = std::chrono::milliseconds(40)};
+  start(std::move(options));
+  Stranger silent(address), cut_off(address);
+  silent.connects();
+  cut_off.connects().says(as_bytes("Wr\x01"));
+  EXPECT_EQ(end_of(silent), Errc::deadline_exceeded);
+  EXPECT_EQ(end_of(cut_off), Errc::deadline_exceeded);
+  run_until([this] { return server->open() == 0; });  // whether they close or not
+  expect_service();
+}
+
+TEST_P(Strangers, a_quiet_client_keeps_its_connection) {
+  ServerOptions options;
+  options.limits.peer.first_frame = options.limits.peer.keepalive = std::chrono::milliseconds(40);
+  start(std::move(options));
+  with_client(address, [this](Client& client) -> asio::awaitable<void> {
+    for (int waits = 0; waits < 3; ++waits) {  // as long as it takes to give up somebody else
+      Stranger silent(address);
+      silent.connects();
+      while (!silent.is_left()) co_await asio::post(io, asio::use_awaitable);
+    }
+    EXPECT_TRUE(co_await client.call<shop::nothing>());
+  });
+}
+
+TEST_P(Strangers, expensive_requests_take_turns_with_those_of_others) {
+  constexpr int flood = 60;
+  start({});
+  with_client(address, [this](Client& client) -> asio::awaitable<void> {
+    EXPECT_TRUE(co_await client.call<shop::nothing>());
+    const Bytes body = array_of_arrays(3500);  // 2.7 MB there
+    Bytes all;
+    for (int i = 0; i < flood; ++i)
+      all.append(
+          frame_of(request_of<strangers::wides>(static_cast<std::uint64_t>(i) + 1), body.span()).span());
+    Stranger stranger(address);
+    stranger.connects().says(all.span());
+    EXPECT_TRUE(co_await client.call<strangers::note>());
+    while (strangers::wide_calls < flood) co_await asio::post(io, asio::use_awaitable);
+  });
+  EXPECT_GE(strangers::small_calls_before, 0);
+  EXPECT_LT(strangers::small_calls_before, flood / 4);
+}
+
+TEST_P(Strangers, a_server_without_descriptors_says_so_and_goes_on) {
+  start({});
+  Stranger stranger(address);
+  std::vector<int> all;
+  for (int fd = 0; (fd = fcntl(0, F_DUPFD_CLOEXEC, 0)) >= 0;) all.push_back(fd);
+  ASSERT_EQ(errno, EMFILE);
+  stranger.connects();
+  const std::optional<Errc> why = end_of(stranger);
+  for (const int fd : all) close(fd);
+  EXPECT_EQ(why, Errc::overloaded);
+  expect_service();
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, Strangers, testing::Values("tcp"), testing_support::transport_name);
+
+}  // namespace
+}  // namespace weir::rpc
