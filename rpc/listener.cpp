@@ -1,11 +1,13 @@
 #include "rpc/listener.hpp"
 
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/ip/tcp.hpp>
@@ -16,6 +18,7 @@
 #include <optional>
 
 #include "rdma/tcp_pacing.hpp"
+#include "rpc/frame.hpp"
 #include "rpc/socket_transport.hpp"
 #include "rpc/tls_transport.hpp"
 
@@ -81,6 +84,21 @@ class Taker {
   const Listener::Accepted accepted_;
 };
 
+// What a client is told that is accepted only to hear that there is no descriptor for it.
+std::array<std::byte, frame_header_bytes + 64> out_of_descriptors() {
+  constexpr std::string_view why = "the server has no descriptors left for more connections: later";
+  static_assert(why.size() <= 64);
+  std::array<std::byte, frame_header_bytes + 64> frame;
+  frame.fill(std::byte{' '});
+  FrameHeader header;
+  header.kind = FrameKind::reply;
+  header.status = static_cast<std::uint16_t>(Errc::overloaded);
+  header.body_bytes = 64;
+  encode(header, frame.data());
+  std::memcpy(frame.data() + frame_header_bytes, why.data(), why.size());
+  return frame;
+}
+
 // TCP, with or without TLS, and unix sockets.
 class SocketListener final : public Listener, public Poller::Watcher {
  public:
@@ -91,7 +109,9 @@ class SocketListener final : public Listener, public Poller::Watcher {
         address_(std::move(address)),
         threads_(std::move(threads)),
         pacing_(fd_.get()),
+        secure_(tls != nullptr),
         taker_(std::make_shared<const Taker>(address_, std::move(tls), std::move(accepted))),
+        reserve_(open_reserve()),
         pause_(io) {
     if (address_.scheme == Scheme::unix_socket) bound_file_ = file_at(address_.path);
   }
@@ -122,12 +142,38 @@ class SocketListener final : public Listener, public Poller::Watcher {
       socklen_t size = sizeof from;
       OwnedFd fd(accept4(fd_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause();
+        const bool no_descriptor = errno == EMFILE || errno == ENFILE;
+        if (no_descriptor && turn_one_away()) continue;
+        if (no_descriptor || errno == ENOBUFS || errno == ENOMEM) pause();
         return;
       }
       pacing_.accepted(fd.get());
       take(std::move(fd), from);
     }
+  }
+
+  static OwnedFd open_reserve() { return OwnedFd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+  // The descriptor in reserve makes room for one client at a time, which is told that there is none for it
+  // and goes: better than to leave it in the kernel's queue, where it waits for an answer. What it has sent
+  // already is read first, or the kernel would reset the connection and it would not hear. False: there was
+  // no reserve.
+  bool turn_one_away() {
+    if (!reserve_) return false;
+    reserve_.reset();
+    OwnedFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd && !secure_) {  // over TLS there is no handshake yet to say it in
+      std::array<std::byte, 4096> unread;
+      for (int reads = 0; reads < 16; ++reads)
+        if (recv(fd.get(), unread.data(), unread.size(), MSG_DONTWAIT) < std::ssize(unread)) break;
+      const auto words = out_of_descriptors();
+      send(fd.get(), words.data(), words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      shutdown(fd.get(), SHUT_WR);
+    }
+    const bool turned_away = static_cast<bool>(fd);
+    fd.reset();
+    reserve_ = open_reserve();
+    return turned_away;
   }
 
   // Out of descriptors: looking again at once would find the same. Connections that end make room.
@@ -155,8 +201,10 @@ class SocketListener final : public Listener, public Poller::Watcher {
   const Threads threads_;
   const rdma::AcceptedPacing pacing_;
   std::size_t turn_ = 0;
-  std::optional<File> bound_file_;            // of a unix socket
+  std::optional<File> bound_file_;  // of a unix socket
+  const bool secure_;
   const std::shared_ptr<const Taker> taker_;  // what was accepted holds it until it is handed on
+  OwnedFd reserve_;                           // a descriptor to tell a client with that there is none
   asio::steady_timer pause_;
 };
 
