@@ -190,6 +190,13 @@ constexpr std::string_view field_name = [] {
 #pragma clang diagnostic pop
 #endif
 
+template <class T>
+constexpr std::string_view qualified_type_name() {
+  std::string_view text = __PRETTY_FUNCTION__;
+  const std::size_t begin = text.find("T = ") + 4;
+  return text.substr(begin, text.find_first_of(";]", begin) - begin);
+}
+
 // "shop::Order" as "Order".
 template <class T>
 constexpr std::string_view type_name() {

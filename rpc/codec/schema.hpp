@@ -4,6 +4,8 @@
 //          | "[" type "]" | "{" type ":" type "}" | "?" type | "(" type, ... ")" | "<" type | ... ">"
 //          | name "{" field ": " type, ... "}"      an aggregate, in full where it first appears
 //          | name                                   one that was given in full before
+// Names are letters, digits and underscores: `Page<shop::Item>` is Page_Item, and of two types with one name
+// the second has its namespaces before it.
 //   method = "(" type, ... ["stream" type] ")" " -> " type
 //          | "(" type, ... ["stream" type] ")" " -> stream " type [", " type]     result nil if not given
 // What follows "stream" comes or goes one by one, in any number.
@@ -19,7 +21,12 @@ namespace weir::rpc {
 
 struct SchemaText {
   std::string text;
-  std::vector<std::string_view> named;  // aggregates given in full
+  bool only_names = false;  // of aggregates
+  struct Named {
+    std::string_view type;  // as the compiler spells it, with its namespaces
+    std::string name;
+  };
+  std::vector<Named> named;  // aggregates given in full
 };
 
 template <class T>
@@ -53,6 +60,23 @@ struct DescribeParts<Template<T...>> {
     describe_list<T...>(to, open, between, close);
   }
 };
+
+// Letters, digits and single underscores.
+std::string as_a_name(std::string_view text);
+
+// Of an aggregate: without its namespaces, and of one that is made from a template with what it is made of.
+template <class T>
+std::string schema_name() {
+  std::string name(type_name<T>());
+  name.resize(std::min(name.find('<'), name.size()));
+  if constexpr (requires { DescribeParts<T>::list; }) {
+    SchemaText made_of;
+    made_of.only_names = true;
+    DescribeParts<T>::list(made_of, "_", "_", "");
+    name += made_of.text;
+  }
+  return as_a_name(name);
+}
 
 template <class T>
 void describe(SchemaText& to) {
@@ -92,17 +116,24 @@ void describe(SchemaText& to) {
     to.text += "[";
     describe<typename T::value_type>(to);
     to.text += "]";
-  } else if constexpr (requires { DescribeParts<T>::list; }) {
+  } else if constexpr (Tuple<T> && requires { DescribeParts<T>::list; }) {
     DescribeParts<T>::list(to, "(", ", ", ")");
   } else if constexpr (Tuple<T>) {  // std::array
     to.text += "[";
     describe<typename T::value_type>(to);
     to.text += "]";
   } else {
-    constexpr std::string_view name = type_name<T>();
+    constexpr std::string_view type = qualified_type_name<T>();
+    if (const auto known = std::ranges::find(to.named, type, &SchemaText::Named::type);
+        known != to.named.end()) {
+      to.text += known->name;
+      return;
+    }
+    std::string name = schema_name<T>();
+    if (std::ranges::find(to.named, name, &SchemaText::Named::name) != to.named.end()) name = as_a_name(type);
     to.text += name;
-    if (std::ranges::find(to.named, name) != to.named.end()) return;
-    to.named.push_back(name);
+    to.named.push_back({type, std::move(name)});
+    if (to.only_names) return;
     describe_fields<T>(to, std::make_index_sequence<field_count<T>>());
   }
 }

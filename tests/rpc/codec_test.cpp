@@ -11,6 +11,12 @@
 
 #include "rpc/codec/schema.hpp"
 
+namespace far_away {
+struct Point {
+  double distance = 0;
+};
+}  // namespace far_away
+
 namespace weir::rpc {
 namespace {
 
@@ -29,6 +35,11 @@ struct Node {
   int value = 0;
   std::vector<Node> children;
   bool operator==(const Node&) const = default;
+};
+template <class T>
+struct Page {
+  std::vector<T> rows;
+  std::uint32_t next = 0;
 };
 struct LaterPoint {
   std::int32_t x = 0;
@@ -224,6 +235,20 @@ TEST(Codec, bytes_left_over_are_an_error) {
   MessagePack::write(out, 2);
   int one = 0;
   EXPECT_EQ(MessagePack::read(out.span(), one).error().what, "bytes left over after the value");
+}
+
+TEST(Schema, aggregates_of_templates_are_aggregates) {
+  SchemaText text;
+  describe<std::tuple<Page<Point>, Page<std::string>, Page<Point>>>(text);
+  EXPECT_EQ(
+      text.text,
+      "(Page_Point{rows: [Point{x: i32, y: i32}], next: u32}, Page_str{rows: [str], next: u32}, Page_Point)");
+}
+
+TEST(Schema, types_of_one_name_are_told_apart) {
+  SchemaText text;
+  describe<std::tuple<Point, far_away::Point, far_away::Point, Point>>(text);
+  EXPECT_EQ(text.text, "(Point{x: i32, y: i32}, far_away_Point{distance: f64}, far_away_Point, Point)");
 }
 
 TEST(Schema, describes_types) {
