@@ -7,11 +7,31 @@
 
 namespace weir::rpc {
 
+namespace {
+constexpr std::size_t steps = 16;  // of a power of two
+constexpr unsigned unit_bits = 6;  // 64 ns
+
+std::size_t fine_bucket(std::uint64_t ns) {
+  const std::uint64_t units = ns >> unit_bits;
+  const int wide = std::bit_width(units) - 5;  // bits beyond the five that a bucket tells apart
+  const std::size_t power = static_cast<std::size_t>(std::max(wide, 0));
+  return std::min(power * steps + static_cast<std::size_t>(units >> power),
+                  LatencyHistogram::fine_buckets - 1);
+}
+}  // namespace
+
+double fine_bucket_begin_ns(std::size_t index) {
+  const std::size_t power = index < 2 * steps ? 0 : index / steps - 1;
+  return static_cast<double>(index - power * steps) *
+         static_cast<double>(std::uint64_t{1} << (power + unit_bits));
+}
+
 void LatencyHistogram::add(std::chrono::nanoseconds latency) {
   const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(latency.count(), 0));
   const std::uint64_t us = (ns + 999) / 1000;  // a bucket's bound belongs to it
   const auto bucket = static_cast<std::size_t>(us <= 1 ? 0 : std::bit_width(us - 1));
   ++counts_[std::min(bucket, buckets - 1)];
+  ++fine_[fine_bucket(ns)];
   total_ns_ += ns;
 }
 
@@ -20,6 +40,9 @@ MethodReport report(std::string name, const MethodStats& stats) {
   made.name = std::move(name);
   const auto& counts = stats.latency.counts();
   made.latency.assign(counts.begin(), counts.end());
+  const auto& fine = stats.latency.fine_counts();
+  const auto last = std::find_if(fine.rbegin(), fine.rend(), [](std::uint64_t count) { return count > 0; });
+  made.latency_fine.assign(fine.begin(), last.base());
   made.calls = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   made.failures = stats.failures;
   made.in_flight = stats.in_flight;
@@ -42,11 +65,22 @@ void add(MethodReport& to, const MethodReport& more) {
   to.packed_out += more.packed_out;
   for (std::size_t i = 0; i < to.latency.size() && i < more.latency.size(); ++i)
     to.latency[i] += more.latency[i];
+  to.latency_fine.resize(std::max(to.latency_fine.size(), more.latency_fine.size()));
+  for (std::size_t i = 0; i < more.latency_fine.size(); ++i) to.latency_fine[i] += more.latency_fine[i];
 }
 
 double quantile_us(const MethodReport& report, double share) {
   const double wanted = share * static_cast<double>(report.calls);
   double before = 0;
+  for (std::size_t i = 0; i < report.latency_fine.size() && i < LatencyHistogram::fine_buckets; ++i) {
+    const auto count = static_cast<double>(report.latency_fine[i]);
+    if (count > 0 && before + count >= wanted) {
+      const double low = fine_bucket_begin_ns(i), high = fine_bucket_begin_ns(i + 1);
+      return (low + (high - low) * (wanted - before) / count) * 1e-3;
+    }
+    before += count;
+  }
+  before = 0;
   for (std::size_t i = 0; i < report.latency.size(); ++i) {
     const auto count = static_cast<double>(report.latency[i]);
     if (count > 0 && before + count >= wanted) {

@@ -16,20 +16,27 @@
 
 namespace weir::rpc {
 
-// Counts of durations by powers of two of a microsecond: bucket i holds those up to 2^i us, the last all
-// longer.
+// Counts of durations, twice. By powers of two of a microsecond, for those who gather them: bucket i holds
+// those up to 2^i us, the last all longer. And finely, for quantiles: sixteen buckets for each power of two,
+// of 64 ns at least, so that one is a sixteenth of what it holds; see fine_bucket_begin_ns().
 class LatencyHistogram {
  public:
   static constexpr std::size_t buckets = 26;  // 2^24 us are 16.8 s
 
   void add(std::chrono::nanoseconds latency);
   const std::array<std::uint64_t, buckets>& counts() const { return counts_; }
+  static constexpr std::size_t fine_buckets = 448;  // up to 34 s
+  const std::array<std::uint64_t, fine_buckets>& fine_counts() const { return fine_; }
   std::uint64_t total_ns() const { return total_ns_; }
 
  private:
   std::array<std::uint64_t, buckets> counts_{};
+  std::array<std::uint64_t, fine_buckets> fine_{};
   std::uint64_t total_ns_ = 0;
 };
+
+// Where bucket `index` of fine_counts() begins, and the one before ends.
+double fine_bucket_begin_ns(std::size_t index);
 
 struct MethodStats {
   std::uint64_t failures = 0;  // of the calls in `latency`
@@ -53,13 +60,16 @@ struct MethodReport {
   std::vector<std::uint64_t> latency;  // LatencyHistogram::counts()
   CompressionCounts packed_in;
   CompressionCounts packed_out;
+  std::vector<std::uint64_t>
+      latency_fine;  // fine_counts(), up to the last that is not 0; older servers have none
 };
 constexpr std::string_view stats_method = "weir.stats";
 
 MethodReport report(std::string name, const MethodStats& stats);
 // Two threads' reports of one function as one.
 void add(MethodReport& to, const MethodReport& more);
-// The latency that `share` of the calls did not exceed, by interpolation in its bucket; in microseconds.
+// The latency that `share` of the calls did not exceed, within a sixteenth of it; in microseconds. Of a
+// server that has no fine counts, by interpolation between powers of two.
 double quantile_us(const MethodReport& report, double share);
 // Text of the Prometheus exposition format, version 0.0.4.
 std::string prometheus_text(const std::vector<MethodReport>& reports);

@@ -107,8 +107,11 @@ def with_server(where):
               "weir.methods() -> [MethodInfo{name: str, schema: str, codec: str}]\n"
               "weir.stats() -> [MethodReport{name: str, calls: u64, failures: u64, in_flight: u32, bytes_in: u64, "
               "bytes_out: u64, total_ns: u64, latency: [u64], packed_in: CompressionCounts{bodies: u64, bytes_before: u64, "
-              "bytes_after: u64}, packed_out: CompressionCounts{bodies: u64, bytes_before: u64, bytes_after: u64}}]\n",
+              "bytes_after: u64}, packed_out: CompressionCounts{bodies: u64, bytes_before: u64, bytes_after: u64}, "
+              "latency_fine: [u64]}]\n",
               "", f"{where}: list")
+        listed = json.loads(weir("list", "--json", address).stdout)
+        assert {"name": "shop.add", "schema": "(i32, i32) -> i32", "codec": "msgpack"} in listed, f"{where}: {listed}"
         check(weir("list", "--names", address), 0,
               "shop.Stock.find\nshop.Stock.take\nshop.add\nshop.brew\nweir.methods\nweir.stats\n", "", f"{where}: names")
         if "://127.0.0.1" in where:
@@ -165,6 +168,8 @@ with tempfile.TemporaryDirectory() as folder:
         print(transport, "ok")
 check(weir(), 2, "", "missing", "nothing")
 check(weir("list"), 2, "", "list takes an address", "no address")
+check(weir("list", "--prometheus", "127.0.0.1:1"), 2, "", "--prometheus is for stats", "a format of stats")
+check(weir("stats", "--names", "127.0.0.1:1"), 2, "", "--names is for list", "an option of list")
 check(weir("lists"), 2, "", "'lists' is none of list, call and stats", "no such action")
 check(weir("list", "ftp://x:1"), 2, "", "unknown transport 'ftp'", "no such transport")
 print("ok")
