@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <typeinfo>
 
 #include "rdma/stream.hpp"
 #include "rdma/tcp_pacing.hpp"
@@ -189,10 +190,15 @@ asio::awaitable<Result<Client>> connect(std::string address) {
 
 asio::awaitable<Result<Client>> connect(std::string address, ConnectOptions options) {
   const auto executor = co_await asio::this_coro::executor;
-  const auto* plain = executor.target<asio::io_context::executor_type>();
+  // Asio 1.22's target() does not compare types, which is left to whoever asks.
+  using Plain = asio::io_context::executor_type;
+  const bool is_plain = executor.target_type() == typeid(Plain);
+  const auto* plain = is_plain ? executor.target<Plain>() : nullptr;
   if (plain == nullptr)
-    co_return fail(Errc::bad_setting,
-                   "connect() must run in a coroutine that was spawned on an io_context itself");
+    co_return fail(
+        Errc::bad_setting,
+        "connect() must run in a coroutine that was spawned on an io_context itself, not on a strand "
+        "or a thread_pool");
   asio::io_context& io = plain->context();
   auto parsed = parse_address(address);
   if (!parsed) co_return std::unexpected(std::move(parsed.error()));
