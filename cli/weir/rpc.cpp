@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/weir/command.hpp"
@@ -50,7 +51,7 @@ which list shows with "in protobuf", cannot be called from here.
   --token-file FILE     show the first line of the file instead
   --compress HOW        lz4 or zstd, of bodies, where the server compresses, too
   --names               list: names only
-  --json                stats: as JSON
+  --json                list and stats: as JSON
   --prometheus          stats: as Prometheus reads them
   --help                this text
 
@@ -143,6 +144,9 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
   } else if (plain.size() != 2) {
     return std::unexpected(request.action + " takes an address" + (plain.size() > 2 ? " only" : ""));
   }
+  if (request.stats == StatsFormat::prometheus && request.action != "stats")
+    return std::unexpected("--prometheus is for stats");
+  if (request.names && request.action != "list") return std::unexpected("--names is for list");
   request.address = plain[1].find("://") == std::string::npos ? "tcp://" + plain[1] : plain[1];
   if (const auto address = rpc::parse_address(request.address); !address)
     return std::unexpected(address.error().what);
@@ -169,6 +173,14 @@ std::optional<std::string> open_engine(asio::io_context& io, Request& request) {
   if (!engine) return engine.error().what;
   request.connect.transport.engine = *engine;
   return std::nullopt;
+}
+
+int print_list_as_json(const std::vector<rpc::MethodInfo>& methods) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const rpc::MethodInfo& method : methods)
+    all.push_back({{"name", method.name}, {"schema", method.schema}, {"codec", method.codec}});
+  std::printf("%s\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  return 0;
 }
 
 int print_list(const std::vector<rpc::MethodInfo>& methods, bool names) {
@@ -256,6 +268,7 @@ asio::awaitable<int> serve_request(const Request& request) {
   if (request.action == "stats") co_return co_await show_stats(*client, request.stats);
   const auto methods = co_await client->call_by_name<std::vector<rpc::MethodInfo>>(rpc::methods_method);
   if (!methods) co_return complain("rpc", said(methods.error()), 1);
+  if (request.action == "list" && request.stats == StatsFormat::json) co_return print_list_as_json(*methods);
   if (request.action == "list") co_return print_list(*methods, request.names);
   co_return co_await call(*client, request, *methods);
 }
