@@ -74,9 +74,9 @@ constexpr Membership memberships[] = {
 };
 
 constexpr std::string_view category_order[] = {
-    "@keyspace", "@read",     "@write",     "@set",        "@sortedset",  "@list",
-    "@hash",     "@string",   "@bitmap",    "@pubsub",     "@admin",      "@fast",
-    "@slow",     "@blocking", "@dangerous", "@connection", "@transaction"};
+    "@keyspace", "@read",     "@write",     "@set",        "@sortedset",   "@list",
+    "@hash",     "@string",   "@bitmap",    "@pubsub",     "@admin",       "@fast",
+    "@slow",     "@blocking", "@dangerous", "@connection", "@transaction", "@scripting"};
 
 bool names_no_keyspace(const Command& command) {
   return command.name == "sort" || command.name == "sort_ro" || command.name == "wait";
@@ -86,7 +86,7 @@ bool names_no_keyspace(const Command& command) {
 
 std::vector<std::string_view> categories(const Command& command) {
   std::vector<std::string_view> names;
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> of_group{{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> of_group{{
       {"set", "@set"},
       {"sorted-set", "@sortedset"},
       {"list", "@list"},
@@ -95,11 +95,13 @@ std::vector<std::string_view> categories(const Command& command) {
       {"bitmap", "@bitmap"},
       {"connection", "@connection"},
       {"transactions", "@transaction"},
+      {"scripting", "@scripting"},
   }};
   const bool only_contains = command.run == nullptr;
   if (command.group == "generic" && !only_contains && !names_no_keyspace(command))
     names.emplace_back("@keyspace");
-  if (command.has(flag::readonly)) names.emplace_back("@read");
+  // What a script reads, its own commands tell.
+  if (command.has(flag::readonly) && command.group != "scripting") names.emplace_back("@read");
   if (command.has(flag::write)) names.emplace_back("@write");
   for (const auto& [group, category] : of_group) {
     if (command.group == group && !only_contains) names.push_back(category);
@@ -268,12 +270,8 @@ std::optional<std::vector<KeyInUse>> asked_keys(const Call& call) {
     return std::nullopt;
   };
   const Command* command = find_command(words[0].text);
-  if (command != nullptr && !command->subcommands.empty() && words.size() > 1) {
-    const auto& all = command->subcommands;
-    const auto sub =
-        std::ranges::find_if(all, [&](const Command& one) { return is_word(words[1].text, one.name); });
-    command = sub == all.end() ? nullptr : &*sub;
-  }
+  if (command != nullptr && !command->subcommands.empty() && words.size() > 1)
+    command = find_subcommand(*command, words[1].text);
   if (command == nullptr) return refuse("ERR Invalid command specified");
   if (!has_keys(*command)) return refuse("ERR The command has no key arguments");
   if (!command->takes(words.size())) return refuse("ERR Invalid number of arguments specified for command");

@@ -132,6 +132,7 @@ std::span<const Command> list_commands();
 std::span<const Command> list_blocking_commands();
 std::span<const Command> pubsub_commands();
 std::span<const Command> scan_commands();
+std::span<const Command> scripting_commands();
 std::span<const Command> server_commands();
 std::span<const Command> set_commands();
 std::span<const Command> sort_commands();
@@ -145,6 +146,8 @@ std::span<const Command> zset_store_commands();
 
 // Every command, found by name in any case; null: no such command.
 const Command* find_command(std::string_view name);
+// The subcommand of that name in any case; null: there is none.
+const Command* find_subcommand(const Command& command, std::string_view name);
 // The same, and subcommands: "config|get".
 const Command* find_full_name(std::string_view name);
 std::span<const Command* const> all_commands();

@@ -11,6 +11,7 @@
 #include "kv/heap.hpp"
 #include "kv/number.hpp"
 #include "kv/resp/words.hpp"
+#include "kv/scripts/scripts.hpp"
 #include "kv/server/memory.hpp"
 #include "kv/server/server.hpp"
 
@@ -112,6 +113,10 @@ void memory_section(const Server& server, Fields& field) {
   field.bytes("used_memory_peak", peak);
   field.percent("used_memory_peak_perc", static_cast<double>(used) / static_cast<double>(peak));
   field("used_memory_startup", server.memory_at_start);
+  field("used_memory_vm_eval", server.scripts->memory());
+  field.bytes("used_memory_lua", server.scripts->memory());
+  field("used_memory_scripts_eval", server.scripts->cache().text_bytes());
+  field("number_of_cached_scripts", server.scripts->cache().size());
   field.bytes("total_system_memory", system_memory());
   field.bytes("maxmemory", static_cast<std::size_t>(server.settings.maxmemory));
   field("maxmemory_policy", setting_text(server.settings, *find_setting("maxmemory-policy")));

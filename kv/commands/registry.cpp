@@ -2,6 +2,7 @@
 #include <absl/container/flat_hash_map.h>
 #include <strings.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -30,7 +31,8 @@ struct Registry {
           info_commands(),       key_commands(),        list_commands(),        list_blocking_commands(),
           latency_commands(),    pubsub_commands(),     scan_commands(),        server_commands(),
           set_commands(),        string_commands(),     transaction_commands(), zset_commands(),
-          zset_pop_commands(),   zset_range_commands(), zset_store_commands(),  standalone_commands()}) {
+          zset_pop_commands(),   zset_range_commands(), zset_store_commands(),  standalone_commands(),
+          scripting_commands()}) {
       for (const Command& command : family) {
         commands.push_back(&command);
         Slot* slot = probe(command.name);
@@ -96,10 +98,13 @@ const Command* find_full_name(std::string_view name) {
   const std::size_t bar = name.find('|');
   const Command* command = find_command(name.substr(0, bar));
   if (command == nullptr || bar == std::string_view::npos) return command;
-  for (const Command& sub : command->subcommands) {
-    if (is_word(name.substr(bar + 1), sub.name)) return &sub;
-  }
-  return nullptr;
+  return find_subcommand(*command, name.substr(bar + 1));
+}
+
+const Command* find_subcommand(const Command& command, std::string_view name) {
+  const auto sub =
+      std::ranges::find_if(command.subcommands, [&](const Command& one) { return is_word(name, one.name); });
+  return sub == command.subcommands.end() ? nullptr : &*sub;
 }
 
 std::span<const Command* const> all_commands() { return registry().commands; }

@@ -1,5 +1,8 @@
 // Transactions: MULTI, EXEC, DISCARD, WATCH.
+#include <algorithm>
+
 #include "kv/commands/command.hpp"
+#include "kv/scripts/scripts.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -24,19 +27,24 @@ void exec(const Call& call) {
   const bool expired = call.server.watches.any_expired(client, call.server.databases, call.now_ms);
   const bool spoiled = client.transaction.spoiled;
   const bool broken = client.transaction.broken || expired;
-  const std::vector<Transaction::Queued> queued = std::move(client.transaction.queued);
+  std::vector<Transaction::Queued> queued = std::move(client.transaction.queued);
   call.server.discard_transaction(client);
   if (spoiled) return call.reply.error("EXECABORT Transaction discarded because of previous errors.");
   if (broken) return call.reply.null_array();
-  call.reply.array(queued.size());
-  std::vector<Argument> arguments;
-  client.in_exec = true;
-  for (const Transaction::Queued& one : queued) {
-    arguments.clear();
-    for (const Bytes& word : one.words) arguments.push_back({word.view(), word.shared()});
-    call.server.run(client, *one.command, arguments);
-  }
-  client.in_exec = false;
+  const bool has_scripts = std::ranges::any_of(
+      queued, [](const Transaction::Queued& one) { return one.command->group == "scripting"; });
+  auto run_all = [&server = call.server, &client, queued = std::move(queued)] {
+    client.reply.array(queued.size());
+    std::vector<Argument> arguments;
+    client.in_exec = true;
+    for (const Transaction::Queued& one : queued) {
+      arguments.clear();
+      for (const Bytes& word : one.words) arguments.push_back({word.view(), word.shared()});
+      server.run(client, *one.command, arguments);
+    }
+    client.in_exec = false;
+  };
+  has_scripts ? call.server.scripts->on_own_stack(client, std::move(run_all)) : run_all();
 }
 
 void watch(const Call& call) {

@@ -61,6 +61,26 @@ class Reply {
     ReplyQueue* target_;
   };
 
+  // While it lives, what is written goes to another queue, in another protocol: for what a script calls.
+  class Diverting {
+   public:
+    Diverting(Reply& reply, ReplyQueue& to, Protocol protocol)
+        : reply_(reply),
+          target_(std::exchange(reply.target_, &to)),
+          protocol_(std::exchange(reply.protocol, protocol)) {}
+    ~Diverting() {
+      reply_.target_ = target_;
+      reply_.protocol = protocol_;
+    }
+    Diverting(const Diverting&) = delete;
+    Diverting& operator=(const Diverting&) = delete;
+
+   private:
+    Reply& reply_;
+    ReplyQueue* target_;
+    Protocol protocol_;
+  };
+
   void raw(std::string_view bytes) { target_->append(bytes); }
   void simple(std::string_view text);
   void ok() { raw("+OK\r\n"); }

@@ -92,7 +92,9 @@ class Client final : public Session {
   }
 
   // Whether it reads this client's requests now: not while it waits, is paused or ends.
-  bool takes_requests() const { return !blocked && !closing && !close_after_reply && !stalled_ && !paused_; }
+  bool takes_requests() const {
+    return !blocked && !script_runs && !closing && !close_after_reply && !stalled_ && !paused_;
+  }
   // Whether its next request waits for the end of CLIENT PAUSE.
   bool paused() const { return paused_; }
   // Executes what has piled up meanwhile.
@@ -122,7 +124,9 @@ class Client final : public Session {
   bool close_after_reply = false;
   bool closing = false;
   bool dirty = false;    // in the server's list of clients with something to send
-  bool in_exec = false;  // its transaction runs: blocking commands answer at once
+  bool in_exec = false;  // its transaction or script runs: blocking commands answer at once
+  bool in_script = false;
+  bool script_runs = false;  // its script took too long and goes on beside the others' requests
   Transaction transaction;
   Subscriptions subscriptions;
   std::unique_ptr<BlockedOn> blocked;

@@ -27,11 +27,10 @@ bool allowed_while_subscribed(const Command& command) {
   return false;
 }
 
-const Command* find_subcommand(const Command& command, std::string_view name) {
-  for (const Command& sub : command.subcommands) {
-    if (is_word(name, sub.name)) return &sub;
-  }
-  return nullptr;
+// Whether it runs though a script has the server to itself.
+bool runs_beside_script(const Command& command, Arguments arguments) {
+  if (!command.has(flag::allow_busy)) return false;
+  return command.name != "shutdown" || (arguments.size() > 1 && is_word(arguments[1].text, "nosave"));
 }
 
 // A queue may grow without bound, so whatever would be queued needs room; EXEC needs it where one of the
@@ -117,6 +116,11 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
     reject(client, command, "ERR Command not allowed inside a transaction");
     return true;
   }
+  if (script_suspended && !runs_beside_script(*command, arguments)) {
+    reject(client, command,
+           "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
+    return true;
+  }
   if (settings.maxmemory > 0 && !make_room() && needs_room(client, *command)) {
     reject(client, command, "OOM command not allowed when used memory > 'maxmemory'.");
     return true;
@@ -137,8 +141,8 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
 
 bool Server::execute(Client& client, Arguments arguments) {
   if (!execute_one(client, arguments)) return false;
-  if (client.replies() != Replies::on) client.end_of_command();
-  if (blocking.ready()) blocking.serve();
+  if (client.replies() != Replies::on && !client.script_runs) client.end_of_command();
+  if (blocking.ready() && !script_suspended) blocking.serve();
   return true;
 }
 

@@ -33,7 +33,6 @@ const std::array idle_specs{
     idle("appendfsync", Form::text, "everysec"),
     idle("auto-aof-rewrite-min-size", Form::bytes, "67108864"),
     idle("auto-aof-rewrite-percentage", Form::number, "100"),
-    idle("busy-reply-threshold", Form::number, "5000", "lua-time-limit"),
     idle("crash-log-enabled", Form::yes_no, "yes"),
     idle("crash-memcheck-enabled", Form::yes_no, "yes"),
     idle("disable-thp", Form::yes_no, "yes"),

@@ -48,8 +48,10 @@ void Monitors::tell(const Client& from, const Command& command, Arguments argume
                 static_cast<long long>(server_.now_us % 1000000), from.db);
   std::string line = stamp;
   const std::string peer = connection.peer_address();
-  // Unix sockets are shown by their path.
-  line += connection.kind() == "unix" ? "unix:" + peer.substr(0, peer.rfind(':')) : peer;
+  // Unix sockets are shown by their path, a script's commands without an address.
+  line += from.in_script                ? "lua"
+          : connection.kind() == "unix" ? "unix:" + peer.substr(0, peer.rfind(':'))
+                                        : peer;
   line += ']';
   for (std::string_view word : without_passwords(command, arguments))
     line.append(1, ' ').append(quoted(word));

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kv/scripts/scripts.hpp"
+
 namespace weir::kv {
 
 namespace {
@@ -29,6 +31,7 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
     : io(context),
       settings(std::move(initial)),
       surroundings(std::move(given)),
+      scripts(std::make_unique<Scripts>(*this)),
       random_(surroundings.seed),
       idle_spin_(context, std::chrono::microseconds(settings.idle_spin_us), [this] { return rdma_polls(); }),
       poller_(context, [this] { end_socket_round(); }),
@@ -51,6 +54,7 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
 }
 
 Server::~Server() {
+  scripts->stop();
   shut_down();
   ended_.clear();
 }
@@ -136,6 +140,7 @@ void Server::reset_stats() {
 }
 
 void Server::forget(Client& client) {
+  scripts->client_ended(client);
   blocking.release(client);
   watches.unwatch(client);
   pubsub.unsubscribe_all(client);
@@ -171,8 +176,9 @@ void Server::end_round() {
     }
     dirty_.clear();
   }
-  std::erase_if(ended_,
-                [](const std::unique_ptr<Client>& client) { return client->connection().finished(); });
+  std::erase_if(ended_, [this](const std::unique_ptr<Client>& client) {
+    return client->connection().finished() && !scripts->holds(*client);
+  });
   free_in_turns();
 }
 
@@ -205,7 +211,7 @@ void Server::arm_timer() {
 void Server::tick() {
   refresh_time();
   timer_due_ms_ = 0;
-  expire_due();
+  if (!script_suspended) expire_due();
   blocking.expire(now_ms);
   if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) end_pause();
   if (settings.timeout_s > 0) close_idle();
@@ -230,7 +236,7 @@ void Server::expire_due() {
 // Lazily, and what does not fit maxmemory; in turn with whatever else there is to do.
 void Server::free_in_turns() {
   constexpr std::size_t at_once = 500;  // some 50 us
-  if (!lazy_free.any() && !room_is_being_made_) return;
+  if (!lazy_free.any() && (!room_is_being_made_ || script_suspended)) return;
   if (std::exchange(frees_in_turns_, true)) return;
   free_timer_.expires_after(std::chrono::milliseconds(0));
   free_timer_.async_wait([this](const std::error_code& cancelled) {
@@ -238,7 +244,7 @@ void Server::free_in_turns() {
     frees_in_turns_ = false;
     lazy_free.free_some(at_once);
     refresh_time();
-    if (room_is_being_made_) make_room();
+    if (room_is_being_made_ && !script_suspended) make_room();
     free_in_turns();
   });
 }

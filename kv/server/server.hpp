@@ -46,6 +46,8 @@ class Engine;
 
 namespace weir::kv {
 
+class Scripts;
+
 // What CLIENT PAUSE holds back.
 enum class Paused : std::uint8_t { nothing, writes, everything };
 
@@ -182,6 +184,8 @@ class Server {
   SlowLog slowlog;
   CycleRate cycle_rate;
   Blocking blocking{*this};
+  const std::unique_ptr<Scripts> scripts;
+  bool script_suspended = false;  // it took too long: others are answered BUSY, and no data changes
   std::string run_id;
   // What the clients hold that have not given the password, and the most that they may; see Client::charge().
   std::size_t strangers_bytes = 0;

@@ -85,6 +85,9 @@ struct Settings {
   std::int64_t zset_max_listpack_entries = 128, zset_max_listpack_value = 64;
   std::int64_t set_max_intset_entries = 512;
   std::int64_t list_max_listpack_size = -2, list_compress_depth = 0;
+  // Scripts.
+  std::int64_t busy_reply_threshold_ms = 5000;
+  std::int64_t lua_memory_limit = 256LL << 20;
   // The process.
   std::int64_t hz = 10;
   std::int64_t slowlog_log_slower_than_us = 10000, slowlog_max_len = 128;

@@ -172,17 +172,17 @@ TEST_P(Oracle, answers_as_redis_does) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Commands, Oracle,
-                         ::testing::Combine(::testing::Values("protocol.txt", "connection.txt", "keys.txt",
-                                                              "expiry.txt", "strings.txt", "bits.txt",
-                                                              "hashes.txt", "lists.txt", "sets.txt",
-                                                              "zsets.txt", "sort.txt", "transactions.txt",
-                                                              "pubsub.txt", "command.txt", "server.txt"),
-                                            ::testing::Values("2", "3")),
-                         [](const auto& instance) {
-                           const std::string file = std::get<0>(instance.param);
-                           return file.substr(0, file.find('.')) + "_resp" + std::get<1>(instance.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Commands, Oracle,
+    ::testing::Combine(::testing::Values("protocol.txt", "connection.txt", "keys.txt", "expiry.txt",
+                                         "strings.txt", "bits.txt", "hashes.txt", "lists.txt", "sets.txt",
+                                         "zsets.txt", "sort.txt", "transactions.txt", "scripting.txt",
+                                         "pubsub.txt", "command.txt", "server.txt"),
+                       ::testing::Values("2", "3")),
+    [](const auto& instance) {
+      const std::string file = std::get<0>(instance.param);
+      return file.substr(0, file.find('.')) + "_resp" + std::get<1>(instance.param);
+    });
 
 // What MONITOR shows of `commands`, without the times and addresses.
 std::vector<std::string> monitored(const std::string& path,

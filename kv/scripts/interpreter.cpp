@@ -1,0 +1,126 @@
+#include "kv/scripts/interpreter.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "kv/scripts/message_pack.hpp"
+#include "kv/scripts/sandbox.hpp"
+#include "kv/scripts/struct_library.hpp"
+
+extern "C" {
+int luaopen_cjson(lua_State* lua);
+int luaopen_bit(lua_State* lua);
+}
+
+namespace weir::kv {
+
+namespace {
+
+void open(lua_State* lua, const char* name, lua_CFunction library) {
+  lua_pushcfunction(lua, library);
+  lua_pushstring(lua, name);
+  lua_call(lua, 1, 0);
+}
+
+unsigned short* random_state(lua_State* lua) {
+  return static_cast<unsigned short*>(lua_touserdata(lua, lua_upvalueindex(1)));
+}
+
+// math.random() and math.randomseed() with Redis's numbers.
+int random_number(lua_State* lua) {
+  constexpr long most = 0x7fffffff;
+  const lua_Number part =
+      static_cast<lua_Number>(nrand48(random_state(lua)) % most) / static_cast<lua_Number>(most);
+  const int count = lua_gettop(lua);
+  if (count == 0) return lua_pushnumber(lua, part), 1;
+  if (count > 2) return luaL_error(lua, "wrong number of arguments");
+  const lua_Integer low = count == 2 ? luaL_checkint(lua, 1) : 1;
+  const lua_Integer high = luaL_checkint(lua, count);
+  luaL_argcheck(lua, low <= high, count, "interval is empty");
+  lua_pushnumber(lua,
+                 std::floor(part * static_cast<lua_Number>(high - low + 1)) + static_cast<lua_Number>(low));
+  return 1;
+}
+
+void seed_random(unsigned short* state, std::uint32_t seed) {
+  state[0] = 0x330e;
+  state[1] = static_cast<unsigned short>(seed);
+  state[2] = static_cast<unsigned short>(seed >> 16);
+}
+
+int random_seed(lua_State* lua) {
+  seed_random(random_state(lua), static_cast<std::uint32_t>(luaL_checkint(lua, 1)));
+  return 0;
+}
+
+void replace_random(lua_State* lua, unsigned short* state) {
+  lua_getglobal(lua, "math");
+  for (const luaL_Reg& function : {luaL_Reg{"random", random_number}, luaL_Reg{"randomseed", random_seed}}) {
+    lua_pushlightuserdata(lua, state);
+    lua_pushcclosure(lua, function.func, 1);
+    lua_setfield(lua, -2, function.name);
+  }
+  lua_pop(lua, 1);
+}
+
+// What Lua's own libraries define, without those that reach files, processes and the interpreter's insides.
+int open_libraries(lua_State* lua) {
+  open(lua, "", luaopen_base);
+  open(lua, LUA_TABLIBNAME, luaopen_table);
+  open(lua, LUA_STRLIBNAME, luaopen_string);
+  open(lua, LUA_MATHLIBNAME, luaopen_math);
+  for (lua_CFunction library : {luaopen_cjson, luaopen_bit}) {
+    lua_pushcfunction(lua, library);
+    lua_call(lua, 0, 1);
+    lua_setglobal(lua, library == luaopen_cjson ? "cjson" : "bit");
+  }
+  lua_pushcfunction(lua, open_message_pack);
+  lua_call(lua, 0, 1);
+  lua_setglobal(lua, "cmsgpack");
+  lua_pushcfunction(lua, open_struct);
+  lua_call(lua, 0, 1);
+  lua_setglobal(lua, "struct");
+  replace_random(lua, static_cast<unsigned short*>(lua_touserdata(lua, 1)));
+  close_sandbox(lua);
+  return 0;
+}
+
+}  // namespace
+
+Interpreter::Interpreter(std::size_t memory_limit) : memory_{.used = 0, .limit = memory_limit} {
+  lua_.reset(lua_newstate(allocate, &memory_));
+  if (lua_ == nullptr ||
+      lua_cpcall(lua(), [](lua_State* l) { return open_libraries(l); }, random_.data()) != 0)
+    throw std::bad_alloc();
+}
+
+void* Interpreter::allocate(void* memory, void* block, std::size_t old_size, std::size_t new_size) {
+  auto& [used, limit] = *static_cast<Memory*>(memory);
+  if (new_size == 0) {
+    used -= old_size;
+    std::free(block);
+    return nullptr;
+  }
+  // A block that shrinks must not fail.
+  if (new_size > old_size && used + (new_size - old_size) > limit) return nullptr;
+  void* const moved = std::realloc(block, new_size);
+  if (moved != nullptr) used = used - old_size + new_size;
+  return moved;
+}
+
+void Interpreter::set_global(const char* name) { kv::set_global(lua(), name); }
+
+void Interpreter::set_library(const char* name) {
+  protect(lua());
+  kv::set_global(lua(), name);
+}
+
+void Interpreter::restore() {
+  lua_gc(lua(), LUA_GCSETPAUSE, 200);
+  lua_gc(lua(), LUA_GCSETSTEPMUL, 200);
+  lua_gc(lua(), LUA_GCRESTART, 0);
+}
+
+}  // namespace weir::kv

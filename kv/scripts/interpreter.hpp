@@ -1,0 +1,53 @@
+// A Lua 5.1 interpreter in which a script reaches nothing but what it is given: no files, no processes, no
+// bytecode, no other script's variables.
+//
+// Globals and library tables are protected: scripts see empty tables that answer with what the real ones hold
+// and refuse to be changed. Memory is bounded: what would exceed the limit fails in the script with "not
+// enough memory". This is Debian's Lua that reports errors as C++ exceptions, so destructors run.
+//
+// Threading: the server's one thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <lua.hpp>
+#include <memory>
+
+namespace weir::kv {
+
+class Interpreter {
+ public:
+  // Throws std::bad_alloc.
+  explicit Interpreter(std::size_t memory_limit);
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
+
+  lua_State* lua() const { return lua_.get(); }
+  std::size_t memory() const { return memory_.used; }
+  std::size_t memory_limit() const { return memory_.limit; }
+  void limit_memory(std::size_t bytes) { memory_.limit = bytes; }
+
+  // Makes the value on top of the stack the global of that name and pops it.
+  void set_global(const char* name);
+  // The same for a library: a table that scripts cannot change.
+  void set_library(const char* name);
+  // Before a script: undoes what an earlier one did to the garbage collector.
+  void restore();
+
+ private:
+  struct Memory {
+    std::size_t used = 0;
+    std::size_t limit = 0;
+  };
+  struct Close {
+    void operator()(lua_State* lua) const { lua_close(lua); }
+  };
+
+  static void* allocate(void* memory, void* block, std::size_t old_size, std::size_t new_size);
+
+  Memory memory_;
+  std::array<unsigned short, 3> random_{0x330e, 0xabcd, 0x1234};  // of nrand48(); lrand48() begins so
+  std::unique_ptr<lua_State, Close> lua_;
+};
+
+}  // namespace weir::kv

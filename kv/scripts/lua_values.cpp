@@ -1,0 +1,246 @@
+#include "kv/scripts/lua_values.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "kv/number.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+std::string_view take_line(std::string_view& replies) {
+  const std::size_t end = replies.find('\r');
+  const std::string_view line = replies.substr(0, end);
+  replies.remove_prefix(end + 2);
+  return line;
+}
+
+std::string_view take_bytes(std::string_view& replies, std::int64_t size) {
+  const std::string_view bytes = replies.substr(0, static_cast<std::size_t>(size));
+  replies.remove_prefix(static_cast<std::size_t>(size) + 2);
+  return bytes;
+}
+
+void push_text(lua_State* lua, std::string_view text) { lua_pushlstring(lua, text.data(), text.size()); }
+
+void push_field(lua_State* lua, const char* name, std::string_view text) {
+  lua_newtable(lua);
+  push_text(lua, text);
+  lua_setfield(lua, -2, name);
+}
+
+void push_elements(lua_State* lua, std::string_view& replies, std::int64_t count) {
+  lua_newtable(lua);
+  for (std::int64_t i = 1; i <= count; ++i) {
+    push_reply(lua, replies);
+    lua_rawseti(lua, -2, static_cast<int>(i));
+  }
+}
+
+// {map = {key = value, ...}}, or {set = {member = true, ...}}
+void push_pairs(lua_State* lua, std::string_view& replies, std::int64_t count, const char* name,
+                bool is_set) {
+  lua_newtable(lua);
+  lua_newtable(lua);
+  for (std::int64_t i = 0; i < count; ++i) {
+    push_reply(lua, replies);
+    is_set ? lua_pushboolean(lua, 1) : push_reply(lua, replies);
+    lua_rawset(lua, -3);
+  }
+  lua_setfield(lua, -2, name);
+}
+
+void push_verbatim(lua_State* lua, std::string_view text) {
+  lua_newtable(lua);
+  lua_newtable(lua);
+  push_text(lua, text.substr(4));
+  lua_setfield(lua, -2, "string");
+  push_text(lua, text.substr(0, 3));
+  lua_setfield(lua, -2, "format");
+  lua_setfield(lua, -2, "verbatim_string");
+}
+
+}  // namespace
+
+void push_error(lua_State* lua, std::string_view text) { push_field(lua, "err", text); }
+
+void push_reply(lua_State* lua, std::string_view& replies) {
+  luaL_checkstack(lua, 8, "reached lua stack limit");
+  const char kind = replies[0];
+  const std::string_view line = take_line(replies).substr(1);
+  const auto count = [line] {
+    std::int64_t value = 0;
+    std::from_chars(line.data(), line.data() + line.size(), value);
+    return value;
+  };
+  switch (kind) {
+    case ':':
+      return lua_pushnumber(lua, static_cast<lua_Number>(count()));
+    case '$':
+      return count() < 0 ? lua_pushboolean(lua, 0) : push_text(lua, take_bytes(replies, count()));
+    case '+':
+      return push_field(lua, "ok", line);
+    case '-':
+      return push_error(lua, line);
+    case '*':
+    case '>':
+      return count() < 0 ? lua_pushboolean(lua, 0) : push_elements(lua, replies, count());
+    case '%':
+      return push_pairs(lua, replies, count(), "map", false);
+    case '~':
+      return push_pairs(lua, replies, count(), "set", true);
+    case '#':
+      return lua_pushboolean(lua, line == "t");
+    case ',': {
+      lua_newtable(lua);
+      lua_pushnumber(lua, parse_double(line).value_or(std::nan("")));
+      return lua_setfield(lua, -2, "double");
+    }
+    case '(':
+      return push_field(lua, "big_number", line);
+    case '=':
+      return push_verbatim(lua, take_bytes(replies, count()));
+    default:  // '_'
+      return lua_pushnil(lua);
+  }
+}
+
+namespace {
+
+// Pushes the field if it is of that type.
+bool push_if(lua_State* lua, const char* name, int type) {
+  lua_pushstring(lua, name);
+  lua_rawget(lua, -2);
+  if (lua_type(lua, -1) == type) return true;
+  lua_pop(lua, 1);
+  return false;
+}
+
+std::string_view text_at(lua_State* lua, int index) {
+  std::size_t size = 0;
+  const char* text = lua_tolstring(lua, index, &size);
+  return {text, size};
+}
+
+// A reply of one line has none in it.
+std::string one_line(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    if (c == '\r' || c == '\n') c = ' ';
+  }
+  return line;
+}
+
+std::size_t count_pairs(lua_State* lua) {
+  std::size_t count = 0;
+  for (lua_pushnil(lua); lua_next(lua, -2) != 0; lua_pop(lua, 1)) ++count;
+  return count;
+}
+
+// The table on top, as map or set.
+void reply_pairs(lua_State* lua, Reply& reply, bool is_set, bool booleans) {
+  const std::size_t count = count_pairs(lua);
+  is_set ? reply.set(count) : reply.map(count);
+  lua_pushnil(lua);
+  while (lua_next(lua, -2) != 0) {
+    if (is_set) lua_pop(lua, 1);
+    lua_pushvalue(lua, is_set ? -1 : -2);
+    reply_value(lua, reply, booleans);
+    if (!is_set) reply_value(lua, reply, booleans);
+  }
+}
+
+void reply_verbatim(lua_State* lua, Reply& reply) {
+  if (push_if(lua, "format", LUA_TSTRING)) {
+    std::string format(text_at(lua, -1));
+    format.resize(3, ' ');
+    lua_pop(lua, 1);
+    if (push_if(lua, "string", LUA_TSTRING)) {
+      reply.verbatim(format, text_at(lua, -1));
+      return lua_pop(lua, 1);
+    }
+  }
+  reply.null();
+}
+
+void reply_elements(lua_State* lua, Reply& reply, bool booleans) {
+  int count = 0;
+  for (;; ++count) {
+    lua_rawgeti(lua, -1, count + 1);
+    const bool last = lua_isnil(lua, -1);
+    lua_pop(lua, 1);
+    if (last) break;
+  }
+  reply.array(static_cast<std::size_t>(count));
+  for (int i = 1; i <= count; ++i) {
+    lua_rawgeti(lua, -1, i);
+    reply_value(lua, reply, booleans);
+  }
+}
+
+void reply_table(lua_State* lua, Reply& reply, bool booleans) {
+  if (push_if(lua, "err", LUA_TSTRING)) {
+    reply.error(text_at(lua, -1));
+  } else if (push_if(lua, "ok", LUA_TSTRING)) {
+    reply.simple(one_line(text_at(lua, -1)));
+  } else if (push_if(lua, "double", LUA_TNUMBER)) {
+    reply.real(lua_tonumber(lua, -1));
+  } else if (push_if(lua, "map", LUA_TTABLE)) {
+    reply_pairs(lua, reply, false, booleans);
+  } else if (push_if(lua, "set", LUA_TTABLE)) {
+    reply_pairs(lua, reply, true, booleans);
+  } else if (push_if(lua, "big_number", LUA_TSTRING)) {
+    const std::string digits = one_line(text_at(lua, -1));
+    reply.resp3() ? reply.raw('(' + digits + "\r\n") : reply.bulk(digits);
+  } else if (push_if(lua, "verbatim_string", LUA_TTABLE)) {
+    reply_verbatim(lua, reply);
+  } else {
+    return reply_elements(lua, reply, booleans);
+  }
+  lua_pop(lua, 1);
+}
+
+void reply_boolean(lua_State* lua, Reply& reply, bool booleans) {
+  const bool value = lua_toboolean(lua, -1) != 0;
+  if (booleans) return reply.boolean(value);
+  value ? reply.integer(1) : reply.null();
+}
+
+// As C converts a double; beyond its range there is no right answer, and this one is defined.
+std::int64_t cut(lua_Number value) {
+  constexpr lua_Number limit = 9223372036854775808.0;
+  if (!(value > -limit)) return std::numeric_limits<std::int64_t>::min();
+  if (!(value < limit)) return std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
+void reply_value(lua_State* lua, Reply& reply, bool booleans) {
+  if (lua_checkstack(lua, 6) == 0) {
+    reply.error("ERR reached lua stack limit");
+    return lua_pop(lua, 1);
+  }
+  switch (lua_type(lua, -1)) {
+    case LUA_TSTRING:
+      reply.bulk(text_at(lua, -1));
+      break;
+    case LUA_TBOOLEAN:
+      reply_boolean(lua, reply, booleans);
+      break;
+    case LUA_TNUMBER:
+      reply.integer(cut(lua_tonumber(lua, -1)));
+      break;
+    case LUA_TTABLE:
+      reply_table(lua, reply, booleans);
+      break;
+    default:
+      reply.null();
+  }
+  lua_pop(lua, 1);
+}
+
+}  // namespace weir::kv

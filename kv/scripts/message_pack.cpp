@@ -1,0 +1,218 @@
+#include "kv/scripts/message_pack.hpp"
+
+#include <msgpack.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace weir::kv {
+
+namespace {
+
+// Deeper tables become nil, as in Redis: a table may contain itself.
+constexpr int deepest = 16;
+
+struct Packed {
+  Packed() { msgpack_sbuffer_init(&bytes); }
+  ~Packed() { msgpack_sbuffer_destroy(&bytes); }
+  Packed(const Packed&) = delete;
+  Packed& operator=(const Packed&) = delete;
+
+  msgpack_sbuffer bytes;
+  msgpack_packer packer{.data = &bytes, .callback = msgpack_sbuffer_write};
+};
+
+void pack_value(lua_State* lua, msgpack_packer& out, int depth);
+
+void pack_number(lua_State* lua, msgpack_packer& out) {
+  const lua_Number value = lua_tonumber(lua, -1);
+  constexpr lua_Number limit = 9223372036854775808.0;
+  if (std::floor(value) == value && value >= -limit && value < limit) {
+    msgpack_pack_int64(&out, static_cast<std::int64_t>(value));
+  } else if (static_cast<lua_Number>(static_cast<float>(value)) == value) {
+    msgpack_pack_float(&out, static_cast<float>(value));
+  } else {
+    msgpack_pack_double(&out, value);
+  }
+}
+
+// How many elements it has if its keys are 1, 2, ... without a gap; else -1.
+std::int64_t length_of_array(lua_State* lua) {
+  std::int64_t count = 0;
+  lua_Number largest = 0;
+  for (lua_pushnil(lua); lua_next(lua, -2) != 0;) {
+    lua_pop(lua, 1);
+    const lua_Number key = lua_type(lua, -1) == LUA_TNUMBER ? lua_tonumber(lua, -1) : 0;
+    if (key < 1 || std::floor(key) != key) {
+      lua_pop(lua, 1);
+      return -1;
+    }
+    ++count;
+    largest = std::max(largest, key);
+  }
+  return static_cast<lua_Number>(count) == largest ? count : -1;
+}
+
+void pack_table(lua_State* lua, msgpack_packer& out, int depth) {
+  const std::int64_t length = length_of_array(lua);
+  if (length >= 0) {
+    msgpack_pack_array(&out, static_cast<std::size_t>(length));
+    for (std::int64_t i = 1; i <= length; ++i) {
+      lua_rawgeti(lua, -1, static_cast<int>(i));
+      pack_value(lua, out, depth + 1);
+    }
+    return;
+  }
+  std::size_t pairs = 0;
+  for (lua_pushnil(lua); lua_next(lua, -2) != 0; lua_pop(lua, 1)) ++pairs;
+  msgpack_pack_map(&out, pairs);
+  lua_pushnil(lua);
+  while (lua_next(lua, -2) != 0) {
+    lua_pushvalue(lua, -2);
+    pack_value(lua, out, depth + 1);
+    pack_value(lua, out, depth + 1);
+  }
+}
+
+// The value on top of the stack; pops it.
+void pack_value(lua_State* lua, msgpack_packer& out, int depth) {
+  luaL_checkstack(lua, 6, "in function pack");
+  switch (lua_type(lua, -1)) {
+    case LUA_TSTRING: {
+      std::size_t size = 0;
+      const char* text = lua_tolstring(lua, -1, &size);
+      msgpack_pack_str(&out, size);
+      msgpack_pack_str_body(&out, text, size);
+      break;
+    }
+    case LUA_TBOOLEAN:
+      lua_toboolean(lua, -1) != 0 ? msgpack_pack_true(&out) : msgpack_pack_false(&out);
+      break;
+    case LUA_TNUMBER:
+      pack_number(lua, out);
+      break;
+    case LUA_TTABLE:
+      depth == deepest ? static_cast<void>(msgpack_pack_nil(&out)) : pack_table(lua, out, depth);
+      break;
+    default:
+      msgpack_pack_nil(&out);
+  }
+  lua_pop(lua, 1);
+}
+
+int pack(lua_State* lua) {
+  const int count = lua_gettop(lua);
+  luaL_argcheck(lua, count > 0, 0, "MessagePack pack needs input.");
+  Packed packed;
+  for (int i = 1; i <= count; ++i) {
+    lua_pushvalue(lua, i);
+    pack_value(lua, packed.packer, 0);
+  }
+  lua_pushlstring(lua, packed.bytes.data, packed.bytes.size);
+  return 1;
+}
+
+void push_object(lua_State* lua, const msgpack_object& object) {
+  luaL_checkstack(lua, 4, "too many return values at once; use unpack_one or unpack_limit instead.");
+  switch (object.type) {
+    case MSGPACK_OBJECT_BOOLEAN:
+      return lua_pushboolean(lua, object.via.boolean);
+    case MSGPACK_OBJECT_POSITIVE_INTEGER:
+      return lua_pushnumber(lua, static_cast<lua_Number>(object.via.u64));
+    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+      return lua_pushnumber(lua, static_cast<lua_Number>(object.via.i64));
+    case MSGPACK_OBJECT_FLOAT32:
+    case MSGPACK_OBJECT_FLOAT64:
+      return lua_pushnumber(lua, object.via.f64);
+    case MSGPACK_OBJECT_STR:
+      return lua_pushlstring(lua, object.via.str.ptr, object.via.str.size);
+    case MSGPACK_OBJECT_BIN:
+      return lua_pushlstring(lua, object.via.bin.ptr, object.via.bin.size);
+    case MSGPACK_OBJECT_ARRAY:
+      lua_newtable(lua);
+      for (std::uint32_t i = 0; i < object.via.array.size; ++i) {
+        push_object(lua, object.via.array.ptr[i]);
+        lua_rawseti(lua, -2, static_cast<int>(i) + 1);
+      }
+      return;
+    case MSGPACK_OBJECT_MAP:
+      lua_newtable(lua);
+      for (std::uint32_t i = 0; i < object.via.map.size; ++i) {
+        push_object(lua, object.via.map.ptr[i].key);
+        push_object(lua, object.via.map.ptr[i].val);
+        // nil and NaN are no keys in Lua.
+        const bool key = !lua_isnil(lua, -2) && lua_rawequal(lua, -2, -2) != 0;
+        key ? lua_rawset(lua, -3) : lua_pop(lua, 2);
+      }
+      return;
+    case MSGPACK_OBJECT_EXT:
+      luaL_error(lua, "Bad data format in input.");
+      return;
+    default:
+      return lua_pushnil(lua);
+  }
+}
+
+struct Unpacked {
+  Unpacked() { msgpack_unpacked_init(&value); }
+  ~Unpacked() { msgpack_unpacked_destroy(&value); }
+  Unpacked(const Unpacked&) = delete;
+  Unpacked& operator=(const Unpacked&) = delete;
+
+  msgpack_unpacked value;
+};
+
+// Pushes at most `limit` values that begin at `offset`; with `tell_offset` first the place behind the last of
+// them, or -1 where that is the end.
+int unpack_some(lua_State* lua, std::int64_t limit, std::int64_t offset, bool tell_offset) {
+  std::size_t size = 0;
+  const char* bytes = luaL_checklstring(lua, 1, &size);
+  if (offset < 0 || limit < 0) {
+    return luaL_error(lua, "Invalid request to unpack with offset of %d and limit of %d.",
+                      static_cast<int>(offset), static_cast<int>(limit));
+  }
+  if (static_cast<std::size_t>(offset) > size)
+    return luaL_error(lua, "Start offset %d greater than input length %d.", static_cast<int>(offset),
+                      static_cast<int>(size));
+  auto at = static_cast<std::size_t>(offset);
+  lua_settop(lua, 1);
+  if (tell_offset) lua_pushnil(lua);
+  for (std::int64_t count = 0; at < size && (limit == 0 || count < limit); ++count) {
+    Unpacked one;
+    const msgpack_unpack_return status = msgpack_unpack_next(&one.value, bytes, size, &at);
+    if (status == MSGPACK_UNPACK_CONTINUE) return luaL_error(lua, "Missing bytes in input.");
+    if (status != MSGPACK_UNPACK_SUCCESS && status != MSGPACK_UNPACK_EXTRA_BYTES)
+      return luaL_error(lua, "Bad data format in input.");
+    push_object(lua, one.value.data);
+  }
+  if (tell_offset) {
+    lua_pushnumber(lua, at == size ? -1 : static_cast<lua_Number>(at));
+    lua_replace(lua, 2);
+  }
+  return lua_gettop(lua) - 1;
+}
+
+int unpack(lua_State* lua) { return unpack_some(lua, 0, 0, false); }
+int unpack_one(lua_State* lua) {
+  return unpack_some(lua, 1, static_cast<std::int64_t>(luaL_optinteger(lua, 2, 0)), true);
+}
+int unpack_limit(lua_State* lua) {
+  const auto limit = static_cast<std::int64_t>(luaL_checkinteger(lua, 2));
+  return unpack_some(lua, limit, static_cast<std::int64_t>(luaL_optinteger(lua, 3, 0)), true);
+}
+
+}  // namespace
+
+int open_message_pack(lua_State* lua) {
+  constexpr luaL_Reg functions[] = {
+      {"pack", pack}, {"unpack", unpack}, {"unpack_one", unpack_one}, {"unpack_limit", unpack_limit}};
+  lua_newtable(lua);
+  for (const luaL_Reg& function : functions) {
+    lua_pushcfunction(lua, function.func);
+    lua_setfield(lua, -2, function.name);
+  }
+  return 1;
+}
+
+}  // namespace weir::kv

@@ -1,0 +1,58 @@
+// The scripts a server knows, by the SHA-1 of their text.
+//
+// What SCRIPT LOAD brought stays until SCRIPT FLUSH. Of what came with EVAL alone the last 500 stay, so a
+// client that writes its arguments into its scripts cannot fill the memory.
+//
+// Threading: the server's one thread.
+#pragma once
+
+#include <absl/container/node_hash_map.h>
+
+#include <functional>
+#include <list>
+#include <string>
+#include <string_view>
+
+#include "hash/keyed.hpp"
+#include "kv/scripts/shebang.hpp"
+
+namespace weir::kv {
+
+std::string sha1_hex(std::string_view text);
+
+struct Script {
+  static constexpr int not_compiled = -2;  // LUA_NOREF
+
+  std::string text;
+  ScriptFlags flags;
+  int function = not_compiled;                  // its reference in the interpreter's registry
+  bool loaded = false;                          // by SCRIPT LOAD
+  std::list<const std::string*>::iterator use;  // of one that is not
+};
+
+class ScriptCache {
+ public:
+  static constexpr std::size_t kept_of_eval = 500;
+
+  // A script goes that had been compiled; its reference is free.
+  std::function<void(int function)> on_gone;
+
+  Script* find(const std::string& sha);
+  Script& add(const std::string& sha, Script script);
+  // One that EVAL brought was used again, or SCRIPT LOAD wants it to stay.
+  void used(Script& script);
+  void keep(Script& script);
+  void clear();
+  // Nothing is compiled any more.
+  void forget_functions();
+
+  std::size_t size() const { return scripts_.size(); }
+  std::size_t text_bytes() const { return text_bytes_; }
+
+ private:
+  absl::node_hash_map<std::string, Script, hash::Keyed, std::equal_to<>> scripts_;
+  std::list<const std::string*> of_eval_;  // the hashes, longest unused first
+  std::size_t text_bytes_ = 0;
+};
+
+}  // namespace weir::kv

@@ -1,0 +1,400 @@
+#include "kv/scripts/scripts.hpp"
+
+#include <array>
+#include <asio/post.hpp>
+#include <cctype>
+#include <cstdio>
+#include <deque>
+#include <vector>
+
+#include "kv/scripts/lua_values.hpp"
+#include "kv/scripts/redis_library.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+// Lua looks at the clock after so many of its instructions: about a millisecond.
+constexpr int instructions_between_looks = 100'000;
+// How long a suspended script runs before the others get a turn again.
+constexpr std::int64_t turn_us = 5'000;
+
+constexpr std::string_view killed_text =
+    "ERR Error running script: Script killed by user with SCRIPT KILL...";
+constexpr const char* this_name = "weir.scripts";
+
+std::string_view text_at(lua_State* lua, int index) {
+  std::size_t size = 0;
+  const char* text = lua_tolstring(lua, index, &size);
+  return {text, size};
+}
+
+// The arguments of redis.call as words. Numbers are written as Redis writes them.
+class Words {
+ public:
+  // False: one of them is neither text nor number.
+  bool take(lua_State* lua) {
+    const int count = lua_gettop(lua);
+    words_.reserve(static_cast<std::size_t>(count));
+    for (int i = 1; i <= count; ++i) {
+      if (lua_type(lua, i) == LUA_TNUMBER) {
+        char digits[64];
+        const int size = std::snprintf(digits, sizeof digits, "%.17g", lua_tonumber(lua, i));
+        words_.push_back({numbers_.emplace_back(digits, static_cast<std::size_t>(size)), nullptr});
+      } else if (lua_type(lua, i) == LUA_TSTRING) {
+        words_.push_back({text_at(lua, i), nullptr});
+      } else {
+        return false;
+      }
+    }
+    return true;
+  }
+  Arguments arguments() const { return words_; }
+
+ private:
+  std::deque<std::string> numbers_;
+  std::vector<Argument> words_;
+};
+
+std::string take_bytes(ReplyQueue& queue) {
+  std::string bytes;
+  bytes.reserve(queue.size());
+  std::array<iovec, 16> pieces;
+  while (!queue.empty()) {
+    const std::size_t before = bytes.size();
+    const std::size_t count = queue.gather(pieces.data(), pieces.size());
+    for (std::size_t i = 0; i < count; ++i)
+      bytes.append(static_cast<const char*>(pieces[i].iov_base), pieces[i].iov_len);
+    queue.consume(bytes.size() - before);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void Scripts::stop() {
+  running_.killed = true;
+  while (suspended()) stack_.resume();
+}
+
+lua_State* Scripts::lua() {
+  if (interpreter_ == nullptr) {
+    interpreter_ = std::make_unique<Interpreter>(static_cast<std::size_t>(server_.settings.lua_memory_limit));
+    lua_State* const lua = interpreter_->lua();
+    push_redis_library(lua, *this);
+    interpreter_->set_library("redis");
+    lua_pushlightuserdata(lua, this);
+    lua_setfield(lua, LUA_REGISTRYINDEX, this_name);
+    cache_.on_gone = [this](int function) { luaL_unref(interpreter_->lua(), LUA_REGISTRYINDEX, function); };
+  }
+  return interpreter_->lua();
+}
+
+// Leaves the message on Lua's stack when it fails.
+bool Scripts::compile(Script& script) {
+  const std::string_view source = read_shebang(script.text, false)->source;
+  if (luaL_loadbuffer(lua(), source.data(), source.size(), "@user_script") != 0) return false;
+  script.function = luaL_ref(lua(), LUA_REGISTRYINDEX);
+  return true;
+}
+
+std::string Scripts::load(const Call& call, std::string_view text) {
+  std::string sha = sha1_hex(text);
+  if (Script* known = cache_.find(sha)) {
+    cache_.keep(*known);
+    return sha;
+  }
+  const auto shebang = read_shebang(text, false);
+  if (!shebang) return call.reply.error(shebang.error()), std::string();
+  Script script{.text = std::string(text), .flags = shebang->flags, .loaded = true, .use = {}};
+  if (!compile(script)) {
+    call.reply.error("ERR Error compiling script (new function): " + std::string(text_at(lua(), -1)));
+    lua_pop(lua(), 1);
+    return {};
+  }
+  cache_.add(sha, std::move(script));
+  return sha;
+}
+
+void Scripts::eval(const Call& call, bool read_only) {
+  const std::string sha = sha1_hex(call[1]);
+  Script* script = cache_.find(sha);
+  if (script == nullptr) {
+    const auto shebang = read_shebang(call[1], false);
+    if (!shebang) return call.reply.error(shebang.error());
+    Script fresh{.text = std::string(call[1]), .flags = shebang->flags, .use = {}};
+    if (!compile(fresh)) {
+      call.reply.error("ERR Error compiling script (new function): " + std::string(text_at(lua(), -1)));
+      return lua_pop(lua(), 1);
+    }
+    script = &cache_.add(sha, std::move(fresh));
+  }
+  run(call, sha, *script, read_only);
+}
+
+void Scripts::eval_sha(const Call& call, bool read_only) {
+  std::string sha(call[1]);
+  for (char& c : sha) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  Script* script = cache_.find(sha);
+  if (script == nullptr) return call.reply.error("NOSCRIPT No matching script. Please use EVAL.");
+  run(call, sha, *script, read_only);
+}
+
+void Scripts::flush() {
+  cache_.clear();
+  interpreter_.reset();
+}
+
+// What a script that declares itself may not even begin; answers.
+bool Scripts::may_begin(const Call& call, const Script& script, bool read_only) const {
+  if (!script.flags.declared) return true;
+  if (read_only && !script.flags.no_writes)
+    return call.reply.error("ERR Can not execute a script with write flag using *_ro command."), false;
+  if (running_.no_room && !script.flags.allow_oom && !script.flags.no_writes) {
+    call.reply.error(
+        "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'");
+    return false;
+  }
+  return true;
+}
+
+void Scripts::set_arguments(const Call& call, std::size_t keys) {
+  lua_State* const lua = interpreter_->lua();
+  constexpr std::size_t first = 3;
+  const auto table = [&](std::size_t from, std::size_t to, const char* name) {
+    lua_createtable(lua, static_cast<int>(to - from), 0);
+    for (std::size_t i = from; i < to; ++i) {
+      lua_pushlstring(lua, call[i].data(), call[i].size());
+      lua_rawseti(lua, -2, static_cast<int>(i - from) + 1);
+    }
+    interpreter_->set_global(name);
+  };
+  table(first, first + keys, "KEYS");
+  table(first + keys, call.count(), "ARGV");
+}
+
+void Scripts::run(const Call& call, const std::string& sha, Script& script, bool read_only) {
+  std::int64_t keys = 0;
+  if (!call.integer(2, keys)) return;
+  if (keys > static_cast<std::int64_t>(call.count()) - 3)
+    return call.reply.error("ERR Number of keys can't be greater than number of args");
+  if (keys < 0) return call.reply.error("ERR Number of keys can't be negative");
+  running_ = {.client = &call.client,
+              .flags = script.flags,
+              .read_only = read_only || script.flags.no_writes,
+              .no_room = server_.settings.maxmemory > 0 && !server_.make_room(),
+              .began_us = server_.surroundings.clock_us()};
+  if (!may_begin(call, script, read_only)) return;
+  lua_State* const lua = this->lua();
+  if (script.function == Script::not_compiled && !compile(script)) {
+    // It was compiled before, so this is for lack of memory.
+    call.reply.error("ERR " + std::string(text_at(lua, -1)));
+    return lua_pop(lua, 1);
+  }
+  cache_.used(script);
+  interpreter_->restore();
+  // From here on nothing of `call` may be used once the script ran: it may have been suspended meanwhile.
+  const auto work = [this, lua, sha, keys, &call, function = script.function] {
+    Client& client = call.client;
+    const int db = client.db;
+    const bool in_exec = std::exchange(client.in_exec, true);
+    client.in_script = true;
+    lua_pushcfunction(lua, locate_error);
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, function);
+    set_arguments(call, static_cast<std::size_t>(keys));
+    lua_sethook(lua, on_count, LUA_MASKCOUNT, instructions_between_looks);
+    const int status = lua_pcall(lua, 0, 1, -2);
+    lua_sethook(lua, nullptr, 0, 0);
+    if (status == 0) {
+      reply_value(lua, client.reply, running_.protocol == Protocol::resp3);
+    } else {
+      reply_failure(client.reply, sha);
+    }
+    lua_settop(lua, 0);
+    client.in_script = false;
+    client.in_exec = in_exec;
+    client.db = db;
+    tidy();
+  };
+  on_own_stack(call.client, work);
+}
+
+// The error on top of Lua's stack, with the place where the script was.
+void Scripts::reply_failure(Reply& reply, const std::string& sha) {
+  lua_State* const lua = interpreter_->lua();
+  std::string text;
+  if (!lua_istable(lua, -1)) {
+    // Lua had no memory left to make a table of it.
+    const char* message = lua_tostring(lua, -1);
+    text =
+        std::string("ERR ") + (message != nullptr ? message : "error in error handling") + " script: " + sha;
+    return reply.error(text);
+  }
+  lua_getfield(lua, -1, "err");
+  text = lua_isstring(lua, -1) != 0 ? std::string(text_at(lua, -1)) : "ERR unknown error";
+  text += " script: " + sha;
+  lua_getfield(lua, -2, "source");
+  lua_getfield(lua, -3, "line");
+  if (lua_isstring(lua, -2) != 0 && lua_isnumber(lua, -1) != 0) {
+    text.append(", on ").append(text_at(lua, -2)).append(":").append(text_at(lua, -1)).append(".");
+  }
+  reply.error(text);
+}
+
+// A script may leave garbage, or find a place to hide what nobody can reach any more.
+void Scripts::tidy() {
+  const std::size_t half = interpreter_->memory_limit() / 2;
+  if (interpreter_->memory() <= half) return;
+  lua_gc(interpreter_->lua(), LUA_GCCOLLECT, 0);
+  if (interpreter_->memory() <= half) return;
+  cache_.forget_functions();
+  interpreter_.reset();
+}
+
+void Scripts::on_own_stack(Client& client, std::function<void()> work) {
+  if (stack_.inside()) return work();
+  holder_ = &client;
+  turn_ends_us_ = 0;
+  if (stack_.run(std::move(work))) return;
+  client.script_runs = true;
+  server_.script_suspended = true;
+  server_.log(LogLevel::warning,
+              "Slow script detected: still in execution after " +
+                  std::to_string(server_.settings.busy_reply_threshold_ms) +
+                  " milliseconds. You can try killing the script using the SCRIPT KILL command.");
+  asio::post(server_.io, [this] { take_turn(); });
+}
+
+// The script goes on, in the time in which it began: nothing expires under its hands.
+void Scripts::take_turn() {
+  if (!suspended()) return;
+  turn_ends_us_ = server_.surroundings.clock_us() + turn_us;
+  const std::int64_t now_us = std::exchange(server_.now_us, running_.began_us);
+  const std::int64_t now_ms = std::exchange(server_.now_ms, running_.began_us / 1000);
+  const bool over = stack_.resume();
+  server_.now_us = now_us;
+  server_.now_ms = now_ms;
+  server_.refresh_time();
+  if (over) {
+    ended();
+  } else {
+    asio::post(server_.io, [this] { take_turn(); });
+  }
+  server_.end_round();
+}
+
+void Scripts::ended() {
+  Client& client = *std::exchange(holder_, nullptr);
+  client.script_runs = false;
+  server_.script_suspended = false;
+  if (!client.closing) {
+    if (client.replies() != Replies::on) client.end_of_command();
+    server_.will_resume(client);
+  }
+  if (server_.blocking.ready()) server_.blocking.serve();
+}
+
+void Scripts::client_ended(const Client& client) {
+  if (holds(client) && !running_.wrote) running_.killed = true;
+}
+
+void Scripts::kill(const Call& call) {
+  if (!suspended()) return call.reply.error("NOTBUSY No scripts in execution right now.");
+  if (running_.wrote) {
+    return call.reply.error(
+        "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either "
+        "wait "
+        "the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.");
+  }
+  running_.killed = true;
+  call.reply.ok();
+}
+
+bool Scripts::set_protocol(int version) {
+  if (version != 2 && version != 3) return false;
+  running_.protocol = static_cast<Protocol>(version);
+  return true;
+}
+
+void Scripts::on_count(lua_State* lua, lua_Debug*) {
+  lua_getfield(lua, LUA_REGISTRYINDEX, this_name);
+  auto& self = *static_cast<Scripts*>(lua_touserdata(lua, -1));
+  lua_pop(lua, 1);
+  self.look_at_clock(lua);
+}
+
+void Scripts::look_at_clock(lua_State* lua) {
+  const std::int64_t threshold_us = server_.settings.busy_reply_threshold_ms * 1000;
+  if (!running_.killed) {
+    if (threshold_us <= 0) return;
+    const std::int64_t now_us = server_.surroundings.clock_us();
+    if (now_us - running_.began_us < threshold_us || now_us < turn_ends_us_) return;
+    stack_.suspend();
+    if (!running_.killed) return;
+  }
+  // Once more at its next instruction: it may catch the first of these with pcall.
+  lua_sethook(lua, on_count, LUA_MASKCOUNT, 1);
+  push_error(lua, killed_text);
+  lua_error(lua);
+}
+
+// The command that the words name, if a script may run it now.
+const Command* Scripts::allowed_command(Arguments arguments, std::string_view& refusal) {
+  const Command* command = find_command(arguments[0].text);
+  if (command != nullptr && !command->subcommands.empty() && arguments.size() > 1)
+    command = find_subcommand(*command, arguments[1].text);
+  if (command == nullptr) {
+    refusal = "ERR Unknown Redis command called from script";
+  } else if (!command->takes(arguments.size()) || command->run == nullptr) {
+    refusal = "ERR Wrong number of args calling Redis command from script";
+  } else if (command->has(flag::noscript | flag::needs_permission)) {
+    refusal = "ERR This Redis command is not allowed from script";
+  } else if (running_.read_only && command->has(flag::write | flag::may_replicate)) {
+    refusal = "ERR Write commands are not allowed from read-only scripts.";
+  } else if (command->has(flag::denyoom) && running_.no_room && !running_.wrote &&
+             !running_.flags.allow_oom) {
+    refusal = "OOM command not allowed when used memory > 'maxmemory'.";
+  } else {
+    return command;
+  }
+  return nullptr;
+}
+
+int Scripts::call(lua_State* lua, bool raise) {
+  std::string bytes;
+  {
+    Words words;
+    std::string_view refusal;
+    const Command* command = nullptr;
+    if (lua_gettop(lua) == 0) {
+      refusal = "ERR Please specify at least one argument for this redis lib call";
+    } else if (!words.take(lua)) {
+      refusal = "ERR Lua redis lib command arguments must be strings or integers";
+    } else {
+      command = allowed_command(words.arguments(), refusal);
+    }
+    if (command == nullptr) {
+      bytes.append("-").append(refusal).append("\r\n");
+    } else {
+      running_.wrote |= command->has(flag::write);
+      ReplyQueue captured(server_.blocks);
+      try {
+        const Reply::Diverting divert(running_.client->reply, captured, running_.protocol);
+        server_.run(*running_.client, *command, words.arguments());
+      } catch (const std::bad_alloc&) {
+        captured.clear();
+        captured.append("-ERR no memory for this command\r\n");
+      }
+      bytes = take_bytes(captured);
+    }
+  }
+  std::string_view rest = bytes;
+  push_reply(lua, rest);
+  if (bytes[0] != '-') return 1;
+  lua_pushboolean(lua, 1);
+  lua_setfield(lua, -2, "ignore_error_stats_update");
+  return raise ? lua_error(lua) : 1;
+}
+
+}  // namespace weir::kv

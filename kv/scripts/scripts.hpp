@@ -1,0 +1,97 @@
+// Runs scripts: EVAL and its kin, one at a time, each as one atomic step.
+//
+// A script runs on a stack of its own (own_stack.hpp). One that takes longer than busy-reply-threshold is
+// suspended now and then: the loop goes on, everybody else is answered BUSY, and SCRIPT KILL or SHUTDOWN
+// NOSAVE can end it. While it is suspended no data changes: nothing expires, is evicted or served to who
+// waits.
+//
+// Threading: the server's one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "kv/commands/command.hpp"
+#include "kv/resp/reply_queue.hpp"
+#include "kv/scripts/interpreter.hpp"
+#include "kv/scripts/own_stack.hpp"
+#include "kv/scripts/script_cache.hpp"
+
+namespace weir::kv {
+
+class Scripts {
+ public:
+  explicit Scripts(Server& server) : server_(server) {}
+  ~Scripts() { stop(); }
+  Scripts(const Scripts&) = delete;
+  Scripts& operator=(const Scripts&) = delete;
+
+  // EVAL text numkeys [key ...] [arg ...], and EVALSHA with the hash in place of the text. They answer.
+  void eval(const Call& call, bool read_only);
+  void eval_sha(const Call& call, bool read_only);
+
+  // SCRIPT LOAD: the hash. Answers where the text is no script; then it is empty.
+  std::string load(const Call& call, std::string_view text);
+  bool knows(const std::string& sha) { return cache_.find(sha) != nullptr; }
+  void flush();
+  void kill(const Call& call);
+  // Ends what is suspended, whatever it did: the server goes.
+  void stop();
+
+  // Work in which scripts may run, such as EXEC: it is suspended with them.
+  void on_own_stack(Client& client, std::function<void()> work);
+
+  // A script took too long and waits for its next turn.
+  bool suspended() const { return stack_.suspended(); }
+  // The suspended work is this client's, so it must stay where it is though it may have ended.
+  bool holds(const Client& client) const { return suspended() && holder_ == &client; }
+  // The client has ended. What it left running and has changed nothing is killed.
+  void client_ended(const Client& client);
+
+  std::size_t memory() const { return interpreter_ == nullptr ? 0 : interpreter_->memory(); }
+  const ScriptCache& cache() const { return cache_; }
+
+  // For the functions that scripts call (redis_library.cpp). `raise`: an error ends the script.
+  int call(lua_State* lua, bool raise);
+  Server& server() const { return server_; }
+  bool set_protocol(int version);
+
+ private:
+  // The script that runs.
+  struct Running {
+    Client* client = nullptr;
+    ScriptFlags flags;
+    bool read_only = false;
+    bool no_room = false;  // maxmemory was reached when it began
+    bool wrote = false;
+    bool killed = false;
+    Protocol protocol = Protocol::resp2;  // in which it hears replies
+    std::int64_t began_us = 0;
+  };
+
+  lua_State* lua();
+  bool compile(Script& script);
+  void run(const Call& call, const std::string& sha, Script& script, bool read_only);
+  bool may_begin(const Call& call, const Script& script, bool read_only) const;
+  void set_arguments(const Call& call, std::size_t keys);
+  void reply_failure(Reply& reply, const std::string& sha);
+  void tidy();
+  void take_turn();
+  void ended();
+  const Command* allowed_command(Arguments arguments, std::string_view& refusal);
+  static void on_count(lua_State* lua, lua_Debug* debug);
+  void look_at_clock(lua_State* lua);
+
+  Server& server_;
+  std::unique_ptr<Interpreter> interpreter_;  // made when the first script comes
+  ScriptCache cache_;
+  OwnStack stack_;
+  Running running_;
+  Client* holder_ = nullptr;       // whose work is on the stack
+  std::int64_t turn_ends_us_ = 0;  // of a suspended script that goes on
+};
+
+}  // namespace weir::kv
