@@ -1,6 +1,7 @@
-// Scripts: EVAL and its kin, SCRIPT. What they do is in kv/scripts.
+// Scripts and functions: EVAL, FCALL and their kin, SCRIPT, FUNCTION. What they do is in kv/scripts.
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
+#include "kv/glob.hpp"
 #include "kv/scripts/scripts.hpp"
 #include "kv/server/server.hpp"
 
@@ -66,6 +67,144 @@ constexpr Command of_script(std::string_view name, int arity, std::uint32_t flag
   return {name, arity, flags, 0, 0, 0, run, "scripting", summary, {}, "script"};
 }
 
+void fcall(const Call& call) { call.server.scripts->call_function(call, false); }
+void fcall_ro(const Call& call) { call.server.scripts->call_function(call, true); }
+
+void load_functions(const Call& call) {
+  bool replace = false;
+  std::size_t at = 2;
+  for (; at + 1 < call.count(); ++at) {
+    if (!is_word(call[at], "REPLACE"))
+      return call.reply.error("ERR Unknown option given: " + std::string(up_to_zero(call[at])));
+    replace = true;
+  }
+  call.server.scripts->load_library(call, call[at], replace);
+}
+
+void delete_functions(const Call& call) {
+  if (!call.server.scripts->remove_library(call[2])) return call.reply.error("ERR Library not found");
+  call.reply.ok();
+}
+
+void flush_functions(const Call& call) {
+  if (call.count() > 3 || (call.count() == 3 && !is_word(call[2], "SYNC") && !is_word(call[2], "ASYNC")))
+    return call.reply.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
+  call.server.scripts->flush_libraries();
+  call.reply.ok();
+}
+
+void reply_function(Reply& reply, const std::string& name, const Function& function) {
+  reply.map(3);
+  reply.bulk("name");
+  reply.bulk(name);
+  reply.bulk("description");
+  function.description ? reply.bulk(*function.description) : reply.null();
+  reply.bulk("flags");
+  reply.set(function.flag_names.size());
+  for (const std::string& flag : function.flag_names) reply.simple(flag);
+}
+
+void list_functions(const Call& call) {
+  bool with_code = false;
+  std::string_view pattern = "*";
+  for (std::size_t i = 2; i < call.count(); ++i) {
+    if (!with_code && is_word(call[i], "WITHCODE")) {
+      with_code = true;
+    } else if (is_word(call[i], "LIBRARYNAME")) {
+      if (++i == call.count()) return call.reply.error("ERR library name argument was not given");
+      pattern = call[i];
+    } else {
+      return call.reply.error("ERR Unknown argument " + std::string(up_to_zero(call[i])));
+    }
+  }
+  std::vector<const FunctionLibrary*> shown;
+  for (const auto& [name, library] : call.server.scripts->libraries().all()) {
+    if (glob_match(pattern, name, Case::ignore)) shown.push_back(&library);
+  }
+  call.reply.array(shown.size());
+  for (const FunctionLibrary* library : shown) {
+    call.reply.map(with_code ? 4 : 3);
+    call.reply.bulk("library_name");
+    call.reply.bulk(library->name);
+    call.reply.bulk("engine");
+    call.reply.bulk("LUA");
+    call.reply.bulk("functions");
+    call.reply.array(library->functions.size());
+    for (const auto& [name, function] : library->functions) reply_function(call.reply, name, function);
+    if (!with_code) continue;
+    call.reply.bulk("library_code");
+    call.reply.bulk(library->text);
+  }
+}
+
+void function_stats(const Call& call) {
+  const FunctionLibraries& libraries = call.server.scripts->libraries();
+  call.reply.map(2);
+  call.reply.bulk("running_script");
+  call.server.scripts->reply_running(call.reply);
+  call.reply.bulk("engines");
+  call.reply.map(1);
+  call.reply.bulk("LUA");
+  call.reply.map(2);
+  call.reply.bulk("libraries_count");
+  call.reply.integer(static_cast<std::int64_t>(libraries.all().size()));
+  call.reply.bulk("functions_count");
+  call.reply.integer(static_cast<std::int64_t>(libraries.function_count()));
+}
+
+void function_help(const Call& call) {
+  reply_help(
+      call,
+      {
+          "LOAD [REPLACE] <FUNCTION CODE>",
+          "    Create a new library with the given library name and code.",
+          "DELETE <LIBRARY NAME>",
+          "    Delete the given library.",
+          "LIST [LIBRARYNAME PATTERN] [WITHCODE]",
+          "    Return general information on all the libraries:",
+          "    * Library name",
+          "    * The engine used to run the Library",
+          "    * Library description",
+          "    * Functions list",
+          "    * Library code (if WITHCODE is given)",
+          "    It also possible to get only function that matches a pattern using LIBRARYNAME argument.",
+          "STATS",
+          "    Return information about the current function running:",
+          "    * Function name",
+          "    * Command used to run the function",
+          "    * Duration in MS that the function is running",
+          "    If no function is running, return nil",
+          "    In addition, returns a list of available engines.",
+          "KILL",
+          "    Kill the current running function.",
+          "FLUSH [ASYNC|SYNC]",
+          "    Delete all the libraries.",
+          "    When called without the optional mode argument, the behavior is determined by the",
+          "    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
+          "    * ASYNC: Asynchronously flush the libraries.",
+          "    * SYNC: Synchronously flush the libraries.",
+          "DUMP",
+          "    Return a serialized payload representing the current libraries, can be restored using "
+          "FUNCTION RESTORE command",
+          "RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]",
+          "    Restore the libraries represented by the given payload, it is possible to give a "
+          "restore policy to",
+          "    control how to handle existing libraries (default APPEND):",
+          "    * FLUSH: delete all existing libraries.",
+          "    * APPEND: appends the restored libraries to the existing libraries. On collision, abort.",
+          "    * REPLACE: appends the restored libraries to the existing libraries, On collision, "
+          "replace the old",
+          "      libraries with the new libraries (notice that even on this option there is a chance "
+          "of failure",
+          "      in case of functions name conflict with another library).",
+      });
+}
+
+constexpr Command of_function(std::string_view name, int arity, std::uint32_t flags, void (*run)(const Call&),
+                              std::string_view summary) {
+  return {name, arity, flags, 0, 0, 0, run, "scripting", summary, {}, "function"};
+}
+
 }  // namespace
 
 std::span<const Command> scripting_commands() {
@@ -81,12 +220,26 @@ std::span<const Command> scripting_commands() {
       of_script("kill", 2, noscript | allow_busy, kill, "Ends the script that runs."),
       of_script("load", 3, noscript | stale, load, "Makes a script known by its SHA-1."),
   };
+  constexpr std::uint32_t changes = noscript | write;
+  static constexpr Command function_subcommands[] = {
+      of_function("delete", 3, changes, delete_functions, "Forgets a library."),
+      of_function("flush", -2, changes, flush_functions, "Forgets all libraries."),
+      of_function("help", 2, loading | stale, function_help, "Explains FUNCTION."),
+      of_function("kill", 2, noscript | allow_busy, kill, "Ends the function that runs."),
+      of_function("list", -2, noscript, list_functions, "Lists libraries and their functions."),
+      of_function("load", -3, changes | denyoom, load_functions, "Loads a library of functions."),
+      of_function("stats", 2, noscript | allow_busy, function_stats,
+                  "Tells what runs, and how many functions there are."),
+  };
   static constexpr Command commands[] = {
       {"eval", -3, writes, 0, 0, 0, eval, "scripting", "Runs a script."},
       {"eval_ro", -3, reads, 0, 0, 0, eval_ro, "scripting", "Runs a script that only reads."},
       {"evalsha", -3, writes, 0, 0, 0, evalsha, "scripting", "Runs a script by its SHA-1."},
       {"evalsha_ro", -3, reads, 0, 0, 0, evalsha_ro, "scripting",
        "Runs a script by its SHA-1 that only reads."},
+      {"fcall", -3, writes, 0, 0, 0, fcall, "scripting", "Calls a function."},
+      {"fcall_ro", -3, reads, 0, 0, 0, fcall_ro, "scripting", "Calls a function that only reads."},
+      {"function", -2, 0, 0, 0, 0, nullptr, "scripting", "Manages functions.", function_subcommands},
       {"script", -2, 0, 0, 0, 0, nullptr, "scripting", "Manages scripts.", script_subcommands},
   };
   return commands;

@@ -125,6 +125,7 @@ constexpr luaL_Reg functions[] = {
     {"set_repl", set_repl},
     {"replicate_commands", answer_true},
     {"breakpoint", answer_false},
+    {"register_function", [](lua_State* lua) { return scripts_of(lua).libraries().register_function(lua); }},
     {"debug", nothing},
 };
 

@@ -20,6 +20,8 @@ constexpr int instructions_between_looks = 100'000;
 // How long a suspended script runs before the others get a turn again.
 constexpr std::int64_t turn_us = 5'000;
 
+constexpr std::int64_t longest_load_us = 500'000;  // of a library, as in Redis
+
 constexpr std::string_view killed_text =
     "ERR Error running script: Script killed by user with SCRIPT KILL...";
 constexpr const char* this_name = "weir.scripts";
@@ -130,7 +132,7 @@ void Scripts::eval(const Call& call, bool read_only) {
     }
     script = &cache_.add(sha, std::move(fresh));
   }
-  run(call, sha, *script, read_only);
+  run(call, *script, sha, read_only);
 }
 
 void Scripts::eval_sha(const Call& call, bool read_only) {
@@ -138,20 +140,21 @@ void Scripts::eval_sha(const Call& call, bool read_only) {
   for (char& c : sha) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   Script* script = cache_.find(sha);
   if (script == nullptr) return call.reply.error("NOSCRIPT No matching script. Please use EVAL.");
-  run(call, sha, *script, read_only);
+  run(call, *script, sha, read_only);
 }
 
 void Scripts::flush() {
   cache_.clear();
+  libraries_.forget_functions();
   interpreter_.reset();
 }
 
 // What a script that declares itself may not even begin; answers.
-bool Scripts::may_begin(const Call& call, const Script& script, bool read_only) const {
-  if (!script.flags.declared) return true;
-  if (read_only && !script.flags.no_writes)
+bool Scripts::may_begin(const Call& call, const ScriptFlags& flags, bool read_only) const {
+  if (!flags.declared) return true;
+  if (read_only && !flags.no_writes)
     return call.reply.error("ERR Can not execute a script with write flag using *_ro command."), false;
-  if (running_.no_room && !script.flags.allow_oom && !script.flags.no_writes) {
+  if (running_.no_room && !flags.allow_oom && !flags.no_writes) {
     call.reply.error(
         "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'");
     return false;
@@ -159,33 +162,30 @@ bool Scripts::may_begin(const Call& call, const Script& script, bool read_only) 
   return true;
 }
 
-void Scripts::set_arguments(const Call& call, std::size_t keys) {
-  lua_State* const lua = interpreter_->lua();
-  constexpr std::size_t first = 3;
-  const auto table = [&](std::size_t from, std::size_t to, const char* name) {
-    lua_createtable(lua, static_cast<int>(to - from), 0);
-    for (std::size_t i = from; i < to; ++i) {
-      lua_pushlstring(lua, call[i].data(), call[i].size());
-      lua_rawseti(lua, -2, static_cast<int>(i - from) + 1);
-    }
-    interpreter_->set_global(name);
-  };
-  table(first, first + keys, "KEYS");
-  table(first + keys, call.count(), "ARGV");
+// How many of the arguments are keys; answers where that is no number or too many.
+bool Scripts::count_keys(const Call& call, std::size_t& keys, std::string_view no_number) const {
+  std::int64_t count = 0;
+  if (!call.integer(2, count, no_number)) return false;
+  if (count > static_cast<std::int64_t>(call.count()) - 3)
+    return call.reply.error("ERR Number of keys can't be greater than number of args"), false;
+  if (count < 0) return call.reply.error("ERR Number of keys can't be negative"), false;
+  keys = static_cast<std::size_t>(count);
+  return true;
 }
 
-void Scripts::run(const Call& call, const std::string& sha, Script& script, bool read_only) {
-  std::int64_t keys = 0;
-  if (!call.integer(2, keys)) return;
-  if (keys > static_cast<std::int64_t>(call.count()) - 3)
-    return call.reply.error("ERR Number of keys can't be greater than number of args");
-  if (keys < 0) return call.reply.error("ERR Number of keys can't be negative");
-  running_ = {.client = &call.client,
-              .flags = script.flags,
-              .read_only = read_only || script.flags.no_writes,
-              .no_room = server_.settings.maxmemory > 0 && !server_.make_room(),
-              .began_us = server_.surroundings.clock_us()};
-  if (!may_begin(call, script, read_only)) return;
+// Pushes a table of these words of the call.
+void Scripts::push_words(const Call& call, std::size_t from, std::size_t to) const {
+  lua_State* const lua = interpreter_->lua();
+  lua_createtable(lua, static_cast<int>(to - from), 0);
+  for (std::size_t i = from; i < to; ++i) {
+    lua_pushlstring(lua, call[i].data(), call[i].size());
+    lua_rawseti(lua, -2, static_cast<int>(i - from) + 1);
+  }
+}
+
+void Scripts::run(const Call& call, Script& script, const std::string& sha, bool read_only) {
+  std::size_t keys = 0;
+  if (!count_keys(call, keys, "ERR value is not an integer or out of range")) return;
   lua_State* const lua = this->lua();
   if (script.function == Script::not_compiled && !compile(script)) {
     // It was compiled before, so this is for lack of memory.
@@ -193,47 +193,114 @@ void Scripts::run(const Call& call, const std::string& sha, Script& script, bool
     return lua_pop(lua, 1);
   }
   cache_.used(script);
+  run(call, Callee{.label = sha, .flags = script.flags, .function = script.function}, keys, read_only);
+}
+
+void Scripts::run(const Call& call, Callee callee, std::size_t keys, bool read_only) {
+  running_ = {.label = callee.label,
+              .command = call.command.name,
+              .client = &call.client,
+              .flags = callee.flags,
+              .read_only = read_only || callee.flags.no_writes,
+              .no_room = server_.settings.maxmemory > 0 && !server_.make_room(),
+              .began_us = server_.surroundings.clock_us()};
+  if (!may_begin(call, callee.flags, read_only)) return;
   interpreter_->restore();
   // From here on nothing of `call` may be used once the script ran: it may have been suspended meanwhile.
-  const auto work = [this, lua, sha, keys, &call, function = script.function] {
+  auto work = [this, keys, &call, callee = std::move(callee)] {
+    lua_State* const lua = interpreter_->lua();
     Client& client = call.client;
     const int db = client.db;
     const bool in_exec = std::exchange(client.in_exec, true);
     client.in_script = true;
+    constexpr std::size_t first = 3;
     lua_pushcfunction(lua, locate_error);
-    lua_rawgeti(lua, LUA_REGISTRYINDEX, function);
-    set_arguments(call, static_cast<std::size_t>(keys));
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, callee.function);
+    push_words(call, first, first + keys);
+    if (!callee.takes_arguments) interpreter_->set_global("KEYS");
+    push_words(call, first + keys, call.count());
+    if (!callee.takes_arguments) interpreter_->set_global("ARGV");
     lua_sethook(lua, on_count, LUA_MASKCOUNT, instructions_between_looks);
-    const int status = lua_pcall(lua, 0, 1, -2);
+    const int status = lua_pcall(lua, callee.takes_arguments ? 2 : 0, 1, 1);
     lua_sethook(lua, nullptr, 0, 0);
     if (status == 0) {
       reply_value(lua, client.reply, running_.protocol == Protocol::resp3);
     } else {
-      reply_failure(client.reply, sha);
+      reply_failure(client.reply, callee.label);
     }
     lua_settop(lua, 0);
     client.in_script = false;
     client.in_exec = in_exec;
     client.db = db;
+    running_.client = nullptr;
     tidy();
   };
-  on_own_stack(call.client, work);
+  on_own_stack(call.client, std::move(work));
+}
+
+void Scripts::load_library(const Call& call, std::string_view text, bool replace) {
+  running_ = {.label = {}, .command = {}, .loads = true, .began_us = server_.surroundings.clock_us()};
+  lua_State* const lua = this->lua();
+  lua_sethook(lua, on_count, LUA_MASKCOUNT, instructions_between_looks);
+  auto library = libraries_.compile(lua, text);
+  lua_sethook(lua, nullptr, 0, 0);
+  running_.loads = false;
+  if (!library) return call.reply.error(library.error());
+  if (const auto refusal = libraries_.refusal(*library, replace)) {
+    FunctionLibraries::give_back(lua, *library);
+    return call.reply.error(*refusal);
+  }
+  const std::string name = library->name;
+  libraries_.add(lua, std::move(*library));
+  call.reply.bulk(name);
+}
+
+void Scripts::call_function(const Call& call, bool read_only) {
+  FunctionLibrary* library = libraries_.with_function(call[1]);
+  if (library == nullptr) return call.reply.error("ERR Function not found");
+  std::size_t keys = 0;
+  if (!count_keys(call, keys, "ERR Bad number of keys provided")) return;
+  if (!library->compiled) {
+    auto again = libraries_.compile(lua(), library->text);
+    if (!again) return call.reply.error(again.error());
+    libraries_.add(lua(), std::move(*again));
+    library = libraries_.with_function(call[1]);
+    if (library == nullptr) return call.reply.error("ERR Function not found");
+  }
+  const Function& function = library->functions.find(call[1])->second;
+  run(call,
+      Callee{.label = std::string(call[1]),
+             .flags = function.flags,
+             .function = function.reference,
+             .takes_arguments = true},
+      keys, read_only);
+}
+
+void Scripts::reply_running(Reply& reply) const {
+  if (!suspended()) return reply.null();
+  reply.map(3);
+  reply.bulk("name");
+  reply.bulk(running_.label);
+  reply.bulk("command");
+  reply.bulks({running_.command, running_.label});
+  reply.bulk("duration_ms");
+  reply.integer((server_.surroundings.clock_us() - running_.began_us) / 1000);
 }
 
 // The error on top of Lua's stack, with the place where the script was.
-void Scripts::reply_failure(Reply& reply, const std::string& sha) {
+void Scripts::reply_failure(Reply& reply, const std::string& label) {
   lua_State* const lua = interpreter_->lua();
   std::string text;
   if (!lua_istable(lua, -1)) {
     // Lua had no memory left to make a table of it.
     const char* message = lua_tostring(lua, -1);
-    text =
-        std::string("ERR ") + (message != nullptr ? message : "error in error handling") + " script: " + sha;
+    text = std::string("ERR ") + (message != nullptr ? message : "error in error handling") +
+           " script: " + label;
     return reply.error(text);
   }
   lua_getfield(lua, -1, "err");
   text = lua_isstring(lua, -1) != 0 ? std::string(text_at(lua, -1)) : "ERR unknown error";
-  text += " script: " + sha;
+  text += " script: " + label;
   lua_getfield(lua, -2, "source");
   lua_getfield(lua, -3, "line");
   if (lua_isstring(lua, -2) != 0 && lua_isnumber(lua, -1) != 0) {
@@ -249,6 +316,7 @@ void Scripts::tidy() {
   lua_gc(interpreter_->lua(), LUA_GCCOLLECT, 0);
   if (interpreter_->memory() <= half) return;
   cache_.forget_functions();
+  libraries_.forget_functions();
   interpreter_.reset();
 }
 
@@ -326,9 +394,14 @@ void Scripts::on_count(lua_State* lua, lua_Debug*) {
 
 void Scripts::look_at_clock(lua_State* lua) {
   const std::int64_t threshold_us = server_.settings.busy_reply_threshold_ms * 1000;
+  const std::int64_t now_us = server_.surroundings.clock_us();
+  if (running_.loads) {
+    if (now_us - running_.began_us < longest_load_us) return;
+    push_error(lua, "ERR FUNCTION LOAD timeout");
+    lua_error(lua);
+  }
   if (!running_.killed) {
     if (threshold_us <= 0) return;
-    const std::int64_t now_us = server_.surroundings.clock_us();
     if (now_us - running_.began_us < threshold_us || now_us < turn_ends_us_) return;
     stack_.suspend();
     if (!running_.killed) return;
@@ -362,6 +435,8 @@ const Command* Scripts::allowed_command(Arguments arguments, std::string_view& r
 }
 
 int Scripts::call(lua_State* lua, bool raise) {
+  if (running_.client == nullptr)
+    return luaL_error(lua, "redis.call can only be called inside a script invocation");
   std::string bytes;
   {
     Words words;

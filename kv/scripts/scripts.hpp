@@ -16,6 +16,7 @@
 
 #include "kv/commands/command.hpp"
 #include "kv/resp/reply_queue.hpp"
+#include "kv/scripts/functions.hpp"
 #include "kv/scripts/interpreter.hpp"
 #include "kv/scripts/own_stack.hpp"
 #include "kv/scripts/script_cache.hpp"
@@ -38,6 +39,15 @@ class Scripts {
   bool knows(const std::string& sha) { return cache_.find(sha) != nullptr; }
   void flush();
   void kill(const Call& call);
+
+  // FUNCTION LOAD, FCALL and FCALL_RO. They answer.
+  void load_library(const Call& call, std::string_view text, bool replace);
+  void call_function(const Call& call, bool read_only);
+  bool remove_library(std::string_view name) { return libraries_.remove(lua(), name); }
+  void flush_libraries() { libraries_.clear(lua()); }
+  FunctionLibraries& libraries() { return libraries_; }
+  // What runs, and since when: for FUNCTION STATS.
+  void reply_running(Reply& reply) const;
   // Ends what is suspended, whatever it did: the server goes.
   void stop();
 
@@ -60,24 +70,36 @@ class Scripts {
   bool set_protocol(int version);
 
  private:
+  // What is to run: a script, which finds its arguments in KEYS and ARGV, or a function, which is given them.
+  struct Callee {
+    std::string label;  // in errors: a script's hash, a function's name
+    ScriptFlags flags;
+    int function = 0;  // in the interpreter's registry
+    bool takes_arguments = false;
+  };
   // The script that runs.
   struct Running {
+    std::string label;
+    std::string_view command;  // that called it: "fcall"
     Client* client = nullptr;
     ScriptFlags flags;
     bool read_only = false;
     bool no_room = false;  // maxmemory was reached when it began
     bool wrote = false;
     bool killed = false;
+    bool loads = false;                   // a library of functions: it may take half a second
     Protocol protocol = Protocol::resp2;  // in which it hears replies
     std::int64_t began_us = 0;
   };
 
   lua_State* lua();
   bool compile(Script& script);
-  void run(const Call& call, const std::string& sha, Script& script, bool read_only);
-  bool may_begin(const Call& call, const Script& script, bool read_only) const;
-  void set_arguments(const Call& call, std::size_t keys);
-  void reply_failure(Reply& reply, const std::string& sha);
+  void run(const Call& call, Script& script, const std::string& sha, bool read_only);
+  void run(const Call& call, Callee callee, std::size_t keys, bool read_only);
+  bool may_begin(const Call& call, const ScriptFlags& flags, bool read_only) const;
+  bool count_keys(const Call& call, std::size_t& keys, std::string_view no_number) const;
+  void push_words(const Call& call, std::size_t from, std::size_t to) const;
+  void reply_failure(Reply& reply, const std::string& label);
   void tidy();
   void take_turn();
   void ended();
@@ -88,6 +110,7 @@ class Scripts {
   Server& server_;
   std::unique_ptr<Interpreter> interpreter_;  // made when the first script comes
   ScriptCache cache_;
+  FunctionLibraries libraries_;
   OwnStack stack_;
   Running running_;
   Client* holder_ = nullptr;       // whose work is on the stack

@@ -177,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::Values("protocol.txt", "connection.txt", "keys.txt", "expiry.txt",
                                          "strings.txt", "bits.txt", "hashes.txt", "lists.txt", "sets.txt",
                                          "zsets.txt", "sort.txt", "transactions.txt", "scripting.txt",
-                                         "pubsub.txt", "command.txt", "server.txt"),
+                                         "functions.txt", "pubsub.txt", "command.txt", "server.txt"),
                        ::testing::Values("2", "3")),
     [](const auto& instance) {
       const std::string file = std::get<0>(instance.param);

@@ -1,0 +1,68 @@
+// The libraries that FUNCTION LOAD brought, and the functions they registered.
+//
+// A library is a Lua program that runs once, when it is loaded, and registers functions; FCALL runs one of
+// them as a script. Should the interpreter be made anew, a library runs again before one of its functions is
+// called.
+//
+// Threading: the server's one thread.
+#pragma once
+
+#include <expected>
+#include <functional>
+#include <lua.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kv/commands/command.hpp"
+#include "kv/scripts/shebang.hpp"
+
+namespace weir::kv {
+
+struct Function {
+  std::optional<std::string> description;
+  ScriptFlags flags;
+  std::vector<std::string> flag_names;
+  int reference;  // in the interpreter's registry
+};
+
+struct FunctionLibrary {
+  std::string name;
+  std::string text;
+  std::map<std::string, Function, std::less<>> functions;
+  bool compiled = true;
+};
+
+class FunctionLibraries {
+ public:
+  // Runs the library, whose text passed read_shebang(). The error is the reply.
+  std::expected<FunctionLibrary, std::string> compile(lua_State* lua, std::string_view text);
+  // Why it cannot be added, as a reply; `replace`: in place of one of its name.
+  std::optional<std::string> refusal(const FunctionLibrary& library, bool replace) const;
+  void add(lua_State* lua, FunctionLibrary library);
+  // False: there is none of that name.
+  bool remove(lua_State* lua, std::string_view name);
+  // The interpreter is gone, with or without the libraries.
+  void forget_functions();
+  void clear(lua_State* lua);
+
+  // The library with that function; null: there is none.
+  FunctionLibrary* with_function(std::string_view name);
+  const std::map<std::string, FunctionLibrary, std::less<>>& all() const { return libraries_; }
+  std::size_t function_count() const;
+
+  // The functions of a library that was not added.
+  static void give_back(lua_State* lua, const FunctionLibrary& library);
+
+  // redis.register_function, for the library that is being loaded.
+  int register_function(lua_State* lua);
+  bool loading() const { return loading_ != nullptr; }
+
+ private:
+  std::map<std::string, FunctionLibrary, std::less<>> libraries_;
+  FunctionLibrary* loading_ = nullptr;
+};
+
+}  // namespace weir::kv
