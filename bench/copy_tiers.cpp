@@ -1,5 +1,5 @@
 // What the machine allows: the ways by which one process can put bytes into another's memory, with nothing
-// around them. The NIC's WRITE is to be judged against the line of its tier (docs/performance.md).
+// around them. The NIC's WRITE is to be judged against the line of its tier (docs/measurements).
 //
 //   mapped      memcpy into memory that both processes map
 //   vm_writev   process_vm_writev into the other's private memory

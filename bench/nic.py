@@ -175,7 +175,7 @@ def main():
             mine.append(ours(bench))
             if peer:
                 theirs.append(peer(bench))
-        # A cache line alone takes one of two times between virtual cores, from start to start (docs/performance.md), and
+        # A cache line alone takes one of two times between virtual cores, from start to start (docs/measurements), and
         # so does every latency of a few lines: the shortest can be compared, and the medians of many starts.
         row = {"what": name, "unit": unit, "goal": goal, "peer": peer_name, "runs": mine, "runs_of_peer": theirs}
         for key, of in (("", statistics.median), ("best_", min)):
