@@ -239,7 +239,9 @@ void Scripts::run(const Call& call, Callee callee, std::size_t keys, bool read_o
 }
 
 void Scripts::load_library(const Call& call, std::string_view text, bool replace) {
-  running_ = {.label = {}, .command = {}, .loads = true, .began_us = server_.surroundings.clock_us()};
+  running_ = {};
+  running_.loads = true;
+  running_.began_us = server_.surroundings.clock_us();
   lua_State* const lua = this->lua();
   lua_sethook(lua, on_count, LUA_MASKCOUNT, instructions_between_looks);
   auto library = libraries_.compile(lua, text);
