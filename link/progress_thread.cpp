@@ -46,6 +46,9 @@ Result<std::shared_ptr<ProgressThread>> ProgressThread::start() {
   if (auto opened = made->open_descriptors(); !opened) return std::unexpected(opened.error());
   sigset_t all, before;
   ::sigfillset(&all);
+  // It copies programs' memory, too; a fault is a blocked signal's end of the process.
+  ::sigdelset(&all, SIGSEGV);
+  ::sigdelset(&all, SIGBUS);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     made->thread_ = std::make_unique<std::thread>([raw = made.get()] { raw->run(); });

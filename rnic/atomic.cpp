@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rnic/copy.hpp"
 #include "rnic/responder.hpp"
 
 namespace weir::rnic {
@@ -58,19 +59,24 @@ Outcome RemoteQueuePair::atomic(SendOpcode opcode, const AtomicOperands& operand
   });
   if (outcome != Outcome::done) return outcome;
 
-  const auto* bytes = reinterpret_cast<const std::byte*>(&before);
-  std::size_t left = sizeof before;
-  for (const iovec& piece : into.span()) {
-    const std::size_t length = std::min(left, piece.iov_len);
-    std::memcpy(piece.iov_base, bytes, length);
-    bytes += length;
-    left -= length;
-  }
-  return Outcome::done;
+  return copied(into, {}, [&] {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&before);
+    std::size_t left = sizeof before;
+    for (const iovec& piece : into.span()) {
+      const std::size_t length = std::min(left, piece.iov_len);
+      std::memcpy(piece.iov_base, bytes, length);
+      bytes += length;
+      left -= length;
+    }
+  });
 }
 
 // Not tried in another way where the mapping was lost: it may have been made.
-Outcome RemoteQueuePair::done_in_place(const TptEntry& entry, std::uint64_t addr) const {
+template <class Act>
+Outcome RemoteQueuePair::in_place(const TptEntry& entry, std::uint64_t addr, const std::byte* word,
+                                  const Act& act) const {
+  if (try_copy({}, memory_->own_memory(word, atomic_bytes), act) != Trapped::no)
+    return Outcome::nak_operational;
   return memory_->still_there(entry, addr, atomic_bytes) ? Outcome::done : outcome_of(Peer::Transfer::fault);
 }
 
@@ -80,22 +86,23 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
   // A region whose iova and address are not aligned alike has words that no CPU exchanges.
   const bool aligned = reinterpret_cast<std::uintptr_t>(word) % alignof(std::uint64_t) == 0;
   if (word != nullptr && aligned) {
-    before = on_mapped_word(opcode, operands, *reinterpret_cast<std::uint64_t*>(word));
-    return done_in_place(entry, addr);
+    return in_place(entry, addr, word, [&] {
+      before = on_mapped_word(opcode, operands, *reinterpret_cast<std::uint64_t*>(word));
+    });
+  }
+  if (word != nullptr) {
+    return in_place(entry, addr, word, [&] {
+      std::memcpy(&before, word, sizeof before);
+      const std::uint64_t after = result_of(opcode, operands, before);
+      std::memcpy(word, &after, sizeof after);
+    });
   }
   const iovec local{&before, sizeof before};
   const iovec place{ProtectionTable::address(entry, addr), sizeof before};
   const std::uint32_t key = entry.key.load(std::memory_order_relaxed);
   const Peer::Remote remote{{&place, 1}, {&key, 1}};
-  if (word != nullptr)
-    std::memcpy(&before, word, sizeof before);
-  else if (const Outcome read = outcome_of(memory_->read({&local, 1}, remote)); read != Outcome::done)
-    return read;
+  if (const Outcome read = outcome_of(memory_->read({&local, 1}, remote)); read != Outcome::done) return read;
   std::uint64_t after = result_of(opcode, operands, before);
-  if (word != nullptr) {
-    std::memcpy(word, &after, sizeof after);
-    return done_in_place(entry, addr);
-  }
   const iovec changed{&after, sizeof after};
   const Peer::Transfer written = memory_->write({&changed, 1}, remote);
   // It may yet be made, and not twice: all that is left is to say so.
@@ -106,24 +113,22 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
 // the kernel.
 Outcome RemoteQueuePair::atomic_write(const Gather& from, std::uint64_t addr, std::uint32_t rkey) {
   std::uint64_t value = 0;
-  std::size_t gathered = 0;
-  for (const iovec& piece : from.span()) {
-    std::memcpy(reinterpret_cast<std::byte*>(&value) + gathered, piece.iov_base, piece.iov_len);
-    gathered += piece.iov_len;
-  }
+  const Outcome gathered =
+      copied(from, {}, [&] { copy_gather(reinterpret_cast<std::byte*>(&value), from.span()); });
+  if (gathered != Outcome::done) return gathered;
   return on_word(addr, rkey, access::remote_write,
                  [&](const TptEntry& entry) { return store(value, entry, addr); });
 }
 
 Outcome RemoteQueuePair::store(std::uint64_t value, const TptEntry& entry, std::uint64_t addr) const {
   std::byte* const word = memory_->window(entry, addr, atomic_bytes);
-  if (word != nullptr && reinterpret_cast<std::uintptr_t>(word) % alignof(std::uint64_t) == 0) {
-    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(word)).store(value, std::memory_order_release);
-    return done_in_place(entry, addr);
-  }
   if (word != nullptr) {
-    std::memcpy(word, &value, sizeof value);
-    return done_in_place(entry, addr);
+    return in_place(entry, addr, word, [&] {
+      if (reinterpret_cast<std::uintptr_t>(word) % alignof(std::uint64_t) == 0)
+        std::atomic_ref(*reinterpret_cast<std::uint64_t*>(word)).store(value, std::memory_order_release);
+      else
+        std::memcpy(word, &value, sizeof value);
+    });
   }
   const iovec local{&value, sizeof value};
   const iovec remote{ProtectionTable::address(entry, addr), sizeof value};

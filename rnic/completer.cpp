@@ -13,6 +13,7 @@
 #include "rnic/arrived.hpp"
 #include "rnic/prefetch.hpp"
 #include "rnic/queue_pair.hpp"
+#include "rnic/trapped_copy.hpp"
 
 namespace weir::rnic {
 namespace {
@@ -164,7 +165,17 @@ inline WcStatus QueuePair::scatter_payload(const ArrivedCqe& cqe, const ReceiveW
     ctx_->landing_head.store(cqe.landing_end(), std::memory_order_release);
     likely_landing_ = landing + (cqe.landing_end() & rings_.landing_mask);
   }
-  return scattered ? WcStatus::success : WcStatus::loc_prot_err;
+  if (scattered) return WcStatus::success;
+  fail_by_own_memory();
+  return WcStatus::loc_prot_err;
+}
+
+// A class A error of the responder (IBA 9.9.3.1), found only now, after the sender has its completion: the
+// queue pair goes to the error state. The rest is for the progress thread, as we are under the CQ's lock.
+void QueuePair::fail_by_own_memory() const {
+  to_error_state(*ctx_);
+  if (const PeerPtr self = nic_.host().peer(nic_.slot(), HostPort::Wait::no))
+    self->report_fault(qpn_, Fault::operational);
 }
 
 // To the initiator: the places of so many more CQEs are free again.
@@ -257,9 +268,12 @@ bool scatter_into(Adapter& nic, std::uint32_t pd, const ReceiveWqe& wqe, std::sp
     const std::size_t length = std::min<std::size_t>(sge.length, payload.size());
     const TptEntry& entry = table.entry(sge.lkey);
     void* const at = ProtectionTable::address(entry, sge.addr);
-    if ((entry.access & access::on_demand) && !nic.host().fault_in(at, length, ProtectionTable::Use::write))
+    if ((entry.access & access::on_demand) && !nic.host().traps_copies() &&
+        !nic.host().fault_in(at, length, ProtectionTable::Use::write))
       return false;
-    std::memcpy(at, payload.data(), length);
+    const iovec into{at, length};
+    if (try_copy({&into, 1}, {}, [&] { std::memcpy(at, payload.data(), length); }) != Trapped::no)
+      return false;
     payload = payload.subspan(length);
   }
   return payload.empty();

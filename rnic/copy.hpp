@@ -17,6 +17,13 @@ inline void copy_gather(std::byte* to, std::span<const iovec> from) {
   }
 }
 
+inline void copy_scatter(const std::byte* from, std::span<const iovec> to) {
+  for (const iovec& piece : to) {
+    std::memcpy(piece.iov_base, from, piece.iov_len);
+    from += piece.iov_len;
+  }
+}
+
 // As copy_gather, but the last byte becomes visible after all others. Programs that poll memory for an RDMA
 // WRITE (ib_write_lat, NCCL, many message queues) look at the last byte, and memcpy may store the tail first.
 inline void copy_in_order(std::byte* to, std::span<const iovec> from) {

@@ -43,6 +43,17 @@ void finish_ip_header(std::byte* grh, std::uint64_t payload_bytes, bool has_imm)
   put(ip + 10, ~sum & 0xffff);
 }
 
+// Before a slot is claimed, which cannot be given back. It is shorter than a page.
+Outcome look_at(const Gather& payload) {
+  return copied(payload, {}, [&] {
+    for (const iovec& piece : payload.span()) {
+      const auto* const bytes = static_cast<const volatile std::byte*>(piece.iov_base);
+      (void)bytes[0];
+      (void)bytes[piece.iov_len - 1];
+    }
+  });
+}
+
 }  // namespace
 
 Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
@@ -50,6 +61,7 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
     wqe.status = WcStatus::loc_len_err;
     return Outcome::nak_invalid;
   }
+  if (const Outcome there = look_at(payload); there != Outcome::done) return there;
   const Qpn to = wqe.datagram.destination;
   if (to == multicast_destination) return multicast(wqe, payload);
   const HostPort::Reached reached = nic_.host().reach(to.slot(), dial_);
@@ -94,8 +106,9 @@ void QueuePair::deliver_datagram(const SendWqe& wqe, const Gather& payload, Peer
     std::memcpy(slot->bytes, wqe.datagram.grh, grh_bytes);
   else
     std::memset(slot->bytes, 0, grh_bytes);
-  copy_gather(slot->bytes + grh_bytes, payload.span());
-  slot->byte_len = static_cast<std::uint32_t>(payload.bytes) + grh_bytes;
+  // One whose payload went away since it was looked at arrives empty.
+  const Outcome moved = copied(payload, {}, [&] { copy_gather(slot->bytes + grh_bytes, payload.span()); });
+  slot->byte_len = (moved == Outcome::done ? static_cast<std::uint32_t>(payload.bytes) : 0) + grh_bytes;
   slot->imm_be = wqe.imm_be;
   slot->has_imm = wqe.opcode == SendOpcode::send_with_imm;
   finish_ip_header(slot->bytes, payload.bytes, slot->has_imm);

@@ -53,6 +53,12 @@ class Peer {
     return window(entry, addr, length) != nullptr;
   }
 
+  // What of a window a copy has to expect to be missing (trapped_copy.hpp): all of it where it is the
+  // program's own memory. A neighbour's is a mapping of ours, and still_there() tells.
+  std::span<const std::byte> own_memory(const std::byte* window, std::uint64_t length) const {
+    return {window, windows_lost_ == nullptr ? length : 0};
+  }
+
   // Memory of that process that is not mapped: in address order, so that the last byte lands last.
   struct Remote {
     std::span<const iovec> pieces;
@@ -60,8 +66,9 @@ class Peer {
   };
   enum class Transfer : std::uint8_t {
     done,
-    fault,  // the range is not there, or the kernel refuses
-    gone,   // the process is
+    fault,        // the range is not there, or the kernel refuses
+    local_fault,  // our own side of it is not there
+    gone,         // the process is
     // What has not been copied yet will not be; check all again, and try again.
     late,  // the process lives, and its mover did not come to it in time
     // As late, but the mover had begun a piece and may yet make that copy. It makes one at a time, so a copy
@@ -139,8 +146,10 @@ class HostPort {
   virtual void raise_channel(std::uint32_t channel) = 0;
   // On-demand paging: makes sure that this range of our own memory can be touched so now. False: it cannot.
   virtual bool fault_in(void* at, std::uint64_t length, Use) = 0;
-  // The same and copy_in_order() (copy.hpp) in one, of pieces of our own memory, which is a lot cheaper.
-  virtual bool copy_on_demand(std::byte* to, std::span<const iovec> from) = 0;
+  // Whether a copy that touches what is not there is left (trapped_copy.hpp), in this thread, with the
+  // handlers that the program has now. Then nobody needs to fault_in() before, which costs several times what
+  // the copy does.
+  virtual bool traps_copies() = 0;
   virtual void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) = 0;
 };
 

@@ -263,6 +263,7 @@ class QueuePair {
   std::size_t poll_flushed_receives(std::span<WorkCompletion>);
   bool scatter(const ReceiveWqe&, std::span<const std::byte>) const;
   WcStatus scatter_payload(const ArrivedCqe&, const ReceiveWqe&);
+  void fail_by_own_memory() const;
   void show_polled(std::uint32_t receives);
   void raise_local(CompletionQueue&, std::uint32_t line, Solicited);
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "rnic/adapter.hpp"
+#include "rnic/copy.hpp"
 #include "rnic/datagram_delivery.hpp"
 #include "rnic/queue_pair.hpp"
 #include "rnic/receive_side_scaling.hpp"
@@ -51,12 +52,9 @@ Outcome QueuePair::execute_frame(SendWqe& wqe, const Gather& payload) {
     return Outcome::nak_invalid;
   }
   std::array<std::byte, max_frame_bytes> bytes;
-  std::size_t length = 0;
-  for (const iovec& piece : payload.span()) {
-    std::memcpy(bytes.data() + length, piece.iov_base, piece.iov_len);
-    length += piece.iov_len;
-  }
-  const std::span whole(bytes.data(), length);
+  const Outcome gathered = copied(payload, {}, [&] { copy_gather(bytes.data(), payload.span()); });
+  if (gathered != Outcome::done) return gathered;
+  const std::span whole(bytes.data(), payload.bytes);
   const EthernetFrame frame{whole, frame_key(whole)};
   const FrameWords key = words_of(frame.key);
   const auto [everybody, undecided] = nic_.host().everybody(dial_);

@@ -26,10 +26,6 @@ bool brings_data_back(SendOpcode opcode) {
   return opcode >= SendOpcode::rdma_read && opcode <= SendOpcode::fetch_and_add;
 }
 
-bool is_write(SendOpcode opcode) {
-  return opcode == SendOpcode::rdma_write || opcode == SendOpcode::rdma_write_with_imm;
-}
-
 Arrival arrival_of(const SendWqe& wqe, std::uint64_t bytes) {
   Arrival arrival;
   const bool write = wqe.opcode == SendOpcode::rdma_write_with_imm;
@@ -178,6 +174,7 @@ std::optional<WcStatus> QueuePair::gather(SendWqe& wqe, Gather& out, ProtectionT
     out.pieces[0] = {wqe.inline_data(), wqe.inline_bytes};
     out.count = wqe.inline_bytes != 0 ? 1 : 0;
     out.bytes = wqe.inline_bytes;
+    out.is_ours = true;
     return std::nullopt;
   }
   const ProtectionTable& table = nic_.table();
@@ -187,13 +184,9 @@ std::optional<WcStatus> QueuePair::gather(SendWqe& wqe, Gather& out, ProtectionT
     if (!table.allows(sge, config_.pd, use)) return WcStatus::loc_prot_err;
     const TptEntry& entry = table.entry(sge.lkey);
     void* const at = ProtectionTable::address(entry, sge.addr, use);
-    if (entry.access & access::on_demand) {
-      // An RDMA WRITE's payload is looked at where it is copied, once and in one place.
-      if (is_write(wqe.opcode))
-        out.unseen = &nic_.host();
-      else if (!nic_.host().fault_in(at, sge.length, use))
-        return WcStatus::loc_prot_err;
-    }
+    if ((entry.access & access::on_demand) && !nic_.host().traps_copies() &&
+        !nic_.host().fault_in(at, sge.length, use))
+      return WcStatus::loc_prot_err;
     out.pieces[out.count++] = {at, sge.length};
     out.bytes += sge.length;
   }

@@ -106,22 +106,14 @@ bool RemoteQueuePair::invalidate_remotely(std::uint32_t key) const {
   return true;
 }
 
-bool Gather::can_be_read() const {
-  return unseen == nullptr || std::ranges::all_of(span(), [this](const iovec& piece) {
-           return unseen->fault_in(piece.iov_base, piece.iov_len, Use::read);
-         });
-}
-
 Outcome RemoteQueuePair::move_in(const Gather& from, const TptEntry& entry, std::uint64_t addr) {
   if (std::byte* to = behind_unfinished_ ? nullptr : memory_->window(entry, addr, from.bytes)) {
-    if (from.unseen == nullptr)
-      copy_in_order(to, from.span());
-    else if (!from.unseen->copy_on_demand(to, from.span()))
-      return Outcome::local_fault;
+    const auto own = memory_->own_memory(to, from.bytes);
+    const Outcome moved = copied(from, own, [&] { copy_in_order(to, from.span()); });
+    if (moved != Outcome::done) return moved;
     behind_last_write_ = to + from.bytes;
     if (memory_->still_there(entry, addr, from.bytes)) return Outcome::done;
   }
-  if (!from.can_be_read()) return Outcome::local_fault;
   const iovec remote{ProtectionTable::address(entry, addr), from.bytes};
   const std::uint32_t key = entry.key.load(std::memory_order_relaxed);
   return outcome_of_write(memory_->write(from.span(), {{&remote, 1}, {&key, 1}}));
@@ -169,10 +161,9 @@ Outcome RemoteQueuePair::rdma_read(const Gather& into, std::uint64_t addr, std::
   const TptEntry* entry = check_rkey(addr, into.bytes, rkey, access::remote_read);
   if (entry == nullptr) return nak(Outcome::nak_access, WcStatus::loc_qp_op_err, nullptr, {});
   if (const std::byte* from = memory_->window(*entry, addr, into.bytes)) {
-    for (const iovec& piece : into.span()) {
-      std::memcpy(piece.iov_base, from, piece.iov_len);
-      from += piece.iov_len;
-    }
+    const Outcome moved =
+        copied(into, memory_->own_memory(from, into.bytes), [&] { copy_scatter(from, into.span()); });
+    if (moved != Outcome::done) return moved;
     if (memory_->still_there(*entry, addr, into.bytes)) return Outcome::done;
   }
   const iovec remote{ProtectionTable::address(*entry, addr), into.bytes};
@@ -195,6 +186,10 @@ Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
   const Outcome outcome = deliver(from, *taken.wqe, cqe);
   if (outcome == Outcome::no_response || outcome == Outcome::late) {
     held_ = taken;
+    return outcome;
+  }
+  if (outcome == Outcome::local_fault) {  // nothing of it would have been sent
+    put_back(taken);
     return outcome;
   }
   if (outcome != Outcome::done) return nak(outcome, WcStatus::loc_prot_err, &taken, arrival);
@@ -243,6 +238,16 @@ bool RemoteQueuePair::take_receive(TakenReceive& taken) {
   // The next SEND reads the next WQE; it is in the owner's cache now and may as well be on its way.
   __builtin_prefetch(wqes_ + std::size_t{wqe_stride_} * (ctx_->rq_next & wqe_mask_));
   return true;
+}
+
+// The next message is to have it; of an SRQ it may be anybody's.
+void RemoteQueuePair::put_back(const TakenReceive& taken) {
+  if (!srq_.connected()) {
+    --ctx_->rq_next;
+    return;
+  }
+  held_ = taken;
+  give_up_send();
 }
 
 bool RemoteQueuePair::receive_buffers_valid(const ReceiveWqe& wqe) const {
@@ -310,13 +315,7 @@ Outcome RemoteQueuePair::nak(Outcome with, WcStatus receive_status, const TakenR
     cqe.payload_at = PayloadAt::buffer;
     publish(cqe, *taken, arrival, receive_status);
   }
-  std::uint32_t state = ctx_->state.load(std::memory_order_relaxed);
-  while (state == static_cast<std::uint32_t>(QpState::rtr) ||
-         state == static_cast<std::uint32_t>(QpState::rts) ||
-         state == static_cast<std::uint32_t>(QpState::sqd) ||
-         state == static_cast<std::uint32_t>(QpState::sqe)) {
-    if (ctx_->state.compare_exchange_weak(state, static_cast<std::uint32_t>(QpState::err))) break;
-  }
+  to_error_state(*ctx_);
   (peer->alive() || !keeper_ ? peer : keeper_)->report_fault(target_, fault_of(with));
   return with;
 }

@@ -20,6 +20,7 @@
 #include "rnic/protection_table.hpp"
 #include "rnic/remote_srq.hpp"
 #include "rnic/send_queue.hpp"
+#include "rnic/trapped_copy.hpp"
 
 namespace weir::rnic {
 
@@ -28,10 +29,7 @@ struct Gather {
   std::array<iovec, max_sge> pieces;
   std::uint32_t count = 0;
   std::uint64_t bytes = 0;
-  // On-demand memory is among the pieces, and nobody looked yet whether it is there: whoever reads them asks
-  // this. nullptr: all of them can be touched.
-  HostPort* unseen = nullptr;
-  bool can_be_read() const;
+  bool is_ours = false;  // a WQE's inline data, which nobody unmaps
   std::span<const iovec> span() const { return {pieces.data(), count}; }
 };
 
@@ -40,7 +38,7 @@ enum class Outcome : std::uint8_t {
   rnr,          // the target has no receive posted
   no_response,  // the target queue pair is not there, not ready, or not connected to us
   late,         // the target's process lives, and has not come to copying
-  local_fault,  // on-demand memory of ours is not there
+  local_fault,  // memory of ours is not there any more
   contended,    // somebody who lives holds what it takes, and does not know that we wait: the lock of an
               // atomic's word, a place as a guest; or, XRC, the SRQ's process does not let itself be reached
   connecting,      // to a process that no connection leads to yet, in the background: datagrams, XRC
@@ -125,7 +123,8 @@ class RemoteQueuePair {
   Outcome exchange(SendOpcode, const AtomicOperands&, const TptEntry&, std::uint64_t addr,
                    std::uint64_t& before) const;
   Outcome store(std::uint64_t value, const TptEntry&, std::uint64_t addr) const;
-  Outcome done_in_place(const TptEntry&, std::uint64_t addr) const;
+  template <class Act>
+  Outcome in_place(const TptEntry&, std::uint64_t addr, const std::byte* word, const Act& act) const;
 
   const TptEntry* check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
                              std::uint32_t need) const;
@@ -135,10 +134,11 @@ class RemoteQueuePair {
   bool receive_available();
   bool completion_room();
   bool take_receive(TakenReceive&);
+  void put_back(const TakenReceive&);
   Outcome deliver(const Gather&, const ReceiveWqe&, ReceiveCqe&);
   Outcome deliver_direct(const Gather&, const ReceiveWqe&);
   Outcome outcome_of_write(Peer::Transfer);
-  bool land(const Gather&, ReceiveCqe&);
+  Outcome land(const Gather&, ReceiveCqe&);
   bool receive_buffers_valid(const ReceiveWqe&) const;
   ReceiveCqe& next_cqe() {
     return xrc_completions_ == nullptr ? cqes_[ctx_->cqe_next & cqe_mask_] : next_xrc_completion();
@@ -222,6 +222,14 @@ class RemoteQueuePair::Operation {
   std::optional<GuestOperation> guest_;
 };
 
+// Whatever else its owner does to it meanwhile.
+inline void to_error_state(QpContext& qp) {
+  std::uint32_t state = qp.state.load(std::memory_order_relaxed);
+  while (state >= static_cast<std::uint32_t>(QpState::rtr) &&
+         state <= static_cast<std::uint32_t>(QpState::sqe))
+    if (qp.state.compare_exchange_weak(state, static_cast<std::uint32_t>(QpState::err))) break;
+}
+
 // A process that died is one that does not answer any more; its end will be reported presently. One that is
 // late will answer when it runs again.
 inline Outcome outcome_of(Peer::Transfer transfer) {
@@ -234,10 +242,26 @@ inline Outcome outcome_of(Peer::Transfer transfer) {
     case Peer::Transfer::gone:
     case Peer::Transfer::refused:
       return Outcome::no_response;
+    case Peer::Transfer::local_fault:
+      return Outcome::local_fault;
     case Peer::Transfer::fault:
       break;
   }
   return Outcome::nak_operational;
+}
+
+inline Outcome outcome_of(Trapped trapped) {
+  if (trapped == Trapped::no) [[likely]]
+    return Outcome::done;
+  return trapped == Trapped::pieces ? Outcome::local_fault : Outcome::nak_operational;
+}
+
+// Runs `copy`, between the pieces and `target`.
+template <class Copy>
+Outcome copied(const Gather& pieces, std::span<const std::byte> target, const Copy& copy) {
+  if (!pieces.is_ours || !target.empty()) return outcome_of(try_copy(pieces.span(), target, copy));
+  copy();
+  return Outcome::done;
 }
 
 }  // namespace weir::rnic

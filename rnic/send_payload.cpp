@@ -7,6 +7,13 @@
 #include "rnic/responder.hpp"
 
 namespace weir::rnic {
+namespace {
+
+// Above this a copy through the kernel, which touches the data once, is cheaper than landing it and copying
+// again.
+constexpr std::uint64_t max_landing_bytes = 8192;
+
+}  // namespace
 
 // Where the payload goes, cheapest first: into the CQE itself, straight into mapped buffers, into the landing
 // ring (all without a system call; poll_cq at the target scatters from CQE and landing ring), or through the
@@ -14,43 +21,44 @@ namespace weir::rnic {
 Outcome RemoteQueuePair::deliver(const Gather& from, const ReceiveWqe& wqe, ReceiveCqe& cqe) {
   if (from.bytes <= cqe_payload_bytes) {
     cqe.payload_at = PayloadAt::cqe;
-    copy_gather(cqe.payload, from.span());
-    return Outcome::done;
+    return copied(from, {}, [&] { copy_gather(cqe.payload, from.span()); });
   }
   if (read_once(wqe.num_sge) == 1 && !behind_unfinished_) {
     const Sge sge = read_once(wqe.sge[0]);
     const TptEntry& e = memory_->tpt_entry(sge.lkey);
     if (std::byte* to = memory_->window(e, sge.addr, from.bytes)) {
-      copy_in_order(to, from.span());
+      const auto own = memory_->own_memory(to, from.bytes);
+      const Outcome moved = copied(from, own, [&] { copy_in_order(to, from.span()); });
+      if (moved != Outcome::done) return moved;
       cqe.payload_at = PayloadAt::buffer;
       if (memory_->still_there(e, sge.addr, from.bytes)) return Outcome::done;
     }
   }
-  if (!behind_unfinished_ && land(from, cqe)) return Outcome::done;
+  if (!behind_unfinished_ && from.bytes <= max_landing_bytes && landing_bytes_ != 0) {
+    if (const Outcome landed = land(from, cqe); landed != Outcome::rnr) return landed;
+  }
   cqe.payload_at = PayloadAt::buffer;
   return deliver_direct(from, wqe);
 }
 
-// Above this a copy through the kernel, which touches the data once, is cheaper than landing it and copying
-// again.
-constexpr std::uint64_t max_landing_bytes = 8192;
-
-bool RemoteQueuePair::land(const Gather& from, ReceiveCqe& cqe) {
-  if (from.bytes > max_landing_bytes || landing_bytes_ == 0) return false;
+// `rnr`: the ring has no room now.
+Outcome RemoteQueuePair::land(const Gather& from, ReceiveCqe& cqe) {
   const auto need = static_cast<std::uint32_t>((from.bytes + cache_line - 1) / cache_line * cache_line);
   std::uint32_t start = ctx_->landing_tail;
   const std::uint32_t to_end = landing_bytes_ - (start & (landing_bytes_ - 1));
   if (to_end < need) start += to_end;  // a payload does not wrap
   if (start + need - ctx_->landing_head_seen > landing_bytes_) {
     ctx_->landing_head_seen = ctx_->landing_head.load(std::memory_order_acquire);
-    if (start + need - ctx_->landing_head_seen > landing_bytes_) return false;
+    if (start + need - ctx_->landing_head_seen > landing_bytes_) return Outcome::rnr;
   }
-  copy_gather(landing_ + (start & (landing_bytes_ - 1)), from.span());
+  std::byte* const to = landing_ + (start & (landing_bytes_ - 1));
+  const Outcome moved = copied(from, {}, [&] { copy_gather(to, from.span()); });
+  if (moved != Outcome::done) return moved;
   ctx_->landing_tail = start + need;
   cqe.payload_at = PayloadAt::landing;
   cqe.landing_start = start;
   cqe.landing_end = start + need;
-  return true;
+  return Outcome::done;
 }
 
 Outcome RemoteQueuePair::deliver_direct(const Gather& from, const ReceiveWqe& wqe) {

@@ -22,5 +22,8 @@ using FaultMender = bool (*)(std::uintptr_t at, const sigset_t& mask);
 
 // Whether such faults of this thread would come to the menders now. Three system calls.
 bool faults_are_caught();
+// The same, as it was in this thread at most a millisecond before. `now_ns` is of any clock that only goes
+// forward.
+bool faults_are_caught(std::uint64_t now_ns);
 
 }  // namespace weir::link

@@ -156,13 +156,6 @@ bool Nic::fault_in(void* at, std::uint64_t length, Use use) {
   return !on_fault_in || on_fault_in(at, length, use);
 }
 
-bool Nic::copy_on_demand(std::byte* to, std::span<const iovec> from) {
-  for (const iovec& piece : from)
-    if (!fault_in(piece.iov_base, piece.iov_len, Use::read)) return false;
-  copy_in_order(to, from);
-  return true;
-}
-
 void Nic::async_event(AsyncEvent event, QueuePair* qp, SharedReceiveQueue* srq) {
   const std::lock_guard lock(mutex_);
   async_.push_back({event, qp, srq});

@@ -46,7 +46,7 @@ class Nic final : public HostPort {
   void raise_channel(std::uint32_t channel) override;
   void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) override;
   bool fault_in(void* at, std::uint64_t length, Use) override;
-  bool copy_on_demand(std::byte* to, std::span<const iovec> from) override;
+  bool traps_copies() override { return false; }
 
   // Whether that process is connected, for reach(); by default all are. `ticket` is 1 while it is not.
   std::function<bool(Slot)> on_reach;

@@ -9,6 +9,7 @@
 #include "link/memory/futex.hpp"
 #include "link/not_cancelled.hpp"
 #include "rnic/spin_lock.hpp"
+#include "rnic/trapped_copy.hpp"
 
 namespace weir::verbs {
 namespace {
@@ -78,6 +79,12 @@ Handover::Transfer Handover::nobody_came() {
   return nobody ? Transfer::refused : Transfer::late;
 }
 
+// The mover has no part in the lane now.
+Handover::Transfer Handover::end(CopyLane& lane, Transfer outcome) {
+  lane.word.store(LaneWord{LaneState::free, 0}.pack(), std::memory_order_release);
+  return outcome;
+}
+
 // Lane by lane, one after the other, so that the last byte of a WRITE lands last.
 Handover::Transfer Handover::transfer(LaneCopy copy, std::span<const iovec> local,
                                       const rnic::Peer::Remote& remote, std::chrono::nanoseconds patience) {
@@ -93,29 +100,32 @@ Handover::Transfer Handover::transfer(LaneCopy copy, std::span<const iovec> loca
     for (std::size_t done = 0; done < piece.iov_len;) {
       const std::size_t length = std::min<std::size_t>(piece.iov_len - done, rnic::copy_lane_bytes);
       std::byte* at = bytes;
-      if (copy == LaneCopy::into_owner) {
+      const auto lay_down = [&] {
         cursor.advance(length, [&](const std::byte* from, std::size_t part) {
           std::memcpy(at, from, part);
           at += part;
         });
-      }
+      };
+      const auto take_up = [&] {
+        cursor.advance(length, [&](std::byte* to, std::size_t part) {
+          std::memcpy(to, at, part);
+          at += part;
+        });
+      };
+      if (copy == LaneCopy::into_owner && rnic::try_copy(local, {}, lay_down) != rnic::Trapped::no)
+        return end(*lane, Transfer::local_fault);
       lane->copy = copy;
       lane->key = remote.keys[i];
       lane->bytes = static_cast<std::uint32_t>(length);
       lane->at = reinterpret_cast<std::uint64_t>(piece.iov_base) + done;
       post(*lane);
       if (const Transfer outcome = await(*lane, patience); outcome != Transfer::done) return outcome;
-      if (copy == LaneCopy::out_of_owner) {
-        cursor.advance(length, [&](std::byte* to, std::size_t part) {
-          std::memcpy(to, at, part);
-          at += part;
-        });
-      }
+      if (copy == LaneCopy::out_of_owner && rnic::try_copy(local, {}, take_up) != rnic::Trapped::no)
+        return end(*lane, Transfer::local_fault);
       done += length;
     }
   }
-  lane->word.store(LaneWord{LaneState::free, 0}.pack(), std::memory_order_release);
-  return Transfer::done;
+  return end(*lane, Transfer::done);
 }
 
 CopyLane* Handover::claim(Deadline give_up) {

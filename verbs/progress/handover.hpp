@@ -39,6 +39,7 @@ class Handover {
                     std::chrono::nanoseconds patience);
   std::chrono::nanoseconds patience_now(std::chrono::nanoseconds wanted) const;
   Transfer nobody_came();
+  static Transfer end(rnic::CopyLane& lane, Transfer outcome);
   rnic::CopyLane* claim(Deadline give_up);
   void post(rnic::CopyLane& lane);
   Transfer await(rnic::CopyLane& lane, std::chrono::nanoseconds patience);

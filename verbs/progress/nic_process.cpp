@@ -6,16 +6,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "link/explain.hpp"
 #include "link/memory/fault_in.hpp"
+#include "link/memory/fault_signal.hpp"
 #include "link/memory/process_memory.hpp"
-#include "link/memory/trapped_read.hpp"
 #include "link/not_cancelled.hpp"
-#include "rnic/copy.hpp"
+#include "rnic/trapped_copy.hpp"
 #include "verbs/monitor/counters_seen.hpp"
 #include "verbs/monitor/port_ledger.hpp"
 #include "verbs/progress/messages.hpp"
@@ -81,7 +82,9 @@ NicProcess::NicProcess(link::Mapping segment, link::Mapping table, Tier first)
     : segment_mapping_(std::move(segment)),
       table_mapping_(std::move(table)),
       segment_(segment_mapping_.data(), segment_mapping_.size()),
-      first_(first) {}
+      first_(first),
+      catches_faults_(link::mend_faults(SIGBUS, rnic::leave_copy) &&
+                      link::mend_faults(SIGSEGV, rnic::leave_copy)) {}
 
 // The mover's thread may tell neighbours something; then the link, after whose destructor no callback runs.
 NicProcess::~NicProcess() {
@@ -192,14 +195,7 @@ bool NicProcess::fault_in(void* at, std::uint64_t length, rnic::Use use) {
   return link::fault_in(at, length, use == rnic::Use::write ? link::Touch::write : link::Touch::read);
 }
 
-bool NicProcess::copy_on_demand(std::byte* to, std::span<const iovec> from) {
-  if (link::can_trap_reads(from, now_ns()))
-    return link::try_reading(from, [=] { rnic::copy_in_order(to, from); });
-  for (const iovec& piece : from)
-    if (!link::fault_in(piece.iov_base, piece.iov_len, link::Touch::read)) return false;
-  rnic::copy_in_order(to, from);
-  return true;
-}
+bool NicProcess::traps_copies() { return catches_faults_ && link::faults_are_caught(now_ns()); }
 
 // ---- channels
 

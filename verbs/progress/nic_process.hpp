@@ -75,7 +75,7 @@ class NicProcess final : public rnic::HostPort {
   void raise_channel(std::uint32_t channel) override;
   void async_event(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*) override;
   bool fault_in(void* at, std::uint64_t length, rnic::Use) override;
-  bool copy_on_demand(std::byte* to, std::span<const iovec> from) override;
+  bool traps_copies() override;
 
  private:
   NicProcess(link::Mapping segment, link::Mapping table, Tier first);
@@ -93,7 +93,8 @@ class NicProcess final : public rnic::HostPort {
   link::Mapping table_mapping_;
   rnic::Segment segment_;
   const Tier first_;
-  link::MemoryProbe probe_;  // neighbours read and write it
+  const bool catches_faults_;  // SIGSEGV and SIGBUS come to us
+  link::MemoryProbe probe_;    // neighbours read and write it
   WindowExports exports_;
   std::unique_ptr<link::SameHostLink> link_;
   std::unique_ptr<rnic::Adapter> adapter_;

@@ -2,33 +2,50 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
-#include "link/memory/fault_in.hpp"
 #include "link/memory/process_memory.hpp"
 #include "link/not_cancelled.hpp"
+#include "rnic/trapped_copy.hpp"
 #include "verbs/progress/messages.hpp"
 
 namespace weir::verbs {
 namespace {
 
+using Transfer = rnic::Peer::Transfer;
+
 constexpr std::chrono::milliseconds retry_interval{100};
 
 // Between two places of our own memory: iovecs of equal total length.
-rnic::Peer::Transfer copy_pieces(std::span<const iovec> from, std::span<const iovec> to) {
+enum class Local : bool { from, to };
+Transfer copy_pieces(std::span<const iovec> from, std::span<const iovec> to, Local local) {
   std::size_t from_done = 0, to_done = 0;
   while (!from.empty() && !to.empty()) {
     const std::size_t length = std::min(from[0].iov_len - from_done, to[0].iov_len - to_done);
-    std::memmove(static_cast<std::byte*>(to[0].iov_base) + to_done,
-                 static_cast<const std::byte*>(from[0].iov_base) + from_done, length);
+    const iovec ours{static_cast<std::byte*>(from[0].iov_base) + from_done, length};
+    auto* const place = static_cast<std::byte*>(to[0].iov_base) + to_done;
+    const auto trapped =
+        rnic::try_copy({&ours, 1}, {place, length}, [&] { std::memmove(place, ours.iov_base, length); });
+    if (trapped != rnic::Trapped::no)
+      return (trapped == rnic::Trapped::pieces) == (local == Local::from) ? Transfer::local_fault
+                                                                          : Transfer::fault;
     from_done += length;
     to_done += length;
     if (from_done == from[0].iov_len) from = from.subspan(1), from_done = 0;
     if (to_done == to[0].iov_len) to = to.subspan(1), to_done = 0;
   }
-  return from.empty() ? rnic::Peer::Transfer::done : rnic::Peer::Transfer::fault;
+  return from.empty() ? Transfer::done : Transfer::fault;
+}
+
+// After the kernel found one of two sides not to be there.
+Transfer missing_side(std::span<const iovec> local, link::Touch touch) {
+  const auto is_there = [touch](const iovec& piece) {
+    return link::fault_in(piece.iov_base, piece.iov_len, touch);
+  };
+  return std::ranges::all_of(local, is_there) ? Transfer::fault : Transfer::local_fault;
 }
 
 }  // namespace
@@ -54,11 +71,13 @@ std::byte* OwnPeer::window(const rnic::TptEntry& entry, std::uint64_t addr, std:
 // trap.
 rnic::Peer::Transfer OwnPeer::write(std::span<const iovec> local, const Remote& remote) {
   if (link::write_process_memory(::getpid(), local, remote.pieces)) return Transfer::done;
-  return errno == EFAULT ? Transfer::fault : copy_pieces(local, remote.pieces);
+  return errno == EFAULT ? missing_side(local, link::Touch::read)
+                         : copy_pieces(local, remote.pieces, Local::from);
 }
 rnic::Peer::Transfer OwnPeer::read(std::span<const iovec> local, const Remote& remote) {
   if (link::read_process_memory(::getpid(), local, remote.pieces)) return Transfer::done;
-  return errno == EFAULT ? Transfer::fault : copy_pieces(remote.pieces, local);
+  return errno == EFAULT ? missing_side(local, link::Touch::write)
+                         : copy_pieces(remote.pieces, local, Local::to);
 }
 void OwnPeer::kick(rnic::Qpn parked) {
   link_.post([this, parked] { adapter_.kicked(parked); });
@@ -162,7 +181,7 @@ std::unique_ptr<NeighbourPeer::Window> NeighbourPeer::take_window(std::uint32_t 
 rnic::Peer::Transfer NeighbourPeer::write(std::span<const iovec> local, const Remote& remote) {
   if (tier_.load(std::memory_order_relaxed) == Tier::kernel) {
     if (link::write_process_memory(neighbour_->pid(), local, remote.pieces)) return Transfer::done;
-    if (const auto failed = refused("process_vm_writev")) return *failed;
+    if (const auto failed = refused("process_vm_writev", local, link::Touch::read)) return *failed;
   }
   return retried_later(handover_.write(local, remote, patience()));
 }
@@ -170,19 +189,21 @@ rnic::Peer::Transfer NeighbourPeer::write(std::span<const iovec> local, const Re
 rnic::Peer::Transfer NeighbourPeer::read(std::span<const iovec> local, const Remote& remote) {
   if (tier_.load(std::memory_order_relaxed) == Tier::kernel) {
     if (link::read_process_memory(neighbour_->pid(), local, remote.pieces)) return Transfer::done;
-    if (const auto failed = refused("process_vm_readv")) return *failed;
+    if (const auto failed = refused("process_vm_readv", local, link::Touch::write)) return *failed;
   }
   return retried_later(handover_.read(local, remote, patience()));
 }
 
 // Nothing of this call is outstanding, so it may go on in the other tier; calls that are in the kernel now
 // end as they will.
-std::optional<rnic::Peer::Transfer> NeighbourPeer::refused(const char* call) {
+std::optional<rnic::Peer::Transfer> NeighbourPeer::refused(const char* call, std::span<const iovec> local,
+                                                           link::Touch touch) {
   const int error = errno;
   if (error == EPERM || error == ENOSYS) {
     use_mover();
     return std::nullopt;
   }
+  if (error == EFAULT && missing_side(local, touch) == Transfer::local_fault) return Transfer::local_fault;
   // The pid may mean another program by now (exec): that its connection ended is known presently.
   if (error == ESRCH || !reached_by_kernel()) return Transfer::gone;
   // The completion can only say "remote operational error"; why is worth a line, once for each process.

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 
+#include "link/memory/fault_in.hpp"
 #include "link/memory/guarded_mapping.hpp"
 #include "link/memory/mapping.hpp"
 #include "link/same_host.hpp"
@@ -90,7 +91,7 @@ class NeighbourPeer final : public rnic::Peer {
   std::chrono::nanoseconds patience() const;
   Transfer retried_later(Transfer outcome);
   // After the kernel said no: to the mover, or what went wrong.
-  std::optional<Transfer> refused(const char* call);
+  std::optional<Transfer> refused(const char* call, std::span<const iovec> local, link::Touch touch);
 
   static constexpr std::uint32_t max_windows = 1024;
   link::NeighbourPtr neighbour_;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "rnic/trapped_copy.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/private_link.hpp"
 #include "verbs/trace/log_lines.hpp"
@@ -195,7 +196,8 @@ Conversation& VerbsTracer::conversation(const rnic::QueuePair& qp, const rnic::S
   return with;
 }
 
-// Its memory was checked before it was executed, and is the NIC's until its completion is polled.
+// Its memory was checked before it was executed, and is the NIC's until its completion is polled. What the
+// program took away since is zeros.
 std::vector<std::byte> VerbsTracer::payload_of(const rnic::QueuePair& qp, rnic::SendWqe& wqe) const {
   if (wqe.inlined) return {wqe.inline_data(), wqe.inline_data() + wqe.inline_bytes};
   if (wqe.opcode == rnic::SendOpcode::bind_window || wqe.opcode == rnic::SendOpcode::local_invalidate)
@@ -206,7 +208,10 @@ std::vector<std::byte> VerbsTracer::payload_of(const rnic::QueuePair& qp, rnic::
     if (sge.length == 0 || !table.allows(sge, qp.config().pd, rnic::Use::read)) continue;
     const auto* from = static_cast<const std::byte*>(
         rnic::ProtectionTable::address(table.entry(sge.lkey), sge.addr, rnic::Use::read));
-    payload.insert(payload.end(), from, from + sge.length);
+    const std::size_t begin = payload.size();
+    payload.resize(begin + sge.length);
+    const iovec piece{const_cast<std::byte*>(from), sge.length};
+    (void)rnic::try_copy({&piece, 1}, {}, [&] { std::memcpy(payload.data() + begin, from, sge.length); });
   }
   const bool atomic =
       wqe.opcode == rnic::SendOpcode::compare_and_swap || wqe.opcode == rnic::SendOpcode::fetch_and_add;
