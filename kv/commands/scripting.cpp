@@ -14,28 +14,28 @@ void eval_ro(const Call& call) { call.server.scripts->eval(call, true); }
 void evalsha(const Call& call) { call.server.scripts->eval_sha(call, false); }
 void evalsha_ro(const Call& call) { call.server.scripts->eval_sha(call, true); }
 
-void load(const Call& call) {
+void load_script(const Call& call) {
   const std::string sha = call.server.scripts->load(call, call[2]);
   if (!sha.empty()) call.reply.bulk(sha);
 }
 
-void exists(const Call& call) {
+void script_exists(const Call& call) {
   call.reply.array(call.count() - 2);
   for (std::size_t i = 2; i < call.count(); ++i)
     call.reply.integer(call.server.scripts->knows(std::string(call[i])) ? 1 : 0);
 }
 
-void flush(const Call& call) {
+void flush_scripts(const Call& call) {
   if (call.count() > 3 || (call.count() == 3 && !is_word(call[2], "SYNC") && !is_word(call[2], "ASYNC")))
     return call.reply.error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
   call.server.scripts->flush();
   call.reply.ok();
 }
 
-void kill(const Call& call) { call.server.scripts->kill(call); }
+void kill_script(const Call& call) { call.server.scripts->kill(call); }
 
 // There is no debugger here to step with.
-void debug(const Call& call) {
+void script_debug(const Call& call) {
   if (is_word(call[2], "NO")) return call.reply.ok();
   if (is_word(call[2], "YES") || is_word(call[2], "SYNC"))
     return call.reply.error("ERR this server has no script debugger");
@@ -213,19 +213,19 @@ std::span<const Command> scripting_commands() {
   constexpr std::uint32_t writes = runs | may_replicate;
   constexpr std::uint32_t reads = runs | readonly;
   static constexpr Command script_subcommands[] = {
-      of_script("debug", 3, noscript, debug, "Says that there is no debugger."),
-      of_script("exists", -3, noscript, exists, "Tells which scripts are known."),
-      of_script("flush", -2, noscript | may_replicate, flush, "Forgets all scripts."),
+      of_script("debug", 3, noscript, script_debug, "Says that there is no debugger."),
+      of_script("exists", -3, noscript, script_exists, "Tells which scripts are known."),
+      of_script("flush", -2, noscript | may_replicate, flush_scripts, "Forgets all scripts."),
       of_script("help", 2, loading | stale, script_help, "Explains SCRIPT."),
-      of_script("kill", 2, noscript | allow_busy, kill, "Ends the script that runs."),
-      of_script("load", 3, noscript | stale, load, "Makes a script known by its SHA-1."),
+      of_script("kill", 2, noscript | allow_busy, kill_script, "Ends the script that runs."),
+      of_script("load", 3, noscript | stale, load_script, "Makes a script known by its SHA-1."),
   };
   constexpr std::uint32_t changes = noscript | write;
   static constexpr Command function_subcommands[] = {
       of_function("delete", 3, changes, delete_functions, "Forgets a library."),
       of_function("flush", -2, changes, flush_functions, "Forgets all libraries."),
       of_function("help", 2, loading | stale, function_help, "Explains FUNCTION."),
-      of_function("kill", 2, noscript | allow_busy, kill, "Ends the function that runs."),
+      of_function("kill", 2, noscript | allow_busy, kill_script, "Ends the function that runs."),
       of_function("list", -2, noscript, list_functions, "Lists libraries and their functions."),
       of_function("load", -3, changes | denyoom, load_functions, "Loads a library of functions."),
       of_function("stats", 2, noscript | allow_busy, function_stats,

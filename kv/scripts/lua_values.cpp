@@ -65,6 +65,12 @@ void push_verbatim(lua_State* lua, std::string_view text) {
 
 }  // namespace
 
+std::string_view text_at(lua_State* lua, int index) {
+  std::size_t size = 0;
+  const char* text = lua_tolstring(lua, index, &size);
+  return {text, size};
+}
+
 void push_error(lua_State* lua, std::string_view text) { push_field(lua, "err", text); }
 
 void push_reply(lua_State* lua, std::string_view& replies) {
@@ -117,12 +123,6 @@ bool push_if(lua_State* lua, const char* name, int type) {
   if (lua_type(lua, -1) == type) return true;
   lua_pop(lua, 1);
   return false;
-}
-
-std::string_view text_at(lua_State* lua, int index) {
-  std::size_t size = 0;
-  const char* text = lua_tolstring(lua, index, &size);
-  return {text, size};
 }
 
 // A reply of one line has none in it.

@@ -18,6 +18,9 @@ void push_reply(lua_State* lua, std::string_view& replies);
 // that speaks RESP3 wants; else true is 1 and false is null.
 void reply_value(lua_State* lua, Reply& reply, bool booleans);
 
+// The text at that place of the stack; a number there becomes text. Lives as long as the value.
+std::string_view text_at(lua_State* lua, int index);
+
 // Pushes {err = text}, as scripts see errors.
 void push_error(lua_State* lua, std::string_view text);
 

@@ -101,7 +101,7 @@ void pack_value(lua_State* lua, msgpack_packer& out, int depth) {
   lua_pop(lua, 1);
 }
 
-int pack(lua_State* lua) {
+int pack_message(lua_State* lua) {
   const int count = lua_gettop(lua);
   luaL_argcheck(lua, count > 0, 0, "MessagePack pack needs input.");
   Packed packed;
@@ -193,7 +193,7 @@ int unpack_some(lua_State* lua, std::int64_t limit, std::int64_t offset, bool te
   return lua_gettop(lua) - 1;
 }
 
-int unpack(lua_State* lua) { return unpack_some(lua, 0, 0, false); }
+int unpack_message(lua_State* lua) { return unpack_some(lua, 0, 0, false); }
 int unpack_one(lua_State* lua) {
   return unpack_some(lua, 1, static_cast<std::int64_t>(luaL_optinteger(lua, 2, 0)), true);
 }
@@ -205,8 +205,10 @@ int unpack_limit(lua_State* lua) {
 }  // namespace
 
 int open_message_pack(lua_State* lua) {
-  constexpr luaL_Reg functions[] = {
-      {"pack", pack}, {"unpack", unpack}, {"unpack_one", unpack_one}, {"unpack_limit", unpack_limit}};
+  constexpr luaL_Reg functions[] = {{"pack", pack_message},
+                                    {"unpack", unpack_message},
+                                    {"unpack_one", unpack_one},
+                                    {"unpack_limit", unpack_limit}};
   lua_newtable(lua);
   for (const luaL_Reg& function : functions) {
     lua_pushcfunction(lua, function.func);

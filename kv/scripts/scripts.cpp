@@ -26,12 +26,6 @@ constexpr std::string_view killed_text =
     "ERR Error running script: Script killed by user with SCRIPT KILL...";
 constexpr const char* this_name = "weir.scripts";
 
-std::string_view text_at(lua_State* lua, int index) {
-  std::size_t size = 0;
-  const char* text = lua_tolstring(lua, index, &size);
-  return {text, size};
-}
-
 // The arguments of redis.call as words. Numbers are written as Redis writes them.
 class Words {
  public:

@@ -176,7 +176,7 @@ lua_Number read_integer(std::string_view bytes, bool little, bool is_signed) {
 
 bool is_signed(char letter) { return letter == 'b' || letter == 'h' || letter == 'l' || letter == 'i'; }
 
-int pack(lua_State* lua) {
+int pack_struct(lua_State* lua) {
   std::size_t size = 0;
   const char* text = luaL_checklstring(lua, 1, &size);
   Format format(lua, {text, size});
@@ -230,7 +230,7 @@ std::size_t text_size(lua_State* lua, const Piece& piece, std::string_view data,
   return static_cast<std::size_t>(size);
 }
 
-int unpack(lua_State* lua) {
+int unpack_struct(lua_State* lua) {
   std::size_t format_size = 0;
   const char* format_text = luaL_checklstring(lua, 1, &format_size);
   std::size_t size = 0;
@@ -276,7 +276,7 @@ int unpack(lua_State* lua) {
   return values + 1;
 }
 
-int size(lua_State* lua) {
+int struct_size(lua_State* lua) {
   std::size_t length = 0;
   const char* text = luaL_checklstring(lua, 1, &length);
   Format format(lua, {text, length});
@@ -294,7 +294,7 @@ int size(lua_State* lua) {
 }  // namespace
 
 int open_struct(lua_State* lua) {
-  constexpr luaL_Reg functions[] = {{"pack", pack}, {"unpack", unpack}, {"size", size}};
+  constexpr luaL_Reg functions[] = {{"pack", pack_struct}, {"unpack", unpack_struct}, {"size", struct_size}};
   lua_newtable(lua);
   for (const luaL_Reg& function : functions) {
     lua_pushcfunction(lua, function.func);
