@@ -85,6 +85,7 @@ class ArrivedCqe {
       case WcStatus::success:
       case WcStatus::loc_len_err:
       case WcStatus::loc_prot_err:
+      case WcStatus::mw_bind_err:  // of an invalidation
         return status;
       default:
         return WcStatus::loc_qp_op_err;

@@ -6,6 +6,7 @@
 // answers us, with which rights, and takes the error of what is refused.
 #include <utility>
 
+#include "rnic/arrived.hpp"
 #include "rnic/claimed_ring.hpp"
 #include "rnic/completion_queue.hpp"
 #include "rnic/responder.hpp"
