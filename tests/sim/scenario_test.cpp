@@ -383,7 +383,7 @@ TEST(Scenario, RefusesWithPlaceAndReason) {
       {"[[workload]]\nkind = \"permutation\"\n[[link_failure]]\nbetween = [\"leaf1\", \"leaf2\"]\n",
        "no link"},
       {"[[workload]]\nkind = \"permutation\"\n[buffer]\nheadroom = \"3MB\"\n",
-       "s.toml:3:1: the buffer of leaf1 (33554432 bytes) is smaller than its headroom"},
+       "s.toml:3:1: the buffer of leaf1 (33554352 bytes) is smaller than its headroom"},
       {"[[workload]]\nkind = \"permutation\"\n[nonsense]\n", "nonsense"},
       {"[[workload]]\nkind = \"permutation\"\n[[storm]]\nhost = \"leaf1-host1\"\nfrom = \"2ms\"\nuntil = "
        "\"1ms\"\n",

@@ -61,6 +61,7 @@ TEST_F(AddressHandles, give_a_datagram_an_ip_header_whose_length_and_checksum_ar
   for (int i = 0; ibv_query_gid(context.get(), 1, i, &gid) == 0; ++i) gids.push_back(gid);
   ASSERT_FALSE(gids.empty());
   for (std::size_t i = 0; i < gids.size(); ++i) {
+    if (gids[i].global.interface_id == 0) continue;  // an empty place
     ibv_ah_attr attr{};
     attr.port_num = 1;
     attr.is_global = 1;
