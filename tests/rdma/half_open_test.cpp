@@ -17,6 +17,11 @@ using testing_support::StreamTest;
 
 class HalfOpen : public StreamTest {
  protected:
+  // The libraries are there once the engine is.
+  void SetUp() override {
+    StreamTest::SetUp();
+    channel.emplace(std::move(*EventChannel::create()));
+  }
   // The listener accepts it, and is never told that we are ready: without a queue pair that is left to us.
   void leave_half_open(const Endpoint& server) {
     CmId& id = ids.emplace_back(std::move(*CmId::create(*channel)));
@@ -41,7 +46,7 @@ class HalfOpen : public StreamTest {
     ASSERT_EQ(event->type, wanted) << rdma_event_str(event->type);
   }
 
-  Result<EventChannel> channel = EventChannel::create();
+  std::optional<EventChannel> channel;
   std::vector<CmId> ids;
 };
 
