@@ -154,7 +154,7 @@ _weir_program() {
     *) options="--port --bind --unixsocket --unixsocketperm --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file
       --tls-auth-clients --tls-handshake-timeout --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector
       --rdma-tls-port --rdma-provider --idle-spin --protected-mode --requirepass --maxclients --timeout
-      --proto-max-bulk-len --databases --maxmemory --maxmemory-policy --logfile --loglevel --pidfile --dir --daemonize
+      --proto-max-bulk-len --databases --maxmemory --maxmemory-policy --busy-reply-threshold --lua-memory-limit --logfile --loglevel --pidfile --dir --daemonize
       --help --version" ;;
   esac
   case $previous in

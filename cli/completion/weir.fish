@@ -155,7 +155,7 @@ complete -c weir-benchmark -l rdma-tls-port -x -d 'of the server'
 complete -c weir-benchmark -l chart -r -d 'draw the comparison'
 
 for option in port bind tls-port tls-handshake-timeout rdma-port rdma-bind rdma-rx-size rdma-completion-vector \
-        rdma-tls-port idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory unixsocketperm
+        rdma-tls-port idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory busy-reply-threshold lua-memory-limit unixsocketperm
     complete -c weir-server -l $option -x
 end
 for option in unixsocket tls-cert-file tls-key-file tls-ca-cert-file logfile pidfile dir
