@@ -117,7 +117,7 @@ def check_with_tshark(path):
 
 def wait_for_rdma_listener(runtime, port):
     deadline = time.monotonic() + LIMIT_S
-    while not any(listening(path) for path in runtime.glob(f"cm/*-{port}/*")):
+    while not any(listening(path) for path in runtime.glob(f"net-*/cm/*-{port}/*")):
         if time.monotonic() > deadline:
             raise Expired(f"the server did not listen on RDMA port {port}")
         time.sleep(POLL_S)
