@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "kv/scripts/library_guards.hpp"
 #include "kv/scripts/message_pack.hpp"
 #include "kv/scripts/sandbox.hpp"
 #include "kv/scripts/struct_library.hpp"
@@ -76,6 +77,7 @@ int open_libraries(lua_State* lua) {
     lua_call(lua, 0, 1);
     lua_setglobal(lua, library == luaopen_cjson ? "cjson" : "bit");
   }
+  guard_libraries(lua);
   lua_pushcfunction(lua, open_message_pack);
   lua_call(lua, 0, 1);
   lua_setglobal(lua, "cmsgpack");

@@ -176,6 +176,30 @@ TEST(Script, loads_no_bytecode) {
   EXPECT_THAT(a.call({"EVAL", "\x1bLua", "0"}), StartsWith("-ERR")) << "the script itself";
 }
 
+TEST(Script, cannot_break_the_libraries_with_odd_arguments) {
+  RunningServer server;
+  WireClient a = server.connect();
+  struct Row {
+    const char* text;
+    const char* reply;
+  };
+  for (const auto& [text, reply] : {
+           Row{"return bit.tohex(255, -2147483648)", "$8\r\n000000FF\r\n"},
+           Row{"return bit.tohex(255, 2147483647)", "$8\r\n000000ff\r\n"},
+           Row{"return bit.tohex(255, 2)", "$2\r\nff\r\n"},
+           Row{"local s = ('x'):rep(1e7) local t = {} for i = 1, 300 do t[i] = s end return cjson.encode(t)",
+               "-ERR"},
+           Row{"local t = {} t[1], t[2] = t, t return cjson.encode(t)", "-ERR"},
+           Row{"return #{unpack({}, 0, 2147483647)}", "-ERR"},
+           Row{"return load(function() collectgarbage() return nil end, ('n'):rep(100)) ~= nil", ":1\r\n"},
+           Row{"return cmsgpack.unpack('\\221\\221\\221')", "-ERR"},
+           Row{"return cmsgpack.unpack('\\221' .. ('\\221'):rep(1e5))", "-ERR"},
+       }) {
+    EXPECT_THAT(a.call({"EVAL", text, "0"}), StartsWith(reply)) << text;
+  }
+  EXPECT_EQ(a.call({"PING"}), "+PONG\r\n");
+}
+
 TEST(Script, that_ends_with_the_server_is_ended) {
   RunningServer server(impatient());
   WireClient slow = server.connect();

@@ -1,0 +1,88 @@
+#include "kv/scripts/library_guards.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace weir::kv {
+
+namespace {
+
+// What a value may become as JSON at worst: cjson takes that much before it writes.
+constexpr std::size_t most_json_bytes = 256 * 1024 * 1024;
+constexpr std::size_t worst_of_a_byte = 6;  // "\u0000"
+constexpr std::size_t worst_of_a_number = 32;
+
+// Calls the original with the arguments on the stack.
+int call_original(lua_State* lua) {
+  lua_pushvalue(lua, lua_upvalueindex(1));
+  lua_insert(lua, 1);
+  lua_call(lua, lua_gettop(lua) - 1, LUA_MULTRET);
+  return lua_gettop(lua);
+}
+
+int tohex(lua_State* lua) {
+  constexpr lua_Number most_digits = 8;
+  if (lua_isnumber(lua, 2) != 0) {
+    const lua_Number digits = lua_tonumber(lua, 2);
+    const bool sane = digits >= -most_digits && digits <= most_digits;
+    lua_pushnumber(lua, sane ? digits : digits < 0 ? -most_digits : most_digits);
+    lua_replace(lua, 2);
+  }
+  return call_original(lua);
+}
+
+// Takes from `left` what the value at the top may become. False: more than there is. Where it nests deeper
+// than cjson goes, true: cjson refuses it itself.
+bool take_json(lua_State* lua, std::size_t& left, int depth) {
+  constexpr int deepest = 1000;
+  std::size_t bytes = worst_of_a_number;
+  if (lua_type(lua, -1) == LUA_TSTRING) bytes += worst_of_a_byte * lua_objlen(lua, -1);
+  if (bytes > left) return false;
+  left -= bytes;
+  if (!lua_istable(lua, -1) || depth == deepest || lua_checkstack(lua, 4) == 0) return true;
+  for (lua_pushnil(lua); lua_next(lua, -2) != 0; lua_pop(lua, 1)) {
+    if (!take_json(lua, left, depth + 1)) return false;
+    lua_pushvalue(lua, -2);
+    const bool fits = take_json(lua, left, depth + 1);
+    lua_pop(lua, 1);
+    if (!fits) return false;
+  }
+  return true;
+}
+
+int encode(lua_State* lua) {
+  std::size_t left = most_json_bytes;
+  const int count = lua_gettop(lua);
+  if (count == 1 && !take_json(lua, left, 0)) return luaL_error(lua, "Cannot serialise, value is too large");
+  lua_settop(lua, count);
+  return call_original(lua);
+}
+
+// unpack(table, from, to): Lua counts what is in between in an int.
+int unpack(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  const long long from = luaL_optint(lua, 2, 1);
+  const long long to =
+      lua_isnoneornil(lua, 3) ? static_cast<long long>(lua_objlen(lua, 1)) : luaL_checkint(lua, 3);
+  if (to < from) return 0;
+  if (to - from >= LUAI_MAXCSTACK) return luaL_error(lua, "too many results to unpack");
+  return call_original(lua);
+}
+
+void guard(lua_State* lua, const char* library, const char* name, lua_CFunction by) {
+  lua_getglobal(lua, library);
+  lua_getfield(lua, -1, name);
+  lua_pushcclosure(lua, by, 1);
+  lua_setfield(lua, -2, name);
+  lua_pop(lua, 1);
+}
+
+}  // namespace
+
+void guard_libraries(lua_State* lua) {
+  guard(lua, "bit", "tohex", tohex);
+  guard(lua, "cjson", "encode", encode);
+  guard(lua, "_G", "unpack", unpack);
+}
+
+}  // namespace weir::kv
