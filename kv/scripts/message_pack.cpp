@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 namespace weir::kv {
 
@@ -154,6 +155,51 @@ void push_object(lua_State* lua, const msgpack_object& object) {
   }
 }
 
+// The big-endian number of `bytes` bytes behind the byte at `at`; 0 where it is cut off.
+std::uint64_t number_behind(std::string_view data, std::size_t at, std::size_t bytes) {
+  if (data.size() - at <= bytes) return 0;
+  std::uint64_t value = 0;
+  for (std::size_t i = 1; i <= bytes; ++i) value = value << 8 | static_cast<unsigned char>(data[at + i]);
+  return value;
+}
+
+// Whether the value at `at` is there whole. msgpack-c takes memory for as many elements as a header claims,
+// so what claims more of them than there are bytes must not reach it.
+bool is_whole(std::string_view data, std::size_t at) {
+  for (std::uint64_t values = 1; values != 0; --values) {
+    if (at >= data.size() || values > data.size() - at) return false;
+    const auto type = static_cast<unsigned char>(data[at]);
+    std::uint64_t skipped = 0, more = 0;
+    if (type >= 0x80 && type <= 0x8f) {
+      more = 2 * (type & 15u);
+    } else if (type >= 0x90 && type <= 0x9f) {
+      more = type & 15u;
+    } else if (type >= 0xa0 && type <= 0xbf) {
+      skipped = type & 31u;
+    } else if (type >= 0xc4 && type <= 0xc9) {  // bin, ext
+      const std::size_t width = std::size_t{1} << (type - 0xc4) % 3;
+      skipped = width + number_behind(data, at, width) + (type >= 0xc7 ? 1 : 0);
+    } else if (type == 0xca || type == 0xcb) {
+      skipped = type == 0xca ? 4 : 8;
+    } else if (type >= 0xcc && type <= 0xd3) {  // integers
+      skipped = std::size_t{1} << (type - 0xcc) % 4;
+    } else if (type >= 0xd4 && type <= 0xd8) {  // fixext
+      skipped = 1 + (std::size_t{1} << (type - 0xd4));
+    } else if (type >= 0xd9 && type <= 0xdb) {  // str
+      const std::size_t width = std::size_t{1} << (type - 0xd9);
+      skipped = width + number_behind(data, at, width);
+    } else if (type >= 0xdc && type <= 0xdf) {  // array, map
+      const std::size_t width = type % 2 == 0 ? 2 : 4;
+      skipped = width;
+      more = number_behind(data, at, width) * (type >= 0xde ? 2 : 1);
+    }
+    if (skipped >= data.size() - at) return false;
+    at += 1 + static_cast<std::size_t>(skipped);
+    values += more;
+  }
+  return true;
+}
+
 struct Unpacked {
   Unpacked() { msgpack_unpacked_init(&value); }
   ~Unpacked() { msgpack_unpacked_destroy(&value); }
@@ -179,6 +225,7 @@ int unpack_some(lua_State* lua, std::int64_t limit, std::int64_t offset, bool te
   lua_settop(lua, 1);
   if (tell_offset) lua_pushnil(lua);
   for (std::int64_t count = 0; at < size && (limit == 0 || count < limit); ++count) {
+    if (!is_whole({bytes, size}, at)) return luaL_error(lua, "Missing bytes in input.");
     Unpacked one;
     const msgpack_unpack_return status = msgpack_unpack_next(&one.value, bytes, size, &at);
     if (status == MSGPACK_UNPACK_CONTINUE) return luaL_error(lua, "Missing bytes in input.");
