@@ -25,7 +25,6 @@ class Interpreter {
   lua_State* lua() const { return lua_.get(); }
   std::size_t memory() const { return memory_.used; }
   std::size_t memory_limit() const { return memory_.limit; }
-  void limit_memory(std::size_t bytes) { memory_.limit = bytes; }
 
   // Makes the value on top of the stack the global of that name and pops it.
   void set_global(const char* name);

@@ -255,12 +255,10 @@ int open_message_pack(lua_State* lua) {
   constexpr luaL_Reg functions[] = {{"pack", pack_message},
                                     {"unpack", unpack_message},
                                     {"unpack_one", unpack_one},
-                                    {"unpack_limit", unpack_limit}};
+                                    {"unpack_limit", unpack_limit},
+                                    {nullptr, nullptr}};
   lua_newtable(lua);
-  for (const luaL_Reg& function : functions) {
-    lua_pushcfunction(lua, function.func);
-    lua_setfield(lua, -2, function.name);
-  }
+  luaL_register(lua, nullptr, functions);
   return 1;
 }
 

@@ -294,12 +294,10 @@ int struct_size(lua_State* lua) {
 }  // namespace
 
 int open_struct(lua_State* lua) {
-  constexpr luaL_Reg functions[] = {{"pack", pack_struct}, {"unpack", unpack_struct}, {"size", struct_size}};
+  constexpr luaL_Reg functions[] = {
+      {"pack", pack_struct}, {"unpack", unpack_struct}, {"size", struct_size}, {nullptr, nullptr}};
   lua_newtable(lua);
-  for (const luaL_Reg& function : functions) {
-    lua_pushcfunction(lua, function.func);
-    lua_setfield(lua, -2, function.name);
-  }
+  luaL_register(lua, nullptr, functions);
   return 1;
 }
 
