@@ -39,14 +39,14 @@ asio::awaitable<Result<TransportPtr>> connect_unix(asio::io_context& io, Address
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   address.path.copy(name.sun_path, sizeof name.sun_path - 1);
-  const auto latest = std::chrono::steady_clock::now() + timeout;
+  const Deadline latest = deadline_from(Deadline::clock::now(), timeout);
   asio::steady_timer pause(io);
   for (;;) {
     OwnedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd && connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0)
       co_return make_socket_transport(io, std::move(fd), "unix " + address.path);
     const int why = errno;
-    if (!fd || why != EAGAIN || std::chrono::steady_clock::now() >= latest)
+    if (!fd || why != EAGAIN || Deadline::clock::now() >= latest)
       co_return unreachable(address, std::strerror(why));
     pause.expires_after(std::chrono::milliseconds(1));
     std::error_code cancelled;
