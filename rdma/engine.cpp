@@ -139,25 +139,33 @@ void Engine::keep(std::uint32_t slot, std::unique_ptr<ConnectionLife> connection
   opened();
 }
 
-Result<Connection*> Engine::make_connection(ConnectionLife::Side side, const StreamSettings& settings) {
-  if (Result<void> good = check(settings); !good) return std::unexpected(good.error());
+Result<ConnectionLife*> Engine::make_other(const MakeConnection& make, std::chrono::milliseconds keepalive) {
   const Result<std::uint32_t> slot = take_slot();
   if (!slot) return std::unexpected(slot.error());
-  auto made = std::make_unique<Connection>(*this, make_tag(*slot, slots_[*slot].generation), side, settings);
-  Connection* connection = made.get();
-  keep(*slot, std::move(made), settings.keepalive);
+  std::unique_ptr<ConnectionLife> made = make(make_tag(*slot, slots_[*slot].generation));
+  ConnectionLife* connection = made.get();
+  keep(*slot, std::move(made), keepalive);
   return connection;
+}
+
+Result<Connection*> Engine::make_connection(ConnectionLife::Side side, const StreamSettings& settings) {
+  if (Result<void> good = check(settings); !good) return std::unexpected(good.error());
+  const auto make = [&](std::uint64_t tag) {
+    return std::make_unique<Connection>(*this, tag, side, settings);
+  };
+  const Result<ConnectionLife*> made = make_other(make, settings.keepalive);
+  if (!made) return std::unexpected(made.error());
+  return static_cast<Connection*>(*made);
 }
 
 Result<ChannelConnection*> Engine::make_channel(ConnectionLife::Side side, const ChannelSettings& settings) {
   if (Result<void> good = check(settings); !good) return std::unexpected(good.error());
-  const Result<std::uint32_t> slot = take_slot();
-  if (!slot) return std::unexpected(slot.error());
-  auto made =
-      std::make_unique<ChannelConnection>(*this, make_tag(*slot, slots_[*slot].generation), side, settings);
-  ChannelConnection* channel = made.get();
-  keep(*slot, std::move(made), settings.keepalive);
-  return channel;
+  const auto make = [&](std::uint64_t tag) {
+    return std::make_unique<ChannelConnection>(*this, tag, side, settings);
+  };
+  const Result<ConnectionLife*> made = make_other(make, settings.keepalive);
+  if (!made) return std::unexpected(made.error());
+  return static_cast<ChannelConnection*>(*made);
 }
 
 ConnectionLife* Engine::find(std::uint64_t tag) {

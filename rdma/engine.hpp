@@ -18,6 +18,7 @@
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/steady_timer.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -68,6 +69,9 @@ class Engine : public asio::execution_context::service {
 
   Result<Connection*> make_connection(ConnectionLife::Side side, const StreamSettings& settings);
   Result<ChannelConnection*> make_channel(ConnectionLife::Side side, const ChannelSettings& settings);
+  // A connection of any other protocol, which `make` makes for the tag that it is to have.
+  using MakeConnection = std::function<std::unique_ptr<ConnectionLife>(std::uint64_t tag)>;
+  Result<ConnectionLife*> make_other(const MakeConnection& make, std::chrono::milliseconds keepalive);
   Result<Device*> device_for(ibv_context* context);
   Result<CmId> make_id();
   // Events of an identifier of another engine's come here from now on. From that engine's thread.
