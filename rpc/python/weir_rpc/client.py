@@ -14,7 +14,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 from .errors import Closed, RpcError
 from .library import (IDEMPOTENT, Buffer, Call, Done, Error, Options, lib, memory_of, seconds, text, tls_settings,
                       word)
-from .values import pack, unpack
+from .schema import Function
+from .values import has_names, pack, unpack
 
 
 class Reply(NamedTuple):
@@ -74,6 +75,10 @@ class _Request:
             buffer.release()
 
 
+def _ask_for_methods() -> _Request:
+    return _Request("weir.methods", (), 5.0, None, None, True)
+
+
 class _Waiter:
     """A call that the main thread waits for in Python, where signals (Ctrl-C) interrupt it; in the library they do not."""
 
@@ -110,6 +115,7 @@ class _Waiter:
             raise
 
 
+_UNKNOWN = Function("")
 _ARRIVED = ctypes.cast(_Waiter.arrived, ctypes.c_void_p)
 
 
@@ -134,6 +140,7 @@ class Client:
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._keys = itertools.count(1)
         self._awaited: Dict[int, _Awaited] = {}
+        self._functions: Optional[Dict[str, Function]] = None  # asked for when names are needed first
 
     # -- calls that wait
 
@@ -145,7 +152,14 @@ class Client:
     def exchange(self, method: str, *arguments: Any, deadline: Optional[float] = None, attachment=None, into=None,
                  idempotent: bool = False) -> Reply:
         """The result and the attachment that came with it, without a copy; written to `into` if it fits there."""
-        request = _Request(method, arguments, deadline, attachment, into, idempotent)
+        if has_names(arguments):
+            self._function(method).check(arguments)
+        reply = self._exchange(_Request(method, arguments, deadline, attachment, into, idempotent))
+        if not isinstance(reply.result, (list, dict)):
+            return reply
+        return reply._replace(result=self._function(method).named(reply.result))
+
+    def _exchange(self, request: _Request) -> Reply:
         try:
             with self._use() as handle:
                 if threading.current_thread() is threading.main_thread():  # the one that signals interrupt
@@ -154,9 +168,28 @@ class Client:
         finally:
             request.release()
 
+    def _function(self, method: str) -> Function:
+        if self._functions is None:
+            try:
+                self._learn(self._exchange(_ask_for_methods()))
+            except RpcError:  # a server that does not tell its types is called without
+                self._functions = {}
+        return self._functions.get(method, _UNKNOWN)
+
+    async def _afunction(self, method: str) -> Function:
+        if self._functions is None:
+            try:
+                self._learn(await self._aexchange(_ask_for_methods()))
+            except RpcError:
+                self._functions = {}
+        return self._functions.get(method, _UNKNOWN)
+
+    def _learn(self, listed: Reply) -> None:
+        self._functions = {row[0]: Function(row[1]) for row in listed.result}
+
     def methods(self) -> List[Method]:
         """What the server has, by name."""
-        return [Method(*row[:3]) for row in self.call("weir.methods")]
+        return [Method(*row[:3]) for row in self._exchange(_ask_for_methods()).result]
 
     # -- calls that are awaited
 
@@ -170,7 +203,14 @@ class Client:
                         into=None, idempotent: bool = False) -> Reply:
         """As exchange(). Cancelling the task cancels the call at the server, too; the buffers are the call's until
         the next turns of the loop even so."""
-        request = _Request(method, arguments, deadline, attachment, into, idempotent)
+        if has_names(arguments):
+            (await self._afunction(method)).check(arguments)
+        reply = await self._aexchange(_Request(method, arguments, deadline, attachment, into, idempotent))
+        if not isinstance(reply.result, (list, dict)):
+            return reply
+        return reply._replace(result=(await self._afunction(method)).named(reply.result))
+
+    async def _aexchange(self, request: _Request) -> Reply:
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         with self._use() as handle:
@@ -187,7 +227,7 @@ class Client:
         return reply.unpack()
 
     async def amethods(self) -> List[Method]:
-        return [Method(*row[:3]) for row in await self.acall("weir.methods")]
+        return [Method(*row[:3]) for row in (await self._aexchange(_ask_for_methods())).result]
 
     def _watch(self, loop: asyncio.AbstractEventLoop, handle: int) -> None:
         if self._loop is loop:

@@ -3,13 +3,28 @@
 Text of a C++ string need not be UTF-8: what is not comes as Python's surrogate escapes, as file names do, and goes back
 as the bytes that it was. Keys of maps that are arrays come as tuples.
 """
+import dataclasses
 from typing import Any
 
 import msgpack
 
 
 def pack(value: Any) -> bytes:
-    return msgpack.packb(value, use_bin_type=True, unicode_errors="surrogateescape")
+    return msgpack.packb(value, use_bin_type=True, unicode_errors="surrogateescape", default=_packable)
+
+
+def has_names(value: Any) -> bool:
+    """Whether there are names in it that may be those of an aggregate's fields."""
+    if isinstance(value, (list, tuple)):
+        return any(has_names(each) for each in value)
+    return isinstance(value, dict) or dataclasses.is_dataclass(value)
+
+
+# A dataclass is an aggregate, its fields by name.
+def _packable(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    raise TypeError(f"{type(value).__name__} cannot be sent: it has no form in MessagePack")
 
 
 def unpack(packed: bytes) -> Any:

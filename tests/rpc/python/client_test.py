@@ -4,6 +4,7 @@
 usage: client_test.py SOURCE LIBRARY RPC_SHOP EXAMPLE [unittest's words]
 """
 import asyncio
+import dataclasses
 import gc
 import os
 import subprocess
@@ -39,6 +40,25 @@ class AgainstTheCppServer:
         before = self.client.call("shop.Stock.find", "nut")[1]
         self.assertEqual(self.client.call("shop.Stock.take", ["nut", 1]), before - 1)
         self.assertEqual(self.client.call("shop.Stock.take", {"count": 1, "name": "nut"}), before - 2)
+
+    def test_an_aggregate_comes_with_the_names_of_its_fields(self):
+        bolt = self.client.call("shop.Stock.find", "bolt")
+        self.assertEqual((bolt.name, bolt.count), ("bolt", 12))
+        self.assertEqual(bolt.asdict(), {"name": "bolt", "count": 12})
+        self.assertIsNone(self.client.call("shop.Stock.find", "no such thing"))
+
+    def test_a_dataclass_goes_as_an_aggregate(self):
+        @dataclasses.dataclass
+        class Item:
+            name: str
+            count: int
+
+        before = self.client.call("shop.Stock.find", "nut").count
+        self.assertEqual(self.client.call("shop.Stock.take", Item("nut", 0)), before)
+
+    def test_a_field_that_an_aggregate_has_not_is_refused(self):
+        with self.assertRaisesRegex(TypeError, "Item has no field 'conut'; it has name, count"):
+            self.client.call("shop.Stock.take", {"name": "nut", "conut": 1})
 
     def test_failures_are_exceptions_with_a_code(self):
         for method, arguments, kind, name, did_not_run in [
