@@ -165,7 +165,8 @@ Registered registered(void* object) {
   row.object = object;
   if constexpr (std::is_same_v<typename CodecOf<F>::type, MessagePack>) {
     SchemaText text;
-    describe_method<ArgumentsOf<F>, typename Method<F>::reads, typename Method<F>::writes, ResultOf<F>>(text);
+    describe_method<ArgumentsOf<F>, std::tuple_size_v<ArgumentsOf<F>>, typename Method<F>::reads,
+                    typename Method<F>::writes, ResultOf<F>>(text);
     row.schema = std::move(text.text);
   } else if constexpr (requires { CodecOf<F>::type::template schema<ArgumentsOf<F>, ResultOf<F>>(); }) {
     row.schema = CodecOf<F>::type::template schema<ArgumentsOf<F>, ResultOf<F>>();

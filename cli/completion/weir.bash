@@ -67,10 +67,12 @@ _weir_rpc() {
     _weir_choose "--timeout --attachment --attachment-out --cacert --cert --key --server-name --insecure --token
       --token-file --compress --names --json --prometheus --help"
   elif [[ $previous == rpc ]]; then
-    _weir_choose "list call stats --help"
+    _weir_choose "list call stats diff --help"
   elif [[ $previous == list || $previous == call || $previous == stats ]]; then
     _weir_choose "tcp:// unix:// tls:// rdma:// rdma+tls://"
     compopt -o nospace
+  elif [[ ${words[2]} == diff ]]; then
+    _weir_files
   elif [[ $word == @* ]]; then
     mapfile -t COMPREPLY < <(compgen -f -P @ -- "${word#@}")
   elif [[ ${words[2]} == call ]] && ((${#words[@]} == 5)); then

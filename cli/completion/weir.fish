@@ -7,7 +7,7 @@ complete -c weir -f -n __fish_use_subcommand -a plan -d 'plan a lossless network
 complete -c weir -f -n __fish_use_subcommand -a sim -d 'simulate a lossless network'
 complete -c weir -f -n __fish_use_subcommand -a collector -d 'receive counters'
 complete -c weir -f -n __fish_use_subcommand -a rpc -d 'list and call functions of a server'
-complete -c weir -f -n '__fish_seen_subcommand_from rpc' -a 'list call stats'
+complete -c weir -f -n '__fish_seen_subcommand_from rpc' -a 'list call stats diff'
 complete -c weir -x -n '__fish_seen_subcommand_from rpc' -l timeout -d seconds
 complete -c weir -r -n '__fish_seen_subcommand_from rpc' -l attachment -d 'send this file'
 complete -c weir -r -n '__fish_seen_subcommand_from rpc' -l attachment-out -d 'write the reply attachment there'

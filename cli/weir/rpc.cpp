@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/weir/command.hpp"
+#include "cli/weir/rpc_diff.hpp"
 #include "cli/weir/rpc_json.hpp"
 #include "cli/weir/rpc_stats.hpp"
 #include "cli/weir/rpc_stream.hpp"
@@ -25,6 +27,7 @@ namespace {
 constexpr std::string_view help = R"(Usage: weir rpc list [OPTION...] ADDRESS
        weir rpc call [OPTION...] ADDRESS FUNCTION [JSON]
        weir rpc stats [OPTION...] ADDRESS
+       weir rpc diff [OPTION...] OLD NEW
 
 Lists the functions of a server that was made with Weir's rpc, with their types, or calls one and prints the result as
 JSON, or shows how often each was called and how long it took, if the server counts that (ServerOptions::stats).
@@ -33,10 +36,13 @@ tcp. JSON is the array of the arguments; a single argument that is no array may 
 file, - from standard input. An object is an aggregate, its fields by name. What a stream gives is printed one value a
 line; what it takes is read from standard input, one JSON value a line, to its end. Functions of Protobuf messages,
 which list shows with "in protobuf", cannot be called from here.
+diff says of each function that is not the same whether a caller made for OLD can call a server of NEW (compatible), or
+not (breaking); OLD and NEW are addresses, or files that list printed, with --json or without.
 
   $ weir rpc list tcp://127.0.0.1:9000
   $ weir rpc call tcp://127.0.0.1:9000 shop.add '[2, 3]'
   $ weir rpc call tcp://127.0.0.1:9000 shop.Stock.take '{"name": "nut", "count": 2}'
+  $ weir rpc diff released.json tcp://127.0.0.1:9000
 
   --timeout S           seconds to wait for the result (default 30; a stream's: for ever); before that, for a sign
                         that there is a server of Weir's rpc at all (default 5; a call's: 5 at least)
@@ -51,13 +57,13 @@ which list shows with "in protobuf", cannot be called from here.
   --token-file FILE     show the first line of the file instead
   --compress HOW        lz4 or zstd, of bodies, where the server compresses, too
   --names               list: names only
-  --json                list and stats: as JSON
+  --json                list, stats and diff: as JSON
   --prometheus          stats: as Prometheus reads them
   --help                this text
 
 rdma:// addresses take the hardware or the software NIC, as WEIR_RDMA_PROVIDER says (auto, weir or system).
 Exit status: 0; 1 the server could not be reached, the call failed, or a file or standard output could not be read or
-written; 2 the command line or the JSON makes no sense.
+written; 2 the command line or the JSON makes no sense. Of diff: 0; 1 a function is breaking; 2 OLD or NEW could not be had.
 )";
 
 struct Request {
@@ -65,6 +71,7 @@ struct Request {
   bool names = false;
   StatsFormat stats = StatsFormat::table;
   std::string address, function, json, attachment, attachment_out;
+  std::string old_methods;  // of diff, which compares those of `address`; either may be a file
   rpc::ConnectOptions connect;
   std::optional<double> timeout_s;
   std::string token, token_file, compress;
@@ -92,6 +99,10 @@ std::string as_array(std::span<const std::string> words) {
   for (const std::string& word : words.subspan(3))
     array += (array.size() > 2 ? ", " : "") + json_of_word(word);
   return array + "]'";
+}
+
+std::string as_address(const std::string& word) {
+  return word.find("://") == std::string::npos ? "tcp://" + word : word;
 }
 
 std::expected<Request, std::string> parse(std::span<const std::string> words) {
@@ -133,23 +144,28 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
       plain.push_back(word);
     }
   }
-  if (plain.empty()) return std::unexpected("list, call or stats, and an address, are missing");
+  if (plain.empty()) return std::unexpected("list, call, stats or diff, and an address, are missing");
   request.action = plain[0];
   if (request.action == "call") {
     if (plain.size() < 3) return std::unexpected("call takes an address, a function and JSON");
     if (plain.size() > 4)
       return std::unexpected("call takes the arguments as one word, a JSON array: " + as_array(plain));
+  } else if (request.action == "diff") {
+    if (plain.size() != 3) return std::unexpected("diff takes OLD and NEW, each an address or a file");
+    request.old_methods = std::move(plain[1]);
+    plain.erase(plain.begin() + 1);
   } else if (request.action != "list" && request.action != "stats") {
-    return std::unexpected("'" + request.action + "' is none of list, call and stats");
+    return std::unexpected("'" + request.action + "' is none of list, call, stats and diff");
   } else if (plain.size() != 2) {
     return std::unexpected(request.action + " takes an address" + (plain.size() > 2 ? " only" : ""));
   }
   if (request.stats == StatsFormat::prometheus && request.action != "stats")
     return std::unexpected("--prometheus is for stats");
   if (request.names && request.action != "list") return std::unexpected("--names is for list");
-  request.address = plain[1].find("://") == std::string::npos ? "tcp://" + plain[1] : plain[1];
-  if (const auto address = rpc::parse_address(request.address); !address)
-    return std::unexpected(address.error().what);
+  request.address = request.action == "diff" ? plain[1] : as_address(plain[1]);
+  if (request.action != "diff")
+    if (const auto address = rpc::parse_address(request.address); !address)
+      return std::unexpected(address.error().what);
   if (plain.size() > 2) request.function = plain[2];
   if (plain.size() > 3) request.json = plain[3];
   if (auto wrong = complete(request)) return std::unexpected(std::move(*wrong));
@@ -158,7 +174,7 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
 
 // The libraries as the environment asks for them.
 std::optional<std::string> open_engine(asio::io_context& io, Request& request) {
-  if (!request.address.starts_with("rdma")) return std::nullopt;
+  if (!request.address.starts_with("rdma") && !request.old_methods.starts_with("rdma")) return std::nullopt;
   const auto variable = [](const char* name) {
     return std::string(std::getenv(name) != nullptr ? std::getenv(name) : "");
   };
@@ -260,7 +276,42 @@ asio::awaitable<std::optional<std::string>> nobody_of_ours(rpc::Client& client, 
       " s: it is no server of Weir's rpc, or one that hangs; --timeout S waits longer";
 }
 
+using Methods = std::vector<rpc::MethodInfo>;
+
+// From a file, or a server.
+asio::awaitable<std::expected<Methods, std::string>> methods_of(std::string where, const Request& request) {
+  std::error_code ignored;
+  if (where.find("://") == std::string::npos && std::filesystem::exists(where, ignored)) {
+    const auto text = read_whole_file(where);
+    if (!text) co_return std::unexpected(text.error());
+    auto listed = listed_methods(*text);
+    if (!listed) co_return std::unexpected("'" + where + "': " + listed.error());
+    co_return std::move(*listed);
+  }
+  const std::string address = as_address(where);
+  if (const auto parsed = rpc::parse_address(address); !parsed)
+    co_return std::unexpected("'" + where + "' is no file, and no address: " + parsed.error().what);
+  rpc::ConnectOptions connect = request.connect;
+  auto client = co_await rpc::connect(address, connect);
+  if (!client) co_return std::unexpected(said(client.error()));
+  Request there = request;
+  there.address = address;
+  if (auto why = co_await nobody_of_ours(*client, there)) co_return std::unexpected(std::move(*why));
+  auto methods = co_await client->call_by_name<Methods>(rpc::methods_method);
+  if (!methods) co_return std::unexpected(said(methods.error()));
+  co_return std::move(*methods);
+}
+
+asio::awaitable<int> compare(const Request& request) {
+  const auto before = co_await methods_of(request.old_methods, request);
+  if (!before) co_return complain("rpc", before.error());
+  const auto now = co_await methods_of(request.address, request);
+  if (!now) co_return complain("rpc", now.error());
+  co_return print_differences(differences(*before, *now), request.stats == StatsFormat::json);
+}
+
 asio::awaitable<int> serve_request(const Request& request) {
+  if (request.action == "diff") co_return co_await compare(request);
   rpc::ConnectOptions connect = request.connect;
   auto client = co_await rpc::connect(request.address, connect);
   if (!client) co_return complain("rpc", said(client.error()), 1);

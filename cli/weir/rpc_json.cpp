@@ -120,8 +120,9 @@ class Namer {
 
   Json tuple(const Json* plain) {
     Json named = Json::array();
-    std::size_t i = 0;
+    std::size_t i = 0, may_miss = 0;
     for (; !take(")") && !broken_; ++i) {
+      if (take("optional ")) ++may_miss;
       if (take("stream ")) {
         Json packable = walk(item_);
         if (item_ != nullptr) packable_item_ = std::move(packable);
@@ -133,7 +134,9 @@ class Namer {
       if (there) named.push_back(std::move(one));
       skip(", ");
     }
-    return plain != nullptr && plain->is_array() && plain->size() == i ? named : as_it_is(plain);
+    const bool fits =
+        plain != nullptr && plain->is_array() && plain->size() <= i && plain->size() + may_miss >= i;
+    return fits ? named : as_it_is(plain);
   }
 
   Json variant(const Json* plain) {
@@ -177,6 +180,11 @@ class Namer {
     if (take("{")) {
       records_.emplace(word, rest_);
       return record(word, plain);
+    }
+    if (take("[")) {  // a unit, as in i64[ms]
+      rest_.remove_prefix(std::min(rest_.find(']'), rest_.size()));
+      expect("]");
+      return as_it_is(plain);
     }
     if (packs_ && word == "bin" && plain != nullptr && plain->is_string()) return bytes_of(*plain);
     const auto known = records_.find(word);

@@ -4,14 +4,19 @@
 //          | "[" type "]" | "{" type ":" type "}" | "?" type | "(" type, ... ")" | "<" type | ... ">"
 //          | name "{" field ": " type, ... "}"      an aggregate, in full where it first appears
 //          | name                                   one that was given in full before
+//          | number "[" unit "]"                    a duration: i64[ms]
 // Names are letters, digits and underscores: `Page<shop::Item>` is Page_Item, and of two types with one name
 // the second has its namespaces before it.
-//   method = "(" type, ... ["stream" type] ")" " -> " type
-//          | "(" type, ... ["stream" type] ")" " -> stream " type [", " type]     result nil if not given
-// What follows "stream" comes or goes one by one, in any number.
+//   method = "(" parameter, ... ["stream" type] ")" " -> " type
+//          | "(" parameter, ... ["stream" type] ")" " -> stream " type [", " type]     result nil if not
+//          given
+//   parameter = ["optional "] type
+// What follows "stream" comes or goes one by one, in any number; what follows "optional" a caller may leave
+// out. schema_check.hpp says which of two such texts go together.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -61,6 +66,9 @@ struct DescribeParts<Template<T...>> {
   }
 };
 
+// Of seconds: "ms", "h", "1/60s".
+std::string unit_name(std::intmax_t numerator, std::intmax_t denominator);
+
 // Letters, digits and single underscores.
 std::string as_a_name(std::string_view text);
 
@@ -106,6 +114,7 @@ void describe(SchemaText& to) {
     DescribeParts<T>::list(to, "<", " | ", ">");
   } else if constexpr (Duration<T>) {
     describe<typename T::rep>(to);
+    to.text.append("[").append(unit_name(T::period::num, T::period::den)).append("]");
   } else if constexpr (Map<T>) {
     to.text += "{";
     describe<typename T::key_type>(to);
@@ -138,10 +147,19 @@ void describe(SchemaText& to) {
   }
 }
 
+// Parameters from `Required` on may be left out.
+template <std::size_t Required, class... T>
+void describe_parameters(SchemaText& to, const std::tuple<T...>*) {
+  std::size_t at = 0;
+  ((to.text.append(at == 0 ? "" : ", ").append(at >= Required ? "optional " : ""), ++at, describe<T>(to)),
+   ...);
+}
+
 // Reads and Writes are the types that a function takes and gives as streams, void for none.
-template <class Arguments, class Reads, class Writes, class R>
+template <class Arguments, std::size_t Required, class Reads, class Writes, class R>
 void describe_method(SchemaText& to) {
-  DescribeParts<Arguments>::list(to, "(", ", ", "");
+  to.text += "(";
+  describe_parameters<Required>(to, static_cast<const Arguments*>(nullptr));
   if constexpr (!std::is_void_v<Reads>) {
     to.text += std::tuple_size_v<Arguments> > 0 ? ", stream " : "stream ";
     describe<Reads>(to);

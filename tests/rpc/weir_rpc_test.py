@@ -111,6 +111,13 @@ def with_server(where):
               "latency_fine: [u64]}]\n",
               "", f"{where}: list")
         listed = json.loads(weir("list", "--json", address).stdout)
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            old = [dict(row, schema="(i32) -> i32") if row["name"] == "shop.add" else row for row in listed]
+            json.dump(old, file)
+            file.flush()
+            check(weir("diff", file.name, address), 1,
+                  "shop.add: breaking: the caller sends 1 argument, the server wants 2\n", "", f"{where}: diff")
+            check(weir("diff", address, address), 0, "", "", f"{where}: diff of one")
         assert {"name": "shop.add", "schema": "(i32, i32) -> i32", "codec": "msgpack"} in listed, f"{where}: {listed}"
         check(weir("list", "--names", address), 0,
               "shop.Stock.find\nshop.Stock.take\nshop.add\nshop.brew\nweir.methods\nweir.stats\n", "", f"{where}: names")
@@ -170,6 +177,8 @@ check(weir(), 2, "", "missing", "nothing")
 check(weir("list"), 2, "", "list takes an address", "no address")
 check(weir("list", "--prometheus", "127.0.0.1:1"), 2, "", "--prometheus is for stats", "a format of stats")
 check(weir("stats", "--names", "127.0.0.1:1"), 2, "", "--names is for list", "an option of list")
-check(weir("lists"), 2, "", "'lists' is none of list, call and stats", "no such action")
+check(weir("lists"), 2, "", "'lists' is none of list, call, stats and diff", "no such action")
+check(weir("diff", "127.0.0.1:1"), 2, "", "diff takes OLD and NEW", "one of two")
+check(weir("diff", "/dev/null", "no such file"), 2, "", "is empty", "an empty file")
 check(weir("list", "ftp://x:1"), 2, "", "unknown transport 'ftp'", "no such transport")
 print("ok")

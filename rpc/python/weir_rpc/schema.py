@@ -60,6 +60,7 @@ class _Parser:
         while not self.take(close):
             if found:
                 self.expect(between)
+            self.take("optional ")  # may be left out
             found.append(self.type())
         return found
 
@@ -90,6 +91,9 @@ class _Parser:
             self.expect("}")
             return "map", key, mapped
         name = self.word()
+        if self._text[self._at:self._at + 1] == "[":  # a unit, as in i64[ms]
+            self._at = self._text.index("]", self._at) + 1
+            return "named", name
         if self._text[self._at:self._at + 1] != "{":
             return "named", name
         self._at += 1
@@ -115,7 +119,7 @@ class Function:
             parser.expect("->")
             self._result = parser.type()
             self._known = True
-        except _Unknown:
+        except (_Unknown, ValueError):
             pass
         self._aggregates = parser.aggregates
 

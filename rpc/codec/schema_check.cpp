@@ -1,0 +1,310 @@
+#include "rpc/codec/schema_check.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace weir::rpc {
+namespace {
+
+enum class Kind : std::uint8_t { scalar, optional, list, map, tuple, variant, record };
+
+struct Type {
+  Kind kind = Kind::scalar;
+  std::string_view name;                 // of a scalar, "i64"; of a record, its own
+  std::string_view unit;                 // of a scalar
+  std::vector<const Type*> parts;        // a record's are in order
+  std::vector<std::string_view> fields;  // their names
+};
+
+struct Parameter {
+  const Type* type = nullptr;
+  bool optional = false;
+};
+
+struct Signature {
+  std::vector<Parameter> parameters;
+  const Type* reads = nullptr;  // as a stream
+  const Type* writes = nullptr;
+  const Type* result = nullptr;
+};
+
+// The text as a tree, whose nodes it owns: records may hold themselves.
+class Parsed {
+ public:
+  explicit Parsed(std::string_view text) : rest_(text) {
+    if (text.size() > most_schema_bytes) broken_ = true;
+    expect("(");
+    while (!broken_ && !take(")")) {
+      if (!signature_.parameters.empty() || signature_.reads != nullptr) expect(", ");
+      if (take("stream ")) {
+        signature_.reads = type();
+      } else {
+        const bool optional = take("optional ");
+        signature_.parameters.push_back({type(), optional});
+      }
+    }
+    expect(" -> ");
+    const bool streams = take("stream ");
+    const Type* first = type();
+    (streams ? signature_.writes : signature_.result) = first;
+    if (streams && take(", ")) signature_.result = type();
+    broken_ |= !rest_.empty();
+  }
+
+  bool broken() const { return broken_; }
+  const Signature& signature() const { return signature_; }
+
+ private:
+  static constexpr int deepest = 64;
+
+  Type* node(Kind kind) {
+    nodes_.push_back(std::make_unique<Type>());
+    nodes_.back()->kind = kind;
+    return nodes_.back().get();
+  }
+  bool take(std::string_view token) {
+    if (!rest_.starts_with(token)) return false;
+    rest_.remove_prefix(token.size());
+    return true;
+  }
+  void expect(std::string_view token) { broken_ |= !take(token); }
+  std::string_view word() {
+    const std::string_view found = rest_.substr(0, rest_.find_first_of("{}[](),:|<>? "));
+    rest_.remove_prefix(found.size());
+    broken_ |= found.empty();
+    return found;
+  }
+
+  const Type* type() {
+    if (++depth_ > deepest) broken_ = true;
+    const Type* made = broken_ ? node(Kind::scalar) : parts();
+    --depth_;
+    return made;
+  }
+  const Type* parts() {
+    if (take("?")) return one(Kind::optional, "");
+    if (take("[")) return one(Kind::list, "]");
+    if (take("(")) return many(Kind::tuple, ", ", ")");
+    if (take("<")) return many(Kind::variant, " | ", ">");
+    if (take("{")) {
+      Type* made = node(Kind::map);
+      made->parts.push_back(type());
+      expect(": ");
+      made->parts.push_back(type());
+      expect("}");
+      return made;
+    }
+    return named();
+  }
+  const Type* one(Kind kind, std::string_view close) {
+    Type* made = node(kind);
+    made->parts.push_back(type());
+    expect(close);
+    return made;
+  }
+  const Type* many(Kind kind, std::string_view between, std::string_view close) {
+    Type* made = node(kind);
+    while (!broken_ && !take(close)) {
+      if (!made->parts.empty()) expect(between);
+      made->parts.push_back(type());
+    }
+    return made;
+  }
+  const Type* named() {
+    const std::string_view name = word();
+    if (const auto known = records_.find(name); known != records_.end()) return known->second;
+    Type* made = node(Kind::scalar);
+    made->name = name;
+    if (take("[")) {
+      made->unit = rest_.substr(0, rest_.find(']'));
+      rest_.remove_prefix(made->unit.size());
+      expect("]");
+    } else if (take("{")) {
+      made->kind = Kind::record;
+      records_.emplace(name, made);
+      while (!broken_ && !take("}")) {
+        if (!made->parts.empty()) expect(", ");
+        made->fields.push_back(word());
+        expect(": ");
+        made->parts.push_back(type());
+      }
+    }
+    return made;
+  }
+
+  std::string_view rest_;
+  std::vector<std::unique_ptr<Type>> nodes_;
+  std::map<std::string_view, const Type*> records_;
+  Signature signature_;
+  int depth_ = 0;
+  bool broken_ = false;
+};
+
+// For a sentence: a record by its name.
+std::string told(const Type& type) {
+  const auto list = [&](std::string_view open, std::string_view between, std::string_view close) {
+    std::string text(open);
+    for (const Type* part : type.parts)
+      text.append(text.size() > open.size() ? between : "").append(told(*part));
+    return text.append(close);
+  };
+  switch (type.kind) {
+    case Kind::optional:
+      return std::string("?").append(told(*type.parts[0]));
+    case Kind::list:
+      return list("[", "", "]");
+    case Kind::map:
+      return list("{", ": ", "}");
+    case Kind::tuple:
+      return list("(", ", ", ")");
+    case Kind::variant:
+      return list("<", " | ", ">");
+    default: {
+      std::string text(type.name);
+      if (!type.unit.empty()) text.append("[").append(type.unit).append("]");
+      return text;
+    }
+  }
+}
+
+struct Number {
+  char sign = 0;  // 'i', 'u' or 'f'; 0: it is none
+  int bits = 0;
+};
+Number number_of(std::string_view name) {
+  Number number;
+  if (name.size() < 2 || (name[0] != 'i' && name[0] != 'u' && name[0] != 'f')) return number;
+  const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), number.bits);
+  if (error == std::errc() && end == name.data() + name.size()) number.sign = name[0];
+  return number;
+}
+
+// Every value of the one is a value of the other.
+bool holds(Number reads, Number written) {
+  if (reads.sign == 0 || written.sign == 0) return false;
+  if (reads.sign == written.sign) return reads.bits >= written.bits;
+  if (reads.sign == 'i') return written.sign == 'u' && reads.bits > written.bits;
+  return reads.sign == 'f' && written.bits < (reads.bits == 32 ? 24 : 53);
+}
+
+// Walks what is written and what is read side by side.
+class Check {
+ public:
+  // Who writes, and who reads: "the caller", "the server".
+  Check(std::string_view writer, std::string_view reader) : writer_(writer), reader_(reader) {}
+
+  void see(const std::string& where, const Type* written, const Type* read) {
+    if (why_) return;
+    if (written == nullptr || read == nullptr) return;
+    if (is(*written, "any") || is(*read, "any")) return;
+    if (written->kind == Kind::record && read->kind == Kind::record)
+      return see_records(where, *written, *read);
+    if (read->kind == Kind::optional && written->kind != Kind::optional) {
+      if (is(*written, "nil")) return;
+      return see(where, written, read->parts[0]);
+    }
+    if (written->kind != read->kind) return differ(where, *written, *read);
+    switch (read->kind) {
+      case Kind::scalar:
+        if (written->unit != read->unit ||
+            !(written->name == read->name || holds(number_of(read->name), number_of(written->name))))
+          differ(where, *written, *read);
+        return;
+      case Kind::variant:
+        if (read->parts.size() < written->parts.size()) return differ(where, *written, *read);
+        break;
+      default:
+        if (read->parts.size() != written->parts.size()) return differ(where, *written, *read);
+    }
+    for (std::size_t i = 0; i < written->parts.size(); ++i) see(where, written->parts[i], read->parts[i]);
+  }
+
+  const std::optional<std::string>& why() const { return why_; }
+
+ private:
+  static bool is(const Type& type, std::string_view name) {
+    return type.kind == Kind::scalar && type.name == name;
+  }
+
+  void see_records(const std::string& where, const Type& written, const Type& read) {
+    if (!seen_.insert({&written, &read}).second) return;  // it holds itself
+    const std::size_t common = std::min(written.fields.size(), read.fields.size());
+    for (std::size_t i = 0; i < common; ++i) {
+      const std::string field = where + ", field " + std::to_string(i + 1) + " of " + std::string(read.name);
+      if (written.fields[i] != read.fields[i])
+        return say(field + ": " + std::string(written.fields[i]) + " at " + std::string(writer_) + ", " +
+                   std::string(read.fields[i]) + " at " + std::string(reader_));
+      see(where + ", " + std::string(read.name) + "." + std::string(read.fields[i]), written.parts[i],
+          read.parts[i]);
+    }
+  }
+
+  void differ(const std::string& where, const Type& written, const Type& read) {
+    say(where + ": " + told(written) + " at " + std::string(writer_) + ", " + told(read) + " at " +
+        std::string(reader_));
+  }
+  void say(std::string what) {
+    if (!why_) why_ = std::move(what);
+  }
+
+  std::string_view writer_, reader_;
+  std::set<std::pair<const Type*, const Type*>> seen_;
+  std::optional<std::string> why_;
+};
+
+std::string count_of(std::size_t arguments) {
+  return std::to_string(arguments) + (arguments == 1 ? " argument" : " arguments");
+}
+
+// How many arguments may come is seen when they do; here, whether any number would do for both.
+std::optional<std::string> wrong_number(const Signature& caller, const Signature& server) {
+  const auto least = [](const Signature& one) {
+    return static_cast<std::size_t>(std::ranges::count(one.parameters, false, &Parameter::optional));
+  };
+  if (least(caller) > server.parameters.size())
+    return "the caller sends " + count_of(least(caller)) + ", the server takes " +
+           std::to_string(server.parameters.size()) + (server.parameters.empty() ? "" : " at most");
+  if (caller.parameters.size() < least(server))
+    return "the caller sends " + count_of(caller.parameters.size()) + ", the server wants " +
+           std::to_string(least(server));
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> why_not_callable(std::string_view callers, std::string_view served) {
+  if (callers == served) return std::nullopt;
+  const Parsed caller(callers), server(served);
+  if (caller.broken()) return "what the caller says of its types cannot be read";
+  if (server.broken()) return "what the server says of its types cannot be read";
+  const Signature& from = caller.signature();
+  const Signature& to = server.signature();
+  if ((from.reads == nullptr) != (to.reads == nullptr))
+    return std::string("the ") + (from.reads != nullptr ? "caller" : "server") +
+           " has a stream among the arguments, the other end has none";
+  if ((from.writes == nullptr) != (to.writes == nullptr))
+    return std::string("the ") + (from.writes != nullptr ? "caller" : "server") +
+           " has a stream as the result, the other end has none";
+  if (auto why = wrong_number(from, to)) return why;
+  Check sent("the caller", "the server");
+  for (std::size_t i = 0; i < std::min(from.parameters.size(), to.parameters.size()); ++i)
+    sent.see("argument " + std::to_string(i + 1), from.parameters[i].type, to.parameters[i].type);
+  sent.see("what it reads", from.reads, to.reads);
+  if (sent.why()) return sent.why();
+  Check back("the server", "the caller");
+  back.see("what it writes", to.writes, from.writes);
+  // Who waits for nothing reads over whatever comes.
+  const bool nothing =
+      from.result == nullptr || (from.result->kind == Kind::scalar && from.result->name == "nil");
+  if (!nothing && to.result == nullptr) return "the caller waits for a result, the server gives none";
+  if (!nothing) back.see("result", to.result, from.result);
+  return back.why();
+}
+
+}  // namespace weir::rpc
