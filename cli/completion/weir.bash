@@ -154,7 +154,7 @@ _weir_program() {
     *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -l -I -x --csv --json --duration --seed --threads --pin
       --dbnum --precision --compare --repeat --tls-port --rdma-port --rdma-tls-port --chart" ;;
     *) options="--port --bind --unixsocket --unixsocketperm --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file
-      --tls-auth-clients --tls-handshake-timeout --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector
+      --tls-auth-clients --tls-handshake-timeout --auth-timeout --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector
       --rdma-tls-port --rdma-provider --idle-spin --protected-mode --requirepass --maxclients --timeout
       --proto-max-bulk-len --databases --maxmemory --maxmemory-policy --busy-reply-threshold --lua-memory-limit --logfile --loglevel --pidfile --dir --daemonize
       --help --version" ;;

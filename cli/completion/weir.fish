@@ -154,7 +154,7 @@ complete -c weir-benchmark -l rdma-port -x -d 'of the server'
 complete -c weir-benchmark -l rdma-tls-port -x -d 'of the server'
 complete -c weir-benchmark -l chart -r -d 'draw the comparison'
 
-for option in port bind tls-port tls-handshake-timeout rdma-port rdma-bind rdma-rx-size rdma-completion-vector \
+for option in port bind tls-port tls-handshake-timeout auth-timeout rdma-port rdma-bind rdma-rx-size rdma-completion-vector \
         rdma-tls-port idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory busy-reply-threshold lua-memory-limit unixsocketperm
     complete -c weir-server -l $option -x
 end

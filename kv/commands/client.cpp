@@ -60,7 +60,7 @@ std::string describe(Server& server, Client& client) {
   add("tot-mem", std::to_string(client.memory()));
   add("events", client.takes_requests() ? "r" : "rw");
   add("cmd", client.last_command == nullptr ? "NULL" : client.last_command->full_name());
-  add("user", client.authenticated ? "default" : "(superuser)");
+  add("user", client.authenticated() ? "default" : "(superuser)");
   add("redir", "-1");
   add("resp", client.reply.resp3() ? "3" : "2");
   return line;

@@ -59,7 +59,7 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
           std::to_string(possible));
     }
   }
-  if (spec.name == "timeout" || spec.name == "tls-handshake-timeout") call.server.arm_timer();
+  if (spec.name.ends_with("timeout")) call.server.arm_timer();
   call.server.settings_changed();
   return {};
 }

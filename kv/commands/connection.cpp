@@ -29,7 +29,7 @@ bool same_secret(std::string_view a, std::string_view b) {
 bool authenticate(const Call& call, std::string_view user, std::string_view password) {
   const std::string& wanted = call.server.settings.requirepass;
   if (user == "default" && (wanted.empty() || same_secret(password, wanted))) {
-    call.client.authenticated = true;
+    call.client.let_in();
     return true;
   }
   call.reply.error("WRONGPASS invalid username-password pair or user is disabled.");
@@ -80,7 +80,7 @@ void hello(const Call& call) {
       return call.reply.error("ERR Syntax error in HELLO option '" + std::string(call[at]) + "'");
     }
   }
-  if (!call.client.authenticated) {
+  if (!call.client.authenticated()) {
     return call.reply.error(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH "
         "<user> "
@@ -127,7 +127,7 @@ void reset(const Call& call) {
   client.name.clear();
   client.no_evict = false;
   client.set_replies(Replies::on);
-  client.authenticated = call.server.settings.requirepass.empty();
+  if (!call.server.settings.requirepass.empty()) client.become_stranger();
   call.reply.protocol = Protocol::resp2;
   call.reply.raw("+RESET\r\n");
 }

@@ -21,7 +21,7 @@ constexpr ClientLimits of_strangers{
 }  // namespace
 
 ClientLimits Client::limits() const {
-  if (!authenticated) return of_strangers;
+  if (!authenticated()) return of_strangers;
   return {SIZE_MAX, stall_above, most_behind,
           static_cast<std::size_t>(server_.settings.client_query_buffer_limit)};
 }
@@ -47,12 +47,21 @@ std::size_t Client::memory() const {
   return bytes;
 }
 
+void Client::become_stranger() {
+  if (stranger_ == 0) stranger_ = server_.strangers.enter(*this, server_.now_ms);
+}
+
+void Client::let_in() {
+  if (stranger_ != 0) server_.strangers.leave(std::exchange(stranger_, 0));
+}
+
 void Client::charge() {
-  const std::size_t holds = authenticated || closing ? 0 : memory();
+  Strangers& all = server_.strangers;
+  const std::size_t holds = authenticated() || closing ? 0 : memory();
   if (holds == charged_bytes_) return;
-  server_.strangers_bytes += holds - charged_bytes_;
+  all.bytes += holds - charged_bytes_;
   const bool grows = holds > std::exchange(charged_bytes_, holds);
-  if (!grows || server_.strangers_bytes <= server_.most_of_strangers) return;
+  if (!grows || all.bytes <= all.most_bytes) return;
   server_.log(LogLevel::warning, "closing client " + std::to_string(id_) + " (" +
                                      connection_->peer_address() +
                                      "): clients without the password hold too much memory");
@@ -115,8 +124,8 @@ bool Client::refuse_too_much() {
   server_.log(LogLevel::warning,
               "closing client " + std::to_string(id_) + " (" + connection_->peer_address() +
                   "): its requests " +
-                  (authenticated ? "reached client-query-buffer-limit"
-                                 : "are larger than those of a client without the password may be"));
+                  (authenticated() ? "reached client-query-buffer-limit"
+                                   : "are larger than those of a client without the password may be"));
   close();
   return true;
 }
@@ -140,7 +149,7 @@ std::size_t Client::process(std::string_view input) {
   processing_ = true;
   const std::size_t errors_before = reply.errors;
   while (takes_requests() && used < input.size()) {
-    const RequestParser::Limits parser_limits{server_.settings.proto_max_bulk_len, authenticated};
+    const RequestParser::Limits parser_limits{server_.settings.proto_max_bulk_len, authenticated()};
     const auto status = parser_.parse(input.substr(used), parser_limits);
     if (status == RequestParser::Status::incomplete) break;
     if (status == RequestParser::Status::failed) {

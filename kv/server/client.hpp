@@ -106,6 +106,11 @@ class Client final : public Session {
   // A command is over, or what it waited for has come: SKIP goes on to the next command.
   void end_of_command();
 
+  // It has given the password, or there was none when it came.
+  bool authenticated() const { return stranger_ == 0; }
+  void become_stranger();
+  void let_in();
+
   // What it holds counts towards what all strangers may hold, or no longer; closes it if that is too much.
   void charge();
   std::size_t charged_bytes() const { return charged_bytes_; }
@@ -118,7 +123,6 @@ class Client final : public Session {
   Reply reply;  // writes into `output`
   std::string name;
   int db = 0;
-  bool authenticated = false;
   bool no_evict = false;
   bool monitors = false;  // see Monitors
   bool close_after_reply = false;
@@ -150,7 +154,8 @@ class Client final : public Session {
   std::unique_ptr<Connection> connection_;
   RequestParser parser_;
   std::string pending_;
-  std::size_t charged_bytes_ = 0;  // of Server::strangers_bytes
+  std::uint64_t stranger_ = 0;     // its number among Server::strangers; 0: it is none of them
+  std::size_t charged_bytes_ = 0;  // of Strangers::bytes
   std::size_t unexecuted_ = 0;     // while requests are executed: bytes of this one and of those behind it
   bool stalled_ = false;           // too much waits to be sent: no further request until that is less
   bool paused_ = false;            // its next request, parsed already, waits for the end of CLIENT PAUSE

@@ -108,7 +108,7 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
                "need to set this option in the configuration file, and then restart the server.");
     return true;
   }
-  if (!client.authenticated && !command->has(flag::no_auth)) {
+  if (!client.authenticated() && !command->has(flag::no_auth)) {
     reject(client, command, "NOAUTH Authentication required.");
     return true;
   }

@@ -9,7 +9,7 @@ constexpr OutputLimit strangers_output{64 << 10, 1, 10};
 }  // namespace
 
 const OutputLimit& Server::output_limit_of(const Client& client) const {
-  if (!client.authenticated) return strangers_output;
+  if (!client.authenticated()) return strangers_output;
   return client.subscriptions.any() ? settings.pubsub_output : settings.normal_output;
 }
 

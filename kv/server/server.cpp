@@ -114,7 +114,7 @@ void Server::accept(std::unique_ptr<Connection> connection) {
   auto owned = std::make_unique<Client>(*this, id, std::move(connection));
   Client& client = *owned;
   client.created_ms = client.active_ms = now_ms;
-  client.authenticated = settings.requirepass.empty();
+  if (!settings.requirepass.empty()) client.become_stranger();
   const bool full = clients.size() >= limit;
   clients.emplace(id, std::move(owned));
   if (full) {
@@ -131,6 +131,7 @@ void Server::accept(std::unique_ptr<Connection> connection) {
   client.connection().start(client);
   if (!client.output.empty()) will_flush(client);
   if (!client.connection().established()) handshaking_.push_back(id);
+  make_room_among_strangers();
   arm_timer();
 }
 
@@ -140,6 +141,7 @@ void Server::reset_stats() {
 }
 
 void Server::forget(Client& client) {
+  client.let_in();
   scripts->client_ended(client);
   blocking.release(client);
   watches.unwatch(client);
@@ -196,6 +198,7 @@ void Server::arm_timer() {
   if (blocking.any()) sooner(blocking.next_deadline_ms());
   if (settings.timeout_s > 0 && !clients.empty()) sooner(now_ms + 1000);
   sooner(next_handshake_deadline_ms());
+  sooner(next_stranger_deadline_ms());
   sooner(unread_output_due_ms_);
   if (paused_ != Paused::nothing) sooner(paused_until_ms_);
   if (due == 0 || (timer_due_ms_ != 0 && timer_due_ms_ <= due)) return;
@@ -216,6 +219,7 @@ void Server::tick() {
   if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) end_pause();
   if (settings.timeout_s > 0) close_idle();
   close_unfinished_handshakes();
+  close_late_strangers();
   close_slow_readers();
   end_round();
   arm_timer();
@@ -280,6 +284,37 @@ void Server::close_unfinished_handshakes() {
                                (client.connection().kind() == "rdma" ? "buffer announced" : "TLS handshake") +
                                " for " + std::to_string(settings.tls_handshake_timeout_s) + " s");
     client.close();
+  }
+}
+
+// When the stranger that has been here longest must have given the password; 0: there is none, or no limit.
+std::int64_t Server::next_stranger_deadline_ms() const {
+  const Strangers::Stranger* oldest = strangers.oldest();
+  if (oldest == nullptr || settings.auth_timeout_s == 0) return 0;
+  return oldest->since_ms + settings.auth_timeout_s * 1000;
+}
+
+void Server::close_late_strangers() {
+  for (std::int64_t due; (due = next_stranger_deadline_ms()) != 0 && due <= now_ms;) {
+    Client& late = *strangers.oldest()->client;
+    log(LogLevel::verbose, "closing client " + std::to_string(late.id()) + " (" +
+                               late.connection().peer_address() + "): no password for " +
+                               std::to_string(settings.auth_timeout_s) + " s");
+    late.close();
+  }
+}
+
+// Who holds seats without the password must not keep out those that know it. Many of these may come at once:
+// each has a second.
+void Server::make_room_among_strangers() {
+  constexpr std::int64_t undisturbed_ms = 1000;
+  const auto most = std::max<std::size_t>(static_cast<std::size_t>(settings.maxclients) / 2, 1);
+  while (strangers.size() > most && now_ms - strangers.oldest()->since_ms >= undisturbed_ms) {
+    Client& oldest = *strangers.oldest()->client;
+    log(LogLevel::verbose,
+        "closing client " + std::to_string(oldest.id()) + " (" + oldest.connection().peer_address() +
+            "): others without the password came after it, and half of maxclients are such");
+    oldest.close();
   }
 }
 

@@ -36,6 +36,7 @@
 #include "kv/server/recent_rate.hpp"
 #include "kv/server/settings.hpp"
 #include "kv/server/slowlog.hpp"
+#include "kv/server/strangers.hpp"
 #include "kv/server/watches.hpp"
 #include "kv/store/lazy_free.hpp"
 #include "rdma/idle_spin.hpp"
@@ -156,7 +157,8 @@ class Server {
   }
   std::uint64_t random() { return random_(); }
   void log(LogLevel level, std::string_view text) const;
-  // Sees to it that expired keys, blocked clients, idle clients and handshakes are looked after in time.
+  // Sees to it that expired keys, blocked clients, idle clients, handshakes and strangers are looked after in
+  // time.
   void arm_timer();
   // Does what is due by the clock; the timer calls it.
   void tick();
@@ -187,9 +189,7 @@ class Server {
   const std::unique_ptr<Scripts> scripts;
   bool script_suspended = false;  // it took too long: others are answered BUSY, and no data changes
   std::string run_id;
-  // What the clients hold that have not given the password, and the most that they may; see Client::charge().
-  std::size_t strangers_bytes = 0;
-  std::size_t most_of_strangers = 64u << 20;
+  Strangers strangers;
   std::string rdma_provider;  // what was taken; empty: no RDMA
 
  private:
@@ -222,6 +222,9 @@ class Server {
   void close_idle();
   std::int64_t next_handshake_deadline_ms();
   void close_unfinished_handshakes();
+  std::int64_t next_stranger_deadline_ms() const;
+  void close_late_strangers();
+  void make_room_among_strangers();
   bool evict_one(EvictionPolicy policy);
 
   void move_use_clock();

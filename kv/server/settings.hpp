@@ -71,6 +71,7 @@ struct Settings {
   std::string requirepass;
   std::int64_t maxclients = 10000;
   std::int64_t timeout_s = 0;
+  std::int64_t auth_timeout_s = 60;
   std::int64_t proto_max_bulk_len = 512LL * 1024 * 1024;
   std::int64_t client_query_buffer_limit = 1024LL * 1024 * 1024;
   OutputLimit normal_output{}, replica_output{256LL << 20, 64LL << 20, 60},

@@ -51,15 +51,4 @@ inline constexpr ClientCertificateCase client_certificate_cases[] = {
     {"optional", "", true}, {"optional", "client", true}, {"optional", "stranger", false},
 };
 
-// Waits until the server has so many clients.
-inline void await_clients(RunningServer& server, std::size_t count) {
-  while (server.run([](Server& s) { return s.clients.size(); }) != count) std::this_thread::yield();
-}
-
-// Passes so much of the server's time and does what is due then.
-inline void pass_ms(RunningServer& server, std::int64_t ms) {
-  server.advance_ms(ms);
-  server.run([](Server& s) { s.tick(); });
-}
-
 }  // namespace weir::kv::testing

@@ -106,7 +106,7 @@ TEST_P(GreedyClient, without_the_password_holds_little_and_goes_after_ten_second
       return unchanged == 200;
     });
     const auto [held, all] =
-        server.run([](Server& s) { return std::pair(newest(s).memory(), s.strangers_bytes); });
+        server.run([](Server& s) { return std::pair(newest(s).memory(), s.strangers.bytes); });
     EXPECT_LT(held, 100'000u);
     EXPECT_EQ(all, held);
     const auto left_after = [&](std::int64_t ms) {
@@ -118,7 +118,7 @@ TEST_P(GreedyClient, without_the_password_holds_little_and_goes_after_ten_second
     };
     EXPECT_EQ(left_after(9'000), 1u);
     EXPECT_EQ(left_after(2'000), 0u);
-    EXPECT_EQ(server.run([](Server& s) { return s.strangers_bytes; }), 0u);
+    EXPECT_EQ(server.run([](Server& s) { return s.strangers.bytes; }), 0u);
   });
 }
 

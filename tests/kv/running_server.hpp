@@ -87,6 +87,17 @@ class RunningServer {
   std::thread thread_;
 };
 
+// Waits until the server has so many clients.
+inline void await_clients(RunningServer& server, std::size_t count) {
+  while (server.run([](Server& s) { return s.clients.size(); }) != count) std::this_thread::yield();
+}
+
+// Passes so much of the server's time and does what is due then.
+inline void pass_ms(RunningServer& server, std::int64_t ms) {
+  server.advance_ms(ms);
+  server.run([](Server& s) { s.tick(); });
+}
+
 // Why a server with such settings cannot listen.
 inline std::string listen_error(Settings settings) {
   try {

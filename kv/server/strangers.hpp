@@ -1,0 +1,45 @@
+// Clients that have not given the password yet: who they are, and since when.
+//
+// Whoever connects is a stranger until AUTH, and again after RESET. It holds a seat meanwhile, so its time is
+// limited (auth-timeout), and where strangers hold half of all seats, the one that has been here longest
+// makes room for the next. What they hold in memory Client::charge() limits.
+#pragma once
+
+#include <absl/container/btree_map.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weir::kv {
+
+class Client;
+
+// Not thread-safe: the server's loop uses it.
+class Strangers {
+ public:
+  struct Stranger {
+    Client* client;
+    std::int64_t since_ms;
+  };
+
+  // Returns the number under which leave() finds it; never 0.
+  std::uint64_t enter(Client& client, std::int64_t now_ms) {
+    here_.emplace(++entered_, Stranger{&client, now_ms});
+    return entered_;
+  }
+  void leave(std::uint64_t number) { here_.erase(number); }
+
+  std::size_t size() const { return here_.size(); }
+  // Who has been here longest; nullptr: nobody is.
+  const Stranger* oldest() const { return here_.empty() ? nullptr : &here_.begin()->second; }
+
+  // Bytes that they hold together, and the most that they may.
+  std::size_t bytes = 0;
+  std::size_t most_bytes = 64u << 20;
+
+ private:
+  absl::btree_map<std::uint64_t, Stranger> here_;  // by number, and so in the order in which they came
+  std::uint64_t entered_ = 0;
+};
+
+}  // namespace weir::kv

@@ -1,0 +1,136 @@
+// Clients that have not given the password: what they may hold, and how long they may take.
+#include <gtest/gtest.h>
+
+#include "tests/kv/running_server.hpp"
+
+namespace weir::kv::testing {
+namespace {
+
+Settings with_password() {
+  Settings settings = quiet_settings();
+  settings.requirepass = "secret";
+  return settings;
+}
+
+// Three arguments of 16 KiB, as many bytes as a stranger's may have, of a request that never ends.
+std::string unfinished_request() {
+  std::string bytes = "*10\r\n";
+  for (int i = 0; i < 3; ++i) bytes += "$16384\r\n" + std::string(16384, 'x') + "\r\n";
+  return bytes;
+}
+
+TEST(Strangers, unfinished_request_is_small) {
+  RunningServer server(with_password());
+  WireClient bad = server.connect();
+  bad.send(unfinished_request());
+  while (server.run([](Server& s) { return s.stats.bytes_in; }) < 3 * 16384) {
+  }
+  EXPECT_TRUE(bad.quiet());
+  try {
+    bad.send("$16384\r\n" + std::string(16384, 'x'));
+    bad.until_closed();
+  } catch (const std::exception&) {
+    // Closed while sending: as good.
+  }
+  EXPECT_NE(server.log().find("larger than those of a client without the password may be"), std::string::npos)
+      << server.log();
+}
+
+TEST(Strangers, together_hold_a_bounded_amount) {
+  RunningServer server(with_password());
+  server.run([](Server& s) { s.strangers.most_bytes = 150'000; });
+  WireClient first = server.connect();
+  WireClient second = server.connect();
+  WireClient third = server.connect();
+  first.send(unfinished_request());
+  second.send(unfinished_request());
+  while (server.run([](Server& s) { return s.stats.bytes_in; }) < 6 * 16384) {
+  }
+  third.send(unfinished_request());
+  EXPECT_EQ(third.until_closed(), "");
+  EXPECT_NE(server.log().find("clients without the password hold too much memory"), std::string::npos);
+  EXPECT_EQ(server.connect().call({"AUTH", "secret"}), "+OK\r\n")
+      << "who says the password at once is let in";
+  first.close();
+  while (server.run([](Server& s) { return s.strangers.bytes; }) > 80'000) {
+  }
+  WireClient fourth = server.connect();
+  fourth.send(unfinished_request());
+  while (server.run([](Server& s) { return s.strangers.bytes; }) < 120'000) {
+  }
+  EXPECT_TRUE(fourth.quiet());
+}
+
+TEST(Strangers, have_a_time_limit) {
+  RunningServer server(with_password());
+  WireClient known = server.connect();
+  EXPECT_EQ(known.call({"AUTH", "secret"}), "+OK\r\n");
+  WireClient silent = server.connect();
+  WireClient stopped = server.connect();
+  stopped.send("*2\r\n$4\r\nAU");
+  await_clients(server, 3);
+  pass_ms(server, 59'000);
+  WireClient late = server.connect();
+  await_clients(server, 4);
+  pass_ms(server, 2'000);
+  EXPECT_EQ(silent.until_closed(), "");
+  EXPECT_EQ(stopped.until_closed(), "");
+  EXPECT_EQ(late.call({"AUTH", "secret"}), "+OK\r\n") << "each has its own minute";
+  pass_ms(server, 1'000'000);
+  EXPECT_EQ(known.call({"PING"}), "+PONG\r\n") << "the limit is not for who has given the password";
+  EXPECT_EQ(late.call({"PING"}), "+PONG\r\n");
+}
+
+TEST(Strangers, time_begins_again_with_RESET) {
+  RunningServer server(with_password());
+  WireClient client = server.connect();
+  EXPECT_EQ(client.call({"AUTH", "secret"}), "+OK\r\n");
+  pass_ms(server, 100'000);
+  EXPECT_EQ(client.call({"RESET"}), "+RESET\r\n");
+  pass_ms(server, 59'000);
+  EXPECT_EQ(client.call({"PING"}), "-NOAUTH Authentication required.\r\n");
+  pass_ms(server, 2'000);
+  EXPECT_EQ(client.until_closed(), "");
+}
+
+TEST(Strangers, time_limit_is_a_setting_and_0_is_none) {
+  RunningServer server(with_password());
+  WireClient known = server.connect();
+  EXPECT_EQ(known.call({"AUTH", "secret"}), "+OK\r\n");
+  EXPECT_EQ(known.call({"CONFIG", "SET", "auth-timeout", "0"}), "+OK\r\n");
+  WireClient silent = server.connect();
+  await_clients(server, 2);
+  pass_ms(server, 1'000'000);
+  EXPECT_EQ(server.run([](Server& s) { return s.clients.size(); }), 2u);
+  EXPECT_EQ(known.call({"CONFIG", "SET", "auth-timeout", "60"}), "+OK\r\n");
+  pass_ms(server, 0);
+  EXPECT_EQ(silent.until_closed(), "");
+}
+
+TEST(Strangers, leave_half_of_the_seats_to_those_who_know_the_password) {
+  Settings settings = with_password();
+  settings.maxclients = 4;
+  RunningServer server(settings);
+  WireClient oldest = server.connect();
+  await_clients(server, 1);
+  WireClient second = server.connect();
+  await_clients(server, 2);
+  pass_ms(server, 1'000);
+  WireClient third = server.connect();
+  EXPECT_EQ(oldest.until_closed(), "") << "it made room";
+  EXPECT_EQ(third.call({"AUTH", "secret"}), "+OK\r\n");
+  EXPECT_EQ(second.call({"AUTH", "secret"}), "+OK\r\n");
+}
+
+TEST(Strangers, that_come_all_at_once_have_a_second_each) {
+  Settings settings = with_password();
+  settings.maxclients = 4;
+  RunningServer server(settings);
+  std::vector<WireClient> crowd;
+  for (int i = 0; i < 4; ++i) crowd.push_back(server.connect());
+  await_clients(server, 4);
+  for (WireClient& client : crowd) EXPECT_EQ(client.call({"AUTH", "secret"}), "+OK\r\n");
+}
+
+}  // namespace
+}  // namespace weir::kv::testing
