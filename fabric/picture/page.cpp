@@ -33,6 +33,7 @@ th { border-bottom: 1px solid var(--edge); font-weight: 600; } td:first-child, t
 tr.chosen { background: #59a14f33; font-weight: 600; } td.bar { background: linear-gradient(var(--shared), var(--shared)) no-repeat; }
 svg { width: 100%; height: auto; display: block; font: 12px system-ui, sans-serif; } svg text { fill: currentColor; }
 svg .title { font-size: 14px; font-weight: 600; } svg .quiet { fill: var(--quiet); } svg .small { font-size: 10.5px; }
+svg .over { paint-order: stroke; stroke: var(--card); stroke-width: 3px; }
 svg .alarm { fill: var(--bad); font-weight: 600; }
 svg .grid { stroke: var(--edge); } svg .axis, svg .tick { stroke: var(--quiet); } svg .band { fill: var(--bad); fill-opacity: .13; }
 svg polyline { fill: none; stroke-width: 1.7; stroke-linejoin: round; } svg polygon { stroke: none; fill-opacity: .16; }

@@ -7,7 +7,8 @@
 namespace weir::fabric {
 namespace {
 
-constexpr double width = 1060, body = 210, left = 62, right = 14, head = 30, key_row = 19, bottom = 38;
+constexpr double width = 1060, body = 210, left = 62, right = 14, head = 30, key_row = 19, bottom = 38,
+                 name_row = 34;
 constexpr std::size_t colours = 8;
 
 // The part of a line that is inside of x; where it leaves, up to the border.
@@ -46,21 +47,14 @@ class Drawing {
   std::string draw() {
     Svg svg("plot", width, height_, plot_.title);
     svg.text("title", {0, 15}, Anchor::start, plot_.title);
-    svg.text("quiet", {width - right, 15}, Anchor::end, plot_.y_label);
+    svg.text("quiet", {width - right, 15}, Anchor::end, axis_name(plot_.y_label, y_));
     for (const auto& band : plot_.bands) {
       const double from = std::max(band.from, x_.from), to = std::min(band.to, x_.to);
       if (from < to) svg.rect("band", x_.at(from), top_, std::max(0.5, x_.at(to) - x_.at(from)), body);
     }
     axes(svg);
     for (std::size_t i = 0; i < plot_.lines.size(); ++i) line(svg, i);
-    bool at_end = true;  // names of neighbouring limits stand apart
-    for (const auto& limit : plot_.limits) {
-      if (limit.y > y_.to) continue;
-      svg.line("limit", {x_.low, y_.at(limit.y)}, {x_.high, y_.at(limit.y)});
-      svg.text("quiet small", {at_end ? x_.high - 3 : x_.high - 260, y_.at(limit.y) - 3}, Anchor::end,
-               limit.name);
-      at_end = !at_end;
-    }
+    limits(svg);
     keys(svg);
     return std::move(svg).finish();
   }
@@ -133,13 +127,38 @@ class Drawing {
     }
     svg.line("axis", {x_.low, y_.low}, {x_.high, y_.low});
     if (!plot_.x_names.empty()) return named_axis(svg);
-    const double label = x_.high - text_width(plot_.x_label) - 12;
+    // The long name of a logarithmic axis has a line of its own; another's stands at the end of the numbers.
+    const auto name = axis_name(plot_.x_label, x_);
+    const double free_until = x_.log ? width : x_.high - text_width(name) - 12;
     for (const double tick : x_.ticks()) {
       svg.line("tick", {x_.at(tick), y_.low}, {x_.at(tick), y_.low + 5});
-      if (x_.at(tick) < label)
+      if (x_.at(tick) < free_until)
         svg.text("quiet", {x_.at(tick), y_.low + 18}, Anchor::middle, short_number(tick));
     }
-    svg.text("quiet", {x_.high, y_.low + 18}, Anchor::end, plot_.x_label);
+    svg.text("quiet", {x_.high, y_.low + (x_.log ? name_row : 18)}, Anchor::end, name);
+  }
+
+  // Each limit's name stands on its line, at the right; where that would be over another name, left of it.
+  void limits(Svg& svg) const {
+    struct Taken {
+      double from, y;
+    };
+    std::vector<Taken> taken;
+    constexpr double name_height = 13;
+    for (const auto& limit : plot_.limits) {
+      if (limit.y > y_.to || limit.y < y_.from) continue;
+      const double y = y_.at(limit.y);
+      double end = x_.high - 3;
+      for (const auto& other : taken)
+        if (std::abs(other.y - y) < name_height) end = std::min(end, other.from - 14);
+      svg.line("limit", {x_.low, y}, {x_.high, y});
+      svg.text("quiet small over", {end, y - 3}, Anchor::end, limit.name);
+      taken.push_back({end - text_width(limit.name), y});
+    }
+  }
+
+  static std::string axis_name(const std::string& label, const Axis& axis) {
+    return axis.log ? label + " (logarithmic)" : label;
   }
 
   // The label has a line of its own: names reach the end of the axis. One that would touch the name before it
@@ -154,7 +173,7 @@ class Drawing {
       svg.text("quiet", {end, y_.low + 18}, Anchor::end, plot_.x_names[i]);
       free_from = end + 12;
     }
-    svg.text("quiet", {x_.high, y_.low + 34}, Anchor::end, plot_.x_label);
+    svg.text("quiet", {x_.high, y_.low + name_row}, Anchor::end, plot_.x_label);
   }
 
   void line(Svg& svg, std::size_t i) const {

@@ -128,26 +128,40 @@ std::string queue_picture(const SwitchPlan& kind, const PortPlan& port) {
   const double scale = width / static_cast<double>(total);
   const auto at = [&](std::uint64_t bytes) { return static_cast<double>(bytes) * scale; };
   const auto& marks = port.marks;
-  Svg svg("bar", width, 92, "a priority group as it fills");
+  constexpr double bar_top = 46, bar_height = 26, row = 14;
+  Svg svg("bar", width, bar_top + bar_height + 26 + row, "a priority group as it fills");
   const auto bar = [&](std::uint64_t from, std::uint64_t to, std::string_view css) {
-    if (to > from) svg.rect(css, at(from), 32, at(to) - at(from), 26);
+    if (to > from) svg.rect(css, at(from), bar_top, at(to) - at(from), bar_height);
   };
   bar(0, xoff, "below");
   bar(marks.kmin_bytes, std::min(marks.kmax_bytes, total), "marking");
   bar(marks.kmax_bytes, xoff, "shared");
   bar(xoff, end, "headroom");
-  // A label above or below the bar, turned inward at the ends.
+  // A label above or below the bar, turned inward at the ends; in a second row where it would touch the one
+  // before it.
+  double above_until = -1, below_until = -1;
   const auto tick = [&](std::uint64_t bytes, std::string_view name, bool above) {
     const double x = at(bytes);
     const auto anchor = x < width * 0.15 ? Anchor::start : x > width * 0.85 ? Anchor::end : Anchor::middle;
-    svg.line("axis", {x, above ? 20.0 : 32.0}, {x, above ? 58.0 : 70.0});
-    svg.text("", {x, above ? 14.0 : 84.0}, anchor, fmt::format("{} {}", name, grouped(bytes)));
+    const auto label = fmt::format("{} {}", name, grouped(bytes));
+    const double wide = text_width(label);
+    const double from = anchor == Anchor::start ? x : anchor == Anchor::end ? x - wide : x - wide / 2;
+    auto& until = above ? above_until : below_until;
+    const double shift = until >= 0 && from < until + 10 ? row : 0;
+    until = std::max(until, from + wide);
+    if (above) {
+      svg.line("axis", {x, 34 - shift}, {x, bar_top + bar_height});
+      svg.text("", {x, 28 - shift}, anchor, label);
+    } else {
+      svg.line("axis", {x, bar_top}, {x, bar_top + bar_height + 10 + shift});
+      svg.text("", {x, bar_top + bar_height + 22 + shift}, anchor, label);
+    }
   };
   tick(marks.kmin_bytes, "Kmin", true);
   tick(marks.kmax_bytes, "Kmax", false);
   tick(xon, "XON", true);
   tick(xoff, "XOFF", false);
-  if (!marks.before_pfc) svg.text("alarm", {width / 2, 14}, Anchor::middle, "ECN acts after PFC");
+  if (!marks.before_pfc) svg.text("alarm", {width, 12}, Anchor::end, "ECN acts after PFC");
   return std::move(svg).finish();
 }
 

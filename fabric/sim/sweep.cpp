@@ -21,22 +21,31 @@ constexpr std::uint64_t events_between_looks = 1u << 16;
 struct Column {
   const char* name;
   double (*value)(const Summary&);
-  bool plotted;
+  const char* title = nullptr;  // of its plot; null: it has none
+  const char* unit = "";
 };
 const Column columns[] = {
-    {"finished", [](const Summary& s) { return static_cast<double>(s.finished); }, false},
-    {"flows", [](const Summary& s) { return static_cast<double>(s.flows); }, false},
-    {"completion_us_p50", [](const Summary& s) { return s.completion_us.p50; }, true},
-    {"completion_us_p99", [](const Summary& s) { return s.completion_us.p99; }, true},
-    {"slowdown_p50", [](const Summary& s) { return s.slowdown.p50; }, false},
-    {"slowdown_p99", [](const Summary& s) { return s.slowdown.p99; }, true},
-    {"goodput_gbps", [](const Summary& s) { return s.goodput_gbps; }, true},
-    {"lossless_drops", [](const Summary& s) { return static_cast<double>(s.totals.lossless_drops); }, true},
-    {"pfc_frames", [](const Summary& s) { return static_cast<double>(s.totals.pfc_frames); }, true},
-    {"paused_us", [](const Summary& s) { return s.paused_us; }, true},
-    {"ecn_marked", [](const Summary& s) { return static_cast<double>(s.totals.marked); }, true},
-    {"buffer_bytes", [](const Summary& s) { return static_cast<double>(s.buffer_most_bytes); }, true},
-    {"deadlocks", [](const Summary& s) { return static_cast<double>(s.deadlocks); }, false},
+    {"finished", [](const Summary& s) { return static_cast<double>(s.finished); }},
+    {"flows", [](const Summary& s) { return static_cast<double>(s.flows); }},
+    {"completion_us_p50", [](const Summary& s) { return s.completion_us.p50; },
+     "Completion time of flows, median", "us"},
+    {"completion_us_p99", [](const Summary& s) { return s.completion_us.p99; },
+     "Completion time of flows, 99th percentile", "us"},
+    {"slowdown_p50", [](const Summary& s) { return s.slowdown.p50; }},
+    {"slowdown_p99", [](const Summary& s) { return s.slowdown.p99; }, "Slowdown of flows, 99th percentile",
+     "times the ideal"},
+    {"goodput_gbps", [](const Summary& s) { return s.goodput_gbps; }, "Goodput of all hosts", "Gb/s"},
+    {"lossless_drops", [](const Summary& s) { return static_cast<double>(s.totals.lossless_drops); },
+     "Packets lost in lossless classes", "packets"},
+    {"pfc_frames", [](const Summary& s) { return static_cast<double>(s.totals.pfc_frames); }, "PFC frames",
+     "frames"},
+    {"paused_us", [](const Summary& s) { return s.paused_us; },
+     "Time that queues were stopped by PFC, all together", "us"},
+    {"ecn_marked", [](const Summary& s) { return static_cast<double>(s.totals.marked); },
+     "Packets marked (ECN)", "packets"},
+    {"buffer_bytes", [](const Summary& s) { return static_cast<double>(s.buffer_most_bytes); },
+     "Shared buffer in use, most in a switch", "bytes"},
+    {"deadlocks", [](const Summary& s) { return static_cast<double>(s.deadlocks); }},
 };
 
 }  // namespace
@@ -123,7 +132,7 @@ std::string sweep_json(const std::vector<SweepAxis>& axes, const std::vector<Swe
 std::string sweep_table(const std::vector<SweepAxis>& axes, const std::vector<SweepRow>& rows) {
   std::string out;
   for (const auto& axis : axes) out += fmt::format("{:>12} ", axis.knob->key);
-  out += "   finished   p50 us   p99 us  slow p99  goodput   drops     PFC    marked  deadlock\n";
+  out += "   finished   p50 us   p99 us  slow p99     Gb/s   drops     PFC    marked  deadlock\n";
   for (const auto& row : rows) {
     if (!row.done) continue;
     const Summary& s = row.summary;
@@ -146,11 +155,11 @@ std::string sweep_html(const Scenario& scenario, const std::vector<SweepAxis>& a
   out += fmt::format("<h1>{}</h1>\n<p class=\"sub\">{} runs; along x: {}</p>\n", escaped(scenario.name),
                      rows.size(), axes.front().knob->what);
   for (const auto& column : columns) {
-    if (!column.plotted) continue;
+    if (column.title == nullptr) continue;
     const auto& values = axes.front().values;
-    Plot plot{.title = column.name,
+    Plot plot{.title = column.title,
               .x_label = std::string(axes.front().knob->key),
-              .y_label = "",
+              .y_label = column.unit,
               .dots = true,
               .x_names = values,
               .x_to = static_cast<double>(values.size() - 1)};
@@ -163,7 +172,7 @@ std::string sweep_html(const Scenario& scenario, const std::vector<SweepAxis>& a
         name += fmt::format("{}{} {}", name.empty() ? "" : ", ", axes[a].knob->key, rows[i].values[a]);
       const auto place = static_cast<double>(std::ranges::find(values, rows[i].values[0]) - values.begin());
       auto& line = lines[name];
-      line.name = name.empty() ? column.name : name;
+      line.name = name.empty() ? column.title : name;
       line.points.emplace_back(place, column.value(rows[i].summary));
       largest = std::max(largest, column.value(rows[i].summary));
     }

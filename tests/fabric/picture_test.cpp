@@ -78,11 +78,24 @@ TEST(Plot, part_of_a_decade_on_a_log_axis_has_numbers) {
     double from, to;
     std::vector<std::string> says;
   };
-  for (const auto& row : {Row{5100, 7600, {"5500", "6000", "6500", "7000", "7500", "us"}},
-                          Row{1, 10, {"1", "2", "5", "us"}}, Row{1, 1000, {"1", "10", "100", "us"}}}) {
+  for (const auto& row : {Row{5100, 7600, {"5500", "6000", "6500", "7000", "7500", "us (logarithmic)"}},
+                          Row{1, 10, {"1", "2", "5", "10", "us (logarithmic)"}},
+                          Row{1, 1000, {"1", "10", "100", "1000", "us (logarithmic)"}}}) {
     const Plot plot{.x_label = "us", .log_x = true, .lines = {{"a", {{row.from, 0}, {row.to, 1}}}}};
     EXPECT_EQ(words_below(svg(plot)), row.says) << row.from << " to " << row.to;
   }
+}
+
+TEST(Plot, names_of_near_limits_stand_apart) {
+  Plot plot{.lines = {{"a", {{0, 0}, {10, 1000}}}}, .limits = {{"Kmax", 500}, {"XOFF", 505}, {"Kmin", 100}}};
+  const auto text = svg(plot);
+  std::vector<double> ends;
+  const std::regex name("<text class=\"quiet small over\" x=\"([0-9.]+)\"");
+  for (auto it = std::sregex_iterator(text.begin(), text.end(), name); it != std::sregex_iterator(); ++it)
+    ends.push_back(std::stod((*it)[1]));
+  ASSERT_THAT(ends, SizeIs(3));
+  EXPECT_LT(ends[1], ends[0] - 25);  // the width of a name
+  EXPECT_EQ(ends[2], ends[0]);
 }
 
 TEST(Plot, names_stand_in_place_of_numbers_where_they_have_room) {
