@@ -35,9 +35,10 @@ struct Buffers {
 // For each vertex the groups of hosts whose packets cross it.
 class Usage {
  public:
-  Usage(const Network& network, const Buffers& buffers, std::uint32_t groups)
+  Usage(const Network& network, const Buffers& buffers, const Routes& routes)
       : buffers_(buffers),
-        words_((groups + word_bits - 1) / word_bits),
+        host_groups_(routes.group_count()),
+        words_((routes.all_group_count() + word_bits - 1) / word_bits),
         bits_(buffers.ports.size() * words_),
         visited_(network.nodes.size()) {
     for (const auto& node : network.nodes) {
@@ -46,12 +47,22 @@ class Usage {
     }
     std::ranges::sort(sources_);
     sources_.erase(std::ranges::unique(sources_).begin(), sources_.end());
+    tunnel_sources_.resize(routes.all_group_count() - host_groups_);
+    for (const auto& detour : network.detours) {
+      const auto tunnel = routes.tunnel_group(detour.through);
+      tunnel_sources_[tunnel - host_groups_].push_back(detour.at);
+      for (const auto host : detour.to) {
+        const auto group = routes.group_of(host);
+        turns_.push_back({detour.at.index, group, tunnel});
+        turns_.push_back({detour.through.index, tunnel, group});
+      }
+    }
   }
 
-  // Follows packets for the group from every switch that has hosts.
+  // Follows packets for the group from every switch that has hosts, those in a tunnel from where it begins.
   void follow(const Routes& routes, std::uint32_t group, std::vector<std::uint32_t>* crossed = nullptr) {
     visited_.assign(visited_.size(), false);
-    std::vector<NodeId> queue = sources_;
+    std::vector<NodeId> queue = group < host_groups_ ? sources_ : tunnel_sources_[group - host_groups_];
     for (const auto node : queue) visited_[node.index] = true;
     for (std::size_t i = 0; i < queue.size(); ++i)
       for (const auto port : routes.transit_ports(queue[i], group)) {
@@ -70,6 +81,8 @@ class Usage {
     for (std::size_t w = 0; w < words_; ++w)
       if (const auto both = bits_[p * words_ + w] & bits_[q * words_ + w])
         return static_cast<std::uint32_t>(w * word_bits) + static_cast<std::uint32_t>(__builtin_ctzll(both));
+    for (const auto& turn : turns_)
+      if (buffers_.head[p] == turn.at && has(p, turn.in) && has(q, turn.out)) return turn.in;
     return none;
   }
   void forget(std::span<const std::uint32_t> crossed) {
@@ -83,11 +96,22 @@ class Usage {
   }
 
  private:
+  // At this node packets of one group go on as those of another: into a tunnel, or out of it.
+  struct Turn {
+    std::uint32_t at, in, out;
+  };
+  bool has(std::uint32_t vertex, std::uint32_t group) const {
+    return bits_[vertex * words_ + group / word_bits] >> group % word_bits & 1;
+  }
+
   const Buffers& buffers_;
+  std::uint32_t host_groups_;
   std::size_t words_;
   std::vector<std::uint64_t> bits_;
   std::vector<bool> visited_;
   std::vector<NodeId> sources_;
+  std::vector<std::vector<NodeId>> tunnel_sources_;  // by group, behind those of hosts
+  std::vector<Turn> turns_;
 };
 
 using Graph = std::vector<std::vector<std::uint32_t>>;
@@ -188,9 +212,9 @@ class Search {
       : network_(network),
         buffers_(network),
         routes_(network),
-        usage_(network, buffers_, routes_.group_count()),
+        usage_(network, buffers_, routes_),
         fresh_(usage_) {
-    for (std::uint32_t g = 0; g < routes_.group_count(); ++g) usage_.follow(routes_, g);
+    for (std::uint32_t g = 0; g < routes_.all_group_count(); ++g) usage_.follow(routes_, g);
     graph_ = dependencies(buffers_, usage_);
   }
 
@@ -201,8 +225,8 @@ class Search {
     if (scope == FailureScope::none || !report.cycles.empty()) return report;
     order(components);
     // Routes that never turn up again follow this order whatever fails: they cannot close a circle.
-    const bool proven =
-        order_is_of_tiers_ && network_.routing == RoutingRule::up_down && network_.static_routes.empty();
+    const bool proven = order_is_of_tiers_ && network_.routing == RoutingRule::up_down &&
+                        network_.static_routes.empty() && network_.detours.empty();
     for (std::uint32_t l = 0; l < network_.links.size(); ++l) {
       if (buffers_.of_port[network_.links[l].a.index] == none) continue;
       ++report.failures_examined;
@@ -281,13 +305,22 @@ class Search {
       for (std::size_t i = 0; i < vertices.size(); ++i) {
         const auto group = usage.shared_group(vertices[i], vertices[(i + 1) % vertices.size()]);
         const auto port = buffers_.ports[vertices[i]];
-        cycle.hops.push_back({port, routes_.hosts_of(group).front()});
+        cycle.hops.push_back({port, held_by(group)});
         cycle.text += network_[network_[port].node].name + " -> ";
       }
       cycle.text += network_[network_[cycle.hops.front().out].node].name;
       out.push_back(std::move(cycle));
     }
     return out;
+  }
+
+  // A host of the group; the switch where a tunnel ends.
+  NodeId held_by(std::uint32_t group) const {
+    if (const auto hosts = routes_.hosts_of(group); !hosts.empty()) return hosts.front();
+    return std::ranges::find_if(
+               network_.detours,
+               [&](const Detour& detour) { return routes_.tunnel_group(detour.through) == group; })
+        ->through;
   }
 
   const Network& network_;

@@ -293,8 +293,11 @@ class Findings {
       add(Severity::fault, "cyclic_buffer_dependency",
           fmt::format("buffers can wait for each other in a circle: {}; with the wrong traffic all of it "
                       "stops. Who waits: "
-                      "{}. Route up-down, or take one of these links out of the lossless paths",
-                      cycle.text, held));
+                      "{}. Route up-down, or take one of these links out of the lossless paths{}",
+                      cycle.text, held,
+                      network_.detours.empty() ? ""
+                                               : "; or leave [[detour]]s to lossy traffic, or give them a "
+                                                 "lossless priority of their own"));
     }
     for (const auto& [failed, cycle] : plan_.deadlock.after_failure) {
       const auto& link = network_[failed];

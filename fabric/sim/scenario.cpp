@@ -33,6 +33,9 @@ class ScenarioReader {
       }
     if (hosts_.size() < 2)
       complaints_.add(root_.place(), "fewer than two hosts", "somebody must send to somebody");
+    for (const auto& detour : network().detours)
+      complaints_.add(detour.place, "packets of a [[detour]] are not simulated, only planned for",
+                      "leave it out of what weir sim reads");
     check_ports();
     check_speeds();
     read_knobs(scenario_.knobs, root_);

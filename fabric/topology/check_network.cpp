@@ -61,8 +61,10 @@ void check_loops(const Network& network, const Routes& routes, Complaints& compl
            std::ranges::find(route.to, loop.host) != route.to.end();
   });
   const auto place = culprit == network.static_routes.end() ? Place{} : culprit->place;
-  complaints.add(place, fmt::format("packets for '{}' run in a loop: {}", network[loop.host].name, circle),
-                 "change 'via' of one of these static routes");
+  complaints.add(
+      place, fmt::format("packets for '{}' run in a loop: {}", network[loop.host].name, circle),
+      "change 'via' of one of these static routes; where a switch passes packets on in a tunnel (the "
+      "standby of a dual-ToR pair), say [[detour]] instead");
 }
 
 }  // namespace

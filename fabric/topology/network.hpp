@@ -74,6 +74,15 @@ struct StaticRoute {
   Place place;
 };
 
+// A switch that is not the one in charge of hosts that it could reach passes their packets, in a tunnel, to
+// the switch that is: the standby of a dual-ToR pair. The way there is routed, so it may turn up again.
+struct Detour {
+  NodeId at;               // what reaches this switch
+  std::vector<NodeId> to;  // for these hosts
+  NodeId through;          // goes on to this switch
+  Place place;
+};
+
 enum class RoutingRule {
   shortest,  // all shortest paths
   up_down,   // all shortest paths that never go up again after going down (valley-free)
@@ -137,6 +146,7 @@ struct Network {
   std::vector<Port> ports;
   std::vector<Link> links;
   std::vector<StaticRoute> static_routes;
+  std::vector<Detour> detours;
   RoutingRule routing = RoutingRule::shortest;
   bool tiered = false;
   TrafficClasses classes;

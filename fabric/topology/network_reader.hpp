@@ -50,6 +50,9 @@ class NetworkReader {
   void read_links();
   void read_routing();
   void read_route(Table& table);
+  void read_detour(Table& table);
+  std::optional<NodeId> read_switch(Table& table, std::string_view key, std::string_view does);
+  std::vector<NodeId> read_hosts(Table& table);
 
   std::optional<std::uint32_t> model(Table& table, std::string_view key);
   std::uint32_t count(Table& table, std::string_view key, std::uint32_t otherwise, bool needed = false);

@@ -239,30 +239,58 @@ void NetworkReader::read_links() {
   }
 }
 
-void NetworkReader::read_route(Table& table) {
-  StaticRoute route;
-  route.place = table.place();
-  bool at_known = false;
-  if (!table.has("at")) table.missing("at", "name the switch that routes so");
-  if (const auto at = table.string("at")) {
-    const auto found = node({*at, table.place("at")});
-    if (found && network_[*found].kind == NodeKind::host)
-      table.complain("at", fmt::format("'{}' is a host", *at), "static routes are of switches");
-    if (found) route.at = *found;
-    at_known = found.has_value();
-  }
+std::optional<NodeId> NetworkReader::read_switch(Table& table, std::string_view key, std::string_view does) {
+  if (!table.has(key)) table.missing(key, fmt::format("name the switch that {}", does));
+  const auto name = table.string(key);
+  if (!name) return std::nullopt;
+  const auto found = node({*name, table.place(key)});
+  if (found && network_[*found].kind == NodeKind::host)
+    table.complain(key, fmt::format("'{}' is a host", *name), "name a switch");
+  return found;
+}
+
+// 'to': hosts, or switches for all of theirs.
+std::vector<NodeId> NetworkReader::read_hosts(Table& table) {
+  std::vector<NodeId> hosts;
   for (const auto& to : table.strings("to")) {
     const auto target = node(to);
     if (!target) continue;
     if (network_[*target].kind == NodeKind::host) {
-      route.to.push_back(*target);
+      hosts.push_back(*target);
     } else {
       for (const auto port : network_[*target].ports)
         if (const auto host = network_.neighbor(port); network_[host].kind == NodeKind::host)
-          route.to.push_back(host);
+          hosts.push_back(host);
     }
   }
   if (!table.has("to")) table.missing("to", "name hosts, or switches for all of their hosts");
+  return hosts;
+}
+
+void NetworkReader::read_detour(Table& table) {
+  Detour detour;
+  detour.place = table.place();
+  const auto at = read_switch(table, "at", "passes the packets on");
+  detour.to = read_hosts(table);
+  const auto through = read_switch(table, "through", "they are passed on to");
+  if (at && through && *at == *through)
+    table.complain("through", "a detour that stays where it is", "name the other switch");
+  if (complaints_.none() && detour.to.empty())
+    table.complain("to", "a detour to no host", "name hosts, or switches that have some");
+  table.finish();
+  if (!complaints_.none()) return;
+  detour.at = *at;
+  detour.through = *through;
+  network_.detours.push_back(std::move(detour));
+}
+
+void NetworkReader::read_route(Table& table) {
+  StaticRoute route;
+  route.place = table.place();
+  const auto at = read_switch(table, "at", "routes so");
+  const bool at_known = at.has_value();
+  if (at) route.at = *at;
+  route.to = read_hosts(table);
   for (const auto& via : table.strings("via")) {
     if (!at_known) continue;  // of which node it would have to be a neighbor nobody knows
     const auto before = route.via.size();
@@ -302,9 +330,10 @@ void NetworkReader::read_routing() {
     }
     table->finish();
   }
-  auto routes = root_.tables("route");
+  auto routes = root_.tables("route"), detours = root_.tables("detour");
   if (!complaints_.none()) return;  // nodes that could not be read would only make more complaints
   for (auto& table : routes) read_route(table);
+  for (auto& table : detours) read_detour(table);
 }
 
 }  // namespace weir::fabric

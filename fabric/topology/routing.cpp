@@ -68,6 +68,15 @@ void Routes::find_groups() {
     group_of_[n] = found->second;
     groups_[found->second].hosts.push_back({n});
   }
+  host_groups_ = static_cast<std::uint32_t>(groups_.size());
+  for (const auto& detour : network_->detours)
+    if (tunnel_group(detour.through) == none) groups_.push_back({{}, {detour.through}, {}});
+}
+
+std::uint32_t Routes::tunnel_group(NodeId through) const {
+  for (auto g = host_groups_; g < groups_.size(); ++g)
+    if (groups_[g].attached.front() == through) return g;
+  return none;
 }
 
 void Routes::find_ways() {

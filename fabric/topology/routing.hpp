@@ -25,7 +25,11 @@ class Routes {
   std::span<const PortId> next_ports(NodeId at, NodeId host) const;
 
   // Hosts of one group take the same ports everywhere but at the switches that they are attached to.
-  std::uint32_t group_count() const { return static_cast<std::uint32_t>(groups_.size()); }
+  std::uint32_t group_count() const { return host_groups_; }
+  // Behind the groups of hosts: one for each switch that a Detour leads to, of packets in a tunnel to it. It
+  // has no hosts.
+  std::uint32_t all_group_count() const { return static_cast<std::uint32_t>(groups_.size()); }
+  std::uint32_t tunnel_group(NodeId through) const;
   std::uint32_t group_of(NodeId host) const { return group_of_[host.index]; }
   std::span<const NodeId> hosts_of(std::uint32_t group) const { return groups_[group].hosts; }
   // The same without the last hop: empty also where `at` is attached to the group.
@@ -84,6 +88,7 @@ class Routes {
   std::vector<NodeId> switches_by_tier_;  // highest first
   std::vector<bool> has_hosts_;           // by node: packets begin there
   std::vector<Group> groups_;
+  std::uint32_t host_groups_ = 0;
   std::vector<std::uint32_t> group_of_;  // by node
   std::vector<std::uint32_t> row_of_;    // by node: switches and hosts with several links
   std::vector<std::uint32_t> table_;     // [group * rows + row]: index into sets_

@@ -236,5 +236,64 @@ TEST(Deadlock, static_routes_that_turn_up_again_close_a_circle_in_a_clos) {
   expect_real(network, Routes(network), report.cycles[0]);
 }
 
+// Two leaves and two spines; each leaf is the standby for a host of both.
+std::string dual_tor(std::string_view detours) {
+  std::string text;
+  for (const auto* name : {"tor-a", "tor-b", "t1-1", "t1-2"})
+    text += fmt::format("[[switch]]\nname = \"{}\"\nmodel = \"generic-32m\"\ntier = {}\n", name,
+                        name[1] == 'o' ? 1 : 2);
+  const auto link = [&text](std::string_view a, std::string_view b) {
+    text += fmt::format("[[link]]\nbetween = [\"{}\", \"{}\"]\nspeed = \"100G\"\ncable = \"5m\"\n", a, b);
+  };
+  for (const auto* host : {"h0", "h1", "h2"}) {
+    text += fmt::format("[[host]]\nname = \"{}\"\n", host);
+    link(host, "tor-a");
+    link(host, "tor-b");
+  }
+  for (const auto* tor : {"tor-a", "tor-b"})
+    for (const auto* spine : {"t1-1", "t1-2"}) link(tor, spine);
+  // Somebody behind the spines, so that packets come down.
+  text += "[[switch]]\nname = \"tor-c\"\nmodel = \"generic-32m\"\ntier = 1\n[[host]]\nname = \"far\"\n";
+  link("far", "tor-c");
+  link("tor-c", "t1-1");
+  link("tor-c", "t1-2");
+  return text + std::string(detours);
+}
+
+TEST(Deadlock, detours_between_two_leaves_close_a_circle_through_the_spines) {
+  constexpr const char* a_for_h0 = "[[detour]]\nat = \"tor-a\"\nto = \"h0\"\nthrough = \"tor-b\"\n";
+  constexpr const char* b_for_h1 = "[[detour]]\nat = \"tor-b\"\nto = \"h1\"\nthrough = \"tor-a\"\n";
+  struct Row {
+    std::string detours;
+    bool circle;
+  };
+  for (const auto& row :
+       {Row{"", false}, Row{a_for_h0, false}, Row{std::string(a_for_h0) + b_for_h1, true}}) {
+    Complaints complaints;
+    const auto network = read_network(
+        dual_tor(row.detours), "net.toml", [](const std::string&) { return std::nullopt; }, complaints);
+    ASSERT_TRUE(network) << complaints.text();
+    const auto report = find_deadlocks(*network, FailureScope::each_link);
+    EXPECT_EQ(!report.cycles.empty(), row.circle) << row.detours;
+    if (!row.circle) continue;
+    EXPECT_THAT(report.cycles.front().text, HasSubstr("tor-a"));
+    EXPECT_THAT(report.cycles.front().text, HasSubstr("tor-b"));
+    EXPECT_THAT(report.cycles.front().text, HasSubstr("t1-"));
+  }
+}
+
+TEST(Deadlock, a_detour_names_two_switches_and_hosts) {
+  for (const auto& [detour, what] :
+       {std::pair{"at = \"h0\"\nto = \"h1\"\nthrough = \"tor-b\"", "'h0' is a host"},
+        std::pair{"at = \"tor-a\"\nto = \"h1\"\nthrough = \"tor-a\"", "stays where it is"},
+        std::pair{"at = \"tor-a\"\nthrough = \"tor-b\"", "name hosts"}}) {
+    Complaints complaints;
+    EXPECT_FALSE(read_network(
+        dual_tor(std::string("[[detour]]\n") + detour + "\n"), "net.toml",
+        [](const std::string&) { return std::nullopt; }, complaints));
+    EXPECT_THAT(complaints.text(), HasSubstr(what));
+  }
+}
+
 }  // namespace
 }  // namespace weir::fabric
