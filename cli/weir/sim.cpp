@@ -16,6 +16,7 @@
 #include "cli/weir/sim_telemetry.hpp"
 #include "cli/weir/whole_file.hpp"
 #include "fabric/plan/report.hpp"
+#include "fabric/sim/collective.hpp"
 #include "fabric/sim/summary.hpp"
 
 namespace weir::command {
@@ -74,8 +75,8 @@ std::string summary_text(const sim::Summary& s, const sim::Simulation& simulatio
   const auto add = [&out]<class... A>(fmt::format_string<A...> format, A&&... values) {
     fmt::format_to(std::back_inserter(out), format, std::forward<A>(values)...);
   };
-  add("{}simulated {:.3f} ms, {} of {} flows finished, goodput {:.4g} Gb/s\n", s.partial ? "PARTIAL: " : "",
-      s.simulated_us / 1000, s.finished, s.flows, s.goodput_gbps);
+  add("{}simulated {:.3f} ms, {} of {} flows finished, goodput {}\n", s.partial ? "PARTIAL: " : "",
+      s.simulated_us / 1000, s.finished, s.flows, sim::rate_text(s.goodput_gbps));
   add("{:<22}{:>12}{:>12}{:>12}{:>12}\n", "", "median", "95 %", "99 %", "most");
   const auto row = [&add](const char* name, const sim::Percentiles& p) {
     add("{:<22}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}\n", name, p.p50, p.p95, p.p99, p.most);
@@ -89,6 +90,11 @@ std::string summary_text(const sim::Summary& s, const sim::Simulation& simulatio
       s.paused_us / 1000, s.totals.marked, s.totals.cnps);
   add("most in use: shared buffer of a switch {} B, headroom of a priority group {} B, egress queue {} B\n",
       s.buffer_most_bytes, s.headroom_most_bytes, s.queue_most_bytes);
+  const auto collectives = sim::collective_results(simulation);
+  for (std::size_t i = 0; i < std::min(collectives.size(), most_collectives); ++i)
+    add("{}\n", sim::describe(collectives[i]));
+  if (collectives.size() > most_collectives)
+    add("and {} collectives more, in summary.json\n", collectives.size() - most_collectives);
   for (const auto& incident : simulation.incidents())
     add("{}\n", sim::describe(incident, simulation.fabric()));
   return out;

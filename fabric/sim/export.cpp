@@ -4,6 +4,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "fabric/sim/collective.hpp"
 #include "fabric/sim/summary.hpp"
 
 namespace weir::fabric::sim {
@@ -30,6 +31,16 @@ std::string summary_json(const Simulation& simulation, const Summary& summary, c
                     {"bytes_to", bin.bytes_to},
                     {"flows", bin.flows},
                     {"slowdown", as_json(bin.slowdown)}});
+  Json collectives = Json::array();
+  for (const auto& result : collective_results(simulation))
+    collectives.push_back({{"name", result.name},
+                           {"kind", result.kind},
+                           {"hosts", result.hosts},
+                           {"bytes", result.bytes},
+                           {"flows", result.flows},
+                           {"finished", result.finished},
+                           {"completion_us", result.completion_us},
+                           {"bus_gbps", result.bus_gbps}});
   const Json json = {
       {"scenario", title.name},
       {"partial", summary.partial},
@@ -41,6 +52,7 @@ std::string summary_json(const Simulation& simulation, const Summary& summary, c
       {"completion_us", as_json(summary.completion_us)},
       {"slowdown", as_json(summary.slowdown)},
       {"slowdown_by_size", bins},
+      {"collectives", collectives},
       {"last_arrival_us", summary.last_arrival_us},
       {"goodput_gbps", summary.goodput_gbps},
       {"delivered_bytes", totals.delivered_bytes},

@@ -7,6 +7,7 @@
 
 #include "fabric/picture/page.hpp"
 #include "fabric/picture/plot.hpp"
+#include "fabric/sim/collective.hpp"
 #include "fabric/sim/over_time.hpp"
 #include "fabric/sim/summary.hpp"
 
@@ -23,6 +24,7 @@ class Report {
     head();
     tiles();
     incidents();
+    collectives();
     if (title_.network) figure(worst_places(simulation_, *title_.network));
     out_ += over_time(simulation_);
     slowdown();
@@ -70,7 +72,7 @@ class Report {
     tile(some ? time(summary_.completion_us.p50) : "none", "completion time, median");
     tile(some ? time(summary_.completion_us.p99) : "none", "completion time, 99th percentile");
     tile(some ? fmt::format("{:.2f}", summary_.slowdown.p99) : "none", "slowdown, 99th percentile");
-    tile(fmt::format("{:.4g} Gb/s", summary_.goodput_gbps), "goodput, all hosts");
+    tile(rate_text(summary_.goodput_gbps), "goodput, all hosts");
     tile(fmt::format("{}", totals.lossless_drops), "drops in lossless classes", totals.lossless_drops != 0);
     tile(fmt::format("{}",
                      totals.ingress_drops - totals.lossless_drops + totals.egress_drops + totals.link_drops),
@@ -82,6 +84,15 @@ class Report {
     tile(short_number(static_cast<double>(summary_.buffer_most_bytes)) + "B",
          "shared buffer, most in a switch");
     out_ += "</div>\n";
+  }
+
+  void collectives() {
+    const auto results = collective_results(simulation_);
+    if (results.empty()) return;
+    out_ += "<h2>Collectives</h2>\n<ul class=\"list\">\n";
+    for (const auto& result : results)
+      add("<li{}>{}</li>\n", result.completion_us == 0 ? " class=\"fault\"" : "", escaped(describe(result)));
+    out_ += "</ul>\n";
   }
 
   void incidents() {

@@ -166,6 +166,8 @@ class Preparation {
       if (workload.until == 0) workload.until = experiment.duration;
       append_flows(experiment.flows, workload, static_cast<std::uint16_t>(i), out_.fabric,
                    experiment.transport, knobs_.seed);
+      if (auto collective = collective_of(workload, static_cast<std::uint16_t>(i)))
+        experiment.collectives.push_back(std::move(*collective));
     }
   }
 

@@ -112,6 +112,16 @@ struct FlowSpec {
   std::uint8_t priority = 3;
 };
 
+// Flows of one workload that are one operation to their users.
+struct Collective {
+  std::string name;
+  std::string kind;
+  std::uint16_t workload = 0;
+  std::uint32_t hosts = 0;
+  std::uint64_t bytes = 0;  // of each host
+  double bus_factor = 1;    // from bytes over time to what each link carried
+};
+
 struct Fault {
   Ticks time = 0;
   std::uint32_t port = none;  // either end of the cable
@@ -146,6 +156,7 @@ struct Experiment {
   Transport transport;
   Watchdog watchdog;
   std::vector<FlowSpec> flows;
+  std::vector<Collective> collectives;
   std::vector<Fault> faults;
   std::vector<Storm> storms;
 };

@@ -118,4 +118,10 @@ std::string describe(const Incident& incident, const Fabric& fabric) {
   return {};
 }
 
+std::string rate_text(double gbps) {
+  return gbps >= 1000 ? fmt::format("{:.4g} Tb/s", gbps / 1000)
+         : gbps >= 1  ? fmt::format("{:.4g} Gb/s", gbps)
+                      : fmt::format("{:.4g} Mb/s", gbps * 1000);
+}
+
 }  // namespace weir::fabric::sim

@@ -61,4 +61,7 @@ std::string html_report(const Simulation& simulation, const Summary& summary, co
 std::string describe(const Incident& incident, const Fabric& fabric);
 std::string port_name(const Fabric& fabric, std::uint32_t port);  // "leaf0:Ethernet4"
 
+// "16.87 Gb/s", "225.4 Tb/s".
+std::string rate_text(double gbps);
+
 }  // namespace weir::fabric::sim

@@ -113,6 +113,18 @@ void append_flows(std::vector<FlowSpec>& list, const Workload& workload, std::ui
   }
 }
 
+std::optional<Collective> collective_of(const Workload& workload, std::uint16_t index) {
+  const auto hosts = static_cast<std::uint32_t>(workload.hosts.size());
+  const bool ring = workload.pattern == Pattern::ring_allreduce;
+  if (hosts < 2 || !(ring || (workload.pattern == Pattern::all_to_all && workload.repeat == 1)))
+    return std::nullopt;
+  const double others = static_cast<double>(hosts - 1) / hosts;
+  // Of an all-to-all a host keeps a part for itself: NCCL counts it.
+  return Collective{
+      workload.name, ring ? "ring-allreduce" : "all-to-all",         index,
+      hosts,         ring ? workload.bytes : workload.bytes * hosts, ring ? 2 * others : others};
+}
+
 double expected_flows(const Workload& workload, const Knobs& knobs, double fastest_gbps) {
   const auto n = static_cast<double>(workload.hosts.size());
   switch (workload.pattern) {

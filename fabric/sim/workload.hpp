@@ -42,6 +42,9 @@ struct Workload {
 void append_flows(std::vector<FlowSpec>& flows, const Workload& workload, std::uint16_t index,
                   const Fabric& fabric, const Transport& transport, std::uint64_t seed);
 
+// What the users of `workload` see as one operation; nothing where it is none, or is repeated.
+std::optional<Collective> collective_of(const Workload& workload, std::uint16_t index);
+
 // About how many flows it will be: to refuse a mistyped one before it fills the memory.
 double expected_flows(const Workload& workload, const Knobs& knobs, double fastest_gbps);
 

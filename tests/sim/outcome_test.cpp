@@ -1,0 +1,110 @@
+// What a user reads off a run: collectives, and what the default congestion control costs and leaves.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "fabric/sim/collective.hpp"
+#include "fabric/sim/scenario.hpp"
+#include "fabric/sim/summary.hpp"
+
+namespace weir::fabric::sim {
+namespace {
+
+const std::string network = R"(
+name = "four leaves"
+[leaf_spine]
+spines = 2
+leaves = 4
+hosts_per_leaf = 4
+host_speed = "100G"
+host_cable = "3m"
+spine_speed = "400G"
+spine_cable = "40m"
+leaf_model = "generic-32m"
+spine_model = "generic-32m"
+)";
+
+std::optional<Scenario> read(const std::string& text, Complaints& complaints) {
+  return read_scenario(text, "s.toml", [](const std::string&) { return std::nullopt; }, complaints);
+}
+Scenario must_read(const std::string& text) {
+  Complaints complaints;
+  auto scenario = read(text, complaints);
+  EXPECT_TRUE(scenario.has_value()) << complaints.text();
+  return std::move(*scenario);
+}
+
+const std::string incast_of_two =
+    network + "[[workload]]\nkind = \"incast\"\nsenders = 2\nbytes = \"100KB\"\n";
+
+Summary outcome(const Scenario& scenario) {
+  const auto prepared = prepare(scenario, scenario.knobs);
+  Simulation simulation(prepared.fabric, prepared.experiment);
+  simulation.run_all();
+  return summarize(simulation, false);
+}
+
+// 4 hosts, 3/4 of 4 MB a step each way: what NCCL calls bus bandwidth is what every link carried.
+TEST(Collective, ring_and_all_to_all_have_a_time_and_a_bus_bandwidth) {
+  const auto scenario = must_read(network + R"(
+[simulation]
+duration = "20ms"
+[[workload]]
+kind = "ring-allreduce"
+name = "ring"
+bytes = "4MB"
+hosts = ["leaf1-host1", "leaf1-host2", "leaf1-host3", "leaf1-host4"]
+[[workload]]
+kind = "all-to-all"
+name = "experts"
+bytes = "1MB"
+hosts = ["leaf2-host1", "leaf2-host2", "leaf2-host3", "leaf2-host4"]
+[[workload]]
+kind = "incast"
+receiver = "leaf3-host1"
+from = ["leaf4-host1", "leaf4-host2"]
+bytes = "1MB"
+)");
+  const auto prepared = prepare(scenario, scenario.knobs);
+  Simulation simulation(prepared.fabric, prepared.experiment);
+  simulation.run_all();
+  const auto results = collective_results(simulation);
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results[0].name, "ring");
+  EXPECT_EQ(results[0].flows, 24u);
+  EXPECT_EQ(results[0].finished, 24u);
+  EXPECT_EQ(results[0].bytes, 4'000'000u);
+  EXPECT_NEAR(results[0].bus_gbps, 4e6 * 8 * 1.5 / (results[0].completion_us * 1000), 1e-6);
+  EXPECT_GT(results[0].bus_gbps, 70);  // of 100G links
+  EXPECT_LT(results[0].bus_gbps, 100);
+  EXPECT_EQ(results[1].kind, "all-to-all");
+  EXPECT_EQ(results[1].bytes, 4'000'000u);
+  EXPECT_NEAR(results[1].bus_gbps, 4e6 * 8 * 0.75 / (results[1].completion_us * 1000), 1e-6);
+  EXPECT_NE(describe(results[0]).find("ring-allreduce \"ring\", 4 hosts, 4MB: "), std::string::npos)
+      << describe(results[0]);
+}
+
+TEST(Collective, one_that_does_not_finish_says_so) {
+  auto scenario = must_read(network + R"(
+[simulation]
+duration = "10us"
+[[workload]]
+kind = "ring-allreduce"
+bytes = "4MB"
+)");
+  const auto prepared = prepare(scenario, scenario.knobs);
+  Simulation simulation(prepared.fabric, prepared.experiment);
+  simulation.run_all();
+  const auto results = collective_results(simulation);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].completion_us, 0);
+  EXPECT_NE(describe(results[0]).find("not finished"), std::string::npos);
+}
+
+TEST(Collective, rates_have_units_that_people_read) {
+  const std::pair<double, const char*> rows[] = {
+      {0.5, "500 Mb/s"}, {16.87, "16.87 Gb/s"}, {999.4, "999.4 Gb/s"}, {225400, "225.4 Tb/s"}};
+  for (const auto& [gbps, text] : rows) EXPECT_EQ(rate_text(gbps), text);
+}
+
+}  // namespace
+}  // namespace weir::fabric::sim
