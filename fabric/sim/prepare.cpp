@@ -106,8 +106,7 @@ class Preparation {
       auto& priority = settings.priority[i];
       priority.lossless = network_.classes.is_lossless(i);
       const auto& strict = network_.classes.strict;
-      priority.strict =
-          i == knobs_.transport.control_priority || std::ranges::find(strict, i) != strict.end();
+      priority.strict = std::ranges::find(strict, i) != strict.end();
       priority.weight = priority.lossless ? lossless_weight : lossy_weight;
       priority.alpha = 8;
       if (!priority.lossless) continue;

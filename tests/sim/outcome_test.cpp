@@ -106,5 +106,14 @@ TEST(Collective, rates_have_units_that_people_read) {
   for (const auto& [gbps, text] : rows) EXPECT_EQ(rate_text(gbps), text);
 }
 
+// What a switch is told and what is simulated share one answer to which priority is served first.
+TEST(Scheduling, control_traffic_is_strict_only_where_the_file_says_so) {
+  for (const bool strict : {false, true}) {
+    const auto scenario = must_read(incast_of_two + (strict ? "[scheduling]\nstrict = [6]\n" : ""));
+    for (const auto& settings : prepare(scenario, scenario.knobs).fabric.switches)
+      for (unsigned i = 0; i < priorities; ++i) EXPECT_EQ(settings.priority[i].strict, strict && i == 6) << i;
+  }
+}
+
 }  // namespace
 }  // namespace weir::fabric::sim
