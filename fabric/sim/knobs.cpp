@@ -17,7 +17,8 @@ constexpr auto t = KnobKind::time;
 
 // Of the namespace, because a list's words live only as long as the first list of them.
 const std::initializer_list<std::string_view> controls = {"dcqcn", "none"};
-const std::initializer_list<std::string_view> presets = {"paper", "ns3", "connectx"};
+const std::initializer_list<std::string_view> presets = {"paper", "ns3", "connectx", "hpcc", "hpcc-paper"};
+const std::initializer_list<std::string_view> yes_no = {"yes", "no"};
 
 template <class T>
 T whole(double value) {
@@ -134,7 +135,7 @@ const std::vector<Knob>& table() {
        "preset",
        KnobKind::word,
        {},
-       "where the others come from: paper, ns3, connectx",
+       "where the others come from: paper, ns3, connectx, hpcc, hpcc-paper",
        nullptr,
        [](K k, const std::string& v) { k.preset = v; },
        presets},
@@ -146,7 +147,32 @@ const std::vector<Knob>& table() {
        [](K k, D v) { k.alpha_ns = v; }},
       {"dcqcn", "increase_interval", t, some_time, "the timer T", [](K k, D v) { k.increase_ns = v; }},
       {"dcqcn", "cnp_interval", t, any_time, "one CNP a flow in it", [](K k, D v) { k.cnp_ns = v; }},
-      {"dcqcn", "byte_counter", b, {1, 1e12}, "the counter BC", [](K k, D v) { k.increase_bytes = v; }},
+      {"dcqcn", "decrease_interval", t, any_time, "between two decreases; 0: each CNP counts",
+       [](K k, D v) { k.decrease_ns = v; }},
+      {"dcqcn", "largest_decrease", KnobKind::fraction, fractions, "of the rate, by one CNP",
+       [](K k, D v) { k.largest_decrease = v; }},
+      {"dcqcn", "initial_alpha", KnobKind::number, fractions, "what the first CNP of a flow meets",
+       [](K k, D v) { k.initial_alpha = v; }},
+      {"dcqcn",
+       "reference_rate",
+       KnobKind::rate,
+       {0, 1e13},
+       "line speed that the rates are meant for, and scaled from; 0: not scaled",
+       [](K k, D v) { k.reference_bps = v; }},
+      {"dcqcn",
+       "clamp_target",
+       KnobKind::word,
+       {},
+       "RT=RC at each CNP, also while still recovering: yes or no",
+       nullptr,
+       [](K k, const std::string& v) { k.clamp_target = v; },
+       yes_no},
+      {"dcqcn",
+       "byte_counter",
+       b,
+       {0, 1e12},
+       "the counter BC; 0: none, the timer alone counts",
+       [](K k, D v) { k.increase_bytes = v; }},
       {"dcqcn",
        "fast_recovery_steps",
        KnobKind::number,

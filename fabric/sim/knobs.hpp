@@ -24,10 +24,11 @@ struct Knobs {
   double pause_quanta = 65535;
   double load_factor = 1;
   std::string congestion_control = "dcqcn";
-  std::string preset = "paper";
+  std::string preset = "hpcc-paper";
   double priority = 3;
   std::optional<double> g, additive_bps, hyper_bps, minimum_bps, alpha_ns, increase_ns, cnp_ns,
-      increase_bytes, recovery_steps;
+      increase_bytes, recovery_steps, decrease_ns, largest_decrease, initial_alpha, reference_bps;
+  std::string clamp_target;  // "": the preset's
   Transport transport;
   double timeout_ns = 4e6;
 };

@@ -20,6 +20,10 @@ void apply_dcqcn(Transport& transport, const Knobs& knobs) {
   if (knobs.hyper_bps) p.hyper_increase = *knobs.hyper_bps;
   if (knobs.minimum_bps) p.minimum_rate = *knobs.minimum_bps;
   if (knobs.increase_bytes) p.increase_bytes = static_cast<std::uint64_t>(*knobs.increase_bytes);
+  if (knobs.largest_decrease) p.largest_decrease = *knobs.largest_decrease;
+  if (knobs.initial_alpha) p.initial_alpha = *knobs.initial_alpha;
+  if (knobs.reference_bps) p.reference_rate = *knobs.reference_bps;
+  if (!knobs.clamp_target.empty()) p.lower_target_always = knobs.clamp_target == "yes";
   if (knobs.recovery_steps) p.fast_recovery_steps = static_cast<std::uint32_t>(*knobs.recovery_steps);
   const auto time = [](std::uint64_t& slot, std::optional<double> ns) {
     slot = from_ns(ns ? *ns : static_cast<double>(slot));
@@ -27,7 +31,7 @@ void apply_dcqcn(Transport& transport, const Knobs& knobs) {
   time(p.alpha_interval, knobs.alpha_ns);
   time(p.increase_interval, knobs.increase_ns);
   time(p.notification_interval, knobs.cnp_ns);
-  time(p.decrease_interval, std::nullopt);
+  time(p.decrease_interval, knobs.decrease_ns);
 }
 
 class Preparation {

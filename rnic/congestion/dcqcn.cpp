@@ -17,8 +17,8 @@ void ReactionPoint::on_cnp(const DcqcnParameters& parameters, Time now, double l
     // from.
     if (parameters.lower_target_always || timer_steps_ + byte_steps_ > 0 || target_ == current_)
       target_ = current_;
-    current_ =
-        std::max(current_ * (1 - std::min(alpha_ / 2, parameters.largest_decrease)), parameters.minimum_rate);
+    current_ = std::max(current_ * (1 - std::min(alpha_ / 2, parameters.largest_decrease)),
+                        std::min(on_line(parameters, parameters.minimum_rate, line_rate), line_rate));
     decrease_allowed_ = now + parameters.decrease_interval;
     timer_steps_ = byte_steps_ = 0;
     bytes_ = 0;
@@ -51,11 +51,12 @@ void ReactionPoint::work_off_timers(const DcqcnParameters& parameters, Time now,
 // additive.
 void ReactionPoint::increase(const DcqcnParameters& parameters, double line_rate) {
   const auto most = std::max(timer_steps_, byte_steps_);
-  const auto least = std::min(timer_steps_, byte_steps_);
+  const auto least = parameters.increase_bytes == 0 ? timer_steps_ : std::min(timer_steps_, byte_steps_);
   if (least > parameters.fast_recovery_steps)
-    target_ += (least - parameters.fast_recovery_steps) * parameters.hyper_increase;
+    target_ +=
+        (least - parameters.fast_recovery_steps) * on_line(parameters, parameters.hyper_increase, line_rate);
   else if (most >= parameters.fast_recovery_steps)
-    target_ += parameters.additive_increase;
+    target_ += on_line(parameters, parameters.additive_increase, line_rate);
   target_ = std::min(target_, line_rate);
   current_ = std::min((target_ + current_) / 2, line_rate);
 }

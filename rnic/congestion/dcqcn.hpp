@@ -20,20 +20,28 @@ using Time = std::uint64_t;
 constexpr Time never = ~Time{0};
 
 struct DcqcnParameters {
-  double g = 1.0 / 256;                 // weight of new information in alpha
-  double initial_alpha = 1;             // what the first CNP of a flow meets
-  double additive_increase = 40e6;      // R_AI, bit/s
-  double hyper_increase = 200e6;        // R_HAI, bit/s; the paper names no value
-  double minimum_rate = 10e6;           // bit/s
+  double g = 1.0 / 256;             // weight of new information in alpha
+  double initial_alpha = 1;         // what the first CNP of a flow meets
+  double additive_increase = 40e6;  // R_AI, bit/s
+  double hyper_increase = 200e6;    // R_HAI, bit/s; the paper names no value
+  double minimum_rate = 10e6;       // bit/s
+  // The line speed that the three rates above are meant for, bit/s: on another they are scaled with it. 0:
+  // they are the same on every line.
+  double reference_rate = 0;
   double largest_decrease = 0.5;        // one CNP never takes more than this part of the rate
   Time alpha_interval = 55'000;         // without a CNP for so long alpha decays
   Time increase_interval = 55'000;      // the timer T of rate increase
   Time decrease_interval = 0;           // two decreases are at least so far apart; 0: each CNP counts
   Time notification_interval = 50'000;  // the notification point sends at most one CNP a flow in this time
-  std::uint64_t increase_bytes = 10'000'000;  // the byte counter BC of rate increase
+  std::uint64_t increase_bytes = 10'000'000;  // the byte counter BC of rate increase; 0: none, T alone counts
   std::uint32_t fast_recovery_steps = 5;      // F
   bool lower_target_always = true;            // RT=RC also while still recovering (NICs: clamp_tgt_rate)
 };
+
+// What a rate of the parameters is on this line.
+inline double on_line(const DcqcnParameters& parameters, double rate, double line_rate) {
+  return parameters.reference_rate > 0 ? rate * line_rate / parameters.reference_rate : rate;
+}
 
 // The sender's half. Until the first CNP it costs nothing and sends at line rate.
 class ReactionPoint {
@@ -50,7 +58,7 @@ class ReactionPoint {
   void on_cnp(const DcqcnParameters& parameters, Time now, double line_rate);
   // `bytes` left for the wire: the byte counter.
   void on_sent(const DcqcnParameters& parameters, std::uint64_t bytes, double line_rate) {
-    if (!limited_) return;
+    if (!limited_ || parameters.increase_bytes == 0) return;
     bytes_ += bytes;
     if (bytes_ >= parameters.increase_bytes) count_bytes(parameters, line_rate);
   }

@@ -82,11 +82,42 @@ TEST(ReactionPoint, StaysBetweenItsLimits) {
       if (now % 7'000 == 0) point.on_cnp(preset.parameters, now, line);
       point.on_sent(preset.parameters, 1048, line);
       point.advance(preset.parameters, now, line);
-      ASSERT_GE(point.rate(), preset.parameters.minimum_rate) << preset.name;
+      ASSERT_GE(point.rate(), on_line(preset.parameters, preset.parameters.minimum_rate, line))
+          << preset.name;
       ASSERT_LE(point.rate(), line) << preset.name;
       ASSERT_LE(point.alpha(), 1) << preset.name;
     }
   }
+}
+
+TEST(ReactionPoint, RatesForOneLineScaleWithAnother) {
+  DcqcnParameters parameters;
+  parameters.reference_rate = 25e9;
+  for (const double speed : {10e9, 25e9, 100e9, 400e9}) {
+    ReactionPoint point(speed), unit(25e9);
+    for (Time now = 0; now < 3'000'000; now += 1'000) {
+      for (auto* each : {&point, &unit})
+        if (now % 150'000 == 0) each->on_cnp(parameters, now, each == &point ? speed : 25e9);
+      point.advance(parameters, now, speed);
+      unit.advance(parameters, now, 25e9);
+      ASSERT_NEAR(point.rate() / speed, unit.rate() / 25e9, 1e-9) << speed << " at " << now;
+    }
+  }
+}
+
+TEST(ReactionPoint, WithoutAByteCounterTheTimerAloneComesToHyperIncrease) {
+  DcqcnParameters parameters;
+  parameters.increase_bytes = 0;
+  parameters.fast_recovery_steps = 1;
+  parameters.additive_increase = 0;
+  ReactionPoint point(line);
+  for (int cnp = 0; cnp < 6; ++cnp) point.on_cnp(parameters, 0, line);
+  const double target = point.target();
+  point.on_sent(parameters, 1u << 30, line);
+  point.advance(parameters, parameters.increase_interval, line);
+  EXPECT_EQ(point.target(), target);
+  point.advance(parameters, 2 * parameters.increase_interval, line);
+  EXPECT_EQ(point.target(), target + parameters.hyper_increase);
 }
 
 TEST(ReactionPoint, DecreasesAtMostOncePerInterval) {

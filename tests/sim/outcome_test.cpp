@@ -106,6 +106,54 @@ TEST(Collective, rates_have_units_that_people_read) {
   for (const auto& [gbps, text] : rows) EXPECT_EQ(rate_text(gbps), text);
 }
 
+double milliseconds(const std::string& traffic, const char* settings) {
+  const auto scenario = must_read(network + "[simulation]\nduration = \"60ms\"\n" + settings + traffic);
+  const auto summary = outcome(scenario);
+  EXPECT_EQ(summary.finished, summary.flows) << settings;
+  return summary.last_arrival_us / 1000;
+}
+
+// Congestion control may cost something; the default must not cost what no NIC's owner would accept.
+TEST(DefaultDcqcn, is_near_what_the_links_could_do) {
+  constexpr const char* none = "[transport]\ncongestion_control = \"none\"\n";
+  const std::string incast = "[[workload]]\nkind = \"incast\"\nsenders = 15\nbytes = \"2MB\"\n";
+  const std::string permutation = "[[workload]]\nkind = \"permutation\"\nbytes = \"8MB\"\n";
+  EXPECT_LT(milliseconds(incast, ""), 1.15 * milliseconds(incast, none));
+  EXPECT_LT(milliseconds(permutation, ""), 2 * milliseconds(permutation, none));
+}
+
+TEST(DefaultDcqcn, scales_with_the_line) {
+  const auto at = [](double scale, std::string_view to, std::string_view spine) {
+    auto faster = network;
+    faster.replace(faster.find("\"100G\""), 6, fmt::format("\"{}\"", to));
+    faster.replace(faster.find("\"400G\""), 6, fmt::format("\"{}\"", spine));
+    const auto scenario =
+        must_read(faster + fmt::format("[simulation]\nduration = \"60ms\"\n[[workload]]\nkind = "
+                                       "\"incast\"\nsenders = 8\nbytes = {}\n",
+                                       static_cast<std::uint64_t>(2e6 * scale)));
+    return outcome(scenario).last_arrival_us;
+  };
+  const double slow = at(0.25, "25G", "100G"), fast = at(4, "400G", "800G");
+  EXPECT_LT(fast, 1.3 * slow);
+}
+
+TEST(Knobs, all_of_dcqcn_can_be_turned) {
+  auto scenario = must_read(incast_of_two);
+  const std::pair<const char*, const char*> turns[] = {
+      {"dcqcn.preset", "paper"},          {"dcqcn.clamp_target", "no"},       {"dcqcn.reference_rate", "25G"},
+      {"dcqcn.decrease_interval", "4us"}, {"dcqcn.largest_decrease", "0.25"}, {"dcqcn.initial_alpha", "0.5"},
+      {"dcqcn.byte_counter", "0"}};
+  for (const auto& [key, value] : turns)
+    EXPECT_EQ(set_knob(scenario.knobs, *find_knob(key), value), "") << key;
+  const auto p = prepare(scenario, scenario.knobs).experiment.transport.dcqcn_parameters;
+  EXPECT_FALSE(p.lower_target_always);
+  EXPECT_EQ(p.reference_rate, 25e9);
+  EXPECT_EQ(p.decrease_interval, from_ns(4000));
+  EXPECT_EQ(p.largest_decrease, 0.25);
+  EXPECT_EQ(p.initial_alpha, 0.5);
+  EXPECT_EQ(p.increase_bytes, 0u);
+}
+
 // What a switch is told and what is simulated share one answer to which priority is served first.
 TEST(Scheduling, control_traffic_is_strict_only_where_the_file_says_so) {
   for (const bool strict : {false, true}) {
