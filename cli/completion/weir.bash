@@ -126,7 +126,7 @@ _weir() {
       elif [[ $previous == -o || $previous == --output ]]; then
         _weir_directories
       elif [[ $word == -* ]]; then
-        _weir_choose "--output --set --sweep --jobs --json --csv --telemetry --telemetry-queue --telemetry-wait --quiet
+        _weir_choose "--output --set --sweep --jobs --json --csv --telemetry --telemetry-queue --telemetry-wait --fail-on --quiet
           --settings --help"
       else
         _weir_files

@@ -69,6 +69,7 @@ complete -c weir -f -n '__fish_seen_subcommand_from sim' -l settings -d 'what ca
 complete -c weir -x -n '__fish_seen_subcommand_from sim' -l telemetry -d 'host:port of a collector'
 complete -c weir -x -n '__fish_seen_subcommand_from sim' -l telemetry-queue -d 'bytes kept while it is away'
 complete -c weir -x -n '__fish_seen_subcommand_from sim' -l telemetry-wait -d 'ms to wait for it at the end'
+complete -c weir -x -n '__fish_seen_subcommand_from sim' -l fail-on -a 'drops deadlock storm unfinished' -d 'exit with 1 where one happened'
 complete -c weir -x -n '__fish_seen_subcommand_from collector' -s l -l listen -d 'host:port for telemetry'
 complete -c weir -x -n '__fish_seen_subcommand_from collector' -s m -l metrics -d 'host:port for Prometheus'
 complete -c weir -r -n '__fish_seen_subcommand_from collector' -s o -l output -d 'file for the lines'

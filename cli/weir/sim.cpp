@@ -51,14 +51,19 @@ constexpr const char* sim_footer =
     "  weir sim incast.toml                                    the numbers, as text\n"
     "  weir sim incast.toml -o out                             out/report.html with plots, CSV, JSON\n"
     "  weir sim incast.toml --set headroom=4KB                 one number turned: does it lose packets now?\n"
+    "  weir sim incast.toml --fail-on drops,deadlock           for scripts: 1 where lossless packets were "
+    "lost\n"
     "  weir sim incast.toml --sweep alpha=0.125,0.5,1 --sweep kmin=50KB,400KB -o out\n"
     "  mpirun -np 64 weir sim incast.toml --sweep alpha=0.03125,0.125,0.5,2    over machines, with Open MPI\n"
     "  weir sim --settings                                     everything that --set and --sweep can turn\n\n"
     "The same scenario and seed give the same bytes. Ctrl-C writes what was simulated so far, marked "
     "partial.\n"
-    "Exit status: 0 simulated; 2 the command line makes no sense; 3 the scenario is wrong; 4 the output "
+    "Exit status: 0 simulated; 1 what --fail-on names happened; 2 the command line makes no sense; 3 the "
+    "scenario is wrong; 4 the output "
     "cannot be written;\n"
     "5 MPI or gRPC is not there, or the ranks differ; 130 interrupted.";
+
+constexpr std::size_t most_collectives = 16;  // lines of the summary
 
 static_assert(std::atomic<bool>::is_always_lock_free);
 void request_stop(int) { sim_stop_requested.store(true, std::memory_order_relaxed); }
@@ -160,12 +165,36 @@ int run_scenario(const SimCommand& command, const sim::Scenario& scenario, const
   const int status = print_out("sim", command.json ? json : summary_text(summary, simulation),
                                more ? sim_interrupted : 0, sim_not_written);
   if (telemetry) say_what_arrived(command, telemetry->close(command.telemetry_wait_ms));
-  return status;
+  return status == 0 ? verdict(command, std::span(&summary, 1)) : status;
 }
 
 }  // namespace
 
 std::atomic<bool> sim_stop_requested{false};
+
+int verdict(const SimCommand& command, std::span<const sim::Summary> runs) {
+  struct Trouble {
+    const char* name;
+    const char* what;
+    std::uint64_t (*count)(const sim::Summary&);
+  };
+  static constexpr Trouble troubles[] = {
+      {"drops", "lossless packets lost", [](const sim::Summary& s) { return s.totals.lossless_drops; }},
+      {"deadlock", "deadlocks", [](const sim::Summary& s) { return s.deadlocks; }},
+      {"storm", "pause storms", [](const sim::Summary& s) { return s.storms; }},
+      {"unfinished", "flows not finished", [](const sim::Summary& s) { return s.flows - s.finished; }},
+  };
+  int status = 0;
+  for (const auto& trouble : troubles) {
+    if (std::ranges::find(command.fail_on, trouble.name) == command.fail_on.end()) continue;
+    std::uint64_t count = 0;
+    for (const auto& run : runs) count += trouble.count(run);
+    if (count == 0) continue;
+    fmt::print(stderr, "weir sim: --fail-on {}: {} {}\n", trouble.name, count, trouble.what);
+    status = sim_failed;
+  }
+  return status;
+}
 
 std::optional<std::pair<const sim::Knob*, std::string>> split_setting(const std::string& word,
                                                                       const char* option) {
@@ -220,6 +249,12 @@ void declare_options(CLI::App& app, SimCommand& command) {
       ->type_name("MS")
       ->check(CLI::Range(0, 3'600'000).description(""))
       ->capture_default_str();
+  app.add_option("--fail-on", command.fail_on,
+                 "exit with 1 where a run had one of these: drops (of lossless packets), deadlock, storm, "
+                 "unfinished (flows)")
+      ->type_name("A,B")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"drops", "deadlock", "storm", "unfinished"}).description(""));
   app.add_flag("-q,--quiet", command.quiet, "no progress line");
   app.add_flag("--settings", command.settings, "list what --set and --sweep can turn, and end");
 }

@@ -6,21 +6,23 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fabric/sim/scenario.hpp"
 #include "fabric/sim/simulation.hpp"
+#include "fabric/sim/summary.hpp"
 
 namespace weir::command {
 
-inline constexpr int sim_misused = 2, sim_bad_input = 3, sim_not_written = 4, sim_not_there = 5,
-                     sim_interrupted = 130;
+inline constexpr int sim_failed = 1, sim_misused = 2, sim_bad_input = 3, sim_not_written = 4,
+                     sim_not_there = 5, sim_interrupted = 130;
 
 struct SimCommand {
   std::string file, output, telemetry;
-  std::vector<std::string> set, sweep;
+  std::vector<std::string> set, sweep, fail_on;
   unsigned jobs = 0;  // 0: as many as there are processors
   std::uint64_t telemetry_queue = 64u << 20;
   std::uint32_t telemetry_wait_ms = 10'000;
@@ -37,6 +39,9 @@ std::optional<std::pair<const fabric::sim::Knob*, std::string>> split_setting(co
 // Exit status: 0, or sim_not_written after a complaint.
 int write_sim_files(const std::filesystem::path& directory,
                     const std::vector<std::pair<std::string, std::string>>& files);
+
+// sim_failed where one of what --fail-on names happened in a run, which standard error then says; else 0.
+int verdict(const SimCommand& command, std::span<const fabric::sim::Summary> runs);
 
 // What mpirun tells a rank of itself, by the name of the environment variable; 0 where it was not mpirun.
 unsigned told_by_mpirun(const char* name);

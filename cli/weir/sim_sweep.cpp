@@ -131,11 +131,17 @@ int report(const SimCommand& command, const sim::Scenario& scenario, const std::
         {{"sweep.csv", sim::sweep_csv(axes, rows)}, {"sweep.html", sim::sweep_html(scenario, axes, rows)}});
     if (status != 0) return status;
   }
-  return print_out("sim",
-                   command.json  ? sim::sweep_json(axes, rows)
-                   : command.csv ? sim::sweep_csv(axes, rows)
-                                 : sim::sweep_table(axes, rows),
-                   sim_stop_requested.load(std::memory_order_relaxed) ? sim_interrupted : 0, sim_not_written);
+  const int status =
+      print_out("sim",
+                command.json  ? sim::sweep_json(axes, rows)
+                : command.csv ? sim::sweep_csv(axes, rows)
+                              : sim::sweep_table(axes, rows),
+                sim_stop_requested.load(std::memory_order_relaxed) ? sim_interrupted : 0, sim_not_written);
+  if (status != 0) return status;
+  std::vector<sim::Summary> done;
+  for (const auto& row : rows)
+    if (row.done) done.push_back(row.summary);
+  return verdict(command, done);
 }
 
 int split_over_ranks(const SimCommand& command, const sim::Scenario& scenario, const sim::Knobs& knobs,

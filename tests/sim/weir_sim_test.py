@@ -137,6 +137,20 @@ def pause_storm_is_detected_and_restored(folder):
     assert spread["completion_us"]["p95"] > 20 * watched["completion_us"]["p95"], (spread, watched)
 
 
+def fail_on_turns_what_happened_into_an_exit_status(_):
+    ring, incast = SCENARIOS / "ring-deadlock.toml", SCENARIOS / "incast.toml"
+    lossy = ["--set", "congestion_control=none", "--set", "headroom=2KB"]
+    for words, status, says in ((["--fail-on", "drops"], 0, ""), (["--fail-on", "drops,deadlock"], 1, "1 deadlocks"),
+                                (["--fail-on", "unfinished"], 1, "5 flows"), (["--fail-on", "nothing"], 2, "")):
+        done = sim(ring, *words)
+        assert done.returncode == status and says in done.stderr, (words, done)
+    lost = sim(incast, *lossy, "--fail-on", "drops,deadlock")
+    assert lost.returncode == 1 and "lossless packets lost" in lost.stderr, lost
+    swept = sim(incast, "--set", "congestion_control=none", "--sweep", "headroom=2KB,200KB", "--fail-on", "drops")
+    assert swept.returncode == 1 and len(swept.stdout.splitlines()) == 3, swept
+    assert sim(incast, "--fail-on", "drops,deadlock,storm,unfinished").returncode == 0
+
+
 def results_that_cannot_be_printed_are_an_error(folder):
     file = SCENARIOS / "ring-deadlock.toml"
     for words in ([file], [file, "--json"], [file, "--sweep", "alpha=0.25,0.5"], ["--settings"]):
@@ -154,10 +168,10 @@ def directory_that_cannot_be_made_is_said_before_the_run(folder):
 
 
 for test in (same_seed_same_bytes, deadlock_is_named, pause_storm_is_detected_and_restored,
-             results_that_cannot_be_printed_are_an_error, directory_that_cannot_be_made_is_said_before_the_run,
- mistakes_are_refused_with_their_place,
-             interrupt_leaves_what_was_simulated, sweep_is_printed_as_json_and_as_csv, sweep_writes_a_row_for_each_combination,
-             what_is_misset_is_warned_of_and_happens):
+             fail_on_turns_what_happened_into_an_exit_status, results_that_cannot_be_printed_are_an_error,
+             directory_that_cannot_be_made_is_said_before_the_run, mistakes_are_refused_with_their_place,
+             interrupt_leaves_what_was_simulated, sweep_is_printed_as_json_and_as_csv,
+             sweep_writes_a_row_for_each_combination, what_is_misset_is_warned_of_and_happens):
     with tempfile.TemporaryDirectory() as folder:
         test(pathlib.Path(folder))
     print(f"ok   {test.__name__}")
