@@ -4,6 +4,8 @@
 #include <charconv>
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 
 namespace weir::fabric {
 namespace {
@@ -11,14 +13,17 @@ namespace {
 constexpr std::string_view prefix = "Ethernet";
 
 struct Slot {  // a port of the front
-  std::uint32_t number = 0, lanes = 0, split = 1;
-  std::uint64_t speed_bps = 0;
+  std::uint32_t number = 0, lanes = 0;
+  std::span<const Breakout> modes;
   bool taken = false;
 
-  // How many ports of this speed it can be split into, at most `wanted`.
+  std::uint64_t fastest() const { return std::ranges::max(modes, {}, &Breakout::speed_bps).speed_bps; }
+  // How many ports of this speed it can be split into: at most `wanted`, or the fewest that there can be; 0:
+  // none is fast enough.
   std::uint32_t parts(std::uint64_t bps, std::uint32_t wanted) const {
-    std::uint32_t parts = 1;
-    while (2 * parts <= std::min(wanted, split) && speed_bps / (2 * parts) >= bps) parts *= 2;
+    std::uint32_t parts = 0;
+    for (const auto& mode : modes)
+      if (mode.speed_bps >= bps && (parts == 0 || mode.parts <= wanted)) parts = mode.parts;
     return parts;
   }
 };
@@ -27,10 +32,10 @@ std::vector<Slot> slots_of(const SwitchModel& model) {
   std::vector<Slot> slots;
   for (const auto& range : model.ports)
     for (std::uint32_t i = 0; i < range.count; ++i)
-      slots.push_back({range.first + i * range.step, range.lanes, range.split, range.speed_bps});
+      slots.push_back({range.first + i * range.step, range.lanes, range.modes});
   // The slowest that is fast enough is the first that fits.
   std::ranges::stable_sort(slots, [](const Slot& a, const Slot& b) {
-    return std::pair(a.speed_bps, a.number) < std::pair(b.speed_bps, b.number);
+    return std::pair(a.fastest(), a.number) < std::pair(b.fastest(), b.number);
   });
   return slots;
 }
@@ -38,11 +43,17 @@ std::vector<Slot> slots_of(const SwitchModel& model) {
 class SwitchPorts {
  public:
   SwitchPorts(Network& network, Node& node) : network_(network), slots_(slots_of(network.model_of(node))) {
-    for (const auto id : node.ports)
-      if (network.ports[id.index].name.empty())
+    std::map<std::uint32_t, PortId> named;  // by number
+    for (const auto id : node.ports) {
+      auto& port = network_.ports[id.index];
+      if (port.name.empty()) {
         unnamed_[network.speed_bps(id)].push_back(id);
-      else
-        take_named(id);
+        continue;
+      }
+      port.on_front = false;
+      if (const auto number = number_of(port.name)) named.emplace(*number, id);
+    }
+    for (auto& slot : slots_) take_named(slot, named);
   }
 
   void name_all() {
@@ -64,23 +75,33 @@ class SwitchPorts {
  private:
   static constexpr std::uint32_t most_parts = 64;
 
-  // One that the file names: whole, or a part of the port whose lanes it is among.
-  void take_named(PortId id) {
-    auto& port = network_.ports[id.index];
+  static std::optional<std::uint32_t> number_of(std::string_view name) {
     std::uint32_t number = 0;
-    const auto digits = std::string_view(port.name).substr(std::min(port.name.size(), prefix.size()));
+    const auto digits = name.substr(std::min(name.size(), prefix.size()));
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    port.on_front = false;
-    if (!port.name.starts_with(prefix) || error != std::errc{} || end != digits.data() + digits.size())
-      return;
-    for (auto& slot : slots_) {
-      if (number < slot.number || number >= slot.number + slot.lanes) continue;
-      const auto parts = number == slot.number ? 1 : slot.parts(network_.speed_bps(id), most_parts);
-      port.lanes = slot.lanes / parts;
-      port.on_front =
-          (number - slot.number) % port.lanes == 0 && network_.speed_bps(id) <= slot.speed_bps / parts;
-      slot.taken = true;
-      return;
+    if (!name.starts_with(prefix) || error != std::errc{} || end != digits.data() + digits.size())
+      return std::nullopt;
+    return number;
+  }
+
+  // Ports that the file names are whole, or parts of the port whose lanes they are among: of the fewest parts
+  // that all of these names can be.
+  void take_named(Slot& slot, const std::map<std::uint32_t, PortId>& named) {
+    const auto begin = named.lower_bound(slot.number), end = named.lower_bound(slot.number + slot.lanes);
+    if (begin == end) return;
+    slot.taken = true;
+    const auto fits = [&](const Breakout& mode) {
+      return std::all_of(begin, end, [&](const auto& one) {
+        return network_.speed_bps(one.second) <= mode.speed_bps &&
+               (one.first - slot.number) % (slot.lanes / mode.parts) == 0;
+      });
+    };
+    const auto mode = std::ranges::find_if(slot.modes, fits);
+    if (mode == slot.modes.end()) return;
+    for (auto one = begin; one != end; ++one) {
+      auto& port = network_.ports[one->second.index];
+      port.lanes = slot.lanes / mode->parts;
+      port.on_front = true;
     }
   }
 
@@ -100,7 +121,7 @@ class SwitchPorts {
       auto next = ids.begin();
       for (auto& slot : slots_) {
         if (next == ids.end()) break;
-        if (slot.taken || slot.speed_bps < bps) continue;
+        if (slot.taken || slot.fastest() < bps) continue;
         const auto pieces = slot.parts(bps, parts);
         for (std::uint32_t i = 0; i < pieces && next != ids.end(); ++i)
           set(*next++, slot.number + i * (slot.lanes / pieces), slot.lanes / pieces);
@@ -115,7 +136,7 @@ class SwitchPorts {
   std::size_t room(std::uint64_t bps, std::uint32_t parts) const {
     std::size_t room = 0;
     for (const auto& slot : slots_)
-      if (!slot.taken && slot.speed_bps >= bps) room += slot.parts(bps, parts);
+      if (!slot.taken) room += slot.parts(bps, parts);
     return room;
   }
 

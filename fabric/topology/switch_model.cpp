@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "fabric/topology/built_in_models.hpp"
+#include "fabric/topology/platform_json.hpp"
 
 namespace weir::fabric {
 namespace {
@@ -32,11 +33,17 @@ PortRange read_port_range(Table& table) {
   whole("lanes", lane_range, range.lanes);
   range.step = range.lanes;
   whole("step", port_count_range, range.step);
-  whole("split", lane_range, range.split);
+  std::uint32_t split = 1;
+  whole("split", lane_range, split);
   if (!table.has("speed")) table.missing("speed", "give the highest speed of a whole port, such as \"100G\"");
-  range.speed_bps = static_cast<std::uint64_t>(
-      table.quantity("speed", Unit::bits_per_second, port_speed_range).value_or(1e9));
-  if (range.split > range.lanes)
+  const auto speed = [&table](std::string_view key, double otherwise) {
+    return static_cast<std::uint64_t>(
+        table.quantity(key, Unit::bits_per_second, port_speed_range).value_or(otherwise));
+  };
+  const auto all = speed("speed", 1e9);
+  for (std::uint32_t parts = 1; parts <= split; parts *= 2) range.modes.push_back({parts, all / parts});
+  range.modes.front().speed_bps = speed("unsplit", static_cast<double>(all));
+  if (split > range.lanes)
     table.complain("split", "a port cannot be split into more ports than it has lanes",
                    "give at most 'lanes'");
   table.finish();
@@ -101,7 +108,9 @@ SwitchModel read_switch_model(Table& table) {
   return model;
 }
 
-std::vector<PortRange> read_port_config(std::string_view text, const Place& place, Complaints& complaints) {
+namespace {
+
+std::vector<PortRange> read_port_config_ini(std::string_view text) {
   constexpr std::uint64_t lane_bps = 25'000'000'000, fast_lane_bps = 2 * lane_bps;
   constexpr std::uint32_t fast_lanes = 8;
   // The heading names the columns; SONiC's own files without one have these.
@@ -132,13 +141,23 @@ std::vector<PortRange> read_port_config(std::string_view text, const Place& plac
     port.lanes = static_cast<std::uint32_t>(std::ranges::count(cell("lanes"), ',')) + 1;
     port.step = port.lanes;
     const auto mbps = whole_number<std::uint64_t>(cell("speed"));
-    port.speed_bps =
-        mbps ? *mbps * 1'000'000 : port.lanes * (port.lanes >= fast_lanes ? fast_lane_bps : lane_bps);
+    port.modes = {
+        {1, mbps ? *mbps * 1'000'000 : port.lanes * (port.lanes >= fast_lanes ? fast_lane_bps : lane_bps)}};
     out.push_back(port);
   }
+  return out;
+}
+
+}  // namespace
+
+std::vector<PortRange> read_port_config(std::string_view text, const Place& place, Complaints& complaints) {
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  const bool json = begin != text.npos && text[begin] == '{';
+  auto out = json ? read_platform_json(text) : read_port_config_ini(text);
   if (out.empty())
     complaints.add(place, "no port in the file of 'port_config'",
-                   "name SONiC's port_config.ini, with lines such as \"Ethernet0 0,1,2,3 etp1 1 100000\"");
+                   "name SONiC's port_config.ini, with lines such as \"Ethernet0 0,1,2,3 etp1 1 100000\", or "
+                   "platform.json, whose \"interfaces\" have \"lanes\" and \"breakout_modes\"");
   return out;
 }
 

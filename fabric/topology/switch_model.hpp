@@ -18,14 +18,19 @@ enum class HeadroomPool {
   shared,    // all draw from one pool, smaller than their sum
 };
 
+// One way to use a port of the front: as this many ports, each at most so fast.
+struct Breakout {
+  std::uint32_t parts = 1;
+  std::uint64_t speed_bps = 0;
+};
+
 // Ports of the front that are alike: EthernetN, N = first, first + step, ...; their lanes follow N.
 struct PortRange {
   std::uint32_t first = 0;
   std::uint32_t count = 1;
   std::uint32_t step = 4;
   std::uint32_t lanes = 4;
-  std::uint32_t split = 1;      // most ports that a breakout makes of one
-  std::uint64_t speed_bps = 0;  // of the whole port, at most
+  std::vector<Breakout> modes;  // not empty; in order of their parts
 };
 
 struct SwitchModel {
@@ -60,11 +65,13 @@ struct SwitchModel {
   std::optional<std::uint64_t> egress_pool_bytes;
 
   std::vector<PortRange> ports;  // empty: not known
-  std::string port_config;       // SONiC's port_config.ini to take them from, beside the file of the model
+  // SONiC's port_config.ini or platform.json to take them from, beside the file of the model.
+  std::string port_config;
 };
 
-// The ports of SONiC's port_config.ini; nothing, and a complaint at `place`, where it has none. A file
-// without speeds gives 25 Gb/s a lane, 50 to the lanes of a port of eight.
+// The ports of SONiC's port_config.ini or platform.json; nothing, and a complaint at `place`, where it has
+// none. A port_config.ini without speeds gives 25 Gb/s a lane, 50 to the lanes of a port of eight; a
+// platform.json knows how each port can be split.
 std::vector<PortRange> read_port_config(std::string_view text, const Place& place, Complaints& complaints);
 
 // One [[switch_model]]. Complains of what is missing or out of range.

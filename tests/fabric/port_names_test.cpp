@@ -1,9 +1,11 @@
 // Names of ports against SONiC's own port_config.ini and platform.json.
 #include "fabric/topology/port_names.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "fabric/topology/read_network.hpp"
@@ -93,6 +95,36 @@ TEST(PortNames, names_of_the_file_are_looked_up) {
               ElementsAre("Ethernet0", "Ethernet4", "Ethernet8"));
 }
 
+TEST(PortNames, two_names_in_one_port_of_the_front_split_it) {
+  const auto named = [](std::initializer_list<const char*> names) {
+    std::string text;
+    for (const auto* name : names)
+      text += fmt::format(
+          "[[host]]\nname = \"x-{0}\"\n[[link]]\nspeed = \"400G\"\ncable = \"1m\"\nbetween = [\"x-{0}\", "
+          "\"s:{0}\"]\n",
+          name);
+    std::map<std::string, std::uint32_t> lanes;
+    for (const auto& port : ports_of("sn5600", {{"800G", 1}}, text))
+      lanes[port.name] = port.on_front ? port.lanes : 0;
+    return lanes;
+  };
+  using Lanes = std::map<std::string, std::uint32_t>;
+  EXPECT_EQ(named({"Ethernet0"}), (Lanes{{"Ethernet0", 8}, {"Ethernet8", 8}}));
+  EXPECT_EQ(named({"Ethernet4", "Ethernet0"}), (Lanes{{"Ethernet0", 4}, {"Ethernet4", 4}, {"Ethernet8", 8}}));
+  EXPECT_EQ(named({"Ethernet8", "Ethernet10"}),
+            (Lanes{{"Ethernet0", 8}, {"Ethernet8", 0}, {"Ethernet10", 0}}));
+}
+
+TEST(PortNames, a_port_may_be_slower_whole_than_its_parts_together) {
+  EXPECT_THAT(names(ports_of("sn6600_ld", {{"800G", 2}, {"100G", 2}})),
+              ElementsAre("Ethernet0", "Ethernet8", "Ethernet512", "Ethernet513"));
+  const auto halves = ports_of("sn6600_ld", {{"800G", 128}});
+  EXPECT_EQ(halves[1].name, "Ethernet4");
+  EXPECT_EQ(halves[1].lanes, 4u);
+  EXPECT_THAT(names(halves), testing::Each(testing::Not(testing::StartsWith("!"))));
+  EXPECT_THAT(names(ports_of("sn5640", {{"800G", 1}})), ElementsAre("!Ethernet521"));
+}
+
 constexpr const char* port_config = R"(## Copyright
 # name          lanes          alias   index   speed
 Ethernet0       0,1,2,3,4,5,6,7  etp1    1     400000
@@ -112,14 +144,53 @@ TEST(PortNames, come_from_sonics_port_config) {
   EXPECT_EQ(ports.back().lanes, 8u);
 }
 
+// As platform.json has it: a port, the ways to split it, and the names of the parts.
+constexpr const char* platform = R"json({"chassis": {"name": "X"}, "interfaces": {
+"Ethernet8": {"index": "2,2,2,2,2,2,2,2", "lanes": "8,9,10,11,12,13,14,15",
+  "breakout_modes": {"1x800G": ["etp2"], "2x800G[400G]": ["etp2a", "etp2b"],
+    "2x400G[200G](4)+1x800G[400G](4)": ["etp2a", "etp2b", "etp2c"], "8x200G[100G]": []}},
+"Ethernet0": {"lanes": "0,1,2,3,4,5,6,7", "breakout_modes": {"1x800G": ["etp1"], "2x800G[400G]": []}},
+"Ethernet16": {"lanes": "16,17", "breakout_modes": {"2x100G": ["etp65a", "etp65b"]}},
+"Ethernet-Rec0": {"lanes": "9", "breakout_modes": {"1x10G": []}},
+"Ethernet24": {"lanes": 3}, "Ethernet32": {"lanes": "1,2", "breakout_modes": {"3x10G": [], "0x1G": [], "1xG": []}}
+}})json";
+
+TEST(PortNames, come_from_sonics_platform_json) {
+  const auto of = [](std::initializer_list<Links> links) {
+    return ports_of(
+        "mine", links,
+        "[[switch_model]]\nname = \"mine\"\nbuffer = \"8MiB\"\ncell = 256\nport_config = \"platform.json\"\n",
+        [](const std::string& name) {
+          return name == "platform.json" ? std::optional<std::string>(platform) : std::nullopt;
+        });
+  };
+  EXPECT_THAT(names(of({{"800G", 2}, {"100G", 2}})),
+              ElementsAre("Ethernet0", "Ethernet8", "Ethernet16", "Ethernet17"));
+  EXPECT_THAT(names(of({{"800G", 4}})), ElementsAre("Ethernet0", "Ethernet4", "Ethernet8", "Ethernet12"));
+  const auto eighths = of({{"200G", 10}});
+  EXPECT_EQ(eighths.back().name, "Ethernet15");
+  EXPECT_EQ(eighths.back().lanes, 1u);
+  EXPECT_EQ(eighths.front().lanes, 4u);
+}
+
+TEST(PortNames, a_platform_json_without_ports_is_a_complaint) {
+  for (const auto* text : {"{}", "{", "[]", "{\"interfaces\": []}", "{\"interfaces\": {\"Ethernet0\": {}}}",
+                           "{\"interfaces\": {\"Ethernet99999999\": {\"lanes\": \"1\", \"breakout_modes\": "
+                           "{\"1x1G\": []}}}}"}) {
+    Complaints complaints;
+    EXPECT_TRUE(read_port_config(text, {}, complaints).empty()) << text;
+    EXPECT_THAT(complaints.text(), testing::HasSubstr("platform.json")) << text;
+  }
+}
+
 TEST(PortNames, a_port_config_without_speeds_tells_lanes) {
   Complaints complaints;
   const auto ranges = read_port_config(
       "# name lanes alias index\nEthernet188 188 etp48 48\nEthernet192 192,193,194,195 etp49 49\n", {},
       complaints);
   ASSERT_EQ(ranges.size(), 2u);
-  EXPECT_EQ(ranges[0].speed_bps, 25'000'000'000u);
-  EXPECT_EQ(ranges[1].speed_bps, 100'000'000'000u);
+  EXPECT_EQ(ranges[0].modes.front().speed_bps, 25'000'000'000u);
+  EXPECT_EQ(ranges[1].modes.front().speed_bps, 100'000'000'000u);
   EXPECT_EQ(ranges[1].first, 192u);
   EXPECT_TRUE(complaints.none());
   read_port_config("{}", {}, complaints);

@@ -247,6 +247,7 @@ TEST(SonicYang, accepts_what_is_written_for_every_switch) {
       two_tiers("sn3700", "100G", "sn4700", "200G"),
       two_tiers("sn4700", "100G", "sn5600", "400G"),
       two_tiers("sn5600", "400G", "sn5600", "800G", "[scheduling]\nstrict = [6]\n"),
+      two_tiers("sn5640", "200G", "sn6600_ld", "400G"),
       two_tiers("msn2700", "50G", "msn2700", "100G",
                 "[lossless]\npriorities = [0, 7]\n[plan]\nsonic_release = \"202012\"\n"),
       two_tiers("generic-32m", "100G", "research-4m", "100G", "[plan]\nwatchdog_action = \"alert\"\n"),
@@ -301,7 +302,8 @@ TEST(SonicConfig, pools_fit_the_chip_in_whole_cells) {
   for (const auto& row :
        {Row{"msn2700", "50G", "100G", 13945824, 96}, Row{"sn3420", "25G", "100G", 34287552, 144},
         Row{"sn3700", "100G", "200G", 34287552, 144}, Row{"sn4600c", "100G", "100G", 60817392, 144},
-        Row{"sn4700", "100G", "400G", 60817392, 144}, Row{"sn5600", "400G", "800G", 158229504, 192}}) {
+        Row{"sn4700", "100G", "400G", 60817392, 144}, Row{"sn5600", "400G", "800G", 158229504, 192},
+        Row{"sn5640", "200G", "400G", 136209408, 192}, Row{"sn6600_ld", "400G", "800G", 224143360, 256}}) {
     const auto judged = planned(two_tiers(row.model, row.host_speed, row.model, row.spine_speed));
     EXPECT_FALSE(judged->plan.has(Severity::fault)) << row.model;
     for (const auto& kind : judged->plan.switches) {

@@ -1,0 +1,15 @@
+// SONiC's platform.json: the ports of a switch and the ways to split each.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "fabric/topology/switch_model.hpp"
+
+namespace weir::fabric {
+
+// Its ports, in the order of their numbers; empty where it has none or is no JSON. Modes that split a port
+// unevenly ("2x400G(4)+1x800G(4)") are left out.
+std::vector<PortRange> read_platform_json(std::string_view text);
+
+}  // namespace weir::fabric
