@@ -1,0 +1,56 @@
+#include "tensor/address.hpp"
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <charconv>
+
+namespace weir::tensor {
+namespace {
+
+std::unexpected<Error> bad(std::string_view text, std::string_view why) {
+  return fail(Errc::bad_address, "'" + std::string(text) + "': " + std::string(why) +
+                                     "; write rdma://HOST:PORT, or rdma://HOST:PORT?fallback=tcp");
+}
+
+}  // namespace
+
+Result<Address> parse_address(std::string_view text) {
+  Address address;
+  std::string_view rest = text;
+  if (rest.starts_with("rdma://"))
+    address.scheme = Address::Scheme::rdma;
+  else if (rest.starts_with("tcp://"))
+    address.scheme = Address::Scheme::tcp;
+  else
+    return bad(text, "no scheme that tensors travel by");
+  rest.remove_prefix(rest.find("://") + 3);
+  if (const std::size_t query = rest.find('?'); query != std::string_view::npos) {
+    if (rest.substr(query) != "?fallback=tcp") return bad(text, "an unknown setting");
+    address.fallback_tcp = true;
+    rest = rest.substr(0, query);
+  }
+  const std::size_t colon = rest.rfind(':');
+  if (colon == std::string_view::npos) return bad(text, "no port");
+  std::string_view host = rest.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  if (host.empty()) return bad(text, "no host");
+  const std::string_view port = rest.substr(colon + 1);
+  const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (failed != std::errc() || end != port.data() + port.size()) return bad(text, "no port from 0 to 65535");
+  address.host = host;
+  return address;
+}
+
+Result<rdma::Endpoint> resolve(const Address& address) {
+  std::error_code failed;
+  if (const auto literal = asio::ip::make_address(address.host, failed); !failed)
+    return rdma::Endpoint(literal, address.port);
+  asio::io_context io;
+  asio::ip::tcp::resolver resolver(io);
+  const auto found = resolver.resolve(address.host, std::to_string(address.port), failed);
+  if (failed || found.empty())
+    return fail(Errc::unreachable, "the host '" + address.host + "' is not known: " + failed.message());
+  return found.begin()->endpoint();
+}
+
+}  // namespace weir::tensor

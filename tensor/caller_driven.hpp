@@ -1,0 +1,72 @@
+// An io_context without a thread of its own: whoever waits runs it, one thread at a time.
+//
+// The caller's thread does the work of its own fetch, so nothing is handed from thread to thread: for 4 KiB
+// that would cost more than the transfer. When several wait, one runs and the others sleep; it wakes them as
+// their work is done, and another goes on when it leaves. Threading: any thread; post()ed work runs in
+// whichever thread drives.
+#pragma once
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+namespace weir::tensor {
+
+class CallerDriven {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  asio::io_context& io() { return io_; }
+  template <class Work>
+  void post(Work work) {
+    asio::post(io_, std::move(work));
+  }
+
+  // In the driving thread: something that a waiter may wait for is done.
+  void progressed() { progress_ = true; }
+
+  // Until done() or `deadline`; whether it is done. `done` reads atomics, and what changes them says
+  // progressed().
+  template <class Done>
+  bool run_until(Done done, Clock::time_point deadline) {
+    std::unique_lock lock(mutex_);
+    while (!done()) {
+      if (Clock::now() >= deadline) return false;
+      if (driving_) {
+        ++followers_;
+        changed_.wait_until(lock, deadline);
+        --followers_;
+        continue;
+      }
+      driving_ = true;
+      lock.unlock();
+      while (!done() && Clock::now() < deadline) {
+        io_.run_one_until(deadline);
+        if (progress_.exchange(false) && followers_ > 0) {
+          const std::lock_guard again(mutex_);
+          changed_.notify_all();
+        }
+      }
+      lock.lock();
+      driving_ = false;
+      if (followers_ > 0) changed_.notify_all();  // one of them drives on
+    }
+    return true;
+  }
+
+ private:
+  asio::io_context io_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> guard_{io_.get_executor()};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool driving_ = false;
+  std::atomic<int> followers_ = 0;  // changes under mutex_; the driver looks without
+  std::atomic<bool> progress_ = false;
+};
+
+}  // namespace weir::tensor

@@ -1,0 +1,110 @@
+#include "tensor/catalogue.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::tensor {
+
+Result<Catalogue::Published> Catalogue::publish(std::string_view name, const Metadata& metadata,
+                                                std::shared_ptr<const Source> data) {
+  if (name.empty() || name.size() > most_name_bytes)
+    return fail(Errc::bad_array, "a name has 1 to 1024 bytes, not " + std::to_string(name.size()));
+  if (metadata.data_bytes != data->bytes())
+    return fail(Errc::bad_array, "the metadata of '" + std::string(name) + "' tell of " +
+                                     std::to_string(metadata.data_bytes) + " bytes, and there are " +
+                                     std::to_string(data->bytes()));
+  Result<std::vector<std::byte>> block = encode(metadata);
+  if (!block) return std::unexpected(block.error());
+
+  auto version = std::make_shared<Version>();
+  version->data = std::move(data);
+  Published published;
+  VersionPtr before;  // let go of outside the lock: its owner may take its time
+  const std::lock_guard lock(mutex_);
+  const auto [known, is_new] = ids_.try_emplace(std::string(name), 0);
+  if (is_new) {
+    if (names_.size() >= limits_.most_names) {
+      ids_.erase(known);
+      return fail(Errc::too_much, "the hub has " + std::to_string(names_.size()) + " names, the limit");
+    }
+    names_.emplace_back().name = name;
+    known->second = static_cast<std::uint32_t>(names_.size());
+  }
+  Name& entry = names_[known->second - 1];
+  if (entry.newest != nullptr && entry.metadata == *block) {
+    version->metadata_id = entry.metadata_id;
+    version->metadata_source = entry.newest->metadata_source;
+  } else {
+    entry.metadata_id = version->metadata_id = ++metadata_ids_;
+    entry.tensors = static_cast<std::uint32_t>(metadata.tensors.size());
+    entry.metadata = std::move(*block);
+    auto copy = std::make_shared<const std::vector<std::byte>>(entry.metadata);
+    version->metadata_source =
+        std::make_shared<const Source>(std::vector<Source::Piece>{Source::Piece(*copy)}, copy);
+  }
+  published.version = version->number = ++entry.versions;
+  published.revoked = retire(entry);
+  before = std::exchange(entry.newest, std::move(version));
+  return published;
+}
+
+bool Catalogue::retire(Name& name) {
+  // One owner: us. Nobody reads it, so it goes.
+  if (name.newest != nullptr && name.newest.use_count() > 1) name.older.push_back(name.newest);
+  std::erase_if(name.older, [](const std::weak_ptr<const Version>& each) { return each.expired(); });
+  bool revoked = false;
+  while (name.older.size() > limits_.keep) {
+    if (const VersionPtr oldest = name.older.front().lock()) {
+      oldest->revoked = true;
+      revoked = true;
+    }
+    name.older.pop_front();
+  }
+  return revoked;
+}
+
+bool Catalogue::withdraw(std::string_view name) {
+  VersionPtr gone;
+  const std::lock_guard lock(mutex_);
+  const auto known = ids_.find(std::string(name));
+  if (known == ids_.end()) return false;
+  Name& entry = names_[known->second - 1];
+  retire(entry);
+  gone = std::exchange(entry.newest, nullptr);
+  return gone != nullptr;
+}
+
+Catalogue::Found Catalogue::find(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = ids_.find(std::string(name));
+  if (known == ids_.end()) return {};
+  return {known->second, names_[known->second - 1].newest};
+}
+
+Catalogue::Found Catalogue::find(std::uint32_t name_id) const {
+  const std::lock_guard lock(mutex_);
+  if (name_id == 0 || name_id > names_.size()) return {};
+  return {name_id, names_[name_id - 1].newest};
+}
+
+std::vector<CatalogueEntry> Catalogue::list() const {
+  std::vector<CatalogueEntry> entries;
+  const std::lock_guard lock(mutex_);
+  for (const Name& each : names_)
+    if (each.newest != nullptr)
+      entries.push_back({each.name, each.newest->number, each.newest->data->bytes(), each.tensors});
+  return entries;
+}
+
+std::uint64_t Catalogue::live_bytes() const {
+  std::uint64_t bytes = 0;
+  const std::lock_guard lock(mutex_);
+  for (const Name& each : names_) {
+    if (each.newest != nullptr) bytes += each.newest->data->bytes();
+    for (const auto& older : each.older)
+      if (const VersionPtr there = older.lock()) bytes += there->data->bytes();
+  }
+  return bytes;
+}
+
+}  // namespace weir::tensor

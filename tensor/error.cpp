@@ -1,0 +1,43 @@
+#include "tensor/error.hpp"
+
+#include <array>
+#include <cstddef>
+
+namespace weir::tensor {
+namespace {
+
+struct Row {
+  std::string_view name, next_step;
+};
+// By number.
+constexpr std::array<Row, 14> rows = {{
+    {"ok", "Nothing went wrong."},
+    {"not_published", "Publish the array first, or give fetch a timeout to wait for it."},
+    {"superseded", "Fetch again: a newer version is there. Publish with a larger keep for slow readers."},
+    {"shape_mismatch", "Pass an out= of the array's shape and dtype, or none."},
+    {"peer_gone",
+     "Fetch again: the peer connects anew. Versions of the old hub mean nothing to the new one."},
+    {"timed_out", "Give it a longer timeout, or see whether the hub publishes."},
+    {"unreachable", "Check the address and that the hub runs; add ?fallback=tcp where TCP will do."},
+    {"bad_address", "Write rdma://HOST:PORT or tcp://HOST:PORT."},
+    {"bad_array", "Publish a contiguous array of a supported dtype under a name of 1 to 1024 bytes."},
+    {"too_much", "Lower what is under way at once, or raise the limit that the message names."},
+    {"protocol", "Use the same version of the library at both ends."},
+    {"refused", "Let the hub declare a destination of this name."},
+    {"closed", "Connect again."},
+    {"device", "See `weir doctor`; the message says what the device refused."},
+}};
+
+}  // namespace
+
+std::string_view name_of(Errc code) {
+  const auto number = static_cast<std::size_t>(code);
+  return number < rows.size() ? rows[number].name : "unknown";
+}
+
+std::string_view next_step(Errc code) {
+  const auto number = static_cast<std::size_t>(code);
+  return number < rows.size() ? rows[number].next_step : "See the message.";
+}
+
+}  // namespace weir::tensor

@@ -1,0 +1,170 @@
+#include "tensor/hub_session.hpp"
+
+#include <utility>
+
+namespace weir::tensor {
+
+HubSession::HubSession(Link& link, Shared& shared, std::function<void(HubSession&)> gone)
+    : link_(&link), shared_(shared), gone_(std::move(gone)) {
+  ++shared_.stats.connections;
+  ++shared_.stats.connections_made;
+}
+
+HubSession::~HubSession() {
+  for (Pending& each : pending_) set(each, State::free);
+  --shared_.stats.connections;
+  if (link_ != nullptr) link_->leave();
+}
+
+void HubSession::set(Pending& pending, State state) {
+  if (pending.state == State::waiting) --shared_.waiting;
+  if (state == State::waiting) ++shared_.waiting;
+  pending.state = state;
+  if (state == State::free) pending.version = nullptr;
+}
+
+void HubSession::broke(std::string what) {
+  ++shared_.stats.broken;
+  link_->break_off(Error{Errc::protocol, std::move(what), 0});
+}
+
+void HubSession::on_message(std::span<const std::byte> bytes) {
+  const Result<wire::Message> message = wire::parse(bytes);
+  if (!message) return broke(message.error().what);
+  std::visit([this](const auto& each) { on(each); }, *message);
+}
+
+HubSession::Pending* HubSession::pending(std::uint32_t index) {
+  Pending& slot = pending_[wire::slot_of(index)];
+  return slot.state != State::free && slot.request.index == index ? &slot : nullptr;
+}
+
+void HubSession::on(const wire::Request& request) {
+  Pending& slot = pending_[wire::slot_of(request.index)];
+  if (slot.state != State::free) return broke("a request in a slot that is in use");
+  ++shared_.stats.requests;
+  slot.request = request;
+  // Versions of another hub say nothing about ours.
+  if (request.generation != shared_.generation) {
+    slot.request.newer_than = 0;
+    slot.request.metadata_id = 0;
+    if (request.name_id != 0) return refuse(slot, Errc::peer_gone, "the request is for another hub");
+  }
+  set(slot, State::waiting);  // before the look, so that a publisher sees one of us
+  try_answer(slot);
+}
+
+bool HubSession::try_answer(Pending& slot) {
+  const wire::Request& request = slot.request;
+  const Catalogue::Found found =
+      request.name_id != 0 ? shared_.catalogue.find(request.name_id) : shared_.catalogue.find(request.name);
+  if (found.newest != nullptr && found.newest->number > request.newer_than) {
+    answer(slot, found);
+    return true;
+  }
+  if (request.wait) return false;
+  if (found.newest == nullptr)
+    refuse(slot, Errc::not_published, "the hub has no '" + request.name + "'");
+  else
+    refuse(slot, Errc::timed_out, "there is no version newer than " + std::to_string(request.newer_than));
+  return true;
+}
+
+void HubSession::answer(Pending& slot, const Catalogue::Found& found) {
+  slot.version = found.newest;
+  const Version& version = *slot.version;
+  if (slot.request.metadata_id == version.metadata_id && slot.request.to.bytes >= version.data->bytes()) {
+    if (!slot.request.locate || !locate(slot)) transfer(slot, slot.request.to, false);
+    return;
+  }
+  ++shared_.stats.metadata_updates;
+  set(slot, State::offered);
+  wire::MetadataUpdate update{.index = slot.request.index,
+                              .name_id = found.name_id,
+                              .version = version.number,
+                              .metadata_id = version.metadata_id,
+                              .data_bytes = version.data->bytes(),
+                              .metadata_bytes = version.metadata_source->bytes(),
+                              .metadata = {}};
+  if (update.metadata_bytes <= wire::most_inline_metadata)
+    for (const Source::Piece& each : version.metadata_source->pieces())
+      update.metadata.insert(update.metadata.end(), each.begin(), each.end());
+  link_->send(update);
+}
+
+void HubSession::on(const wire::ReRequest& request) {
+  Pending* slot = pending(request.index);
+  if (slot == nullptr) return;  // it was superseded, and its ERROR_STATUS is under way
+  if (slot->state != State::offered) return broke("a RE_REQUEST that no META_DATA_UPDATE asked for");
+  const Version& version = *slot->version;
+  const Source& source = request.of_metadata ? *version.metadata_source : *version.data;
+  if (request.to.bytes < source.bytes()) return broke("a destination that is too small");
+  if (!request.of_metadata && request.locate && locate(*slot)) return;
+  transfer(*slot, request.to, request.of_metadata);
+}
+
+// The metadata's reader comes back for the data; the data's is done.
+void HubSession::transfer(Pending& slot, const wire::Memory& to, bool of_metadata) {
+  const VersionPtr version = slot.version;
+  const std::shared_ptr<const Source>& source = of_metadata ? version->metadata_source : version->data;
+  const std::uint32_t index = slot.request.index;
+  if (!of_metadata) set(slot, State::free);
+  ++shared_.stats.written;
+  shared_.stats.written_bytes += source->bytes();
+  // The version stays while it is sent: its data does.
+  link_->write(Transfer{.source = std::shared_ptr<const Source>(version, source.get()),
+                        .to = to,
+                        .record = {.generation = shared_.generation,
+                                   .version = version->number,
+                                   .bytes = source->bytes(),
+                                   .index = index,
+                                   .kind = of_metadata ? 1U : 0U}});
+}
+
+// False: this version cannot be read by its reader.
+bool HubSession::locate(Pending& slot) {
+  Result<std::vector<wire::Memory>> places = link_->expose(*slot.version->data);
+  if (!places) return false;
+  ++shared_.stats.located;
+  set(slot, State::located);
+  link_->send(wire::Location{slot.request.index, slot.version->number, std::move(*places)});
+  return true;
+}
+
+void HubSession::on(const wire::Cancel& cancel) {
+  if (Pending* slot = pending(cancel.index)) refuse(*slot, Errc::timed_out, "cancelled");
+}
+
+void HubSession::on(const wire::Done& done) {
+  Pending* slot = pending(done.index);
+  if (slot == nullptr || slot->state != State::located) return;  // it was superseded meanwhile
+  set(*slot, State::free);
+}
+
+void HubSession::refuse(Pending& slot, Errc code, std::string text) {
+  const std::uint64_t version = slot.version != nullptr ? slot.version->number : 0;
+  set(slot, State::free);
+  link_->send(wire::ErrorStatus{slot.request.index, code, version, std::move(text)});
+}
+
+void HubSession::look_again() {
+  for (Pending& each : pending_) {
+    if (each.state == State::waiting) try_answer(each);
+    if (each.version == nullptr || !each.version->revoked) continue;
+    if (each.state != State::offered && each.state != State::located) continue;
+    ++shared_.stats.superseded;
+    refuse(each, Errc::superseded,
+           "version " + std::to_string(each.version->number) + " was superseded before it was read");
+  }
+}
+
+void HubSession::on_written(const wire::Record&) { broke("a transfer that nobody asked for"); }
+void HubSession::on_read(std::uint32_t) {}
+
+void HubSession::on_end(const Error& cause) {
+  if (cause.code == Errc::protocol) ++shared_.stats.broken;
+  const std::function<void(HubSession&)> gone = std::move(gone_);
+  gone(*this);
+}
+
+}  // namespace weir::tensor

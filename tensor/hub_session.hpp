@@ -1,0 +1,84 @@
+// A hub's end of the conversation with one peer (docs/tensors.md).
+//
+// A request waits for a version (waiting), or holds one: while the peer makes room for changed metadata
+// (offered), or reads it itself (located). What it is sent is held by the link. A peer has at most
+// wire::slots requests; one that breaks the protocol loses its link, and nobody else anything. Threading: the
+// link's.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "tensor/catalogue.hpp"
+#include "tensor/link.hpp"
+
+namespace weir::tensor {
+
+struct HubStats {
+  std::uint64_t connections = 0, connections_made = 0;
+  std::uint64_t requests = 0;  // first ones
+  std::uint64_t written = 0;   // transfers that the hub wrote
+  std::uint64_t written_bytes = 0;
+  std::uint64_t located = 0;  // that their readers read themselves
+  std::uint64_t metadata_updates = 0;
+  std::uint64_t superseded = 0;  // readers that were too slow for `keep`
+  std::uint64_t broken = 0;      // links ended because of what a peer sent
+};
+
+class HubSession final : public LinkEvents {
+ public:
+  // What sessions of a hub share.
+  struct Shared {
+    const Catalogue& catalogue;
+    const std::uint64_t generation;
+    std::atomic<std::uint32_t> waiting = 0;  // requests of all peers; a publisher looks whether there are any
+    HubStats stats = {};
+  };
+
+  // `gone` runs once, last; it may destroy the session.
+  HubSession(Link& link, Shared& shared, std::function<void(HubSession&)> gone);
+  ~HubSession() override;
+  HubSession(const HubSession&) = delete;
+  HubSession& operator=(const HubSession&) = delete;
+
+  // Versions were published or revoked.
+  void look_again();
+
+  void on_message(std::span<const std::byte> message) override;
+  void on_written(const wire::Record& record) override;
+  void on_read(std::uint32_t index) override;
+  void on_end(const Error& cause) override;
+
+ private:
+  enum class State : std::uint8_t { free, waiting, offered, located };
+  struct Pending {
+    State state = State::free;
+    wire::Request request;
+    VersionPtr version;
+  };
+
+  void on(const wire::Request& request);
+  void on(const wire::ReRequest& request);
+  void on(const wire::Cancel& cancel);
+  void on(const wire::Done& done);
+  void on(const auto&) { broke("a message that only a hub sends came"); }
+
+  Pending* pending(std::uint32_t index);
+  // True: it is answered, or has to wait no longer.
+  bool try_answer(Pending& pending);
+  void answer(Pending& pending, const Catalogue::Found& found);
+  void transfer(Pending& pending, const wire::Memory& to, bool of_metadata);
+  bool locate(Pending& pending);
+  void refuse(Pending& pending, Errc code, std::string text);
+  void set(Pending& pending, State state);
+  void broke(std::string what);
+
+  Link* link_;
+  Shared& shared_;
+  std::function<void(HubSession&)> gone_;
+  std::array<Pending, wire::slots> pending_;
+};
+
+}  // namespace weir::tensor

@@ -1,0 +1,64 @@
+// A reader of a hub's arrays.
+//
+//   auto peer = Peer::connect("rdma://10.0.0.1:7800", provider);
+//   auto w = (*peer)->fetch("layer1.w");                        // newest version, in memory of the peer's
+//   (*peer)->fetch("layer1.w", {.newer_than = w->version, .timeout = 1s, .out = Out{...}});   // in yours
+//
+// What a fetch gives is one version, whole: never parts of two, never one of a hub that is gone. When the hub
+// goes, fetches under way fail with peer_gone and its generation, and the next one connects anew.
+//
+// Threads: any thread, several at once; the threads that wait do the work, and one peer has no thread of its
+// own. Ownership: `out` belongs to the peer from the call to its return. After an error what is in it is
+// unspecified. What a fetch without `out` gave outlives the peer.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string_view>
+
+#include "rdma/provider.hpp"
+#include "tensor/fetch.hpp"
+#include "tensor/peer_session.hpp"
+
+namespace weir::tensor {
+
+struct PeerSettings {
+  PeerLimits limits;
+  std::size_t spare_bytes = std::size_t{256} << 20;  // memory of fetches that is kept to be used again
+  std::chrono::milliseconds connect_timeout{5000};
+};
+
+struct FetchOptions {
+  std::uint64_t newer_than = 0;
+  std::uint64_t generation = 0;  // of the hub that newer_than is of; 0: whichever is there
+  // How long to wait for such a version; nothing: not at all for one that is not there, 30 s for one that is.
+  std::optional<std::chrono::nanoseconds> timeout = {};
+  std::optional<Out> out = {};
+};
+
+class Peer {
+ public:
+  // Waits until it is connected. bad_address, unreachable, device, protocol.
+  static Result<std::unique_ptr<Peer>> connect(std::string_view address, const rdma::Provider& provider,
+                                               const PeerSettings& settings = {});
+  ~Peer();
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  // not_published, superseded, shape_mismatch, peer_gone, timed_out, unreachable, too_much.
+  Result<Fetched> fetch(std::string_view name, FetchOptions options = {});
+
+  // In two steps, for several at a time: start, then wait for each.
+  std::shared_ptr<Fetch> start(std::string_view name, FetchOptions options = {});
+  Result<Fetched> wait(const std::shared_ptr<Fetch>& fetch, std::chrono::nanoseconds timeout);
+
+  std::uint64_t generation() const;  // of the hub; 0 while not connected
+  PeerStats stats() const;
+
+ private:
+  class Core;
+  explicit Peer(std::unique_ptr<Core> core);
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace weir::tensor

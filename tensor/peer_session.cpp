@@ -1,0 +1,284 @@
+#include "tensor/peer_session.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::tensor {
+namespace {
+
+std::string text_of(const DType& dtype, const std::vector<std::uint64_t>& shape) {
+  static constexpr const char* kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
+  std::string text = dtype.code < std::size(kinds) ? kinds[dtype.code] : "kind" + std::to_string(dtype.code);
+  text += std::to_string(dtype.bits);
+  if (dtype.lanes > 1) text += "x" + std::to_string(dtype.lanes);
+  text += " (";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  return text + ")";
+}
+
+}  // namespace
+
+PeerSession::PeerSession(const PeerLimits& limits, SpareMemory& memory, PeerStats& stats, Owner& owner)
+    : limits_(limits), memory_(memory), stats_(stats), owner_(owner) {}
+
+PeerSession::~PeerSession() {
+  if (!ended_) on_end(Error{Errc::closed, "the peer was closed", 0});
+}
+
+void PeerSession::broke(std::string what) { break_off(Error{Errc::protocol, std::move(what), 0}); }
+
+void PeerSession::break_off(const Error& cause) {
+  if (link_ != nullptr) link_->break_off(cause);
+}
+
+// --- asking
+
+void PeerSession::start(FetchPtr fetch) {
+  if (ended_) return finish(fetch, *ended_);
+  queued_.push_back(std::move(fetch));
+  start_waiting();
+}
+
+void PeerSession::up() {
+  up_ = true;
+  start_waiting();
+}
+
+void PeerSession::start_waiting() {
+  while (up_ && !queued_.empty() && !ended_) {
+    const auto free = std::ranges::find(slots_, nullptr);
+    if (free == slots_.end()) return;
+    FetchPtr fetch = std::move(queued_.front());
+    queued_.pop_front();
+    ask(std::move(fetch), static_cast<std::uint32_t>(free - slots_.begin()));
+  }
+}
+
+void PeerSession::ask(FetchPtr fetch, std::uint32_t slot) {
+  Fetch& asked = *fetch;
+  asked.index = ++uses_[slot] * wire::slots + slot;
+  asked.stage = Fetch::Stage::asked;
+  slots_[slot] = fetch;
+  wire::Request request{.index = asked.index,
+                        .wait = asked.wait,
+                        .newer_than = asked.newer_than,
+                        .generation = link_->generation(),
+                        .name = asked.name};
+  // What is newer than another hub's version is whatever this one has.
+  if (asked.generation != 0 && asked.generation != link_->generation()) request.newer_than = 0;
+  if (const auto known = known_.find(asked.name); known != known_.end()) {
+    request.name_id = known->second.name_id;
+    request.name.clear();
+    // An `out` that does not fit what is known waits for the hub to say what it has now.
+    if (known->second.metadata != nullptr && make_room(asked, known->second.metadata)) {
+      const Result<wire::Memory> to = link_->expect(asked.index, asked.fetched.data);
+      if (!to) return finish(fetch, to.error());
+      request.to = *to;
+      request.metadata_id = asked.metadata_id = known->second.metadata_id;
+      request.locate = reads_itself(asked);
+    }
+  }
+  link_->send(request);
+}
+
+bool PeerSession::reads_itself(const Fetch& fetch) const {
+  const std::size_t bytes = fetch.fetched.data.size();
+  return link_->can_read() && bytes > 0 && bytes >= limits_.read_from_bytes;
+}
+
+Result<void> PeerSession::make_room(Fetch& fetch, std::shared_ptr<const Metadata> metadata) {
+  if (metadata->data_bytes > limits_.max_bytes)
+    return fail(Errc::too_much, "'" + fetch.name + "' has " + std::to_string(metadata->data_bytes) +
+                                    " bytes, more than this peer takes (max_bytes)");
+  const auto bytes = static_cast<std::size_t>(metadata->data_bytes);
+  if (fetch.out) {
+    const Out& out = *fetch.out;
+    const bool single = metadata->tensors.size() == 1;
+    if (!single || metadata->tensors[0].dtype != out.dtype || metadata->tensors[0].shape != out.shape ||
+        out.memory.size() != bytes)
+      return fail(Errc::shape_mismatch,
+                  "'" + fetch.name + "' is " +
+                      (single ? text_of(metadata->tensors[0].dtype, metadata->tensors[0].shape)
+                              : "a tree of " + std::to_string(metadata->tensors.size())) +
+                      ", and out is " + text_of(out.dtype, out.shape));
+    fetch.fetched.data = out.memory;
+  } else if (fetch.fetched.memory == nullptr || fetch.fetched.data.size() != bytes) {
+    Result<SpareMemory::Taken> taken = memory_.take(bytes);
+    if (!taken) return std::unexpected(taken.error());
+    fetch.fetched.data = taken->bytes;
+    fetch.fetched.memory = std::move(taken->owner);
+  }
+  fetch.fetched.metadata = std::move(metadata);
+  return {};
+}
+
+void PeerSession::cancel(Fetch& fetch) {
+  if (fetch.done || fetch.cancelled) return;
+  fetch.cancelled = true;
+  if (fetch.stage == Fetch::Stage::queued) {
+    const auto found =
+        std::ranges::find_if(queued_, [&](const FetchPtr& each) { return each.get() == &fetch; });
+    if (found == queued_.end()) return;
+    const FetchPtr gone = std::move(*found);
+    queued_.erase(found);
+    return finish(gone, Error{Errc::timed_out, "'" + fetch.name + "' did not come in time", 0});
+  }
+  if (link_ != nullptr) link_->send(wire::Cancel{fetch.index});
+}
+
+// --- hearing
+
+PeerSession::FetchPtr PeerSession::under_way(std::uint32_t index) const {
+  const FetchPtr& fetch = slots_[wire::slot_of(index)];
+  return fetch != nullptr && fetch->index == index ? fetch : nullptr;
+}
+
+void PeerSession::on_message(std::span<const std::byte> bytes) {
+  const Result<wire::Message> message = wire::parse(bytes);
+  if (!message) return broke(message.error().what);
+  std::visit([this](const auto& each) { on(each); }, *message);
+}
+
+void PeerSession::on(const wire::MetadataUpdate& update) {
+  const FetchPtr fetch = under_way(update.index);
+  if (fetch == nullptr || fetch->stage != Fetch::Stage::asked)
+    return broke("a META_DATA_UPDATE that nobody asked for");
+  ++stats_.metadata_updates;
+  link_->forget(fetch->index);
+  if (fetch->cancelled) return;  // the hub answers the CANCEL
+  if (known_.size() >= limits_.most_known_names && !known_.contains(fetch->name)) known_.clear();
+  Known& known = known_[fetch->name];
+  known.name_id = update.name_id;
+  fetch->metadata_id = update.metadata_id;
+  if (update.metadata_bytes <= wire::most_inline_metadata) return take_metadata(*fetch, update.metadata);
+  if (update.metadata_bytes > limits_.max_bytes) return broke("metadata beyond this peer's max_bytes");
+  fetch->metadata_block.resize(static_cast<std::size_t>(update.metadata_bytes));
+  fetch->stage = Fetch::Stage::asked_metadata;
+  const Result<wire::Memory> to = link_->expect(fetch->index, fetch->metadata_block);
+  if (!to) return give_up(*fetch, to.error());
+  link_->send(wire::ReRequest{.index = fetch->index, .of_metadata = true, .locate = false, .to = *to});
+}
+
+void PeerSession::take_metadata(Fetch& fetch, std::span<const std::byte> block) {
+  Result<Metadata> parsed = parse_metadata(block);
+  if (!parsed) return broke(parsed.error().what);
+  auto metadata = std::make_shared<const Metadata>(std::move(*parsed));
+  Known& known = known_[fetch.name];
+  known.metadata_id = fetch.metadata_id;
+  known.metadata = metadata;
+  if (Result<void> room = make_room(fetch, std::move(metadata)); !room) return give_up(fetch, room.error());
+  ask_again(fetch);
+}
+
+void PeerSession::ask_again(Fetch& fetch) {
+  fetch.stage = Fetch::Stage::asked_data;
+  const Result<wire::Memory> to = link_->expect(fetch.index, fetch.fetched.data);
+  if (!to) return give_up(fetch, to.error());
+  link_->send(
+      wire::ReRequest{.index = fetch.index, .of_metadata = false, .locate = reads_itself(fetch), .to = *to});
+}
+
+// The hub still holds the version for us: its slot is ours until it has heard.
+void PeerSession::give_up(Fetch& fetch, Error why) {
+  fetch.failed = std::move(why);
+  fetch.cancelled = true;
+  link_->forget(fetch.index);
+  link_->send(wire::Cancel{fetch.index});
+}
+
+void PeerSession::on(const wire::Location& location) {
+  const FetchPtr fetch = under_way(location.index);
+  if (fetch == nullptr || (fetch->stage != Fetch::Stage::asked && fetch->stage != Fetch::Stage::asked_data))
+    return broke("a LOCATION that nobody asked for");
+  if (fetch->cancelled) return;  // the hub answers the CANCEL
+  fetch->stage = Fetch::Stage::reading;
+  fetch->fetched.version = location.version;
+  if (Result<void> reads = link_->read(location.index, location.sources); !reads)
+    return broke(reads.error().what);
+}
+
+void PeerSession::on_read(std::uint32_t index) {
+  const FetchPtr fetch = under_way(index);
+  if (fetch == nullptr || fetch->stage != Fetch::Stage::reading) return;
+  if (!fetch->superseded && !fetch->cancelled) link_->send(wire::Done{index});
+  stats_.read_bytes += fetch->fetched.data.size();
+  // After a CANCEL the hub has one more thing to say of this index.
+  if (fetch->cancelled && !fetch->superseded) {
+    fetch->stage = Fetch::Stage::asked_data;
+    return;
+  }
+  finish(fetch, std::nullopt);
+}
+
+void PeerSession::on_written(const wire::Record& record) {
+  const FetchPtr fetch = under_way(record.index);
+  if (fetch == nullptr) return broke("a transfer that nobody waits for");
+  if (record.generation != link_->generation()) return broke("a transfer of another hub");
+  if (record.kind == 1) {
+    if (fetch->stage != Fetch::Stage::asked_metadata || record.bytes != fetch->metadata_block.size())
+      return broke("metadata that nobody asked for");
+    const std::vector<std::byte> block = std::move(fetch->metadata_block);
+    if (fetch->cancelled) return;
+    return take_metadata(*fetch, block);
+  }
+  if (record.kind != 0 || fetch->stage == Fetch::Stage::asked_metadata ||
+      record.bytes != fetch->fetched.data.size())
+    return broke("a transfer of another length than was asked for");
+  fetch->fetched.version = record.version;
+  finish(fetch, std::nullopt);
+}
+
+void PeerSession::on(const wire::ErrorStatus& status) {
+  const FetchPtr fetch = under_way(status.index);
+  if (fetch == nullptr) return;  // it came while the last of the READs was on its way
+  if (fetch->stage == Fetch::Stage::reading) {
+    fetch->superseded = true;  // what was read is whole, or the next READ fails
+    return;
+  }
+  std::optional<Error> failed = fetch->failed;
+  if (!failed)
+    failed = Error{status.code == Errc::ok ? Errc::protocol : status.code,
+                   "'" + fetch->name + "': " + status.text, link_->generation()};
+  finish(fetch, std::move(failed));
+}
+
+void PeerSession::on_end(const Error& cause) {
+  ended_ = cause;
+  if (!up_ && cause.code == Errc::peer_gone) ended_->code = Errc::unreachable;
+  if (Link* link = std::exchange(link_, nullptr); link != nullptr) link->leave();
+  std::deque<FetchPtr> all = std::move(queued_);
+  for (FetchPtr& each : slots_)
+    if (each != nullptr) all.push_back(std::exchange(each, nullptr));
+  for (const FetchPtr& each : all) {
+    Error why = *ended_;
+    if (each->superseded)
+      why = {Errc::superseded, "'" + each->name + "' was superseded while it was read", 0};
+    finish(each, std::move(why));
+  }
+  owner_.on_ended(*ended_);
+}
+
+void PeerSession::finish(const FetchPtr& fetch, std::optional<Error> failed) {
+  FetchPtr& slot = slots_[wire::slot_of(fetch->index)];
+  if (slot == fetch) {
+    if (link_ != nullptr) link_->forget(fetch->index);
+    slot = nullptr;
+  }
+  if (failed) {
+    fetch->fetched.memory = nullptr;
+    fetch->fetched.data = {};
+  } else {
+    fetch->fetched.generation = link_->generation();
+    ++stats_.fetches;
+    stats_.fetched_bytes += fetch->fetched.data.size();
+  }
+  fetch->failed = std::move(failed);
+  fetch->done.store(true, std::memory_order_release);
+  owner_.on_finished();
+  if (!ended_) start_waiting();
+}
+
+}  // namespace weir::tensor

@@ -1,0 +1,106 @@
+// A reader's end of the conversation with a hub (docs/tensors.md).
+//
+// Up to wire::slots fetches are under way at a time; others wait for a slot. What is known of a name (its
+// number and its newest metadata) is kept, so that a second fetch brings its destination along and costs one
+// message and one write. Nothing that a hub says is trusted: sizes are bounded before memory is taken, and
+// what does not fit the conversation ends the link. Threading: the link's.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "tensor/fetch.hpp"
+#include "tensor/link.hpp"
+#include "tensor/spare_memory.hpp"
+
+namespace weir::tensor {
+
+struct PeerStats {
+  std::uint64_t fetches = 0;  // that succeeded
+  std::uint64_t fetched_bytes = 0;
+  std::uint64_t read_bytes = 0;        // of those, read by this side itself
+  std::uint64_t metadata_updates = 0;  // META_DATA_UPDATEs that came
+  std::uint64_t connects = 0;
+};
+
+struct PeerLimits {
+  std::uint64_t max_bytes = std::uint64_t{64} << 30;  // of one fetch; a hub that tells of more is refused
+  std::uint64_t read_from_bytes = std::uint64_t{1} << 20;  // what is this large the reader reads itself
+  std::size_t most_known_names = 1 << 16;
+};
+
+class PeerSession final : public LinkEvents {
+ public:
+  // Hears of a fetch that is done, and of the link's end; from the link's thread.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void on_finished() = 0;
+    virtual void on_ended(const Error& cause) = 0;
+  };
+
+  // All that it is given outlives it. Fetches wait until up().
+  PeerSession(const PeerLimits& limits, SpareMemory& memory, PeerStats& stats, Owner& owner);
+  ~PeerSession() override;
+  PeerSession(const PeerSession&) = delete;
+  PeerSession& operator=(const PeerSession&) = delete;
+
+  std::uint64_t generation() const { return link_ != nullptr ? link_->generation() : 0; }
+  void set_link(Link& link) { link_ = &link; }
+  void up();
+  // Why it ended; nothing while it has not.
+  const std::optional<Error>& ended() const { return ended_; }
+
+  void start(std::shared_ptr<Fetch> fetch);
+  // It ends soon: with what came, or timed_out.
+  void cancel(Fetch& fetch);
+  // The hub does not answer: ends the link, so that nothing is written any more.
+  void break_off(const Error& cause);
+
+  void on_message(std::span<const std::byte> message) override;
+  void on_written(const wire::Record& record) override;
+  void on_read(std::uint32_t index) override;
+  void on_end(const Error& cause) override;
+
+ private:
+  using FetchPtr = std::shared_ptr<Fetch>;
+  struct Known {
+    std::uint32_t name_id = 0;
+    std::uint64_t metadata_id = 0;
+    std::shared_ptr<const Metadata> metadata;
+  };
+
+  void on(const wire::MetadataUpdate& update);
+  void on(const wire::ErrorStatus& status);
+  void on(const wire::Location& location);
+  void on(const auto&) { broke("a message that only a reader sends came"); }
+
+  void ask(FetchPtr fetch, std::uint32_t slot);
+  void ask_again(Fetch& fetch);
+  bool reads_itself(const Fetch& fetch) const;
+  // Room for `metadata`, and whether it is what `out` wants.
+  Result<void> make_room(Fetch& fetch, std::shared_ptr<const Metadata> metadata);
+  void take_metadata(Fetch& fetch, std::span<const std::byte> block);
+  void give_up(Fetch& fetch, Error why);
+  FetchPtr under_way(std::uint32_t index) const;
+  void finish(const FetchPtr& fetch, std::optional<Error> failed);
+  void start_waiting();
+  void broke(std::string what);
+
+  const PeerLimits limits_;
+  SpareMemory& memory_;
+  PeerStats& stats_;
+  Owner& owner_;
+  Link* link_ = nullptr;
+  bool up_ = false;
+  std::optional<Error> ended_;
+  std::array<FetchPtr, wire::slots> slots_;
+  std::array<std::uint32_t, wire::slots> uses_{};
+  std::deque<FetchPtr> queued_;
+  std::unordered_map<std::string, Known> known_;
+};
+
+}  // namespace weir::tensor

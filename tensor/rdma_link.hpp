@@ -1,0 +1,149 @@
+// A link over one RDMA connection.
+//
+// Messages are SENDs into blocks of wire::message_bytes; their immediates give credits back. A transfer is
+// WRITEs straight into the other end's memory, then its record as a WRITE_WITH_IMM into the other end's
+// table; the immediate is the index. A message and a record each take one of the receives that the other end
+// posted, so both wait for credits (rdma/channel_books.hpp); an empty SEND gives credits back when nothing
+// else does, and finds one of the spare receives.
+//
+// Expected memory is registered for the transfer and no longer, so an rkey opens what it was meant for. What
+// is small lands in a table of the link's own and is copied from there, once: a registration costs more.
+//
+// Ownership: the engine owns it as every connection; whoever has the pointer calls leave(). Threading: the
+// engine's thread.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <optional>
+
+#include "rdma/channel_books.hpp"
+#include "rdma/connection_life.hpp"
+#include "rdma/engine.hpp"
+#include "tensor/link.hpp"
+
+namespace weir::tensor {
+
+struct RdmaLinkSettings {
+  std::uint64_t generation = 0;  // of a hub
+  std::chrono::milliseconds resolve_timeout{2000}, ack_timeout{250}, linger{1000}, keepalive{3000};
+};
+
+class RdmaLink final : public rdma::ConnectionLife, public Link {
+ public:
+  // Begins to connect. `events` hear of the outcome: on_up() or on_end().
+  static Result<RdmaLink*> connect(rdma::Engine& engine, const rdma::Endpoint& peer,
+                                   const RdmaLinkSettings& settings, LinkEvents& events,
+                                   std::function<void()> on_up);
+  // A server's end, for Arrivals.
+  static rdma::Result<ConnectionLife*> accept(rdma::Engine& engine, const RdmaLinkSettings& settings);
+
+  RdmaLink(rdma::Engine& engine, std::uint64_t tag, Side side, const RdmaLinkSettings& settings);
+  ~RdmaLink() override;
+
+  void set_events(LinkEvents& events);
+
+  // Link
+  void send(const wire::Message& message) override;
+  void write(Transfer transfer) override;
+  Result<wire::Memory> expect(std::uint32_t index, std::span<std::byte> memory) override;
+  void forget(std::uint32_t index) override;
+  Result<std::vector<wire::Memory>> expose(const Source& source) override;
+  Result<void> read(std::uint32_t index, std::span<const wire::Memory> sources) override;
+  bool can_read() const override { return true; }
+  void leave() override;
+  void break_off(const Error& cause) override;
+  std::uint64_t generation() const override { return theirs_.generation; }
+
+  // For the engine.
+  void on_completion(const ibv_wc& completion) override;
+  void on_tick(rdma::Clock::time_point now) override;
+  void notify() override;
+
+ private:
+  // What a work request keeps alive until it is done.
+  struct Posted {
+    std::shared_ptr<const Source> source;
+    bool message = false;               // its block is free afterwards
+    std::optional<std::uint32_t> read;  // the last READ of this index
+  };
+  // Memory that a transfer is to fill.
+  struct Expected {
+    std::uint32_t index = 0;
+    std::span<std::byte> memory;
+    bool lands = false;                        // in our table, and is copied
+    std::optional<rdma::MemoryRegion> region;  // else
+  };
+  struct Writing {
+    Transfer transfer;
+    std::size_t piece = 0;  // where it goes on
+    std::size_t in_piece = 0;
+    std::uint64_t sent = 0;
+  };
+  struct Reading {
+    std::uint32_t index = 0;
+    std::vector<wire::Memory> sources;
+    std::size_t source = 0;
+    std::uint64_t in_source = 0;
+    std::uint64_t done = 0;
+  };
+
+  // ConnectionLife
+  rdma::Result<void> prepare() override;
+  std::uint8_t read_depth() const override { return 16; }
+  std::optional<std::chrono::microseconds> rnr_wait() const override {
+    return std::chrono::microseconds(640);
+  }
+  std::span<const std::byte> greeting() const override { return greeting_; }
+  rdma::Result<void> greeted(std::span<const std::byte> bytes) override;
+  void on_established() override;
+  void on_abandoned() override;
+  bool drained() override;
+  void release_resources() override;
+  void release_unread() override {}
+  rdma::Error explain(const ibv_wc& completion) const override;
+
+  // rdma_link.cpp
+  void on_receive(const ibv_wc& completion);
+  void on_record(std::uint32_t index);
+  void on_bytes(std::span<const std::byte> message);
+  void deliver_early();
+  bool post_receive(std::uint32_t which);
+  void broke(std::string what);
+  // rdma_link_send.cpp
+  void pump();
+  bool post_message();
+  bool post_data(Writing& writing);
+  bool post_record(const Writing& writing);
+  bool post_reads(Reading& reading);
+  void acknowledge();
+  bool post(ibv_send_wr& wr, Posted keep, bool signal);
+  void on_send_done();
+  std::uint32_t give_credits();
+
+  const RdmaLinkSettings settings_;
+  LinkEvents* events_ = nullptr;
+  bool end_told_ = false;
+  wire::Greeting theirs_;
+  std::vector<std::byte> greeting_;
+
+  rdma::MemoryPool::Block receive_block_, send_block_, table_block_;
+  std::uint32_t receive_lkey_ = 0, send_lkey_ = 0;
+  std::optional<rdma::MemoryRegion> table_;  // records, then places to land
+  std::uint32_t next_receive_ = 0;           // receives complete in the order they were posted
+
+  rdma::Credits credits_;
+  rdma::Grants grants_;
+  rdma::SendRing<Posted> ring_;
+  std::uint32_t most_pieces_ = 1;
+  std::uint32_t messages_posted_ = 0, messages_done_ = 0;  // their difference: blocks in use
+  std::deque<std::vector<std::byte>> early_;               // came before they could be delivered
+  std::deque<std::vector<std::byte>> messages_;            // to be sent
+  std::deque<Writing> writes_;
+  std::deque<Reading> reads_;
+  std::array<Expected, wire::slots> expected_;
+  rdma::Clock::time_point next_keepalive_{}, stalled_since_{};
+};
+
+}  // namespace weir::tensor

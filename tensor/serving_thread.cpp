@@ -1,0 +1,30 @@
+#include "tensor/serving_thread.hpp"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <csignal>
+
+namespace weir::tensor {
+
+ServingThread::ServingThread(const char* name) {
+  // Signals are the program's: a thread that is made while all are blocked takes none.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { serve(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread_.native_handle(), name);
+}
+
+ServingThread::~ServingThread() {
+  stop([] {});
+}
+
+void ServingThread::serve() {
+  io_.run();
+  io_.restart();
+  io_.run_for(std::chrono::seconds(2));  // returns as soon as all connections are closed
+}
+
+}  // namespace weir::tensor

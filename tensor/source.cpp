@@ -1,0 +1,32 @@
+#include "tensor/source.hpp"
+
+#include <utility>
+
+namespace weir::tensor {
+
+Source::Source(std::vector<Piece> pieces, std::shared_ptr<const void> owner) : owner_(std::move(owner)) {
+  for (const Piece& each : pieces) {
+    bytes_ += each.size();
+    if (each.empty()) continue;
+    if (!pieces_.empty() && pieces_.back().data() + pieces_.back().size() == each.data())
+      pieces_.back() = {pieces_.back().data(), pieces_.back().size() + each.size()};
+    else
+      pieces_.push_back(each);
+  }
+}
+
+Result<std::span<const Source::Key>> Source::keys_for(rdma::Device& device) const {
+  if (const auto known = registered_.find(&device); known != registered_.end())
+    return std::span<const Key>(known->second.keys);
+  Registered made{device.shared_from_this(), {}, {}};
+  for (const Piece& each : pieces_) {
+    const std::span<std::byte> memory(const_cast<std::byte*>(each.data()), each.size());
+    auto region = rdma::MemoryRegion::enroll(device.pd(), memory, rdma::Access::remote_read);
+    if (!region) return fail(Errc::device, region.error().what);
+    made.keys.push_back({region->lkey(), region->rkey()});
+    made.regions.push_back(std::move(*region));
+  }
+  return std::span<const Key>(registered_.emplace(&device, std::move(made)).first->second.keys);
+}
+
+}  // namespace weir::tensor

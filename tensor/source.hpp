@@ -1,0 +1,49 @@
+// The bytes of a version: pieces of memory that nobody changes, and the device's registrations of them.
+//
+// Ownership: a Source shares whatever its pieces lie in (`owner`). Registrations are made when a device first
+// needs them and live as long as the Source. Threading: pieces are constant; registrations belong to the
+// thread that serves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rdma/device.hpp"
+#include "tensor/error.hpp"
+
+namespace weir::tensor {
+
+class Source {
+ public:
+  using Piece = std::span<const std::byte>;
+
+  // Pieces that are neighbours in memory become one; empty ones are left out.
+  Source(std::vector<Piece> pieces, std::shared_ptr<const void> owner);
+
+  std::span<const Piece> pieces() const { return pieces_; }
+  std::uint64_t bytes() const { return bytes_; }
+
+  struct Key {
+    std::uint32_t lkey, rkey;
+  };
+  // One key a piece, for the device to read it on our behalf, and for others to read it.
+  Result<std::span<const Key>> keys_for(rdma::Device& device) const;
+
+ private:
+  struct Registered {
+    std::shared_ptr<rdma::Device> device;  // outlives the regions
+    std::vector<rdma::MemoryRegion> regions;
+    std::vector<Key> keys;
+  };
+
+  std::vector<Piece> pieces_;
+  std::uint64_t bytes_ = 0;
+  std::shared_ptr<const void> owner_;
+  mutable std::map<const rdma::Device*, Registered> registered_;  // after owner_: goes first
+};
+
+}  // namespace weir::tensor

@@ -1,0 +1,143 @@
+// The messages of the tensor protocol: bytes <-> types (docs/tensors.md has the conversation). Pure.
+//
+// Every message begins with u8 kind, u8 flags, u16 zero, u32 index; numbers are little-endian, lengths of
+// memory 64 bits. The index names a request from its TENSOR_REQUEST to its end: its low six bits are a slot,
+// of which the one who asks has each in use once; the others count uses of the slot, so a late answer is
+// known. A message has at most `message_bytes`. parse() takes nothing that encode() would not write.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tensor/error.hpp"
+
+namespace weir::tensor::wire {
+
+inline constexpr std::uint16_t version = 1;
+inline constexpr std::size_t message_bytes = 4096;
+inline constexpr std::uint32_t slots = 64;
+inline constexpr std::size_t most_sources = 128;
+inline constexpr std::size_t most_inline_metadata = 3072;
+
+constexpr std::uint32_t slot_of(std::uint32_t index) { return index % slots; }
+
+// Memory that the one who says so lets the other write, or read.
+struct Memory {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t rkey = 0;
+  bool operator==(const Memory&) const = default;
+};
+
+// TENSOR_REQUEST: the newest version of a name, if it is newer than `newer_than` of `generation`.
+struct Request {
+  std::uint32_t index = 0;
+  bool wait = false;              // until there is such a version; else ERROR_STATUS
+  bool locate = false;            // say where it lies (LOCATION) instead of writing it
+  std::uint32_t name_id = 0;      // 0: `name` says it
+  std::uint64_t metadata_id = 0;  // what the destination was made for; 0: not known yet
+  std::uint64_t newer_than = 0;
+  std::uint64_t generation = 0;
+  Memory to = {};
+  std::string name = {};
+  bool operator==(const Request&) const = default;
+};
+
+// META_DATA_UPDATE: the version is not what `metadata_id` says. It is kept until a RE_REQUEST or a CANCEL.
+struct MetadataUpdate {
+  std::uint32_t index = 0;
+  std::uint32_t name_id = 0;
+  std::uint64_t version = 0;
+  std::uint64_t metadata_id = 0;
+  std::uint64_t data_bytes = 0;
+  std::uint64_t metadata_bytes = 0;
+  std::vector<std::byte> metadata = {};  // all of it, or nothing where it is longer than most_inline_metadata
+  bool operator==(const MetadataUpdate&) const = default;
+};
+
+// TENSOR_RE_REQUEST, with the index of the request. A push is answered with it, too.
+struct ReRequest {
+  std::uint32_t index = 0;
+  bool of_metadata = false;  // write the metadata there, not the data; another RE_REQUEST follows
+  bool locate = false;
+  Memory to = {};
+  bool operator==(const ReRequest&) const = default;
+};
+
+// ERROR_STATUS: the request is over. Code ok ends a push.
+struct ErrorStatus {
+  std::uint32_t index = 0;
+  Errc code = Errc::ok;
+  std::uint64_t version = 0;
+  std::string text;
+  bool operator==(const ErrorStatus&) const = default;
+};
+
+// The one who asked wants it no more. Answered by ERROR_STATUS, unless the answer is on its way already.
+struct Cancel {
+  std::uint32_t index = 0;
+  bool operator==(const Cancel&) const = default;
+};
+
+// Where the version lies, in order; it stays there until DONE.
+struct Location {
+  std::uint32_t index = 0;
+  std::uint64_t version = 0;
+  std::vector<Memory> sources;
+  bool operator==(const Location&) const = default;
+};
+
+struct Done {
+  std::uint32_t index = 0;
+  bool operator==(const Done&) const = default;
+};
+
+// An array for the hub: it answers with RE_REQUEST, and with ERROR_STATUS when it has it or will not.
+struct Push {
+  std::uint32_t index = 0;
+  std::uint64_t data_bytes = 0;
+  std::string name = {};
+  std::vector<std::byte> metadata;
+  bool operator==(const Push&) const = default;
+};
+
+using Message = std::variant<Request, MetadataUpdate, ReRequest, ErrorStatus, Cancel, Location, Done, Push>;
+
+std::uint32_t index_of(const Message&);
+// Texts, names and metadata must fit.
+std::vector<std::byte> encode(const Message&);
+// Errc::protocol.
+Result<Message> parse(std::span<const std::byte>);
+
+// What a data transfer ends with: written to the slot's place in the asker's table, and its index is the
+// immediate of that write.
+struct Record {
+  std::uint64_t generation = 0;
+  std::uint64_t version = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t index = 0;
+  std::uint32_t kind = 0;  // 0: data, 1: metadata
+  bool operator==(const Record&) const = default;
+};
+inline constexpr std::size_t record_bytes = 32;
+std::vector<std::byte> encode(const Record&);
+Record parse_record(std::span<const std::byte, record_bytes>);
+
+// Both ends' halves of the handshake.
+struct Greeting {
+  std::uint16_t window = 0;  // messages and ends of transfers that the other may have under way; 2 to 1024
+  std::uint64_t generation = 0;  // of a hub; 0: the sender is none
+  Memory records;                // `slots` records of record_bytes
+  bool operator==(const Greeting&) const = default;
+};
+inline constexpr std::size_t greeting_bytes = 36;
+std::vector<std::byte> encode(const Greeting&);
+// More bytes than greeting_bytes may follow: transports pad.
+Result<Greeting> parse_greeting(std::span<const std::byte>);
+
+}  // namespace weir::tensor::wire

@@ -1,0 +1,2 @@
+weir_fuzz_target(tensor_message SOURCES tensor_message_fuzz.cpp LINK weir_tensor)
+weir_fuzz_target(tensor_metadata SOURCES tensor_metadata_fuzz.cpp LINK weir_tensor)

@@ -1,0 +1,98 @@
+#include "tensor/wire.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::tensor::wire {
+namespace {
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::vector<Message> samples() {
+  return {
+      Request{.index = 65,
+              .wait = true,
+              .metadata_id = 7,
+              .newer_than = 8,
+              .generation = 9,
+              .to = {1, 2, 3},
+              .name = "a"},
+      Request{.index = 1, .locate = true, .name_id = 4},
+      MetadataUpdate{2, 1, 2, 3, 4, 5, bytes_of("12345")},
+      MetadataUpdate{2, 1, 2, 3, 4, 1 << 20, {}},
+      ReRequest{3, true, false, {~0ULL, ~0ULL, ~0U}},
+      ReRequest{3, false, true, {}},
+      ErrorStatus{4, Errc::superseded, 5, "why"},
+      Cancel{5},
+      Location{6, 7, {{1, 2, 3}, {4, 5, 6}}},
+      Done{~0U},
+      Push{8, 9, "name", bytes_of("block")},
+  };
+}
+
+TEST(TensorWire, messages_come_back_as_they_were) {
+  for (const Message& each : samples()) {
+    const std::vector<std::byte> bytes = encode(each);
+    ASSERT_LE(bytes.size(), message_bytes);
+    const auto parsed = parse(bytes);
+    ASSERT_TRUE(parsed) << each.index();
+    EXPECT_EQ(*parsed, each) << each.index();
+    EXPECT_EQ(index_of(*parsed), index_of(each));
+  }
+}
+
+TEST(TensorWire, no_part_of_a_message_is_a_message) {
+  for (const Message& each : samples()) {
+    std::vector<std::byte> bytes = encode(each);
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+      EXPECT_FALSE(parse(std::span(bytes).first(size))) << each.index() << " " << size;
+    bytes.push_back({});
+    EXPECT_FALSE(parse(bytes)) << each.index();
+  }
+}
+
+TEST(TensorWire, refuses_unknown_kinds_and_flags) {
+  std::vector<std::byte> bytes = encode(Cancel{5});
+  for (const unsigned kind : {0U, 9U, 255U}) {
+    bytes[0] = static_cast<std::byte>(kind);
+    EXPECT_FALSE(parse(bytes)) << kind;
+  }
+  bytes = encode(Cancel{5});
+  bytes[1] = std::byte{1};
+  EXPECT_FALSE(parse(bytes));
+  bytes[1] = std::byte{0};
+  bytes[3] = std::byte{1};
+  EXPECT_FALSE(parse(bytes));
+}
+
+TEST(TensorWire, a_request_has_a_name_or_its_number) {
+  EXPECT_FALSE(parse(encode(Request{.index = 1})));
+  EXPECT_FALSE(parse(encode(Request{.index = 1, .name_id = 1, .name = "a"})));
+  EXPECT_FALSE(parse(encode(Request{.index = 1, .name = std::string(1025, 'n')})));
+}
+
+// The layout is fixed: what was recorded once stays readable.
+TEST(TensorWire, layout_is_little_endian) {
+  const std::vector<std::byte> bytes = encode(Done{0x01020304});
+  EXPECT_EQ(bytes, (std::vector<std::byte>{
+                       std::byte{7}, {}, {}, {}, std::byte{4}, std::byte{3}, std::byte{2}, std::byte{1}}));
+}
+
+TEST(TensorGreeting, comes_back_and_refuses_others) {
+  const Greeting ours{64, 77, {1, slots * record_bytes, 3}};
+  std::vector<std::byte> bytes = encode(ours);
+  ASSERT_EQ(bytes.size(), greeting_bytes);
+  EXPECT_LE(bytes.size(), 56U);  // what RDMA's connection manager carries
+  bytes.resize(56);              // padded
+  EXPECT_EQ(parse_greeting(bytes).value(), ours);
+  bytes[4] = std::byte{2};
+  EXPECT_FALSE(parse_greeting(bytes));
+  for (Greeting bad :
+       {Greeting{1, 0, ours.records}, Greeting{1025, 0, ours.records}, Greeting{64, 0, {1, 31, 3}}})
+    EXPECT_FALSE(parse_greeting(encode(bad)));
+}
+
+}  // namespace
+}  // namespace weir::tensor::wire
