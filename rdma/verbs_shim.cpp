@@ -8,7 +8,9 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#undef ibv_reg_mr  // the header wraps this one in a macro
+// The header wraps these in macros.
+#undef ibv_query_port
+#undef ibv_reg_mr
 
 namespace {
 

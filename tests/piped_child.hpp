@@ -48,6 +48,19 @@ class PipedChild {
     for (char c; ::read(out_.get(), &c, 1) == 1 && c != '\n';) said += c;
     return said;
   }
+  // One line for it. Nothing, if it ended: whoever reads its lines hears of that.
+  void say(std::string line) const {
+    line += '\n';
+    struct sigaction ignore{}, before{};
+    ignore.sa_handler = SIG_IGN;
+    ::sigaction(SIGPIPE, &ignore, &before);
+    for (std::size_t said = 0; said < line.size();) {
+      const ssize_t count = ::write(in_.get(), line.data() + said, line.size() - said);
+      if (count <= 0) break;
+      said += static_cast<std::size_t>(count);
+    }
+    ::sigaction(SIGPIPE, &before, nullptr);
+  }
   void end_input() { in_.reset(); }
   // Waits for its end; what waitpid(2) says of that. 0: it was waited for before.
   int wait() {

@@ -1,0 +1,99 @@
+// A connection that receives, and the listener that it comes from.
+//
+// irecv() posts a receive for each buffer and writes the group's offers into the sender's memory with one
+// WRITE; each message consumes one receive and names its buffer in its immediate. Groups come in the order of
+// irecv() calls, so the receive that a message of group g consumes is one of group g's: a group of one may
+// receive by SEND into the buffer itself.
+//
+// A Listener hears of strangers: whoever does not know its handle's secret is rejected, at most
+// `max_handshakes` are under way, and each has `handshake_timeout`.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <list>
+#include <memory>
+
+#include "tensor/nccl/books.hpp"
+#include "tensor/nccl/connection.hpp"
+
+namespace weir::nccl {
+
+class Receiver final : public Connection {
+ public:
+  static rdma::Result<std::unique_ptr<Receiver>> accept(std::shared_ptr<Nic> nic, rdma::CmId id,
+                                                        const Hello& hello, FaultDice dice,
+                                                        Clock::time_point deadline);
+  // True once the peer knows that it is connected; false: not yet.
+  rdma::Result<bool> established(Clock::time_point now);
+
+  // A group of receives. *request is nullptr where `slots` groups are under way. `optional`: the caller sees
+  // by itself when the data is there.
+  Status irecv(std::span<void* const> data, std::span<const std::size_t> bytes, std::span<const int> tags,
+               std::span<Region* const> regions, bool optional, Request** request);
+  Status test(Request& request, int* done, int* bytes) override;
+
+ private:
+  static constexpr std::uint32_t receive_depth = slots * max_group;
+  static constexpr std::uint32_t offer_depth = 128;
+  static constexpr std::uint32_t signal_interval = 16;
+
+  struct Receive : Request {
+    std::uint8_t slot = 0;
+    // Of a group of one: where a SEND goes.
+    ibv_sge buffer{};
+    Clock::time_point post_at{};  // injected: its receives are posted then
+    Clock::time_point show_at{};  // injected delay
+  };
+
+  Receiver(std::shared_ptr<Nic> nic, rdma::EventChannel events, rdma::CompletionQueue cq, rdma::CmId id,
+           FaultDice dice);
+  rdma::Result<void> prepare();
+  void on_success(const ibv_wc& completion) override;
+  Status check(std::span<void* const> data, std::span<const std::size_t> bytes,
+               std::span<Region* const> regions);
+  Status post_receives(Receive& receive);
+  Status post_offers(std::uint8_t slot, std::size_t count);
+  Status withhold_or_post(Receive& receive);
+  void post_withheld(Clock::time_point now);
+
+  std::uint64_t peer_offers_ = 0;
+  std::uint32_t peer_offers_rkey_ = 0;
+  bool established_ = false;
+  rdma::MemoryPool::Block rows_;  // what is written to the peer
+  std::uint32_t rows_lkey_ = 0;
+  std::uint32_t offers_posted_ = 0, offers_sent_ = 0;  // modulo 2^32
+  GroupBook book_;
+  std::array<Receive, slots> receives_;
+  // Injected RNR storms: groups [withheld_, opened) of whose receives none is posted yet; they go in order.
+  std::uint64_t opened_ = 0, withheld_ = 0;
+};
+
+class Listener {
+ public:
+  using Clock = Connection::Clock;
+  static constexpr std::size_t max_handshakes = 64;
+  static constexpr std::chrono::seconds handshake_timeout{10};
+
+  // Makes a connection's dice.
+  using Dice = std::function<FaultDice()>;
+  static rdma::Result<std::unique_ptr<Listener>> listen(std::shared_ptr<Nic> nic, std::uint64_t secret,
+                                                        Dice dice);
+  Handle handle() const;
+  // A connection whose handshake is over; nullptr: none yet.
+  rdma::Result<std::unique_ptr<Receiver>> accept(Clock::time_point now);
+
+ private:
+  Listener(std::shared_ptr<Nic> nic, rdma::EventChannel events, rdma::CmId id, std::uint64_t secret,
+           Dice dice);
+  void on_request(const rdma::CmEvent& event, Clock::time_point now);
+
+  std::shared_ptr<Nic> nic_;
+  rdma::EventChannel events_;
+  rdma::CmId id_;
+  std::uint64_t secret_;
+  Dice dice_;
+  std::list<std::unique_ptr<Receiver>> handshakes_;
+};
+
+}  // namespace weir::nccl

@@ -1,0 +1,64 @@
+// A connection that sends: connects, reads the peer's offers, writes each message to where its offer says.
+//
+// A message is one WRITE WITH IMMEDIATE into the offered buffer, or, if it is small and its receive is
+// posted, one SEND; its own completion ends its request, so a send of a group is done whether or not the
+// others were made. The peer writes offers into `offers_`; sequence numbers there tell what is new.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "tensor/nccl/books.hpp"
+#include "tensor/nccl/connection.hpp"
+
+namespace weir::nccl {
+
+class Sender final : public Connection {
+ public:
+  // NCCL may have so many groups under way, each of so many sends.
+  static constexpr std::size_t max_sends = std::size_t{max_requests} * max_group;
+  // Messages up to this many bytes are SENDs where they can be.
+  static constexpr std::uint32_t send_bytes = 4096;
+
+  struct Options {
+    std::chrono::milliseconds ack_timeout, connect_timeout;
+    int traffic_class = -1;
+    FaultDice dice;
+  };
+  // Begins to connect; goes on with each connected().
+  static rdma::Result<std::unique_ptr<Sender>> connect(std::shared_ptr<Nic> nic, const Handle& handle,
+                                                       const Options& options, Clock::time_point now);
+  // True once the peer accepted; false: not yet.
+  rdma::Result<bool> connected(Clock::time_point now);
+
+  // *request is nullptr where the peer has made no offer for this tag yet.
+  Status isend(void* data, std::size_t bytes, int tag, const Region& region, Request** request);
+  Status test(Request& request, int* done, int* bytes) override;
+
+ private:
+  struct Send : Request {
+    std::uint32_t bytes = 0;
+    bool done = false;
+    Send* next_free = nullptr;
+    Clock::time_point show_at{};  // injected delay
+  };
+
+  Sender(std::shared_ptr<Nic> nic, rdma::EventChannel events, rdma::CompletionQueue cq,
+         const Options& options);
+  rdma::Result<void> prepare();
+  rdma::Result<void> step(const rdma::CmEvent& event);
+  rdma::Result<void> request_connection();
+  void on_success(const ibv_wc& completion) override;
+  Status post(const Taken& offer, void* data, const Region& region, Send& send);
+
+  Options options_;
+  std::uint64_t secret_ = 0;
+  bool established_ = false;
+  rdma::MemoryPool::Block offers_;
+  std::optional<rdma::MemoryRegion> offers_region_;
+  std::optional<OfferBook> book_;
+  std::array<Send, max_sends> sends_;
+  Send* free_ = nullptr;
+};
+
+}  // namespace weir::nccl
