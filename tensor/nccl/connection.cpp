@@ -140,6 +140,7 @@ Status Connection::fail(Status status, const std::string& what) {
   status_ = status;
   log_warning(role_ + (peer_.port() != 0 ? " with " + rdma::text(peer_) : "") + " on " + nic_->device().name +
               " ended: " + what);
+  hang_up();  // the peer would find out only by retrying
   return status_;
 }
 

@@ -4,72 +4,19 @@
 // Calls come in the order of NCCL's network transport. Anything unexpected throws std::runtime_error.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
 #include <string>
-#include <vector>
 
-#include "tests/tensor/nccl/any_net.hpp"
+#include "tests/tensor/nccl/rank.hpp"
 
 namespace weir::nccl::testing_support {
 
-// How a rank talks to the other one.
-struct Lines {
-  std::function<void(const std::string&)> say;
-  std::function<std::string()> hear;  // empty: the other one ended
-};
-
-struct Rank {
-  AnyNet& net;
-  int number;  // 0 or 1
-  Lines lines;
-  std::uint64_t seed;
-  std::string argument;
-};
-
-// Both directions between the ranks.
-struct Pair {
-  void* send = nullptr;
-  void* receive = nullptr;
-};
-
-// Listens, exchanges handles, connects and accepts in turn as NCCL's proxy thread does.
-Pair connect_pair(Rank& rank, int device = 0);
-void close_pair(Rank& rank, const Pair& pair);
-
-// Memory with a registration for a connection.
-class Buffer {
- public:
-  Buffer(Rank& rank, void* comm, std::size_t bytes);
-  ~Buffer();
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  std::byte* data() { return bytes_.data(); }
-  void* region() const { return region_; }
-  std::span<std::byte> bytes() { return bytes_; }
-
- private:
-  AnyNet& net_;
-  void* comm_;
-  std::vector<std::byte> bytes_;
-  void* region_ = nullptr;
-};
-
-void fill(std::span<std::byte> bytes, std::uint64_t seed);
-void expect_filled(std::span<const std::byte> bytes, std::uint64_t seed, const std::string& what);
-
-void check(Status status, const std::string& what);
-void expect(bool holds, const std::string& what);
-// Calls test() until the request is done.
-void wait(AnyNet& net, void* request, int* bytes = nullptr);
-// Calls isend() until it gives a request.
-void* send(AnyNet& net, void* comm, Buffer& buffer, std::size_t bytes, int tag);
-void* receive(AnyNet& net, void* comm, Buffer& buffer, std::size_t bytes, int tag);
-
-// "" and runs; or what there is no scenario for.
 void run_scenario(const std::string& name, Rank& rank);
+
+// Sends and receives in both directions until a connection fails, then until both have. `round` is called
+// after each message.
+struct Ending {
+  Status of_send = Status::success, of_receive = Status::success;
+};
+Ending traffic(Rank& rank, const Pair& pair, const std::function<void(std::uint64_t)>& round);
 
 }  // namespace weir::nccl::testing_support

@@ -1,0 +1,103 @@
+// A rank whose peer is killed, or whose device fails, in the middle of anything: each of its connections
+// returns an error within a second, says why, and can be closed; the process goes on.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <string>
+
+#include "tests/piped_child.hpp"
+#include "tests/tensor/nccl/scenarios.hpp"
+
+namespace weir::nccl::testing_support {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A second; and where the machine gave us no turn for so long, that many calls.
+constexpr std::chrono::seconds patience{1};
+constexpr std::uint64_t calls_at_least = 20'000;
+
+struct NcclSurvivor : ::testing::Test {
+  std::unique_ptr<AnyNet> net;
+  void SetUp() override {
+    net = open_net(NCCL_PLUGIN, 12);
+    ASSERT_EQ(net->init(keep_log()), Status::success) << kept_log();
+  }
+  void TearDown() override { EXPECT_EQ(net->finalize(), Status::success); }
+
+  // Traffic with a child; `strike(rounds, child)` is true once the child's end was brought about.
+  void survive(std::uint64_t seed, const std::function<bool(std::uint64_t, test::PipedChild&)>& strike) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::PipedChild child({NCCL_PEER, NCCL_PLUGIN, "12", "traffic", std::to_string(seed)});
+    Rank rank{
+        *net, 0, {[&](const std::string& line) { child.say(line); }, [&] { return child.line(); }}, seed, {}};
+    const Pair pair = connect_pair(rank);
+    Clock::time_point struck{};
+    std::uint64_t struck_at = 0;
+    const Ending ending = traffic(rank, pair, [&](std::uint64_t rounds) {
+      if (struck == Clock::time_point{} && strike(rounds, child)) {
+        struck = Clock::now();
+        struck_at = rounds;
+      }
+      if (struck == Clock::time_point{} || Clock::now() - struck < patience) return;
+      expect(rounds - struck_at < calls_at_least, "an error within a second");
+    });
+    EXPECT_NE(ending.of_send, Status::success);
+    EXPECT_NE(ending.of_receive, Status::success);
+    EXPECT_EQ(net->close_send(pair.send), Status::success);
+    EXPECT_EQ(net->close_receive(pair.receive), Status::success);
+  }
+};
+
+TEST_F(NcclSurvivor, hears_of_a_killed_peer) {
+  constexpr std::uint64_t first_seed = 1;
+  for (std::uint64_t seed = first_seed; seed < first_seed + NCCL_KILLS; ++seed) {
+    std::mt19937_64 random(seed);
+    const std::uint64_t when = 1 + random() % 4000;
+    survive(seed, [when](std::uint64_t rounds, test::PipedChild& child) {
+      if (rounds < when) return false;
+      child.kill();
+      return true;
+    });
+    ASSERT_FALSE(HasFailure());
+  }
+  EXPECT_NE(kept_log().find("ended: the peer"), std::string::npos) << kept_log();
+}
+
+// The peer's device fails under one connection; its process goes on with the other.
+TEST_F(NcclSurvivor, hears_of_a_peer_whose_device_failed) {
+  constexpr std::uint64_t first_seed = 1000;
+  for (std::uint64_t seed = first_seed; seed < first_seed + NCCL_KILLS / 2; ++seed) {
+    // Between 1 in 5 and 1 in 2,000 operations.
+    const std::string faults = "qp-error=" + std::to_string(1.0 / (5 + seed * 7919 % 2000)) +
+                               ",rnr-storm=0.01:300,seed=" + std::to_string(seed);
+    ::setenv("WEIR_NCCL_FAULTS", faults.c_str(), 1);
+    // A peer that is idle for ever makes no error; it is killed after a while.
+    survive(seed, [](std::uint64_t rounds, test::PipedChild& child) {
+      if (rounds < 10'000) return false;
+      child.kill();
+      return true;
+    });
+    ::unsetenv("WEIR_NCCL_FAULTS");
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
+TEST_F(NcclSurvivor, a_device_that_died_makes_no_connection) {
+  ::setenv("WEIR_NCCL_FAULTS", "dead-nic=0@10", 1);
+  test::PipedChild child({NCCL_PEER, NCCL_PLUGIN, "12", "dead_device", "3"});
+  Rank rank{
+      *net, 0, {[&](const std::string& line) { child.say(line); }, [&] { return child.line(); }}, 3, {}};
+  const Pair pair = connect_pair(rank);
+  traffic(rank, pair, [](std::uint64_t) {});
+  EXPECT_EQ(net->close_send(pair.send), Status::success);
+  EXPECT_EQ(net->close_receive(pair.receive), Status::success);
+  EXPECT_EQ(child.line(), "ok");
+  ::unsetenv("WEIR_NCCL_FAULTS");
+}
+
+}  // namespace
+}  // namespace weir::nccl::testing_support
