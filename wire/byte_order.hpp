@@ -1,6 +1,7 @@
 // Big-endian numbers in bytes: reading that cannot run off the end, and appending.
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,11 @@
 #include <vector>
 
 namespace weir::wire {
+
+// A number of the host in network order, and back.
+constexpr std::uint32_t swap_network(std::uint32_t value) {
+  return std::endian::native == std::endian::little ? __builtin_bswap32(value) : value;
+}
 
 class Reader {
  public:

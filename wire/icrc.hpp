@@ -1,15 +1,70 @@
 // The invariant CRC of RoCEv2 (IBA 7.8.1, annex A17.3.3): CRC-32 over the packet from its IP header on, with
 // the fields that switches change taken as ones.
+//
+// A process behind a UDP socket has no IP header: IcrcRoute makes one up from addresses and ports.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace weir::wire {
 
+inline constexpr std::size_t icrc_bytes = 4;
+
 // `packet` begins with the IP header and ends where the ICRC begins. The result stands little-endian in the
 // packet.
 std::uint32_t icrc(std::span<const std::byte> packet);
+
+// What the ICRC covers in front of the BTH of every packet from one address and port to another.
+class IcrcRoute {
+ public:
+  using Address = std::array<std::uint8_t, 16>;  // IPv4 as ::ffff:a.b.c.d
+  struct Ends {
+    Address source{}, destination{};
+    std::uint16_t source_port = 0, destination_port = 0;
+  };
+  explicit IcrcRoute(const Ends&);
+
+  bool is_ipv4() const { return ipv4_; }
+
+  // `udp_payload`: BTH up to and with the ICRC, in bytes. `ipv4_id`: of the IP header (DF is taken as set);
+  // of the i-th packet of a GSO batch it is i. IPv6 has none.
+  //
+  // One packet: begin(), add() for headers (of which byte 4 is masked by add_headers), payload and padding,
+  // then finish().
+  std::uint32_t begin(std::size_t udp_payload, std::uint16_t ipv4_id = 0) const;
+  static std::uint32_t add_headers(std::uint32_t crc, std::span<const std::byte> from_bth);
+  static std::uint32_t add(std::uint32_t crc, std::span<const std::byte>);
+  static std::array<std::byte, icrc_bytes> finish(std::uint32_t crc);
+
+  // Is that packet, BTH to ICRC, sound? Over IPv4 the ID that it was sent with is not seen by a socket; it is
+  // computed from the ICRC, and returned: an ID far from those that its sender used before is a packet that
+  // was changed on its way (SenderIds). nullopt: wrong. `likely_id` costs least.
+  std::optional<std::uint16_t> check(std::span<const std::byte> udp_payload,
+                                     std::uint16_t likely_id = 0) const;
+
+ private:
+  std::array<std::byte, 8 + 40 + 8> head_{};  // LRH of ones, IP, UDP; length and ID are still to be filled in
+  std::uint8_t bytes_ = 0;
+  bool ipv4_ = false;
+};
+
+// The IPv4 IDs that one sender uses, by which a corrupted packet whose ICRC yields some ID at random is told
+// from a sound one. IDs that count up, stay, or begin anew with each batch are known quickly; a sender whose
+// IDs are random is believed without.
+class SenderIds {
+ public:
+  // May the packet be believed? Asked once for each packet that check() found sound.
+  bool believes(std::uint16_t id);
+  std::uint16_t likely() const { return static_cast<std::uint16_t>(last_ + step_); }
+
+ private:
+  std::uint16_t last_ = 0, step_ = 0, candidate_ = 0;
+  std::uint8_t near_ = 0;  // in a row
+  bool has_candidate_ = false;
+};
 
 }  // namespace weir::wire

@@ -41,11 +41,11 @@ constexpr Row rows[] = {
     {Operation::atomic_write, reliable, reth | payload},
 };
 
-bool answers(Operation operation) {
+constexpr bool answers(Operation operation) {
   return operation >= Operation::read_response_first && operation <= Operation::atomic_acknowledge;
 }
 
-unsigned service_bit(std::uint8_t opcode) {
+constexpr unsigned service_bit(std::uint8_t opcode) {
   switch (static_cast<Service>(opcode >> 5)) {
     case Service::rc:
       return rc;
@@ -59,18 +59,30 @@ unsigned service_bit(std::uint8_t opcode) {
   return 0;
 }
 
+constexpr unsigned no_such_opcode = ~0u;
+
+// Looked up for every packet.
+constexpr std::array<unsigned, 256> table = [] {
+  std::array<unsigned, 256> all{};
+  all.fill(no_such_opcode);
+  for (unsigned code = 0; code < all.size(); ++code) {
+    const unsigned service = service_bit(static_cast<std::uint8_t>(code));
+    const auto operation = static_cast<Operation>(code & 31);
+    for (const Row& row : rows) {
+      if (row.operation != operation || (row.services & service) == 0) continue;
+      // A datagram names its sender; an XRC request names its SRQ, the answer to it does not.
+      const unsigned more = service == ud ? deth : service == xrc && !answers(operation) ? xrceth : 0;
+      all[code] = row.extensions | more;
+    }
+  }
+  return all;
+}();
+
 }  // namespace
 
 std::optional<unsigned> extensions_of(std::uint8_t opcode) {
-  const unsigned service = service_bit(opcode);
-  const auto operation = static_cast<Operation>(opcode & 31);
-  for (const Row& row : rows) {
-    if (row.operation != operation || (row.services & service) == 0) continue;
-    // A datagram names its sender; an XRC request names its SRQ, the answer to it does not.
-    const unsigned more = service == ud ? deth : service == xrc && !answers(operation) ? xrceth : 0;
-    return row.extensions | more;
-  }
-  return std::nullopt;
+  const unsigned has = table[opcode];
+  return has == no_such_opcode ? std::nullopt : std::optional(has);
 }
 
 }  // namespace weir::wire

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint16_t ethertype_ipv4 = 0x0800, ethertype_ipv6 = 0x86dd;
 constexpr std::uint8_t protocol_udp = 17;
-constexpr std::size_t ethernet_bytes = 14, ipv4_bytes = 20, ipv6_bytes = 40, udp_bytes = 8, icrc_bytes = 4;
+constexpr std::size_t ethernet_bytes = 14, ipv4_bytes = 20, ipv6_bytes = 40, udp_bytes = 8;
 
 // RFC 1071.
 std::uint16_t internet_checksum(std::span<const std::byte> bytes) {
@@ -19,41 +19,6 @@ std::uint16_t internet_checksum(std::span<const std::byte> bytes) {
     sum += std::to_integer<std::uint32_t>(bytes[i]) << 8 | std::to_integer<std::uint32_t>(bytes[i + 1]);
   while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
   return static_cast<std::uint16_t>(~sum);
-}
-
-std::uint8_t pad_of(std::size_t payload) { return static_cast<std::uint8_t>((4 - payload % 4) % 4); }
-
-std::vector<std::byte> transport(const Packet& p, unsigned has) {
-  std::vector<std::byte> to;
-  const std::uint8_t pad = pad_of(p.payload.size());
-  put(to, p.bth.opcode);
-  put(to, static_cast<std::uint8_t>(p.bth.solicited << 7 | p.bth.migrated << 6 | pad << 4 | p.bth.version));
-  put(to, p.bth.pkey);
-  put(to, p.bth.destination & 0xffffff);
-  put(to, (p.bth.ack_request ? 0x80000000u : 0u) | (p.bth.psn & 0xffffff));
-  if (has & extension::deth) {
-    put(to, p.deth.qkey);
-    put(to, p.deth.source & 0xffffff);
-  }
-  if (has & extension::xrceth) put(to, p.srqn & 0xffffff);
-  if (has & extension::reth) {
-    put(to, p.reth.addr);
-    put(to, p.reth.rkey);
-    put(to, p.reth.length);
-  }
-  if (has & extension::atomic_eth) {
-    put(to, p.atomic.addr);
-    put(to, p.atomic.rkey);
-    put(to, p.atomic.swap_or_add);
-    put(to, p.atomic.compare);
-  }
-  if (has & extension::aeth) put(to, std::uint32_t{p.aeth.syndrome} << 24 | (p.aeth.msn & 0xffffff));
-  if (has & extension::atomic_ack_eth) put(to, p.original);
-  if (has & extension::imm) put(to, p.imm);
-  if (has & extension::ieth) put(to, p.invalidate);
-  put(to, p.payload);
-  put(to, 0, pad);
-  return to;
 }
 
 void put_ip(std::vector<std::byte>& to, const Ipv4& ip, std::size_t udp) {
@@ -121,13 +86,96 @@ std::optional<std::size_t> take_ip(Reader& from, std::span<const std::byte>, Ipv
   return length;
 }
 
+// Big-endian numbers into a header.
+class Writer {
+ public:
+  explicit Writer(std::span<std::byte, longest_headers> to) : start_(to.data()), at_(to.data()) {}
+  template <std::unsigned_integral T>
+  void put(T value) {
+    for (std::size_t i = sizeof value; i-- > 0;) *at_++ = static_cast<std::byte>(value >> (8 * i));
+  }
+  std::size_t written() const { return static_cast<std::size_t>(at_ - start_); }
+
+ private:
+  std::byte* start_;
+  std::byte* at_;
+};
+
 bool reserved_is_zero(std::uint32_t word) { return word >> 24 == 0; }
 
-// The BTH and what its opcode says is behind it.
-bool take_transport(Reader& from, Packet& p) {
+// The extended headers. False: something reserved is not zero.
+bool take_extensions(Reader& from, Packet& p, unsigned has) {
+  bool sound = true;
+  if (has & extension::deth) {
+    p.deth.qkey = from.number<std::uint32_t>();
+    p.deth.source = from.number<std::uint32_t>();
+    sound = sound && reserved_is_zero(p.deth.source);
+  }
+  if (has & extension::xrceth) {
+    p.srqn = from.number<std::uint32_t>();
+    sound = sound && reserved_is_zero(p.srqn);
+  }
+  if (has & extension::reth) {
+    p.reth.addr = from.number<std::uint64_t>();
+    p.reth.rkey = from.number<std::uint32_t>();
+    p.reth.length = from.number<std::uint32_t>();
+  }
+  if (has & extension::atomic_eth) {
+    p.atomic.addr = from.number<std::uint64_t>();
+    p.atomic.rkey = from.number<std::uint32_t>();
+    p.atomic.swap_or_add = from.number<std::uint64_t>();
+    p.atomic.compare = from.number<std::uint64_t>();
+  }
+  if (has & extension::aeth) {
+    const auto word = from.number<std::uint32_t>();
+    p.aeth = {static_cast<std::uint8_t>(word >> 24), word & 0xffffff};
+  }
+  if (has & extension::atomic_ack_eth) p.original = from.number<std::uint64_t>();
+  if (has & extension::imm) p.imm = from.number<std::uint32_t>();
+  if (has & extension::ieth) p.invalidate = from.number<std::uint32_t>();
+  return sound;
+}
+
+}  // namespace
+
+std::size_t encode_headers(const Packet& p, std::size_t payload, std::span<std::byte, longest_headers> into) {
+  const unsigned has = extensions_of(p.bth.opcode).value_or(0);
+  Writer to(into);
+  to.put(p.bth.opcode);
+  to.put(static_cast<std::uint8_t>(p.bth.solicited << 7 | p.bth.migrated << 6 | pad_of(payload) << 4 |
+                                   (p.bth.version & 15)));
+  to.put(p.bth.pkey);
+  to.put(std::uint32_t{p.bth.variable} << 24 | (p.bth.destination & 0xffffff));
+  to.put((p.bth.ack_request ? 0x80000000u : 0u) | (p.bth.psn & 0xffffff));
+  if (has & extension::deth) {
+    to.put(p.deth.qkey);
+    to.put(p.deth.source & 0xffffff);
+  }
+  if (has & extension::xrceth) to.put(p.srqn & 0xffffff);
+  if (has & extension::reth) {
+    to.put(p.reth.addr);
+    to.put(p.reth.rkey);
+    to.put(p.reth.length);
+  }
+  if (has & extension::atomic_eth) {
+    to.put(p.atomic.addr);
+    to.put(p.atomic.rkey);
+    to.put(p.atomic.swap_or_add);
+    to.put(p.atomic.compare);
+  }
+  if (has & extension::aeth) to.put(std::uint32_t{p.aeth.syndrome} << 24 | (p.aeth.msn & 0xffffff));
+  if (has & extension::atomic_ack_eth) to.put(p.original);
+  if (has & extension::imm) to.put(p.imm);
+  if (has & extension::ieth) to.put(p.invalidate);
+  return to.written();
+}
+
+std::optional<Packet> parse_transport(std::span<const std::byte> bytes) {
+  Packet p;
+  Reader from(bytes);
   p.bth.opcode = from.number<std::uint8_t>();
   const auto has = extensions_of(p.bth.opcode);
-  if (!has) return false;
+  if (!has) return std::nullopt;
   const auto flags = from.number<std::uint8_t>();
   p.bth.solicited = flags & 0x80;
   p.bth.migrated = flags & 0x40;
@@ -135,51 +183,25 @@ bool take_transport(Reader& from, Packet& p) {
   p.bth.version = flags & 15;
   p.bth.pkey = from.number<std::uint16_t>();
   const auto destination = from.number<std::uint32_t>(), psn = from.number<std::uint32_t>();
-  bool sound = reserved_is_zero(destination) && (psn & 0x7f000000u) == 0;
+  p.bth.variable = static_cast<std::uint8_t>(destination >> 24);
   p.bth.destination = destination & 0xffffff;
   p.bth.ack_request = psn >> 31 != 0;
   p.bth.psn = psn & 0xffffff;
-  if (*has & extension::deth) {
-    p.deth.qkey = from.number<std::uint32_t>();
-    p.deth.source = from.number<std::uint32_t>();
-    sound = sound && reserved_is_zero(p.deth.source);
-  }
-  if (*has & extension::xrceth) {
-    p.srqn = from.number<std::uint32_t>();
-    sound = sound && reserved_is_zero(p.srqn);
-  }
-  if (*has & extension::reth) {
-    p.reth.addr = from.number<std::uint64_t>();
-    p.reth.rkey = from.number<std::uint32_t>();
-    p.reth.length = from.number<std::uint32_t>();
-  }
-  if (*has & extension::atomic_eth) {
-    p.atomic.addr = from.number<std::uint64_t>();
-    p.atomic.rkey = from.number<std::uint32_t>();
-    p.atomic.swap_or_add = from.number<std::uint64_t>();
-    p.atomic.compare = from.number<std::uint64_t>();
-  }
-  if (*has & extension::aeth) {
-    const auto word = from.number<std::uint32_t>();
-    p.aeth = {static_cast<std::uint8_t>(word >> 24), word & 0xffffff};
-  }
-  if (*has & extension::atomic_ack_eth) p.original = from.number<std::uint64_t>();
-  if (*has & extension::imm) p.imm = from.number<std::uint32_t>();
-  if (*has & extension::ieth) p.invalidate = from.number<std::uint32_t>();
-  if (from.failed() || from.left() < pad) return false;
+  const bool sound = take_extensions(from, p, *has) && (psn & 0x7f000000u) == 0;
+  if (from.failed() || from.left() < pad) return std::nullopt;
   p.payload = from.take(from.left() - pad);
   const auto padding = from.take(pad);
-  if ((*has & extension::payload) == 0 && !p.payload.empty()) return false;
-  return sound && pad == pad_of(p.payload.size()) &&
-         std::ranges::all_of(padding, [](std::byte b) { return b == std::byte{0}; });
+  if ((*has & extension::payload) == 0 && !p.payload.empty()) return std::nullopt;
+  const bool padded = pad == pad_of(p.payload.size()) &&
+                      std::ranges::all_of(padding, [](std::byte b) { return b == std::byte{0}; });
+  return sound && padded ? std::optional(p) : std::nullopt;
 }
 
-}  // namespace
-
 std::vector<std::byte> encode(const Frame& frame) {
-  const std::vector<std::byte> body =
-      transport(frame.packet, extensions_of(frame.packet.bth.opcode).value_or(0));
-  const std::size_t udp = udp_bytes + body.size() + icrc_bytes;
+  const auto payload = frame.packet.payload;
+  std::array<std::byte, longest_headers> headers;
+  const std::size_t header_bytes = encode_headers(frame.packet, payload.size(), headers);
+  const std::size_t udp = udp_bytes + header_bytes + payload.size() + pad_of(payload.size()) + icrc_bytes;
   const bool v6 = std::holds_alternative<Ipv6>(frame.route.ip);
   std::vector<std::byte> to;
   to.reserve(ethernet_bytes + ipv6_bytes + udp);
@@ -190,8 +212,10 @@ std::vector<std::byte> encode(const Frame& frame) {
   put(to, frame.route.source_port);
   put(to, roce_port);
   put(to, static_cast<std::uint16_t>(udp));
-  put(to, std::uint16_t{0});  // no checksum: the ICRC covers more
-  put(to, body);
+  put(to, frame.route.udp_checksum);
+  put(to, std::span(headers).first(header_bytes));
+  put(to, payload);
+  put(to, 0, pad_of(payload.size()));
   const std::uint32_t crc = icrc(std::span(to).subspan(ethernet_bytes));
   for (unsigned i = 0; i < icrc_bytes; ++i) to.push_back(static_cast<std::byte>(crc >> (8 * i)));
   return to;
@@ -213,10 +237,12 @@ std::optional<Frame> parse(std::span<const std::byte> bytes) {
   frame.route.source_port = from.number<std::uint16_t>();
   const auto port = from.number<std::uint16_t>(), length = from.number<std::uint16_t>(),
              checksum = from.number<std::uint16_t>();
-  if (from.failed() || port != roce_port || length != *behind_ip || checksum != 0) return std::nullopt;
+  if (from.failed() || port != roce_port || length != *behind_ip) return std::nullopt;
   if (length < udp_bytes + icrc_bytes) return std::nullopt;
-  Reader body(from.take(length - udp_bytes - icrc_bytes));
-  if (!take_transport(body, frame.packet)) return std::nullopt;
+  frame.route.udp_checksum = checksum;
+  const auto transport = parse_transport(from.take(length - udp_bytes - icrc_bytes));
+  if (!transport) return std::nullopt;
+  frame.packet = *transport;
   std::uint32_t crc = 0;
   const auto stored = from.take(icrc_bytes);
   for (unsigned i = 0; i < icrc_bytes; ++i) crc |= std::to_integer<std::uint32_t>(stored[i]) << (8 * i);

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "wire/icrc.hpp"
 #include "wire/opcodes.hpp"
 
 namespace weir::wire {
@@ -35,6 +36,7 @@ struct Route {
   Mac source{}, destination{};
   std::variant<Ipv4, Ipv6> ip;
   std::uint16_t source_port = roce_port;
+  std::uint16_t udp_checksum = 0;  // none: the ICRC covers more; as it came, not checked
 };
 
 struct Bth {  // 9.2
@@ -44,6 +46,7 @@ struct Bth {  // 9.2
   std::uint16_t pkey = 0xffff;
   std::uint32_t destination = 0;  // QPN
   std::uint32_t psn = 0;
+  std::uint8_t variable = 0;  // FECN, BECN and what is reserved beside them: ignored, not in the ICRC
 };
 struct Deth {
   std::uint32_t qkey = 0, source = 0;
@@ -82,6 +85,22 @@ struct Frame {
   Route route;
   Packet packet;
 };
+
+// BTH and the extended headers that can follow one: XRCETH and AtomicETH.
+inline constexpr std::size_t longest_headers = 12 + 4 + 28;
+
+// The BTH of a packet and the headers that its opcode has, up to the payload, of which only the length counts
+// here (the BTH says how much padding follows it). The number of bytes written. The opcode must have
+// extensions (extensions_of).
+std::size_t encode_headers(const Packet&, std::size_t payload, std::span<std::byte, longest_headers> to);
+// A packet from its BTH up to the ICRC, which is not part of `bytes` and is checked elsewhere
+// (IcrcRoute::check). The payload is a view into `bytes`. nullopt: cut off, unknown, or a header that
+// contradicts another.
+std::optional<Packet> parse_transport(std::span<const std::byte> bytes);
+// Zero bytes behind a payload, up to a multiple of four.
+constexpr std::uint8_t pad_of(std::size_t payload) {
+  return static_cast<std::uint8_t>((4 - payload % 4) % 4);
+}
 
 // The opcode must have extensions (extensions_of).
 std::vector<std::byte> encode(const Frame&);

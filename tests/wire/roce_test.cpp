@@ -5,12 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <string>
 
+#include "captures.hpp"
 #include "wire/pcapng.hpp"
 
 namespace weir::wire {
@@ -18,28 +15,15 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// The packets of a classic pcap file of this machine's byte order.
-std::vector<Bytes> packets_of(const std::string& name) {
-  std::ifstream file(std::filesystem::path(GOLDEN_DIRECTORY) / name, std::ios::binary);
-  const std::string all(std::istreambuf_iterator<char>(file), {});
-  constexpr std::size_t file_header = 24, packet_header = 16;
-  std::vector<Bytes> packets;
-  for (std::size_t at = file_header; at + packet_header <= all.size();) {
-    std::uint32_t kept = 0;
-    std::memcpy(&kept, all.data() + at + 8, sizeof kept);
-    at += packet_header;
-    const auto* bytes = reinterpret_cast<const std::byte*>(all.data() + at);
-    packets.emplace_back(bytes, bytes + kept);
-    at += kept;
-  }
-  return packets;
-}
+using test::packets_of;
 
 class Golden : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Captures, Golden,
                          testing::Values("rc_basic.pcap", "rc_multi.pcap", "rc_rnr.pcap", "rc_nak_rkey.pcap",
                                          "rc_nak_len.pcap", "rc_mw.pcap", "rc_ipv6.pcap", "uc_pingpong.pcap",
-                                         "ud_pingpong.pcap"));
+                                         "ud_pingpong.pcap", "cm_rej.pcap", "cm_nolisten.pcap",
+                                         "rc_loss_c2s.pcap", "rc_loss_s2c.pcap",
+                                         "user_space_responder.pcap"));
 
 TEST_P(Golden, packets_are_parsed_and_encoded_to_the_same_bytes) {
   const auto packets = packets_of(GetParam());
