@@ -8,22 +8,16 @@
 // target's NIC would have answered, whatever the processes do. Datagrams wait likewise for a connection to
 // their destination's process.
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
 #include "rnic/adapter.hpp"
 #include "rnic/queue_pair.hpp"
+#include "rnic/rnr_timer.hpp"
 
 namespace weir::rnic {
 namespace {
 
-// RNR NAK timer field in 10 us (IBA table 45); index 0 is the longest.
-constexpr std::array<std::uint32_t, 32> rnr_timer_10us = {
-    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
-    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
-
-constexpr std::uint8_t rnr_retry_for_ever = 7;
 constexpr std::uint32_t min_rnr_spin = 2;
 constexpr std::uint32_t max_rnr_spin = 100;
 constexpr std::uint64_t shortest_pause_ns = 100'000, longest_pause_ns = 20'000'000;  // between tries by timer
@@ -137,11 +131,10 @@ void QueuePair::keep_addresses() {
 std::optional<std::uint64_t> QueuePair::budget_ns(Park why) const {
   if (why == Park::rnr) {
     if (attributes_.rnr_retry == rnr_retry_for_ever) return std::nullopt;
-    const std::uint32_t timer = remote_.target_min_rnr_timer() & 31;
-    return std::uint64_t{rnr_timer_10us[timer]} * 10'000 * attributes_.rnr_retry;
+    return rnr_timer_ns(remote_.target_min_rnr_timer()) * attributes_.rnr_retry;
   }
   if (why == Park::late || why == Park::contended || attributes_.timeout == 0) return std::nullopt;
-  return (4096ull << (attributes_.timeout & 31)) * (attributes_.retry_cnt + 1u);
+  return ack_timeout_ns(attributes_.timeout) * (attributes_.retry_cnt + 1u);
 }
 
 // Never waits for the send lock: its holder may be the application between ibv_wr_start and ibv_wr_complete.

@@ -80,7 +80,7 @@ struct QpAttributes {
   std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0: for ever
   std::uint8_t retry_cnt = 0;
   std::uint8_t rnr_retry = 0;      // 7: for ever
-  std::uint8_t min_rnr_timer = 0;  // index into the table of parking.cpp
+  std::uint8_t min_rnr_timer = 0;  // code of rnr_timer_ns()
   std::uint8_t max_rd_atomic = 1, max_dest_rd_atomic = 1;
   RateLimit rate{};
   bool sqd_event = false;  // on the way to sqd: report when the send queue has drained

@@ -15,6 +15,7 @@
 #include <span>
 
 #include "rnic/current_cpu.hpp"
+#include "rnic/gather.hpp"
 #include "rnic/guests.hpp"
 #include "rnic/peer.hpp"
 #include "rnic/protection_table.hpp"
@@ -23,15 +24,6 @@
 #include "rnic/trapped_copy.hpp"
 
 namespace weir::rnic {
-
-// The local side of a transfer: checked pieces of our own memory.
-struct Gather {
-  std::array<iovec, max_sge> pieces;
-  std::uint32_t count = 0;
-  std::uint64_t bytes = 0;
-  bool is_ours = false;  // a WQE's inline data, which nobody unmaps
-  std::span<const iovec> span() const { return {pieces.data(), count}; }
-};
 
 enum class Outcome : std::uint8_t {
   done,
