@@ -1,0 +1,134 @@
+// What holds the requester together: the WQEs it has begun, and its timers.
+#include "rnic/packet/requester.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "rnic/rnr_timer.hpp"
+
+namespace weir::rnic::packet {
+namespace {
+
+constexpr std::size_t first_ring = 16;
+constexpr std::uint64_t first_probe_ns = 4'000'000;  // until a round trip was measured
+constexpr std::uint64_t least_probe_ns = 1'000'000, longest_probe_ns = 128'000'000;
+constexpr std::uint32_t most_doublings = 7;
+
+}  // namespace
+
+Requester::Requester(SendSource& source, Window& window, const RequesterAttributes& attributes)
+    : source_(source),
+      window_(window),
+      attributes_(attributes),
+      ring_(first_ring),
+      una_(attributes.first_psn),
+      next_(attributes.first_psn),
+      beyond_(attributes.first_psn) {}
+
+Requester::~Requester() { window_.left(in_flight_); }
+
+void Requester::set(const RequesterAttributes& attributes) {
+  attributes_.timeout = attributes.timeout;
+  attributes_.retry_cnt = attributes.retry_cnt;
+  attributes_.rnr_retry = attributes.rnr_retry;
+  attributes_.max_rd_atomic = attributes.max_rd_atomic;
+}
+
+// As deep as the send queue at most, which bounds what is begun.
+void Requester::push(const Outstanding& outstanding) {
+  if (begun_ - completed_ == ring_.size()) {
+    std::vector<Outstanding> wider(ring_.size() * 2);
+    for (std::uint32_t wqe = completed_; wqe != begun_; ++wqe) wider[wqe & (wider.size() - 1)] = at(wqe);
+    ring_ = std::move(wider);
+  }
+  at(begun_++) = outstanding;
+}
+
+WcStatus Requester::load(LookedUp& into, std::uint32_t wqe) {
+  if (into.wqe == wqe) return WcStatus::success;
+  into.wqe.reset();
+  into.pieces.count = 0;
+  into.pieces.bytes = 0;
+  into.pieces.is_ours = false;
+  into.offset = into.in_piece = into.piece = 0;
+  const WcStatus status = source_.look_up(wqe, into.request, into.pieces);
+  if (status == WcStatus::success) into.wqe = wqe;
+  return status;
+}
+
+// ---- timers
+
+std::uint64_t Requester::probe_after_ns() const {
+  const std::uint64_t once =
+      smoothed_rtt_ns_ == 0 ? first_probe_ns : std::max(2 * smoothed_rtt_ns_, least_probe_ns);
+  return std::min(once << std::min(probes_, most_doublings), std::max(longest_probe_ns, once));
+}
+
+std::optional<std::uint64_t> Requester::deadline_ns() const {
+  if (failed_) return std::nullopt;
+  if (rnr_until_ns_) return rnr_until_ns_;
+  if (una_ == beyond_) return std::nullopt;
+  std::uint64_t deadline = probed_ns_ + probe_after_ns();
+  if (attributes_.timeout != 0)
+    deadline = std::min(deadline, since_ns_ + ack_timeout_ns(attributes_.timeout));
+  if (resend_ns_) deadline = std::min(deadline, *resend_ns_);
+  return deadline;
+}
+
+void Requester::on_time(std::uint64_t now_ns) {
+  if (failed_) return;
+  if (rnr_until_ns_) {
+    if (now_ns < *rnr_until_ns_) return;
+    rnr_until_ns_.reset();
+    since_ns_ = probed_ns_ = now_ns;
+    return;
+  }
+  if (una_ == beyond_) return;
+  if (attributes_.timeout != 0 && now_ns >= since_ns_ + ack_timeout_ns(attributes_.timeout)) {
+    ++counts_.timeouts;
+    if (retries_ >= attributes_.retry_cnt) return fail(WcStatus::retry_exc_err);
+    ++retries_;
+    since_ns_ = now_ns;
+    lost(now_ns);
+  } else if (resend_ns_ && now_ns >= *resend_ns_) {
+    lost(now_ns);
+  } else if (now_ns >= probed_ns_ + probe_after_ns()) {
+    ++probes_;
+    probed_ns_ = now_ns;
+    // What was rewound waits for the window or its turn, and is sent anyway.
+    if (una_ < next_) {
+      probe_wanted_ = true;
+      probe_reaches_ = next_;
+    }
+  }
+}
+
+// Everything that was not answered is sent again.
+void Requester::lost(std::uint64_t now_ns) {
+  window_.lost(now_ns, std::max(smoothed_rtt_ns_, least_probe_ns));
+  rewind();
+  probed_ns_ = now_ns;
+}
+
+void Requester::rewind() {
+  window_.left(in_flight_);
+  in_flight_ = 0;
+  next_ = una_;
+  sending_ = completed_;
+  unanswered_.clear();
+  timed_psn_.reset();
+  probe_reaches_.reset();
+  resend_ns_.reset();
+  probe_wanted_ = false;
+}
+
+// The oldest WQE fails, and with it the queue.
+void Requester::fail(WcStatus status) {
+  failed_ = true;
+  window_.left(in_flight_);
+  in_flight_ = 0;
+  const std::uint32_t wqe = completed_++;
+  source_.complete(wqe, status, 0);
+}
+
+}  // namespace weir::rnic::packet
