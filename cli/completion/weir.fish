@@ -34,6 +34,7 @@ complete -c weir -n '__fish_seen_subcommand_from run trace' -l gid -x -d 'an add
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l share-memory -d 'large allocations are shared memory'
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l no-process-vm -d 'as if the kernel refused process_vm_*'
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l rsockets -d 'sockets are rsockets'
+complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l sockets -d 'TCP changes to RDMA and back'
 complete -c weir -n '__fish_seen_subcommand_from run trace devices' -l lib-dir -r -d 'where the libraries are'
 complete -c weir -f -n '__fish_seen_subcommand_from devices' -l json -d 'for programs'
 complete -c weir -n '__fish_seen_subcommand_from trace' -l log -r -d 'where the lines go'

@@ -41,6 +41,7 @@ constexpr const char* cm_library = "/librdmacm.so.1";
 constexpr const char* view_library = "/libweir_view.so";
 constexpr const char* heap_library = "/libweir_heap.so";
 constexpr const char* rsocket_library = "/librspreload.so";
+constexpr const char* sockets_library = "/libweir_sockets.so";
 
 // The dynamic linker splits LD_PRELOAD at spaces and colons, LD_LIBRARY_PATH at colons and semicolons, and
 // has no quoting. Where the path has a space, the libraries are preloaded by name, which is looked for in
@@ -76,6 +77,7 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   preload(cm_library);
   if (readable(libraries + view_library)) preload(view_library);  // most programs do without
   if (launch.rsockets) preload(rsocket_library);
+  if (launch.sockets) preload(sockets_library);
   if (launch.share_memory) preload(heap_library);
 }
 
@@ -99,6 +101,7 @@ std::vector<LaunchOption> Launch::options() {
           {.name = "--share-memory", .flag = &share_memory},
           {.name = "--no-process-vm", .flag = &no_process_vm},
           {.name = "--rsockets", .flag = &rsockets},
+          {.name = "--sockets", .flag = &sockets},
           {.name = "--help", .flag = &help},
           {.name = "-h", .flag = &help}};
 }
@@ -158,6 +161,10 @@ int become(std::string_view subcommand, const Launch& launch) {
   if (launch.share_memory) lacking = lacks(*libraries, "--share-memory", heap_library, "weir_heap");
   if (launch.rsockets && lacking.empty())
     lacking = lacks(*libraries, "--rsockets", rsocket_library, "weir_rspreload");
+  if (launch.sockets && lacking.empty())
+    lacking = lacks(*libraries, "--sockets", sockets_library, "weir_preload");
+  if (launch.sockets && launch.rsockets)
+    lacking = "--sockets and --rsockets take the same calls; give one of them";
   if (!lacking.empty()) return complain(subcommand, lacking, 126);
   if (launch.command.front().empty())
     return complain(subcommand, "the command is an empty word; is a variable behind it unset?", 127);

@@ -23,7 +23,7 @@ struct LaunchOption {
 struct Launch {
   std::string library_directory;
   std::string devices = "1", name = "weir0", gids, mtu;
-  bool help = false, share_memory = false, no_process_vm = false, rsockets = false;
+  bool help = false, share_memory = false, no_process_vm = false, rsockets = false, sockets = false;
   std::vector<std::pair<std::string, std::string>> environment;  // more of it
   std::span<const std::string> command;
 

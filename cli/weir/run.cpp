@@ -22,9 +22,9 @@ no RDMA hardware, no kernel module, no privileges. Start each of the programs th
     $ weir run -- rping -s -C 10 &
     $ weir run -- rping -c -a 127.0.0.1 -v -C 10
 
-  Plain socket programs over RDMA, through rsockets:
-    $ weir run --rsockets -- redis-server --port 7000 &
-    $ weir run --rsockets -- redis-benchmark -p 7000
+  Plain TCP programs over RDMA where both ends run so on this host, over TCP elsewhere:
+    $ weir run --sockets -- redis-server --port 7000 &
+    $ weir run --sockets -- redis-benchmark -p 7000
 
   Two devices, called as some programs expect them:
     $ weir run --devices 2 --name mlx5_0 -- ibv_devices
@@ -41,6 +41,8 @@ Options:
   --no-process-vm
                  as where the kernel refuses process_vm_readv and process_vm_writev (some containers): a thread
                  of the program that is written or read copies instead; for tests
+  --sockets      the program's TCP connections change to RDMA, and back at any byte, where the peer runs so, too, as the
+                 same user on this host; all others stay as they are. WEIR_SOCKETS=trace says what happens, =off nothing
   --rsockets     the program's internet sockets are rsockets, sockets over RDMA, through a preloaded librspreload.so
                  (rsocket(7)); both ends of a connection need it
   --lib-dir DIR  where Weir's libibverbs.so.1 and librdmacm.so.1 are (default: found beside this program)
@@ -50,7 +52,7 @@ Exit status: the command's own; 127 if it is not found, 126 if it cannot be run 
 make no sense.
 Sets LD_LIBRARY_PATH; LD_PRELOAD, so that a DT_RPATH, another LD_LIBRARY_PATH or a dlopen by path finds Weir's
 libraries too, to show the files about RDMA devices in /sys and /dev that programs read beside verbs, and for
---share-memory and --rsockets; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU and WEIR_NO_PROCESS_VM from the
+--share-memory, --sockets and --rsockets; WEIR_DEVICES, WEIR_GIDS, WEIR_MTU and WEIR_NO_PROCESS_VM from the
 options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
 )";
 

@@ -1,0 +1,155 @@
+// The C library's calls after which another program, or another process, has the descriptors. Entry points of other people's
+// programs.
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdlib>
+#include <vector>
+
+#include "preload/next_call.hpp"
+#include "sockets/connections.hpp"
+
+using weir::sockets::Connection;
+using weir::sockets::Connections;
+using weir::sockets::Reason;
+
+namespace {
+
+// What stays open in a program that is executed or spawned is TCP before it.
+void before_spawn() {
+  const int before = errno;
+  Connections::each([](int fd, Connection& it) {
+    if (it.plain() || (::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0) return;
+    it.stay(fd, Reason::exec);
+  });
+  errno = before;
+}
+
+template <class Call>
+int execute(Call call) {
+  before_spawn();
+  Connections::leave_holders(true);
+  const int result = call();
+  const int error = errno;
+  Connections::join_holders();
+  errno = error;
+  return result;
+}
+
+void before_exit() { Connections::leave_holders(false); }
+__attribute__((destructor)) void at_exit() { before_exit(); }
+
+std::vector<char*> words_of(const char* first, va_list arguments) {
+  std::vector<char*> words{const_cast<char*>(first)};
+  while (words.back() != nullptr) words.push_back(va_arg(arguments, char*));
+  return words;
+}
+
+}  // namespace
+
+extern "C" {
+
+// A child of vfork() has our memory, and would forget in it what it closes.
+pid_t vfork() noexcept { return ::fork(); }
+
+int execve(const char* path, char* const* words, char* const* environment) noexcept {
+  WEIR_NEXT(int(const char*, char* const*, char* const*), execve);
+  return execute([&] { return call(path, words, environment); });
+}
+
+int execv(const char* path, char* const* words) noexcept {
+  WEIR_NEXT(int(const char*, char* const*), execv);
+  return execute([&] { return call(path, words); });
+}
+
+int execvp(const char* file, char* const* words) noexcept {
+  WEIR_NEXT(int(const char*, char* const*), execvp);
+  return execute([&] { return call(file, words); });
+}
+
+int execvpe(const char* file, char* const* words, char* const* environment) noexcept {
+  WEIR_NEXT(int(const char*, char* const*, char* const*), execvpe);
+  return execute([&] { return call(file, words, environment); });
+}
+
+int fexecve(int fd, char* const* words, char* const* environment) noexcept {
+  WEIR_NEXT(int(int, char* const*, char* const*), fexecve);
+  return execute([&] { return call(fd, words, environment); });
+}
+
+int execl(const char* path, const char* first, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, first);
+  const auto words = words_of(first, arguments);
+  va_end(arguments);
+  return ::execv(path, words.data());
+}
+
+int execlp(const char* file, const char* first, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, first);
+  const auto words = words_of(first, arguments);
+  va_end(arguments);
+  return ::execvp(file, words.data());
+}
+
+int execle(const char* path, const char* first, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, first);
+  const auto words = words_of(first, arguments);
+  char* const* const environment = va_arg(arguments, char* const*);
+  va_end(arguments);
+  return ::execve(path, words.data(), environment);
+}
+
+int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
+                const posix_spawnattr_t* attributes, char* const* words, char* const* environment) {
+  WEIR_NEXT(int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, char* const*,
+                char* const*),
+            posix_spawn);
+  before_spawn();
+  return call(pid, path, actions, attributes, words, environment);
+}
+
+int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
+                 const posix_spawnattr_t* attributes, char* const* words, char* const* environment) {
+  WEIR_NEXT(int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, char* const*,
+                char* const*),
+            posix_spawnp);
+  before_spawn();
+  return call(pid, file, actions, attributes, words, environment);
+}
+
+int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t* actions, int fd, int as) noexcept {
+  WEIR_NEXT(int(posix_spawn_file_actions_t*, int, int), posix_spawn_file_actions_adddup2);
+  if (const weir::sockets::Use use(fd); use) use->stay(fd, Reason::exec);
+  return call(actions, fd, as);
+}
+
+void _exit(int status) {
+  static auto* const call = weir::preload::next_call<void(int)>("_exit");
+  before_exit();
+  call(status);
+  __builtin_unreachable();
+}
+
+void _Exit(int status) noexcept { ::_exit(status); }
+
+int system(const char* command) {
+  WEIR_NEXT(int(const char*), system);
+  before_spawn();
+  return call(command);
+}
+
+FILE* popen(const char* command, const char* mode) {
+  WEIR_NEXT(FILE*(const char*, const char*), popen);
+  before_spawn();
+  return call(command, mode);
+}
+
+}  // extern "C"

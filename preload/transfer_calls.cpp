@@ -1,0 +1,304 @@
+// The C library's calls that read and write. Entry points of other people's programs: signatures are the C library's, errno
+// is that of the call behind.
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "preload/next_call.hpp"
+#include "sockets/connections.hpp"
+#include "sockets/runtime.hpp"
+#include "sockets/system_calls.hpp"
+
+using weir::sockets::Connection;
+using weir::sockets::Connections;
+using weir::sockets::Gate;
+using weir::sockets::Reason;
+using weir::sockets::Use;
+
+namespace {
+
+using Pieces = std::span<const iovec>;
+
+bool leave_alone(int fd) {
+  const Connection* const it = Connections::find(fd);
+  return it == nullptr || it->plain();
+}
+
+// A call that reads: `plain` is the program's own.
+template <class Plain>
+ssize_t receive(int fd, Pieces into, int flags, Plain plain) {
+  if (leave_alone(fd)) return plain();
+  const Use use(fd);
+  if (!use) return plain();
+  if (use->engaged()) return use->receive(fd, into, flags);
+  ssize_t got = -1;
+  {
+    Gate gate(use->record().receive_gate);
+    if (!gate.share()) {
+      if (use->engaged()) return use->receive(fd, into, flags);
+      while (!gate.share()) ::sched_yield();  // it is engaging: a moment
+      if (use->engaged()) {
+        gate.release();
+        return use->receive(fd, into, flags);
+      }
+    }
+    if (use->engaged()) {
+      gate.release();
+      return use->receive(fd, into, flags);
+    }
+    if ((flags & MSG_OOB) != 0) use->stay(fd, Reason::urgent_data);
+    got = plain();
+    if (got > 0 && (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)) == 0) {
+      if ((flags & MSG_TRUNC) != 0) use->stay(fd, Reason::unseen_calls);
+      use->note_received(into, static_cast<std::size_t>(got));
+    }
+  }
+  if (got > 0) use->consider(fd);
+  return got;
+}
+
+template <class Plain>
+ssize_t send(int fd, Pieces from, int flags, Plain plain) {
+  if (leave_alone(fd)) return plain();
+  const Use use(fd);
+  if (!use) return plain();
+  if (use->engaged()) return use->send(fd, from, flags);
+  ssize_t sent = -1;
+  {
+    Gate gate(use->record().send_gate);
+    while (!gate.share()) {
+      if (use->engaged()) return use->send(fd, from, flags);
+      ::sched_yield();
+    }
+    if (use->engaged()) {
+      gate.release();
+      return use->send(fd, from, flags);
+    }
+    if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0) use->stay(fd, Reason::urgent_data);
+    sent = plain();
+    if (sent > 0) use->note_sent(from, static_cast<std::size_t>(sent));
+  }
+  if (sent > 0) use->consider(fd);
+  return sent;
+}
+
+// Descriptors that a message takes along leave our sight.
+void pass_on(const msghdr* message) {
+  if (message == nullptr || message->msg_controllen < sizeof(cmsghdr)) return;
+  auto* const whole = const_cast<msghdr*>(message);
+  for (cmsghdr* part = CMSG_FIRSTHDR(whole); part != nullptr; part = CMSG_NXTHDR(whole, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const int* const fds = reinterpret_cast<const int*>(CMSG_DATA(part));
+    for (std::size_t i = 0; i < (part->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i)
+      if (const Use use(fds[i]); use) use->stay(fds[i], Reason::passed_on);
+  }
+}
+
+Pieces pieces_of(const msghdr* message) {
+  return message != nullptr ? Pieces{message->msg_iov, message->msg_iovlen} : Pieces{};
+}
+
+iovec one(const void* bytes, std::size_t count) { return {const_cast<void*>(bytes), count}; }
+
+// What a read of TCP says beside the bytes: nothing.
+void no_address(sockaddr*, socklen_t* size) {
+  if (size != nullptr) *size = 0;
+}
+
+void stay(int fd, Reason why) {
+  if (leave_alone(fd)) return;
+  if (const Use use(fd); use) use->stay(fd, why);
+}
+
+// A piece of a file into an engaged connection.
+ssize_t send_file(Connection& to, int fd, int from, off_t* offset, std::size_t count) {
+  std::vector<std::byte> piece(std::min<std::size_t>(count, 1 << 16));
+  std::size_t done = 0;
+  while (done < count) {
+    const std::size_t wanted = std::min(piece.size(), count - done);
+    const off_t at = offset != nullptr ? *offset : ::lseek(from, 0, SEEK_CUR);
+    const ssize_t got = at < 0 ? -1 : ::pread(from, piece.data(), wanted, at);
+    if (got <= 0) return done > 0 ? static_cast<ssize_t>(done) : got;
+    const iovec content = one(piece.data(), static_cast<std::size_t>(got));
+    const ssize_t sent = to.send(fd, {&content, 1}, 0);
+    if (sent <= 0) return done > 0 ? static_cast<ssize_t>(done) : sent;
+    if (offset != nullptr)
+      *offset += sent;
+    else
+      ::lseek(from, at + sent, SEEK_SET);
+    done += static_cast<std::size_t>(sent);
+    if (sent < got) break;
+  }
+  return static_cast<ssize_t>(done);
+}
+
+template <class Plain>
+ssize_t send_file_or(int to, int from, off_t* offset, std::size_t count, Plain plain) {
+  if (leave_alone(to)) return plain();
+  const Use use(to);
+  if (!use) return plain();
+  if (use->engaged()) return send_file(*use, to, from, offset, count);
+  return send(to, {}, 0, plain);
+}
+
+}  // namespace
+
+extern "C" {
+
+ssize_t read(int fd, void* into, size_t count) {
+  WEIR_NEXT(ssize_t(int, void*, size_t), read);
+  const iovec room = one(into, count);
+  return receive(fd, {&room, 1}, 0, [&] { return call(fd, into, count); });
+}
+
+ssize_t __read_chk(int fd, void* into, size_t count, size_t limit) {
+  WEIR_NEXT(ssize_t(int, void*, size_t, size_t), __read_chk);
+  const iovec room = one(into, std::min(count, limit));
+  return receive(fd, {&room, 1}, 0, [&] { return call(fd, into, count, limit); });
+}
+
+ssize_t readv(int fd, const iovec* into, int count) {
+  WEIR_NEXT(ssize_t(int, const iovec*, int), readv);
+  return receive(fd, {into, static_cast<std::size_t>(std::max(count, 0))}, 0, [&] { return call(fd, into, count); });
+}
+
+ssize_t recv(int fd, void* into, size_t count, int flags) {
+  WEIR_NEXT(ssize_t(int, void*, size_t, int), recv);
+  const iovec room = one(into, count);
+  return receive(fd, {&room, 1}, flags, [&] { return call(fd, into, count, flags); });
+}
+
+ssize_t __recv_chk(int fd, void* into, size_t count, size_t limit, int flags) {
+  WEIR_NEXT(ssize_t(int, void*, size_t, size_t, int), __recv_chk);
+  const iovec room = one(into, std::min(count, limit));
+  return receive(fd, {&room, 1}, flags, [&] { return call(fd, into, count, limit, flags); });
+}
+
+ssize_t recvfrom(int fd, void* into, size_t count, int flags, sockaddr* address, socklen_t* size) {
+  WEIR_NEXT(ssize_t(int, void*, size_t, int, sockaddr*, socklen_t*), recvfrom);
+  if (leave_alone(fd)) return call(fd, into, count, flags, address, size);
+  const iovec room = one(into, count);
+  const ssize_t got =
+      receive(fd, {&room, 1}, flags, [&] { return call(fd, into, count, flags, address, size); });
+  if (got >= 0 && address != nullptr) no_address(address, size);
+  return got;
+}
+
+ssize_t __recvfrom_chk(int fd, void* into, size_t count, size_t limit, int flags, sockaddr* address,
+                       socklen_t* size) {
+  WEIR_NEXT(ssize_t(int, void*, size_t, size_t, int, sockaddr*, socklen_t*), __recvfrom_chk);
+  if (leave_alone(fd)) return call(fd, into, count, limit, flags, address, size);
+  const iovec room = one(into, std::min(count, limit));
+  const ssize_t got =
+      receive(fd, {&room, 1}, flags, [&] { return call(fd, into, count, limit, flags, address, size); });
+  if (got >= 0 && address != nullptr) no_address(address, size);
+  return got;
+}
+
+ssize_t recvmsg(int fd, msghdr* message, int flags) {
+  WEIR_NEXT(ssize_t(int, msghdr*, int), recvmsg);
+  if (leave_alone(fd) || message == nullptr) return call(fd, message, flags);
+  bool ours = true;
+  const ssize_t got = receive(fd, pieces_of(message), flags, [&] {
+    ours = false;
+    return call(fd, message, flags);
+  });
+  if (ours && got >= 0) {
+    message->msg_namelen = 0;
+    message->msg_controllen = 0;
+    message->msg_flags = 0;
+  }
+  return got;
+}
+
+int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  WEIR_NEXT(int(int, mmsghdr*, unsigned, int, timespec*), recvmmsg);
+  stay(fd, Reason::splice);
+  return call(fd, messages, count, flags, timeout);
+}
+
+ssize_t write(int fd, const void* from, size_t count) {
+  WEIR_NEXT(ssize_t(int, const void*, size_t), write);
+  const iovec content = one(from, count);
+  return send(fd, {&content, 1}, 0, [&] { return call(fd, from, count); });
+}
+
+ssize_t writev(int fd, const iovec* from, int count) {
+  WEIR_NEXT(ssize_t(int, const iovec*, int), writev);
+  return send(fd, {from, static_cast<std::size_t>(std::max(count, 0))}, 0, [&] { return call(fd, from, count); });
+}
+
+ssize_t send(int fd, const void* from, size_t count, int flags) {
+  WEIR_NEXT(ssize_t(int, const void*, size_t, int), send);
+  const iovec content = one(from, count);
+  return send(fd, {&content, 1}, flags, [&] { return call(fd, from, count, flags); });
+}
+
+ssize_t sendto(int fd, const void* from, size_t count, int flags, const sockaddr* address, socklen_t size) {
+  WEIR_NEXT(ssize_t(int, const void*, size_t, int, const sockaddr*, socklen_t), sendto);
+  const iovec content = one(from, count);
+  return send(fd, {&content, 1}, flags, [&] { return call(fd, from, count, flags, address, size); });
+}
+
+ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  WEIR_NEXT(ssize_t(int, const msghdr*, int), sendmsg);
+  pass_on(message);
+  return send(fd, pieces_of(message), flags, [&] { return call(fd, message, flags); });
+}
+
+int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  WEIR_NEXT(int(int, mmsghdr*, unsigned, int), sendmmsg);
+  for (unsigned i = 0; messages != nullptr && i < count; ++i) pass_on(&messages[i].msg_hdr);
+  stay(fd, Reason::splice);
+  return call(fd, messages, count, flags);
+}
+
+ssize_t sendfile(int to, int from, off_t* offset, size_t count) {
+  WEIR_NEXT(ssize_t(int, int, off_t*, size_t), sendfile);
+  return send_file_or(to, from, offset, count, [&] { return call(to, from, offset, count); });
+}
+
+ssize_t sendfile64(int to, int from, off64_t* offset, size_t count) {
+  WEIR_NEXT(ssize_t(int, int, off64_t*, size_t), sendfile64);
+  return send_file_or(to, from, offset, count, [&] { return call(to, from, offset, count); });
+}
+
+ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_t count, unsigned flags) {
+  WEIR_NEXT(ssize_t(int, off64_t*, int, off64_t*, size_t, unsigned), splice);
+  stay(from, Reason::splice);
+  stay(to, Reason::splice);
+  return call(from, from_offset, to, to_offset, count, flags);
+}
+
+FILE* fdopen(int fd, const char* mode) noexcept {
+  WEIR_NEXT(FILE*(int, const char*), fdopen);
+  stay(fd, Reason::stdio);
+  return call(fd, mode);
+}
+
+int vdprintf(int fd, const char* format, va_list arguments) {
+  WEIR_NEXT(int(int, const char*, va_list), vdprintf);
+  if (leave_alone(fd)) return call(fd, format, arguments);
+  stay(fd, Reason::stdio);
+  return call(fd, format, arguments);
+}
+
+int dprintf(int fd, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int written = ::vdprintf(fd, format, arguments);
+  va_end(arguments);
+  return written;
+}
+
+}  // extern "C"

@@ -1,0 +1,322 @@
+#include "sockets/connection.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "sockets/event_set.hpp"
+#include "sockets/interruption.hpp"
+#include "sockets/kernel_counts.hpp"
+#include "sockets/runtime.hpp"
+#include "sockets/service.hpp"
+#include "sockets/spin.hpp"
+#include "sockets/system_calls.hpp"
+
+namespace weir::sockets {
+namespace {
+
+constexpr std::uint64_t least_bytes = 64;  // that went by before a peer is looked for, as a proof who it is
+
+void keep_first(std::array<std::uint8_t, 64>& first, std::uint64_t position, std::span<const iovec> pieces,
+                std::size_t bytes) {
+  for (const iovec& piece : pieces) {
+    if (bytes == 0 || position >= first.size()) return;
+    const std::size_t here = std::min(piece.iov_len, bytes);
+    std::memcpy(first.data() + position, piece.iov_base, std::min<std::size_t>(here, first.size() - position));
+    position += here;
+    bytes -= here;
+  }
+}
+
+Key::End end_of(const sockaddr_storage& address) {
+  Key::End end;
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    end.address[10] = end.address[11] = 0xff;
+    std::memcpy(end.address.data() + 12, &v4.sin_addr, 4);
+    end.port = ntohs(v4.sin_port);
+  } else {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    std::memcpy(end.address.data(), &v6.sin6_addr, 16);
+    end.port = ntohs(v6.sin6_port);
+  }
+  return end;
+}
+
+bool is_loopback(const Key::End& end) {
+  constexpr std::array<std::uint8_t, 12> v4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (std::equal(v4.begin(), v4.end(), end.address.begin())) return end.address[12] == 127;
+  return std::all_of(end.address.begin(), end.address.end() - 1, [](std::uint8_t byte) { return byte == 0; }) &&
+         end.address[15] == 1;
+}
+
+bool kernel_has_something(int fd) {
+  pollfd one{fd, POLLIN | POLLRDHUP, 0};
+  const timespec at_once{};
+  return system_calls().ppoll(&one, 1, &at_once, nullptr) > 0;
+}
+
+}  // namespace
+
+Outgoing Connection::outgoing() {
+  return {record_->end, place_.mine().sender, place_.peer().receiver, peer_ring_bytes_};
+}
+Incoming Connection::incoming() {
+  return {record_->end, place_.mine().receiver, place_.peer().sender, settings().ring_bytes};
+}
+
+void Connection::note_received(std::span<const iovec> into, std::size_t bytes) {
+  const auto at = record_->end.received.fetch_add(bytes, std::memory_order_relaxed);
+  record_->end.received_tcp.fetch_add(bytes, std::memory_order_relaxed);
+  if (at < received_first_.size()) keep_first(received_first_, at, into, bytes);
+}
+
+void Connection::note_sent(std::span<const iovec> from, std::size_t bytes) {
+  const auto at = record_->end.sent.fetch_add(bytes, std::memory_order_relaxed);
+  record_->end.sent_tcp.fetch_add(bytes, std::memory_order_relaxed);
+  if (at < sent_first_.size()) keep_first(sent_first_, at, from, bytes);
+}
+
+void Connection::consider(int fd) {
+  const auto calls = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const Life now = life();
+  if (now == Life::ready) {
+    // The proof fails while bytes come in; a busy stream is not asked each time.
+    if (calls < 64 || calls % 16 == 0) engage(fd);
+    return;
+  }
+  const auto& end = record_->end;
+  if (now == Life::agreeing) {
+    if (calls % 4096 == 0) service_reconsiders(*this);
+    return;
+  }
+  if (now != Life::observed || calls < settings().after_calls || stays() != Reason::none ||
+      end.sent.load(std::memory_order_relaxed) + end.received.load(std::memory_order_relaxed) < least_bytes ||
+      record_->holders.load() != 1)
+    return;
+  const int before = errno;
+  bool lower = false;
+  if (const auto key = key_of(fd, lower)) {
+    Life expected = Life::observed;
+    if (life_.compare_exchange_strong(expected, Life::agreeing)) {
+      key_ = *key;
+      lower_ = lower;
+      fd_.store(fd);
+      since_ = std::chrono::steady_clock::now();
+      if (!service_agrees(*this)) stay(fd, Reason::table);
+    }
+  } else {
+    stay(fd, Reason::other_host);
+  }
+  errno = before;
+}
+
+void Connection::engage(int fd) {
+  const int before = errno;
+  {
+    Gate sends(record_->send_gate), receives(record_->receive_gate);
+    if (!sends.try_exclusive() || !receives.try_exclusive() || life() != Life::ready ||
+        stays() != Reason::none || record_->holders.load() != 1)
+      return;
+    const auto counts = kernel_counts(fd);
+    errno = before;
+    if (!counts || !counts->established) return;
+    if (counts->written != record_->end.sent_tcp.load() || counts->read != record_->end.received_tcp.load()) {
+      record_->stays.store(static_cast<std::uint32_t>(Reason::unseen_calls));
+      place_.mine().why_not.store(static_cast<std::uint32_t>(Reason::unseen_calls));
+      trace("descriptor %d %s", fd, text(Reason::unseen_calls));
+      return;
+    }
+    life_.store(Life::engaged, std::memory_order_release);
+    place_.mine().receives.store(1);
+  }
+  trace("descriptor %d may change to RDMA", fd);
+  std::vector<Registration> registered;
+  {
+    const std::scoped_lock lock(registrations_mutex_);
+    registered = registrations_;
+  }
+  for (const auto& one : registered) one.set->engaged(one.fd);
+  errno = before;
+}
+
+bool Connection::sends_by_ring() const {
+  return (place_.mine().sender.changes.load(std::memory_order_relaxed) & 1) != 0;
+}
+
+std::optional<Key> Connection::key_of(int fd, bool& lower) const {
+  sockaddr_storage own{}, other{};
+  socklen_t own_size = sizeof own, other_size = sizeof other;
+  Key key;
+  socklen_t size = sizeof key.network_namespace;
+  constexpr int so_netns_cookie = 71;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
+      ::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &other_size) != 0 ||
+      ::getsockopt(fd, SOL_SOCKET, so_netns_cookie, &key.network_namespace, &size) != 0)
+    return std::nullopt;
+  const Key::End mine = end_of(own), peers = end_of(other);
+  // Of this host: the loopback addresses, and one's own address as the peer's.
+  if (mine == peers || (mine.address != peers.address && !(is_loopback(mine) && is_loopback(peers))))
+    return std::nullopt;
+  lower = mine < peers;
+  key.low = lower ? mine : peers;
+  key.high = lower ? peers : mine;
+  return key;
+}
+
+std::uint64_t Connection::unread() {
+  Gate gate(record_->receive_gate);
+  if (!gate.exclusive()) return 0;
+  const Source source = incoming().next();
+  return source.kind == Source::Kind::ring ? source.bytes : held_.size();
+}
+
+std::uint64_t Connection::unsent() const {
+  const auto produced = place_.mine().sender.produced.load(), consumed = place_.peer().receiver.consumed.load();
+  return sends_by_ring() && produced > consumed ? std::min<std::uint64_t>(produced - consumed, peer_ring_bytes_) : 0;
+}
+
+bool Connection::readable() {
+  Gate gate(record_->receive_gate);
+  if (!gate.exclusive()) return true;
+  const Source source = incoming().next();
+  return (source.kind == Source::Kind::ring ? source.bytes > 0 : !held_.empty()) || lost_ || pending_error_ != 0 ||
+         source.kind == Source::Kind::broken;
+}
+
+bool Connection::wait(int fd, bool sends, int& error) {
+  error = 0;
+  Waiter* const waiter = thread_waiter();
+  const auto timeout = timeout_of(fd, sends);
+  const auto begun = std::chrono::steady_clock::now();
+  SpinPolicy& spin = thread_spin();
+  spin.worked(begun);
+  for (int looks = 1; !sends && look_again(spin); ++looks) {
+    if (readable()) return true;
+    if (looks % 16 == 0 && kernel_has_something(fd)) return true;
+  }
+  const bool watched = !sends && waiter != nullptr && watch(waiter->watcher(0));
+  std::array<pollfd, 2> fds{{{fd, static_cast<short>(sends ? POLLOUT : POLLIN | POLLRDHUP), 0},
+                             {watched ? waiter->fd() : -1, POLLIN, 0}}};
+  bool done = false;
+  while (!done && error == 0) {
+    if (watched) {
+      waiter->collect([](std::uint32_t) {});
+      waiter->will_sleep();
+    }
+    if (!sends && readable()) break;
+    const auto limit = sleep_limit(timeout, begun, watched || sends);
+    if (!limit) {
+      error = EAGAIN;
+      break;
+    }
+    const int found = system_calls().ppoll(fds.data(), fds.size(), &*limit, nullptr);
+    if (found < 0) {
+      if (errno != EINTR || interrupted_for_good()) error = errno;
+      continue;
+    }
+    if (fds[1].revents != 0) waiter->drain();
+    done = found > 0;
+  }
+  if (watched) {
+    waiter->awake();
+    unwatch(waiter->watcher(0));
+  }
+  return error == 0;
+}
+
+void Connection::stay(int fd, Reason why) {
+  if (engaged()) return leave(fd, why);
+  std::uint32_t none = 0;
+  if (record_->stays.compare_exchange_strong(none, static_cast<std::uint32_t>(why))) {
+    trace("descriptor %d %s: it stays on TCP", fd, text(why));
+  }
+}
+
+void Connection::reset(int fd) {
+  // Better an error than a byte too few: the kernel sends RST.
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  const int before = errno;
+  system_calls().connect(fd, &nowhere, sizeof nowhere);
+  errno = before;
+  trace("descriptor %d is reset: %s", fd, text(Reason::nonsense));
+}
+
+void Connection::leave(int fd, Reason why) {
+  constexpr std::chrono::milliseconds longest{1000};
+  const int before = errno;
+  std::uint32_t none = 0;
+  record_->stays.compare_exchange_strong(none, static_cast<std::uint32_t>(why));
+  Side& mine = place_.mine();
+  Side& peer = place_.peer();
+  mine.why_not.store(static_cast<std::uint32_t>(why));
+  {
+    Gate gate(record_->send_gate);
+    if (!gate.exclusive()) return reset(fd);
+    outgoing().leave_ring();
+  }
+  if (!leaves_process(why)) {
+    mine.receiver.wants_tcp.store(static_cast<std::uint64_t>(Want::tcp));
+    trace("descriptor %d %s: back to TCP", fd, text(why));
+    errno = before;
+    return;
+  }
+  Gate gate(record_->receive_gate);
+  if (!gate.exclusive()) return reset(fd);
+  Incoming in = incoming();
+  in.next();  // says how far we have read
+  mine.receiver.wants_tcp.store(static_cast<std::uint64_t>(Want::unread_back));
+  const auto begun = std::chrono::steady_clock::now();
+  for (;;) {
+    const Source source = in.next();
+    const bool empty = source.kind == Source::Kind::ring ? source.bytes == 0
+                       : source.bytes == Incoming::no_limit ||
+                             peer.sender.tcp_from.load() <= peer.sender.ring_from.load();
+    const bool over = static_cast<Stage>(peer.stage.load()) == Stage::gone || !table()->alive(peer.process.load());
+    if (source.kind != Source::Kind::broken && empty && (over || (peer.sender.changes.load() & 1) == 0)) break;
+    if (source.kind == Source::Kind::broken || over || std::chrono::steady_clock::now() - begun > longest) {
+      lost_ = true;  // what is in the ring cannot follow the descriptor
+      break;
+    }
+    ring(*table(), peer.service.load());
+    ::usleep(50);
+  }
+  if (lost_ || !held_.empty()) reset(fd);
+  trace("descriptor %d %s: back to TCP", fd, text(why));
+  errno = before;
+}
+
+bool Connection::leaves_process(Reason why) const {
+  return why == Reason::exec || why == Reason::passed_on || why == Reason::stdio || why == Reason::splice ||
+         (why == Reason::shared_by_processes && !foreign_);
+}
+
+void Connection::close(int fd, bool last) {
+  if (!last) {
+    int other = fd;
+    fd_.compare_exchange_strong(other, -1);
+    return;
+  }
+  const bool alone = record_->holders.load() == 1;
+  if (engaged() && !foreign_) {
+    if (!alone) leave(fd, Reason::shared_by_processes);
+    else if (unread() > 0) {
+      // As the kernel does with what was not read: RST, not FIN.
+      const linger at_once{.l_onoff = 1, .l_linger = 0};
+      system_calls().setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    }
+    if (has_place_) place_.mine().stage.store(static_cast<std::uint32_t>(Stage::gone));
+  }
+  record_->holders.fetch_sub(1);
+  fd_.store(-1);
+  closed_.store(true);
+  if (has_place_ && engaged()) ring_all(*table(), place_.mine());  // threads that wait here
+}
+
+}  // namespace weir::sockets

@@ -1,0 +1,61 @@
+// Which descriptors of the process are TCP connections that may change carriers, and which are epoll sets. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "sockets/connection.hpp"
+
+namespace weir::sockets {
+
+class EventSet;
+
+class Connections {
+ public:
+  // A connection or a socket that may become one was born. Not tracked: there is no room.
+  static void born(int fd);
+  static void copied(int fd, int copy);          // by dup and the like
+  static void closing(int fd);                   // before the kernel's close of that descriptor
+  static void forget(int fd);                    // the number is somebody else's
+  static Connection* find(int fd);               // null: leave it alone
+  static bool is_known(int fd);                  // a connection or a set
+  static int next_known(unsigned first, unsigned last);  // the lowest such descriptor; -1: none
+  static void each(const std::function<void(int fd, Connection&)>& visit);  // a descriptor of each connection
+
+  static void set_born(int fd);
+  static EventSet* find_set(int fd);
+
+  static void before_fork();
+  static void after_fork_in_parent();
+  static void after_fork_in_child();
+  // This process is about to end, or to become another program: who shares connections with it may have them alone.
+  static void leave_holders(bool closed_by_exec_alone);
+  static void join_holders();  // that did not happen
+
+  static void recycle(Connection& it);
+};
+
+// Keeps a connection from being used for another while a thread is at it.
+class Use {
+ public:
+  explicit Use(int fd) : connection_(Connections::find(fd)) {
+    if (connection_ == nullptr) return;
+    connection_->users().fetch_add(1);
+    if (Connections::find(fd) == connection_) return;
+    connection_->users().fetch_sub(1);
+    connection_ = nullptr;
+  }
+  ~Use() {
+    if (connection_ != nullptr) connection_->users().fetch_sub(1);
+  }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  explicit operator bool() const { return connection_ != nullptr; }
+  Connection* operator->() const { return connection_; }
+  Connection& operator*() const { return *connection_; }
+
+ private:
+  Connection* connection_;
+};
+
+}  // namespace weir::sockets

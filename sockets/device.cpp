@@ -1,0 +1,215 @@
+#include "sockets/device.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "sockets/system_calls.hpp"
+#include "sockets/table.hpp"
+
+namespace weir::sockets {
+namespace {
+
+constexpr std::uint8_t port = 1;
+constexpr int most_pieces = 8;  // of one WR
+constexpr std::chrono::milliseconds longest_write{1000};
+
+}  // namespace
+
+Device* Device::open(std::uint32_t ring_bytes, std::string& why) {
+  const auto device = new Device;  // what of it was made is kept if the rest cannot be: nobody tries again
+  device->ring_bytes_ = ring_bytes;
+  int count = 0;
+  ibv_device** list = ibv_get_device_list(&count);
+  if (list != nullptr && count > 0) device->context_ = ibv_open_device(list[0]);
+  if (list != nullptr) ibv_free_device_list(list);
+  if (device->context_ == nullptr) {
+    why = "no RDMA device can be opened";
+    return nullptr;
+  }
+  ibv_gid gid{};
+  device->pd_ = ibv_alloc_pd(device->context_);
+  if (device->pd_ == nullptr || ibv_query_gid(device->context_, port, 0, &gid) != 0) {
+    why = "the RDMA device gives no protection domain or has no GID";
+    return nullptr;
+  }
+  std::memcpy(device->gid_.data(), gid.raw, sizeof gid.raw);
+  device->everything_ = ibv_reg_mr(device->pd_, nullptr, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE);
+  if (device->everything_ == nullptr) {
+    why = "the RDMA device cannot read memory on demand";
+    return nullptr;
+  }
+  return device;
+}
+
+std::byte* Device::take_ring() {
+  for (Chunk& chunk : chunks_) {
+    if (~chunk.taken == 0) continue;
+    if (chunk.base == nullptr) {
+      // One shared file for many rings: the peer maps it once and then copies without a system call.
+      const std::size_t bytes = rings_a_chunk * ring_bytes_;
+      const int file = out_of_the_way(::memfd_create("weir-sockets", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      if (file < 0) return nullptr;
+      void* at = MAP_FAILED;
+      if (::ftruncate(file, static_cast<off_t>(bytes)) == 0 &&
+          system_calls().fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
+        at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+      if (at == MAP_FAILED) {
+        close_aside(file);
+        return nullptr;
+      }
+      chunk.base = static_cast<std::byte*>(at);
+    }
+    const auto free = static_cast<std::size_t>(__builtin_ctzll(~chunk.taken));
+    chunk.taken |= std::uint64_t{1} << free;
+    return chunk.base + free * ring_bytes_;
+  }
+  return nullptr;
+}
+
+void Device::give_ring(const std::byte* ring) {
+  for (Chunk& chunk : chunks_) {
+    if (chunk.base == nullptr || ring < chunk.base || ring >= chunk.base + rings_a_chunk * ring_bytes_) continue;
+    chunk.taken &= ~(std::uint64_t{1} << (static_cast<std::size_t>(ring - chunk.base) / ring_bytes_));
+  }
+}
+
+std::unique_ptr<Link> Device::make_link() {
+  std::unique_ptr<Link> link(new Link(*this));
+  link->ring_ = take_ring();
+  if (link->ring_ == nullptr) return nullptr;
+  link->region_ = ibv_reg_mr(pd_, link->ring_, ring_bytes_,
+                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+  link->cq_ = ibv_create_cq(context_, 4, nullptr, nullptr, 0);
+  if (link->region_ == nullptr || link->cq_ == nullptr) return nullptr;
+  ibv_qp_init_attr init{};
+  init.send_cq = init.recv_cq = link->cq_;
+  init.cap.max_send_wr = 4;
+  init.cap.max_recv_wr = 1;
+  init.cap.max_send_sge = most_pieces;
+  init.cap.max_recv_sge = 1;
+  init.qp_type = IBV_QPT_RC;
+  init.sq_sig_all = 1;
+  link->qp_ = ibv_create_qp(pd_, &init);
+  if (link->qp_ == nullptr) return nullptr;
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_INIT;
+  attributes.port_num = port;
+  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  if (ibv_modify_qp(link->qp_, &attributes,
+                    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) != 0)
+    return nullptr;
+  link->offer_ = {.qpn = link->qp_->qp_num,
+                  .rkey = link->region_->rkey,
+                  .ring_bytes = ring_bytes_,
+                  .ring_address = reinterpret_cast<std::uintptr_t>(link->ring_),
+                  .gid = gid_};
+  return link;
+}
+
+Link::~Link() {
+  if (qp_ != nullptr) ibv_destroy_qp(qp_);  // from here on the peer's writes fail, so the ring may be another's
+  if (cq_ != nullptr) ibv_destroy_cq(cq_);
+  if (region_ != nullptr) ibv_dereg_mr(region_);
+  if (ring_ != nullptr) device_.give_ring(ring_);
+}
+
+bool Link::connect(const Offer& peer) {
+  peer_ = peer;
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RTR;
+  attributes.path_mtu = IBV_MTU_1024;
+  attributes.dest_qp_num = peer.qpn;
+  attributes.max_dest_rd_atomic = 1;
+  attributes.min_rnr_timer = 12;
+  attributes.ah_attr.is_global = 1;
+  attributes.ah_attr.port_num = port;
+  attributes.ah_attr.grh.hop_limit = 1;
+  std::memcpy(attributes.ah_attr.grh.dgid.raw, peer.gid.data(), peer.gid.size());
+  if (ibv_modify_qp(qp_, &attributes,
+                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) != 0)
+    return false;
+  attributes = {};
+  attributes.qp_state = IBV_QPS_RTS;
+  attributes.timeout = 14;
+  attributes.retry_cnt = 7;
+  attributes.rnr_retry = 7;
+  attributes.max_rd_atomic = 1;
+  return ibv_modify_qp(qp_, &attributes,
+                       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                           IBV_QP_MAX_QP_RD_ATOMIC) == 0;
+}
+
+bool Link::execute(ibv_send_wr& request) {
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(qp_, &request, &bad) != 0) return false;
+  std::chrono::steady_clock::time_point begun{};
+  for (unsigned tries = 0;; ++tries) {
+    ibv_wc completion{};
+    const int found = ibv_poll_cq(cq_, 1, &completion);
+    if (found != 0) return found == 1 && completion.status == IBV_WC_SUCCESS;
+    // The software NIC completes before ibv_post_send() returns, unless the peer's side is not ready.
+    if (tries < 64) continue;
+    const auto now = std::chrono::steady_clock::now();
+    if (begun == std::chrono::steady_clock::time_point{}) begun = now;
+    if (now - begun > longest_write) return false;
+    ::usleep(50);
+  }
+}
+
+bool Link::write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place) {
+  std::size_t at = 0;
+  while (at < pieces.size() && skip >= pieces[at].iov_len) skip -= pieces[at++].iov_len;
+  while (bytes > 0) {
+    std::array<ibv_sge, most_pieces> list;
+    int count = 0;
+    std::size_t together = 0;
+    for (; count < most_pieces && bytes > 0 && at < pieces.size(); ) {
+      const auto& piece = pieces[at];
+      const std::size_t here = std::min(piece.iov_len - skip, bytes);
+      if (here > 0)
+        list[static_cast<std::size_t>(count++)] = {
+            .addr = reinterpret_cast<std::uintptr_t>(piece.iov_base) + skip,
+            .length = static_cast<std::uint32_t>(here),
+            .lkey = device_.everything_->lkey};
+      bytes -= here;
+      together += here;
+      skip += here;
+      if (skip == piece.iov_len) {
+        ++at;
+        skip = 0;
+      }
+    }
+    if (together == 0) return false;
+    ibv_send_wr request{};
+    request.sg_list = list.data();
+    request.num_sge = count;
+    request.opcode = IBV_WR_RDMA_WRITE;
+    request.wr.rdma.remote_addr = peer_.ring_address + place;
+    request.wr.rdma.rkey = peer_.rkey;
+    if (!execute(request)) return false;
+    place += together;
+  }
+  return true;
+}
+
+bool Link::read(void* into, std::size_t bytes, std::uint64_t place) {
+  ibv_sge piece{.addr = reinterpret_cast<std::uintptr_t>(into),
+                .length = static_cast<std::uint32_t>(bytes),
+                .lkey = device_.everything_->lkey};
+  ibv_send_wr request{};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_RDMA_READ;
+  request.wr.rdma.remote_addr = peer_.ring_address + place;
+  request.wr.rdma.rkey = peer_.rkey;
+  return execute(request);
+}
+
+}  // namespace weir::sockets

@@ -1,0 +1,322 @@
+#include "sockets/event_set.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+
+#include "sockets/connections.hpp"
+#include "sockets/runtime.hpp"
+#include "sockets/system_calls.hpp"
+
+namespace weir::sockets {
+namespace {
+
+// What the waiter's socket has as its data: no program's pointer or descriptor.
+constexpr std::uint64_t bell_data = 0x7765'6972'2062'656c;
+constexpr unsigned looks_a_kernel_look = 16;  // at rings, while these have something
+
+constexpr bool level(std::uint32_t wanted) { return (wanted & (EPOLLET | EPOLLONESHOT)) == 0; }
+
+}  // namespace
+
+int EventSet::control(int operation, int fd, epoll_event* event) {
+  Connection* const connection = Connections::find(fd);
+  if (EventSet* inner = Connections::find_set(fd); inner != nullptr && operation == EPOLL_CTL_ADD) inner->nested();
+  if (connection == nullptr) return system_calls().epoll_ctl(fd_, operation, fd, event);
+  const std::scoped_lock lock(mutex_);
+  if (operation == EPOLL_CTL_DEL) {
+    forget(fd);
+    return system_calls().epoll_ctl(fd_, operation, fd, event);
+  }
+  const int result = system_calls().epoll_ctl(fd_, operation, fd, event);
+  if (result != 0 || event == nullptr) return result;
+  if (operation == EPOLL_CTL_ADD) {
+    auto made = std::make_unique<Member>(Member{fd, connection, 0, {}});
+    members_[fd] = std::move(made);
+    const std::scoped_lock registrations(connection->registrations_mutex());
+    connection->registrations().push_back({this, fd});
+  }
+  const auto found = members_.find(fd);
+  if (found == members_.end()) return result;
+  Member& member = *found->second;
+  if (member.engaged) by_data_.erase(member.data.u64);
+  member.wanted = event->events;
+  member.data = event->data;
+  member.disabled = false;
+  if (connection->engaged() && !member.engaged) engage(member);
+  if (!member.engaged) return result;
+  by_data_[member.data.u64] = &member;
+  mark_ready(member);
+  if (sleepers_ > 0) ring(*table(), waiter_->watcher(member.bit));
+  return result;
+}
+
+void EventSet::forget(int fd) {
+  const auto found = members_.find(fd);
+  if (found == members_.end()) return;
+  Member* const member = found->second.get();
+  std::erase(ready_, member);
+  if (member->engaged) {
+    by_data_.erase(member->data.u64);
+    by_bit_[member->bit] = nullptr;
+    if (waiter_) member->connection->unwatch(waiter_->watcher(member->bit));
+    --engaged_;
+  }
+  {
+    const std::scoped_lock registrations(member->connection->registrations_mutex());
+    std::erase_if(member->connection->registrations(),
+                  [&](const Connection::Registration& one) { return one.set == this && one.fd == fd; });
+  }
+  members_.erase(found);
+}
+
+void EventSet::forget_everywhere(Connection& connection, int fd) {
+  for (;;) {
+    EventSet* set = nullptr;
+    {
+      const std::scoped_lock lock(connection.registrations_mutex());
+      for (const auto& one : connection.registrations())
+        if (one.fd == fd) set = one.set;
+    }
+    if (set == nullptr) return;
+    const std::scoped_lock lock(set->mutex_);
+    set->forget(fd);
+  }
+}
+
+void EventSet::engaged(int fd) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = members_.find(fd);
+  if (found == members_.end() || found->second->engaged) return;
+  Member& member = *found->second;
+  engage(member);
+  if (!member.engaged) return;
+  by_data_[member.data.u64] = &member;
+  mark_ready(member);
+}
+
+void EventSet::engage(Member& member) {
+  if (!waiter_ && table() != nullptr) {
+    waiter_ = Waiter::make(*table());
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = bell_data}};
+    if (waiter_ && system_calls().epoll_ctl(fd_, EPOLL_CTL_ADD, waiter_->fd(), &event) != 0) waiter_.reset();
+  }
+  auto free = std::ranges::find(by_bit_, nullptr);
+  if (!waiter_ || (free == by_bit_.end() && by_bit_.size() >= most_members)) {
+    member.connection->stay(member.fd, Reason::table);
+    return;
+  }
+  if (free == by_bit_.end()) free = by_bit_.insert(free, nullptr);
+  member.bit = static_cast<std::uint32_t>(free - by_bit_.begin());
+  *free = &member;
+  if (!member.connection->watch(waiter_->watcher(member.bit)))
+    member.connection->stay(member.fd, Reason::table);
+  member.engaged = true;
+  ++engaged_;
+  // Threads that sleep here already are woken by the new socket from now on.
+  if (sleepers_ > 0 || nested_) waiter_->will_sleep();
+  if (sleepers_ > 0 || nested_) ring(*table(), waiter_->watcher(member.bit));
+}
+
+void EventSet::nested() {
+  const std::scoped_lock lock(mutex_);
+  nested_ = true;
+  if (!waiter_) return;
+  waiter_->will_sleep();
+  for (Member* member : by_bit_)
+    if (member != nullptr) ring(*table(), waiter_->watcher(member->bit));
+}
+
+void EventSet::mark_ready(Member& member) {
+  if (member.in_ready || member.disabled) return;
+  member.in_ready = true;
+  ready_.push_back(&member);
+}
+
+// What rings have, into `into`; the members looked at.
+int EventSet::collect(std::span<epoll_event> into) {
+  waiter_->collect([&](std::uint32_t bit) {
+    if (bit < by_bit_.size() && by_bit_[bit] != nullptr) mark_ready(*by_bit_[bit]);
+  });
+  int count = 0;
+  std::vector<Member*> looking;
+  looking.swap(ready_);
+  for (std::size_t i = 0; i < looking.size(); ++i) {
+    Member& member = *looking[i];
+    if (static_cast<std::size_t>(count) == into.size()) {
+      ready_.push_back(&member);
+      continue;
+    }
+    member.in_ready = false;
+    if (member.disabled) continue;
+    constexpr std::uint32_t reads = EPOLLIN | EPOLLRDNORM;
+    if ((member.wanted & reads) == 0 || !member.connection->readable()) continue;
+    into[static_cast<std::size_t>(count++)] = {.events = member.wanted & reads, .data = member.data};
+    if ((member.wanted & EPOLLONESHOT) != 0) {
+      member.disabled = true;
+      epoll_event none{.events = EPOLLONESHOT, .data = member.data};
+      system_calls().epoll_ctl(fd_, EPOLL_CTL_MOD, member.fd, &none);
+    } else if (level(member.wanted)) {
+      member.in_ready = true;  // until it is seen to have nothing
+      ready_.push_back(&member);
+    }
+  }
+  return count;
+}
+
+// Takes out what the kernel reports and the program is not to see.
+int EventSet::clean(epoll_event* events, int count) {
+  int kept = 0;
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.u64 == bell_data) {
+      if (waiter_) waiter_->drain();
+      continue;
+    }
+    epoll_event event = events[i];
+    if (engaged_ > 0) {
+      if (const auto found = by_data_.find(event.data.u64); found != by_data_.end()) {
+        Member& member = *found->second;
+        if (member.disabled) continue;  // it was reported by its ring meanwhile
+        if ((member.wanted & EPOLLONESHOT) != 0) member.disabled = true;
+      }
+    }
+    events[kept++] = event;
+  }
+  return kept;
+}
+
+// One event a descriptor: a program may free what belongs to it at the first.
+int EventSet::append(epoll_event* events, int have, int most) {
+  std::vector<epoll_event> more(static_cast<std::size_t>(std::max(most - have, 0)));
+  const int count = collect(more);
+  int total = have;
+  for (int i = 0; i < count; ++i) {
+    const auto same = std::find_if(events, events + have, [&](const epoll_event& one) {
+      return one.data.u64 == more[static_cast<std::size_t>(i)].data.u64;
+    });
+    if (same != events + have)
+      same->events |= more[static_cast<std::size_t>(i)].events;
+    else
+      events[total++] = more[static_cast<std::size_t>(i)];
+  }
+  return total;
+}
+
+int EventSet::kernel_wait(epoll_event* events, int most, int timeout_ms, const sigset_t* mask) {
+  return system_calls().epoll_pwait(fd_, events, most, timeout_ms, mask);
+}
+
+// With the mutex: says that we sleep, and looks once more.
+bool EventSet::idle() {
+  waiter_->will_sleep();
+  return !waiter_->anything() && ready_.empty();
+}
+
+int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_t* mask) {
+  using Clock = std::chrono::steady_clock;
+  if (most <= 0 || events == nullptr) return kernel_wait(events, most, 0, mask);
+  const auto begun = Clock::now();
+  {
+    const std::scoped_lock lock(mutex_);
+    spin_.worked(begun);
+  }
+  for (bool first = true;; first = false) {
+    bool looks = false, kernel_too = true;
+    int have = 0;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (engaged_ > 0) {
+        have = collect({events, static_cast<std::size_t>(most)});
+        // The kernel's own events get their turn while rings are busy, and each time these have nothing.
+        kernel_too = have < most && (have == 0 ? (first || ++looks_ % 4 == 0) : ++looks_ % looks_a_kernel_look == 0);
+        looks = have == 0 && (!timeout || timeout->count() > 0);
+      }
+    }
+    if (have > 0) {
+      if (kernel_too) {
+        const int more = kernel_wait(events + have, most - have, 0, nullptr);
+        const std::scoped_lock lock(mutex_);
+        const int kept = more > 0 ? clean(events + have, more) : 0;
+        int total = have;
+        for (int i = have; i < have + kept; ++i) {
+          const auto same = std::find_if(events, events + have,
+                                         [&](const epoll_event& one) { return one.data.u64 == events[i].data.u64; });
+          if (same != events + have)
+            same->events |= events[i].events;
+          else
+            events[total++] = events[i];
+        }
+        have = total;
+      }
+      return have;
+    }
+    if (looks && mask == nullptr && look_again(spin_)) {
+      if (!kernel_too) continue;
+      const int found = kernel_wait(events, most, 0, nullptr);
+      const std::scoped_lock lock(mutex_);
+      if (const int kept = found > 0 ? clean(events, found) : 0; kept > 0) return append(events, kept, most);
+      continue;
+    }
+    const auto limit = sleep_limit(timeout, begun, true);
+    bool sleeps = limit.has_value();
+    {
+      const std::scoped_lock lock(mutex_);
+      ++sleepers_;
+      if (engaged_ > 0 && !idle()) sleeps = false;
+    }
+    const int wait_ms = !sleeps ? 0
+                        : !timeout ? -1
+                                   : static_cast<int>(std::min<std::int64_t>(
+                                         INT_MAX, limit->tv_sec * 1000 + (limit->tv_nsec + 999'999) / 1'000'000));
+    const int found = kernel_wait(events, most, wait_ms, mask);
+    const int error = errno;
+    int kept = 0;
+    {
+      const std::scoped_lock lock(mutex_);
+      --sleepers_;
+      if (found > 0) kept = clean(events, found);
+      if (engaged_ > 0) {
+        if (kept > 0) kept = append(events, kept, most);
+        // Others sleep on, and the one who rings wakes only one of us.
+        if (sleepers_ > 0 || nested_) {
+          waiter_->will_sleep();
+          if (waiter_->anything() || !ready_.empty()) ring(*table(), waiter_->watcher(0));
+        } else {
+          waiter_->awake();
+        }
+      }
+      spin_.worked(Clock::now());
+    }
+    if (found < 0) {
+      errno = error;
+      return -1;
+    }
+    if (kept > 0) return kept;
+    if (!limit) {
+      const std::scoped_lock lock(mutex_);
+      return engaged_ > 0 ? collect({events, static_cast<std::size_t>(most)}) : 0;
+    }
+  }
+}
+
+void EventSet::close() {
+  {
+    const std::scoped_lock lock(mutex_);
+    while (!members_.empty()) forget(members_.begin()->first);
+    waiter_.reset();
+  }
+  // Another thread may still be in wait(): the object stays, as small as it is.
+}
+
+void EventSet::become_childs() {
+  new (&mutex_) std::mutex;
+  (void)waiter_.release();
+  for (auto& [fd, member] : members_) member->engaged = member->in_ready = false;
+  by_data_.clear();
+  by_bit_.clear();
+  ready_.clear();
+  engaged_ = sleepers_ = 0;
+}
+
+}  // namespace weir::sockets

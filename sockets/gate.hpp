@@ -1,0 +1,58 @@
+// One direction of a connection: many threads in the kernel's calls, or one with the ring. In memory that a forked child
+// shares. A holder that was killed leaves the gate shut: exclusive() gives up, and the connection is reset.
+#pragma once
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace weir::sockets {
+
+using GateWord = std::atomic<std::int32_t>;  // how many share it; -1: one has it alone
+
+class Gate {
+ public:
+  explicit Gate(GateWord& word) : word_(word) {}
+  ~Gate() { release(); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  bool try_exclusive() {
+    std::int32_t free = 0;
+    if (word_.compare_exchange_strong(free, -1, std::memory_order_acquire)) mine_ = -1;
+    return mine_ == -1;
+  }
+  // Waits, in growing naps, for about ten seconds.
+  bool exclusive() {
+    for (int tries = 0; !try_exclusive() && tries < 100'000; ++tries) wait(tries);
+    return mine_ == -1;
+  }
+  bool share() {
+    std::int32_t now = word_.load(std::memory_order_relaxed);
+    if (now < 0 || !word_.compare_exchange_strong(now, now + 1, std::memory_order_acquire)) return false;
+    mine_ = 1;
+    return true;
+  }
+  void release() {
+    if (mine_ == -1) word_.store(0, std::memory_order_release);
+    if (mine_ == 1) word_.fetch_sub(1, std::memory_order_release);
+    mine_ = 0;
+  }
+
+ private:
+  static void wait(int tries) {
+    if (tries < 64)
+      __builtin_ia32_pause();
+    else if (tries < 256)
+      ::sched_yield();
+    else
+      ::usleep(50);
+  }
+
+  GateWord& word_;
+  int mine_ = 0;
+};
+
+}  // namespace weir::sockets

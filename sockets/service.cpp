@@ -1,0 +1,139 @@
+#include "sockets/service.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "sockets/connections.hpp"
+#include "sockets/runtime.hpp"
+#include "sockets/system_calls.hpp"
+
+namespace weir::sockets {
+
+class Service {
+ public:
+  static bool start();
+  void run();
+
+  std::mutex mutex;
+  std::vector<Connection*> come, ended, reconsidered;  // by other threads, for the next round
+  std::unique_ptr<Waiter> waiter;
+
+ private:
+  void round();
+  std::vector<Connection*> known_;
+};
+
+namespace {
+
+std::mutex& start_mutex() {
+  static std::mutex& made = *new std::mutex;
+  return made;
+}
+constinit std::atomic<Service*> service{nullptr};
+
+void* run_service(void* it) {
+  ::pthread_setname_np(::pthread_self(), "weir-sockets");
+  static_cast<Service*>(it)->run();
+  return nullptr;
+}
+
+bool hand_over(std::vector<Connection*> Service::*list, Connection& connection) {
+  if (!Service::start()) return false;
+  Service* const it = service.load();
+  {
+    const std::scoped_lock lock(it->mutex);
+    (it->*list).push_back(&connection);
+  }
+  ring(*table(), it->waiter->watcher(0));
+  return true;
+}
+
+}  // namespace
+
+bool Service::start() {
+  if (service.load(std::memory_order_acquire) != nullptr) return true;
+  const std::scoped_lock lock(start_mutex());
+  if (service.load() != nullptr) return true;
+  if (table() == nullptr) return false;
+  auto made = std::make_unique<Service>();
+  made->waiter = Waiter::make(*table());
+  if (!made->waiter) return false;
+  // The program's signals are for its own threads.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread{};
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  const bool started = ::pthread_create(&thread, &attributes, run_service, made.get()) == 0;
+  ::pthread_attr_destroy(&attributes);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (started) service.store(made.release(), std::memory_order_release);
+  return started;
+}
+
+void Service::run() {
+  for (;;) {
+    waiter->will_sleep();
+    constexpr timespec nap{.tv_sec = 0, .tv_nsec = 10'000'000};
+    bool more = waiter->anything(), naps = false;
+    {
+      const std::scoped_lock lock(mutex);
+      more = more || !come.empty() || !reconsidered.empty();
+      naps = !ended.empty();
+    }
+    if (!more) {
+      pollfd one{waiter->fd(), POLLIN, 0};
+      system_calls().ppoll(&one, 1, naps ? &nap : nullptr, nullptr);
+    }
+    waiter->awake();
+    waiter->drain();
+    waiter->collect([](std::uint32_t) {});
+    round();
+  }
+}
+
+void Service::round() {
+  std::vector<Connection*> gone, again;
+  {
+    const std::scoped_lock lock(mutex);
+    known_.insert(known_.end(), come.begin(), come.end());
+    come.clear();
+    gone.swap(ended);
+    again.swap(reconsidered);
+  }
+  for (Connection* it : gone) {
+    if (it->users().load() != 0) {  // a thread is still at it: it was rung, and leaves
+      const std::scoped_lock lock(mutex);
+      ended.push_back(it);
+      continue;
+    }
+    std::erase(known_, it);
+    it->end();
+    Connections::recycle(*it);
+  }
+  for (Connection* it : again)
+    if (std::ranges::find(known_, it) != known_.end()) it->reconsider();
+  for (Connection* it : known_) {
+    if (it->life() == Connection::Life::agreeing)
+      it->agree(waiter->watcher(0));
+    else
+      it->answer_leaving_peer();
+  }
+}
+
+bool service_agrees(Connection& it) { return hand_over(&Service::come, it); }
+void service_reconsiders(Connection& it) { hand_over(&Service::reconsidered, it); }
+void service_ends(Connection& it) { hand_over(&Service::ended, it); }
+
+void service_forgets_parent() {
+  service.store(nullptr);  // its thread is not here; what it has is the parent's
+  new (&start_mutex()) std::mutex;
+}
+
+}  // namespace weir::sockets

@@ -1,0 +1,35 @@
+// A look before a sleep: short, and none at all where it was in vain or where others want the core (rdma/spin_policy).
+#pragma once
+
+#include <sched.h>
+
+#include <chrono>
+
+#include "rdma/spin_policy.hpp"
+#include "sockets/runtime.hpp"
+
+namespace weir::sockets {
+
+using rdma::SpinPolicy;
+
+inline SpinPolicy& thread_spin() {
+  static thread_local SpinPolicy policy(settings().spin);
+  return policy;
+}
+
+// False: sleep.
+inline bool look_again(SpinPolicy& policy) {
+  constexpr int looks_a_yield = 32;
+  static thread_local int looks = 0;
+  const auto now = SpinPolicy::TimePoint::clock::now();
+  if (!policy.look_again(now)) return false;
+  if (++looks % looks_a_yield == 0) {
+    ::sched_yield();
+    policy.yielded(now, SpinPolicy::TimePoint::clock::now());
+  } else {
+    for (int i = 0; i < 4; ++i) __builtin_ia32_pause();
+  }
+  return true;
+}
+
+}  // namespace weir::sockets

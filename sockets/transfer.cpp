@@ -1,0 +1,354 @@
+// Reading and writing an engaged connection: whichever carrier has the next byte.
+#include <fcntl.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "sockets/connections.hpp"
+#include "sockets/kernel_counts.hpp"
+#include "sockets/runtime.hpp"
+#include "sockets/spin.hpp"
+#include "sockets/system_calls.hpp"
+
+namespace weir::sockets {
+namespace {
+
+constexpr std::size_t piece_bytes = 16 * 1024;  // of a large write: the reader begins while the rest is copied
+constexpr std::size_t most_pieces = 64;         // of a program's list that one kernel call gets
+
+std::size_t bytes_of(std::span<const iovec> pieces) {
+  std::size_t bytes = 0;
+  for (const iovec& piece : pieces) bytes += piece.iov_len;
+  return bytes;
+}
+
+// The part of `pieces` behind `skip`, at most `bytes` of it.
+class Part {
+ public:
+  Part(std::span<const iovec> pieces, std::size_t skip, std::uint64_t bytes) {
+    for (const iovec& piece : pieces) {
+      if (bytes == 0 || count_ == part_.size()) break;
+      if (skip >= piece.iov_len) {
+        skip -= piece.iov_len;
+        continue;
+      }
+      const std::size_t here = std::min<std::uint64_t>(piece.iov_len - skip, bytes);
+      part_[count_++] = {static_cast<std::byte*>(piece.iov_base) + skip, here};
+      bytes -= here;
+      skip = 0;
+    }
+    message_.msg_iov = part_.data();
+    message_.msg_iovlen = count_;
+  }
+  msghdr& message() { return message_; }
+  std::span<const iovec> pieces() const { return std::span(part_).first(count_); }
+
+ private:
+  std::array<iovec, most_pieces> part_;
+  std::size_t count_ = 0;
+  msghdr message_{};
+};
+
+bool blocks(int fd, int flags) {
+  return (flags & MSG_DONTWAIT) == 0 && (system_calls().fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
+}
+
+ssize_t failed(int error) {
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+
+ssize_t Connection::receive_ring(Incoming& in, std::span<const iovec> into, std::size_t skip, std::size_t bytes,
+                                 bool peek) {
+  const std::uint64_t ring_bytes = settings().ring_bytes;
+  const std::byte* const ring = link_->ring();
+  std::uint64_t place = in.place();
+  std::size_t done = 0;
+  for (const iovec& piece : into) {
+    if (skip >= piece.iov_len) {
+      skip -= piece.iov_len;
+      continue;
+    }
+    auto* to = static_cast<std::byte*>(piece.iov_base) + skip;
+    for (std::size_t left = std::min(piece.iov_len - skip, bytes - done); left > 0;) {
+      const std::size_t here = std::min<std::uint64_t>(left, ring_bytes - place);
+      std::memcpy(to, ring + place, here);
+      place = (place + here) % ring_bytes;
+      to += here;
+      done += here;
+      left -= here;
+    }
+    skip = 0;
+    if (done == bytes) break;
+  }
+  if (!peek) in.took_ring(done);
+  return static_cast<ssize_t>(done);
+}
+
+ssize_t Connection::receive_held(Incoming& in, std::span<const iovec> into, std::size_t skip, std::size_t bytes,
+                                 bool peek) {
+  std::size_t done = 0;
+  Part part(into, skip, bytes);
+  for (const iovec& piece : part.pieces()) {
+    std::memcpy(piece.iov_base, held_.data() + done, piece.iov_len);
+    done += piece.iov_len;
+  }
+  if (!peek) {
+    held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(done));
+    in.took_held(done);
+  }
+  return static_cast<ssize_t>(done);
+}
+
+ssize_t Connection::receive_tcp(Incoming& in, int fd, std::span<const iovec> into, std::size_t skip,
+                                std::uint64_t most, int flags) {
+  Part part(into, skip, most);
+  const ssize_t got = system_calls().recvmsg(fd, &part.message(), (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+  if (got <= 0 || (flags & MSG_PEEK) != 0) return got;
+  const auto bytes = static_cast<std::size_t>(got);
+  const auto now = static_cast<std::size_t>(in.took_tcp(bytes));
+  if (now == bytes) return got;
+  std::size_t before = now;  // the rest was sent behind bytes that are in the ring
+  std::size_t left = bytes - now;
+  for (const iovec& piece : part.pieces()) {
+    if (before >= piece.iov_len) {
+      before -= piece.iov_len;
+      continue;
+    }
+    const auto* from = static_cast<const std::byte*>(piece.iov_base) + before;
+    const std::size_t here = std::min(piece.iov_len - before, left);
+    held_.insert(held_.end(), from, from + here);
+    left -= here;
+    before = 0;
+  }
+  return static_cast<ssize_t>(now);
+}
+
+// Nothing there: -1 and EAGAIN.
+ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t skip, int flags) {
+  Gate gate(record_->receive_gate);
+  if (!gate.exclusive()) return failed(ECONNRESET);
+  const bool peek = (flags & MSG_PEEK) != 0;
+  const std::size_t wanted = bytes_of(into) - skip;
+  Incoming in = incoming();
+  if (lost_) return failed(ECONNRESET);
+  Source source = in.next();
+  for (bool again = true;;) {
+    if (source.kind == Source::Kind::broken) {
+      lost_ = true;
+      reset(fd);
+      return failed(ECONNRESET);
+    }
+    if (source.kind == Source::Kind::ring && source.bytes > 0)
+      return receive_ring(in, into, skip, std::min<std::uint64_t>(source.bytes, wanted), peek);
+    if (source.kind == Source::Kind::tcp && !held_.empty())
+      return receive_held(in, into, skip, std::min<std::uint64_t>({source.bytes, held_.size(), wanted}), peek);
+    if (pending_error_ != 0) return failed(std::exchange(pending_error_, 0));
+    ssize_t got = 0;
+    if (source.kind == Source::Kind::tcp) {
+      got = receive_tcp(in, fd, into, skip, source.bytes, flags);
+      if (got > 0) return got;
+    } else {
+      // Only the kernel knows of the end, and of errors.
+      char byte = 0;
+      iovec room{&byte, 1};
+      msghdr message{};
+      message.msg_iov = &room;
+      message.msg_iovlen = 1;
+      got = system_calls().recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
+    }
+    const int error = got < 0 ? errno : 0;
+    // What came by the ring before that is visible now. Once more, so that nothing is missed at the end.
+    const Source now = in.next();
+    if (now != source || got > 0) {
+      if (got > 0 && now == source && !again) {
+        lost_ = true;  // bytes on TCP although the peer is in the ring: somebody writes there past it
+        reset(fd);
+        return failed(ECONNRESET);
+      }
+      again = now != source;
+      if (error != 0 && error != EAGAIN && error != EINTR) pending_error_ = error;
+      source = now;
+      continue;
+    }
+    return got < 0 ? failed(error) : got;
+  }
+}
+
+ssize_t Connection::receive(int fd, std::span<const iovec> into, int flags) {
+  if ((flags & (MSG_OOB | MSG_TRUNC)) != 0) {
+    leave(fd, (flags & MSG_OOB) != 0 ? Reason::urgent_data : Reason::splice);
+    iovec* const pieces = const_cast<iovec*>(into.data());
+    msghdr message{};
+    message.msg_iov = pieces;
+    message.msg_iovlen = into.size();
+    return system_calls().recvmsg(fd, &message, flags);
+  }
+  if (foreign_ && stays() == Reason::none) leave(fd, Reason::shared_by_processes);
+  const std::size_t wanted = bytes_of(into);
+  const bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0;
+  if (wanted == 0) return 0;
+  const int before = errno;
+  std::size_t done = 0;
+  for (;;) {
+    const ssize_t got = receive_now(fd, into, done, flags);
+    if (got > 0) {
+      done += static_cast<std::size_t>(got);
+      if (!all || done == wanted) break;
+      continue;
+    }
+    if (got == 0) break;  // the end
+    if ((errno != EAGAIN && errno != EINTR) || !blocks(fd, flags)) {
+      if (done > 0) break;
+      return -1;
+    }
+    int error = 0;
+    if (!wait(fd, false, error)) {
+      if (done > 0) break;
+      return failed(error);
+    }
+    if (Connections::find(fd) != this) return failed(EBADF);  // closed meanwhile; the number may be another's
+  }
+  errno = before;
+  return static_cast<ssize_t>(done);
+}
+
+bool Connection::may_enter_ring(int fd, const Outgoing& out) {
+  const Side& peer = place_.peer();
+  if (stays() != Reason::none || foreign_ || !out.may_enter_ring() || peer.receives.load() == 0 ||
+      static_cast<Stage>(peer.stage.load()) != Stage::linked || record_->holders.load() != 1)
+    return false;
+  if (settings().change_every != 0 && since_change_ < settings().change_every && since_change_ != 0) return false;
+  const auto counts = kernel_counts(fd);
+  if (!counts || !counts->established) return false;
+  if (counts->written == record_->end.sent_tcp.load()) return true;
+  stay(fd, Reason::unseen_calls);
+  return false;
+}
+
+// 0: there is no room, and none came in a moment; -1: the link is lost.
+ssize_t Connection::send_by_ring(Outgoing& out, std::span<const iovec> from, std::size_t skip) {
+  std::uint64_t room = out.room();
+  if (room == 0) {
+    SpinPolicy& spin = thread_spin();
+    spin.worked(SpinPolicy::TimePoint::clock::now());
+    while (room == 0 && look_again(spin)) room = out.room();
+  }
+  if (room == Outgoing::broken) return -1;
+  const std::uint64_t wanted = std::min<std::uint64_t>(room, bytes_of(from) - skip);
+  std::uint64_t done = 0;
+  while (done < wanted) {
+    const std::uint64_t place = out.place();
+    const auto bytes = std::min({wanted - done, peer_ring_bytes_ - place, std::uint64_t{piece_bytes}});
+    if (!link_->write(from, skip + done, bytes, place)) {
+      trace("a write into the peer's ring failed");
+      return done > 0 ? static_cast<ssize_t>(done) : -1;
+    }
+    out.put(bytes);
+    ring_all(*table(), place_.peer());
+    done += bytes;
+  }
+  auto& counter = place_.mine().by_ring;
+  counter.store(counter.load(std::memory_order_relaxed) + done, std::memory_order_relaxed);
+  return static_cast<ssize_t>(done);
+}
+
+bool Connection::hand_back(int fd) {
+  constexpr int longest_ms = 900;
+  Outgoing out = outgoing();
+  const std::uint64_t from = out.first_unread(), bytes = record_->end.sent.load() - from;
+  std::vector<std::byte> unread(bytes);
+  const std::uint64_t place = from % peer_ring_bytes_, first = std::min(bytes, peer_ring_bytes_ - place);
+  if (bytes > 0 && (!link_->read(unread.data(), first, place) ||
+                    (bytes > first && !link_->read(unread.data() + first, bytes - first, 0))))
+    return false;
+  for (std::size_t done = 0; done < bytes;) {
+    iovec piece{unread.data() + done, bytes - done};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    const ssize_t sent = system_calls().sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    pollfd writable{fd, POLLOUT, 0};
+    const timespec longest{.tv_sec = 0, .tv_nsec = longest_ms * 1'000'000L};
+    if (sent > 0)
+      done += static_cast<std::size_t>(sent);
+    else if (errno != EAGAIN || system_calls().ppoll(&writable, 1, &longest, nullptr) <= 0)
+      return false;
+  }
+  record_->end.sent_tcp.fetch_add(bytes);
+  out.leave_ring_at(from);
+  ring_all(*table(), place_.peer());
+  return true;
+}
+
+ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t skip, int flags) {
+  Gate gate(record_->send_gate);
+  if (!gate.exclusive()) return failed(ECONNRESET);
+  Outgoing out = outgoing();
+  const std::uint64_t every = settings().change_every;
+  if (out.by_ring()) {
+    const auto want = static_cast<Want>(place_.peer().receiver.wants_tcp.load());
+    if (want == Want::unread_back && !hand_back(fd)) {
+      reset(fd);
+      return failed(ECONNRESET);
+    }
+    if (want == Want::tcp || static_cast<Stage>(place_.peer().stage.load()) != Stage::linked ||
+        (every != 0 && since_change_ >= every)) {
+      out.leave_ring();
+      since_change_ = 1;
+    }
+  } else if (may_enter_ring(fd, out) && out.enter_ring()) {
+    if (every == 0) trace("descriptor %d sends by RDMA from byte %lu on", fd, static_cast<unsigned long>(record_->end.sent.load()));
+    since_change_ = 0;
+  }
+  if (out.by_ring()) {
+    const ssize_t sent = send_by_ring(out, from, skip);
+    if (sent > 0) since_change_ += static_cast<std::uint64_t>(sent);
+    if (sent > 0) return sent;
+    // A full ring is no reason to make the program wait: TCP buffers more, and programs count on that.
+    out.leave_ring();
+    if (sent < 0) {
+    record_->stays.store(static_cast<std::uint32_t>(Reason::link_lost));
+    place_.mine().why_not.store(static_cast<std::uint32_t>(Reason::link_lost));
+    }
+  }
+  Part part(from, skip, every != 0 ? every : Incoming::no_limit);
+  const ssize_t sent = system_calls().sendmsg(fd, &part.message(), flags | MSG_DONTWAIT);
+  if (sent > 0) {
+    out.sent_tcp(static_cast<std::uint64_t>(sent));
+    since_change_ += static_cast<std::uint64_t>(sent);
+    place_.mine().by_tcp.store(record_->end.sent_tcp.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
+  return sent;
+}
+
+ssize_t Connection::send(int fd, std::span<const iovec> from, int flags) {
+  if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0) leave(fd, Reason::urgent_data);
+  if (foreign_ && stays() == Reason::none) leave(fd, Reason::shared_by_processes);
+  const std::size_t wanted = bytes_of(from);
+  std::size_t done = 0;
+  while (done < wanted || wanted == 0) {
+    const ssize_t sent = send_now(fd, from, done, flags);
+    if (sent >= 0) {
+      done += static_cast<std::size_t>(sent);
+      if (wanted == 0) break;
+      continue;
+    }
+    if (errno == EAGAIN && blocks(fd, flags)) {
+      int error = 0;
+      if (wait(fd, true, error) && Connections::find(fd) == this) continue;
+      if (error == 0) error = EBADF;
+      errno = error;
+    }
+    if (done > 0) break;
+    return -1;
+  }
+  return static_cast<ssize_t>(done);
+}
+
+}  // namespace weir::sockets

@@ -1,0 +1,102 @@
+// Two ends of a TCP connection in this process, and whether their bytes go by TCP.
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace weir::sockets::test {
+
+struct TcpPair {
+  int client = -1, server = -1;
+
+  TcpPair() {
+    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener, 1), 0);
+    EXPECT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::connect(client, reinterpret_cast<sockaddr*>(&address), size), 0);
+    server = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    EXPECT_GE(server, 0);
+    ::close(listener);
+  }
+  ~TcpPair() {
+    if (client >= 0) ::close(client);
+    if (server >= 0) ::close(server);
+  }
+  TcpPair(const TcpPair&) = delete;
+  TcpPair& operator=(const TcpPair&) = delete;
+};
+
+inline std::uint64_t bytes_by_tcp(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  EXPECT_EQ(::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+  return info.tcpi_bytes_sent;
+}
+
+inline bool send_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+inline std::string receive(int fd, std::size_t bytes) {
+  std::string all(bytes, '\0');
+  std::size_t have = 0;
+  while (have < bytes) {
+    const ssize_t got = ::recv(fd, all.data() + have, bytes - have, 0);
+    if (got <= 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  all.resize(have);
+  return all;
+}
+
+inline void exchange(const TcpPair& pair) {
+  constexpr std::string_view question = "twenty bytes or more?", answer = "yes, twenty or more.";
+  ASSERT_TRUE(send_all(pair.client, question));
+  ASSERT_EQ(receive(pair.server, question.size()), question);
+  ASSERT_TRUE(send_all(pair.server, answer));
+  ASSERT_EQ(receive(pair.client, answer.size()), answer);
+}
+
+// Talks until neither end sends by TCP any more. False: they never stopped.
+inline bool change_to_ring(const TcpPair& pair) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (std::chrono::steady_clock::now() < until) {
+    const auto before = bytes_by_tcp(pair.client) + bytes_by_tcp(pair.server);
+    exchange(pair);
+    if (::testing::Test::HasFatalFailure()) return false;
+    if (bytes_by_tcp(pair.client) + bytes_by_tcp(pair.server) == before) return true;
+  }
+  return false;
+}
+
+inline bool readable(int fd, int timeout_ms) {
+  pollfd one{fd, POLLIN, 0};
+  return ::poll(&one, 1, timeout_ms) == 1 && (one.revents & POLLIN) != 0;
+}
+
+constexpr int longest_ms = 10'000;  // for what comes for certain
+
+}  // namespace weir::sockets::test
