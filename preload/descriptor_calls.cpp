@@ -28,8 +28,8 @@ using weir::sockets::Use;
 
 namespace {
 
-// In a child of vfork(), which has our memory and descriptors of its own, nothing is forgotten. vfork() is ours and is
-// fork(), but posix_spawn() of the C library does the same without asking.
+// In a child of vfork(), which has our memory and descriptors of its own, nothing is forgotten. vfork() is
+// ours and is fork(), but posix_spawn() of the C library does the same without asking.
 void closing(int fd) {
   const int before = errno;
   Connections::closing(fd);
@@ -61,16 +61,29 @@ struct Option {
   int level, name;
 };
 // Those that are about the bytes as TCP carries them, by their numbers: some are younger than the C library.
-constexpr Option for_tcp_alone[] = {
-    {SOL_SOCKET, SO_RCVLOWAT}, {SOL_SOCKET, SO_OOBINLINE}, {SOL_SOCKET, SO_ATTACH_FILTER}, {SOL_SOCKET, 50 /* SO_ATTACH_BPF */},
-    {SOL_SOCKET, SO_TIMESTAMP}, {SOL_SOCKET, 35 /* SO_TIMESTAMPNS */}, {SOL_SOCKET, 37 /* SO_TIMESTAMPING */},
-    {SOL_SOCKET, 42 /* SO_PEEK_OFF */}, {SOL_SOCKET, 47 /* SO_MAX_PACING_RATE */}, {SOL_SOCKET, 60 /* SO_ZEROCOPY */},
-    {SOL_SOCKET, 63 /* SO_TIMESTAMP_NEW */}, {SOL_SOCKET, 64 /* SO_TIMESTAMPNS_NEW */}, {SOL_SOCKET, 65 /* SO_TIMESTAMPING_NEW */},
-    {IPPROTO_TCP, 14 /* TCP_MD5SIG */}, {IPPROTO_TCP, 19 /* TCP_REPAIR */}, {IPPROTO_TCP, 31 /* TCP_ULP */},
-    {IPPROTO_TCP, 32 /* TCP_MD5SIG_EXT */}, {IPPROTO_TCP, 36 /* TCP_INQ */}, {IPPROTO_TCP, 38 /* TCP_AO_ADD_KEY */}};
+constexpr Option for_tcp_alone[] = {{SOL_SOCKET, SO_RCVLOWAT},
+                                    {SOL_SOCKET, SO_OOBINLINE},
+                                    {SOL_SOCKET, SO_ATTACH_FILTER},
+                                    {SOL_SOCKET, 50 /* SO_ATTACH_BPF */},
+                                    {SOL_SOCKET, SO_TIMESTAMP},
+                                    {SOL_SOCKET, 35 /* SO_TIMESTAMPNS */},
+                                    {SOL_SOCKET, 37 /* SO_TIMESTAMPING */},
+                                    {SOL_SOCKET, 42 /* SO_PEEK_OFF */},
+                                    {SOL_SOCKET, 47 /* SO_MAX_PACING_RATE */},
+                                    {SOL_SOCKET, 60 /* SO_ZEROCOPY */},
+                                    {SOL_SOCKET, 63 /* SO_TIMESTAMP_NEW */},
+                                    {SOL_SOCKET, 64 /* SO_TIMESTAMPNS_NEW */},
+                                    {SOL_SOCKET, 65 /* SO_TIMESTAMPING_NEW */},
+                                    {IPPROTO_TCP, 14 /* TCP_MD5SIG */},
+                                    {IPPROTO_TCP, 19 /* TCP_REPAIR */},
+                                    {IPPROTO_TCP, 31 /* TCP_ULP */},
+                                    {IPPROTO_TCP, 32 /* TCP_MD5SIG_EXT */},
+                                    {IPPROTO_TCP, 36 /* TCP_INQ */},
+                                    {IPPROTO_TCP, 38 /* TCP_AO_ADD_KEY */}};
 
 bool is_for_tcp_alone(int level, int name) {
-  return std::ranges::any_of(for_tcp_alone, [&](const Option& one) { return one.level == level && one.name == name; });
+  return std::ranges::any_of(for_tcp_alone,
+                             [&](const Option& one) { return one.level == level && one.name == name; });
 }
 
 void stay(int fd, Reason why) {
@@ -81,7 +94,8 @@ using Fcntl = int(int, int, ...);
 
 int fcntl_of(Fcntl* call, int fd, int command, void* argument) {
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) return copied(fd, call(fd, command, argument));
-  if (command == F_SETFL && (reinterpret_cast<std::intptr_t>(argument) & O_ASYNC) != 0) stay(fd, Reason::signal_driven);
+  if (command == F_SETFL && (reinterpret_cast<std::intptr_t>(argument) & O_ASYNC) != 0)
+    stay(fd, Reason::signal_driven);
   if (command == F_SETSIG || command == F_SETOWN) stay(fd, Reason::signal_driven);
   return call(fd, command, argument);
 }
@@ -135,7 +149,8 @@ int close_range(unsigned first, unsigned last, int flags) noexcept {
   for (unsigned from = first;;) {
     const int ours = weir::sockets::next_out_of_the_way(from, last);
     if (ours < 0) return call(from, last, flags);
-    if (static_cast<unsigned>(ours) > from && call(from, static_cast<unsigned>(ours) - 1, flags) != 0) return -1;
+    if (static_cast<unsigned>(ours) > from && call(from, static_cast<unsigned>(ours) - 1, flags) != 0)
+      return -1;
     if (static_cast<unsigned>(ours) >= last) return 0;
     from = static_cast<unsigned>(ours) + 1;
   }
@@ -205,7 +220,8 @@ int setsockopt(int fd, int level, int name, const void* value, socklen_t size) n
   return call(fd, level, name, value, size);
 }
 
-// libuv, and with it Node.js, closes so. The C library's is looked up without a guard: threads that wait for one call this.
+// libuv, and with it Node.js, closes so. The C library's is looked up without a guard: threads that wait for
+// one call this.
 long syscall(long number, ...) noexcept {
   constinit static std::atomic<long (*)(long, ...)> next{nullptr};
   std::array<long, 6> a;

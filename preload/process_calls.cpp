@@ -1,5 +1,5 @@
-// The C library's calls after which another program, or another process, has the descriptors. Entry points of other people's
-// programs.
+// The C library's calls after which another program, or another process, has the descriptors. Entry points of
+// other people's programs.
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 
 #include "preload/next_call.hpp"
 #include "sockets/connections.hpp"
+#include "sockets/runtime.hpp"
 
 using weir::sockets::Connection;
 using weir::sockets::Connections;
@@ -41,7 +42,10 @@ int execute(Call call) {
   return result;
 }
 
-void before_exit() { Connections::leave_holders(false); }
+void before_exit() {
+  Connections::leave_holders(false);
+  weir::sockets::leave_table();
+}
 __attribute__((destructor)) void at_exit() { before_exit(); }
 
 std::vector<char*> words_of(const char* first, va_list arguments) {
@@ -109,8 +113,8 @@ int execle(const char* path, const char* first, ...) noexcept {
 
 int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
                 const posix_spawnattr_t* attributes, char* const* words, char* const* environment) {
-  WEIR_NEXT(int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, char* const*,
-                char* const*),
+  WEIR_NEXT(int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*,
+                char* const*, char* const*),
             posix_spawn);
   before_spawn();
   return call(pid, path, actions, attributes, words, environment);
@@ -118,8 +122,8 @@ int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* 
 
 int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
                  const posix_spawnattr_t* attributes, char* const* words, char* const* environment) {
-  WEIR_NEXT(int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*, char* const*,
-                char* const*),
+  WEIR_NEXT(int(pid_t*, const char*, const posix_spawn_file_actions_t*, const posix_spawnattr_t*,
+                char* const*, char* const*),
             posix_spawnp);
   before_spawn();
   return call(pid, file, actions, attributes, words, environment);
@@ -147,7 +151,7 @@ int system(const char* command) {
 }
 
 FILE* popen(const char* command, const char* mode) {
-  WEIR_NEXT(FILE*(const char*, const char*), popen);
+  WEIR_NEXT(FILE * (const char*, const char*), popen);
   before_spawn();
   return call(command, mode);
 }

@@ -1,5 +1,5 @@
-// The C library's calls that read and write. Entry points of other people's programs: signatures are the C library's, errno
-// is that of the call behind.
+// The C library's calls that read and write. Entry points of other people's programs: signatures are the C
+// library's, errno is that of the call behind.
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -169,7 +169,8 @@ ssize_t __read_chk(int fd, void* into, size_t count, size_t limit) {
 
 ssize_t readv(int fd, const iovec* into, int count) {
   WEIR_NEXT(ssize_t(int, const iovec*, int), readv);
-  return receive(fd, {into, static_cast<std::size_t>(std::max(count, 0))}, 0, [&] { return call(fd, into, count); });
+  return receive(fd, {into, static_cast<std::size_t>(std::max(count, 0))}, 0,
+                 [&] { return call(fd, into, count); });
 }
 
 ssize_t recv(int fd, void* into, size_t count, int flags) {
@@ -235,7 +236,8 @@ ssize_t write(int fd, const void* from, size_t count) {
 
 ssize_t writev(int fd, const iovec* from, int count) {
   WEIR_NEXT(ssize_t(int, const iovec*, int), writev);
-  return send(fd, {from, static_cast<std::size_t>(std::max(count, 0))}, 0, [&] { return call(fd, from, count); });
+  return send(fd, {from, static_cast<std::size_t>(std::max(count, 0))}, 0,
+              [&] { return call(fd, from, count); });
 }
 
 ssize_t send(int fd, const void* from, size_t count, int flags) {
@@ -281,7 +283,7 @@ ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, size_
 }
 
 FILE* fdopen(int fd, const char* mode) noexcept {
-  WEIR_NEXT(FILE*(int, const char*), fdopen);
+  WEIR_NEXT(FILE * (int, const char*), fdopen);
   stay(fd, Reason::stdio);
   return call(fd, mode);
 }

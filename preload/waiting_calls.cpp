@@ -23,13 +23,15 @@ Timeout of_milliseconds(int timeout) {
 }
 
 bool valid(const timespec* timeout) {
-  return timeout == nullptr || (timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1'000'000'000);
+  return timeout == nullptr ||
+         (timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1'000'000'000);
 }
 
 Timeout of(const timespec* timeout) {
   if (timeout == nullptr) return std::nullopt;
   constexpr time_t longest_s = 1'000'000'000;
-  return std::chrono::seconds(std::min(timeout->tv_sec, longest_s)) + std::chrono::nanoseconds(timeout->tv_nsec);
+  return std::chrono::seconds(std::min(timeout->tv_sec, longest_s)) +
+         std::chrono::nanoseconds(timeout->tv_nsec);
 }
 
 // select() by way of poll(). Nothing of ours among them: false.
@@ -70,7 +72,8 @@ class Selection {
  private:
   // As the kernel's do_select() has them.
   static constexpr std::array<short, 3> asked{POLLIN, POLLOUT, POLLPRI};
-  static constexpr std::array<short, 3> answers{POLLIN | POLLHUP | POLLERR | POLLRDNORM, POLLOUT | POLLERR | POLLWRNORM, POLLPRI};
+  static constexpr std::array<short, 3> answers{POLLIN | POLLHUP | POLLERR | POLLRDNORM,
+                                                POLLOUT | POLLERR | POLLWRNORM, POLLPRI};
   std::array<fd_set*, 3> sets_;
   std::vector<pollfd> fds_;
 };
@@ -87,7 +90,8 @@ int poll(pollfd* fds, nfds_t count, int timeout) {
 
 int __poll_chk(pollfd* fds, nfds_t count, int timeout, size_t limit) {
   WEIR_NEXT(int(pollfd*, nfds_t, int, size_t), __poll_chk);
-  if (fds == nullptr || count > limit / sizeof *fds || !concerns_us({fds, count})) return call(fds, count, timeout, limit);
+  if (fds == nullptr || count > limit / sizeof *fds || !concerns_us({fds, count}))
+    return call(fds, count, timeout, limit);
   return wait_for_any({fds, count}, of_milliseconds(timeout), nullptr);
 }
 
@@ -110,7 +114,8 @@ int select(int count, fd_set* read, fd_set* write, fd_set* except, timeval* time
   if (!selection.concerns_us() || (timeout != nullptr && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
     return call(count, read, write, except, timeout);
   Timeout limit;
-  if (timeout != nullptr) limit = std::chrono::seconds(timeout->tv_sec) + std::chrono::microseconds(timeout->tv_usec);
+  if (timeout != nullptr)
+    limit = std::chrono::seconds(timeout->tv_sec) + std::chrono::microseconds(timeout->tv_usec);
   const auto begun = std::chrono::steady_clock::now();
   const int found = selection.wait(limit, nullptr);
   if (limit) {  // as Linux does, what is left of it
@@ -122,7 +127,8 @@ int select(int count, fd_set* read, fd_set* write, fd_set* except, timeval* time
   return found;
 }
 
-int pselect(int count, fd_set* read, fd_set* write, fd_set* except, const timespec* timeout, const sigset_t* mask) {
+int pselect(int count, fd_set* read, fd_set* write, fd_set* except, const timespec* timeout,
+            const sigset_t* mask) {
   WEIR_NEXT(int(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*), pselect);
   Selection selection(count, read, write, except);
   if (!selection.concerns_us() || !valid(timeout)) return call(count, read, write, except, timeout, mask);
@@ -152,7 +158,8 @@ int epoll_ctl(int epfd, int operation, int fd, epoll_event* event) noexcept {
 int epoll_wait(int epfd, epoll_event* events, int most, int timeout) {
   WEIR_NEXT(int(int, epoll_event*, int, int), epoll_wait);
   EventSet* const set = Connections::find_set(epfd);
-  return set != nullptr ? set->wait(events, most, of_milliseconds(timeout), nullptr) : call(epfd, events, most, timeout);
+  return set != nullptr ? set->wait(events, most, of_milliseconds(timeout), nullptr)
+                        : call(epfd, events, most, timeout);
 }
 
 int epoll_pwait(int epfd, epoll_event* events, int most, int timeout, const sigset_t* mask) {

@@ -1,8 +1,9 @@
-// How two ends find each other in the table and connect their queue pairs. Service thread, but renew() and become_childs().
+// How two ends find each other in the table and connect their queue pairs. Service thread, but renew() and
+// become_childs().
 //
-// claim: say that we are here. meet: the peer is here and has seen the same bytes go by: make a queue pair, offer it.
-// connect: the peer offered one: connect ours to it. wait_for_peer: it did the same. Each step stores a stage and rings the
-// peer's service; none waits, so that a peer that is stopped keeps nobody.
+// claim: say that we are here. meet: the peer is here and has seen the same bytes go by: make a queue pair,
+// offer it. connect: the peer offered one: connect ours to it. wait_for_peer: it did the same. Each step
+// stores a stage and rings the peer's service; none waits, so that a peer that is stopped keeps nobody.
 #include <poll.h>
 
 #include <algorithm>
@@ -37,8 +38,9 @@ enum class Likeness { unknown, same, different };
 Likeness compare(const Beginning& sent, const Beginning& received) {
   if (sent.after_16 == 0 || received.after_16 == 0) return Likeness::unknown;
   if (sent.after_16 != received.after_16) return Likeness::different;
-  return sent.after_64 != 0 && received.after_64 != 0 && sent.after_64 != received.after_64 ? Likeness::different
-                                                                                              : Likeness::same;
+  return sent.after_64 != 0 && received.after_64 != 0 && sent.after_64 != received.after_64
+             ? Likeness::different
+             : Likeness::same;
 }
 
 template <class T>
@@ -167,7 +169,8 @@ void Connection::give_up(Reason why) {
 
 void Connection::reconsider() {
   const std::scoped_lock lock(agreement_);
-  if (step_ == Step::meet && std::chrono::steady_clock::now() - since_ > longest_search) give_up(Reason::no_peer);
+  if (step_ == Step::meet && std::chrono::steady_clock::now() - since_ > longest_search)
+    give_up(Reason::no_peer);
 }
 
 void Connection::answer_leaving_peer() {

@@ -11,8 +11,8 @@ bool Outgoing::may_enter_ring() const {
 
 bool Outgoing::enter_ring() {
   own_.ring_from.store(self_.sent.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  // seq_cst with the receiver's wants_tcp: it stores that and then looks at `changes`, so one of us sees the other, and
-  // nobody leaves while bytes come into its ring.
+  // seq_cst with the receiver's wants_tcp: it stores that and then looks at `changes`, so one of us sees the
+  // other, and nobody leaves while bytes come into its ring.
   own_.changes.store(own_.changes.load(std::memory_order_relaxed) + 1);
   if (peer_.wants_tcp.load() == 0) return true;
   leave_ring();
@@ -29,13 +29,13 @@ std::uint64_t Outgoing::first_unread() const {
 void Outgoing::leave_ring_at(std::uint64_t position) {
   if (!by_ring()) return;
   own_.tcp_from.store(position, std::memory_order_relaxed);
-  own_.changes.store(own_.changes.load(std::memory_order_relaxed) + 1);  // publishes tcp_from and the last `produced`
+  own_.changes.store(own_.changes.load(std::memory_order_relaxed) +
+                     1);  // publishes tcp_from and the last `produced`
 }
 
 std::uint64_t Outgoing::room() const {
   const auto sent = self_.sent.load(std::memory_order_relaxed);
-  const auto consumed =
-      std::max(peer_.consumed.load(), own_.ring_from.load(std::memory_order_relaxed));
+  const auto consumed = std::max(peer_.consumed.load(), own_.ring_from.load(std::memory_order_relaxed));
   if (consumed > sent || sent - consumed > ring_bytes_) return broken;
   return ring_bytes_ - (sent - consumed);
 }
@@ -43,7 +43,8 @@ std::uint64_t Outgoing::room() const {
 void Outgoing::put(std::uint64_t bytes) {
   const auto sent = self_.sent.load(std::memory_order_relaxed) + bytes;
   self_.sent.store(sent, std::memory_order_relaxed);
-  // seq_cst with the receiver's bell: it says that it sleeps and looks here once more; we store and look whether it does.
+  // seq_cst with the receiver's bell: it says that it sleeps and looks here once more; we store and look
+  // whether it does.
   own_.produced.store(sent);
 }
 

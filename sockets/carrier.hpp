@@ -1,18 +1,22 @@
 // One direction of a connection whose bytes change carriers: TCP, a ring in the receiver's memory, TCP again.
 //
-// A byte's place in the stream is its position, counted from 0 when the connection began, over all carriers. The sender
-// decides: it writes `ring_from`, then makes `changes` odd ("from there on by the ring"), later `tcp_from` and even again.
-// The receiver takes TCP up to `ring_from`, the ring up to `tcp_from`, then TCP. No byte of ours travels on TCP.
+// A byte's place in the stream is its position, counted from 0 when the connection began, over all carriers.
+// The sender decides: it writes `ring_from`, then makes `changes` odd ("from there on by the ring"), later
+// `tcp_from` and even again. The receiver takes TCP up to `ring_from`, the ring up to `tcp_from`, then TCP.
+// No byte of ours travels on TCP.
 //
 // Invariants:
-// 1. The sender enters the ring again only when the receiver has seen all changes so far, so no word is overwritten that
+// 1. The sender enters the ring again only when the receiver has seen all changes so far, so no word is
+// overwritten that
 //    the receiver still needs, and the ring is empty when it is entered.
 // 2. A byte is published (`produced`) after it lies in the ring; `consumed` after it was copied out.
-// 3. The receiver may have read TCP just before it saw a change: took_tcp() says how many of those bytes are next in the
+// 3. The receiver may have read TCP just before it saw a change: took_tcp() says how many of those bytes are
+// next in the
 //    stream; the others were sent behind the ring's and are held until their turn.
 //
-// Threading: one sender and one receiver at a time (gate.hpp); they may be different processes. Each word has one writer.
-// No I/O, no clock. What the other side's words may say is checked: nonsense gives Broken, never an assertion.
+// Threading: one sender and one receiver at a time (gate.hpp); they may be different processes. Each word has
+// one writer. No I/O, no clock. What the other side's words may say is checked: nonsense gives Broken, never
+// an assertion.
 #pragma once
 
 #include <atomic>
@@ -96,8 +100,8 @@ class Incoming {
   Source next();        // the same, and passes changes
   std::uint64_t place() const { return self_.received.load(std::memory_order_relaxed) % ring_bytes_; }
   void took_ring(std::uint64_t bytes);
-  // The kernel gave `bytes` after next() said tcp. How many of them come next in the stream: the rest is to be held, and
-  // comes, without took_tcp(), when next() says tcp again.
+  // The kernel gave `bytes` after next() said tcp. How many of them come next in the stream: the rest is to
+  // be held, and comes, without took_tcp(), when next() says tcp again.
   std::uint64_t took_tcp(std::uint64_t bytes);
   void took_held(std::uint64_t bytes);
 

@@ -27,7 +27,8 @@ void keep_first(std::array<std::uint8_t, 64>& first, std::uint64_t position, std
   for (const iovec& piece : pieces) {
     if (bytes == 0 || position >= first.size()) return;
     const std::size_t here = std::min(piece.iov_len, bytes);
-    std::memcpy(first.data() + position, piece.iov_base, std::min<std::size_t>(here, first.size() - position));
+    std::memcpy(first.data() + position, piece.iov_base,
+                std::min<std::size_t>(here, first.size() - position));
     position += here;
     bytes -= here;
   }
@@ -51,7 +52,8 @@ Key::End end_of(const sockaddr_storage& address) {
 bool is_loopback(const Key::End& end) {
   constexpr std::array<std::uint8_t, 12> v4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
   if (std::equal(v4.begin(), v4.end(), end.address.begin())) return end.address[12] == 127;
-  return std::all_of(end.address.begin(), end.address.end() - 1, [](std::uint8_t byte) { return byte == 0; }) &&
+  return std::all_of(end.address.begin(), end.address.end() - 1,
+                     [](std::uint8_t byte) { return byte == 0; }) &&
          end.address[15] == 1;
 }
 
@@ -177,16 +179,19 @@ std::uint64_t Connection::unread() {
 }
 
 std::uint64_t Connection::unsent() const {
-  const auto produced = place_.mine().sender.produced.load(), consumed = place_.peer().receiver.consumed.load();
-  return sends_by_ring() && produced > consumed ? std::min<std::uint64_t>(produced - consumed, peer_ring_bytes_) : 0;
+  const auto produced = place_.mine().sender.produced.load(),
+             consumed = place_.peer().receiver.consumed.load();
+  return sends_by_ring() && produced > consumed
+             ? std::min<std::uint64_t>(produced - consumed, peer_ring_bytes_)
+             : 0;
 }
 
 bool Connection::readable() {
   Gate gate(record_->receive_gate);
   if (!gate.exclusive()) return true;
   const Source source = incoming().next();
-  return (source.kind == Source::Kind::ring ? source.bytes > 0 : !held_.empty()) || lost_ || pending_error_ != 0 ||
-         source.kind == Source::Kind::broken;
+  return (source.kind == Source::Kind::ring ? source.bytes > 0 : !held_.empty()) || lost_ ||
+         pending_error_ != 0 || source.kind == Source::Kind::broken;
 }
 
 bool Connection::wait(int fd, bool sends, int& error) {
@@ -275,11 +280,14 @@ void Connection::leave(int fd, Reason why) {
   const auto begun = std::chrono::steady_clock::now();
   for (;;) {
     const Source source = in.next();
-    const bool empty = source.kind == Source::Kind::ring ? source.bytes == 0
-                       : source.bytes == Incoming::no_limit ||
-                             peer.sender.tcp_from.load() <= peer.sender.ring_from.load();
-    const bool over = static_cast<Stage>(peer.stage.load()) == Stage::gone || !table()->alive(peer.process.load());
-    if (source.kind != Source::Kind::broken && empty && (over || (peer.sender.changes.load() & 1) == 0)) break;
+    const bool empty = source.kind == Source::Kind::ring
+                           ? source.bytes == 0
+                           : source.bytes == Incoming::no_limit ||
+                                 peer.sender.tcp_from.load() <= peer.sender.ring_from.load();
+    const bool over =
+        static_cast<Stage>(peer.stage.load()) == Stage::gone || !table()->alive(peer.process.load());
+    if (source.kind != Source::Kind::broken && empty && (over || (peer.sender.changes.load() & 1) == 0))
+      break;
     if (source.kind == Source::Kind::broken || over || std::chrono::steady_clock::now() - begun > longest) {
       lost_ = true;  // what is in the ring cannot follow the descriptor
       break;
@@ -305,7 +313,8 @@ void Connection::close(int fd, bool last) {
   }
   const bool alone = record_->holders.load() == 1;
   if (engaged() && !foreign_) {
-    if (!alone) leave(fd, Reason::shared_by_processes);
+    if (!alone)
+      leave(fd, Reason::shared_by_processes);
     else if (unread() > 0) {
       // As the kernel does with what was not read: RST, not FIN.
       const linger at_once{.l_onoff = 1, .l_linger = 0};

@@ -1,12 +1,14 @@
-// One TCP connection of the program, from its birth to its close: counts what the program does with it, changes carriers.
+// One TCP connection of the program, from its birth to its close: counts what the program does with it,
+// changes carriers.
 //
-// Three lives. *Observed*: the program's calls go to the kernel as they are, and are counted. *Agreeing*: after a few of
-// them the service thread looks for the peer and connects a queue pair (agreement.cpp). *Engaged*: both ends can change
-// carriers; the program's calls come here, and the kernel's are made without blocking in between. An engaged connection
-// may be on TCP for good: `record().stays` says why.
+// Three lives. *Observed*: the program's calls go to the kernel as they are, and are counted. *Agreeing*:
+// after a few of them the service thread looks for the peer and connects a queue pair (agreement.cpp).
+// *Engaged*: both ends can change carriers; the program's calls come here, and the kernel's are made without
+// blocking in between. An engaged connection may be on TCP for good: `record().stays` says why.
 //
-// Threading: any thread. A direction's gate guards its positions; `agreement_` is the service thread's. Objects are never
-// freed, only used again, so that a thread may look at one that another thread closes (use.hpp).
+// Threading: any thread. A direction's gate guards its positions; `agreement_` is the service thread's.
+// Objects are never freed, only used again, so that a thread may look at one that another thread closes
+// (use.hpp).
 #pragma once
 
 #include <sys/uio.h>
@@ -49,11 +51,12 @@ class Connection {
   bool plain() const { return !engaged() && stays() != Reason::none; }
   Reason stays() const { return static_cast<Reason>(record_->stays.load(std::memory_order_relaxed)); }
 
-  // A system call's result: bytes, or -1 and errno. Those of an engaged connection; `flags` as of recv() and send().
+  // A system call's result: bytes, or -1 and errno. Those of an engaged connection; `flags` as of recv() and
+  // send().
   ssize_t receive(int fd, std::span<const iovec> into, int flags);
   ssize_t send(int fd, std::span<const iovec> from, int flags);
-  // Something can be read that the kernel does not know of. Room to write is the kernel's to tell: a full ring is left for
-  // TCP, which has more.
+  // Something can be read that the kernel does not know of. Room to write is the kernel's to tell: a full
+  // ring is left for TCP, which has more.
   bool readable();
   bool sends_by_ring() const;
   std::uint64_t unread();  // bytes, in the ring and held
@@ -65,8 +68,9 @@ class Connection {
   // After each call of an observed one: asks for a peer when it is time, engages when all is ready.
   void consider(int fd);
 
-  // Back to TCP, for good. Where the descriptor leaves our sight, also the bytes that the peer sent and nobody has read,
-  // which takes a round trip to the peer, at most a second; else these are still read from the ring.
+  // Back to TCP, for good. Where the descriptor leaves our sight, also the bytes that the peer sent and
+  // nobody has read, which takes a round trip to the peer, at most a second; else these are still read from
+  // the ring.
   void leave(int fd, Reason why);
   // Not by RDMA from now on, as leave(); before it is engaged it only says so.
   void stay(int fd, Reason why);
@@ -114,9 +118,12 @@ class Connection {
   std::optional<Key> key_of(int fd, bool& lower) const;
   ssize_t send_by_ring(Outgoing& out, std::span<const iovec> from, std::size_t skip);
   bool wait(int fd, bool sends, int& error);
-  ssize_t receive_ring(Incoming& in, std::span<const iovec> into, std::size_t skip, std::size_t bytes, bool peek);
-  ssize_t receive_held(Incoming& in, std::span<const iovec> into, std::size_t skip, std::size_t bytes, bool peek);
-  ssize_t receive_tcp(Incoming& in, int fd, std::span<const iovec> into, std::size_t skip, std::uint64_t most, int flags);
+  ssize_t receive_ring(Incoming& in, std::span<const iovec> into, std::size_t skip, std::size_t bytes,
+                       bool peek);
+  ssize_t receive_held(Incoming& in, std::span<const iovec> into, std::size_t skip, std::size_t bytes,
+                       bool peek);
+  ssize_t receive_tcp(Incoming& in, int fd, std::span<const iovec> into, std::size_t skip, std::uint64_t most,
+                      int flags);
   ssize_t receive_now(int fd, std::span<const iovec> into, std::size_t skip, int flags);
   ssize_t send_now(int fd, std::span<const iovec> from, std::size_t skip, int flags);
 
@@ -124,15 +131,15 @@ class Connection {
   std::atomic<std::uint32_t> users_{0};
   std::atomic<std::uint32_t> calls_{0};
   std::atomic<bool> closed_{false};
-  std::atomic<int> fd_{-1};  // one of the program's descriptors of it
-  bool connected_ = false;   // this end connected
-  bool foreign_ = false;     // its link is the parent's
+  std::atomic<int> fd_{-1};   // one of the program's descriptors of it
+  bool connected_ = false;    // this end connected
+  bool foreign_ = false;      // its link is the parent's
   std::uint32_t copies_ = 0;  // descriptors of it in this process
   Record* record_ = nullptr;
   std::array<std::uint8_t, 64> sent_first_{}, received_first_{};
-  std::vector<std::byte> held_;  // read from TCP before its turn; receive gate
-  int pending_error_ = 0;        // of the socket, for after the ring's last byte; receive gate
-  bool lost_ = false;            // what was to be read cannot be had; receive gate
+  std::vector<std::byte> held_;     // read from TCP before its turn; receive gate
+  int pending_error_ = 0;           // of the socket, for after the ring's last byte; receive gate
+  bool lost_ = false;               // what was to be read cannot be had; receive gate
   std::uint64_t since_change_ = 0;  // bytes sent; send gate
 
   std::uint64_t peer_ring_bytes_ = 0;

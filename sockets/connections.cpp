@@ -33,12 +33,14 @@ Registry& registry() {
 }
 
 std::atomic<std::uintptr_t>* place_of(int fd) {
-  return fd >= 0 && static_cast<std::size_t>(fd) < places.size() ? &places[static_cast<std::size_t>(fd)] : nullptr;
+  return fd >= 0 && static_cast<std::size_t>(fd) < places.size() ? &places[static_cast<std::size_t>(fd)]
+                                                                 : nullptr;
 }
 
 void set_place(int fd, std::uintptr_t value) {
   auto known = used.load();
-  while (known <= static_cast<unsigned>(fd) && !used.compare_exchange_weak(known, static_cast<unsigned>(fd) + 1)) {
+  while (known <= static_cast<unsigned>(fd) &&
+         !used.compare_exchange_weak(known, static_cast<unsigned>(fd) + 1)) {
   }
   place_of(fd)->store(value, std::memory_order_release);
 }
@@ -58,8 +60,8 @@ Record* take_record(Registry& all) {
     if (!one.taken.compare_exchange_strong(none, 1)) continue;
     one.send_gate.store(0);
     one.receive_gate.store(0);
-    for (auto* word : {&one.end.sent, &one.end.received, &one.end.sent_tcp, &one.end.received_tcp,
-                       &one.end.changes_seen})
+    for (auto* word :
+         {&one.end.sent, &one.end.received, &one.end.sent_tcp, &one.end.received_tcp, &one.end.changes_seen})
       word->store(0);
     one.holders.store(1);
     one.stays.store(0);

@@ -1,4 +1,5 @@
-// Which descriptors of the process are TCP connections that may change carriers, and which are epoll sets. Any thread.
+// Which descriptors of the process are TCP connections that may change carriers, and which are epoll sets.
+// Any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,11 @@ class Connections {
  public:
   // A connection or a socket that may become one was born. Not tracked: there is no room.
   static void born(int fd);
-  static void copied(int fd, int copy);          // by dup and the like
-  static void closing(int fd);                   // before the kernel's close of that descriptor
-  static void forget(int fd);                    // the number is somebody else's
-  static Connection* find(int fd);               // null: leave it alone
-  static bool is_known(int fd);                  // a connection or a set
+  static void copied(int fd, int copy);                  // by dup and the like
+  static void closing(int fd);                           // before the kernel's close of that descriptor
+  static void forget(int fd);                            // the number is somebody else's
+  static Connection* find(int fd);                       // null: leave it alone
+  static bool is_known(int fd);                          // a connection or a set
   static int next_known(unsigned first, unsigned last);  // the lowest such descriptor; -1: none
   static void each(const std::function<void(int fd, Connection&)>& visit);  // a descriptor of each connection
 
@@ -28,7 +29,8 @@ class Connections {
   static void before_fork();
   static void after_fork_in_parent();
   static void after_fork_in_child();
-  // This process is about to end, or to become another program: who shares connections with it may have them alone.
+  // This process is about to end, or to become another program: who shares connections with it may have them
+  // alone.
   static void leave_holders(bool closed_by_exec_alone);
   static void join_holders();  // that did not happen
 

@@ -39,7 +39,8 @@ Device* Device::open(std::uint32_t ring_bytes, std::string& why) {
     return nullptr;
   }
   std::memcpy(device->gid_.data(), gid.raw, sizeof gid.raw);
-  device->everything_ = ibv_reg_mr(device->pd_, nullptr, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE);
+  device->everything_ =
+      ibv_reg_mr(device->pd_, nullptr, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE);
   if (device->everything_ == nullptr) {
     why = "the RDMA device cannot read memory on demand";
     return nullptr;
@@ -74,7 +75,8 @@ std::byte* Device::take_ring() {
 
 void Device::give_ring(const std::byte* ring) {
   for (Chunk& chunk : chunks_) {
-    if (chunk.base == nullptr || ring < chunk.base || ring >= chunk.base + rings_a_chunk * ring_bytes_) continue;
+    if (chunk.base == nullptr || ring < chunk.base || ring >= chunk.base + rings_a_chunk * ring_bytes_)
+      continue;
     chunk.taken &= ~(std::uint64_t{1} << (static_cast<std::size_t>(ring - chunk.base) / ring_bytes_));
   }
 }
@@ -113,7 +115,8 @@ std::unique_ptr<Link> Device::make_link() {
 }
 
 Link::~Link() {
-  if (qp_ != nullptr) ibv_destroy_qp(qp_);  // from here on the peer's writes fail, so the ring may be another's
+  if (qp_ != nullptr)
+    ibv_destroy_qp(qp_);  // from here on the peer's writes fail, so the ring may be another's
   if (cq_ != nullptr) ibv_destroy_cq(cq_);
   if (region_ != nullptr) ibv_dereg_mr(region_);
   if (ring_ != nullptr) device_.give_ring(ring_);
@@ -170,7 +173,7 @@ bool Link::write(std::span<const iovec> pieces, std::size_t skip, std::size_t by
     std::array<ibv_sge, most_pieces> list;
     int count = 0;
     std::size_t together = 0;
-    for (; count < most_pieces && bytes > 0 && at < pieces.size(); ) {
+    for (; count < most_pieces && bytes > 0 && at < pieces.size();) {
       const auto& piece = pieces[at];
       const std::size_t here = std::min(piece.iov_len - skip, bytes);
       if (here > 0)

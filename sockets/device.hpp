@@ -1,9 +1,10 @@
-// The RDMA device as connections use it: a queue pair and a receive ring for each, connected by what the other end's offer
-// says. A write is executed before it returns, so that a byte is published only when it lies in the peer's ring, and a
-// write that fails has published nothing: that byte and all behind it go by TCP.
+// The RDMA device as connections use it: a queue pair and a receive ring for each, connected by what the
+// other end's offer says. A write is executed before it returns, so that a byte is published only when it
+// lies in the peer's ring, and a write that fails has published nothing: that byte and all behind it go by
+// TCP.
 //
-// Threading: make() and destroy from the service thread; write() by one thread at a time (gate.hpp). After fork() a child
-// has to open a device of its own, and never touches its parent's links.
+// Threading: make() and destroy from the service thread; write() by one thread at a time (gate.hpp). After
+// fork() a child has to open a device of its own, and never touches its parent's links.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -32,7 +33,8 @@ class Link {
   const Offer& offer() const { return offer_; }
   // To the peer's queue pair. False: it could not be.
   bool connect(const Offer& peer);
-  // Copies `bytes` of `pieces`, from `skip` on, into the peer's ring at `place`, which they do not wrap around.
+  // Copies `bytes` of `pieces`, from `skip` on, into the peer's ring at `place`, which they do not wrap
+  // around.
   bool write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place);
   // Reads the peer's ring.
   bool read(void* into, std::size_t bytes, std::uint64_t place);

@@ -22,7 +22,8 @@ constexpr bool level(std::uint32_t wanted) { return (wanted & (EPOLLET | EPOLLON
 
 int EventSet::control(int operation, int fd, epoll_event* event) {
   Connection* const connection = Connections::find(fd);
-  if (EventSet* inner = Connections::find_set(fd); inner != nullptr && operation == EPOLL_CTL_ADD) inner->nested();
+  if (EventSet* inner = Connections::find_set(fd); inner != nullptr && operation == EPOLL_CTL_ADD)
+    inner->nested();
   if (connection == nullptr) return system_calls().epoll_ctl(fd_, operation, fd, event);
   const std::scoped_lock lock(mutex_);
   if (operation == EPOLL_CTL_DEL) {
@@ -229,7 +230,8 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
       if (engaged_ > 0) {
         have = collect({events, static_cast<std::size_t>(most)});
         // The kernel's own events get their turn while rings are busy, and each time these have nothing.
-        kernel_too = have < most && (have == 0 ? (first || ++looks_ % 4 == 0) : ++looks_ % looks_a_kernel_look == 0);
+        kernel_too =
+            have < most && (have == 0 ? (first || ++looks_ % 4 == 0) : ++looks_ % looks_a_kernel_look == 0);
         looks = have == 0 && (!timeout || timeout->count() > 0);
       }
     }
@@ -240,8 +242,9 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
         const int kept = more > 0 ? clean(events + have, more) : 0;
         int total = have;
         for (int i = have; i < have + kept; ++i) {
-          const auto same = std::find_if(events, events + have,
-                                         [&](const epoll_event& one) { return one.data.u64 == events[i].data.u64; });
+          const auto same = std::find_if(events, events + have, [&](const epoll_event& one) {
+            return one.data.u64 == events[i].data.u64;
+          });
           if (same != events + have)
             same->events |= events[i].events;
           else
@@ -266,9 +269,10 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
       if (engaged_ > 0 && !idle()) sleeps = false;
     }
     const int wait_ms = !sleeps ? 0
-                        : !timeout ? -1
-                                   : static_cast<int>(std::min<std::int64_t>(
-                                         INT_MAX, limit->tv_sec * 1000 + (limit->tv_nsec + 999'999) / 1'000'000));
+                        : !timeout
+                            ? -1
+                            : static_cast<int>(std::min<std::int64_t>(
+                                  INT_MAX, limit->tv_sec * 1000 + (limit->tv_nsec + 999'999) / 1'000'000));
     const int found = kernel_wait(events, most, wait_ms, mask);
     const int error = errno;
     int kept = 0;

@@ -1,9 +1,9 @@
-// An epoll set of the program. Its descriptor is the kernel's; beside what the program put there it holds, from the first
-// engaged connection on, the socket of a waiter, so that a peer that writes by RDMA wakes who sleeps in the kernel, also
-// where this set is part of another set or of a poll().
+// An epoll set of the program. Its descriptor is the kernel's; beside what the program put there it holds,
+// from the first engaged connection on, the socket of a waiter, so that a peer that writes by RDMA wakes who
+// sleeps in the kernel, also where this set is part of another set or of a poll().
 //
-// Level-triggered, edge-triggered and one-shot interest are kept for what comes by a ring; what comes by the kernel is the
-// kernel's. Room to write is always the kernel's to tell.
+// Level-triggered, edge-triggered and one-shot interest are kept for what comes by a ring; what comes by the
+// kernel is the kernel's. Room to write is always the kernel's to tell.
 //
 // Threading: any thread. `mutex_` is taken before a connection's gates, never inside.
 #pragma once
@@ -31,9 +31,9 @@ class EventSet {
 
   int control(int operation, int fd, epoll_event* event);
   int wait(epoll_event* events, int most, Timeout timeout, const sigset_t* mask);
-  void engaged(int fd);   // that descriptor's connection is engaged from now on
-  void nested();          // somebody waits for this set's own descriptor
-  void close();           // the set is closed; this object is gone
+  void engaged(int fd);  // that descriptor's connection is engaged from now on
+  void nested();         // somebody waits for this set's own descriptor
+  void close();          // the set is closed; this object is gone
   void become_childs();
   static void forget_everywhere(Connection& connection, int fd);
 
@@ -45,7 +45,7 @@ class EventSet {
     epoll_data_t data;
     std::uint32_t bit = 0;
     bool engaged = false;
-    bool disabled = false;    // one shot, and it was
+    bool disabled = false;  // one shot, and it was
     bool in_ready = false;
   };
 

@@ -1,5 +1,6 @@
-// One direction of a connection: many threads in the kernel's calls, or one with the ring. In memory that a forked child
-// shares. A holder that was killed leaves the gate shut: exclusive() gives up, and the connection is reset.
+// One direction of a connection: many threads in the kernel's calls, or one with the ring. In memory that a
+// forked child shares. A holder that was killed leaves the gate shut: exclusive() gives up, and the
+// connection is reset.
 #pragma once
 
 #include <sched.h>

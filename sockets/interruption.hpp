@@ -12,14 +12,14 @@
 
 namespace weir::sockets {
 
-// After EINTR of a sleep: whether the program's own call would have returned it. A handler was installed without
-// SA_RESTART; which signal it was nobody says, so a single such handler is enough.
+// After EINTR of a sleep: whether the program's own call would have returned it. A handler was installed
+// without SA_RESTART; which signal it was nobody says, so a single such handler is enough.
 inline bool interrupted_for_good() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action{};
     if (::sigaction(signal, nullptr, &action) != 0) continue;
-    const bool handled = (action.sa_flags & SA_SIGINFO) != 0 ||
-                         (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+    const bool handled =
+        (action.sa_flags & SA_SIGINFO) != 0 || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
     if (handled && (action.sa_flags & SA_RESTART) == 0) return true;
   }
   return false;
@@ -38,8 +38,8 @@ inline Timeout timeout_of(int fd, bool sends) {
 }
 
 // How long to sleep now; nothing: the time is over. Who cannot be woken looks again every two milliseconds.
-inline std::optional<timespec> sleep_limit(const Timeout& timeout, std::chrono::steady_clock::time_point begun,
-                                           bool can_be_woken) {
+inline std::optional<timespec> sleep_limit(const Timeout& timeout,
+                                           std::chrono::steady_clock::time_point begun, bool can_be_woken) {
   constexpr std::chrono::nanoseconds nap = std::chrono::milliseconds(2), longest = std::chrono::hours(1);
   std::chrono::nanoseconds left = longest;
   if (timeout) {
@@ -47,7 +47,8 @@ inline std::optional<timespec> sleep_limit(const Timeout& timeout, std::chrono::
     if (left <= std::chrono::nanoseconds::zero()) return std::nullopt;
   }
   left = std::min(left, can_be_woken ? longest : nap);
-  return timespec{.tv_sec = left / std::chrono::seconds(1), .tv_nsec = (left % std::chrono::seconds(1)).count()};
+  return timespec{.tv_sec = left / std::chrono::seconds(1),
+                  .tv_nsec = (left % std::chrono::seconds(1)).count()};
 }
 
 }  // namespace weir::sockets

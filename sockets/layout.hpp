@@ -1,11 +1,17 @@
-// The file that the processes of one user share to find each other's ends of a TCP connection and to agree on carriers.
+// The file that the processes of one user share to find each other's ends of a TCP connection and to agree on
+// carriers.
 //
-// It holds no payload: bytes go by RDMA WRITE into the receiver's ring. Processes of the same user in the same runtime
-// folder trust each other as far as a debugger would let them; still, what is read here is checked, and read once.
+// Its name begins with "lasting-", as of all files that a killed process leaves there: the last process that
+// ends by itself takes it away, and who comes later uses it as it is.
 //
-// A `Side` is written by the end it belongs to, but `watchers` of a dead one. Entries, bells and processes are taken and
-// given back under `lock`; all else is atomics with one writer. A process holds a lock on byte `index` of the file for
-// as long as it lives, which is how others tell that it is gone, also from another pid namespace.
+// It holds no payload: bytes go by RDMA WRITE into the receiver's ring. Processes of the same user in the
+// same runtime folder trust each other as far as a debugger would let them; still, what is read here is
+// checked, and read once.
+//
+// A `Side` is written by the end it belongs to, but `watchers` of a dead one. Entries, bells and processes
+// are taken and given back under `lock`; all else is atomics with one writer. A process holds a lock on byte
+// `index` of the file for as long as it lives, which is how others tell that it is gone, also from another
+// pid namespace.
 #pragma once
 
 #include <pthread.h>

@@ -151,7 +151,8 @@ int wait_for_any(std::span<pollfd> fds, Timeout timeout, const sigset_t* mask) {
       const Observed observed(fds);
       if (!observed.engaging()) {
         const timespec none{};
-        return system_calls().ppoll(fds.data(), fds.size(), timeout ? (limit ? &*limit : &none) : nullptr, mask);
+        return system_calls().ppoll(fds.data(), fds.size(), timeout ? (limit ? &*limit : &none) : nullptr,
+                                    mask);
       }
       ::sched_yield();
       continue;

@@ -1,4 +1,5 @@
-// poll() over descriptors of which some may be engaged connections or epoll sets. select() and its kin are made of it.
+// poll() over descriptors of which some may be engaged connections or epoll sets. select() and its kin are
+// made of it.
 #pragma once
 
 #include <poll.h>

@@ -34,7 +34,8 @@ constexpr const char* text(Reason why) {
     case Reason::other_host:
       return "leads to another host or network namespace";
     case Reason::unseen_calls:
-      return "is read or written by calls that the preloaded library does not see (io_uring, static code, another process)";
+      return "is read or written by calls that the preloaded library does not see (io_uring, static code, "
+             "another process)";
     case Reason::no_peer:
       return "has a peer that does not run Weir";
     case Reason::table:

@@ -33,9 +33,11 @@ Settings read_settings() {
   it.after_calls = static_cast<std::uint32_t>(number("WEIR_SOCKETS_AFTER", it.after_calls));
   it.change_every = number("WEIR_SOCKETS_CHANGE_EVERY", 0);
   const auto ring = number("WEIR_SOCKETS_RING", it.ring_bytes);
-  if (std::has_single_bit(ring) && ring >= 4096 && ring <= 1 << 24) it.ring_bytes = static_cast<std::uint32_t>(ring);
-  it.spin = std::chrono::microseconds(number("WEIR_SOCKETS_SPIN", static_cast<std::uint64_t>(it.spin.count())));
-  it.directory = link::default_runtime_directory(std::getenv("WEIR_RUNTIME_DIR")) + "/sockets";
+  if (std::has_single_bit(ring) && ring >= 4096 && ring <= 1 << 24)
+    it.ring_bytes = static_cast<std::uint32_t>(ring);
+  it.spin =
+      std::chrono::microseconds(number("WEIR_SOCKETS_SPIN", static_cast<std::uint64_t>(it.spin.count())));
+  it.directory = link::default_runtime_directory(std::getenv("WEIR_RUNTIME_DIR")) + "/lasting-sockets";
   return it;
 }
 
@@ -93,6 +95,10 @@ Table* table() {
   return all.table.get();
 }
 
+void leave_table() {
+  if (Table* const known = the_table.load()) known->leave();
+}
+
 Device* device() {
   Shared& all = shared();
   const std::scoped_lock lock(all.mutex);
@@ -116,7 +122,8 @@ Waiter* thread_waiter() {
 }
 
 void watch_forks() {
-  static const bool once = ::pthread_atfork(Connections::before_fork, Connections::after_fork_in_parent, in_child) == 0;
+  static const bool once =
+      ::pthread_atfork(Connections::before_fork, Connections::after_fork_in_parent, in_child) == 0;
   (void)once;
 }
 
@@ -127,7 +134,8 @@ void trace(const char* format, ...) {
   va_start(arguments, format);
   const int length = std::vsnprintf(line, sizeof line - 1, format, arguments);
   va_end(arguments);
-  std::fprintf(stderr, "weir sockets: %s[%d]: %.*s\n", program_invocation_short_name, ::getpid(), length, line);
+  std::fprintf(stderr, "weir sockets: %s[%d]: %.*s\n", program_invocation_short_name, ::getpid(), length,
+               line);
 }
 
 }  // namespace weir::sockets

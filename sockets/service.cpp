@@ -41,7 +41,7 @@ void* run_service(void* it) {
   return nullptr;
 }
 
-bool hand_over(std::vector<Connection*> Service::*list, Connection& connection) {
+bool hand_over(std::vector<Connection*> Service::* list, Connection& connection) {
   if (!Service::start()) return false;
   Service* const it = service.load();
   {

@@ -1,5 +1,6 @@
-// The thread that finds peers, connects queue pairs, and answers peers that leave the ring while the program is elsewhere.
-// It sleeps unless somebody rings, and exists once a connection looks for its peer. Any thread may call these.
+// The thread that finds peers, connects queue pairs, and answers peers that leave the ring while the program
+// is elsewhere. It sleeps unless somebody rings, and exists once a connection looks for its peer. Any thread
+// may call these.
 #pragma once
 
 namespace weir::sockets {

@@ -1,4 +1,5 @@
-// A look before a sleep: short, and none at all where it was in vain or where others want the core (rdma/spin_policy).
+// A look before a sleep: short, and none at all where it was in vain or where others want the core
+// (rdma/spin_policy).
 #pragma once
 
 #include <sched.h>

@@ -32,7 +32,8 @@ bool lock_byte(int file, std::uint32_t at, short type, int command, struct flock
   return system_calls().fcntl(file, command, &lock) == 0;
 }
 
-// Held for a few instructions; nobody waits longer than `longest_wait_ns` for a process that was stopped meanwhile.
+// Held for a few instructions; nobody waits longer than `longest_wait_ns` for a process that was stopped
+// meanwhile.
 class TableLock {
  public:
   explicit TableLock(pthread_mutex_t& mutex) : mutex_(mutex) {
@@ -44,7 +45,8 @@ class TableLock {
       ++until.tv_sec;
     }
     const int result = ::pthread_mutex_timedlock(&mutex_, &until);
-    // What a killed process left half done is an entry that is in use and whose sides are absent: reclaimed in time.
+    // What a killed process left half done is an entry that is in use and whose sides are absent: reclaimed
+    // in time.
     if (result == EOWNERDEAD) ::pthread_mutex_consistent(&mutex_);
     held_ = result == 0 || result == EOWNERDEAD;
   }
@@ -67,8 +69,7 @@ std::size_t hash(const Key& key) {
 
 void clear(Side& side) {
   side.stage.store(static_cast<std::uint32_t>(Stage::absent));
-  for (auto* word : {&side.process, &side.pid, &side.service, &side.receives, &side.why_not})
-    word->store(0);
+  for (auto* word : {&side.process, &side.pid, &side.service, &side.receives, &side.why_not}) word->store(0);
   side.offer = {};
   side.sent = side.received = {};
   side.program = {};
@@ -119,7 +120,8 @@ int out_of_the_way(int fd) {
 }
 
 bool is_out_of_the_way(int fd) {
-  return fd >= least_aside.load(std::memory_order_relaxed) && fd <= most_aside.load(std::memory_order_relaxed) &&
+  return fd >= least_aside.load(std::memory_order_relaxed) &&
+         fd <= most_aside.load(std::memory_order_relaxed) &&
          std::ranges::any_of(aside, [&](const std::atomic<int>& place) { return place.load() == fd + 1; });
 }
 
@@ -141,6 +143,23 @@ void close_aside(int fd) {
   system_calls().close(fd);
 }
 
+// The table's file, with its lock held: the last process takes the file away under it. -1: errno.
+static int open_locked(const std::string& directory) {
+  constexpr int tries = 8;
+  for (int i = 0; i < tries; ++i) {
+    ::mkdir(directory.c_str(), 0700);
+    const int file = out_of_the_way(
+        ::open((directory + "/lasting-table-1").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (file < 0 && errno == ENOENT) continue;
+    if (file < 0) return file;
+    struct stat info{};
+    if (::flock(file, LOCK_EX) == 0 && ::fstat(file, &info) == 0 && info.st_nlink > 0) return file;
+    close_aside(file);
+  }
+  errno = EAGAIN;
+  return -1;
+}
+
 std::unique_ptr<Table> Table::open(const std::string& directory, std::string& why) {
   // Two levels: the runtime folder of this user may not be there yet, either.
   const auto slash = directory.rfind('/');
@@ -150,30 +169,30 @@ std::unique_ptr<Table> Table::open(const std::string& directory, std::string& wh
     why = directory + " is not a folder of this user alone";
     return nullptr;
   }
-  const int file = out_of_the_way(
-      ::open((directory + "/table-1").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const int file = open_locked(directory);
   if (file < 0) {
     why = directory + "/table-1: " + std::strerror(errno);
     return nullptr;
   }
   void* at = MAP_FAILED;
-  if (::flock(file, LOCK_EX) == 0) {
+  {
     struct stat info{};
-    if (::fstat(file, &info) == 0 &&
-        (info.st_size >= static_cast<off_t>(sizeof(Layout)) ||
-         ::ftruncate(file, static_cast<off_t>(sizeof(Layout))) == 0))
+    if (::fstat(file, &info) == 0 && (info.st_size >= static_cast<off_t>(sizeof(Layout)) ||
+                                      ::ftruncate(file, static_cast<off_t>(sizeof(Layout))) == 0))
       at = ::mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (at != MAP_FAILED && static_cast<Layout*>(at)->magic.load() == 0) prepare(*static_cast<Layout*>(at));
-    ::flock(file, LOCK_UN);
   }
   if (at == MAP_FAILED || static_cast<Layout*>(at)->magic.load() != Layout::the_magic) {
     why = directory + "/table-1 cannot be mapped, or is of another version";
+    ::flock(file, LOCK_UN);
     if (at != MAP_FAILED) ::munmap(at, sizeof(Layout));
     close_aside(file);
     return nullptr;
   }
   std::unique_ptr<Table> table(new Table(directory, file, static_cast<Layout*>(at)));
-  if (!table->enter()) {
+  const bool entered = table->enter();
+  ::flock(file, LOCK_UN);
+  if (!entered) {
     why = "more than " + std::to_string(max_processes) + " programs use " + directory;
     return nullptr;
   }
@@ -244,6 +263,19 @@ void Table::release(const Place& place) {
   place.mine().stage.store(static_cast<std::uint32_t>(Stage::gone));
   const TableLock lock(layout_->lock);
   if (lock && over(place.peer())) place.entry->used.store(0);
+}
+
+void Table::leave() {
+  for (std::uint32_t i = 0; i < max_bells; ++i)
+    if (layout_->bells[i].owner.load() == process_ + 1) ::unlink(bell_path(i).c_str());
+  if (::flock(file_, LOCK_EX | LOCK_NB) != 0) return;  // somebody comes
+  bool last = true;
+  for (std::uint32_t i = 0; i < max_processes && last; ++i) last = i == process_ || !alive(i);
+  if (last) {
+    ::unlink((directory_ + "/lasting-table-1").c_str());
+    ::rmdir(directory_.c_str());
+  }
+  ::flock(file_, LOCK_UN);
 }
 
 std::optional<std::uint32_t> Table::claim_bell() {

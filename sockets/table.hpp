@@ -1,7 +1,7 @@
 // This process's view of the shared file (layout.hpp): finding the peer of a connection, bells, who lives.
 //
-// Threading: any thread. After fork() a child keeps the mapping, and asks for a place of its own with its first claim.
-// Errors: no table, no place: the connection stays on TCP.
+// Threading: any thread. After fork() a child keeps the mapping, and asks for a place of its own with its
+// first claim. Errors: no table, no place: the connection stays on TCP.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace weir::sockets {
 
 class Table {
  public:
-  // In `directory`, which is made if it is not there, and has to be this user's alone. Null: `why` says why not.
+  // In `directory`, which is made if it is not there, and has to be this user's alone. Null: `why` says why
+  // not.
   static std::unique_ptr<Table> open(const std::string& directory, std::string& why);
   ~Table();
   Table(const Table&) = delete;
@@ -27,14 +28,20 @@ class Table {
     Side& mine() const { return entry->sides[side]; }
     Side& peer() const { return entry->sides[1 - side]; }
   };
-  // A place for the end of `key` that is the lower one or not. Nothing: the table is full, or somebody alive has it.
+  // A place for the end of `key` that is the lower one or not. Nothing: the table is full, or somebody alive
+  // has it.
   std::optional<Place> claim(const Key& key, bool lower);
   void release(const Place& place);
+
+  // The process is about to end: its bells go, and the file with the last process that uses it.
+  void leave();
 
   std::optional<std::uint32_t> claim_bell();
   void release_bell(std::uint32_t bell);
   Bell& bell(std::uint32_t index) { return layout_->bells[index % max_bells]; }
-  std::string bell_path(std::uint32_t index) const { return directory_ + "/bell-" + std::to_string(index); }
+  std::string bell_path(std::uint32_t index) const {
+    return directory_ + "/lasting-bell-" + std::to_string(index);
+  }
 
   bool alive(std::uint32_t process) const;
   std::uint32_t process() const { return process_; }
@@ -52,10 +59,11 @@ class Table {
   std::uint32_t process_ = max_processes;
 };
 
-// Moves a descriptor where programs that count theirs do not meet it, closed by exec. Closes `fd`; -1 if there is none.
+// Moves a descriptor where programs that count theirs do not meet it, closed by exec. Closes `fd`; -1 if
+// there is none.
 int out_of_the_way(int fd);
-bool is_out_of_the_way(int fd);                              // it is one of these
-void close_aside(int fd);  // one of these, by us
-int next_out_of_the_way(unsigned first, unsigned last);      // the lowest of them; -1: none
+bool is_out_of_the_way(int fd);                          // it is one of these
+void close_aside(int fd);                                // one of these, by us
+int next_out_of_the_way(unsigned first, unsigned last);  // the lowest of them; -1: none
 
 }  // namespace weir::sockets

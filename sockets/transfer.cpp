@@ -16,8 +16,9 @@
 namespace weir::sockets {
 namespace {
 
-constexpr std::size_t piece_bytes = 16 * 1024;  // of a large write: the reader begins while the rest is copied
-constexpr std::size_t most_pieces = 64;         // of a program's list that one kernel call gets
+constexpr std::size_t piece_bytes =
+    16 * 1024;                           // of a large write: the reader begins while the rest is copied
+constexpr std::size_t most_pieces = 64;  // of a program's list that one kernel call gets
 
 std::size_t bytes_of(std::span<const iovec> pieces) {
   std::size_t bytes = 0;
@@ -63,8 +64,8 @@ ssize_t failed(int error) {
 
 }  // namespace
 
-ssize_t Connection::receive_ring(Incoming& in, std::span<const iovec> into, std::size_t skip, std::size_t bytes,
-                                 bool peek) {
+ssize_t Connection::receive_ring(Incoming& in, std::span<const iovec> into, std::size_t skip,
+                                 std::size_t bytes, bool peek) {
   const std::uint64_t ring_bytes = settings().ring_bytes;
   const std::byte* const ring = link_->ring();
   std::uint64_t place = in.place();
@@ -90,8 +91,8 @@ ssize_t Connection::receive_ring(Incoming& in, std::span<const iovec> into, std:
   return static_cast<ssize_t>(done);
 }
 
-ssize_t Connection::receive_held(Incoming& in, std::span<const iovec> into, std::size_t skip, std::size_t bytes,
-                                 bool peek) {
+ssize_t Connection::receive_held(Incoming& in, std::span<const iovec> into, std::size_t skip,
+                                 std::size_t bytes, bool peek) {
   std::size_t done = 0;
   Part part(into, skip, bytes);
   for (const iovec& piece : part.pieces()) {
@@ -147,7 +148,8 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
     if (source.kind == Source::Kind::ring && source.bytes > 0)
       return receive_ring(in, into, skip, std::min<std::uint64_t>(source.bytes, wanted), peek);
     if (source.kind == Source::Kind::tcp && !held_.empty())
-      return receive_held(in, into, skip, std::min<std::uint64_t>({source.bytes, held_.size(), wanted}), peek);
+      return receive_held(in, into, skip, std::min<std::uint64_t>({source.bytes, held_.size(), wanted}),
+                          peek);
     if (pending_error_ != 0) return failed(std::exchange(pending_error_, 0));
     ssize_t got = 0;
     if (source.kind == Source::Kind::tcp) {
@@ -223,7 +225,8 @@ bool Connection::may_enter_ring(int fd, const Outgoing& out) {
   if (stays() != Reason::none || foreign_ || !out.may_enter_ring() || peer.receives.load() == 0 ||
       static_cast<Stage>(peer.stage.load()) != Stage::linked || record_->holders.load() != 1)
     return false;
-  if (settings().change_every != 0 && since_change_ < settings().change_every && since_change_ != 0) return false;
+  if (settings().change_every != 0 && since_change_ < settings().change_every && since_change_ != 0)
+    return false;
   const auto counts = kernel_counts(fd);
   if (!counts || !counts->established) return false;
   if (counts->written == record_->end.sent_tcp.load()) return true;
@@ -303,7 +306,9 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
       since_change_ = 1;
     }
   } else if (may_enter_ring(fd, out) && out.enter_ring()) {
-    if (every == 0) trace("descriptor %d sends by RDMA from byte %lu on", fd, static_cast<unsigned long>(record_->end.sent.load()));
+    if (every == 0)
+      trace("descriptor %d sends by RDMA from byte %lu on", fd,
+            static_cast<unsigned long>(record_->end.sent.load()));
     since_change_ = 0;
   }
   if (out.by_ring()) {
@@ -313,8 +318,8 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
     // A full ring is no reason to make the program wait: TCP buffers more, and programs count on that.
     out.leave_ring();
     if (sent < 0) {
-    record_->stays.store(static_cast<std::uint32_t>(Reason::link_lost));
-    place_.mine().why_not.store(static_cast<std::uint32_t>(Reason::link_lost));
+      record_->stays.store(static_cast<std::uint32_t>(Reason::link_lost));
+      place_.mine().why_not.store(static_cast<std::uint32_t>(Reason::link_lost));
     }
   }
   Part part(from, skip, every != 0 ? every : Incoming::no_limit);
@@ -322,7 +327,8 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
   if (sent > 0) {
     out.sent_tcp(static_cast<std::uint64_t>(sent));
     since_change_ += static_cast<std::uint64_t>(sent);
-    place_.mine().by_tcp.store(record_->end.sent_tcp.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    place_.mine().by_tcp.store(record_->end.sent_tcp.load(std::memory_order_relaxed),
+                               std::memory_order_relaxed);
   }
   return sent;
 }

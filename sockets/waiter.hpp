@@ -1,8 +1,9 @@
 // One that sleeps until a connection changes: an epoll set, a thread in poll() or read(), the service thread.
 //
-// Its socket's descriptor becomes readable when somebody rings while it sleeps, so it goes into the program's own epoll set
-// or beside the descriptors of a poll(). Whoever changes something stores it, sets the bit here and looks at `sleeping`;
-// the waiter says that it sleeps and then looks once more: one of them sees the other.
+// Its socket's descriptor becomes readable when somebody rings while it sleeps, so it goes into the program's
+// own epoll set or beside the descriptors of a poll(). Whoever changes something stores it, sets the bit here
+// and looks at `sleeping`; the waiter says that it sleeps and then looks once more: one of them sees the
+// other.
 //
 // Threading: ring() from any thread of any process; the rest as the owner says.
 #pragma once

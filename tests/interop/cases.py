@@ -229,6 +229,26 @@ RSOCKETS += [
                 ["python3", "{here}/programs/asyncio_echo.py", "call", "{host}", "{port}"], expect=[r"^all 50 echoed$"]),
 ]
 
+
+# Programs of plain TCP that change to RDMA, and back: as it comes, and every few bytes.
+def on_sockets(name, server, client, **more):
+    return Case(f"sockets.{name}", "served", server, client, options=["--sockets"], **more)
+
+
+CHANGING = ["env", "WEIR_SOCKETS_CHANGE_EVERY=997", "WEIR_SOCKETS_AFTER=1"]
+RSOCKETS += [
+    on_sockets("redis_benchmark", REDIS_SERVER, REDIS_BENCHMARK, expect=BENCHMARKED),
+    on_sockets("redis_benchmark_changing", REDIS_SERVER, REDIS_BENCHMARK, expect=BENCHMARKED, around=CHANGING),
+    on_sockets("redis_benchmark_pipelined", REDIS_SERVER, [*REDIS_BENCHMARK, "-P", "16", "-c", "200"], expect=BENCHMARKED),
+    on_sockets("redis_benchmark_large_values", REDIS_SERVER, [*REDIS_BENCHMARK, "-d", "300000", "-t", "set,get", "-n", "500"],
+               expect=BENCHMARKED[:2]),
+    on_sockets("redis_cli", REDIS_SERVER, ["redis-cli", "-h", "{host}", "-p", "{port}", "incrby", "key", "42"], expect=[r"42$"]),
+    on_sockets("iperf_four_streams", ["iperf", "-s", "-p", "{port}"], ["iperf", "-c", "{host}", "-p", "{port}", "-n", "100M", "-P", "4"],
+               expect=[r"SUM.* 400 MBytes"]),
+    on_sockets("asyncio", ["python3", "{here}/programs/asyncio_echo.py", "serve", "{host}", "{port}"],
+               ["python3", "{here}/programs/asyncio_echo.py", "call", "{host}", "{port}"], expect=[r"^all 50 echoed$"]),
+]
+
 # ---- one end killed in the middle: the other must notice, and nothing may stay behind
 
 def killed(program, who, *options):

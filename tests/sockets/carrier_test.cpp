@@ -1,5 +1,5 @@
-// Random histories of one direction against a byte oracle: both halves take steps in any order, the kernel's queue and the
-// ring are models, and each byte that the receiver gets must be the next of the stream.
+// Random histories of one direction against a byte oracle: both halves take steps in any order, the kernel's
+// queue and the ring are models, and each byte that the receiver gets must be the next of the stream.
 #include "sockets/carrier.hpp"
 
 #include <gtest/gtest.h>
@@ -155,8 +155,10 @@ struct Nonsense {
 };
 
 TEST(Carrier, nonsense_of_the_sender_is_broken) {
-  for (const Nonsense& row : {Nonsense{"more changes than can be", 0, 3, 0, 0}, {"back in time", 0, 1, 5, 0},
-                              {"more than the ring holds", 200, 1, 10, 0}, {"left before it began", 0, 2, 10, 5},
+  for (const Nonsense& row : {Nonsense{"more changes than can be", 0, 3, 0, 0},
+                              {"back in time", 0, 1, 5, 0},
+                              {"more than the ring holds", 200, 1, 10, 0},
+                              {"left before it began", 0, 2, 10, 5},
                               {"left far beyond the ring", 0, 2, 10, 500}}) {
     SCOPED_TRACE(row.what);
     EndState self{};

@@ -1,5 +1,5 @@
-// Programs of plain sockets whose connections change carriers. Runs under the preloaded library, with and without changes
-// in the middle of everything (WEIR_SOCKETS_CHANGE_EVERY).
+// Programs of plain sockets whose connections change carriers. Runs under the preloaded library, with and
+// without changes in the middle of everything (WEIR_SOCKETS_CHANGE_EVERY).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -88,7 +88,8 @@ TEST_F(Change, a_timeout_ends_a_blocking_read) {
 
 TEST_F(Change, pieces_are_gathered_and_scattered) {
   std::string first = "first ", second = "second";
-  const std::array<iovec, 3> from{{{first.data(), first.size()}, {nullptr, 0}, {second.data(), second.size()}}};
+  const std::array<iovec, 3> from{
+      {{first.data(), first.size()}, {nullptr, 0}, {second.data(), second.size()}}};
   ASSERT_EQ(::writev(pair_.client, from.data(), 3), 12);
   std::array<char, 5> head{};
   std::array<char, 7> tail{};
@@ -128,8 +129,9 @@ struct Interest {
 };
 
 TEST_F(Change, epoll_keeps_level_edge_and_one_shot) {
-  for (const Interest& row :
-       {Interest{"level", EPOLLIN, 1}, {"edge", EPOLLIN | EPOLLET, 0}, {"one shot", EPOLLIN | EPOLLONESHOT, 0}}) {
+  for (const Interest& row : {Interest{"level", EPOLLIN, 1},
+                              {"edge", EPOLLIN | EPOLLET, 0},
+                              {"one shot", EPOLLIN | EPOLLONESHOT, 0}}) {
     SCOPED_TRACE(row.what);
     const int set = ::epoll_create1(EPOLL_CLOEXEC);
     epoll_event event{.events = row.events, .data = {.u64 = 42}};
@@ -214,8 +216,9 @@ TEST_F(Change, a_forked_child_goes_on_with_the_stream) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    const bool got = receive(pair_.server, 13) == "for the child" && send_all(pair_.server, "from the child") &&
-                     receive(pair_.server, 5) == "again" && send_all(pair_.server, "and again");
+    const bool got = receive(pair_.server, 13) == "for the child" &&
+                     send_all(pair_.server, "from the child") && receive(pair_.server, 5) == "again" &&
+                     send_all(pair_.server, "and again");
     ::_exit(got ? 0 : 1);
   }
   ::close(std::exchange(pair_.server, -1));
