@@ -19,7 +19,8 @@ namespace weir::tensor {
 // What a reader has of a name.
 struct Fetched {
   std::uint64_t version = 0;
-  std::uint64_t generation = 0;  // of the hub
+  std::uint64_t generation = 0;   // of the hub
+  std::uint64_t metadata_id = 0;  // of that hub: equal for versions of a name with equal metadata
   std::shared_ptr<const Metadata> metadata;
   std::span<std::byte> data;     // in `out`, or in `memory`
   std::shared_ptr<void> memory;  // keeps data, where it is not the caller's

@@ -105,7 +105,7 @@ void Peer::Core::on_ended(const Error& cause) {
 
 void Peer::Core::start(std::shared_ptr<Fetch> fetch) {
   driven_.post([this, fetch = std::move(fetch)]() mutable {
-    if (session_ == nullptr || session_->ended()) reconnect();
+    if (session_ == nullptr || session_->is_over()) reconnect();
     session_->start(std::move(fetch));
   });
 }

@@ -37,7 +37,10 @@ void PeerSession::break_off(const Error& cause) {
 // --- asking
 
 void PeerSession::start(FetchPtr fetch) {
-  if (ended_) return finish(fetch, *ended_);
+  if (ended_) {
+    told_ = true;
+    return finish(fetch, *ended_);
+  }
   queued_.push_back(std::move(fetch));
   start_waiting();
 }
@@ -252,6 +255,7 @@ void PeerSession::on_end(const Error& cause) {
   std::deque<FetchPtr> all = std::move(queued_);
   for (FetchPtr& each : slots_)
     if (each != nullptr) all.push_back(std::exchange(each, nullptr));
+  told_ = !all.empty();
   for (const FetchPtr& each : all) {
     Error why = *ended_;
     if (each->superseded)
@@ -272,6 +276,7 @@ void PeerSession::finish(const FetchPtr& fetch, std::optional<Error> failed) {
     fetch->fetched.data = {};
   } else {
     fetch->fetched.generation = link_->generation();
+    fetch->fetched.metadata_id = fetch->metadata_id;
     ++stats_.fetches;
     stats_.fetched_bytes += fetch->fetched.data.size();
   }

@@ -54,6 +54,9 @@ class PeerSession final : public LinkEvents {
   // Why it ended; nothing while it has not.
   const std::optional<Error>& ended() const { return ended_; }
 
+  // It ended, and some fetch heard of it: each hub that goes is told once, also where no fetch was under way.
+  bool is_over() const { return ended_.has_value() && (told_ || !up_); }
+
   void start(std::shared_ptr<Fetch> fetch);
   // It ends soon: with what came, or timed_out.
   void cancel(Fetch& fetch);
@@ -95,7 +98,7 @@ class PeerSession final : public LinkEvents {
   PeerStats& stats_;
   Owner& owner_;
   Link* link_ = nullptr;
-  bool up_ = false;
+  bool up_ = false, told_ = false;
   std::optional<Error> ended_;
   std::array<FetchPtr, wire::slots> slots_;
   std::array<std::uint32_t, wire::slots> uses_{};

@@ -42,6 +42,12 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
   return *this;
 }
 
+SharedMemory SharedMemory::adopt(void* memory, std::size_t bytes) {
+  SharedMemory adopted;
+  if (memory != nullptr) adopted.bytes_ = {static_cast<std::byte*>(memory), bytes};
+  return adopted;
+}
+
 SharedMemory::~SharedMemory() {
   if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
 }

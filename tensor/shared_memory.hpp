@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
 
 #include "tensor/error.hpp"
 
@@ -20,6 +21,10 @@ class SharedMemory {
   ~SharedMemory();
 
   std::span<std::byte> bytes() const { return bytes_; }
+
+  // Across a C interface: the memory, which is the caller's until adopt().
+  void* release() { return std::exchange(bytes_, {}).data(); }
+  static SharedMemory adopt(void* memory, std::size_t bytes);
 
  private:
   std::span<std::byte> bytes_;

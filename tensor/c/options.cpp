@@ -1,0 +1,114 @@
+#include "tensor/c/options.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+namespace weir::tensor::c {
+namespace {
+
+struct Row {
+  std::string_view name;
+  void (*set)(weir_tensor_options&, std::uint64_t);
+  std::uint64_t most;
+};
+constexpr std::uint64_t most_32 = 0xffffffff, most_64 = std::uint64_t{1} << 62;
+constexpr Row rows[] = {
+    {"keep", [](auto& o, auto n) { o.hub.keep = static_cast<std::uint32_t>(n); }, most_32},
+    {"max_connections", [](auto& o, auto n) { o.hub.max_connections = static_cast<std::uint32_t>(n); },
+     65536},
+    {"max_bytes", [](auto& o, auto n) { o.peer.limits.max_bytes = n; }, most_64},
+    {"read_from_bytes", [](auto& o, auto n) { o.peer.limits.read_from_bytes = n; }, most_64},
+    {"spare_bytes", [](auto& o, auto n) { o.peer.spare_bytes = n; }, most_64},
+    {"connect_timeout_ms", [](auto& o, auto n) { o.peer.connect_timeout = std::chrono::milliseconds(n); },
+     86'400'000},
+};
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// As if from a program in ../bin beside this library: Weir's verbs libraries lie where they do for programs.
+std::string program_beside_this_library() {
+  Dl_info found{};
+  std::error_code failed;
+  if (dladdr(reinterpret_cast<const void*>(&weir_tensor_version), &found) == 0) return {};
+  const auto library = std::filesystem::canonical(found.dli_fname, failed);
+  return failed ? std::string() : (library.parent_path() / ".." / "bin" / "program").string();
+}
+
+}  // namespace
+
+int report(weir_tensor_error* to, const Error& error) {
+  if (to != nullptr) {
+    to->generation = error.generation;
+    to->code = static_cast<std::int32_t>(error.code);
+    const std::size_t length = std::min(error.what.size(), sizeof to->message - 1);
+    std::memcpy(to->message, error.what.data(), length);
+    to->message[length] = 0;
+  }
+  return static_cast<int>(error.code);
+}
+
+Result<void> set(weir_tensor_options& options, std::string_view name, std::string_view value) {
+  if (name == "rdma.library_dir") return options.library_dir = value, Result<void>();
+  if (name == "rdma.provider") {
+    if (const auto choice = rdma::parse_provider_choice(value); !choice)
+      return fail(Errc::bad_address, choice.error().what);
+    return options.provider_name = value, Result<void>();
+  }
+  const Row* row = std::ranges::find(rows, name, &Row::name);
+  if (row == std::end(rows))
+    return fail(Errc::bad_address, "no setting is called '" + std::string(name) + "'");
+  std::uint64_t number = 0;
+  const auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (failed != std::errc() || end != value.data() + value.size() || number > row->most)
+    return fail(Errc::bad_address, std::string(name) + " takes a number from 0 to " +
+                                       std::to_string(row->most) + ", not '" + std::string(value) + "'");
+  row->set(options, number);
+  return {};
+}
+
+Result<rdma::Provider> provider_for(const weir_tensor_options& options) {
+  rdma::ProviderOptions wanted;
+  const auto choice = rdma::parse_provider_choice(
+      options.provider_name.empty() ? variable("WEIR_RDMA_PROVIDER") : options.provider_name);
+  if (!choice) return fail(Errc::bad_address, choice.error().what);
+  wanted.choice = *choice;
+  wanted.library_dir = options.library_dir;
+  wanted.library_path = variable("LD_LIBRARY_PATH");
+  wanted.executable = program_beside_this_library();
+  auto provider = rdma::load_provider(wanted);
+  if (!provider) return fail(Errc::device, provider.error().what);
+  return *provider;
+}
+
+}  // namespace weir::tensor::c
+
+using namespace weir::tensor;
+
+extern "C" {
+
+weir_tensor_options* weir_tensor_options_new() { return new (std::nothrow) weir_tensor_options; }
+void weir_tensor_options_free(weir_tensor_options* options) { delete options; }
+
+int weir_tensor_options_set(weir_tensor_options* options, const char* name, const char* value,
+                            weir_tensor_error* error) {
+  return c::guarded(error, [&]() -> Result<void> {
+    if (options == nullptr || name == nullptr || value == nullptr)
+      return fail(Errc::bad_address, "options, name and value are needed");
+    return c::set(*options, name, value);
+  });
+}
+
+// The texts are literals.
+const char* weir_tensor_code_name(int code) { return name_of(static_cast<Errc>(code)).data(); }
+const char* weir_tensor_next_step(int code) { return next_step(static_cast<Errc>(code)).data(); }
+const char* weir_tensor_version() { return WEIR_VERSION; }
+
+}  // extern "C"

@@ -1,0 +1,40 @@
+// Settings by name, and what every function of the C ABI shares: errors out, the provider in.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "rdma/provider.hpp"
+#include "tensor/c/weir_tensor.h"
+#include "tensor/hub.hpp"
+#include "tensor/peer.hpp"
+
+struct weir_tensor_options {
+  weir::tensor::HubSettings hub;
+  weir::tensor::PeerSettings peer;
+  std::string provider_name;
+  std::string library_dir;
+};
+
+namespace weir::tensor::c {
+
+// Writes it where `to` is not null; its number.
+int report(weir_tensor_error* to, const Error& error);
+
+Result<void> set(weir_tensor_options& options, std::string_view name, std::string_view value);
+
+// Loads the libraries as the options, the environment and this library's place say.
+Result<rdma::Provider> provider_for(const weir_tensor_options& options);
+
+// What a function is to do, with what it throws as an error: memory that there is not is too_much.
+template <class Work>
+int guarded(weir_tensor_error* error, Work work) {
+  try {
+    const Result<void> done = work();
+    return done ? 0 : report(error, done.error());
+  } catch (const std::exception& thrown) {
+    return report(error, Error{Errc::too_much, thrown.what(), 0});
+  }
+}
+
+}  // namespace weir::tensor::c

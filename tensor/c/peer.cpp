@@ -1,0 +1,134 @@
+// Peers for C.
+#include <new>
+
+#include "tensor/c/options.hpp"
+
+using namespace weir::tensor;
+
+struct weir_tensor_peer {
+  std::unique_ptr<Peer> peer;
+};
+struct weir_tensor_fetched {
+  Fetched what;
+};
+struct weir_tensor_pending {
+  std::shared_ptr<Fetch> fetch;
+  std::chrono::nanoseconds timeout;
+};
+
+namespace {
+
+constexpr std::chrono::seconds longest_answer{30};
+
+Result<FetchOptions> options_of(const weir_tensor_wish* wish) {
+  FetchOptions options;
+  if (wish == nullptr) return options;
+  options.newer_than = wish->newer_than;
+  options.generation = wish->generation;
+  if (wish->timeout_us > 0) options.timeout = std::chrono::microseconds(wish->timeout_us);
+  if (wish->out == nullptr) return options;
+  const weir_tensor_array& out = *wish->out;
+  if (out.dimensions > most_dimensions || (out.dimensions > 0 && out.shape == nullptr))
+    return fail(Errc::bad_array, "out has at most 64 dimensions, and a shape");
+  TensorInfo info{"", {out.kind, out.bits, out.lanes}, {out.shape, out.shape + out.dimensions}, 0};
+  const std::optional<std::uint64_t> bytes = info.dtype.valid() ? info.bytes() : std::nullopt;
+  if (!bytes || (*bytes > 0 && out.data == nullptr)) return fail(Errc::bad_array, "out is no array");
+  options.out = Out{info.dtype, std::move(info.shape),
+                    std::span(static_cast<std::byte*>(out.data), static_cast<std::size_t>(*bytes))};
+  return options;
+}
+
+}  // namespace
+
+extern "C" {
+
+int weir_tensor_connect(weir_tensor_peer** peer, const char* address, const weir_tensor_options* options,
+                        weir_tensor_error* error) {
+  return c::guarded(error, [&]() -> Result<void> {
+    if (peer == nullptr || address == nullptr) return fail(Errc::bad_address, "an address is needed");
+    const weir_tensor_options defaults;
+    const weir_tensor_options& chosen = options != nullptr ? *options : defaults;
+    const auto provider = c::provider_for(chosen);
+    if (!provider) return std::unexpected(provider.error());
+    auto connected = Peer::connect(address, *provider, chosen.peer);
+    if (!connected) return std::unexpected(connected.error());
+    *peer = new weir_tensor_peer{std::move(*connected)};
+    return {};
+  });
+}
+
+void weir_tensor_peer_free(weir_tensor_peer* peer) { delete peer; }
+uint64_t weir_tensor_peer_generation(const weir_tensor_peer* peer) { return peer->peer->generation(); }
+
+weir_tensor_pending* weir_tensor_start(weir_tensor_peer* peer, const char* name,
+                                       const weir_tensor_wish* wish) {
+  auto* pending = new (std::nothrow) weir_tensor_pending{nullptr, longest_answer};
+  if (pending == nullptr) return nullptr;
+  Result<FetchOptions> options = options_of(wish);
+  if (!options) {
+    pending->fetch = std::make_shared<Fetch>();
+    pending->fetch->failed = options.error();
+    pending->fetch->done = true;
+    return pending;
+  }
+  pending->timeout = options->timeout.value_or(longest_answer);
+  pending->fetch = peer->peer->start(name != nullptr ? name : "", std::move(*options));
+  return pending;
+}
+
+int weir_tensor_finish(weir_tensor_peer* peer, weir_tensor_pending* pending, weir_tensor_fetched** fetched,
+                       weir_tensor_error* error) {
+  const std::unique_ptr<weir_tensor_pending> owned(pending);
+  return c::guarded(error, [&]() -> Result<void> {
+    if (owned == nullptr) return fail(Errc::too_much, "there is no memory");
+    Result<Fetched> got = peer->peer->wait(owned->fetch, owned->timeout);
+    if (!got) return std::unexpected(got.error());
+    *fetched = new weir_tensor_fetched{std::move(*got)};
+    return {};
+  });
+}
+
+int weir_tensor_fetch(weir_tensor_peer* peer, const char* name, const weir_tensor_wish* wish,
+                      weir_tensor_fetched** fetched, weir_tensor_error* error) {
+  return weir_tensor_finish(peer, weir_tensor_start(peer, name, wish), fetched, error);
+}
+
+uint64_t weir_tensor_fetched_version(const weir_tensor_fetched* fetched) { return fetched->what.version; }
+uint64_t weir_tensor_fetched_generation(const weir_tensor_fetched* fetched) {
+  return fetched->what.generation;
+}
+uint64_t weir_tensor_fetched_metadata_id(const weir_tensor_fetched* fetched) {
+  return fetched->what.metadata_id;
+}
+void* weir_tensor_fetched_data(const weir_tensor_fetched* fetched, size_t* bytes) {
+  if (bytes != nullptr) *bytes = fetched->what.data.size();
+  return fetched->what.data.data();
+}
+size_t weir_tensor_fetched_count(const weir_tensor_fetched* fetched) {
+  return fetched->what.metadata->tensors.size();
+}
+
+int weir_tensor_fetched_array(const weir_tensor_fetched* fetched, size_t which, weir_tensor_array* array) {
+  const auto& tensors = fetched->what.metadata->tensors;
+  if (which >= tensors.size()) return WEIR_TENSOR_BAD_ARRAY;
+  const TensorInfo& info = tensors[which];
+  *array = {.kind = info.dtype.code,
+            .bits = info.dtype.bits,
+            .lanes = info.dtype.lanes,
+            .dimensions = static_cast<std::uint32_t>(info.shape.size()),
+            .shape = info.shape.data(),
+            .data = fetched->what.data.data() + info.offset,
+            .name = info.name.data(),
+            .name_size = info.name.size()};
+  return 0;
+}
+
+void weir_tensor_fetched_free(weir_tensor_fetched* fetched) { delete fetched; }
+
+void weir_tensor_peer_get_stats(weir_tensor_peer* peer, weir_tensor_peer_stats* stats) {
+  if (stats->size < sizeof *stats) return;
+  const PeerStats now = peer->peer->stats();
+  *stats = {stats->size, now.fetches, now.fetched_bytes, now.read_bytes, now.metadata_updates, now.connects};
+}
+
+}  // extern "C"

@@ -1,0 +1,192 @@
+"""Python's arrays as the library sees them, and back: dtypes, shapes, addresses.
+
+Taken: what has `__array_interface__` (numpy), `__dlpack__` (torch and others, in host memory) or the buffer protocol
+(bytes, array.array, memoryview). Given: numpy arrays where numpy is there and has the dtype, else an `Array`, which
+DLPack's consumers take (`torch.from_dlpack`). Nothing is copied, but arrays that are not contiguous.
+"""
+import ctypes
+import sys
+
+from . import dlpack
+from .errors import BadArray
+from .library import Array as CArray
+
+# numpy's kinds: DLPack's codes.
+_KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_LETTERS = {code: letter for letter, code in _KINDS.items()}
+_FORMATS = {"b": (0, 8), "B": (1, 8), "h": (0, 16), "H": (1, 16), "i": (0, 32), "I": (1, 32), "l": (0, 64), "L": (1, 64),
+            "q": (0, 64), "Q": (1, 64), "n": (0, 64), "N": (1, 64), "e": (2, 16), "f": (2, 32), "d": (2, 64), "?": (6, 8),
+            "c": (1, 8)}
+
+
+class Described:
+    """An array's dtype, shape and address; `holder` keeps the memory there."""
+
+    __slots__ = ("kind", "bits", "lanes", "shape", "address", "holder", "_shape")
+
+    def __init__(self, kind, bits, lanes, shape, address, holder) -> None:
+        self.kind, self.bits, self.lanes = kind, bits, lanes
+        self.shape, self.address, self.holder = tuple(shape), address, holder
+
+    def write(self, into: CArray) -> CArray:
+        into.kind, into.bits, into.lanes = self.kind, self.bits, self.lanes
+        into.dimensions = len(self.shape)
+        self._shape = (ctypes.c_uint64 * len(self.shape))(*self.shape)
+        into.shape = self._shape
+        into.data = self.address
+        return into
+
+
+def _contiguous(shape, strides, itemsize) -> bool:
+    """Whether the strides, in bytes, are those of C order."""
+    expected = itemsize
+    for extent, stride in zip(reversed(shape), reversed(strides)):
+        if extent != 1 and stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def _by_interface(array, interface, writable: bool) -> Described:
+    typestr = interface["typestr"]
+    if typestr[0] == (">" if sys.byteorder == "little" else "<"):
+        raise BadArray(f"an array of the other byte order ({typestr}); use astype() first")
+    kind = _KINDS.get(typestr[1])
+    if kind is None:
+        raise BadArray(f"no dtype that tensors have: {typestr}")
+    itemsize = int(typestr[2:])
+    shape, strides = interface["shape"], interface.get("strides")
+    if strides is not None and 0 not in shape and not _contiguous(shape, strides, itemsize):
+        if writable:
+            raise BadArray("out= is not contiguous")
+        array = array.copy("C")
+        interface = array.__array_interface__
+    address, read_only = interface["data"]
+    if writable and read_only:
+        raise BadArray("out= is read-only")
+    return Described(kind, 8 * itemsize, 1, shape, address, array)
+
+
+def _by_dlpack(array, writable: bool) -> Described:
+    held = dlpack.take(array)
+    itemsize = held.bits * held.lanes // 8
+    if held.strides is not None and 0 not in held.shape and not _contiguous(
+            held.shape, [stride * itemsize for stride in held.strides], itemsize):
+        if writable or not hasattr(array, "contiguous"):
+            raise BadArray("the array is not contiguous")
+        return _by_dlpack(array.contiguous(), writable)
+    return Described(held.kind, held.bits, held.lanes, held.shape, held.address, held)
+
+
+class _Buffer:
+    """Any object with the buffer protocol, held still."""
+
+    class _View(ctypes.Structure):  # Py_buffer
+        _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t),
+                    ("itemsize", ctypes.c_ssize_t), ("readonly", ctypes.c_int), ("ndim", ctypes.c_int),
+                    ("format", ctypes.c_char_p), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+                    ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p)]
+
+    def __init__(self, data, writable: bool) -> None:
+        self._view = _Buffer._View()
+        self._held = False
+        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(data), ctypes.byref(self._view),
+                                            ctypes.c_int(1 if writable else 0))  # PyBUF_WRITABLE
+        self._held = True
+        self.address = self._view.buf
+
+    def __del__(self) -> None:
+        if self._held:
+            ctypes.pythonapi.PyBuffer_Release(ctypes.byref(self._view))
+
+
+def _by_buffer(array, writable: bool) -> Described:
+    view = memoryview(array)
+    if view.format not in _FORMATS:
+        raise BadArray(f"no dtype that tensors have: {view.format}")
+    kind, bits = _FORMATS[view.format]
+    held = _Buffer(array, writable)
+    return Described(kind, bits, 1, view.shape, held.address, held)
+
+
+def describe(array, writable: bool = False) -> Described:
+    interface = getattr(array, "__array_interface__", None)
+    if interface is not None:
+        return _by_interface(array, interface, writable)
+    if hasattr(array, "__dlpack__"):
+        return _by_dlpack(array, writable)
+    if isinstance(array, Array):
+        return Described(array.kind, array.bits, array.lanes, array.shape, array.address, array)
+    try:
+        return _by_buffer(array, writable)
+    except (TypeError, BufferError) as why:
+        raise BadArray(f"{type(array).__name__} is no array: {why}") from why
+
+
+class Array:
+    """An array in host memory, for DLPack's consumers. `owner` keeps the memory there."""
+
+    def __init__(self, kind, bits, lanes, shape, address, owner) -> None:
+        self.kind, self.bits, self.lanes = kind, bits, lanes
+        self.shape, self.address, self.owner = tuple(shape), address, owner
+
+    @property
+    def nbytes(self) -> int:
+        size = self.bits * self.lanes // 8
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    def __dlpack__(self, stream=None):
+        return dlpack.give(self)
+
+    def __dlpack_device__(self):
+        return dlpack.CPU, 0
+
+    def raw(self) -> memoryview:
+        """Its bytes, without a copy."""
+        if self.nbytes == 0:
+            return memoryview(b"")
+        bytes_ = (ctypes.c_ubyte * self.nbytes).from_address(self.address)
+        bytes_.owner = self.owner
+        return memoryview(bytes_).cast("B")
+
+    def __repr__(self) -> str:
+        return f"<weir_tensor.Array kind={self.kind} bits={self.bits} lanes={self.lanes} shape={self.shape}>"
+
+
+class _Interface:
+    """What numpy.asarray takes, and keeps."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, interface, owner) -> None:
+        self.__array_interface__ = interface
+        self.owner = owner
+
+
+try:
+    import numpy
+except ImportError:  # arrays come as Array
+    numpy = None
+
+
+def typestr_of(kind: int, bits: int, lanes: int):
+    """numpy's name of the dtype; None if it has none."""
+    if numpy is None or lanes != 1 or kind not in _LETTERS:
+        return None
+    letter = _LETTERS[kind]
+    try:
+        numpy.dtype(f"{letter}{bits // 8}")
+    except TypeError:
+        return None
+    return f"{'|' if bits == 8 else '<' if sys.byteorder == 'little' else '>'}{letter}{bits // 8}"
+
+
+def give(typestr, kind, bits, lanes, shape, address, owner):
+    """The memory there as an array, which keeps `owner`."""
+    if typestr is None:
+        return Array(kind, bits, lanes, shape, address, owner)
+    if 0 in shape:
+        return numpy.empty(shape, typestr)
+    return numpy.asarray(_Interface({"typestr": typestr, "shape": shape, "data": (address, False), "version": 3}, owner))

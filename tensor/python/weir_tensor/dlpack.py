@@ -1,0 +1,94 @@
+"""DLPack's capsules (dlpack.h, version 0) by ctypes, of arrays in host memory."""
+import ctypes
+from ctypes import POINTER, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
+
+from .errors import BadArray
+
+CPU = 1
+_HOST = (1, 3)  # kDLCPU, kDLCUDAHost
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32),
+                ("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16), ("shape", POINTER(c_int64)),
+                ("strides", POINTER(c_int64)), ("byte_offset", c_uint64)]
+
+
+class _Managed(ctypes.Structure):
+    pass
+
+
+_Deleter = ctypes.CFUNCTYPE(None, POINTER(_Managed))
+_Managed._fields_ = [("tensor", _Tensor), ("manager", c_void_p), ("deleter", _Deleter)]
+
+_api = ctypes.pythonapi
+_api.PyCapsule_IsValid.restype = ctypes.c_int
+_api.PyCapsule_IsValid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_api.PyCapsule_GetPointer.restype = c_void_p
+_api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_api.PyCapsule_New.restype = ctypes.py_object
+_api.PyCapsule_New.argtypes = [c_void_p, ctypes.c_char_p, c_void_p]
+_NAME, _USED = ctypes.c_char_p(b"dltensor"), ctypes.c_char_p(b"used_dltensor")  # capsules keep the pointers
+
+
+class Taken:
+    """A tensor out of a capsule: its producer hears when this goes."""
+
+    def __init__(self, managed) -> None:
+        self._managed = managed
+        tensor = managed.contents.tensor
+        self.kind, self.bits, self.lanes = tensor.code, tensor.bits, tensor.lanes
+        self.shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+        self.strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
+        self.address = (tensor.data or 0) + tensor.byte_offset
+
+    def __del__(self) -> None:
+        if self._managed.contents.deleter:
+            self._managed.contents.deleter(self._managed)
+
+
+def take(array) -> Taken:
+    device = array.__dlpack_device__()[0] if hasattr(array, "__dlpack_device__") else CPU
+    if int(device) not in _HOST:
+        raise BadArray(f"the array is not in host memory (DLPack device {int(device)}); copy it there first")
+    if getattr(array, "requires_grad", False):
+        array = array.detach()
+    capsule = array.__dlpack__()
+    if not _api.PyCapsule_IsValid(capsule, _NAME):
+        raise BadArray("no DLPack capsule of version 0")
+    managed = ctypes.cast(_api.PyCapsule_GetPointer(capsule, _NAME), POINTER(_Managed))
+    _api.PyCapsule_SetName(capsule, _USED)
+    return Taken(managed)
+
+
+_given = {}  # address of what a capsule points to: what keeps it
+
+
+@_Deleter
+def _delete(managed) -> None:
+    _given.pop(ctypes.addressof(managed.contents), None)
+
+
+@ctypes.CFUNCTYPE(None, c_void_p)
+def _drop_unused(capsule) -> None:
+    # The capsule is on its way out: no reference to it may be made.
+    pointer = _raw_pointer(capsule, _NAME) if _raw_valid(capsule, _NAME) else None
+    if pointer:
+        _given.pop(pointer, None)
+
+
+_raw_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
+_raw_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+
+
+def give(array):
+    """A capsule of a weir_tensor.Array."""
+    shape = (c_int64 * max(len(array.shape), 1))(*array.shape)
+    managed = _Managed()
+    managed.tensor = _Tensor(array.address, CPU, 0, len(array.shape), array.kind, array.bits, array.lanes,
+                             ctypes.cast(shape, POINTER(c_int64)), None, 0)
+    managed.deleter = _delete
+    address = ctypes.addressof(managed)
+    _given[address] = (managed, shape, array)
+    return _api.PyCapsule_New(address, _NAME, ctypes.cast(_drop_unused, c_void_p))

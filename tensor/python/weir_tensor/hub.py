@@ -1,0 +1,109 @@
+"""Publishing: `listen` and `Hub`."""
+import ctypes
+import os
+import threading
+from typing import Mapping
+
+from .arrays import describe
+from .errors import Closed, check
+from .library import HUB_STATS, Array, Error, HubStats, Options, lib, text, word
+
+
+class Hub:
+    """Arrays under names. Threads may share one; after a fork, make another in the child."""
+
+    def __init__(self, address: str, **settings) -> None:
+        self._hub = None
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._held = {}  # token: what keeps the memory that was published
+        self._tokens = 0
+        hub, error = ctypes.c_void_p(), Error()
+        with Options(settings) as options:
+            check(lib.weir_tensor_listen(ctypes.byref(hub), word("an address", address), options, ctypes.byref(error)),
+                  error)
+        self._hub = hub
+
+    def _open(self):
+        if self._hub is None or self._pid != os.getpid():
+            raise Closed("the hub is closed, or another process made it", Closed.code)
+        return self._hub
+
+    @property
+    def address(self) -> str:
+        return text(lib.weir_tensor_hub_address(self._open()))
+
+    @property
+    def generation(self) -> int:
+        return lib.weir_tensor_hub_generation(self._open())
+
+    def publish(self, name: str, array) -> int:
+        """A new version of `name`; its number. The array is not copied: do not change it until a newer version is
+        there and its readers are done (`released()`), or publish a copy."""
+        described = describe(array)
+        return self._publish(name, described.write(Array()), 1, False, described)
+
+    def publish_tree(self, name: str, tree: Mapping[str, object]) -> int:
+        """All arrays of a mapping, as one version: a reader gets all or nothing."""
+        described = [describe(array) for array in tree.values()]
+        names = [word("a name", key) for key in tree]
+        arrays = (Array * len(described))()
+        for each, one, key in zip(arrays, described, names):
+            one.write(each)
+            each.name = ctypes.cast(ctypes.c_char_p(key), ctypes.c_void_p)
+            each.name_size = len(key)
+        return self._publish(name, arrays, len(described), True, (described, names))
+
+    def _publish(self, name, arrays, count, as_tree, keep) -> int:
+        hub, error, version = self._open(), Error(), ctypes.c_uint64()
+        self.released()
+        with self._lock:
+            self._tokens += 1
+            token = self._tokens
+            self._held[token] = keep
+        code = lib.weir_tensor_publish(hub, word("a name", name), ctypes.byref(arrays), count, as_tree, token,
+                                       ctypes.byref(version), ctypes.byref(error))
+        if code != 0:
+            with self._lock:
+                del self._held[token]
+        check(code, error)
+        return version.value
+
+    def released(self) -> int:
+        """Lets go of arrays that nobody reads any more; how many are still held. `publish` does it, too."""
+        tokens = (ctypes.c_uint64 * 64)()
+        while True:
+            count = lib.weir_tensor_released(self._open(), tokens, 64)
+            with self._lock:
+                for token in tokens[:count]:
+                    self._held.pop(token, None)
+                if count < 64:
+                    return len(self._held)
+
+    def withdraw(self, name: str) -> bool:
+        return lib.weir_tensor_withdraw(self._open(), word("a name", name)) == 1
+
+    def stats(self) -> dict:
+        stats = HubStats(size=ctypes.sizeof(HubStats))
+        lib.weir_tensor_hub_get_stats(self._open(), ctypes.byref(stats))
+        return {name: getattr(stats, name) for name in HUB_STATS}
+
+    def close(self) -> None:
+        hub, self._hub = self._hub, None
+        if hub is not None and self._pid == os.getpid():
+            lib.weir_tensor_hub_free(hub)
+            self._held.clear()
+
+    def __enter__(self) -> "Hub":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def listen(address: str, **settings) -> Hub:
+    """A hub at rdma://HOST:PORT (port 0 takes a free one: `hub.address`). Settings: keep, max_connections."""
+    return Hub(address, **settings)

@@ -1,0 +1,198 @@
+"""Fetching: `connect`, `Peer`, `Version`."""
+import asyncio
+import collections
+import ctypes
+import os
+from typing import AsyncIterator, Mapping, NamedTuple, Optional, Union
+
+from .arrays import describe, give, typestr_of
+from .errors import BadArray, Closed, PeerGone, ShapeMismatch, TimedOut, Unreachable, check
+from .library import PEER_STATS, Array, Error, Options, PeerStats, Wish, lib, word
+
+
+class Version(NamedTuple):
+    """What a fetch gave, and which it was: good for `newer_than`."""
+
+    number: int
+    generation: int
+    value: object
+
+
+class _Fetched:
+    """Keeps the memory of a fetch."""
+
+    __slots__ = ("pointer",)
+
+    def __init__(self, pointer) -> None:
+        self.pointer = pointer
+
+    def __del__(self) -> None:
+        lib.weir_tensor_fetched_free(self.pointer)
+
+
+class _Layout:
+    """What a version's metadata say, once for all versions that share them."""
+
+    def __init__(self, pointer, base: int) -> None:
+        self.rows = []
+        array = Array()
+        for i in range(lib.weir_tensor_fetched_count(pointer)):
+            check(lib.weir_tensor_fetched_array(pointer, i, ctypes.byref(array)), Error())
+            name = ctypes.string_at(array.name, array.name_size).decode("utf-8", "surrogateescape")
+            shape = tuple(array.shape[:array.dimensions]) if array.dimensions else ()
+            self.rows.append((name, (array.data or 0) - base, typestr_of(array.kind, array.bits, array.lanes), array.kind,
+                              array.bits, array.lanes, shape))
+
+
+class Peer:
+    """A hub's reader. Threads may share one; after a fork, connect another in the child."""
+
+    def __init__(self, address: str, **settings) -> None:
+        self._peer = None
+        self._pid = os.getpid()
+        self._layouts = collections.OrderedDict()
+        peer, error = ctypes.c_void_p(), Error()
+        with Options(settings) as options:
+            check(lib.weir_tensor_connect(ctypes.byref(peer), word("an address", address), options, ctypes.byref(error)),
+                  error)
+        self._peer = peer
+
+    def _open(self):
+        if self._peer is None or self._pid != os.getpid():
+            raise Closed("the peer is closed, or another process made it", Closed.code)
+        return self._peer
+
+    @property
+    def generation(self) -> int:
+        """Of the hub that it is connected to; 0 while it is not."""
+        return lib.weir_tensor_peer_generation(self._open())
+
+    def _fetch(self, name, out, newer_than, timeout):
+        wish = Wish(size=ctypes.sizeof(Wish))
+        if isinstance(newer_than, Version):
+            wish.newer_than, wish.generation = newer_than.number, newer_than.generation
+        elif newer_than is not None:
+            wish.newer_than = newer_than
+        if timeout is not None:
+            wish.timeout_us = max(int(timeout * 1e6), 0)
+        if out is not None:
+            array = out.write(Array())
+            wish.out = ctypes.pointer(array)
+        fetched, error = ctypes.c_void_p(), Error()
+        code = lib.weir_tensor_fetch(self._open(), word("a name", name), ctypes.byref(wish), ctypes.byref(fetched),
+                                     ctypes.byref(error))
+        if code != 0:
+            check(code, error)
+        return _Fetched(fetched)
+
+    def _layout(self, name, fetched, base):
+        key = (name, lib.weir_tensor_fetched_generation(fetched.pointer),
+               lib.weir_tensor_fetched_metadata_id(fetched.pointer))
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._layouts[key] = _Layout(fetched.pointer, base)
+            while len(self._layouts) > 1024:
+                self._layouts.popitem(last=False)
+        return layout
+
+    def _version(self, fetched, value) -> Version:
+        return Version(lib.weir_tensor_fetched_version(fetched.pointer),
+                       lib.weir_tensor_fetched_generation(fetched.pointer), value)
+
+    def fetch_version(self, name: str, out=None, newer_than: Union[int, Version, None] = None,
+                      timeout: Optional[float] = None) -> Version:
+        """As `fetch`, with the version's number and its hub's generation."""
+        into = describe(out, writable=True) if out is not None else None
+        fetched = self._fetch(name, into, newer_than, timeout)
+        if out is not None:
+            return self._version(fetched, out)
+        base = lib.weir_tensor_fetched_data(fetched.pointer, None) or 0
+        rows = self._layout(name, fetched, base).rows
+        if len(rows) != 1:
+            raise BadArray(f"'{name}' is a tree of {len(rows)}; use fetch_tree", BadArray.code)
+        _, offset, typestr, kind, bits, lanes, shape = rows[0]
+        return self._version(fetched, give(typestr, kind, bits, lanes, shape, base + offset, fetched))
+
+    def fetch(self, name: str, out=None, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None):
+        """The newest version of an array, whole: in `out`, which must have its dtype and shape, or in new memory.
+
+        With `newer_than` only a version above it. With `timeout` (seconds) it waits for such a version, or for the
+        name's first; without, NotPublished or TimedOut say that there is none.
+        """
+        return self.fetch_version(name, out, newer_than, timeout).value
+
+    def fetch_tree_version(self, name: str, out: Optional[Mapping[str, object]] = None,
+                           newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:
+        """As `fetch_tree`, with the version's number and its hub's generation."""
+        fetched = self._fetch(name, None, newer_than, timeout)
+        base = lib.weir_tensor_fetched_data(fetched.pointer, None) or 0
+        rows = self._layout(name, fetched, base).rows
+        if out is None:
+            return self._version(fetched, {
+                key: give(typestr, kind, bits, lanes, shape, base + offset, fetched)
+                for key, offset, typestr, kind, bits, lanes, shape in rows})
+        targets = []
+        for key, offset, _, kind, bits, lanes, shape in rows:
+            if key not in out:
+                raise ShapeMismatch(f"out has no '{key}', which the tree has", ShapeMismatch.code)
+            into = describe(out[key], writable=True)
+            if (into.kind, into.bits, into.lanes, into.shape) != (kind, bits, lanes, shape):
+                raise ShapeMismatch(f"out['{key}'] has another dtype or shape than the tree's, {shape}",
+                                    ShapeMismatch.code)
+            targets.append((into, offset))
+        for into, offset in targets:
+            bytes_ = into.bits * into.lanes // 8
+            for extent in into.shape:
+                bytes_ *= extent
+            ctypes.memmove(into.address, base + offset, bytes_)
+        return self._version(fetched, out)
+
+    def fetch_tree(self, name: str, out: Optional[Mapping[str, object]] = None,
+                   newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None):
+        """A tree's newest version as a dict of arrays in one piece of memory; with `out` it is copied into its arrays
+        when all of it is there."""
+        return self.fetch_tree_version(name, out, newer_than, timeout).value
+
+    async def follow(self, name: str, newer_than: Union[int, Version, None] = None,
+                     patience: float = 30.0) -> AsyncIterator[Version]:
+        """Each newer version of a tree, as (number, generation, tree); versions that came while the caller was busy are
+        skipped. When the hub goes it waits for the next one, `patience` seconds, and begins anew with that one's."""
+        loop = asyncio.get_running_loop()
+        last, alone_since = newer_than, None
+        while True:
+            try:
+                last = await loop.run_in_executor(None, self.fetch_tree_version, name, None, last, 0.5)
+            except TimedOut:
+                continue
+            except (PeerGone, Unreachable):
+                alone_since = alone_since or loop.time()
+                if loop.time() - alone_since > patience:
+                    raise
+                await asyncio.sleep(0.05)
+                continue
+            alone_since = None
+            yield last
+
+    def stats(self) -> dict:
+        stats = PeerStats(size=ctypes.sizeof(PeerStats))
+        lib.weir_tensor_peer_get_stats(self._open(), ctypes.byref(stats))
+        return {name: getattr(stats, name) for name in PEER_STATS}
+
+    def close(self) -> None:
+        peer, self._peer = self._peer, None
+        if peer is not None and self._pid == os.getpid():
+            lib.weir_tensor_peer_free(peer)
+
+    def __enter__(self) -> "Peer":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def connect(address: str, **settings) -> Peer:
+    """A reader of the hub at rdma://HOST:PORT. Settings: max_bytes, read_from_bytes, spare_bytes, connect_timeout_ms."""
+    return Peer(address, **settings)

@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""The Python package end to end: every dtype and shape, out=, trees, followers, hubs that are killed.
+
+usage: tensor_test.py SOURCE LIBRARY [unittest's words]
+"""
+import array
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+if len(sys.argv) < 3:
+    sys.exit(__doc__)
+SOURCE, LIBRARY = sys.argv[1:3]
+os.environ["WEIR_TENSOR_LIBRARY"] = LIBRARY
+sys.path.insert(0, SOURCE)
+try:
+    import numpy
+except ImportError:
+    print("skipped: no numpy")
+    sys.exit(77)
+import weir_tensor
+
+DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+          "complex64", "complex128"]
+SHAPES = [(), (0,), (1,), (3, 0, 2), (7,), (2, 3, 4), (1, 1, 1, 1, 5), (300, 301)]
+
+
+def sample(shape, dtype):
+    count = int(numpy.prod(shape, dtype=int))
+    return (numpy.arange(count) % 100).astype(dtype).reshape(shape)
+
+
+class HubAndPeer(unittest.TestCase):
+    def setUp(self):
+        self.hub = weir_tensor.listen("rdma://127.0.0.1:0")
+        self.addCleanup(self.hub.close)
+        self.peer = weir_tensor.connect(self.hub.address)
+        self.addCleanup(self.peer.close)
+
+    def fetches(self, published, expected):
+        self.hub.publish("a", published)
+        got = self.peer.fetch("a")
+        self.assertEqual(got.dtype, expected.dtype)
+        self.assertEqual(got.shape, expected.shape)
+        numpy.testing.assert_array_equal(got, expected)
+
+
+class Arrays(HubAndPeer):
+    def test_every_dtype_and_shape(self):
+        for dtype in DTYPES:
+            for shape in SHAPES:
+                with self.subTest(dtype=dtype, shape=shape):
+                    self.fetches(sample(shape, dtype), sample(shape, dtype))
+
+    def test_strides_are_packed(self):
+        whole = sample((20, 30), "float32")
+        for view in (whole.T, whole[::2], whole[:, ::3], whole[::-1], numpy.asfortranarray(whole),
+                     numpy.broadcast_to(whole[0], (5, 30))):
+            self.fetches(view, numpy.ascontiguousarray(view))
+
+    def test_what_has_the_buffer_protocol(self):
+        self.fetches(b"hello", numpy.frombuffer(b"hello", "uint8"))
+        self.fetches(array.array("d", [1, 2]), numpy.array([1.0, 2.0]))
+
+    def test_what_is_no_array_is_refused(self):
+        for wrong in (7, "text", None, numpy.array(["text"]), numpy.zeros(3, ">f4"), numpy.array([object()])):
+            with self.assertRaises(weir_tensor.BadArray):
+                self.hub.publish("a", wrong)
+
+    def test_into_the_callers_array(self):
+        expected = sample((300, 301), "float64")
+        self.hub.publish("a", expected)
+        mine = numpy.zeros_like(expected)
+        self.assertIs(self.peer.fetch("a", out=mine), mine)
+        numpy.testing.assert_array_equal(mine, expected)
+        for wrong in (numpy.zeros((301, 300)), numpy.zeros((300, 301), "float32")):
+            with self.assertRaisesRegex(weir_tensor.ShapeMismatch, r"float64 \(300, 301\)"):
+                self.peer.fetch("a", out=wrong)
+        for wrong in (numpy.zeros((301, 300)).T, b"bytes", expected.view().__class__(shape=3, buffer=b"x" * 24)):
+            with self.assertRaises((weir_tensor.BadArray, weir_tensor.ShapeMismatch)):
+                self.peer.fetch("a", out=wrong)
+
+    def test_shared_memory(self):
+        source, mine = weir_tensor.empty((100, 100)), weir_tensor.empty((100, 100), "float32")
+        self.assertEqual(source.sum(), 0)
+        source[:] = sample((100, 100), "float32")
+        self.hub.publish("a", source)
+        self.peer.fetch("a", out=mine)
+        numpy.testing.assert_array_equal(mine, source)
+        self.assertEqual(weir_tensor.empty(0).shape, (0,))
+
+    def test_versions(self):
+        one = self.hub.publish("a", sample((3,), "int32"))
+        first = self.peer.fetch_version("a")
+        self.assertEqual((first.number, first.generation), (one, self.hub.generation))
+        with self.assertRaises(weir_tensor.TimedOut):
+            self.peer.fetch("a", newer_than=first)
+        with self.assertRaises(weir_tensor.TimedOut):
+            self.peer.fetch("a", newer_than=first, timeout=0.01)
+        with self.assertRaises(weir_tensor.NotPublished):
+            self.peer.fetch("b")
+        timer = threading.Timer(0.05, self.hub.publish, ("a", sample((4,), "int32")))
+        timer.start()
+        second = self.peer.fetch_version("a", newer_than=first, timeout=60)
+        timer.join()
+        self.assertEqual(second.number, 2)
+        numpy.testing.assert_array_equal(first.value, sample((3,), "int32"))  # stays what it was
+        self.assertTrue(self.hub.withdraw("a"))
+        with self.assertRaises(weir_tensor.NotPublished):
+            self.peer.fetch("a")
+
+    def test_memory_is_let_go_of_and_kept_where_it_is_used(self):
+        for i in range(5):
+            self.hub.publish("a", numpy.full(1000, i))
+            got = self.peer.fetch("a")
+        self.hub.stats()
+        self.assertEqual(self.hub.released(), 1)
+        self.peer.close()
+        self.hub.close()
+        gc.collect()
+        numpy.testing.assert_array_equal(got, numpy.full(1000, 4))
+
+    def test_closed_ones_say_so(self):
+        self.peer.close()
+        with self.assertRaises(weir_tensor.Closed):
+            self.peer.fetch("a")
+        self.hub.close()
+        with self.assertRaises(weir_tensor.Closed):
+            self.hub.publish("a", sample((3,), "int8"))
+
+    def test_addresses_and_settings_are_checked(self):
+        for wrong in ("tcpip://x:1", "rdma://x", "rdma://127.0.0.1:1?x"):
+            with self.assertRaises(weir_tensor.BadAddress):
+                weir_tensor.connect(wrong)
+        with self.assertRaises(weir_tensor.BadAddress):
+            weir_tensor.listen("rdma://127.0.0.1:0", kept=3)
+        with self.assertRaises(weir_tensor.Unreachable):
+            weir_tensor.connect("rdma://127.0.0.1:1")
+
+
+class DLPack(HubAndPeer):
+    def test_dtypes_that_numpy_lacks_pass_through(self):
+        raw = numpy.arange(6, dtype="uint16")
+        bfloat = weir_tensor.Array(4, 16, 1, (2, 3), raw.ctypes.data, raw)
+        self.hub.publish("a", bfloat)
+        got = self.peer.fetch("a")
+        self.assertEqual((got.kind, got.bits, got.shape), (4, 16, (2, 3)))
+        self.assertEqual(bytes(got.raw()), raw.tobytes())
+
+    def test_capsules_go_in_and_out(self):
+        class OnlyDLPack:
+            def __init__(self, of):
+                self.of = of
+
+            def __dlpack__(self, stream=None):
+                return self.of.__dlpack__()
+
+            def __dlpack_device__(self):
+                return self.of.__dlpack_device__()
+
+        expected = sample((4, 5), "float32")
+        self.fetches(OnlyDLPack(expected), expected)
+        with self.assertRaises(weir_tensor.BadArray):
+            self.hub.publish("a", OnlyDLPack(expected.T))
+        holder = numpy.arange(4, dtype="int32")
+        ours = weir_tensor.Array(0, 32, 1, (4,), holder.ctypes.data, holder)
+        numpy.testing.assert_array_equal(numpy.from_dlpack(ours), holder)
+        ours.__dlpack__()  # and one that nobody takes
+        gc.collect()
+        self.assertEqual(weir_tensor.dlpack._given, {})
+
+
+class Trees(HubAndPeer):
+    def tree(self, value=1):
+        return {f"layer{i}.w": numpy.full((i % 5, 100 * i), value, "float32") for i in range(30)} | {
+            "step": numpy.array(value), "flag": numpy.array([True])}
+
+    def test_a_tree_comes_whole(self):
+        for value in (1, 2):
+            self.hub.publish_tree("model", self.tree(value))
+            got = self.peer.fetch_tree("model")
+            self.assertEqual(list(got), list(self.tree()))
+            for name, expected in self.tree(value).items():
+                numpy.testing.assert_array_equal(got[name], expected)
+                self.assertEqual(got[name].dtype, expected.dtype)
+        self.assertEqual(self.peer.stats()["metadata_updates"], 1)
+        with self.assertRaises(weir_tensor.BadArray):
+            self.peer.fetch("model")
+
+    def test_into_the_callers_arrays_all_or_nothing(self):
+        self.hub.publish_tree("model", self.tree())
+        mine = {name: numpy.zeros_like(each) for name, each in self.tree().items()}
+        self.assertIs(self.peer.fetch_tree("model", out=mine), mine)
+        for name, expected in self.tree().items():
+            numpy.testing.assert_array_equal(mine[name], expected)
+        wrong = {name: numpy.zeros_like(each) for name, each in self.tree().items()}
+        wrong["flag"] = numpy.zeros(2, bool)
+        with self.assertRaises(weir_tensor.ShapeMismatch):
+            self.peer.fetch_tree("model", out=wrong)
+        self.assertEqual(sum(each.sum() for each in wrong.values()), 0)
+
+    def test_a_tree_of_none_and_of_one(self):
+        self.hub.publish_tree("model", {})
+        self.assertEqual(self.peer.fetch_tree("model"), {})
+        self.hub.publish_tree("model", {"x": numpy.arange(3)})
+        numpy.testing.assert_array_equal(self.peer.fetch_tree("model")["x"], numpy.arange(3))
+
+
+HUB_PROGRAM = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import numpy, weir_tensor
+hub = weir_tensor.listen(sys.argv[2])
+hub.publish("a", numpy.full(1 << 20, int(sys.argv[3])))
+print(hub.address, hub.generation, flush=True)
+version = 1
+while True:
+    hub.publish_tree("model", {"v": numpy.full(1000, version), "w": numpy.full(50000, version)})
+    version += 1
+    time.sleep(0.002)
+"""
+
+
+class OfAnotherProcess(unittest.TestCase):
+    def hub(self, address, value):
+        process = subprocess.Popen([sys.executable, "-B", "-c", HUB_PROGRAM, SOURCE, address, str(value)],
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        address, generation = process.stdout.readline().split()
+        return process, address, int(generation)
+
+    def test_a_killed_hub_is_gone_and_the_next_one_is_another(self):
+        address, old = "rdma://127.0.0.1:0", None
+        for value in range(5):
+            process, address, generation = self.hub(address, value)
+            self.assertNotEqual(generation, old)
+            if old is None:
+                peer = weir_tensor.connect(address)
+                self.addCleanup(peer.close)
+            version = peer.fetch_version("a")
+            self.assertEqual((version.generation, int(version.value[0]), int(version.value[-1])), (generation, value, value))
+            timer = threading.Timer(0.02 * value, process.kill)
+            timer.start()
+            try:
+                with self.assertRaises(weir_tensor.PeerGone) as gone:
+                    peer.fetch("a", newer_than=version, timeout=60)
+                self.assertEqual(gone.exception.generation, generation)
+            finally:
+                timer.join()
+            process.wait()
+            old = generation
+
+    def test_eight_readers_follow(self):
+        _, address, _ = self.hub("rdma://127.0.0.1:0", 1)
+
+        async def follow():
+            with weir_tensor.connect(address) as peer:
+                seen, last = 0, 0
+                async for number, _, tree in peer.follow("model"):
+                    self.assertGreater(number, last)
+                    for name in ("v", "w"):
+                        self.assertTrue((tree[name] == number).all(), "torn or stale")
+                    last, seen = number, seen + 1
+                    if seen == 20:
+                        return seen
+
+        async def all_of_them():
+            return await asyncio.gather(*(follow() for _ in range(8)))
+
+        self.assertEqual(asyncio.run(all_of_them()), [20] * 8)
+
+    def test_a_stopped_hub_costs_no_more_than_the_timeout(self):
+        process, address, _ = self.hub("rdma://127.0.0.1:0", 1)
+        with weir_tensor.connect(address) as peer:
+            last = peer.fetch_version("a")
+            process.send_signal(signal.SIGSTOP)
+            try:
+                begun = time.monotonic()
+                with self.assertRaises(weir_tensor.TensorError):
+                    peer.fetch("a", newer_than=last, timeout=0.2)
+                self.assertLess(time.monotonic() - begun, 30)
+            finally:
+                process.send_signal(signal.SIGCONT)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]] + sys.argv[3:])
