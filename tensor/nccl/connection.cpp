@@ -17,7 +17,7 @@ using rdma::Result;
 
 constexpr std::uint32_t wanted_inline_bytes = 64;
 // Looking for an event of the connection manager is a system call.
-constexpr std::uint32_t calls_between_looks = 1024;
+constexpr std::uint32_t calls_between_looks = 128;
 
 }  // namespace
 

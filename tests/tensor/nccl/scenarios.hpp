@@ -4,6 +4,7 @@
 // Calls come in the order of NCCL's network transport. Anything unexpected throws std::runtime_error.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "tests/tensor/nccl/rank.hpp"
@@ -16,6 +17,9 @@ void run_scenario(const std::string& name, Rank& rank);
 // after each message.
 struct Ending {
   Status of_send = Status::success, of_receive = Status::success;
+  // When each was noticed, on the clock that all processes share.
+  std::chrono::steady_clock::time_point send_at, receive_at;
+  std::chrono::steady_clock::duration without_a_turn{};  // where others had the cores
 };
 Ending traffic(Rank& rank, const Pair& pair, const std::function<void(std::uint64_t)>& round);
 

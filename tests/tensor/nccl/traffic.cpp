@@ -1,12 +1,17 @@
 // Traffic that ends only with its connections.
 #include <array>
 #include <chrono>
+#include <string>
 
 #include "tests/tensor/nccl/scenarios.hpp"
 
 namespace weir::nccl::testing_support {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+// A round takes microseconds; one that took longer had to wait for a core.
+constexpr std::chrono::milliseconds no_turn{20};
 constexpr std::size_t largest = 20000;
 constexpr std::size_t depth = 4;
 
@@ -22,13 +27,15 @@ struct Flight {
 
 }  // namespace
 
-// What rank `seed % 3` does not do leaves the other one idle: 1 never sends, 2 never receives.
+// What rank 1 does not do leaves rank 0 idle: with `seed % 3` of 1 it never sends, with 2 it never receives.
+// (It would not hear of that connection's end either, so its own other one ends the traffic.)
 Ending traffic(Rank& rank, const Pair& pair, const std::function<void(std::uint64_t)>& round) {
   AnyNet& net = rank.net;
   const std::uint64_t lazy = rank.number == 1 ? rank.seed % 3 : 0;
   Buffer out(rank, pair.send, largest), in(rank, pair.receive, largest * depth);
   Flight sends, receives;
   Ending ending;
+  Clock::time_point last_round = Clock::now();
   for (std::uint64_t rounds = 0; ending.of_send == Status::success || ending.of_receive == Status::success;) {
     if (ending.of_send == Status::success && lazy != 1) {
       if (!sends.full()) {
@@ -57,6 +64,16 @@ Ending traffic(Rank& rank, const Pair& pair, const std::function<void(std::uint6
         ending.of_receive = net.test(receives.oldest(), &done, sizes.data());
       receives.done += done != 0 ? 1 : 0;
     }
+    const Clock::time_point now = Clock::now();
+    const auto note = [&](const char* which, Status status, Clock::time_point& at) {
+      if (status == Status::success || at != Clock::time_point{}) return;
+      at = now;
+      if (rank.number == 1) rank.lines.say(which + std::to_string(now.time_since_epoch().count()));
+    };
+    note("send ", ending.of_send, ending.send_at);
+    note("receive ", ending.of_receive, ending.receive_at);
+    if (now - last_round > no_turn) ending.without_a_turn += now - last_round;
+    last_round = now;
     round(++rounds);
   }
   return ending;
