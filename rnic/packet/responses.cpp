@@ -73,8 +73,8 @@ bool Responder::next_response(Outgoing& out) {
 }
 
 void Responder::unreadable(const Outgoing& packet) {
-  if (fatal_) return;
   responses_.clear();
+  if (fatal_) return;  // a later request was refused already, and that ends this one too
   target_.refuse(Verdict::nak_operational);
   fatal_ = {packet.psn, wire::nak | wire::nak_remote_operational};
   negative_ = fatal_->syndrome;

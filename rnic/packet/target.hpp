@@ -41,7 +41,8 @@ class Target {
   // A WRITE of that many bytes: key, rights, bounds, all of it at once. Length 0: neither is looked at.
   virtual Verdict begin_write(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) = 0;
   // Payload of the message that began, at that offset of it; in order, without gaps. Never empty. May be made
-  // again for the same bytes after finish() was `rnr` or `lost`.
+  // again from the same offset after finish() was `rnr` or `lost`, by a stranger with other bytes and another
+  // length: only Ending::byte_len says how long the message is.
   virtual Verdict append(std::uint64_t offset, std::span<const std::byte>) = 0;
   // A SEND: its receive completes. A WRITE with an immediate: takes a receive (rnr: none) and completes it;
   // without: nothing is told.
@@ -51,7 +52,7 @@ class Target {
   virtual Verdict check_read(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) = 0;
   // Where those bytes of a READ that was checked lie now, as the pieces of one packet, appended to `room`
   // (max_sge entries); `used` counts them. They are held until the caller has sent what it asked for.
-  // Not done: the region has gone meanwhile.
+  // Not done: the region has gone meanwhile, or a later request ended the target.
   virtual Verdict read(std::uint64_t addr, std::uint32_t rkey, std::uint32_t length, std::span<iovec> room,
                        std::uint32_t& used) = 0;
 
