@@ -20,7 +20,8 @@
 namespace weir::sockets {
 namespace {
 
-constexpr std::uint64_t least_bytes = 64;  // that went by before a peer is looked for, as a proof who it is
+constexpr std::uint64_t least_bytes =
+    32;  // that went by before a peer is looked for: 16 of one direction are a proof who it is
 
 void keep_first(std::array<std::uint8_t, 64>& first, std::uint64_t position, std::span<const iovec> pieces,
                 std::size_t bytes) {

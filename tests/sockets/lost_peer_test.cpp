@@ -1,0 +1,129 @@
+// A peer in another process that is killed or stopped in the middle. Runs under the preloaded library.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+
+#include "tests/sockets/tcp_pair.hpp"
+
+namespace weir::sockets::test {
+namespace {
+
+constexpr std::string_view question = "twenty bytes or more?", answer = "yes, twenty or more.";
+
+// Answers questions; to "last" it answers without end, and sleeps.
+[[noreturn]] void serve_in_child(const sockaddr_in& address) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) ::_exit(1);
+  for (;;) {
+    const std::string asked = receive(fd, question.size());
+    if (asked != question) ::_exit(0);
+    if (!send_all(fd, answer)) ::_exit(0);
+  }
+}
+
+class LostPeer : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+    ASSERT_EQ(::listen(listener, 1), 0);
+    ASSERT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    child_ = ::fork();
+    ASSERT_GE(child_, 0);
+    if (child_ == 0) serve_in_child(address);
+    fd_ = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    ASSERT_GE(fd_, 0);
+    ::close(listener);
+    // By TCP the child's bytes are counted here when they come; by the ring neither count moves.
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (bool moved = true; moved;) {
+      ASSERT_LT(std::chrono::steady_clock::now(), until) << "the connection stayed on TCP";
+      const auto before = bytes_by_tcp(fd_) + received_by_tcp();
+      ask();
+      if (HasFatalFailure()) return;
+      moved = bytes_by_tcp(fd_) + received_by_tcp() != before;
+    }
+  }
+  void TearDown() override {
+    if (fd_ >= 0) ::close(fd_);
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+  std::uint64_t received_by_tcp() const {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    EXPECT_EQ(::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+    return info.tcpi_bytes_received;
+  }
+  void ask() const {
+    ASSERT_TRUE(send_all(fd_, question));
+    ASSERT_EQ(receive(fd_, answer.size()), answer);
+  }
+  void kill_child() const {
+    ASSERT_EQ(::kill(child_, SIGKILL), 0);
+    siginfo_t info{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOWAIT), 0);
+  }
+
+  int fd_ = -1;
+  pid_t child_ = -1;
+};
+
+TEST_F(LostPeer, a_killed_peer_is_the_end_for_a_reader) {
+  kill_child();
+  char byte = 0;
+  const ssize_t got = ::recv(fd_, &byte, 1, 0);
+  EXPECT_TRUE(got == 0 || (got < 0 && errno == ECONNRESET)) << got << " " << errno;
+}
+
+TEST_F(LostPeer, what_a_killed_peer_sent_is_still_read) {
+  ASSERT_TRUE(send_all(fd_, question));
+  ASSERT_TRUE(readable(fd_, longest_ms));
+  kill_child();
+  EXPECT_EQ(receive(fd_, answer.size()), answer);
+}
+
+TEST_F(LostPeer, writes_to_a_killed_peer_fail_soon) {
+  kill_child();
+  bool refused = false;
+  for (int i = 0; i < 100'000 && !refused; ++i) refused = !send_all(fd_, question);
+  EXPECT_TRUE(refused);
+  EXPECT_TRUE(errno == EPIPE || errno == ECONNRESET) << errno;
+}
+
+TEST_F(LostPeer, a_stopped_peer_keeps_nobody_who_does_not_want_to_wait) {
+  ASSERT_EQ(::kill(child_, SIGSTOP), 0);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child_), &info, WSTOPPED | WNOWAIT), 0);
+  const std::string much(1 << 16, 'x');
+  std::size_t taken = 0;
+  ssize_t sent = 0;
+  while ((sent = ::send(fd_, much.data(), much.size(), MSG_DONTWAIT)) > 0)
+    taken += static_cast<std::size_t>(sent);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_GT(taken, std::size_t{1} << 17) << "less than TCP buffers";
+  char byte = 0;
+  EXPECT_EQ(::recv(fd_, &byte, 1, MSG_DONTWAIT), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  ASSERT_EQ(::kill(child_, SIGCONT), 0);
+}
+
+TEST_F(LostPeer, a_peer_that_goes_on_after_a_stop_goes_on_with_the_stream) {
+  ASSERT_EQ(::kill(child_, SIGSTOP), 0);
+  std::size_t questions = 0;
+  while (questions < 20'000 &&
+         ::send(fd_, question.data(), question.size(), MSG_DONTWAIT) == static_cast<ssize_t>(question.size()))
+    ++questions;
+  ASSERT_EQ(::kill(child_, SIGCONT), 0);
+  for (std::size_t i = 0; i < questions; ++i) ASSERT_EQ(receive(fd_, answer.size()), answer);
+}
+
+}  // namespace
+}  // namespace weir::sockets::test
