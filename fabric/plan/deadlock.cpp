@@ -11,25 +11,33 @@ namespace {
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t word_bits = 64;
 
-// The vertices, which do not depend on routes.
+// The vertices, which do not depend on routes: a layer of them for all traffic, and one for packets in
+// tunnels where these have priorities of their own.
 struct Buffers {
   explicit Buffers(const Network& network)
       : of_port(network.ports.size(), none), out_of(network.nodes.size()) {
+    add_layer(network);
+    layer_size = static_cast<std::uint32_t>(ports.size());
+    if (std::ranges::any_of(network.detours, &Detour::remapped)) add_layer(network);
+  }
+  void add_layer(const Network& network) {
     for (std::uint32_t p = 0; p < network.ports.size(); ++p) {
       const auto& port = network.ports[p];
       if (network[port.node].kind != NodeKind::switch_ ||
           network[network.neighbor({p})].kind != NodeKind::switch_)
         continue;
-      of_port[p] = static_cast<std::uint32_t>(ports.size());
+      const auto vertex = static_cast<std::uint32_t>(ports.size());
+      if (of_port[p] == none) of_port[p] = vertex;
       ports.push_back({p});
-      out_of[port.node.index].push_back(of_port[p]);
+      out_of[port.node.index].push_back(vertex);
       head.push_back(network.neighbor({p}).index);
     }
   }
   std::vector<PortId> ports;                       // by vertex
   std::vector<std::uint32_t> head;                 // by vertex: the node whose buffer it is
-  std::vector<std::uint32_t> of_port;              // by port
+  std::vector<std::uint32_t> of_port;              // by port: its vertex of the first layer
   std::vector<std::vector<std::uint32_t>> out_of;  // by node: the vertices that it fills at its neighbors
+  std::uint32_t layer_size = 0;
 };
 
 // For each vertex the groups of hosts whose packets cross it.
@@ -48,9 +56,11 @@ class Usage {
     std::ranges::sort(sources_);
     sources_.erase(std::ranges::unique(sources_).begin(), sources_.end());
     tunnel_sources_.resize(routes.all_group_count() - host_groups_);
+    remapped_.assign(tunnel_sources_.size(), true);
     for (const auto& detour : network.detours) {
       const auto tunnel = routes.tunnel_group(detour.through);
       tunnel_sources_[tunnel - host_groups_].push_back(detour.at);
+      if (!detour.remapped) remapped_[tunnel - host_groups_] = false;
       for (const auto host : detour.to) {
         const auto group = routes.group_of(host);
         turns_.push_back({detour.at.index, group, tunnel});
@@ -63,11 +73,12 @@ class Usage {
   void follow(const Routes& routes, std::uint32_t group, std::vector<std::uint32_t>* crossed = nullptr) {
     visited_.assign(visited_.size(), false);
     std::vector<NodeId> queue = group < host_groups_ ? sources_ : tunnel_sources_[group - host_groups_];
+    const auto layer = group >= host_groups_ && remapped_[group - host_groups_] ? buffers_.layer_size : 0;
     for (const auto node : queue) visited_[node.index] = true;
     for (std::size_t i = 0; i < queue.size(); ++i)
       for (const auto port : routes.transit_ports(queue[i], group)) {
-        const auto vertex = buffers_.of_port[port.index];
-        if (vertex == none) continue;
+        if (buffers_.of_port[port.index] == none) continue;
+        const auto vertex = buffers_.of_port[port.index] + layer;
         bits_[vertex * words_ + group / word_bits] |= std::uint64_t{1} << group % word_bits;
         if (crossed) crossed->push_back(vertex);
         const NodeId next{buffers_.head[vertex]};
@@ -111,6 +122,7 @@ class Usage {
   std::vector<bool> visited_;
   std::vector<NodeId> sources_;
   std::vector<std::vector<NodeId>> tunnel_sources_;  // by group, behind those of hosts
+  std::vector<bool> remapped_;                       // likewise: all detours to its switch are
   std::vector<Turn> turns_;
 };
 

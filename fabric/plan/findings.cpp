@@ -296,8 +296,8 @@ class Findings {
                       "{}. Route up-down, or take one of these links out of the lossless paths{}",
                       cycle.text, held,
                       network_.detours.empty() ? ""
-                                               : "; or leave [[detour]]s to lossy traffic, or give them a "
-                                                 "lossless priority of their own"));
+                                               : "; or give packets on a detour lossless priorities of "
+                                                 "their own, and say remapped = true of it"));
     }
     for (const auto& [failed, cycle] : plan_.deadlock.after_failure) {
       const auto& link = network_[failed];

@@ -80,6 +80,8 @@ struct Detour {
   NodeId at;               // what reaches this switch
   std::vector<NodeId> to;  // for these hosts
   NodeId through;          // goes on to this switch
+  // In lossless priorities that no packet outside of a tunnel has, so in buffers of their own.
+  bool remapped = false;
   Place place;
 };
 

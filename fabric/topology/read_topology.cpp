@@ -273,6 +273,7 @@ void NetworkReader::read_detour(Table& table) {
   const auto at = read_switch(table, "at", "passes the packets on");
   detour.to = read_hosts(table);
   const auto through = read_switch(table, "through", "they are passed on to");
+  detour.remapped = table.boolean("remapped").value_or(false);
   if (at && through && *at == *through)
     table.complain("through", "a detour that stays where it is", "name the other switch");
   if (complaints_.none() && detour.to.empty())

@@ -268,7 +268,10 @@ TEST(Deadlock, detours_between_two_leaves_close_a_circle_through_the_spines) {
     bool circle;
   };
   for (const auto& row :
-       {Row{"", false}, Row{a_for_h0, false}, Row{std::string(a_for_h0) + b_for_h1, true}}) {
+       {Row{"", false}, Row{a_for_h0, false}, Row{std::string(a_for_h0) + b_for_h1, true},
+        // The circle needs both; one in buffers of its own opens it.
+        Row{std::string(a_for_h0) + b_for_h1 + "remapped = true\n", false},
+        Row{std::string(a_for_h0) + "remapped = true\n" + b_for_h1 + "remapped = true\n", false}}) {
     Complaints complaints;
     const auto network = read_network(
         dual_tor(row.detours), "net.toml", [](const std::string&) { return std::nullopt; }, complaints);
