@@ -71,7 +71,8 @@ void request_stop(int) { sim_stop_requested.store(true, std::memory_order_relaxe
 int list_settings() {
   std::string out;
   for (const auto& knob : sim::knobs())
-    out += fmt::format("{:<32} {}\n", fmt::format("{}.{}", knob.table, knob.key), knob.what);
+    out += fmt::format("{:<32} {:<8} {}\n", fmt::format("{}.{}", knob.table, knob.key),
+                       sim::kind_text(knob.kind), knob.what);
   return print_out("sim", out, 0, sim_not_written);
 }
 

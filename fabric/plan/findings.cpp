@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "fabric/picture/page.hpp"
 #include "fabric/plan/threshold.hpp"
 
 namespace weir::fabric {
@@ -173,17 +174,19 @@ class Findings {
         add(Severity::warning, "pfc_before_dcqcn_settles",
             fmt::format("{}: {} hosts of {:g}G that send to one are slowed to their share in {:.0f} steps, a "
                         "CNP each, {:g} us "
-                        "apart; {:.0f} bytes pile up until then, and XOFF comes at {:.0f}; expect pauses; "
+                        "apart; {} bytes pile up until then, and XOFF comes at {}; expect pauses; "
                         "raise dynamic_th, "
                         "or make the buffer free for it",
                         who(kind), senders, gbps(port), std::ceil(std::log2(senders)), cnp_interval_ns / 1000,
-                        settling, ingresses * each),
+                        grouped(static_cast<std::uint64_t>(settling)),
+                        grouped(static_cast<std::uint64_t>(ingresses * each))),
             network_.overrides.dynamic_th ? network_.overrides.place : place(kind));
       add(late ? Severity::warning : Severity::note, late ? "pfc_before_first_cnp" : "incast",
-          fmt::format("{}: when {} hosts of {:g}G send to one, XOFF comes {:.1f} us after Kmin; a mark needs "
+          fmt::format("{}: when {} hosts of {:g}G send to one, XOFF comes {:.1f} us {} Kmin; a mark needs "
                       "about {:.1f} us "
                       "to slow a sender{}",
-                      who(kind), senders, gbps(port), until_pfc_ns / 1000, plan_.rtt_ns / 1000,
+                      who(kind), senders, gbps(port), std::abs(until_pfc_ns) / 1000,
+                      until_pfc_ns < 0 ? "before" : "after", plan_.rtt_ns / 1000,
                       late ? ": PFC will fire first; lower Kmin, raise dynamic_th, or expect pauses"
                            : ", so ECN is first"),
           place(kind));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "fabric/picture/page.hpp"
+
 namespace weir::fabric {
 namespace {
 
@@ -31,10 +33,13 @@ Marks place_marks(const MarkInput& in) {
   out.kmin_bytes = whole_cells(in.kmin_bytes.value_or(std::min(kmin_at_25g * scale, kmax * most_kmin_share)));
   out.pmax = in.pmax.value_or(usual_pmax);
   out.before_pfc = out.kmax_bytes <= out.bound_bytes;
-  out.inequality =
-      fmt::format("Kmin {} {} Kmax {} {} {} = XOFF limit {} / {} congested egress ports of one ingress",
-                  out.kmin_bytes, out.kmin_bytes < out.kmax_bytes ? '<' : '=', out.kmax_bytes,
-                  out.before_pfc ? "<=" : ">", out.bound_bytes, in.xoff_limit_bytes, in.spread);
+  const auto bound = in.spread == 1
+                         ? fmt::format("XOFF limit {}", grouped(out.bound_bytes))
+                         : fmt::format("{} = XOFF limit {} / {} congested egress ports of one ingress",
+                                       grouped(out.bound_bytes), grouped(in.xoff_limit_bytes), in.spread);
+  out.inequality = fmt::format("Kmin {} {} Kmax {} {} {}", grouped(out.kmin_bytes),
+                               out.kmin_bytes < out.kmax_bytes ? '<' : '=', grouped(out.kmax_bytes),
+                               out.before_pfc ? "<=" : ">", bound);
   return out;
 }
 

@@ -27,7 +27,7 @@ struct Marks {
   double pmax = 0;
   std::uint64_t bound_bytes = 0;  // T / spread
   bool before_pfc = false;        // kmax_bytes <= bound_bytes
-  std::string inequality;         // "Kmin 100,000 < Kmax 400,000 <= 2,093,056 = XOFF limit / 1"
+  std::string inequality;         // "Kmin 99,936 < Kmax 399,888 <= XOFF limit 3,287,712"
 };
 
 // HPCC's 100 KB / 400 KB for each 25 Gb/s and Pmax 20 %, lowered where the bound asks for it.

@@ -117,7 +117,8 @@ std::string table_report(const Plan& plan) {
   const auto& deadlock = plan.deadlock;
   out += fmt::format("\ndeadlock: {}; {} single failed links looked at, {} with a cycle\n",
                      deadlock.cycles.empty() ? "no cycle of buffers over the routed paths"
-                                             : fmt::format("{} cycles of buffers", deadlock.cycles.size()),
+                                             : fmt::format("{} cycle{} of buffers", deadlock.cycles.size(),
+                                                           deadlock.cycles.size() == 1 ? "" : "s"),
                      deadlock.failures_examined, deadlock.failures_with_cycle);
   for (const auto& finding : plan.findings) out += text(finding);
   return out;

@@ -200,6 +200,24 @@ Unit unit_of(KnobKind kind) {
 
 std::span<const Knob> knobs() { return table(); }
 
+std::string_view kind_text(KnobKind kind) {
+  switch (kind) {
+    case KnobKind::number:
+      return "number";
+    case KnobKind::bytes:
+      return "bytes";
+    case KnobKind::time:
+      return "time";
+    case KnobKind::rate:
+      return "bit/s";
+    case KnobKind::fraction:
+      return "part";
+    case KnobKind::word:
+      return "word";
+  }
+  return "";
+}
+
 const Knob* find_knob(std::string_view name) {
   for (const auto& knob : knobs())
     if (fmt::format("{}.{}", knob.table, knob.key) == name) return &knob;

@@ -35,6 +35,9 @@ struct Knobs {
 
 enum class KnobKind : std::uint8_t { number, bytes, time, rate, fraction, word };
 
+// "bytes", as a list of settings has it.
+std::string_view kind_text(KnobKind kind);
+
 struct Knob {
   std::string_view table;
   std::string_view key;

@@ -263,7 +263,7 @@ TEST(Marking, users_marks_are_kept_and_judged) {
       {.speed_bps = 100 * gbps, .xoff_limit_bytes = 100'000, .cell_bytes = 1, .kmax_bytes = 200'000});
   EXPECT_EQ(marks.kmax_bytes, 200'000u);
   EXPECT_FALSE(marks.before_pfc);
-  EXPECT_NE(marks.inequality.find("200000 > 100000"), std::string::npos) << marks.inequality;
+  EXPECT_NE(marks.inequality.find("200,000 > XOFF limit 100,000"), std::string::npos) << marks.inequality;
 }
 
 }  // namespace
