@@ -1,0 +1,91 @@
+// The process's UDP socket on the RoCEv2 port: datagrams out in batches, datagrams in by callback.
+//
+// One unconnected IPv4 socket on the wildcard address, so that no privilege is needed and the kernel numbers
+// packets as the ICRC assumes: the IP ID of a datagram sent alone is 0, those of a batch count up from 0, and
+// "don't fragment" is set. Where the kernel cuts a batch up (UDP_SEGMENT) and hands one over whole (UDP_GRO),
+// both are used. Runs are refused from the first on that the kernel does not cut.
+//
+// Processes of one user share the port (SO_REUSEPORT); a process of another user, or the kernel's rdma_rxe,
+// keeps us out.
+//
+// Threading: send() from any thread. receive() from any thread, one at a time: it returns at once when
+// another is in it. A forked child's copy is closed at the fork.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "link/fork_guard.hpp"
+#include "link/same_host.hpp"
+#include "link/unique_fd.hpp"
+
+namespace weir::link {
+
+using IpAddress = std::array<std::uint8_t, 16>;  // IPv4 as ::ffff:a.b.c.d, which is also its GID
+
+struct UdpRoute {
+  IpAddress source{}, destination{};
+  std::uint8_t traffic_class = 0, hop_limit = 64;
+};
+
+// Datagrams to one destination that lie behind each other: all of `segment` bytes, the last may be shorter.
+// At most max_run_segments and max_run_bytes.
+struct UdpRun {
+  std::span<const std::byte> bytes;
+  std::uint16_t segment = 0;
+};
+inline constexpr std::size_t max_run_segments = 64;
+inline constexpr std::size_t max_run_bytes = 65'507;
+
+struct UdpArrival {
+  std::span<const std::byte> payload;
+  IpAddress source{}, destination{};
+  std::uint16_t source_port = 0;
+  std::uint8_t traffic_class = 0;
+  // Its place among those that came in one batch, and so probably its IP ID.
+  std::uint16_t index = 0;
+};
+
+class UdpPort final : private ForkAware {
+ public:
+  using Handler = std::function<void(std::span<const UdpArrival>)>;
+  // What a receive buffer may hold; the kernel grants less where rmem_max is less.
+  static constexpr int wanted_receive_bytes = 8 << 20;
+
+  static Result<std::unique_ptr<UdpPort>> open(std::uint16_t port);
+  ~UdpPort();
+  UdpPort(const UdpPort&) = delete;
+  UdpPort& operator=(const UdpPort&) = delete;
+
+  int descriptor() const { return socket_.get(); }
+  // The kernel's answer: 0, or an errno, of the first run that did not go. A full send buffer drops the rest,
+  // as a wire would.
+  int send(const UdpRoute& route, std::span<const UdpRun> runs);
+  // `handler` gets what has come, in this thread. At most a few megabytes, so that others have their turn.
+  void receive(const Handler& handler);
+  // Whether the kernel cuts a run up; as long as it does not, a run is one datagram.
+  bool cuts_runs() const { return cuts_runs_.load(std::memory_order_relaxed); }
+  // Whether a send to there has a way: 0, or ENETUNREACH and the like.
+  static int way_to(const UdpRoute& route);
+
+ private:
+  explicit UdpPort(UniqueFd socket);
+  int send_run(const UdpRoute& route, const UdpRun& run);
+  void lock_for_fork() override { receiving_.lock(); }
+  void unlock_after_fork() override { receiving_.unlock(); }
+  void abandon_in_child() override { socket_.reset(); }
+
+  UniqueFd socket_;
+  std::atomic<bool> cuts_runs_{true};
+  std::mutex receiving_;
+  std::unique_ptr<std::byte[]> buffer_;
+  ForkRegistration fork_registration_{*this};
+};
+
+}  // namespace weir::link
