@@ -52,6 +52,7 @@ Attachment::Attachment(SlotDirectory::Claim claim, std::shared_ptr<ProgressThrea
       slot_(claim.slot),
       user_(::geteuid()),
       listener_(std::move(claim.listener)),
+      number_(std::move(claim.number)),
       progress_(std::move(progress)),
       greeting_(std::move(options.greeting)) {
   for (auto& [kind, handler] : options.messages) on_message(kind, std::move(handler));
@@ -231,6 +232,7 @@ void Attachment::abandon_in_child() {
   for (const auto& connection : connections_) connection->abandon_after_fork();
   if (self_) self_->abandon_after_fork();
   listener_.reset();
+  number_.reset();
   directory_.close();
   greeting_.fds.clear();
 }

@@ -109,6 +109,7 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
   // kernel goes on telling its peers the user who made its listening socket.
   const uid_t user_;
   UniqueFd listener_;
+  UniqueFd number_;  // SlotDirectory::Claim::number
   std::shared_ptr<ProgressThread> progress_;
   Greeting greeting_;
   std::uint64_t incarnation_ = 0;

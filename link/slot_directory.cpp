@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -227,6 +228,20 @@ Result<UniqueFd> SlotDirectory::listen_as(Slot slot) const {
   return listener;
 }
 
+// The error: somebody has it (EADDRINUSE), or there are no such names.
+std::expected<UniqueFd, int> SlotDirectory::take_number(Slot slot) {
+  const std::string name = "weir-slot-" + std::to_string(slot);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());  // behind a zero: an abstract name
+  UniqueFd held = unix_socket(SOCK_DGRAM);
+  if (!held) return std::unexpected(errno);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(held.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
+    return std::unexpected(errno);
+  return held;
+}
+
 Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t pid) {
   // The directory can vanish between opening and locking it each time another process is the last to leave.
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -247,8 +262,12 @@ Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t
       if (occupant == Occupant::living) continue;
       if (occupant == Occupant::unknown)
         return failure_errno(errno, "cannot look at the slots of " + path, elsewhere);
+      auto number = take_number(slot);
+      if (!number && number.error() == EADDRINUSE) continue;
       auto listener = directory->listen_as(slot);
-      if (listener) return Claim{std::move(*directory), slot, std::move(*listener)};
+      if (listener)
+        return Claim{std::move(*directory), slot, std::move(*listener),
+                     number ? std::move(*number) : UniqueFd()};
       if (listener.error().code != std::errc::file_exists) return std::unexpected(listener.error());
     }
     return failure(std::errc::address_in_use, "all " + std::to_string(max_slots - 1) + " slots of " + path +

@@ -5,6 +5,8 @@
 //  1. A name "slot-*" appears only once its socket listens: it is bound under another name and hard-linked,
 //     so a socket that refuses connections is always a dead process's and never a young one's.
 //  2. Names are added and removed only under flock on "lock". The lock ends with its holder, killed or not.
+//     A slot's number is also held as an abstract name ("weir-slot-7"), of which a network namespace has one:
+//     other users and other directories of it use other numbers.
 //  3. Whoever leaves last removes everything and the directory; a process that was waiting for the lock
 //     sees that the lock file it holds has no name any more, and begins again.
 //
@@ -48,6 +50,7 @@ class SlotDirectory {
   void close() { directory_.reset(); }
 
  private:
+  static std::expected<UniqueFd, int> take_number(Slot slot);
   enum class Occupant { nobody, dead, living, unknown };  // unknown: errno says why
 
   static Result<SlotDirectory> open(const std::string& path);
@@ -75,6 +78,9 @@ struct SlotDirectory::Claim {
   SlotDirectory directory;
   Slot slot;
   UniqueFd listener;  // non-blocking
+  // Holds the slot's number in this network namespace, whatever the directory: behind one address a queue
+  // pair number names one process. Empty: the kernel has no such names.
+  UniqueFd number;
 };
 
 }  // namespace weir::link
