@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "rnic/guests.hpp"
+#include "rnic/packet_path.hpp"
 
 namespace weir::rnic {
 
@@ -16,12 +17,19 @@ Adapter::Adapter(Slot slot, Segment& segment, TptEntry* table, HostPort& host)
       multicast_(segment),
       steering_(segment) {}
 
+// Not anywhere in the whole range: what looks at all contexts that were ever used begins with the first.
+void Adapter::begin_numbers_at(std::uint64_t secret) {
+  constexpr std::uint32_t first_ones = 512;
+  table_.begin_at(secret);
+  first_qp_ = static_cast<std::uint32_t>(secret >> 32) % first_ones;
+}
+
 QueuePair* Adapter::create_qp(const QpConfig& config) {
   const std::lock_guard lock(mutex_);
   if (qps_.empty()) {
     qps_.resize(max_qps);
     // QPNs with index 0 and 1 of a slot stay unused: 0 means nobody, 1 is the CM's on a real port.
-    next_qp_ = 1;
+    next_qp_ = 1 + first_qp_;
   }
   for (std::uint32_t tries = 0; tries < max_qps; ++tries) {
     next_qp_ = next_qp_ + 1 < max_qps ? next_qp_ + 1 : 2;
@@ -168,9 +176,10 @@ bool Adapter::wait_for_initiators() const {
         cpu_relax();
         continue;
       }
-      const Qpn initiator(qp.remote_qpn.load(std::memory_order_acquire));
-      if (initiator.value() != 0 && !host_.peer(initiator.slot(), HostPort::Wait::no))
-        break;  // killed inside
+      const std::uint32_t remote = qp.remote_qpn.load(std::memory_order_acquire);
+      const Qpn initiator(remote);
+      const bool neighbours = remote != 0 && (remote & over_packets) == 0;
+      if (neighbours && !host_.peer(initiator.slot(), HostPort::Wait::no)) break;  // killed inside
       if (host_.now_ns() >= give_up_ns) {
         left = false;
         break;
@@ -380,6 +389,10 @@ void Adapter::resume_parked(Patience patience) {
     lock.lock();
   else if (!lock.try_lock())
     return;
+  resume_all_parked();
+}
+
+void Adapter::resume_all_parked() {
   std::vector<QueuePair*> waiting;
   {
     const std::lock_guard parked_lock(parked_mutex_);
@@ -388,6 +401,57 @@ void Adapter::resume_parked(Patience patience) {
   }
   for (QueuePair* qp : waiting)
     if (qp->resume()) note_parked(*qp);
+}
+
+// ---- packets
+
+// Under mutex_, as what is parked.
+void Adapter::receive_packets(Patience patience) {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (patience == Patience::wait)
+    lock.lock();
+  else if (!lock.try_lock())
+    return;
+  host_.receive_packets([this](std::span<const PacketDatagram> datagrams) { take_batch(datagrams); });
+}
+
+void Adapter::take_packets(std::span<const PacketDatagram> datagrams) {
+  const std::lock_guard lock(mutex_);
+  take_batch(datagrams);
+}
+
+void Adapter::take_batch(std::span<const PacketDatagram> datagrams) {
+  answering_.clear();
+  for (const PacketDatagram& datagram : datagrams) take_packet(datagram);
+  for (QueuePair* qp : answering_) qp->answer_packets();
+  // What one was answered may be what another waits for: they share the window of their destination.
+  if (!answering_.empty() && parked_count_.load(std::memory_order_relaxed) != 0) resume_all_parked();
+}
+
+void Adapter::take_packet(const PacketDatagram& datagram) {
+  const auto packet = packet_arrivals_.check(datagram);
+  if (!packet) return;
+  const Qpn to(packet->bth.destination);
+  if (to.value() <= 1) {
+    if (to.value() == 1) host_.receive_management(datagram, *packet);
+    return;
+  }
+  if (to.slot() != slot_) return host_.pass_on(to.slot(), datagram);
+  QueuePair* const qp = qps_.empty() ? nullptr : qps_[to.index()].get();
+  if (qp == nullptr) return;
+  qp->receive_packet({datagram.source, datagram.destination, *packet});
+  const bool known = !answering_.empty() &&
+                     (answering_.back() == qp || std::ranges::find(answering_, qp) != answering_.end());
+  if (!known) answering_.push_back(qp);
+}
+
+std::shared_ptr<packet::Window> Adapter::packet_window(const Gid& destination) {
+  const std::lock_guard lock(windows_mutex_);
+  std::erase_if(packet_windows_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<packet::Window>& known = packet_windows_[destination];
+  auto window = known.lock();
+  if (window == nullptr) known = window = std::make_shared<packet::Window>();
+  return window;
 }
 
 void Adapter::service() { resume_parked(Patience::wait); }

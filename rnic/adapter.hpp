@@ -17,6 +17,8 @@
 
 #include "rnic/completion_queue.hpp"
 #include "rnic/multicast.hpp"
+#include "rnic/packet/window.hpp"
+#include "rnic/packet_arrivals.hpp"
 #include "rnic/peer.hpp"
 #include "rnic/protection_table.hpp"
 #include "rnic/queue_pair.hpp"
@@ -40,6 +42,9 @@ class Adapter {
   WindowTable& windows() { return windows_; }
   MulticastGroups& multicast() { return multicast_; }
   Steering& steering() { return steering_; }
+  // Before the first queue pair and the first region: from which numbers they count, so that those on other
+  // hosts do not guess them.
+  void begin_numbers_at(std::uint64_t secret);
   // nullptr: nobody traces. Before the first queue pair; the tracer outlives the adapter.
   Tracer* tracer() const { return tracer_; }
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
@@ -91,6 +96,13 @@ class Adapter {
   enum class Patience : std::uint8_t { try_once, wait };
   void resume_parked(Patience);
 
+  // Takes what has come from other hosts and answers it. From whoever waits for the network's descriptor, and
+  // from pollers of completion queues whose queue pairs may get something.
+  void receive_packets(Patience);
+  void take_packets(std::span<const PacketDatagram>);  // that came by another way
+  // What may be on its way to that address, all our queue pairs together.
+  std::shared_ptr<packet::Window> packet_window(const Gid& destination);
+
  private:
   void destroy_locked(QueuePair*);
   void close_opened(QueuePair*);
@@ -99,6 +111,9 @@ class Adapter {
   void show_counters(std::uint32_t qp_index);
   void retire_counters(std::uint32_t qp_index);
   void reclaim_from_srqs(Slot dead);
+  void take_batch(std::span<const PacketDatagram>);
+  void take_packet(const PacketDatagram&);
+  void resume_all_parked();
   std::vector<std::uint32_t> completed_of(const SharedReceiveQueue&) const;
   void kick_locked(SharedReceiveQueue&);
   void kick_guests(SharedReceiveQueue&);
@@ -135,6 +150,12 @@ class Adapter {
   std::atomic<std::ptrdiff_t> highest_qp_{0};
   // Numbers are handed out round robin, so that a stale QPN stays unused for long.
   std::uint32_t next_qp_ = 0;
+  std::uint32_t first_qp_ = 0;
+
+  PacketArrivals packet_arrivals_;     // under mutex_
+  std::vector<QueuePair*> answering_;  // of the batch at hand; under mutex_
+  std::mutex windows_mutex_;
+  std::map<Gid, std::weak_ptr<packet::Window>> packet_windows_;
 
   std::atomic<int> parked_count_{0};
   std::mutex parked_mutex_;

@@ -177,6 +177,7 @@ int CompletionQueue::poll(std::span<WorkCompletion> out) {
     if (lines_.size() > watched_lines) filled += poll_marked(out.subspan(filled));
   }
   if (filled == 0) {
+    if (on_packets.load(std::memory_order_relaxed) != 0) nic_.receive_packets(Adapter::Patience::try_once);
     nic_.resume_parked(Adapter::Patience::try_once);
   } else if (Tracer* const tracer = nic_.tracer(); tracer != nullptr) {
     for (const WorkCompletion& wc : out.first(filled)) tracer->polled(wc);

@@ -55,6 +55,8 @@ class CompletionQueue {
   bool peer_on_this_cpu();
   // No poll runs while it is held. After a queue pair's send lock.
   SpinLock& poll_lock() { return lock_; }
+  // How many queue pairs complete here whose packets nobody brings but who asks for them.
+  std::atomic<int> on_packets{0};
   int attached() const { return attached_.load(std::memory_order_relaxed); }
 
  private:

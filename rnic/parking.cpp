@@ -144,18 +144,20 @@ bool QueuePair::resume() {
   if (!send_lock_.try_lock()) return true;
   resume_wanted_.store(false, std::memory_order_relaxed);
   announced_ = false;  // a kick took the flag with it
+  const bool on_its_way = packets_ != nullptr && resume_packets();
   if (parked_ != Park::none) {
     if (parked_ != Park::connecting && parked_ != Park::paced) counters_.retries.add(1);
     execute();
   }
   const bool flushes_later = flush_waits_for_ && !flush_receives_once_left();
-  const bool still = parked_ != Park::none || flushes_later;
+  const bool still = parked_ != Park::none || flushes_later || on_its_way;
   unlock_sends();
   return still;
 }
 
 void QueuePair::unlock_sends() {
-  if (parked_ == Park::none && !flush_waits_for_) return send_lock_.unlock();  // nothing to resume
+  const bool nothing_to_resume = parked_ == Park::none && !flush_waits_for_ && packets_ == nullptr;
+  if (nothing_to_resume) return send_lock_.unlock();
   send_lock_.unlock_and_look();
   if (resume_wanted_.load(std::memory_order_seq_cst)) (void)resume();
 }

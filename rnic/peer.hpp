@@ -11,11 +11,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "rnic/segment_layout.hpp"
+#include "wire/roce.hpp"
 
 namespace weir::rnic {
 
@@ -101,6 +103,24 @@ class Peer {
 };
 using PeerPtr = std::shared_ptr<Peer>;
 
+// From an address of ours to one of another host.
+struct PacketRoute {
+  Gid source{}, destination{};
+  std::uint8_t traffic_class = 0, hop_limit = 64;
+};
+// Packets behind each other, BTH to ICRC: all of `segment` bytes, the last may be shorter.
+struct PacketRun {
+  std::span<const std::byte> bytes;
+  std::uint16_t segment = 0;
+};
+// A packet as it came, BTH to ICRC, not looked at yet.
+struct PacketDatagram {
+  std::span<const std::byte> bytes;
+  Gid source{}, destination{};
+  std::uint16_t source_port = 0;
+  std::uint16_t likely_id = 0;  // of its IPv4 header
+};
+
 enum class AsyncEvent : std::uint8_t {
   qp_fatal,
   qp_request_error,
@@ -151,6 +171,19 @@ class HostPort {
   // the copy does.
   virtual bool traps_copies() = 0;
   virtual void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) = 0;
+
+  // Packets to and from other hosts; where there are none, nothing is sent and nothing comes. What is sent
+  // may be lost. Takes no lock of the NIC's.
+  virtual void send_packets(const PacketRoute&, std::span<const PacketRun>) {}
+  // How many packets a run may have: 1 where the kernel does not cut runs up.
+  virtual std::size_t packets_in_run() { return 1; }
+  // Hands over what has come, in this thread, and returns at once if nothing has.
+  using PacketSink = std::function<void(std::span<const PacketDatagram>)>;
+  virtual void receive_packets(const PacketSink&) {}
+  // A packet that was checked and is none of our queue pairs': for queue pair 1, or for another process of
+  // this host.
+  virtual void receive_management(const PacketDatagram&, const wire::Packet&) {}
+  virtual void pass_on(Slot, const PacketDatagram&) {}
 };
 
 }  // namespace weir::rnic

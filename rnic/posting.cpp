@@ -66,6 +66,7 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
   wqe.signaled = config_.signal_all || (request.flags & send_flag::signaled);
   wqe.solicited = request.flags & send_flag::solicited;
   wqe.inlined = false;
+  wqe.fenced = request.flags & send_flag::fence;
   wqe.inline_bytes = 0;
   wqe.num_sge = 0;
   wqe.imm_be = request.imm_be;

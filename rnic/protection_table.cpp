@@ -1,6 +1,22 @@
 #include "rnic/protection_table.hpp"
 
 namespace weir::rnic {
+namespace {
+
+// Different bits for each index, which nobody computes who does not know the number (splitmix64).
+std::uint8_t first_generation(std::uint64_t secret, std::uint32_t index) {
+  std::uint64_t mixed = secret + 0x9e3779b97f4a7c15ull * (index + 1ull);
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9ull;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebull;
+  return static_cast<std::uint8_t>(mixed >> 56);
+}
+
+}  // namespace
+
+void ProtectionTable::begin_at(std::uint64_t secret) {
+  secret_ = secret;
+  offset_ = static_cast<std::uint32_t>(secret) & (max_keys - 1);
+}
 
 // The next key of an index that is free; the limits on regions and on windows hold separately.
 std::optional<std::uint32_t> ProtectionTable::take_index(For what) {
@@ -18,9 +34,12 @@ std::optional<std::uint32_t> ProtectionTable::take_index(For what) {
     index = fresh_++;
   }
   ++used;
-  if (generation_.size() <= index) generation_.resize(index + 1, 0);
+  while (generation_.size() <= index)
+    generation_.push_back(secret_ == 0
+                              ? std::uint8_t{0}
+                              : first_generation(secret_, static_cast<std::uint32_t>(generation_.size())));
   if (++generation_[index] == 0) generation_[index] = 1;
-  return index << 8 | generation_[index];
+  return ((index + offset_) & (max_keys - 1)) << 8 | generation_[index];
 }
 
 std::optional<std::uint32_t> ProtectionTable::insert(const Region& region) {
@@ -58,13 +77,13 @@ void ProtectionTable::invalidate(std::uint32_t key) {
 
 void ProtectionTable::release(std::uint32_t key) {
   const std::lock_guard lock(mutex_);
-  free_.push_back(key >> 8);
+  free_.push_back(place_of(key));
   --regions_;
 }
 
 void ProtectionTable::release_window(std::uint32_t key) {
   const std::lock_guard lock(mutex_);
-  free_.push_back(key >> 8);
+  free_.push_back(place_of(key));
   --windows_;
 }
 

@@ -33,6 +33,9 @@ class ProtectionTable {
   // `entries` is a shared mapping of max_keys zeroed entries that outlives this object.
   explicit ProtectionTable(TptEntry* entries) : entries_(entries) {}
 
+  // Before the first key, with a random number: keys then begin anywhere, so that nobody on another host
+  // guesses one.
+  void begin_at(std::uint64_t secret);
   // The new key; nullopt when the table is full.
   std::optional<std::uint32_t> insert(const Region&);
   // An entry for a memory window: its key is not valid before publish().
@@ -76,12 +79,16 @@ class ProtectionTable {
   enum class For : bool { region, window };
   std::optional<std::uint32_t> take_index(For);
   void fill(std::uint32_t key, const Region&, Qpn only);
+  std::uint32_t place_of(std::uint32_t key) const { return ((key >> 8) - offset_) & (max_keys - 1); }
 
   std::mutex mutex_;
   std::uint32_t regions_ = 0, windows_ = 0;
-  std::uint32_t fresh_ = 1;  // index 0 is never used: key 0 means "none"
+  // Places are indices less an offset; place 0 is never used: of the offset 0 it would be key 0, "none".
+  std::uint32_t fresh_ = 1;
+  std::uint32_t offset_ = 0;
+  std::uint64_t secret_ = 0;
   std::deque<std::uint32_t> free_;
-  std::vector<std::uint8_t> generation_;
+  std::vector<std::uint8_t> generation_;  // by place
 };
 
 }  // namespace weir::rnic

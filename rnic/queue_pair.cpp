@@ -86,6 +86,7 @@ QueuePair::~QueuePair() {
   if (config_.send_cq && config_.send_cq != config_.recv_cq) config_.send_cq->detach(send_line_);
   give_back_unpolled();
   remote_.disconnect();
+  close_packets();
   if (config_.srq) config_.srq->attached_qps.fetch_sub(1);
   // What others read of one of xrc_recv they read outside of operations, too.
   if (initiator_left_ || config_.type == QpType::xrc_recv)
@@ -101,7 +102,8 @@ void QueuePair::shut() {
 }
 
 bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
-  if (to == QpState::rtr && !is_datagram(config_.type)) {
+  const bool same_host = attributes.path.via == Via::same_host;
+  if (to == QpState::rtr && !is_datagram(config_.type) && same_host) {
     // Connecting may take a moment, so it happens before the lock and before we answer anybody.
     nic_.host().peer(attributes.destination.slot(), HostPort::Wait::yes);
   }
@@ -132,7 +134,8 @@ bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes, Initia
   if (to == QpState::reset && !reset(left)) return false;
   if (attributes.rate != attributes_.rate) pacer_.set(attributes.rate);
   attributes_ = attributes;
-  initiator_slot_.store(attributes.destination.slot(), std::memory_order_relaxed);
+  if (attributes.path.via == Via::same_host)
+    initiator_slot_.store(attributes.destination.slot(), std::memory_order_relaxed);
   ctx_->access.store(attributes.access | (attributes.max_dest_rd_atomic != 0 ? access::responder_depth : 0),
                      std::memory_order_relaxed);
   ctx_->qkey.store(attributes.qkey, std::memory_order_relaxed);
@@ -147,16 +150,23 @@ bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes, Initia
     open_datagram_slots(0, rings_.cqe_mask + 1);
     ctx_->rq_posted.store(rings_.cqe_mask + 1, std::memory_order_release);
   }
-  if (to == QpState::rtr && !is_datagram(config_.type)) {
+  if (to == QpState::rtr && attributes.path.via == Via::packets) {
+    open_packets();
+  } else if (to == QpState::rtr && !is_datagram(config_.type)) {
     ctx_->remote_qpn.store(attributes.destination.value(), std::memory_order_release);
     if (config_.type != QpType::xrc_recv) connect_remote(HostPort::Wait::no);
   }
   if (!leave_for(to)) return true;
+  if (packets_ != nullptr) set_packets(to);
   if (to == QpState::rtr) kick_initiator_if_parked();
   if (to == QpState::rts) execute();
   if (to == QpState::sqd) {
     draining_.store(true, std::memory_order_release);
-    if (!under_way()) drained();  // one request at a time is under way, and only while it is parked
+    // One request at a time is under way, and only while it is parked; of packets many are.
+    if (packets_ != nullptr)
+      execute_packets();
+    else if (!under_way())
+      drained();
   } else {
     draining_.store(false, std::memory_order_release);
   }
@@ -190,6 +200,7 @@ bool QueuePair::reset(InitiatorLeft left) {
   pacer_.set(attributes_.rate);
   draining_.store(false, std::memory_order_release);
   remote_.disconnect();
+  close_packets();
   if (tracer_ != nullptr) tracer_->forgotten(*this);
   // Another thread may be polling meanwhile: it finds each ring as it was, or empty.
   between_polls(config_.send_cq, [&] {
@@ -237,6 +248,7 @@ void QueuePair::flush_everything(InitiatorLeft left) {
   dial_ = 0;
   draining_.store(false, std::memory_order_release);
   remote_.give_up_send();
+  give_up_arriving();
   flush_sends();
   const std::uint32_t hazard = ctx_->hazard.load(std::memory_order_seq_cst);
   // Datagrams are scattered by our own poll, so a sender of one reaches no buffer of ours.

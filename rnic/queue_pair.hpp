@@ -10,6 +10,7 @@
 //   datagram.cpp     the same two roles for UD
 //   raw_packet.cpp   and for Ethernet frames
 //   receive_side_scaling.cpp  what spreads those over work queues
+//   packets.cpp      instead of these two, where the peer is on another host
 //   opened_queue_pair.cpp   XRC queue pairs that several processes have open
 //   completer.cpp    turns finished sends, arrived receives and flushed WQEs into work completions
 //
@@ -40,7 +41,9 @@ namespace weir::rnic {
 
 class Adapter;
 class Tracer;
+struct ArrivedPacket;
 struct EthernetFrame;
+struct PacketPath;
 
 // The longest a neighbour's operation can reasonably run: 2 GiB through the kernel.
 inline constexpr std::uint64_t longest_operation_ns = 2'000'000'000;
@@ -72,10 +75,22 @@ struct QpConfig {
   void* cookie = nullptr;                        // the caller's object, for async events
 };
 
+// How a queue pair reaches its peer: decided at rtr, and the same until it is reset.
+enum class Via : std::uint8_t { same_host, packets };
+struct Path {
+  Via via = Via::same_host;
+  // The rest is of packets alone.
+  Gid source{}, destination{};
+  std::uint32_t mtu_bytes = 1024;
+  std::uint32_t send_psn = 0, receive_psn = 0;  // the first of each
+  std::uint8_t traffic_class = 0, hop_limit = 64;
+};
+
 // What modify sets; the meaning and encoding of each is the verbs API's.
 struct QpAttributes {
   std::uint32_t access = 0;
   Qpn destination;
+  Path path;
   std::uint32_t qkey = 0;
   std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0: for ever
   std::uint8_t retry_cnt = 0;
@@ -169,6 +184,10 @@ class QueuePair {
   // Ahead of poll_completions, under the CQ's lock too: brings the next CQE over from the core that wrote it.
   void prefetch_completion() const;
 
+  // A packet for us, of a batch; then, behind the batch, what it is answered with.
+  void receive_packet(const ArrivedPacket&);
+  void answer_packets();
+
   // The requester's retry entry: from poll, from a kick, from a timer. Returns false when nothing is parked
   // any more.
   bool resume();
@@ -207,6 +226,7 @@ class QueuePair {
   // requester.cpp
   void execute();
   Outcome execute_one(SendWqe&);
+  std::optional<WcStatus> prepare(SendWqe&, Gather&) const;
   std::optional<WcStatus> gather(SendWqe&, Gather&, ProtectionTable::Use) const;
   Outcome execute_local(SendWqe&);
   Outcome select_srq(Qpn srqn);
@@ -221,6 +241,18 @@ class QueuePair {
   bool reconnect_if_stale();
   void note_likely_next();
   bool peer_waits_for(Cpu cpu);
+
+  // packets.cpp
+  friend class PacketSends;
+  void open_packets();
+  void set_packets(QpState to);
+  void close_packets();
+  std::shared_ptr<PacketPath> packets();
+  std::uint32_t may_send_up_to() const;
+  bool sends_packets() const;
+  void execute_packets();
+  bool resume_packets();
+  void give_up_arriving();
 
   // parking.cpp
   bool receive_comes_soon();
@@ -322,6 +354,9 @@ class QueuePair {
   std::uint32_t send_scanned_ = 0;  // send WQEs that polling has looked at; under the CQ's lock
   bool sends_filled_ = false;       // the array of the last poll of the CQ of both queues; under its lock
   RemoteQueuePair remote_;
+  // Instead of remote_, from rtr on where the peer is reached by packets. Changed under both locks.
+  std::shared_ptr<PacketPath> packets_;
+  SpinLock packets_lock_;
   Park parked_ = Park::none;
   HostPort::Ticket dial_ = 0;  // of the datagram that waits for its destination's process
   // The GRHs of datagrams that wait, up to this count of WQEs: their address handles may be destroyed.

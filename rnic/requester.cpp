@@ -43,6 +43,7 @@ Arrival arrival_of(const SendWqe& wqe, std::uint64_t bytes) {
 }  // namespace
 
 void QueuePair::execute() {
+  if (packets_ != nullptr) return execute_packets();
   for (std::uint32_t next = sq_.executed.load(std::memory_order_relaxed); next != sq_.doorbell;
        next = sq_.executed.load(std::memory_order_relaxed)) {
     const QpState now_in = state();
@@ -99,20 +100,8 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
   if (wqe.opcode == SendOpcode::local_invalidate || wqe.opcode == SendOpcode::bind_window)
     return execute_local(wqe);
   Gather pieces;
-  const bool reads = brings_data_back(wqe.opcode);
-  const auto use = reads ? ProtectionTable::Use::write : ProtectionTable::Use::read;
-  if (const auto error = gather(wqe, pieces, use)) {
+  if (const auto error = prepare(wqe, pieces)) {
     wqe.status = *error;
-    return Outcome::nak_operational;
-  }
-  if (reads) {
-    if (const auto error = check_reader(wqe, pieces)) {
-      wqe.status = *error;
-      return Outcome::nak_operational;
-    }
-  }
-  if (wqe.opcode == SendOpcode::atomic_write && pieces.bytes != atomic_bytes) {  // neither more nor less
-    wqe.status = WcStatus::loc_len_err;
     return Outcome::nak_operational;
   }
   wqe.byte_len = static_cast<std::uint32_t>(pieces.bytes);
@@ -143,6 +132,19 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
     default:
       return remote_.send(pieces, arrival_of(wqe, pieces.bytes));
   }
+}
+
+// Its pieces of our own memory, checked; or what is wrong with it before anybody else is asked.
+std::optional<WcStatus> QueuePair::prepare(SendWqe& wqe, Gather& pieces) const {
+  const bool reads = brings_data_back(wqe.opcode);
+  const auto use = reads ? ProtectionTable::Use::write : ProtectionTable::Use::read;
+  if (const auto error = gather(wqe, pieces, use)) return error;
+  if (reads) {
+    if (const auto error = check_reader(wqe, pieces)) return error;
+  }
+  if (wqe.opcode == SendOpcode::atomic_write && pieces.bytes != atomic_bytes)  // neither more nor less
+    return WcStatus::loc_len_err;
+  return std::nullopt;
 }
 
 // The target's process has ended; an XRC queue pair lives while another has it open (opened_queue_pair.cpp).

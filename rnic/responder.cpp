@@ -19,6 +19,7 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   const std::size_t bytes = target_peer->segment_size();
   QpContext& ctx = segment.qps[target.index()];
   own_ = own;
+  answers_to_ = own.value();
   target_ = target;
   incarnation_ = ctx.incarnation;
   counters_ = &segment.qp_counters[target.index()];
@@ -61,6 +62,12 @@ bool RemoteQueuePair::connect(PeerPtr target_peer, Qpn own, Qpn target) {
   return true;
 }
 
+bool RemoteQueuePair::connect_to_ourselves(PeerPtr self, Qpn ours, Qpn sender) {
+  if (!connect(std::move(self), ours, ours)) return false;
+  answers_to_ = over_packets | sender.value();
+  return true;
+}
+
 void RemoteQueuePair::disconnect() {
   give_up_send();
   *this = RemoteQueuePair();
@@ -76,7 +83,7 @@ void RemoteQueuePair::give_up_send() {
 bool RemoteQueuePair::answers() const {
   const auto state = static_cast<QpState>(ctx_->state.load(std::memory_order_seq_cst));
   const bool receiving = state >= QpState::rtr && state <= QpState::sqe;
-  return receiving && ctx_->remote_qpn.load(std::memory_order_acquire) == own_.value() &&
+  return receiving && ctx_->remote_qpn.load(std::memory_order_acquire) == answers_to_ &&
          ctx_->incarnation == incarnation_;
 }
 

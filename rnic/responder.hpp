@@ -52,6 +52,9 @@ class RemoteQueuePair {
  public:
   // Looks at the target once, when connecting: false when its context makes no sense (yet).
   bool connect(PeerPtr, Qpn own, Qpn target);
+  // Our own queue pair, for requests that come in packets: they are executed here like a neighbour's, on our
+  // own segment. `sender`: the number that they come from, which means nothing to us.
+  bool connect_to_ourselves(PeerPtr self, Qpn ours, Qpn sender);
   // XRC, before each operation: the SRQ in whose protection domain the operation is checked and which it may
   // deliver to. `of`: its process; nullptr: nobody lives there.
   bool srq_selected(Qpn srqn) const;
@@ -76,6 +79,19 @@ class RemoteQueuePair {
                  std::uint32_t rkey);
   Outcome atomic_write(const Gather&, std::uint64_t addr, std::uint32_t rkey);
   Outcome send(const Gather&, const Arrival&);
+
+  // The same in parts, for messages that come in packets (piecewise.cpp). Each part holds the hazard by
+  // itself; between them a SEND holds its receive.
+  Outcome begin_send();  // takes a receive, or goes on with the one taken
+  Outcome append_to_send(std::uint64_t offset, std::span<const std::byte>);
+  Outcome finish_send(const Arrival&);
+  Outcome check_write(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey);
+  Outcome check_read(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey);
+  // Where a range that is to be read lies, held until end_read().
+  Outcome begin_read(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, iovec& at);
+  void end_read();
+  // As if a request had been refused with that outcome, which is a NAK.
+  Outcome refuse(Outcome);
 
   std::uint32_t target_min_rnr_timer() const {
     return ctx_ ? ctx_->min_rnr_timer.load(std::memory_order_relaxed) : 0;
@@ -118,6 +134,7 @@ class RemoteQueuePair {
   template <class Act>
   Outcome in_place(const TptEntry&, std::uint64_t addr, const std::byte* word, const Act& act) const;
 
+  Outcome check_range(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, std::uint32_t need);
   const TptEntry* check_rkey(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey,
                              std::uint32_t need) const;
   bool window_answers(const TptEntry&, std::uint32_t key) const;
@@ -132,6 +149,7 @@ class RemoteQueuePair {
   Outcome outcome_of_write(Peer::Transfer);
   Outcome land(const Gather&, ReceiveCqe&);
   bool receive_buffers_valid(const ReceiveWqe&) const;
+  std::byte* receive_buffer(const Sge&) const;
   ReceiveCqe& next_cqe() {
     return xrc_completions_ == nullptr ? cqes_[ctx_->cqe_next & cqe_mask_] : next_xrc_completion();
   }
@@ -144,6 +162,8 @@ class RemoteQueuePair {
   Outcome nak(Outcome with, WcStatus receive_status, const TakenReceive*, const Arrival&);
 
   Qpn own_, target_;
+  std::uint32_t reading_ = 0;     // the hazard, from begin_read() on; 0: not reading
+  std::uint32_t answers_to_ = 0;  // what the target's remote_qpn says while it is connected to us
   // On whose memory operations act, by its protection table: `peer`, or of XRC the SRQ's process.
   PeerPtr memory_;
   std::uint32_t pd_ = 0;  // in which rkeys are checked

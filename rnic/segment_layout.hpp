@@ -35,8 +35,10 @@ struct alignas(cache_line) QpContext {
   // Line 0: written by the owner when the queue pair is created or modified; read by the initiator. Only
   // `state` (QpState) the initiator writes too: it may move it to err (compare-exchange) on its NAKs.
   std::atomic<std::uint32_t> state;
-  std::atomic<std::uint32_t> remote_qpn;  // who may play our responder; 0: nobody
-  std::uint16_t type;                     // QpType
+  // Who may play our responder; 0: nobody. With over_packets: the peer is reached by packets, and the owner
+  // itself plays it.
+  std::atomic<std::uint32_t> remote_qpn;
+  std::uint16_t type;         // QpType
   std::uint16_t incarnation;  // differs when the number is used again: an initiator must reconnect
   std::uint32_t pd;
   std::atomic<std::uint32_t> access;  // access:: flags of the queue pair
@@ -83,6 +85,8 @@ struct alignas(cache_line) QpContext {
   std::atomic<std::uint32_t> initiator_cpu;
 };
 static_assert(sizeof(QpContext) == 4 * cache_line);
+// In QpContext::remote_qpn: no number of a neighbour's queue pair has this bit.
+inline constexpr std::uint32_t over_packets = 1u << 31;
 // QpContext::reaches of an operation that names no key: it may fill a receive, and touches nothing else.
 inline constexpr std::uint32_t any_receive = 0;
 

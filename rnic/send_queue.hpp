@@ -4,7 +4,9 @@
 //
 //   tail      where the next WQE is written; beyond `doorbell` only inside wr_start .. wr_complete
 //   doorbell  published to the requester: these are to be executed
-//   executed  done, in order, with their status in the WQE
+//   executed  done, in order, with their status in the WQE. Between executed and doorbell a packet path has
+//             another count, what it has begun to send (packet::Requester::begun); on the same host both are
+//             one
 //   polled    reported; their entries are free again. One completion frees every WQE up to it, which is
 //             what lets an unsignalled WR be "completed by" the next signalled one
 //
@@ -51,6 +53,7 @@ struct SendWqe {
   bool signaled;
   bool solicited;
   bool inlined;
+  bool fenced;  // packets: waits for all READs and atomics before it
   std::uint8_t num_sge;
   std::uint32_t imm_be;  // or, of the two opcodes that invalidate, the key
   std::uint32_t inline_bytes;

@@ -47,7 +47,13 @@ class Nic final : public HostPort {
   void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) override;
   bool fault_in(void* at, std::uint64_t length, Use) override;
   bool traps_copies() override { return false; }
+  void send_packets(const PacketRoute& route, std::span<const PacketRun> runs) override {
+    if (on_packets) on_packets(route, runs);
+  }
+  std::size_t packets_in_run() override { return 64; }
 
+  // What it sends to other hosts; by default that is lost.
+  std::function<void(const PacketRoute&, std::span<const PacketRun>)> on_packets;
   // Whether that process is connected, for reach(); by default all are. `ticket` is 1 while it is not.
   std::function<bool(Slot)> on_reach;
   // On-demand memory that is not there; by default all of it is.

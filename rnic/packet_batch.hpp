@@ -1,0 +1,43 @@
+// Packets for one destination, laid behind each other as the kernel takes them: runs of equal length, whose
+// last may be shorter, each packet with its ICRC.
+//
+// Payload is copied here once, by a copy that is left where the program's memory is gone; from here the
+// kernel copies it on. One system call then carries dozens of packets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rnic/packet/outgoing.hpp"
+#include "rnic/peer.hpp"
+#include "wire/icrc.hpp"
+
+namespace weir::rnic {
+
+class PacketBatch {
+ public:
+  // All three outlive it. One at a time in a thread.
+  PacketBatch(HostPort& host, const PacketRoute& route, const wire::IcrcRoute& icrc);
+  PacketBatch(const PacketBatch&) = delete;
+  PacketBatch& operator=(const PacketBatch&) = delete;
+
+  // False: its payload cannot be read, and it is not in the batch. May send what is there before.
+  bool add(const packet::Outgoing& packet);
+  void send();
+
+ private:
+  bool continues_run(std::size_t bytes) const;
+
+  HostPort& host_;
+  const PacketRoute& route_;
+  const wire::IcrcRoute& icrc_;
+  const std::size_t run_limit_;
+  std::byte* const bytes_;
+  std::size_t used_ = 0;
+  bool run_closed_ = true;
+  std::vector<PacketRun>& runs_;
+};
+
+}  // namespace weir::rnic

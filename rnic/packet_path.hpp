@@ -1,0 +1,91 @@
+// What a queue pair has beside its rings while its peer is reached by packets: a requester over its send
+// queue, a responder over its own context, and the way to the other end.
+//
+// The requester is used under the queue pair's send lock, the responder under `arriving`. Neither lock is
+// taken while the other is held, but by reset, which takes the send lock first.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "rnic/packet/requester.hpp"
+#include "rnic/packet/responder.hpp"
+#include "rnic/queue_pair.hpp"
+#include "wire/icrc.hpp"
+
+namespace weir::rnic {
+
+// The queue pair as the requester sees it.
+class PacketSends final : public packet::SendSource {
+ public:
+  explicit PacketSends(QueuePair& qp) : qp_(qp) {}
+  std::uint32_t posted() const override;
+  WcStatus look_up(std::uint32_t wqe, packet::WorkRequest& request, Gather& pieces) override;
+  WcStatus execute_local(std::uint32_t wqe) override;
+  bool scatter(std::uint32_t wqe, const Gather& pieces, std::uint64_t offset,
+               std::span<const std::byte> bytes) override;
+  void complete(std::uint32_t wqe, WcStatus status, std::uint64_t bytes) override;
+
+ private:
+  QueuePair& qp_;
+};
+
+// And as the responder does.
+class PacketTarget final : public packet::Target {
+ public:
+  bool connect(PeerPtr self, Qpn ours, Qpn sender) {
+    return own_.connect_to_ourselves(std::move(self), ours, sender);
+  }
+  void disconnect() { own_.disconnect(); }
+  void give_up_send() { own_.give_up_send(); }
+  // The pieces that read() gave are copied.
+  void end_read() { own_.end_read(); }
+
+  packet::Verdict begin_send() override;
+  packet::Verdict begin_write(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) override;
+  packet::Verdict append(std::uint64_t offset, std::span<const std::byte> bytes) override;
+  packet::Verdict finish(const packet::Ending& ending) override;
+  packet::Verdict check_read(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) override;
+  packet::Verdict read(std::uint64_t addr, std::uint32_t rkey, std::uint32_t length, std::span<iovec> room,
+                       std::uint32_t& used) override;
+  packet::Verdict atomic(SendOpcode opcode, std::uint64_t addr, std::uint32_t rkey, std::uint64_t compare_add,
+                         std::uint64_t swap, std::uint64_t& before) override;
+  packet::Verdict atomic_write(std::uint64_t addr, std::uint32_t rkey,
+                               std::span<const std::byte, atomic_bytes> value) override;
+  void refuse(packet::Verdict why) override;
+
+ private:
+  RemoteQueuePair own_;
+  // Of the message that began.
+  bool is_write_ = false;
+  std::uint64_t write_addr_ = 0;
+  std::uint32_t write_rkey_ = 0;
+};
+
+// A packet that is whole, with the addresses of its IP header.
+struct ArrivedPacket {
+  Gid source{}, destination{};
+  wire::Packet packet;
+};
+
+struct PacketPath {
+  PacketPath(QueuePair& qp, const Path& path, Qpn remote);
+
+  const PacketRoute route;
+  const wire::IcrcRoute icrc_out;
+  const Qpn remote;
+  const std::uint32_t mtu;
+
+  SpinLock arriving;
+  PacketTarget target;
+  std::optional<packet::Responder> responder;
+
+  PacketSends sends;
+  std::shared_ptr<packet::Window> window;
+  std::optional<packet::Requester> requester;  // from RTS on
+  std::uint64_t timer_ns = 0;                  // the earliest that runs
+  bool noted = false;                          // among the adapter's parked queue pairs
+};
+
+}  // namespace weir::rnic

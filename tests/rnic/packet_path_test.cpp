@@ -1,0 +1,340 @@
+// Queue pairs whose peer is on another host: two NICs that only packets join, which a test may drop, change
+// or make up. What the requester and the responder decide is packet/'s business and has its own tests
+// (tests/rnic/packet); here it is that queues, completions, memory and errors are what they are on one host.
+#include <deque>
+#include <random>
+
+#include "two_nics.hpp"
+#include "wire/roce.hpp"
+
+namespace weir::rnic::test {
+namespace {
+
+constexpr Gid gid_of(std::uint8_t last) { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 0, last}; }
+constexpr Gid a_gid = gid_of(1), b_gid = gid_of(2);
+
+struct OnWire {
+  std::vector<std::byte> bytes;
+  Gid source, destination;
+  std::uint16_t id;
+};
+
+class TwoHosts : public TwoNics {
+ protected:
+  TwoHosts() {
+    a_nic.on_packets = [this](const PacketRoute& route, auto runs) { take(route, runs); };
+    b_nic.on_packets = a_nic.on_packets;
+  }
+
+  void connect_hosts(const EndpointOptions& a_options = {}, const EndpointOptions& b_options = {}) {
+    a = std::make_unique<Endpoint>(a_nic, a_options);
+    b = std::make_unique<Endpoint>(b_nic, b_options);
+    const Path from_a{
+        .via = Via::packets, .source = a_gid, .destination = b_gid, .send_psn = 0xfffff0, .receive_psn = 77};
+    Path from_b = from_a;
+    std::swap(from_b.source, from_b.destination);
+    std::swap(from_b.send_psn, from_b.receive_psn);
+    a->attributes().path = from_a;
+    b->attributes().path = from_b;
+    connect(*a, *b);
+  }
+
+  void take(const PacketRoute& route, std::span<const PacketRun> runs) {
+    for (const PacketRun& run : runs) {
+      std::uint16_t id = 0;
+      for (auto rest = run.bytes; !rest.empty(); ++id) {
+        const auto packet = rest.first(std::min<std::size_t>(run.segment, rest.size()));
+        rest = rest.subspan(packet.size());
+        wire.push_back({{packet.begin(), packet.end()}, route.source, route.destination, id});
+      }
+    }
+  }
+
+  // Until nothing is on the wire.
+  void carry() {
+    while (!wire.empty() || host.pump()) {
+      if (wire.empty()) continue;
+      const OnWire packet = std::move(wire.front());
+      wire.pop_front();
+      ++carried;
+      if (!drop || !drop(packet)) deliver(packet);
+    }
+  }
+  void deliver(const OnWire& packet) {
+    const PacketDatagram datagram{.bytes = packet.bytes,
+                                  .source = packet.source,
+                                  .destination = packet.destination,
+                                  .source_port = wire::roce_port,
+                                  .likely_id = packet.id};
+    (packet.destination == a_gid ? a_nic : b_nic).adapter().take_packets({&datagram, 1});
+  }
+  // And until what was lost has been sent again.
+  template <class Done>
+  bool carry_until(const Done& done) {
+    constexpr std::uint64_t step_ns = 1'000'000;
+    for (int steps = 0; steps < 20'000; ++steps, host.advance(step_ns)) {
+      carry();
+      if (done()) return true;
+    }
+    return false;
+  }
+
+  std::deque<OnWire> wire;
+  std::function<bool(const OnWire&)> drop;
+  std::size_t carried = 0;
+};
+
+const std::vector<std::size_t> sizes = {0, 1, 3, 4, 1023, 1024, 1025, 2048, 4097, 65'537, 300'000};
+
+TEST_F(TwoHosts, send_delivers_every_size) {
+  connect_hosts();
+  Memory from(a_nic, 1u << 20, all_access, Reach::mapped), to(b_nic, 1u << 20, all_access, Reach::mapped);
+  for (const std::size_t size : sizes) {
+    SCOPED_TRACE(size);
+    from.fill(static_cast<std::uint32_t>(size));
+    to.clear();
+    ASSERT_EQ(b->recv(size, {to.sge(0, 5), to.sge(5, to.size() - 5)}), PostResult::ok);
+    ASSERT_EQ(a->send(size + 1, from.sge(0, size)), PostResult::ok);
+    EXPECT_FALSE(a->poll_send()) << "complete before it was acknowledged";
+    carry();
+    const auto received = b->poll_recv();
+    ASSERT_TRUE(completed(received, size));
+    EXPECT_EQ(received->opcode, WcOpcode::recv);
+    EXPECT_EQ(received->byte_len, size);
+    EXPECT_EQ(received->src_qpn, a->qpn().value());
+    ASSERT_TRUE(completed(a->poll_send(), size + 1));
+    EXPECT_EQ(to.part(0, size), from.part(0, size));
+    EXPECT_EQ(to.data()[size], std::byte{0}) << "wrote behind the message";
+  }
+}
+
+TEST_F(TwoHosts, write_and_read_move_every_size) {
+  connect_hosts();
+  Memory from(a_nic, 1u << 20, all_access, Reach::mapped), to(b_nic, 1u << 20, all_access, Reach::mapped);
+  for (const std::size_t size : sizes) {
+    SCOPED_TRACE(size);
+    from.fill(static_cast<std::uint32_t>(size) + 9);
+    to.clear();
+    const auto sent = from.part(0, size);
+    ASSERT_EQ(a->write(1, from.sge(0, size), to.addr() + 8, to.key()), PostResult::ok);
+    carry();
+    ASSERT_TRUE(completed(a->poll_send(), 1));
+    EXPECT_EQ(to.part(8, size), sent);
+    from.clear();
+    ASSERT_EQ(a->read(2, from.sge(0, size), to.addr() + 8, to.key()), PostResult::ok);
+    carry();
+    ASSERT_TRUE(completed(a->poll_send(), 2));
+    EXPECT_EQ(from.part(0, size), sent);
+    EXPECT_EQ(from.data()[size], std::byte{0});
+    EXPECT_FALSE(b->poll_recv());
+  }
+}
+
+TEST_F(TwoHosts, a_write_with_immediate_completes_a_receive_behind_its_bytes) {
+  connect_hosts();
+  Memory from(a_nic, 8192, all_access, Reach::mapped), to(b_nic, 8192, all_access, Reach::mapped);
+  from.fill(1);
+  ASSERT_EQ(b->recv(5), PostResult::ok);
+  ASSERT_EQ(a->post({.wr_id = 6,
+                     .opcode = SendOpcode::rdma_write_with_imm,
+                     .flags = send_flag::signaled,
+                     .imm_be = 0x01020304,
+                     .remote_addr = to.addr(),
+                     .rkey = to.key()},
+                    {from.sge(0, 5000)}),
+            PostResult::ok);
+  carry();
+  const auto received = b->poll_recv();
+  ASSERT_TRUE(completed(received, 5));
+  EXPECT_EQ(received->opcode, WcOpcode::recv_rdma_with_imm);
+  EXPECT_EQ(received->imm_be, 0x01020304u);
+  EXPECT_EQ(received->byte_len, 5000u);
+  EXPECT_EQ(to.part(0, 5000), from.part(0, 5000));
+  EXPECT_TRUE(completed(a->poll_send(), 6));
+}
+
+TEST_F(TwoHosts, atomics_return_what_was_there_and_happen_once) {
+  connect_hosts();
+  Memory result(a_nic, 64, all_access, Reach::mapped), word(b_nic, 64, all_access, Reach::mapped);
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    ASSERT_EQ(a->post({.wr_id = i,
+                       .opcode = SendOpcode::fetch_and_add,
+                       .flags = send_flag::signaled,
+                       .remote_addr = word.addr(),
+                       .rkey = word.key(),
+                       .atomic = {.compare_add = 3, .swap = 0}},
+                      {result.sge(8 * i, 8)}),
+              PostResult::ok);
+  }
+  carry();
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    ASSERT_TRUE(completed(a->poll_send(), i));
+    std::uint64_t before = 0;
+    std::memcpy(&before, result.data() + 8 * i, sizeof before);
+    EXPECT_EQ(before, 3 * i);
+  }
+  std::uint64_t now = 0;
+  std::memcpy(&now, word.data(), sizeof now);
+  EXPECT_EQ(now, 15u);
+}
+
+TEST_F(TwoHosts, a_receive_that_is_missing_is_waited_for) {
+  connect_hosts();
+  Memory from(a_nic, 4096, all_access, Reach::mapped), to(b_nic, 4096, all_access, Reach::mapped);
+  ASSERT_EQ(a->send(1, from.all()), PostResult::ok);
+  carry();
+  EXPECT_FALSE(a->poll_send());
+  ASSERT_EQ(b->recv(2, {to.all()}), PostResult::ok);
+  std::optional<WorkCompletion> sent;
+  ASSERT_TRUE(carry_until([&] { return (sent = a->poll_send()).has_value(); }));
+  EXPECT_TRUE(completed(sent, 1));
+  EXPECT_TRUE(completed(b->poll_recv(), 2));
+}
+
+TEST_F(TwoHosts, a_wrong_key_ends_both_ends_as_on_one_host) {
+  connect_hosts();
+  Memory from(a_nic, 64, all_access, Reach::mapped), to(b_nic, 64, all_access, Reach::mapped);
+  ASSERT_EQ(b->recv(9, {to.all()}), PostResult::ok);
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key() + 1), PostResult::ok);
+  ASSERT_EQ(a->send(2, from.all()), PostResult::ok);
+  carry();
+  EXPECT_TRUE(completed(a->poll_send(), 1, WcStatus::rem_access_err));
+  EXPECT_TRUE(completed(a->poll_send(), 2, WcStatus::wr_flush_err));
+  EXPECT_EQ(a->qp().state(), QpState::err);
+  EXPECT_EQ(b->qp().state(), QpState::err);
+  EXPECT_TRUE(completed(b->poll_recv(), 9, WcStatus::wr_flush_err));
+  const auto events = b_nic.async_events();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].event, AsyncEvent::qp_access_error);
+}
+
+TEST_F(TwoHosts, a_message_longer_than_its_receive_is_refused) {
+  connect_hosts();
+  Memory from(a_nic, 4096, all_access, Reach::mapped), to(b_nic, 4096, all_access, Reach::mapped);
+  ASSERT_EQ(b->recv(9, {to.sge(0, 1500)}), PostResult::ok);
+  ASSERT_EQ(a->send(1, from.sge(0, 4000)), PostResult::ok);
+  carry();
+  EXPECT_TRUE(completed(a->poll_send(), 1, WcStatus::rem_inv_req_err));
+  EXPECT_TRUE(completed(b->poll_recv(), 9, WcStatus::loc_len_err));
+}
+
+TEST_F(TwoHosts, a_peer_that_answers_nothing_is_given_up) {
+  EndpointOptions options;
+  options.timeout = 10;  // 4 ms
+  options.retry_cnt = 2;
+  connect_hosts(options);
+  Memory from(a_nic, 64, all_access, Reach::mapped);
+  drop = [](const OnWire&) { return true; };
+  ASSERT_EQ(a->send(1, from.all()), PostResult::ok);
+  std::optional<WorkCompletion> sent;
+  ASSERT_TRUE(carry_until([&] { return (sent = a->poll_send()).has_value(); }));
+  EXPECT_TRUE(completed(sent, 1, WcStatus::retry_exc_err));
+  EXPECT_EQ(a->qp().state(), QpState::err);
+}
+
+TEST_F(TwoHosts, losses_duplicates_and_damage_leave_every_message_whole_once_and_in_order) {
+  connect_hosts();
+  const std::uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  drop = [&](const OnWire& packet) {
+    const auto chance = random() % 100;
+    if (chance < 5) deliver(packet);  // and once more
+    if (chance >= 5 && chance < 10) {
+      OnWire damaged = packet;
+      damaged.bytes[random() % damaged.bytes.size()] ^= std::byte{0x10};
+      deliver(damaged);
+      return true;
+    }
+    return chance >= 90;
+  };
+  constexpr std::uint32_t messages = 60, bytes = 9000;
+  Memory from(a_nic, std::size_t{messages} * bytes, all_access, Reach::mapped);
+  Memory to(b_nic, std::size_t{messages} * bytes, all_access, Reach::mapped);
+  from.fill(seed);
+  for (std::uint32_t i = 0; i < messages; ++i) {
+    ASSERT_EQ(b->recv(i, {to.sge(std::size_t{i} * bytes, bytes)}), PostResult::ok);
+    ASSERT_EQ(a->send(i, from.sge(std::size_t{i} * bytes, bytes)), PostResult::ok);
+  }
+  std::uint32_t sent = 0, received = 0;
+  ASSERT_TRUE(carry_until([&] {
+    while (const auto wc = b->poll_recv()) {
+      if (!completed(wc, received)) return false;
+      ++received;
+    }
+    while (const auto wc = a->poll_send()) {
+      if (!completed(wc, sent)) return false;
+      ++sent;
+      EXPECT_LE(sent, received) << "acknowledged before it was there";
+    }
+    return sent == messages;
+  }));
+  EXPECT_EQ(received, messages);
+  EXPECT_EQ(to.part(0, to.size()), from.part(0, from.size()));
+}
+
+TEST_F(TwoHosts, packets_of_strangers_change_nothing) {
+  connect_hosts();
+  Memory from(a_nic, 64, all_access, Reach::mapped), to(b_nic, 64, all_access, Reach::mapped);
+  from.fill(1);
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  ASSERT_EQ(wire.size(), 1u);
+  const OnWire good = wire.front();
+  wire.clear();
+  OnWire from_elsewhere = good;
+  from_elsewhere.source = gid_of(3);
+  OnWire cut = good;
+  cut.bytes.resize(10);
+  for (const OnWire& bad : {from_elsewhere, cut}) deliver(bad);
+  for (std::size_t byte = 0; byte < good.bytes.size(); ++byte) {
+    OnWire changed = good;
+    changed.bytes[byte] ^= std::byte{1};
+    if (byte == 4) continue;  // what switches may change
+    deliver(changed);
+  }
+  EXPECT_TRUE(wire.empty()) << "a stranger was answered";
+  EXPECT_EQ(to.part(0, 64), std::vector<std::byte>(64));
+  EXPECT_EQ(b->qp().state(), QpState::rts);
+  deliver(good);
+  carry();
+  EXPECT_TRUE(completed(a->poll_send(), 1));
+  EXPECT_EQ(to.part(0, 64), from.part(0, 64));
+}
+
+TEST_F(TwoHosts, a_reset_queue_pair_answers_nothing_and_goes_to_this_host_afterwards) {
+  connect_hosts();
+  Memory from(a_nic, 64, all_access, Reach::mapped), to(b_nic, 64, all_access, Reach::mapped);
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  const OnWire late = wire.front();
+  wire.clear();
+  ASSERT_TRUE(a->modify(QpState::reset));
+  ASSERT_TRUE(b->modify(QpState::reset));
+  deliver(late);
+  EXPECT_TRUE(wire.empty());
+  a->attributes().path = b->attributes().path = {};
+  connect(*a, *b);
+  ASSERT_EQ(a->write(2, from.all(), to.addr(), to.key()), PostResult::ok);
+  EXPECT_TRUE(completed(a->poll_send(), 2));
+  EXPECT_TRUE(wire.empty());
+}
+
+TEST_F(TwoHosts, queue_pairs_drain_before_they_stand_in_sqd) {
+  connect_hosts();
+  Memory from(a_nic, 4096, all_access, Reach::mapped), to(b_nic, 4096, all_access, Reach::mapped);
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  a->attributes().sqd_event = true;
+  ASSERT_TRUE(a->modify(QpState::sqd));
+  EXPECT_TRUE(a->qp().draining());
+  ASSERT_EQ(a->write(2, from.all(), to.addr(), to.key()), PostResult::ok);
+  carry();
+  EXPECT_FALSE(a->qp().draining());
+  EXPECT_TRUE(completed(a->poll_send(), 1));
+  EXPECT_FALSE(a->poll_send());
+  a->attributes().sqd_event = false;
+  ASSERT_TRUE(a->modify(QpState::rts));
+  carry();
+  EXPECT_TRUE(completed(a->poll_send(), 2));
+}
+
+}  // namespace
+}  // namespace weir::rnic::test
