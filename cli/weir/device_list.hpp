@@ -9,8 +9,9 @@ namespace weir::command {
 
 struct DeviceGid {
   unsigned index;
-  std::string gid;   // fe80::1, ::ffff:127.0.0.1
-  std::string type;  // "RoCE v2", "IB/RoCE v1"; empty: not told
+  std::string gid;           // fe80::1, ::ffff:127.0.0.1
+  std::string type;          // "RoCE v2", "IB/RoCE v1"; empty: not told
+  std::string reaches = {};  // what is reached from it, and how; empty: not told
 };
 
 struct DevicePort {

@@ -13,7 +13,8 @@ namespace {
 constexpr std::string_view help = R"(Usage: weir devices [--json] [--lib-dir DIR]
 
 Lists the RDMA devices of this machine: hardware, which verbs programs find by themselves, and Weir's software NIC,
-which they find under `weir run`.
+which they find under `weir run`. Of the software NIC's addresses it says what they reach: programs of this host
+through shared memory, other hosts by packets to UDP port 4791.
 
   --json         as JSON, for programs
   --lib-dir DIR  where Weir's libibverbs.so.1 is (default: found beside this program)
@@ -34,8 +35,9 @@ std::string as_json(const std::vector<Device>& devices) {
       text += fmt::format("{}\n    {{\"port\": {}, \"state\": \"{}\", \"link_layer\": \"{}\", \"gids\": [",
                           p ? "," : "", port.number, port.state, port.link_layer);
       for (std::size_t g = 0; g < port.gids.size(); ++g)
-        text += fmt::format("{}\n      {{\"index\": {}, \"gid\": \"{}\", \"type\": \"{}\"}}", g ? "," : "",
-                            port.gids[g].index, port.gids[g].gid, port.gids[g].type);
+        text += fmt::format(
+            "{}\n      {{\"index\": {}, \"gid\": \"{}\", \"type\": \"{}\", \"reaches\": \"{}\"}}",
+            g ? "," : "", port.gids[g].index, port.gids[g].gid, port.gids[g].type, port.gids[g].reaches);
       text += "]}";
     }
     text += "]}";
@@ -51,7 +53,8 @@ std::string as_text(const std::vector<Device>& devices) {
     for (const auto& port : device.ports) {
       text += fmt::format("  port {}  {}  {}\n", port.number, port.state, port.link_layer);
       for (const auto& gid : port.gids)
-        text += fmt::format("    GID {:<3} {:<40} {}\n", gid.index, gid.gid, gid.type);
+        text += fmt::format("    GID {:<3} {:<28} {}{}{}\n", gid.index, gid.gid, gid.type,
+                            gid.reaches.empty() ? "" : "  ", gid.reaches);
     }
   }
   return text;

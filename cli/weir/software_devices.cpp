@@ -24,6 +24,7 @@ struct VerbsCalls {
   decltype(&::ibv_query_port) query_port;
   decltype(&::ibv_query_gid) query_gid;
   decltype(&::_ibv_query_gid_ex) query_gid_ex;  // null before IBVERBS_1.11
+  const char* (*reaches)(const ibv_gid*);       // verbs/ibv/private_link.hpp
 
   // The name of the first function that is missing; empty: complete.
   std::string bind(void* library) {
@@ -42,6 +43,7 @@ struct VerbsCalls {
     take(query_gid, "ibv_query_gid");
     auto needed = std::move(missing);
     take(query_gid_ex, "_ibv_query_gid_ex");
+    take(reaches, "weir_reaches");
     return needed;
   }
 };
@@ -85,7 +87,8 @@ DevicePort port_of(const VerbsCalls& verbs, ibv_context* context, std::uint8_t n
     if (verbs.query_gid(context, number, i, &gid) != 0 || std::memcmp(gid.raw, none.raw, sizeof gid.raw) == 0)
       continue;
     const auto index = static_cast<std::uint32_t>(i);
-    port.gids.push_back({index, gid_text(gid.raw), gid_type(verbs, context, number, index)});
+    port.gids.push_back({index, gid_text(gid.raw), gid_type(verbs, context, number, index),
+                         verbs.reaches != nullptr ? verbs.reaches(&gid) : ""});
   }
   return port;
 }

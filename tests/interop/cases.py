@@ -1,6 +1,7 @@
 """The programs, as data: each Case (case.py) is one CTest test."""
 import platform
 
+from between_hosts_cases import between_hosts
 from case import Case
 from framework_cases import FRAMEWORKS
 from perftest_cases import PERFTESTS
@@ -284,4 +285,4 @@ QPERF = [
 PINGPONGS.append(pingpong("rc", "checked_shareable_memory", "-c", "-s", "100000", options=["--share-memory"]))
 
 CASES = [*DEVICES, *VIEW, *PYVERBS, *FRAMEWORKS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *PERFTESTS, *QPERF, *KILLED]
-CASES += unfriendly(CASES)
+CASES += [*unfriendly(CASES), *between_hosts(CASES)]

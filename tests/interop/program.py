@@ -56,7 +56,7 @@ class Program:
     def wait_until_listening(self, port, limit_s, protocol="tcp"):
         """Returns when a process of this program's session listens on that TCP port, or has that UDP port."""
         deadline = time.monotonic() + limit_s
-        while not listening_inodes(port, protocol) & self._socket_inodes():
+        while not listening_inodes(self.process.pid, port, protocol) & self._socket_inodes():
             if self.process.poll() is not None:
                 raise Expired(f"{self.name} ended before it listened on port {port}")
             if time.monotonic() > deadline:
@@ -152,11 +152,11 @@ class Program:
         return found
 
 
-def listening_inodes(port, protocol):
-    """Inodes of the sockets of this host that listen on `port`."""
+def listening_inodes(pid, port, protocol):
+    """Inodes of the sockets that listen on `port` in that process's network namespace."""
     listening = {"tcp": "0A", "udp": "07"}[protocol]  # include/net/tcp_states.h
     found = set()
-    for table in (f"/proc/net/{protocol}", f"/proc/net/{protocol}6"):
+    for table in (f"/proc/{pid}/net/{protocol}", f"/proc/{pid}/net/{protocol}6"):
         try:
             rows = pathlib.Path(table).read_text().splitlines()[1:]
         except OSError:

@@ -20,6 +20,7 @@ import tempfile
 import time
 
 import cases
+import two_namespaces
 from case import HOST
 from program import POLL_S, Expired, Program
 
@@ -39,13 +40,15 @@ class Run:
 
     def __init__(self, build, case):
         self.build, self.case, self.programs = build, case, []
+        self.namespaces = two_namespaces.TwoNamespaces() if case.between_hosts else None
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="weir-interop-", dir="/dev/shm" if case.in_shm else None))
         self.runtime = self.scratch / "runtime"
         if case.user:
             shutil.chown(self.scratch, case.user)
             build = self.build = copy_for_others(build, self.scratch / "build")
         self.environment = {**os.environ, "WEIR_RUNTIME_DIR": str(self.runtime)}
-        self.words = {"port": str(free_port()), "host": HOST, "here": str(HERE), "programs": str(programs_of(build)),
+        host = two_namespaces.ADDRESSES["server"] if case.between_hosts else HOST
+        self.words = {"port": str(free_port()), "host": host, "here": str(HERE), "programs": str(programs_of(build)),
                       "scratch": str(self.scratch / "folder"), "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy")}
         pathlib.Path(self.words["scratch"]).mkdir()
         if case.copies:
@@ -61,6 +64,8 @@ class Run:
     def around(self, name):
         case = self.case
         chosen = case.around_server if name == "server" and case.around_server is not None else case.around
+        if self.namespaces is not None:
+            return self.namespaces.enter("server" if name == "server" else "client")
         return [*as_user(case.user), *(word.format(**self.words) for word in chosen)]
 
     def start(self, name, command):
@@ -96,6 +101,8 @@ class Run:
     def end(self):
         for program in self.programs:
             program.end()
+        if self.namespaces is not None:
+            self.namespaces.end()
 
     def leftovers(self):
         """Whatever is still there and not meant to last (link/same_host.hpp)."""
@@ -121,6 +128,8 @@ def why_not_here(case, build):
     if missing:
         built = " (CMake said which package it is built with)" if "{programs}" in "".join(case.needs) else ""
         return f"{case.server[0]} needs {', '.join(missing)}, which is not here{built}"
+    if case.between_hosts and (forbidden := two_namespaces.why_not()):
+        return forbidden
     if case.user and os.geteuid() != 0:
         return f"only root may start programs as {case.user}"
     for launcher in (case.around, case.around_server or []):
@@ -229,7 +238,8 @@ def killed(run):
     if status < 0:
         raise Failed(f"the {survivor.name} died of signal {-status} when its partner was killed")
     if run.leftovers():  # the victim was still being torn down when the survivor looked; then the next process clears up
-        must_succeed(run.start("next", ["ibv_devinfo"]), READY_S)
+        for end in ("server", "client") if run.case.between_hosts else ("next",):
+            must_succeed(run.start(end, ["ibv_devinfo"]), READY_S)
 
 
 def main():

@@ -132,11 +132,14 @@ int Agent::resolve_address(Id& id, const sockaddr* source, const sockaddr* desti
     if (from && !from->is_any()) return EADDRNOTAVAIL;
     return fail(ENODEV);
   }
-  if (!is_multicast(*to) && !devices_.find(*to)) {
-    // Not an address of this host, and there is no packet path yet.
+  const bool on_this_host = is_multicast(*to) || devices_.find(*to);
+  if (!on_this_host && !(packets_ && packets_->leads_to(*to) && !id.datagram())) {
     static std::atomic_flag said;
     if (link::first_time(said)) link::explain(why_not_reached(*to));
     return fail(EHOSTUNREACH);
+  }
+  if (!on_this_host) {
+    if (const int error = packets_->open(); error != 0) return fail(error);
   }
   id.set_local(local.port != 0 ? local : ephemeral(local));
   this->place(id, *place);
@@ -176,6 +179,10 @@ int Agent::listen(Id& id, int backlog) {
   const auto binding = id.binding;
   hold.unlock();
   const int error = binding ? ports_.listening(*binding) : 0;
+  if (error == 0 && packets_ && binding && PacketCarrier::may_be_asked_from_elsewhere(id.local)) {
+    // That others on this host reach it stands, whatever is in the way of other hosts.
+    (void)packets_->open();
+  }
   if (error == 0) return 0;
   hold.lock();
   std::erase(listeners_, &id);

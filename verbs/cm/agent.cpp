@@ -10,7 +10,6 @@
 namespace weir::cm {
 namespace {
 
-constexpr std::uint16_t cm_message_kind = link::kind::cm_first;
 constexpr std::chrono::milliseconds liveness_limit{1000};
 
 PortOwner self_of(link::SameHostLink& link) {
@@ -28,13 +27,21 @@ void Id::set_device(const Devices::Place& found) {
   route.addr.addr.ibaddr.pkey = 0xffff;
 }
 
-Agent::Agent(link::SameHostLink& link, Limits limits)
+Agent::Agent(link::SameHostLink& link, Limits limits, verbs::ManagementPort* management)
     : link_(link),
       limits_(limits),
       ports_(link.directory(), self_of(link), [this](const PortOwner& owner) { return lives(owner); }),
       next_local_id_(std::random_device{}()),
       next_ephemeral_(static_cast<std::uint16_t>(next_local_id_)) {
-  link_.on_message(cm_message_kind, [this](const link::NeighbourPtr& from, link::Message&& message) {
+  if (management != nullptr) {
+    packets_ = std::make_unique<PacketCarrier>(
+        link_, *management,
+        [this](const link::NeighbourPtr& from, CmMessage message) {
+          received(from, std::optional(std::move(message)));
+        },
+        [this](const CmMessage& message) { return owner_of(message); });
+  }
+  link_.on_message(link::kind::cm_first, [this](const link::NeighbourPtr& from, link::Message&& message) {
     received(from, std::move(message));
   });
   link_.on_gone([this](const link::NeighbourPtr& who) { gone(who); });
@@ -53,9 +60,23 @@ bool Agent::lives(const PortOwner& owner) {
   return neighbour.error().code != std::errc::no_such_device_or_address;  // a stopped process still lives
 }
 
+// Random: between hosts a packet is believed that has the right one.
+std::uint32_t starting_psn() { return std::random_device{}() & 0xffffff; }
+
+// The upper bits say whose the connection is: messages between hosts come to any process of an address.
 std::uint32_t Agent::new_local_id() {
-  while (next_local_id_ == 0 || ids_.contains(next_local_id_)) ++next_local_id_;
-  return next_local_id_++;
+  constexpr std::uint32_t lower = (1u << id_slot_shift) - 1;
+  for (;;) {
+    const std::uint32_t id = std::uint32_t{link_.slot()} << id_slot_shift | (next_local_id_++ & lower);
+    if (!ids_.contains(id)) return id;
+  }
+}
+
+link::Slot Agent::owner_of(const CmMessage& message) const {
+  const bool request = message.type == MessageType::req || message.type == MessageType::sidr_req;
+  if (!request) return static_cast<link::Slot>(message.remote_id >> id_slot_shift);
+  const auto listener = ports_.find_listener(message.port_space, message.destination);
+  return listener ? listener->slot : link::Slot{0};
 }
 
 Id* Agent::create(EventChannel& channel, void* context, rdma_port_space port_space, ibv_qp_type qp_type) {
@@ -66,7 +87,7 @@ Id* Agent::create(EventChannel& channel, void* context, rdma_port_space port_spa
   made->qp_type = qp_type;
   const std::scoped_lock hold(mutex_);
   made->local_id = new_local_id();
-  made->mine.psn = starting_psn(made->local_id);
+  made->mine.psn = starting_psn();
   ids_.emplace(made->local_id, made.get());
   return made.release();
 }

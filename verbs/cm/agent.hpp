@@ -21,6 +21,7 @@
 #include "link/same_host.hpp"
 #include "verbs/cm/devices.hpp"
 #include "verbs/cm/identifier.hpp"
+#include "verbs/cm/packet_carrier.hpp"
 #include "verbs/cm/port_space.hpp"
 
 namespace weir::cm {
@@ -41,14 +42,18 @@ inline constexpr int max_backlog = 1024;
 // ready. Less than the usual backlog of 511, so that one process cannot take all its seats.
 inline constexpr int max_on_the_way = 384;
 inline constexpr std::size_t max_own_events = 1024;
+// How many requests of other hosts may wait for somebody who listens; one more is refused at once.
+inline constexpr int max_requests_waiting = 64;
+inline constexpr unsigned id_slot_shift = 22;
 
 class Agent {
  public:
   // The process's; made on first use, anew in a forked child. nullptr and errno: no link, no NIC.
   static Agent* instance();
 
-  // Takes over the link's CM messages. `link` outlives this.
-  Agent(link::SameHostLink& link, Limits limits);
+  // Takes over the link's CM messages, and those of other hosts. Both outlive this; without the second there
+  // are no other hosts.
+  Agent(link::SameHostLink& link, Limits limits, verbs::ManagementPort* management = nullptr);
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
@@ -84,6 +89,8 @@ class Agent {
   // mutex_ held in all of these. `cause`: the message that was the input, if one was.
   bool apply(Id& id, Input input, const CmMessage* cause = nullptr);
   void transmit(Id& id, Send what);
+  link::Result<void> send_message(const link::NeighbourPtr& to, const CmMessage& message);
+  static bool is_remote(const link::NeighbourPtr& neighbour);
   void send_request(Id& id);
   void look_again(Id& id);
   void explain_nobody_listens(const Id& id);
@@ -95,15 +102,20 @@ class Agent {
   Id* listener_for(const CmMessage& request) const;
   void receive_request(const link::NeighbourPtr& from, CmMessage message);
   void receive_answer(const link::NeighbourPtr& from, const CmMessage& message);
+  void repeat_answer(const Id& id, const CmMessage& message);
+  bool is_repeated(const link::NeighbourPtr& from, const CmMessage& request) const;
+  bool wait_for_listener(const link::NeighbourPtr& from, const CmMessage& request, int looks);
   void refuse_request(const link::NeighbourPtr& from, const CmMessage& request, bool no_such_service);
   int on_the_way(const link::NeighbourPtr& from, const Id& listener) const;
   Id* make_passive(const Id& listener, const Devices::Place& place, const link::NeighbourPtr& from,
                    CmMessage message);
   std::uint32_t new_local_id();
+  link::Slot owner_of(const CmMessage& message) const;
   void place(Id& id, const Devices::Place& where);
 
   // Progress thread.
   void received(const link::NeighbourPtr& from, link::Message&& message);
+  void received(const link::NeighbourPtr& from, std::optional<CmMessage> message);
   void request_connected(std::uint32_t local_id, const PortOwner& owner,
                          const link::Result<link::NeighbourPtr>& got);
   void timer_fired(std::uint32_t local_id, std::uint32_t round);
@@ -116,11 +128,13 @@ class Agent {
   const Limits limits_;
   Devices devices_;
   PortSpace ports_;
+  std::unique_ptr<PacketCarrier> packets_;
 
   std::mutex mutex_;
   std::condition_variable acknowledged_;
   std::map<std::uint32_t, Id*> ids_;
   std::vector<Id*> listeners_;
+  int requests_waiting_ = 0;  // of other hosts, for somebody who listens
   std::uint32_t next_local_id_;
   std::uint16_t next_ephemeral_;
 };

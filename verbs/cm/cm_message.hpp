@@ -61,6 +61,8 @@ struct CmMessage {
   std::uint8_t rnr_retry_count = 0;
   std::uint8_t srq = 0;
   ibv_ece ece{};
+  // req, between hosts only: the largest path MTU (an ibv_mtu) of the way there; 0: not said.
+  std::uint8_t path_mtu = 0;
 
   std::uint16_t status = 0;  // rej: RejectReason; sidr_rep: SidrStatus
   std::vector<std::byte> private_data;

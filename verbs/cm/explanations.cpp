@@ -101,9 +101,9 @@ std::string text_of(const Endpoint& endpoint) {
 
 std::string why_not_reached(const Endpoint& destination) {
   return text_of(destination) +
-         " is no address of this host's network namespace, so RDMA does not reach it, even where TCP does: "
-         "the "
-         "software NIC joins programs of one host and one network namespace; run both there, or use TCP";
+         " is no address of this host's network namespace, and packets do not go there: they are sent for "
+         "reliable connections to IPv4 addresses, unless WEIR_WIRE is 0; use an IPv4 address, or run both "
+         "programs in one network namespace";
 }
 
 std::string why_nobody_listens(std::uint16_t port_space, const Endpoint& destination,

@@ -73,7 +73,7 @@ struct Id : rdma_cm_id {
   CmMessage peers;
 };
 
-// Different for each connection, so that a packet of an earlier one is not taken for one of this.
-inline std::uint32_t starting_psn(std::uint32_t local_id) { return (local_id * 2654435761U) >> 8; }
+// Of a new connection.
+std::uint32_t starting_psn();
 
 }  // namespace weir::cm

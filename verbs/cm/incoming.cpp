@@ -7,12 +7,6 @@
 namespace weir::cm {
 namespace {
 
-constexpr std::uint16_t cm_message_kind = link::kind::cm_first;
-
-void send_message(const link::NeighbourPtr& to, const CmMessage& message) {
-  (void)to->send(cm_message_kind, encode(message));
-}
-
 // Requests are handled apart; those cannot come here.
 Input input_of(const CmMessage& message) {
   switch (message.type) {
@@ -42,6 +36,10 @@ Input input_of(const CmMessage& message) {
 void Agent::received(const link::NeighbourPtr& from, link::Message&& raw) {
   auto message = parse(raw.body);
   if (!message) return;  // not a message of ours; its sender's connection will time out or end
+  received(from, std::move(message));
+}
+
+void Agent::received(const link::NeighbourPtr& from, std::optional<CmMessage> message) {
   const std::scoped_lock hold(mutex_);
   if (message->type == MessageType::req || message->type == MessageType::sidr_req) {
     receive_request(from, std::move(*message));
@@ -76,12 +74,12 @@ void Agent::receive_answer(const link::NeighbourPtr& from, const CmMessage& mess
       answer.type = MessageType::drep;
       answer.local_id = message.remote_id;
       answer.remote_id = message.local_id;
-      send_message(from, answer);
+      (void)send_message(from, answer);
     }
     return;
   }
   const Input input = input_of(message);
-  if (!step(id->state, input)) return;
+  if (!step(id->state, input)) return repeat_answer(*id, message);
   if (message.local_id != 0) id->remote_id = message.local_id;
   if (input == Input::rep || input == Input::sidr_accepted) id->peers = message;
   if (input == Input::rep) {
@@ -89,6 +87,26 @@ void Agent::receive_answer(const link::NeighbourPtr& from, const CmMessage& mess
     id->mine.responder_resources = message.initiator_depth;
   }
   apply(*id, input, &message);
+}
+
+// Between hosts messages are lost, and then their answers are asked for again.
+void Agent::repeat_answer(const Id& id, const CmMessage& message) {
+  const bool unheard_rtu = message.type == MessageType::rep && id.state == State::established;
+  const bool unheard_drep = message.type == MessageType::dreq && id.state == State::timewait;
+  if (!is_remote(id.neighbour) || (!unheard_rtu && !unheard_drep)) return;
+  CmMessage answer;
+  answer.type = unheard_rtu ? MessageType::rtu : MessageType::drep;
+  answer.local_id = id.local_id;
+  answer.remote_id = id.remote_id;
+  (void)send_message(id.neighbour, answer);
+}
+
+// A request that came again because its answer did not reach its sender: what answers it is repeated anyway.
+bool Agent::is_repeated(const link::NeighbourPtr& from, const CmMessage& request) const {
+  return is_remote(from) && std::ranges::any_of(ids_, [&](const auto& entry) {
+           const Id& id = *entry.second;
+           return id.stage == Stage::passive && id.neighbour == from && id.remote_id == request.local_id;
+         });
 }
 
 Id* Agent::listener_for(const CmMessage& request) const {
@@ -118,11 +136,13 @@ void Agent::refuse_request(const link::NeighbourPtr& from, const CmMessage& requ
     answer.status =
         static_cast<std::uint16_t>(no_such_service ? SidrStatus::no_such_service : SidrStatus::rejected);
   }
-  send_message(from, answer);
+  (void)send_message(from, answer);
 }
 
 void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
+  if (is_repeated(from, message)) return;
   Id* listener = listener_for(message);
+  if (listener == nullptr && is_remote(from) && wait_for_listener(from, message, 1)) return;
   const bool datagram = message.type == MessageType::sidr_req;
   if (listener == nullptr || listener->datagram() != datagram) return refuse_request(from, message, true);
   if (listener->requests_queued >= listener->backlog || on_the_way(from, *listener) >= max_on_the_way)
@@ -137,7 +157,7 @@ void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
   received.type = MessageType::mra;
   received.local_id = id->local_id;
   received.remote_id = request_id;
-  send_message(from, received);
+  (void)send_message(from, received);
 
   auto event = std::make_unique<Event>();
   event->id = id;
@@ -161,6 +181,21 @@ void Agent::receive_request(const link::NeighbourPtr& from, CmMessage message) {
   }
   ++listener->requests_queued;
   push(*listener, std::move(event));
+}
+
+// As look_again() on this host, but where the request has come to. False: not this one.
+bool Agent::wait_for_listener(const link::NeighbourPtr& from, const CmMessage& request, int looks) {
+  if (looks > limits_.looks || (looks == 1 && requests_waiting_ >= max_requests_waiting)) return false;
+  if (looks == 1) ++requests_waiting_;
+  link_.at(link::Clock::now() + limits_.look_interval, [this, from, request, looks] {
+    const std::scoped_lock hold(mutex_);
+    if (listener_for(request) == nullptr && wait_for_listener(from, request, looks + 1)) return;
+    --requests_waiting_;
+    if (is_repeated(from, request)) return;
+    if (listener_for(request) != nullptr) return receive_request(from, request);
+    refuse_request(from, request, true);
+  });
+  return true;
 }
 
 int Agent::on_the_way(const link::NeighbourPtr& from, const Id& listener) const {
@@ -191,7 +226,7 @@ Id* Agent::make_passive(const Id& listener, const Devices::Place& place, const l
   made->neighbour = from;
   made->peers = std::move(message);
   made->local_id = new_local_id();
-  made->mine.psn = starting_psn(made->local_id);
+  made->mine.psn = starting_psn();
   made->mine.responder_resources = made->peers.initiator_depth;
   made->mine.initiator_depth = made->peers.responder_resources;
   ids_.emplace(made->local_id, made.get());

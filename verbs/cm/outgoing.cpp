@@ -6,13 +6,18 @@
 #include "verbs/cm/explanations.hpp"
 
 namespace weir::cm {
-namespace {
-constexpr std::uint16_t cm_message_kind = link::kind::cm_first;
 
-link::Result<void> send_message(const link::NeighbourPtr& to, const CmMessage& message) {
-  return to->send(cm_message_kind, encode(message));
+link::Result<void> Agent::send_message(const link::NeighbourPtr& to, const CmMessage& message) {
+  if (const auto remote = std::dynamic_pointer_cast<RemoteHost>(to)) {
+    packets_->send(*remote, message);
+    return {};
+  }
+  return to->send(link::kind::cm_first, encode(message));
 }
-}  // namespace
+
+bool Agent::is_remote(const link::NeighbourPtr& neighbour) {
+  return dynamic_cast<const RemoteHost*>(neighbour.get()) != nullptr;
+}
 
 int Agent::connect(Id& id, CmMessage mine) {
   if (id.stage != Stage::route_resolved) return EINVAL;
@@ -91,6 +96,7 @@ void Agent::transmit(Id& id, Send what) {
       break;
     case Send::dreq:
       message.type = MessageType::dreq;
+      message.qpn = id.peers.qpn;
       break;
     case Send::drep:
       message.type = MessageType::drep;
@@ -105,6 +111,11 @@ void Agent::transmit(Id& id, Send what) {
 
 // Finds out who listens and goes there. Progress continues in request_connected().
 void Agent::send_request(Id& id) {
+  if (packets_ && packets_->leads_to(id.remote)) {
+    id.neighbour = packets_->host(id.local, id.remote);
+    (void)send_message(id.neighbour, id.mine);
+    return;
+  }
   const auto owner = ports_.find_listener(static_cast<std::uint16_t>(id.ps), id.remote);
   if (!owner) return look_again(id);
   link_.connect_async(

@@ -1,5 +1,6 @@
 #include "verbs/cm/queue_pair.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace weir::cm {
@@ -41,8 +42,11 @@ void fill_ready_to_receive(const Id& id, ibv_qp_attr& attr, int& mask) {
   attr.ah_attr.grh.hop_limit = default_hop_limit;
   attr.ah_attr.grh.traffic_class = id.type_of_service;
   attr.path_mtu = id.place->mtu;
+  // A requester on another host has said what it can.
+  if (id.peers.path_mtu != 0)
+    attr.path_mtu = std::min(attr.path_mtu, static_cast<ibv_mtu>(id.peers.path_mtu));
   attr.dest_qp_num = id.peers.qpn;
-  attr.rq_psn = id.peers.psn;
+  attr.rq_psn = id.mine.psn;  // each says with which the other begins
   attr.max_dest_rd_atomic = id.mine.responder_resources;
   attr.min_rnr_timer = 0;  // the longest, 655 ms, as the kernel has it
   mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
@@ -50,7 +54,7 @@ void fill_ready_to_receive(const Id& id, ibv_qp_attr& attr, int& mask) {
 }
 
 void fill_ready_to_send(const Id& id, ibv_qp_attr& attr, int& mask) {
-  attr.sq_psn = id.mine.psn;
+  attr.sq_psn = id.peers.psn;
   mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   if (id.datagram()) return;
   attr.timeout = id.ack_timeout.value_or(default_ack_timeout);

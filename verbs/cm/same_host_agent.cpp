@@ -24,7 +24,7 @@ Agent* Agent::instance() {
       if (errno == 0) errno = ENODEV;
       return nullptr;
     }
-    agent = new Agent(*link, Limits{});
+    agent = new Agent(*link, Limits{}, weir_management_port());
     owner = ::getpid();
   }
   return agent;

@@ -143,6 +143,11 @@ weir::link::SameHostLink* weir_same_host_link() {
   return nic != nullptr ? &nic->link() : nullptr;
 }
 
+weir::verbs::ManagementPort* weir_management_port() {
+  NicProcess* nic = attach_or_explain();
+  return nic != nullptr ? make_management_port(*nic) : nullptr;
+}
+
 ibv_device** ibv_get_device_list(int* count) {
   auto** list = static_cast<ibv_device**>(std::calloc(devices().size() + 1, sizeof(ibv_device*)));
   if (list == nullptr) {

@@ -19,6 +19,7 @@
 #include "rnic/adapter.hpp"
 #include "verbs/ibv/event_count.hpp"
 #include "verbs/ibv/gid_table.hpp"
+#include "verbs/ibv/path.hpp"
 #include "verbs/progress/nic_process.hpp"
 
 // <infiniband/verbs.h> wraps these in macros for applications; here they are the functions.
@@ -175,6 +176,7 @@ struct Qp {
   bool signal_all;
   bool extended;
   ibv_qp_attr attr;           // as last set, for ibv_query_qp
+  Reach reach;                // of its peer, from rtr on
   std::uint32_t burst_bytes;  // of attr.rate_limit
   Builder builder;
   Xrcd* xrcd;                     // XRC_RECV

@@ -11,9 +11,20 @@
 // gets its own.
 extern "C" weir::link::SameHostLink* weir_same_host_link();
 
+// The NIC's datagrams to other hosts' connection managers; as the link, but a new one for each call.
+namespace weir::verbs {
+class ManagementPort;
+}
+extern "C" weir::verbs::ManagementPort* weir_management_port();
+
 // Whether this process is traced with a log; then: a line in it about that queue pair (0: none yet).
 extern "C" bool weir_trace_logs();
 extern "C" void weir_trace_line(std::uint32_t qpn, const char* line);
+
+// In path.cpp; `weir devices` asks for it by its name: what is reached from that address of ours, and how. A
+// text for people, valid until the thread's next call.
+union ibv_gid;
+extern "C" const char* weir_reaches(const ibv_gid* own);
 
 // In queue_pair.cpp; rdma/verbs_shim.cpp asks for it by its name, and does without where there is none.
 struct ibv_qp;

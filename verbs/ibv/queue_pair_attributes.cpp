@@ -73,11 +73,10 @@ void remember(ibv_qp_attr& kept, const ibv_qp_attr& a, unsigned mask) {
 }
 
 // On one host the destination QPN alone finds the peer, so a path without a GRH is accepted, as old programs
-// set it up (ibv_rc_pingpong without -g). With one, its GID must be an address of this host: elsewhere nobody
-// answers.
-rnic::Qpn destination(const ibv_qp_attr& a) {
-  const bool here = !a.ah_attr.is_global || find_gid(a.ah_attr.grh.dgid).has_value();
-  return here ? rnic::Qpn(a.dest_qp_num) : rnic::Qpn(0, rnic::Qpn(a.dest_qp_num).index());
+// set it up (ibv_rc_pingpong without -g). Where no path leads nobody answers.
+rnic::Qpn destination(const Qp& qp) {
+  const rnic::Qpn said(qp.attr.dest_qp_num);
+  return qp.reach != Reach::nowhere ? said : rnic::Qpn(0, said.index());
 }
 
 // The slower of the limit that was set and the static rate of the path.
@@ -91,7 +90,8 @@ rnic::RateLimit rate_of(const Qp& qp) {
 bool apply(Qp& qp, QpState to, bool sqd_event) {
   rnic::QpAttributes attributes;
   attributes.access = qp.attr.qp_access_flags;
-  attributes.destination = destination(qp.attr);
+  attributes.destination = destination(qp);
+  attributes.path = path_of(qp.attr, qp.reach);
   attributes.qkey = qp.attr.qkey;
   attributes.timeout = qp.attr.timeout;
   attributes.retry_cnt = qp.attr.retry_cnt;
@@ -116,11 +116,19 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
   const auto to = bits & IBV_QP_STATE ? static_cast<QpState>(attr.qp_state) : from;
   if (rnic::check_modify(type, from, to, bits & ~static_cast<unsigned>(IBV_QP_STATE))) return EINVAL;
   if (!values_valid(attr, bits) || !one_path(attr, bits)) return EINVAL;
+  if (to == QpState::rtr && from == QpState::init) {
+    const Reach reach = reach_of(attr.ah_attr, type);
+    if (reach == Reach::packets) {
+      if (const int error = open_way(*context_of(qp->context).nic, attr.ah_attr); error != 0) return error;
+    }
+    q.reach = reach;
+  }
   if (q.xrcd != nullptr) refresh_shared(q);
   remember(q.attr, attr, bits);
   if (bits & IBV_QP_RATE_LIMIT) q.burst_bytes = burst_bytes;
   if (to == QpState::reset) {
     q.attr = {};
+    q.reach = Reach::same_host;
     q.burst_bytes = 0;
   }
   const bool done = apply(q, to, (bits & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify);

@@ -1,6 +1,8 @@
-// The NIC's control messages between processes. All have the same body: two numbers; some carry a descriptor.
+// The NIC's control messages between processes. All but one have the same body: two numbers; some carry a
+// descriptor.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -27,7 +29,15 @@ inline constexpr std::uint16_t want_mover = kick + 10;   // the sender is going 
 inline constexpr std::uint16_t return_receive = kick + 11;
 // number: the receiver's QPN, which the sender had open
 inline constexpr std::uint16_t qp_closed = kick + 12;
-inline constexpr std::uint16_t last = qp_closed;
+// A packet from another host that came to the sender, who shares the port with us. A body of its own:
+// PassedOn, then the bytes.
+inline constexpr std::uint16_t packet = kick + 13;
+inline constexpr std::uint16_t last = packet;
+
+struct PassedOn {
+  std::array<std::uint8_t, 16> source, destination;
+  std::uint16_t source_port, likely_id;
+};
 
 struct Body {
   std::uint32_t number = 0;

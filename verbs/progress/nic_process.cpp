@@ -89,14 +89,16 @@ NicProcess::NicProcess(link::Mapping segment, link::Mapping table, Tier first)
 // The mover's thread may tell neighbours something; then the link, after whose destructor no callback runs.
 NicProcess::~NicProcess() {
   if (mover_) mover_->stop();
+  network_.reset();
   link_.reset();
 }
 
 link::Result<void> NicProcess::draw_numbers() {
-  std::array<std::uint64_t, 2> drawn{};
+  std::array<std::uint64_t, 3> drawn{};
   if (::getrandom(drawn.data(), sizeof drawn, 0) == sizeof drawn) {
     probe_.token = drawn[0];
     segment_.header().counters.identity.store(drawn[1], std::memory_order_relaxed);
+    secret_ = drawn[2];
     return {};
   }
   return std::unexpected(
@@ -131,9 +133,11 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
   link_ = std::move(*attached);
   adapter_ = std::make_unique<rnic::Adapter>(link_->slot(), segment_,
                                              reinterpret_cast<rnic::TptEntry*>(table_mapping_.data()), *this);
+  adapter_->begin_numbers_at(secret_);
   dials_ = std::make_unique<Dials>(
       *link_, connect_limit, [this](const link::NeighbourPtr& neighbour) { (void)adopt(neighbour); },
       [this] { adapter_->service(); });
+  network_ = std::make_unique<PacketNetwork>(*link_, *adapter_);
   self_ = std::make_shared<OwnPeer>(link_->slot(), segment_mapping_, table_mapping_, *adapter_, *link_);
   attached_.store(true, std::memory_order_release);
   return {};
@@ -196,6 +200,38 @@ bool NicProcess::fault_in(void* at, std::uint64_t length, rnic::Use use) {
 }
 
 bool NicProcess::traps_copies() { return catches_faults_ && link::faults_are_caught(now_ns()); }
+
+// It is another process's of ours, with which we share the port.
+void NicProcess::pass_on(rnic::Slot slot, const rnic::PacketDatagram& datagram) {
+  const message::PassedOn from{datagram.source, datagram.destination, datagram.source_port,
+                               datagram.likely_id};
+  std::array<std::byte, link::max_message_bytes> body;
+  if (sizeof from + datagram.bytes.size() > body.size()) return;
+  std::memcpy(body.data(), &from, sizeof from);
+  std::memcpy(body.data() + sizeof from, datagram.bytes.data(), datagram.bytes.size());
+  const std::span<const std::byte> whole(body.data(), sizeof from + datagram.bytes.size());
+  if (const auto neighbour = link_->connected(slot)) {
+    (void)neighbour->send(message::packet, whole);
+    return;
+  }
+  // The first is lost, or comes late, while they are being connected; its sender repeats it.
+  link_->connect_async(slot, connect_limit,
+                       [bytes = std::vector(whole.begin(), whole.end())](const auto& neighbour) {
+                         if (neighbour) (void)(*neighbour)->send(message::packet, bytes);
+                       });
+}
+
+void NicProcess::take_passed_on(std::span<const std::byte> body) {
+  message::PassedOn from;
+  if (body.size() < sizeof from) return;
+  std::memcpy(&from, body.data(), sizeof from);
+  const rnic::PacketDatagram datagram{.bytes = body.subspan(sizeof from),
+                                      .source = from.source,
+                                      .destination = from.destination,
+                                      .source_port = from.source_port,
+                                      .likely_id = from.likely_id};
+  adapter_->take_packets({&datagram, 1});
+}
 
 // ---- channels
 
@@ -310,6 +346,8 @@ void NicProcess::tell_everybody(std::uint16_t kind, std::uint32_t number) {
 // ---- events
 
 void NicProcess::handle(const link::NeighbourPtr& from, link::Message&& received) {
+  if (received.kind == message::packet && attached_.load(std::memory_order_acquire))
+    return take_passed_on(received.body);
   const auto body = message::parse(received.body);
   // The link tells its slot, which the adapter needs, and by then neighbours may speak: nobody can know an
   // object of ours yet.

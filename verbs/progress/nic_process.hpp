@@ -24,6 +24,7 @@
 #include "rnic/adapter.hpp"
 #include "verbs/progress/dials.hpp"
 #include "verbs/progress/mover.hpp"
+#include "verbs/progress/packet_network.hpp"
 #include "verbs/progress/peers.hpp"
 #include "verbs/progress/window_exports.hpp"
 
@@ -49,6 +50,7 @@ class NicProcess final : public rnic::HostPort {
 
   rnic::Adapter& adapter() { return *adapter_; }
   link::SameHostLink& link() { return *link_; }
+  PacketNetwork& network() { return *network_; }
 
   // Registers memory. errc::bad_address: not all of it is mapped. errc::not_enough_memory: the table is full.
   link::Result<std::uint32_t> register_memory(std::uint64_t addr, std::uint64_t length, std::uint64_t iova,
@@ -76,6 +78,15 @@ class NicProcess final : public rnic::HostPort {
   void async_event(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*) override;
   bool fault_in(void* at, std::uint64_t length, rnic::Use) override;
   bool traps_copies() override;
+  void send_packets(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs) override {
+    network_->send(route, runs);
+  }
+  std::size_t packets_in_run() override { return network_->packets_in_run(); }
+  void receive_packets(const PacketSink& sink) override { network_->receive(sink); }
+  void receive_management(const rnic::PacketDatagram& datagram, const wire::Packet& packet) override {
+    network_->receive_management(datagram, packet);
+  }
+  void pass_on(rnic::Slot slot, const rnic::PacketDatagram& datagram) override;
 
  private:
   NicProcess(link::Mapping segment, link::Mapping table, Tier first);
@@ -85,6 +96,7 @@ class NicProcess final : public rnic::HostPort {
   void neighbour_gone(const link::NeighbourPtr& neighbour);
   void handle(const link::NeighbourPtr& from, link::Message&& message);
   void mover_runs(link::Neighbour& neighbour);
+  void take_passed_on(std::span<const std::byte> body);
   void answer_window(const link::NeighbourPtr& from, std::uint32_t id);
   void answer_channel(const link::NeighbourPtr& from, std::uint32_t channel);
   void tell_everybody(std::uint16_t kind, std::uint32_t number);
@@ -95,11 +107,13 @@ class NicProcess final : public rnic::HostPort {
   const Tier first_;
   const bool catches_faults_;  // SIGSEGV and SIGBUS come to us
   link::MemoryProbe probe_;    // neighbours read and write it
+  std::uint64_t secret_ = 0;   // where our numbers begin
   WindowExports exports_;
   std::unique_ptr<link::SameHostLink> link_;
   std::unique_ptr<rnic::Adapter> adapter_;
   std::unique_ptr<Mover> mover_;
   std::unique_ptr<Dials> dials_;
+  std::unique_ptr<PacketNetwork> network_;
   std::atomic<bool> attached_ = false;  // adapter_ and self_ are there
   rnic::PeerPtr self_;
 

@@ -1,0 +1,56 @@
+"""Two network namespaces joined by a wire (veth), as two hosts are: made by any user, gone with the test.
+
+Both are of one user namespace of their own, so that no privilege is needed. `why_not()` says what a machine forbids.
+"""
+import subprocess
+import time
+
+ADDRESSES = {"server": "10.77.0.1", "client": "10.77.0.2"}
+READY_S = 30
+
+
+class TwoNamespaces:
+    def __init__(self):
+        self.holders = {}
+        sleeper = ["sleep", "infinity"]
+        self.holders["server"] = self._hold(["unshare", "--user", "--map-root-user", "--net", "--", *sleeper])
+        self.holders["client"] = self._hold([*self.enter("server"), "unshare", "--net", "--", *sleeper])
+        theirs = str(self.holders["client"].pid)
+        self._do("server", "ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", theirs)
+        for end, address in ADDRESSES.items():
+            self._do(end, "ip", "address", "add", f"{address}/24", "dev", "wire")
+            for link in ("lo", "wire"):
+                self._do(end, "ip", "link", "set", link, "up")
+
+    def enter(self, end):
+        """What runs a command there."""
+        pid = str(self.holders[end].pid)
+        return ["nsenter", "--target", pid, "--user", "--net", "--preserve-credentials", "--"]
+
+    def _hold(self, command):
+        """The command, once the process that it becomes sleeps in its namespace."""
+        holder = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + READY_S
+        while open(f"/proc/{holder.pid}/comm").read().strip() != "sleep":
+            if holder.poll() is not None or time.monotonic() > deadline:
+                holder.kill()
+                raise OSError(f"{' '.join(command)} does not work here")
+            time.sleep(0.005)
+        return holder
+
+    def _do(self, end, *command):
+        subprocess.run([*self.enter(end), *command], check=True)
+
+    def end(self):
+        for holder in self.holders.values():
+            holder.kill()
+            holder.wait()
+
+
+def why_not():
+    try:
+        made = TwoNamespaces()
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"this machine lets its user join no two network namespaces: {error}"
+    made.end()
+    return ""

@@ -1,0 +1,198 @@
+#include "verbs/cm/packet_carrier.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "link/error.hpp"
+#include "link/explain.hpp"
+#include "verbs/cm/explanations.hpp"
+
+namespace weir::cm {
+namespace {
+
+constexpr std::chrono::milliseconds first_pause{40}, longest_pause{2'000};
+constexpr std::uint16_t passed_on_kind = link::kind::cm_first + 1;
+constexpr std::chrono::milliseconds pass_on_limit{1'000};
+constexpr int most_repeats = 15;
+constexpr std::size_t max_repeated = 65'536;
+
+bool asks(MessageType type) {
+  return type == MessageType::req || type == MessageType::rep || type == MessageType::dreq ||
+         type == MessageType::sidr_req;
+}
+
+std::chrono::milliseconds pause_after(int sent) {
+  return std::min(first_pause * (1 << std::min(sent - 1, 10)), longest_pause);
+}
+
+std::unexpected<link::Error> not_by_packets() {
+  return link::failure(std::errc::operation_not_supported, "another host takes no messages of this kind");
+}
+
+std::uint64_t random_64() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
+}  // namespace
+
+link::Result<void> RemoteHost::send(std::uint16_t, std::span<const std::byte>, std::span<const int>) {
+  return not_by_packets();
+}
+link::Result<link::Message> RemoteHost::call(std::uint16_t, std::span<const std::byte>,
+                                             std::chrono::milliseconds, std::span<const int>) {
+  return not_by_packets();
+}
+link::Result<void> RemoteHost::reply(const link::Message&, std::span<const std::byte>, std::span<const int>) {
+  return not_by_packets();
+}
+
+PacketCarrier::PacketCarrier(link::SameHostLink& link, verbs::ManagementPort& port, Receiver receiver,
+                             Owner owner)
+    : link_(link),
+      port_(port),
+      receiver_(std::move(receiver)),
+      owner_(std::move(owner)),
+      guid_(random_64()),
+      next_transaction_(random_64()) {
+  port_.on_management(
+      [this](const auto& source, const auto& destination, auto mad) { arrived(source, destination, mad); });
+  link_.on_message(passed_on_kind, [this](const link::NeighbourPtr&, link::Message&& message) {
+    Addressing came;
+    if (message.body.size() != came.source.size() + came.destination.size() + wire::mad_bytes) return;
+    const std::span<const std::byte> body(message.body);
+    std::memcpy(came.source.data(), body.data(), came.source.size());
+    std::memcpy(came.destination.data(), body.data() + came.source.size(), came.destination.size());
+    take(came, body.last(wire::mad_bytes), true);
+  });
+}
+
+// Queue pair 1 is one for all processes of an address, and its datagrams come to any of them.
+void PacketCarrier::pass_on(link::Slot slot, const Addressing& came, std::span<const std::byte> bytes) {
+  std::vector<std::byte> body;
+  const auto put = [&](std::span<const std::byte> part) {
+    body.insert(body.end(), part.begin(), part.end());
+  };
+  put(std::as_bytes(std::span(came.source)));
+  put(std::as_bytes(std::span(came.destination)));
+  put(bytes);
+  link_.connect_async(slot, pass_on_limit, [body](const link::Result<link::NeighbourPtr>& to) {
+    if (to) (void)(*to)->send(passed_on_kind, body);
+  });
+}
+
+bool PacketCarrier::may_be_asked_from_elsewhere(const Endpoint& listening_at) {
+  const bool loopback = listening_at.is_v4() && listening_at.ip[12] == 127;
+  return !loopback && (listening_at.is_v4() || listening_at.is_any());
+}
+
+int PacketCarrier::open() {
+  const auto opened = port_.open_port();
+  if (opened) return 0;
+  static std::atomic_flag said;
+  const bool wanted = opened.error().code != std::errc::network_unreachable;  // else it is switched off
+  if (wanted && link::first_time(said)) link::explain(opened.error().what);
+  return static_cast<int>(opened.error().code);
+}
+
+link::NeighbourPtr PacketCarrier::host(const Endpoint& local, const Endpoint& remote) {
+  const std::scoped_lock hold(mutex_);
+  return host(Addressing{.source = local.ip, .destination = remote.ip, .guid = guid_});
+}
+
+link::NeighbourPtr PacketCarrier::host(const Addressing& addressing) {
+  auto& known = hosts_[{addressing.source, addressing.destination}];
+  auto host = known.lock();
+  if (host != nullptr) return host;
+  known = host = std::make_shared<RemoteHost>(addressing);
+  std::erase_if(hosts_, [](const auto& entry) { return entry.second.expired(); });
+  return host;
+}
+
+void PacketCarrier::send(const RemoteHost& to, const CmMessage& message) {
+  CmMessage said = message;
+  if (said.type == MessageType::req) said.path_mtu = port_.path_mtu(to.addressing().source);
+  std::array<std::byte, wire::mad_bytes> bytes;
+  {
+    const std::scoped_lock hold(mutex_);
+    const std::uint64_t transaction = next_transaction_++;
+    bytes = wire::encode_mad(mad_of(said, to.addressing(), transaction));
+    // Whatever else its identifier says, it does not ask that any more; but an MRA only asks for patience.
+    if (said.type != MessageType::mra) {
+      repeated_.erase(said.local_id);
+      transactions_.erase(said.local_id);
+    }
+    if (asks(said.type) && repeated_.size() < max_repeated) {
+      repeated_[said.local_id] = {bytes, to.addressing(), said.type};
+      transactions_[said.local_id] = transaction;
+      repeat_later(said.local_id, transaction, first_pause);
+    }
+  }
+  port_.send_management(to.addressing().source, to.addressing().destination, bytes);
+}
+
+void PacketCarrier::repeat_later(std::uint32_t local_id, std::uint64_t transaction,
+                                 std::chrono::milliseconds after) {
+  link_.at(link::Clock::now() + after, [this, local_id, transaction] { repeat(local_id, transaction); });
+}
+
+void PacketCarrier::repeat(std::uint32_t local_id, std::uint64_t transaction) {
+  Repeated again;
+  {
+    const std::scoped_lock hold(mutex_);
+    const auto found = repeated_.find(local_id);
+    if (found == repeated_.end() || transactions_[local_id] != transaction) return;
+    if (found->second.sent > most_repeats) {
+      repeated_.erase(found);
+      transactions_.erase(local_id);
+      return;
+    }
+    ++found->second.sent;
+    again = found->second;
+    repeat_later(local_id, transaction, pause_after(again.sent));
+  }
+  port_.send_management(again.addressing.source, again.addressing.destination, again.mad);
+}
+
+// What came says that its sender has what we repeat. A service lookup has no MRA that its answer could follow
+// later by itself.
+void PacketCarrier::answered(const CmMessage& by) {
+  const auto found = repeated_.find(by.remote_id);
+  if (found == repeated_.end()) return;
+  if (by.type == MessageType::mra && found->second.type == MessageType::sidr_req) return;
+  repeated_.erase(found);
+  transactions_.erase(by.remote_id);
+}
+
+void PacketCarrier::arrived(const verbs::GidBytes& source, const verbs::GidBytes& destination,
+                            std::span<const std::byte> bytes) {
+  take({.source = source, .destination = destination}, bytes, false);
+}
+
+void PacketCarrier::take(const Addressing& came, std::span<const std::byte> bytes, bool passed_on) {
+  const auto mad = wire::parse_mad(bytes);
+  if (!mad) return;
+  auto translated = message_of(*mad, came);
+  if (!translated) return;
+  const link::Slot owner = passed_on ? link::Slot{0} : owner_(translated->message);
+  if (owner != 0 && owner != link_.slot()) return pass_on(owner, came, bytes);
+  if (translated->rewritten) {
+    static std::atomic_flag said;
+    if (link::first_time(said))
+      link::explain(
+          "a request for an RDMA connection names other addresses than it came from and to: its way is "
+          "through "
+          "NAT (a mapped container port, a masquerading router), which RoCEv2 cannot cross; let the two ends "
+          "see each other's own addresses");
+  }
+  link::NeighbourPtr from;
+  {
+    const std::scoped_lock hold(mutex_);
+    from = host(Addressing{.source = came.destination, .destination = came.source, .guid = guid_});
+    answered(translated->message);
+  }
+  receiver_(from, std::move(translated->message));
+}
+
+}  // namespace weir::cm

@@ -1,0 +1,96 @@
+// The connection manager's messages to other hosts: datagrams to queue pair 1, where the same-host link
+// carries those to other processes of this host.
+//
+// Datagrams are lost. A message that asks for an answer (REQ, REP, DREQ, SIDR_REQ) is repeated, at first soon
+// and then more slowly, until something comes that answers it, until its identifier says something else, or
+// until it was repeated often enough; how long the connection waits is the agent's business.
+//
+// Threading: every function from any thread. The receiver is called on the link's thread. Nothing here waits.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "link/same_host.hpp"
+#include "verbs/cm/cm_message.hpp"
+#include "verbs/cm/packet_messages.hpp"
+#include "verbs/progress/management_port.hpp"
+
+namespace weir::cm {
+
+// An address of another host, as reached from one of ours: to the agent a neighbour like those on this host,
+// but one whose end nobody reports.
+class RemoteHost final : public link::Neighbour {
+ public:
+  explicit RemoteHost(const Addressing& addressing) : addressing_(addressing) {}
+  const Addressing& addressing() const { return addressing_; }
+
+  link::Slot slot() const override { return 0; }
+  pid_t pid() const override { return 0; }
+  std::uint64_t incarnation() const override { return 0; }
+  const link::Greeting& greeting() const override { return greeting_; }
+  void close_greeting_fds() override {}
+  bool alive() const override { return true; }
+  link::Result<void> send(std::uint16_t, std::span<const std::byte>, std::span<const int>) override;
+  link::Result<link::Message> call(std::uint16_t, std::span<const std::byte>, std::chrono::milliseconds,
+                                   std::span<const int>) override;
+  link::Result<void> reply(const link::Message&, std::span<const std::byte>, std::span<const int>) override;
+
+ private:
+  const Addressing addressing_;
+  const link::Greeting greeting_;
+};
+
+class PacketCarrier {
+ public:
+  using Receiver = std::function<void(const link::NeighbourPtr& from, CmMessage message)>;
+
+  // Which process of this host a message is for: the port is shared. 0: nobody, or this one.
+  using Owner = std::function<link::Slot(const CmMessage& message)>;
+
+  // All outlive it; it lives as long as the link's thread may call it.
+  PacketCarrier(link::SameHostLink& link, verbs::ManagementPort& port, Receiver receiver, Owner owner);
+
+  bool leads_to(const Endpoint& destination) { return port_.leads_to(destination.ip); }
+  static bool may_be_asked_from_elsewhere(const Endpoint& listening_at);
+  // 0, or an errno; says on standard error, once, what is in the way.
+  int open();
+  // The same object for the same addresses, as long as somebody holds it.
+  link::NeighbourPtr host(const Endpoint& local, const Endpoint& remote);
+  void send(const RemoteHost& to, const CmMessage& message);
+
+ private:
+  struct Repeated {
+    std::array<std::byte, wire::mad_bytes> mad;
+    Addressing addressing;
+    MessageType type;
+    int sent = 1;
+  };
+  using Mads = std::map<std::uint32_t, Repeated>;  // by our number for the connection
+
+  link::NeighbourPtr host(const Addressing& addressing);  // mutex_ held
+  void arrived(const verbs::GidBytes& source, const verbs::GidBytes& destination,
+               std::span<const std::byte> bytes);
+  void take(const Addressing& came, std::span<const std::byte> bytes, bool passed_on);
+  void pass_on(link::Slot slot, const Addressing& came, std::span<const std::byte> bytes);
+  void answered(const CmMessage& by);
+  void repeat_later(std::uint32_t local_id, std::uint64_t transaction, std::chrono::milliseconds after);
+  void repeat(std::uint32_t local_id, std::uint64_t transaction);
+
+  link::SameHostLink& link_;
+  verbs::ManagementPort& port_;
+  const Receiver receiver_;
+  const Owner owner_;
+  const std::uint64_t guid_;
+
+  std::mutex mutex_;
+  std::map<std::pair<IpBytes, IpBytes>, std::weak_ptr<RemoteHost>> hosts_;
+  Mads repeated_;
+  std::map<std::uint32_t, std::uint64_t> transactions_;  // of what is repeated, by our number
+  std::uint64_t next_transaction_;
+};
+
+}  // namespace weir::cm

@@ -1,0 +1,46 @@
+// Queue pair 1 for librdmacm.so.1: PacketNetwork with what the GID table knows.
+#include <cstring>
+
+#include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/private_link.hpp"
+#include "verbs/progress/management_port.hpp"
+
+namespace weir::verbs {
+namespace {
+
+ibv_gid gid_of(const GidBytes& bytes) {
+  ibv_gid gid;
+  std::memcpy(gid.raw, bytes.data(), bytes.size());
+  return gid;
+}
+
+class Management final : public ManagementPort {
+ public:
+  explicit Management(NicProcess& nic) : nic_(nic) {}
+
+  link::Result<void> open_port() override { return nic_.network().open(); }
+  void on_management(Handler handler) override { nic_.network().on_management(std::move(handler)); }
+  void send_management(const GidBytes& source, const GidBytes& destination,
+                       std::span<const std::byte> mad) override {
+    nic_.network().send_management(source, destination, mad);
+  }
+  bool leads_to(const GidBytes& destination) override {
+    ibv_ah_attr to{};
+    to.is_global = 1;
+    to.grh.dgid = gid_of(destination);
+    return reach_of(to, rnic::QpType::rc) == Reach::packets;
+  }
+  std::uint8_t path_mtu(const GidBytes& source) override {
+    const auto index = find_gid(gid_of(source));
+    return index ? static_cast<std::uint8_t>(mtu_of(*gid_at(*index))) : std::uint8_t{IBV_MTU_1024};
+  }
+
+ private:
+  NicProcess& nic_;
+};
+
+}  // namespace
+
+ManagementPort* make_management_port(NicProcess& nic) { return new Management(nic); }
+
+}  // namespace weir::verbs

@@ -1,0 +1,97 @@
+#include "verbs/ibv/path.hpp"
+
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "link/explain.hpp"
+#include "link/udp/udp_port.hpp"
+#include "link/unique_fd.hpp"
+#include "verbs/ibv/private_link.hpp"
+#include "verbs/ibv/shape.hpp"
+
+namespace weir::verbs {
+namespace {
+
+// IPv6, UDP, BTH, the longest extended headers and the ICRC: what drivers of RoCE ports subtract.
+constexpr int longest_overhead = 80;
+
+bool is_unicast_v4(const ibv_gid& gid) {
+  static constexpr std::uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(gid.raw, mapped, sizeof mapped) == 0 && gid.raw[12] != 0 && gid.raw[12] < 224 &&
+         gid.raw[12] != 127;
+}
+
+}  // namespace
+
+Reach reach_of(const ibv_ah_attr& to, rnic::QpType type) {
+  if (!to.is_global || find_gid(to.grh.dgid)) return Reach::same_host;
+  const bool carried =
+      type == rnic::QpType::rc && is_unicast_v4(to.grh.dgid) && !PacketNetwork::switched_off();
+  return carried ? Reach::packets : Reach::nowhere;
+}
+
+int open_way(NicProcess& nic, const ibv_ah_attr& to) {
+  static std::atomic_flag said;
+  if (const auto opened = nic.network().open(); !opened) {
+    if (link::first_time(said)) link::explain(opened.error().what);
+    return static_cast<int>(opened.error().code);
+  }
+  const GidEntry source = gid_at(to.grh.sgid_index).value_or(GidEntry{});
+  link::UdpRoute way;
+  std::memcpy(way.source.data(), source.gid.raw, sizeof source.gid.raw);
+  std::memcpy(way.destination.data(), to.grh.dgid.raw, sizeof to.grh.dgid.raw);
+  const int error = link::UdpPort::way_to(way);
+  if (error != 0 && link::first_time(said))
+    link::explain("there is no way to the peer's address from GID " + std::to_string(to.grh.sgid_index) +
+                  ": " + std::strerror(error) +
+                  "; choose the GID of the interface that leads there (-g or -x), or add a route");
+  return error;
+}
+
+ibv_mtu mtu_of(const GidEntry& source) {
+  ifreq request{};
+  const link::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (::if_indextoname(source.interface_index, request.ifr_name) == nullptr || !socket ||
+      ::ioctl(socket.get(), SIOCGIFMTU, &request) != 0)
+    return IBV_MTU_1024;
+  for (const ibv_mtu mtu : {IBV_MTU_4096, IBV_MTU_2048, IBV_MTU_1024, IBV_MTU_512})
+    if (static_cast<int>(bytes_of(mtu)) + longest_overhead <= request.ifr_mtu) return mtu;
+  return IBV_MTU_256;
+}
+
+rnic::Path path_of(const ibv_qp_attr& attr, Reach reach) {
+  rnic::Path path;
+  if (reach != Reach::packets) return path;
+  const ibv_global_route& grh = attr.ah_attr.grh;
+  const GidEntry source = gid_at(grh.sgid_index).value_or(GidEntry{});
+  path.via = rnic::Via::packets;
+  std::memcpy(path.source.data(), source.gid.raw, sizeof source.gid.raw);
+  std::memcpy(path.destination.data(), grh.dgid.raw, sizeof grh.dgid.raw);
+  // A program that was told of 4096 by the port asks for it; both ends of a link have its MTU.
+  path.mtu_bytes = bytes_of(std::min(attr.path_mtu, mtu_of(source)));
+  path.send_psn = attr.sq_psn;
+  path.receive_psn = attr.rq_psn;
+  path.traffic_class = grh.traffic_class;
+  path.hop_limit = grh.hop_limit;
+  return path;
+}
+
+}  // namespace weir::verbs
+
+using namespace weir::verbs;
+
+extern "C" const char* weir_reaches(const ibv_gid* own) {
+  static constexpr char here[] = "this host (shared memory)";
+  thread_local std::string text;
+  const auto index = find_gid(*own);
+  if (!is_unicast_v4(*own)) return here;  // loopback, or an IPv6 address, between which no packets go
+  if (PacketNetwork::switched_off())
+    return "this host (shared memory); packets are switched off (WEIR_WIRE=0)";
+  const ibv_mtu mtu = index ? mtu_of(*gid_at(*index)) : IBV_MTU_1024;
+  text = std::string(here) + ", other hosts (packets of " + std::to_string(bytes_of(mtu)) + " bytes)";
+  return text.c_str();
+}

@@ -1,0 +1,36 @@
+// Which path leads to a destination: through shared memory on this host, or in packets to another. The one
+// place that decides it, from the destination's GID.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <expected>
+
+#include "rnic/queue_pair.hpp"
+#include "verbs/ibv/gid_table.hpp"
+#include "verbs/progress/nic_process.hpp"
+
+namespace weir::verbs {
+
+enum class Reach : std::uint8_t {
+  same_host,  // no GID at all, or an address of this network namespace
+  packets,    // any other unicast IPv4 address, for the services that packets carry
+  nowhere
+};
+Reach reach_of(const ibv_ah_attr& to, rnic::QpType type);
+
+// Whether packets go there from the address that the attributes name, and come back to us: opens the port,
+// and looks for a route. Says on standard error what is in the way, once. 0, or an errno.
+int open_way(NicProcess& nic, const ibv_ah_attr& to);
+
+// The largest path MTU that packets of the interface with that GID may have: its own MTU less the headers.
+ibv_mtu mtu_of(const GidEntry& source);
+
+// A queue pair's path as its attributes say, PSNs included.
+rnic::Path path_of(const ibv_qp_attr& attr, Reach reach);
+
+class ManagementPort;
+// Lives as long as the process.
+ManagementPort* make_management_port(NicProcess& nic);
+
+}  // namespace weir::verbs

@@ -1,0 +1,155 @@
+#include "verbs/progress/packet_network.hpp"
+
+#include <sys/random.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "link/explain.hpp"
+#include "wire/mad.hpp"
+
+namespace weir::verbs {
+namespace {
+
+std::string text_of(const rnic::Gid& gid) {
+  std::string text;
+  for (std::size_t i = 12; i < gid.size(); ++i) text += (text.empty() ? "" : ".") + std::to_string(gid[i]);
+  return text;
+}
+
+}  // namespace
+
+bool PacketNetwork::switched_off() {
+  const char* const said = ::secure_getenv(wire_variable);
+  return said != nullptr && std::strcmp(said, "0") == 0;
+}
+
+PacketNetwork::~PacketNetwork() {
+  if (port_) link_.unwatch(port_->descriptor());
+}
+
+link::Result<void> PacketNetwork::open() {
+  const std::lock_guard lock(mutex_);
+  if (port_) return {};
+  if (switched_off())
+    return std::unexpected(link::Error{std::errc::network_unreachable,
+                                       "packets to other hosts are switched off; unset WEIR_WIRE"});
+  auto opened = link::UdpPort::open(wire::roce_port);
+  if (!opened) return std::unexpected(opened.error());
+  auto watched = link_.watch((*opened)->descriptor(),
+                             [this] { adapter_.receive_packets(rnic::Adapter::Patience::wait); });
+  if (!watched) return watched;
+  port_ = std::move(*opened);
+  open_.store(port_.get(), std::memory_order_release);
+  return {};
+}
+
+// For the user of a program that will only see "transport retry counter exceeded".
+void PacketNetwork::explain_failure(int error, const rnic::PacketRoute& route) {
+  static std::atomic_flag said;
+  if (!link::first_time(said)) return;
+  std::string why = "cannot send packets to " + text_of(route.destination) + ": " + std::strerror(error);
+  if (error == EMSGSIZE)
+    why += "; the way there takes shorter packets than the path MTU asks for: set a smaller one at both ends";
+  else if (error == EPERM)
+    why += "; a firewall of this host forbids it: allow UDP port 4791";
+  else if (error == EINVAL)
+    why +=
+        "; " + text_of(route.source) + " is no address from which there is a way there: choose another GID";
+  else
+    why += "; check the route and the address of the other end";
+  link::explain(why);
+}
+
+void PacketNetwork::send(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs) {
+  link::UdpPort* const port = open_.load(std::memory_order_acquire);
+  if (port == nullptr) return;
+  const link::UdpRoute to{.source = route.source,
+                          .destination = route.destination,
+                          .traffic_class = route.traffic_class,
+                          .hop_limit = route.hop_limit};
+  std::array<link::UdpRun, 64> some;
+  while (!runs.empty()) {
+    const std::size_t count = std::min(runs.size(), some.size());
+    for (std::size_t i = 0; i < count; ++i) some[i] = {runs[i].bytes, runs[i].segment};
+    if (const int error = port->send(to, std::span(some).first(count)); error != 0)
+      explain_failure(error, route);
+    runs = runs.subspan(count);
+  }
+}
+
+std::size_t PacketNetwork::packets_in_run() const {
+  const link::UdpPort* const port = open_.load(std::memory_order_acquire);
+  return port != nullptr && port->cuts_runs() ? link::max_run_segments : 1;
+}
+
+void PacketNetwork::receive(const rnic::HostPort::PacketSink& sink) {
+  link::UdpPort* const port = open_.load(std::memory_order_acquire);
+  if (port == nullptr) return;
+  port->receive([&](std::span<const link::UdpArrival> arrivals) {
+    thread_local std::vector<rnic::PacketDatagram> datagrams;
+    datagrams.clear();
+    for (const link::UdpArrival& arrival : arrivals)
+      datagrams.push_back({.bytes = arrival.payload,
+                           .source = arrival.source,
+                           .destination = arrival.destination,
+                           .source_port = arrival.source_port,
+                           .likely_id = arrival.index});
+    sink(datagrams);
+  });
+}
+
+void PacketNetwork::on_management(ManagementHandler handler) {
+  const std::lock_guard lock(mutex_);
+  management_ = std::make_shared<const ManagementHandler>(std::move(handler));
+}
+
+// On the link's thread, for whoever hands packets over holds the NIC's locks.
+void PacketNetwork::receive_management(const rnic::PacketDatagram& datagram, const wire::Packet& packet) {
+  constexpr std::uint8_t datagram_opcode = wire::opcode(wire::Service::ud, wire::Operation::send_only);
+  if (packet.bth.opcode != datagram_opcode || packet.deth.qkey != wire::cm_qkey ||
+      packet.payload.size() != wire::mad_bytes)
+    return;
+  std::shared_ptr<const ManagementHandler> handler;
+  {
+    const std::lock_guard lock(mutex_);
+    handler = management_;
+  }
+  if (!handler) return;
+  std::array<std::byte, wire::mad_bytes> mad;
+  std::memcpy(mad.data(), packet.payload.data(), mad.size());
+  link_.post([handler, mad, source = datagram.source, destination = datagram.destination] {
+    (*handler)(source, destination, mad);
+  });
+}
+
+void PacketNetwork::send_management(const rnic::Gid& source, const rnic::Gid& destination,
+                                    std::span<const std::byte> mad) {
+  wire::Packet packet;
+  packet.bth.opcode = wire::opcode(wire::Service::ud, wire::Operation::send_only);
+  packet.bth.destination = wire::cm_qpn;
+  packet.bth.psn = management_psn_.fetch_add(1, std::memory_order_relaxed) & 0xffffff;
+  packet.deth = {.qkey = wire::cm_qkey, .source = wire::cm_qpn};
+  std::array<std::byte, wire::longest_headers + wire::mad_bytes + wire::icrc_bytes> bytes{};
+  const std::span<std::byte> all(bytes);
+  const std::size_t headers = wire::encode_headers(packet, mad.size(), all.first<wire::longest_headers>());
+  std::memcpy(bytes.data() + headers, mad.data(), mad.size());
+  const std::size_t covered = headers + mad.size();
+  const wire::IcrcRoute icrc({.source = source,
+                              .destination = destination,
+                              .source_port = wire::roce_port,
+                              .destination_port = wire::roce_port});
+  std::uint32_t crc = icrc.begin(covered + wire::icrc_bytes);
+  crc = wire::IcrcRoute::add_headers(crc, all.first(headers));
+  crc = wire::IcrcRoute::add(crc, all.subspan(headers, mad.size()));
+  const auto sum = wire::IcrcRoute::finish(crc);
+  std::memcpy(bytes.data() + covered, sum.data(), sum.size());
+  const auto length = static_cast<std::uint16_t>(covered + wire::icrc_bytes);
+  const rnic::PacketRun run{all.first(length), length};
+  send({.source = source, .destination = destination}, {&run, 1});
+}
+
+}  // namespace weir::verbs
