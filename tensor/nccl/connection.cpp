@@ -16,7 +16,7 @@ using rdma::Errc;
 using rdma::Result;
 
 constexpr std::uint32_t wanted_inline_bytes = 64;
-// Looking for an event of the connection manager is a system call.
+// Looking for an event of the connection manager is a system call: not while messages come.
 constexpr std::uint32_t calls_between_looks = 128;
 
 }  // namespace
@@ -82,10 +82,12 @@ void Connection::poll() {
       return;
     }
     for (const ibv_wc& completion : std::span(completions).first(static_cast<std::size_t>(count))) {
-      if (completion.status == IBV_WC_SUCCESS)
+      if (completion.status == IBV_WC_SUCCESS) {
+        idle_calls_ = 0;
         on_success(completion);
-      else
+      } else {
         on_failed(completion);
+      }
     }
     if (count < static_cast<int>(completions.size())) return;
   }

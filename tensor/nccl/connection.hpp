@@ -86,7 +86,7 @@ class Connection {
   void look_at_events();
 
   Status status_ = Status::success;
-  std::uint32_t idle_calls_ = 0;
+  std::uint32_t idle_calls_ = 0;  // since something completed
 };
 
 }  // namespace weir::nccl

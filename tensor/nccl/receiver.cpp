@@ -199,11 +199,8 @@ Status Receiver::test(Request& request, int* done, int* bytes) {
   Group& group = book_.at(receive.slot);
   *done = 0;
   if (dice_.active()) post_withheld(Clock::now());
-  if (!group.complete()) poll();
-  if (!group.complete() && !group.optional) {
-    if (status() == Status::success) idle();
-    if (!group.complete()) return status();
-  }
+  if (!group.complete()) idle();
+  if (!group.complete() && !group.optional) return status();
   if (receive.show_at != Clock::time_point{} && Clock::now() < receive.show_at) return Status::success;
   *done = 1;
   if (bytes != nullptr)

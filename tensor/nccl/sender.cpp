@@ -183,11 +183,8 @@ void Sender::on_success(const ibv_wc& completion) {
 Status Sender::test(Request& request, int* done, int* bytes) {
   Send& send = static_cast<Send&>(request);
   *done = 0;
-  if (!send.done) poll();
-  if (!send.done) {
-    if (status() == Status::success) idle();
-    if (!send.done) return status();
-  }
+  if (!send.done) idle();
+  if (!send.done) return status();
   if (send.show_at != Clock::time_point{} && Clock::now() < send.show_at) return Status::success;
   *done = 1;
   if (bytes != nullptr) *bytes = static_cast<int>(send.bytes);
