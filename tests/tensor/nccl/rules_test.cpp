@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <fstream>
+#include <sstream>
 #include <vector>
 
 #include "tensor/nccl/wire.hpp"
@@ -106,6 +108,25 @@ TEST(NcclRules, devices_look_as_the_settings_say) {
     EXPECT_EQ(alone.net->properties(3, none), Status::internal_error);
     // Any of them connects.
     close_pair(alone.rank, connect_pair(alone.rank, 2));
+  }
+}
+
+// examples/tensor/nccl_topology.xml, under the settings that its README names.
+TEST(NcclRules, the_example_topology_is_of_the_devices_that_the_plugin_makes) {
+  const Variable software("WEIR_RDMA_PROVIDER", "weir"), devices("WEIR_NCCL_DEVICES", "4"),
+      speeds("WEIR_NCCL_SPEEDS", "400000"), rails("WEIR_NCCL_RAILS", "0,1,0,1");
+  std::ostringstream text;
+  text << std::ifstream(NCCL_TOPOLOGY).rdbuf();
+  const std::string topology = text.str();
+  Alone alone;
+  for (int i = 0; i < 4; ++i) {
+    AnyProperties device;
+    ASSERT_EQ(alone.net->properties(i, device), Status::success);
+    const std::string element = "<net name=\"" + device.name + "\" dev=\"" + std::to_string(i) +
+                                "\" speed=\"" + std::to_string(device.speed_mbps) + "\" port=\"" +
+                                std::to_string(device.port) + "\" rail=\"" + std::to_string(device.rail) +
+                                "\"";
+    EXPECT_NE(topology.find(element), std::string::npos) << element;
   }
 }
 
