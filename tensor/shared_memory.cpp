@@ -1,5 +1,6 @@
 #include "tensor/shared_memory.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,39 +18,28 @@ Result<SharedMemory> SharedMemory::map(std::size_t bytes) {
     return fail(Errc::too_much, "cannot take " + std::to_string(bytes) +
                                     " bytes of shared memory: " + std::generic_category().message(errno));
   };
-  const int fd = memfd_create("weir-tensor", MFD_CLOEXEC);
-  if (fd < 0) return failed();
-  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
-    const auto why = failed();
-    close(fd);
-    return why;
-  }
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (at == MAP_FAILED) {
-    const auto why = failed();
-    close(fd);
-    return why;
-  }
-  close(fd);
+  memory.fd_ = memfd_create("weir-tensor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (memory.fd_ < 0 || ftruncate(memory.fd_, static_cast<off_t>(bytes)) != 0 ||
+      fcntl(memory.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    return failed();
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd_, 0);
+  if (at == MAP_FAILED) return failed();
   memory.bytes_ = {static_cast<std::byte*>(at), bytes};
   return memory;
 }
 
-SharedMemory::SharedMemory(SharedMemory&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})), fd_(std::exchange(other.fd_, -1)) {}
 
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
   std::swap(bytes_, other.bytes_);
+  std::swap(fd_, other.fd_);
   return *this;
-}
-
-SharedMemory SharedMemory::adopt(void* memory, std::size_t bytes) {
-  SharedMemory adopted;
-  if (memory != nullptr) adopted.bytes_ = {static_cast<std::byte*>(memory), bytes};
-  return adopted;
 }
 
 SharedMemory::~SharedMemory() {
   if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
+  if (fd_ >= 0) close(fd_);
 }
 
 }  // namespace weir::tensor

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <span>
-#include <utility>
 
 #include "tensor/error.hpp"
 
@@ -22,12 +21,9 @@ class SharedMemory {
 
   std::span<std::byte> bytes() const { return bytes_; }
 
-  // Across a C interface: the memory, which is the caller's until adopt().
-  void* release() { return std::exchange(bytes_, {}).data(); }
-  static SharedMemory adopt(void* memory, std::size_t bytes);
-
  private:
   std::span<std::byte> bytes_;
+  int fd_ = -1;
 };
 
 }  // namespace weir::tensor

@@ -1,46 +1,55 @@
 #include "tensor/spare_memory.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
 namespace weir::tensor {
+namespace {
+constexpr std::size_t line = 64, huge_page = std::size_t{2} << 20;
+}
+
+void SpareMemory::Free::operator()(std::byte* memory) const { std::free(memory); }
 
 Result<SpareMemory::Taken> SpareMemory::take(std::size_t bytes) {
-  constexpr std::size_t page = 4096;
-  const std::size_t wanted = (std::max<std::size_t>(bytes, 1) + page - 1) / page * page;
-  SharedMemory memory;
+  const std::size_t unit = bytes >= 2 * huge_page ? huge_page : line;
+  const std::size_t wanted = (bytes / unit + 1) * unit;
+  Block block;
   {
     const std::lock_guard lock(mutex_);
-    const auto fits =
-        std::ranges::find_if(spare_, [&](const SharedMemory& each) { return each.bytes().size() == wanted; });
+    const auto fits = std::ranges::find(spare_, wanted, &Block::bytes);
     if (fits != spare_.end()) {
-      memory = std::move(*fits);
+      block = std::move(*fits);
       spare_.erase(fits);
       spare_bytes_ -= wanted;
     }
   }
-  if (memory.bytes().empty()) {
-    Result<SharedMemory> mapped = SharedMemory::map(wanted);
-    if (!mapped) return std::unexpected(mapped.error());
-    memory = std::move(*mapped);
+  if (block.memory == nullptr) {
+    block = {std::unique_ptr<std::byte, Free>(static_cast<std::byte*>(std::aligned_alloc(unit, wanted))), wanted};
+    if (block.memory == nullptr)
+      return fail(Errc::too_much, "there is no memory for " + std::to_string(bytes) + " bytes");
+    if (unit == huge_page) madvise(block.memory.get(), wanted, MADV_HUGEPAGE);  // fewer page faults
   }
   struct Lent {
     std::shared_ptr<SpareMemory> from;
-    SharedMemory memory;
-    ~Lent() { from->give_back(std::move(memory)); }
+    Block block;
+    ~Lent() { from->give_back(std::move(block)); }
   };
-  const std::span<std::byte> all = memory.bytes();
-  std::shared_ptr<Lent> lent(new Lent{shared_from_this(), std::move(memory)});
-  return Taken{all.first(bytes), std::move(lent)};
+  std::byte* at = block.memory.get();
+  std::shared_ptr<Lent> lent(new Lent{shared_from_this(), std::move(block)});
+  return Taken{std::span(at, bytes), std::move(lent)};
 }
 
-void SpareMemory::give_back(SharedMemory memory) {
-  std::vector<SharedMemory> dropped;  // unmapped outside the lock
+void SpareMemory::give_back(Block block) {
+  std::vector<Block> dropped;  // freed outside the lock
   const std::lock_guard lock(mutex_);
-  spare_bytes_ += memory.bytes().size();
-  spare_.push_back(std::move(memory));
+  spare_bytes_ += block.bytes;
+  spare_.push_back(std::move(block));
   while (spare_bytes_ > keep_bytes_) {
-    spare_bytes_ -= spare_.front().bytes().size();
+    spare_bytes_ -= spare_.front().bytes;
     dropped.push_back(std::move(spare_.front()));
     spare_.erase(spare_.begin());
   }

@@ -111,10 +111,4 @@ void weir_tensor_hub_get_stats(weir_tensor_hub* hub, weir_tensor_hub_stats* stat
             now.superseded, now.broken,        hub->hub->live_bytes()};
 }
 
-void* weir_tensor_empty(size_t bytes) {
-  auto memory = SharedMemory::map(bytes);
-  return memory ? memory->release() : nullptr;
-}
-void weir_tensor_empty_free(void* memory, size_t bytes) { (void)SharedMemory::adopt(memory, bytes); }
-
 }  // extern "C"

@@ -92,7 +92,7 @@ typedef struct weir_tensor_array {
  *   keep              (hub; 2) superseded versions of a name that slow readers may hold on to
  *   max_connections   (hub; 1024)
  *   max_bytes         (peer; 68719476736) of one fetch
- *   read_from_bytes   (peer; 1048576) what is this large the peer reads itself
+ *   read_from_bytes   (peer; 524288) what is this large the peer reads itself
  *   spare_bytes       (peer; 268435456) memory of fetches that is kept to be used again
  *   connect_timeout_ms (peer; 5000)
  *   rdma.provider     auto, weir or system; else what WEIR_RDMA_PROVIDER says
@@ -187,9 +187,9 @@ WEIR_TENSOR_API void weir_tensor_peer_get_stats(weir_tensor_peer* peer, weir_ten
 /* ---- Memory ---- */
 
 /* Zeroed memory that the software NIC of another process maps, so that what lies here is copied without the
- * kernel. NULL if there is none left. */
+ * kernel. Each piece holds a descriptor. NULL if there is none left. */
 WEIR_TENSOR_API void* weir_tensor_empty(size_t bytes);
-WEIR_TENSOR_API void weir_tensor_empty_free(void* memory, size_t bytes);
+WEIR_TENSOR_API void weir_tensor_empty_free(void* memory);
 
 #ifdef __cplusplus
 }

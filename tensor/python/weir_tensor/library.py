@@ -67,7 +67,7 @@ _FUNCTIONS = {
     "weir_tensor_fetched_free": (None, c_void_p),
     "weir_tensor_peer_get_stats": (None, c_void_p, POINTER(PeerStats)),
     "weir_tensor_empty": (c_void_p, c_size_t),
-    "weir_tensor_empty_free": (None, c_void_p, c_size_t),
+    "weir_tensor_empty_free": (None, c_void_p),
 }
 
 

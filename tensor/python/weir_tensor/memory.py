@@ -7,17 +7,16 @@ from .library import lib
 
 
 class _Shared:
-    __slots__ = ("address", "bytes")
+    __slots__ = ("address",)
 
     def __init__(self, bytes_: int) -> None:
-        self.bytes = max(bytes_, 1)
-        self.address = lib.weir_tensor_empty(self.bytes)
+        self.address = lib.weir_tensor_empty(max(bytes_, 1))
         if not self.address:
             raise TooMuch(f"there is no shared memory of {bytes_} bytes", TooMuch.code)
 
     def __del__(self) -> None:
         if self.address:
-            lib.weir_tensor_empty_free(self.address, self.bytes)
+            lib.weir_tensor_empty_free(self.address)
 
 
 def empty(shape, dtype="float32"):

@@ -5,7 +5,7 @@ import ctypes
 import os
 from typing import AsyncIterator, Mapping, NamedTuple, Optional, Union
 
-from .arrays import describe, give, typestr_of
+from .arrays import describe, give, give_many, typestr_of
 from .errors import BadArray, Closed, PeerGone, ShapeMismatch, TimedOut, Unreachable, check
 from .library import PEER_STATS, Array, Error, Options, PeerStats, Wish, lib, word
 
@@ -124,13 +124,11 @@ class Peer:
     def fetch_tree_version(self, name: str, out: Optional[Mapping[str, object]] = None,
                            newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:
         """As `fetch_tree`, with the version's number and its hub's generation."""
-        fetched = self._fetch(name, None, newer_than, timeout)
-        base = lib.weir_tensor_fetched_data(fetched.pointer, None) or 0
+        fetched, bytes_ = self._fetch(name, None, newer_than, timeout), ctypes.c_size_t()
+        base = lib.weir_tensor_fetched_data(fetched.pointer, ctypes.byref(bytes_)) or 0
         rows = self._layout(name, fetched, base).rows
         if out is None:
-            return self._version(fetched, {
-                key: give(typestr, kind, bits, lanes, shape, base + offset, fetched)
-                for key, offset, typestr, kind, bits, lanes, shape in rows})
+            return self._version(fetched, give_many(rows, base, bytes_.value, fetched))
         targets = []
         for key, offset, _, kind, bits, lanes, shape in rows:
             if key not in out:
@@ -141,10 +139,10 @@ class Peer:
                                     ShapeMismatch.code)
             targets.append((into, offset))
         for into, offset in targets:
-            bytes_ = into.bits * into.lanes // 8
+            size = into.bits * into.lanes // 8
             for extent in into.shape:
-                bytes_ *= extent
-            ctypes.memmove(into.address, base + offset, bytes_)
+                size *= extent
+            ctypes.memmove(into.address, base + offset, size)
         return self._version(fetched, out)
 
     def fetch_tree(self, name: str, out: Optional[Mapping[str, object]] = None,
