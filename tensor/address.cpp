@@ -8,8 +8,8 @@ namespace weir::tensor {
 namespace {
 
 std::unexpected<Error> bad(std::string_view text, std::string_view why) {
-  return fail(Errc::bad_address, "'" + std::string(text) + "': " + std::string(why) +
-                                     "; write rdma://HOST:PORT, or rdma://HOST:PORT?fallback=tcp");
+  return fail(Errc::bad_address,
+              "'" + std::string(text) + "': " + std::string(why) + "; write rdma://HOST:PORT");
 }
 
 }  // namespace
@@ -17,18 +17,9 @@ std::unexpected<Error> bad(std::string_view text, std::string_view why) {
 Result<Address> parse_address(std::string_view text) {
   Address address;
   std::string_view rest = text;
-  if (rest.starts_with("rdma://"))
-    address.scheme = Address::Scheme::rdma;
-  else if (rest.starts_with("tcp://"))
-    address.scheme = Address::Scheme::tcp;
-  else
-    return bad(text, "no scheme that tensors travel by");
+  if (!rest.starts_with("rdma://")) return bad(text, "tensors travel by RDMA only");
   rest.remove_prefix(rest.find("://") + 3);
-  if (const std::size_t query = rest.find('?'); query != std::string_view::npos) {
-    if (rest.substr(query) != "?fallback=tcp") return bad(text, "an unknown setting");
-    address.fallback_tcp = true;
-    rest = rest.substr(0, query);
-  }
+  if (rest.find('?') != std::string_view::npos) return bad(text, "an address has no settings");
   const std::size_t colon = rest.rfind(':');
   if (colon == std::string_view::npos) return bad(text, "no port");
   std::string_view host = rest.substr(0, colon);

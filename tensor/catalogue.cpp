@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "tensor/listing.hpp"
+
 namespace weir::tensor {
 
 Result<Catalogue::Published> Catalogue::publish(std::string_view name, const Metadata& metadata,
                                                 std::shared_ptr<const Source> data) {
   if (name.empty() || name.size() > most_name_bytes)
     return fail(Errc::bad_array, "a name has 1 to 1024 bytes, not " + std::to_string(name.size()));
+  if (name == names_of_hub || name.find('\0') != std::string_view::npos)
+    return fail(Errc::bad_array, "this name is the hub's own, or has a zero in it");
   if (metadata.data_bytes != data->bytes())
     return fail(Errc::bad_array, "the metadata of '" + std::string(name) + "' tell of " +
                                      std::to_string(metadata.data_bytes) + " bytes, and there are " +
@@ -36,7 +40,9 @@ Result<Catalogue::Published> Catalogue::publish(std::string_view name, const Met
     version->metadata_source = entry.newest->metadata_source;
   } else {
     entry.metadata_id = version->metadata_id = ++metadata_ids_;
-    entry.tensors = static_cast<std::uint32_t>(metadata.tensors.size());
+    entry.what = metadata.tensors.size() == 1 && metadata.tensors[0].name.empty()
+                     ? description(metadata.tensors[0].dtype, metadata.tensors[0].shape)
+                     : "tree of " + std::to_string(metadata.tensors.size());
     entry.metadata = std::move(*block);
     auto copy = std::make_shared<const std::vector<std::byte>>(entry.metadata);
     version->metadata_source =
@@ -87,12 +93,12 @@ Catalogue::Found Catalogue::find(std::uint32_t name_id) const {
   return {name_id, names_[name_id - 1].newest};
 }
 
-std::vector<CatalogueEntry> Catalogue::list() const {
+std::vector<CatalogueEntry> Catalogue::list(std::size_t most) const {
   std::vector<CatalogueEntry> entries;
   const std::lock_guard lock(mutex_);
   for (const Name& each : names_)
-    if (each.newest != nullptr)
-      entries.push_back({each.name, each.newest->number, each.newest->data->bytes(), each.tensors});
+    if (each.newest != nullptr && entries.size() < most)
+      entries.push_back({each.name, each.what, each.newest->number, each.newest->data->bytes()});
   return entries;
 }
 

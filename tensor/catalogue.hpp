@@ -33,8 +33,8 @@ using VersionPtr = std::shared_ptr<const Version>;
 
 struct CatalogueEntry {
   std::string name;
+  std::string what;  // "float32 (2, 3)", "tree of 300"
   std::uint64_t version = 0, bytes = 0;
-  std::uint32_t tensors = 0;
 };
 
 class Catalogue {
@@ -63,7 +63,8 @@ class Catalogue {
 
   Found find(std::string_view name) const;
   Found find(std::uint32_t name_id) const;
-  std::vector<CatalogueEntry> list() const;
+  // Of at most `most` names, in the order in which they were first published.
+  std::vector<CatalogueEntry> list(std::size_t most) const;
   // Those that readers still hold, superseded ones included.
   std::uint64_t live_bytes() const;
 
@@ -73,7 +74,7 @@ class Catalogue {
     std::uint64_t versions = 0;
     VersionPtr newest;
     std::vector<std::byte> metadata;  // of the newest, encoded
-    std::uint32_t tensors = 0;
+    std::string what;                 // of the newest, as list() says it
     std::uint64_t metadata_id = 0;
     std::deque<std::weak_ptr<const Version>> older;  // oldest first
   };

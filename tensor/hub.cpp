@@ -161,7 +161,7 @@ Result<std::uint64_t> Hub::publish_tree(std::string_view name, std::span<const T
 }
 
 bool Hub::withdraw(std::string_view name) { return core_->withdraw(name); }
-std::vector<CatalogueEntry> Hub::list() const { return core_->catalogue().list(); }
+std::vector<CatalogueEntry> Hub::list() const { return core_->catalogue().list(SIZE_MAX); }
 HubStats Hub::stats() const { return core_->stats(); }
 std::uint64_t Hub::live_bytes() const { return core_->catalogue().live_bytes(); }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "tensor/listing.hpp"
+
 namespace weir::tensor {
 
 HubSession::HubSession(Link& link, Shared& shared, std::function<void(HubSession&)> gone)
@@ -56,6 +58,12 @@ void HubSession::on(const wire::Request& request) {
 
 bool HubSession::try_answer(Pending& slot) {
   const wire::Request& request = slot.request;
+  // Numbers that no catalogue gives, so that no reader's old list passes for the new one.
+  if (request.name == names_of_hub) {
+    const std::uint64_t number = ++shared_.listings | std::uint64_t{1} << 63;
+    answer(slot, {0, make_listing(shared_.catalogue, number)});
+    return true;
+  }
   const Catalogue::Found found =
       request.name_id != 0 ? shared_.catalogue.find(request.name_id) : shared_.catalogue.find(request.name);
   if (found.newest != nullptr && found.newest->number > request.newer_than) {

@@ -35,6 +35,7 @@ class HubSession final : public LinkEvents {
     const std::uint64_t generation;
     std::atomic<std::uint32_t> waiting = 0;  // requests of all peers; a publisher looks whether there are any
     HubStats stats = {};
+    std::uint64_t listings = 0;
   };
 
   // `gone` runs once, last; it may destroy the session.

@@ -44,6 +44,19 @@ std::optional<std::uint64_t> TensorInfo::bytes() const {
   return total;
 }
 
+std::string description(const DType& dtype, std::span<const std::uint64_t> shape) {
+  static constexpr const char* kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
+  std::string text = dtype.code < std::size(kinds) ? kinds[dtype.code] : "kind" + std::to_string(dtype.code);
+  if (text != "bool" || dtype.bits != 8) text += std::to_string(dtype.bits);
+  if (dtype.lanes > 1) text += "x" + std::to_string(dtype.lanes);
+  text += " (";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(shape[i]);
+  }
+  return text + ")";
+}
+
 Result<std::vector<std::byte>> encode(const Metadata& metadata) {
   if (const std::string why = fault(metadata); !why.empty()) return fail(Errc::bad_array, why);
   Writer out;

@@ -42,6 +42,9 @@ struct Metadata {
   bool operator==(const Metadata&) const = default;
 };
 
+// "float32 (2, 3)", as numpy and torch call it.
+std::string description(const DType& dtype, std::span<const std::uint64_t> shape);
+
 // One that parse() takes; bad_array with the reason otherwise.
 Result<std::vector<std::byte>> encode(const Metadata&);
 // Errc::protocol with the reason.

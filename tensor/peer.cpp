@@ -4,6 +4,7 @@
 
 #include "tensor/address.hpp"
 #include "tensor/caller_driven.hpp"
+#include "tensor/listing.hpp"
 #include "tensor/rdma_link.hpp"
 
 namespace weir::tensor {
@@ -173,6 +174,12 @@ Result<Fetched> Peer::fetch(std::string_view name, FetchOptions options) {
   const std::chrono::nanoseconds timeout = options.timeout.value_or(default_timeout);
   const std::shared_ptr<Fetch> fetch = start(name, std::move(options));
   return wait(fetch, fetch->wait ? timeout : default_timeout);
+}
+
+Result<std::vector<CatalogueEntry>> Peer::list() {
+  const Result<Fetched> names = fetch(names_of_hub);
+  if (!names) return std::unexpected(names.error());
+  return parse_listing(names->data);
 }
 
 std::uint64_t Peer::generation() const { return core_->generation(); }

@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "rdma/provider.hpp"
+#include "tensor/catalogue.hpp"
 #include "tensor/fetch.hpp"
 #include "tensor/peer_session.hpp"
 
@@ -47,6 +48,9 @@ class Peer {
 
   // not_published, superseded, shape_mismatch, peer_gone, timed_out, unreachable, too_much.
   Result<Fetched> fetch(std::string_view name, FetchOptions options = {});
+
+  // What the hub has; of at most 65536 names.
+  Result<std::vector<CatalogueEntry>> list();
 
   // In two steps, for several at a time: start, then wait for each.
   std::shared_ptr<Fetch> start(std::string_view name, FetchOptions options = {});

@@ -4,23 +4,6 @@
 #include <utility>
 
 namespace weir::tensor {
-namespace {
-
-std::string text_of(const DType& dtype, const std::vector<std::uint64_t>& shape) {
-  static constexpr const char* kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
-  std::string text = dtype.code < std::size(kinds) ? kinds[dtype.code] : "kind" + std::to_string(dtype.code);
-  text += std::to_string(dtype.bits);
-  if (dtype.lanes > 1) text += "x" + std::to_string(dtype.lanes);
-  text += " (";
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += std::to_string(shape[i]);
-  }
-  return text + ")";
-}
-
-}  // namespace
-
 PeerSession::PeerSession(const PeerLimits& limits, SpareMemory& memory, PeerStats& stats, Owner& owner)
     : limits_(limits), memory_(memory), stats_(stats), owner_(owner) {}
 
@@ -72,7 +55,7 @@ void PeerSession::ask(FetchPtr fetch, std::uint32_t slot) {
                         .name = asked.name};
   // What is newer than another hub's version is whatever this one has.
   if (asked.generation != 0 && asked.generation != link_->generation()) request.newer_than = 0;
-  if (const auto known = known_.find(asked.name); known != known_.end()) {
+  if (const auto known = known_.find(asked.name); known != known_.end() && known->second.name_id != 0) {
     request.name_id = known->second.name_id;
     request.name.clear();
     // An `out` that does not fit what is known waits for the hub to say what it has now.
@@ -104,9 +87,9 @@ Result<void> PeerSession::make_room(Fetch& fetch, std::shared_ptr<const Metadata
         out.memory.size() != bytes)
       return fail(Errc::shape_mismatch,
                   "'" + fetch.name + "' is " +
-                      (single ? text_of(metadata->tensors[0].dtype, metadata->tensors[0].shape)
+                      (single ? description(metadata->tensors[0].dtype, metadata->tensors[0].shape)
                               : "a tree of " + std::to_string(metadata->tensors.size())) +
-                      ", and out is " + text_of(out.dtype, out.shape));
+                      ", and out is " + description(out.dtype, out.shape));
     fetch.fetched.data = out.memory;
   } else if (fetch.fetched.memory == nullptr || fetch.fetched.data.size() != bytes) {
     Result<SpareMemory::Taken> taken = memory_.take(bytes);

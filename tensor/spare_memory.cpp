@@ -28,7 +28,8 @@ Result<SpareMemory::Taken> SpareMemory::take(std::size_t bytes) {
     }
   }
   if (block.memory == nullptr) {
-    block = {std::unique_ptr<std::byte, Free>(static_cast<std::byte*>(std::aligned_alloc(unit, wanted))), wanted};
+    block = {std::unique_ptr<std::byte, Free>(static_cast<std::byte*>(std::aligned_alloc(unit, wanted))),
+             wanted};
     if (block.memory == nullptr)
       return fail(Errc::too_much, "there is no memory for " + std::to_string(bytes) + " bytes");
     if (unit == huge_page) madvise(block.memory.get(), wanted, MADV_HUGEPAGE);  // fewer page faults

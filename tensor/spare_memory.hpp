@@ -1,6 +1,6 @@
-// Memory for what is fetched without a destination: used again, because taking new pages from the kernel costs
-// more than filling them. It is private memory: a NIC registers that faster than shared memory, whose file it
-// has to find.
+// Memory for what is fetched without a destination: used again, because taking new pages from the kernel
+// costs more than filling them. It is private memory: a NIC registers that faster than shared memory, whose
+// file it has to find.
 //
 // Ownership: what take() gives comes back when its last owner lets go, in any thread, also after the
 // SpareMemory is gone. At most `keep_bytes` wait to be used again. Threading: any thread.

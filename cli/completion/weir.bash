@@ -82,7 +82,7 @@ _weir_rpc() {
 
 _weir() {
   local words starts word previous
-  local commands="run trace devices stat plan sim collector rpc completion"
+  local commands="run trace devices stat plan sim collector rpc tensor completion"
   COMPREPLY=()
   _weir_words
   if ((${#words[@]} == 2)); then
@@ -135,6 +135,15 @@ _weir() {
     collector)
       if [[ $word == -* ]]; then _weir_choose "--listen --metrics --output --help"; else _weir_files; fi ;;
     rpc) _weir_rpc "$1" ;;
+    tensor)
+      if [[ $previous == tensor ]]; then
+        _weir_choose "ls get bench --help"
+      elif [[ $previous == -o || $previous == --output ]]; then
+        _weir_files
+      else
+        _weir_choose "--json --output --timeout --count --help rdma://"
+      fi
+      ;;
     completion) _weir_choose "bash zsh fish --help" ;;
     help) _weir_choose "$commands" ;;
   esac

@@ -15,6 +15,7 @@ int plan(std::span<const std::string> arguments);
 int sim(std::span<const std::string> arguments);
 int collector(std::span<const std::string> arguments);
 int rpc(std::span<const std::string> arguments);
+int tensor(std::span<const std::string> arguments);
 int completion(std::span<const std::string> arguments);
 
 // "weir run: what" on standard error, and the status for it.

@@ -21,6 +21,7 @@ constexpr Subcommand subcommands[] = {{"run", run},
                                       {"sim", sim, 4},
                                       {"collector", collector, 4},
                                       {"rpc", rpc},
+                                      {"tensor", tensor},
                                       {"completion", completion}};
 
 constexpr std::string_view help = R"help(Usage: weir COMMAND [ARG...]
@@ -44,6 +45,8 @@ Weir puts RDMA under the programs people already run.
                 $ weir collector --metrics 127.0.0.1:9105 & weir sim scenario.toml --telemetry 127.0.0.1:8081
   rpc         list and call the functions of a server made with rpc/
                 $ weir rpc call tcp://127.0.0.1:9000 shop.add '[2, 3]'
+  tensor      look at a hub of named, versioned arrays, and fetch them
+                $ weir tensor ls rdma://127.0.0.1:7800
   completion  let your shell complete these commands
                 $ eval "$(weir completion bash)"
 

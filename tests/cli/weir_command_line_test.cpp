@@ -13,7 +13,7 @@ using testing::HasSubstr, testing::Not;
 
 TEST(WeirHelp, fits_a_terminal_and_calls_values_by_what_they_are) {
   for (const std::string command :
-       {"run", "trace", "devices", "stat", "plan", "sim", "collector", "rpc", "completion"}) {
+       {"run", "trace", "devices", "stat", "plan", "sim", "collector", "rpc", "tensor", "completion"}) {
     const auto ended = run_weir({command, "--help"});
     EXPECT_EQ(ended.status, 0) << command;
     EXPECT_THAT(ended.out, HasSubstr("Usage: weir " + command));
@@ -43,6 +43,7 @@ TEST(WeirOutput, that_cannot_be_written_is_said_and_is_no_success) {
                              {{"sim", "--settings"}, 4},
                              {{"collector", "--help"}, 4},
                              {{"rpc", "--help"}, 1},
+                             {{"tensor", "--help"}, 1},
                              {{"completion", "--help"}, 1},
                              {{"completion", "bash"}, 1}};
   for (const auto& [words, status] : rows) {

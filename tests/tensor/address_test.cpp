@@ -5,20 +5,17 @@
 namespace weir::tensor {
 namespace {
 
-TEST(TensorAddress, says_host_port_and_whether_tcp_will_do) {
+TEST(TensorAddress, says_host_and_port) {
   const Address plain = parse_address("rdma://host:7800").value();
   EXPECT_EQ(plain.host, "host");
   EXPECT_EQ(plain.port, 7800);
-  EXPECT_FALSE(plain.fallback_tcp);
-  const Address six = parse_address("rdma://[::1]:0?fallback=tcp").value();
+  const Address six = parse_address("rdma://[::1]:0").value();
   EXPECT_EQ(six.host, "::1");
-  EXPECT_TRUE(six.fallback_tcp);
-  EXPECT_EQ(parse_address("tcp://h:1").value().scheme, Address::Scheme::tcp);
 }
 
 TEST(TensorAddress, refuses_others) {
   for (const char* each : {"", "host:1", "http://h:1", "rdma://h", "rdma://h:", "rdma://:1", "rdma://h:65536",
-                           "rdma://h:1x", "rdma://h:1?fallback=udp", "rdma://h:1?x"}) {
+                           "rdma://h:1x", "tcp://h:1", "rdma://h:1?fallback=tcp", "rdma://h:1?x"}) {
     const auto refused = parse_address(each);
     ASSERT_FALSE(refused) << each;
     EXPECT_EQ(refused.error().code, Errc::bad_address);

@@ -281,6 +281,25 @@ TEST(Hub, says_what_it_cannot_publish) {
   }
 }
 
+TEST(Fetch, lists_what_the_hub_has) {
+  const auto hub = make_hub();
+  const auto peer = make_peer(*hub);
+  EXPECT_TRUE(must(peer->list()).empty());
+  publish(*hub, "a", numbers(10, 1));
+  publish(*hub, "a", numbers(10, 1));
+  const std::vector<TensorView> tree = {view_of(numbers(0, 0), "x"), view_of(numbers(0, 0), "y")};
+  must(hub->publish_tree("model\tv\n", tree, nullptr));
+  const std::vector<CatalogueEntry> list = must(peer->list());
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_EQ(list[0].name, "a");
+  EXPECT_EQ(list[0].what, "uint64 (10)");
+  EXPECT_EQ(list[0].version, 2U);
+  EXPECT_EQ(list[0].bytes, 80U);
+  EXPECT_EQ(list[1].name, "model\tv\n");
+  EXPECT_EQ(list[1].what, "tree of 2");
+  EXPECT_FALSE(hub->publish("weir.names", view_of(numbers(1, 1)), nullptr));
+}
+
 TEST(Connect, says_why_not) {
   const auto& provider = testing_support::test_provider();
   const std::string host = rdma::testing_support::test_address().address().to_string();

@@ -151,6 +151,15 @@ class Peer:
         when all of it is there."""
         return self.fetch_tree_version(name, out, newer_than, timeout).value
 
+    def list(self) -> dict:
+        """What the hub has: name -> (version, bytes, what it is), of at most 65536 names."""
+        entries = {}
+        for entry in bytes(self.fetch("weir.names")).split(b"\0")[:-1]:
+            numbers, what, name = entry.split(b"\t", 2)
+            version, bytes_ = map(int, numbers.split())
+            entries[name.decode("utf-8", "surrogateescape")] = (version, bytes_, what.decode())
+        return entries
+
     async def follow(self, name: str, newer_than: Union[int, Version, None] = None,
                      patience: float = 30.0) -> AsyncIterator[Version]:
         """Each newer version of a tree, as (number, generation, tree); versions that came while the caller was busy are

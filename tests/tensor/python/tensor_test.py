@@ -6,10 +6,12 @@ usage: tensor_test.py SOURCE LIBRARY [unittest's words]
 import array
 import asyncio
 import gc
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -115,6 +117,12 @@ class Arrays(HubAndPeer):
         with self.assertRaises(weir_tensor.NotPublished):
             self.peer.fetch("a")
 
+    def test_the_hub_tells_what_it_has(self):
+        self.assertEqual(self.peer.list(), {})
+        self.hub.publish("a", sample((2, 3), "bool"))
+        self.hub.publish_tree("t", {"x": sample((3,), "int8")})
+        self.assertEqual(self.peer.list(), {"a": (1, 6, "bool (2, 3)"), "t": (1, 3, "tree of 1")})
+
     def test_memory_is_let_go_of_and_kept_where_it_is_used(self):
         for i in range(5):
             self.hub.publish("a", numpy.full(1000, i))
@@ -142,6 +150,36 @@ class Arrays(HubAndPeer):
             weir_tensor.listen("rdma://127.0.0.1:0", kept=3)
         with self.assertRaises(weir_tensor.Unreachable):
             weir_tensor.connect("rdma://127.0.0.1:1")
+
+
+@unittest.skipUnless("WEIR" in os.environ, "no weir")
+class Shell(HubAndPeer):
+    def weir(self, *words, status=0):
+        done = subprocess.run([os.environ["WEIR"], "tensor", *words], capture_output=True, text=True)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout if status == 0 else done.stderr
+
+    def test_lists_fetches_and_measures(self):
+        expected = sample((3, 5), "float64")
+        self.hub.publish("layers/1.w", expected)
+        self.hub.publish("\x1b[2J", sample((), "bool"))
+        self.hub.publish_tree("model", {"a/b": expected, ".c": sample((4,), "int16"), "none": sample((0,), "int8")})
+        rows = self.weir("ls", self.hub.address).splitlines()
+        self.assertRegex(rows[1], r"^layers/1.w +1 +120  float64 \(3, 5\)$")
+        self.assertNotIn("\x1b", rows[2])
+        self.assertEqual([row["name"] for row in json.loads(self.weir("ls", "--json", self.hub.address))],
+                         ["layers/1.w", "\x1b[2J", "model"])
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "w.npy")
+            self.weir("get", self.hub.address, "layers/1.w", "-o", file)
+            numpy.testing.assert_array_equal(numpy.load(file), expected)
+            self.weir("get", "--output", os.path.join(folder, "m"), self.hub.address, "model")
+            self.assertEqual(sorted(os.listdir(os.path.join(folder, "m"))), ["0_a_b.npy", "1__.c.npy", "2_none.npy"])
+            numpy.testing.assert_array_equal(numpy.load(os.path.join(folder, "m", "1__.c.npy")), sample((4,), "int16"))
+        self.assertEqual(json.loads(self.weir("bench", "--json", "--count", "5", self.hub.address, "model"))["count"], 5)
+        self.assertIn("not_published", self.weir("get", self.hub.address, "nothing", status=1))
+        self.assertIn("see weir tensor --help", self.weir("get", self.hub.address, status=2))
+        self.weir("ls", "tcp://x:1", status=2)
 
 
 class DLPack(HubAndPeer):

@@ -1,0 +1,17 @@
+// Arrays as numpy's files (.npy, format 1.0:
+// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "tensor/metadata.hpp"
+
+namespace weir::command {
+
+// The file's header; the array's bytes, in C order, follow it. What numpy has no dtype for is void of its
+// size.
+std::string npy_header(const tensor::DType& dtype, std::span<const std::uint64_t> shape);
+
+}  // namespace weir::command
