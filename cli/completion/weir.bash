@@ -136,12 +136,14 @@ _weir() {
       if [[ $word == -* ]]; then _weir_choose "--listen --metrics --output --help"; else _weir_files; fi ;;
     rpc) _weir_rpc "$1" ;;
     tensor)
-      if [[ $previous == tensor ]]; then
-        _weir_choose "ls get bench --help"
-      elif [[ $previous == -o || $previous == --output ]]; then
+      if [[ $previous == -o || $previous == --output ]]; then
         _weir_files
+      elif [[ $word == -* ]]; then
+        _weir_choose "--json --output --timeout --count --help"
+      elif [[ $previous == tensor ]]; then
+        _weir_choose "ls get bench"
       else
-        _weir_choose "--json --output --timeout --count --help rdma://"
+        _weir_choose "rdma://"
       fi
       ;;
     completion) _weir_choose "bash zsh fish --help" ;;
