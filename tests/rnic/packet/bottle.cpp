@@ -50,7 +50,9 @@ Bottle::Bottle(const Options& with, std::uint32_t seed)
       routes_{route_of(with.ipv4, 1, 2), route_of(with.ipv4, 2, 1)} {}
 
 void Bottle::send(std::uint32_t from, const Outgoing& out) {
-  std::vector<std::byte> bytes(out.headers().begin(), out.headers().end());
+  std::vector<std::byte> bytes;
+  bytes.reserve(out.udp_payload());  // what is parsed below is a view into it
+  bytes.insert(bytes.end(), out.headers().begin(), out.headers().end());
   for (const iovec& piece : out.payload()) {
     const auto* at = static_cast<const std::byte*>(piece.iov_base);
     bytes.insert(bytes.end(), at, at + piece.iov_len);
