@@ -23,7 +23,7 @@
 #include "rpc/client_core.hpp"
 #include "rpc/client_stream.hpp"
 #include "rpc/interceptor.hpp"
-#include "rpc/method.hpp"
+#include "rpc/method_schema.hpp"
 #include "rpc/retry.hpp"
 #include "rpc/transport_options.hpp"
 
@@ -160,7 +160,7 @@ class Client {
     if (std::optional<Error> why = out_of_range<F>(arguments...))
       return refused<ResultOf<F>>(std::move(*why));
     return send<ResultOf<F>, typename CodecOf<F>::type>(method_number<F>, method_name<F>, marked<F>(options),
-                                                        arguments_for<F>(arguments...));
+                                                        arguments_for<F>(arguments...), &schema_of<F>());
   }
   // Calls a function by its name; nobody checks the types before the server does.
   template <class R, class... A>
@@ -194,8 +194,8 @@ class Client {
   [[nodiscard]] StreamOf<F> stream(const CallOptions& options, const A&... arguments) {
     if (std::optional<Error> why = out_of_range<F>(arguments...))
       return StreamOf<F>(std::make_shared<StreamCall>(io_of_streams(), std::move(*why)));
-    return StreamOf<F>(
-        open_stream<typename CodecOf<F>::type>(method_number<F>, options, arguments_for<F>(arguments...)));
+    return StreamOf<F>(open_stream<typename CodecOf<F>::type>(
+        method_number<F>, options, arguments_for<F>(arguments...), &schema_of<F>()));
   }
   // With bodies that are encoded already.
   [[nodiscard]] EncodedStream stream_encoded(std::string_view name, const CallOptions& options,
@@ -203,10 +203,12 @@ class Client {
     return EncodedStream(open_stream<EncodedBody>(method_id(name), options, body));
   }
 
+  // `schema`: what the caller takes the function's types for, if it knows.
   asio::awaitable<Result<std::vector<std::byte>>> call_encoded(std::uint64_t method,
                                                                const CallOptions& options,
-                                                               std::span<const std::byte> body) {
-    return send<std::vector<std::byte>, EncodedBody>(method, {}, options, body);
+                                                               std::span<const std::byte> body,
+                                                               const MethodSchema* schema = nullptr) {
+    return send<std::vector<std::byte>, EncodedBody>(method, {}, options, body, schema);
   }
 
   // Memory for an attachment: fill it, and give it to one call (CallOptions::attachment_given). Over rdma://
@@ -222,11 +224,17 @@ class Client {
   asio::awaitable<Result<void>> ping_while_alive(std::chrono::microseconds timeout);
 
   bool is_open() const { return core_ && core_->is_open(); }
+  // Why it is not open.
+  Error end_cause() const {
+    return core_ ? core_->end_cause() : Error{Errc::closed, "the client was moved away"};
+  }
   // The server asked for no more calls; those under way are answered.
   bool draining() const { return core_ && core_->draining(); }
   // Tokens that the server was sent: a call that ends as unauthenticated, and finds one more than when it was
   // made, may go well now.
   std::uint32_t tokens_sent() const { return core_ ? core_->tokens_sent() : 0; }
+  // What the server said of itself when the connection began; version 0: it is of a release without a hello.
+  Hello server_hello() const { return core_ ? core_->peer_hello().value_or(Hello()) : Hello(); }
   std::uint32_t in_flight() const { return core_ ? core_->in_flight() : 0; }
   std::string peer() const { return core_ ? core_->transport().peer() : std::string(); }
   // "tcp", "unix", "tls", "rdma" or "rdma+tls"; and where the address allowed another one instead
@@ -245,23 +253,23 @@ class Client {
 
   template <class R, class C, class Arguments>
   asio::awaitable<Result<R>> send(std::uint64_t method, std::string_view name, const CallOptions& options,
-                                  const Arguments& arguments) {
-    if (!core_ || core_->chain().empty()) return send_now<R, C>(method, options, arguments);
+                                  const Arguments& arguments, const MethodSchema* schema = nullptr) {
+    if (!core_ || core_->chain().empty()) return send_now<R, C>(method, options, arguments, schema);
     OutgoingCall call{name, options, {}};
     if (Result<void> passed = ask(core_->chain(), call); !passed)
       return refused<R>(std::move(passed.error()));
     if (call.trace) call.options.trace = &*call.trace;
-    return watched<R>(core_, std::string(name), send_now<R, C>(method, call.options, arguments));
+    return watched<R>(core_, std::string(name), send_now<R, C>(method, call.options, arguments, schema));
   }
 
   template <class R, class C, class Arguments>
   asio::awaitable<Result<R>> send_now(std::uint64_t method, const CallOptions& options,
-                                      const Arguments& arguments) {
+                                      const Arguments& arguments, const MethodSchema* schema) {
     Result<std::uint64_t> id(0);  // without a core, StartedCall says so
     if (core_) {
       if (auto draft = core_->begin(method, body_size<C>(arguments))) {
         draft->codec = C::number;
-        if (options.trace != nullptr) core_->put_trace(*draft, *options.trace);
+        core_->put_before_arguments(*draft, options, schema);
         core_->append(*draft, [&](BodyPlace body) { C::write(body, arguments); });
         id = core_->commit(*draft, options);
       } else {
@@ -296,13 +304,13 @@ class Client {
   }
   template <class C, class Arguments>
   std::shared_ptr<StreamCall> open_stream(std::uint64_t method, const CallOptions& options,
-                                          const Arguments& arguments) {
+                                          const Arguments& arguments, const MethodSchema* schema = nullptr) {
     asio::io_context& io = io_of_streams();
     auto draft = core_->begin(method, body_size<C>(arguments));
     if (!draft) return std::make_shared<StreamCall>(io, std::move(draft.error()));
     draft->flags = FrameFlag::streaming;
     draft->codec = C::number;
-    if (options.trace != nullptr) core_->put_trace(*draft, *options.trace);
+    core_->put_before_arguments(*draft, options, schema);
     core_->append(*draft, [&](BodyPlace body) { C::write(body, arguments); });
     const auto id = core_->commit(*draft, options);
     if (!id) return std::make_shared<StreamCall>(io, id.error());
@@ -320,6 +328,7 @@ struct ConnectOptions {
 
   ConnectionLimits limits;
   std::chrono::milliseconds connect_timeout{5000};
+  std::chrono::milliseconds hello_timeout{5000};  // then, until the server has said hello
   TransportOptions transport;
   TokenProvider token;             // none: nothing is sent
   ClientChain interceptors;        // of calls; streams pass them by

@@ -6,6 +6,9 @@
 #include <string>
 #include <unordered_set>
 
+#include "rpc/agreed_schemas.hpp"
+#include "rpc/codec/schema_check.hpp"
+#include "rpc/method_schema.hpp"
 #include "rpc/stream_channel.hpp"
 
 namespace weir::rpc {
@@ -13,6 +16,9 @@ namespace weir::rpc {
 namespace {
 constexpr unsigned slot_bits = 24;
 constexpr std::uint64_t slot_mask = (1u << slot_bits) - 1;
+
+// A trace, and the caller's types where they are not unusually many.
+constexpr std::size_t before_arguments_bytes = trace_context_bytes + CallerSchema::fixed_bytes + 512;
 
 std::uint32_t wire_timeout(std::chrono::microseconds timeout) {
   if (timeout.count() <= 0) return 0;
@@ -99,7 +105,35 @@ Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method, BodySize expec
   if (waiting_bytes() > limits_.most_waiting_bytes)
     return fail(Errc::overloaded, std::to_string(waiting_bytes()) +
                                       " bytes wait for the server to read them: await some calls first");
-  return Draft{begin_frame({expected.bytes + trace_context_bytes, expected.referable}), method};
+  return Draft{begin_frame({expected.bytes + before_arguments_bytes, expected.referable}), method};
+}
+
+void ClientCore::put_before_arguments(Draft& draft, const CallOptions& options, const MethodSchema* schema) {
+  if (options.trace != nullptr) {
+    encode(*options.trace, encoded().grow(trace_context_bytes));
+    draft.flags |= FrameFlag::traced;
+  }
+  if (schema == nullptr || schema->id == 0 || !peer_knows(Feature::schemas)) return;
+  CallerSchema told{schema->id, {}};
+  const bool untold = told_schemas_[told.id % told_schemas_.size()] != told.id;
+  if (untold && schema->text.size() <= most_schema_bytes) told.text = schema->text;
+  rpc::append(encoded(), told);
+  draft.flags |= FrameFlag::typed;
+  draft.schema = told.id;
+}
+
+// What a call that ended tells of the server: it heard the types, or does not remember them.
+void ClientCore::learn(const Slot& slot, std::uint16_t status) {
+  if (slot.schema == 0) return;
+  std::uint64_t& told = told_schemas_[slot.schema % told_schemas_.size()];
+  if (status == 0)
+    told = slot.schema;
+  else if (status == static_cast<std::uint16_t>(Errc::schema_mismatch) && told == slot.schema)
+    told = 0;
+}
+
+void ClientCore::greet() {
+  if (const auto greeted = std::exchange(greeted_, nullptr)) greeted();
 }
 
 Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& options) {
@@ -137,6 +171,7 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   slot.into = options.reply_into;
   slot.lent = !given && !options.attachment.empty();
   slot.tokens = tokens_sent_;
+  slot.schema = draft.schema;
   slot.deadline = deadline;
 
   FrameHeader header;
@@ -278,6 +313,7 @@ bool ClientCore::on_arrival(Frame& frame) {
     slot = find(frame.header.id);  // whoever gives the token may call, too
     if (slot == nullptr) return is_open();
   }
+  learn(*slot, frame.header.status);
   if (slot->attachment != nullptr) *slot->attachment = std::move(frame.attachment);
   if (frame.header.status == 0)
     end(*slot, frame.body);
@@ -346,6 +382,7 @@ void ClientCore::end_calls(const Error& cause, std::uint64_t culprit, const std:
   end_cause_ = of_others;
   if (Slot* slot = find(culprit); of_one && slot != nullptr) end(*slot, std::unexpected(cause));
   close_calls(of_others);
+  greet();
 }
 
 void ClientCore::leave_if_drained() {

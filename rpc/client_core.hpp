@@ -11,7 +11,9 @@
 // (client_core.cpp) frees the calls of all its clients, as Asio frees other operations that never completed.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <functional>
 #include <vector>
 
 #include "rpc/authentication.hpp"
@@ -23,6 +25,7 @@ namespace weir::rpc {
 
 using Clock = std::chrono::steady_clock;
 class ClientInterceptor;
+struct MethodSchema;
 using ClientChain = std::vector<std::shared_ptr<ClientInterceptor>>;
 
 // How a call is made; all have defaults. Buffers and spans must stay until the call ends. The constructor
@@ -81,6 +84,7 @@ class ClientCore : public FrameLink {
     std::uint16_t flags = 0;
     FrameKind kind = FrameKind::request;  // or ping, which pong answers
     std::uint8_t codec = 0;
+    std::uint64_t schema = 0;  // that it told of, or 0
   };
   // Starts a request; the arguments, about so many bytes, are to be appended, then commit() sends it.
   Result<Draft> begin(std::uint64_t method, BodySize expected = 0);
@@ -94,11 +98,8 @@ class ClientCore : public FrameLink {
       throw;
     }
   }
-  // Before the arguments.
-  void put_trace(Draft& draft, const TraceContext& trace) {
-    encode(trace, encoded().grow(trace_context_bytes));
-    draft.flags |= FrameFlag::traced;
-  }
+  // What the options, and the caller's types, put before the arguments. Null: it has none to tell.
+  void put_before_arguments(Draft& draft, const CallOptions& options, const MethodSchema* schema);
   void intercept(ClientChain chain) { chain_ = std::move(chain); }
   const ClientChain& chain() const { return chain_; }
   // The number of the call. It is to be claimed, or cancelled.
@@ -117,6 +118,10 @@ class ClientCore : public FrameLink {
   // Sends the token that `provider` gives, now and whenever the server says that it is no longer good.
   // Fails if it gives none the first time; what is refused later is so for want of one, and asks again.
   Result<void> present(TokenProvider provider);
+  // Runs once, when the server's hello came or the connection ended; null: nobody waits any more.
+  void when_greeted(std::function<void()> greeted) { greeted_ = std::move(greeted); }
+  // Why the connection has ended.
+  const Error& end_cause() const { return end_cause_; }
   // How many it has sent.
   std::uint32_t tokens_sent() const { return tokens_sent_; }
   bool draining() const { return draining_; }
@@ -131,6 +136,7 @@ class ClientCore : public FrameLink {
     PendingCall* call = nullptr;
     Buffer* attachment = nullptr;
     std::span<std::byte> into;
+    std::uint64_t schema = 0;  // that it told of, or 0
     std::uint32_t tokens = 0;  // that had been sent before it
     bool lent = false;         // the request's attachment is the caller's memory
     bool filling = false;      // `into` is being filled
@@ -144,6 +150,9 @@ class ClientCore : public FrameLink {
   bool give_up(Errc code, std::string why, std::uint64_t culprit = 0);
   void on_round_end() override { leave_if_drained(); }
   void on_end(const Error& cause) override;
+  void on_hello() override { greet(); }
+  void greet();
+  void learn(const Slot& slot, std::uint16_t status);
   void end_calls(const Error& cause, std::uint64_t culprit, const std::string& who);
   void close_calls(const Error& why);
   Buffer make_attachment(const FrameHeader& header) override;
@@ -165,6 +174,8 @@ class ClientCore : public FrameLink {
   std::uint32_t in_flight_ = 0;
   ClientChain chain_;
   bool draining_ = false;
+  std::function<void()> greeted_;
+  std::array<std::uint64_t, 32> told_schemas_{};  // that the server heard the text of, by their last bits
   TokenProvider token_;
   std::uint32_t tokens_sent_ = 0;
   Error end_cause_{Errc::closed, "the connection is closed"};

@@ -7,6 +7,7 @@
 #include <asio/steady_timer.hpp>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <typeinfo>
 
@@ -181,6 +182,31 @@ asio::awaitable<Result<TransportPtr>> dial(asio::io_context& io, Address address
   co_return fail(Errc::bad_address, "an address of no transport");
 }
 
+// Until the server has said hello. Where it says instead that it will not have this client, calls say so.
+asio::awaitable<Result<void>> greeted(std::shared_ptr<ClientCore> core, std::string address,
+                                      std::chrono::milliseconds timeout) {
+  asio::steady_timer patience(core->io(), deadline_from(Deadline::clock::now(), timeout));
+  struct Waiting {
+    explicit Waiting(ClientCore& on, asio::steady_timer& timer) : core(on) {
+      core.when_greeted([&timer] { timer.cancel(); });
+    }
+    ~Waiting() { core.when_greeted(nullptr); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+    ClientCore& core;
+  };
+  if (core->is_open() && !core->peer_hello()) {
+    const Waiting waiting(*core, patience);
+    std::error_code cancelled;
+    co_await patience.async_wait(redirect_error(use_awaitable, cancelled));
+  }
+  if (!core->is_open() || core->peer_hello()) co_return Result<void>();
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, "%g", static_cast<double>(timeout.count()) / 1000);
+  co_return fail(Errc::unreachable, "whoever takes connections at " + address + " said nothing for " +
+                                        seconds + " s: it is no server of Weir's rpc, or one that hangs");
+}
+
 }  // namespace
 
 asio::awaitable<Result<Client>> connect(std::string address) {
@@ -215,9 +241,11 @@ asio::awaitable<Result<Client>> connect(std::string address, ConnectOptions opti
   core->intercept(std::move(options.interceptors));
   core->use_compression(options.compression);
   core->start();
-  if (options.compression.with != Compression::none) core->announce_compression();
+  core->say_hello();
   if (options.token)
     if (Result<void> shown = core->present(options.token); !shown) co_return std::unexpected(shown.error());
+  if (Result<void> met = co_await greeted(core, address, options.hello_timeout); !met)
+    co_return std::unexpected(std::move(met.error()));
   co_return Client(std::move(core), name_of(parsed->scheme), std::move(why_fallback));
 }
 

@@ -24,6 +24,7 @@ constexpr std::array all_rows{
     Row{Errc::version_mismatch, "version_mismatch", true},
     Row{Errc::wrong_codec, "wrong_codec", true},
     Row{Errc::unauthenticated, "unauthenticated", true},
+    Row{Errc::schema_mismatch, "schema_mismatch", true},
     Row{Errc::bad_reply, "bad_reply", false},
     Row{Errc::connection_lost, "connection_lost", false},
     Row{Errc::closed, "closed", false},

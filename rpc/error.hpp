@@ -27,6 +27,7 @@ enum class Errc : std::uint16_t {
   version_mismatch = 10,  // the two ends speak different versions of the frame
   wrong_codec = 11,       // the arguments are in another codec than the function's
   unauthenticated = 12,   // the credentials are missing, wrong or too old; it did not run
+  schema_mismatch = 13,   // caller and server have different types for the function; it did not run
 
   // Said by the client's side only.
   bad_reply = 64,   // the reply is not of the type that the function returns

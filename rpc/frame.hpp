@@ -7,7 +7,8 @@
 //        3      1  kind (FrameKind)
 //        4      2  flags (FrameFlag)
 //        6      2  status: 0, or in a reply the cause of its failure (Errc); its body is then text
-//        8      8  id: the caller's number of the call; every frame of a call carries it
+//        8      8  id: the caller's number of the call; every frame of a call carries it;
+//                  in settings frames: the sender's hello (hello.hpp)
 //       16      8  method: FNV-1a, 64 bits, of the function's name; 0 but in requests
 //       24      4  in requests: microseconds that the caller still waits, 0 for ever, 2^32-1 that long or
 //       longer;
@@ -24,8 +25,8 @@
 // with 64 KiB (stream_start_credit), and the receiver grants more with credit frames.
 //
 // The body of a request, a reply or an item may be compressed (compression.hpp) once the other end said in a
-// settings frame that it takes that: a client with compression sends one when it connects, and the server
-// answers with its own. Lengths in the header are those on the wire; what a stream pays, and what limits
+// settings frame that it takes that: a client sends one when it connects, and the server answers with its
+// own. Lengths in the header are those on the wire; what a stream pays, and what limits
 // bound, are the lengths as they were.
 //
 // A reply with the id 0 says why the server ends the connection. Where a frame beyond its limits is the cause
@@ -57,7 +58,7 @@ enum class FrameKind : std::uint8_t {
   ping = 8,     // is anybody there? The peer answers with pong and the same id
   pong = 9,
   credentials = 10,  // from a client: its token, for all requests that follow
-  settings = 11,     // which compressions the sender takes; at most one from each end
+  settings = 11,     // the sender's hello, and which compressions it takes; at most one from each end
 };
 
 struct FrameFlag {
@@ -66,10 +67,11 @@ struct FrameFlag {
     streaming = 2,   // a request that begins a stream
     traced = 4,      // a request whose body begins with a trace context (trace_context.hpp)
     compressed = 8,  // a request, reply or item whose body is compressed (compression.hpp)
+    typed = 16,      // a request that says which types its caller has (agreed_schemas.hpp)
   };
 };
-constexpr std::uint16_t known_flags =
-    FrameFlag::idempotent | FrameFlag::streaming | FrameFlag::traced | FrameFlag::compressed;
+constexpr std::uint16_t known_flags = FrameFlag::idempotent | FrameFlag::streaming | FrameFlag::traced |
+                                      FrameFlag::compressed | FrameFlag::typed;
 
 constexpr std::size_t frame_header_bytes = 40;
 constexpr std::uint8_t frame_version = 1;

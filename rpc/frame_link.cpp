@@ -79,19 +79,22 @@ void FrameLink::drop_frame(std::size_t begin) {
     encoded().truncate(begin);
 }
 
-void FrameLink::announce_compression() {
+void FrameLink::say_hello() {
   announced_ = true;
   FrameHeader settings;
   settings.kind = FrameKind::settings;
+  settings.id = word_of(own_hello);
   settings.compressions = compression_.with != Compression::none ? all_compressions : 0;
   send(settings);
 }
 
 // An end that takes nothing sends nothing compressed either: it was not asked to.
 void FrameLink::on_settings(const FrameHeader& header) {
-  if (!announced_) announce_compression();
+  if (!announced_) say_hello();
+  peer_hello_ = hello_of(header.id);
   if (compression_.with != Compression::none && (header.compressions & bit_of(compression_.with)) != 0)
     pack_from_ = compression_.from_bytes;
+  on_hello();
 }
 
 namespace {

@@ -14,11 +14,13 @@
 #include <asio/io_context.hpp>
 #include <asio/steady_timer.hpp>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "rpc/body.hpp"
 #include "rpc/compression.hpp"
 #include "rpc/frame.hpp"
+#include "rpc/hello.hpp"
 #include "rpc/orderly_end.hpp"
 #include "rpc/out_queue.hpp"
 #include "rpc/reserved_block.hpp"
@@ -49,10 +51,13 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   FrameLink& operator=(const FrameLink&) = delete;
 
   void start() { transport_->start(*this); }
-  // What this end takes, and sends where the other end takes it. Before start(). A client then tells the
-  // server, which answers.
+  // What this end takes, and sends where the other end takes it. Before start().
   void use_compression(const CompressionOptions& options) { compression_ = options; }
-  void announce_compression();
+  // Tells the other end what this one knows and takes. A client does when it connects; the server answers.
+  void say_hello();
+  // The other end's; nothing before it came.
+  const std::optional<Hello>& peer_hello() const { return peer_hello_; }
+  bool peer_knows(Feature one) const { return peer_hello_ && peer_hello_->knows(one); }
   bool is_open() const { return !closed_; }
   asio::io_context& io() { return io_; }
   Transport& transport() { return *transport_; }
@@ -120,6 +125,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   bool hand_on(Frame& frame);  // on_arrival(); false: the link was closed
   // Nothing more will come; the link is not open.
   virtual void on_end(const Error& cause) = 0;
+  virtual void on_hello() {}  // the other end's came
   // After on_end(): the transport is closed, too.
   virtual void on_gone() {}
   // What arrives cannot be understood. The link ends after what this sends.
@@ -176,7 +182,8 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   FrameLimits frame_limits_;
   FrameReader reader_;
   CompressionOptions compression_;
-  bool announced_ = false;         // what this end takes
+  bool announced_ = false;  // what this end takes
+  std::optional<Hello> peer_hello_;
   std::size_t pack_from_ = never;  // bytes of a body from which on it is compressed
   Bytes packed_, unpacked_;
   OutQueue out_;

@@ -1,8 +1,8 @@
 // What the compiler knows of a function: its name on the wire, its arguments, its result.
 //
 // The name is the qualified name with dots: shop::place is "shop.place", a member &shop::Orders::get
-// "shop.Orders.get"; unnamed namespaces leave no trace. The method's number on the wire is the name's FNV-1a
-// hash.
+// "shop.Orders.get"; unnamed namespaces leave no trace. A function may have another one, whatever it is
+// called in C++ (stable_name). The method's number on the wire is the name's FNV-1a hash.
 //
 // Arguments may be of other types than the function's, as long as that loses nothing: an integer may be of a
 // wider type, and then its value is looked at before the call is sent. What becomes a bool or an integer
@@ -54,6 +54,17 @@ struct CodecOf {
   using type = MessagePack;
 };
 
+// A name that stays when the function, its class or its namespace is renamed, for both ends:
+//   template <> inline constexpr std::string_view weir::rpc::stable_name<shop::place_order> = "shop.place";
+template <auto F>
+inline constexpr std::string_view stable_name{};
+
+// Values of the last parameters, which callers may leave out, those of older releases among them. For both
+// ends, or the server alone:
+//   template <> inline constexpr auto weir::rpc::defaults<shop::brew> = std::tuple(std::chrono::minutes(3));
+template <auto F>
+inline constexpr auto defaults = std::tuple<>();
+
 // The name as an array of characters that lives as long as the program.
 template <auto F>
 struct MethodName {
@@ -73,7 +84,12 @@ struct MethodName {
   static constexpr std::string_view text{made.first.data(), made.second};
 };
 template <auto F>
-constexpr std::string_view method_name = MethodName<F>::text;
+constexpr std::string_view method_name = [] {
+  if constexpr (stable_name<F>.empty())
+    return MethodName<F>::text;
+  else
+    return stable_name<F>;
+}();
 template <auto F>
 constexpr std::uint64_t method_number = method_id(method_name<F>);
 
@@ -198,6 +214,16 @@ using ResultOf = typename OwnedBy<typename Method<F>::result>::type;
 template <auto F>
 using ArgumentsOf = typename Method<F>::arguments;
 
+template <auto F>
+constexpr std::size_t default_count = std::tuple_size_v<std::remove_cvref_t<decltype(defaults<F>)>>;
+// Arguments that a call of F has at least.
+template <auto F>
+constexpr std::size_t required_arguments = [] {
+  constexpr std::size_t all = std::tuple_size_v<ArgumentsOf<F>>;
+  static_assert(default_count<F> <= all, "a function has more defaults than arguments that travel");
+  return all - default_count<F>;
+}();
+
 // What passing a `From` where the function takes a `To` would lose without a word, as C++ converts it.
 enum class Loss {
   nothing,
@@ -277,7 +303,8 @@ constexpr bool passes() {
 template <auto F, class... A, std::size_t... I>
 auto arguments_for(std::index_sequence<I...>, const A&... arguments) {
   using To = ArgumentsOf<F>;
-  static_assert(sizeof...(A) == std::tuple_size_v<To>, "the function takes another number of arguments");
+  static_assert(sizeof...(A) >= required_arguments<F> && sizeof...(A) <= std::tuple_size_v<To>,
+                "the function takes another number of arguments");
   static_assert((passes<std::tuple_element_t<I, To>, const A&>() && ...));
   using Passed = std::tuple<decltype(as_argument<std::tuple_element_t<I, To>>(arguments))...>;
   return Passed(as_argument<std::tuple_element_t<I, To>>(arguments)...);
@@ -323,7 +350,7 @@ constexpr void see_range(const From& value, std::size_t position, std::optional<
 // What is wrong with the arguments' values, if anything. Nothing is looked at where their types fit.
 template <auto F, class... A, std::size_t... I>
 std::optional<Error> out_of_range(std::index_sequence<I...>, const A&... arguments) {
-  if constexpr (sizeof...(A) == std::tuple_size_v<ArgumentsOf<F>>) {  // arguments_for() says so otherwise
+  if constexpr (sizeof...(A) <= std::tuple_size_v<ArgumentsOf<F>>) {  // arguments_for() says so otherwise
     std::optional<WrongInteger> wrong;
     (see_range<std::tuple_element_t<I, ArgumentsOf<F>>>(arguments, I + 1, wrong), ...);
     if (wrong) return wrong_integer(method_name<F>, *wrong);

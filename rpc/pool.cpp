@@ -139,12 +139,13 @@ class Pool::State : public std::enable_shared_from_this<State> {
   }
   static asio::awaitable<Result<std::vector<std::byte>>> call(std::shared_ptr<State> self,
                                                               std::uint64_t method, CallOptions options,
-                                                              Bytes body);
+                                                              Bytes body, const MethodSchema* schema);
 
  private:
   static asio::awaitable<Result<std::vector<std::byte>>> send(std::shared_ptr<Client> client,
                                                               std::uint64_t method, CallOptions options,
                                                               std::span<const std::byte> body,
+                                                              const MethodSchema* schema,
                                                               std::shared_ptr<Buffer> given,
                                                               Deadline deadline);
   static asio::awaitable<void> keep_resolving(std::shared_ptr<State> self);
@@ -287,6 +288,7 @@ asio::awaitable<void> Pool::State::connect_to(std::shared_ptr<State> self, Known
   const Connecting connecting(*known, self->waiting_);
   try {
     ConnectOptions options = self->options_.connect;
+    options.hello_timeout = std::min(options.hello_timeout, self->options_.check_timeout);
     Result<Client> client = co_await connected_or_why(known->address, options);
     self->take_connection(known, std::move(client));
   } catch (const std::bad_alloc&) {
@@ -298,6 +300,7 @@ asio::awaitable<void> Pool::State::connect_to(std::shared_ptr<State> self, Known
 void Pool::State::take_connection(const KnownServerPtr& known, Result<Client> client) {
   if (!client) return failed(*known, std::move(client.error()));
   if (closed_) return;
+  if (!client->is_open()) return failed(*known, client->end_cause());
   known->connections.push_back({std::make_shared<Client>(std::move(*client)), Clock::now()});
   if (!known->well()) begin_check(known, known->connections.back());
 }
@@ -366,6 +369,7 @@ asio::awaitable<Result<std::shared_ptr<Client>>> Pool::State::pick(std::shared_p
 asio::awaitable<Result<std::vector<std::byte>>> Pool::State::send(std::shared_ptr<Client> client,
                                                                   std::uint64_t method, CallOptions options,
                                                                   std::span<const std::byte> body,
+                                                                  const MethodSchema* schema,
                                                                   std::shared_ptr<Buffer> given,
                                                                   Deadline deadline) {
   for (bool again = false;; again = true) {
@@ -379,7 +383,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::send(std::shared_pt
       options.attachment_given = &attachment;
     }
     const std::uint32_t tokens = client->tokens_sent();
-    Result<std::vector<std::byte>> reply = co_await client->call_encoded(method, options, body);
+    Result<std::vector<std::byte>> reply = co_await client->call_encoded(method, options, body, schema);
     const bool refused = !reply && reply.error().code == Errc::unauthenticated;
     if (!refused || again || client->tokens_sent() == tokens) co_return reply;
   }
@@ -387,7 +391,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::send(std::shared_pt
 
 asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_ptr<State> self,
                                                                   std::uint64_t method, CallOptions options,
-                                                                  Bytes body) {
+                                                                  Bytes body, const MethodSchema* schema) {
   const auto& limits = self->options_.connect.limits;
   const auto timeout = options.timeout.count() != 0 ? options.timeout : limits.timeout;
   const Deadline deadline = timeout.count() > 0 ? deadline_in(timeout) : no_deadline;
@@ -400,7 +404,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
     auto client = co_await pick(self, options.key, deadline, tried);
     if (client) {
       Result<std::vector<std::byte>> reply =
-          co_await send(*client, method, options, body.span(), given, deadline);
+          co_await send(*client, method, options, body.span(), schema, given, deadline);
       if (reply) {
         tried.back()->answered();
         co_return reply;
@@ -445,8 +449,9 @@ Pool::Pool(asio::io_context& io, std::unique_ptr<Resolver> resolver, PoolOptions
 Pool::~Pool() { state_->close(); }
 
 asio::awaitable<Result<std::vector<std::byte>>> Pool::call_encoded(std::uint64_t method,
-                                                                   const CallOptions& options, Bytes body) {
-  return State::call(state_, method, options, std::move(body));
+                                                                   const CallOptions& options, Bytes body,
+                                                                   const MethodSchema* schema) {
+  return State::call(state_, method, options, std::move(body), schema);
 }
 
 asio::awaitable<Result<std::shared_ptr<Client>>> Pool::pick(std::uint64_t key) {

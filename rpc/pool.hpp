@@ -30,9 +30,10 @@ struct PoolOptions {
   Balancing balancing = Balancing::round_robin;
   RetryOptions retry;
   std::uint32_t connections_per_server = 1;
-  std::uint32_t calls_per_connection = 256;       // beyond this another one is opened, if there may be more
-  std::chrono::milliseconds check_every{5000};    // pings; also when idle connections are looked for
-  std::chrono::milliseconds check_timeout{2000};  // without an answer, or anything else, it is closed
+  std::uint32_t calls_per_connection = 256;     // beyond this another one is opened, if there may be more
+  std::chrono::milliseconds check_every{5000};  // pings; also when idle connections are looked for
+  std::chrono::milliseconds check_timeout{
+      2000};  // without an answer, or anything else, it is closed; of a hello, too
   std::chrono::milliseconds idle_timeout{60'000};
   std::chrono::milliseconds resolve_pause{1000};  // before a resolver that threw is asked again
   std::uint64_t seed = 0;  // of the waits between attempts; two callers should not have the same
@@ -71,11 +72,11 @@ class Pool {
     Bytes body;
     C::write(body, arguments_for<F>(arguments...));
     CallOptions own = marked<F>(options);
-    return decoded<ResultOf<F>, C>(call_encoded(method_number<F>, own, std::move(body)));
+    return decoded<ResultOf<F>, C>(call_encoded(method_number<F>, own, std::move(body), &schema_of<F>()));
   }
-  [[nodiscard]] asio::awaitable<Result<std::vector<std::byte>>> call_encoded(std::uint64_t method,
-                                                                             const CallOptions& options,
-                                                                             Bytes body);
+  // `schema`: as of Client::call_encoded().
+  [[nodiscard]] asio::awaitable<Result<std::vector<std::byte>>> call_encoded(
+      std::uint64_t method, const CallOptions& options, Bytes body, const MethodSchema* schema = nullptr);
 
   // A connection to the server that has its turn; it may be used while the pool lives.
   [[nodiscard]] asio::awaitable<Result<std::shared_ptr<Client>>> pick(std::uint64_t key = 0);

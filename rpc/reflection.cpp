@@ -6,7 +6,7 @@ namespace {
 Result<void> list_methods(void* object, Context&, std::span<const std::byte>, ReplyBody& reply) {
   std::vector<MethodInfo> methods;
   for (const Registered* row : static_cast<const Registry*>(object)->by_name())
-    methods.push_back({row->name, row->schema, std::string(row->codec_name)});
+    methods.push_back({row->name, row->schema.text, std::string(row->codec_name)});
   return write_result<MessagePack>(methods, reply);
 }
 }  // namespace
@@ -14,7 +14,7 @@ Result<void> list_methods(void* object, Context&, std::span<const std::byte>, Re
 void add_reflection(Registry& registry) {
   Registered row;
   row.name = methods_method;
-  row.schema = "() -> [MethodInfo{name: str, schema: str, codec: str}]";
+  row.schema = numbered_schema("() -> [MethodInfo{name: str, schema: str, codec: str}]");
   row.object = &registry;
   row.now = list_methods;
   registry.add(row);

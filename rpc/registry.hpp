@@ -7,10 +7,10 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "rpc/codec/schema.hpp"
+#include "rpc/codec/growing.hpp"
 #include "rpc/context.hpp"
 #include "rpc/interceptor.hpp"
-#include "rpc/method.hpp"
+#include "rpc/method_schema.hpp"
 #include "rpc/stream.hpp"
 
 namespace weir::rpc {
@@ -42,7 +42,7 @@ Result<void> write_result(const T& value, ReplyBody& reply) {
 
 struct Registered {
   std::string name;
-  std::string schema;  // "(str, i32) -> str"
+  MethodSchema schema;  // "(str, i32) -> str"
   void* object = nullptr;
   bool streams = false;  // it has a Reader or a Writer
   std::uint8_t codec = MessagePack::number;
@@ -125,11 +125,29 @@ Result<void> encode_result(R& result, ReplyBody& reply) {
   }
 }
 
+// The arguments of F from a body; those that it lacks are F's defaults.
+template <auto F, class C>
+Result<void> read_arguments(std::span<const std::byte> body, ArgumentsOf<F>& arguments, DecodeRoom& room) {
+  if constexpr (default_count<F> == 0) {
+    return read_body<C>(body, arguments, room);
+  } else {
+    static_assert(std::is_same_v<C, MessagePack>, "only functions in MessagePack have defaults");
+    constexpr std::size_t required = required_arguments<F>;
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      ((std::get<required + I>(arguments) =
+            std::tuple_element_t<required + I, ArgumentsOf<F>>(std::get<I>(defaults<F>))),
+       ...);
+    }(std::make_index_sequence<default_count<F>>());
+    Growing<ArgumentsOf<F>, required> growing{arguments};
+    return read_body<C>(body, growing, room);
+  }
+}
+
 template <auto F>
 Result<void> now(void* object, Context& context, std::span<const std::byte> body, ReplyBody& reply) {
   using C = typename CodecOf<F>::type;
   ArgumentsOf<F> arguments;
-  if (Result<void> read = read_body<C>(body, arguments, context.decoding()); !read) return read;
+  if (Result<void> read = read_arguments<F, C>(body, arguments, context.decoding()); !read) return read;
   if constexpr (std::is_void_v<decltype(call<F>(F, object, arguments, context))>) {
     call<F>(F, object, arguments, context);
     return write_result<C>(std::monostate(), reply);
@@ -144,7 +162,7 @@ asio::awaitable<Result<void>> later(void* object, Context& context, std::span<co
                                     ReplyBody& reply) {
   using C = typename CodecOf<F>::type;
   ArgumentsOf<F> arguments;
-  if (Result<void> read = read_body<C>(body, arguments, context.decoding()); !read) co_return read;
+  if (Result<void> read = read_arguments<F, C>(body, arguments, context.decoding()); !read) co_return read;
   context.arguments_read();
   auto running = call<F>(F, object, arguments, context);
   if constexpr (std::is_void_v<typename decltype(running)::value_type>) {
@@ -163,14 +181,7 @@ Registered registered(void* object) {
   Registered row;
   row.name = method_name<F>;
   row.object = object;
-  if constexpr (std::is_same_v<typename CodecOf<F>::type, MessagePack>) {
-    SchemaText text;
-    describe_method<ArgumentsOf<F>, std::tuple_size_v<ArgumentsOf<F>>, typename Method<F>::reads,
-                    typename Method<F>::writes, ResultOf<F>>(text);
-    row.schema = std::move(text.text);
-  } else if constexpr (requires { CodecOf<F>::type::template schema<ArgumentsOf<F>, ResultOf<F>>(); }) {
-    row.schema = CodecOf<F>::type::template schema<ArgumentsOf<F>, ResultOf<F>>();
-  }
+  row.schema = schema_of<F>();
   row.codec = CodecOf<F>::type::number;
   row.codec_name = CodecOf<F>::type::name;
   row.streams = Method<F>::streams;
@@ -185,6 +196,8 @@ class Registry {
  public:
   // A second function with the same number is a mistake of the program: throws std::logic_error.
   void add(const Registered& row);
+  // The function `of` under one more name. Throws std::logic_error if there is none, or if the name is taken.
+  void alias(std::string_view name, std::string_view of);
   const Registered* find(std::uint64_t method) const {
     const auto found = rows_.find(method);
     return found == rows_.end() ? nullptr : &found->second;

@@ -196,6 +196,7 @@ Server::~Server() {
 }
 
 void Server::add(const Registered& row) { state_->rules->registry.add(row); }
+void Server::alias(std::string_view name, std::string_view of) { state_->rules->registry.alias(name, of); }
 
 Result<std::string> Server::listen(const std::string& text) {
   if (!state_->threads_allowed())

@@ -75,6 +75,8 @@ class Server {
      ...);
   }
   void add(const Registered& row);
+  // One more name for a function that was added: an older one, that callers still use.
+  void alias(std::string_view name, std::string_view of);
 
   // The address with the port that was taken where 0 was asked for.
   [[nodiscard]] Result<std::string> listen(const std::string& address);

@@ -143,8 +143,20 @@ void ServerConnection::refuse_twin(std::uint64_t id) {
   reply_error(id, {Errc::overloaded, "a call of this number is under way; this one did not run"});
 }
 
+// Comparing texts costs far more than reading them.
+Result<void> ServerConnection::check_types(const Registered& method, Frame& frame) {
+  const Result<CallerSchema> caller = read_caller_schema(frame.body);
+  if (!caller) return std::unexpected(caller.error());
+  frame.body = frame.body.subspan(caller->bytes());
+  const std::size_t before = schemas_.compared();
+  std::optional<Error> why = schemas_.why_not(method.name, method.schema, *caller);
+  if (schemas_.compared() != before) spend(16 * (caller->text.size() + method.schema.text.size()));
+  if (why) return std::unexpected(std::move(*why));
+  return {};
+}
+
 // What comes before the arguments, and who wants to know of the call.
-Result<void> ServerConnection::begin_call(Context& context, Frame& frame) {
+Result<void> ServerConnection::begin_call(const Registered& method, Context& context, Frame& frame) {
   if (frame.packed_bytes > 0) context.request_packed_ = {1, frame.body.size(), frame.packed_bytes};
   if ((frame.header.flags & FrameFlag::traced) != 0) {
     if (frame.body.size() < trace_context_bytes)
@@ -152,6 +164,8 @@ Result<void> ServerConnection::begin_call(Context& context, Frame& frame) {
     context.trace_ = decode_trace(frame.body.first<trace_context_bytes>());
     frame.body = frame.body.subspan(trace_context_bytes);
   }
+  if ((frame.header.flags & FrameFlag::typed) != 0)
+    if (Result<void> agreed = check_types(method, frame); !agreed) return agreed;
   if (chain_->empty()) return {};
   context.arrived_ = Context::Clock::now();
   context.request_bytes_ = frame.body.size() + context.attachment.size();
@@ -174,7 +188,7 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
   Context context(transport(), method.name, frame.header, std::move(frame.attachment));
   context.identity_ = identity_;
   context.decoding_.left = limits_.decoded_bytes();
-  if (const Result<void> begun = begin_call(context, frame); !begun)
+  if (const Result<void> begun = begin_call(method, context, frame); !begun)
     return reply_error(frame.header.id, begun.error());
   Reply reply(*this, method, context);
   Result<void> outcome;
@@ -204,7 +218,7 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   auto self = std::static_pointer_cast<ServerConnection>(shared_from_this());
   auto call = std::make_unique<RunningCall>(std::move(self), method, frame);
   RunningCall& running = *call;
-  if (const Result<void> begun = begin_call(running.context, frame); !begun)
+  if (const Result<void> begun = begin_call(method, running.context, frame); !begun)
     return reply_error(frame.header.id, begun.error());
   running.body.append(frame.body);
   running_.emplace(running.id(), &running);

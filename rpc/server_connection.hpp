@@ -20,6 +20,7 @@
 #include <unordered_map>
 
 #include "hash/keyed.hpp"
+#include "rpc/agreed_schemas.hpp"
 #include "rpc/deadline_timer.hpp"
 #include "rpc/frame_link.hpp"
 #include "rpc/held_requests.hpp"
@@ -136,7 +137,8 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting {
   void open_stream(RunningCall& call);
   void run_now(const Registered& method, Frame& frame);
   void run_later(const Registered& method, Frame& frame);
-  Result<void> begin_call(Context& context, Frame& frame);
+  Result<void> begin_call(const Registered& method, Context& context, Frame& frame);
+  Result<void> check_types(const Registered& method, Frame& frame);
   void end_call(Context& context, const Result<void>& outcome, const SentReply& reply);
   void finished(RunningCall& call, Result<void> outcome);
   void leave(RunningCall& call);
@@ -176,6 +178,7 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting {
   const std::shared_ptr<ThreadTurns> turns_;
   std::size_t recent_cost_ = 0;  // of the last requests, the last most
   bool in_turns_ = false;        // the first of held_ has its turn there
+  AgreedSchemas schemas_;
   PeerWatch watch_;
   std::uint64_t requests_ = 0;
   bool reading_ = true;

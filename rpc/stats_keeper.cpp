@@ -70,11 +70,11 @@ Result<void> tell_stats(void* object, Context&, std::span<const std::byte>, Repl
 Registered StatsKeeper::method() {
   Registered row;
   row.name = stats_method;
-  row.schema =
+  row.schema = numbered_schema(
       "() -> [MethodReport{name: str, calls: u64, failures: u64, in_flight: u32, bytes_in: u64, bytes_out: "
       "u64, total_ns: u64, latency: [u64], packed_in: CompressionCounts{bodies: u64, bytes_before: u64, "
       "bytes_after: u64}, packed_out: CompressionCounts{bodies: u64, bytes_before: u64, bytes_after: u64}, "
-      "latency_fine: [u64]}]";
+      "latency_fine: [u64]}]");
   row.object = this;
   row.now = tell_stats;
   return row;

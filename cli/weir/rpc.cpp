@@ -169,6 +169,11 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
   if (plain.size() > 2) request.function = plain[2];
   if (plain.size() > 3) request.json = plain[3];
   if (auto wrong = complete(request)) return std::unexpected(std::move(*wrong));
+  // Whoever says nothing for so long hangs, or is a server of something else.
+  constexpr double enough_s = 5;
+  const double asked_s = request.timeout_s.value_or(enough_s);
+  const double patience_s = request.action == "call" ? std::max(asked_s, enough_s) : asked_s;
+  request.connect.hello_timeout = std::chrono::milliseconds(std::max(1ll, std::llround(patience_s * 1e3)));
   return request;
 }
 
@@ -257,23 +262,11 @@ asio::awaitable<int> call(rpc::Client& client, const Request& request,
   co_return 0;
 }
 
-// No function runs for a ping: whoever says nothing to it for so long hangs, or is a server of something
-// else.
-asio::awaitable<std::optional<std::string>> nobody_of_ours(rpc::Client& client, const Request& request) {
-  constexpr double enough_s = 5;
-  const double asked_s = request.timeout_s.value_or(enough_s);
-  const double patience_s = request.action == "call" ? std::max(asked_s, enough_s) : asked_s;
-  const auto answered = co_await client.ping(std::chrono::microseconds(std::llround(patience_s * 1e6)));
-  if (answered) co_return std::nullopt;
-  const bool plain = request.address.starts_with("tcp:");
-  if (answered.error().code == rpc::Errc::connection_lost && plain && client.stats().bytes_received == 0)
-    co_return said(answered.error()) +
-        " before it said anything: it may be no server of Weir's rpc, or want TLS (tls://)";
-  if (answered.error().code != rpc::Errc::deadline_exceeded) co_return said(answered.error());
-  char seconds[32];
-  std::snprintf(seconds, sizeof seconds, "%g", patience_s);
-  co_return "whoever takes connections at " + request.address + " said nothing for " + seconds +
-      " s: it is no server of Weir's rpc, or one that hangs; --timeout S waits longer";
+// Who closes before it said anything may not speak the protocol.
+std::string said_of(const rpc::Client& client, const std::string& address, const rpc::Error& error) {
+  const bool silent = error.code == rpc::Errc::connection_lost && client.stats().bytes_received == 0;
+  if (!silent || !address.starts_with("tcp:")) return said(error);
+  return said(error) + " before it said anything: it may be no server of Weir's rpc, or want TLS (tls://)";
 }
 
 using Methods = std::vector<rpc::MethodInfo>;
@@ -294,11 +287,8 @@ asio::awaitable<std::expected<Methods, std::string>> methods_of(std::string wher
   rpc::ConnectOptions connect = request.connect;
   auto client = co_await rpc::connect(address, connect);
   if (!client) co_return std::unexpected(said(client.error()));
-  Request there = request;
-  there.address = address;
-  if (auto why = co_await nobody_of_ours(*client, there)) co_return std::unexpected(std::move(*why));
   auto methods = co_await client->call_by_name<Methods>(rpc::methods_method);
-  if (!methods) co_return std::unexpected(said(methods.error()));
+  if (!methods) co_return std::unexpected(said_of(*client, address, methods.error()));
   co_return std::move(*methods);
 }
 
@@ -315,10 +305,9 @@ asio::awaitable<int> serve_request(const Request& request) {
   rpc::ConnectOptions connect = request.connect;
   auto client = co_await rpc::connect(request.address, connect);
   if (!client) co_return complain("rpc", said(client.error()), 1);
-  if (const auto why = co_await nobody_of_ours(*client, request)) co_return complain("rpc", *why, 1);
   if (request.action == "stats") co_return co_await show_stats(*client, request.stats);
   const auto methods = co_await client->call_by_name<std::vector<rpc::MethodInfo>>(rpc::methods_method);
-  if (!methods) co_return complain("rpc", said(methods.error()), 1);
+  if (!methods) co_return complain("rpc", said_of(*client, request.address, methods.error()), 1);
   if (request.action == "list" && request.stats == StatsFormat::json) co_return print_list_as_json(*methods);
   if (request.action == "list") co_return print_list(*methods, request.names);
   co_return co_await call(*client, request, *methods);

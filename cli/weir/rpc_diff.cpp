@@ -98,7 +98,7 @@ std::vector<MethodDifference> differences(const std::vector<rpc::MethodInfo>& be
     if (was == nullptr)
       all.push_back({name, "new", is->schema});
     else if (is == nullptr)
-      all.push_back({name, "breaking", "it is gone"});
+      all.push_back({name, "breaking", "it is gone; Server::alias() keeps a name that callers use"});
     else if (was->schema != is->schema || was->codec != is->codec)
       all.push_back(difference(*was, *is));
   }

@@ -28,6 +28,8 @@ constexpr Row rows[] = {
     {Errc::version_mismatch, WEIR_RPC_VERSION_MISMATCH, "Update the older of the two programs."},
     {Errc::wrong_codec, WEIR_RPC_WRONG_CODEC, "See which codec it takes: weir rpc list ADDRESS."},
     {Errc::unauthenticated, WEIR_RPC_UNAUTHENTICATED, "Give a token or a certificate that the server takes."},
+    {Errc::schema_mismatch, WEIR_RPC_SCHEMA_MISMATCH,
+     "Bring both ends to releases that go together: weir rpc diff OLD NEW."},
     {Errc::bad_reply, WEIR_RPC_BAD_REPLY, "The server returns another type: see weir rpc list ADDRESS."},
     {Errc::connection_lost, WEIR_RPC_CONNECTION_LOST,
      "Connect again; the call may have run, so repeat it only if that does no harm."},

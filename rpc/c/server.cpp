@@ -166,7 +166,7 @@ struct weir_rpc_server final : public c::Loop {
     methods_.push_back(std::make_unique<Handled>(Handled{handler, user, door_}));
     Registered row;
     row.name = std::move(name);
-    row.schema = std::move(types);
+    row.schema.text = std::move(types);
     row.object = methods_.back().get();
     row.later = serve;
     try {

@@ -27,7 +27,7 @@ struct Parameter {
   bool optional = false;
 };
 
-struct Signature {
+struct Shape {
   std::vector<Parameter> parameters;
   const Type* reads = nullptr;  // as a stream
   const Type* writes = nullptr;
@@ -41,24 +41,24 @@ class Parsed {
     if (text.size() > most_schema_bytes) broken_ = true;
     expect("(");
     while (!broken_ && !take(")")) {
-      if (!signature_.parameters.empty() || signature_.reads != nullptr) expect(", ");
+      if (!shape_.parameters.empty() || shape_.reads != nullptr) expect(", ");
       if (take("stream ")) {
-        signature_.reads = type();
+        shape_.reads = type();
       } else {
         const bool optional = take("optional ");
-        signature_.parameters.push_back({type(), optional});
+        shape_.parameters.push_back({type(), optional});
       }
     }
     expect(" -> ");
     const bool streams = take("stream ");
     const Type* first = type();
-    (streams ? signature_.writes : signature_.result) = first;
-    if (streams && take(", ")) signature_.result = type();
+    (streams ? shape_.writes : shape_.result) = first;
+    if (streams && take(", ")) shape_.result = type();
     broken_ |= !rest_.empty();
   }
 
   bool broken() const { return broken_; }
-  const Signature& signature() const { return signature_; }
+  const Shape& shape() const { return shape_; }
 
  private:
   static constexpr int deepest = 64;
@@ -141,7 +141,7 @@ class Parsed {
   std::string_view rest_;
   std::vector<std::unique_ptr<Type>> nodes_;
   std::map<std::string_view, const Type*> records_;
-  Signature signature_;
+  Shape shape_;
   int depth_ = 0;
   bool broken_ = false;
 };
@@ -263,8 +263,8 @@ std::string count_of(std::size_t arguments) {
 }
 
 // How many arguments may come is seen when they do; here, whether any number would do for both.
-std::optional<std::string> wrong_number(const Signature& caller, const Signature& server) {
-  const auto least = [](const Signature& one) {
+std::optional<std::string> wrong_number(const Shape& caller, const Shape& server) {
+  const auto least = [](const Shape& one) {
     return static_cast<std::size_t>(std::ranges::count(one.parameters, false, &Parameter::optional));
   };
   if (least(caller) > server.parameters.size())
@@ -283,8 +283,8 @@ std::optional<std::string> why_not_callable(std::string_view callers, std::strin
   const Parsed caller(callers), server(served);
   if (caller.broken()) return "what the caller says of its types cannot be read";
   if (server.broken()) return "what the server says of its types cannot be read";
-  const Signature& from = caller.signature();
-  const Signature& to = server.signature();
+  const Shape& from = caller.shape();
+  const Shape& to = server.shape();
   if ((from.reads == nullptr) != (to.reads == nullptr))
     return std::string("the ") + (from.reads != nullptr ? "caller" : "server") +
            " has a stream among the arguments, the other end has none";

@@ -57,7 +57,7 @@ class Play {
     }
     core->use_compression(compression);
     core->start();
-    if (compression.with != Compression::none) core->announce_compression();
+    if (compression.with != Compression::none) core->say_hello();
     if (std::ranges::find(options, "auth") != options.end())
       core->present([] { return std::string("alice"); });
     core_ = core;

@@ -297,7 +297,7 @@ TEST_F(FrameLinkTest, a_compressed_body_stays_while_another_is_handed_on_in_its_
   const auto transport = std::make_shared<RecordingTransport>();
   const auto link = std::make_shared<NestingLink>(io_, transport);
   link->start();
-  link->announce_compression();
+  link->say_hello();
   const std::vector<std::byte> body = NestingLink::packed('a');
   FrameHeader header;
   header.flags = FrameFlag::compressed;

@@ -16,7 +16,7 @@ class FullBacklog : public testing::Test {
   test::ScratchDirectory folder;
   std::string path = folder.file("s");
   sockaddr_un name{};
-  int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   std::vector<int> waiting;
   asio::io_context io{1};
   std::optional<Result<Client>> made;
@@ -55,8 +55,20 @@ TEST_F(FullBacklog, client_waits_for_room) {
   connect_within(std::chrono::seconds(30));
   io.run_for(std::chrono::milliseconds(20));
   ASSERT_FALSE(made) << made->error().what;
-  waiting.push_back(::accept(listener, nullptr, nullptr));
-  while (!made) io.run_one();
+  // Whoever the client is, it waits for the server's hello.
+  const auto greet_one = [this] {
+    waiting.push_back(::accept(listener, nullptr, nullptr));
+    if (waiting.back() < 0) return;
+    FrameHeader hello;
+    hello.kind = FrameKind::settings;
+    std::array<std::byte, frame_header_bytes> bytes;
+    encode(hello, bytes.data());
+    static_cast<void>(::send(waiting.back(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  };
+  while (!made) {
+    greet_one();
+    io.run_one_for(std::chrono::milliseconds(5));
+  }
   EXPECT_TRUE(*made) << made->error().what;
 }
 

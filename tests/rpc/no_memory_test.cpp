@@ -9,9 +9,12 @@
 
 #include <array>
 #include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
 #include <asio/ip/tcp.hpp>
+#include <asio/read.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -221,6 +224,19 @@ TEST(NoMemoryToCall, is_what_later_calls_hear_also_before_those_under_way_do) {
   }
 }
 
+// Says hello to whoever connects, and nothing more.
+asio::awaitable<void> greet_all(asio::ip::tcp::acceptor& peer, std::vector<asio::ip::tcp::socket>& met) {
+  for (;;) {
+    met.push_back(co_await peer.async_accept(asio::use_awaitable));
+    std::array<std::byte, frame_header_bytes> bytes;
+    co_await asio::async_read(met.back(), asio::buffer(bytes), asio::use_awaitable);
+    FrameHeader hello;
+    hello.kind = FrameKind::settings;
+    encode(hello, bytes.data());
+    co_await asio::async_write(met.back(), asio::buffer(bytes), asio::use_awaitable);
+  }
+}
+
 // Its peer takes the connection, and what comes, and says nothing.
 TEST(NoMemoryToPing, is_no_reason_never_to_ping_again) {
   bool failed = true;
@@ -235,8 +251,10 @@ TEST(NoMemoryToPing, is_no_reason_never_to_ping_again) {
     asio::co_spawn(io, pool.pick(), [&](const std::exception_ptr&, Result<std::shared_ptr<Client>> picked) {
       client = picked.value_or(nullptr);
     });
+    std::vector<asio::ip::tcp::socket> met;
+    asio::co_spawn(io, greet_all(peer, met), asio::detached);
     while (client == nullptr) io.run_one();
-    asio::ip::tcp::socket taken = peer.accept();
+    asio::ip::tcp::socket& taken = met.at(0);
     until_failure = n;
     while (until_failure > 0 && taken.available() == 0) io.run_one();
     failed = std::exchange(until_failure, 0) == 0;
@@ -261,6 +279,8 @@ TEST(NoMemoryToConnect, is_no_reason_never_to_try_again) {
   asio::ip::tcp::acceptor peer(io, asio::ip::tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   PoolOptions options;
   options.connect.token = Scarce();
+  std::vector<asio::ip::tcp::socket> met;
+  asio::co_spawn(io, greet_all(peer, met), asio::detached);
   Pool pool(io, static_list({"tcp://127.0.0.1:" + std::to_string(peer.local_endpoint().port())}), options);
   std::vector<Result<std::shared_ptr<Client>>> picked;
   const auto pick = [&] {

@@ -63,6 +63,10 @@ class Unauthenticated(RpcError, PermissionError):
     code = 12
 
 
+class SchemaMismatch(RpcError):
+    code = 13
+
+
 class ConnectionLost(RpcError, ConnectionError):
     code = 65
 
