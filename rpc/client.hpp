@@ -255,11 +255,19 @@ class Client {
   asio::awaitable<Result<R>> send(std::uint64_t method, std::string_view name, const CallOptions& options,
                                   const Arguments& arguments, const MethodSchema* schema = nullptr) {
     if (!core_ || core_->chain().empty()) return send_now<R, C>(method, options, arguments, schema);
-    OutgoingCall call{name, options, {}};
+    OutgoingCall call{name, options, {}, {}};
     if (Result<void> passed = ask(core_->chain(), call); !passed)
       return refused<R>(std::move(passed.error()));
     if (call.trace) call.options.trace = &*call.trace;
-    return watched<R>(core_, std::string(name), send_now<R, C>(method, call.options, arguments, schema));
+    if (!call.metadata.empty()) {
+      if (options.metadata != nullptr)
+        call.metadata.insert(options.metadata->begin(), options.metadata->end());
+      call.options.metadata = &call.metadata;
+    }
+    const auto came = std::make_shared<Metadata>();
+    call.options.reply_metadata = came.get();
+    return watched<R>(core_, std::string(name), came, options.reply_metadata,
+                      send_now<R, C>(method, call.options, arguments, schema));
   }
 
   template <class R, class C, class Arguments>
@@ -269,9 +277,12 @@ class Client {
     if (core_) {
       if (auto draft = core_->begin(method, body_size<C>(arguments))) {
         draft->codec = C::number;
-        core_->put_before_arguments(*draft, options, schema);
-        core_->append(*draft, [&](BodyPlace body) { C::write(body, arguments); });
-        id = core_->commit(*draft, options);
+        if (Result<void> put = core_->put_before_arguments(*draft, options, schema); !put) {
+          id = std::unexpected(std::move(put.error()));
+        } else {
+          core_->append(*draft, [&](BodyPlace body) { C::write(body, arguments); });
+          id = core_->commit(*draft, options);
+        }
       } else {
         id = std::unexpected(std::move(draft.error()));
       }
@@ -285,16 +296,20 @@ class Client {
   static asio::awaitable<Result<void>> ping_while_alive(std::shared_ptr<ClientCore> core,
                                                         std::chrono::microseconds timeout);
 
-  // Tells the chain when the call has ended.
+  // Tells the chain when the call has ended. `came` is where the reply's metadata goes, `wanted` where the
+  // caller wants it.
   template <class R>
   static asio::awaitable<Result<R>> watched(std::shared_ptr<ClientCore> core, std::string name,
+                                            std::shared_ptr<Metadata> came, Metadata* wanted,
                                             asio::awaitable<Result<R>> call) {
     const auto started = Clock::now();
     Result<R> result = co_await std::move(call);
     CallEnd end;
     end.error = result ? nullptr : &result.error();
     end.latency = Clock::now() - started;
+    end.metadata = came.get();
     tell(core->chain(), name, end);
+    if (wanted != nullptr) *wanted = std::move(*came);
     co_return result;
   }
 
@@ -310,7 +325,8 @@ class Client {
     if (!draft) return std::make_shared<StreamCall>(io, std::move(draft.error()));
     draft->flags = FrameFlag::streaming;
     draft->codec = C::number;
-    core_->put_before_arguments(*draft, options, schema);
+    if (Result<void> put = core_->put_before_arguments(*draft, options, schema); !put)
+      return std::make_shared<StreamCall>(io, std::move(put.error()));
     core_->append(*draft, [&](BodyPlace body) { C::write(body, arguments); });
     const auto id = core_->commit(*draft, options);
     if (!id) return std::make_shared<StreamCall>(io, id.error());

@@ -8,6 +8,7 @@
 
 #include "rpc/agreed_schemas.hpp"
 #include "rpc/codec/schema_check.hpp"
+#include "rpc/error_details.hpp"
 #include "rpc/method_schema.hpp"
 #include "rpc/stream_channel.hpp"
 
@@ -42,6 +43,25 @@ std::uint64_t culprit_in(const Buffer& attachment) {
   std::uint64_t id = 0;
   if (attachment.size() == sizeof id) std::memcpy(&id, attachment.data(), sizeof id);
   return id;
+}
+Error failure_in(const FrameHeader& header, std::span<const std::byte> body) {
+  Error error;
+  error.code = errc_of(header.status);
+  if ((header.flags & FrameFlag::detailed) == 0) {
+    error.what.assign(reinterpret_cast<const char*>(body.data()), body.size());
+    return error;
+  }
+  DetailedFailure told;
+  if (const Result<void> read = MessagePack::read(body, told); !read) {
+    error.what = "the server's words for it make no sense: " + read.error().what;
+    return error;
+  }
+  error.what = told.what;
+  auto details = std::make_shared<ErrorDetails>();
+  details->type = told.type;
+  details->body.assign(told.body.begin(), told.body.end());
+  error.details = std::move(details);
+  return error;
 }
 }  // namespace
 
@@ -108,15 +128,29 @@ Result<ClientCore::Draft> ClientCore::begin(std::uint64_t method, BodySize expec
   return Draft{begin_frame({expected.bytes + before_arguments_bytes, expected.referable}), method};
 }
 
-void ClientCore::put_before_arguments(Draft& draft, const CallOptions& options, const MethodSchema* schema) {
-  if (options.trace != nullptr) {
-    encode(*options.trace, encoded().grow(trace_context_bytes));
-    draft.flags |= FrameFlag::traced;
+Result<void> ClientCore::put_before_arguments(Draft& draft, const CallOptions& options,
+                                              const MethodSchema* schema) {
+  try {
+    if (options.trace != nullptr) {
+      encode(*options.trace, encoded().grow(trace_context_bytes));
+      draft.flags |= FrameFlag::traced;
+    }
+    if (schema != nullptr && schema->id != 0 && peer_knows(Feature::schemas)) put_types(draft, *schema);
+    if (options.metadata == nullptr || options.metadata->empty() || !peer_knows(Feature::metadata)) return {};
+    draft.flags |= FrameFlag::metadata;
+    Result<void> put = rpc::append(encoded(), *options.metadata);
+    if (!put) drop_frame(draft.begin);
+    return put;
+  } catch (...) {
+    drop_frame(draft.begin);
+    throw;
   }
-  if (schema == nullptr || schema->id == 0 || !peer_knows(Feature::schemas)) return;
-  CallerSchema told{schema->id, {}};
+}
+
+void ClientCore::put_types(Draft& draft, const MethodSchema& schema) {
+  CallerSchema told{schema.id, {}};
   const bool untold = told_schemas_[told.id % told_schemas_.size()] != told.id;
-  if (untold && schema->text.size() <= most_schema_bytes) told.text = schema->text;
+  if (untold && schema.text.size() <= most_schema_bytes) told.text = schema.text;
   rpc::append(encoded(), told);
   draft.flags |= FrameFlag::typed;
   draft.schema = told.id;
@@ -172,6 +206,7 @@ Result<std::uint64_t> ClientCore::commit(const Draft& draft, const CallOptions& 
   slot.lent = !given && !options.attachment.empty();
   slot.tokens = tokens_sent_;
   slot.schema = draft.schema;
+  slot.metadata = options.reply_metadata;
   slot.deadline = deadline;
 
   FrameHeader header;
@@ -291,18 +326,15 @@ bool ClientCore::on_arrival(Frame& frame) {
     return true;
   }
   if (frame.header.kind == FrameKind::item || frame.header.kind == FrameKind::credit)
-    return stream_frame(frame) || give_up(Errc::protocol, "the server sent an item without credit");
+    return stream_frame(frame) || give_up({Errc::protocol, "the server sent an item without credit"});
   if (frame.header.kind == FrameKind::pong) {
     if (Slot* slot = find(frame.header.id)) end(*slot, frame.body);
     return true;
   }
   if (frame.header.kind != FrameKind::reply)
-    return give_up(Errc::protocol, "the server sent what only clients send");
-  const auto text = [&] {
-    return std::string(reinterpret_cast<const char*>(frame.body.data()), frame.body.size());
-  };
+    return give_up({Errc::protocol, "the server sent what only clients send"});
   if (frame.header.id == 0)  // of the connection as a whole
-    return give_up(errc_of(frame.header.status), text(), culprit_in(frame.attachment));
+    return give_up(failure_in(frame.header, frame.body), culprit_in(frame.attachment));
   Slot* slot = find(frame.header.id);
   if (slot == nullptr) return true;  // cancelled, or too late
   slot->filling = false;
@@ -314,17 +346,24 @@ bool ClientCore::on_arrival(Frame& frame) {
     if (slot == nullptr) return is_open();
   }
   learn(*slot, frame.header.status);
+  if ((frame.header.flags & FrameFlag::metadata) != 0) {
+    Metadata came;
+    const Result<std::size_t> taken = read_metadata(frame.body, came);
+    if (!taken) return give_up({Errc::protocol, "the server sent " + taken.error().what});
+    frame.body = frame.body.subspan(*taken);
+    if (slot->metadata != nullptr) *slot->metadata = std::move(came);
+  }
   if (slot->attachment != nullptr) *slot->attachment = std::move(frame.attachment);
   if (frame.header.status == 0)
     end(*slot, frame.body);
   else
-    end(*slot, fail(errc_of(frame.header.status), text()));
+    end(*slot, std::unexpected(failure_in(frame.header, frame.body)));
   return true;
 }
 
-bool ClientCore::give_up(Errc code, std::string why, std::uint64_t culprit) {
+bool ClientCore::give_up(const Error& why, std::uint64_t culprit) {
   close();
-  end_calls({code, std::move(why)}, culprit, "the server");
+  end_calls(why, culprit, "the server");
   return false;
 }
 

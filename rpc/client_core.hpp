@@ -19,6 +19,7 @@
 #include "rpc/authentication.hpp"
 #include "rpc/deadline_timer.hpp"
 #include "rpc/frame_link.hpp"
+#include "rpc/metadata.hpp"
 #include "rpc/trace_context.hpp"
 
 namespace weir::rpc {
@@ -41,6 +42,8 @@ struct CallOptions {
   Buffer* reply_attachment = nullptr;  // takes the reply's attachment (a view of reply_into if that was used)
   bool idempotent = false;             // may run twice: what retries rest on
   const TraceContext* trace = nullptr;  // the trace that the call is part of; read when it is sent
+  const Metadata* metadata = nullptr;   // goes with the call, where the server knows it; read when it is sent
+  Metadata* reply_metadata = nullptr;   // takes what comes back with the reply
   std::uint64_t key = 0;                // of a pool's consistent hash
   std::uint8_t codec = 0;               // of a body that is encoded already (call_encoded)
 };
@@ -98,8 +101,9 @@ class ClientCore : public FrameLink {
       throw;
     }
   }
-  // What the options, and the caller's types, put before the arguments. Null: it has none to tell.
-  void put_before_arguments(Draft& draft, const CallOptions& options, const MethodSchema* schema);
+  // What the options, and the caller's types, put before the arguments. Null: it has none to tell. If it
+  // fails the request was never begun.
+  Result<void> put_before_arguments(Draft& draft, const CallOptions& options, const MethodSchema* schema);
   void intercept(ClientChain chain) { chain_ = std::move(chain); }
   const ClientChain& chain() const { return chain_; }
   // The number of the call. It is to be claimed, or cancelled.
@@ -135,6 +139,7 @@ class ClientCore : public FrameLink {
     std::uint64_t generation = 1;
     PendingCall* call = nullptr;
     Buffer* attachment = nullptr;
+    Metadata* metadata = nullptr;
     std::span<std::byte> into;
     std::uint64_t schema = 0;  // that it told of, or 0
     std::uint32_t tokens = 0;  // that had been sent before it
@@ -147,11 +152,12 @@ class ClientCore : public FrameLink {
   bool on_arrival(Frame& frame) override;
   bool stream_frame(const Frame& frame);
   Result<void> send_token();
-  bool give_up(Errc code, std::string why, std::uint64_t culprit = 0);
+  bool give_up(const Error& why, std::uint64_t culprit = 0);
   void on_round_end() override { leave_if_drained(); }
   void on_end(const Error& cause) override;
   void on_hello() override { greet(); }
   void greet();
+  void put_types(Draft& draft, const MethodSchema& schema);
   void learn(const Slot& slot, std::uint16_t status);
   void end_calls(const Error& cause, std::uint64_t culprit, const std::string& who);
   void close_calls(const Error& why);

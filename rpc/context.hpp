@@ -17,6 +17,7 @@
 #include "rpc/compression.hpp"
 #include "rpc/deadline.hpp"
 #include "rpc/frame.hpp"
+#include "rpc/metadata.hpp"
 #include "rpc/trace_context.hpp"
 #include "rpc/transport.hpp"
 
@@ -48,6 +49,11 @@ class Context {
   [[nodiscard]] Buffer buffer(std::size_t bytes) const {
     return transport_ != nullptr ? transport_->buffer(bytes) : Buffer(bytes);
   }
+
+  // What came with the call, and what goes back with its reply, be that a result or a failure: until the
+  // function returns, or the interceptor that refuses the call (metadata.hpp).
+  Metadata metadata;
+  Metadata reply_metadata;
 
   // What the arguments may still become: their codec takes it from there.
   DecodeRoom& decoding() { return decoding_; }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -51,9 +52,13 @@ Errc errc_of(std::uint16_t status);
 // function made.
 bool did_not_run(Errc);
 
+struct ErrorDetails;
+
 struct Error {
   Errc code = Errc::failed;
   std::string what;
+  std::shared_ptr<const ErrorDetails> details =
+      nullptr;  // for a program (error_details.hpp), if there are any
 };
 
 template <class T>

@@ -106,11 +106,14 @@ Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> 
   const bool compressible = request || header.kind == FrameKind::reply || header.kind == FrameKind::item;
   if ((header.flags & FrameFlag::compressed) != 0 && !compressible)
     return fail(Errc::protocol, "a compressed frame of a kind that is never compressed");
-  if (!request &&
-      (header.method != 0 || header.timeout_us != 0 || (header.flags & ~FrameFlag::compressed) != 0))
+  const std::uint16_t of_replies = FrameFlag::compressed | FrameFlag::metadata | FrameFlag::detailed;
+  const std::uint16_t may_have = header.kind == FrameKind::reply ? of_replies : FrameFlag::compressed;
+  if (!request && (header.method != 0 || header.timeout_us != 0 || (header.flags & ~may_have) != 0))
     return fail(Errc::protocol, "a frame that is no request, with fields of one");
   if (header.kind != FrameKind::reply && header.status != 0)
     return fail(Errc::protocol, "a frame that is no reply, with a status");
+  if ((header.flags & FrameFlag::detailed) != 0 && header.status == 0)
+    return fail(Errc::protocol, "details of a failure in a frame that tells of none");
   const bool with_body = request || header.kind == FrameKind::reply || header.kind == FrameKind::item ||
                          header.kind == FrameKind::credentials;
   if (with_body && !request && header.kind != FrameKind::reply && header.attachment_bytes != 0)

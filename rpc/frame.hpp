@@ -68,10 +68,11 @@ struct FrameFlag {
     traced = 4,      // a request whose body begins with a trace context (trace_context.hpp)
     compressed = 8,  // a request, reply or item whose body is compressed (compression.hpp)
     typed = 16,      // a request that says which types its caller has (agreed_schemas.hpp)
+    metadata = 32,   // a request or reply whose body has metadata before the rest (metadata.hpp)
+    detailed = 64,   // a reply of a failure whose body is a DetailedFailure (error_details.hpp)
   };
 };
-constexpr std::uint16_t known_flags = FrameFlag::idempotent | FrameFlag::streaming | FrameFlag::traced |
-                                      FrameFlag::compressed | FrameFlag::typed;
+constexpr std::uint16_t known_flags = 127;
 
 constexpr std::size_t frame_header_bytes = 40;
 constexpr std::uint8_t frame_version = 1;

@@ -12,7 +12,9 @@
 namespace weir::rpc {
 
 enum class Feature : std::uint32_t {
-  schemas = 1,  // requests say which types the caller has (agreed_schemas.hpp)
+  schemas = 1,   // requests say which types the caller has (agreed_schemas.hpp)
+  metadata = 2,  // requests and replies bring some (metadata.hpp)
+  details = 4,   // replies bring values with failures (error_details.hpp)
 };
 
 struct Hello {
@@ -23,7 +25,7 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
-inline constexpr Hello own_hello{1, static_cast<std::uint32_t>(Feature::schemas)};
+inline constexpr Hello own_hello{1, 1 | 2 | 4};  // each Feature
 
 // Bits 0 to 31: features; 32 to 47: version; the others 0, and not looked at.
 constexpr std::uint64_t word_of(const Hello& hello) {

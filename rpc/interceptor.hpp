@@ -29,6 +29,8 @@ struct CallEnd {
   std::size_t reply_bytes = 0;
   CompressionCounts request_packed;  // at the server: of its body and its result's, one or none each
   CompressionCounts reply_packed;
+  const Metadata* metadata =
+      nullptr;  // at the client: what came back; never null there once the call was sent
 };
 
 class ServerInterceptor {
@@ -45,6 +47,7 @@ struct OutgoingCall {
   std::string_view method;  // empty if only its number is known
   CallOptions options;
   std::optional<TraceContext> trace;  // instead of options.trace
+  Metadata metadata;  // besides options.metadata, before which it goes where names are the same
 };
 
 class ClientInterceptor {

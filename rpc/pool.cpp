@@ -96,6 +96,12 @@ Buffer share(const std::shared_ptr<Buffer>& given) {
           new Owner(given)};
 }
 
+// With more words, and its details.
+std::unexpected<Error> ended(Error why, const std::string& words) {
+  why.what += words;
+  return std::unexpected(std::move(why));
+}
+
 std::unexpected<Error> pool_closed() { return fail(Errc::closed, "the pool was closed"); }
 
 }  // namespace
@@ -421,11 +427,11 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
         unsent && may_go_elsewhere(why.code) && self->known_.untried_left(tried, Clock::now());
     if (attempt >= self->options_.retry.attempts || self->closed_ ||
         !(elsewhere || worth_retrying(why.code, options.idempotent)))
-      co_return fail(why.code, why.what + after);
+      co_return ended(std::move(why), after);
     if (self->known_.untried_left(tried, Clock::now())) continue;
     const auto wait = wait_before(attempt + 1, self->options_.retry, self->random_());
     if (deadline - Clock::now() <= wait)
-      co_return fail(why.code, why.what + after + "; no time is left for another attempt");
+      co_return ended(std::move(why), after + "; no time is left for another attempt");
     asio::steady_timer timer(self->io_, wait);
     std::error_code ignored;
     co_await timer.async_wait(asio::redirect_error(use_awaitable, ignored));

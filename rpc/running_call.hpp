@@ -19,20 +19,28 @@ class Reply final : public ReplyBody {
       : connection_(connection), method_(method), context_(context) {}
 
   BodyPlace begin(BodySize expected) override {
+    if (!context_.reply_metadata.empty()) expected.bytes += most_metadata_bytes;
     frame_ = connection_.begin_frame(expected);
+    try {
+      metadata_ = connection_.put_metadata(context_.reply_metadata, flags_);
+    } catch (...) {
+      drop();
+      throw;
+    }
     return connection_.body();
   }
   void drop() override { connection_.drop_frame(frame_); }
   Result<void> end() override {
     ended_ = true;
     const std::size_t bytes = connection_.body_bytes(frame_);
-    Result<void> may = connection_.may_send(bytes, context_);
+    Result<void> may = metadata_ ? connection_.may_send(bytes, context_) : metadata_;
     if (!may || !connection_.is_open()) {
       drop();
       return may;
     }
     FrameHeader header;
     header.kind = FrameKind::reply;
+    header.flags = flags_;
     header.id = context_.header_.id;
     header.codec = method_.codec;
     sent_.bytes = bytes + context_.reply_attachment.size();
@@ -49,6 +57,8 @@ class Reply final : public ReplyBody {
   const Registered& method_;
   Context& context_;
   std::size_t frame_ = 0;
+  std::uint16_t flags_ = 0;
+  Result<void> metadata_;
   bool ended_ = false;
   SentReply sent_;
 };

@@ -4,6 +4,7 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 
+#include "rpc/error_details.hpp"
 #include "rpc/running_call.hpp"
 #include "rpc/stream_channel.hpp"
 
@@ -166,6 +167,11 @@ Result<void> ServerConnection::begin_call(const Registered& method, Context& con
   }
   if ((frame.header.flags & FrameFlag::typed) != 0)
     if (Result<void> agreed = check_types(method, frame); !agreed) return agreed;
+  if ((frame.header.flags & FrameFlag::metadata) != 0) {
+    const Result<std::size_t> taken = read_metadata(frame.body, context.metadata);
+    if (!taken) return std::unexpected(taken.error());
+    frame.body = frame.body.subspan(*taken);
+  }
   if (chain_->empty()) return {};
   context.arrived_ = Context::Clock::now();
   context.request_bytes_ = frame.body.size() + context.attachment.size();
@@ -189,7 +195,7 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
   context.identity_ = identity_;
   context.decoding_.left = limits_.decoded_bytes();
   if (const Result<void> begun = begin_call(method, context, frame); !begun)
-    return reply_error(frame.header.id, begun.error());
+    return reply_error(frame.header.id, begun.error(), {}, &context);
   Reply reply(*this, method, context);
   Result<void> outcome;
   try {
@@ -202,7 +208,7 @@ void ServerConnection::run_now(const Registered& method, Frame& frame) {
     outcome = threw_something(method);
   }
   spend(context.decoding_.used);
-  if (!outcome) reply_error(frame.header.id, outcome.error());
+  if (!outcome) reply_error(frame.header.id, outcome.error(), {}, &context);
   if (!chain_->empty()) end_call(context, outcome, reply.sent());
 }
 
@@ -219,12 +225,12 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   auto call = std::make_unique<RunningCall>(std::move(self), method, frame);
   RunningCall& running = *call;
   if (const Result<void> begun = begin_call(method, running.context, frame); !begun)
-    return reply_error(frame.header.id, begun.error());
+    return reply_error(frame.header.id, begun.error(), {}, &running.context);
   running.body.append(frame.body);
   running_.emplace(running.id(), &running);
   if (!method.streams) running.argument_bytes = frame.body.size() + running.context.attachment.size();
   running_bytes_ += running.argument_bytes;
-  running.bytes = frame.body.size() + running.context.attachment.size();
+  running.bytes = frame.body.size() + running.context.attachment.size() + memory_of(running.context.metadata);
   call_bytes_ += running.bytes;
   if (const auto deadline = running.context.deadline()) deadlines_.keep(*deadline);
   if (method.streams) open_stream(running);
@@ -261,20 +267,37 @@ void ServerConnection::leave(RunningCall& call) {
 void ServerConnection::finished(RunningCall& call, Result<void> outcome) {
   leave(call);
   call.end_stream(Errc::closed);
-  if (!outcome) reply_error(call.id(), outcome.error());
+  if (!outcome) reply_error(call.id(), outcome.error(), {}, &call.context);
   if (!chain_->empty()) end_call(call.context, outcome, call.reply.sent());
   if (is_open()) mind_limits();
 }
 
-void ServerConnection::reply_error(std::uint64_t id, const Error& why, Buffer attachment) {
+Result<void> ServerConnection::put_metadata(const Metadata& metadata, std::uint16_t& flags) {
+  if (metadata.empty() || !peer_knows(Feature::metadata)) return {};
+  Result<void> put = append(encoded(), metadata);
+  if (put) flags |= FrameFlag::metadata;
+  return put;
+}
+
+void ServerConnection::reply_error(std::uint64_t id, const Error& why, Buffer attachment,
+                                   const Context* context) {
   constexpr std::size_t longest = 4096;
   if (!is_open()) return;
   const std::size_t begin = begin_frame();
-  encoded().append(as_bytes(std::string_view(why.what).substr(0, longest)));
   FrameHeader header;
   header.kind = FrameKind::reply;
   header.status = static_cast<std::uint16_t>(why.code);
   header.id = id;
+  if (context != nullptr) static_cast<void>(put_metadata(context->reply_metadata, header.flags));
+  const std::string_view what = std::string_view(why.what).substr(0, longest);
+  const bool detailed = why.details != nullptr && peer_knows(Feature::details);
+  if (detailed && why.details->body.size() <= most_details_bytes) {
+    MessagePack::write(encoded(), DetailedFailure{what, why.details->type, why.details->body});
+    header.flags |= FrameFlag::detailed;
+  } else {
+    encoded().append(as_bytes(what));
+    if (detailed) encoded().append(as_bytes(std::string_view(" (its details are too large to be sent)")));
+  }
   end_frame(begin, header, std::move(attachment));
 }
 

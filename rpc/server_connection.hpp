@@ -143,7 +143,11 @@ class ServerConnection final : public FrameLink, private ThreadTurns::Waiting {
   void finished(RunningCall& call, Result<void> outcome);
   void leave(RunningCall& call);
   Result<void> may_send(std::size_t body_bytes, const Context& context) const;
-  void reply_error(std::uint64_t id, const Error& why, Buffer attachment = {});
+  // `context`: of the call, once there is one.
+  void reply_error(std::uint64_t id, const Error& why, Buffer attachment = {},
+                   const Context* context = nullptr);
+  // Before the result, if the client knows it; that is one more flag. Fails if it is too much.
+  Result<void> put_metadata(const Metadata& metadata, std::uint16_t& flags);
   void cancel_all();
   bool has_room() const;
   bool known() const { return !rules_->authentication.authenticate || identity_ != nullptr; }

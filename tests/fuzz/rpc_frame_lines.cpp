@@ -4,8 +4,10 @@
 #include <array>
 #include <charconv>
 
+#include "rpc/agreed_schemas.hpp"
 #include "rpc/codec/msgpack.hpp"
 #include "rpc/compression.hpp"
+#include "rpc/metadata.hpp"
 #include "rpc/method.hpp"
 #include "rpc/trace_context.hpp"
 
@@ -63,7 +65,8 @@ struct Changes {
   std::size_t attachment = 0, missing = 0, cut = SIZE_MAX, split = SIZE_MAX;
   std::optional<std::uint8_t> kind;
   rpc::Compression packed = rpc::Compression::none;
-  bool traced = false, keep = false;
+  bool traced = false, metadata = false, keep = false;
+  std::optional<std::uint64_t> types;
   std::uint16_t flags = 0;
   std::uint32_t timeout_us = 0;
   std::uint8_t codec = 0;
@@ -81,6 +84,8 @@ void change(std::string_view word, Changes& to) {
   if (name == "k") to.kind = static_cast<std::uint8_t>(number);
   if (name == "z") to.packed = static_cast<rpc::Compression>(number % 3);
   if (name == "T") to.traced = true;
+  if (name == "M") to.metadata = true;
+  if (name == "Y") to.types = number;
   if (name == "f") to.flags = static_cast<std::uint16_t>(number);
   if (name == "t") to.timeout_us = static_cast<std::uint32_t>(number);
   if (name == "c") to.codec = static_cast<std::uint8_t>(number);
@@ -98,6 +103,15 @@ std::string text_of(std::string_view word) {
   if (word.starts_with('*'))
     return std::string(std::min<std::uint64_t>(number_of(word.substr(1)), longest_text), 'x');
   return std::string(word);
+}
+
+// Of which schema what a caller says of its types is: some that go together with what functions have, some
+// that do not, none.
+std::string_view caller_types(std::uint64_t number) {
+  constexpr std::string_view all[] = {
+      "(str) -> str",    "(i32, i32) -> i32", "",
+      "(i64[s]) -> nil", "(A{b: [A]}) -> A",  "(u8, stream i16) -> stream u8"};
+  return all[number % std::size(all)];
 }
 
 bool is_number(std::string_view word) {
@@ -125,6 +139,8 @@ void write_body(std::span<const std::string_view> words, bool arguments, Bytes& 
 }
 
 void write_text(std::span<const std::string_view> words, Bytes& out) {
+  if (!words.empty() && words.front().starts_with('$'))
+    return out.append(rpc::as_bytes(bytes_of_hex(words.front().substr(1))));
   for (const std::string_view word : words) out.append(rpc::as_bytes(text_of(word)));
 }
 
@@ -168,6 +184,8 @@ std::optional<FrameLine> frame_of(std::span<const std::string_view> words, const
   Bytes body;
   if (changes.traced)
     std::ranges::fill(std::span(body.grow(rpc::trace_context_bytes), rpc::trace_context_bytes), std::byte{7});
+  if (changes.types) rpc::append(body, rpc::CallerSchema{*changes.types, caller_types(*changes.types)});
+  if (changes.metadata) static_cast<void>(rpc::append(body, {{"tenant", "7"}, {"", text_of("*100")}}));
   switch (header.kind) {
     case FrameKind::request:
       header.method = rpc::method_id(next());
@@ -198,6 +216,8 @@ std::optional<FrameLine> frame_of(std::span<const std::string_view> words, const
       break;
   }
   if (changes.traced) header.flags |= FrameFlag::traced;
+  if (changes.types) header.flags |= FrameFlag::typed;
+  if (changes.metadata) header.flags |= FrameFlag::metadata;
   if (changes.packed != rpc::Compression::none) {
     Bytes packed;
     if (rpc::compress(changes.packed, body.span(), packed)) body = std::move(packed);

@@ -10,10 +10,11 @@
 // frame:
 //
 //   :a=9  an attachment of 9 bytes      :t=9   a timeout of 9 us        :z=1  compressed with LZ4, 2
-//   Zstandard :T    begins with a trace context   :f=9   flags inverted           :c=1  codec :k=9  another
-//   kind                  :l=9   9 bytes of the body are missing :h=9.1  byte 9 of the header is 1   :cut=9
-//   only 9 bytes of the frame  :split=9  9 bytes first, then the others :x=9  9 such frames, with the ids
-//   that follow  :keep  the attachment in memory that may be kept
+//   Zstandard :T    begins with a trace context   :Y=9  with types of the caller   :M  with metadata   :f=9
+//   flags inverted           :c=1  codec :k=9  another kind                  :l=9   9 bytes of the body are
+//   missing :h=9.1  byte 9 of the header is 1   :cut=9 only 9 bytes of the frame  :split=9  9 bytes first,
+//   then the others :x=9  9 such frames, with the ids that follow  :keep  the attachment in memory that may
+//   be kept
 #pragma once
 
 #include <cstdint>
