@@ -113,6 +113,7 @@ class Pool::State : public std::enable_shared_from_this<State> {
         options_(std::move(with)),
         resolver_(std::move(from)),
         random_(options_.seed),
+        budget_(options_.retry),
         known_(options_.balancing) {}
 
   void start() {
@@ -180,6 +181,7 @@ class Pool::State : public std::enable_shared_from_this<State> {
   const PoolOptions options_;
   const std::unique_ptr<Resolver> resolver_;
   std::mt19937_64 random_;
+  RetryBudget budget_;
   KnownServers known_;
   bool resolved_ = false;
   Error resolve_error_;
@@ -402,6 +404,7 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
   const auto timeout = options.timeout.count() != 0 ? options.timeout : limits.timeout;
   const Deadline deadline = timeout.count() > 0 ? deadline_in(timeout) : no_deadline;
   KnownServers::Tried tried;
+  self->budget_.called();
   std::shared_ptr<Buffer> given;  // to every attempt
   if (options.attachment_given != nullptr)
     given = std::make_shared<Buffer>(std::move(*options.attachment_given));
@@ -428,6 +431,8 @@ asio::awaitable<Result<std::vector<std::byte>>> Pool::State::call(std::shared_pt
     if (attempt >= self->options_.retry.attempts || self->closed_ ||
         !(elsewhere || worth_retrying(why.code, options.idempotent)))
       co_return ended(std::move(why), after);
+    if (!unsent && costs_budget(why.code) && !self->budget_.take())
+      co_return ended(std::move(why), after + "; too many calls were made again lately for another attempt");
     if (self->known_.untried_left(tried, Clock::now())) continue;
     const auto wait = wait_before(attempt + 1, self->options_.retry, self->random_());
     if (deadline - Clock::now() <= wait)

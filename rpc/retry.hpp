@@ -1,6 +1,7 @@
 // When to call again, and how long to wait before. Pure: time and chance are passed in.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -17,7 +18,33 @@ struct RetryOptions {
   int attempts = 3;  // the first included; 1: never again
   std::chrono::microseconds first_wait{10'000};
   std::chrono::microseconds most_wait{1'000'000};
+  // Of attempts that a server got and did not serve, all calls of a pool together may make this share of
+  // their number again, and so many besides, which as many calls without any bring back. So servers that have
+  // too much to do are asked 1 + budget_share times as much at most, not `attempts` times.
+  double budget_share = 0.2;
+  double budget_reserve = 100;
 };
+
+// How many attempts may be made again at this moment. Threading: one thread.
+class RetryBudget {
+ public:
+  explicit RetryBudget(const RetryOptions& options)
+      : share_(options.budget_share), most_(options.budget_reserve), left_(options.budget_reserve) {}
+  // A call was made.
+  void called() { left_ = std::min(std::max(most_, 1.0), left_ + share_); }
+  // False: none.
+  bool take() {
+    if (left_ < 1) return false;
+    left_ -= 1;
+    return true;
+  }
+
+ private:
+  double share_, most_, left_;
+};
+
+// Does another attempt after such an end put more work on servers? Who drains sends callers elsewhere.
+constexpr bool costs_budget(Errc code) { return code != Errc::draining; }
 
 // Might the same call go well elsewhere or later, and may it be made again? A call that may have run is made
 // again only if it may run twice.

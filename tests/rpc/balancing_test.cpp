@@ -99,6 +99,26 @@ TEST(Retry, only_what_did_not_run_or_may_run_twice_is_made_again) {
   }
 }
 
+TEST(Retry, has_a_budget_that_calls_bring_back) {
+  RetryOptions options;
+  options.budget_share = 0.25;
+  options.budget_reserve = 3;
+  RetryBudget budget(options);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(budget.take());
+  EXPECT_FALSE(budget.take());
+  for (int i = 0; i < 3; ++i) budget.called();
+  EXPECT_FALSE(budget.take());
+  budget.called();
+  EXPECT_TRUE(budget.take());
+  EXPECT_FALSE(budget.take());
+  for (int i = 0; i < 1000; ++i) budget.called();
+  int again = 0;
+  while (budget.take()) ++again;
+  EXPECT_EQ(again, 3);
+  EXPECT_TRUE(costs_budget(Errc::overloaded) && costs_budget(Errc::connection_lost));
+  EXPECT_FALSE(costs_budget(Errc::draining));
+}
+
 TEST(Retry, waits_double_up_to_the_most_and_half_of_each_is_chance) {
   RetryOptions options;
   options.first_wait = std::chrono::microseconds(1000);

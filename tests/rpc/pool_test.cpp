@@ -24,6 +24,11 @@ struct Member {
   }
   std::string who_again() { return who(); }
 };
+int refused = 0;
+weir::rpc::Result<std::int32_t> busy() {
+  ++refused;
+  return weir::rpc::fail(weir::rpc::Errc::overloaded, "too much to do");
+}
 asio::awaitable<std::string> hang() {
   ++entered;
   asio::steady_timer timer(co_await asio::this_coro::executor, asio::steady_timer::time_point::max());
@@ -50,11 +55,11 @@ class Pools : public testing_support::RpcTest {
   std::vector<std::string> addresses;
 
   void start(int count) {
-    ring::entered = 0;
+    ring::entered = ring::refused = 0;
     for (int i = 0; i < count; ++i) {
       servers[i] = make_server();
       servers[i]->add<&ring::Member::who, &ring::Member::who_again>(members[i]);
-      servers[i]->add<ring::hang, ring::hang_again>();
+      servers[i]->add<ring::hang, ring::hang_again, ring::busy>();
       addresses.push_back(over("unix") ? *servers[i]->listen("unix://" + folder.file("s" + std::to_string(i)))
                                        : listen(*servers[i]));
     }
@@ -228,6 +233,28 @@ TEST_P(Pools, calls_that_may_have_run_are_made_again_only_if_they_may_run_twice)
       while (!ended) co_await turn();
     });
   }
+}
+
+TEST_P(Pools, servers_with_too_much_to_do_are_not_asked_several_times_as_much) {
+  start(3);
+  PoolOptions chosen = options();
+  chosen.retry.first_wait = std::chrono::microseconds(1);
+  chosen.retry.budget_share = 0.1;
+  chosen.retry.budget_reserve = 5;
+  with_pool(chosen, [](Pool& pool) -> asio::awaitable<void> {
+    constexpr int calls = 100;
+    Error last;
+    for (int i = 0; i < calls; ++i) {
+      const auto answer = co_await pool.call<ring::busy>();
+      EXPECT_EQ(answer.error().code, Errc::overloaded);
+      last = answer.error();
+    }
+    EXPECT_GT(ring::refused, calls);
+    EXPECT_LE(ring::refused, calls + 5 + calls / 10);
+    EXPECT_NE(last.what.find("too many calls were made again lately"), std::string::npos) << last.what;
+    const auto well = co_await pool.call<&ring::Member::who>();
+    EXPECT_TRUE(well);
+  });
 }
 
 TEST_P(Pools, nobody_there_is_an_error_that_says_how_often_it_was_tried) {
