@@ -23,6 +23,7 @@
 
 namespace weir::rpc {
 
+class BlockingThreads;
 class RunningCall;
 class StreamChannel;
 
@@ -59,6 +60,9 @@ class Context {
   DecodeRoom& decoding() { return decoding_; }
   void arguments_read();
 
+  // The server's, for functions that block.
+  BlockingThreads& blocking_threads() const { return *blocking_; }
+
   std::string_view method() const { return method_; }
   // When the caller stops waiting; the call is cancelled then.
   std::optional<Clock::time_point> deadline() const { return deadline_; }
@@ -94,8 +98,9 @@ class Context {
   std::shared_ptr<const Identity> identity_;
   std::optional<TraceContext> trace_;
   DecodeRoom decoding_;
-  RunningCall* running_ = nullptr;  // of a coroutine
-  Clock::time_point arrived_{};     // only where there are interceptors
+  RunningCall* running_ = nullptr;       // of a coroutine
+  BlockingThreads* blocking_ = nullptr;  // there as well
+  Clock::time_point arrived_{};          // only where there are interceptors
   std::size_t request_bytes_ = 0;
   CompressionCounts request_packed_;
 };

@@ -190,6 +190,7 @@ struct Signature {
   using reads = typename OneOf<typename StreamEnd<A>::reads...>::type;
   using writes = typename OneOf<typename StreamEnd<A>::writes...>::type;
   static constexpr bool streams = !std::is_void_v<reads> || !std::is_void_v<writes>;
+  static constexpr bool with_context = (std::is_same_v<A, Context&> || ...);
   static_assert(coroutine || !streams, "a function with a Reader or a Writer is a coroutine");
 };
 template <class F>

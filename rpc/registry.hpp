@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "rpc/blocking_threads.hpp"
 #include "rpc/codec/growing.hpp"
 #include "rpc/context.hpp"
 #include "rpc/interceptor.hpp"
@@ -174,6 +175,23 @@ asio::awaitable<Result<void>> later(void* object, Context& context, std::span<co
   }
 }
 
+// Of arguments alone, which stay where they are meanwhile: the coroutine ends after its work has.
+template <auto F>
+asio::awaitable<Result<void>> in_thread(void* object, Context& context, std::span<const std::byte> body,
+                                        ReplyBody& reply) {
+  using C = typename CodecOf<F>::type;
+  ArgumentsOf<F> arguments;
+  if (Result<void> read = read_arguments<F, C>(body, arguments, context.decoding()); !read) co_return read;
+  context.arguments_read();
+  auto work = [&] { return call<F>(F, object, arguments, context); };
+  auto result = co_await context.blocking_threads().run(work);
+  if (!result) co_return std::unexpected(std::move(result.error()));
+  if constexpr (std::is_void_v<typename decltype(result)::value_type>)
+    co_return write_result<C>(std::monostate(), reply);
+  else
+    co_return encode_result<C>(*result, reply);
+}
+
 }  // namespace invoke
 
 template <auto F>
@@ -185,7 +203,12 @@ Registered registered(void* object) {
   row.codec = CodecOf<F>::type::number;
   row.codec_name = CodecOf<F>::type::name;
   row.streams = Method<F>::streams;
-  if constexpr (Method<F>::coroutine)
+  static_assert(
+      !blocking<F> || (!Method<F>::coroutine && !Method<F>::with_context),
+      "a function that blocks runs in a thread of its own: it is no coroutine, and takes no Context");
+  if constexpr (blocking<F>)
+    row.later = invoke::in_thread<F>;
+  else if constexpr (Method<F>::coroutine)
     row.later = invoke::later<F>;
   else
     row.now = invoke::now<F>;

@@ -74,6 +74,7 @@ class RunningCall {
     context.identity_ = connection->identity_;
     context.decoding_.left = connection->limits_.decoded_bytes();
     context.running_ = this;
+    context.blocking_ = connection->rules_->blocking.get();
   }
   ~RunningCall() {
     connection->leave(*this);

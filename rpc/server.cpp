@@ -37,7 +37,7 @@ struct Lane {
 
 struct Server::State {
   State(asio::io_context& on, ServerOptions with)
-      : options(std::move(with)), rules(std::make_shared<ServerRules>(options.limits)) {
+      : options(std::move(with)), rules(std::make_shared<ServerRules>(options.limits, options.blocking)) {
     rules->authentication = options.authentication;
     rules->compression = options.compression;
     const std::uint32_t count = threads_allowed() ? options.threads : 1;
@@ -192,6 +192,7 @@ Server::~Server() {
   state_->stop(*state_->lanes[0]);
   for (std::size_t i = 1; i < state_->lanes.size(); ++i)
     state_->threads[i - 1]->end([this, i] { state_->stop(*state_->lanes[i]); });
+  state_->rules->blocking->stop();  // what runs in its threads tells those that go next
   state_->threads.clear();
 }
 

@@ -8,9 +8,9 @@
 //   io.run();
 //
 // A plain function runs in the io_context's thread and holds up everything else there while it does: let long
-// work be a coroutine that awaits. Functions take values or const references, and perhaps a Context&; they
-// return a value, Result<value>, or an awaitable of either. A string_view or span argument points into the
-// request.
+// work be a coroutine that awaits, or a function that says that it blocks, which gets a thread. Functions
+// take values or const references, and perhaps a Context&; they return a value, Result<value>, or an
+// awaitable of either. A string_view or span argument points into the request.
 //
 // With ServerOptions::threads above 1, connections are dealt to that many threads in turn, address by
 // address: the io_context's and the server's own. A connection stays in its thread, with everything that
@@ -41,6 +41,7 @@ struct ServerOptions {
   Authentication authentication;
   ServerChain interceptors;
   CompressionOptions compression;  // of bodies, for clients that use it, too
+  BlockingOptions blocking;        // threads for functions that say that they block (blocking_threads.hpp)
   bool stats = false;              // counts and latencies of each function: method_stats(), "weir.stats"
 };
 

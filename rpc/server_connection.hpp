@@ -21,6 +21,7 @@
 
 #include "hash/keyed.hpp"
 #include "rpc/agreed_schemas.hpp"
+#include "rpc/blocking_threads.hpp"
 #include "rpc/deadline_timer.hpp"
 #include "rpc/frame_link.hpp"
 #include "rpc/held_requests.hpp"
@@ -66,10 +67,13 @@ struct ServerLimits {
 // What all connections of a server go by; each keeps it, since a cancelled function may end after its server.
 // Only read once the server listens, by all of its threads.
 struct ServerRules {
-  explicit ServerRules(const ServerLimits& chosen = {})
-      : limits(chosen), memory(std::make_unique<MemoryBudget>(chosen.most_server_bytes)) {}
+  explicit ServerRules(const ServerLimits& chosen = {}, BlockingOptions threads = {})
+      : limits(chosen),
+        memory(std::make_unique<MemoryBudget>(chosen.most_server_bytes)),
+        blocking(std::make_unique<BlockingThreads>(threads)) {}
   const ServerLimits limits;
   const std::unique_ptr<MemoryBudget> memory;
+  const std::unique_ptr<BlockingThreads> blocking;
   Authentication authentication;
   CompressionOptions compression;
   Registry registry;
