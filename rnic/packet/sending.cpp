@@ -129,6 +129,8 @@ bool Requester::begin_next() {
 }
 
 bool Requester::may_send(const Outstanding& wqe) {
+  // Whoever had no receive is asked with one packet; what is behind it would only be dropped.
+  if (rnr_retries_ != 0 && next_ != una_) return false;
   if (wqe.answer != Answer::acknowledgement && unanswered_.size() >= attributes_.max_rd_atomic) return false;
   if (!window_.open() || next_ - una_ > most_outstanding_psns) {
     waits_for_window_ = true;
@@ -140,7 +142,7 @@ bool Requester::may_send(const Outstanding& wqe) {
 // Where an acknowledgement is worth its packet: when nothing follows that would ask for one, and often enough
 // that the window moves.
 bool Requester::wants_ack(const Outstanding& wqe, std::uint32_t index) const {
-  if (since_ack_request_ + 1 >= most_packets_without_ack || !window_.open()) return true;
+  if (since_ack_request_ + 1 >= most_packets_without_ack || !window_.open() || rnr_retries_ != 0) return true;
   return index + 1 == wqe.packets && source_.posted() == sending_ + 1;
 }
 

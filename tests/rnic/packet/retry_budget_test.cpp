@@ -78,6 +78,18 @@ TEST(RetryBudget, of_receives_is_for_ever_with_seven) {
   EXPECT_GT(bottle.ends[0]->requester->counts().rnr_naks, 100u);
 }
 
+TEST(RetryBudget, of_receives_costs_a_packet_each_time) {
+  Bottle bottle({.path_mtu = 256, .rnr_retry = 7, .min_rnr_timer = 5, .receives = 0});
+  for (int i = 0; i < 10; ++i)
+    bottle.ends[0]->post(*bottle.ends[1], {.opcode = SendOpcode::send, .length = 1000});
+  bottle.at(50 * millisecond, [&] { bottle.ends[1]->receives_left = 10; });
+  ASSERT_TRUE(bottle.run());
+  EXPECT_EQ(bottle.differences(), "");
+  const RequesterCounts& counts = bottle.ends[0]->requester->counts();
+  EXPECT_GT(counts.rnr_naks, 100u);
+  EXPECT_LE(counts.packets, 2 * 40 + counts.rnr_naks);
+}
+
 TEST(Probe, repairs_a_lost_tail_in_less_than_a_timeout) {
   Bottle bottle({.timeout = 20});
   post_sends(bottle, 1);
