@@ -4,7 +4,10 @@
 // Whoever posts sends the first packets, up to the window; whoever receives answers
 // (Adapter::receive_packets) and sends what the window then lets through.
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 #include "rnic/adapter.hpp"
 #include "rnic/copy.hpp"

@@ -72,8 +72,9 @@ std::unexpected<Error> port_taken(std::uint16_t port) {
            " has it, and processes share it within one user only; run both as one user";
   else
     why +=
-        "it is taken, perhaps by the kernel's rdma_rxe; take that down (rdma link delete) or run in a "
-        "network namespace of your own";
+        "it is taken, by a program that does not share it or by the kernel's rdma_rxe: end that program, "
+        "take "
+        "rdma_rxe down (rdma link delete), or run in a network namespace of your own";
   return failure(std::errc::address_in_use, std::move(why));
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "link/explain.hpp"
 #include "link/not_cancelled.hpp"
@@ -121,7 +122,13 @@ int Agent::resolve_address(Id& id, const sockaddr* source, const sockaddr* desti
   Endpoint local = id.stage == Stage::bound ? id.local : from.value_or(any_v4());
   if (local.is_any()) {
     const auto found = source_towards(*to);
-    if (!found) return fail(found.error());
+    if (!found) {
+      static std::atomic_flag said;
+      if (link::first_time(said))
+        link::explain("there is no way to " + text_of(*to) + ": " + std::strerror(found.error()) +
+                      "; check the address, and the routes of this network namespace (ip route)");
+      return fail(found.error());
+    }
     const auto port = local.port;
     local = *found;
     local.port = port;

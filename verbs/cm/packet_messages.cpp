@@ -1,6 +1,8 @@
 #include "verbs/cm/packet_messages.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 
 namespace weir::cm {
 namespace {

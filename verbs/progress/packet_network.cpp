@@ -1,7 +1,6 @@
 #include "verbs/progress/packet_network.hpp"
 
-#include <sys/random.h>
-
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
