@@ -18,7 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds patience{1};
 
-struct NcclSurvivor : ::testing::Test {
+// NCCL_SUITE, NCCL_KILLS: how often in every test run, and in the slow one.
+struct NCCL_SUITE : ::testing::Test {
   std::unique_ptr<AnyNet> net;
   void SetUp() override {
     net = open_net(NCCL_PLUGIN, 12);
@@ -58,7 +59,7 @@ struct NcclSurvivor : ::testing::Test {
   }
 };
 
-TEST_F(NcclSurvivor, hears_of_a_killed_peer) {
+TEST_F(NCCL_SUITE, hears_of_a_killed_peer) {
   constexpr std::uint64_t first_seed = 1;
   for (std::uint64_t seed = first_seed; seed < first_seed + NCCL_KILLS; ++seed) {
     std::mt19937_64 random(seed);
@@ -70,7 +71,7 @@ TEST_F(NcclSurvivor, hears_of_a_killed_peer) {
 }
 
 // The peer's device fails under one connection; its process goes on with the other.
-TEST_F(NcclSurvivor, hears_of_a_peer_whose_device_failed) {
+TEST_F(NCCL_SUITE, hears_of_a_peer_whose_device_failed) {
   constexpr std::uint64_t first_seed = 1000;
   for (std::uint64_t seed = first_seed; seed < first_seed + NCCL_KILLS / 2; ++seed) {
     // Between 1 in 5 and 1 in 2,000 operations.
@@ -84,7 +85,7 @@ TEST_F(NcclSurvivor, hears_of_a_peer_whose_device_failed) {
   }
 }
 
-TEST_F(NcclSurvivor, a_device_that_died_makes_no_connection) {
+TEST_F(NCCL_SUITE, a_device_that_died_makes_no_connection) {
   ::setenv("WEIR_NCCL_FAULTS", "dead-nic=0@10", 1);
   test::PipedChild child({NCCL_PEER, NCCL_PLUGIN, "12", "dead_device", "3"});
   Rank rank{
