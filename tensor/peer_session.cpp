@@ -167,12 +167,22 @@ void PeerSession::ask_again(Fetch& fetch) {
       wire::ReRequest{.index = fetch.index, .of_metadata = false, .locate = reads_itself(fetch), .to = *to});
 }
 
-// The hub still holds the version for us: its slot is ours until it has heard.
+// The hub still holds the version for us: the slot is taken until it has heard. The caller need not wait for
+// that, as nothing is expected any more.
 void PeerSession::give_up(Fetch& fetch, Error why) {
-  fetch.failed = std::move(why);
+  fetch.stage = Fetch::Stage::asked_data;
   fetch.cancelled = true;
   link_->forget(fetch.index);
   link_->send(wire::Cancel{fetch.index});
+  tell(fetch, std::move(why));
+}
+
+void PeerSession::tell(Fetch& fetch, Error why) {
+  fetch.fetched.memory = nullptr;
+  fetch.fetched.data = {};
+  fetch.failed = std::move(why);
+  fetch.done.store(true, std::memory_order_release);
+  owner_.on_finished();
 }
 
 void PeerSession::on(const wire::Location& location) {
@@ -224,11 +234,8 @@ void PeerSession::on(const wire::ErrorStatus& status) {
     fetch->superseded = true;  // what was read is whole, or the next READ fails
     return;
   }
-  std::optional<Error> failed = fetch->failed;
-  if (!failed)
-    failed = Error{status.code == Errc::ok ? Errc::protocol : status.code,
-                   "'" + fetch->name + "': " + status.text, link_->generation()};
-  finish(fetch, std::move(failed));
+  finish(fetch, Error{status.code == Errc::ok ? Errc::protocol : status.code,
+                      "'" + fetch->name + "': " + status.text, link_->generation()});
 }
 
 void PeerSession::on_end(const Error& cause) {
@@ -254,18 +261,18 @@ void PeerSession::finish(const FetchPtr& fetch, std::optional<Error> failed) {
     if (link_ != nullptr) link_->forget(fetch->index);
     slot = nullptr;
   }
-  if (failed) {
-    fetch->fetched.memory = nullptr;
-    fetch->fetched.data = {};
+  if (fetch->done) {
+    // Given up before; the slot is free now.
+  } else if (failed) {
+    tell(*fetch, std::move(*failed));
   } else {
     fetch->fetched.generation = link_->generation();
     fetch->fetched.metadata_id = fetch->metadata_id;
     ++stats_.fetches;
     stats_.fetched_bytes += fetch->fetched.data.size();
+    fetch->done.store(true, std::memory_order_release);
+    owner_.on_finished();
   }
-  fetch->failed = std::move(failed);
-  fetch->done.store(true, std::memory_order_release);
-  owner_.on_finished();
   if (!ended_) start_waiting();
 }
 

@@ -88,6 +88,7 @@ class PeerSession final : public LinkEvents {
   Result<void> make_room(Fetch& fetch, std::shared_ptr<const Metadata> metadata);
   void take_metadata(Fetch& fetch, std::span<const std::byte> block);
   void give_up(Fetch& fetch, Error why);
+  void tell(Fetch& fetch, Error why);
   FetchPtr under_way(std::uint32_t index) const;
   void finish(const FetchPtr& fetch, std::optional<Error> failed);
   void start_waiting();

@@ -9,13 +9,13 @@
 
 namespace weir::tensor {
 namespace {
-constexpr std::size_t line = 64, huge_page = std::size_t{2} << 20;
+constexpr std::size_t cache_line = 64, huge_page = std::size_t{2} << 20;
 }
 
 void SpareMemory::Free::operator()(std::byte* memory) const { std::free(memory); }
 
 Result<SpareMemory::Taken> SpareMemory::take(std::size_t bytes) {
-  const std::size_t unit = bytes >= 2 * huge_page ? huge_page : line;
+  const std::size_t unit = bytes >= 2 * huge_page ? huge_page : cache_line;
   const std::size_t wanted = (bytes / unit + 1) * unit;
   Block block;
   {
