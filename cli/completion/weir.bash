@@ -82,7 +82,7 @@ _weir_rpc() {
 
 _weir() {
   local words starts word previous
-  local commands="run trace devices stat plan sim collector rpc tensor completion"
+  local commands="run trace devices sockets stat plan sim collector rpc tensor completion"
   COMPREPLY=()
   _weir_words
   if ((${#words[@]} == 2)); then
@@ -97,6 +97,7 @@ _weir() {
         *) _weir_choose "--json --lib-dir --help" ;;
       esac
       ;;
+    sockets) _weir_choose "--help" ;;
     stat)
       case $previous in
         -s | --sort) _weir_choose "pid command ops send write read atomic recv served out in bell compl wake rnr retry

@@ -13,16 +13,10 @@ struct Subcommand {
   int (*function)(std::span<const std::string>);
   int not_written = 1;  // the exit status where standard output does not take what it printed
 };
-constexpr Subcommand subcommands[] = {{"run", run},
-                                      {"devices", devices},
-                                      {"trace", trace},
-                                      {"stat", stat},
-                                      {"plan", plan, 4},
-                                      {"sim", sim, 4},
-                                      {"collector", collector, 4},
-                                      {"rpc", rpc},
-                                      {"tensor", tensor},
-                                      {"completion", completion}};
+constexpr Subcommand subcommands[] = {
+    {"run", run},   {"devices", devices}, {"trace", trace},          {"sockets", sockets},
+    {"stat", stat}, {"plan", plan, 4},    {"sim", sim, 4},           {"collector", collector, 4},
+    {"rpc", rpc},   {"tensor", tensor},   {"completion", completion}};
 
 constexpr std::string_view help = R"help(Usage: weir COMMAND [ARG...]
 
@@ -35,6 +29,8 @@ Weir puts RDMA under the programs people already run.
                 $ weir trace --pcap ping.pcapng -- ibv_rc_pingpong localhost
   devices     list RDMA devices, hardware and software
                 $ weir devices --json
+  sockets     list TCP connections of programs under `weir run --sockets`: which go by RDMA, why others do not
+                $ weir sockets
   stat        watch what the software NIC does, program by program
                 $ weir stat
   plan        plan a lossless network: PFC headroom, ECN marks, deadlocks, config_db.json
