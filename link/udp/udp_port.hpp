@@ -77,8 +77,10 @@ class UdpPort final : private ForkAware {
  private:
   explicit UdpPort(UniqueFd socket);
   int send_run(const UdpRoute& route, const UdpRun& run);
-  void lock_for_fork() override { receiving_.lock(); }
-  void unlock_after_fork() override { receiving_.unlock(); }
+  // Nothing is locked: whoever receives may wait for the link, which is locked by then. The child's copy is
+  // closed and never used, whatever state the fork found it in.
+  void lock_for_fork() override {}
+  void unlock_after_fork() override {}
   void abandon_in_child() override { socket_.reset(); }
 
   UniqueFd socket_;
