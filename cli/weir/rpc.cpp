@@ -63,7 +63,8 @@ not (breaking); OLD and NEW are addresses, or files that list printed, with --js
 
 rdma:// addresses take the hardware or the software NIC, as WEIR_RDMA_PROVIDER says (auto, weir or system).
 Exit status: 0; 1 the server could not be reached, the call failed, or a file or standard output could not be read or
-written; 2 the command line or the JSON makes no sense. Of diff: 0; 1 a function is breaking; 2 OLD or NEW could not be had.
+written; 2 the command line or the JSON makes no sense.
+Exit status of diff: 0; 1 a function is breaking; 2 OLD or NEW could not be had.
 )";
 
 struct Request {

@@ -58,10 +58,9 @@ constexpr const char* sim_footer =
     "  weir sim --settings                                     everything that --set and --sweep can turn\n\n"
     "The same scenario and seed give the same bytes. Ctrl-C writes what was simulated so far, marked "
     "partial.\n"
-    "Exit status: 0 simulated; 1 what --fail-on names happened; 2 the command line makes no sense; 3 the "
-    "scenario is wrong; 4 the output "
-    "cannot be written;\n"
-    "5 MPI or gRPC is not there, or the ranks differ; 130 interrupted.";
+    "Exit status: 0 simulated; 1 what --fail-on names happened; 2 the command line makes no sense;\n"
+    "3 the scenario is wrong; 4 the output cannot be written; 5 MPI or gRPC is not there, or the ranks differ;\n"
+    "130 interrupted.";
 
 constexpr std::size_t most_collectives = 16;  // lines of the summary
 
@@ -251,8 +250,7 @@ void declare_options(CLI::App& app, SimCommand& command) {
       ->check(CLI::Range(0, 3'600'000).description(""))
       ->capture_default_str();
   app.add_option("--fail-on", command.fail_on,
-                 "exit with 1 where a run had one of these: drops (of lossless packets), deadlock, storm, "
-                 "unfinished (flows)")
+                 "exit with 1 if a run had: drops (of lossless packets), deadlock, storm, unfinished (flows)")
       ->type_name("A,B")
       ->delimiter(',')
       ->check(CLI::IsMember({"drops", "deadlock", "storm", "unfinished"}).description(""));
