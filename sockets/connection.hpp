@@ -124,6 +124,7 @@ class Connection {
                        bool peek);
   ssize_t receive_tcp(Incoming& in, int fd, std::span<const iovec> into, std::size_t skip, std::uint64_t most,
                       int flags);
+  void tell_of_ring(const Incoming& in);
   ssize_t receive_now(int fd, std::span<const iovec> into, std::size_t skip, int flags);
   ssize_t send_now(int fd, std::span<const iovec> from, std::size_t skip, int flags);
 

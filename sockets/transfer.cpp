@@ -130,6 +130,13 @@ ssize_t Connection::receive_tcp(Incoming& in, int fd, std::span<const iovec> int
   return static_cast<ssize_t>(now);
 }
 
+// An epoll set that was rung for what lies in the ring looked while bytes of TCP had to be read first. These
+// have been read now, and nobody rings for the others again.
+void Connection::tell_of_ring(const Incoming& in) {
+  const Source next = in.look();
+  if (next.kind == Source::Kind::ring && next.bytes > 0) ring_all(*table(), place_.mine());
+}
+
 // Nothing there: -1 and EAGAIN.
 ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t skip, int flags) {
   Gate gate(record_->receive_gate);
@@ -147,14 +154,20 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
     }
     if (source.kind == Source::Kind::ring && source.bytes > 0)
       return receive_ring(in, into, skip, std::min<std::uint64_t>(source.bytes, wanted), peek);
-    if (source.kind == Source::Kind::tcp && !held_.empty())
-      return receive_held(in, into, skip, std::min<std::uint64_t>({source.bytes, held_.size(), wanted}),
-                          peek);
+    if (source.kind == Source::Kind::tcp && !held_.empty()) {
+      const ssize_t got =
+          receive_held(in, into, skip, std::min<std::uint64_t>({source.bytes, held_.size(), wanted}), peek);
+      tell_of_ring(in);
+      return got;
+    }
     if (pending_error_ != 0) return failed(std::exchange(pending_error_, 0));
     ssize_t got = 0;
     if (source.kind == Source::Kind::tcp) {
       got = receive_tcp(in, fd, into, skip, source.bytes, flags);
-      if (got > 0) return got;
+      if (got > 0) {
+        tell_of_ring(in);
+        return got;
+      }
     } else {
       // Only the kernel knows of the end, and of errors.
       char byte = 0;

@@ -153,6 +153,25 @@ TEST_F(Change, epoll_keeps_level_edge_and_one_shot) {
   }
 }
 
+TEST_F(Change, epoll_tells_of_what_lies_in_the_ring_behind_bytes_of_tcp) {
+  const int set = ::epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = 1}};
+  ASSERT_EQ(::epoll_ctl(set, EPOLL_CTL_ADD, pair_.server, &event), 0);
+  constexpr std::size_t piece = 40, pieces = 8;  // more than one change of carriers, where there are any
+  for (int round = 0; round < 200; ++round) {
+    for (std::size_t i = 0; i < pieces; ++i) ASSERT_TRUE(send_all(pair_.client, std::string(piece, 'x')));
+    std::array<char, 200> bytes{};
+    for (std::size_t have = 0; have < piece * pieces;) {
+      epoll_event found{};
+      ASSERT_EQ(::epoll_wait(set, &found, 1, longest_ms), 1) << "round " << round << ", behind byte " << have;
+      const ssize_t got = ::recv(pair_.server, bytes.data(), bytes.size(), MSG_DONTWAIT);
+      ASSERT_GT(got, 0);
+      have += static_cast<std::size_t>(got);
+    }
+  }
+  ::close(set);
+}
+
 TEST_F(Change, an_epoll_set_in_poll_and_in_another_set_wakes) {
   const int inner = ::epoll_create1(EPOLL_CLOEXEC), outer = ::epoll_create1(EPOLL_CLOEXEC);
   epoll_event event{.events = EPOLLIN, .data = {.u64 = 7}};
