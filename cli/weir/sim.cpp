@@ -59,7 +59,8 @@ constexpr const char* sim_footer =
     "The same scenario and seed give the same bytes. Ctrl-C writes what was simulated so far, marked "
     "partial.\n"
     "Exit status: 0 simulated; 1 what --fail-on names happened; 2 the command line makes no sense;\n"
-    "3 the scenario is wrong; 4 the output cannot be written; 5 MPI or gRPC is not there, or the ranks differ;\n"
+    "3 the scenario is wrong; 4 the output cannot be written; 5 MPI or gRPC is not there, or the ranks "
+    "differ;\n"
     "130 interrupted.";
 
 constexpr std::size_t most_collectives = 16;  // lines of the summary
