@@ -8,7 +8,8 @@ failed and were skipped. FILE (default: DIR/interop/rows.md) gets a row for each
 docs/compatibility-rows.md is one. The output of each case stays in DIR/interop/NAME.log.
 
 A case that fails is run once more, as `make test` does: where programs that spin share two cores one may run out of time
-once. "again" beside a result says so. rdma-core's pyverbs suite is the last row (pyverbs_suite.py says what it needs).
+once. "again" beside a result says so. The last rows are rdma-core's pyverbs suite and UCX's unit tests
+(pyverbs_suite.py and ucx_suite.py say what they need).
 Exit status 0: nothing failed.
 """
 import argparse
@@ -27,7 +28,7 @@ from run_case import SKIPPED
 
 HERE = pathlib.Path(__file__).resolve().parent
 OUTCOMES = ("passed", "failed", "skipped")
-SUITE = "pyverbs_suite"
+SUITES = ("pyverbs_suite", "ucx_suite")
 PLACES = {"port": "PORT", "host": HOST, "here": "tests/interop", "programs": "build/release/tests/interop", "scratch": "FOLDER",
           "file": "FILE", "copy": "COPY"}
 
@@ -78,8 +79,8 @@ def run(name, commands, words, log):
 def work(build, words):
     """(name, commands to show, command to run) of each case asked for."""
     found = [(case.name, commands_of(case), [str(HERE / "run_case.py"), "--build", str(build), case.name]) for case in cases.CASES]
-    found.append((SUITE, ["tests/interop/pyverbs_suite.py --build build/release"],
-                  [str(HERE / "pyverbs_suite.py"), "--build", str(build)]))
+    found += [(suite, [f"tests/interop/{suite}.py --build build/release"], [str(HERE / f"{suite}.py"), "--build", str(build)])
+              for suite in SUITES]
     return [row for row in found if all(word in row[0] for word in words)]
 
 
@@ -107,7 +108,7 @@ def markdown(rows):
         for row in rows:
             if row.program == program:
                 shown = "<br>".join(f"`{command}`" for command in row.commands).replace("|", "\\|")
-                more = f": {row.last_line}" if row.name == SUITE else ""  # how many of its tests
+                more = f": {row.last_line}" if row.name in SUITES else ""  # how many of its tests
                 yield f"| {row.name} | {shown} | {row.result}{more} |"
 
 
@@ -128,7 +129,7 @@ def main():
         row = run(name, commands, words, logs / f"{name}.log")
         rows.append(row)
         print(f"[{number:{len(str(len(todo)))}}/{len(todo)}] {name:55} {row.result:14}{row.seconds:6.1f} s", flush=True)
-        if row.outcome != "passed" or name == SUITE:
+        if row.outcome != "passed" or name in SUITES:
             print(f"    {row.last_line}", flush=True)
     target = arguments.rows or logs / "rows.md"
     target.write_text("\n".join(markdown(rows)) + "\n", encoding="utf-8")
