@@ -1,16 +1,13 @@
-// Settings by name, and what depends on where this library lies. The one place below a main that reads the
-// environment: a C program's settings for all of its libraries come that way.
+// Settings by name, and the engine that RDMA addresses want.
 #include "rpc/c/options.hpp"
-
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <limits>
+
+#include "rdma/library_provider.hpp"
 
 namespace weir::rpc::c {
 
@@ -107,20 +104,6 @@ Result<void> set(weir_rpc_options& options, std::string_view name, std::string_v
   return {};
 }
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
-// As if from a program in ../bin beside this library: Weir's verbs libraries lie where they do for programs.
-std::string program_beside_this_library() {
-  Dl_info found{};
-  std::error_code failed;
-  if (dladdr(reinterpret_cast<const void*>(&weir_rpc_version), &found) == 0) return {};
-  const auto library = std::filesystem::canonical(found.dli_fname, failed);
-  return failed ? std::string() : (library.parent_path() / ".." / "bin" / "program").string();
-}
-
 }  // namespace
 
 int report(weir_rpc_error* to, const Error& error) {
@@ -136,14 +119,8 @@ int report(weir_rpc_error* to, const Error& error) {
 Result<rdma::Engine*> engine_for(asio::io_context& io, std::string_view address,
                                  const weir_rpc_options& options) {
   if (!address.starts_with("rdma")) return nullptr;
-  rdma::ProviderOptions provider = options.provider;
-  const auto choice = rdma::parse_provider_choice(
-      options.provider_name.empty() ? variable("WEIR_RDMA_PROVIDER") : options.provider_name);
-  if (!choice) return fail(Errc::rdma, choice.error().what);
-  provider.choice = *choice;
-  provider.library_path = variable("LD_LIBRARY_PATH");
-  provider.executable = program_beside_this_library();
-  const auto loaded = rdma::load_provider(provider);
+  const auto loaded = rdma::load_provider_beside(reinterpret_cast<const void*>(&weir_rpc_version),
+                                                 options.provider_name, options.provider.library_dir);
   if (!loaded) return fail(Errc::rdma, loaded.error().what);
   const auto engine = rdma::Engine::open(io, *loaded);
   if (!engine) return fail(Errc::rdma, engine.error().what);

@@ -1,12 +1,10 @@
 #include "tensor/c/options.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
+
+#include "rdma/library_provider.hpp"
 
 namespace weir::tensor::c {
 namespace {
@@ -27,20 +25,6 @@ constexpr Row rows[] = {
     {"connect_timeout_ms", [](auto& o, auto n) { o.peer.connect_timeout = std::chrono::milliseconds(n); },
      86'400'000},
 };
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
-// As if from a program in ../bin beside this library: Weir's verbs libraries lie where they do for programs.
-std::string program_beside_this_library() {
-  Dl_info found{};
-  std::error_code failed;
-  if (dladdr(reinterpret_cast<const void*>(&weir_tensor_version), &found) == 0) return {};
-  const auto library = std::filesystem::canonical(found.dli_fname, failed);
-  return failed ? std::string() : (library.parent_path() / ".." / "bin" / "program").string();
-}
 
 }  // namespace
 
@@ -75,15 +59,8 @@ Result<void> set(weir_tensor_options& options, std::string_view name, std::strin
 }
 
 Result<rdma::Provider> provider_for(const weir_tensor_options& options) {
-  rdma::ProviderOptions wanted;
-  const auto choice = rdma::parse_provider_choice(
-      options.provider_name.empty() ? variable("WEIR_RDMA_PROVIDER") : options.provider_name);
-  if (!choice) return fail(Errc::bad_address, choice.error().what);
-  wanted.choice = *choice;
-  wanted.library_dir = options.library_dir;
-  wanted.library_path = variable("LD_LIBRARY_PATH");
-  wanted.executable = program_beside_this_library();
-  auto provider = rdma::load_provider(wanted);
+  auto provider = rdma::load_provider_beside(reinterpret_cast<const void*>(&weir_tensor_version),
+                                             options.provider_name, options.library_dir);
   if (!provider) return fail(Errc::device, provider.error().what);
   return *provider;
 }
