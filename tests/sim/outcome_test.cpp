@@ -5,33 +5,10 @@
 #include "fabric/sim/collective.hpp"
 #include "fabric/sim/scenario.hpp"
 #include "fabric/sim/summary.hpp"
+#include "tests/sim/four_leaves.hpp"
 
 namespace weir::fabric::sim {
 namespace {
-
-const std::string network = R"(
-name = "four leaves"
-[leaf_spine]
-spines = 2
-leaves = 4
-hosts_per_leaf = 4
-host_speed = "100G"
-host_cable = "3m"
-spine_speed = "400G"
-spine_cable = "40m"
-leaf_model = "generic-32m"
-spine_model = "generic-32m"
-)";
-
-std::optional<Scenario> read(const std::string& text, Complaints& complaints) {
-  return read_scenario(text, "s.toml", [](const std::string&) { return std::nullopt; }, complaints);
-}
-Scenario must_read(const std::string& text) {
-  Complaints complaints;
-  auto scenario = read(text, complaints);
-  EXPECT_TRUE(scenario.has_value()) << complaints.text();
-  return std::move(*scenario);
-}
 
 const std::string incast_of_two =
     network + "[[workload]]\nkind = \"incast\"\nsenders = 2\nbytes = \"100KB\"\n";
