@@ -312,7 +312,9 @@ std::optional<std::string> no_json_for(std::string_view function, std::string_vi
   if (codec.empty() || codec == rpc::MessagePack::name) return std::nullopt;
   std::string why(function);
   why.append(schema).append(" speaks ").append(codec);
-  return why + ", and JSON becomes MessagePack only: call it from a program that has its types (docs/rpc.md)";
+  return why +
+         ", and JSON becomes MessagePack only: call it from a program that has its types "
+         "(docs/rpc-reference.md)";
 }
 
 std::string json_of_word(const std::string& word) {
