@@ -23,7 +23,8 @@ constexpr std::array<Row, 14> rows = {{
     {"bad_array", "Publish a contiguous array of a supported dtype under a name of 1 to 1024 bytes."},
     {"too_much", "Lower what is under way at once, or raise the limit that the message names."},
     {"protocol", "Use the same version of the library at both ends."},
-    {"refused", "Let the hub declare a destination of this name."},
+    {"refused",
+     "Open the hub with push_names that cover the name, and push_from that covers this peer, or none."},
     {"closed", "Connect again."},
     {"device", "See `weir doctor`; the message says what the device refused."},
 }};

@@ -1,4 +1,4 @@
-// One fetch on its way, from the caller's wish to what came of it.
+// One fetch or push on its way, from the caller's wish to what came of it.
 //
 // Ownership: shared by the caller, who waits for `done`, and the session that works on it. Threading: all but
 // `done` belongs to the session's thread until `done` is true, and to the caller's afterwards.
@@ -13,6 +13,7 @@
 
 #include "tensor/error.hpp"
 #include "tensor/metadata.hpp"
+#include "tensor/source.hpp"
 
 namespace weir::tensor {
 
@@ -40,6 +41,8 @@ struct Fetch {
   std::uint64_t generation = 0;  // of the hub that newer_than is of; 0: whichever is there
   bool wait = false;
   std::optional<Out> out;
+  // A push instead: what the hub is to have.
+  std::shared_ptr<const Source> pushed, pushed_metadata;
 
   // What came of it.
   Fetched fetched;

@@ -1,10 +1,12 @@
 #include "tensor/hub.hpp"
 
+#include <algorithm>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
-#include <future>
+#include <condition_variable>
 #include <list>
+#include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
@@ -20,22 +22,36 @@ namespace weir::tensor {
 
 class Hub::Core {
  public:
-  Core(const HubSettings& settings, std::uint64_t generation)
+  Core(const HubSettings& settings, PushRules rules, std::uint64_t generation)
       : settings_(settings),
         catalogue_({.keep = settings.keep, .most_names = settings.most_names}),
-        shared_{.catalogue = catalogue_, .generation = generation} {}
+        pushes_{.rules = std::move(rules),
+                .budget = std::make_shared<Budget>(settings.push.bytes),
+                .bytes_per_peer = settings.push.bytes_per_peer,
+                .memory = std::make_shared<SpareMemory>(settings.push.bytes_per_peer),
+                .catalogue = catalogue_,
+                .generation = generation,
+                .published = [this](const Catalogue::Published& published) { tell(published); }},
+        shared_{.catalogue = catalogue_, .generation = generation, .pushes = pushes_} {}
 
   Result<void> start(const rdma::Provider& provider, const rdma::Endpoint& at);
   void stop();
 
   Result<std::uint64_t> publish(std::string_view name, std::span<const TensorView> tensors,
                                 std::shared_ptr<const void> owner);
+  Result<Held> get(std::string_view name, std::uint64_t newer_than, std::chrono::nanoseconds timeout);
   bool withdraw(std::string_view name) { return catalogue_.withdraw(name); }
   const Catalogue& catalogue() const { return catalogue_; }
   std::uint64_t generation() const { return shared_.generation; }
   const rdma::Endpoint& local() const { return local_; }
   HubStats stats() {
-    return thread_.run([this] { return shared_.stats; });
+    return thread_.run([this] {
+      HubStats now = shared_.stats;
+      now.pushes = pushes_.pushes;
+      now.pushed_bytes = pushes_.pushed_bytes;
+      now.pushed_held_bytes = pushes_.budget->used();
+      return now;
+    });
   }
 
  private:
@@ -43,12 +59,18 @@ class Hub::Core {
   void accept();
   void take(RdmaLink& link);
   void look_again();
+  void tell(const Catalogue::Published& published);
+  VersionPtr newest(std::string_view name, std::uint64_t newer_than) const;
 
   const HubSettings settings_;
   Catalogue catalogue_;
+  PushReceiver::Shared pushes_;
   HubSession::Shared shared_;
   rdma::Endpoint local_;
   std::atomic<bool> looking_ = false;  // look_again() is on its way
+  std::mutex getting_;
+  std::condition_variable got_;  // a version is there that get() may wait for
+  std::atomic<std::uint32_t> getters_ = 0;
   ServingThread thread_{"weir-tensor"};
   // Of the thread:
   std::shared_ptr<rdma::Arrivals> arrivals_;
@@ -116,10 +138,54 @@ Result<std::uint64_t> Hub::Core::publish(std::string_view name, std::span<const 
   if (!tree) return std::unexpected(tree.error());
   const auto published = catalogue_.publish(name, tree->metadata, std::move(tree->data));
   if (!published) return std::unexpected(published.error());
-  // Requests that wait count themselves before they look, so either they saw this version or we see them.
-  if ((published->revoked || shared_.waiting > 0) && !looking_.exchange(true))
-    asio::post(thread_.io(), [this] { look_again(); });
+  tell(*published);
   return published->version;
+}
+
+// Whoever waits counts itself before it looks, so either it saw this version or we see it.
+void Hub::Core::tell(const Catalogue::Published& published) {
+  if ((published.revoked || shared_.waiting > 0) && !looking_.exchange(true))
+    asio::post(thread_.io(), [this] { look_again(); });
+  if (getters_ == 0) return;
+  const std::lock_guard lock(getting_);
+  got_.notify_all();
+}
+
+VersionPtr Hub::Core::newest(std::string_view name, std::uint64_t newer_than) const {
+  VersionPtr newest = catalogue_.find(name).newest;
+  return newest != nullptr && newest->number > newer_than ? newest : nullptr;
+}
+
+Result<Held> Hub::Core::get(std::string_view name, std::uint64_t newer_than,
+                            std::chrono::nanoseconds timeout) {
+  VersionPtr version = newest(name, newer_than);
+  if (version == nullptr && timeout.count() > 0) {
+    const auto most = std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours(24 * 365));
+    ++getters_;
+    std::unique_lock lock(getting_);
+    got_.wait_for(lock, most, [&] { return (version = newest(name, newer_than)) != nullptr; });
+    --getters_;
+  }
+  if (version == nullptr && catalogue_.find(name).newest == nullptr)
+    return fail(Errc::not_published, "there is no '" + std::string(name) + "'");
+  if (version == nullptr)
+    return fail(Errc::timed_out, "there is no version newer than " + std::to_string(newer_than));
+  Result<std::vector<std::byte>> block = version->metadata_source->copy();
+  if (!block) return std::unexpected(block.error());
+  Result<Metadata> metadata = parse_metadata(*block);
+  if (!metadata) return std::unexpected(metadata.error());
+  Held held{version->number, std::make_shared<const Metadata>(std::move(*metadata)), {}, version};
+  const std::span<const Source::Piece> pieces = version->data->pieces();
+  if (pieces.size() <= 1) {
+    if (!pieces.empty()) held.data = pieces[0];
+    return held;
+  }
+  Result<std::vector<std::byte>> whole = version->data->copy();
+  if (!whole) return std::unexpected(whole.error());
+  auto copy = std::make_shared<const std::vector<std::byte>>(std::move(*whole));
+  held.data = *copy;
+  held.memory = std::move(copy);
+  return held;
 }
 
 void Hub::Core::look_again() {
@@ -139,9 +205,11 @@ Result<std::unique_ptr<Hub>> Hub::listen(std::string_view address, const rdma::P
   if (!parsed) return std::unexpected(parsed.error());
   const Result<rdma::Endpoint> at = resolve(*parsed);
   if (!at) return std::unexpected(at.error());
+  Result<PushRules> rules = PushRules::make(settings.push);
+  if (!rules) return std::unexpected(rules.error());
   std::random_device random;
   const std::uint64_t generation = (std::uint64_t{random()} << 32 | random()) | 1;  // 0 is no hub
-  std::unique_ptr<Hub> hub(new Hub(std::make_unique<Core>(settings, generation)));
+  std::unique_ptr<Hub> hub(new Hub(std::make_unique<Core>(settings, std::move(*rules), generation)));
   if (Result<void> started = hub->core_->start(provider, *at); !started)
     return std::unexpected(started.error());
   return hub;
@@ -158,6 +226,10 @@ Result<std::uint64_t> Hub::publish(std::string_view name, const TensorView& arra
 Result<std::uint64_t> Hub::publish_tree(std::string_view name, std::span<const TensorView> tensors,
                                         std::shared_ptr<const void> owner) {
   return core_->publish(name, tensors, std::move(owner));
+}
+
+Result<Held> Hub::get(std::string_view name, std::uint64_t newer_than, std::chrono::nanoseconds timeout) {
+  return core_->get(name, newer_than, timeout);
 }
 
 bool Hub::withdraw(std::string_view name) { return core_->withdraw(name); }

@@ -12,6 +12,7 @@
 // (docs/threat-model.md).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,6 +24,8 @@
 #include "tensor/catalogue.hpp"
 #include "tensor/hub_session.hpp"
 #include "tensor/metadata.hpp"
+#include "tensor/push_rules.hpp"
+#include "tensor/tensor_view.hpp"
 
 namespace weir::tensor {
 
@@ -31,14 +34,15 @@ struct HubSettings {
       2;  // superseded versions of a name that slow readers may hold on to; beyond: Superseded
   std::uint32_t max_connections = 1024;
   std::size_t most_names = 1 << 20;
+  PushSettings push = {};  // what peers may push; by default nothing
 };
 
-// One tensor to be published: contiguous, in C order.
-struct TensorView {
-  std::string name;  // in a tree; empty for a single array
-  DType dtype;
-  std::vector<std::uint64_t> shape;
-  const void* data = nullptr;
+// A version as the hub's own program sees it. Nobody may write there.
+struct Held {
+  std::uint64_t version = 0;
+  std::shared_ptr<const Metadata> metadata;
+  std::span<const std::byte> data;
+  std::shared_ptr<const void> memory;  // keeps data
 };
 
 class Hub {
@@ -60,6 +64,11 @@ class Hub {
   Result<std::uint64_t> publish_tree(std::string_view name, std::span<const TensorView> tensors,
                                      std::shared_ptr<const void> owner);
   bool withdraw(std::string_view name);
+
+  // The newest version of a name, published here or pushed, if it is newer than `newer_than`; waits for one.
+  // Not copied where it is one piece of memory, as pushed ones are. not_published, timed_out, too_much.
+  Result<Held> get(std::string_view name, std::uint64_t newer_than = 0,
+                   std::chrono::nanoseconds timeout = {});
 
   std::vector<CatalogueEntry> list() const;
   HubStats stats() const;  // asks the hub's thread

@@ -7,7 +7,7 @@
 namespace weir::tensor {
 
 HubSession::HubSession(Link& link, Shared& shared, std::function<void(HubSession&)> gone)
-    : link_(&link), shared_(shared), gone_(std::move(gone)) {
+    : link_(&link), shared_(shared), gone_(std::move(gone)), pushes_(link, shared.pushes) {
   ++shared_.stats.connections;
   ++shared_.stats.connections_made;
 }
@@ -43,7 +43,8 @@ HubSession::Pending* HubSession::pending(std::uint32_t index) {
 
 void HubSession::on(const wire::Request& request) {
   Pending& slot = pending_[wire::slot_of(request.index)];
-  if (slot.state != State::free) return broke("a request in a slot that is in use");
+  if (slot.state != State::free || pushes_.uses_slot_of(request.index))
+    return broke("a request in a slot that is in use");
   ++shared_.stats.requests;
   slot.request = request;
   // Versions of another hub say nothing about ours.
@@ -140,7 +141,14 @@ bool HubSession::locate(Pending& slot) {
 }
 
 void HubSession::on(const wire::Cancel& cancel) {
+  if (pushes_.has(cancel.index)) return pushes_.cancel(cancel.index);
   if (Pending* slot = pending(cancel.index)) refuse(*slot, Errc::timed_out, "cancelled");
+}
+
+void HubSession::on(const wire::Push& push) {
+  if (pending_[wire::slot_of(push.index)].state != State::free || pushes_.uses_slot_of(push.index))
+    return broke("a push in a slot that is in use");
+  if (const std::string fault = pushes_.on(push); !fault.empty()) broke(fault);
 }
 
 void HubSession::on(const wire::Done& done) {
@@ -166,7 +174,9 @@ void HubSession::look_again() {
   }
 }
 
-void HubSession::on_written(const wire::Record&) { broke("a transfer that nobody asked for"); }
+void HubSession::on_written(const wire::Record& record) {
+  if (const std::string fault = pushes_.on_written(record); !fault.empty()) broke(fault);
+}
 void HubSession::on_read(std::uint32_t) {}
 
 void HubSession::on_end(const Error& cause) {

@@ -2,8 +2,8 @@
 //
 // A request waits for a version (waiting), or holds one: while the peer makes room for changed metadata
 // (offered), or reads it itself (located). What it is sent is held by the link. A peer has at most
-// wire::slots requests; one that breaks the protocol loses its link, and nobody else anything. Threading: the
-// link's.
+// wire::slots requests and pushes; one that breaks the protocol loses its link, and nobody else anything.
+// Threading: the link's.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 
 #include "tensor/catalogue.hpp"
 #include "tensor/link.hpp"
+#include "tensor/push_receiver.hpp"
 
 namespace weir::tensor {
 
@@ -25,6 +26,9 @@ struct HubStats {
   std::uint64_t metadata_updates = 0;
   std::uint64_t superseded = 0;  // readers that were too slow for `keep`
   std::uint64_t broken = 0;      // links ended because of what a peer sent
+  std::uint64_t pushes = 0;      // that became versions
+  std::uint64_t pushed_bytes = 0;
+  std::uint64_t pushed_held_bytes = 0;  // that pushed versions, and pushes under way, hold now
 };
 
 class HubSession final : public LinkEvents {
@@ -34,6 +38,7 @@ class HubSession final : public LinkEvents {
     const Catalogue& catalogue;
     const std::uint64_t generation;
     std::atomic<std::uint32_t> waiting = 0;  // requests of all peers; a publisher looks whether there are any
+    PushReceiver::Shared& pushes;
     HubStats stats = {};
     std::uint64_t listings = 0;
   };
@@ -64,6 +69,7 @@ class HubSession final : public LinkEvents {
   void on(const wire::ReRequest& request);
   void on(const wire::Cancel& cancel);
   void on(const wire::Done& done);
+  void on(const wire::Push& push);
   void on(const auto&) { broke("a message that only a hub sends came"); }
 
   Pending* pending(std::uint32_t index);
@@ -80,6 +86,7 @@ class HubSession final : public LinkEvents {
   Shared& shared_;
   std::function<void(HubSession&)> gone_;
   std::array<Pending, wire::slots> pending_;
+  PushReceiver pushes_;
 };
 
 }  // namespace weir::tensor

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "rdma/cm.hpp"
 #include "tensor/error.hpp"
 #include "tensor/source.hpp"
 #include "tensor/wire.hpp"
@@ -61,6 +62,8 @@ class Link {
   virtual void break_off(const Error& cause) = 0;
   // Of the other end: 0 if it is no hub.
   virtual std::uint64_t generation() const = 0;
+  // Where the other end is.
+  virtual rdma::Endpoint remote() const = 0;
 
  protected:
   Link() = default;

@@ -6,6 +6,7 @@
 #include "tensor/caller_driven.hpp"
 #include "tensor/listing.hpp"
 #include "tensor/rdma_link.hpp"
+#include "tensor/tree.hpp"
 
 namespace weir::tensor {
 namespace {
@@ -174,6 +175,31 @@ Result<Fetched> Peer::fetch(std::string_view name, FetchOptions options) {
   const std::chrono::nanoseconds timeout = options.timeout.value_or(default_timeout);
   const std::shared_ptr<Fetch> fetch = start(name, std::move(options));
   return wait(fetch, fetch->wait ? timeout : default_timeout);
+}
+
+Result<std::uint64_t> Peer::push(std::string_view name, const TensorView& array,
+                                 std::chrono::nanoseconds timeout) {
+  return push_tree(name, std::span(&array, 1), timeout);
+}
+
+Result<std::uint64_t> Peer::push_tree(std::string_view name, std::span<const TensorView> tensors,
+                                      std::chrono::nanoseconds timeout) {
+  if (name.empty() || name.size() > most_name_bytes)
+    return fail(Errc::bad_array, "a name has 1 to 1024 bytes");
+  Result<Tree> tree = make_tree(tensors, nullptr);
+  if (!tree) return std::unexpected(tree.error());
+  Result<std::vector<std::byte>> block = encode(tree->metadata);
+  if (!block) return std::unexpected(block.error());
+  auto push = std::make_shared<Fetch>();
+  push->name = name;
+  push->pushed = std::move(tree->data);
+  const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(*block));
+  push->pushed_metadata =
+      std::make_shared<const Source>(std::vector<Source::Piece>{Source::Piece(*kept)}, kept);
+  core_->start(push);
+  const Result<Fetched> done = core_->wait(push, after(timeout));
+  if (!done) return std::unexpected(done.error());
+  return done->version;
 }
 
 Result<std::vector<CatalogueEntry>> Peer::list() {

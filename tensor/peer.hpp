@@ -1,4 +1,4 @@
-// A reader of a hub's arrays.
+// A reader of a hub's arrays, and a writer where the hub lets it.
 //
 //   auto peer = Peer::connect("rdma://10.0.0.1:7800", provider);
 //   auto w = (*peer)->fetch("layer1.w");                        // newest version, in memory of the peer's
@@ -20,11 +20,12 @@
 #include "tensor/catalogue.hpp"
 #include "tensor/fetch.hpp"
 #include "tensor/peer_session.hpp"
+#include "tensor/tensor_view.hpp"
 
 namespace weir::tensor {
 
 struct PeerSettings {
-  PeerLimits limits;
+  PeerLimits limits = {};
   std::size_t spare_bytes = std::size_t{256} << 20;  // memory of fetches that is kept to be used again
   std::chrono::milliseconds connect_timeout{5000};
 };
@@ -48,6 +49,14 @@ class Peer {
 
   // not_published, superseded, shape_mismatch, peer_gone, timed_out, unreachable, too_much.
   Result<Fetched> fetch(std::string_view name, FetchOptions options = {});
+
+  // A new version of `name` at the hub, as if it had published it; its number. The memory is the caller's
+  // again when this returns. After an error that is not the hub's answer (peer_gone, timed_out) it may be
+  // there or not. refused, too_much, bad_array, peer_gone, timed_out, unreachable.
+  Result<std::uint64_t> push(std::string_view name, const TensorView& array,
+                             std::chrono::nanoseconds timeout = std::chrono::seconds(30));
+  Result<std::uint64_t> push_tree(std::string_view name, std::span<const TensorView> tensors,
+                                  std::chrono::nanoseconds timeout = std::chrono::seconds(30));
 
   // What the hub has; of at most 65536 names.
   Result<std::vector<CatalogueEntry>> list();

@@ -48,6 +48,7 @@ void PeerSession::ask(FetchPtr fetch, std::uint32_t slot) {
   asked.index = ++uses_[slot] * wire::slots + slot;
   asked.stage = Fetch::Stage::asked;
   slots_[slot] = fetch;
+  if (asked.pushed != nullptr) return ask_to_push(asked);
   wire::Request request{.index = asked.index,
                         .wait = asked.wait,
                         .newer_than = asked.newer_than,
@@ -112,10 +113,42 @@ void PeerSession::cancel(Fetch& fetch) {
     queued_.erase(found);
     return finish(gone, Error{Errc::timed_out, "'" + fetch.name + "' did not come in time", 0});
   }
+  // Of a push that is being written the hub says soon what became of it.
+  if (fetch.pushed != nullptr && fetch.stage != Fetch::Stage::asked) return;
   if (link_ != nullptr) link_->send(wire::Cancel{fetch.index});
 }
 
+void PeerSession::ask_to_push(const Fetch& push) {
+  wire::Push message{.index = push.index,
+                     .data_bytes = push.pushed->bytes(),
+                     .metadata_bytes = push.pushed_metadata->bytes(),
+                     .name = push.name};
+  if (message.metadata_bytes <= wire::most_pushed_metadata)
+    if (Result<std::vector<std::byte>> block = push.pushed_metadata->copy(); block)
+      message.metadata = std::move(*block);
+  link_->send(message);
+}
+
 // --- hearing
+
+// The hub has room for what is pushed: for its metadata, where those are long, then for its bytes.
+void PeerSession::on(const wire::ReRequest& request) {
+  const FetchPtr push = under_way(request.index);
+  if (push == nullptr || push->pushed == nullptr || push->stage == Fetch::Stage::asked_data ||
+      (request.of_metadata && push->stage != Fetch::Stage::asked) || request.locate)
+    return broke("a RE_REQUEST that no push asked for");
+  if (push->cancelled) return;  // the hub answers the CANCEL
+  const std::shared_ptr<const Source>& source = request.of_metadata ? push->pushed_metadata : push->pushed;
+  if (request.to.bytes < source->bytes()) return broke("a destination that is too small");
+  push->stage = request.of_metadata ? Fetch::Stage::asked_metadata : Fetch::Stage::asked_data;
+  link_->write(Transfer{.source = source,
+                        .to = request.to,
+                        .record = {.generation = link_->generation(),
+                                   .version = 0,
+                                   .bytes = source->bytes(),
+                                   .index = push->index,
+                                   .kind = request.of_metadata ? 1U : 0U}});
+}
 
 PeerSession::FetchPtr PeerSession::under_way(std::uint32_t index) const {
   const FetchPtr& fetch = slots_[wire::slot_of(index)];
@@ -130,7 +163,7 @@ void PeerSession::on_message(std::span<const std::byte> bytes) {
 
 void PeerSession::on(const wire::MetadataUpdate& update) {
   const FetchPtr fetch = under_way(update.index);
-  if (fetch == nullptr || fetch->stage != Fetch::Stage::asked)
+  if (fetch == nullptr || fetch->pushed != nullptr || fetch->stage != Fetch::Stage::asked)
     return broke("a META_DATA_UPDATE that nobody asked for");
   ++stats_.metadata_updates;
   link_->forget(fetch->index);
@@ -187,7 +220,8 @@ void PeerSession::tell(Fetch& fetch, Error why) {
 
 void PeerSession::on(const wire::Location& location) {
   const FetchPtr fetch = under_way(location.index);
-  if (fetch == nullptr || (fetch->stage != Fetch::Stage::asked && fetch->stage != Fetch::Stage::asked_data))
+  if (fetch == nullptr || fetch->pushed != nullptr ||
+      (fetch->stage != Fetch::Stage::asked && fetch->stage != Fetch::Stage::asked_data))
     return broke("a LOCATION that nobody asked for");
   if (fetch->cancelled) return;  // the hub answers the CANCEL
   fetch->stage = Fetch::Stage::reading;
@@ -211,7 +245,7 @@ void PeerSession::on_read(std::uint32_t index) {
 
 void PeerSession::on_written(const wire::Record& record) {
   const FetchPtr fetch = under_way(record.index);
-  if (fetch == nullptr) return broke("a transfer that nobody waits for");
+  if (fetch == nullptr || fetch->pushed != nullptr) return broke("a transfer that nobody waits for");
   if (record.generation != link_->generation()) return broke("a transfer of another hub");
   if (record.kind == 1) {
     if (fetch->stage != Fetch::Stage::asked_metadata || record.bytes != fetch->metadata_block.size())
@@ -233,6 +267,10 @@ void PeerSession::on(const wire::ErrorStatus& status) {
   if (fetch->stage == Fetch::Stage::reading) {
     fetch->superseded = true;  // what was read is whole, or the next READ fails
     return;
+  }
+  if (status.code == Errc::ok && fetch->pushed != nullptr && fetch->stage == Fetch::Stage::asked_data) {
+    fetch->fetched.version = status.version;
+    return finish(fetch, std::nullopt);
   }
   finish(fetch, Error{status.code == Errc::ok ? Errc::protocol : status.code,
                       "'" + fetch->name + "': " + status.text, link_->generation()});
@@ -268,8 +306,13 @@ void PeerSession::finish(const FetchPtr& fetch, std::optional<Error> failed) {
   } else {
     fetch->fetched.generation = link_->generation();
     fetch->fetched.metadata_id = fetch->metadata_id;
-    ++stats_.fetches;
-    stats_.fetched_bytes += fetch->fetched.data.size();
+    if (fetch->pushed != nullptr) {
+      ++stats_.pushes;
+      stats_.pushed_bytes += fetch->pushed->bytes();
+    } else {
+      ++stats_.fetches;
+      stats_.fetched_bytes += fetch->fetched.data.size();
+    }
     fetch->done.store(true, std::memory_order_release);
     owner_.on_finished();
   }

@@ -24,6 +24,8 @@ struct PeerStats {
   std::uint64_t read_bytes = 0;        // of those, read by this side itself
   std::uint64_t metadata_updates = 0;  // META_DATA_UPDATEs that came
   std::uint64_t connects = 0;
+  std::uint64_t pushes = 0;  // that succeeded
+  std::uint64_t pushed_bytes = 0;
 };
 
 struct PeerLimits {
@@ -79,9 +81,11 @@ class PeerSession final : public LinkEvents {
   void on(const wire::MetadataUpdate& update);
   void on(const wire::ErrorStatus& status);
   void on(const wire::Location& location);
+  void on(const wire::ReRequest& request);
   void on(const auto&) { broke("a message that only a reader sends came"); }
 
   void ask(FetchPtr fetch, std::uint32_t slot);
+  void ask_to_push(const Fetch& push);
   void ask_again(Fetch& fetch);
   bool reads_itself(const Fetch& fetch) const;
   // Room for `metadata`, and whether it is what `out` wants.

@@ -252,9 +252,10 @@ void RdmaLink::break_off(const Error& cause) {
   end(cause.code == Errc::protocol ? rdma::Errc::bad_frame : rdma::Errc::closed, cause.what);
 }
 
-// Transfers to somebody who is gone need not go out; messages do.
+// Transfers to somebody who is gone need not go out; messages do. What was expected is its owner's again.
 void RdmaLink::on_abandoned() {
   reads_.clear();
+  for (Expected& each : expected_) each = {};
   early_.clear();
   if (state_ == State::established) pump();
 }

@@ -55,6 +55,7 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   void leave() override;
   void break_off(const Error& cause) override;
   std::uint64_t generation() const override { return theirs_.generation; }
+  rdma::Endpoint remote() const override { return remote_; }
 
   // For the engine.
   void on_completion(const ibv_wc& completion) override;

@@ -26,6 +26,8 @@ class Source {
 
   std::span<const Piece> pieces() const { return pieces_; }
   std::uint64_t bytes() const { return bytes_; }
+  // All of it behind each other. too_much.
+  Result<std::vector<std::byte>> copy() const;
 
   struct Key {
     std::uint32_t lkey, rkey;

@@ -8,7 +8,10 @@
 #include <memory>
 #include <span>
 
-#include "tensor/hub.hpp"
+#include "tensor/error.hpp"
+#include "tensor/metadata.hpp"
+#include "tensor/source.hpp"
+#include "tensor/tensor_view.hpp"
 
 namespace weir::tensor {
 

@@ -86,7 +86,7 @@ Writer body(const Location& m) {
 Writer body(const Done& m) { return begin(Kind::done, 0, m.index); }
 Writer body(const Push& m) {
   Writer out = begin(Kind::push, 0, m.index);
-  out.number(m.data_bytes);
+  out.number(m.data_bytes).number(m.metadata_bytes);
   put(out, m.name);
   put(out, text_of(m.metadata));
   return out;
@@ -152,6 +152,7 @@ Message read_push(Reader& in, const Header& header) {
   Push m;
   m.index = header.index;
   m.data_bytes = in.number<std::uint64_t>();
+  m.metadata_bytes = in.number<std::uint64_t>();
   m.name = take_text(in);
   m.metadata = take_bytes(in);
   return m;
@@ -183,8 +184,8 @@ bool sound(const MetadataUpdate& m) {
 bool sound(const ErrorStatus& m) { return m.text.size() <= 1024; }
 bool sound(const Location& m) { return m.sources.size() <= most_sources; }
 bool sound(const Push& m) {
-  return !m.name.empty() && m.name.size() <= most_name_bytes && m.metadata.size() <= most_inline_metadata &&
-         8 + 8 + 2 + m.name.size() + 2 + m.metadata.size() <= message_bytes;
+  const std::size_t expected = m.metadata_bytes <= most_pushed_metadata ? m.metadata_bytes : 0;
+  return !m.name.empty() && m.name.size() <= most_name_bytes && m.metadata.size() == expected;
 }
 bool sound(const auto&) { return true; }
 

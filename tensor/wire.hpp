@@ -23,6 +23,7 @@ inline constexpr std::size_t message_bytes = 4096;
 inline constexpr std::uint32_t slots = 64;
 inline constexpr std::size_t most_sources = 128;
 inline constexpr std::size_t most_inline_metadata = 3072;
+inline constexpr std::size_t most_pushed_metadata = 2048;  // in a PUSH, beside its name
 
 constexpr std::uint32_t slot_of(std::uint32_t index) { return index % slots; }
 
@@ -97,12 +98,13 @@ struct Done {
   bool operator==(const Done&) const = default;
 };
 
-// An array for the hub: it answers with RE_REQUEST, and with ERROR_STATUS when it has it or will not.
+// PUSH, an array for the hub: it answers with RE_REQUEST, and with ERROR_STATUS when it has it or will not.
 struct Push {
   std::uint32_t index = 0;
   std::uint64_t data_bytes = 0;
+  std::uint64_t metadata_bytes = 0;
   std::string name = {};
-  std::vector<std::byte> metadata;
+  std::vector<std::byte> metadata = {};  // all of it, or nothing where it is longer than most_pushed_metadata
   bool operator==(const Push&) const = default;
 };
 

@@ -16,16 +16,6 @@ struct Released {
   std::deque<std::uint64_t> tokens;
 };
 
-Result<TensorView> view_of(const weir_tensor_array& array) {
-  if (array.dimensions > most_dimensions || (array.dimensions > 0 && array.shape == nullptr))
-    return fail(Errc::bad_array, "an array has at most 64 dimensions, and a shape");
-  if (array.name_size > 0 && array.name == nullptr) return fail(Errc::bad_array, "a name is missing");
-  return TensorView{.name = array.name_size > 0 ? std::string(array.name, array.name_size) : std::string(),
-                    .dtype = {array.kind, array.bits, array.lanes},
-                    .shape = {array.shape, array.shape + array.dimensions},
-                    .data = array.data};
-}
-
 }  // namespace
 
 struct weir_tensor_hub {
@@ -61,16 +51,9 @@ uint64_t weir_tensor_hub_generation(const weir_tensor_hub* hub) { return hub->hu
 int weir_tensor_publish(weir_tensor_hub* hub, const char* name, const weir_tensor_array* arrays, size_t count,
                         int as_tree, uint64_t token, uint64_t* version, weir_tensor_error* error) {
   return c::guarded(error, [&]() -> Result<void> {
-    if (hub == nullptr || name == nullptr || (arrays == nullptr && count > 0))
-      return fail(Errc::bad_array, "a hub, a name and arrays are needed");
-    if (as_tree == 0 && count != 1) return fail(Errc::bad_array, "an array is one");
-    std::vector<TensorView> views;
-    views.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      Result<TensorView> view = view_of(arrays[i]);
-      if (!view) return std::unexpected(view.error());
-      views.push_back(std::move(*view));
-    }
+    if (hub == nullptr || name == nullptr) return fail(Errc::bad_array, "a hub and a name are needed");
+    const Result<std::vector<TensorView>> views = c::views_of(arrays, count, as_tree);
+    if (!views) return std::unexpected(views.error());
     // Not before it is published: an error leaves the memory with the program, whose token never comes.
     const auto kept = std::make_shared<std::atomic<bool>>(false);
     const std::shared_ptr<const void> owner(new std::byte,
@@ -81,7 +64,7 @@ int weir_tensor_publish(weir_tensor_hub* hub, const char* name, const weir_tenso
                                               released->tokens.push_back(token);
                                             });
     *kept = true;
-    const auto published = hub->hub->publish_tree(name, views, owner);
+    const auto published = hub->hub->publish_tree(name, *views, owner);
     if (!published) {
       *kept = false;
       return std::unexpected(published.error());
@@ -104,11 +87,47 @@ size_t weir_tensor_released(weir_tensor_hub* hub, uint64_t* tokens, size_t most)
 int weir_tensor_withdraw(weir_tensor_hub* hub, const char* name) { return hub->hub->withdraw(name) ? 1 : 0; }
 
 void weir_tensor_hub_get_stats(weir_tensor_hub* hub, weir_tensor_hub_stats* stats) {
-  if (stats->size < sizeof *stats) return;
   const HubStats now = hub->hub->stats();
-  *stats = {stats->size,    now.connections,   now.connections_made,  now.requests,
-            now.written,    now.written_bytes, now.located,           now.metadata_updates,
-            now.superseded, now.broken,        hub->hub->live_bytes()};
+  const weir_tensor_hub_stats all = {stats->size,
+                                     now.connections,
+                                     now.connections_made,
+                                     now.requests,
+                                     now.written,
+                                     now.written_bytes,
+                                     now.located,
+                                     now.metadata_updates,
+                                     now.superseded,
+                                     now.broken,
+                                     hub->hub->live_bytes(),
+                                     now.pushes,
+                                     now.pushed_bytes,
+                                     now.pushed_held_bytes};
+  c::hand_over(all, stats);
+}
+
+int weir_tensor_hub_get(weir_tensor_hub* hub, const char* name, const weir_tensor_wish* wish,
+                        weir_tensor_fetched** fetched, weir_tensor_error* error) {
+  return c::guarded(error, [&]() -> Result<void> {
+    if (hub == nullptr || name == nullptr || fetched == nullptr)
+      return fail(Errc::bad_array, "a hub and a name are needed");
+    std::uint64_t newer_than = wish != nullptr ? wish->newer_than : 0;
+    // What is newer than another hub's version is whatever this one has.
+    if (wish != nullptr && wish->generation != 0 && wish->generation != hub->hub->generation())
+      newer_than = 0;
+    const auto timeout =
+        std::chrono::microseconds(wish != nullptr ? std::max<int64_t>(wish->timeout_us, 0) : 0);
+    Result<Held> held = hub->hub->get(name, newer_than, timeout);
+    if (!held) return std::unexpected(held.error());
+    Fetched as_fetched;
+    as_fetched.version = held->version;
+    as_fetched.generation = hub->hub->generation();
+    as_fetched.metadata = std::move(held->metadata);
+    // The header says that nobody writes there.
+    as_fetched.data = {const_cast<std::byte*>(held->data.data()), held->data.size()};
+    as_fetched.memory = std::const_pointer_cast<void>(std::move(held->memory));
+    *fetched = new weir_tensor_fetched{std::move(as_fetched)};
+    return {};
+  });
 }
 
 }  // extern "C"

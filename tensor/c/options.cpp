@@ -9,6 +9,16 @@
 namespace weir::tensor::c {
 namespace {
 
+struct TextRow {
+  std::string_view name;
+  std::string& (*at)(weir_tensor_options&);
+};
+constexpr TextRow texts[] = {
+    {"rdma.library_dir", [](auto& o) -> std::string& { return o.library_dir; }},
+    {"push_names", [](auto& o) -> std::string& { return o.hub.push.names; }},
+    {"push_from", [](auto& o) -> std::string& { return o.hub.push.from; }},
+};
+
 struct Row {
   std::string_view name;
   void (*set)(weir_tensor_options&, std::uint64_t);
@@ -19,6 +29,8 @@ constexpr Row rows[] = {
     {"keep", [](auto& o, auto n) { o.hub.keep = static_cast<std::uint32_t>(n); }, most_32},
     {"max_connections", [](auto& o, auto n) { o.hub.max_connections = static_cast<std::uint32_t>(n); },
      65536},
+    {"push_bytes", [](auto& o, auto n) { o.hub.push.bytes = n; }, most_64},
+    {"push_bytes_per_peer", [](auto& o, auto n) { o.hub.push.bytes_per_peer = n; }, most_64},
     {"max_bytes", [](auto& o, auto n) { o.peer.limits.max_bytes = n; }, most_64},
     {"read_from_bytes", [](auto& o, auto n) { o.peer.limits.read_from_bytes = n; }, most_64},
     {"spare_bytes", [](auto& o, auto n) { o.peer.spare_bytes = n; }, most_64},
@@ -40,7 +52,8 @@ int report(weir_tensor_error* to, const Error& error) {
 }
 
 Result<void> set(weir_tensor_options& options, std::string_view name, std::string_view value) {
-  if (name == "rdma.library_dir") return options.library_dir = value, Result<void>();
+  if (const TextRow* text = std::ranges::find(texts, name, &TextRow::name); text != std::end(texts))
+    return text->at(options) = value, Result<void>();
   if (name == "rdma.provider") {
     if (const auto choice = rdma::parse_provider_choice(value); !choice)
       return fail(Errc::bad_address, choice.error().what);
@@ -56,6 +69,23 @@ Result<void> set(weir_tensor_options& options, std::string_view name, std::strin
                                        std::to_string(row->most) + ", not '" + std::string(value) + "'");
   row->set(options, number);
   return {};
+}
+
+Result<std::vector<TensorView>> views_of(const weir_tensor_array* arrays, std::size_t count, int as_tree) {
+  if (arrays == nullptr && count > 0) return fail(Errc::bad_array, "arrays are needed");
+  if (as_tree == 0 && count != 1) return fail(Errc::bad_array, "an array is one");
+  std::vector<TensorView> views;
+  views.reserve(count);
+  for (const weir_tensor_array& each : std::span(arrays, count)) {
+    if (each.dimensions > most_dimensions || (each.dimensions > 0 && each.shape == nullptr))
+      return fail(Errc::bad_array, "an array has at most 64 dimensions, and a shape");
+    if (each.name_size > 0 && each.name == nullptr) return fail(Errc::bad_array, "a name is missing");
+    views.push_back({.name = each.name_size > 0 ? std::string(each.name, each.name_size) : std::string(),
+                     .dtype = {each.kind, each.bits, each.lanes},
+                     .shape = {each.shape, each.shape + each.dimensions},
+                     .data = each.data});
+  }
+  return views;
 }
 
 Result<rdma::Provider> provider_for(const weir_tensor_options& options) {

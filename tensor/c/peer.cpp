@@ -8,9 +8,6 @@ using namespace weir::tensor;
 struct weir_tensor_peer {
   std::unique_ptr<Peer> peer;
 };
-struct weir_tensor_fetched {
-  Fetched what;
-};
 struct weir_tensor_pending {
   std::shared_ptr<Fetch> fetch;
   std::chrono::nanoseconds timeout;
@@ -126,9 +123,26 @@ int weir_tensor_fetched_array(const weir_tensor_fetched* fetched, size_t which, 
 void weir_tensor_fetched_free(weir_tensor_fetched* fetched) { delete fetched; }
 
 void weir_tensor_peer_get_stats(weir_tensor_peer* peer, weir_tensor_peer_stats* stats) {
-  if (stats->size < sizeof *stats) return;
   const PeerStats now = peer->peer->stats();
-  *stats = {stats->size, now.fetches, now.fetched_bytes, now.read_bytes, now.metadata_updates, now.connects};
+  const weir_tensor_peer_stats all = {stats->size,    now.fetches,          now.fetched_bytes,
+                                      now.read_bytes, now.metadata_updates, now.connects,
+                                      now.pushes,     now.pushed_bytes};
+  c::hand_over(all, stats);
+}
+
+int weir_tensor_push(weir_tensor_peer* peer, const char* name, const weir_tensor_array* arrays, size_t count,
+                     int as_tree, int64_t timeout_us, uint64_t* version, weir_tensor_error* error) {
+  return c::guarded(error, [&]() -> Result<void> {
+    if (peer == nullptr || name == nullptr) return fail(Errc::bad_array, "a peer and a name are needed");
+    const Result<std::vector<TensorView>> views = c::views_of(arrays, count, as_tree);
+    if (!views) return std::unexpected(views.error());
+    const std::chrono::nanoseconds timeout =
+        timeout_us > 0 ? std::chrono::microseconds(timeout_us) : std::chrono::nanoseconds(longest_answer);
+    const Result<std::uint64_t> pushed = peer->peer->push_tree(name, *views, timeout);
+    if (!pushed) return std::unexpected(pushed.error());
+    if (version != nullptr) *version = *pushed;
+    return {};
+  });
 }
 
 }  // extern "C"

@@ -91,6 +91,10 @@ typedef struct weir_tensor_array {
 /* Settings by name; NULL where options are taken means all defaults.
  *   keep              (hub; 2) superseded versions of a name that slow readers may hold on to
  *   max_connections   (hub; 1024)
+ *   push_names        (hub; nothing) what peers may push: names with commas, NAME* for all that begin so
+ *   push_from         (hub; everybody) addresses that may push: ADDRESS or ADDRESS/BITS, with commas
+ *   push_bytes        (hub; 1073741824) that pushed versions hold, all together
+ *   push_bytes_per_peer (hub; 268435456) that those of one connection hold
  *   max_bytes         (peer; 68719476736) of one fetch
  *   read_from_bytes   (peer; 524288) what is this large the peer reads itself
  *   spare_bytes       (peer; 268435456) memory of fetches that is kept to be used again
@@ -130,8 +134,9 @@ WEIR_TENSOR_API int weir_tensor_withdraw(weir_tensor_hub* hub, const char* name)
 typedef struct weir_tensor_hub_stats {
   size_t size; /* sizeof(weir_tensor_hub_stats), set by the caller */
   uint64_t connections, connections_made, requests, written, written_bytes, located, metadata_updates,
-      superseded, broken, live_bytes;
+      superseded, broken, live_bytes, pushes, pushed_bytes, pushed_held_bytes;
 } weir_tensor_hub_stats;
+/* As much of it as `size` says. */
 WEIR_TENSOR_API void weir_tensor_hub_get_stats(weir_tensor_hub* hub, weir_tensor_hub_stats* stats);
 
 /* ---- Fetching ---- */
@@ -166,6 +171,18 @@ WEIR_TENSOR_API weir_tensor_pending* weir_tensor_start(weir_tensor_peer* peer, c
 WEIR_TENSOR_API int weir_tensor_finish(weir_tensor_peer* peer, weir_tensor_pending* pending,
                                        weir_tensor_fetched** fetched, weir_tensor_error* error);
 
+/* What the hub itself has of a name, published or pushed: as weir_tensor_fetch, without `out`. Its data may
+ * be the version itself: they must not be written to. */
+WEIR_TENSOR_API int weir_tensor_hub_get(weir_tensor_hub* hub, const char* name, const weir_tensor_wish* wish,
+                                        weir_tensor_fetched** fetched, weir_tensor_error* error);
+
+/* A new version at the hub, as weir_tensor_publish makes one there; where its options let peers push. The
+ * memory is the program's again when this returns. After PEER_GONE or TIMED_OUT it may have become a version
+ * or not. */
+WEIR_TENSOR_API int weir_tensor_push(weir_tensor_peer* peer, const char* name,
+                                     const weir_tensor_array* arrays, size_t count, int as_tree,
+                                     int64_t timeout_us, uint64_t* version, weir_tensor_error* error);
+
 /* What was fetched; valid until it is freed, also without its peer. */
 WEIR_TENSOR_API uint64_t weir_tensor_fetched_version(const weir_tensor_fetched* fetched);
 WEIR_TENSOR_API uint64_t weir_tensor_fetched_generation(const weir_tensor_fetched* fetched);
@@ -180,8 +197,9 @@ WEIR_TENSOR_API void weir_tensor_fetched_free(weir_tensor_fetched* fetched);
 
 typedef struct weir_tensor_peer_stats {
   size_t size; /* sizeof(weir_tensor_peer_stats), set by the caller */
-  uint64_t fetches, fetched_bytes, read_bytes, metadata_updates, connects;
+  uint64_t fetches, fetched_bytes, read_bytes, metadata_updates, connects, pushes, pushed_bytes;
 } weir_tensor_peer_stats;
+/* As much of it as `size` says. */
 WEIR_TENSOR_API void weir_tensor_peer_get_stats(weir_tensor_peer* peer, weir_tensor_peer_stats* stats);
 
 /* ---- Memory ---- */

@@ -28,7 +28,8 @@ std::vector<Message> samples() {
       Cancel{5},
       Location{6, 7, {{1, 2, 3}, {4, 5, 6}}},
       Done{~0U},
-      Push{8, 9, "name", bytes_of("block")},
+      Push{8, 9, 5, "name", bytes_of("block")},
+      Push{8, 9, 1 << 20, "name", {}},
   };
 }
 

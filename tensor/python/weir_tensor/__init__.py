@@ -1,10 +1,12 @@
 """Named, versioned arrays between processes over RDMA. Begin with `listen` and `connect`."""
 from .arrays import Array
-from .errors import (BadAddress, BadArray, Closed, NotPublished, PeerGone, ShapeMismatch, Superseded, TensorError, TimedOut,
-                     TooMuch, Unreachable)
+from .errors import (BadAddress, BadArray, Closed, NotPublished, PeerGone, Refused, ShapeMismatch, Superseded, TensorError,
+                     TimedOut, TooMuch, Unreachable)
+from .fetched import Version
 from .hub import Hub, listen
 from .memory import empty
-from .peer import Peer, Version, connect
+from .peer import Peer, connect
 
-__all__ = ["Array", "BadAddress", "BadArray", "Closed", "Hub", "NotPublished", "Peer", "PeerGone", "ShapeMismatch",
-           "Superseded", "TensorError", "TimedOut", "TooMuch", "Unreachable", "Version", "connect", "empty", "listen"]
+__all__ = ["Array", "BadAddress", "BadArray", "Closed", "Hub", "NotPublished", "Peer", "PeerGone", "Refused",
+           "ShapeMismatch", "Superseded", "TensorError", "TimedOut", "TooMuch", "Unreachable", "Version",
+           "connect", "empty", "listen"]

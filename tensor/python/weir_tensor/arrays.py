@@ -10,6 +10,7 @@ import sys
 from . import dlpack
 from .errors import BadArray
 from .library import Array as CArray
+from .library import word
 
 # numpy's kinds: DLPack's codes.
 _KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
@@ -123,6 +124,18 @@ def describe(array, writable: bool = False) -> Described:
         raise BadArray(f"{type(array).__name__} is no array: {why}") from why
 
 
+def describe_tree(tree):
+    """The arrays of a mapping for the library, how many, and what has to be kept as long as they are used."""
+    described = [describe(array) for array in tree.values()]
+    names = [word("a name", key) for key in tree]
+    arrays = (CArray * len(described))()
+    for each, one, key in zip(arrays, described, names):
+        one.write(each)
+        each.name = ctypes.cast(ctypes.c_char_p(key), ctypes.c_void_p)
+        each.name_size = len(key)
+    return arrays, len(described), (described, names)
+
+
 class Array:
     """An array in host memory, for DLPack's consumers. `owner` keeps the memory there."""
 
@@ -183,18 +196,18 @@ def typestr_of(kind: int, bits: int, lanes: int):
     return f"{'|' if bits == 8 else '<' if sys.byteorder == 'little' else '>'}{letter}{bits // 8}"
 
 
-def give(typestr, kind, bits, lanes, shape, address, owner):
+def give(typestr, kind, bits, lanes, shape, address, owner, read_only=False):
     """The memory there as an array, which keeps `owner`."""
     if typestr is None:
         return Array(kind, bits, lanes, shape, address, owner)
     if 0 in shape:
         return numpy.empty(shape, typestr)
-    return numpy.asarray(_Interface({"typestr": typestr, "shape": shape, "data": (address, False), "version": 3}, owner))
+    return numpy.asarray(_Interface({"typestr": typestr, "shape": shape, "data": (address, read_only), "version": 3}, owner))
 
 
-def give_many(rows, address, bytes_, owner) -> dict:
+def give_many(rows, address, bytes_, owner, read_only=False) -> dict:
     """Arrays of one piece of memory, by name: a view of one numpy array costs a fifth of an array of its own."""
-    whole = give("|u1", 1, 8, 1, (bytes_,), address, owner) if numpy is not None and bytes_ else None
-    return {name: (give(typestr, kind, bits, lanes, shape, address + offset, owner)
+    whole = give("|u1", 1, 8, 1, (bytes_,), address, owner, read_only) if numpy is not None and bytes_ else None
+    return {name: (give(typestr, kind, bits, lanes, shape, address + offset, owner, read_only)
                    if whole is None or typestr is None or 0 in shape else numpy.ndarray(shape, typestr, whole, offset))
             for name, offset, typestr, kind, bits, lanes, shape in rows}

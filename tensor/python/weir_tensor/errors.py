@@ -64,6 +64,12 @@ class TooMuch(TensorError):
     code = 9
 
 
+class Refused(TensorError, PermissionError):
+    """The hub takes no pushes of this name, or from here."""
+
+    code = 11
+
+
 class Closed(TensorError, ConnectionError):
     code = 12
 

@@ -2,10 +2,11 @@
 import ctypes
 import os
 import threading
-from typing import Mapping
+from typing import Mapping, Optional, Union
 
-from .arrays import describe
+from .arrays import describe, describe_tree
 from .errors import Closed, check
+from .fetched import Fetched, Layout, Version, wish_for
 from .library import HUB_STATS, Array, Error, HubStats, Options, lib, text, word
 
 
@@ -45,14 +46,8 @@ class Hub:
 
     def publish_tree(self, name: str, tree: Mapping[str, object]) -> int:
         """All arrays of a mapping, as one version: a reader gets all or nothing."""
-        described = [describe(array) for array in tree.values()]
-        names = [word("a name", key) for key in tree]
-        arrays = (Array * len(described))()
-        for each, one, key in zip(arrays, described, names):
-            one.write(each)
-            each.name = ctypes.cast(ctypes.c_char_p(key), ctypes.c_void_p)
-            each.name_size = len(key)
-        return self._publish(name, arrays, len(described), True, (described, names))
+        arrays, count, keep = describe_tree(tree)
+        return self._publish(name, arrays, count, True, keep)
 
     def _publish(self, name, arrays, count, as_tree, keep) -> int:
         hub, error, version = self._open(), Error(), ctypes.c_uint64()
@@ -80,6 +75,24 @@ class Hub:
                 if count < 64:
                     return len(self._held)
 
+    def _get(self, name, newer_than, timeout):
+        wish, fetched, error = wish_for(newer_than, timeout), ctypes.c_void_p(), Error()
+        check(lib.weir_tensor_hub_get(self._open(), word("a name", name), ctypes.byref(wish), ctypes.byref(fetched),
+                                      ctypes.byref(error)), error)
+        kept = Fetched(fetched)
+        return kept, Layout(fetched, kept.place()[0]).rows
+
+    def get(self, name: str, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:
+        """The newest version of an array, published here or pushed: (number, generation, value), read-only and not copied.
+        With `timeout` it waits for one, or for one above `newer_than`."""
+        kept, rows = self._get(name, newer_than, timeout)
+        return kept.array(name, rows, read_only=True)
+
+    def get_tree(self, name: str, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:
+        """As `get`, for a tree."""
+        kept, rows = self._get(name, newer_than, timeout)
+        return kept.tree(rows, read_only=True)
+
     def withdraw(self, name: str) -> bool:
         return lib.weir_tensor_withdraw(self._open(), word("a name", name)) == 1
 
@@ -105,5 +118,7 @@ class Hub:
 
 
 def listen(address: str, **settings) -> Hub:
-    """A hub at rdma://HOST:PORT (port 0 takes a free one: `hub.address`). Settings: keep, max_connections."""
+    """A hub at rdma://HOST:PORT (port 0 takes a free one: `hub.address`). Settings: keep, max_connections; and for what
+    peers may push: push_names ("grad/*,status"; nothing), push_from ("10.0.0.0/8"; everybody), push_bytes,
+    push_bytes_per_peer."""
     return Hub(address, **settings)

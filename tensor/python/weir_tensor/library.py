@@ -23,8 +23,8 @@ class Wish(ctypes.Structure):
 
 
 HUB_STATS = ("connections", "connections_made", "requests", "written", "written_bytes", "located", "metadata_updates",
-             "superseded", "broken", "live_bytes")
-PEER_STATS = ("fetches", "fetched_bytes", "read_bytes", "metadata_updates", "connects")
+             "superseded", "broken", "live_bytes", "pushes", "pushed_bytes", "pushed_held_bytes")
+PEER_STATS = ("fetches", "fetched_bytes", "read_bytes", "metadata_updates", "connects", "pushes", "pushed_bytes")
 
 
 class HubStats(ctypes.Structure):
@@ -52,6 +52,8 @@ _FUNCTIONS = {
     "weir_tensor_released": (c_size_t, c_void_p, POINTER(c_uint64), c_size_t),
     "weir_tensor_withdraw": (c_int, c_void_p, c_char_p),
     "weir_tensor_hub_get_stats": (None, c_void_p, POINTER(HubStats)),
+    "weir_tensor_hub_get": (c_int, c_void_p, c_char_p, POINTER(Wish), POINTER(c_void_p), POINTER(Error)),
+    "weir_tensor_push": (c_int, c_void_p, c_char_p, c_void_p, c_size_t, c_int, c_int64, POINTER(c_uint64), POINTER(Error)),
     "weir_tensor_connect": (c_int, POINTER(c_void_p), c_char_p, c_void_p, POINTER(Error)),
     "weir_tensor_peer_free": (None, c_void_p),
     "weir_tensor_peer_generation": (c_uint64, c_void_p),

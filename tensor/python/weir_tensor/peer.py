@@ -3,45 +3,12 @@ import asyncio
 import collections
 import ctypes
 import os
-from typing import AsyncIterator, Mapping, NamedTuple, Optional, Union
+from typing import AsyncIterator, Mapping, Optional, Union
 
-from .arrays import describe, give, give_many, typestr_of
-from .errors import BadArray, Closed, PeerGone, ShapeMismatch, TimedOut, Unreachable, check
-from .library import PEER_STATS, Array, Error, Options, PeerStats, Wish, lib, word
-
-
-class Version(NamedTuple):
-    """What a fetch gave, and which it was: good for `newer_than`."""
-
-    number: int
-    generation: int
-    value: object
-
-
-class _Fetched:
-    """Keeps the memory of a fetch."""
-
-    __slots__ = ("pointer",)
-
-    def __init__(self, pointer) -> None:
-        self.pointer = pointer
-
-    def __del__(self) -> None:
-        lib.weir_tensor_fetched_free(self.pointer)
-
-
-class _Layout:
-    """What a version's metadata say, once for all versions that share them."""
-
-    def __init__(self, pointer, base: int) -> None:
-        self.rows = []
-        array = Array()
-        for i in range(lib.weir_tensor_fetched_count(pointer)):
-            check(lib.weir_tensor_fetched_array(pointer, i, ctypes.byref(array)), Error())
-            name = ctypes.string_at(array.name, array.name_size).decode("utf-8", "surrogateescape")
-            shape = tuple(array.shape[:array.dimensions]) if array.dimensions else ()
-            self.rows.append((name, (array.data or 0) - base, typestr_of(array.kind, array.bits, array.lanes), array.kind,
-                              array.bits, array.lanes, shape))
+from .arrays import describe, describe_tree
+from .errors import Closed, PeerGone, ShapeMismatch, TimedOut, Unreachable, check
+from .fetched import Fetched, Layout, Version, wish_for
+from .library import PEER_STATS, Array, Error, Options, PeerStats, lib, word
 
 
 class Peer:
@@ -68,13 +35,7 @@ class Peer:
         return lib.weir_tensor_peer_generation(self._open())
 
     def _fetch(self, name, out, newer_than, timeout):
-        wish = Wish(size=ctypes.sizeof(Wish))
-        if isinstance(newer_than, Version):
-            wish.newer_than, wish.generation = newer_than.number, newer_than.generation
-        elif newer_than is not None:
-            wish.newer_than = newer_than
-        if timeout is not None:
-            wish.timeout_us = max(int(timeout * 1e6), 0)
+        wish = wish_for(newer_than, timeout)
         if out is not None:
             array = out.write(Array())
             wish.out = ctypes.pointer(array)
@@ -83,21 +44,17 @@ class Peer:
                                      ctypes.byref(error))
         if code != 0:
             check(code, error)
-        return _Fetched(fetched)
+        return Fetched(fetched)
 
-    def _layout(self, name, fetched, base):
+    def _layout(self, name, fetched):
         key = (name, lib.weir_tensor_fetched_generation(fetched.pointer),
                lib.weir_tensor_fetched_metadata_id(fetched.pointer))
         layout = self._layouts.get(key)
         if layout is None:
-            layout = self._layouts[key] = _Layout(fetched.pointer, base)
+            layout = self._layouts[key] = Layout(fetched.pointer, fetched.place()[0])
             while len(self._layouts) > 1024:
                 self._layouts.popitem(last=False)
         return layout
-
-    def _version(self, fetched, value) -> Version:
-        return Version(lib.weir_tensor_fetched_version(fetched.pointer),
-                       lib.weir_tensor_fetched_generation(fetched.pointer), value)
 
     def fetch_version(self, name: str, out=None, newer_than: Union[int, Version, None] = None,
                       timeout: Optional[float] = None) -> Version:
@@ -105,13 +62,8 @@ class Peer:
         into = describe(out, writable=True) if out is not None else None
         fetched = self._fetch(name, into, newer_than, timeout)
         if out is not None:
-            return self._version(fetched, out)
-        base = lib.weir_tensor_fetched_data(fetched.pointer, None) or 0
-        rows = self._layout(name, fetched, base).rows
-        if len(rows) != 1:
-            raise BadArray(f"'{name}' is a tree of {len(rows)}; use fetch_tree", BadArray.code)
-        _, offset, typestr, kind, bits, lanes, shape = rows[0]
-        return self._version(fetched, give(typestr, kind, bits, lanes, shape, base + offset, fetched))
+            return fetched.version(out)
+        return fetched.array(name, self._layout(name, fetched).rows)
 
     def fetch(self, name: str, out=None, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None):
         """The newest version of an array, whole: in `out`, which must have its dtype and shape, or in new memory.
@@ -124,12 +76,11 @@ class Peer:
     def fetch_tree_version(self, name: str, out: Optional[Mapping[str, object]] = None,
                            newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:
         """As `fetch_tree`, with the version's number and its hub's generation."""
-        fetched, bytes_ = self._fetch(name, None, newer_than, timeout), ctypes.c_size_t()
-        base = lib.weir_tensor_fetched_data(fetched.pointer, ctypes.byref(bytes_)) or 0
-        rows = self._layout(name, fetched, base).rows
+        fetched = self._fetch(name, None, newer_than, timeout)
+        rows = self._layout(name, fetched).rows
         if out is None:
-            return self._version(fetched, give_many(rows, base, bytes_.value, fetched))
-        targets = []
+            return fetched.tree(rows)
+        base, targets = fetched.place()[0], []
         for key, offset, _, kind, bits, lanes, shape in rows:
             if key not in out:
                 raise ShapeMismatch(f"out has no '{key}', which the tree has", ShapeMismatch.code)
@@ -143,13 +94,32 @@ class Peer:
             for extent in into.shape:
                 size *= extent
             ctypes.memmove(into.address, base + offset, size)
-        return self._version(fetched, out)
+        return fetched.version(out)
 
     def fetch_tree(self, name: str, out: Optional[Mapping[str, object]] = None,
                    newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None):
         """A tree's newest version as a dict of arrays in one piece of memory; with `out` it is copied into its arrays
         when all of it is there."""
         return self.fetch_tree_version(name, out, newer_than, timeout).value
+
+    def push(self, name: str, array, timeout: float = 30.0) -> int:
+        """A new version of `name` at the hub, as if it had published it; its number. The array may change again when this
+        returns. Raises Refused where the hub does not let us (its `push_names`, `push_from`), TooMuch beyond its budgets;
+        after PeerGone or TimedOut the version may be there or not."""
+        described = describe(array)
+        return self._push(name, described.write(Array()), 1, False, described, timeout)
+
+    def push_tree(self, name: str, tree: Mapping[str, object], timeout: float = 30.0) -> int:
+        """As `push`, all arrays of a mapping as one version."""
+        arrays, count, keep = describe_tree(tree)
+        return self._push(name, arrays, count, True, keep, timeout)
+
+    def _push(self, name, arrays, count, as_tree, keep, timeout) -> int:
+        error, version = Error(), ctypes.c_uint64()
+        check(lib.weir_tensor_push(self._open(), word("a name", name), ctypes.byref(arrays), count, as_tree,
+                                   max(int(timeout * 1e6), 1), ctypes.byref(version), ctypes.byref(error)), error)
+        del keep  # until here
+        return version.value
 
     def list(self) -> dict:
         """What the hub has: name -> (version, bytes, what it is), of at most 65536 names."""

@@ -250,6 +250,48 @@ class Trees(HubAndPeer):
         numpy.testing.assert_array_equal(self.peer.fetch_tree("model")["x"], numpy.arange(3))
 
 
+class Pushes(unittest.TestCase):
+    def setUp(self):
+        self.hub = weir_tensor.listen("rdma://127.0.0.1:0", push_names="grad/*,model", push_from="127.0.0.0/8",
+                                      push_bytes=1 << 20, push_bytes_per_peer=1 << 19)
+        self.addCleanup(self.hub.close)
+        self.peer = weir_tensor.connect(self.hub.address)
+        self.addCleanup(self.peer.close)
+
+    def test_come_to_the_hub_and_to_its_readers(self):
+        for dtype, shape in (("float32", (100, 3)), ("bool", ()), ("complex128", (0, 2)), ("uint8", (20000,))):
+            expected = sample(shape, dtype)
+            number = self.peer.push("grad/1", expected)
+            got = self.hub.get("grad/1")
+            self.assertEqual((got.number, got.generation), (number, self.hub.generation))
+            for each in (got.value, self.peer.fetch("grad/1")):
+                numpy.testing.assert_array_equal(each, expected)
+                self.assertEqual((each.dtype, each.shape), (expected.dtype, expected.shape))
+        with self.assertRaises(ValueError):
+            got.value[0] = 1  # a version never changes
+        with self.assertRaises(weir_tensor.TimedOut):
+            self.hub.get("grad/1", newer_than=got, timeout=0.01)
+
+    def test_trees_are_one_version(self):
+        tree = {f"layer{i}": numpy.full((i, 3), i, "float32") for i in range(200)}
+        self.peer.push_tree("model", tree)
+        got = self.hub.get_tree("model").value
+        self.assertEqual(list(got), list(tree))
+        for name, expected in tree.items():
+            numpy.testing.assert_array_equal(got[name], expected)
+
+    def test_are_refused_where_the_hub_does_not_let_them(self):
+        with self.assertRaisesRegex(weir_tensor.Refused, "push_names"):
+            self.peer.push("weights", sample((3,), "int8"))
+        with self.assertRaisesRegex(weir_tensor.TooMuch, "push_bytes_per_peer"):
+            self.peer.push("grad/1", numpy.zeros(1 << 19, "uint8"))
+        with self.assertRaises(weir_tensor.BadAddress):
+            weir_tensor.listen("rdma://127.0.0.1:0", push_from="nowhere")
+        with weir_tensor.listen("rdma://127.0.0.1:0") as closed, weir_tensor.connect(closed.address) as peer:
+            with self.assertRaises(weir_tensor.Refused):
+                peer.push("grad/1", sample((3,), "int8"))
+
+
 HUB_PROGRAM = """
 import sys, time
 sys.path.insert(0, sys.argv[1])

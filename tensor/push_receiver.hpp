@@ -1,0 +1,71 @@
+// A hub's end of the pushes of one peer.
+//
+// PUSH is answered with RE_REQUEST where name, address and budgets allow it: first for long metadata, then
+// for the bytes, which go into new memory that nobody reads. The record that ends them makes them a version,
+// as publish() would, and ERROR_STATUS ok says its number. So a reader never sees a part of a push, and one
+// that does not come to its end leaves nothing behind. Threading: the link's.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tensor/catalogue.hpp"
+#include "tensor/link.hpp"
+#include "tensor/push_rules.hpp"
+#include "tensor/spare_memory.hpp"
+
+namespace weir::tensor {
+
+class PushReceiver {
+ public:
+  // What the connections of a hub share.
+  struct Shared {
+    PushRules rules;
+    std::shared_ptr<Budget> budget;
+    std::uint64_t bytes_per_peer;
+    std::shared_ptr<SpareMemory> memory;
+    Catalogue& catalogue;
+    std::uint64_t generation;
+    std::function<void(const Catalogue::Published&)> published;
+    std::uint64_t pushes = 0, pushed_bytes = 0;
+  };
+
+  PushReceiver(Link& link, Shared& shared)
+      : link_(link), shared_(shared), budget_(std::make_shared<Budget>(shared.bytes_per_peer)) {}
+
+  bool has(std::uint32_t index) const;
+  bool uses_slot_of(std::uint32_t index) const { return slots_[wire::slot_of(index)].has_value(); }
+
+  // What the peer broke; empty if nothing.
+  std::string on(const wire::Push& push);
+  std::string on_written(const wire::Record& record);
+  void cancel(std::uint32_t index);
+
+ private:
+  struct Incoming {
+    std::uint32_t index = 0;
+    std::string name;
+    std::uint64_t data_bytes = 0;
+    std::vector<std::byte> block = {};      // where long metadata are written to
+    std::optional<Metadata> metadata = {};  // known: the bytes are on their way
+    SpareMemory::Taken memory = {};
+    Charge of_hub = {}, of_peer = {};
+  };
+
+  std::optional<Error> reason_against(const wire::Push& push) const;
+  std::string take_metadata(Incoming& incoming, std::span<const std::byte> block);
+  void ask_for(const Incoming& incoming, std::span<std::byte> memory, bool of_metadata);
+  void publish(Incoming incoming);
+  void answer(std::uint32_t index, Error what, std::uint64_t version = 0);
+
+  Link& link_;
+  Shared& shared_;
+  std::shared_ptr<Budget> budget_;
+  std::array<std::optional<Incoming>, wire::slots> slots_;
+};
+
+}  // namespace weir::tensor

@@ -1,0 +1,95 @@
+// Who may push which names to a hub, and how much of its memory pushes may hold.
+//
+// Nobody may push anything unless the hub was opened with names. What a push holds (its bytes, its metadata,
+// its name) is charged to the hub and to the connection that it came by, before memory is taken for it, and
+// given back when the last reader of its version lets go. Pure, but for the clockless counters. Threading:
+// rules are constant; a Budget may be used from any thread.
+#pragma once
+
+#include <asio/ip/address.hpp>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tensor/error.hpp"
+
+namespace weir::tensor {
+
+struct PushSettings {
+  std::string names = {};  // "grad/*,status": a star at an end stands for the rest; empty: nobody may push
+  std::string from = {};   // "10.0.0.0/8,127.0.0.1": addresses that may; empty: whoever is connected
+  std::uint64_t bytes = std::uint64_t{1} << 30;             // that all pushed versions hold
+  std::uint64_t bytes_per_peer = std::uint64_t{256} << 20;  // that those of one connection hold
+};
+
+class PushRules {
+ public:
+  // bad_address: names or addresses that do not parse.
+  static Result<PushRules> make(const PushSettings& settings);
+
+  bool takes_any() const { return !patterns_.empty(); }
+  bool takes(std::string_view name) const;
+  bool admits(const asio::ip::address& peer) const;
+
+ private:
+  struct Pattern {
+    std::string text;
+    bool prefix;
+  };
+  struct Network {
+    asio::ip::address address;
+    unsigned prefix_bits;
+  };
+  std::vector<Pattern> patterns_;
+  std::vector<Network> networks_;
+};
+
+// Bytes, of which there are at most `most`.
+class Budget {
+ public:
+  explicit Budget(std::uint64_t most) : most_(most) {}
+
+  // All or nothing.
+  bool take(std::uint64_t bytes) {
+    std::uint64_t used = used_.load(std::memory_order_relaxed);
+    while (bytes <= most_ && used <= most_ - bytes)
+      if (used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed)) return true;
+    return false;
+  }
+  void give_back(std::uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+  std::uint64_t most() const { return most_; }
+
+ private:
+  const std::uint64_t most_;
+  std::atomic<std::uint64_t> used_ = 0;
+};
+
+// What one push holds of a budget, until this goes.
+class Charge {
+ public:
+  Charge() = default;
+  // Without a budget where there is not that much left: see operator bool.
+  Charge(const std::shared_ptr<Budget>& budget, std::uint64_t bytes)
+      : budget_(budget->take(bytes) ? budget : nullptr), bytes_(bytes) {}
+  Charge(Charge&& other) noexcept : budget_(std::move(other.budget_)), bytes_(other.bytes_) {}
+  Charge& operator=(Charge&& other) noexcept {
+    std::swap(budget_, other.budget_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Charge() {
+    if (budget_ != nullptr) budget_->give_back(bytes_);
+  }
+  explicit operator bool() const { return budget_ != nullptr; }
+
+ private:
+  std::shared_ptr<Budget> budget_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace weir::tensor

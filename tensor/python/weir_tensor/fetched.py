@@ -1,0 +1,70 @@
+"""What came of a fetch: its memory, its layout, and arrays of it."""
+import ctypes
+from typing import NamedTuple
+
+from .arrays import give, give_many, typestr_of
+from .errors import BadArray, check
+from .library import Array, Error, Wish, lib
+
+
+class Version(NamedTuple):
+    """What a fetch gave, and which it was: good for `newer_than`."""
+
+    number: int
+    generation: int
+    value: object
+
+
+def wish_for(newer_than, timeout) -> Wish:
+    wish = Wish(size=ctypes.sizeof(Wish))
+    if isinstance(newer_than, Version):
+        wish.newer_than, wish.generation = newer_than.number, newer_than.generation
+    elif newer_than is not None:
+        wish.newer_than = newer_than
+    if timeout is not None:
+        wish.timeout_us = max(int(timeout * 1e6), 0)
+    return wish
+
+
+class Layout:
+    """What a version's metadata say, once for all versions that share them."""
+
+    def __init__(self, pointer, base: int) -> None:
+        self.rows = []
+        array = Array()
+        for i in range(lib.weir_tensor_fetched_count(pointer)):
+            check(lib.weir_tensor_fetched_array(pointer, i, ctypes.byref(array)), Error())
+            name = ctypes.string_at(array.name, array.name_size).decode("utf-8", "surrogateescape")
+            shape = tuple(array.shape[:array.dimensions]) if array.dimensions else ()
+            self.rows.append((name, (array.data or 0) - base, typestr_of(array.kind, array.bits, array.lanes), array.kind,
+                              array.bits, array.lanes, shape))
+
+
+class Fetched:
+    """Keeps the memory of a fetch."""
+
+    __slots__ = ("pointer",)
+
+    def __init__(self, pointer) -> None:
+        self.pointer = pointer
+
+    def __del__(self) -> None:
+        lib.weir_tensor_fetched_free(self.pointer)
+
+    def place(self):
+        """Address and bytes."""
+        bytes_ = ctypes.c_size_t()
+        return lib.weir_tensor_fetched_data(self.pointer, ctypes.byref(bytes_)) or 0, bytes_.value
+
+    def version(self, value) -> Version:
+        return Version(lib.weir_tensor_fetched_version(self.pointer), lib.weir_tensor_fetched_generation(self.pointer), value)
+
+    def array(self, name, rows, read_only=False) -> Version:
+        if len(rows) != 1:
+            raise BadArray(f"'{name}' is a tree of {len(rows)}; use fetch_tree", BadArray.code)
+        _, offset, typestr, kind, bits, lanes, shape = rows[0]
+        return self.version(give(typestr, kind, bits, lanes, shape, self.place()[0] + offset, self, read_only))
+
+    def tree(self, rows, read_only=False) -> Version:
+        base, bytes_ = self.place()
+        return self.version(give_many(rows, base, bytes_, self, read_only))

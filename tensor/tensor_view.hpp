@@ -1,0 +1,19 @@
+// A tensor of the program's, to be published or pushed: contiguous, in C order. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensor/dtype.hpp"
+
+namespace weir::tensor {
+
+struct TensorView {
+  std::string name;  // in a tree; empty for a single array
+  DType dtype;
+  std::vector<std::uint64_t> shape;
+  const void* data = nullptr;
+};
+
+}  // namespace weir::tensor
