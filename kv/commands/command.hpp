@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kv/effects/request_text.hpp"
 #include "kv/resp/reply.hpp"
 #include "kv/resp/request.hpp"
 #include "kv/store/keyspace.hpp"
@@ -41,6 +43,11 @@ struct Call {
   Record* write(std::string_view key) const { return db.find(key, now_ms); }
   // Every change of a key ends with this: WATCH, blocked clients and notifications hang on it.
   void changed(std::string_view key) const;
+  // What the call did as a request that does the same whenever it runs. For a command whose own words do not:
+  // because of time, chance, waiting, or the precision of a number. May be called several times.
+  void replay_as(std::initializer_list<RequestWord> words) const;
+  // Whether anybody listens to that: for words that are many.
+  bool heard() const;
   // A key that may have become empty or may have got its first elements.
   void erase(std::string_view key) const;
 
@@ -79,7 +86,7 @@ inline constexpr std::uint32_t movablekeys = 1u << 16;
 inline constexpr std::uint32_t allow_busy = 1u << 17;
 inline constexpr std::uint32_t no_mandatory_keys = 1u << 18;
 inline constexpr std::uint32_t no_async_loading = 1u << 19;
-// Not printed: what Redis runs only where an enable-*-command setting says so, and here none ever does.
+// Not printed: what Redis runs only where an enable-*-command setting says so.
 inline constexpr std::uint32_t needs_permission = 1u << 20;
 }  // namespace flag
 
@@ -123,6 +130,7 @@ std::span<const Command> common_subsequence_commands();
 std::span<const Command> configuration_commands();
 std::span<const Command> connection_commands();
 std::span<const Command> counter_commands();
+std::span<const Command> debug_commands();
 std::span<const Command> expiry_commands();
 std::span<const Command> hash_commands();
 std::span<const Command> info_commands();

@@ -59,6 +59,7 @@ void incrbyfloat(const Call& call) {
   if (record == nullptr) record = &call.db.insert(key);
   record->value.assign(text);
   record->value.mark(Value::Made::computed);
+  call.replay_as({"SET", key, text, "KEEPTTL"});
   call.changed(key);
   call.reply.bulk(text);
 }

@@ -71,8 +71,10 @@ void expire_key(const Call& call, ExpiryForm form) {
   Record* record = call.write(call[1]);
   if (record == nullptr || !allows(only, record->expires_at_ms, at_ms)) return call.reply.integer(0);
   if (at_ms <= call.now_ms) {
+    call.replay_as({"DEL", call[1]});
     call.erase(call[1]);
   } else {
+    call.replay_as({"PEXPIREAT", call[1], at_ms});
     call.db.set_expiry(*record, at_ms);
     call.server.arm_timer();
     call.changed(call[1]);

@@ -155,6 +155,7 @@ void hincrbyfloat(const Call& call) {
   if (hash == nullptr) hash = &make_hash(call, call[1]);
   const std::string text = format_long_double_human(value);
   hash->set(call[2], Bytes(text), hash_limits(call));
+  call.replay_as({"HSET", call[1], call[2], text});
   call.changed(call[1]);
   call.reply.bulk(text);
 }

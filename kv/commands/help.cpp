@@ -7,7 +7,7 @@
 namespace weir::kv {
 
 void reply_help(const Call& call, std::initializer_list<std::string_view> lines) {
-  std::string name(call.command.container);
+  std::string name(call.command.container.empty() ? call.command.name : call.command.container);
   std::ranges::transform(name, name.begin(),
                          [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   call.reply.array(lines.size() + 3);

@@ -129,7 +129,7 @@ void memory_section(const Server& server, Fields& field) {
 void persistence_section(const Server& server, Fields& field) {
   field("loading", 0);
   field("async_loading", 0);
-  field("rdb_changes_since_last_save", server.stats.changes);
+  field("rdb_changes_since_last_save", server.effects.changes());
   field("rdb_bgsave_in_progress", 0);
   // Nothing is ever saved, so there is no time and no outcome of a save.
   field("rdb_last_save_time", 0);

@@ -109,7 +109,7 @@ void copy(const Call& call) {
   Record& fresh = target->insert(call[2]);
   fresh.value = record->value.copy(call.server.random());
   if (record->expires_at_ms != Record::never) target->set_expiry(fresh, record->expires_at_ms);
-  call.server.key_changed(*target, call[2]);
+  call.server.effects.changed(*target, call[2]);
   call.reply.integer(1);
 }
 
@@ -124,7 +124,7 @@ void move(const Call& call) {
   fresh.accessed = record->accessed;
   if (record->expires_at_ms != Record::never) target->set_expiry(fresh, record->expires_at_ms);
   call.erase(call[1]);
-  call.server.key_changed(*target, call[1]);
+  call.server.effects.changed(*target, call[1]);
   call.reply.integer(1);
 }
 
@@ -144,7 +144,7 @@ void swapdb(const Call& call) {
     call.server.watches.touch_all(a, &b, call.now_ms);
     call.server.watches.touch_all(b, &a, call.now_ms);
     a.swap(b);
-    ++call.server.stats.changes;
+    call.server.effects.changed_all();
     call.server.blocking.signal_all(a);
     call.server.blocking.signal_all(b);
   }
@@ -168,7 +168,7 @@ bool flush_words(const Call& call) {
 
 void flush(const Call& call, Keyspace& db) {
   call.server.watches.touch_all(db, nullptr, call.now_ms);
-  call.server.stats.changes += db.size();
+  call.server.effects.changed_all(db.size());
   db.clear();
 }
 

@@ -249,7 +249,7 @@ void lmove(const Call& call) {
   End from{};
   End to{};
   if (!parse_end(call[3], from) || !parse_end(call[4], to)) return call.syntax_error();
-  move_element(call, from, to);
+  static_cast<void>(move_element(call, from, to));
 }
 void rpoplpush(const Call& call) { move_element(call, End::right, End::left); }
 
@@ -260,25 +260,28 @@ void lmpop(const Call& call) {
 
 }  // namespace
 
-void move_element(const Call& call, End from, End to) {
+bool move_element(const Call& call, End from, End to) {
   List* source = nullptr;
-  if (!write_as(call, call[1], source)) return;
+  if (!write_as(call, call[1], source)) return false;
   if (source == nullptr) {
     call.reply.null();
-    return;
+    return false;
   }
   List* target = nullptr;
-  if (!write_as(call, call[2], target)) return;
+  if (!write_as(call, call[2], target)) return false;
   if (target == nullptr) target = &make_list(call, call[2]);
   Bytes element = take_one(*source, from);
   call.reply.bulk(element);
   put_one(*target, to, std::move(element));
   if (source != target) settle(call, call[1], *source);
   call.changed(call[2]);
+  return true;
 }
 
 bool pop_from_first(const Call& call, const MultiPop<End>& pop) {
-  return multi_pop<List>(call, pop, [&](List& list, End end) { call.reply.bulk(take_one(list, end)); });
+  const std::string_view replayed = pop.end == End::left ? "LPOP" : "RPOP";
+  return multi_pop<List>(call, pop, replayed,
+                         [&](List& list, End end) { call.reply.bulk(take_one(list, end)); });
 }
 
 std::span<const Command> list_commands() {

@@ -12,8 +12,9 @@ bool parse_end(std::string_view word, End& end);
 Bytes take_one(List& list, End end);
 void put_one(List& list, End end, Bytes element);
 
-// Moves one element from list call[1] to list call[2] and answers; null when there is none to move.
-void move_element(const Call& call, End from, End to);
+// Moves one element from list call[1] to list call[2] and answers; null when there is none to move. True: it
+// moved one.
+bool move_element(const Call& call, End from, End to);
 
 // LMPOP's work: takes from the first list that has elements and answers; false: none has.
 bool pop_from_first(const Call& call, const MultiPop<End>& pop);

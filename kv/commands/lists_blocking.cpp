@@ -17,6 +17,7 @@ void pop_or_wait(const Call& call, End end) {
     call.reply.array(2);
     call.reply.bulk(key.text);
     call.reply.bulk(take_one(*list, end));
+    call.replay_as({end == End::left ? "LPOP" : "RPOP", key});
     return settle(call, key.text, *list);
   }
   call.server.wait_for(call, key_names(keys), timeout_ms, NullForm::array);
@@ -25,6 +26,7 @@ void blpop(const Call& call) { pop_or_wait(call, End::left); }
 void brpop(const Call& call) { pop_or_wait(call, End::right); }
 
 void move_or_wait(const Call& call, End from, End to, std::size_t timeout_at) {
+  const auto name = [](End end) { return end == End::left ? "LEFT" : "RIGHT"; };
   std::int64_t timeout_ms = 0;
   if (!timeout(call, timeout_at, timeout_ms)) return;
   List* source = nullptr;
@@ -32,7 +34,7 @@ void move_or_wait(const Call& call, End from, End to, std::size_t timeout_at) {
   if (source == nullptr) {
     return call.server.wait_for(call, key_names(call.arguments.subspan(1, 1)), timeout_ms, NullForm::single);
   }
-  move_element(call, from, to);
+  if (move_element(call, from, to)) call.replay_as({"LMOVE", call[1], call[2], name(from), name(to)});
 }
 void blmove(const Call& call) {
   End from{};

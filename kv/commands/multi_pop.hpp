@@ -36,9 +36,9 @@ bool parse_multi_pop(const Call& call, std::size_t at, bool (*parse_end)(std::st
 }
 
 // Takes from the first key that has elements and answers; false: none has. `take(collection, end)` takes one
-// and answers it.
+// and answers it; `replayed` is the command that takes so many from one key.
 template <class Collection, class End, class Take>
-bool multi_pop(const Call& call, const MultiPop<End>& pop, Take take) {
+bool multi_pop(const Call& call, const MultiPop<End>& pop, std::string_view replayed, Take take) {
   for (const Argument& key : pop.keys) {
     Collection* collection = nullptr;
     if (!blocked_read(call, key.text, collection)) return true;
@@ -48,6 +48,7 @@ bool multi_pop(const Call& call, const MultiPop<End>& pop, Take take) {
     call.reply.bulk(key.text);
     call.reply.array(n);
     for (std::size_t i = 0; i < n; ++i) take(*collection, pop.end);
+    call.replay_as({replayed, key, static_cast<std::int64_t>(n)});
     settle(call, key.text, *collection);
     return true;
   }

@@ -32,7 +32,7 @@ struct Registry {
           latency_commands(),    pubsub_commands(),     scan_commands(),        server_commands(),
           set_commands(),        string_commands(),     transaction_commands(), zset_commands(),
           zset_pop_commands(),   zset_range_commands(), zset_store_commands(),  standalone_commands(),
-          scripting_commands()}) {
+          scripting_commands(),  debug_commands()}) {
       for (const Command& command : family) {
         commands.push_back(&command);
         Slot* slot = probe(command.name);

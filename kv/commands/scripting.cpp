@@ -83,12 +83,14 @@ void load_functions(const Call& call) {
 
 void delete_functions(const Call& call) {
   if (!call.server.scripts->remove_library(call[2])) return call.reply.error("ERR Library not found");
+  call.server.effects.changed_all();
   call.reply.ok();
 }
 
 void flush_functions(const Call& call) {
   if (call.count() > 3 || (call.count() == 3 && !is_word(call[2], "SYNC") && !is_word(call[2], "ASYNC")))
     return call.reply.error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
+  call.server.effects.changed_all(call.server.scripts->libraries().all().size());
   call.server.scripts->flush_libraries();
   call.reply.ok();
 }

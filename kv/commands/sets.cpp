@@ -87,6 +87,19 @@ std::vector<std::string> members_of(const Set& set) {
   return all;
 }
 
+// What SPOP took, so many members a request.
+void replay_removal(const Call& call, std::span<const std::string> members) {
+  constexpr std::size_t at_once = 1024;
+  std::vector<RequestWord> words;
+  while (!members.empty()) {
+    const auto some = members.first(std::min(at_once, members.size()));
+    words.assign({"SREM", call[1]});
+    words.insert(words.end(), some.begin(), some.end());
+    call.server.effects.say(call.db.index(), words);
+    members = members.subspan(some.size());
+  }
+}
+
 void spop(const Call& call) {
   if (call.count() > 3) return call.syntax_error();
   const bool counted = call.count() == 3;
@@ -100,6 +113,7 @@ void spop(const Call& call) {
     const std::string member = set->sample(random);
     set->erase(member);
     call.reply.bulk(member);
+    call.replay_as({"SREM", call[1], member});
     return settle(call, call[1], *set);
   }
   if (count == 0) return call.reply.set(0);
@@ -107,13 +121,17 @@ void spop(const Call& call) {
   call.reply.set(n);
   if (n == set->size()) {
     for (const std::string& member : members_of(*set)) call.reply.bulk(member);
+    call.replay_as({"DEL", call[1]});
     return call.erase(call[1]);
   }
+  std::vector<std::string> taken;
   for (std::size_t i = 0; i < n; ++i) {
-    const std::string member = set->sample(random);
+    std::string member = set->sample(random);
     set->erase(member);
     call.reply.bulk(member);
+    if (call.heard()) taken.push_back(std::move(member));
   }
+  replay_removal(call, taken);
   settle(call, call[1], *set);
 }
 

@@ -18,6 +18,7 @@ namespace {
 struct SortOptions {
   bool descending = false;
   bool by_text = false;
+  bool unordered = false;  // the source is a set
   std::int64_t first = 0;
   std::int64_t count = -1;
   std::optional<std::string_view> by;
@@ -162,7 +163,8 @@ bool sort_elements(const Call& call, const SortOptions& options, Range range,
   const auto before = [&](const Weighed* a, const Weighed* b) {
     if (options.descending ? in_order(options, *b, *a) : in_order(options, *a, *b)) return true;
     if (options.descending ? in_order(options, *a, *b) : in_order(options, *b, *a)) return false;
-    return a < b;
+    // A set's elements have no order of their own, and a replica's set may have them in another one.
+    return options.unordered ? a->element < b->element : a < b;
   };
   const auto first = order.begin() + static_cast<std::ptrdiff_t>(range.first);
   const auto end = order.begin() + static_cast<std::ptrdiff_t>(range.end);
@@ -208,6 +210,7 @@ void sort_with(const Call& call, Stores stores) {
     return call.reply.error("WRONGTYPE Operation against a key holding the wrong kind of value");
   }
   const bool is_set = record != nullptr && record->value.type() == Type::set;
+  options.unordered = is_set;
   bool as_they_are = options.as_they_are();
   if (as_they_are && is_set && options.store) {
     // A set has no order of its own; what is stored gets one.

@@ -92,6 +92,7 @@ void set(const Call& call) {
   if (expires_at_ms != Record::never) {
     call.db.set_expiry(*record, expires_at_ms);
     call.server.arm_timer();
+    call.replay_as({"SET", key, call.arguments[2], "PXAT", expires_at_ms});
   } else if (!options.keep_ttl) {
     call.db.clear_expiry(*record);
   }
@@ -114,6 +115,7 @@ void set_expiring(const Call& call, ExpiryUnit unit) {
   store_text(call, record, call[1], call.arguments[3]);
   call.db.set_expiry(*record, expires_at_ms);
   call.server.arm_timer();
+  call.replay_as({"SET", call[1], call.arguments[3], "PXAT", expires_at_ms});
   call.changed(call[1]);
   call.reply.ok();
 }
@@ -129,7 +131,9 @@ void getdel(const Call& call) {
   const Record* record = call.read(call[1]);
   if (!call.typed(record, Type::string)) return;
   reply_text(call, record);
-  if (record != nullptr) call.erase(call[1]);
+  if (record == nullptr) return;
+  call.replay_as({"DEL", call[1]});
+  call.erase(call[1]);
 }
 
 void getset(const Call& call) {
@@ -138,6 +142,7 @@ void getset(const Call& call) {
   reply_text(call, record);
   store_text(call, record, call[1], call.arguments[2]);
   call.db.clear_expiry(*record);
+  call.replay_as({"SET", call[1], call.arguments[2]});
   call.changed(call[1]);
 }
 
@@ -159,13 +164,16 @@ void getex(const Call& call) {
   if (expires && !expiry_time(call, 3, form, at_ms)) return;
   reply_text(call, record);
   if (expires && at_ms <= call.now_ms) {
+    call.replay_as({"DEL", call[1]});
     call.erase(call[1]);
   } else if (expires) {
+    call.replay_as({"PEXPIREAT", call[1], at_ms});
     call.db.set_expiry(*record, at_ms);
     call.server.arm_timer();
     call.changed(call[1]);
   } else if (persist && record->expires_at_ms != Record::never) {
     call.db.clear_expiry(*record);
+    call.replay_as({"PERSIST", call[1]});
     call.changed(call[1]);
   }
 }

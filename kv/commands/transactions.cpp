@@ -34,6 +34,7 @@ void exec(const Call& call) {
   const bool has_scripts = std::ranges::any_of(
       queued, [](const Transaction::Queued& one) { return one.command->group == "scripting"; });
   auto run_all = [&server = call.server, &client, queued = std::move(queued)] {
+    const Effects::Together in_one_piece(server.effects);
     client.reply.array(queued.size());
     std::vector<Argument> arguments;
     client.in_exec = true;

@@ -11,6 +11,8 @@ namespace {
 
 enum class Extreme : std::uint8_t { lowest, highest };
 
+const char* popping(Extreme which) { return which == Extreme::lowest ? "ZPOPMIN" : "ZPOPMAX"; }
+
 ScoredNode* extreme(const SortedSet& zset, Extreme which) {
   return which == Extreme::lowest ? zset.order().first() : zset.order().last();
 }
@@ -53,6 +55,7 @@ void pop_or_wait(const Call& call, Extreme which) {
     call.reply.array(3);
     call.reply.bulk(key.text);
     reply_and_take(call, *zset, which);
+    call.replay_as({popping(which), key});
     return settle(call, key.text, *zset);
   }
   call.server.wait_for(call, key_names(keys), timeout_ms, NullForm::array);
@@ -67,7 +70,7 @@ bool parse_extreme(std::string_view word, Extreme& which) {
 }
 
 bool pop_from_first(const Call& call, const MultiPop<Extreme>& pop) {
-  return multi_pop<SortedSet>(call, pop, [&](SortedSet& zset, Extreme which) {
+  return multi_pop<SortedSet>(call, pop, popping(pop.end), [&](SortedSet& zset, Extreme which) {
     call.reply.array(2);
     reply_and_take(call, zset, which);
   });

@@ -202,6 +202,7 @@ void Scripts::run(const Call& call, Callee callee, std::size_t keys, bool read_o
   interpreter_->restore();
   // From here on nothing of `call` may be used once the script ran: it may have been suspended meanwhile.
   auto work = [this, keys, &call, callee = std::move(callee)] {
+    const Effects::Together in_one_piece(server_.effects);  // also when it is suspended
     lua_State* const lua = interpreter_->lua();
     Client& client = call.client;
     const int db = client.db;
@@ -248,6 +249,7 @@ void Scripts::load_library(const Call& call, std::string_view text, bool replace
   }
   const std::string name = library->name;
   libraries_.add(lua, std::move(*library));
+  server_.effects.changed_all();
   call.reply.bulk(name);
 }
 

@@ -53,6 +53,15 @@ bool looks_like_http(std::string_view command) {
   return is_word(command, "post") || is_word(command, "host:");
 }
 
+// Of the enable-*-command settings: modules are never loaded here.
+bool permits(const Settings& settings, const Command& command, const Client& client) {
+  constexpr int yes = 1;
+  constexpr int local = 2;
+  if (command.name != "debug") return false;
+  return settings.enable_debug_command == yes ||
+         (settings.enable_debug_command == local && client.connection().local());
+}
+
 std::string upper(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(),
@@ -100,10 +109,10 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
     reject(client, command, "ERR wrong number of arguments for '" + command->full_name() + "' command");
     return true;
   }
-  if (command->has(flag::needs_permission)) {
+  if (command->has(flag::needs_permission) && !permits(settings, *command, client)) {
+    const std::string_view name = command->container.empty() ? command->name : command->container;
     reject(client, command,
-           "ERR " + upper(command->container) + " command not allowed. If the enable-" +
-               std::string(command->container) +
+           "ERR " + upper(name) + " command not allowed. If the enable-" + std::string(name) +
                "-command option is set to \"local\", you can run it from a local connection, otherwise you "
                "need to set this option in the configuration file, and then restart the server.");
     return true;
@@ -225,7 +234,10 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   const Call call{*this,        client,    command, *databases[static_cast<std::size_t>(client.db)],
                   client.reply, arguments, now_ms};
   const std::uint64_t begin = cycles_now();
-  command.run(call);
+  {
+    const Effects::Running running(effects, client.db, arguments);
+    command.run(call);
+  }
   const std::uint64_t spent = cycles_now() - begin;
   Stats::Calls& calls = calls_of(command);
   ++calls.calls;
@@ -268,7 +280,10 @@ bool Server::retry_blocked(Client& client, const BlockedOn& on) {
   const Call call{*this,        client,    *on.command, *databases[static_cast<std::size_t>(on.db)],
                   client.reply, arguments, now_ms,      true};
   const std::uint64_t begin = cycles_now();
-  on.command->run(call);
+  {
+    const Effects::Running running(effects, on.db, arguments);
+    on.command->run(call);
+  }
   const std::uint64_t spent = cycles_now() - begin;
   client.db = db;
   if (still_waits_) return false;
@@ -300,10 +315,16 @@ Record* Call::look(std::string_view key) const {
   return record;
 }
 
-void Call::changed(std::string_view key) const { server.key_changed(db, key); }
+void Call::changed(std::string_view key) const { server.effects.changed(db, key); }
 
 void Call::erase(std::string_view key) const {
-  if (db.erase(key)) server.key_changed(db, key);
+  if (db.erase(key)) server.effects.changed(db, key);
+}
+
+bool Call::heard() const { return server.effects.heard(); }
+
+void Call::replay_as(std::initializer_list<RequestWord> words) const {
+  server.effects.say(db.index(), {words.begin(), words.size()});
 }
 
 bool Call::integer(std::size_t argument, std::int64_t& value, std::string_view error) const {
@@ -319,7 +340,7 @@ bool Call::integer(std::size_t argument, std::int64_t& value, std::string_view e
 void Call::subcommand_error() const {
   reply.error("ERR unknown subcommand or wrong number of arguments for '" +
               std::string(up_to_zero(arguments[1].text).substr(0, 128)) + "'. Try " +
-              upper(command.container) + " HELP.");
+              upper(command.container.empty() ? command.name : command.container) + " HELP.");
 }
 
 Keyspace* Call::database(std::size_t argument) const {

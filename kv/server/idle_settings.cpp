@@ -83,7 +83,6 @@ const std::array idle_specs{
     idle("tls-session-caching", Form::yes_no, "yes"),
     idle("tracking-table-max-keys", Form::number, "1000000"),
     SettingSpec{"cluster-enabled", AbsentSetting{"this server is no part of a cluster"}, Change::at_start},
-    SettingSpec{"enable-debug-command", AbsentSetting{"this server has no DEBUG"}, Change::at_start},
     SettingSpec{"enable-module-command", AbsentSetting{"this server loads no modules"}, Change::at_start},
     SettingSpec{"enable-protected-configs", AbsentSetting{"settings that are protected stay so here"},
                 Change::at_start},

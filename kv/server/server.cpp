@@ -46,8 +46,7 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
     auto db = std::make_unique<Keyspace>(static_cast<int>(i), use_clock, lazy_free);
     db->on_gone = [this](Keyspace& from, std::string_view key, Keyspace::Gone why) {
       ++(why == Keyspace::Gone::expired ? stats.expired : stats.evicted);
-      if (why == Keyspace::Gone::evicted) return key_changed(from, key);
-      if (watches.any()) watches.expire(from.index(), key);
+      effects.gone(from, key, why);
     };
     databases.push_back(std::move(db));
   }

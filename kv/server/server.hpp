@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "kv/commands/command.hpp"
+#include "kv/effects/effects.hpp"
 #include "kv/heap.hpp"
 #include "kv/net/listener.hpp"
 #include "kv/net/poller.hpp"
@@ -56,7 +57,7 @@ enum class LogLevel : int { debug, verbose, notice, warning };
 
 struct Stats {
   std::uint64_t connections = 0, rejected = 0, commands = 0, bytes_in = 0, bytes_out = 0;
-  std::uint64_t expired = 0, evicted = 0, hits = 0, misses = 0, error_replies = 0, changes = 0;
+  std::uint64_t expired = 0, evicted = 0, hits = 0, misses = 0, error_replies = 0;
   struct Calls {
     std::uint64_t calls = 0, rejected = 0, failed = 0;
     std::uint64_t cycles = 0;
@@ -144,12 +145,6 @@ class Server {
   bool limit_output(Client& client);
   void forget(Client& client);  // it ends: leave no trace of it; freed at the end of the round
 
-  void key_changed(Keyspace& db, std::string_view key) {
-    ++stats.changes;
-    if (watches.any()) watches.touch(db.index(), key);
-    if (blocking.any()) blocking.signal(db.index(), key);
-  }
-
   void refresh_time() {
     now_us = surroundings.clock_us();
     now_ms = now_us / 1000;
@@ -186,6 +181,7 @@ class Server {
   SlowLog slowlog;
   CycleRate cycle_rate;
   Blocking blocking{*this};
+  Effects effects{watches, blocking};
   const std::unique_ptr<Scripts> scripts;
   bool script_suspended = false;  // it took too long: others are answered BUSY, and no data changes
   std::string run_id;

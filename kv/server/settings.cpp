@@ -21,6 +21,7 @@ constexpr std::array policies{"volatile-lru"sv, "volatile-lfu"sv, "volatile-rand
                               "allkeys-lru"sv,  "allkeys-lfu"sv,  "allkeys-random"sv,  "noeviction"sv};
 constexpr std::array auth_clients{"no"sv, "yes"sv, "optional"sv};
 constexpr std::array providers{"auto"sv, "weir"sv, "system"sv};
+constexpr std::array debug_permissions{"no"sv, "yes"sv, "local"sv};
 constexpr std::array levels{"debug"sv, "verbose"sv, "notice"sv, "warning"sv};
 constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t int_limit = std::numeric_limits<int>::max();
@@ -186,6 +187,7 @@ const std::array specs{
                 start,
                 {},
                 "go into the background once it listens: yes, no (no)"},
+    SettingSpec{"enable-debug-command", ChoiceSetting{&S::enable_debug_command, debug_permissions}, start},
     SettingSpec{"save", WordsSetting{&S::save}, run, {}, {}, without_effect},
     SettingSpec{"appendonly", AbsentSetting{"this server keeps nothing on disk"}},
     SettingSpec{"appendfilename", TextSetting{&S::appendfilename}, start, {}, {}, without_effect},

@@ -98,6 +98,7 @@ struct Settings {
   std::string logfile, pidfile, dir = ".";
   int loglevel = 2;  // debug, verbose, notice, warning
   bool daemonize = false;
+  int enable_debug_command = 0;  // no, yes, local
   // Known so that other servers' files load; this server keeps nothing on disk.
   std::string save, appendfilename = "appendonly.aof", dbfilename = "dump.rdb";
   std::map<std::string_view, std::string> idle;     // see idle_settings.hpp: by name, those that were given

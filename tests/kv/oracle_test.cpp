@@ -8,9 +8,6 @@
 //   >  the rest of the line is raw bytes in quotes; everything up to the end of the connection is compared,
 //      and a new connection takes its place
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <fstream>
@@ -18,49 +15,12 @@
 #include <thread>
 
 #include "kv/resp/words.hpp"
+#include "tests/kv/redis_server.hpp"
 #include "tests/kv/running_server.hpp"
 #include "tests/kv/wire_client.hpp"
 
-extern char** environ;
-
 namespace weir::kv::testing {
 namespace {
-
-// redis-server on a Unix socket in a folder of its own.
-class RedisServer {
- public:
-  RedisServer() {
-    std::vector<std::string> words{
-        "redis-server", "--port", "0",     "--unixsocket",   path(),      "--save",           "",
-        "--appendonly", "no",     "--dir", folder_.file(""), "--logfile", folder_.file("log")};
-    std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    if (::posix_spawnp(&pid_, "redis-server", nullptr, nullptr, pointers.data(), environ) != 0) {
-      throw std::runtime_error("redis-server is not installed");
-    }
-    for (int i = 0; i < 1000 && !listens(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  ~RedisServer() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  std::string path() const { return folder_.file("r"); }
-
- private:
-  // Its socket file is there a moment before it listens.
-  bool listens() const {
-    try {
-      WireClient::unix_socket(path());
-      return true;
-    } catch (const std::runtime_error&) {
-      return false;
-    }
-  }
-
-  ScratchFolder folder_;
-  pid_t pid_ = 0;
-};
 
 RedisServer& redis() {
   static RedisServer server;

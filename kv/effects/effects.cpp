@@ -1,0 +1,62 @@
+#include "kv/effects/effects.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace weir::kv {
+
+namespace {
+// What one large effect needed is given back when it has been told.
+constexpr std::size_t kept_requests = 64u << 10;
+constexpr std::string_view multi_request = "*1\r\n$5\r\nMULTI\r\n";
+constexpr std::string_view exec_request = "*1\r\n$4\r\nEXEC\r\n";
+}  // namespace
+
+void Effects::gone(const Keyspace& db, std::string_view key, Keyspace::Gone why) {
+  if (heard()) {
+    const std::array<RequestWord, 2> words{"DEL", key};
+    append_request(requests_, words);
+    gathered_.push_back({db.index(), requests_.size()});
+    if (depth_ == 0) tell();
+  }
+  if (why == Keyspace::Gone::evicted) {
+    if (watches_.any()) watches_.touch(db.index(), key);
+    if (blocking_.any()) blocking_.signal(db.index(), key);
+  } else if (watches_.any()) {
+    watches_.expire(db.index(), key);
+  }
+}
+
+void Effects::say(int db, std::span<const RequestWord> words) {
+  said_ = true;
+  if (!heard()) return;
+  append_request(requests_, words);
+  gathered_.push_back({db, requests_.size()});
+}
+
+void Effects::ignore(EffectListener& listener) {
+  std::erase(listeners_, &listener);
+  if (heard()) return;
+  requests_.clear();
+  gathered_.clear();
+}
+
+void Effects::tell() {
+  const bool several = gathered_.size() > 1;
+  if (several) tell(gathered_.front().db, multi_request);
+  std::size_t begin = 0;
+  for (const Gathered& one : gathered_) {
+    tell(one.db, std::string_view(requests_).substr(begin, one.end - begin));
+    begin = one.end;
+  }
+  if (several) tell(gathered_.back().db, exec_request);
+  gathered_.clear();
+  requests_.clear();
+  if (requests_.capacity() > kept_requests) requests_.shrink_to_fit();
+}
+
+void Effects::tell(int db, std::string_view request) {
+  for (EffectListener* listener : listeners_) listener->effect(db, request);
+}
+
+}  // namespace weir::kv
