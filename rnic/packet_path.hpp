@@ -66,6 +66,7 @@ class PacketTarget final : public packet::Target {
 // A packet that is whole, with the addresses of its IP header.
 struct ArrivedPacket {
   Gid source{}, destination{};
+  std::uint32_t interface = 0;
   wire::Packet packet;
 };
 

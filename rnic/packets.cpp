@@ -53,7 +53,8 @@ Gather one_piece(const void* at, std::size_t bytes) {
 }
 
 bool addressed(const PacketRoute& out, const ArrivedPacket& arrived) {
-  return arrived.source == out.destination && arrived.destination == out.source;
+  return arrived.source == out.destination && arrived.destination == out.source &&
+         arrived.interface == out.interface;
 }
 
 // Never for long: its holder may be the application between ibv_wr_start and ibv_wr_complete. What is dropped
@@ -192,7 +193,8 @@ PacketPath::PacketPath(QueuePair& qp, const Path& path, Qpn remote_number)
     : route{.source = path.source,
             .destination = path.destination,
             .traffic_class = path.traffic_class,
-            .hop_limit = path.hop_limit},
+            .hop_limit = path.hop_limit,
+            .interface = path.interface},
       icrc_out({.source = path.source,
                 .destination = path.destination,
                 .source_port = wire::roce_port,

@@ -107,6 +107,7 @@ using PeerPtr = std::shared_ptr<Peer>;
 struct PacketRoute {
   Gid source{}, destination{};
   std::uint8_t traffic_class = 0, hop_limit = 64;
+  std::uint32_t interface = 0;  // the link of a link-local destination, which says nothing without it
 };
 // Packets behind each other, BTH to ICRC: all of `segment` bytes, the last may be shorter.
 struct PacketRun {
@@ -119,6 +120,7 @@ struct PacketDatagram {
   Gid source{}, destination{};
   std::uint16_t source_port = 0;
   std::uint16_t likely_id = 0;  // of its IPv4 header
+  std::uint32_t interface = 0;  // as of PacketRoute, where the source is link-local
 };
 
 enum class AsyncEvent : std::uint8_t {

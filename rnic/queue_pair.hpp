@@ -84,6 +84,7 @@ struct Path {
   std::uint32_t mtu_bytes = 1024;
   std::uint32_t send_psn = 0, receive_psn = 0;  // the first of each
   std::uint8_t traffic_class = 0, hop_limit = 64;
+  std::uint32_t interface = 0;  // as of PacketRoute
 };
 
 // What modify sets; the meaning and encoding of each is the verbs API's.

@@ -17,6 +17,9 @@
 #include "link/error.hpp"
 #include "wire/roce.hpp"
 
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
@@ -32,34 +35,74 @@ constexpr std::size_t message_bytes = 65'536;    // a batch that came whole
 constexpr std::size_t control_bytes = 256;       // of the control messages that were asked for
 constexpr std::size_t max_batches_at_once = 16;  // before a receive() gives others their turn
 
-std::optional<in_addr> v4_of(const IpAddress& ip) {
-  constexpr std::array<std::uint8_t, 12> mapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  if (!std::equal(mapped.begin(), mapped.end(), ip.begin())) return std::nullopt;
+constexpr std::array<std::uint8_t, 12> mapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+bool is_v4(const IpAddress& ip) { return std::equal(mapped.begin(), mapped.end(), ip.begin()); }
+
+in_addr v4_of(const IpAddress& ip) {
   in_addr address{};
-  std::memcpy(&address, ip.data() + 12, sizeof address);
+  std::memcpy(&address, ip.data() + mapped.size(), sizeof address);
+  return address;
+}
+
+in6_addr v6_of(const IpAddress& ip) {
+  in6_addr address{};
+  std::memcpy(&address, ip.data(), sizeof address);
   return address;
 }
 
 IpAddress ip_of(const in_addr& address) {
   IpAddress ip{};
-  ip[10] = ip[11] = 0xff;
-  std::memcpy(ip.data() + 12, &address, sizeof address);
+  std::ranges::copy(mapped, ip.begin());
+  std::memcpy(ip.data() + mapped.size(), &address, sizeof address);
   return ip;
 }
+
+IpAddress ip_of(const in6_addr& address) {
+  IpAddress ip{};
+  std::memcpy(ip.data(), &address, sizeof address);
+  return ip;
+}
+
+// An address as a socket of that family takes it: one for both takes IPv4 in its mapped form.
+struct SocketAddress {
+  SocketAddress(bool ipv6, const IpAddress& ip, std::uint16_t port, std::uint32_t interface = 0) {
+    if (ipv6) {
+      sockaddr_in6 v6{};
+      v6.sin6_family = AF_INET6;
+      v6.sin6_port = htons(port);
+      v6.sin6_addr = v6_of(ip);
+      v6.sin6_scope_id = is_link_local(ip) ? interface : 0;
+      std::memcpy(&storage, &v6, bytes = sizeof v6);
+    } else {
+      sockaddr_in v4{};
+      v4.sin_family = AF_INET;
+      v4.sin_port = htons(port);
+      v4.sin_addr = v4_of(ip);
+      std::memcpy(&storage, &v4, bytes = sizeof v4);
+    }
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+
+  sockaddr_storage storage{};
+  socklen_t bytes = 0;
+};
 
 bool turn_on(int socket, int level, int option, int value = 1) {
   return ::setsockopt(socket, level, option, &value, sizeof value) == 0;
 }
 
-// Who has the port, by the kernel's table; nullopt: nobody whom it shows.
+// Who has the port, by the kernel's tables; nullopt: nobody whom they show.
 std::optional<unsigned> user_of_port(std::uint16_t port) {
-  std::ifstream lines("/proc/self/net/udp");
-  std::string line;
-  for (int i = 0; i < 65536 && std::getline(lines, line); ++i) {
-    unsigned local = 0, uid = 0;
-    const int read = std::sscanf(line.c_str(), " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %*x %*s %*s %*s %u",
-                                 &local, &uid);
-    if (read == 2 && local == port) return uid;
+  for (const char* const table : {"/proc/self/net/udp", "/proc/self/net/udp6"}) {
+    std::ifstream lines(table);
+    std::string line;
+    for (int i = 0; i < 65536 && std::getline(lines, line); ++i) {
+      unsigned local = 0, uid = 0;
+      const int read = std::sscanf(
+          line.c_str(), " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %*x %*s %*s %*s %u", &local, &uid);
+      if (read == 2 && local == port) return uid;
+    }
   }
   return std::nullopt;
 }
@@ -96,22 +139,39 @@ T value_of(const cmsghdr& control) {
   return value;
 }
 
+void take_source(const msghdr& message, UdpArrival& into) {
+  const auto* const from = static_cast<const sockaddr*>(message.msg_name);
+  if (from->sa_family == AF_INET) {
+    const auto& v4 = *static_cast<const sockaddr_in*>(message.msg_name);
+    into.source = ip_of(v4.sin_addr);
+    into.source_port = ntohs(v4.sin_port);
+  } else {
+    const auto& v6 = *static_cast<const sockaddr_in6*>(message.msg_name);
+    into.source = ip_of(v6.sin6_addr);
+    into.source_port = ntohs(v6.sin6_port);
+    into.interface = v6.sin6_scope_id;
+  }
+}
+
+void take_control(const cmsghdr& control, UdpArrival& into, std::size_t& segment) {
+  const auto is = [&](int level, int type) {
+    return control.cmsg_level == level && control.cmsg_type == type;
+  };
+  if (is(IPPROTO_IP, IP_PKTINFO)) into.destination = ip_of(value_of<in_pktinfo>(control).ipi_addr);
+  if (is(IPPROTO_IPV6, IPV6_PKTINFO)) into.destination = ip_of(value_of<in6_pktinfo>(control).ipi6_addr);
+  if (is(IPPROTO_IP, IP_TOS)) into.traffic_class = value_of<std::uint8_t>(control);
+  if (is(IPPROTO_IPV6, IPV6_TCLASS)) into.traffic_class = static_cast<std::uint8_t>(value_of<int>(control));
+  if (is(SOL_UDP, UDP_GRO)) segment = static_cast<std::size_t>(std::max(value_of<int>(control), 1));
+}
+
 // A message as it came, cut up again.
 void cut_up(const msghdr& message, std::size_t bytes, std::vector<UdpArrival>& into) {
   UdpArrival whole;
-  const auto& from = *static_cast<const sockaddr_in*>(message.msg_name);
-  whole.source = ip_of(from.sin_addr);
-  whole.source_port = ntohs(from.sin_port);
+  take_source(message, whole);
   std::size_t segment = bytes;
   for (const cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr;
-       control = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(control))) {
-    if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_PKTINFO)
-      whole.destination = ip_of(value_of<in_pktinfo>(*control).ipi_addr);
-    if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_TOS)
-      whole.traffic_class = value_of<std::uint8_t>(*control);
-    if (control->cmsg_level == SOL_UDP && control->cmsg_type == UDP_GRO)
-      segment = static_cast<std::size_t>(std::max(value_of<int>(*control), 1));
-  }
+       control = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(control)))
+    take_control(*control, whole, segment);
   const auto* const base = static_cast<const std::byte*>(message.msg_iov->iov_base);
   for (std::size_t at = 0; at < bytes; at += segment, ++whole.index) {
     whole.payload = {base + at, std::min(segment, bytes - at)};
@@ -121,53 +181,67 @@ void cut_up(const msghdr& message, std::size_t bytes, std::vector<UdpArrival>& i
 
 }  // namespace
 
+bool is_link_local(const IpAddress& ip) { return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80; }
+
 Result<std::unique_ptr<UdpPort>> UdpPort::open(std::uint16_t port) {
-  UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueFd socket(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const bool ipv6 = static_cast<bool>(socket);
+  if (!ipv6) socket.reset(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return failure_errno(errno, "cannot open a UDP socket for RDMA to other hosts");
   const int fd = socket.get();
-  const bool shared = turn_on(fd, SOL_SOCKET, SO_REUSEPORT) && turn_on(fd, IPPROTO_IP, IP_PKTINFO) &&
-                      turn_on(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
-  if (!shared) return failure_errno(errno, "cannot set up the UDP socket for RDMA to other hosts");
+  bool set = turn_on(fd, SOL_SOCKET, SO_REUSEPORT) &&
+             turn_on(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+  if (ipv6)
+    set = set && turn_on(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0) && turn_on(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO) &&
+          turn_on(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+  else
+    set = set && turn_on(fd, IPPROTO_IP, IP_PKTINFO);
+  if (!set) return failure_errno(errno, "cannot set up the UDP socket for RDMA to other hosts");
   turn_on(fd, IPPROTO_IP, IP_RECVTOS);
+  if (ipv6) {
+    turn_on(fd, IPPROTO_IPV6, IPV6_RECVTCLASS);
+    turn_on(fd, SOL_UDP, UDP_NO_CHECK6_RX);  // Soft-RoCE and NICs send none; the ICRC covers more
+  }
   turn_on(fd, SOL_UDP, UDP_GRO);
   turn_on(fd, SOL_SOCKET, SO_RCVBUF, wanted_receive_bytes);
   turn_on(fd, SOL_SOCKET, SO_SNDBUF, wanted_receive_bytes);
-  sockaddr_in any{};
-  any.sin_family = AF_INET;
-  any.sin_port = htons(port);
-  if (::bind(fd, reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0) {
+  const SocketAddress any(ipv6, {}, port);
+  if (::bind(fd, any.get(), any.bytes) != 0) {
     if (errno == EADDRINUSE) return port_taken(port);
     return failure_errno(errno, "cannot open UDP port " + std::to_string(port) + " for RDMA to other hosts");
   }
-  return std::unique_ptr<UdpPort>(new UdpPort(std::move(socket)));
+  return std::unique_ptr<UdpPort>(new UdpPort(std::move(socket), ipv6));
 }
 
-UdpPort::UdpPort(UniqueFd socket)
+UdpPort::UdpPort(UniqueFd socket, bool ipv6)
     : socket_(std::move(socket)),
+      ipv6_(ipv6),
       buffer_(std::make_unique_for_overwrite<std::byte[]>(batch_messages * message_bytes)) {}
 
 UdpPort::~UdpPort() = default;
 
 int UdpPort::send_run(const UdpRoute& route, const UdpRun& run) {
-  const auto source = v4_of(route.source), destination = v4_of(route.destination);
-  if (!source || !destination) return EAFNOSUPPORT;
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(wire::roce_port);
-  to.sin_addr = *destination;
+  const bool v4 = is_v4(route.destination);
+  if (is_v4(route.source) != v4 || (!v4 && !ipv6_)) return EAFNOSUPPORT;
+  SocketAddress to(ipv6_, route.destination, wire::roce_port, route.interface);
   alignas(cmsghdr) std::array<char, control_bytes> control{};
   iovec piece{const_cast<std::byte*>(run.bytes.data()), run.bytes.size()};
   msghdr message{};
-  message.msg_name = &to;
-  message.msg_namelen = sizeof to;
+  message.msg_name = &to.storage;
+  message.msg_namelen = to.bytes;
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
   message.msg_control = control.data();
-  in_pktinfo from{};
-  from.ipi_spec_dst = *source;
-  put_control(message, IPPROTO_IP, IP_PKTINFO, from);
-  if (route.traffic_class != 0) put_control(message, IPPROTO_IP, IP_TOS, int{route.traffic_class});
-  if (route.hop_limit != 0) put_control(message, IPPROTO_IP, IP_TTL, int{route.hop_limit});
+  if (v4)
+    put_control(message, IPPROTO_IP, IP_PKTINFO, in_pktinfo{0, v4_of(route.source), {}});
+  else
+    put_control(message, IPPROTO_IPV6, IPV6_PKTINFO, in6_pktinfo{v6_of(route.source), route.interface});
+  if (route.traffic_class != 0)
+    put_control(message, v4 ? int{IPPROTO_IP} : int{IPPROTO_IPV6}, v4 ? IP_TOS : IPV6_TCLASS,
+                int{route.traffic_class});
+  if (route.hop_limit != 0)
+    put_control(message, v4 ? int{IPPROTO_IP} : int{IPPROTO_IPV6}, v4 ? IP_TTL : IPV6_HOPLIMIT,
+                int{route.hop_limit});
   if (run.bytes.size() > run.segment) put_control(message, SOL_UDP, UDP_SEGMENT, run.segment);
   for (;;) {
     if (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) >= 0) return 0;
@@ -188,17 +262,14 @@ int UdpPort::send(const UdpRoute& route, std::span<const UdpRun> runs) {
 }
 
 int UdpPort::way_to(const UdpRoute& route) {
-  const auto source = v4_of(route.source), destination = v4_of(route.destination);
-  if (!source || !destination) return EAFNOSUPPORT;
-  const UniqueFd probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const bool ipv6 = !is_v4(route.destination);
+  if (is_v4(route.source) == ipv6) return EAFNOSUPPORT;
+  const UniqueFd probe(::socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe) return errno;
-  sockaddr_in from{}, to{};
-  from.sin_family = to.sin_family = AF_INET;
-  from.sin_addr = *source;
-  to.sin_addr = *destination;
-  to.sin_port = htons(wire::roce_port);
-  if (::bind(probe.get(), reinterpret_cast<const sockaddr*>(&from), sizeof from) != 0) return errno;
-  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 ? 0 : errno;
+  const SocketAddress from(ipv6, route.source, 0, route.interface),
+      to(ipv6, route.destination, wire::roce_port, route.interface);
+  if (::bind(probe.get(), from.get(), from.bytes) != 0) return errno;
+  return ::connect(probe.get(), to.get(), to.bytes) == 0 ? 0 : errno;
 }
 
 void UdpPort::receive(const Handler& handler) {
@@ -206,7 +277,7 @@ void UdpPort::receive(const Handler& handler) {
   if (!alone || !socket_) return;
   std::array<mmsghdr, batch_messages> messages{};
   std::array<iovec, batch_messages> pieces{};
-  std::array<sockaddr_in, batch_messages> sources{};
+  std::array<sockaddr_in6, batch_messages> sources{};  // the longer of both
   alignas(cmsghdr) std::array<std::array<char, control_bytes>, batch_messages> controls;
   thread_local std::vector<UdpArrival> arrived;
   for (std::size_t batches = 0; batches < max_batches_at_once; ++batches) {

@@ -1,8 +1,8 @@
 // The process's UDP socket on the RoCEv2 port: datagrams out in batches, datagrams in by callback.
 //
-// One unconnected IPv4 socket on the wildcard address, so that no privilege is needed and the kernel numbers
-// packets as the ICRC assumes: the IP ID of a datagram sent alone is 0, those of a batch count up from 0, and
-// "don't fragment" is set. Where the kernel cuts a batch up (UDP_SEGMENT) and hands one over whole (UDP_GRO),
+// One unconnected socket on the wildcard address, for IPv6 and IPv4 (for IPv4 alone where the kernel has no
+// IPv6), so that no privilege is needed and the kernel numbers IPv4 packets as the ICRC assumes: the IP ID of a
+// datagram sent alone is 0, those of a batch count up from 0, and "don't fragment" is set. Where the kernel cuts a batch up (UDP_SEGMENT) and hands one over whole (UDP_GRO),
 // both are used. Runs are refused from the first on that the kernel does not cut.
 //
 // Processes of one user share the port (SO_REUSEPORT); a process of another user, or the kernel's rdma_rxe,
@@ -29,9 +29,13 @@ namespace weir::link {
 
 using IpAddress = std::array<std::uint8_t, 16>;  // IPv4 as ::ffff:a.b.c.d, which is also its GID
 
+// A link-local IPv6 address means something on one link only.
+bool is_link_local(const IpAddress&);
+
 struct UdpRoute {
   IpAddress source{}, destination{};
   std::uint8_t traffic_class = 0, hop_limit = 64;
+  std::uint32_t interface = 0;  // of `source`, to a link-local destination
 };
 
 // Datagrams to one destination that lie behind each other: all of `segment` bytes, the last may be shorter.
@@ -48,6 +52,7 @@ struct UdpArrival {
   IpAddress source{}, destination{};
   std::uint16_t source_port = 0;
   std::uint8_t traffic_class = 0;
+  std::uint32_t interface = 0;  // that it came in by, from a link-local source
   // Its place among those that came in one batch, and so probably its IP ID.
   std::uint16_t index = 0;
 };
@@ -75,7 +80,7 @@ class UdpPort final : private ForkAware {
   static int way_to(const UdpRoute& route);
 
  private:
-  explicit UdpPort(UniqueFd socket);
+  UdpPort(UniqueFd socket, bool ipv6);
   int send_run(const UdpRoute& route, const UdpRun& run);
   // Nothing is locked: whoever receives may wait for the link, which is locked by then. The child's copy is
   // closed and never used, whatever state the fork found it in.
@@ -84,6 +89,7 @@ class UdpPort final : private ForkAware {
   void abandon_in_child() override { socket_.reset(); }
 
   UniqueFd socket_;
+  const bool ipv6_;
   std::atomic<bool> cuts_runs_{true};
   std::mutex receiving_;
   std::unique_ptr<std::byte[]> buffer_;

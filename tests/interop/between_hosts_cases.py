@@ -1,6 +1,8 @@
 """Cases again with their ends in two network namespaces, between which only packets go (two_namespaces.py)."""
 import dataclasses
 
+from two_namespaces import ADDRESSES
+
 # Of `make test`; the others only in the long form.
 SHORT = ["ibv_rc_pingpong.checked", "rping.displayed", "ib_write_bw.default", "ib_send_lat.default", "ib_read_bw.size_4096",
          "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server"]
@@ -13,15 +15,31 @@ SELECTION = [
     "ib_send_bw.shared_receive_queue", "ib_send_bw.events", "ib_atomic_bw.both_ways_queue_pairs_16",
     "ib_atomic_lat.cmp_and_swap", "killed.ib_write_bw.client", "killed.ib_send_bw.server", "killed.ib_read_bw.server",
 ]
+# Over IPv6, where the connection manager is told of such an address.
+WITH_CM = {"ipv6": ["rping.displayed", "rping.size_60000"], "link_local": ["rping.displayed"]}
+# And where a GID index says so, on the programs' own connection over IPv4: its option.
+WITH_INDEX = {"ibv_rc_pingpong.size_1M_checked": "-g", "ib_write_bw.default": "-x", "ib_send_lat.default": "-x",
+              "ib_read_bw.size_1048576": "-x", "ib_atomic_lat.fetch_and_add": "-x"}
 # A port shared by several users of an address needs one to say which: index 0 is the wire's in both namespaces.
 WITH_GID = ("ibv_rc_pingpong", "ibv_srq_pingpong")
 
 
 def between_hosts(cases):
     by_name = {case.name: case for case in cases}
-    for name in dict.fromkeys(SELECTION):
+
+    def case_of(name, kind, words, prefix="", label="interop"):
         case = by_name[name]
+        return dataclasses.replace(case, name=f"between_hosts.{prefix}{name}", between_hosts=kind, server=[*case.server, *words],
+                                   client=[*case.client[:-1], *words, case.client[-1]], in_shm=True, label=label)
+
+    for name in dict.fromkeys(SELECTION):
         gid = ["-g", "0"] if name.split(".")[0] in WITH_GID else []
-        yield dataclasses.replace(case, name=f"between_hosts.{name}", between_hosts=True, server=[*case.server, *gid],
-                                  client=[*case.client[:-1], *gid, case.client[-1]], in_shm=True,
-                                  label="interop" if name in SHORT else "slow")
+        yield case_of(name, "ipv4", gid, label="interop" if name in SHORT else "slow")
+    for kind, names in WITH_CM.items():
+        for name in names:
+            yield case_of(name, kind, [], f"{kind}.")
+    for index, kind in enumerate(ADDRESSES):
+        if kind == "ipv4":
+            continue
+        for name, option in WITH_INDEX.items():
+            yield case_of(name, "ipv4", [option, str(index)], f"{kind}.", "interop" if kind == "ipv6" else "slow")

@@ -27,7 +27,8 @@ class Case:
     options: list = ()           # of `weir run`
     around: list = ()            # what runs `weir run`: a launcher that takes the command behind its own arguments
     around_server: list = None   # the server's, if it is another one
-    between_hosts: bool = False  # the ends are in two network namespaces, and {host} is the server's address there
+    between_hosts: str = ""      # the ends are in two network namespaces, and {host} is the server's address there of this
+                                 # kind (two_namespaces.ADDRESSES)
     user: str = ""               # as whom both run; needs root
     in_shm: bool = False         # the runtime folder is in /dev/shm
     needs: list = ()             # files of the machine without which the program cannot run anywhere: then it is skipped

@@ -47,7 +47,7 @@ class Run:
             shutil.chown(self.scratch, case.user)
             build = self.build = copy_for_others(build, self.scratch / "build")
         self.environment = {**os.environ, "WEIR_RUNTIME_DIR": str(self.runtime)}
-        host = two_namespaces.ADDRESSES["server"] if case.between_hosts else HOST
+        host = two_namespaces.ADDRESSES[case.between_hosts]["server"] if case.between_hosts else HOST
         self.words = {"port": str(free_port()), "host": host, "here": str(HERE), "programs": str(programs_of(build)),
                       "scratch": str(self.scratch / "folder"), "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy")}
         pathlib.Path(self.words["scratch"]).mkdir()

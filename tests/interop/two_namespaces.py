@@ -5,7 +5,12 @@ Both are of one user namespace of their own, so that no privilege is needed. `wh
 import subprocess
 import time
 
-ADDRESSES = {"server": "10.77.0.1", "client": "10.77.0.2"}
+# Of each kind in the order of their GIDs: a kind's place here is its GID index at both ends.
+ADDRESSES = {
+    "ipv4": {"server": "10.77.0.1", "client": "10.77.0.2"},
+    "ipv6": {"server": "fd77::1", "client": "fd77::2"},
+    "link_local": {"server": "fe80::77:1%wire", "client": "fe80::77:2%wire"},
+}
 READY_S = 30
 
 
@@ -17,8 +22,12 @@ class TwoNamespaces:
         self.holders["client"] = self._hold([*self.enter("server"), "unshare", "--net", "--", *sleeper])
         theirs = str(self.holders["client"].pid)
         self._do("server", "ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", theirs)
-        for end, address in ADDRESSES.items():
-            self._do(end, "ip", "address", "add", f"{address}/24", "dev", "wire")
+        for end in self.holders:
+            # No address but these, and each at once: the kernel would first ask the wire whether somebody has it.
+            self._do(end, "ip", "link", "set", "wire", "addrgenmode", "none")
+            for kind, prefix, at_once in (("ipv4", 24, []), ("ipv6", 64, ["nodad"]), ("link_local", 64, ["nodad"])):
+                address = ADDRESSES[kind][end].partition("%")[0]
+                self._do(end, "ip", "address", "add", f"{address}/{prefix}", "dev", "wire", *at_once)
             for link in ("lo", "wire"):
                 self._do(end, "ip", "link", "set", link, "up")
 

@@ -84,8 +84,10 @@ void PacketCarrier::pass_on(link::Slot slot, const Addressing& came, std::span<c
 }
 
 bool PacketCarrier::may_be_asked_from_elsewhere(const Endpoint& listening_at) {
-  const bool loopback = listening_at.is_v4() && listening_at.ip[12] == 127;
-  return !loopback && (listening_at.is_v4() || listening_at.is_any());
+  if (listening_at.is_v4()) return listening_at.ip[12] != 127;
+  in6_addr v6;
+  std::memcpy(&v6, listening_at.ip.data(), sizeof v6);
+  return !IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
 int PacketCarrier::open() {
@@ -187,6 +189,8 @@ void PacketCarrier::take(const Addressing& came, std::span<const std::byte> byte
           "NAT (a mapped container port, a masquerading router), which RoCEv2 cannot cross; let the two ends "
           "see each other's own addresses");
   }
+  translated->message.source.scope_id = translated->message.destination.scope_id =
+      port_.scope_of(came.destination);
   link::NeighbourPtr from;
   {
     const std::scoped_lock hold(mutex_);

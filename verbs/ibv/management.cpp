@@ -1,6 +1,7 @@
 // Queue pair 1 for librdmacm.so.1: PacketNetwork with what the GID table knows.
 #include <cstring>
 
+#include "link/udp/udp_port.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/private_link.hpp"
 #include "verbs/progress/management_port.hpp"
@@ -22,7 +23,8 @@ class Management final : public ManagementPort {
   void on_management(Handler handler) override { nic_.network().on_management(std::move(handler)); }
   void send_management(const GidBytes& source, const GidBytes& destination,
                        std::span<const std::byte> mad) override {
-    nic_.network().send_management(source, destination, mad);
+    nic_.network().send_management(
+        {.source = source, .destination = destination, .interface = scope_of(source)}, mad);
   }
   bool leads_to(const GidBytes& destination) override {
     ibv_ah_attr to{};
@@ -33,6 +35,12 @@ class Management final : public ManagementPort {
   std::uint8_t path_mtu(const GidBytes& source) override {
     const auto index = find_gid(gid_of(source));
     return index ? static_cast<std::uint8_t>(mtu_of(*gid_at(*index))) : std::uint8_t{IBV_MTU_1024};
+  }
+  std::uint32_t scope_of(const GidBytes& own) override {
+    if (!link::is_link_local(own)) return 0;
+    const auto index = find_gid(gid_of(own));
+    const auto entry = index ? gid_at(*index) : std::nullopt;
+    return entry ? entry->interface_index : 0;
   }
 
  private:

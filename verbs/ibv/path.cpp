@@ -1,6 +1,7 @@
 #include "verbs/ibv/path.hpp"
 
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -19,10 +20,18 @@ namespace {
 // IPv6, UDP, BTH, the longest extended headers and the ICRC: what drivers of RoCE ports subtract.
 constexpr int longest_overhead = 80;
 
-bool is_unicast_v4(const ibv_gid& gid) {
-  static constexpr std::uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return std::memcmp(gid.raw, mapped, sizeof mapped) == 0 && gid.raw[12] != 0 && gid.raw[12] < 224 &&
-         gid.raw[12] != 127;
+// Neither loopback nor a group: an address that another host may have.
+bool is_unicast(const ibv_gid& gid) {
+  in6_addr v6;
+  std::memcpy(&v6, gid.raw, sizeof v6);
+  if (IN6_IS_ADDR_V4MAPPED(&v6)) return gid.raw[12] != 0 && gid.raw[12] < 224 && gid.raw[12] != 127;
+  return !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_LOOPBACK(&v6) && !IN6_IS_ADDR_MULTICAST(&v6);
+}
+
+std::uint32_t interface_towards(const ibv_gid& destination, const GidEntry& source) {
+  link::IpAddress ip;
+  std::memcpy(ip.data(), destination.raw, sizeof destination.raw);
+  return link::is_link_local(ip) ? source.interface_index : 0;
 }
 
 }  // namespace
@@ -30,7 +39,7 @@ bool is_unicast_v4(const ibv_gid& gid) {
 Reach reach_of(const ibv_ah_attr& to, rnic::QpType type) {
   if (!to.is_global || find_gid(to.grh.dgid)) return Reach::same_host;
   const bool carried =
-      type == rnic::QpType::rc && is_unicast_v4(to.grh.dgid) && !PacketNetwork::switched_off();
+      type == rnic::QpType::rc && is_unicast(to.grh.dgid) && !PacketNetwork::switched_off();
   return carried ? Reach::packets : Reach::nowhere;
 }
 
@@ -44,6 +53,7 @@ int open_way(NicProcess& nic, const ibv_ah_attr& to) {
   link::UdpRoute way;
   std::memcpy(way.source.data(), source.gid.raw, sizeof source.gid.raw);
   std::memcpy(way.destination.data(), to.grh.dgid.raw, sizeof to.grh.dgid.raw);
+  way.interface = interface_towards(to.grh.dgid, source);
   const int error = link::UdpPort::way_to(way);
   if (error != 0 && link::first_time(said))
     link::explain("there is no way to the peer's address from GID " + std::to_string(to.grh.sgid_index) +
@@ -77,6 +87,7 @@ rnic::Path path_of(const ibv_qp_attr& attr, Reach reach) {
   path.receive_psn = attr.rq_psn;
   path.traffic_class = grh.traffic_class;
   path.hop_limit = grh.hop_limit;
+  path.interface = interface_towards(grh.dgid, source);
   return path;
 }
 
@@ -88,7 +99,7 @@ extern "C" const char* weir_reaches(const ibv_gid* own) {
   static constexpr char here[] = "this host (shared memory)";
   thread_local std::string text;
   const auto index = find_gid(*own);
-  if (!is_unicast_v4(*own)) return here;  // loopback, or an IPv6 address, between which no packets go
+  if (!is_unicast(*own)) return here;  // loopback
   if (PacketNetwork::switched_off())
     return "this host (shared memory); packets are switched off (WEIR_WIRE=0)";
   const ibv_mtu mtu = index ? mtu_of(*gid_at(*index)) : IBV_MTU_1024;

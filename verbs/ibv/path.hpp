@@ -14,7 +14,7 @@ namespace weir::verbs {
 
 enum class Reach : std::uint8_t {
   same_host,  // no GID at all, or an address of this network namespace
-  packets,    // any other unicast IPv4 address, for the services that packets carry
+  packets,    // any other unicast address, for the services that packets carry
   nowhere
 };
 Reach reach_of(const ibv_ah_attr& to, rnic::QpType type);

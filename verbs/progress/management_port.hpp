@@ -33,6 +33,9 @@ class ManagementPort {
   virtual bool leads_to(const GidBytes& destination) = 0;
   // The largest path MTU of packets from there (an ibv_mtu).
   virtual std::uint8_t path_mtu(const GidBytes& source) = 0;
+  // The interface with that link-local address of ours, without which its peers' addresses say nothing; 0:
+  // another kind of address.
+  virtual std::uint32_t scope_of(const GidBytes& own) = 0;
 
  protected:
   ~ManagementPort() = default;

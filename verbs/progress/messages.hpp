@@ -36,6 +36,7 @@ inline constexpr std::uint16_t last = packet;
 
 struct PassedOn {
   std::array<std::uint8_t, 16> source, destination;
+  std::uint32_t interface;
   std::uint16_t source_port, likely_id;
 };
 

@@ -1,5 +1,7 @@
 #include "verbs/progress/packet_network.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -14,9 +16,12 @@ namespace weir::verbs {
 namespace {
 
 std::string text_of(const rnic::Gid& gid) {
-  std::string text;
-  for (std::size_t i = 12; i < gid.size(); ++i) text += (text.empty() ? "" : ".") + std::to_string(gid[i]);
-  return text;
+  in6_addr address;
+  std::memcpy(&address, gid.data(), gid.size());
+  const bool v4 = IN6_IS_ADDR_V4MAPPED(&address);
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(v4 ? AF_INET : AF_INET6, gid.data() + (v4 ? 12 : 0), text.data(), text.size());
+  return text.data();
 }
 
 }  // namespace
@@ -69,7 +74,8 @@ void PacketNetwork::send(const rnic::PacketRoute& route, std::span<const rnic::P
   const link::UdpRoute to{.source = route.source,
                           .destination = route.destination,
                           .traffic_class = route.traffic_class,
-                          .hop_limit = route.hop_limit};
+                          .hop_limit = route.hop_limit,
+                          .interface = route.interface};
   std::array<link::UdpRun, 64> some;
   while (!runs.empty()) {
     const std::size_t count = std::min(runs.size(), some.size());
@@ -96,7 +102,8 @@ void PacketNetwork::receive(const rnic::HostPort::PacketSink& sink) {
                            .source = arrival.source,
                            .destination = arrival.destination,
                            .source_port = arrival.source_port,
-                           .likely_id = arrival.index});
+                           .likely_id = arrival.index,
+                           .interface = arrival.interface});
     sink(datagrams);
   });
 }
@@ -125,8 +132,7 @@ void PacketNetwork::receive_management(const rnic::PacketDatagram& datagram, con
   });
 }
 
-void PacketNetwork::send_management(const rnic::Gid& source, const rnic::Gid& destination,
-                                    std::span<const std::byte> mad) {
+void PacketNetwork::send_management(const rnic::PacketRoute& route, std::span<const std::byte> mad) {
   wire::Packet packet;
   packet.bth.opcode = wire::opcode(wire::Service::ud, wire::Operation::send_only);
   packet.bth.destination = wire::cm_qpn;
@@ -137,8 +143,8 @@ void PacketNetwork::send_management(const rnic::Gid& source, const rnic::Gid& de
   const std::size_t headers = wire::encode_headers(packet, mad.size(), all.first<wire::longest_headers>());
   std::memcpy(bytes.data() + headers, mad.data(), mad.size());
   const std::size_t covered = headers + mad.size();
-  const wire::IcrcRoute icrc({.source = source,
-                              .destination = destination,
+  const wire::IcrcRoute icrc({.source = route.source,
+                              .destination = route.destination,
                               .source_port = wire::roce_port,
                               .destination_port = wire::roce_port});
   std::uint32_t crc = icrc.begin(covered + wire::icrc_bytes);
@@ -148,7 +154,7 @@ void PacketNetwork::send_management(const rnic::Gid& source, const rnic::Gid& de
   std::memcpy(bytes.data() + covered, sum.data(), sum.size());
   const auto length = static_cast<std::uint16_t>(covered + wire::icrc_bytes);
   const rnic::PacketRun run{all.first(length), length};
-  send({.source = source, .destination = destination}, {&run, 1});
+  send(route, {&run, 1});
 }
 
 }  // namespace weir::verbs

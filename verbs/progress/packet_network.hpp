@@ -42,7 +42,7 @@ class PacketNetwork {
   void on_management(ManagementHandler handler);
   void receive_management(const rnic::PacketDatagram& datagram, const wire::Packet& packet);
   // From queue pair 1 of that address of ours to queue pair 1 there; may be lost.
-  void send_management(const rnic::Gid& source, const rnic::Gid& destination, std::span<const std::byte> mad);
+  void send_management(const rnic::PacketRoute& route, std::span<const std::byte> mad);
 
  private:
   void explain_failure(int error, const rnic::PacketRoute& route);
