@@ -439,7 +439,13 @@ void Adapter::take_packet(const PacketDatagram& datagram) {
   if (to.slot() != slot_) return host_.pass_on(to.slot(), datagram);
   QueuePair* const qp = qps_.empty() ? nullptr : qps_[to.index()].get();
   if (qp == nullptr) return;
-  qp->receive_packet({datagram.source, datagram.destination, datagram.interface, *packet});
+  qp->receive_packet({.source = datagram.source,
+                      .destination = datagram.destination,
+                      .interface = datagram.interface,
+                      .traffic_class = datagram.traffic_class,
+                      .hop_limit = datagram.hop_limit,
+                      .packet = *packet});
+  if (qp->config().type == QpType::ud) return;  // nothing is answered
   const bool known = !answering_.empty() &&
                      (answering_.back() == qp || std::ranges::find(answering_, qp) != answering_.end());
   if (!known) answering_.push_back(qp);

@@ -14,34 +14,15 @@
 #include "rnic/claimed_ring.hpp"
 #include "rnic/copy.hpp"
 #include "rnic/datagram_delivery.hpp"
+#include "rnic/datagram_packets.hpp"
+#include "rnic/packet_path.hpp"
 #include "rnic/queue_pair.hpp"
+#include "wire/byte_order.hpp"
 
 namespace weir::rnic {
 namespace {
 
 constexpr std::byte ip_version_6{6};
-
-// What the address left open in the IP header: its length, which counts UDP header, BTH, DETH, immediate,
-// payload with padding and ICRC, and over all of it IPv4's checksum (RFC 791).
-void finish_ip_header(std::byte* grh, std::uint64_t payload_bytes, bool has_imm) {
-  constexpr std::size_t ipv4_at = 20, ipv4_bytes = 20;
-  const std::uint64_t behind = 8 + 12 + 8 + (has_imm ? 4 : 0) + (payload_bytes + 3) / 4 * 4 + 4;
-  const auto put = [](std::byte* at, std::uint64_t value) {
-    at[0] = static_cast<std::byte>(value >> 8);
-    at[1] = static_cast<std::byte>(value);
-  };
-  if ((grh[0] >> 4) == ip_version_6) return put(grh + 4, behind);
-  std::byte* const ip = grh + ipv4_at;
-  if ((ip[0] >> 4) != std::byte{4}) return;  // without an address
-  put(ip + 2, ipv4_bytes + behind);
-  put(ip + 10, 0);
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < ipv4_bytes; i += 2)
-    sum += std::to_integer<std::uint32_t>(ip[i]) << 8 | std::to_integer<std::uint32_t>(ip[i + 1]);
-  sum = (sum & 0xffff) + (sum >> 16);
-  sum = (sum & 0xffff) + (sum >> 16);
-  put(ip + 10, ~sum & 0xffff);
-}
 
 // Before a slot is claimed, which cannot be given back. It is shorter than a page.
 Outcome look_at(const Gather& payload) {
@@ -56,18 +37,81 @@ Outcome look_at(const Gather& payload) {
 
 }  // namespace
 
+// On its way to one receiver.
+struct QueuePair::Datagram {
+  const Gather& payload;
+  const Grh* grh = nullptr;  // without its length
+  std::uint32_t source = 0;  // QPN
+  std::uint32_t qkey = 0;
+  std::uint32_t imm_be = 0;
+  bool has_imm = false, solicited = false, multicast = false;
+};
+
+QueuePair::Datagram QueuePair::datagram_of(const SendWqe& wqe, const Gather& payload) const {
+  // A Q_Key with its top bit set means: use the queue pair's own (IBA 10.2.5).
+  return {.payload = payload,
+          .grh = wqe.datagram.path != nullptr ? &wqe.datagram.path->grh : nullptr,
+          .source = qpn_.value(),
+          .qkey = wqe.datagram.qkey & 0x80000000u ? attributes_.qkey : wqe.datagram.qkey,
+          .imm_be = wqe.imm_be,
+          .has_imm = wqe.opcode == SendOpcode::send_with_imm,
+          .solicited = wqe.solicited,
+          .multicast = wqe.datagram.destination == multicast_destination};
+}
+
 Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
-  if (payload.bytes > config_.mtu_bytes) {
+  const std::uint32_t packet_bytes = wqe.datagram.path != nullptr ? wqe.datagram.path->packet_bytes : 0;
+  if (payload.bytes > (packet_bytes != 0 ? packet_bytes : config_.mtu_bytes)) {
     wqe.status = WcStatus::loc_len_err;
     return Outcome::nak_invalid;
   }
+  if (packet_bytes != 0) return send_datagram(wqe, payload);
   if (const Outcome there = look_at(payload); there != Outcome::done) return there;
   const Qpn to = wqe.datagram.destination;
   if (to == multicast_destination) return multicast(wqe, payload);
   const HostPort::Reached reached = nic_.host().reach(to.slot(), dial_);
   if (reached.undecided) return Outcome::connecting;
-  if (reached.peer && reached.peer->alive()) deliver_datagram(wqe, payload, *reached.peer, to.index());
+  if (reached.peer && reached.peer->alive())
+    deliver_datagram(datagram_of(wqe, payload), *reached.peer, to.index());
   return Outcome::done;  // nobody there: lost, and the sender cannot know
+}
+
+Outcome QueuePair::send_datagram(const SendWqe& wqe, const Gather& payload) {
+  if (datagram_packets_ == nullptr) datagram_packets_ = std::make_unique<DatagramPackets>(nic_.host(), qpn_);
+  poll_packets();
+  return datagram_packets_->add(wqe, datagram_of(wqe, payload).qkey, payload) ? Outcome::done
+                                                                              : Outcome::local_fault;
+}
+
+// Of another host, and found whole. Where no receive is posted it is lost, as one of this host is.
+void QueuePair::receive_datagram(const ArrivedPacket& arrived) {
+  const wire::Packet& packet = arrived.packet;
+  const bool has_imm = packet.bth.opcode == wire::opcode(wire::Service::ud, wire::Operation::send_only_imm);
+  const bool is_datagram_packet =
+      has_imm || packet.bth.opcode == wire::opcode(wire::Service::ud, wire::Operation::send_only);
+  if (!is_datagram_packet || packet.payload.size() > max_datagram_bytes) return;
+  const PeerPtr self = nic_.host().peer(nic_.slot(), HostPort::Wait::no);
+  if (self == nullptr) return;
+  Gather payload;
+  if (!packet.payload.empty()) {
+    payload.pieces[0] = {const_cast<std::byte*>(packet.payload.data()), packet.payload.size()};
+    payload.count = 1;
+    payload.bytes = packet.payload.size();
+  }
+  payload.is_ours = true;
+  const Grh grh = write_grh({.source = arrived.source,
+                             .destination = arrived.destination,
+                             .traffic_class = arrived.traffic_class,
+                             .hop_limit = arrived.hop_limit});
+  poll_packets();
+  deliver_datagram({.payload = payload,
+                    .grh = &grh,
+                    .source = packet.deth.source,
+                    .qkey = packet.deth.qkey,
+                    .imm_be = wire::swap_network(packet.imm),
+                    .has_imm = has_imm,
+                    .solicited = packet.bth.solicited},
+                   *self, qpn_.index());
 }
 
 // To every attached queue pair of every process, the sender's own included. Each receives a copy of its own,
@@ -76,9 +120,9 @@ Outcome QueuePair::multicast(const SendWqe& wqe, const Gather& payload) {
   const auto [everybody, undecided] = nic_.host().everybody(dial_);
   if (undecided) return Outcome::connecting;
   counters_.multicasts_sent.add(1);
-  if (wqe.datagram.grh == nullptr) return Outcome::done;
-  Gid group;
-  std::memcpy(group.data(), wqe.datagram.grh + grh_bytes, group.size());
+  if (wqe.datagram.path == nullptr) return Outcome::done;
+  const Gid group = wqe.datagram.path->group;
+  const Datagram datagram = datagram_of(wqe, payload);
   for (const PeerPtr& peer : everybody) {
     if (!peer->alive()) continue;
     SegmentHeader& header = peer->segment();
@@ -88,33 +132,32 @@ Outcome QueuePair::multicast(const SendWqe& wqe, const Gather& payload) {
       const MulticastEntry& entry = header.multicast[i];
       const std::uint32_t qp = entry.qp.load(std::memory_order_acquire);
       if (qp == 0 || qp > max_qps || entry.gid != group) continue;
-      deliver_datagram(wqe, payload, *peer, qp - 1);
+      deliver_datagram(datagram, *peer, qp - 1);
     }
   }
   return Outcome::done;
 }
 
-void QueuePair::deliver_datagram(const SendWqe& wqe, const Gather& payload, Peer& peer, std::uint32_t index) {
+void QueuePair::deliver_datagram(const Datagram& datagram, Peer& peer, std::uint32_t index) {
   QpContext& target = peer.segment().qps[index];
-  // A Q_Key with its top bit set means: use the queue pair's own (IBA 10.2.5).
-  const std::uint32_t qkey = wqe.datagram.qkey & 0x80000000u ? attributes_.qkey : wqe.datagram.qkey;
   const Delivery delivery(target);
-  if (!receives(target, QpType::ud) || target.qkey.load(std::memory_order_relaxed) != qkey) return;
+  if (!receives(target, QpType::ud) || target.qkey.load(std::memory_order_relaxed) != datagram.qkey) return;
   DatagramSlot* slot = claim_datagram(peer, index);
   if (slot == nullptr) return;
-  if (wqe.datagram.grh != nullptr)
-    std::memcpy(slot->bytes, wqe.datagram.grh, grh_bytes);
+  if (datagram.grh != nullptr)
+    std::memcpy(slot->bytes, datagram.grh->data(), grh_bytes);
   else
     std::memset(slot->bytes, 0, grh_bytes);
   // One whose payload went away since it was looked at arrives empty.
+  const Gather& payload = datagram.payload;
   const Outcome moved = copied(payload, {}, [&] { copy_gather(slot->bytes + grh_bytes, payload.span()); });
   slot->byte_len = (moved == Outcome::done ? static_cast<std::uint32_t>(payload.bytes) : 0) + grh_bytes;
-  slot->imm_be = wqe.imm_be;
-  slot->has_imm = wqe.opcode == SendOpcode::send_with_imm;
-  finish_ip_header(slot->bytes, payload.bytes, slot->has_imm);
-  slot->src_qpn = qpn_.value();
-  slot->solicited = wqe.solicited;
-  slot->multicast = wqe.datagram.destination == multicast_destination;
+  slot->imm_be = datagram.imm_be;
+  slot->has_imm = datagram.has_imm;
+  finish_grh(std::span(slot->bytes).first<grh_bytes>(), payload.bytes, slot->has_imm);
+  slot->src_qpn = datagram.source;
+  slot->solicited = datagram.solicited;
+  slot->multicast = datagram.multicast;
   publish_datagram(peer, index, *slot);
 }
 

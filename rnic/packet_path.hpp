@@ -67,6 +67,7 @@ class PacketTarget final : public packet::Target {
 struct ArrivedPacket {
   Gid source{}, destination{};
   std::uint32_t interface = 0;
+  std::uint8_t traffic_class = 0, hop_limit = 0;
   wire::Packet packet;
 };
 

@@ -218,10 +218,15 @@ void QueuePair::open_packets() {
                                                   .max_dest_rd_atomic = attributes_.max_dest_rd_atomic});
   initiator_slot_.store(nic_.slot(), std::memory_order_relaxed);
   ctx_->remote_qpn.store(over_packets | made->remote.value(), std::memory_order_seq_cst);
-  config_.send_cq->on_packets.fetch_add(1, std::memory_order_relaxed);
-  config_.recv_cq->on_packets.fetch_add(1, std::memory_order_relaxed);
+  poll_packets();
   const std::lock_guard lock(packets_lock_);
   packets_ = std::move(made);
+}
+
+void QueuePair::poll_packets() {
+  if (on_packets_.load(std::memory_order_relaxed) || on_packets_.exchange(true)) return;
+  config_.send_cq->on_packets.fetch_add(1, std::memory_order_relaxed);
+  config_.recv_cq->on_packets.fetch_add(1, std::memory_order_relaxed);
 }
 
 // What modify changed, as far as both halves go by it.
@@ -252,14 +257,16 @@ void QueuePair::set_packets(QpState to) {
 
 // To reset. Under the send lock; whoever receives has either not begun with it, or is through.
 void QueuePair::close_packets() {
+  if (on_packets_.exchange(false)) {
+    config_.send_cq->on_packets.fetch_sub(1, std::memory_order_relaxed);
+    config_.recv_cq->on_packets.fetch_sub(1, std::memory_order_relaxed);
+  }
   std::shared_ptr<PacketPath> closed;
   {
     const std::lock_guard lock(packets_lock_);
     closed = std::move(packets_);
   }
   if (closed == nullptr) return;
-  config_.send_cq->on_packets.fetch_sub(1, std::memory_order_relaxed);
-  config_.recv_cq->on_packets.fetch_sub(1, std::memory_order_relaxed);
   const std::lock_guard lock(closed->arriving);
   closed->responder.reset();
   closed->target.disconnect();
@@ -339,6 +346,7 @@ bool QueuePair::resume_packets() {
 
 // Not under the send lock. The caller has found the packet whole, and it names us.
 void QueuePair::receive_packet(const ArrivedPacket& arrived) {
+  if (config_.type == QpType::ud) return receive_datagram(arrived);
   const std::shared_ptr<PacketPath> path = packets();
   if (path == nullptr || !addressed(path->route, arrived)) return;
   if (packet::Responder::is_answer(arrived.packet)) {

@@ -115,16 +115,12 @@ void QueuePair::keep_addresses() {
   if (config_.type != QpType::ud) return;
   const std::uint32_t executed = sq_.executed.load(std::memory_order_relaxed);
   if (static_cast<std::int32_t>(kept_until_ - executed) <= 0) {
-    kept_grhs_.clear();
+    kept_paths_.clear();
     kept_until_ = executed;
   }
   for (; kept_until_ != sq_.doorbell; ++kept_until_) {
     DatagramAddress& address = sq_.at(kept_until_).datagram;
-    if (address.grh == nullptr) continue;
-    auto& kept = kept_grhs_.emplace_front();
-    const bool to_group = address.destination == multicast_destination;
-    std::memcpy(kept.data(), address.grh, grh_bytes + (to_group ? sizeof(Gid) : 0));
-    address.grh = kept.data();
+    if (address.path != nullptr) address.path = &kept_paths_.emplace_front(*address.path);
   }
 }
 

@@ -121,6 +121,7 @@ struct PacketDatagram {
   std::uint16_t source_port = 0;
   std::uint16_t likely_id = 0;  // of its IPv4 header
   std::uint32_t interface = 0;  // as of PacketRoute, where the source is link-local
+  std::uint8_t traffic_class = 0, hop_limit = 0;
 };
 
 enum class AsyncEvent : std::uint8_t {

@@ -43,6 +43,7 @@ class Adapter;
 class Tracer;
 struct ArrivedPacket;
 struct EthernetFrame;
+class DatagramPackets;
 struct PacketPath;
 
 // The longest a neighbour's operation can reasonably run: 2 GiB through the kernel.
@@ -226,6 +227,7 @@ class QueuePair {
 
   // requester.cpp
   void execute();
+  void execute_here();
   Outcome execute_one(SendWqe&);
   std::optional<WcStatus> prepare(SendWqe&, Gather&) const;
   std::optional<WcStatus> gather(SendWqe&, Gather&, ProtectionTable::Use) const;
@@ -254,6 +256,8 @@ class QueuePair {
   void execute_packets();
   bool resume_packets();
   void give_up_arriving();
+  // From now on polls look for packets, until close_packets().
+  void poll_packets();
 
   // parking.cpp
   bool receive_comes_soon();
@@ -269,7 +273,11 @@ class QueuePair {
 
   // datagram.cpp
   Outcome execute_datagram(SendWqe&, const Gather&);
-  void deliver_datagram(const SendWqe&, const Gather&, Peer&, std::uint32_t index);
+  Outcome send_datagram(const SendWqe&, const Gather&);
+  void receive_datagram(const ArrivedPacket&);
+  struct Datagram;
+  Datagram datagram_of(const SendWqe&, const Gather&) const;
+  void deliver_datagram(const Datagram&, Peer&, std::uint32_t index);
   Outcome multicast(const SendWqe&, const Gather&);
   DatagramSlot* claim_datagram(Peer&, std::uint32_t index) const;
   static void publish_datagram(Peer&, std::uint32_t index, DatagramSlot&);
@@ -358,10 +366,12 @@ class QueuePair {
   // Instead of remote_, from rtr on where the peer is reached by packets. Changed under both locks.
   std::shared_ptr<PacketPath> packets_;
   SpinLock packets_lock_;
+  std::unique_ptr<DatagramPackets> datagram_packets_;  // from the first to another host on
+  std::atomic<bool> on_packets_{false};
   Park parked_ = Park::none;
   HostPort::Ticket dial_ = 0;  // of the datagram that waits for its destination's process
-  // The GRHs of datagrams that wait, up to this count of WQEs: their address handles may be destroyed.
-  std::forward_list<std::array<std::byte, grh_bytes + sizeof(Gid)>> kept_grhs_;
+  // The paths of datagrams that wait, up to this count of WQEs: their address handles may be destroyed.
+  std::forward_list<DatagramPath> kept_paths_;
   std::uint32_t kept_until_ = 0;
   std::uint64_t parked_since_ns_ = 0;
   std::uint64_t next_try_ns_ = 0;  // when the timer of try_again_by_timer() runs

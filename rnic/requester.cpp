@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rnic/adapter.hpp"
+#include "rnic/datagram_packets.hpp"
 #include "rnic/queue_pair.hpp"
 
 namespace weir::rnic {
@@ -44,6 +45,11 @@ Arrival arrival_of(const SendWqe& wqe, std::uint64_t bytes) {
 
 void QueuePair::execute() {
   if (packets_ != nullptr) return execute_packets();
+  execute_here();
+  if (datagram_packets_ != nullptr) datagram_packets_->send();
+}
+
+void QueuePair::execute_here() {
   for (std::uint32_t next = sq_.executed.load(std::memory_order_relaxed); next != sq_.doorbell;
        next = sq_.executed.load(std::memory_order_relaxed)) {
     const QpState now_in = state();

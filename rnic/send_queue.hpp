@@ -16,6 +16,7 @@
 // (polled).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -28,11 +29,19 @@
 
 namespace weir::rnic {
 
+// What an address handle says.
+struct DatagramPath {
+  std::array<std::byte, grh_bytes> grh{};
+  Gid group{};  // multicast
+  // To another host: how many bytes a packet's payload may have; 0: on this host.
+  std::uint32_t packet_bytes = 0;
+  std::uint32_t interface = 0;  // as of PacketRoute
+};
+
 struct DatagramAddress {
   Qpn destination;
   std::uint32_t qkey;
-  // 40 bytes, owned by the address handle; copied when executed. Multicast: the MGID follows.
-  const std::byte* grh;
+  const DatagramPath* path;  // the address handle's; copied when executed
 };
 
 struct AtomicOperands {

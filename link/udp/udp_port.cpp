@@ -161,6 +161,8 @@ void take_control(const cmsghdr& control, UdpArrival& into, std::size_t& segment
   if (is(IPPROTO_IPV6, IPV6_PKTINFO)) into.destination = ip_of(value_of<in6_pktinfo>(control).ipi6_addr);
   if (is(IPPROTO_IP, IP_TOS)) into.traffic_class = value_of<std::uint8_t>(control);
   if (is(IPPROTO_IPV6, IPV6_TCLASS)) into.traffic_class = static_cast<std::uint8_t>(value_of<int>(control));
+  if (is(IPPROTO_IP, IP_TTL) || is(IPPROTO_IPV6, IPV6_HOPLIMIT))
+    into.hop_limit = static_cast<std::uint8_t>(value_of<int>(control));
   if (is(SOL_UDP, UDP_GRO)) segment = static_cast<std::size_t>(std::max(value_of<int>(control), 1));
 }
 
@@ -189,8 +191,8 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(std::uint16_t port) {
   if (!ipv6) socket.reset(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return failure_errno(errno, "cannot open a UDP socket for RDMA to other hosts");
   const int fd = socket.get();
-  bool set = turn_on(fd, SOL_SOCKET, SO_REUSEPORT) &&
-             turn_on(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+  bool set =
+      turn_on(fd, SOL_SOCKET, SO_REUSEPORT) && turn_on(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
   if (ipv6)
     set = set && turn_on(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0) && turn_on(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO) &&
           turn_on(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
@@ -198,8 +200,10 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(std::uint16_t port) {
     set = set && turn_on(fd, IPPROTO_IP, IP_PKTINFO);
   if (!set) return failure_errno(errno, "cannot set up the UDP socket for RDMA to other hosts");
   turn_on(fd, IPPROTO_IP, IP_RECVTOS);
+  turn_on(fd, IPPROTO_IP, IP_RECVTTL);
   if (ipv6) {
     turn_on(fd, IPPROTO_IPV6, IPV6_RECVTCLASS);
+    turn_on(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT);
     turn_on(fd, SOL_UDP, UDP_NO_CHECK6_RX);  // Soft-RoCE and NICs send none; the ICRC covers more
   }
   turn_on(fd, SOL_UDP, UDP_GRO);

@@ -1,9 +1,10 @@
 // The process's UDP socket on the RoCEv2 port: datagrams out in batches, datagrams in by callback.
 //
 // One unconnected socket on the wildcard address, for IPv6 and IPv4 (for IPv4 alone where the kernel has no
-// IPv6), so that no privilege is needed and the kernel numbers IPv4 packets as the ICRC assumes: the IP ID of a
-// datagram sent alone is 0, those of a batch count up from 0, and "don't fragment" is set. Where the kernel cuts a batch up (UDP_SEGMENT) and hands one over whole (UDP_GRO),
-// both are used. Runs are refused from the first on that the kernel does not cut.
+// IPv6), so that no privilege is needed and the kernel numbers IPv4 packets as the ICRC assumes: the IP ID of
+// a datagram sent alone is 0, those of a batch count up from 0, and "don't fragment" is set. Where the kernel
+// cuts a batch up (UDP_SEGMENT) and hands one over whole (UDP_GRO), both are used. Runs are refused from the
+// first on that the kernel does not cut.
 //
 // Processes of one user share the port (SO_REUSEPORT); a process of another user, or the kernel's rdma_rxe,
 // keeps us out.
@@ -51,7 +52,7 @@ struct UdpArrival {
   std::span<const std::byte> payload;
   IpAddress source{}, destination{};
   std::uint16_t source_port = 0;
-  std::uint8_t traffic_class = 0;
+  std::uint8_t traffic_class = 0, hop_limit = 0;
   std::uint32_t interface = 0;  // that it came in by, from a link-local source
   // Its place among those that came in one batch, and so probably its IP ID.
   std::uint16_t index = 0;

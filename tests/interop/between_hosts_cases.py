@@ -5,10 +5,11 @@ from two_namespaces import ADDRESSES
 
 # Of `make test`; the others only in the long form.
 SHORT = ["ibv_rc_pingpong.checked", "rping.displayed", "ib_write_bw.default", "ib_send_lat.default", "ib_read_bw.size_4096",
-         "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server"]
+         "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server", "ibv_ud_pingpong.default", "udaddy", "ib_send_bw.ud.five"]
 SELECTION = [
     *SHORT, "ibv_rc_pingpong.size_1M_checked", "ibv_rc_pingpong.events_checked_new_send", "rping.size_60000", "rping.validated_10000",
-    "ibv_srq_pingpong.events_checked", "rdma_server", "ucmatose",
+    "ibv_srq_pingpong.events_checked", "rdma_server", "ucmatose", "udaddy.many", "udaddy.options", "ib_send_lat.datagrams",
+    "ibv_ud_pingpong.events_checked", "ib_send_lat.ud.rdma_cm", "ib_send_lat.ud.events",
     *(f"ib_{verb}_{kind}.{form}" for verb in ("write", "read", "send") for kind in ("lat", "bw")
       for form in ("default", "size_1", "size_1048576", "all_sizes", "rdma_cm")),
     "ib_write_bw.both_ways", "ib_write_bw.queue_pairs_16_both_ways", "ib_read_bw.both_ways", "ib_send_bw.both_ways",
@@ -19,9 +20,12 @@ SELECTION = [
 WITH_CM = {"ipv6": ["rping.displayed", "rping.size_60000"], "link_local": ["rping.displayed"]}
 # And where a GID index says so, on the programs' own connection over IPv4: its option.
 WITH_INDEX = {"ibv_rc_pingpong.size_1M_checked": "-g", "ib_write_bw.default": "-x", "ib_send_lat.default": "-x",
-              "ib_read_bw.size_1048576": "-x", "ib_atomic_lat.fetch_and_add": "-x"}
+              "ib_read_bw.size_1048576": "-x", "ib_atomic_lat.fetch_and_add": "-x", "ibv_ud_pingpong.default": "-g",
+              "ib_send_lat.datagrams": "-x"}
 # A port shared by several users of an address needs one to say which: index 0 is the wire's in both namespaces.
-WITH_GID = ("ibv_rc_pingpong", "ibv_srq_pingpong")
+WITH_GID = ("ibv_rc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong")
+# A datagram is one packet, and this one's default is longer than those of a wire of 1500 bytes.
+SHORTER = {"ibv_ud_pingpong": ["-s", "1024"]}
 
 
 def between_hosts(cases):
@@ -29,6 +33,7 @@ def between_hosts(cases):
 
     def case_of(name, kind, words, prefix="", label="interop"):
         case = by_name[name]
+        words = [*words, *SHORTER.get(name.split(".")[0], [])]
         return dataclasses.replace(case, name=f"between_hosts.{prefix}{name}", between_hosts=kind, server=[*case.server, *words],
                                    client=[*case.client[:-1], *words, case.client[-1]], in_shm=True, label=label)
 

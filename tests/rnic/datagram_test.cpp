@@ -22,14 +22,15 @@ class Datagrams : public TwoNics {
                         .opcode = opcode,
                         .flags = send_flag::signaled,
                         .imm_be = 0x55,
-                        .datagram = {destination, key, grh.data()}},
+                        .datagram = {destination, key, &path}},
                        {from.sge(0, bytes)});
   }
   PostResult send(std::size_t bytes) { return send(bytes, receiver.qpn()); }
 
   Endpoint sender, receiver;
   Memory from{a_nic, 8192}, to{b_nic, 8192};
-  std::array<std::byte, grh_bytes> grh{};
+  DatagramPath path;
+  std::array<std::byte, grh_bytes>& grh = path.grh;
 };
 
 // Posting does not wait for it either; what is behind waits too, and all complete in order.
@@ -184,7 +185,7 @@ TEST_F(Datagrams, longer_than_the_receive_write_nothing_behind_it) {
 }
 
 TEST_F(Datagrams, from_a_bad_lkey_are_the_senders_protection_error) {
-  ASSERT_EQ(sender.post({.wr_id = 1, .datagram = {receiver.qpn(), qkey, grh.data()}}, {{from.addr(), 8, 1}}),
+  ASSERT_EQ(sender.post({.wr_id = 1, .datagram = {receiver.qpn(), qkey, &path}}, {{from.addr(), 8, 1}}),
             PostResult::ok);
   EXPECT_TRUE(completed(sender.poll_send(), 1, WcStatus::loc_prot_err));
 }
@@ -211,7 +212,7 @@ TEST_F(Datagrams, of_many_senders_all_arrive_each_in_its_own_order) {
                                   .opcode = SendOpcode::send_with_imm,
                                   .flags = send_flag::signaled,
                                   .imm_be = number,
-                                  .datagram = {receiver.qpn(), qkey, grh.data()}},
+                                  .datagram = {receiver.qpn(), qkey, &path}},
                                  {(i % 2 == 0 ? from : local).sge(0, 8)}),
                 PostResult::ok);
       ASSERT_TRUE(senders[i]->poll_send());

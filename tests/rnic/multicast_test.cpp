@@ -4,16 +4,11 @@
 namespace weir::rnic::test {
 namespace {
 
-// An address handle's GRH and the group behind it.
-struct Address {
+struct Address : DatagramPath {
   explicit Address(std::uint8_t last) {
-    bytes[grh_bytes] = std::byte{0xff};
-    bytes[grh_bytes + 15] = std::byte{last};
     group[0] = 0xff;
     group[15] = last;
   }
-  std::array<std::byte, grh_bytes + 16> bytes{};
-  Gid group{};
 };
 
 class Multicast : public TwoNics {
@@ -36,7 +31,7 @@ class Multicast : public TwoNics {
                        .opcode = SendOpcode::send_with_imm,
                        .flags = send_flag::signaled,
                        .imm_be = imm,
-                       .datagram = {multicast_destination, 0x1234, to.bytes.data()}},
+                       .datagram = {multicast_destination, 0x1234, &to}},
                       {from.all()}),
               PostResult::ok);
     ASSERT_TRUE(completed(by.poll_send(), imm));

@@ -140,7 +140,7 @@ int Agent::resolve_address(Id& id, const sockaddr* source, const sockaddr* desti
     return fail(ENODEV);
   }
   const bool on_this_host = is_multicast(*to) || devices_.find(*to);
-  if (!on_this_host && !(packets_ && packets_->leads_to(*to) && !id.datagram())) {
+  if (!on_this_host && !(packets_ && packets_->leads_to(*to))) {
     static std::atomic_flag said;
     if (link::first_time(said)) link::explain(why_not_reached(*to));
     return fail(EHOSTUNREACH);

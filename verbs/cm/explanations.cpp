@@ -102,7 +102,8 @@ std::string text_of(const Endpoint& endpoint) {
 std::string why_not_reached(const Endpoint& destination) {
   return text_of(destination) +
          " is no address of this host's network namespace, and packets do not go there: they are sent for "
-         "reliable connections, and not where WEIR_WIRE is 0; run both programs in one network namespace";
+         "reliable connections and datagrams, and not where WEIR_WIRE is 0; run both programs in one network "
+         "namespace";
 }
 
 std::string why_nobody_listens(std::uint16_t port_space, const Endpoint& destination,

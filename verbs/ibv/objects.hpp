@@ -132,12 +132,11 @@ inline constexpr std::uint16_t the_lid = 1;
 // An address handle: where a datagram goes and the GRH it will carry.
 struct Ah {
   ibv_ah ah;
-  bool reachable;           // the destination GID is an address of this host
+  bool reachable;           // the destination GID is an address of this host, or packets go there
+  bool to_group;            // or it is a multicast group
   std::uint32_t path_kbps;  // rnic::SendWqe
-  alignas(ibv_gid) std::byte grh[rnic::grh_bytes];
-  ibv_gid dgid;  // right behind the GRH: the group, if it is one (rnic::DatagramAddress)
+  rnic::DatagramPath path;
 };
-static_assert(offsetof(Ah, dgid) == offsetof(Ah, grh) + rnic::grh_bytes);
 // The static rate of a path (IBA 9.11); 0: none that the port would exceed (address_handle.cpp).
 std::uint32_t path_kbps_of(const ibv_ah_attr&);
 bool is_multicast(const ibv_gid&);  // multicast.cpp

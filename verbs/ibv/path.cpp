@@ -28,18 +28,18 @@ bool is_unicast(const ibv_gid& gid) {
   return !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_LOOPBACK(&v6) && !IN6_IS_ADDR_MULTICAST(&v6);
 }
 
+}  // namespace
+
 std::uint32_t interface_towards(const ibv_gid& destination, const GidEntry& source) {
   link::IpAddress ip;
   std::memcpy(ip.data(), destination.raw, sizeof destination.raw);
   return link::is_link_local(ip) ? source.interface_index : 0;
 }
 
-}  // namespace
-
 Reach reach_of(const ibv_ah_attr& to, rnic::QpType type) {
   if (!to.is_global || find_gid(to.grh.dgid)) return Reach::same_host;
-  const bool carried =
-      type == rnic::QpType::rc && is_unicast(to.grh.dgid) && !PacketNetwork::switched_off();
+  const bool of_a_kind = type == rnic::QpType::rc || type == rnic::QpType::ud;
+  const bool carried = of_a_kind && is_unicast(to.grh.dgid) && !PacketNetwork::switched_off();
   return carried ? Reach::packets : Reach::nowhere;
 }
 
@@ -60,6 +60,13 @@ int open_way(NicProcess& nic, const ibv_ah_attr& to) {
                   ": " + std::strerror(error) +
                   "; choose the GID of the interface that leads there (-g or -x), or add a route");
   return error;
+}
+
+void take_datagrams(NicProcess& nic) {
+  const bool reached =
+      std::ranges::any_of(gid_table(), [](const GidEntry& entry) { return is_unicast(entry.gid); });
+  // What is in the way is told to whoever sends there.
+  if (reached && !PacketNetwork::switched_off()) (void)nic.network().open();
 }
 
 ibv_mtu mtu_of(const GidEntry& source) {

@@ -23,6 +23,13 @@ Reach reach_of(const ibv_ah_attr& to, rnic::QpType type);
 // and looks for a route. Says on standard error what is in the way, once. 0, or an errno.
 int open_way(NicProcess& nic, const ibv_ah_attr& to);
 
+// A queue pair that takes datagrams of anybody takes them of other hosts, where this one has an address that
+// they reach and nobody else keeps the port.
+void take_datagrams(NicProcess& nic);
+
+// rnic::PacketRoute's `interface`.
+std::uint32_t interface_towards(const ibv_gid& destination, const GidEntry& source);
+
 // The largest path MTU that packets of the interface with that GID may have: its own MTU less the headers.
 ibv_mtu mtu_of(const GidEntry& source);
 

@@ -117,11 +117,13 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
   if (rnic::check_modify(type, from, to, bits & ~static_cast<unsigned>(IBV_QP_STATE))) return EINVAL;
   if (!values_valid(attr, bits) || !one_path(attr, bits)) return EINVAL;
   if (to == QpState::rtr && from == QpState::init) {
-    const Reach reach = reach_of(attr.ah_attr, type);
+    // A datagram queue pair has no path, whatever stands there.
+    const Reach reach = bits & IBV_QP_AV ? reach_of(attr.ah_attr, type) : Reach::same_host;
     if (reach == Reach::packets) {
       if (const int error = open_way(*context_of(qp->context).nic, attr.ah_attr); error != 0) return error;
     }
     q.reach = reach;
+    if (type == QpType::ud) take_datagrams(*context_of(qp->context).nic);
   }
   if (q.xrcd != nullptr) refresh_shared(q);
   remember(q.attr, attr, bits);

@@ -38,6 +38,7 @@ struct PassedOn {
   std::array<std::uint8_t, 16> source, destination;
   std::uint32_t interface;
   std::uint16_t source_port, likely_id;
+  std::uint8_t traffic_class, hop_limit;
 };
 
 struct Body {

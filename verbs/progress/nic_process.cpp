@@ -203,8 +203,9 @@ bool NicProcess::traps_copies() { return catches_faults_ && link::faults_are_cau
 
 // It is another process's of ours, with which we share the port.
 void NicProcess::pass_on(rnic::Slot slot, const rnic::PacketDatagram& datagram) {
-  const message::PassedOn from{datagram.source, datagram.destination, datagram.interface,
-                               datagram.source_port, datagram.likely_id};
+  const message::PassedOn from{datagram.source,      datagram.destination, datagram.interface,
+                               datagram.source_port, datagram.likely_id,   datagram.traffic_class,
+                               datagram.hop_limit};
   std::array<std::byte, link::max_message_bytes> body;
   if (sizeof from + datagram.bytes.size() > body.size()) return;
   std::memcpy(body.data(), &from, sizeof from);
@@ -230,7 +231,9 @@ void NicProcess::take_passed_on(std::span<const std::byte> body) {
                                       .destination = from.destination,
                                       .source_port = from.source_port,
                                       .likely_id = from.likely_id,
-                                      .interface = from.interface};
+                                      .interface = from.interface,
+                                      .traffic_class = from.traffic_class,
+                                      .hop_limit = from.hop_limit};
   adapter_->take_packets({&datagram, 1});
 }
 

@@ -103,7 +103,9 @@ void PacketNetwork::receive(const rnic::HostPort::PacketSink& sink) {
                            .destination = arrival.destination,
                            .source_port = arrival.source_port,
                            .likely_id = arrival.index,
-                           .interface = arrival.interface});
+                           .interface = arrival.interface,
+                           .traffic_class = arrival.traffic_class,
+                           .hop_limit = arrival.hop_limit});
     sink(datagrams);
   });
 }

@@ -191,7 +191,8 @@ Conversation& VerbsTracer::conversation(const rnic::QueuePair& qp, const rnic::S
     with.psn = object->attr.sq_psn & 0xffffff;
     if (with.type != rnic::QpType::ud) with.there = route_of(object->attr.ah_attr, with.own);
   }
-  if (with.type == rnic::QpType::ud) with.there = route_of(wqe.datagram.grh, with.own);
+  if (with.type == rnic::QpType::ud)
+    with.there = route_of(wqe.datagram.path != nullptr ? wqe.datagram.path->grh.data() : nullptr, with.own);
   with.back = reversed(with.there);
   return with;
 }

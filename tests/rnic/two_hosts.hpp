@@ -1,0 +1,107 @@
+// Two NICs on two hosts, that only packets join, which a test may drop, change or make up.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+
+#include "two_nics.hpp"
+#include "wire/roce.hpp"
+
+namespace weir::rnic::test {
+
+constexpr Gid gid_of(std::uint8_t last) { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 0, last}; }
+
+struct OnWire {
+  std::vector<std::byte> bytes;
+  Gid source, destination;
+  std::uint16_t id;
+  std::uint32_t interface;
+};
+
+class TwoHosts : public TwoNics {
+ protected:
+  TwoHosts() {
+    a_nic.on_packets = [this](const PacketRoute& route, auto runs) { take(route, runs); };
+    b_nic.on_packets = a_nic.on_packets;
+  }
+
+  void connect_hosts(const EndpointOptions& a_options = {}, const EndpointOptions& b_options = {}) {
+    a = std::make_unique<Endpoint>(a_nic, a_options);
+    b = std::make_unique<Endpoint>(b_nic, b_options);
+    const Path from_a{.via = Via::packets,
+                      .source = a_gid,
+                      .destination = b_gid,
+                      .send_psn = 0xfffff0,
+                      .receive_psn = 77,
+                      .interface = interface};
+    Path from_b = from_a;
+    std::swap(from_b.source, from_b.destination);
+    std::swap(from_b.send_psn, from_b.receive_psn);
+    a->attributes().path = from_a;
+    b->attributes().path = from_b;
+    connect(*a, *b);
+  }
+
+  void take(const PacketRoute& route, std::span<const PacketRun> runs) {
+    for (const PacketRun& run : runs) {
+      std::uint16_t id = 0;
+      for (auto rest = run.bytes; !rest.empty(); ++id) {
+        const auto packet = rest.first(std::min<std::size_t>(run.segment, rest.size()));
+        rest = rest.subspan(packet.size());
+        wire.push_back(
+            {{packet.begin(), packet.end()}, route.source, route.destination, id, route.interface});
+      }
+    }
+  }
+
+  // Until nothing is on the wire.
+  void carry() {
+    while (!wire.empty() || host.pump()) {
+      if (wire.empty()) continue;
+      const OnWire packet = std::move(wire.front());
+      wire.pop_front();
+      ++carried;
+      if (!drop || !drop(packet)) deliver(packet);
+    }
+  }
+  void deliver(const OnWire& packet) {
+    const PacketDatagram datagram{.bytes = packet.bytes,
+                                  .source = packet.source,
+                                  .destination = packet.destination,
+                                  .source_port = wire::roce_port,
+                                  .likely_id = packet.id,
+                                  .interface = packet.interface};
+    (packet.destination == a_gid ? a_nic : b_nic).adapter().take_packets({&datagram, 1});
+  }
+  // Gives a packet that was changed the ICRC of a whole one.
+  static void sign(OnWire& packet) {
+    const std::span<const std::byte> bytes(packet.bytes);
+    const wire::IcrcRoute icrc({.source = packet.source,
+                                .destination = packet.destination,
+                                .source_port = wire::roce_port,
+                                .destination_port = wire::roce_port});
+    const auto covered = bytes.first(bytes.size() - wire::icrc_bytes);
+    const auto sum =
+        wire::IcrcRoute::finish(wire::IcrcRoute::add_headers(icrc.begin(bytes.size(), packet.id), covered));
+    std::ranges::copy(sum, packet.bytes.end() - wire::icrc_bytes);
+  }
+  // And until what was lost has been sent again.
+  template <class Done>
+  bool carry_until(const Done& done) {
+    constexpr std::uint64_t step_ns = 1'000'000;
+    for (int steps = 0; steps < 20'000; ++steps, host.advance(step_ns)) {
+      carry();
+      if (done()) return true;
+    }
+    return false;
+  }
+
+  Gid a_gid = gid_of(1), b_gid = gid_of(2);
+  std::uint32_t interface = 0;
+  std::deque<OnWire> wire;
+  std::function<bool(const OnWire&)> drop;
+  std::size_t carried = 0;
+};
+
+}  // namespace weir::rnic::test
