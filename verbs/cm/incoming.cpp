@@ -101,7 +101,8 @@ void Agent::repeat_answer(const Id& id, const CmMessage& message) {
   (void)send_message(id.neighbour, answer);
 }
 
-// A request that came again because its answer did not reach its sender: what answers it is repeated anyway.
+// A request that came again because its answer did not reach its sender. A REP is repeated anyway, and the
+// carrier knows final answers.
 bool Agent::is_repeated(const link::NeighbourPtr& from, const CmMessage& request) const {
   return is_remote(from) && std::ranges::any_of(ids_, [&](const auto& entry) {
            const Id& id = *entry.second;

@@ -15,13 +15,16 @@ namespace {
 constexpr std::chrono::milliseconds first_pause{40}, longest_pause{2'000};
 constexpr std::uint16_t passed_on_kind = link::kind::cm_first + 1;
 constexpr std::chrono::milliseconds pass_on_limit{1'000};
-constexpr int most_repeats = 15;
-constexpr std::size_t max_repeated = 65'536;
+constexpr int most_repeats = 15, most_repeats_when_promised = 80;
+constexpr std::size_t max_repeated = 65'536, max_final_answers = 4'096;
+constexpr std::chrono::seconds final_answer_stands{120};  // as long as a requester asks
 
 bool asks(MessageType type) {
   return type == MessageType::req || type == MessageType::rep || type == MessageType::dreq ||
          type == MessageType::sidr_req;
 }
+
+bool is_final(MessageType type) { return type == MessageType::rej || type == MessageType::sidr_rep; }
 
 std::chrono::milliseconds pause_after(int sent) {
   return std::min(first_pause * (1 << std::min(sent - 1, 10)), longest_pause);
@@ -131,6 +134,7 @@ void PacketCarrier::send(const RemoteHost& to, const CmMessage& message) {
       transactions_[said.local_id] = transaction;
       repeat_later(said.local_id, transaction, first_pause);
     }
+    if (is_final(said.type)) remember_answer(said, to.addressing(), bytes);
   }
   port_.send_management(to.addressing().source, to.addressing().destination, bytes);
 }
@@ -146,26 +150,62 @@ void PacketCarrier::repeat(std::uint32_t local_id, std::uint64_t transaction) {
     const std::scoped_lock hold(mutex_);
     const auto found = repeated_.find(local_id);
     if (found == repeated_.end() || transactions_[local_id] != transaction) return;
-    if (found->second.sent > most_repeats) {
+    const bool promised = found->second.promised;
+    if (found->second.sent > (promised ? most_repeats_when_promised : most_repeats)) {
       repeated_.erase(found);
       transactions_.erase(local_id);
       return;
     }
     ++found->second.sent;
     again = found->second;
-    repeat_later(local_id, transaction, pause_after(again.sent));
+    repeat_later(local_id, transaction, promised ? longest_pause : pause_after(again.sent));
   }
   port_.send_management(again.addressing.source, again.addressing.destination, again.mad);
 }
 
-// What came says that its sender has what we repeat. A service lookup has no MRA that its answer could follow
-// later by itself.
-void PacketCarrier::answered(const CmMessage& by) {
+// What came says that its sender has what we repeat. Only the one who was asked can say so.
+void PacketCarrier::answered(const CmMessage& by, const Addressing& came) {
   const auto found = repeated_.find(by.remote_id);
   if (found == repeated_.end()) return;
-  if (by.type == MessageType::mra && found->second.type == MessageType::sidr_req) return;
+  const Addressing& asked = found->second.addressing;
+  if (asked.source != came.destination || asked.destination != came.source) return;
+  if (by.type == MessageType::mra) {
+    found->second.promised = true;
+    return;
+  }
   repeated_.erase(found);
   transactions_.erase(by.remote_id);
+}
+
+// mutex_ held. An asker's number names one request of its address for a long time.
+void PacketCarrier::remember_answer(const CmMessage& message, const Addressing& to, const MadBytes& mad) {
+  if (message.remote_id == 0) return;
+  const Asker asker{.ours = to.source,
+                    .theirs = to.destination,
+                    .request_id = message.remote_id,
+                    .lookup = message.type == MessageType::sidr_rep};
+  const FinalAnswer answer{mad, link::Clock::now() + final_answer_stands};
+  if (!final_.insert_or_assign(asker, answer).second) return;
+  final_order_.push_back(asker);
+  if (final_order_.size() <= max_final_answers) return;
+  final_.erase(final_order_.front());
+  final_order_.pop_front();
+}
+
+bool PacketCarrier::answer_again(const CmMessage& request, const Addressing& came) {
+  if (request.type != MessageType::req && request.type != MessageType::sidr_req) return false;
+  MadBytes mad;
+  {
+    const std::scoped_lock hold(mutex_);
+    const auto found = final_.find({.ours = came.destination,
+                                    .theirs = came.source,
+                                    .request_id = request.local_id,
+                                    .lookup = request.type == MessageType::sidr_req});
+    if (found == final_.end() || found->second.until < link::Clock::now()) return false;
+    mad = found->second.mad;
+  }
+  port_.send_management(came.destination, came.source, mad);
+  return true;
 }
 
 void PacketCarrier::arrived(const verbs::GidBytes& source, const verbs::GidBytes& destination,
@@ -180,6 +220,7 @@ void PacketCarrier::take(const Addressing& came, std::span<const std::byte> byte
   if (!translated) return;
   const link::Slot owner = passed_on ? link::Slot{0} : owner_(translated->message);
   if (owner != 0 && owner != link_.slot()) return pass_on(owner, came, bytes);
+  if (answer_again(translated->message, came)) return;
   if (translated->rewritten) {
     static std::atomic_flag said;
     if (link::first_time(said))
@@ -195,7 +236,7 @@ void PacketCarrier::take(const Addressing& came, std::span<const std::byte> byte
   {
     const std::scoped_lock hold(mutex_);
     from = host(Addressing{.source = came.destination, .destination = came.source, .guid = guid_});
-    answered(translated->message);
+    answered(translated->message, came);
   }
   receiver_(from, std::move(translated->message));
 }

@@ -3,12 +3,17 @@
 //
 // Datagrams are lost. A message that asks for an answer (REQ, REP, DREQ, SIDR_REQ) is repeated, at first soon
 // and then more slowly, until something comes that answers it, until its identifier says something else, or
-// until it was repeated often enough; how long the connection waits is the agent's business.
+// until it was repeated often enough; how long the connection waits is the agent's business. An MRA promises
+// a later answer, which may be lost like any other: behind it a request is repeated slowly. A request that
+// comes again after its final answer (REJ, SIDR_REP) gets that answer again, whether or not its identifier is
+// still there.
 //
 // Threading: every function from any thread. The receiver is called on the link's thread. Nothing here waits.
 #pragma once
 
 #include <chrono>
+#include <compare>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -63,20 +68,34 @@ class PacketCarrier {
   void send(const RemoteHost& to, const CmMessage& message);
 
  private:
+  using MadBytes = std::array<std::byte, wire::mad_bytes>;
   struct Repeated {
-    std::array<std::byte, wire::mad_bytes> mad;
+    MadBytes mad;
     Addressing addressing;
     MessageType type;
     int sent = 1;
+    bool promised = false;  // an MRA has come
   };
   using Mads = std::map<std::uint32_t, Repeated>;  // by our number for the connection
+  struct Asker {
+    IpBytes ours{}, theirs{};
+    std::uint32_t request_id = 0;  // its number for what it asked
+    bool lookup = false;
+    auto operator<=>(const Asker&) const = default;
+  };
+  struct FinalAnswer {
+    MadBytes mad;
+    link::Clock::time_point until;
+  };
 
   link::NeighbourPtr host(const Addressing& addressing);  // mutex_ held
   void arrived(const verbs::GidBytes& source, const verbs::GidBytes& destination,
                std::span<const std::byte> bytes);
   void take(const Addressing& came, std::span<const std::byte> bytes, bool passed_on);
   void pass_on(link::Slot slot, const Addressing& came, std::span<const std::byte> bytes);
-  void answered(const CmMessage& by);
+  void answered(const CmMessage& by, const Addressing& came);
+  void remember_answer(const CmMessage& message, const Addressing& to, const MadBytes& mad);
+  bool answer_again(const CmMessage& request, const Addressing& came);
   void repeat_later(std::uint32_t local_id, std::uint64_t transaction, std::chrono::milliseconds after);
   void repeat(std::uint32_t local_id, std::uint64_t transaction);
 
@@ -90,6 +109,8 @@ class PacketCarrier {
   std::map<std::pair<IpBytes, IpBytes>, std::weak_ptr<RemoteHost>> hosts_;
   Mads repeated_;
   std::map<std::uint32_t, std::uint64_t> transactions_;  // of what is repeated, by our number
+  std::map<Asker, FinalAnswer> final_;
+  std::deque<Asker> final_order_;  // the oldest first
   std::uint64_t next_transaction_;
 };
 

@@ -1,0 +1,318 @@
+// The connection manager's datagrams: what is repeated, what ends that, what is passed on, and what strangers
+// cannot do. The link is one whose clock the test turns; the port keeps what is sent.
+#include "verbs/cm/packet_carrier.hpp"
+
+#include <gtest/gtest.h>
+#include <rdma/rdma_cma.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <vector>
+
+namespace weir::cm {
+namespace {
+
+constexpr IpBytes ip(std::uint8_t last) { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 0, last}; }
+constexpr IpBytes ours = ip(1), theirs = ip(2), stranger = ip(3);
+constexpr std::uint32_t our_id = 0x01000007, their_id = 0x02000009;
+
+class Neighbour final : public link::Neighbour {
+ public:
+  link::Slot slot() const override { return 3; }
+  pid_t pid() const override { return 0; }
+  std::uint64_t incarnation() const override { return 0; }
+  const link::Greeting& greeting() const override { return greeting_; }
+  void close_greeting_fds() override {}
+  bool alive() const override { return true; }
+  link::Result<void> send(std::uint16_t kind, std::span<const std::byte> body,
+                          std::span<const int>) override {
+    sent.emplace_back(kind, std::vector(body.begin(), body.end()));
+    return {};
+  }
+  link::Result<link::Message> call(std::uint16_t, std::span<const std::byte>, std::chrono::milliseconds,
+                                   std::span<const int>) override {
+    return link::Message{};
+  }
+  link::Result<void> reply(const link::Message&, std::span<const std::byte>, std::span<const int>) override {
+    return {};
+  }
+
+  std::vector<std::pair<std::uint16_t, std::vector<std::byte>>> sent;
+
+ private:
+  const link::Greeting greeting_;
+};
+
+class SteppedLink final : public link::SameHostLink {
+ public:
+  link::Slot slot() const override { return 1; }
+  const std::string& directory() const override { return directory_; }
+  std::vector<link::Slot> occupied() const override { return {1, 3}; }
+  link::Result<link::NeighbourPtr> connect(link::Slot, std::chrono::milliseconds) override { return other; }
+  void connect_async(link::Slot to, std::chrono::milliseconds,
+                     std::function<void(link::Result<link::NeighbourPtr>)> done) override {
+    EXPECT_EQ(to, 3);
+    done(link::NeighbourPtr(other));
+  }
+  link::NeighbourPtr connected(link::Slot) const override { return other; }
+  void on_message(std::uint16_t kind, link::MessageHandler handler) override {
+    passed_on_kind = kind;
+    passed_on = std::move(handler);
+  }
+  void on_gone(link::GoneHandler) override {}
+  link::Result<void> watch(int, link::FdHandler) override { return {}; }
+  void unwatch(int) override {}
+  TimerId at(link::Clock::time_point when, std::function<void()> run) override {
+    timers.push_back(
+        {std::chrono::round<std::chrono::milliseconds>(when - link::Clock::now()), std::move(run)});
+    return timers.size();
+  }
+  bool cancel(TimerId) override { return true; }
+  void post(std::function<void()> run) override { run(); }
+  bool on_progress_thread() const override { return true; }
+  void withdraw() override {}
+
+  // The timer that was set last, and how long it was to run.
+  std::chrono::milliseconds run_timer() {
+    const auto next = std::move(timers.front());
+    timers.pop_front();
+    next.second();
+    return next.first;
+  }
+
+  std::shared_ptr<Neighbour> other = std::make_shared<Neighbour>();
+  std::deque<std::pair<std::chrono::milliseconds, std::function<void()>>> timers;
+  std::uint16_t passed_on_kind = 0;
+  link::MessageHandler passed_on;
+
+ private:
+  const std::string directory_;
+};
+
+class Port final : public verbs::ManagementPort {
+ public:
+  link::Result<void> open_port() override { return {}; }
+  void on_management(Handler handler) override { arrive = std::move(handler); }
+  void send_management(const verbs::GidBytes& source, const verbs::GidBytes& destination,
+                       std::span<const std::byte> mad) override {
+    EXPECT_EQ(source, ours);
+    sent.push_back({destination, {mad.begin(), mad.end()}});
+  }
+  bool leads_to(const verbs::GidBytes&) override { return true; }
+  std::uint8_t path_mtu(const verbs::GidBytes&) override { return IBV_MTU_1024; }
+  std::uint32_t scope_of(const verbs::GidBytes& own) override { return own[0] == 0xfe ? 7 : 0; }
+
+  struct Sent {
+    IpBytes to;
+    std::vector<std::byte> mad;
+  };
+  std::vector<Sent> sent;
+  Handler arrive;
+};
+
+CmMessage request(MessageType type = MessageType::req) {
+  CmMessage message;
+  message.type = type;
+  message.local_id = our_id;
+  message.port_space = type == MessageType::req ? RDMA_PS_TCP : RDMA_PS_UDP;
+  message.source.ip = ours;
+  message.destination.ip = theirs;
+  message.destination.port = 7471;
+  message.qpn = 0x123;
+  return message;
+}
+
+CmMessage answer(MessageType type, std::uint32_t to = our_id) {
+  CmMessage message;
+  message.type = type;
+  message.local_id = type == MessageType::sidr_rep ? 0 : their_id;
+  message.remote_id = to;
+  return message;
+}
+
+class Carrier : public testing::Test {
+ protected:
+  Carrier() { end_ = std::dynamic_pointer_cast<RemoteHost>(carrier.host({.ip = ours}, {.ip = theirs})); }
+
+  void send(const CmMessage& message) { carrier.send(*end_, message); }
+  // Of a peer: whatever it says, to us.
+  void arrive(const CmMessage& message, const IpBytes& sender = theirs) {
+    const auto mad =
+        wire::encode_mad(mad_of(message, {.source = sender, .destination = ours, .guid = 1}, 42));
+    port.arrive(sender, ours, mad);
+  }
+  CmMessage their_request(MessageType type = MessageType::req) {
+    CmMessage message = request(type);
+    message.local_id = their_id;
+    std::swap(message.source.ip, message.destination.ip);
+    return message;
+  }
+
+  SteppedLink link;
+  Port port;
+  std::vector<CmMessage> received;
+  std::vector<link::NeighbourPtr> from;
+  link::Slot owner = 0;
+  PacketCarrier carrier{link, port,
+                        [this](const link::NeighbourPtr& by, CmMessage message) {
+                          from.push_back(by);
+                          received.push_back(std::move(message));
+                        },
+                        [this](const CmMessage&) { return owner; }};
+  std::shared_ptr<RemoteHost> end_;
+};
+
+TEST_F(Carrier, repeats_a_request_ever_more_slowly_and_not_for_ever) {
+  send(request());
+  ASSERT_EQ(port.sent.size(), 1u);
+  std::chrono::milliseconds before{0};
+  std::size_t repeats = 0;
+  for (; !link.timers.empty(); ++repeats) {
+    ASSERT_LT(repeats, 100u);
+    const auto pause = link.run_timer();
+    EXPECT_GE(pause + std::chrono::milliseconds(5), before);
+    before = pause;
+  }
+  EXPECT_EQ(port.sent.size(), 16u);
+  for (const Port::Sent& each : port.sent)
+    EXPECT_EQ(each.mad, port.sent[0].mad) << "not the same transaction";
+}
+
+struct Ends {
+  MessageType asked, answered;
+  bool stops;
+};
+
+class Answers : public Carrier, public testing::WithParamInterface<Ends> {};
+
+INSTANTIATE_TEST_SUITE_P(All, Answers,
+                         testing::Values(Ends{MessageType::req, MessageType::rep, true},
+                                         Ends{MessageType::req, MessageType::rej, true},
+                                         Ends{MessageType::req, MessageType::mra, false},
+                                         Ends{MessageType::rep, MessageType::rtu, true},
+                                         Ends{MessageType::rep, MessageType::rej, true},
+                                         Ends{MessageType::dreq, MessageType::drep, true},
+                                         Ends{MessageType::sidr_req, MessageType::sidr_rep, true},
+                                         Ends{MessageType::sidr_req, MessageType::mra, false}));
+
+TEST_P(Answers, end_the_repeating_of_what_they_answer) {
+  CmMessage asked = request(GetParam().asked);
+  if (asked.type == MessageType::rep || asked.type == MessageType::dreq) asked.remote_id = their_id;
+  send(asked);
+  arrive(answer(GetParam().answered));
+  ASSERT_EQ(received.size(), 1u);
+  EXPECT_EQ(received[0].type, GetParam().answered);
+  while (!link.timers.empty() && port.sent.size() < 3) link.run_timer();
+  EXPECT_EQ(port.sent.size() == 1, GetParam().stops);
+}
+
+TEST_P(Answers, of_strangers_end_nothing) {
+  CmMessage asked = request(GetParam().asked);
+  if (asked.type == MessageType::rep || asked.type == MessageType::dreq) asked.remote_id = their_id;
+  send(asked);
+  arrive(answer(GetParam().answered), stranger);
+  link.run_timer();
+  EXPECT_EQ(port.sent.size(), 2u) << "who was not asked has answered";
+  ASSERT_EQ(from.size(), 1u);
+  EXPECT_NE(from[0], end_) << "it was taken for the one who was asked";
+}
+
+// The answer that an MRA promises may be lost: who waits for it minutes and asks no more never hears it.
+TEST_F(Carrier, asks_on_slowly_behind_an_mra) {
+  send(request());
+  arrive(answer(MessageType::mra));
+  link.run_timer();
+  for (int repeats = 0; repeats < 30; ++repeats) {
+    ASSERT_FALSE(link.timers.empty());
+    EXPECT_NEAR(static_cast<double>(link.run_timer().count()), 2000, 50);
+  }
+  arrive(answer(MessageType::rej));
+  const std::size_t sent = port.sent.size();
+  while (!link.timers.empty()) link.run_timer();
+  EXPECT_EQ(port.sent.size(), sent);
+}
+
+TEST_F(Carrier, gives_a_repeated_request_its_final_answer_again) {
+  for (const MessageType type : {MessageType::req, MessageType::sidr_req}) {
+    received.clear();
+    port.sent.clear();
+    arrive(their_request(type));
+    ASSERT_EQ(received.size(), 1u);
+    CmMessage refused = answer(type == MessageType::req ? MessageType::rej : MessageType::sidr_rep, their_id);
+    refused.local_id = 0;
+    refused.status = 28;
+    send(refused);
+    ASSERT_EQ(port.sent.size(), 1u);
+    arrive(their_request(type));
+    EXPECT_EQ(received.size(), 1u) << "the application would be asked twice";
+    ASSERT_EQ(port.sent.size(), 2u);
+    EXPECT_EQ(port.sent[1].mad, port.sent[0].mad);
+    EXPECT_EQ(port.sent[1].to, theirs);
+    // A request of the same number of somebody else is another one.
+    arrive(their_request(type), stranger);
+    EXPECT_EQ(received.size(), 2u);
+  }
+}
+
+TEST_F(Carrier, repeats_no_more_what_its_identifier_has_taken_back) {
+  send(request());
+  CmMessage given_up = answer(MessageType::rej, 0);
+  given_up.local_id = our_id;
+  send(given_up);
+  const std::size_t sent = port.sent.size();
+  while (!link.timers.empty()) link.run_timer();
+  EXPECT_EQ(port.sent.size(), sent);
+}
+
+TEST_F(Carrier, passes_on_what_another_process_owns_and_takes_what_is_passed_on) {
+  owner = 3;
+  arrive(their_request());
+  EXPECT_TRUE(received.empty());
+  ASSERT_EQ(link.other->sent.size(), 1u);
+  EXPECT_EQ(link.other->sent[0].first, link.passed_on_kind);
+  link::Message message;
+  message.body = link.other->sent[0].second;
+  link.passed_on(link.other, std::move(message));
+  ASSERT_EQ(received.size(), 1u) << "passed on again instead of taken";
+  EXPECT_EQ(received[0].source.ip, theirs);
+  EXPECT_EQ(received[0].destination.ip, ours);
+  EXPECT_EQ(received[0].local_id, their_id);
+  message.body.assign(100, std::byte{1});
+  link.passed_on(link.other, std::move(message));
+  EXPECT_EQ(received.size(), 1u) << "a body of another length was taken";
+}
+
+TEST_F(Carrier, drops_what_is_cut_or_changed_into_nonsense) {
+  const auto good =
+      wire::encode_mad(mad_of(their_request(), {.source = theirs, .destination = ours, .guid = 1}, 42));
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{24}, good.size() - 1})
+    port.arrive(theirs, ours, std::span(good).first(bytes));
+  for (const std::size_t at :
+       {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}}) {  // base, class
+    auto changed = good;
+    changed[at] ^= std::byte{0x40};
+    port.arrive(theirs, ours, changed);
+  }
+  EXPECT_TRUE(received.empty());
+  EXPECT_TRUE(port.sent.empty());
+  port.arrive(theirs, ours, good);
+  EXPECT_EQ(received.size(), 1u);
+}
+
+TEST_F(Carrier, says_on_which_link_a_link_local_peer_is) {
+  IpBytes here{0xfe, 0x80}, there = here;
+  here[15] = 1;
+  there[15] = 2;
+  CmMessage message = their_request();
+  message.source.ip = there;
+  message.destination.ip = here;
+  port.arrive(there, here,
+              wire::encode_mad(mad_of(message, {.source = there, .destination = here, .guid = 1}, 1)));
+  ASSERT_EQ(received.size(), 1u);
+  EXPECT_EQ(received[0].source.scope_id, 7u);
+  EXPECT_EQ(received[0].destination.scope_id, 7u);
+}
+
+}  // namespace
+}  // namespace weir::cm
