@@ -1,0 +1,188 @@
+// The UDP port on loopback, in a network namespace of its own: its port number is fixed, and other processes
+// of this host may have it.
+#include "link/udp/udp_port.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "wire/icrc.hpp"
+#include "wire/roce.hpp"
+
+namespace weir::link {
+namespace {
+
+constexpr IpAddress v4_loopback(std::uint8_t last) {
+  return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, last};
+}
+constexpr IpAddress v6_loopback = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+
+// Once, before there is a second thread.
+bool own_network() {
+  static const bool entered = [] {
+    if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
+    const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq request{};
+    std::strcpy(request.ifr_name, "lo");
+    request.ifr_flags = IFF_UP | IFF_LOOPBACK;
+    return socket && ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
+  }();
+  return entered;
+}
+
+struct Came {
+  std::vector<std::byte> bytes;
+  UdpArrival arrival;
+};
+
+std::vector<std::byte> numbered(std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256);
+  return bytes;
+}
+
+struct Way {
+  const char* name;
+  IpAddress source, destination;
+};
+
+class OnLoopback : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    if (!own_network()) GTEST_SKIP() << "the kernel lets this user make no network namespace";
+    auto opened = UdpPort::open(wire::roce_port);
+    ASSERT_TRUE(opened) << opened.error().what;
+    port_ = std::move(*opened);
+  }
+  UdpRoute route() const { return {.source = GetParam().source, .destination = GetParam().destination}; }
+  // What the socket has when something has come.
+  std::vector<Came> received() {
+    constexpr int patience_ms = 10'000;
+    pollfd waited{port_->descriptor(), POLLIN, 0};
+    EXPECT_EQ(::poll(&waited, 1, patience_ms), 1);
+    std::vector<Came> all;
+    port_->receive([&](std::span<const UdpArrival> arrivals) {
+      for (const UdpArrival& arrival : arrivals)
+        all.push_back({{arrival.payload.begin(), arrival.payload.end()}, arrival});
+    });
+    return all;
+  }
+
+  std::unique_ptr<UdpPort> port_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, OnLoopback,
+                         testing::Values(Way{"ipv4", v4_loopback(1), v4_loopback(2)},
+                                         Way{"ipv6", v6_loopback, v6_loopback}),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST_P(OnLoopback, a_datagram_says_where_it_came_from_and_how) {
+  const auto sent = numbered(100);
+  UdpRoute to = route();
+  to.traffic_class = 0x68;
+  to.hop_limit = 9;
+  const UdpRun run{sent, 100};
+  ASSERT_EQ(port_->send(to, {&run, 1}), 0);
+  const auto came = received();
+  ASSERT_EQ(came.size(), 1u);
+  EXPECT_EQ(came[0].bytes, sent);
+  EXPECT_EQ(came[0].arrival.source, to.source);
+  EXPECT_EQ(came[0].arrival.destination, to.destination);
+  EXPECT_EQ(came[0].arrival.source_port, wire::roce_port);
+  EXPECT_EQ(came[0].arrival.traffic_class, 0x68);
+  EXPECT_EQ(came[0].arrival.hop_limit, 9);
+}
+
+TEST_P(OnLoopback, a_run_arrives_as_the_datagrams_that_it_is_made_of) {
+  ASSERT_TRUE(port_->cuts_runs());
+  const auto sent = numbered(10 * 512 + 100);
+  const UdpRun run{sent, 512};
+  ASSERT_EQ(port_->send(route(), {&run, 1}), 0);
+  std::vector<std::byte> all;
+  for (std::uint16_t place = 0; const Came& came : received()) {
+    EXPECT_EQ(came.arrival.index, place++);
+    EXPECT_EQ(came.bytes.size(), std::min<std::size_t>(512, sent.size() - all.size()));
+    all.insert(all.end(), came.bytes.begin(), came.bytes.end());
+  }
+  EXPECT_EQ(all, sent);
+}
+
+// The ICRC is over addresses and, of IPv4, an ID that nobody sees: what the kernel sends is what was assumed.
+TEST_P(OnLoopback, the_kernel_numbers_packets_as_their_icrc_says) {
+  const wire::IcrcRoute icrc({.source = route().source,
+                              .destination = route().destination,
+                              .source_port = wire::roce_port,
+                              .destination_port = wire::roce_port});
+  constexpr std::size_t packets = 5, bytes = 64;
+  auto sent = numbered(packets * bytes);
+  for (std::uint16_t i = 0; i < packets; ++i) {
+    const auto packet = std::span(sent).subspan(i * bytes, bytes);
+    const auto covered = packet.first(bytes - wire::icrc_bytes);
+    const auto sum = wire::IcrcRoute::finish(wire::IcrcRoute::add_headers(icrc.begin(bytes, i), covered));
+    std::ranges::copy(sum, packet.last(wire::icrc_bytes).begin());
+  }
+  const UdpRun run{sent, bytes};
+  ASSERT_EQ(port_->send(route(), {&run, 1}), 0);
+  const auto came = received();
+  ASSERT_EQ(came.size(), packets);
+  for (std::uint16_t i = 0; i < packets; ++i)
+    EXPECT_EQ(icrc.check(came[i].bytes, i), icrc.is_ipv4() ? i : 0) << i;
+}
+
+TEST_P(OnLoopback, where_the_kernel_cuts_no_runs_none_are_made_any_more) {
+  // More segments than the kernel ever takes stand for a device that cuts none up: the same answer.
+  const auto sent = numbered(2000);
+  const UdpRun refused{sent, 1};
+  EXPECT_EQ(port_->send(route(), {&refused, 1}), EINVAL);
+  EXPECT_FALSE(port_->cuts_runs());
+  const UdpRun alone{std::span(sent).first(300), 300};
+  ASSERT_EQ(port_->send(route(), {&alone, 1}), 0);
+  const auto came = received();
+  ASSERT_EQ(came.size(), 1u);
+  EXPECT_EQ(came[0].bytes.size(), 300u);
+}
+
+TEST_P(OnLoopback, processes_of_one_user_share_the_port) {
+  auto second = UdpPort::open(wire::roce_port);
+  EXPECT_TRUE(second) << second.error().what;
+}
+
+TEST_P(OnLoopback, an_address_that_is_not_ours_has_no_way) {
+  UdpRoute to = route();
+  EXPECT_EQ(UdpPort::way_to(to), 0);
+  to.source = GetParam().source == v6_loopback
+                  ? IpAddress{0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9}
+                  : IpAddress{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 2, 3};
+  EXPECT_EQ(UdpPort::way_to(to), EADDRNOTAVAIL);
+  to.source = GetParam().source == v6_loopback ? v4_loopback(1) : v6_loopback;
+  EXPECT_EQ(UdpPort::way_to(to), EAFNOSUPPORT) << "the ends are of two families";
+}
+
+TEST(UdpPortOfAnother, is_refused_and_its_user_named) {
+  if (!own_network()) GTEST_SKIP() << "the kernel lets this user make no network namespace";
+  const UniqueFd taken(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in6 any{};
+  any.sin6_family = AF_INET6;
+  any.sin6_port = htons(wire::roce_port);
+  // Without SO_REUSEPORT, as the kernel's Soft-RoCE has it.
+  ASSERT_EQ(::bind(taken.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any), 0)
+      << std::strerror(errno);
+  const auto refused = UdpPort::open(wire::roce_port);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, std::errc::address_in_use);
+  EXPECT_NE(refused.error().what.find("rdma_rxe"), std::string::npos) << refused.error().what;
+}
+
+}  // namespace
+}  // namespace weir::link
