@@ -225,6 +225,76 @@ TEST_F(TwoHosts, packets_of_strangers_change_nothing) {
   EXPECT_EQ(to.part(0, 64), from.part(0, 64));
 }
 
+// Their ICRC is right: somebody made them up who knows how. One thing is wrong in each.
+TEST_F(TwoHosts, forged_requests_whose_sender_is_not_the_peer_change_nothing) {
+  connect_hosts();
+  Memory from(a_nic, 64, all_access, Reach::mapped), to(b_nic, 64, all_access, Reach::mapped);
+  from.fill(1);
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  const OnWire good = wire.front();
+  wire.clear();
+  const auto forge = [&](const std::function<void(OnWire&)>& change) {
+    OnWire forged = good;
+    change(forged);
+    sign(forged);
+    deliver(forged);
+  };
+  const auto set = [](std::size_t at, unsigned value) {
+    return [=](OnWire& packet) { packet.bytes[at] = static_cast<std::byte>(value); };
+  };
+  const unsigned uc_write_only = wire::opcode(wire::Service::uc, wire::Operation::write_only);
+  forge([](OnWire& packet) { packet.source = gid_of(3); });
+  forge([](OnWire& packet) { packet.interface = 9; });
+  forge(set(0, uc_write_only));
+  forge(set(0, 0xc0));  // of some manufacturer
+  forge(set(1, 0x01));  // version
+  forge(set(2, 0x12));  // P_Key
+  forge(set(7, b->qpn().value() % 256 ^ 1));
+  EXPECT_TRUE(wire.empty()) << "a stranger was answered";
+  EXPECT_EQ(to.part(0, 64), std::vector<std::byte>(64));
+  EXPECT_EQ(b->qp().state(), QpState::rts);
+  // Of the peer itself, but not the next: it is told, and nothing is executed.
+  forge(set(11, std::to_integer<unsigned>(good.bytes[11]) + 1));
+  EXPECT_EQ(wire.size(), 1u);
+  wire.clear();
+  EXPECT_EQ(to.part(0, 64), std::vector<std::byte>(64));
+  deliver(good);
+  carry();
+  EXPECT_TRUE(completed(a->poll_send(), 1));
+}
+
+TEST_F(TwoHosts, forged_answers_complete_nothing_and_end_nothing) {
+  connect_hosts();
+  Memory from(a_nic, 64, all_access, Reach::mapped), to(b_nic, 64, all_access, Reach::mapped);
+  ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
+  const OnWire request = wire.front();
+  wire.clear();
+  const auto answer = [&](std::int32_t psn_off, std::uint8_t syndrome, const Gid& source) {
+    wire::Packet packet;
+    packet.bth.opcode = wire::opcode(wire::Service::rc, wire::Operation::acknowledge);
+    packet.bth.destination = a->qpn().value();
+    packet.bth.psn = static_cast<std::uint32_t>(0xfffff0 + psn_off) & 0xffffff;
+    packet.aeth = {.syndrome = syndrome, .msn = 1};
+    OnWire made{.bytes = {}, .source = source, .destination = a_gid, .id = 0, .interface = 0};
+    std::array<std::byte, wire::longest_headers> headers{};
+    made.bytes.assign(headers.begin(),
+                      headers.begin() + static_cast<std::ptrdiff_t>(encode_headers(packet, 0, headers)));
+    made.bytes.resize(made.bytes.size() + wire::icrc_bytes);
+    sign(made);
+    deliver(made);
+  };
+  constexpr std::uint8_t refused = wire::nak | wire::nak_remote_access;
+  for (const std::uint8_t syndrome : {wire::ack_without_credit, refused, wire::rnr_nak, wire::nak}) {
+    answer(0, syndrome, gid_of(3));
+    for (const std::int32_t psn_off : {-1, 1, 2, 1 << 22, 1 << 23}) answer(psn_off, syndrome, b_gid);
+  }
+  EXPECT_FALSE(a->poll_send());
+  EXPECT_EQ(a->qp().state(), QpState::rts);
+  deliver(request);
+  carry();
+  EXPECT_TRUE(completed(a->poll_send(), 1));
+}
+
 // An ICRC over IPv6 covers other fields, and no ID that would have to be found.
 TEST_F(TwoHosts, ipv6_carries_runs_of_packets_and_notices_damage) {
   a_gid = {0xfd, 0x77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
