@@ -120,6 +120,7 @@ std::vector<std::string> elements_in(const Record* record, Way way, Range range)
     }
     case Type::string:
     case Type::hash:
+    case Type::stream:
       break;
   }
   return elements;
@@ -202,11 +203,13 @@ void store(const Call& call, std::string_view key, const std::vector<std::option
   call.reply.integer(static_cast<std::int64_t>(found.size()));
 }
 
+bool can_be_sorted(Type type) { return type == Type::list || type == Type::set || type == Type::zset; }
+
 void sort_with(const Call& call, Stores stores) {
   SortOptions options;
   if (!parse_options(call, stores, options)) return;
   const Record* record = call.read(call[1]);
-  if (record != nullptr && (record->value.type() == Type::string || record->value.type() == Type::hash)) {
+  if (record != nullptr && !can_be_sorted(record->value.type())) {
     return call.reply.error("WRONGTYPE Operation against a key holding the wrong kind of value");
   }
   const bool is_set = record != nullptr && record->value.type() == Type::set;

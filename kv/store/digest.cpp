@@ -3,10 +3,12 @@
 #include <openssl/sha.h>
 
 #include <cstdio>
+#include <string>
 
 #include "kv/store/hash.hpp"
 #include "kv/store/list.hpp"
 #include "kv/store/set.hpp"
+#include "kv/store/stream.hpp"
 #include "kv/store/zset.hpp"
 
 namespace weir::kv {
@@ -26,6 +28,8 @@ std::uint32_t number_of(Type type) {
       return 3;
     case Type::hash:
       return 4;
+    case Type::stream:
+      return 6;
   }
   return 0;
 }
@@ -38,6 +42,17 @@ void mix_zset(Digest& digest, const SortedSet& zset) {
     const int size = std::snprintf(score, sizeof score, "%.17g", node->score);
     one.mix({score, static_cast<std::size_t>(size)});
     digest.add(one.bytes());
+  }
+}
+
+void mix_stream(Digest& digest, const Stream& stream) {
+  StreamCursor cursor(stream, {}, StreamId::highest(), StreamCursor::Order::forward);
+  while (cursor.next()) {
+    digest.mix(std::to_string(cursor.id().ms) + '.' + std::to_string(cursor.id().seq));
+    cursor.for_each_pair([&](std::string_view name, std::string_view value) {
+      digest.mix(name);
+      digest.mix(value);
+    });
   }
 }
 
@@ -62,6 +77,8 @@ void mix_contents(Digest& digest, const Value& value) {
       });
     case Type::zset:
       return mix_zset(digest, value.zset());
+    case Type::stream:
+      return mix_stream(digest, value.stream());
   }
 }
 

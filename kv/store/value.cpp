@@ -4,6 +4,7 @@
 #include "kv/store/hash.hpp"
 #include "kv/store/list.hpp"
 #include "kv/store/set.hpp"
+#include "kv/store/stream.hpp"
 #include "kv/store/zset.hpp"
 
 namespace weir::kv {
@@ -20,6 +21,8 @@ std::string_view type_name(Type type) {
       return "hash";
     case Type::zset:
       return "zset";
+    case Type::stream:
+      return "stream";
   }
   return "none";
 }
@@ -40,6 +43,9 @@ void Value::destroy_collection() {
     case Type::zset:
       delete &zset();
       break;
+    case Type::stream:
+      delete &stream();
+      break;
   }
 }
 
@@ -55,6 +61,8 @@ Value Value::copy(std::uint64_t seed) const {
       return Value(new Hash(hash().copy()));
     case Type::zset:
       return Value(zset().copy(seed));
+    case Type::stream:
+      return Value(stream().copy().release());
   }
   Value text{Bytes(bytes_)};
   text.made_ = made_;
@@ -74,6 +82,8 @@ std::string_view Value::encoding() const {
       return hash().small() ? "listpack" : "hashtable";
     case Type::zset:
       return zset().small() ? "listpack" : "skiplist";
+    case Type::stream:
+      return "stream";
   }
   const std::string_view text = bytes_.view();
   if (made_ == Made::edited) return "raw";
@@ -93,6 +103,8 @@ std::size_t Value::elements() const {
       return hash().size();
     case Type::zset:
       return zset().size();
+    case Type::stream:
+      return stream().pieces();
   }
   return 1;
 }
@@ -109,6 +121,8 @@ bool Value::free_some(std::size_t most) {
       return hash().free_some(most);
     case Type::zset:
       return zset().free_some(most);
+    case Type::stream:
+      return stream().free_some(most);
   }
   return false;
 }
@@ -128,6 +142,8 @@ std::size_t Value::heap_size() const {
       return sizeof(Hash) + hash().heap_size();
     case Type::zset:
       return sizeof(SortedSet) + zset().heap_size();
+    case Type::stream:
+      return sizeof(Stream) + stream().heap_size();
   }
   return bytes_.heap_size();
 }

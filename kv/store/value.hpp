@@ -1,4 +1,4 @@
-// What a key holds: one of five types. A string is inside the value; the others are objects of their own.
+// What a key holds: one of six types. A string is inside the value; the others are objects of their own.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@ class List;
 class Set;
 class Hash;
 class SortedSet;
+class Stream;
 
-enum class Type : std::uint8_t { string, list, set, hash, zset };
+enum class Type : std::uint8_t { string, list, set, hash, zset, stream };
 std::string_view type_name(Type type);
 
 class Value {
@@ -25,6 +26,7 @@ class Value {
   explicit Value(Set* owned) : pointer_(owned), type_(Type::set) {}
   explicit Value(Hash* owned) : pointer_(owned), type_(Type::hash) {}
   explicit Value(SortedSet* owned) : pointer_(owned), type_(Type::zset) {}
+  explicit Value(Stream* owned) : pointer_(owned), type_(Type::stream) {}
   Value(Value&& other) noexcept : bytes_() { *this = std::move(other); }
   Value& operator=(Value&& other) noexcept {
     if (this == &other) return *this;
@@ -48,6 +50,7 @@ class Value {
   Set& set() const { return *static_cast<Set*>(pointer_); }
   Hash& hash() const { return *static_cast<Hash*>(pointer_); }
   SortedSet& zset() const { return *static_cast<SortedSet*>(pointer_); }
+  Stream& stream() const { return *static_cast<Stream*>(pointer_); }
 
   // How a string came to be, which OBJECT ENCODING tells: one that was changed in place (APPEND, SETBIT) is
   // "raw" whatever its length, and one that was computed as text (INCRBYFLOAT) no "int" though it may look
@@ -65,7 +68,7 @@ class Value {
 
   Value copy(std::uint64_t seed) const;  // `seed` for a sorted set
   std::string_view encoding() const;     // OBJECT ENCODING
-  std::size_t elements() const;          // 1 for a string
+  std::size_t elements() const;          // that are freed one by one; 1 for a string
   std::size_t heap_size() const;         // bytes beside the value itself, estimated for collections
 
   // Frees about `most` elements; true: some are left. After the first call nothing else may be done with the
