@@ -74,9 +74,9 @@ constexpr Membership memberships[] = {
 };
 
 constexpr std::string_view category_order[] = {
-    "@keyspace", "@read",     "@write",     "@set",        "@sortedset",   "@list",
-    "@hash",     "@string",   "@bitmap",    "@pubsub",     "@admin",       "@fast",
-    "@slow",     "@blocking", "@dangerous", "@connection", "@transaction", "@scripting"};
+    "@keyspace", "@read",      "@write",      "@set",         "@sortedset", "@list", "@hash",
+    "@string",   "@bitmap",    "@stream",     "@pubsub",      "@admin",     "@fast", "@slow",
+    "@blocking", "@dangerous", "@connection", "@transaction", "@scripting"};
 
 bool names_no_keyspace(const Command& command) {
   return command.name == "sort" || command.name == "sort_ro" || command.name == "wait";
@@ -86,7 +86,7 @@ bool names_no_keyspace(const Command& command) {
 
 std::vector<std::string_view> categories(const Command& command) {
   std::vector<std::string_view> names;
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> of_group{{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> of_group{{
       {"set", "@set"},
       {"sorted-set", "@sortedset"},
       {"list", "@list"},
@@ -96,6 +96,7 @@ std::vector<std::string_view> categories(const Command& command) {
       {"connection", "@connection"},
       {"transactions", "@transaction"},
       {"scripting", "@scripting"},
+      {"stream", "@stream"},
   }};
   const bool only_contains = command.run == nullptr;
   if (command.group == "generic" && !only_contains && !names_no_keyspace(command))
@@ -163,6 +164,19 @@ void reply_key_spec(Reply& reply, const KeySpec& spec) {
     case KeyPlaces::counted:
       reply_search(reply, "begin_search", "index", {{"index", spec.begin}});
       reply_search(reply, "find_keys", "keynum", {{"keynumidx", 0}, {"firstkey", 1}, {"keystep", spec.step}});
+      break;
+    case KeyPlaces::keyword:
+      reply.bulk("begin_search");
+      reply.map(2);
+      reply.bulk("type");
+      reply.bulk("keyword");
+      reply.bulk("spec");
+      reply.map(2);
+      reply.bulk("keyword");
+      reply.bulk(key_keyword);
+      reply.bulk("startfrom");
+      reply.integer(spec.begin);
+      reply_search(reply, "find_keys", "range", {{"lastkey", -1}, {"keystep", spec.step}, {"limit", 2}});
       break;
     case KeyPlaces::unknown:
       reply_search(reply, "begin_search", "unknown", {});

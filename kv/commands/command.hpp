@@ -30,7 +30,8 @@ struct Call {
   Reply& reply;
   Arguments arguments;
   std::int64_t now_ms;
-  bool retried = false;  // a blocked command that is tried again because a key changed
+  bool retried = false;             // a blocked command that is tried again because a key changed
+  std::string_view ready_key = {};  // that key
 
   std::size_t count() const { return arguments.size(); }
   std::string_view operator[](std::size_t i) const { return arguments[i].text; }
@@ -145,6 +146,11 @@ std::span<const Command> server_commands();
 std::span<const Command> set_commands();
 std::span<const Command> sort_commands();
 std::span<const Command> standalone_commands();
+std::span<const Command> stream_commands();
+std::span<const Command> stream_claim_commands();
+std::span<const Command> stream_group_commands();
+std::span<const Command> stream_info_commands();
+std::span<const Command> stream_read_commands();
 std::span<const Command> string_commands();
 std::span<const Command> transaction_commands();
 std::span<const Command> zset_commands();

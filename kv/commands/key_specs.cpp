@@ -26,13 +26,16 @@ constexpr SpecRow spec_rows[] = {
     {"bitcount bitfield_ro bitpos expiretime get getbit getrange hget hgetall hkeys hmget hrandfield "
      "hscan hvals lindex lpos lrange pexpiretime pttl smembers smismember srandmember sscan substr "
      "ttl zcount zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange "
-     "zrevrangebylex zrevrangebyscore zrevrank zscan zscore",
+     "zrevrangebylex zrevrangebyscore zrevrank zscan zscore xpending xrange xrevrange",
      {{"RO access", 1}}},
     {"eval evalsha fcall", {{"RW access update", 2, 0, 1, counted}}},
     {"eval_ro evalsha_ro fcall_ro", {{"RO access", 2, 0, 1, counted}}},
     {"lcs", {{"RO access", 1, 1, 1}}},
+    {"xinfo|consumers xinfo|groups xinfo|stream", {{"RO access", 2}}},
+    {"xread", {{"RO access", 1, -1, 1, keyword}}},
+    {"xreadgroup", {{"RO access", 4, -1, 1, keyword}}},
     {"exists touch watch", {{"RO", 1, -1, 1}}},
-    {"hexists hlen hstrlen llen scard sismember strlen type zcard", {{"RO", 1}}},
+    {"hexists hlen hstrlen llen scard sismember strlen type xlen zcard", {{"RO", 1}}},
     {"memory|usage object|encoding object|freq object|idletime object|refcount", {{"RO", 2}}},
     {"blpop brpop bzpopmax bzpopmin", {{"RW access delete", 1, -2, 1}}},
     {"lmpop zmpop", {{"RW access delete", 1, 0, 1, counted}}},
@@ -43,6 +46,11 @@ constexpr SpecRow spec_rows[] = {
     {"decr decrby getset hincrby hincrbyfloat incr incrby incrbyfloat move setbit zincrby",
      {{"RW access update", 1}}},
     {"getex", {{"RW access update", 1}}},
+    {"xadd xack xclaim xsetid", {{"RW update", 1}}},
+    {"xautoclaim xdel xtrim", {{"RW delete", 1}}},
+    {"xgroup|create xgroup|createconsumer", {{"RW insert", 2}}},
+    {"xgroup|delconsumer xgroup|destroy", {{"RW delete", 2}}},
+    {"xgroup|setid", {{"RW update", 2}}},
     {"hdel lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore", {{"RW delete", 1}}},
     {"append hsetnx linsert lpush lpushx rpush rpushx sadd", {{"RW insert", 1}}},
     {"expire expireat hmset hset lset persist pexpire pexpireat setrange zadd", {{"RW update", 1}}},
@@ -74,7 +82,7 @@ constexpr TipRow tip_rows[] = {
      "client|info client|list cluster|bumpepoch cluster|count-failure-reports cluster|getkeysinslot "
      "cluster|info cluster|links cluster|nodes cluster|replicas cluster|shards cluster|slaves cluster|slots "
      "hrandfield hscan object|encoding object|freq object|idletime object|refcount pttl spop srandmember "
-     "sscan time ttl zrandmember zscan"},
+     "sscan time ttl xadd xautoclaim xclaim xinfo|consumers xpending xtrim zrandmember zscan"},
     {"nondeterministic_output_order",
      "command command|docs command|info command|list hgetall hkeys hvals module|list sdiff sinter "
      "smembers sunion"},
@@ -168,6 +176,11 @@ std::optional<std::vector<KeyInUse>> keys_in(const Command& command, Arguments w
     if (!names_keys(spec) || spec.places == unknown) continue;
     int first = spec.begin;
     int last = spec.last < 0 ? size + spec.last : spec.begin + spec.last;
+    if (spec.places == keyword) {
+      while (first < size && !is_word(words[static_cast<std::size_t>(first)].text, key_keyword)) ++first;
+      ++first;
+      last = first + (size - first) / 2 - 1;
+    }
     if (spec.places == counted) {
       const auto n = first < size ? parse_int(words[static_cast<std::size_t>(first)].text) : std::nullopt;
       if (!n || *n < 1 || *n > size - first - 1) return std::nullopt;

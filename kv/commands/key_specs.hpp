@@ -14,6 +14,7 @@ namespace weir::kv {
 enum class KeyPlaces : std::uint8_t {
   range,    // from `begin` on, every `step`th
   counted,  // the argument at `begin` says how many keys come behind it
+  keyword,  // behind the first STREAMS from `begin` on: the first half of what comes there
   unknown,  // the arguments themselves must be understood
 };
 
@@ -24,6 +25,8 @@ struct KeySpec {
   int step = 1;
   KeyPlaces places = KeyPlaces::range;
 };
+
+inline constexpr std::string_view key_keyword = "STREAMS";
 
 // In Redis's order. Their notes are left out.
 std::span<const KeySpec> key_specs(const Command& command);

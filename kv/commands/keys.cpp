@@ -170,6 +170,7 @@ void flush(const Call& call, Keyspace& db) {
   call.server.watches.touch_all(db, nullptr, call.now_ms);
   call.server.effects.changed_all(db.size());
   db.clear();
+  call.server.blocking.signal_all(db);
 }
 
 void answer_flush(const Call& call) {

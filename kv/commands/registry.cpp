@@ -24,15 +24,24 @@ struct Registry {
   std::array<Slot, slot_count> slots;
 
   Registry() {
-    for (auto family :
-         {access_commands(),     bit_commands(),        bitfield_commands(),    common_subsequence_commands(),
-          sort_commands(),       client_commands(),     command_commands(),     configuration_commands(),
-          connection_commands(), counter_commands(),    expiry_commands(),      hash_commands(),
-          info_commands(),       key_commands(),        list_commands(),        list_blocking_commands(),
-          latency_commands(),    pubsub_commands(),     scan_commands(),        server_commands(),
-          set_commands(),        string_commands(),     transaction_commands(), zset_commands(),
-          zset_pop_commands(),   zset_range_commands(), zset_store_commands(),  standalone_commands(),
-          scripting_commands(),  debug_commands()}) {
+    for (auto family : {access_commands(),       bit_commands(),
+                        bitfield_commands(),     common_subsequence_commands(),
+                        sort_commands(),         client_commands(),
+                        command_commands(),      configuration_commands(),
+                        connection_commands(),   counter_commands(),
+                        expiry_commands(),       hash_commands(),
+                        info_commands(),         key_commands(),
+                        list_commands(),         list_blocking_commands(),
+                        latency_commands(),      pubsub_commands(),
+                        scan_commands(),         server_commands(),
+                        set_commands(),          string_commands(),
+                        transaction_commands(),  zset_commands(),
+                        zset_pop_commands(),     zset_range_commands(),
+                        zset_store_commands(),   standalone_commands(),
+                        scripting_commands(),    stream_commands(),
+                        stream_claim_commands(), stream_group_commands(),
+                        stream_info_commands(),  stream_read_commands(),
+                        debug_commands()}) {
       for (const Command& command : family) {
         commands.push_back(&command);
         Slot* slot = probe(command.name);

@@ -19,12 +19,11 @@ void Effects::gone(const Keyspace& db, std::string_view key, Keyspace::Gone why)
     gathered_.push_back({db.index(), requests_.size()});
     if (depth_ == 0) tell();
   }
-  if (why == Keyspace::Gone::evicted) {
-    if (watches_.any()) watches_.touch(db.index(), key);
-    if (blocking_.any()) blocking_.signal(db.index(), key);
-  } else if (watches_.any()) {
-    watches_.expire(db.index(), key);
+  if (watches_.any()) {
+    why == Keyspace::Gone::evicted ? watches_.touch(db.index(), key) : watches_.expire(db.index(), key);
   }
+  // Readers of a stream's group are told when it goes.
+  if (blocking_.any()) blocking_.signal(db.index(), key);
 }
 
 void Effects::say(int db, std::span<const RequestWord> words) {

@@ -6,16 +6,30 @@
 namespace weir::kv {
 
 namespace {
-Type wanted_type(const Command& command) { return command.group == "list" ? Type::list : Type::zset; }
-bool can_be_waited_for(Type type) { return type == Type::list || type == Type::zset; }
+Type wanted_type(const Command& command) {
+  if (command.group == "list") return Type::list;
+  return command.group == "stream" ? Type::stream : Type::zset;
+}
+bool can_be_waited_for(const Record* record) {
+  if (record == nullptr) return false;
+  const Type type = record->value.type();
+  return type == Type::list || type == Type::zset || type == Type::stream;
+}
+// Without its stream there is nothing more to wait for.
+bool needs_its_key(const Command& command) { return command.name == "xreadgroup"; }
+bool may_be_served(const Command& command, const Record* record) {
+  return needs_its_key(command) || (record != nullptr && record->value.type() == wanted_type(command));
+}
 }  // namespace
 
 void Blocking::block(Client& client, BlockedOn on, std::vector<std::string> keys) {
   for (std::string& key : keys) {
-    std::list<Client*>& queue = queues_[Key(on.db, key)].clients;
-    if (!queue.empty() && queue.back() == &client) continue;  // the command names the key twice
-    queue.push_back(&client);
-    on.places.push_back({std::move(key), std::prev(queue.end())});
+    Queue& queue = queues_[Key(on.db, key)];
+    if (!queue.clients.empty() && queue.clients.back() == &client)
+      continue;  // the command names the key twice
+    queue.clients.push_back(&client);
+    queue.need_the_key += needs_its_key(*on.command) ? 1 : 0;
+    on.places.push_back({std::move(key), std::prev(queue.clients.end())});
   }
   if (on.deadline_ms != 0) deadlines_.insert({on.deadline_ms, &client});
   client.blocked = std::make_unique<BlockedOn>(std::move(on));
@@ -30,6 +44,7 @@ void Blocking::release(Client& client) {
   for (BlockedOn::Place& place : on->places) {
     const auto it = queues_.find(Key(on->db, std::move(place.key)));
     it->second.clients.erase(place.in_queue);
+    it->second.need_the_key -= needs_its_key(*on->command) ? 1 : 0;
     if (it->second.clients.empty()) queues_.erase(it);
   }
   free_if_empty(queues_);
@@ -65,11 +80,11 @@ void Blocking::serve(const Key& key) {
   Keyspace& db = *server_.databases[static_cast<std::size_t>(key.first)];
   const Record* record = db.peek(key.second, server_.now_ms);
   for (auto at = clients.begin(); at != clients.end();) {
-    if (record == nullptr || !can_be_waited_for(record->value.type())) return;
+    if (!can_be_waited_for(record) && queue->second.need_the_key == 0) return;
     Client& client = **at++;
     const bool last = at == clients.end();  // the queue goes with him
-    if (record->value.type() != wanted_type(*client.blocked->command)) continue;
-    if (!server_.retry_blocked(client, *client.blocked)) continue;
+    if (!may_be_served(*client.blocked->command, record)) continue;
+    if (!server_.retry_blocked(client, *client.blocked, key.second)) continue;
     release(client);
     server_.will_resume(client);
     if (last) return;

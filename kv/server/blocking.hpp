@@ -4,7 +4,8 @@
 // changes while somebody waits for it, it is noted; once the command (or the whole transaction) that changed
 // it is over, the waiting commands are tried again in the order in which they came, and those that succeed go
 // on. A client's place in each queue is kept with it, and a key is served until it is empty: how many wait
-// costs neither him who leaves nor him who pushes.
+// costs neither him who leaves nor him who pushes. Readers of a stream do not empty it: each of them is
+// tried.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -70,7 +71,8 @@ class Blocking {
   using Key = std::pair<int, std::string>;
   struct Queue {
     std::list<Client*> clients;
-    bool noted = false;  // in ready_
+    std::size_t need_the_key = 0;  // how many of them go on, with an error, when the key goes
+    bool noted = false;            // in ready_
   };
 
   void serve(const Key& key);

@@ -272,13 +272,14 @@ void Server::fail_blocked(Client& client, std::string_view error) {
   count_error(client);
 }
 
-bool Server::retry_blocked(Client& client, const BlockedOn& on) {
+bool Server::retry_blocked(Client& client, const BlockedOn& on, std::string_view key) {
   std::vector<Argument> arguments;
   for (const Bytes& word : on.words) arguments.push_back({word.view(), nullptr});
   still_waits_ = false;
   const int db = std::exchange(client.db, on.db);
   const Call call{*this,        client,    *on.command, *databases[static_cast<std::size_t>(on.db)],
-                  client.reply, arguments, now_ms,      true};
+                  client.reply, arguments, now_ms,      true,
+                  key};
   const std::uint64_t begin = cycles_now();
   {
     const Effects::Running running(effects, on.db, arguments);
@@ -291,15 +292,15 @@ bool Server::retry_blocked(Client& client, const BlockedOn& on) {
   return true;
 }
 
-void Server::wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms,
-                      NullForm null) {
+void Server::wait_for(const Call& call, Arguments words, std::vector<std::string> keys,
+                      std::int64_t timeout_ms, NullForm null) {
   if (call.retried) {
     still_waits_ = true;
     return;
   }
   if (call.client.in_exec) return null == NullForm::array ? call.reply.null_array() : call.reply.null();
   BlockedOn on{&call.command, {}, {}, call.client.db, timeout_ms == 0 ? 0 : now_ms + timeout_ms};
-  for (const Argument& word : call.arguments) on.words.emplace_back(word.text);
+  for (const Argument& word : words) on.words.emplace_back(word.text);
   blocking.block(call.client, std::move(on), std::move(keys));
 }
 

@@ -215,6 +215,7 @@ void Server::tick() {
   timer_due_ms_ = 0;
   if (!script_suspended) expire_due();
   blocking.expire(now_ms);
+  if (blocking.ready() && !script_suspended) blocking.serve();
   if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) end_pause();
   if (settings.timeout_s > 0) close_idle();
   close_unfinished_handshakes();

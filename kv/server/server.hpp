@@ -114,7 +114,12 @@ class Server {
   void discard_transaction(Client& client);
   // For blocking commands that found nothing: parks the client (or, when it is tried again, leaves it
   // parked).
-  void wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms, NullForm null);
+  void wait_for(const Call& call, std::vector<std::string> keys, std::int64_t timeout_ms, NullForm null) {
+    wait_for(call, call.arguments, std::move(keys), timeout_ms, null);
+  }
+  // The same for a command that is tried again with other words.
+  void wait_for(const Call& call, Arguments words, std::vector<std::string> keys, std::int64_t timeout_ms,
+                NullForm null);
   std::size_t peak_memory() const { return std::max(peak_memory_, used_memory()); }
   // Evicts until the data fits maxmemory, or a part of what has to go; false: nothing more can be evicted.
   bool make_room();
@@ -139,8 +144,8 @@ class Server {
   void will_resume(Client& client);
   // Ends the wait of a blocked command with an error; it counts as one of that command.
   void fail_blocked(Client& client, std::string_view error);
-  // Tries a blocked command again; false: it still has to wait, and nothing was answered.
-  bool retry_blocked(Client& client, const BlockedOn& on);
+  // Tries a blocked command again, for `key`; false: it still has to wait, and nothing was answered.
+  bool retry_blocked(Client& client, const BlockedOn& on, std::string_view key);
   // Ends the client if more waits for it than client-output-buffer-limit ever allows; true: it did.
   bool limit_output(Client& client);
   void forget(Client& client);  // it ends: leave no trace of it; freed at the end of the round
