@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Tensors from Python beside perftest, ZeroMQ and gRPC, in one run.
+
+Each row fetches from a server in a process of its own, ours and its peer's in turn, REPEAT times, and shows the best of each,
+the medians in brackets, and the ratio of the bests. What a peer needs and is not installed (perftest, python3-zmq,
+python3-grpcio) leaves its rows out. The load of the machine before and after stands at the end. Prints Markdown. Nothing here
+passes or fails.
+"""
+import argparse
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import nic
+
+MIB = 1 << 20
+LARGE, SMALL, LEAVES, LEAF = 64 * MIB, 4096, 10_000, 4096
+
+
+def load_ours(build):
+    os.environ["WEIR_TENSOR_LIBRARY"] = str(build / "lib/libweir_tensor.so.0")
+    sys.path.insert(0, str(nic.ROOT / "tensor/python"))
+    import weir_tensor
+    return weir_tensor
+
+
+# --- servers: print where they are, serve until they are killed
+
+def serve_tensor(build, scheme):
+    import numpy
+    weir_tensor = load_ours(build)
+    hub = weir_tensor.listen(f"{scheme}://127.0.0.1:0")
+    shared = weir_tensor.empty(LARGE, "uint8")
+    shared[:] = 1
+    hub.publish("large", numpy.ones(LARGE, "uint8"))
+    hub.publish("large.shared", shared)
+    hub.publish("small", numpy.ones(SMALL, "uint8"))
+    hub.publish("whole", numpy.ones(LEAVES * LEAF, "uint8"))
+    hub.publish_tree("tree", {str(i): numpy.ones(LEAF, "uint8") for i in range(LEAVES)})
+    print(hub.address, flush=True)
+    sys.stdin.read()
+
+
+def serve_zmq(*_):
+    import zmq
+    sizes = {b"large": bytes(LARGE), b"small": bytes(SMALL)}
+    socket = zmq.Context().socket(zmq.REP)
+    print(f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}", flush=True)
+    while True:
+        socket.send(sizes[socket.recv()], copy=False)
+
+
+def serve_grpc(*_):
+    from concurrent import futures
+    import grpc
+    sizes = {b"large": bytes(LARGE), b"small": bytes(SMALL)}
+    handler = grpc.method_handlers_generic_handler("t", {"get": grpc.unary_unary_rpc_method_handler(lambda name, _: sizes[name])})
+    server = grpc.server(futures.ThreadPoolExecutor(1), options=GRPC_OPTIONS)
+    server.add_generic_rpc_handlers((handler,))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    print(f"127.0.0.1:{port}", flush=True)
+    server.wait_for_termination()
+
+
+GRPC_OPTIONS = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+SERVERS = {"tensor": serve_tensor, "zmq": serve_zmq, "grpc": serve_grpc}
+
+
+# --- clients: a function that fetches once
+
+def fetcher(build, kind, name, address):
+    if kind == "zmq":
+        import zmq
+        socket = zmq.Context().socket(zmq.REQ)
+        socket.connect(address)
+
+        def fetch():
+            socket.send(name.encode())
+            return len(socket.recv(copy=False))
+        return fetch
+    if kind == "grpc":
+        import grpc
+        get = grpc.insecure_channel(address, options=GRPC_OPTIONS).unary_unary("/t/get")
+        return lambda: len(get(name.encode()))
+    weir_tensor = load_ours(build)
+    peer = weir_tensor.connect(address)
+    if name == "tree":
+        return lambda: len(peer.fetch_tree("tree"))
+    into = weir_tensor.empty(LARGE, "uint8") if name.endswith(".shared") else peer.fetch(name).copy()
+    return lambda: peer.fetch(name, out=into)
+
+
+def seconds_each(build, kind, scheme, name, count, cores):
+    """The client's part runs in a process of its own, too: this one has both libraries of nobody."""
+    words = [sys.executable, "-B", __file__, "--build", str(build)]
+    server = subprocess.Popen(["taskset", "-c", str(cores[1]), *words, "--serve", kind, "--scheme", scheme],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        address = server.stdout.readline().strip()
+        done = subprocess.run(["taskset", "-c", str(cores[0]), *words, "--fetch", kind, "--name", name, "--address", address,
+                               "--count", str(count)], check=True, capture_output=True, text=True, timeout=600)
+        return float(done.stdout)
+    finally:
+        server.kill()
+        server.wait()
+        server.stdin.close()
+        server.stdout.close()
+
+
+def fetch_and_print(build, kind, name, address, count):
+    fetch = fetcher(build, kind, name, address)
+    for _ in range(max(count // 10, 2)):
+        fetch()
+    took = []
+    for _ in range(count):
+        begun = time.perf_counter()
+        fetch()
+        took.append(time.perf_counter() - begun)
+    print(statistics.median(took))
+
+
+# --- rows
+
+def there(module):
+    return subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True).returncode == 0
+
+
+def rows(build, cores, scale):
+    """(what, unit, goal, ours, peer's name, peer; as seconds or GB/s, whichever the unit is)"""
+    def of(kind, name, count, scheme="rdma"):
+        return lambda _: seconds_each(build, kind, scheme, name, max(int(count * scale), 3), cores)
+
+    def rate(of_what, size):
+        return lambda bench: size / of_what(bench) / 1e9
+
+    def write_bw(options):
+        words = ["ib_write_bw", "-s", str(MIB), "-n", str(int(2000 * scale)), "-F"]
+        return lambda bench: bench.perftest(options, words, nic.BANDWIDTH_MIB) * 1.048576 / 1000
+
+    private, shared = rate(of("tensor", "large", 60), LARGE), rate(of("tensor", "large.shared", 60), LARGE)
+    yield "64 MiB into out=, private memory", "GB/s", ">= 0.9", private, "ib_write_bw", write_bw([])
+    yield "64 MiB into out=, weir_tensor.empty()", "GB/s", ">= 0.85", shared, "ib_write_bw --share-memory", write_bw(nic.SHARED)
+    small = of("tensor", "small", 20000)
+    if there("zmq"):
+        yield "64 MiB", "GB/s", ">= 4", private, "ZeroMQ, copy=False", rate(of("zmq", "large", 30), LARGE)
+        yield "64 MiB over TCP", "GB/s", "", rate(of("tensor", "large", 30, "tcp"), LARGE), "ZeroMQ, copy=False", rate(
+            of("zmq", "large", 30), LARGE)
+        yield "4 KiB", "us", "ours <= 20", lambda bench: small(bench) * 1e6, "ZeroMQ, REQ and REP", lambda bench: of(
+            "zmq", "small", 5000)(bench) * 1e6
+    if there("grpc"):
+        yield "64 MiB", "GB/s", ">= 8", private, "gRPC, bytes", rate(of("grpc", "large", 10), LARGE)
+    yield "tree of 10,000 x 4 KiB", "ms", "<= 1.5", lambda bench: of("tensor", "tree", 20)(bench) * 1e3, "one array of 40 MiB", lambda bench: of(
+        "tensor", "whole", 40)(bench) * 1e3
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=nic.ROOT / "build/release")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each (3)")
+    parser.add_argument("--scale", type=float, default=1, help="of the number of fetches (1)")
+    parser.add_argument("--cores", default="0,1", help="reader's and hub's core (0,1)")
+    parser.add_argument("--only", default="", help="rows whose name has this word")
+    for name in ("--serve", "--fetch", "--name", "--address", "--scheme"):
+        parser.add_argument(name, help=argparse.SUPPRESS)
+    parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    build = arguments.build.resolve()
+    if arguments.serve:
+        return SERVERS[arguments.serve](build, arguments.scheme)
+    if arguments.fetch:
+        return fetch_and_print(build, arguments.fetch, arguments.name, arguments.address, arguments.count)
+    before = os.getloadavg()[0]
+    cores = tuple(int(core) for core in arguments.cores.split(","))
+    print("| what | weir_tensor | peer | ratio | goal |\n|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["WEIR_RUNTIME_DIR"] = folder
+        bench = nic.Bench(build, cores, folder)
+        for what, unit, goal, ours, peer_name, peer in rows(build, cores, arguments.scale):
+            if arguments.only not in what + peer_name:
+                continue
+            print(f"{what} ...", file=sys.stderr, flush=True)
+            of_us, of_peer = [], []
+            for _ in range(arguments.repeat):
+                of_us.append(ours(bench))
+                of_peer.append(peer(bench))
+            best = max if unit == "GB/s" else min
+
+            def shown(values, best=best):
+                return f"{nic.figure(best(values))} ({nic.figure(statistics.median(values))})"
+
+            print(f"| {what} | {shown(of_us)} {unit} | {shown(of_peer)} {unit}, {peer_name} | {best(of_us) / best(of_peer):.2f} | {goal} |",
+                  flush=True)
+    print(f"\nLoad before and after: {before:.1f} and {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.")
+
+
+if __name__ == "__main__":
+    main()
