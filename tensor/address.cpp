@@ -1,15 +1,18 @@
 #include "tensor/address.hpp"
 
+#include <algorithm>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <charconv>
+#include <utility>
 
 namespace weir::tensor {
 namespace {
 
 std::unexpected<Error> bad(std::string_view text, std::string_view why) {
   return fail(Errc::bad_address,
-              "'" + std::string(text) + "': " + std::string(why) + "; write rdma://HOST:PORT");
+              "'" + std::string(text) + "': " + std::string(why) +
+                  "; write rdma://HOST:PORT, rdma://HOST:PORT?fallback=tcp or tcp://HOST:PORT");
 }
 
 }  // namespace
@@ -17,9 +20,16 @@ std::unexpected<Error> bad(std::string_view text, std::string_view why) {
 Result<Address> parse_address(std::string_view text) {
   Address address;
   std::string_view rest = text;
-  if (!rest.starts_with("rdma://")) return bad(text, "tensors travel by RDMA only");
+  if (!rest.starts_with("rdma://") && !rest.starts_with("tcp://"))
+    return bad(text, "tensors travel by RDMA or TCP");
+  address.transport = rest.starts_with("tcp://") ? Transport::tcp : Transport::rdma;
   rest.remove_prefix(rest.find("://") + 3);
-  if (rest.find('?') != std::string_view::npos) return bad(text, "an address has no settings");
+  if (const std::size_t mark = rest.find('?'); mark != std::string_view::npos) {
+    if (rest.substr(mark) != "?fallback=tcp" || address.transport != Transport::rdma)
+      return bad(text, "the only setting is fallback=tcp, of an rdma:// address");
+    address.fallback_tcp = true;
+    rest = rest.substr(0, mark);
+  }
   const std::size_t colon = rest.rfind(':');
   if (colon == std::string_view::npos) return bad(text, "no port");
   std::string_view host = rest.substr(0, colon);
@@ -30,6 +40,29 @@ Result<Address> parse_address(std::string_view text) {
   if (failed != std::errc() || end != port.data() + port.size()) return bad(text, "no port from 0 to 65535");
   address.host = host;
   return address;
+}
+
+Result<std::vector<Address>> parse_addresses(std::string_view text) {
+  std::vector<Address> all;
+  while (true) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    Result<Address> each = parse_address(text.substr(0, comma));
+    if (!each) return std::unexpected(each.error());
+    all.push_back(std::move(*each));
+    if (comma == text.size()) return all;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+bool names_rdma(std::string_view text) { return text.find("rdma://") != std::string_view::npos; }
+
+std::string_view name_of(Transport transport) {
+  return transport == Transport::rdma ? "rdma" : transport == Transport::tcp ? "tcp" : "none";
+}
+
+std::string text_of(const Address& address, const rdma::Endpoint& at) {
+  return std::string(name_of(address.transport)) + "://" + rdma::text(at) +
+         (address.fallback_tcp ? "?fallback=tcp" : "");
 }
 
 Result<rdma::Endpoint> resolve(const Address& address) {

@@ -113,4 +113,22 @@ std::uint64_t Catalogue::live_bytes() const {
   return bytes;
 }
 
+MemoryTiers Catalogue::memory() const {
+  const SharedMappings shared = SharedMappings::now();
+  MemoryTiers tiers;
+  const auto count = [&](const Version& version) {
+    std::uint64_t of_it = 0;
+    for (const Source::Piece& each : version.data->pieces()) of_it += shared.bytes_of(each);
+    tiers.shared_bytes += of_it;
+    tiers.private_bytes += version.data->bytes() - of_it;
+  };
+  const std::lock_guard lock(mutex_);
+  for (const Name& each : names_) {
+    if (each.newest != nullptr) count(*each.newest);
+    for (const auto& older : each.older)
+      if (const VersionPtr there = older.lock()) count(*there);
+  }
+  return tiers;
+}
+
 }  // namespace weir::tensor

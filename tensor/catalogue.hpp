@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tensor/error.hpp"
+#include "tensor/memory_tiers.hpp"
 #include "tensor/metadata.hpp"
 #include "tensor/source.hpp"
 
@@ -67,6 +68,8 @@ class Catalogue {
   std::vector<CatalogueEntry> list(std::size_t most) const;
   // Those that readers still hold, superseded ones included.
   std::uint64_t live_bytes() const;
+  // Of those bytes.
+  MemoryTiers memory() const;
 
  private:
   struct Name {

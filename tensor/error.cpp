@@ -19,7 +19,9 @@ constexpr std::array<Row, 14> rows = {{
      "Fetch again: the peer connects anew. Versions of the old hub mean nothing to the new one."},
     {"timed_out", "Give it a longer timeout, or see whether the hub publishes."},
     {"unreachable", "Check the address and that the hub runs."},
-    {"bad_address", "Write rdma://HOST:PORT; the message says which setting."},
+    {"bad_address",
+     "Write rdma://HOST:PORT, rdma://HOST:PORT?fallback=tcp or tcp://HOST:PORT; the message says which "
+     "setting."},
     {"bad_array", "Publish a contiguous array of a supported dtype under a name of 1 to 1024 bytes."},
     {"too_much", "Lower what is under way at once, or raise the limit that the message names."},
     {"protocol", "Use the same version of the library at both ends."},

@@ -40,6 +40,7 @@ struct Fetch {
   std::uint64_t newer_than = 0;
   std::uint64_t generation = 0;  // of the hub that newer_than is of; 0: whichever is there
   bool wait = false;
+  bool follow = false;  // one of several destinations that are there ahead for the next versions
   std::optional<Out> out;
   // A push instead: what the hub is to have.
   std::shared_ptr<const Source> pushed, pushed_metadata;

@@ -16,6 +16,7 @@
 #include "tensor/address.hpp"
 #include "tensor/rdma_link.hpp"
 #include "tensor/serving_thread.hpp"
+#include "tensor/tcp_listener.hpp"
 #include "tensor/tree.hpp"
 
 namespace weir::tensor {
@@ -34,7 +35,7 @@ class Hub::Core {
                 .published = [this](const Catalogue::Published& published) { tell(published); }},
         shared_{.catalogue = catalogue_, .generation = generation, .pushes = pushes_} {}
 
-  Result<void> start(const rdma::Provider& provider, const rdma::Endpoint& at);
+  Result<void> start(const rdma::Result<rdma::Provider>& provider, std::span<const Address> addresses);
   void stop();
 
   Result<std::uint64_t> publish(std::string_view name, std::span<const TensorView> tensors,
@@ -43,10 +44,12 @@ class Hub::Core {
   bool withdraw(std::string_view name) { return catalogue_.withdraw(name); }
   const Catalogue& catalogue() const { return catalogue_; }
   std::uint64_t generation() const { return shared_.generation; }
-  const rdma::Endpoint& local() const { return local_; }
+  const std::string& local() const { return local_; }
   HubStats stats() {
     return thread_.run([this] {
       HubStats now = shared_.stats;
+      now.direct_bytes = direct_bytes_;
+      now.packed_bytes = packed_bytes_;
       now.pushes = pushes_.pushes;
       now.pushed_bytes = pushes_.pushed_bytes;
       now.pushed_held_bytes = pushes_.budget->used();
@@ -56,8 +59,14 @@ class Hub::Core {
 
  private:
   struct Accepted;
+  Result<void> open(const rdma::Result<rdma::Provider>& provider, const Address& address);
+  Result<rdma::Endpoint> open_both(const rdma::Result<rdma::Provider>& provider, const rdma::Endpoint& at);
+  Result<rdma::Endpoint> open_rdma(const rdma::Result<rdma::Provider>& provider, const rdma::Endpoint& at);
+  Result<rdma::Endpoint> open_tcp(const rdma::Endpoint& at);
   void accept();
   void take(RdmaLink& link);
+  void take(TcpLink& link);
+  void end(const HubSession& session);
   void look_again();
   void tell(const Catalogue::Published& published);
   VersionPtr newest(std::string_view name, std::uint64_t newer_than) const;
@@ -66,7 +75,8 @@ class Hub::Core {
   Catalogue catalogue_;
   PushReceiver::Shared pushes_;
   HubSession::Shared shared_;
-  rdma::Endpoint local_;
+  std::string local_;
+  std::atomic<std::uint64_t> direct_bytes_ = 0, packed_bytes_ = 0;
   std::atomic<bool> looking_ = false;  // look_again() is on its way
   std::mutex getting_;
   std::condition_variable got_;  // a version is there that get() may wait for
@@ -74,7 +84,9 @@ class Hub::Core {
   ServingThread thread_{"weir-tensor"};
   // Of the thread:
   std::shared_ptr<rdma::Arrivals> arrivals_;
-  std::unique_ptr<rdma::Listener> listener_;
+  rdma::Engine* engine_ = nullptr;
+  std::list<std::unique_ptr<rdma::Listener>> listeners_;
+  std::list<std::unique_ptr<TcpListener>> tcp_listeners_;
   std::list<HubSession> sessions_;
 };
 
@@ -91,26 +103,77 @@ struct Hub::Core::Accepted final : rdma::IoOp<std::error_code, rdma::ConnectionL
   Core* core;
 };
 
-Result<void> Hub::Core::start(const rdma::Provider& provider, const rdma::Endpoint& at) {
-  Result<void> started = thread_.run([&]() -> Result<void> {
-    rdma::EngineSettings engine_settings;
-    engine_settings.max_connections = settings_.max_connections;
-    auto engine = rdma::Engine::open(thread_.io(), provider, engine_settings);
-    if (!engine) return fail(Errc::device, engine.error().what);
-    const RdmaLinkSettings link{.generation = shared_.generation};
-    arrivals_ = std::make_shared<rdma::Arrivals>(
-        **engine, [engine = *engine, link] { return RdmaLink::accept(*engine, link); }, 128);
-    auto listener = rdma::Listener::open(**engine, at, arrivals_);
-    if (!listener) {
-      arrivals_.reset();
-      return fail(Errc::unreachable, listener.error().what);
-    }
-    listener_ = std::move(*listener);
-    local_ = listener_->local();
-    accept();
+Result<void> Hub::Core::start(const rdma::Result<rdma::Provider>& provider,
+                              std::span<const Address> addresses) {
+  return thread_.run([&]() -> Result<void> {
+    for (const Address& each : addresses)
+      if (Result<void> opened = open(provider, each); !opened) return opened;
     return {};
   });
-  return started;
+}
+
+Result<void> Hub::Core::open(const rdma::Result<rdma::Provider>& provider, const Address& address) {
+  const Result<rdma::Endpoint> at = resolve(address);
+  if (!at) return std::unexpected(at.error());
+  const Result<rdma::Endpoint> opened = address.fallback_tcp                   ? open_both(provider, *at)
+                                        : address.transport == Transport::rdma ? open_rdma(provider, *at)
+                                                                               : open_tcp(*at);
+  if (!opened) return std::unexpected(opened.error());
+  if (!local_.empty()) local_ += ',';
+  local_ += text_of(address, *opened);
+  return {};
+}
+
+// At one port: where any will do, at one that both have.
+Result<rdma::Endpoint> Hub::Core::open_both(const rdma::Result<rdma::Provider>& provider,
+                                            const rdma::Endpoint& at) {
+  for (int tries = 8;; --tries) {
+    const Result<rdma::Endpoint> by_tcp = open_tcp(at);
+    if (!by_tcp) return by_tcp;
+    const Result<rdma::Endpoint> by_rdma = open_rdma(provider, *by_tcp);
+    if (by_rdma) return by_tcp;
+    if (by_rdma.error().code == Errc::device) {
+      settings_.say("no RDMA at " + rdma::text(*by_tcp) + " (" + by_rdma.error().what +
+                    "); serving by TCP only");
+      return by_tcp;
+    }
+    tcp_listeners_.pop_back();
+    if (at.port() != 0 || tries == 0) return by_rdma;
+  }
+}
+
+Result<rdma::Endpoint> Hub::Core::open_rdma(const rdma::Result<rdma::Provider>& provider,
+                                            const rdma::Endpoint& at) {
+  if (!provider) return fail(Errc::device, provider.error().what);
+  if (engine_ == nullptr) {
+    rdma::EngineSettings engine_settings;
+    engine_settings.max_connections = settings_.max_connections;
+    auto engine = rdma::Engine::open(thread_.io(), *provider, engine_settings);
+    if (!engine) return fail(Errc::device, engine.error().what);
+    engine_ = *engine;
+  }
+  const bool first = arrivals_ == nullptr;
+  if (first) {
+    const RdmaLinkSettings link{.generation = shared_.generation};
+    arrivals_ = std::make_shared<rdma::Arrivals>(
+        *engine_, [engine = engine_, link] { return RdmaLink::accept(*engine, link); }, 128);
+  }
+  auto listener = rdma::Listener::open(*engine_, at, arrivals_);
+  if (!listener) {
+    if (first) arrivals_.reset();
+    return fail(Errc::unreachable, listener.error().what);
+  }
+  listeners_.push_back(std::move(*listener));
+  if (first) accept();
+  return listeners_.back()->local();
+}
+
+Result<rdma::Endpoint> Hub::Core::open_tcp(const rdma::Endpoint& at) {
+  auto listener = TcpListener::open(thread_.io(), at, shared_.generation, settings_.max_connections,
+                                    [this](TcpLink& link) { take(link); });
+  if (!listener) return std::unexpected(listener.error());
+  tcp_listeners_.push_back(std::move(*listener));
+  return tcp_listeners_.back()->local();
 }
 
 void Hub::Core::accept() {
@@ -118,15 +181,26 @@ void Hub::Core::accept() {
 }
 
 void Hub::Core::take(RdmaLink& link) {
+  link.set_events(sessions_.emplace_back(link, shared_, [this](HubSession& ended) { end(ended); }));
+}
+
+void Hub::Core::take(TcpLink& link) {
+  ++shared_.stats.tcp_connections;
   const auto gone = [this](HubSession& ended) {
-    sessions_.remove_if([&](const HubSession& each) { return &each == &ended; });
+    --shared_.stats.tcp_connections;
+    end(ended);
   };
   link.set_events(sessions_.emplace_back(link, shared_, gone));
 }
 
+void Hub::Core::end(const HubSession& session) {
+  sessions_.remove_if([&](const HubSession& each) { return &each == &session; });
+}
+
 void Hub::Core::stop() {
   thread_.stop([this] {
-    listener_.reset();
+    listeners_.clear();
+    tcp_listeners_.clear();
     arrivals_.reset();
     sessions_.clear();
   });
@@ -138,6 +212,8 @@ Result<std::uint64_t> Hub::Core::publish(std::string_view name, std::span<const 
   if (!tree) return std::unexpected(tree.error());
   const auto published = catalogue_.publish(name, tree->metadata, std::move(tree->data));
   if (!published) return std::unexpected(published.error());
+  packed_bytes_ += tree->packed_bytes;
+  direct_bytes_ += tree->metadata.data_bytes - tree->packed_bytes;
   tell(*published);
   return published->version;
 }
@@ -199,23 +275,22 @@ Hub::Hub(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 
 Hub::~Hub() { core_->stop(); }
 
-Result<std::unique_ptr<Hub>> Hub::listen(std::string_view address, const rdma::Provider& provider,
+Result<std::unique_ptr<Hub>> Hub::listen(std::string_view address,
+                                         const rdma::Result<rdma::Provider>& provider,
                                          const HubSettings& settings) {
-  const Result<Address> parsed = parse_address(address);
+  const Result<std::vector<Address>> parsed = parse_addresses(address);
   if (!parsed) return std::unexpected(parsed.error());
-  const Result<rdma::Endpoint> at = resolve(*parsed);
-  if (!at) return std::unexpected(at.error());
   Result<PushRules> rules = PushRules::make(settings.push);
   if (!rules) return std::unexpected(rules.error());
   std::random_device random;
   const std::uint64_t generation = (std::uint64_t{random()} << 32 | random()) | 1;  // 0 is no hub
   std::unique_ptr<Hub> hub(new Hub(std::make_unique<Core>(settings, std::move(*rules), generation)));
-  if (Result<void> started = hub->core_->start(provider, *at); !started)
+  if (Result<void> started = hub->core_->start(provider, *parsed); !started)
     return std::unexpected(started.error());
   return hub;
 }
 
-std::string Hub::address() const { return "rdma://" + rdma::text(core_->local()); }
+std::string Hub::address() const { return core_->local(); }
 std::uint64_t Hub::generation() const { return core_->generation(); }
 
 Result<std::uint64_t> Hub::publish(std::string_view name, const TensorView& array,
@@ -235,6 +310,7 @@ Result<Held> Hub::get(std::string_view name, std::uint64_t newer_than, std::chro
 bool Hub::withdraw(std::string_view name) { return core_->withdraw(name); }
 std::vector<CatalogueEntry> Hub::list() const { return core_->catalogue().list(SIZE_MAX); }
 HubStats Hub::stats() const { return core_->stats(); }
+MemoryTiers Hub::memory() const { return core_->catalogue().memory(); }
 std::uint64_t Hub::live_bytes() const { return core_->catalogue().live_bytes(); }
 
 }  // namespace weir::tensor

@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +26,7 @@
 #include "tensor/hub_session.hpp"
 #include "tensor/metadata.hpp"
 #include "tensor/push_rules.hpp"
+#include "tensor/say.hpp"
 #include "tensor/tensor_view.hpp"
 
 namespace weir::tensor {
@@ -34,7 +36,8 @@ struct HubSettings {
       2;  // superseded versions of a name that slow readers may hold on to; beyond: Superseded
   std::uint32_t max_connections = 1024;
   std::size_t most_names = 1 << 20;
-  PushSettings push = {};  // what peers may push; by default nothing
+  PushSettings push = {};                                          // what peers may push; by default nothing
+  std::function<void(std::string_view line)> say = say_on_stderr;  // that it serves by TCP only, and why
 };
 
 // A version as the hub's own program sees it. Nobody may write there.
@@ -47,14 +50,17 @@ struct Held {
 
 class Hub {
  public:
-  // Port 0 takes a free one. bad_address, device, unreachable (the address is in use).
-  static Result<std::unique_ptr<Hub>> listen(std::string_view address, const rdma::Provider& provider,
+  // rdma://HOST:PORT, tcp://HOST:PORT, or several with commas; rdma://HOST:PORT?fallback=tcp is both at one
+  // port. Port 0 takes a free one. A provider that is an error is enough for TCP. bad_address, device,
+  // unreachable (the address is in use).
+  static Result<std::unique_ptr<Hub>> listen(std::string_view address,
+                                             const rdma::Result<rdma::Provider>& provider,
                                              const HubSettings& settings = {});
   ~Hub();  // ends all connections
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
 
-  std::string address() const;  // "rdma://0.0.0.0:7800", with the port that was taken
+  std::string address() const;  // "rdma://0.0.0.0:7800", with the ports that were taken
   std::uint64_t generation() const;
 
   // The new version's number. `owner` keeps the memory as long as it is needed. bad_array, too_much.
@@ -73,6 +79,7 @@ class Hub {
   std::vector<CatalogueEntry> list() const;
   HubStats stats() const;  // asks the hub's thread
   std::uint64_t live_bytes() const;
+  MemoryTiers memory() const;  // of those; reads /proc/self/maps
 
  private:
   class Core;

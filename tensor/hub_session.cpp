@@ -1,10 +1,14 @@
 #include "tensor/hub_session.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "tensor/listing.hpp"
 
 namespace weir::tensor {
+namespace {
+constexpr std::size_t most_followed = 1024;  // names of one connection
+}
 
 HubSession::HubSession(Link& link, Shared& shared, std::function<void(HubSession&)> gone)
     : link_(&link), shared_(shared), gone_(std::move(gone)), pushes_(link, shared.pushes) {
@@ -67,7 +71,8 @@ bool HubSession::try_answer(Pending& slot) {
   }
   const Catalogue::Found found =
       request.name_id != 0 ? shared_.catalogue.find(request.name_id) : shared_.catalogue.find(request.name);
-  if (found.newest != nullptr && found.newest->number > request.newer_than) {
+  if (found.newest != nullptr && found.newest->number > seen_by(request, found.name_id)) {
+    remember(request, found);
     answer(slot, found);
     return true;
   }
@@ -77,6 +82,19 @@ bool HubSession::try_answer(Pending& slot) {
   else
     refuse(slot, Errc::timed_out, "there is no version newer than " + std::to_string(request.newer_than));
   return true;
+}
+
+std::uint64_t HubSession::seen_by(const wire::Request& request, std::uint32_t name_id) const {
+  if (!request.follow) return request.newer_than;
+  const auto known = followed_.find(name_id);
+  return std::max(request.newer_than, known != followed_.end() ? known->second : 0);
+}
+
+// What is forgotten comes a second time at worst, and its follower drops it.
+void HubSession::remember(const wire::Request& request, const Catalogue::Found& found) {
+  if (!request.follow) return;
+  if (followed_.size() >= most_followed && !followed_.contains(found.name_id)) followed_.clear();
+  followed_[found.name_id] = found.newest->number;
 }
 
 void HubSession::answer(Pending& slot, const Catalogue::Found& found) {

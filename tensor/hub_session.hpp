@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "tensor/catalogue.hpp"
 #include "tensor/link.hpp"
@@ -24,9 +25,12 @@ struct HubStats {
   std::uint64_t written_bytes = 0;
   std::uint64_t located = 0;  // that their readers read themselves
   std::uint64_t metadata_updates = 0;
-  std::uint64_t superseded = 0;  // readers that were too slow for `keep`
-  std::uint64_t broken = 0;      // links ended because of what a peer sent
-  std::uint64_t pushes = 0;      // that became versions
+  std::uint64_t direct_bytes = 0;     // published, and sent from where they lie
+  std::uint64_t packed_bytes = 0;     // published in trees of small tensors, and copied together
+  std::uint64_t superseded = 0;       // readers that were too slow for `keep`
+  std::uint64_t broken = 0;           // links ended because of what a peer sent
+  std::uint64_t tcp_connections = 0;  // of the connections
+  std::uint64_t pushes = 0;           // that became versions
   std::uint64_t pushed_bytes = 0;
   std::uint64_t pushed_held_bytes = 0;  // that pushed versions, and pushes under way, hold now
 };
@@ -80,6 +84,8 @@ class HubSession final : public LinkEvents {
   bool locate(Pending& pending);
   void refuse(Pending& pending, Errc code, std::string text);
   void set(Pending& pending, State state);
+  std::uint64_t seen_by(const wire::Request& request, std::uint32_t name_id) const;
+  void remember(const wire::Request& request, const Catalogue::Found& found);
   void broke(std::string what);
 
   Link* link_;
@@ -87,6 +93,7 @@ class HubSession final : public LinkEvents {
   std::function<void(HubSession&)> gone_;
   std::array<Pending, wire::slots> pending_;
   PushReceiver pushes_;
+  std::unordered_map<std::uint32_t, std::uint64_t> followed_;  // name id: newest version that a follower got
 };
 
 }  // namespace weir::tensor

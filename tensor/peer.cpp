@@ -1,11 +1,12 @@
 #include "tensor/peer.hpp"
 
+#include <algorithm>
 #include <utility>
 
-#include "tensor/address.hpp"
-#include "tensor/caller_driven.hpp"
 #include "tensor/listing.hpp"
+#include "tensor/peer_core.hpp"
 #include "tensor/rdma_link.hpp"
+#include "tensor/tcp_link.hpp"
 #include "tensor/tree.hpp"
 
 namespace weir::tensor {
@@ -24,41 +25,6 @@ Clock::time_point after(std::chrono::nanoseconds timeout) {
 
 }  // namespace
 
-class Peer::Core final : public PeerSession::Owner {
- public:
-  Core(std::string address, const PeerSettings& settings)
-      : address_(std::move(address)),
-        settings_(settings),
-        memory_(std::make_shared<SpareMemory>(settings.spare_bytes)) {}
-  ~Core() override;
-  Core(const Core&) = delete;
-  Core& operator=(const Core&) = delete;
-
-  Result<void> open(const rdma::Provider& provider);
-  void start(std::shared_ptr<Fetch> fetch);
-  Result<Fetched> wait(const std::shared_ptr<Fetch>& fetch, Clock::time_point deadline);
-  std::uint64_t generation() const { return generation_; }
-  PeerStats stats();
-
- private:
-  // Below: in the driving thread.
-  void reconnect();
-  void on_finished() override { driven_.progressed(); }
-  void on_ended(const Error& cause) override;
-
-  const std::string address_;
-  const PeerSettings settings_;
-  rdma::Endpoint at_;
-  std::shared_ptr<SpareMemory> memory_;
-  PeerStats stats_;
-  std::atomic<std::uint64_t> generation_ = 0;
-  std::atomic<bool> settled_ = false;  // the first connect came to something
-  Error end_{};                        // of the newest session, before settled_
-  CallerDriven driven_;
-  rdma::Engine* engine_ = nullptr;
-  std::unique_ptr<PeerSession> session_;  // null before the first connect
-};
-
 Peer::Core::~Core() {
   session_.reset();
   if (engine_ == nullptr) return;
@@ -67,15 +33,23 @@ Peer::Core::~Core() {
                     Clock::now() + std::chrono::milliseconds(200));
 }
 
-Result<void> Peer::Core::open(const rdma::Provider& provider) {
-  const Result<Address> parsed = parse_address(address_);
+Result<void> Peer::Core::open(const rdma::Result<rdma::Provider>& provider) {
+  Result<Address> parsed = parse_address(address_);
   if (!parsed) return std::unexpected(parsed.error());
-  const Result<rdma::Endpoint> at = resolve(*parsed);
+  parsed_ = std::move(*parsed);
+  const Result<rdma::Endpoint> at = resolve(parsed_);
   if (!at) return std::unexpected(at.error());
   at_ = *at;
-  auto engine = rdma::Engine::open(driven_.io(), provider, {});
-  if (!engine) return fail(Errc::device, engine.error().what);
-  engine_ = *engine;
+  if (parsed_.transport == Transport::rdma) {
+    auto engine =
+        provider ? rdma::Engine::open(driven_.io(), *provider, {}) : std::unexpected(provider.error());
+    if (engine)
+      engine_ = *engine;
+    else if (!parsed_.fallback_tcp)
+      return fail(Errc::device, engine.error().what);
+    else
+      no_engine_ = engine.error().what;
+  }
   driven_.post([this] { reconnect(); });
   if (!driven_.run_until([this] { return settled_.load(); }, after(settings_.connect_timeout)))
     return fail(Errc::unreachable, address_ + " did not answer in time");
@@ -85,17 +59,48 @@ Result<void> Peer::Core::open(const rdma::Provider& provider) {
 
 void Peer::Core::reconnect() {
   session_ = std::make_unique<PeerSession>(settings_.limits, *memory_, stats_, *this);
-  const auto on_up = [this] {
-    if (session_->ended()) return;
-    ++stats_.connects;
-    generation_ = session_->generation();
-    settled_ = true;
-    driven_.progressed();
-    session_->up();
-  };
-  Result<RdmaLink*> link = RdmaLink::connect(*engine_, at_, {}, *session_, on_up);
+  dial(parsed_.transport);
+}
+
+void Peer::Core::dial(Transport by) {
+  by_ = by;
+  if (by == Transport::tcp)
+    return session_->set_link(TcpLink::connect(driven_.io(), at_, *session_, [this] { on_up(); }));
+  dial_rdma();
+}
+
+void Peer::Core::dial_rdma() {
+  if (engine_ == nullptr) return session_->on_end(Error{Errc::device, no_engine_, 0});
+  Result<RdmaLink*> link = RdmaLink::connect(*engine_, at_, {}, *session_, [this] { on_up(); });
   if (!link) return session_->on_end(link.error());
   session_->set_link(**link);
+  if (!parsed_.fallback_tcp) return;
+  patience_.expires_after(settings_.connect_timeout / 2);
+  patience_.async_wait([this](std::error_code stopped) {
+    if (!stopped && generation_ == 0) session_->break_off(Error{Errc::unreachable, "no answer by RDMA", 0});
+  });
+}
+
+void Peer::Core::on_up() {
+  patience_.cancel();
+  if (session_->ended()) return;
+  ++stats_.connects;
+  stats_.transport = by_;
+  generation_ = session_->generation();
+  settled_ = true;
+  driven_.progressed();
+  session_->up();
+}
+
+// Whoever answers, and does not speak the protocol, is no reason to try TCP.
+bool Peer::Core::dials_again(const Error& cause) {
+  patience_.cancel();
+  if (!parsed_.fallback_tcp || by_ != Transport::rdma) return false;
+  if (cause.code != Errc::unreachable && cause.code != Errc::device) return false;
+  ++stats_.fallbacks;
+  settings_.say("no RDMA to " + rdma::text(at_) + " (" + cause.what + "); using TCP");
+  driven_.post([this] { dial(Transport::tcp); });
+  return true;
 }
 
 void Peer::Core::on_ended(const Error& cause) {
@@ -127,6 +132,21 @@ Result<Fetched> Peer::Core::wait(const std::shared_ptr<Fetch>& fetch, Clock::tim
   return fetch->fetched;
 }
 
+bool Peer::Core::wait_any(std::span<const std::shared_ptr<Fetch>> fetches, Clock::time_point deadline) {
+  return driven_.run_until(
+      [&] {
+        return std::ranges::any_of(
+            fetches, [](const auto& each) { return each->done.load(std::memory_order_acquire); });
+      },
+      deadline);
+}
+
+void Peer::Core::drop(std::shared_ptr<Fetch> fetch) {
+  driven_.post([this, fetch = std::move(fetch)] {
+    if (session_ != nullptr) session_->cancel(*fetch);
+  });
+}
+
 PeerStats Peer::Core::stats() {
   PeerStats copy;
   std::atomic<bool> done = false;
@@ -141,12 +161,13 @@ PeerStats Peer::Core::stats() {
 
 // --- the face
 
-Peer::Peer(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+Peer::Peer(std::shared_ptr<Core> core) : core_(std::move(core)) {}
 Peer::~Peer() = default;
 
-Result<std::unique_ptr<Peer>> Peer::connect(std::string_view address, const rdma::Provider& provider,
+Result<std::unique_ptr<Peer>> Peer::connect(std::string_view address,
+                                            const rdma::Result<rdma::Provider>& provider,
                                             const PeerSettings& settings) {
-  auto core = std::make_unique<Core>(std::string(address), settings);
+  auto core = std::make_shared<Core>(std::string(address), settings);
   if (Result<void> opened = core->open(provider); !opened) return std::unexpected(opened.error());
   return std::unique_ptr<Peer>(new Peer(std::move(core)));
 }
@@ -206,6 +227,12 @@ Result<std::vector<CatalogueEntry>> Peer::list() {
   const Result<Fetched> names = fetch(names_of_hub);
   if (!names) return std::unexpected(names.error());
   return parse_listing(names->data);
+}
+
+std::unique_ptr<Follower> Peer::follow(std::string_view name, std::uint64_t newer_than,
+                                       std::uint64_t generation, std::uint32_t ahead) {
+  return std::unique_ptr<Follower>(
+      new Follower(core_, std::string(name), newer_than, generation, std::clamp(ahead, 1U, wire::slots / 2)));
 }
 
 std::uint64_t Peer::generation() const { return core_->generation(); }

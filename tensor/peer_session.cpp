@@ -51,6 +51,7 @@ void PeerSession::ask(FetchPtr fetch, std::uint32_t slot) {
   if (asked.pushed != nullptr) return ask_to_push(asked);
   wire::Request request{.index = asked.index,
                         .wait = asked.wait,
+                        .follow = asked.follow,
                         .newer_than = asked.newer_than,
                         .generation = link_->generation(),
                         .name = asked.name};
@@ -73,7 +74,8 @@ void PeerSession::ask(FetchPtr fetch, std::uint32_t slot) {
 
 bool PeerSession::reads_itself(const Fetch& fetch) const {
   const std::size_t bytes = fetch.fetched.data.size();
-  return link_->can_read() && bytes > 0 && bytes >= limits_.read_from_bytes;
+  // What is followed comes without our doing.
+  return link_->can_read() && !fetch.follow && bytes > 0 && bytes >= limits_.read_from_bytes;
 }
 
 Result<void> PeerSession::make_room(Fetch& fetch, std::shared_ptr<const Metadata> metadata) {
@@ -279,7 +281,9 @@ void PeerSession::on(const wire::ErrorStatus& status) {
 void PeerSession::on_end(const Error& cause) {
   ended_ = cause;
   if (!up_ && cause.code == Errc::peer_gone) ended_->code = Errc::unreachable;
+  const bool goes_on = !up_ && owner_.dials_again(*ended_);
   if (Link* link = std::exchange(link_, nullptr); link != nullptr) link->leave();
+  if (goes_on) return ended_.reset();
   std::deque<FetchPtr> all = std::move(queued_);
   for (FetchPtr& each : slots_)
     if (each != nullptr) all.push_back(std::exchange(each, nullptr));

@@ -12,6 +12,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "tensor/address.hpp"
 #include "tensor/fetch.hpp"
 #include "tensor/link.hpp"
 #include "tensor/spare_memory.hpp"
@@ -26,6 +27,8 @@ struct PeerStats {
   std::uint64_t connects = 0;
   std::uint64_t pushes = 0;  // that succeeded
   std::uint64_t pushed_bytes = 0;
+  std::uint64_t fallbacks = 0;            // to TCP, because RDMA did not answer
+  Transport transport = Transport::none;  // of the newest connection
 };
 
 struct PeerLimits {
@@ -41,6 +44,8 @@ class PeerSession final : public LinkEvents {
    public:
     virtual ~Owner() = default;
     virtual void on_finished() = 0;
+    // The link never came up. True: another one is on its way, and fetches wait for it.
+    virtual bool dials_again(const Error& cause) = 0;
     virtual void on_ended(const Error& cause) = 0;
   };
 

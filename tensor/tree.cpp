@@ -52,6 +52,7 @@ Result<Tree> make_tree(std::span<const TensorView> tensors, std::shared_ptr<cons
     const auto* data = static_cast<const std::byte*>(tensors[i].data);
     if (tensors.size() > 1 && bytes < small_tensor_bytes) {
       if (bytes > 0) std::memcpy(room.data(), data, bytes);
+      tree.packed_bytes += bytes;
       pieces.push_back(room.first(aligned(bytes)));
       room = room.subspan(aligned(bytes));
       continue;

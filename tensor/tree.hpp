@@ -21,6 +21,7 @@ inline constexpr std::size_t tensor_alignment = 64;
 struct Tree {
   Metadata metadata;
   std::shared_ptr<const Source> data;
+  std::uint64_t packed_bytes = 0;  // of small tensors, that were copied
 };
 
 // bad_array.

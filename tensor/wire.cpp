@@ -18,7 +18,7 @@ enum class Kind : std::uint8_t {
   done = 7,
   push = 8,
 };
-constexpr std::uint8_t flag_wait = 1, flag_locate = 2, flag_metadata = 4;
+constexpr std::uint8_t flag_wait = 1, flag_locate = 2, flag_metadata = 4, flag_follow = 8;
 constexpr std::uint32_t greeting_magic = 0x4e545257;  // "WRTN"
 
 Writer begin(Kind kind, std::uint8_t flags, std::uint32_t index) {
@@ -50,7 +50,8 @@ std::string_view text_of(const std::vector<std::byte>& bytes) {
 }
 
 Writer body(const Request& m) {
-  const auto flags = static_cast<std::uint8_t>((m.wait ? flag_wait : 0) | (m.locate ? flag_locate : 0));
+  const auto flags = static_cast<std::uint8_t>((m.wait ? flag_wait : 0) | (m.locate ? flag_locate : 0) |
+                                               (m.follow ? flag_follow : 0));
   Writer out = begin(Kind::request, flags, m.index);
   out.number(m.name_id).number(m.metadata_id).number(m.newer_than).number(m.generation);
   put(out, m.to);
@@ -103,6 +104,7 @@ Message read_request(Reader& in, const Header& header) {
   m.index = header.index;
   m.wait = (header.flags & flag_wait) != 0;
   m.locate = (header.flags & flag_locate) != 0;
+  m.follow = (header.flags & flag_follow) != 0;
   m.name_id = in.number<std::uint32_t>();
   m.metadata_id = in.number<std::uint64_t>();
   m.newer_than = in.number<std::uint64_t>();
@@ -164,7 +166,7 @@ struct Row {
 };
 constexpr Row rows[] = {
     {0, nullptr},
-    {flag_wait | flag_locate, read_request},
+    {flag_wait | flag_locate | flag_follow, read_request},
     {0, read_metadata_update},
     {flag_locate | flag_metadata, read_re_request},
     {0, read_error_status},

@@ -40,6 +40,7 @@ struct Request {
   std::uint32_t index = 0;
   bool wait = false;              // until there is such a version; else ERROR_STATUS
   bool locate = false;            // say where it lies (LOCATION) instead of writing it
+  bool follow = false;            // and newer than what went to any other request of this name that follows
   std::uint32_t name_id = 0;      // 0: `name` says it
   std::uint64_t metadata_id = 0;  // what the destination was made for; 0: not known yet
   std::uint64_t newer_than = 0;

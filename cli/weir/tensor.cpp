@@ -13,6 +13,7 @@
 #include "cli/weir/command.hpp"
 #include "cli/weir/npy.hpp"
 #include "rdma/provider.hpp"
+#include "tensor/address.hpp"
 #include "tensor/peer.hpp"
 
 namespace weir::command {
@@ -22,7 +23,8 @@ constexpr std::string_view help = R"help(Usage: weir tensor ls [--json] ADDRESS
        weir tensor get [OPTION...] ADDRESS NAME
        weir tensor bench [OPTION...] ADDRESS NAME
 
-Looks at a hub of named, versioned arrays (tensor/). ADDRESS is rdma://HOST:PORT; HOST:PORT alone means that.
+Looks at a hub of named, versioned arrays (tensor/). ADDRESS is rdma://HOST:PORT, tcp://HOST:PORT, or
+rdma://HOST:PORT?fallback=tcp for TCP where RDMA does not answer; HOST:PORT alone means RDMA.
 
   ls          what it has: name, version, bytes, dtype and shape
   get         fetch the newest version of an array as NAME.npy; of a tree as a folder of such files
@@ -220,9 +222,10 @@ int tensor(std::span<const std::string> arguments) {
   if (!choice) return complain("tensor", choice.error().what, 1);
   options.choice = *choice;
   options.library_path = variable("LD_LIBRARY_PATH");
-  const auto provider = rdma::load_provider(options);
-  if (!provider) return complain("tensor", provider.error().what, 1);
-  const auto peer = tensor::Peer::connect(request->address, *provider);
+  const auto provider = tensor::names_rdma(request->address)
+                            ? rdma::load_provider(options)
+                            : rdma::fail(rdma::Errc::no_device, "the address asks for no RDMA");
+  const auto peer = tensor::Peer::connect(request->address, provider);
   if (!peer)
     return complain("tensor", said(peer.error()), peer.error().code == tensor::Errc::bad_address ? 2 : 1);
   if (request->action == "ls") return list(**peer, *request);

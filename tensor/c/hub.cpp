@@ -32,10 +32,9 @@ int weir_tensor_listen(weir_tensor_hub** hub, const char* address, const weir_te
     if (hub == nullptr || address == nullptr) return fail(Errc::bad_address, "an address is needed");
     const weir_tensor_options defaults;
     const weir_tensor_options& chosen = options != nullptr ? *options : defaults;
-    const auto provider = c::provider_for(chosen);
-    if (!provider) return std::unexpected(provider.error());
+    const auto provider = c::provider_for(chosen, address);
     auto made = std::make_unique<weir_tensor_hub>();
-    auto listening = Hub::listen(address, *provider, chosen.hub);
+    auto listening = Hub::listen(address, provider, chosen.hub);
     if (!listening) return std::unexpected(listening.error());
     made->hub = std::move(*listening);
     made->address = made->hub->address();
@@ -88,6 +87,7 @@ int weir_tensor_withdraw(weir_tensor_hub* hub, const char* name) { return hub->h
 
 void weir_tensor_hub_get_stats(weir_tensor_hub* hub, weir_tensor_hub_stats* stats) {
   const HubStats now = hub->hub->stats();
+  const MemoryTiers memory = hub->hub->memory();
   const weir_tensor_hub_stats all = {stats->size,
                                      now.connections,
                                      now.connections_made,
@@ -101,7 +101,12 @@ void weir_tensor_hub_get_stats(weir_tensor_hub* hub, weir_tensor_hub_stats* stat
                                      hub->hub->live_bytes(),
                                      now.pushes,
                                      now.pushed_bytes,
-                                     now.pushed_held_bytes};
+                                     now.pushed_held_bytes,
+                                     now.tcp_connections,
+                                     memory.private_bytes,
+                                     memory.shared_bytes,
+                                     now.direct_bytes,
+                                     now.packed_bytes};
   c::hand_over(all, stats);
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "rdma/library_provider.hpp"
+#include "tensor/address.hpp"
 
 namespace weir::tensor::c {
 namespace {
@@ -88,11 +89,10 @@ Result<std::vector<TensorView>> views_of(const weir_tensor_array* arrays, std::s
   return views;
 }
 
-Result<rdma::Provider> provider_for(const weir_tensor_options& options) {
-  auto provider = rdma::load_provider_beside(reinterpret_cast<const void*>(&weir_tensor_version),
-                                             options.provider_name, options.library_dir);
-  if (!provider) return fail(Errc::device, provider.error().what);
-  return *provider;
+rdma::Result<rdma::Provider> provider_for(const weir_tensor_options& options, std::string_view address) {
+  if (!names_rdma(address)) return rdma::fail(rdma::Errc::no_device, "the address asks for no RDMA");
+  return rdma::load_provider_beside(reinterpret_cast<const void*>(&weir_tensor_version),
+                                    options.provider_name, options.library_dir);
 }
 
 }  // namespace weir::tensor::c

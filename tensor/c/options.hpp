@@ -41,8 +41,8 @@ void hand_over(const Stats& from, Stats* to) {
               reinterpret_cast<const std::byte*>(&from) + sizeof to->size, known - sizeof to->size);
 }
 
-// Loads the libraries as the options, the environment and this library's place say.
-Result<rdma::Provider> provider_for(const weir_tensor_options& options);
+// Loads the libraries as the options, the environment and this library's place say, if the address needs any.
+rdma::Result<rdma::Provider> provider_for(const weir_tensor_options& options, std::string_view address);
 
 // What a function is to do, with what it throws as an error: memory that there is not is too_much.
 template <class Work>

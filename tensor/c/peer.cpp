@@ -8,6 +8,9 @@ using namespace weir::tensor;
 struct weir_tensor_peer {
   std::unique_ptr<Peer> peer;
 };
+struct weir_tensor_follower {
+  std::unique_ptr<Follower> follower;
+};
 struct weir_tensor_pending {
   std::shared_ptr<Fetch> fetch;
   std::chrono::nanoseconds timeout;
@@ -45,9 +48,8 @@ int weir_tensor_connect(weir_tensor_peer** peer, const char* address, const weir
     if (peer == nullptr || address == nullptr) return fail(Errc::bad_address, "an address is needed");
     const weir_tensor_options defaults;
     const weir_tensor_options& chosen = options != nullptr ? *options : defaults;
-    const auto provider = c::provider_for(chosen);
-    if (!provider) return std::unexpected(provider.error());
-    auto connected = Peer::connect(address, *provider, chosen.peer);
+    const auto provider = c::provider_for(chosen, address);
+    auto connected = Peer::connect(address, provider, chosen.peer);
     if (!connected) return std::unexpected(connected.error());
     *peer = new weir_tensor_peer{std::move(*connected)};
     return {};
@@ -90,6 +92,32 @@ int weir_tensor_fetch(weir_tensor_peer* peer, const char* name, const weir_tenso
   return weir_tensor_finish(peer, weir_tensor_start(peer, name, wish), fetched, error);
 }
 
+int weir_tensor_follow(weir_tensor_peer* peer, const char* name, const weir_tensor_wish* wish, uint32_t ahead,
+                       weir_tensor_follower** follower, weir_tensor_error* error) {
+  return c::guarded(error, [&]() -> Result<void> {
+    if (peer == nullptr || name == nullptr || follower == nullptr)
+      return fail(Errc::bad_array, "a peer and a name are needed");
+    *follower = new weir_tensor_follower{peer->peer->follow(name, wish != nullptr ? wish->newer_than : 0,
+                                                            wish != nullptr ? wish->generation : 0,
+                                                            ahead != 0 ? ahead : 2)};
+    return {};
+  });
+}
+
+int weir_tensor_follow_next(weir_tensor_follower* follower, int64_t timeout_us, weir_tensor_fetched** fetched,
+                            weir_tensor_error* error) {
+  return c::guarded(error, [&]() -> Result<void> {
+    if (follower == nullptr || fetched == nullptr) return fail(Errc::bad_array, "a follower is needed");
+    Result<Fetched> got =
+        follower->follower->next(std::chrono::microseconds(std::max<int64_t>(timeout_us, 0)));
+    if (!got) return std::unexpected(got.error());
+    *fetched = new weir_tensor_fetched{std::move(*got)};
+    return {};
+  });
+}
+
+void weir_tensor_follow_free(weir_tensor_follower* follower) { delete follower; }
+
 uint64_t weir_tensor_fetched_version(const weir_tensor_fetched* fetched) { return fetched->what.version; }
 uint64_t weir_tensor_fetched_generation(const weir_tensor_fetched* fetched) {
   return fetched->what.generation;
@@ -124,9 +152,11 @@ void weir_tensor_fetched_free(weir_tensor_fetched* fetched) { delete fetched; }
 
 void weir_tensor_peer_get_stats(weir_tensor_peer* peer, weir_tensor_peer_stats* stats) {
   const PeerStats now = peer->peer->stats();
-  const weir_tensor_peer_stats all = {stats->size,    now.fetches,          now.fetched_bytes,
-                                      now.read_bytes, now.metadata_updates, now.connects,
-                                      now.pushes,     now.pushed_bytes};
+  const weir_tensor_peer_stats all = {stats->size,          now.fetches,
+                                      now.fetched_bytes,    now.read_bytes,
+                                      now.metadata_updates, now.connects,
+                                      now.pushes,           now.pushed_bytes,
+                                      now.fallbacks,        static_cast<std::uint64_t>(now.transport)};
   c::hand_over(all, stats);
 }
 

@@ -111,7 +111,8 @@ WEIR_TENSOR_API int weir_tensor_options_set(weir_tensor_options* options, const 
 
 typedef struct weir_tensor_hub weir_tensor_hub;
 
-/* Port 0 takes a free one. */
+/* rdma://HOST:PORT, tcp://HOST:PORT, or several with commas between them; rdma://HOST:PORT?fallback=tcp is
+ * both at one port. Port 0 takes a free one. */
 WEIR_TENSOR_API int weir_tensor_listen(weir_tensor_hub** hub, const char* address,
                                        const weir_tensor_options* options, weir_tensor_error* error);
 /* Ends all connections. Arrays are the program's again when it returns. NULL does nothing. */
@@ -134,7 +135,10 @@ WEIR_TENSOR_API int weir_tensor_withdraw(weir_tensor_hub* hub, const char* name)
 typedef struct weir_tensor_hub_stats {
   size_t size; /* sizeof(weir_tensor_hub_stats), set by the caller */
   uint64_t connections, connections_made, requests, written, written_bytes, located, metadata_updates,
-      superseded, broken, live_bytes, pushes, pushed_bytes, pushed_held_bytes;
+      superseded, broken, live_bytes, pushes, pushed_bytes, pushed_held_bytes, tcp_connections;
+  uint64_t private_bytes,
+      shared_bytes; /* of live_bytes: the kernel copies them; the reader's software NIC maps them */
+  uint64_t direct_bytes, packed_bytes; /* published so far: sent from where they lie; copied together first */
 } weir_tensor_hub_stats;
 /* As much of it as `size` says. */
 WEIR_TENSOR_API void weir_tensor_hub_get_stats(weir_tensor_hub* hub, weir_tensor_hub_stats* stats);
@@ -145,8 +149,10 @@ typedef struct weir_tensor_peer weir_tensor_peer;
 typedef struct weir_tensor_fetched weir_tensor_fetched;
 typedef struct weir_tensor_pending weir_tensor_pending;
 
-/* Waits until it is connected, connect_timeout_ms at most. When the hub goes, fetches that are under way fail
- * with WEIR_TENSOR_PEER_GONE, and the next one connects anew. */
+/* To rdma://HOST:PORT or tcp://HOST:PORT; with rdma://HOST:PORT?fallback=tcp by TCP where RDMA does not
+ * answer within half of connect_timeout_ms, which one line to stderr says. Waits until it is connected,
+ * connect_timeout_ms at most. When the hub goes, fetches that are under way fail with WEIR_TENSOR_PEER_GONE,
+ * and the next one connects anew. */
 WEIR_TENSOR_API int weir_tensor_connect(weir_tensor_peer** peer, const char* address,
                                         const weir_tensor_options* options, weir_tensor_error* error);
 /* Ends its fetches with WEIR_TENSOR_CLOSED. What was fetched stays. NULL does nothing. */
@@ -170,6 +176,20 @@ WEIR_TENSOR_API weir_tensor_pending* weir_tensor_start(weir_tensor_peer* peer, c
                                                        const weir_tensor_wish* wish);
 WEIR_TENSOR_API int weir_tensor_finish(weir_tensor_peer* peer, weir_tensor_pending* pending,
                                        weir_tensor_fetched** fetched, weir_tensor_error* error);
+
+/* Each next version of a name, without a request for each: destinations for `ahead` versions (0: 2) are at
+ * the hub before there are any, and a version is written to one of them as soon as it is published, also
+ * while the program is busy. Versions rise; when the program is busy for longer than `ahead` - 1 of them,
+ * some are skipped. When the hub goes, next fails with WEIR_TENSOR_PEER_GONE once, and then begins with what
+ * the next hub has. `out` of the wish means nothing here. One thread at a time; free it also after its peer
+ * was freed. */
+typedef struct weir_tensor_follower weir_tensor_follower;
+WEIR_TENSOR_API int weir_tensor_follow(weir_tensor_peer* peer, const char* name, const weir_tensor_wish* wish,
+                                       uint32_t ahead, weir_tensor_follower** follower,
+                                       weir_tensor_error* error);
+WEIR_TENSOR_API int weir_tensor_follow_next(weir_tensor_follower* follower, int64_t timeout_us,
+                                            weir_tensor_fetched** fetched, weir_tensor_error* error);
+WEIR_TENSOR_API void weir_tensor_follow_free(weir_tensor_follower* follower);
 
 /* What the hub itself has of a name, published or pushed: as weir_tensor_fetch, without `out`. Its data may
  * be the version itself: they must not be written to. */
@@ -197,7 +217,8 @@ WEIR_TENSOR_API void weir_tensor_fetched_free(weir_tensor_fetched* fetched);
 
 typedef struct weir_tensor_peer_stats {
   size_t size; /* sizeof(weir_tensor_peer_stats), set by the caller */
-  uint64_t fetches, fetched_bytes, read_bytes, metadata_updates, connects, pushes, pushed_bytes;
+  uint64_t fetches, fetched_bytes, read_bytes, metadata_updates, connects, pushes, pushed_bytes, fallbacks;
+  uint64_t transport; /* of the newest connection: 1 RDMA, 2 TCP; 0 before the first */
 } weir_tensor_peer_stats;
 /* As much of it as `size` says. */
 WEIR_TENSOR_API void weir_tensor_peer_get_stats(weir_tensor_peer* peer, weir_tensor_peer_stats* stats);

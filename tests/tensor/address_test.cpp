@@ -14,8 +14,9 @@ TEST(TensorAddress, says_host_and_port) {
 }
 
 TEST(TensorAddress, refuses_others) {
-  for (const char* each : {"", "host:1", "http://h:1", "rdma://h", "rdma://h:", "rdma://:1", "rdma://h:65536",
-                           "rdma://h:1x", "tcp://h:1", "rdma://h:1?fallback=tcp", "rdma://h:1?x"}) {
+  for (const char* each :
+       {"", "host:1", "http://h:1", "rdma://h", "rdma://h:", "rdma://:1", "rdma://h:65536", "rdma://h:1x",
+        "tcp://h:1?fallback=tcp", "rdma://h:1?fallback=udp", "rdma://h:1?x", "unix://h:1"}) {
     const auto refused = parse_address(each);
     ASSERT_FALSE(refused) << each;
     EXPECT_EQ(refused.error().code, Errc::bad_address);

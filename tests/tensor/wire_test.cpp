@@ -28,6 +28,7 @@ std::vector<Message> samples() {
       Cancel{5},
       Location{6, 7, {{1, 2, 3}, {4, 5, 6}}},
       Done{~0U},
+      Request{.index = 9, .wait = true, .follow = true, .name = "a"},
       Push{8, 9, 5, "name", bytes_of("block")},
       Push{8, 9, 1 << 20, "name", {}},
   };

@@ -23,11 +23,19 @@ _FORMATS = {"b": (0, 8), "B": (1, 8), "h": (0, 16), "H": (1, 16), "i": (0, 32), 
 class Described:
     """An array's dtype, shape and address; `holder` keeps the memory there."""
 
-    __slots__ = ("kind", "bits", "lanes", "shape", "address", "holder", "_shape")
+    __slots__ = ("kind", "bits", "lanes", "shape", "address", "holder", "staged", "_shape")
 
-    def __init__(self, kind, bits, lanes, shape, address, holder) -> None:
+    def __init__(self, kind, bits, lanes, shape, address, holder, staged=False) -> None:
         self.kind, self.bits, self.lanes = kind, bits, lanes
         self.shape, self.address, self.holder = tuple(shape), address, holder
+        self.staged = staged  # a contiguous copy was made
+
+    @property
+    def nbytes(self) -> int:
+        size = self.bits * self.lanes // 8
+        for extent in self.shape:
+            size *= extent
+        return size
 
     def write(self, into: CArray) -> CArray:
         into.kind, into.bits, into.lanes = self.kind, self.bits, self.lanes
@@ -56,16 +64,16 @@ def _by_interface(array, interface, writable: bool) -> Described:
     if kind is None:
         raise BadArray(f"no dtype that tensors have: {typestr}")
     itemsize = int(typestr[2:])
-    shape, strides = interface["shape"], interface.get("strides")
+    shape, strides, staged = interface["shape"], interface.get("strides"), False
     if strides is not None and 0 not in shape and not _contiguous(shape, strides, itemsize):
         if writable:
             raise BadArray("out= is not contiguous")
-        array = array.copy("C")
+        array, staged = array.copy("C"), True
         interface = array.__array_interface__
     address, read_only = interface["data"]
     if writable and read_only:
         raise BadArray("out= is read-only")
-    return Described(kind, 8 * itemsize, 1, shape, address, array)
+    return Described(kind, 8 * itemsize, 1, shape, address, array, staged)
 
 
 def _by_dlpack(array, writable: bool) -> Described:
@@ -75,7 +83,9 @@ def _by_dlpack(array, writable: bool) -> Described:
             held.shape, [stride * itemsize for stride in held.strides], itemsize):
         if writable or not hasattr(array, "contiguous"):
             raise BadArray("the array is not contiguous")
-        return _by_dlpack(array.contiguous(), writable)
+        packed = _by_dlpack(array.contiguous(), writable)
+        packed.staged = True
+        return packed
     return Described(held.kind, held.bits, held.lanes, held.shape, held.address, held)
 
 

@@ -19,6 +19,7 @@ class Hub:
         self._lock = threading.Lock()
         self._held = {}  # token: what keeps the memory that was published
         self._tokens = 0
+        self._staged_bytes = 0
         hub, error = ctypes.c_void_p(), Error()
         with Options(settings) as options:
             check(lib.weir_tensor_listen(ctypes.byref(hub), word("an address", address), options, ctypes.byref(error)),
@@ -42,14 +43,14 @@ class Hub:
         """A new version of `name`; its number. The array is not copied: do not change it until a newer version is
         there and its readers are done (`released()`), or publish a copy."""
         described = describe(array)
-        return self._publish(name, described.write(Array()), 1, False, described)
+        return self._publish(name, described.write(Array()), 1, False, described, [described])
 
     def publish_tree(self, name: str, tree: Mapping[str, object]) -> int:
         """All arrays of a mapping, as one version: a reader gets all or nothing."""
         arrays, count, keep = describe_tree(tree)
-        return self._publish(name, arrays, count, True, keep)
+        return self._publish(name, arrays, count, True, keep, keep[0])
 
-    def _publish(self, name, arrays, count, as_tree, keep) -> int:
+    def _publish(self, name, arrays, count, as_tree, keep, described) -> int:
         hub, error, version = self._open(), Error(), ctypes.c_uint64()
         self.released()
         with self._lock:
@@ -62,6 +63,7 @@ class Hub:
             with self._lock:
                 del self._held[token]
         check(code, error)
+        self._staged_bytes += sum(each.nbytes for each in described if each.staged)
         return version.value
 
     def released(self) -> int:
@@ -97,9 +99,12 @@ class Hub:
         return lib.weir_tensor_withdraw(self._open(), word("a name", name)) == 1
 
     def stats(self) -> dict:
+        """Counts. What was published went one of three ways: `direct_bytes` are sent from where they lie, `packed_bytes` (small
+        tensors of trees) were copied together, and `staged_bytes` of them first into a contiguous copy. Of the live versions
+        `shared_bytes` are in memory that the reader's software NIC maps, `private_bytes` are copied by the kernel."""
         stats = HubStats(size=ctypes.sizeof(HubStats))
         lib.weir_tensor_hub_get_stats(self._open(), ctypes.byref(stats))
-        return {name: getattr(stats, name) for name in HUB_STATS}
+        return {name: getattr(stats, name) for name in HUB_STATS} | {"staged_bytes": self._staged_bytes}
 
     def close(self) -> None:
         hub, self._hub = self._hub, None
@@ -118,7 +123,8 @@ class Hub:
 
 
 def listen(address: str, **settings) -> Hub:
-    """A hub at rdma://HOST:PORT (port 0 takes a free one: `hub.address`). Settings: keep, max_connections; and for what
+    """A hub at rdma://HOST:PORT, tcp://HOST:PORT or several with commas; rdma://HOST:PORT?fallback=tcp is both at one
+    port. Port 0 takes a free one: `hub.address`. Settings: keep, max_connections; and for what
     peers may push: push_names ("grad/*,status"; nothing), push_from ("10.0.0.0/8"; everybody), push_bytes,
     push_bytes_per_peer."""
     return Hub(address, **settings)

@@ -23,8 +23,9 @@ class Wish(ctypes.Structure):
 
 
 HUB_STATS = ("connections", "connections_made", "requests", "written", "written_bytes", "located", "metadata_updates",
-             "superseded", "broken", "live_bytes", "pushes", "pushed_bytes", "pushed_held_bytes")
-PEER_STATS = ("fetches", "fetched_bytes", "read_bytes", "metadata_updates", "connects", "pushes", "pushed_bytes")
+             "superseded", "broken", "live_bytes", "pushes", "pushed_bytes", "pushed_held_bytes", "tcp_connections",
+             "private_bytes", "shared_bytes", "direct_bytes", "packed_bytes")
+PEER_STATS = ("fetches", "fetched_bytes", "read_bytes", "metadata_updates", "connects", "pushes", "pushed_bytes", "fallbacks", "transport")
 
 
 class HubStats(ctypes.Structure):
@@ -60,6 +61,9 @@ _FUNCTIONS = {
     "weir_tensor_fetch": (c_int, c_void_p, c_char_p, POINTER(Wish), POINTER(c_void_p), POINTER(Error)),
     "weir_tensor_start": (c_void_p, c_void_p, c_char_p, POINTER(Wish)),
     "weir_tensor_finish": (c_int, c_void_p, c_void_p, POINTER(c_void_p), POINTER(Error)),
+    "weir_tensor_follow": (c_int, c_void_p, c_char_p, POINTER(Wish), c_uint32, POINTER(c_void_p), POINTER(Error)),
+    "weir_tensor_follow_next": (c_int, c_void_p, c_int64, POINTER(c_void_p), POINTER(Error)),
+    "weir_tensor_follow_free": (None, c_void_p),
     "weir_tensor_fetched_version": (c_uint64, c_void_p),
     "weir_tensor_fetched_generation": (c_uint64, c_void_p),
     "weir_tensor_fetched_metadata_id": (c_uint64, c_void_p),

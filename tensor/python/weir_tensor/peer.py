@@ -3,12 +3,40 @@ import asyncio
 import collections
 import ctypes
 import os
+import threading
 from typing import AsyncIterator, Mapping, Optional, Union
 
 from .arrays import describe, describe_tree
 from .errors import Closed, PeerGone, ShapeMismatch, TimedOut, Unreachable, check
 from .fetched import Fetched, Layout, Version, wish_for
 from .library import PEER_STATS, Array, Error, Options, PeerStats, lib, word
+
+
+class _Following:
+    """A follower of the library; its thread may still be in next() when the program has enough."""
+
+    def __init__(self, peer, name, newer_than, ahead) -> None:
+        self._lock = threading.Lock()
+        self._follower = None
+        follower, error, wish = ctypes.c_void_p(), Error(), wish_for(newer_than, None)
+        check(lib.weir_tensor_follow(peer._open(), word("a name", name), ctypes.byref(wish), ahead, ctypes.byref(follower),
+                                     ctypes.byref(error)), error)
+        self._follower = follower
+
+    def next(self, timeout: float) -> Fetched:
+        fetched, error = ctypes.c_void_p(), Error()
+        with self._lock:
+            if self._follower is None:
+                raise Closed("the follower is closed", Closed.code)
+            check(lib.weir_tensor_follow_next(self._follower, int(timeout * 1e6), ctypes.byref(fetched),
+                                              ctypes.byref(error)), error)
+        return Fetched(fetched)
+
+    def close(self) -> None:
+        with self._lock:
+            follower, self._follower = self._follower, None
+        if follower is not None:
+            lib.weir_tensor_follow_free(follower)
 
 
 class Peer:
@@ -130,30 +158,37 @@ class Peer:
             entries[name.decode("utf-8", "surrogateescape")] = (version, bytes_, what.decode())
         return entries
 
-    async def follow(self, name: str, newer_than: Union[int, Version, None] = None,
-                     patience: float = 30.0) -> AsyncIterator[Version]:
-        """Each newer version of a tree, as (number, generation, tree); versions that came while the caller was busy are
-        skipped. When the hub goes it waits for the next one, `patience` seconds, and begins anew with that one's."""
+    async def follow(self, name: str, newer_than: Union[int, Version, None] = None, patience: float = 30.0,
+                     ahead: int = 2) -> AsyncIterator[Version]:
+        """Each newer version of a tree, as (number, generation, tree), without a request for each: memory for the next
+        `ahead` versions is at the hub before there are any, so they come while the caller is busy with the one before.
+        What is published beyond that meanwhile is skipped. When the hub goes it waits for the next one, `patience`
+        seconds, and begins anew with that one's."""
         loop = asyncio.get_running_loop()
-        last, alone_since = newer_than, None
-        while True:
-            try:
-                last = await loop.run_in_executor(None, self.fetch_tree_version, name, None, last, 0.5)
-            except TimedOut:
-                continue
-            except (PeerGone, Unreachable):
-                alone_since = alone_since or loop.time()
-                if loop.time() - alone_since > patience:
-                    raise
-                await asyncio.sleep(0.05)
-                continue
-            alone_since = None
-            yield last
+        following, alone_since = _Following(self, name, newer_than, ahead), None
+        try:
+            while True:
+                try:
+                    fetched = await loop.run_in_executor(None, following.next, 0.5)
+                except TimedOut:
+                    continue
+                except (PeerGone, Unreachable):
+                    alone_since = alone_since or loop.time()
+                    if loop.time() - alone_since > patience:
+                        raise
+                    await asyncio.sleep(0.05)
+                    continue
+                alone_since = None
+                yield fetched.tree(self._layout(name, fetched).rows)
+        finally:
+            following.close()
 
     def stats(self) -> dict:
         stats = PeerStats(size=ctypes.sizeof(PeerStats))
         lib.weir_tensor_peer_get_stats(self._open(), ctypes.byref(stats))
-        return {name: getattr(stats, name) for name in PEER_STATS}
+        counted = {name: getattr(stats, name) for name in PEER_STATS}
+        counted["transport"] = ("none", "rdma", "tcp")[counted["transport"]]
+        return counted
 
     def close(self) -> None:
         peer, self._peer = self._peer, None
@@ -171,5 +206,6 @@ class Peer:
 
 
 def connect(address: str, **settings) -> Peer:
-    """A reader of the hub at rdma://HOST:PORT. Settings: max_bytes, read_from_bytes, spare_bytes, connect_timeout_ms."""
+    """A reader of the hub at rdma://HOST:PORT or tcp://HOST:PORT; at rdma://HOST:PORT?fallback=tcp by TCP where RDMA does
+    not answer, which one line to stderr and `stats()["transport"]` say. Settings: max_bytes, read_from_bytes, spare_bytes, connect_timeout_ms."""
     return Peer(address, **settings)

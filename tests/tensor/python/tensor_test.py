@@ -39,8 +39,10 @@ def sample(shape, dtype):
 
 
 class HubAndPeer(unittest.TestCase):
+    scheme = "rdma"
+
     def setUp(self):
-        self.hub = weir_tensor.listen("rdma://127.0.0.1:0")
+        self.hub = weir_tensor.listen(f"{self.scheme}://127.0.0.1:0")
         self.addCleanup(self.hub.close)
         self.peer = weir_tensor.connect(self.hub.address)
         self.addCleanup(self.peer.close)
@@ -134,6 +136,20 @@ class Arrays(HubAndPeer):
         gc.collect()
         numpy.testing.assert_array_equal(got, numpy.full(1000, 4))
 
+    def test_stats_tell_the_ways_of_the_bytes(self):
+        self.hub.publish("direct", sample((1000, 100), "float32"))
+        self.hub.publish("staged", sample((100, 1000), "float32").T)
+        self.hub.publish_tree("packed", {str(i): sample((100,), "uint8") for i in range(10)})
+        shared = weir_tensor.empty((500, 100), "float32")
+        self.hub.publish("shared", shared)
+        stats = self.hub.stats()
+        self.assertEqual(stats["staged_bytes"], 400_000)
+        self.assertEqual(stats["packed_bytes"], 1000)
+        self.assertGreaterEqual(stats["direct_bytes"], 1_000_000)
+        self.assertEqual(stats["private_bytes"], 800_000)
+        self.assertGreaterEqual(stats["shared_bytes"], 201_000)
+        self.assertEqual(stats["private_bytes"] + stats["shared_bytes"], stats["live_bytes"])
+
     def test_closed_ones_say_so(self):
         self.peer.close()
         with self.assertRaises(weir_tensor.Closed):
@@ -179,7 +195,7 @@ class Shell(HubAndPeer):
         self.assertEqual(json.loads(self.weir("bench", "--json", "--count", "5", self.hub.address, "model"))["count"], 5)
         self.assertIn("not_published", self.weir("get", self.hub.address, "nothing", status=1))
         self.assertIn("see weir tensor --help", self.weir("get", self.hub.address, status=2))
-        self.weir("ls", "tcp://x:1", status=2)
+        self.weir("ls", "http://x:1", status=2)
 
 
 class DLPack(HubAndPeer):
@@ -248,6 +264,37 @@ class Trees(HubAndPeer):
         self.assertEqual(self.peer.fetch_tree("model"), {})
         self.hub.publish_tree("model", {"x": numpy.arange(3)})
         numpy.testing.assert_array_equal(self.peer.fetch_tree("model")["x"], numpy.arange(3))
+
+
+class TreesOverTcp(Trees):
+    scheme = "tcp"
+
+
+class Transports(unittest.TestCase):
+    def test_both_at_one_port_and_rdma_first(self):
+        with weir_tensor.listen("rdma://127.0.0.1:0?fallback=tcp") as hub:
+            hub.publish("a", numpy.arange(5))
+            port = hub.address.split(":")[2].split("?")[0]
+            for address, transport in ((hub.address, "rdma"), (f"rdma://127.0.0.1:{port}", "rdma"),
+                                       (f"tcp://127.0.0.1:{port}", "tcp")):
+                with weir_tensor.connect(address) as peer:
+                    numpy.testing.assert_array_equal(peer.fetch("a"), numpy.arange(5))
+                    self.assertEqual(peer.stats()["transport"], transport)
+                    self.assertEqual(peer.stats()["fallbacks"], 0)
+
+    def test_a_fallback_is_asked_for_and_said(self):
+        program = ("import sys; sys.path.insert(0, sys.argv[1]); import weir_tensor\n"
+                   "with weir_tensor.connect(sys.argv[2]) as peer: print(peer.fetch('a'), peer.stats()['transport'])")
+        with weir_tensor.listen("tcp://127.0.0.1:0") as hub:
+            hub.publish("a", numpy.arange(3))
+            address = hub.address.replace("tcp://", "rdma://")
+
+            def connect(at):
+                return subprocess.run([sys.executable, "-B", "-c", program, SOURCE, at], capture_output=True, text=True)
+            said = connect(address + "?fallback=tcp")
+            self.assertEqual(said.stdout, "[0 1 2] tcp\n", said.stderr)
+            self.assertRegex(said.stderr, r"weir_tensor: no RDMA to 127.0.0.1:\d+ \(.*\); using TCP\n")
+            self.assertIn("Unreachable", connect(address).stderr)
 
 
 class Pushes(unittest.TestCase):

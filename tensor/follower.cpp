@@ -1,0 +1,78 @@
+// Followers: see peer.hpp.
+#include <algorithm>
+#include <utility>
+
+#include "tensor/peer_core.hpp"
+
+namespace weir::tensor {
+
+Follower::Follower(std::shared_ptr<Peer::Core> core, std::string name, std::uint64_t newer_than,
+                   std::uint64_t generation, std::uint32_t ahead)
+    : core_(std::move(core)),
+      name_(std::move(name)),
+      newer_than_(newer_than),
+      generation_(generation),
+      ahead_(ahead) {}
+
+Follower::~Follower() {
+  for (std::shared_ptr<Fetch>& each : posted_)
+    if (!each->done) core_->drop(std::move(each));
+}
+
+// One until something came: what is posted before the metadata are known has no destination, and each would
+// have to be asked for again.
+void Follower::post_ahead() {
+  const std::size_t wanted = generation_ != 0 ? ahead_ : 1;
+  while (posted_.size() < wanted) {
+    auto fetch = std::make_shared<Fetch>();
+    fetch->name = name_;
+    fetch->newer_than = newer_than_;
+    fetch->generation = generation_;
+    fetch->wait = fetch->follow = true;
+    core_->start(fetch);
+    posted_.push_back(std::move(fetch));
+  }
+}
+
+std::optional<Result<Fetched>> Follower::take() {
+  std::optional<Error> failed;
+  auto lowest = posted_.end();
+  for (auto each = posted_.begin(); each != posted_.end(); ++each) {
+    Fetch& fetch = **each;
+    if (!fetch.done.load(std::memory_order_acquire)) continue;
+    if (fetch.failed)
+      failed = fetch.failed;
+    else if (lowest == posted_.end() || fetch.fetched.version < (*lowest)->fetched.version)
+      lowest = each;
+  }
+  if (lowest != posted_.end()) {
+    Fetched fetched = std::move((*lowest)->fetched);
+    posted_.erase(lowest);
+    // Of another hub, whatever it has is new.
+    if (fetched.generation == generation_ && fetched.version <= newer_than_) return take();
+    newer_than_ = fetched.version;
+    generation_ = fetched.generation;
+    return fetched;
+  }
+  if (!failed) return std::nullopt;
+  // What goes with a hub goes together: it is told once.
+  std::erase_if(posted_, [](const auto& each) { return each->done && each->failed.has_value(); });
+  return std::unexpected(*failed);
+}
+
+Result<Fetched> Follower::next(std::chrono::nanoseconds timeout) {
+  if (name_.empty() || name_.size() > most_name_bytes)
+    return fail(Errc::bad_array, "a name has 1 to 1024 bytes");
+  const auto most = std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours(24 * 365));
+  const auto deadline =
+      CallerDriven::Clock::now() + std::chrono::duration_cast<CallerDriven::Clock::duration>(most);
+  while (true) {
+    post_ahead();
+    // Once more after the deadline: what is there already costs no time.
+    const bool some = core_->wait_any(posted_, deadline);
+    if (std::optional<Result<Fetched>> taken = take()) return std::move(*taken);
+    if (!some) return fail(Errc::timed_out, "'" + name_ + "' has no newer version yet");
+  }
+}
+
+}  // namespace weir::tensor

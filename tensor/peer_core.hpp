@@ -1,0 +1,65 @@
+// What peers and followers share: the connection to the hub, made anew when it ended, and the callers'
+// threads that do the work. Threading: public functions from any thread.
+#pragma once
+
+#include <asio/steady_timer.hpp>
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "rdma/engine.hpp"
+#include "tensor/address.hpp"
+#include "tensor/caller_driven.hpp"
+#include "tensor/peer.hpp"
+
+namespace weir::tensor {
+
+class Peer::Core final : public PeerSession::Owner {
+ public:
+  Core(std::string address, const PeerSettings& settings)
+      : address_(std::move(address)),
+        settings_(settings),
+        memory_(std::make_shared<SpareMemory>(settings.spare_bytes)) {}
+  ~Core() override;
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  Result<void> open(const rdma::Result<rdma::Provider>& provider);
+  void start(std::shared_ptr<Fetch> fetch);
+  Result<Fetched> wait(const std::shared_ptr<Fetch>& fetch, CallerDriven::Clock::time_point deadline);
+  // Whether one of them is done; they go on otherwise.
+  bool wait_any(std::span<const std::shared_ptr<Fetch>> fetches, CallerDriven::Clock::time_point deadline);
+  // Nobody waits for it.
+  void drop(std::shared_ptr<Fetch> fetch);
+  std::uint64_t generation() const { return generation_; }
+  PeerStats stats();
+
+ private:
+  // Below: in the driving thread.
+  void reconnect();
+  void dial(Transport by);
+  void dial_rdma();
+  void on_up();
+  bool dials_again(const Error& cause) override;
+  void on_finished() override { driven_.progressed(); }
+  void on_ended(const Error& cause) override;
+
+  const std::string address_;
+  const PeerSettings settings_;
+  Address parsed_;
+  rdma::Endpoint at_;
+  std::shared_ptr<SpareMemory> memory_;
+  PeerStats stats_;
+  std::atomic<std::uint64_t> generation_ = 0;
+  std::atomic<bool> settled_ = false;  // the first connect came to something
+  Error end_{};                        // of the newest session, before settled_
+  CallerDriven driven_;
+  rdma::Engine* engine_ = nullptr;
+  std::string no_engine_;  // why there is none
+  Transport by_ = Transport::none;
+  asio::steady_timer patience_{driven_.io()};  // with RDMA, where there is TCP to fall back to
+  std::unique_ptr<PeerSession> session_;       // null before the first connect
+};
+
+}  // namespace weir::tensor

@@ -1,0 +1,114 @@
+// A link over one TCP connection: frames of messages, data and records (stream_frames.hpp).
+//
+// Data of a transfer go from where they lie to the socket, and from the socket to where they were expected:
+// one copy into the kernel and one out of it. They go in parts, so messages do not wait for a long transfer.
+// TCP's own flow control is the credit. Nobody can read for itself here: can_read() is false.
+//
+// A peer that takes nothing of what it asked for is given up after 10 s, as over RDMA; a host that is gone,
+// too. Ownership: the socket's wait for input owns it; whoever has the pointer calls leave(), at the latest
+// from on_end(). Threading: the io_context's thread.
+#pragma once
+
+#include <array>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tensor/link.hpp"
+#include "tensor/stream_frames.hpp"
+
+namespace weir::tensor {
+
+class TcpLink final : public Link, private FrameReader::Sink, public std::enable_shared_from_this<TcpLink> {
+ public:
+  // Begins to connect. `events` hear of the outcome: on_up() or on_end().
+  static TcpLink& connect(asio::io_context& io, const asio::ip::tcp::endpoint& hub, LinkEvents& events,
+                          std::function<void()> on_up);
+  // A hub's end of a connection; `on_up` runs when the peer has said what it is, and sets the events. A peer
+  // that does not is let go of without a word. `counted` is kept as long as the link is there.
+  static void accept(asio::ip::tcp::socket socket, std::uint64_t generation, std::shared_ptr<void> counted,
+                     std::function<void(TcpLink&)> on_up);
+  ~TcpLink() override;
+
+  void set_events(LinkEvents& events) { events_ = &events; }
+
+  // Link
+  void send(const wire::Message& message) override;
+  void write(Transfer transfer) override;
+  Result<wire::Memory> expect(std::uint32_t index, std::span<std::byte> memory) override;
+  void forget(std::uint32_t index) override;
+  Result<std::vector<wire::Memory>> expose(const Source& source) override;
+  Result<void> read(std::uint32_t index, std::span<const wire::Memory> sources) override;
+  bool can_read() const override { return false; }
+  void leave() override;
+  void break_off(const Error& cause) override;
+  std::uint64_t generation() const override { return theirs_; }
+  rdma::Endpoint remote() const override { return remote_; }
+
+ private:
+  struct Expected {
+    std::uint32_t index = 0;
+    std::span<std::byte> memory;
+    std::uint64_t received = 0;
+    bool there = false;
+  };
+  struct Writing {
+    Transfer transfer;
+    std::size_t piece = 0, in_piece = 0;  // where it goes on
+    std::uint64_t sent = 0;
+  };
+  // What is being given to the socket: bytes of our own, pieces of a source, bytes of our own.
+  struct Going {
+    std::vector<std::byte> head, tail;
+    std::vector<std::span<const std::byte>> left;
+    std::shared_ptr<const Source> source;
+  };
+  enum class State : std::uint8_t { connecting, greeting, up, ended };
+
+  explicit TcpLink(asio::ip::tcp::socket socket)
+      : socket_(std::move(socket)), timer_(socket_.get_executor()) {}
+
+  // FrameReader::Sink
+  bool on_greeting(std::span<const std::byte> greeting) override;
+  bool on_message(std::span<const std::byte> message) override;
+  std::span<std::byte> room_for(std::uint32_t index, std::uint64_t most) override;
+  void filled(std::uint32_t index, std::size_t bytes) override;
+  bool on_record(const wire::Record& record) override;
+
+  void begin(std::uint64_t generation);
+  void wait_readable();
+  void read_some();
+  void pump_soon();
+  void pump();
+  bool compose();
+  void compose_data(Writing& writing);
+  void start_timer();
+  bool broke(std::string what);
+  void end(Error cause);
+  void close();
+
+  asio::ip::tcp::socket socket_;
+  asio::steady_timer timer_;
+  State state_ = State::connecting;
+  LinkEvents* events_ = nullptr;
+  std::function<void(TcpLink&)> on_up_;
+  rdma::Endpoint remote_;
+  std::uint64_t theirs_ = 0;
+  std::shared_ptr<void> counted_;  // by the listener
+  FrameReader reader_{*this};
+  std::array<Expected, wire::slots> expected_;
+  std::deque<std::vector<std::byte>> messages_;
+  std::deque<Writing> writes_;
+  Going going_;
+  bool pumping_ = false;  // posted, or waiting for the socket
+  bool left_ = false;
+  std::uint64_t taken_ = 0, taken_before_ = 0;  // bytes that the socket took, now and at the last tick
+  int idle_ticks_ = 0;
+};
+
+}  // namespace weir::tensor

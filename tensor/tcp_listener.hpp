@@ -1,0 +1,47 @@
+// Takes TCP connections for a hub: at most so many at a time, those included that have not said yet what they
+// are. What is beyond that is closed at once. Threading: the io_context's thread.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "rdma/tcp_pacing.hpp"
+#include "tensor/tcp_link.hpp"
+
+namespace weir::tensor {
+
+class TcpListener {
+ public:
+  using Taken = std::function<void(TcpLink&)>;
+
+  // `taken` hears of each peer that has said what it is. unreachable: the address is in use or not ours.
+  static Result<std::unique_ptr<TcpListener>> open(asio::io_context& io, const asio::ip::tcp::endpoint& at,
+                                                   std::uint64_t generation, std::uint32_t most, Taken taken);
+  ~TcpListener() { *alive_ = false; }
+  TcpListener(const TcpListener&) = delete;
+  TcpListener& operator=(const TcpListener&) = delete;
+
+  asio::ip::tcp::endpoint local() const { return local_; }
+
+ private:
+  TcpListener(asio::ip::tcp::acceptor acceptor, std::uint64_t generation, std::uint32_t most, Taken taken);
+  void accept();
+  void take(asio::ip::tcp::socket socket);
+
+  asio::ip::tcp::acceptor acceptor_;
+  asio::steady_timer again_;
+  const rdma::AcceptedPacing pacing_;
+  const asio::ip::tcp::endpoint local_;
+  const std::uint64_t generation_;
+  const std::uint32_t most_;
+  const Taken taken_;
+  // Handlers may run after this is gone; links hold one more each.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::shared_ptr<void> open_links_ = std::make_shared<char>();
+};
+
+}  // namespace weir::tensor
