@@ -5,12 +5,9 @@
 #include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
@@ -218,23 +215,6 @@ int setsockopt(int fd, int level, int name, const void* value, socklen_t size) n
   WEIR_NEXT(int(int, int, int, const void*, socklen_t), setsockopt);
   if (Connections::is_known(fd) && is_for_tcp_alone(level, name)) stay(fd, Reason::socket_option);
   return call(fd, level, name, value, size);
-}
-
-// libuv, and with it Node.js, closes so. The C library's is looked up without a guard: threads that wait for
-// one call this.
-long syscall(long number, ...) noexcept {
-  constinit static std::atomic<long (*)(long, ...)> next{nullptr};
-  std::array<long, 6> a;
-  va_list arguments;
-  va_start(arguments, number);
-  for (long& argument : a) argument = va_arg(arguments, long);
-  va_end(arguments);
-  const auto fd = static_cast<int>(a[0]);
-  if (number == SYS_close && (Connections::is_known(fd) || is_out_of_the_way(fd))) return ::close(fd);
-  auto* call = next.load(std::memory_order_relaxed);
-  if (call == nullptr)
-    next.store(call = weir::preload::next_call<long(long, ...)>("syscall"), std::memory_order_relaxed);
-  return call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 }  // extern "C"

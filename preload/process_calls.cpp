@@ -9,10 +9,13 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdlib>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "preload/next_call.hpp"
 #include "sockets/connections.hpp"
+#include "sockets/report.hpp"
 #include "sockets/runtime.hpp"
 
 using weir::sockets::Connection;
@@ -31,6 +34,8 @@ void before_spawn() {
   errno = before;
 }
 
+bool reported = false;
+
 template <class Call>
 int execute(Call call) {
   before_spawn();
@@ -43,9 +48,15 @@ int execute(Call call) {
 }
 
 void before_exit() {
+  if (weir::sockets::settings().report && !std::exchange(reported, true)) {
+    const std::string text = weir::sockets::report();
+    (void)!::write(STDERR_FILENO, text.data(), text.size());
+  }
   Connections::leave_holders(false);
   weir::sockets::leave_table();
 }
+// Before the program can change its environment.
+__attribute__((constructor)) void at_start() { (void)weir::sockets::settings(); }
 __attribute__((destructor)) void at_exit() { before_exit(); }
 
 std::vector<char*> words_of(const char* first, va_list arguments) {

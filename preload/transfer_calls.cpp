@@ -34,27 +34,47 @@ bool leave_alone(int fd) {
   return it == nullptr || it->plain();
 }
 
+// After a call on an engaged connection: its descriptor was closed by a call that we did not see, and the
+// number is that of a file now.
+bool is_no_socket(int fd, ssize_t result) {
+  if (result >= 0 || errno != ENOTSOCK) return false;
+  Connections::forget(fd);
+  return true;
+}
+
+template <class Plain>
+ssize_t receive_engaged(Connection& from, int fd, Pieces into, int flags, Plain plain) {
+  const ssize_t got = from.receive(fd, into, flags);
+  return is_no_socket(fd, got) ? plain() : got;
+}
+
+template <class Plain>
+ssize_t send_engaged(Connection& to, int fd, Pieces from, int flags, Plain plain) {
+  const ssize_t sent = to.send(fd, from, flags);
+  return is_no_socket(fd, sent) ? plain() : sent;
+}
+
 // A call that reads: `plain` is the program's own.
 template <class Plain>
 ssize_t receive(int fd, Pieces into, int flags, Plain plain) {
   if (leave_alone(fd)) return plain();
   const Use use(fd);
   if (!use) return plain();
-  if (use->engaged()) return use->receive(fd, into, flags);
+  if (use->engaged()) return receive_engaged(*use, fd, into, flags, plain);
   ssize_t got = -1;
   {
     Gate gate(use->record().receive_gate);
     if (!gate.share()) {
-      if (use->engaged()) return use->receive(fd, into, flags);
+      if (use->engaged()) return receive_engaged(*use, fd, into, flags, plain);
       while (!gate.share()) ::sched_yield();  // it is engaging: a moment
       if (use->engaged()) {
         gate.release();
-        return use->receive(fd, into, flags);
+        return receive_engaged(*use, fd, into, flags, plain);
       }
     }
     if (use->engaged()) {
       gate.release();
-      return use->receive(fd, into, flags);
+      return receive_engaged(*use, fd, into, flags, plain);
     }
     if ((flags & MSG_OOB) != 0) use->stay(fd, Reason::urgent_data);
     got = plain();
@@ -72,17 +92,17 @@ ssize_t send(int fd, Pieces from, int flags, Plain plain) {
   if (leave_alone(fd)) return plain();
   const Use use(fd);
   if (!use) return plain();
-  if (use->engaged()) return use->send(fd, from, flags);
+  if (use->engaged()) return send_engaged(*use, fd, from, flags, plain);
   ssize_t sent = -1;
   {
     Gate gate(use->record().send_gate);
     while (!gate.share()) {
-      if (use->engaged()) return use->send(fd, from, flags);
+      if (use->engaged()) return send_engaged(*use, fd, from, flags, plain);
       ::sched_yield();
     }
     if (use->engaged()) {
       gate.release();
-      return use->send(fd, from, flags);
+      return send_engaged(*use, fd, from, flags, plain);
     }
     if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0) use->stay(fd, Reason::urgent_data);
     sent = plain();

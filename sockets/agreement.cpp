@@ -2,8 +2,9 @@
 // become_childs().
 //
 // claim: say that we are here. meet: the peer is here and has seen the same bytes go by: make a queue pair,
-// offer it. connect: the peer offered one: connect ours to it. wait_for_peer: it did the same. Each step
-// stores a stage and rings the peer's service; none waits, so that a peer that is stopped keeps nobody.
+// offer it. connect: the peer offered one: connect ours to it. wait_for_peer: it did the same; see whether it
+// can be written to, so that the program's first write need not find out. Each step stores a stage and rings
+// the peer's service; none waits, so that a peer that is stopped keeps nobody.
 #include <poll.h>
 
 #include <algorithm>
@@ -85,6 +86,10 @@ void Connection::become_childs() {
 }
 
 bool Connection::claim(std::uint32_t service) {
+  if (table()->is_put_back()) {
+    give_up(Reason::operator_said);
+    return false;
+  }
   const auto place = table()->claim(key_, lower_);
   if (!place) {
     give_up(Reason::table);
@@ -153,7 +158,10 @@ void Connection::agree(std::uint32_t service) {
   if (step_ == Step::connect) moved |= connect_link();
   if (step_ == Step::wait_for_peer && stage_of(place_.peer()) == Stage::linked) {
     step_ = Step::over;
-    life_.store(Life::ready, std::memory_order_release);
+    if (link_->reaches_peer())
+      life_.store(Life::ready, std::memory_order_release);
+    else
+      give_up(Reason::device);
   }
   if (moved && has_place_) ring(*table(), place_.peer().service.load());
 }
@@ -175,12 +183,14 @@ void Connection::reconsider() {
 
 void Connection::answer_leaving_peer() {
   if (!engaged() || foreign_ || closed_.load() ||
-      static_cast<Want>(place_.peer().receiver.wants_tcp.load()) != Want::unread_back || !sends_by_ring())
+      static_cast<Want>(place_.peer().receiver.wants_tcp.load()) != Want::unread_back ||
+      !outgoing().can_hand_back())
     return;
   users_.fetch_add(1);
   const int fd = fd_.load();
   Gate gate(record_->send_gate);
-  if (!closed_.load() && fd >= 0 && gate.exclusive() && sends_by_ring() && !hand_back(fd)) reset(fd);
+  if (!closed_.load() && fd >= 0 && gate.exclusive() && outgoing().can_hand_back() && !hand_back(fd))
+    reset(fd);
   users_.fetch_sub(1);
 }
 

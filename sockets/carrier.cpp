@@ -19,7 +19,15 @@ bool Outgoing::enter_ring() {
   return false;
 }
 
-void Outgoing::leave_ring() { leave_ring_at(self_.sent.load(std::memory_order_relaxed)); }
+void Outgoing::leave_ring() {
+  if (by_ring()) leave_ring_at(self_.sent.load(std::memory_order_relaxed));
+}
+
+bool Outgoing::can_hand_back() const {
+  return by_ring() ||
+         (own_.changes.load(std::memory_order_relaxed) != peer_.changes_seen.load() &&
+          own_.tcp_from.load(std::memory_order_relaxed) == self_.sent.load(std::memory_order_relaxed));
+}
 
 std::uint64_t Outgoing::first_unread() const {
   const auto from = own_.ring_from.load(std::memory_order_relaxed);
@@ -27,8 +35,8 @@ std::uint64_t Outgoing::first_unread() const {
 }
 
 void Outgoing::leave_ring_at(std::uint64_t position) {
+  own_.tcp_from.store(position);  // seq_cst: a receiver that waits for what it did not read looks at it alone
   if (!by_ring()) return;
-  own_.tcp_from.store(position, std::memory_order_relaxed);
   own_.changes.store(own_.changes.load(std::memory_order_relaxed) +
                      1);  // publishes tcp_from and the last `produced`
 }
@@ -71,7 +79,7 @@ Source Incoming::find(At& at) const {
         if (bytes > ring_bytes_) break;
         return {Source::Kind::ring, bytes};
       }
-      const auto until = peer_.tcp_from.load(std::memory_order_relaxed);
+      const auto until = peer_.tcp_from.load();
       if (until < at.received || until - at.received > ring_bytes_) break;
       if (until > at.received) return {Source::Kind::ring, until - at.received};
     }

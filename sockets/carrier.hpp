@@ -62,7 +62,9 @@ class Outgoing {
   // False: the receiver asked for TCP meanwhile, and TCP it stays.
   bool enter_ring();
   void leave_ring();
-  // The receiver cannot read the ring any more: what it has not read goes by TCP again, before all else.
+  // The receiver cannot read the ring any more: what it has not read goes by TCP again, before all else. Also
+  // after the ring was left, as long as nothing went by TCP since.
+  bool can_hand_back() const;
   // The position of the first such byte.
   std::uint64_t first_unread() const;
   void leave_ring_at(std::uint64_t position);

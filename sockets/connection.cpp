@@ -104,7 +104,10 @@ void Connection::consider(int fd) {
     return;
   const int before = errno;
   bool lower = false;
-  if (const auto key = key_of(fd, lower)) {
+  const auto key = key_of(fd, lower);
+  if (key && !settings().rules.allow(program_invocation_short_name, key->low.port, key->high.port)) {
+    stay(fd, Reason::rules);
+  } else if (key) {
     Life expected = Life::observed;
     if (life_.compare_exchange_strong(expected, Life::agreeing)) {
       key_ = *key;
@@ -146,6 +149,10 @@ void Connection::engage(int fd) {
   }
   for (const auto& one : registered) one.set->engaged(one.fd);
   errno = before;
+}
+
+bool Connection::gets_by_ring() const {
+  return (place_.peer().sender.changes.load(std::memory_order_relaxed) & 1) != 0;
 }
 
 bool Connection::sends_by_ring() const {
@@ -197,12 +204,14 @@ bool Connection::readable() {
 
 bool Connection::wait(int fd, bool sends, int& error) {
   error = 0;
-  Waiter* const waiter = thread_waiter();
+  const LentWaiter lent;
+  Waiter* const waiter = lent.get();
   const auto timeout = timeout_of(fd, sends);
   const auto begun = std::chrono::steady_clock::now();
   SpinPolicy& spin = thread_spin();
-  spin.worked(begun);
-  for (int looks = 1; !sends && look_again(spin); ++looks) {
+  const bool by_ring = !sends && gets_by_ring() && !peer_on_this_cpu();
+  if (by_ring) begin_looking(spin, begun);
+  for (int looks = 1; by_ring && look_again(spin); ++looks) {
     if (readable()) return true;
     if (looks % 16 == 0 && kernel_has_something(fd)) return true;
   }
@@ -303,10 +312,10 @@ void Connection::leave(int fd, Reason why) {
 
 bool Connection::leaves_process(Reason why) const {
   return why == Reason::exec || why == Reason::passed_on || why == Reason::stdio || why == Reason::splice ||
-         (why == Reason::shared_by_processes && !foreign_);
+         why == Reason::io_uring || (why == Reason::shared_by_processes && !foreign_);
 }
 
-void Connection::close(int fd, bool last) {
+void Connection::close(int fd, bool last, bool open) {
   if (!last) {
     int other = fd;
     fd_.compare_exchange_strong(other, -1);
@@ -314,9 +323,9 @@ void Connection::close(int fd, bool last) {
   }
   const bool alone = record_->holders.load() == 1;
   if (engaged() && !foreign_) {
-    if (!alone)
+    if (!alone && open)
       leave(fd, Reason::shared_by_processes);
-    else if (unread() > 0) {
+    else if (open && unread() > 0) {
       // As the kernel does with what was not read: RST, not FIN.
       const linger at_once{.l_onoff = 1, .l_linger = 0};
       system_calls().setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

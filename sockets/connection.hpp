@@ -18,13 +18,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "sockets/device.hpp"
 #include "sockets/gate.hpp"
+#include "sockets/held_signals.hpp"
 #include "sockets/reason.hpp"
 #include "sockets/waiter.hpp"
 
@@ -59,6 +59,9 @@ class Connection {
   // ring is left for TCP, which has more.
   bool readable();
   bool sends_by_ring() const;
+  bool gets_by_ring() const;
+  // To look at the ring is in vain: whoever would write to it needs this CPU.
+  bool peer_on_this_cpu() const;
   std::uint64_t unread();  // bytes, in the ring and held
   std::uint64_t unsent() const;
 
@@ -74,19 +77,22 @@ class Connection {
   void leave(int fd, Reason why);
   // Not by RDMA from now on, as leave(); before it is engaged it only says so.
   void stay(int fd, Reason why);
-  void close(int fd, bool last);  // before the kernel's close; `last`: no copy of the descriptor is left here
+  // Before the kernel's close, or, not `open`, after one that we did not see. `last`: no copy of the
+  // descriptor is left here.
+  void close(int fd, bool last, bool open);
 
   // The number of this end as others are to wake it.
   bool watch(std::uint32_t watcher) { return sockets::watch(place_.mine(), watcher); }
   void unwatch(std::uint32_t watcher) { sockets::unwatch(place_.mine(), watcher); }
   Record& record() { return *record_; }
+  const Record& record() const { return *record_; }
   std::atomic<std::uint32_t>& users() { return users_; }
 
   struct Registration {
     EventSet* set;
     int fd;
   };
-  std::mutex& registrations_mutex() { return registrations_mutex_; }
+  SectionMutex& registrations_mutex() { return registrations_mutex_; }
   std::vector<Registration>& registrations() { return registrations_; }
 
  private:
@@ -125,6 +131,7 @@ class Connection {
   ssize_t receive_tcp(Incoming& in, int fd, std::span<const iovec> into, std::size_t skip, std::uint64_t most,
                       int flags);
   void tell_of_ring(const Incoming& in);
+  void note_cpu();
   ssize_t receive_now(int fd, std::span<const iovec> into, std::size_t skip, int flags);
   ssize_t send_now(int fd, std::span<const iovec> from, std::size_t skip, int flags);
 
@@ -146,7 +153,7 @@ class Connection {
   std::uint64_t peer_ring_bytes_ = 0;
   std::chrono::steady_clock::time_point since_{};  // it looks for a peer
 
-  std::mutex agreement_;
+  SectionMutex agreement_;
   Step step_ = Step::claim;
   Key key_;
   bool lower_ = false;
@@ -154,7 +161,7 @@ class Connection {
   Table::Place place_{};
   std::unique_ptr<Link> link_;
 
-  std::mutex registrations_mutex_;
+  SectionMutex registrations_mutex_;
   std::vector<Registration> registrations_;
 };
 

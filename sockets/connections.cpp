@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sockets/event_set.hpp"
+#include "sockets/report.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/service.hpp"
 #include "sockets/system_calls.hpp"
@@ -20,9 +21,10 @@ constexpr std::size_t most_records = 1 << 16;
 // A pointer to a Connection, or to an EventSet with the lowest bit set. A page of it exists once it is used.
 constinit std::array<std::atomic<std::uintptr_t>, most_descriptors> places{};
 constinit std::atomic<unsigned> used{0};
+constinit std::atomic<std::uint32_t> why_none_changes{0};  // a Reason
 
 struct Registry {
-  std::mutex mutex;
+  SectionMutex mutex;
   std::vector<Connection*> all, free;
   Record* records = nullptr;  // shared with forked children
   std::size_t next_record = 0;
@@ -64,7 +66,7 @@ Record* take_record(Registry& all) {
          {&one.end.sent, &one.end.received, &one.end.sent_tcp, &one.end.received_tcp, &one.end.changes_seen})
       word->store(0);
     one.holders.store(1);
-    one.stays.store(0);
+    one.stays.store(why_none_changes.load());
     return &one;
   }
   return nullptr;
@@ -126,6 +128,7 @@ void Connections::born(int fd) {
 
 void Connections::copied(int fd, int copy) {
   if (copy < 0 || copy == fd || place_of(copy) == nullptr) return;
+  forget(copy);
   Registry& all = registry();
   const std::scoped_lock lock(all.mutex);
   Connection* const it = find(fd);
@@ -134,7 +137,16 @@ void Connections::copied(int fd, int copy) {
   set_place(copy, reinterpret_cast<std::uintptr_t>(it));
 }
 
-void Connections::closing(int fd) {
+void Connections::all_stay(Reason why) {
+  why_none_changes.store(static_cast<std::uint32_t>(why));
+  for (int fd = -1; (fd = next_known(static_cast<unsigned>(fd + 1), ~0u >> 1)) >= 0;)
+    if (const Use use(fd); use) use->stay(fd, why);
+}
+
+void Connections::closing(int fd) { end_of(fd, true); }
+
+// `open`: the descriptor is still the connection's.
+void Connections::end_of(int fd, bool open) {
   auto* const place = place_of(fd);
   if (place == nullptr || place->load(std::memory_order_relaxed) == 0) return;
   if (EventSet* set = find_set(fd)) {
@@ -153,8 +165,9 @@ void Connections::closing(int fd) {
     last = --it->copies_ == 0;
   }
   EventSet::forget_everywhere(*it, fd);
-  it->close(fd, last);
+  it->close(fd, last, open);
   if (!last) return;
+  if (settings().report) count_ended(*it);
   if (it->foreign_) (void)it->link_.release();  // the parent's, as its place in the table
   if (it->foreign_ || it->life() == Connection::Life::observed) {
     recycle(*it);
@@ -167,7 +180,7 @@ void Connections::forget(int fd) {
   auto* const place = place_of(fd);
   if (place == nullptr || place->load(std::memory_order_relaxed) == 0) return;
   // Closed by a call that we did not see. What was agreed on with its peer is over.
-  closing(fd);
+  end_of(fd, false);
 }
 
 // Also of one that a thread is still at, which then is not used again before it leaves: born() looks.
@@ -194,6 +207,15 @@ void Connections::join_holders() {
 void Connections::each(const std::function<void(int, Connection&)>& visit) {
   for (int fd = -1; (fd = next_known(static_cast<unsigned>(fd + 1), ~0u >> 1)) >= 0;)
     if (Connection* const it = find(fd); it != nullptr) visit(fd, *it);
+}
+
+void Connections::each_once(const std::function<void(int, Connection&)>& visit) {
+  std::vector<Connection*> seen;
+  each([&](int fd, Connection& it) {
+    if (it.copies_ > 1 && std::ranges::find(seen, &it) != seen.end()) return;
+    if (it.copies_ > 1) seen.push_back(&it);
+    visit(fd, it);
+  });
 }
 
 void Connections::set_born(int fd) {

@@ -18,10 +18,12 @@ class Connections {
   static void copied(int fd, int copy);                  // by dup and the like
   static void closing(int fd);                           // before the kernel's close of that descriptor
   static void forget(int fd);                            // the number is somebody else's
+  static void all_stay(Reason why);                      // also those that are born later
   static Connection* find(int fd);                       // null: leave it alone
   static bool is_known(int fd);                          // a connection or a set
   static int next_known(unsigned first, unsigned last);  // the lowest such descriptor; -1: none
-  static void each(const std::function<void(int fd, Connection&)>& visit);  // a descriptor of each connection
+  static void each(const std::function<void(int fd, Connection&)>& visit);  // each descriptor of one
+  static void each_once(const std::function<void(int fd, Connection&)>& visit);
 
   static void set_born(int fd);
   static EventSet* find_set(int fd);
@@ -35,6 +37,9 @@ class Connections {
   static void join_holders();  // that did not happen
 
   static void recycle(Connection& it);
+
+ private:
+  static void end_of(int fd, bool open);
 };
 
 // Keeps a connection from being used for another while a thread is at it.

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "sockets/runtime.hpp"
 #include "sockets/system_calls.hpp"
 #include "sockets/table.hpp"
 
@@ -24,6 +25,7 @@ constexpr std::chrono::milliseconds longest_write{1000};
 Device* Device::open(std::uint32_t ring_bytes, std::string& why) {
   const auto device = new Device;  // what of it was made is kept if the rest cannot be: nobody tries again
   device->ring_bytes_ = ring_bytes;
+  keep_environment();
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);
   if (list != nullptr && count > 0) device->context_ = ibv_open_device(list[0]);
@@ -96,7 +98,6 @@ std::unique_ptr<Link> Device::make_link() {
   init.cap.max_send_sge = most_pieces;
   init.cap.max_recv_sge = 1;
   init.qp_type = IBV_QPT_RC;
-  init.sq_sig_all = 1;
   link->qp_ = ibv_create_qp(pd_, &init);
   if (link->qp_ == nullptr) return nullptr;
   ibv_qp_attr attributes{};
@@ -149,8 +150,19 @@ bool Link::connect(const Offer& peer) {
                            IBV_QP_MAX_QP_RD_ATOMIC) == 0;
 }
 
-bool Link::execute(ibv_send_wr& request) {
+// The software NIC yields behind a WRITE that is the only request outstanding if the peer was on this CPU
+// last: for programs that watch their memory. Ours sleep or yield by themselves, and where others want the
+// CPU, too, that yield costs their time slices at each message. So an empty WRITE without a completion is
+// outstanding, too.
+bool Link::execute(ibv_send_wr& request, bool keep_cpu) {
   ibv_send_wr* bad = nullptr;
+  ibv_send_wr another{};
+  another.opcode = IBV_WR_RDMA_WRITE;
+  another.wr.rdma = request.wr.rdma;
+  request.send_flags = IBV_SEND_SIGNALED;
+  const bool adds = keep_cpu && !another_outstanding_;
+  request.next = adds ? &another : nullptr;
+  another_outstanding_ = adds;
   if (ibv_post_send(qp_, &request, &bad) != 0) return false;
   std::chrono::steady_clock::time_point begun{};
   for (unsigned tries = 0;; ++tries) {
@@ -166,7 +178,8 @@ bool Link::execute(ibv_send_wr& request) {
   }
 }
 
-bool Link::write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place) {
+bool Link::write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place,
+                 bool keep_cpu) {
   std::size_t at = 0;
   while (at < pieces.size() && skip >= pieces[at].iov_len) skip -= pieces[at++].iov_len;
   while (bytes > 0) {
@@ -196,10 +209,18 @@ bool Link::write(std::span<const iovec> pieces, std::size_t skip, std::size_t by
     request.opcode = IBV_WR_RDMA_WRITE;
     request.wr.rdma.remote_addr = peer_.ring_address + place;
     request.wr.rdma.rkey = peer_.rkey;
-    if (!execute(request)) return false;
+    if (!execute(request, keep_cpu)) return false;
     place += together;
   }
   return true;
+}
+
+bool Link::reaches_peer() {
+  ibv_send_wr request{};
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.wr.rdma.remote_addr = peer_.ring_address;
+  request.wr.rdma.rkey = peer_.rkey;
+  return execute(request);
 }
 
 bool Link::read(void* into, std::size_t bytes, std::uint64_t place) {

@@ -33,9 +33,12 @@ class Link {
   const Offer& offer() const { return offer_; }
   // To the peer's queue pair. False: it could not be.
   bool connect(const Offer& peer);
+  // Whether the peer, which is connected too, can be written to. In the service thread: it may take a while.
+  bool reaches_peer();
   // Copies `bytes` of `pieces`, from `skip` on, into the peer's ring at `place`, which they do not wrap
-  // around.
-  bool write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place);
+  // around. `keep_cpu`: the peer uses this very CPU, and is not to get it for that.
+  bool write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place,
+             bool keep_cpu);
   // Reads the peer's ring.
   bool read(void* into, std::size_t bytes, std::uint64_t place);
   const std::byte* ring() const { return ring_; }
@@ -43,13 +46,14 @@ class Link {
  private:
   friend class Device;
   explicit Link(Device& device) : device_(device) {}
-  bool execute(ibv_send_wr& request);
+  bool execute(ibv_send_wr& request, bool keep_cpu = false);
 
   Device& device_;
   std::byte* ring_ = nullptr;
   ibv_mr* region_ = nullptr;
   ibv_cq* cq_ = nullptr;
   ibv_qp* qp_ = nullptr;
+  bool another_outstanding_ = false;  // a request without a completion
   Offer offer_;
   Offer peer_;
 };

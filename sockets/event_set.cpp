@@ -153,6 +153,7 @@ int EventSet::collect(std::span<epoll_event> into) {
     if (member.disabled) continue;
     constexpr std::uint32_t reads = EPOLLIN | EPOLLRDNORM;
     if ((member.wanted & reads) == 0 || !member.connection->readable()) continue;
+    looking_pays_ = !member.connection->peer_on_this_cpu();
     into[static_cast<std::size_t>(count++)] = {.events = member.wanted & reads, .data = member.data};
     if ((member.wanted & EPOLLONESHOT) != 0) {
       member.disabled = true;
@@ -220,7 +221,7 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
   const auto begun = Clock::now();
   {
     const std::scoped_lock lock(mutex_);
-    spin_.worked(begun);
+    if (looking_pays_) begin_looking(spin_, begun);
   }
   for (bool first = true;; first = false) {
     bool looks = false, kernel_too = true;
@@ -232,7 +233,7 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
         // The kernel's own events get their turn while rings are busy, and each time these have nothing.
         kernel_too =
             have < most && (have == 0 ? (first || ++looks_ % 4 == 0) : ++looks_ % looks_a_kernel_look == 0);
-        looks = have == 0 && (!timeout || timeout->count() > 0);
+        looks = have == 0 && looking_pays_ && (!timeout || timeout->count() > 0);
       }
     }
     if (have > 0) {
@@ -258,7 +259,10 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
       if (!kernel_too) continue;
       const int found = kernel_wait(events, most, 0, nullptr);
       const std::scoped_lock lock(mutex_);
-      if (const int kept = found > 0 ? clean(events, found) : 0; kept > 0) return append(events, kept, most);
+      if (const int kept = found > 0 ? clean(events, found) : 0; kept > 0) {
+        looking_pays_ = false;
+        return append(events, kept, most);
+      }
       continue;
     }
     const auto limit = sleep_limit(timeout, begun, true);
@@ -281,7 +285,10 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
       --sleepers_;
       if (found > 0) kept = clean(events, found);
       if (engaged_ > 0) {
-        if (kept > 0) kept = append(events, kept, most);
+        if (kept > 0) {
+          looking_pays_ = false;
+          kept = append(events, kept, most);
+        }
         // Others sleep on, and the one who rings wakes only one of us.
         if (sleepers_ > 0 || nested_) {
           waiter_->will_sleep();
@@ -290,7 +297,7 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
           waiter_->awake();
         }
       }
-      spin_.worked(Clock::now());
+      if (looking_pays_) begin_looking(spin_, Clock::now());
     }
     if (found < 0) {
       errno = error;
@@ -314,7 +321,7 @@ void EventSet::close() {
 }
 
 void EventSet::become_childs() {
-  new (&mutex_) std::mutex;
+  new (&mutex_) SectionMutex;
   (void)waiter_.release();
   for (auto& [fd, member] : members_) member->engaged = member->in_ready = false;
   by_data_.clear();

@@ -12,11 +12,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "sockets/held_signals.hpp"
 #include "sockets/interruption.hpp"
 #include "sockets/spin.hpp"
 #include "sockets/waiter.hpp"
@@ -59,13 +59,14 @@ class EventSet {
   bool idle();
 
   const int fd_;
-  std::mutex mutex_;
+  SectionMutex mutex_;
   std::unordered_map<int, std::unique_ptr<Member>> members_;
   std::unordered_map<std::uint64_t, Member*> by_data_;  // engaged ones
   std::vector<Member*> by_bit_, ready_;
   std::unique_ptr<Waiter> waiter_;
   int engaged_ = 0, sleepers_ = 0;
   bool nested_ = false;
+  bool looking_pays_ = false;  // a ring had something when we looked last with success, from another CPU
   unsigned looks_ = 0;
   SpinPolicy spin_;
 };

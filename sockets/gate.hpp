@@ -1,6 +1,6 @@
-// One direction of a connection: many threads in the kernel's calls, or one with the ring. In memory that a
-// forked child shares. A holder that was killed leaves the gate shut: exclusive() gives up, and the
-// connection is reset.
+// One direction of a connection: many threads in the kernel's calls, or one with the ring, whose signal
+// handlers wait meanwhile (held_signals.hpp). In memory that a forked child shares. A holder that was killed
+// leaves the gate shut: exclusive() gives up, and the connection is reset.
 #pragma once
 
 #include <sched.h>
@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <cstdint>
+
+#include "sockets/held_signals.hpp"
 
 namespace weir::sockets {
 
@@ -22,7 +24,11 @@ class Gate {
 
   bool try_exclusive() {
     std::int32_t free = 0;
-    if (word_.compare_exchange_strong(free, -1, std::memory_order_acquire)) mine_ = -1;
+    enter_section();
+    if (word_.compare_exchange_strong(free, -1, std::memory_order_acquire))
+      mine_ = -1;
+    else
+      leave_section();
     return mine_ == -1;
   }
   // Waits, in growing naps, for about ten seconds.
@@ -37,9 +43,12 @@ class Gate {
     return true;
   }
   void release() {
-    if (mine_ == -1) word_.store(0, std::memory_order_release);
-    if (mine_ == 1) word_.fetch_sub(1, std::memory_order_release);
+    const int mine = mine_;
     mine_ = 0;
+    if (mine == 1) word_.fetch_sub(1, std::memory_order_release);
+    if (mine != -1) return;
+    word_.store(0, std::memory_order_release);
+    leave_section();
   }
 
  private:

@@ -65,6 +65,7 @@ struct alignas(64) Side {
   std::atomic<std::uint32_t> service;   // the bell of its service thread, as in `watchers`
   std::atomic<std::uint32_t> receives;  // not 0: looks at its ring
   std::atomic<std::uint32_t> why_not;   // a Reason
+  std::atomic<std::uint32_t> cpu;       // where it last sent or received by a ring; + 1
   Offer offer;                          // valid from Stage::offered on
   Beginning sent, received;             // valid from Stage::present on
   std::array<char, 16> program;
@@ -91,10 +92,11 @@ struct alignas(64) Bell {
 };
 
 struct Layout {
-  static constexpr std::uint64_t the_magic = 0x5745'4952'534f'0001;  // "WEIRSO", version 1
+  static constexpr std::uint64_t the_magic = 0x5745'4952'534f'0002;  // "WEIRSO", version 2
   std::atomic<std::uint64_t> magic;
   pthread_mutex_t lock;  // robust, of all processes
   std::array<std::atomic<std::uint32_t>, max_processes> processes;
+  std::array<std::atomic<std::uint32_t>, max_processes> put_back;  // by an operator, for that process to see
   alignas(4096) std::array<Bell, max_bells> bells;
   alignas(4096) std::array<Entry, max_entries> entries;
 };

@@ -31,6 +31,11 @@ class Round {
     }
   }
   bool any() const { return !engaged_.empty(); }
+  bool any_by_ring() const {
+    return std::ranges::any_of(engaged_, [](const One& one) {
+      return (*one.use)->gets_by_ring() && !(*one.use)->peer_on_this_cpu();
+    });
+  }
 
   // What rings have; and, `kernel_too`, what the kernel has.
   int look(bool kernel_too) {
@@ -143,7 +148,7 @@ int wait_for_any(std::span<pollfd> fds, Timeout timeout, const sigset_t* mask) {
   for (const pollfd& one : fds)
     if (EventSet* set = Connections::find_set(one.fd)) set->nested();
   SpinPolicy& spin = thread_spin();
-  spin.worked(begun);
+  begin_looking(spin, begun);
   for (bool first = true;; first = false) {
     Round round(fds);
     if (!round.any()) {
@@ -159,9 +164,10 @@ int wait_for_any(std::span<pollfd> fds, Timeout timeout, const sigset_t* mask) {
     }
     if (const int found = round.look(first || mask != nullptr); found > 0) return found;
     if (timeout && timeout->count() <= 0) return 0;
-    for (int looks = 1; mask == nullptr && look_again(spin); ++looks)
+    for (int looks = 1; mask == nullptr && round.any_by_ring() && look_again(spin); ++looks)
       if (const int found = round.look(looks % looks_a_kernel_look == 0); found > 0) return found;
-    Waiter* const waiter = thread_waiter();
+    const LentWaiter lent;
+    Waiter* const waiter = lent.get();
     const auto limit = sleep_limit(timeout, begun, waiter != nullptr);
     if (!limit) return 0;
     if (waiter == nullptr) {

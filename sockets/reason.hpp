@@ -1,6 +1,7 @@
 // Why a connection is on TCP, as a word in the shared file and as a sentence.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace weir::sockets {
@@ -24,7 +25,10 @@ enum class Reason : std::uint32_t {
   operator_said,
   link_lost,
   nonsense,
+  io_uring,
+  rules,
 };
+inline constexpr std::size_t reasons = static_cast<std::size_t>(Reason::rules) + 1;
 
 // A sentence without its subject, which is the connection.
 constexpr const char* text(Reason why) {
@@ -66,6 +70,10 @@ constexpr const char* text(Reason why) {
       return "lost its RDMA link";
     case Reason::nonsense:
       return "was told nonsense by its peer";
+    case Reason::rules:
+      return "is left out by WEIR_SOCKETS_RULES";
+    case Reason::io_uring:
+      return "is of a process that uses io_uring, which could use it unseen";
   }
   return "is on TCP";
 }

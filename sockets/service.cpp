@@ -18,19 +18,20 @@ class Service {
   static bool start();
   void run();
 
-  std::mutex mutex;
+  SectionMutex mutex;
   std::vector<Connection*> come, ended, reconsidered;  // by other threads, for the next round
   std::unique_ptr<Waiter> waiter;
 
  private:
   void round();
   std::vector<Connection*> known_;
+  bool put_back_ = false;
 };
 
 namespace {
 
-std::mutex& start_mutex() {
-  static std::mutex& made = *new std::mutex;
+SectionMutex& start_mutex() {
+  static SectionMutex& made = *new SectionMutex;
   return made;
 }
 constinit std::atomic<Service*> service{nullptr};
@@ -119,6 +120,10 @@ void Service::round() {
   }
   for (Connection* it : again)
     if (std::ranges::find(known_, it) != known_.end()) it->reconsider();
+  if (table()->is_put_back() && !put_back_) {
+    put_back_ = true;
+    Connections::all_stay(Reason::operator_said);
+  }
   for (Connection* it : known_) {
     if (it->life() == Connection::Life::agreeing)
       it->agree(waiter->watcher(0));
@@ -133,7 +138,7 @@ void service_ends(Connection& it) { hand_over(&Service::ended, it); }
 
 void service_forgets_parent() {
   service.store(nullptr);  // its thread is not here; what it has is the parent's
-  new (&start_mutex()) std::mutex;
+  new (&start_mutex()) SectionMutex;
 }
 
 }  // namespace weir::sockets

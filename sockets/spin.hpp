@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <chrono>
+#include <utility>
 
 #include "rdma/spin_policy.hpp"
 #include "sockets/runtime.hpp"
@@ -18,11 +19,23 @@ inline SpinPolicy& thread_spin() {
   return policy;
 }
 
+inline SpinPolicy::TimePoint& last_look() {
+  static thread_local SpinPolicy::TimePoint last;
+  return last;
+}
+
+inline void begin_looking(SpinPolicy& policy, SpinPolicy::TimePoint now) {
+  last_look() = now;
+  policy.worked(now);
+}
+
 // False: sleep.
 inline bool look_again(SpinPolicy& policy) {
   constexpr int looks_a_yield = 32;
+  constexpr std::chrono::microseconds taken_away{500};  // the core, between two looks
   static thread_local int looks = 0;
-  const auto now = SpinPolicy::TimePoint::clock::now();
+  const auto now = SpinPolicy::TimePoint::clock::now(), before = std::exchange(last_look(), now);
+  if (now - before > taken_away) policy.yielded(before, now);
   if (!policy.look_again(now)) return false;
   if (++looks % looks_a_yield == 0) {
     ::sched_yield();

@@ -69,7 +69,8 @@ std::size_t hash(const Key& key) {
 
 void clear(Side& side) {
   side.stage.store(static_cast<std::uint32_t>(Stage::absent));
-  for (auto* word : {&side.process, &side.pid, &side.service, &side.receives, &side.why_not}) word->store(0);
+  for (auto* word : {&side.process, &side.pid, &side.service, &side.receives, &side.why_not, &side.cpu})
+    word->store(0);
   side.offer = {};
   side.sent = side.received = {};
   side.program = {};
@@ -149,7 +150,7 @@ static int open_locked(const std::string& directory) {
   for (int i = 0; i < tries; ++i) {
     ::mkdir(directory.c_str(), 0700);
     const int file = out_of_the_way(
-        ::open((directory + "/lasting-table-1").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+        ::open((directory + "/lasting-table-2").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (file < 0 && errno == ENOENT) continue;
     if (file < 0) return file;
     struct stat info{};
@@ -171,7 +172,7 @@ std::unique_ptr<Table> Table::open(const std::string& directory, std::string& wh
   }
   const int file = open_locked(directory);
   if (file < 0) {
-    why = directory + "/table-1: " + std::strerror(errno);
+    why = directory + "/table-2: " + std::strerror(errno);
     return nullptr;
   }
   void* at = MAP_FAILED;
@@ -183,7 +184,7 @@ std::unique_ptr<Table> Table::open(const std::string& directory, std::string& wh
     if (at != MAP_FAILED && static_cast<Layout*>(at)->magic.load() == 0) prepare(*static_cast<Layout*>(at));
   }
   if (at == MAP_FAILED || static_cast<Layout*>(at)->magic.load() != Layout::the_magic) {
-    why = directory + "/table-1 cannot be mapped, or is of another version";
+    why = directory + "/table-2 cannot be mapped, or is of another version";
     ::flock(file, LOCK_UN);
     if (at != MAP_FAILED) ::munmap(at, sizeof(Layout));
     close_aside(file);
@@ -209,6 +210,7 @@ bool Table::enter() {
   for (std::uint32_t at = 0; at < max_processes; ++at) {
     if (!lock_byte(file_, at, F_WRLCK, F_OFD_SETLK, lock)) continue;
     process_ = at;
+    layout_->put_back[at].store(0);
     layout_->processes[at].store(static_cast<std::uint32_t>(::getpid()));
     return true;
   }
@@ -272,7 +274,7 @@ void Table::leave() {
   bool last = true;
   for (std::uint32_t i = 0; i < max_processes && last; ++i) last = i == process_ || !alive(i);
   if (last) {
-    ::unlink((directory_ + "/lasting-table-1").c_str());
+    ::unlink((directory_ + "/lasting-table-2").c_str());
     ::rmdir(directory_.c_str());
   }
   ::flock(file_, LOCK_UN);

@@ -45,6 +45,8 @@ class Table {
 
   bool alive(std::uint32_t process) const;
   std::uint32_t process() const { return process_; }
+  // An operator wants this process's connections on TCP.
+  bool is_put_back() const { return layout_->put_back[process_].load() != 0; }
   Layout& layout() { return *layout_; }
 
  private:

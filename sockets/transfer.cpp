@@ -1,6 +1,7 @@
 // Reading and writing an engaged connection: whichever carrier has the next byte.
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -64,6 +65,17 @@ ssize_t failed(int error) {
 
 }  // namespace
 
+void Connection::note_cpu() {
+  const auto cpu = static_cast<std::uint32_t>(::sched_getcpu() + 1);
+  auto& word = place_.mine().cpu;
+  if (word.load(std::memory_order_relaxed) != cpu) word.store(cpu, std::memory_order_relaxed);
+}
+
+bool Connection::peer_on_this_cpu() const {
+  return place_.peer().cpu.load(std::memory_order_relaxed) ==
+         static_cast<std::uint32_t>(::sched_getcpu() + 1);
+}
+
 ssize_t Connection::receive_ring(Incoming& in, std::span<const iovec> into, std::size_t skip,
                                  std::size_t bytes, bool peek) {
   const std::uint64_t ring_bytes = settings().ring_bytes;
@@ -87,6 +99,7 @@ ssize_t Connection::receive_ring(Incoming& in, std::span<const iovec> into, std:
     skip = 0;
     if (done == bytes) break;
   }
+  note_cpu();
   if (!peek) in.took_ring(done);
   return static_cast<ssize_t>(done);
 }
@@ -252,23 +265,27 @@ ssize_t Connection::send_by_ring(Outgoing& out, std::span<const iovec> from, std
   std::uint64_t room = out.room();
   if (room == 0) {
     SpinPolicy& spin = thread_spin();
-    spin.worked(SpinPolicy::TimePoint::clock::now());
+    begin_looking(spin, SpinPolicy::TimePoint::clock::now());
     while (room == 0 && look_again(spin)) room = out.room();
   }
   if (room == Outgoing::broken) return -1;
   const std::uint64_t wanted = std::min<std::uint64_t>(room, bytes_of(from) - skip);
   std::uint64_t done = 0;
+  bool woke = false;
+  note_cpu();
+  const bool beside_peer = peer_on_this_cpu();
   while (done < wanted) {
     const std::uint64_t place = out.place();
     const auto bytes = std::min({wanted - done, peer_ring_bytes_ - place, std::uint64_t{piece_bytes}});
-    if (!link_->write(from, skip + done, bytes, place)) {
+    if (!link_->write(from, skip + done, bytes, place, beside_peer)) {
       trace("a write into the peer's ring failed");
       return done > 0 ? static_cast<ssize_t>(done) : -1;
     }
     out.put(bytes);
-    ring_all(*table(), place_.peer());
+    woke |= ring_all(*table(), place_.peer());
     done += bytes;
   }
+  pace_to(place_.peer().process.load()).sent_by_ring(woke);
   auto& counter = place_.mine().by_ring;
   counter.store(counter.load(std::memory_order_relaxed) + done, std::memory_order_relaxed);
   return static_cast<ssize_t>(done);
@@ -307,18 +324,20 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
   if (!gate.exclusive()) return failed(ECONNRESET);
   Outgoing out = outgoing();
   const std::uint64_t every = settings().change_every;
+  Pace& pace = pace_to(place_.peer().process.load());
+  const bool pays = pace.ring_pays() || every != 0 || settings().wakes_by_ring;
   if (out.by_ring()) {
     const auto want = static_cast<Want>(place_.peer().receiver.wants_tcp.load());
     if (want == Want::unread_back && !hand_back(fd)) {
       reset(fd);
       return failed(ECONNRESET);
     }
-    if (want == Want::tcp || static_cast<Stage>(place_.peer().stage.load()) != Stage::linked ||
+    if (!pays || want == Want::tcp || static_cast<Stage>(place_.peer().stage.load()) != Stage::linked ||
         (every != 0 && since_change_ >= every)) {
       out.leave_ring();
       since_change_ = 1;
     }
-  } else if (may_enter_ring(fd, out) && out.enter_ring()) {
+  } else if (pays && may_enter_ring(fd, out) && out.enter_ring()) {
     if (every == 0)
       trace("descriptor %d sends by RDMA from byte %lu on", fd,
             static_cast<unsigned long>(record_->end.sent.load()));
@@ -338,6 +357,7 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
   Part part(from, skip, every != 0 ? every : Incoming::no_limit);
   const ssize_t sent = system_calls().sendmsg(fd, &part.message(), flags | MSG_DONTWAIT);
   if (sent > 0) {
+    pace.sent_by_tcp();
     out.sent_tcp(static_cast<std::uint64_t>(sent));
     since_change_ += static_cast<std::uint64_t>(sent);
     place_.mine().by_tcp.store(record_->end.sent_tcp.load(std::memory_order_relaxed),

@@ -59,22 +59,21 @@ void Waiter::drain() {
   message.msg_iov = &room;
   message.msg_iovlen = 1;
   const int before = errno;
-  while (system_calls().recvmsg(fd_, &message, MSG_DONTWAIT) >= 0) {
-  }
+  (void)system_calls().recvmsg(fd_, &message, MSG_DONTWAIT);
   errno = before;
 }
 
-void ring(Table& table, std::uint32_t watcher) {
-  if (watcher == 0) return;
+bool ring(Table& table, std::uint32_t watcher) {
+  if (watcher == 0) return false;
   const std::uint32_t index = (watcher >> 16) - 1, bit = watcher & 0xffff;
-  if (index >= max_bells || bit >= most_members) return;
+  if (index >= max_bells || bit >= most_members) return false;
   Bell& bell = table.bell(index);
   const std::uint64_t mask = std::uint64_t{1} << (bit % 64), word_mask = std::uint64_t{1} << (bit / 64);
   if ((bell.words[bit / 64].load() & mask) == 0) bell.words[bit / 64].fetch_or(mask);
   if ((bell.summary.load() & word_mask) == 0) bell.summary.fetch_or(word_mask);
-  if (bell.sleeping.load() == 0 || bell.sleeping.exchange(0) == 0) return;
+  if (bell.sleeping.load() == 0 || bell.sleeping.exchange(0) == 0) return false;
   sockaddr_un address;
-  if (!set_address(address, table.bell_path(index))) return;
+  if (!set_address(address, table.bell_path(index))) return false;
   char byte = 0;
   iovec content{&byte, 1};
   msghdr message{};
@@ -86,10 +85,13 @@ void ring(Table& table, std::uint32_t watcher) {
   // Full: it is readable, and so awake, already. Nobody there: it has gone.
   (void)system_calls().sendmsg(waking_socket(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   errno = before;
+  return true;
 }
 
-void ring_all(Table& table, const Side& side) {
-  for (const auto& watcher : side.watchers) ring(table, watcher.load());
+bool ring_all(Table& table, const Side& side) {
+  bool slept = false;
+  for (const auto& watcher : side.watchers) slept |= ring(table, watcher.load());
+  return slept;
 }
 
 bool watch(Side& side, std::uint32_t watcher) {

@@ -27,7 +27,7 @@ class Waiter {
   // Before a sleep. The caller then looks at what it waits for once more.
   void will_sleep() { bell().sleeping.store(1); }
   void awake() { bell().sleeping.store(0); }
-  void drain();  // the datagrams that woke us
+  void drain();  // the datagram that woke us; more than one, which is rare, wake once more for nothing
 
   bool anything() const { return table_.bell(bell_).summary.load() != 0; }
   // Calls `visit` with each bit that was set, and clears it.
@@ -51,10 +51,10 @@ class Waiter {
   const int fd_;
 };
 
-// Wakes one watcher, as Side::watchers has it.
-void ring(Table& table, std::uint32_t watcher);
+// Wakes one watcher, as Side::watchers has it. Both: true if it slept.
+bool ring(Table& table, std::uint32_t watcher);
 // Wakes all that watch an end.
-void ring_all(Table& table, const Side& side);
+bool ring_all(Table& table, const Side& side);
 // Makes `watcher` one of those that are woken for this end. False: there are too many.
 bool watch(Side& side, std::uint32_t watcher);
 void unwatch(Side& side, std::uint32_t watcher);

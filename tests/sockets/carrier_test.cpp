@@ -199,6 +199,29 @@ TEST(Carrier, ring_is_not_entered_before_all_changes_were_seen) {
   EXPECT_TRUE(out.may_enter_ring());
 }
 
+TEST(Carrier, sender_that_left_the_ring_hands_back_what_was_not_read_unless_it_sent_since) {
+  for (const bool sent_since : {false, true}) {
+    EndState self{}, peer{};
+    SenderWords sender{};
+    ReceiverWords receiver{};
+    Outgoing out(self, sender, receiver, 64);
+    Incoming in(peer, receiver, sender, 64);
+    EXPECT_FALSE(out.can_hand_back());
+    ASSERT_TRUE(out.enter_ring());
+    out.put(10);
+    ASSERT_EQ(in.next(), (Source{Source::Kind::ring, 10}));
+    in.took_ring(4);
+    out.leave_ring();
+    if (sent_since) out.sent_tcp(1);
+    ASSERT_EQ(out.can_hand_back(), !sent_since);
+    if (sent_since) continue;
+    EXPECT_EQ(out.first_unread(), 4u);
+    out.leave_ring_at(4);
+    EXPECT_EQ(in.next(), (Source{Source::Kind::tcp, Incoming::no_limit}));
+    EXPECT_FALSE(out.can_hand_back());
+  }
+}
+
 TEST(Carrier, receiver_that_wants_tcp_keeps_the_sender_out) {
   EndState self{};
   SenderWords sender{};

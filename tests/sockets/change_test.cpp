@@ -11,28 +11,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <random>
 #include <thread>
 #include <vector>
 
-#include "tests/sockets/tcp_pair.hpp"
+#include "tests/sockets/change_fixture.hpp"
 
 namespace weir::sockets::test {
 namespace {
-
-bool changes_at_random() { return std::getenv("WEIR_SOCKETS_CHANGE_EVERY") != nullptr; }
-
-class Change : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (changes_at_random())
-      for (int i = 0; i < 50; ++i) exchange(pair_);
-    else
-      ASSERT_TRUE(change_to_ring(pair_)) << "the connection stayed on TCP";
-  }
-  TcpPair pair_;
-};
 
 std::string pattern(std::size_t bytes, unsigned seed) {
   std::mt19937 random(seed);

@@ -1,6 +1,7 @@
 // A peer in another process that is killed or stopped in the middle. Runs under the preloaded library.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -12,12 +13,31 @@ namespace {
 
 constexpr std::string_view question = "twenty bytes or more?", answer = "yes, twenty or more.";
 
-// Answers questions; to "last" it answers without end, and sleeps.
+constexpr std::string_view makes_ring = "make an io_uring now!";
+constexpr int no_io_uring = 77;
+
+// Reads as the kernel's ring would: the socket's own bytes.
+int make_ring_and_read(int fd) {
+  std::array<std::uint32_t, 30> parameters{};
+  const bool made = ::syscall(SYS_io_uring_setup, 4, parameters.data()) >= 0;
+  if (!send_all(fd, "m") || !made) return made ? 1 : no_io_uring;
+  std::array<char, 32> bytes{};
+  for (std::size_t have = 0; have < 15;) {
+    const long got = by_instruction(SYS_read, fd, reinterpret_cast<long>(bytes.data() + have),
+                                    static_cast<long>(bytes.size() - have));
+    if (got <= 0) return 2;
+    have += static_cast<std::size_t>(got);
+  }
+  return std::string_view(bytes.data()) == "unread and more" ? 0 : 3;
+}
+
+// Answers questions, all of the same length.
 [[noreturn]] void serve_in_child(const sockaddr_in& address) {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) ::_exit(1);
   for (;;) {
     const std::string asked = receive(fd, question.size());
+    if (asked == makes_ring) ::_exit(make_ring_and_read(fd));
     if (asked != question) ::_exit(0);
     if (!send_all(fd, answer)) ::_exit(0);
   }
@@ -52,6 +72,7 @@ class LostPeer : public ::testing::Test {
   }
   void TearDown() override {
     if (fd_ >= 0) ::close(fd_);
+    if (child_ < 0) return;
     ::kill(child_, SIGKILL);
     ::waitpid(child_, nullptr, 0);
   }
@@ -123,6 +144,19 @@ TEST_F(LostPeer, a_peer_that_goes_on_after_a_stop_goes_on_with_the_stream) {
     ++questions;
   ASSERT_EQ(::kill(child_, SIGCONT), 0);
   for (std::size_t i = 0; i < questions; ++i) ASSERT_EQ(receive(fd_, answer.size()), answer);
+}
+
+TEST_F(LostPeer, a_process_that_makes_an_io_uring_gets_all_bytes_by_tcp) {
+  static_assert(makes_ring.size() == question.size());
+  ASSERT_TRUE(send_all(fd_, std::string(makes_ring) + "unread"));
+  ASSERT_EQ(receive(fd_, 1), "m");
+  ASSERT_TRUE(send_all(fd_, " and more"));
+  int status = 0;
+  ASSERT_EQ(::waitpid(child_, &status, 0), child_);
+  child_ = -1;
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == no_io_uring) GTEST_SKIP() << "no io_uring here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

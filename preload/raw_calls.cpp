@@ -1,0 +1,143 @@
+// System calls by their numbers, through the C library's syscall(): libuv closes so, and some programs do all
+// their input and output so. Entry point of other people's programs. What a program does by an instruction of
+// its own is not seen.
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <optional>
+
+#include "preload/next_call.hpp"
+#include "sockets/connections.hpp"
+#include "sockets/runtime.hpp"
+
+using weir::sockets::Connections;
+using weir::sockets::Reason;
+
+namespace {
+
+using Words = std::array<long, 6>;
+
+template <class T>
+T* pointer(long word) {
+  return reinterpret_cast<T*>(word);  // NOLINT(performance-no-int-to-ptr): that is what a system call gets
+}
+
+// On a descriptor of ours. Nothing: it is the kernel's alone to do.
+std::optional<long> on_ours(long number, const Words& a) {
+  const auto fd = static_cast<int>(a[0]);
+  const auto count = static_cast<int>(a[2]);
+  const auto bytes = static_cast<std::size_t>(a[2]);
+  const auto flags = static_cast<int>(a[3]);
+  switch (number) {
+    case SYS_close:
+      return ::close(fd);
+    case SYS_dup:
+      return ::dup(fd);
+    case SYS_dup2:
+      return ::dup2(fd, static_cast<int>(a[1]));
+    case SYS_dup3:
+      return ::dup3(fd, static_cast<int>(a[1]), count);
+    case SYS_read:
+      return ::read(fd, pointer<void>(a[1]), bytes);
+    case SYS_write:
+      return ::write(fd, pointer<const void>(a[1]), bytes);
+    case SYS_readv:
+      return ::readv(fd, pointer<const iovec>(a[1]), count);
+    case SYS_writev:
+      return ::writev(fd, pointer<const iovec>(a[1]), count);
+    case SYS_recvfrom:
+      return ::recvfrom(fd, pointer<void>(a[1]), bytes, flags, pointer<sockaddr>(a[4]),
+                        pointer<socklen_t>(a[5]));
+    case SYS_sendto:
+      return ::sendto(fd, pointer<const void>(a[1]), bytes, flags, pointer<const sockaddr>(a[4]),
+                      static_cast<socklen_t>(a[5]));
+    case SYS_recvmsg:
+      return ::recvmsg(fd, pointer<msghdr>(a[1]), count);
+    case SYS_sendmsg:
+      return ::sendmsg(fd, pointer<const msghdr>(a[1]), count);
+    case SYS_sendfile:
+      return ::sendfile(fd, static_cast<int>(a[1]), pointer<off_t>(a[2]), static_cast<std::size_t>(a[3]));
+    case SYS_epoll_wait:
+      return ::epoll_wait(fd, pointer<epoll_event>(a[1]), count, flags);
+    case SYS_epoll_pwait:
+      return ::epoll_pwait(fd, pointer<epoll_event>(a[1]), count, flags, pointer<const sigset_t>(a[4]));
+    case SYS_epoll_ctl:
+      return ::epoll_ctl(fd, static_cast<int>(a[1]), count, pointer<epoll_event>(a[3]));
+    default:
+      return std::nullopt;
+  }
+}
+
+// What the kernel does for a ring of its own nobody sees.
+void everything_stays() { Connections::all_stay(Reason::io_uring); }
+
+// liburing makes its system calls by instructions of its own. Found also where it was loaded for a plugin
+// alone.
+template <class Call>
+Call* of_liburing(const char* name) {
+  if (auto* const next = weir::preload::next_call<Call>(name)) return next;
+  void* const library = ::dlopen("liburing.so.2", RTLD_LAZY | RTLD_NOLOAD);
+  return library != nullptr ? reinterpret_cast<Call*>(::dlsym(library, name)) : nullptr;
+}
+
+template <class Call, class... Arguments>
+int make_ring(Call* call, Arguments... arguments) {
+  const int result = call != nullptr ? call(arguments...) : -ENOSYS;
+  if (result >= 0) everything_stays();
+  return result;
+}
+
+}  // namespace
+
+extern "C" {
+
+int io_uring_queue_init(unsigned entries, void* ring, unsigned flags) {
+  return make_ring(of_liburing<int(unsigned, void*, unsigned)>("io_uring_queue_init"), entries, ring, flags);
+}
+
+int io_uring_queue_init_params(unsigned entries, void* ring, void* parameters) {
+  return make_ring(of_liburing<int(unsigned, void*, void*)>("io_uring_queue_init_params"), entries, ring,
+                   parameters);
+}
+
+// The C library's is looked up without a guard: threads that wait for one call this.
+long syscall(long number, ...) noexcept {
+  constinit static std::atomic<long (*)(long, ...)> next{nullptr};
+  Words a;
+  va_list arguments;
+  va_start(arguments, number);
+  for (long& argument : a) argument = va_arg(arguments, long);
+  va_end(arguments);
+  auto* call = next.load(std::memory_order_relaxed);
+  if (call == nullptr)
+    next.store(call = weir::preload::next_call<long(long, ...)>("syscall"), std::memory_order_relaxed);
+  switch (number) {
+    case SYS_futex:  // nearly all of them
+      break;
+    case SYS_close_range:
+      return ::close_range(static_cast<unsigned>(a[0]), static_cast<unsigned>(a[1]), static_cast<int>(a[2]));
+    case SYS_poll:
+      return ::poll(pointer<pollfd>(a[0]), static_cast<nfds_t>(a[1]), static_cast<int>(a[2]));
+    case SYS_io_uring_setup: {
+      const long made = call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+      if (made >= 0) everything_stays();
+      return made;
+    }
+    default:
+      if (const auto fd = static_cast<int>(a[0]);
+          Connections::is_known(fd) || weir::sockets::is_out_of_the_way(fd))
+        if (const auto result = on_ours(number, a)) return *result;
+  }
+  return call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+}  // extern "C"
