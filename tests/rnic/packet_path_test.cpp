@@ -269,9 +269,10 @@ TEST_F(TwoHosts, forged_answers_complete_nothing_and_end_nothing) {
   ASSERT_EQ(a->write(1, from.all(), to.addr(), to.key()), PostResult::ok);
   const OnWire request = wire.front();
   wire.clear();
-  const auto answer = [&](std::int32_t psn_off, std::uint8_t syndrome, const Gid& source) {
+  const auto answer = [&](std::int32_t psn_off, std::uint8_t syndrome, const Gid& source,
+                          wire::Service service = wire::Service::rc) {
     wire::Packet packet;
-    packet.bth.opcode = wire::opcode(wire::Service::rc, wire::Operation::acknowledge);
+    packet.bth.opcode = wire::opcode(service, wire::Operation::acknowledge);
     packet.bth.destination = a->qpn().value();
     packet.bth.psn = static_cast<std::uint32_t>(0xfffff0 + psn_off) & 0xffffff;
     packet.aeth = {.syndrome = syndrome, .msn = 1};
@@ -286,6 +287,7 @@ TEST_F(TwoHosts, forged_answers_complete_nothing_and_end_nothing) {
   constexpr std::uint8_t refused = wire::nak | wire::nak_remote_access;
   for (const std::uint8_t syndrome : {wire::ack_without_credit, refused, wire::rnr_nak, wire::nak}) {
     answer(0, syndrome, gid_of(3));
+    answer(0, syndrome, b_gid, wire::Service::xrc);
     for (const std::int32_t psn_off : {-1, 1, 2, 1 << 22, 1 << 23}) answer(psn_off, syndrome, b_gid);
   }
   EXPECT_FALSE(a->poll_send());
