@@ -248,6 +248,23 @@ RSOCKETS += [
                expect=[r"SUM.* 400 MBytes"]),
     on_sockets("asyncio", ["python3", "{here}/programs/asyncio_echo.py", "serve", "{host}", "{port}"],
                ["python3", "{here}/programs/asyncio_echo.py", "call", "{host}", "{port}"], expect=[r"^all 50 echoed$"]),
+    on_sockets("iperf3", ["iperf3", "-s", "-p", "{port}", "-B", "{host}"],
+               ["iperf3", "-c", "{host}", "-p", "{port}", "-n", "30M", "-P", "2"], expect=[r"SUM.* receiver$"],
+               needs=["/usr/bin/iperf3"]),
+    on_sockets("sockperf", ["sockperf", "server", "--tcp", "-i", "{host}", "-p", "{port}"],
+               ["sockperf", "ping-pong", "--tcp", "-i", "{host}", "-p", "{port}", "-t", "1"],
+               expect=[r"dropped messages = 0; # duplicated messages = 0; # out-of-order messages = 0"], needs=["/usr/bin/sockperf"]),
+    on_sockets("memcached", ["memcached", "-u", "root", "-l", "{host}", "-p", "{port}", "-t", "4"],
+               ["memcslap", "--servers={host}:{port}", "--concurrency=4", "--execute-number=500", "--test=get"],
+               expect=[r"^Time total"], needs=["/usr/bin/memcached", "/usr/bin/memcslap"]),
+    on_sockets("socat", ["socat", "TCP-LISTEN:{port},bind={host},fork,reuseaddr", "EXEC:cat"],
+               ["sh", "-c", "socat -t5 - TCP:{host}:{port} < {here}/cases.py | cmp - {here}/cases.py && echo the same"],
+               expect=[r"^the same$"], needs=["/usr/bin/socat"]),
+    on_sockets("node", ["node", "{here}/programs/echo.js", "serve", "{host}", "{port}"],
+               ["node", "{here}/programs/echo.js", "call", "{host}", "{port}"], expect=[r"^all 100 echoed$"], needs=["/usr/bin/node"]),
+    on_sockets("node_changing", ["node", "{here}/programs/echo.js", "serve", "{host}", "{port}"],
+               ["node", "{here}/programs/echo.js", "call", "{host}", "{port}"], expect=[r"^all 100 echoed$"], needs=["/usr/bin/node"],
+               around=CHANGING),
 ]
 
 # ---- one end killed in the middle: the other must notice, and nothing may stay behind
