@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kv/commands/key_events.hpp"
 #include "kv/effects/request_text.hpp"
 #include "kv/resp/reply.hpp"
 #include "kv/resp/request.hpp"
@@ -42,15 +43,20 @@ struct Call {
   Record* look(std::string_view key) const;
   // For commands that will change it: no statistics.
   Record* write(std::string_view key) const { return db.find(key, now_ms); }
-  // Every change of a key ends with this: WATCH, blocked clients and notifications hang on it.
+  // Every change of a key ends with this: WATCH, blocked clients and those that cache hang on it.
+  // Notifications tell the command's usual event, or the one given.
   void changed(std::string_view key) const;
+  void changed(std::string_view key, KeyEvent event) const;
   // What the call did as a request that does the same whenever it runs. For a command whose own words do not:
   // because of time, chance, waiting, or the precision of a number. May be called several times.
   void replay_as(std::initializer_list<RequestWord> words) const;
   // Whether anybody listens to that: for words that are many.
   bool heard() const;
-  // A key that may have become empty or may have got its first elements.
+  // Removes a key, because the command says so or because its collection became empty.
   void erase(std::string_view key) const;
+  void erase(std::string_view key, KeyEvent event) const;
+  // A further event of a key whose change is told already.
+  void notify(std::string_view key, KeyEvent event) const;
 
   // They answer the client when they fail.
   bool integer(std::size_t argument, std::int64_t& value,
@@ -101,6 +107,7 @@ struct Command {
   std::string_view summary;
   std::span<const Command> subcommands = {};
   std::string_view container = {};  // a subcommand's command
+  std::uint16_t id = 0;             // the registry gives each a number of its own
 
   bool takes(std::size_t words) const {
     const auto n = static_cast<std::int64_t>(words);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 #include <vector>
 
 #include "kv/commands/command.hpp"
@@ -20,6 +21,9 @@ struct Registry {
   };
   static constexpr std::size_t slot_count = 1024;  // a power of two, several times the number of commands
 
+  std::deque<Command> rows;  // copies of the families' rows, with their numbers
+  std::deque<std::vector<Command>> subcommands;
+  std::uint16_t next_id = 0;
   std::vector<const Command*> commands;
   std::array<Slot, slot_count> slots;
 
@@ -42,13 +46,23 @@ struct Registry {
                         stream_claim_commands(), stream_group_commands(),
                         stream_info_commands(),  stream_read_commands(),
                         debug_commands()}) {
-      for (const Command& command : family) {
+      for (const Command& row : family) {
+        const Command& command = add(row);
         commands.push_back(&command);
         Slot* slot = probe(command.name);
         slot->head = head_of(command.name);
         slot->command = &command;
       }
     }
+  }
+
+  const Command& add(const Command& row) {
+    Command& own = rows.emplace_back(row);
+    own.id = next_id++;
+    std::vector<Command>& subs = subcommands.emplace_back(row.subcommands.begin(), row.subcommands.end());
+    for (Command& sub : subs) sub.id = next_id++;
+    own.subcommands = subs;
+    return own;
   }
 
   // The first eight bytes of a name, in lower case.

@@ -1,0 +1,16 @@
+// Passwords as they are kept: the SHA-256 of each, in hexadecimal.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir::kv::acl {
+
+std::string password_digest(std::string_view password);
+bool is_digest(std::string_view text);
+
+// Whether `digest` is one of them. Takes as long whichever it is, and whatever it has in common with them.
+bool contains_digest(const std::vector<std::string>& digests, std::string_view digest);
+
+}  // namespace weir::kv::acl
