@@ -167,7 +167,7 @@ _weir_program() {
       --dbnum --precision --compare --repeat --tls-port --rdma-port --rdma-tls-port --chart" ;;
     *) options="--port --bind --unixsocket --unixsocketperm --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file
       --tls-auth-clients --tls-handshake-timeout --auth-timeout --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector
-      --rdma-tls-port --rdma-provider --idle-spin --protected-mode --requirepass --maxclients --timeout
+      --rdma-tls-port --rdma-provider --idle-spin --protected-mode --requirepass --aclfile --maxclients --timeout
       --proto-max-bulk-len --databases --maxmemory --maxmemory-policy --busy-reply-threshold --lua-memory-limit --logfile --loglevel --pidfile --dir --daemonize
       --help --version" ;;
   esac
@@ -178,7 +178,7 @@ _weir_program() {
     --loglevel) _weir_choose "debug verbose notice warning" ;;
     --maxmemory-policy) _weir_choose "noeviction allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu
       volatile-random volatile-ttl" ;;
-    --cacert | --cert | --key | --chart | --unixsocket | --tls-*-file | --logfile | --pidfile) _weir_files ;;
+    --cacert | --cert | --key | --chart | --unixsocket | --tls-*-file | --aclfile | --logfile | --pidfile) _weir_files ;;
     --cacertdir | --dir) _weir_directories ;;
     --compare) _weir_choose "tcp,unix,tls,rdma,tls+rdma" ;;
     *)

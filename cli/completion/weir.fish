@@ -167,7 +167,7 @@ for option in port bind tls-port tls-handshake-timeout auth-timeout rdma-port rd
         rdma-tls-port idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory busy-reply-threshold lua-memory-limit unixsocketperm
     complete -c weir-server -l $option -x
 end
-for option in unixsocket tls-cert-file tls-key-file tls-ca-cert-file logfile pidfile dir
+for option in unixsocket tls-cert-file tls-key-file tls-ca-cert-file aclfile logfile pidfile dir
     complete -c weir-server -l $option -r
 end
 complete -c weir-server -l tls-auth-clients -x -a 'yes no optional'

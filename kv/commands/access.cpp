@@ -1,108 +1,235 @@
-// ACL: what there is to say of access control where there is one user, who may do everything.
-#include <openssl/sha.h>
+// ACL: users and what they may do.
+#include <openssl/rand.h>
 
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
+#include "kv/number.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
 
 namespace {
 
-constexpr std::array<std::string_view, 21> category_names{
-    "keyspace", "read",   "write",       "set",       "sortedset",  "list",        "hash",
-    "string",   "bitmap", "hyperloglog", "geo",       "stream",     "pubsub",      "admin",
-    "fast",     "slow",   "blocking",    "dangerous", "connection", "transaction", "scripting"};
+void whoami(const Call& call) { call.reply.bulk(call.client.user->name()); }
 
-// As Redis shows a password: its SHA-256. Empty: there is none.
-std::string password_digest(const Server& server) {
-  const std::string& password = server.settings.requirepass;
-  if (password.empty()) return {};
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const unsigned char*>(password.data()), password.size(), digest.data());
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : digest) text.append(1, digits[byte >> 4]).append(1, digits[byte & 15]);
-  return text;
+void users(const Call& call) {
+  const auto& all = call.server.access.users().all();
+  call.reply.array(all.size());
+  for (const auto& [name, user] : all) call.reply.bulk(name);
 }
 
-void whoami(const Call& call) { call.reply.bulk("default"); }
-void users(const Call& call) { call.reply.bulks({"default"}); }
-
 void list(const Call& call) {
-  const std::string digest = password_digest(call.server);
-  call.reply.array(1);
-  call.reply.bulk("user default on " + (digest.empty() ? "nopass" : '#' + digest) + " ~* &* +@all");
+  const auto& all = call.server.access.users().all();
+  call.reply.array(all.size());
+  for (const auto& [name, user] : all) call.reply.bulk("user " + name + ' ' + user->text());
+}
+
+void reply_selector(Reply& reply, const acl::Selector& selector) {
+  reply.bulk("commands");
+  reply.bulk(selector.commands_text());
+  reply.bulk("keys");
+  reply.bulk(selector.keys_text());
+  reply.bulk("channels");
+  reply.bulk(selector.channels_text());
 }
 
 void getuser(const Call& call) {
-  if (call[2] != "default") return call.reply.null();
-  const std::string digest = password_digest(call.server);
+  const acl::User* user = call.server.access.users().find(call[2]);
+  if (user == nullptr) return call.reply.null();
   call.reply.map(6);
   call.reply.bulk("flags");
-  call.reply.set(digest.empty() ? 2 : 1);
-  call.reply.bulk("on");
-  if (digest.empty()) call.reply.bulk("nopass");
+  const auto flags = user->flags();
+  call.reply.set(flags.size());
+  for (std::string_view flag : flags) call.reply.bulk(flag);
   call.reply.bulk("passwords");
-  call.reply.array(digest.empty() ? 0 : 1);
-  if (!digest.empty()) call.reply.bulk(digest);
-  call.reply.bulk("commands");
-  call.reply.bulk("+@all");
-  call.reply.bulk("keys");
-  call.reply.bulk("~*");
-  call.reply.bulk("channels");
-  call.reply.bulk("&*");
+  call.reply.array(user->passwords().size());
+  for (const std::string& digest : user->passwords()) call.reply.bulk(digest);
+  reply_selector(call.reply, user->selectors()[0]);
   call.reply.bulk("selectors");
-  call.reply.array(0);
+  call.reply.array(user->selectors().size() - 1);
+  for (const acl::Selector& selector : std::span(user->selectors()).subspan(1)) {
+    call.reply.map(3);
+    reply_selector(call.reply, selector);
+  }
 }
 
-// Whether a name such as "read" is that of a category as commands carry it: "@read".
-bool is_category(std::string_view name, std::string_view category) {
-  return category.starts_with('@') && is_word(name, category.substr(1));
+void setuser(const Call& call) {
+  if (!acl::is_one_word(call[2]))
+    return call.reply.error("ERR Usernames can't contain spaces or null characters");
+  std::vector<std::string> rules;
+  for (const Argument& rule : call.arguments.subspan(3)) rules.emplace_back(rule.text);
+  const auto done = call.server.access.set_user(call[2], rules);
+  done ? call.reply.ok() : call.reply.error("ERR " + done.error());
+}
+
+void deluser(const Call& call) {
+  const auto names = call.arguments.subspan(2);
+  if (std::ranges::any_of(names, [](const Argument& name) { return name.text == "default"; }))
+    return call.reply.error("ERR The 'default' user cannot be removed");
+  std::int64_t removed = 0;
+  for (const Argument& name : names) removed += call.server.access.remove_user(name.text) ? 1 : 0;
+  call.reply.integer(removed);
 }
 
 void cat(const Call& call) {
   if (call.count() > 3) return call.subcommand_error();
   if (call.count() == 2) {
-    call.reply.array(category_names.size());
-    for (std::string_view name : category_names) call.reply.bulk(name);
+    call.reply.array(acl::all_categories().size());
+    for (const acl::Category& category : acl::all_categories()) call.reply.bulk(category.name);
     return;
   }
-  const bool known =
-      std::ranges::any_of(category_names, [&](std::string_view name) { return is_word(call[2], name); });
-  if (!known) return call.reply.error("ERR Unknown category '" + std::string(call[2]) + "'");
-  std::vector<std::string> found;
-  auto consider = [&](const Command& command) {
-    for (std::string_view category : categories(command)) {
-      if (is_category(call[2], category)) return found.push_back(command.full_name());
-    }
+  const acl::Category* category = acl::find_category(call[2]);
+  if (category == nullptr)
+    return call.reply.error("ERR Unknown category '" + std::string(up_to_zero(call[2]).substr(0, 128)) + "'");
+  call.reply.array(category->members.count());
+  const auto tell = [&](const Command& command) {
+    if (category->members.test(command.id)) call.reply.bulk(command.full_name());
   };
   for (const Command* command : all_commands()) {
-    consider(*command);
-    for (const Command& sub : command->subcommands) consider(sub);
+    tell(*command);
+    for (const Command& sub : command->subcommands) tell(sub);
   }
-  call.reply.array(found.size());
-  for (const std::string& name : found) call.reply.bulk(name);
+}
+
+void genpass(const Call& call) {
+  if (call.count() > 3) return call.subcommand_error();
+  constexpr std::int64_t most_bits = 4096;
+  std::int64_t bits = 256;
+  if (call.count() == 3 && !call.integer(2, bits)) return;
+  if (bits <= 0 || bits > most_bits) {
+    return call.reply.error(
+        "ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up "
+        "to 4096");
+  }
+  std::array<unsigned char, most_bits / 8> random;
+  if (RAND_bytes(random.data(), static_cast<int>(random.size())) != 1)
+    return call.reply.error("ERR no random numbers can be had now");
+  std::string text;
+  for (std::int64_t i = 0; i < (bits + 3) / 4; ++i) {
+    const unsigned char byte = random[static_cast<std::size_t>(i / 2)];
+    text += "0123456789abcdef"[i % 2 == 0 ? byte >> 4 : byte & 15];
+  }
+  call.reply.bulk(text);
+}
+
+void reply_log_entry(const Call& call, const acl::Log::Entry& entry) {
+  call.reply.map(7);
+  call.reply.bulk("count");
+  call.reply.integer(static_cast<std::int64_t>(entry.count));
+  call.reply.bulk("reason");
+  call.reply.bulk(text_of(entry.reason));
+  call.reply.bulk("context");
+  call.reply.bulk(text_of(entry.context));
+  call.reply.bulk("object");
+  call.reply.bulk(entry.object);
+  call.reply.bulk("username");
+  call.reply.bulk(entry.user);
+  call.reply.bulk("age-seconds");
+  call.reply.real(static_cast<double>(call.now_ms - entry.at_ms) / 1000);
+  call.reply.bulk("client-info");
+  call.reply.bulk(entry.client);
+}
+
+void access_log(const Call& call) {
+  if (call.count() > 3) return call.subcommand_error();
+  acl::Log& log = call.server.access.log();
+  if (call.count() == 3 && is_word(call[2], "RESET")) {
+    log.clear();
+    return call.reply.ok();
+  }
+  std::int64_t count = 10;
+  if (call.count() == 3 && !call.integer(2, count)) return;
+  const auto shown =
+      std::min(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)), log.entries().size());
+  call.reply.array(shown);
+  for (std::size_t i = 0; i < shown; ++i) reply_log_entry(call, log.entries()[i]);
+}
+
+void dryrun(const Call& call) {
+  const acl::User* user = call.server.access.users().find(call[2]);
+  if (user == nullptr) return call.reply.error("ERR User '" + std::string(call[2]) + "' not found");
+  const Arguments words = call.arguments.subspan(3);
+  const Command* command = find_command(words[0].text);
+  if (command != nullptr && !command->subcommands.empty() && words.size() > 1)
+    command = find_subcommand(*command, words[1].text);
+  if (command == nullptr)
+    return call.reply.error("ERR Command '" + std::string(words[0].text) + "' not found");
+  if (!command->takes(words.size()))
+    return call.reply.error("ERR wrong number of arguments for '" + command->full_name() + "' command");
+  const auto denied = acl::denial(*user, *command, words);
+  if (!denied) return call.reply.ok();
+  if (denied->what == acl::Denied::command) {
+    return call.reply.bulk("This user has no permissions to run the '" + command->full_name() + "' command");
+  }
+  call.reply.bulk("This user has no permissions to access the '" + std::string(words[denied->argument].text) +
+                  (denied->what == acl::Denied::key ? "' key" : "' channel"));
+}
+
+bool has_file(const Call& call) {
+  if (!call.server.settings.aclfile.empty()) return true;
+  call.reply.error(
+      "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the "
+      "ACL "
+      "SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in "
+      "order to store users in the Redis configuration.");
+  return false;
+}
+
+void load(const Call& call) {
+  if (!has_file(call)) return;
+  const auto done = call.server.access.load_file();
+  done ? call.reply.ok() : call.reply.error("ERR " + done.error());
+}
+
+void save(const Call& call) {
+  if (!has_file(call)) return;
+  const auto done = call.server.access.save_file();
+  if (done) return call.reply.ok();
+  call.server.log(LogLevel::warning, "ACL SAVE failed: " + done.error());
+  call.reply.error(
+      "ERR There was an error trying to save the ACLs. Please check the server logs for more information");
 }
 
 void acl_help(const Call& call) {
-  reply_help(call, {
-                       "CAT [<category>]",
-                       "    List all commands that belong to <category>, or all command categories",
-                       "    when no category is specified.",
-                       "GETUSER <username>",
-                       "    Get the user's details.",
-                       "LIST",
-                       "    Show users details in config file format.",
-                       "USERS",
-                       "    List all the registered usernames.",
-                       "WHOAMI",
-                       "    Return the current connection username.",
-                   });
+  reply_help(call,
+             {
+                 "CAT [<category>]",
+                 "    List all commands that belong to <category>, or all command categories",
+                 "    when no category is specified.",
+                 "DELUSER <username> [<username> ...]",
+                 "    Delete a list of users.",
+                 "DRYRUN <username> <command> [<arg> ...]",
+                 "    Returns whether the user can execute the given command without executing the command.",
+                 "GETUSER <username>",
+                 "    Get the user's details.",
+                 "GENPASS [<bits>]",
+                 "    Generate a secure 256-bit user password. The optional `bits` argument can",
+                 "    be used to specify a different size.",
+                 "LIST",
+                 "    Show users details in config file format.",
+                 "LOAD",
+                 "    Reload users from the ACL file.",
+                 "LOG [<count> | RESET]",
+                 "    Show the ACL log entries.",
+                 "SAVE",
+                 "    Save the current config to the ACL file.",
+                 "SETUSER <username> <attribute> [<attribute> ...]",
+                 "    Create or modify a user with the specified attributes.",
+                 "USERS",
+                 "    List all the registered usernames.",
+                 "WHOAMI",
+                 "    Return the current connection username.",
+             });
+}
+
+constexpr Command of_acl(std::string_view name, int arity, std::uint32_t flags, void (*run)(const Call&),
+                         std::string_view summary) {
+  return {name, arity, flags, 0, 0, 0, run, "server", summary, {}, "acl"};
 }
 
 }  // namespace
@@ -112,15 +239,22 @@ std::span<const Command> access_commands() {
   constexpr std::uint32_t plain = noscript | loading | stale;
   constexpr std::uint32_t managing = admin | plain;
   static constexpr Command subcommands[] = {
-      {"whoami", 2, plain, 0, 0, 0, whoami, "server", "Returns this client's user.", {}, "acl"},
-      {"users", 2, managing, 0, 0, 0, users, "server", "Names the users.", {}, "acl"},
-      {"list", 2, managing, 0, 0, 0, list, "server", "Describes the users.", {}, "acl"},
-      {"getuser", 3, managing, 0, 0, 0, getuser, "server", "Describes a user.", {}, "acl"},
-      {"cat", -2, plain, 0, 0, 0, cat, "server", "Names categories, or a category's commands.", {}, "acl"},
-      {"help", 2, loading | stale, 0, 0, 0, acl_help, "server", "Explains ACL.", {}, "acl"},
+      of_acl("cat", -2, plain, cat, "Names categories, or a category's commands."),
+      of_acl("deluser", -3, managing, deluser, "Removes users."),
+      of_acl("dryrun", -4, managing, dryrun, "Says whether a user may run a command."),
+      of_acl("genpass", -2, plain, genpass, "Makes up a password."),
+      of_acl("getuser", 3, managing, getuser, "Describes a user."),
+      of_acl("help", 2, loading | stale, acl_help, "Explains ACL."),
+      of_acl("list", 2, managing, list, "Describes the users."),
+      of_acl("load", 2, managing, load, "Reads the users from the ACL file."),
+      of_acl("log", -2, managing, access_log, "Tells what was refused."),
+      of_acl("save", 2, managing, save, "Writes the users to the ACL file."),
+      of_acl("setuser", -3, managing, setuser, "Makes or changes a user."),
+      of_acl("users", 2, managing, users, "Names the users."),
+      of_acl("whoami", 2, plain, whoami, "Returns this client's user."),
   };
   static constexpr Command commands[] = {
-      {"acl", -2, 0, 0, 0, 0, nullptr, "server", "Looks at access control.", subcommands},
+      {"acl", -2, 0, 0, 0, 0, nullptr, "server", "Manages users and what they may do.", subcommands},
   };
   return commands;
 }

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <string>
 
+#include "kv/commands/client_line.hpp"
+#include "kv/commands/client_tracking.hpp"
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/number.hpp"
@@ -11,63 +13,10 @@ namespace weir::kv {
 
 namespace {
 
-std::string flags_of(Client& client) {
-  std::string flags;
-  if (client.monitors) flags += 'O';
-  if (client.subscriptions.any()) flags += 'P';
-  if (client.transaction.open) flags += 'x';
-  if (client.blocked || client.paused()) flags += 'b';
-  if (client.transaction.broken) flags += 'd';
-  if (client.close_after_reply) flags += 'c';
-  if (client.connection().kind() == "unix") flags += 'U';
-  if (client.no_evict) flags += 'e';
-  return flags.empty() ? "N" : flags;
-}
-
-// One line of CLIENT LIST.
-std::string describe(Server& server, Client& client) {
-  std::string line;
-  auto add = [&line](std::string_view name, const std::string& value) {
-    if (!line.empty()) line += ' ';
-    line.append(name).append(1, '=').append(value);
-  };
-  Connection& connection = client.connection();
-  const Subscriptions& subscribed = client.subscriptions;
-  const std::size_t in = client.query_bytes();
-  const std::size_t out = client.output.size();
-  add("id", std::to_string(client.id()));
-  add("addr", connection.peer_address());
-  add("laddr", connection.local_address());
-  add("fd", std::to_string(connection.descriptor()));
-  add("name", client.name);
-  add("age", std::to_string((server.now_ms - client.created_ms) / 1000));
-  add("idle", std::to_string((server.now_ms - client.active_ms) / 1000));
-  add("flags", flags_of(client));
-  add("db", std::to_string(client.db));
-  add("sub", std::to_string(subscribed.channels.size()));
-  add("psub", std::to_string(subscribed.patterns.size()));
-  add("ssub", std::to_string(subscribed.shard_channels.size()));
-  add("multi", client.transaction.open ? std::to_string(client.transaction.queued.size()) : "-1");
-  add("qbuf", std::to_string(in));
-  add("qbuf-free", std::to_string(client.free_query_bytes()));
-  add("argv-mem", std::to_string(client.argument_bytes()));
-  add("multi-mem", std::to_string(client.transaction.queued_bytes));
-  add("rbs", std::to_string(BlockPool::block_size));
-  add("rbp", std::to_string(out));
-  add("obl", std::to_string(out));
-  add("oll", "0");
-  add("omem", std::to_string(out));
-  add("tot-mem", std::to_string(client.memory()));
-  add("events", client.takes_requests() ? "r" : "rw");
-  add("cmd", client.last_command == nullptr ? "NULL" : client.last_command->full_name());
-  add("user", client.authenticated() ? "default" : "(superuser)");
-  add("redir", "-1");
-  add("resp", client.reply.resp3() ? "3" : "2");
-  return line;
-}
-
 void id(const Call& call) { call.reply.integer(static_cast<std::int64_t>(call.client.id())); }
-void client_info(const Call& call) { call.reply.verbatim("txt", describe(call.server, call.client) + '\n'); }
+void client_info(const Call& call) {
+  call.reply.verbatim("txt", describe_client(call.server, call.client) + '\n');
+}
 
 // "normal", "master", "replica", "pubsub"; nullopt: no such type. Only two of them occur here.
 enum class ClientType : std::uint8_t { normal, pubsub, none };
@@ -100,7 +49,7 @@ void client_list(const Call& call) {
   for (const auto& [number, client] : call.server.clients) {
     if (type && !has_type(*client, *type)) continue;
     if (!ids.empty() && std::ranges::find(ids, number) == ids.end()) continue;
-    text += describe(call.server, *client) + '\n';
+    text += describe_client(call.server, *client) + '\n';
   }
   call.reply.verbatim("txt", text);
 }
@@ -121,10 +70,11 @@ struct KillFilter {
   std::uint64_t id = 0;
   std::optional<ClientType> type;
   bool skip_me = true;
-  bool nobody = false;  // another user: there is none
+  const acl::User* user = nullptr;
 
   bool selects(Client& client, const Client& me) const {
-    if (nobody || (skip_me && &client == &me)) return false;
+    if (skip_me && &client == &me) return false;
+    if (user != nullptr && client.user != user) return false;
     if (id != 0 && client.id() != id) return false;
     if (!peer.empty() && client.connection().peer_address() != peer) return false;
     if (!local.empty() && client.connection().local_address() != local) return false;
@@ -152,7 +102,8 @@ bool parse_kill(const Call& call, KillFilter& filter) {
     } else if (is_word(call[i], "LADDR")) {
       filter.local = value;
     } else if (is_word(call[i], "USER")) {
-      if (value != "default") return wrong("ERR No such user '" + std::string(value) + "'");
+      filter.user = call.server.access.users().find(value);
+      if (filter.user == nullptr) return wrong("ERR No such user '" + std::string(value) + "'");
     } else if (is_word(call[i], "SKIPME") && (is_word(value, "yes") || is_word(value, "no"))) {
       filter.skip_me = is_word(value, "yes");
     } else {
@@ -254,54 +205,53 @@ void unblock(const Call& call) {
   call.reply.integer(1);
 }
 
-// Clients that cache are not told what changed, and may not believe they are.
-void tracking(const Call& call) {
-  if (call.count() == 3 && is_word(call[2], "OFF")) return call.reply.ok();
-  if (!is_word(call[2], "ON")) return call.syntax_error();
-  call.reply.error("ERR this server does not track what clients cache");
-}
-void caching(const Call& call) {
-  call.reply.error(
-      "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode "
-      "enabled");
-}
-
-void getredir(const Call& call) { call.reply.integer(-1); }
-void trackinginfo(const Call& call) {
-  call.reply.map(3);
-  call.reply.bulk("flags");
-  call.reply.set(1);
-  call.reply.bulk("off");
-  call.reply.bulk("redirect");
-  call.reply.integer(-1);
-  call.reply.bulk("prefixes");
-  call.reply.array(0);
-}
-
 void client_help(const Call& call) {
   reply_help(call, {
+                       "CACHING (YES|NO)",
+                       "    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
+                       "GETREDIR",
+                       "    Return the client ID we are redirecting to when tracking is enabled.",
                        "GETNAME",
                        "    Return the name of the current connection.",
                        "ID",
                        "    Return the ID of the current connection.",
                        "INFO",
                        "    Return information about the current client connection.",
-                       "KILL <ip:port> | [ID id] [TYPE type] [ADDR addr] [LADDR addr] [SKIPME yes|no]",
-                       "    Close connections.",
-                       "LIST [TYPE type | ID id ...]",
-                       "    Return information about client connections.",
-                       "NO-EVICT (ON|OFF)",
-                       "    Protect current client connection from eviction.",
+                       "KILL <ip:port>",
+                       "    Kill connection made from <ip:port>.",
+                       "KILL <option> <value> [<option> <value> [...]]",
+                       "    Kill connections. Options are:",
+                       "    * ADDR (<ip:port>|<unixsocket>:0)",
+                       "      Kill connections made from the specified address",
+                       "    * LADDR (<ip:port>|<unixsocket>:0)",
+                       "      Kill connections made to specified local address",
+                       "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+                       "      Kill connections by type.",
+                       "    * USER <username>",
+                       "      Kill connections authenticated by <username>.",
+                       "    * SKIPME (YES|NO)",
+                       "      Skip killing current connection (default: yes).",
+                       "LIST [options ...]",
+                       "    Return information about client connections. Options:",
+                       "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+                       "      Return clients of specified type.",
+                       "UNPAUSE",
+                       "    Stop the current client pause, resuming traffic.",
                        "PAUSE <timeout> [WRITE|ALL]",
-                       "    Hold back all commands, or those that write, for <timeout> milliseconds.",
+                       "    Suspend all, or just write, clients for <timeout> milliseconds.",
                        "REPLY (ON|OFF|SKIP)",
                        "    Control the replies sent to the current connection.",
                        "SETNAME <name>",
                        "    Assign the name <name> to the current connection.",
                        "UNBLOCK <clientid> [TIMEOUT|ERROR]",
                        "    Unblock the specified blocked client.",
-                       "UNPAUSE",
-                       "    Stop the current client pause, resuming traffic.",
+                       "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+                       "         [OPTIN] [OPTOUT] [NOLOOP]",
+                       "    Control server assisted client side caching.",
+                       "TRACKINGINFO",
+                       "    Report tracking status for the current connection.",
+                       "NO-EVICT (ON|OFF)",
+                       "    Protect current client connection from eviction.",
                    });
 }
 
@@ -323,10 +273,30 @@ std::span<const Command> client_commands() {
       {"pause", -3, managing, 0, 0, 0, pause, "connection", "Holds commands back for a time.", {}, "client"},
       {"unpause", 2, managing, 0, 0, 0, unpause, "connection", "Ends the pause.", {}, "client"},
       {"unblock", -3, managing, 0, 0, 0, unblock, "connection", "Ends a client's waiting.", {}, "client"},
-      {"tracking", -3, plain, 0, 0, 0, tracking, "connection", "Refuses to track.", {}, "client"},
-      {"caching", 3, plain, 0, 0, 0, caching, "connection", "Is for those who track.", {}, "client"},
-      {"getredir", 2, plain, 0, 0, 0, getredir, "connection", "Where invalidations go.", {}, "client"},
-      {"trackinginfo", 2, plain, 0, 0, 0, trackinginfo, "connection", "Describes tracking.", {}, "client"},
+      {"tracking", -3, plain, 0, 0, 0, client_tracking, "connection", "Tells of changes.", {}, "client"},
+      {"caching",
+       3,
+       plain,
+       0,
+       0,
+       0,
+       client_caching,
+       "connection",
+       "Is about the next command.",
+       {},
+       "client"},
+      {"getredir", 2, plain, 0, 0, 0, client_getredir, "connection", "Where invalidations go.", {}, "client"},
+      {"trackinginfo",
+       2,
+       plain,
+       0,
+       0,
+       0,
+       client_trackinginfo,
+       "connection",
+       "Describes tracking.",
+       {},
+       "client"},
       {"help", 2, loading | stale, 0, 0, 0, client_help, "connection", "Explains CLIENT.", {}, "client"},
   };
   static constexpr Command commands[] = {

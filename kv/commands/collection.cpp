@@ -22,7 +22,11 @@ std::size_t put(const Call& call, std::string_view key, std::unique_ptr<Collecti
   const bool had = call.write(key) != nullptr;
   if (had) call.db.erase(key);
   if (size != 0) call.db.insert(key).value = Value(made.release());
-  if (had || size != 0) call.changed(key);
+  if (size != 0) {
+    call.changed(key);
+  } else if (had) {
+    call.changed(key, key_deleted);
+  }
   return size;
 }
 }  // namespace

@@ -98,6 +98,15 @@ void settle(const Call& call, std::string_view key, const Collection& collection
     call.changed(key);
   }
 }
+// The same with another event than the command's usual one.
+template <class Collection>
+void settle(const Call& call, std::string_view key, const Collection& collection, KeyEvent event) {
+  if (collection.size() == 0) {
+    call.erase(key, event);
+  } else {
+    call.changed(key, event);
+  }
+}
 
 // "numkeys key [key ...]" from argument `at`: `keys` are the keys, `at` moves behind them. Answers when it is
 // wrong.

@@ -50,6 +50,7 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
                                         "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients"}) {
     if (spec.name == certificates) return call.server.load_tls_again();
   }
+  if (spec.name == "requirepass") call.server.access.set_default_password(call.server.settings.requirepass);
   if (spec.name == "maxclients" && call.server.surroundings.make_way_for_clients) {
     const std::int64_t wanted = call.server.settings.maxclients;
     const std::int64_t possible = call.server.surroundings.make_way_for_clients(wanted);

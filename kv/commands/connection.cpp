@@ -16,29 +16,15 @@ void ping(const Call& call) {
 
 void echo(const Call& call) { call.reply.bulk(call[1]); }
 
-// Takes as long for every guess, right or wrong from whichever letter on.
-bool same_secret(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference |= static_cast<unsigned char>(a[i] ^ (b.empty() ? '\0' : b[i % b.size()]));
-  }
-  return difference == 0;
-}
-
-// The one user is "default"; without a password anything it says is right.
 bool authenticate(const Call& call, std::string_view user, std::string_view password) {
-  const std::string& wanted = call.server.settings.requirepass;
-  if (user == "default" && (wanted.empty() || same_secret(password, wanted))) {
-    call.client.let_in();
-    return true;
-  }
+  if (call.server.access.authenticate(call.client, user, password, call[0])) return true;
   call.reply.error("WRONGPASS invalid username-password pair or user is disabled.");
   return false;
 }
 
 void auth(const Call& call) {
   if (call.count() > 3) return call.syntax_error();
-  if (call.count() == 2 && call.server.settings.requirepass.empty()) {
+  if (call.count() == 2 && call.server.access.users().default_user().needs_no_password()) {
     return call.reply.error(
         "ERR AUTH <password> called without any password configured for the default user. Are you sure your "
         "configuration is correct?");
@@ -82,8 +68,7 @@ void hello(const Call& call) {
   }
   if (!call.client.authenticated()) {
     return call.reply.error(
-        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH "
-        "<user> "
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> "
         "<pass> option can be used to authenticate the client and select the RESP protocol version at the "
         "same time");
   }
@@ -123,11 +108,12 @@ void reset(const Call& call) {
   call.server.discard_transaction(client);
   call.server.pubsub.unsubscribe_all(client);
   call.server.monitors.remove(client);
+  call.server.tracking.disable(client);
   client.db = 0;
   client.name.clear();
   client.no_evict = false;
   client.set_replies(Replies::on);
-  if (!call.server.settings.requirepass.empty()) client.become_stranger();
+  call.server.access.reset(client);
   call.reply.protocol = Protocol::resp2;
   call.reply.raw("+RESET\r\n");
 }

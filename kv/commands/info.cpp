@@ -99,7 +99,7 @@ void clients_section(const Server& server, Fields& field) {
   field("client_recent_max_input_buffer", most_in);
   field("client_recent_max_output_buffer", most_out);
   field("blocked_clients", server.blocking.size() + paused);
-  field("tracking_clients", 0);
+  field("tracking_clients", server.tracking.clients());
   field("clients_in_timeout_table", 0);
   field("pubsub_clients", subscribed);
 }
@@ -157,6 +157,9 @@ void stats_section(const Server& server, Fields& field) {
   field("pubsub_channels", server.pubsub.topics(PubSub::Kind::channel).size());
   field("pubsub_patterns", server.pubsub.topics(PubSub::Kind::pattern).size());
   field("pubsubshard_channels", server.pubsub.topics(PubSub::Kind::shard).size());
+  field("tracking_total_keys", server.tracking.keys());
+  field("tracking_total_items", server.tracking.items());
+  field("tracking_total_prefixes", server.tracking.prefixes());
   field("total_error_replies", stats.error_replies);
 }
 

@@ -72,8 +72,8 @@ bool rename_key(const Call& call, bool overwrite) {
   }
   if (call.write(call[2]) != nullptr) call.db.erase(call[2]);
   call.db.rename(*record, call[2]);
-  call.changed(call[1]);
-  call.changed(call[2]);
+  call.changed(call[1], {'g', "rename_from"});
+  call.changed(call[2], {'g', "rename_to"});
   return true;
 }
 void rename(const Call& call) {
@@ -110,6 +110,7 @@ void copy(const Call& call) {
   fresh.value = record->value.copy(call.server.random());
   if (record->expires_at_ms != Record::never) target->set_expiry(fresh, record->expires_at_ms);
   call.server.effects.changed(*target, call[2]);
+  call.server.notifications.tell(target->index(), usual_event(call.command), call[2]);
   call.reply.integer(1);
 }
 
@@ -123,8 +124,10 @@ void move(const Call& call) {
   fresh.value = std::move(record->value);
   fresh.accessed = record->accessed;
   if (record->expires_at_ms != Record::never) target->set_expiry(fresh, record->expires_at_ms);
-  call.erase(call[1]);
+  call.db.erase(call[1]);
+  call.changed(call[1], {'g', "move_from"});
   call.server.effects.changed(*target, call[1]);
+  call.server.notifications.tell(target->index(), {'g', "move_to"}, call[1]);
   call.reply.integer(1);
 }
 
@@ -174,6 +177,7 @@ void flush(const Call& call, Keyspace& db) {
 }
 
 void answer_flush(const Call& call) {
+  if (call.server.tracking.any()) call.server.tracking.flushed();
   if (call.count() == 2 && is_word(call[1], "SYNC")) call.server.lazy_free.free_all();
   call.reply.ok();
 }

@@ -22,6 +22,9 @@ Bytes take_one(List& list, End end) {
   return element;
 }
 
+KeyEvent pushed_at(End end) { return {'l', end == End::left ? "lpush" : "rpush"}; }
+KeyEvent popped_at(End end) { return {'l', end == End::left ? "lpop" : "rpop"}; }
+
 void put_one(List& list, End end, Bytes element) {
   end == End::left ? list.elements.push_front(std::move(element))
                    : list.elements.push_back(std::move(element));
@@ -273,14 +276,14 @@ bool move_element(const Call& call, End from, End to) {
   Bytes element = take_one(*source, from);
   call.reply.bulk(element);
   put_one(*target, to, std::move(element));
-  if (source != target) settle(call, call[1], *source);
-  call.changed(call[2]);
+  call.changed(call[2], pushed_at(to));
+  source != target ? settle(call, call[1], *source, popped_at(from)) : call.notify(call[1], popped_at(from));
   return true;
 }
 
 bool pop_from_first(const Call& call, const MultiPop<End>& pop) {
   const std::string_view replayed = pop.end == End::left ? "LPOP" : "RPOP";
-  return multi_pop<List>(call, pop, replayed,
+  return multi_pop<List>(call, pop, popped_at(pop.end), replayed,
                          [&](List& list, End end) { call.reply.bulk(take_one(list, end)); });
 }
 

@@ -12,6 +12,10 @@ bool parse_end(std::string_view word, End& end);
 Bytes take_one(List& list, End end);
 void put_one(List& list, End end, Bytes element);
 
+// What that is to the list's key.
+KeyEvent pushed_at(End end);
+KeyEvent popped_at(End end);
+
 // Moves one element from list call[1] to list call[2] and answers; null when there is none to move. True: it
 // moved one.
 bool move_element(const Call& call, End from, End to);

@@ -36,9 +36,10 @@ bool parse_multi_pop(const Call& call, std::size_t at, bool (*parse_end)(std::st
 }
 
 // Takes from the first key that has elements and answers; false: none has. `take(collection, end)` takes one
-// and answers it; `replayed` is the command that takes so many from one key.
+// and answers it; `event` is what that is to the key, `replayed` the command that takes so many from one key.
 template <class Collection, class End, class Take>
-bool multi_pop(const Call& call, const MultiPop<End>& pop, std::string_view replayed, Take take) {
+bool multi_pop(const Call& call, const MultiPop<End>& pop, KeyEvent event, std::string_view replayed,
+               Take take) {
   for (const Argument& key : pop.keys) {
     Collection* collection = nullptr;
     if (!blocked_read(call, key.text, collection)) return true;
@@ -49,7 +50,7 @@ bool multi_pop(const Call& call, const MultiPop<End>& pop, std::string_view repl
     call.reply.array(n);
     for (std::size_t i = 0; i < n; ++i) take(*collection, pop.end);
     call.replay_as({replayed, key, static_cast<std::int64_t>(n)});
-    settle(call, key.text, *collection);
+    settle(call, key.text, *collection, event);
     return true;
   }
   return false;

@@ -40,9 +40,9 @@ void smove(const Call& call) {
   if (!write_as(call, call[1], source) || !write_as(call, call[2], target)) return;
   if (source == target) return call.reply.integer(source->contains(call[3]) ? 1 : 0);
   if (!source->erase(call[3])) return call.reply.integer(0);
-  settle(call, call[1], *source);
+  settle(call, call[1], *source, {'s', "srem"});
   if (target == nullptr) target = &make_set(call, call[2]);
-  if (target->insert(call[3], intset_limit(call))) call.changed(call[2]);
+  if (target->insert(call[3], intset_limit(call))) call.changed(call[2], {'s', "sadd"});
   call.reply.integer(1);
 }
 

@@ -10,6 +10,7 @@
 
 #include "kv/commands/collection.hpp"
 #include "kv/commands/command.hpp"
+#include "kv/server/server.hpp"
 
 namespace weir::kv {
 
@@ -31,6 +32,14 @@ struct SortOptions {
 
 enum class Stores : std::uint8_t { no, yes };
 
+// Which keys the patterns name hangs on the data. Answers where that might be one the user may not read.
+bool may_follow_patterns(const Call& call, std::string_view option) {
+  if (acl::may_read_every_key(*call.client.user, call.command, call.arguments)) return true;
+  call.reply.error("ERR " + std::string(option) +
+                   " option of SORT denied due to insufficient ACL permissions.");
+  return false;
+}
+
 bool parse_options(const Call& call, Stores stores, SortOptions& options) {
   for (std::size_t i = 2; i < call.count(); ++i) {
     const std::size_t more = call.count() - 1 - i;
@@ -47,8 +56,10 @@ bool parse_options(const Call& call, Stores stores, SortOptions& options) {
       options.store = call[++i];
     } else if (is_word(call[i], "BY") && more >= 1) {
       options.by = call[++i];
+      if (!options.as_they_are() && !may_follow_patterns(call, "BY")) return false;
     } else if (is_word(call[i], "GET") && more >= 1) {
       options.gets.push_back(call[++i]);
+      if (!may_follow_patterns(call, "GET")) return false;
     } else {
       call.syntax_error();
       return false;
@@ -193,7 +204,7 @@ std::vector<std::optional<std::string>> results(const Call& call, const SortOpti
 void store(const Call& call, std::string_view key, const std::vector<std::optional<std::string>>& found) {
   if (call.write(key) != nullptr) {
     call.db.erase(key);
-    if (found.empty()) call.changed(key);
+    if (found.empty()) call.changed(key, key_deleted);
   }
   if (!found.empty()) {
     List& list = make_list(call, key);

@@ -28,7 +28,7 @@ std::optional<std::uint64_t> parse_unsigned(const std::string& text) {
 constexpr std::size_t longest_id = 127;
 
 // With "-" and "+" as well.
-std::optional<StreamId> parse_bound(std::string_view text, std::uint64_t missing_seq) {
+std::optional<StreamId> parse_id_bound(std::string_view text, std::uint64_t missing_seq) {
   const std::string_view word = up_to_zero(text);
   if (text.size() <= longest_id && word == "-") return StreamId{};
   if (text.size() <= longest_id && word == "+") return StreamId::highest();
@@ -39,7 +39,7 @@ bool is_exclusive(std::string_view text) { return text.size() > 1 && text[0] == 
 
 bool parse_end_of_interval(const Call& call, std::string_view text, std::uint64_t missing_seq, StreamId& id) {
   const auto parsed =
-      is_exclusive(text) ? parse_stream_id(text.substr(1), missing_seq) : parse_bound(text, missing_seq);
+      is_exclusive(text) ? parse_stream_id(text.substr(1), missing_seq) : parse_id_bound(text, missing_seq);
   if (!parsed) return wrong_stream_id(call), false;
   id = *parsed;
   return true;
@@ -121,7 +121,12 @@ bool reply_stream_entry_of(Reply& reply, const Stream& stream, StreamId id) {
   return true;
 }
 
-void stream_group_changed(const Call& call) { call.server.effects.changed_all(); }
+void stream_group_changed(const Call& call) {
+  call.server.effects.changed_all();
+  // XGROUP's subcommands are events of their key; acknowledging and claiming are none.
+  if (call.server.notifications.any())
+    call.notify(call[call.command.container.empty() ? 1 : 2], usual_event(call.command));
+}
 
 void replay_pending(const Call& call, const GroupName& name, StreamGroup& group, StreamId id) {
   stream_group_changed(call);

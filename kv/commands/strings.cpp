@@ -97,6 +97,7 @@ void set(const Call& call) {
     call.db.clear_expiry(*record);
   }
   call.changed(key);
+  if (expires_at_ms != Record::never) call.notify(key, expiry_set);
   if (!options.get) call.reply.ok();
 }
 
@@ -117,6 +118,7 @@ void set_expiring(const Call& call, ExpiryUnit unit) {
   call.server.arm_timer();
   call.replay_as({"SET", call[1], call.arguments[3], "PXAT", expires_at_ms});
   call.changed(call[1]);
+  call.notify(call[1], expiry_set);
   call.reply.ok();
 }
 void setex(const Call& call) { set_expiring(call, ExpiryUnit::seconds); }
@@ -170,11 +172,11 @@ void getex(const Call& call) {
     call.replay_as({"PEXPIREAT", call[1], at_ms});
     call.db.set_expiry(*record, at_ms);
     call.server.arm_timer();
-    call.changed(call[1]);
+    call.changed(call[1], expiry_set);
   } else if (persist && record->expires_at_ms != Record::never) {
     call.db.clear_expiry(*record);
     call.replay_as({"PERSIST", call[1]});
-    call.changed(call[1]);
+    call.changed(call[1], expiry_removed);
   }
 }
 

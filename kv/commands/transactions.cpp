@@ -1,5 +1,6 @@
 // Transactions: MULTI, EXEC, DISCARD, WATCH.
 #include <algorithm>
+#include <string>
 
 #include "kv/commands/command.hpp"
 #include "kv/scripts/scripts.hpp"
@@ -19,6 +20,17 @@ void discard(const Call& call) {
   if (!call.client.transaction.open) return call.reply.error("ERR DISCARD without MULTI");
   call.server.discard_transaction(call.client);
   call.reply.ok();
+}
+
+// What may be run was asked when it was queued; since then it has become less.
+std::string changed_rules(acl::Denied denied) {
+  const std::string_view reason =
+      denied == acl::Denied::command ? "no permission to execute the command or subcommand"
+      : denied == acl::Denied::key   ? "no permission to touch the specified keys"
+                                     : "no permission to access one of the channels used as arguments";
+  return "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "
+         "This command is no longer allowed for the following reason: " +
+         std::string(reason);
 }
 
 void exec(const Call& call) {
@@ -41,6 +53,10 @@ void exec(const Call& call) {
     for (const Transaction::Queued& one : queued) {
       arguments.clear();
       for (const Bytes& word : one.words) arguments.push_back({word.view(), word.shared()});
+      if (const auto denied = server.access.refusal(client, *one.command, arguments, acl::Context::multi)) {
+        client.reply.error(changed_rules(*denied));
+        continue;
+      }
       server.run(client, *one.command, arguments);
     }
     client.in_exec = false;

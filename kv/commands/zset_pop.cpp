@@ -70,7 +70,8 @@ bool parse_extreme(std::string_view word, Extreme& which) {
 }
 
 bool pop_from_first(const Call& call, const MultiPop<Extreme>& pop) {
-  return multi_pop<SortedSet>(call, pop, popping(pop.end), [&](SortedSet& zset, Extreme which) {
+  const KeyEvent event{'z', pop.end == Extreme::lowest ? "zpopmin" : "zpopmax"};
+  return multi_pop<SortedSet>(call, pop, event, popping(pop.end), [&](SortedSet& zset, Extreme which) {
     call.reply.array(2);
     reply_and_take(call, zset, which);
   });

@@ -92,7 +92,7 @@ void add_members(const Call& call, std::size_t at, const AddOptions& options) {
     updated += last == Added::updated ? 1 : 0;
     if (last == Added::not_a_number) break;
   }
-  if (created + updated != 0) call.changed(call[1]);
+  if (created + updated != 0) call.changed(call[1], {'z', options.increment ? "zincr" : "zadd"});
   if (last == Added::not_a_number) return call.reply.error("ERR resulting score is not a number (NaN)");
   if (options.increment) return last == Added::refused ? call.reply.null() : call.reply.real(scores[0]);
   call.reply.integer(created + (options.count_changed ? updated : 0));

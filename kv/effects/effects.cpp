@@ -24,6 +24,7 @@ void Effects::gone(const Keyspace& db, std::string_view key, Keyspace::Gone why)
   }
   // Readers of a stream's group are told when it goes.
   if (blocking_.any()) blocking_.signal(db.index(), key);
+  if (tracking_.any()) tracking_.changed(key);
 }
 
 void Effects::say(int db, std::span<const RequestWord> words) {

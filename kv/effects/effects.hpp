@@ -27,6 +27,7 @@
 
 #include "kv/effects/request_text.hpp"
 #include "kv/server/blocking.hpp"
+#include "kv/server/tracking.hpp"
 #include "kv/server/watches.hpp"
 #include "kv/store/keyspace.hpp"
 
@@ -42,13 +43,15 @@ class EffectListener {
 
 class Effects {
  public:
-  Effects(Watches& watches, Blocking& blocking) : watches_(watches), blocking_(blocking) {}
+  Effects(Watches& watches, Blocking& blocking, Tracking& tracking)
+      : watches_(watches), blocking_(blocking), tracking_(tracking) {}
 
   // A command changed the key.
   void changed(const Keyspace& db, std::string_view key) {
     ++changes_;
     if (watches_.any()) watches_.touch(db.index(), key);
     if (blocking_.any()) blocking_.signal(db.index(), key);
+    if (tracking_.any()) tracking_.changed(key);
   }
   // The key is about to leave by itself.
   void gone(const Keyspace& db, std::string_view key, Keyspace::Gone why);
@@ -122,6 +125,7 @@ class Effects {
 
   Watches& watches_;
   Blocking& blocking_;
+  Tracking& tracking_;
   std::vector<EffectListener*> listeners_;
   std::uint64_t changes_ = 0;
   std::string requests_;  // gathered, one behind the other

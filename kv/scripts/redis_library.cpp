@@ -84,17 +84,6 @@ int setresp(lua_State* lua) {
   return 0;
 }
 
-// Every user may run every command.
-int acl_check_cmd(lua_State* lua) {
-  if (lua_gettop(lua) == 0)
-    return raise(lua, "ERR Please specify at least one argument for this redis.acl_check_cmd() call");
-  const char* name = lua_tostring(lua, 1);
-  if (name == nullptr || find_command(name) == nullptr)
-    return raise(lua, "ERR Invalid command passed to redis.acl_check_cmd()");
-  lua_pushboolean(lua, 1);
-  return 1;
-}
-
 int set_repl(lua_State* lua) {
   if (lua_gettop(lua) != 1) return raise(lua, "ERR redis.set_repl() requires one argument.");
   const auto flags = static_cast<int>(lua_tonumber(lua, 1));
@@ -121,7 +110,7 @@ constexpr luaL_Reg functions[] = {
     {"sha1hex", sha1hex},
     {"log", log},
     {"setresp", setresp},
-    {"acl_check_cmd", acl_check_cmd},
+    {"acl_check_cmd", [](lua_State* lua) { return scripts_of(lua).check_permission(lua); }},
     {"set_repl", set_repl},
     {"replicate_commands", answer_true},
     {"breakpoint", answer_false},

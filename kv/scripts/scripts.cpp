@@ -338,7 +338,9 @@ void Scripts::take_turn() {
   turn_ends_us_ = server_.surroundings.clock_us() + turn_us;
   const std::int64_t now_us = std::exchange(server_.now_us, running_.began_us);
   const std::int64_t now_ms = std::exchange(server_.now_ms, running_.began_us / 1000);
+  server_.serving = holder_;
   const bool over = stack_.resume();
+  server_.serving = nullptr;
   server_.now_us = now_us;
   server_.now_ms = now_ms;
   server_.refresh_time();
@@ -421,6 +423,15 @@ const Command* Scripts::allowed_command(Arguments arguments, std::string_view& r
     refusal = "ERR Wrong number of args calling Redis command from script";
   } else if (command->has(flag::noscript | flag::needs_permission)) {
     refusal = "ERR This Redis command is not allowed from script";
+  } else if (const auto denied =
+                 server_.access.refusal(*running_.client, *command, arguments, acl::Context::lua)) {
+    refusal =
+        *denied == acl::Denied::command
+            ? "ERR The user executing the script can't run this command or subcommand"
+        : *denied == acl::Denied::key
+            ? "ERR The user executing the script can't access at least one of the keys mentioned in the "
+              "command arguments"
+            : "ERR The user executing the script can't publish to the channel mentioned in the command";
   } else if (running_.read_only && command->has(flag::write | flag::may_replicate)) {
     refusal = "ERR Write commands are not allowed from read-only scripts.";
   } else if (command->has(flag::denyoom) && running_.no_room && !running_.wrote &&
@@ -430,6 +441,32 @@ const Command* Scripts::allowed_command(Arguments arguments, std::string_view& r
     return command;
   }
   return nullptr;
+}
+
+int Scripts::check_permission(lua_State* lua) {
+  if (running_.client == nullptr)
+    return luaL_error(lua, "redis.acl_check_cmd can only be called inside a script invocation");
+  const char* error = nullptr;
+  {
+    Words words;
+    const Command* command = nullptr;
+    if (lua_gettop(lua) == 0) {
+      error = "ERR Please specify at least one argument for this redis lib call";
+    } else if (!words.take(lua)) {
+      error = "ERR Lua redis lib command arguments must be strings or integers";
+    } else {
+      const Arguments arguments = words.arguments();
+      command = find_command(arguments[0].text);
+      if (command != nullptr && !command->subcommands.empty() && arguments.size() > 1)
+        command = find_subcommand(*command, arguments[1].text);
+      if (command == nullptr) error = "ERR Invalid command passed to redis.acl_check_cmd()";
+    }
+    if (command != nullptr)
+      lua_pushboolean(lua, acl::denial(*running_.client->user, *command, words.arguments()) ? 0 : 1);
+  }
+  if (error == nullptr) return 1;
+  push_error(lua, error);
+  return lua_error(lua);
 }
 
 int Scripts::call(lua_State* lua, bool raise) {

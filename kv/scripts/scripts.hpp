@@ -66,6 +66,7 @@ class Scripts {
 
   // For the functions that scripts call (redis_library.cpp). `raise`: an error ends the script.
   int call(lua_State* lua, bool raise);
+  int check_permission(lua_State* lua);  // redis.acl_check_cmd
   Server& server() const { return server_; }
   bool set_protocol(int version);
 

@@ -28,6 +28,11 @@ namespace weir::kv {
 class Server;
 struct Command;
 struct BlockedOn;
+struct TrackingMode;
+
+namespace acl {
+class User;
+}
 
 // What MULTI opened: the commands that EXEC will run, and what WATCH guards.
 struct Transaction {
@@ -106,7 +111,7 @@ class Client final : public Session {
   // A command is over, or what it waited for has come: SKIP goes on to the next command.
   void end_of_command();
 
-  // It has given the password, or there was none when it came.
+  // It has given its user's password, or there was none when it came.
   bool authenticated() const { return stranger_ == 0; }
   void become_stranger();
   void let_in();
@@ -122,6 +127,7 @@ class Client final : public Session {
   ReplyQueue output;
   Reply reply;  // writes into `output`
   std::string name;
+  const acl::User* user = nullptr;  // set when it comes; never null then
   int db = 0;
   bool no_evict = false;
   bool monitors = false;  // see Monitors
@@ -134,6 +140,7 @@ class Client final : public Session {
   Transaction transaction;
   Subscriptions subscriptions;
   std::unique_ptr<BlockedOn> blocked;
+  std::unique_ptr<TrackingMode> tracking;  // null: it is told of no changes
   const Command* last_command = nullptr;
   std::int64_t created_ms = 0;
   std::int64_t active_ms = 0;

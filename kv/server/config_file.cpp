@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "kv/acl/users.hpp"
 #include "kv/resp/words.hpp"
 
 namespace weir::kv {
@@ -50,6 +51,8 @@ class ConfigReading {
     if (!words) return std::unexpected("Unbalanced quotes in configuration line");
     if (words->empty()) return {};
     if (words->size() == 2 && strcasecmp(words->front().c_str(), "include") == 0) return include((*words)[1]);
+    if (strcasecmp(words->front().c_str(), "user") == 0)
+      return add_user_line(settings_, std::span(*words).subspan(1));
     const SettingSpec* spec = find_setting(words->front());
     const bool may_be_empty = spec != nullptr && std::holds_alternative<WordsSetting>(spec->kind);
     if (spec == nullptr || (words->size() < 2 && !may_be_empty)) {
@@ -85,6 +88,17 @@ class ConfigReading {
 };
 
 }  // namespace
+
+std::expected<void, std::string> add_user_line(Settings& settings, std::span<const std::string> words) {
+  std::string error = acl::user_line_error(words);
+  const auto names_it = [&](const std::vector<std::string>& line) { return line[0] == words[0]; };
+  if (error.empty() && std::ranges::any_of(settings.users, names_it))
+    error = "Error in user declaration '" + words[0] +
+            "': Duplicate user found. A user can only be defined once in config files";
+  if (!error.empty()) return std::unexpected(error);
+  settings.users.emplace_back(words.begin(), words.end());
+  return {};
+}
 
 std::expected<void, ConfigError> apply_config(Settings& settings, const ConfigText& config,
                                               const ReadConfig& read) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "kv/server/settings.hpp"
 
@@ -25,6 +26,9 @@ struct ConfigError {
   std::string text;
   std::string reason;
 };
+
+// A line "user NAME RULE...", without its first word. The error is a reason.
+std::expected<void, std::string> add_user_line(Settings& settings, std::span<const std::string> words);
 
 // Applies the lines in order; those before a wrong one stay applied. Without `read` an include is refused.
 std::expected<void, ConfigError> apply_config(Settings& settings, const ConfigText& config,

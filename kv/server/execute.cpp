@@ -117,6 +117,7 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
                "need to set this option in the configuration file, and then restart the server.");
     return true;
   }
+  if (!client.authenticated() && !access.asks_for_password()) client.let_in();
   if (!client.authenticated() && !command->has(flag::no_auth)) {
     reject(client, command, "NOAUTH Authentication required.");
     return true;
@@ -124,6 +125,13 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
   if (client.transaction.open && command->has(flag::no_multi)) {
     reject(client, command, "ERR Command not allowed inside a transaction");
     return true;
+  }
+  if (!client.user->may_do_everything()) {
+    const acl::Context context = client.transaction.open ? acl::Context::multi : acl::Context::toplevel;
+    if (const auto denied = access.refusal(client, *command, arguments, context)) {
+      reject(client, command, denial_text(*denied, *command));
+      return true;
+    }
   }
   if (script_suspended && !runs_beside_script(*command, arguments)) {
     reject(client, command,
@@ -149,7 +157,11 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
 }
 
 bool Server::execute(Client& client, Arguments arguments) {
-  if (!execute_one(client, arguments)) return false;
+  serving = &client;
+  const bool taken = execute_one(client, arguments);
+  serving = nullptr;
+  if (!taken) return false;
+  if (tracking.any()) tracking.command_over(client);
   if (client.replies() != Replies::on && !client.script_runs) client.end_of_command();
   if (blocking.ready() && !script_suspended) blocking.serve();
   return true;
@@ -239,6 +251,8 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
     command.run(call);
   }
   const std::uint64_t spent = cycles_now() - begin;
+  if (client.tracking != nullptr && command.has(flag::readonly))
+    tracking.remember(client, command, arguments);
   Stats::Calls& calls = calls_of(command);
   ++calls.calls;
   calls.cycles += spent;
@@ -276,6 +290,11 @@ bool Server::retry_blocked(Client& client, const BlockedOn& on, std::string_view
   std::vector<Argument> arguments;
   for (const Bytes& word : on.words) arguments.push_back({word.view(), nullptr});
   still_waits_ = false;
+  // What it may do may have changed meanwhile.
+  if (const auto denied = access.refusal(client, *on.command, arguments, acl::Context::toplevel)) {
+    fail_blocked(client, denial_text(*denied, *on.command));
+    return true;
+  }
   const int db = std::exchange(client.db, on.db);
   const Call call{*this,        client,    *on.command, *databases[static_cast<std::size_t>(on.db)],
                   client.reply, arguments, now_ms,      true,
@@ -283,7 +302,9 @@ bool Server::retry_blocked(Client& client, const BlockedOn& on, std::string_view
   const std::uint64_t begin = cycles_now();
   {
     const Effects::Running running(effects, on.db, arguments);
+    Client* const served_before = std::exchange(serving, &client);
     on.command->run(call);
+    serving = served_before;
   }
   const std::uint64_t spent = cycles_now() - begin;
   client.db = db;
@@ -307,19 +328,41 @@ void Server::wait_for(const Call& call, Arguments words, std::vector<std::string
 Record* Call::read(std::string_view key) const {
   Record* record = db.find(key, now_ms);
   ++(record != nullptr ? server.stats.hits : server.stats.misses);
+  if (record == nullptr && server.notifications.any()) notify(key, {'m', "keymiss"});
   return record;
 }
 
 Record* Call::look(std::string_view key) const {
   Record* record = db.peek(key, now_ms);
   ++(record != nullptr ? server.stats.hits : server.stats.misses);
+  if (record == nullptr && server.notifications.any()) notify(key, {'m', "keymiss"});
   return record;
 }
 
-void Call::changed(std::string_view key) const { server.effects.changed(db, key); }
+void Call::changed(std::string_view key) const {
+  server.effects.changed(db, key);
+  if (server.notifications.any()) notify(key, usual_event(command));
+}
+
+void Call::changed(std::string_view key, KeyEvent event) const {
+  server.effects.changed(db, key);
+  if (server.notifications.any()) notify(key, event);
+}
 
 void Call::erase(std::string_view key) const {
-  if (db.erase(key)) server.effects.changed(db, key);
+  erase(key, server.notifications.any() ? usual_event(command) : KeyEvent{});
+}
+
+void Call::erase(std::string_view key, KeyEvent event) const {
+  if (!db.erase(key)) return;
+  server.effects.changed(db, key);
+  if (!server.notifications.any()) return;
+  if (may_empty(event)) notify(key, event);
+  notify(key, key_deleted);
+}
+
+void Call::notify(std::string_view key, KeyEvent event) const {
+  server.notifications.tell(db.index(), event, key);
 }
 
 bool Call::heard() const { return server.effects.heard(); }

@@ -14,7 +14,6 @@ constexpr SettingSpec idle(std::string_view name, Form form, std::string_view in
 }
 
 const std::array idle_specs{
-    idle("acllog-max-len", Form::number, "128"),
     idle("active-defrag-cycle-max", Form::number, "25"),
     idle("active-defrag-cycle-min", Form::number, "1"),
     idle("active-defrag-ignore-bytes", Form::bytes, "104857600"),
@@ -79,7 +78,6 @@ const std::array idle_specs{
     idle("tls-session-cache-size", Form::number, "20480"),
     idle("tls-session-cache-timeout", Form::number, "300"),
     idle("tls-session-caching", Form::yes_no, "yes"),
-    idle("tracking-table-max-keys", Form::number, "1000000"),
     SettingSpec{"cluster-enabled", AbsentSetting{"this server is no part of a cluster"}, Change::at_start},
     SettingSpec{"enable-module-command", AbsentSetting{"this server loads no modules"}, Change::at_start},
     SettingSpec{"enable-protected-configs", AbsentSetting{"settings that are protected stay so here"},
@@ -88,7 +86,6 @@ const std::array idle_specs{
                 Change::at_start},
     SettingSpec{"tls-cluster", AbsentSetting{"this server is no part of a cluster"}, Change::at_start},
     SettingSpec{"tls-replication", AbsentSetting{"this server does not replicate"}, Change::at_start},
-    idle("notify-keyspace-events", Form::nothing, ""),
 };
 
 }  // namespace

@@ -152,6 +152,8 @@ std::expected<void, std::string> Server::open(std::string_view setting, Entrance
 }
 
 std::expected<void, std::string> Server::listen() {
+  // Nobody comes in before it is known who may.
+  if (auto users = access.load_configured(); !users) return users;
   Entrances opened;
   for (std::string_view setting : entrance_settings) {
     if (auto done = open(setting, opened); !done) return done;

@@ -16,6 +16,7 @@ std::vector<std::string_view> without_passwords(const Command& command, Argument
       if (is_word(words[i], "requirepass") || is_word(words[i], "tls-key-file-pass")) words[i + 1] = blot;
     }
   }
+  if (command.full_name() == "acl|setuser") std::fill(words.begin() + 2, words.end(), blot);
   if (!command.container.empty()) return words;
   if (command.name == "auth") std::fill(words.begin() + 1, words.end(), blot);
   if (command.name == "hello") {

@@ -145,6 +145,13 @@ std::expected<StartOptions, std::string> parse_options(const std::vector<std::st
     const std::string& name = arguments[at++];
     if (!name.starts_with("--")) return std::unexpected(usage_error("unexpected argument '" + name + "'"));
     const SettingSpec* spec = find_setting(std::string_view(name).substr(2));
+    if (name == "--user") {
+      std::vector<std::string> words;
+      while (at < arguments.size() && !arguments[at].starts_with("--")) words.push_back(arguments[at++]);
+      if (auto done = add_user_line(options.settings, words); !done)
+        return std::unexpected(usage_error(name + ": " + done.error()));
+      continue;
+    }
     if (spec == nullptr) return std::unexpected(usage_error("unknown option " + name));
     std::vector<std::string> values;
     while (at < arguments.size() && !arguments[at].starts_with("--")) values.push_back(arguments[at++]);

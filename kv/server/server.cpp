@@ -39,7 +39,6 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
       free_timer_(context) {
   started_ms = surroundings.clock_us() / 1000;
   use_clock.chance = [this] { return std::generate_canonical<double, 32>(random_); };
-  settings_changed();
   refresh_time();
   run_id = random_id(random_);
   for (std::int64_t i = 0; i < settings.databases; ++i) {
@@ -47,9 +46,12 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
     db->on_gone = [this](Keyspace& from, std::string_view key, Keyspace::Gone why) {
       ++(why == Keyspace::Gone::expired ? stats.expired : stats.evicted);
       effects.gone(from, key, why);
+      const bool expired = why == Keyspace::Gone::expired;
+      notifications.tell(from.index(), expired ? KeyEvent{'x', "expired"} : KeyEvent{'e', "evicted"}, key);
     };
     databases.push_back(std::move(db));
   }
+  settings_changed();
 }
 
 Server::~Server() {
@@ -90,6 +92,14 @@ void Server::settings_changed() {
   use_clock.notes = frequency ? UseClock::Notes::frequency : UseClock::Notes::time;
   use_clock.rules = {static_cast<std::uint32_t>(settings.lfu_log_factor),
                      static_cast<std::uint32_t>(settings.lfu_decay_time_min)};
+  notifications.choose(*EventClasses::parse(settings.notify_keyspace_events));
+  for (const auto& db : databases) {
+    db->on_added = {};
+    if (!notifications.wants('n')) continue;
+    db->on_added = [this](Keyspace& to, std::string_view key) {
+      notifications.tell(to.index(), {'n', "new"}, key);
+    };
+  }
   // A lower maxmemory takes effect although nobody may ask for anything.
   room_is_being_made_ = settings.maxmemory > 0;
 }
@@ -99,7 +109,7 @@ void Server::log(LogLevel level, std::string_view text) const {
 }
 
 bool Server::protects_from(const Connection& connection) const {
-  return settings.protected_mode && settings.requirepass.empty() && !connection.local();
+  return settings.protected_mode && access.users().default_user().needs_no_password() && !connection.local();
 }
 
 void Server::accept(std::unique_ptr<Connection> connection) {
@@ -113,7 +123,7 @@ void Server::accept(std::unique_ptr<Connection> connection) {
   auto owned = std::make_unique<Client>(*this, id, std::move(connection));
   Client& client = *owned;
   client.created_ms = client.active_ms = now_ms;
-  if (!settings.requirepass.empty()) client.become_stranger();
+  access.reset(client);
   const bool full = clients.size() >= limit;
   clients.emplace(id, std::move(owned));
   if (full) {
@@ -146,6 +156,7 @@ void Server::forget(Client& client) {
   watches.unwatch(client);
   pubsub.unsubscribe_all(client);
   monitors.remove(client);
+  tracking.disable(client);
   const auto it = clients.find(client.id());
   if (it == clients.end()) return;
   ended_.push_back(std::move(it->second));
@@ -158,12 +169,14 @@ void Server::will_resume(Client& client) {
 }
 
 void Server::end_round() {
+  tracking.end_round();
   // Resuming a client may serve others, and flushing may resume; each pass takes what the one before left.
   while (!resumed_.empty() || !dirty_.empty()) {
     const std::vector<std::uint64_t> resumed = std::exchange(resumed_, {});
     for (const std::uint64_t id : resumed) {
       if (const auto it = clients.find(id); it != clients.end()) it->second->resume();
     }
+    tracking.end_round();
     for (std::size_t i = 0; i < dirty_.size(); ++i) {  // flushing may add to the list
       Client& client = *dirty_[i];
       client.dirty = false;

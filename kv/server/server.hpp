@@ -28,16 +28,19 @@
 #include "kv/heap.hpp"
 #include "kv/net/listener.hpp"
 #include "kv/net/poller.hpp"
+#include "kv/server/access_control.hpp"
 #include "kv/server/blocking.hpp"
 #include "kv/server/client.hpp"
 #include "kv/server/cycles.hpp"
 #include "kv/server/latency_histogram.hpp"
 #include "kv/server/monitors.hpp"
+#include "kv/server/notifications.hpp"
 #include "kv/server/pubsub.hpp"
 #include "kv/server/recent_rate.hpp"
 #include "kv/server/settings.hpp"
 #include "kv/server/slowlog.hpp"
 #include "kv/server/strangers.hpp"
+#include "kv/server/tracking.hpp"
 #include "kv/server/watches.hpp"
 #include "kv/store/lazy_free.hpp"
 #include "rdma/idle_spin.hpp"
@@ -181,13 +184,17 @@ class Server {
   std::vector<std::unique_ptr<Keyspace>> databases;
   absl::btree_map<std::uint64_t, std::unique_ptr<Client>> clients;
   PubSub pubsub{*this};
+  Notifications notifications{pubsub};
+  Tracking tracking{*this};
+  AccessControl access{*this};
   Monitors monitors{*this};
   Watches watches;
   SlowLog slowlog;
   CycleRate cycle_rate;
   Blocking blocking{*this};
-  Effects effects{watches, blocking};
+  Effects effects{watches, blocking, tracking};
   const std::unique_ptr<Scripts> scripts;
+  Client* serving = nullptr;      // whose command runs
   bool script_suspended = false;  // it took too long: others are answered BUSY, and no data changes
   std::string run_id;
   Strangers strangers;

@@ -10,6 +10,7 @@
 #include "kv/resp/words.hpp"
 #include "kv/server/idle_settings.hpp"
 #include "kv/server/latency_histogram.hpp"
+#include "kv/server/notifications.hpp"
 
 namespace weir::kv {
 
@@ -20,6 +21,7 @@ using namespace std::string_view_literals;
 constexpr std::array policies{"volatile-lru"sv, "volatile-lfu"sv, "volatile-random"sv, "volatile-ttl"sv,
                               "allkeys-lru"sv,  "allkeys-lfu"sv,  "allkeys-random"sv,  "noeviction"sv};
 constexpr std::array auth_clients{"no"sv, "yes"sv, "optional"sv};
+constexpr std::array new_users_channels{"allchannels"sv, "resetchannels"sv};
 constexpr std::array providers{"auto"sv, "weir"sv, "system"sv};
 constexpr std::array debug_permissions{"no"sv, "yes"sv, "local"sv};
 constexpr std::array levels{"debug"sv, "verbose"sv, "notice"sv, "warning"sv};
@@ -31,6 +33,13 @@ constexpr Change start = Change::at_start;
 constexpr Change run = Change::any_time;
 constexpr Change guarded = Change::at_start_for_safety;
 constexpr bool without_effect = true;
+
+std::expected<std::string, std::string> event_classes_line(std::span<const std::string> words) {
+  if (words.size() != 1) return std::unexpected("wrong number of arguments");
+  const auto classes = EventClasses::parse(words[0]);
+  if (!classes) return std::unexpected("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
+  return classes->text();
+}
 
 const std::array specs{
     SettingSpec{"port",
@@ -100,6 +109,9 @@ const std::array specs{
                 {},
                 "without a password, serve this host only: yes, no (yes)"},
     SettingSpec{"requirepass", TextSetting{&S::requirepass}, run, {}, "password clients must give with AUTH"},
+    SettingSpec{"aclfile", TextSetting{&S::aclfile}, start, {}, "read users from there; ACL SAVE writes it"},
+    SettingSpec{"acl-pubsub-default", ChoiceSetting{&S::acl_pubsub_default, new_users_channels}},
+    SettingSpec{"acllog-max-len", IntegerSetting{&S::acllog_max_len, 0, no_limit}},
     SettingSpec{
         "maxclients", IntegerSetting{&S::maxclients, 1, 4294967295}, run, {}, "clients at a time (10000)"},
     SettingSpec{"timeout",
@@ -179,6 +191,8 @@ const std::array specs{
                 without_effect},
     SettingSpec{"latency-tracking", BoolSetting{&S::latency_tracking}},
     SettingSpec{"latency-tracking-info-percentiles", WordsSetting{&S::latency_percentiles, percentiles_line}},
+    SettingSpec{"notify-keyspace-events", WordsSetting{&S::notify_keyspace_events, event_classes_line}},
+    SettingSpec{"tracking-table-max-keys", IntegerSetting{&S::tracking_table_max_keys, 0, no_limit}},
     SettingSpec{"logfile", TextSetting{&S::logfile}, start, {}, "write the log there instead of to stdout"},
     SettingSpec{
         "loglevel", ChoiceSetting{&S::loglevel, levels}, run, {}, "debug, verbose, notice, warning (notice)"},
@@ -275,9 +289,6 @@ struct Assign {
         text = std::to_string(*bytes);
         break;
       }
-      case IdleSetting::Form::nothing:
-        if (!text.empty()) return std::unexpected("this server sends no notifications: leave it empty");
-        break;
       case IdleSetting::Form::text:
         break;
     }

@@ -69,6 +69,10 @@ struct Settings {
   // Clients.
   bool protected_mode = true;
   std::string requirepass;
+  std::string aclfile;
+  int acl_pubsub_default = 1;  // allchannels, resetchannels
+  std::int64_t acllog_max_len = 128;
+  std::vector<std::vector<std::string>> users;  // of `user` lines: the name, then the rules
   std::int64_t maxclients = 10000;
   std::int64_t timeout_s = 0;
   std::int64_t auth_timeout_s = 60;
@@ -95,6 +99,8 @@ struct Settings {
   std::int64_t slowlog_log_slower_than_us = 10000, slowlog_max_len = 128;
   std::int64_t latency_monitor_threshold_ms = 0;
   bool latency_tracking = true;
+  std::string notify_keyspace_events;
+  std::int64_t tracking_table_max_keys = 1000000;
   std::string latency_percentiles = "50 99 99.9";
   std::string logfile, pidfile, dir = ".";
   int loglevel = 2;  // debug, verbose, notice, warning
@@ -132,7 +138,7 @@ struct WordsSetting {
 struct OutputLimitSetting {};
 // A setting without effect; its value is in Settings::idle.
 struct IdleSetting {
-  enum class Form : std::uint8_t { yes_no, number, bytes, text, nothing };
+  enum class Form : std::uint8_t { yes_no, number, bytes, text };
 
   std::string_view name;
   Form form;

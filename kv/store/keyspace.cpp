@@ -31,6 +31,7 @@ Record& Keyspace::insert(std::string_view key) {
   Record* record = Record::make(key);
   record->accessed = clock_->fresh();
   records_.insert(record);
+  if (on_added) on_added(*this, record->key());
   return *record;
 }
 

@@ -76,6 +76,9 @@ class Keyspace {
   // Called for each key that leaves by itself, before it is freed.
   std::function<void(Keyspace&, std::string_view key, Gone)> on_gone;
 
+  // Called for each key that is new here; empty: nobody wants to know.
+  std::function<void(Keyspace&, std::string_view key)> on_added;
+
   std::size_t size() const { return records_.size(); }
   std::size_t volatile_size() const { return expiring_.size(); }
   Records& records() { return records_; }

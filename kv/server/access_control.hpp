@@ -1,0 +1,68 @@
+// Access control of this server: its users (kv/acl/), who is which, and what was refused.
+//
+// Every client is some user, from the start the default one. Whether it has shown that it is, is
+// Client::authenticated(). Threading: the server's one thread.
+#pragma once
+
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kv/acl/log.hpp"
+#include "kv/acl/permission.hpp"
+#include "kv/acl/users.hpp"
+#include "kv/commands/command.hpp"
+
+namespace weir::kv {
+
+class AccessControl {
+ public:
+  explicit AccessControl(Server& server) : server_(server) {}
+
+  const acl::Users& users() const { return users_; }
+  acl::Log& log() { return log_; }
+
+  // The users of the settings: requirepass, `user` lines, the ACL file. The error is fit to show a user.
+  std::expected<void, std::string> load_configured();
+  // requirepass is the default user's only password; empty: it needs none.
+  void set_default_password(std::string_view password);
+
+  // Whether who connects has to say a password before anything else.
+  bool asks_for_password() const {
+    const acl::User& user = users_.default_user();
+    return !user.needs_no_password() || !user.enabled();
+  }
+  // Makes the client the default user again, as it was when it came.
+  void reset(Client& client);
+  // False: no such user, or not with that password; `said_with` is the command's word, for the log.
+  bool authenticate(Client& client, std::string_view name, std::string_view password,
+                    std::string_view said_with);
+
+  // Why the client may not run the command now; it is noted in the log. Nothing: it may.
+  std::optional<acl::Denied> refusal(const Client& client, const Command& command, Arguments arguments,
+                                     acl::Context context);
+
+  // ACL SETUSER: the error is its text.
+  std::expected<void, std::string> set_user(std::string_view name, std::span<const std::string> rules);
+  // Ends its clients, too; false: there is no such user.
+  bool remove_user(std::string_view name);
+  std::expected<void, std::string> load_file();
+  std::expected<void, std::string> save_file() const;
+
+ private:
+  acl::Defaults defaults() const;
+  void replace_all(std::vector<acl::User> users);
+  void close_clients_of(const acl::User& user);
+  void close(Client& client);
+  void close_those_who_hear_too_much(const acl::User& user);
+
+  Server& server_;
+  acl::Users users_;
+  acl::Log log_;
+};
+
+// As an error: "NOPERM this user has no permissions to ...".
+std::string denial_text(acl::Denied what, const Command& command);
+
+}  // namespace weir::kv

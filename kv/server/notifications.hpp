@@ -1,0 +1,45 @@
+// Keyspace notifications: who subscribed hears what happens to keys.
+//
+// notify-keyspace-events says which events are told, and on which of two channels: __keyspace@DB__:KEY with
+// the event as its message (K), __keyevent@DB__:EVENT with the key (E). Threading: the server's one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kv/commands/key_events.hpp"
+
+namespace weir::kv {
+
+class PubSub;
+
+// The classes of events, a bit each.
+class EventClasses {
+ public:
+  // As notify-keyspace-events has them: "KEA". Nothing if a letter is none of them.
+  static std::optional<EventClasses> parse(std::string_view letters);
+  std::string text() const;
+  bool has(char letter) const;
+  bool any() const { return bits_ != 0; }
+
+ private:
+  std::uint32_t bits_ = 0;
+};
+
+class Notifications {
+ public:
+  explicit Notifications(PubSub& pubsub) : pubsub_(pubsub) {}
+
+  void choose(EventClasses classes) { classes_ = classes; }
+  bool any() const { return classes_.any(); }
+  bool wants(char kind) const { return classes_.has(kind); }
+  void tell(int db, KeyEvent event, std::string_view key);
+
+ private:
+  PubSub& pubsub_;
+  EventClasses classes_;
+};
+
+}  // namespace weir::kv
