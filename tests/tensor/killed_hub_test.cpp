@@ -1,0 +1,106 @@
+// A hub is killed in the middle of anything, again and again: its reader hears of it soon, with the
+// generation of the one that is gone, and never sees a byte that is not of the version and the hub that it is
+// told.
+//
+// KILLED_SUITE, KILLED_HUBS: how often in every test run, and in the slow one.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+#include "tests/piped_child.hpp"
+#include "tests/tensor/hub_and_peer.hpp"
+
+namespace weir::tensor {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using testing_support::must;
+using testing_support::test_provider;
+using testing_support::values;
+
+struct KILLED_SUITE : testing::TestWithParam<const char*> {
+  std::uint64_t generation = 0;  // of the hub that runs
+  std::string address;
+  std::unique_ptr<test::PipedChild> child;
+
+  void start_hub(const std::string& at) {
+    child = std::make_unique<test::PipedChild>(std::vector<std::string>{KILLED_HUB, at});
+    const std::string line = child->line();
+    const std::size_t space = line.find(' ');
+    ASSERT_NE(space, std::string::npos) << "no hub: " << line;
+    address = line.substr(0, space);
+    generation = std::strtoull(line.c_str() + space, nullptr, 10);
+  }
+  void expect_whole(const Fetched& fetched) const {
+    ASSERT_EQ(fetched.generation, generation) << "of another hub";
+    for (const std::uint64_t each : values(fetched))
+      ASSERT_EQ(each, fetched.generation + fetched.version) << "stale or torn";
+  }
+};
+
+TEST_P(KILLED_SUITE, leaves_its_reader_a_typed_error_and_no_stale_byte) {
+  const char* given = std::getenv("WEIR_TEST_SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  SCOPED_TRACE("WEIR_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  ASSERT_NO_FATAL_FAILURE(start_hub(std::string(GetParam()) + "://127.0.0.1:0"));
+  const auto peer = must(Peer::connect(address, test_provider()));
+  std::vector<Clock::duration> took;
+  std::uint64_t fetches = 0;
+  for (int kills = 0; kills < KILLED_HUBS; ++kills) {
+    const std::string name = random() % 2 == 0 ? "small" : "large";
+    const std::chrono::microseconds life(random() % 5000);
+    ASSERT_NO_FATAL_FAILURE(expect_whole(must(peer->fetch("small"))));  // connected to this one
+    std::atomic<Clock::rep> killed = 0;
+    std::jthread killer([&] {
+      std::this_thread::sleep_for(life);  // a random instant, which is what is tested
+      killed = Clock::now().time_since_epoch().count();
+      ::kill(child->pid(), SIGKILL);
+    });
+    std::uint64_t last = 0;
+    while (true) {
+      const auto fetched = peer->fetch(name, {.newer_than = last, .generation = generation, .timeout = 30s});
+      if (fetched) {
+        ASSERT_GT(fetched->version, last);
+        ASSERT_NO_FATAL_FAILURE(expect_whole(*fetched));
+        last = fetched->version;
+        ++fetches;
+        continue;
+      }
+      if (fetched.error().code == Errc::superseded) continue;
+      // A reader that READs may lose a version that was superseded, and its connection with it: then the hub
+      // may be killed while the reader connects anew.
+      const bool connecting = fetched.error().code == Errc::unreachable;
+      ASSERT_TRUE(connecting || fetched.error().code == Errc::peer_gone) << fetched.error().what;
+      if (killed == 0) continue;
+      if (connecting) break;
+      took.push_back(Clock::now().time_since_epoch() - Clock::duration(killed.load()));
+      EXPECT_EQ(fetched.error().generation, generation);
+      break;
+    }
+    killer.join();
+    child->kill();
+    ASSERT_NO_FATAL_FAILURE(start_hub(address));
+  }
+  ASSERT_FALSE(took.empty());
+  std::ranges::sort(took);
+  const auto ms = [](Clock::duration each) {
+    return std::chrono::duration<double, std::milli>(each).count();
+  };
+  std::printf("%llu whole fetches; peer_gone after %.2f ms (median), %.2f ms at most\n",
+              static_cast<unsigned long long>(fetches), ms(took[took.size() / 2]), ms(took.back()));
+  // The rest depends on who else wants the cores.
+  EXPECT_LT(took[took.size() / 2], 100ms);
+  EXPECT_LT(took.back(), 5s);
+}
+INSTANTIATE_TEST_SUITE_P(By, KILLED_SUITE, testing::Values("rdma", "tcp"),
+                         [](const auto& row) { return std::string(row.param); });
+
+}  // namespace
+}  // namespace weir::tensor
