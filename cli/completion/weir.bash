@@ -97,7 +97,7 @@ _weir() {
         *) _weir_choose "--json --lib-dir --help" ;;
       esac
       ;;
-    sockets) _weir_choose "--help" ;;
+    sockets) _weir_choose "--off --help" ;;
     stat)
       case $previous in
         -s | --sort) _weir_choose "pid command ops send write read atomic recv served out in bell compl wake rnr retry

@@ -14,6 +14,7 @@
 #include "cli/weir/device_names.hpp"
 #include "cli/weir/drop_in_libraries.hpp"
 #include "cli/weir/program_file.hpp"
+#include "sockets/rules.hpp"
 
 namespace weir::command {
 namespace {
@@ -163,6 +164,11 @@ int become(std::string_view subcommand, const Launch& launch) {
     lacking = lacks(*libraries, "--rsockets", rsocket_library, "weir_rspreload");
   if (launch.sockets && lacking.empty())
     lacking = lacks(*libraries, "--sockets", sockets_library, "weir_preload");
+  if (launch.sockets) {
+    if (const auto rules = sockets::read_rules(std::getenv("WEIR_SOCKETS_RULES")); !rules)
+      return complain(subcommand, "WEIR_SOCKETS_RULES: " + rules.error() +
+                                      "; rules are like 'off port 22, on program redis-*, off'");
+  }
   if (launch.sockets && launch.rsockets)
     lacking = "--sockets and --rsockets take the same calls; give one of them";
   if (!lacking.empty()) return complain(subcommand, lacking, 126);

@@ -43,8 +43,10 @@ Options:
                  of the program that is written or read copies instead; for tests
   --sockets      the program's TCP connections change to RDMA, and back at any byte, where the peer runs so, too, as the
                  same user on this host; all others stay as they are. WEIR_SOCKETS=trace says what happens, =off nothing
+                 =report sums it up at exit; WEIR_SOCKETS_RULES='off port 22, on program redis-*, off' leaves some out
   --rsockets     the program's internet sockets are rsockets, sockets over RDMA, through a preloaded librspreload.so
-                 (rsocket(7)); both ends of a connection need it
+                 (rsocket(7)); both ends of a connection need it. Faster than --sockets with few connections; --sockets
+                 is for all else: one end alone, fork, exec, dup, passed descriptors, every socket option
   --lib-dir DIR  where Weir's libibverbs.so.1 and librdmacm.so.1 are (default: found beside this program)
   --help         this text
 

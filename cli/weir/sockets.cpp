@@ -1,23 +1,27 @@
 // `weir sockets`: which TCP connections of this user's programs go by RDMA, and why the others do not.
 #include <fmt/core.h>
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
 #include "cli/weir/command.hpp"
 #include "sockets/listing.hpp"
+#include "sockets/put_back.hpp"
 
 namespace weir::command {
 namespace {
 
-constexpr std::string_view help = R"(Usage: weir sockets
+constexpr std::string_view help = R"(Usage: weir sockets [--off PID]
 
-Lists the TCP connections of this user's programs that may change to RDMA, see weir-run(1), and looked for their peer: each
-end with its program, what it sends and receives by, and why not by RDMA.
+Lists the TCP connections of this user's programs that may change to RDMA, see weir-run(1), and looked for their peer:
+each end with its program, what it sends and receives by, and why not by RDMA.
 
+  --off PID      put the connections of that process back to TCP, for as long as it runs, also those it makes later
   --help         this text
 
-Exit status: 0; 1 the table could not be read, or the list not be written; 2 the command line makes no sense.
+Exit status: 0; 1 the table could not be read, the list not be written, or the process has no such connections; 2 the
+command line makes no sense.
 )";
 
 std::string carrier(const sockets::ListedEnd& end) {
@@ -25,10 +29,28 @@ std::string carrier(const sockets::ListedEnd& end) {
   return fmt::format("{}/{}", name(end.sends_by_rdma), name(end.receives_by_rdma));
 }
 
+int off(std::string_view word) {
+  std::uint32_t pid = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), pid);
+  if (error != std::errc{} || end != word.data() + word.size() || pid == 0)
+    return complain("sockets", "--off wants the number of a process, not '" + std::string(word) + "'");
+  const auto done = sockets::put_back(sockets::runtime_directory(std::getenv("WEIR_RUNTIME_DIR")), pid);
+  if (!done) return complain("sockets", done.error(), 1);
+  return print_out("sockets",
+                   fmt::format("{}[{}]: its connections, {} in the table, go back to TCP\n", done->program,
+                               pid, done->connections),
+                   0, 1);
+}
+
 }  // namespace
 
 int sockets(std::span<const std::string> arguments) {
-  for (const std::string& word : arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word.starts_with("--off=") && arguments.size() == 1) return off(std::string_view(word).substr(6));
+    if (word == "--off" && arguments.size() == 2 && i == 0) return off(arguments[1]);
+    if (word == "--off")
+      return complain("sockets", "--off wants the number of one process; see weir sockets --help");
     if (word != "--help" && word != "-h")
       return complain("sockets", "unknown option: " + word + "; see weir sockets --help");
     std::fputs(help.data(), stdout);
