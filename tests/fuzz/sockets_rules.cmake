@@ -1,0 +1,1 @@
+weir_fuzz_target(sockets_rules SOURCES sockets_rules_fuzz.cpp LINK weir_sockets_rules)
