@@ -261,14 +261,6 @@ TEST(SlowLog, shows_no_passwords) {
   EXPECT_EQ(log.find("secret"), std::string::npos) << log;
 }
 
-TEST(ClientTracking, is_refused_and_not_pretended) {
-  RunningServer server;
-  WireClient a = server.connect();
-  EXPECT_EQ(a.call({"CLIENT", "TRACKING", "ON", "BCAST"}),
-            "-ERR this server does not track what clients cache\r\n");
-  EXPECT_EQ(a.call({"CLIENT", "TRACKING", "OFF"}), ok);
-}
-
 TEST(Wait, ends_after_its_time_because_there_are_no_replicas) {
   RunningServer server;
   WireClient a = server.connect();
