@@ -199,6 +199,7 @@ StreamConsumer& consumer_of(const Call& call, const ReadQuery& query, const Want
   if (consumer == nullptr) {
     call.replay_as({"XGROUP", "CREATECONSUMER", wanted.key, query.group, query.consumer});
     stream_group_changed(call);
+    call.notify(wanted.key, {'t', "xgroup-createconsumer"});
     return wanted.group->add_consumer(query.consumer, call.now_ms);
   }
   consumer->seen_ms = call.now_ms;
