@@ -45,6 +45,19 @@ bool holds_both(const fs::path& dir) {
   return fs::exists(dir / verbs_soname, ignored) && fs::exists(dir / cm_soname, ignored);
 }
 
+// Where Weir's libibverbs is that this process holds already, because `weir run` preloaded it; else empty.
+fs::path preloaded_directory() {
+  void* const held = dlopen(verbs_soname, RTLD_NOW | RTLD_NOLOAD);
+  if (held == nullptr) return {};
+  link_map* map = nullptr;
+  const bool ours = dlsym(held, "weir_monitor_open") != nullptr;
+  fs::path found;
+  if (ours && dlinfo(held, RTLD_DI_LINKMAP, &map) == 0 && map->l_name != nullptr)
+    found = fs::path(map->l_name).parent_path();
+  dlclose(held);
+  return found;
+}
+
 std::vector<fs::path> weir_candidates(const ProviderOptions& options) {
   if (!options.library_dir.empty()) return {options.library_dir};
   std::vector<fs::path> dirs;
@@ -61,6 +74,10 @@ std::vector<fs::path> weir_candidates(const ProviderOptions& options) {
     if (end > begin) dirs.emplace_back(options.library_path.substr(begin, end - begin));
     begin = end + 1;
   }
+  if (fs::path preloaded = preloaded_directory(); !preloaded.empty()) dirs.push_back(std::move(preloaded));
+  // `make install` and the packages put them there; a program that is linked to an installed Weir is
+  // elsewhere.
+  dirs.insert(dirs.end(), {"/usr/local/lib/weir", "/usr/lib/weir"});
   return dirs;
 }
 
