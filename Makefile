@@ -19,12 +19,11 @@ help: ## list these targets
 interop vm bench install: PRESET = release
 
 # The software NIC, and `weir`, which puts programs on it.
-NIC = weir weir_ibverbs weir_rdmacm weir_view weir_heap weir_rspreload
+NIC = weir weir_ibverbs weir_rdmacm weir_view weir_heap weir_rspreload weir_preload
 
 demo: ## install and build what it needs, then show the key-value server over TCP, unix, TLS, RDMA and TLS over RDMA
 	@tools/install-packages.sh --groups "build libraries demo"
-	@cmake --preset release --log-level=WARNING
-	@cmake --build --preset release -j $(JOBS) --target $(NIC) weir-server weir-cli weir-benchmark
+	@tools/build-quietly.sh release $(JOBS) $(NIC) weir-server weir-cli weir-benchmark
 	@tools/demo.sh build/release
 
 test: install-packages ## install, build, then run every check and test; ends with 'N passed, N failed, N skipped'
@@ -39,8 +38,7 @@ build: install-packages ## build the preset PRESET into build/PRESET
 
 nic: ## build the software NIC and weir alone, with the few packages that takes: to run a verbs program somewhere
 	@tools/install-packages.sh --groups "build libraries"
-	@cmake --preset release --log-level=WARNING
-	@cmake --build --preset release -j $(JOBS) --target $(NIC)
+	@tools/build-quietly.sh release $(JOBS) $(NIC)
 
 lint: install-packages ## check format, layers, tree, and run clang-tidy on every file
 	@JOBS=$(JOBS) tools/run-tests.py format tree tidy-all
