@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Pastes what README and the guides show into a shell, page by page, and wants every command to succeed.
+
+  snippets_test.py BUILD_DIRECTORY SOURCE PAGE ...
+
+A block is indented by four spaces or fenced as sh. Its commands are the lines behind "$ ", or else those up to the first
+empty line that ends none of its here-documents; what follows is what they printed. The blocks of a page run in one bash, in a
+network namespace of its own, so that the ports that they name are free, and in a folder that looks like this tree.
+What make would install or build is not run again: such lines need a target of the Makefile. NOT_RUN says what else is not.
+"""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD, SOURCE = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+PAGES = sys.argv[3:]
+SECONDS = 300  # a page
+
+# First words of commands, beside the programs of the build.
+COMMANDS = {"weir", "make", "cat", "sed", "seq", "export", "unshare", "cmake", "pip", "apt", "prometheus", "promtool", "redis-cli"}
+# What a line begins with, and why it is not run.
+NOT_RUN = {
+    "apt ": "changes the system",
+    "pip ": "rpc.python_client installs it",
+    "cmake --build": "built already",
+    "build/release/bin/weir stat": "runs until it is stopped; cli.stat_of_many looks at it",
+    "weir run -- ib_write_bw": "two hosts; verbs.between_hosts has them",
+    "unshare ": "a shell within a shell; verbs.between_hosts does the same",
+    "weir rpc diff released.json": "what was released is the reader's",
+    "prometheus ": "Prometheus is in no package that the tests install",
+    "promtool ": "Prometheus is in no package that the tests install",
+}
+# What a page takes for granted: words of its own say so.
+BEFORE = {
+    "docs/rpc.md": "build/release/bin/rpc_shop serve tcp://127.0.0.1:9000 & sleep 1\n",
+    "docs/tensors.md": "export WEIR_TENSOR_LIBRARY=$PWD/build/release/lib/libweir_tensor.so.0 PYTHONPATH=$PWD/tensor/python\n"
+                       "/usr/bin/python3 -c '\nimport time, numpy, weir_tensor\n"
+                       "hub = weir_tensor.listen(\"rdma://127.0.0.1:7800\")\n"
+                       "hub.publish(\"layer1.w\", numpy.arange(6.0))\ntime.sleep(600)' & sleep 2\n",
+}
+# Commands that are shown to fail, with their status.
+MAY_FAIL = {}
+
+
+def blocks(text):
+    """(line, lines) of each block that may hold commands."""
+    lines = text.split("\n")
+    number = 0
+    while number < len(lines):
+        fence = re.match(r"^```(\w*)$", lines[number])
+        if fence:
+            end = number + 1 + lines[number + 1:].index("```")
+            if fence[1] in ("", "sh", "bash", "console"):
+                yield number + 2, lines[number + 1:end]
+            number = end + 1
+        elif lines[number].startswith("    ") and (number == 0 or not lines[number - 1].strip()):
+            end = number
+            while end < len(lines) and (lines[end].startswith("    ") or not lines[end].strip()):
+                end += 1
+            yield number + 1, [line[4:] for line in lines[number:end]]
+            number = end
+        else:
+            number += 1
+
+
+def commands(block):
+    """Those of a block; each may be several lines."""
+    if any(line.startswith("$ ") for line in block):
+        return [line[2:] for line in block if line.startswith("$ ")]
+    found = []
+    rest = iter(block)
+    for line in rest:
+        first = line.split(" ")[0]
+        if first not in COMMANDS and not first.startswith("build/release/bin/"):
+            break
+        command = line
+        while command.endswith("\\"):
+            command += "\n" + next(rest)
+        if here := re.search(r"<<'?(\w+)'?", line):
+            for inner in rest:
+                command += "\n" + inner
+                if inner == here[1]:
+                    break
+        found.append(command)
+    return found
+
+
+def make_targets():
+    return set(re.findall(r"^([a-z-]+):", (SOURCE / "Makefile").read_text(), re.M))
+
+
+class Snippets(unittest.TestCase):
+    def script_of(self, page):
+        script = ["set -e", BEFORE.get(page, "")]
+        count = 0
+        for number, block in blocks((SOURCE / page).read_text()):
+            for command in commands(block):
+                if command.startswith("make"):
+                    words = command.split("#")[0].split()[1:]
+                    self.assertLessEqual({word for word in words if "=" not in word}, make_targets(), f"{page}:{number}")
+                    continue
+                if any(command.startswith(start) for start in NOT_RUN):
+                    continue
+                count += 1
+                command = command.replace("& sleep 1", "& sleep 5")  # this machine is busy with other tests
+                for start, status in MAY_FAIL.items():
+                    if command.startswith(start):
+                        command += f" || [ $? = {status} ]"
+                script += [f"echo '## {page}:{number}' >&2", command]
+        return "\n".join(script), count
+
+    def paste(self, page):
+        script, count = self.script_of(page)
+        if count == 0:
+            return
+        with tempfile.TemporaryDirectory(prefix="weir-snippets-") as folder:
+            for name in SOURCE.iterdir():
+                if name.name != "build":
+                    (pathlib.Path(folder) / name.name).symlink_to(name)
+            (pathlib.Path(folder) / "build").mkdir()
+            (pathlib.Path(folder) / "build/release").symlink_to(BUILD)
+            namespace = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+            output = pathlib.Path(folder) / "output"
+            with open(output, "wb") as file:
+                run = subprocess.Popen([*namespace, "bash", "-c", f"ip link set lo up\n{script}"], cwd=folder,
+                                       start_new_session=True, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                                       env={**os.environ, "PATH": f"{BUILD}/bin:{os.environ['PATH']}",
+                                            "WEIR_RUNTIME_DIR": f"{folder}/run"})
+            try:
+                run.wait(timeout=SECONDS)
+            finally:
+                try:
+                    os.killpg(run.pid, signal.SIGKILL)  # servers in the background, too
+                except ProcessLookupError:
+                    pass
+                run.wait()
+            self.assertEqual(run.returncode, 0, output.read_text(errors="replace")[-4000:])
+
+    def test_finds_commands_and_not_what_they_print(self):
+        text = ("a\n\n    weir plan x\n    cat <<EOF\n\n    y\n    EOF\n\n    weir: printed\n\nb\n\n    $ weir a\n    printed\n    $ seq 2\n"
+                "\n```cpp\nmake it\n```\n")
+        self.assertEqual([commands(block) for _, block in blocks(text)],
+                         [["weir plan x", "cat <<EOF\n\ny\nEOF"], ["weir a", "seq 2"]])
+
+    def test_a_page_with_commands_has_some_that_run(self):
+        for page in PAGES:
+            self.assertGreater(self.script_of(page)[1], 0, page)
+
+
+def pasted(page):
+    return lambda self: self.paste(page)
+
+
+for page in PAGES:
+    setattr(Snippets, "test_" + re.sub(r"\W+", "_", page.removesuffix(".md").lower()), pasted(page))
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
