@@ -11,10 +11,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <random>
 
 #include "kv/background.hpp"
+#include "kv/persistence/snapshots.hpp"
 #include "kv/server/memory.hpp"
 #include "kv/server/options.hpp"
 #include "kv/server/server.hpp"
@@ -134,9 +136,12 @@ std::string begin_listening(Server& server) {
     std::string line;
     for (std::string_view name : names) line.append(line.empty() ? "" : ", ").append(name);
     server.log(LogLevel::warning,
-               "without effect here (this server keeps nothing on disk and has no replicas): " + line);
+               "without effect here (this server has no append-only file and no replicas): " + line);
   }
-  server.log(LogLevel::notice, "nothing is saved: the keys are in memory only and go with this process");
+  if (!server.snapshots->has_save_points()) {
+    server.log(LogLevel::notice,
+               "nothing is saved by itself: give --save, or ask with SAVE, BGSAVE or SHUTDOWN SAVE");
+  }
   for (const std::string& where : server.listening()) server.log(LogLevel::notice, "listening on " + where);
   return {};
 }
@@ -159,20 +164,29 @@ int run(StartOptions options, const char* program) {
     io.stop();
   };
   server.surroundings.stop = stop;
-  signals.async_wait([&](const std::error_code& error, int number) {
-    if (error) return;
-    server.log(LogLevel::warning,
-               std::string("received ") + (number == SIGINT ? "SIGINT" : "SIGTERM") + ", stopping");
-    stop();
-  });
+  const std::function<void()> wait_for_signal = [&] {
+    signals.async_wait([&](const std::error_code& error, int number) {
+      if (error) return;
+      server.log(LogLevel::warning,
+                 std::string("received ") + (number == SIGINT ? "SIGINT" : "SIGTERM") + ", stopping");
+      if (server.snapshots->before_end(EndWish::as_configured)) return stop();
+      server.log(LogLevel::warning, "not stopped, as the data is not saved; SHUTDOWN NOSAVE stops it");
+      wait_for_signal();
+    });
+  };
+  wait_for_signal();
   fit_maxclients(server);
   server.log(LogLevel::notice, "weir-server " WEIR_VERSION " starts, pid " + std::to_string(getpid()));
   if (const std::string wrong = begin_listening(server); !wrong.empty()) {
     server.log(LogLevel::warning, wrong);
     return log_path.empty() ? 1 : complain(wrong);
   }
+  if (const auto loaded = load_snapshot(server, [&] { return io.poll(), !stopping; }); !loaded) {
+    server.log(LogLevel::warning, loaded.error());
+    return log_path.empty() ? 1 : complain(loaded.error());
+  }
   const bool has_pidfile = write_pidfile(server);
-  server.log(LogLevel::notice, "Ready to accept connections");
+  if (!stopping) server.log(LogLevel::notice, "Ready to accept connections");
   if (background) background->ready();
   io.run();
   server.shut_down();

@@ -165,7 +165,7 @@ complete -c weir-benchmark -l rdma-tls-port -x -d 'of the server'
 complete -c weir-benchmark -l chart -r -d 'draw the comparison'
 
 for option in port bind tls-port tls-handshake-timeout auth-timeout rdma-port rdma-bind rdma-rx-size rdma-completion-vector \
-        rdma-tls-port idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory busy-reply-threshold lua-memory-limit unixsocketperm
+        rdma-tls-port idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory busy-reply-threshold lua-memory-limit unixsocketperm save dbfilename
     complete -c weir-server -l $option -x
 end
 for option in unixsocket tls-cert-file tls-key-file tls-ca-cert-file aclfile logfile pidfile dir
@@ -175,6 +175,8 @@ complete -c weir-server -l tls-auth-clients -x -a 'yes no optional'
 complete -c weir-server -l rdma-provider -x -a 'auto weir system'
 complete -c weir-server -l protected-mode -x -a 'yes no'
 complete -c weir-server -l daemonize -x -a 'yes no'
+complete -c weir-server -l stop-writes-on-bgsave-error -x -a 'yes no'
+complete -c weir-server -l enable-protected-configs -x -a 'no yes local'
 complete -c weir-server -l loglevel -x -a 'debug verbose notice warning'
 complete -c weir-server -l maxmemory-policy -x -a 'noeviction allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu volatile-random volatile-ttl'
 complete -c weir-server -l help -d 'show help'

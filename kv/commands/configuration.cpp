@@ -1,6 +1,11 @@
 // CONFIG: reading and changing the settings of the running server.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
@@ -51,6 +56,12 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
     if (spec.name == certificates) return call.server.load_tls_again();
   }
   if (spec.name == "requirepass") call.server.access.set_default_password(call.server.settings.requirepass);
+  if (spec.name == "dir") {
+    std::string& dir = call.server.settings.dir;
+    if (::chdir(dir.c_str()) != 0) return std::unexpected(std::strerror(errno));
+    std::error_code ignored;
+    dir = std::filesystem::current_path(ignored).string();
+  }
   if (spec.name == "maxclients" && call.server.surroundings.make_way_for_clients) {
     const std::int64_t wanted = call.server.settings.maxclients;
     const std::int64_t possible = call.server.surroundings.make_way_for_clients(wanted);
@@ -63,6 +74,12 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
   if (spec.name.ends_with("timeout")) call.server.arm_timer();
   call.server.settings_changed();
   return {};
+}
+
+// enable-protected-configs: no, yes, local.
+bool may_set_protected(const Call& call) {
+  const int allowed = call.server.settings.protected_configs;
+  return allowed == 1 || (allowed == 2 && call.client.connection().local());
 }
 
 void config_set(const Call& call) {
@@ -79,7 +96,8 @@ void config_set(const Call& call) {
                               std::string(call[i]) + "'");
     }
     if (spec->change == Change::at_start) return failed(call[i], "can't set immutable config");
-    if (spec->change == Change::at_start_for_safety) return failed(call[i], "can't set protected config");
+    if (spec->change == Change::at_start_for_safety && !may_set_protected(call))
+      return failed(call[i], "can't set protected config");
     if (std::ranges::find(changed, spec) != changed.end()) return failed(call[i], "duplicate parameter");
     changed.push_back(spec);
   }

@@ -10,6 +10,7 @@
 #include "kv/commands/command.hpp"
 #include "kv/heap.hpp"
 #include "kv/number.hpp"
+#include "kv/persistence/snapshots.hpp"
 #include "kv/resp/words.hpp"
 #include "kv/scripts/scripts.hpp"
 #include "kv/server/memory.hpp"
@@ -126,16 +127,39 @@ void memory_section(const Server& server, Fields& field) {
   field("lazyfreed_objects", server.lazy_free.freed());
 }
 
+void loading_fields(const Server& server, Fields& field) {
+  const LoadProgress& progress = *server.loading;
+  const auto done = static_cast<double>(progress.bytes_done);
+  const auto all = static_cast<double>(progress.bytes_all);
+  const std::int64_t elapsed_s = (server.now_ms - progress.began_ms) / 1000;
+  field("loading_start_time", progress.began_ms / 1000);
+  field("loading_total_bytes", progress.bytes_all);
+  field("loading_loaded_bytes", progress.bytes_done);
+  field.number("loading_loaded_perc", all == 0 ? 100 : done * 100 / all);
+  field("loading_eta_seconds",
+        done == 0 ? -1 : static_cast<std::int64_t>(static_cast<double>(elapsed_s) * (all - done) / done));
+}
+
 void persistence_section(const Server& server, Fields& field) {
-  field("loading", 0);
+  const Snapshots& snapshots = *server.snapshots;
+  const Snapshots::State& state = snapshots.state();
+  const Snapshot* const current = snapshots.current();
+  field("loading", server.loading ? 1 : 0);
   field("async_loading", 0);
-  field("rdb_changes_since_last_save", server.effects.changes());
-  field("rdb_bgsave_in_progress", 0);
-  // Nothing is ever saved, so there is no time and no outcome of a save.
-  field("rdb_last_save_time", 0);
-  field("rdb_saves", 0);
+  field("current_save_keys_processed", current == nullptr ? 0 : current->keys_done());
+  field("current_save_keys_total", current == nullptr ? 0 : current->keys_at_first());
+  field("rdb_changes_since_last_save", snapshots.changes_since());
+  field("rdb_bgsave_in_progress", snapshots.running() ? 1 : 0);
+  field("rdb_last_save_time", state.last_save_s);  // 0: nothing was ever saved
+  field("rdb_last_bgsave_status", state.last_ok ? "ok" : "err");
+  field("rdb_last_bgsave_time_sec", state.last_duration_s);
+  field("rdb_current_bgsave_time_sec", snapshots.running_for_s());
+  field("rdb_saves", state.saves);
+  field("rdb_last_load_keys_expired", server.loaded.expired);
+  field("rdb_last_load_keys_loaded", server.loaded.keys);
   field("aof_enabled", 0);
   field("aof_rewrite_in_progress", 0);
+  if (server.loading) loading_fields(server, field);
 }
 
 void stats_section(const Server& server, Fields& field) {

@@ -19,11 +19,11 @@ constexpr SpecRow spec_rows[] = {
     {"msetnx", {{"OW insert", 1, -1, 2}}},
     {"setnx", {{"OW insert", 1}}},
     {"mset", {{"OW update", 1, -1, 2}}},
-    {"psetex setex", {{"OW update", 1}}},
+    {"psetex restore restore-asking setex", {{"OW update", 1}}},
     {"del unlink", {{"RM delete", 1, -1, 1}}},
     {"mget sdiff sinter sunion", {{"RO access", 1, -1, 1}}},
     {"sintercard zdiff zinter zintercard zunion", {{"RO access", 1, 0, 1, counted}}},
-    {"bitcount bitfield_ro bitpos expiretime get getbit getrange hget hgetall hkeys hmget hrandfield "
+    {"bitcount bitfield_ro bitpos dump expiretime get getbit getrange hget hgetall hkeys hmget hrandfield "
      "hscan hvals lindex lpos lrange pexpiretime pttl smembers smismember srandmember sscan substr "
      "ttl zcount zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange "
      "zrevrangebylex zrevrangebyscore zrevrank zscan zscore xpending xrange xrevrange",
@@ -81,7 +81,8 @@ constexpr TipRow tip_rows[] = {
     {"nondeterministic_output",
      "client|info client|list cluster|bumpepoch cluster|count-failure-reports cluster|getkeysinslot "
      "cluster|info cluster|links cluster|nodes cluster|replicas cluster|shards cluster|slaves cluster|slots "
-     "hrandfield hscan object|encoding object|freq object|idletime object|refcount pttl spop srandmember "
+     "dump hrandfield hscan lastsave object|encoding object|freq object|idletime object|refcount pttl spop "
+     "srandmember "
      "sscan time ttl xadd xautoclaim xclaim xinfo|consumers xpending xtrim zrandmember zscan"},
     {"nondeterministic_output_order",
      "command command|docs command|info command|list hgetall hkeys hvals module|list sdiff sinter "
@@ -97,7 +98,8 @@ constexpr TipRow tip_rows[] = {
     {"request_policy:all_shards response_policy:agg_logical_and", "script|exists"},
     {"request_policy:all_shards response_policy:one_succeeded", "function|kill script|kill"},
     {"request_policy:all_shards response_policy:agg_sum", "dbsize"},
-    {"request_policy:all_shards response_policy:all_succeeded", "flushall flushdb memory|purge ping"},
+    {"request_policy:all_shards response_policy:all_succeeded",
+     "flushall flushdb function|restore memory|purge ping"},
     {"request_policy:multi_shard response_policy:agg_min", "msetnx"},
     {"request_policy:multi_shard response_policy:agg_sum", "del exists touch unlink"},
     {"request_policy:multi_shard response_policy:all_succeeded", "mset"},

@@ -6,6 +6,7 @@
 #include "kv/commands/help.hpp"
 #include "kv/glob.hpp"
 #include "kv/number.hpp"
+#include "kv/persistence/snapshots.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -188,7 +189,11 @@ void flushdb(const Call& call) {
 }
 void flushall(const Call& call) {
   if (!flush_words(call)) return;
+  // A snapshot of what is gone is of no use; as in Redis the file on the disk is emptied, too.
+  Snapshots& snapshots = *call.server.snapshots;
+  snapshots.abandon();
   for (const auto& db : call.server.databases) flush(call, *db);
+  if (snapshots.has_save_points()) static_cast<void>(snapshots.save());
   answer_flush(call);
 }
 

@@ -45,7 +45,8 @@ struct Registry {
                         scripting_commands(),    stream_commands(),
                         stream_claim_commands(), stream_group_commands(),
                         stream_info_commands(),  stream_read_commands(),
-                        debug_commands()}) {
+                        debug_commands(),        dump_commands(),
+                        persistence_commands()}) {
       for (const Command& row : family) {
         const Command& command = add(row);
         commands.push_back(&command);

@@ -2,6 +2,7 @@
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/glob.hpp"
+#include "kv/rdb/dump_payload.hpp"
 #include "kv/scripts/scripts.hpp"
 #include "kv/server/server.hpp"
 
@@ -154,6 +155,36 @@ void function_stats(const Call& call) {
   call.reply.integer(static_cast<std::int64_t>(libraries.function_count()));
 }
 
+void dump_functions(const Call& call) {
+  std::vector<std::string_view> texts;
+  for (const auto& [name, library] : call.server.scripts->libraries().all()) texts.push_back(library.text);
+  call.reply.bulk(rdb::dump_functions(texts));
+}
+
+void restore_functions(const Call& call) {
+  auto policy = Scripts::RestorePolicy::append;
+  if (call.count() > 4) return call.subcommand_error();
+  if (call.count() == 4) {
+    if (is_word(call[3], "REPLACE")) {
+      policy = Scripts::RestorePolicy::replace;
+    } else if (is_word(call[3], "FLUSH")) {
+      policy = Scripts::RestorePolicy::flush;
+    } else if (!is_word(call[3], "APPEND")) {
+      return call.reply.error(
+          "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.");
+    }
+  }
+  const auto held = rdb::unseal(call[2]);
+  if (!held) return call.reply.error("ERR DUMP payload version or checksum are wrong");
+  const auto texts =
+      rdb::restore_functions(*held, static_cast<std::uint64_t>(call.server.settings.proto_max_bulk_len));
+  if (!texts) return call.reply.error("ERR " + texts.error());
+  if (const auto done = call.server.scripts->restore_libraries(*texts, policy); !done)
+    return call.reply.error(done.error());
+  call.server.effects.changed_all();
+  call.reply.ok();
+}
+
 void function_help(const Call& call) {
   reply_help(
       call,
@@ -225,11 +256,13 @@ std::span<const Command> scripting_commands() {
   constexpr std::uint32_t changes = noscript | write;
   static constexpr Command function_subcommands[] = {
       of_function("delete", 3, changes, delete_functions, "Forgets a library."),
+      of_function("dump", 2, noscript, dump_functions, "Returns all libraries as bytes that RESTORE takes."),
       of_function("flush", -2, changes, flush_functions, "Forgets all libraries."),
       of_function("help", 2, loading | stale, function_help, "Explains FUNCTION."),
       of_function("kill", 2, noscript | allow_busy, kill_script, "Ends the function that runs."),
       of_function("list", -2, noscript, list_functions, "Lists libraries and their functions."),
       of_function("load", -3, changes | denyoom, load_functions, "Loads a library of functions."),
+      of_function("restore", -3, changes | denyoom, restore_functions, "Loads what DUMP returned."),
       of_function("stats", 2, noscript | allow_busy, function_stats,
                   "Tells what runs, and how many functions there are."),
   };

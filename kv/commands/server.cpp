@@ -24,35 +24,6 @@ void role(const Call& call) {
   call.reply.array(0);
 }
 
-void shutdown(const Call& call) {
-  bool save = false, nosave = false, now = false, force = false, abort = false;
-  for (std::size_t i = 1; i < call.count(); ++i) {
-    if (is_word(call[i], "SAVE")) {
-      save = true;
-    } else if (is_word(call[i], "NOSAVE")) {
-      nosave = true;
-    } else if (is_word(call[i], "NOW")) {
-      now = true;
-    } else if (is_word(call[i], "FORCE")) {
-      force = true;
-    } else if (is_word(call[i], "ABORT")) {
-      abort = true;
-    } else {
-      return call.syntax_error();
-    }
-  }
-  if ((save && nosave) || (abort && (save || nosave || now || force))) return call.syntax_error();
-  if (abort) return call.reply.error("ERR No shutdown in progress.");
-  if (save && !force) {  // FORCE: although it cannot save, as in Redis
-    call.server.log(LogLevel::warning, "a client asked for SHUTDOWN SAVE: refused, this server cannot save");
-    return call.reply.error(
-        "ERR Errors trying to SHUTDOWN. This server cannot save; SHUTDOWN NOSAVE stops it.");
-  }
-  call.server.log(LogLevel::warning, "a client asked for SHUTDOWN");
-  call.client.close_after_reply = true;
-  if (call.server.surroundings.stop) call.server.surroundings.stop();
-}
-
 void monitor(const Call& call) {
   if (call.client.in_exec) return call.reply.error("ERR MONITOR isn't allowed for DENY BLOCKING client");
   if (call.client.monitors) return;  // as Redis, which says nothing to those who have it
@@ -165,8 +136,6 @@ std::span<const Command> server_commands() {
       {"time", 1, loading | stale | fast, 0, 0, 0, time, "server", "Returns the server's time."},
       {"role", 1, noscript | loading | stale | fast, 0, 0, 0, role, "server",
        "Returns the replication role."},
-      {"shutdown", -1, admin | noscript | no_multi | loading | stale | allow_busy, 0, 0, 0, shutdown,
-       "server", "Stops the server."},
       {"monitor", 1, admin | noscript | loading | stale, 0, 0, 0, monitor, "server", "Shows every command."},
       {"memory", -2, 0, 0, 0, 0, nullptr, "server", "Looks at memory.", memory_subcommands},
       {"slowlog", -2, 0, 0, 0, 0, nullptr, "server", "Looks at slow commands.", slowlog_subcommands},

@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "kv/persistence/snapshots.hpp"
 #include "kv/scripts/lua_values.hpp"
 #include "kv/scripts/redis_library.hpp"
 #include "kv/server/server.hpp"
@@ -15,8 +16,6 @@ namespace weir::kv {
 
 namespace {
 
-// Lua looks at the clock after so many of its instructions: about a millisecond.
-constexpr int instructions_between_looks = 100'000;
 // How long a suspended script runs before the others get a turn again.
 constexpr std::int64_t turn_us = 5'000;
 
@@ -234,23 +233,10 @@ void Scripts::run(const Call& call, Callee callee, std::size_t keys, bool read_o
 }
 
 void Scripts::load_library(const Call& call, std::string_view text, bool replace) {
-  running_ = {};
-  running_.loads = true;
-  running_.began_us = server_.surroundings.clock_us();
-  lua_State* const lua = this->lua();
-  lua_sethook(lua, on_count, LUA_MASKCOUNT, instructions_between_looks);
-  auto library = libraries_.compile(lua, text);
-  lua_sethook(lua, nullptr, 0, 0);
-  running_.loads = false;
-  if (!library) return call.reply.error(library.error());
-  if (const auto refusal = libraries_.refusal(*library, replace)) {
-    FunctionLibraries::give_back(lua, *library);
-    return call.reply.error(*refusal);
-  }
-  const std::string name = library->name;
-  libraries_.add(lua, std::move(*library));
+  const auto name = add_library(text, replace);
+  if (!name) return call.reply.error(name.error());
   server_.effects.changed_all();
-  call.reply.bulk(name);
+  call.reply.bulk(*name);
 }
 
 void Scripts::call_function(const Call& call, bool read_only) {
@@ -437,6 +423,8 @@ const Command* Scripts::allowed_command(Arguments arguments, std::string_view& r
   } else if (command->has(flag::denyoom) && running_.no_room && !running_.wrote &&
              !running_.flags.allow_oom) {
     refusal = "OOM command not allowed when used memory > 'maxmemory'.";
+  } else if (command->has(flag::write) && server_.snapshots->refuses_writes()) {
+    refusal = Snapshots::writes_refused;
   } else {
     return command;
   }

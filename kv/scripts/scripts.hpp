@@ -9,10 +9,12 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kv/commands/command.hpp"
 #include "kv/resp/reply_queue.hpp"
@@ -42,6 +44,12 @@ class Scripts {
 
   // FUNCTION LOAD, FCALL and FCALL_RO. They answer.
   void load_library(const Call& call, std::string_view text, bool replace);
+  // The same without a client: the name, or the error as a reply.
+  std::expected<std::string, std::string> add_library(std::string_view text, bool replace);
+  // FUNCTION RESTORE: all of them or none.
+  enum class RestorePolicy : std::uint8_t { append, replace, flush };
+  std::expected<void, std::string> restore_libraries(const std::vector<std::string>& texts,
+                                                     RestorePolicy policy);
   void call_function(const Call& call, bool read_only);
   bool remove_library(std::string_view name) { return libraries_.remove(lua(), name); }
   void flush_libraries() { libraries_.clear(lua()); }
@@ -93,7 +101,11 @@ class Scripts {
     std::int64_t began_us = 0;
   };
 
+  // Lua looks at the clock after so many of its instructions: about a millisecond.
+  static constexpr int instructions_between_looks = 100'000;
+
   lua_State* lua();
+  std::expected<FunctionLibrary, std::string> compile_library(std::string_view text);
   bool compile(Script& script);
   void run(const Call& call, Script& script, const std::string& sha, bool read_only);
   void run(const Call& call, Callee callee, std::size_t keys, bool read_only);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kv/number.hpp"
+#include "kv/persistence/snapshots.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -142,6 +143,14 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
     reject(client, command, "OOM command not allowed when used memory > 'maxmemory'.");
     return true;
   }
+  if (command->has(flag::write) && snapshots->refuses_writes()) {
+    reject(client, command, Snapshots::writes_refused);
+    return true;
+  }
+  if (loading && !command->has(flag::loading)) {
+    reject(client, command, "LOADING Redis is loading the dataset in memory");
+    return true;
+  }
   if (client.monitors && command->has(flag::write | flag::readonly | flag::may_replicate)) {
     // Redis counts monitors as replicas.
     reject(client, command, "ERR Replica can't interact with the keyspace");
@@ -245,12 +254,14 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   counted_errors_ = client.reply.errors;
   const Call call{*this,        client,    command, *databases[static_cast<std::size_t>(client.db)],
                   client.reply, arguments, now_ms};
+  const bool outer = std::exchange(changes_data, command.has(flag::write | flag::may_replicate));
   const std::uint64_t begin = cycles_now();
   {
     const Effects::Running running(effects, client.db, arguments);
     command.run(call);
   }
   const std::uint64_t spent = cycles_now() - begin;
+  changes_data = outer;
   if (client.tracking != nullptr && command.has(flag::readonly))
     tracking.remember(client, command, arguments);
   Stats::Calls& calls = calls_of(command);
@@ -299,6 +310,7 @@ bool Server::retry_blocked(Client& client, const BlockedOn& on, std::string_view
   const Call call{*this,        client,    *on.command, *databases[static_cast<std::size_t>(on.db)],
                   client.reply, arguments, now_ms,      true,
                   key};
+  const bool outer = std::exchange(changes_data, on.command->has(flag::write | flag::may_replicate));
   const std::uint64_t begin = cycles_now();
   {
     const Effects::Running running(effects, on.db, arguments);
@@ -307,6 +319,7 @@ bool Server::retry_blocked(Client& client, const BlockedOn& on, std::string_view
     serving = served_before;
   }
   const std::uint64_t spent = cycles_now() - begin;
+  changes_data = outer;
   client.db = db;
   if (still_waits_) return false;
   if (settings.latency_tracking) calls_of(*on.command).latency.record(spent);

@@ -73,11 +73,11 @@ std::expected<void, std::string> Server::load_tls_again() {
   }
   constexpr std::array asked{ClientCertificates::ignored, ClientCertificates::required,
                              ClientCertificates::optional};
-  auto loaded = load_tls({settings.tls_cert_file, settings.tls_key_file, settings.tls_key_file_pass,
-                          settings.tls_ca_cert_file, settings.tls_ca_cert_dir,
-                          asked[static_cast<std::size_t>(settings.tls_auth_clients)]});
-  if (!loaded) return std::unexpected(loaded.error());
-  tls_ = std::move(*loaded);
+  auto taken = load_tls({settings.tls_cert_file, settings.tls_key_file, settings.tls_key_file_pass,
+                         settings.tls_ca_cert_file, settings.tls_ca_cert_dir,
+                         asked[static_cast<std::size_t>(settings.tls_auth_clients)]});
+  if (!taken) return std::unexpected(taken.error());
+  tls_ = std::move(*taken);
   return {};
 }
 

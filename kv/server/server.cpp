@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kv/persistence/snapshots.hpp"
 #include "kv/scripts/scripts.hpp"
 
 namespace weir::kv {
@@ -32,6 +33,7 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
       settings(std::move(initial)),
       surroundings(std::move(given)),
       scripts(std::make_unique<Scripts>(*this)),
+      snapshots(std::make_unique<Snapshots>(*this)),
       random_(surroundings.seed),
       idle_spin_(context, std::chrono::microseconds(settings.idle_spin_us), [this] { return rdma_polls(); }),
       poller_(context, [this] { end_socket_round(); }),
@@ -56,6 +58,7 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
 
 Server::~Server() {
   scripts->stop();
+  snapshots->abandon();
   shut_down();
   ended_.clear();
 }
@@ -75,8 +78,10 @@ void Server::end_socket_round() {
 
 void Server::move_use_clock() {
   constexpr std::int64_t minute_ms = 60'000;
+  // Keys that were restored may have been idle for longer than the server runs: for three years.
+  constexpr std::int64_t tick_at_start = 1 << 30;
   last_tick_ = now_ms / use_tick_ms;
-  use_clock.tick = static_cast<std::uint32_t>(last_tick_ - started_ms / use_tick_ms);
+  use_clock.tick = static_cast<std::uint32_t>(tick_at_start + last_tick_ - started_ms / use_tick_ms);
   use_clock.minute = static_cast<std::uint32_t>((now_ms - started_ms) / minute_ms);
   command_rate.sample(now_ms, stats.commands);
   input_rate.sample(now_ms, stats.bytes_in);
@@ -100,6 +105,7 @@ void Server::settings_changed() {
       notifications.tell(to.index(), {'n', "new"}, key);
     };
   }
+  snapshots->settings_changed();
   // A lower maxmemory takes effect although nobody may ask for anything.
   room_is_being_made_ = settings.maxmemory > 0;
 }
@@ -229,6 +235,7 @@ void Server::tick() {
   if (!script_suspended) expire_due();
   blocking.expire(now_ms);
   if (blocking.ready() && !script_suspended) blocking.serve();
+  snapshots->look_at_clock();
   if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) end_pause();
   if (settings.timeout_s > 0) close_idle();
   close_unfinished_handshakes();

@@ -19,6 +19,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@
 #include "kv/heap.hpp"
 #include "kv/net/listener.hpp"
 #include "kv/net/poller.hpp"
+#include "kv/persistence/loading.hpp"
 #include "kv/server/access_control.hpp"
 #include "kv/server/blocking.hpp"
 #include "kv/server/client.hpp"
@@ -52,6 +54,7 @@ class Engine;
 namespace weir::kv {
 
 class Scripts;
+class Snapshots;
 
 // What CLIENT PAUSE holds back.
 enum class Paused : std::uint8_t { nothing, writes, everything };
@@ -194,7 +197,12 @@ class Server {
   Blocking blocking{*this};
   Effects effects{watches, blocking, tracking};
   const std::unique_ptr<Scripts> scripts;
-  Client* serving = nullptr;      // whose command runs
+  Client* serving = nullptr;  // whose command runs
+  // A command runs that may change what it looks up: a snapshot wants to see that first.
+  bool changes_data = false;
+  const std::unique_ptr<Snapshots> snapshots;
+  std::optional<LoadProgress> loading;  // a snapshot is being read
+  Loaded loaded;
   bool script_suspended = false;  // it took too long: others are answered BUSY, and no data changes
   std::string run_id;
   Strangers strangers;

@@ -23,7 +23,7 @@ constexpr std::array policies{"volatile-lru"sv, "volatile-lfu"sv, "volatile-rand
 constexpr std::array auth_clients{"no"sv, "yes"sv, "optional"sv};
 constexpr std::array new_users_channels{"allchannels"sv, "resetchannels"sv};
 constexpr std::array providers{"auto"sv, "weir"sv, "system"sv};
-constexpr std::array debug_permissions{"no"sv, "yes"sv, "local"sv};
+constexpr std::array permissions{"no"sv, "yes"sv, "local"sv};
 constexpr std::array levels{"debug"sv, "verbose"sv, "notice"sv, "warning"sv};
 constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t int_limit = std::numeric_limits<int>::max();
@@ -39,6 +39,14 @@ std::expected<std::string, std::string> event_classes_line(std::span<const std::
   const auto classes = EventClasses::parse(words[0]);
   if (!classes) return std::unexpected("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
   return classes->text();
+}
+
+std::expected<std::string, std::string> file_name(std::span<const std::string> words) {
+  if (words.size() != 1) return std::unexpected("wrong number of arguments");
+  if (words[0].empty()) return std::unexpected("dbfilename can't be empty");
+  if (words[0].find('/') != std::string::npos || words[0] == "." || words[0] == "..")
+    return std::unexpected("dbfilename can't be a path, just a filename");
+  return words[0];
 }
 
 const std::array specs{
@@ -203,11 +211,31 @@ const std::array specs{
                 start,
                 {},
                 "go into the background once it listens: yes, no (no)"},
-    SettingSpec{"enable-debug-command", ChoiceSetting{&S::enable_debug_command, debug_permissions}, start},
-    SettingSpec{"save", WordsSetting{&S::save}, run, {}, {}, without_effect},
-    SettingSpec{"appendonly", AbsentSetting{"this server keeps nothing on disk"}},
+    SettingSpec{"enable-debug-command", ChoiceSetting{&S::enable_debug_command, permissions}, start},
+    SettingSpec{"save",
+                SavePointsSetting{},
+                run,
+                {},
+                "save after SECONDS if there were CHANGES, several pairs; empty: not by itself"},
+    SettingSpec{"dbfilename",
+                WordsSetting{&S::dbfilename, file_name},
+                guarded,
+                {},
+                "file of snapshots, in --dir; read at the start (dump.rdb)"},
+    SettingSpec{"rdbcompression", BoolSetting{&S::rdbcompression}},
+    SettingSpec{"rdbchecksum", BoolSetting{&S::rdbchecksum}, start},
+    SettingSpec{"stop-writes-on-bgsave-error",
+                BoolSetting{&S::stop_writes_on_bgsave_error},
+                run,
+                {},
+                "refuse changes while snapshots fail: yes, no (yes)"},
+    SettingSpec{"enable-protected-configs",
+                ChoiceSetting{&S::protected_configs, permissions},
+                start,
+                {},
+                "let CONFIG SET change dir and dbfilename: no, yes, local (no)"},
+    SettingSpec{"appendonly", AbsentSetting{"this server has no append-only file"}},
     SettingSpec{"appendfilename", TextSetting{&S::appendfilename}, start, {}, {}, without_effect},
-    SettingSpec{"dbfilename", TextSetting{&S::dbfilename}, guarded, {}, {}, without_effect},
 };
 
 bool same_word(std::string_view a, std::string_view b) {
@@ -220,6 +248,17 @@ std::string join(std::span<const std::string> words) {
   std::string line;
   for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
   return line;
+}
+
+Outcome assign_save_points(Settings& settings, std::span<const std::string> words) {
+  // One text is all of them; words of their own are one line of a file of several.
+  const auto points = read_save_points(words);
+  if (!points) return std::unexpected(points.error());
+  const bool adds = words.size() > 1 && settings.save_given && !settings.save.empty();
+  const std::string text = save_points_text(*points);
+  settings.save = adds ? settings.save + ' ' + text : text;
+  settings.save_given = true;
+  return {};
 }
 
 struct Assign {
@@ -324,6 +363,8 @@ struct Assign {
     return {};
   }
 
+  Outcome operator()(const SavePointsSetting&) const { return assign_save_points(settings, words); }
+
   Outcome operator()(const OutputLimitSetting&) const {
     // A file gives words, CONFIG SET one text of several.
     const auto split =
@@ -376,6 +417,7 @@ struct Print {
     return std::string(kind.choices[static_cast<std::size_t>(settings.*kind.member)]);
   }
   std::string operator()(const WordsSetting& kind) const { return settings.*kind.member; }
+  std::string operator()(const SavePointsSetting&) const { return settings.save; }
   std::string operator()(const OutputLimitSetting&) const {
     auto one = [](std::string_view name, const OutputLimit& limit) {
       return std::string(name) + ' ' + std::to_string(limit.hard_bytes) + ' ' +

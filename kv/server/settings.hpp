@@ -15,6 +15,8 @@
 #include <variant>
 #include <vector>
 
+#include "kv/persistence/save_points.hpp"
+
 namespace weir::kv {
 
 enum class EvictionPolicy : int {
@@ -106,8 +108,14 @@ struct Settings {
   int loglevel = 2;  // debug, verbose, notice, warning
   bool daemonize = false;
   int enable_debug_command = 0;  // no, yes, local
-  // Known so that other servers' files load; this server keeps nothing on disk.
-  std::string save, appendfilename = "appendonly.aof", dbfilename = "dump.rdb";
+  // Snapshots.
+  std::string save;  // save points, as read_save_points() reads them
+  bool save_given = false;
+  std::string dbfilename = "dump.rdb";
+  bool rdbcompression = true, rdbchecksum = true, stop_writes_on_bgsave_error = true;
+  int protected_configs = 0;  // may be changed at run time: no, yes, local
+  // Known so that other servers' files load; this server has no append-only file.
+  std::string appendfilename = "appendonly.aof";
   std::map<std::string_view, std::string> idle;     // see idle_settings.hpp: by name, those that were given
   std::set<std::string_view> given_without_effect;  // names, for the log
 };
@@ -136,6 +144,8 @@ struct WordsSetting {
   std::expected<std::string, std::string> (*line)(std::span<const std::string> words) = nullptr;
 };
 struct OutputLimitSetting {};
+// Several in a file add up, and replace what was there before.
+struct SavePointsSetting {};
 // A setting without effect; its value is in Settings::idle.
 struct IdleSetting {
   enum class Form : std::uint8_t { yes_no, number, bytes, text };
@@ -149,7 +159,7 @@ struct AbsentSetting {
   std::string_view why;
 };
 using SettingKind = std::variant<IntegerSetting, BoolSetting, TextSetting, ChoiceSetting, WordsSetting,
-                                 OutputLimitSetting, AbsentSetting, IdleSetting>;
+                                 OutputLimitSetting, SavePointsSetting, AbsentSetting, IdleSetting>;
 
 // at_start_for_safety: could change, but a client that can set it could harm the host (Redis: "protected").
 enum class Change : std::uint8_t { any_time, at_start, at_start_for_safety };

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kv/store/lazy_free.hpp"
+#include "kv/store/snapshot_walk.hpp"
 
 namespace weir::kv {
 
@@ -21,7 +22,11 @@ void Record::destroy(Record* record) {
 
 Record* Keyspace::peek(std::string_view key, std::int64_t now_ms) {
   Record* record = records_.find(key);
-  if (record == nullptr || !is_due(*record, now_ms)) return record;
+  if (record == nullptr) return nullptr;
+  if (!is_due(*record, now_ms)) {
+    if (walk_ != nullptr) may_change(*record);
+    return record;
+  }
   if (!keeps_expired_) remove(*record, Gone::expired);
   return nullptr;
 }
@@ -30,6 +35,7 @@ Record& Keyspace::insert(std::string_view key) {
   if (keeps_expired_) erase(key);
   Record* record = Record::make(key);
   record->accessed = clock_->fresh();
+  if (walk_ != nullptr) record->shown_in = walk_->number();
   records_.insert(record);
   if (on_added) on_added(*this, record->key());
   return *record;
@@ -38,6 +44,7 @@ Record& Keyspace::insert(std::string_view key) {
 bool Keyspace::erase(std::string_view key) {
   Record* record = records_.extract(key);
   if (record == nullptr) return false;
+  if (walk_ != nullptr) walk_->before_change(*this, *record);
   clear_expiry(*record);
   drop_value(*record);
   Record::destroy(record);
@@ -48,12 +55,17 @@ void Keyspace::drop_value(Record& record) { lazy_free_->take_if_large(record.val
 
 void Keyspace::clear() {
   expiring_.clear();
-  lazy_free_->take(records_.take());
+  walk_ != nullptr ? walk_->emptied(*this, records_.take()) : lazy_free_->take(records_.take());
+}
+
+void Keyspace::may_change(Record& record) {
+  if (walk_->changing()) walk_->before_change(*this, record);
 }
 
 void Keyspace::swap(Keyspace& other) noexcept {
   records_.swap(other.records_);
   expiring_.swap(other.expiring_);
+  if (walk_ != nullptr) walk_->swapped(*this, other);
 }
 
 void Keyspace::set_expiry(Record& record, std::int64_t at_ms) {

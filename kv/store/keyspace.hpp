@@ -24,7 +24,8 @@ namespace weir::kv {
 struct Record {
   static constexpr std::int64_t never = -1;
 
-  Value value;
+  [[no_unique_address]] Value value;
+  std::uint32_t shown_in = 0;  // by which snapshot it was taken last (snapshot_walk.hpp); in value's padding
   std::int64_t expires_at_ms = never;
   std::uint32_t accessed = 0;  // for eviction: when it was used last or how often, as the UseClock says
   std::uint32_t key_size = 0;
@@ -34,6 +35,7 @@ struct Record {
   static Record* make(std::string_view key);
   static void destroy(Record* record);
 };
+static_assert(sizeof(Record) == 48);
 
 // What a use of a key leaves in its record: the time, coarsely, or how often it is used. One for all
 // databases of a server, which moves it on; a database is told where it is.
@@ -62,6 +64,7 @@ struct RecordTraits {
 
 using Records = Table<Record, RecordTraits>;
 class LazyFree;
+class SnapshotWalk;
 
 class Keyspace {
  public:
@@ -92,6 +95,8 @@ class Keyspace {
       return nullptr;
     }
     record->accessed = clock_->used(record->accessed);
+    if (walk_ != nullptr) [[unlikely]]
+      may_change(*record);
     return record;
   }
   // As find(), but leaves no trace: for OBJECT, TTL, SCAN and their like.
@@ -112,6 +117,9 @@ class Keyspace {
 
   // Moves `record` to another key (which has no record) and keeps its expiry.
   void rename(Record& record, std::string_view key);
+
+  // A snapshot begins (or, with null, is over): records are shown to it before they change.
+  void take_part_in(SnapshotWalk* walk) { walk_ = walk; }
 
   void keep_expired(bool keep) { keeps_expired_ = keep; }
   // Removes keys that are due, at most `most`; true if some may be left.
@@ -154,12 +162,14 @@ class Keyspace {
     return record.expires_at_ms != Record::never && record.expires_at_ms <= now_ms;
   }
   void drop_expiry(Record& record);
+  void may_change(Record& record);
   Record* near_expiry(std::uint64_t random) const;
 
   Records records_;
   absl::btree_set<Expiry> expiring_;
   const UseClock* clock_;
   LazyFree* lazy_free_;
+  SnapshotWalk* walk_ = nullptr;
   int index_;
   bool keeps_expired_ = false;
 };

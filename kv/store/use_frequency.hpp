@@ -24,6 +24,8 @@ class UseFrequency {
 
   static std::uint32_t fresh(std::uint32_t minute) { return mark(initial, minute); }
 
+  static std::uint32_t mark(std::uint8_t counter, std::uint32_t minute) { return minute << 8 | counter; }
+
   // The counter as it has decayed until `minute`.
   static std::uint8_t counter(std::uint32_t mark, std::uint32_t minute, const FrequencyRules& rules) {
     const std::uint32_t counter = mark & 0xff;
@@ -44,8 +46,6 @@ class UseFrequency {
 
  private:
   static constexpr std::uint32_t minute_mask = 0xffffff;
-
-  static std::uint32_t mark(std::uint8_t counter, std::uint32_t minute) { return minute << 8 | counter; }
 };
 
 }  // namespace weir::kv

@@ -212,6 +212,27 @@ constexpr Row rows[] = {
      "MULTI; set a 1; PEXPIREAT a *; EXEC"},
     {"eval", "", "EVAL \"return redis.call('select',3) and redis.call('set','a',1)\" 0", "set a 1"},
     {"eval", "SET a 1", "EVAL \"return redis.call('get','a')\" 0", ""},
+    // Dumped values.
+    {"restore", "", "RESTORE k 0 \"\\x00\\x01\\x76\\x0a\\x00\\x91\\x08\\xce\\xb2\\x19\\x38\\x8a\\xce\"",
+     "RESTORE k 0 *"},
+    {"restore", "SET k w",
+     "RESTORE k 100000 \"\\x00\\x01\\x76\\x0a\\x00\\x91\\x08\\xce\\xb2\\x19\\x38\\x8a\\xce\" REPLACE",
+     "RESTORE k * ABSTTL REPLACE"},
+    {"restore", "SET k w",
+     "RESTORE k 1 \"\\x00\\x01\\x76\\x0a\\x00\\x91\\x08\\xce\\xb2\\x19\\x38\\x8a\\xce\" ABSTTL REPLACE",
+     "RESTORE k 1 * ABSTTL REPLACE"},
+    {"restore", "SET k w",
+     "RESTORE k 0 \"\\x00\\x01\\x76\\x0a\\x00\\x91\\x08\\xce\\xb2\\x19\\x38\\x8a\\xce\"", ""},
+    {"restore-asking", "",
+     "RESTORE-ASKING k 0 \"\\x00\\x01\\x76\\x0a\\x00\\x91\\x08\\xce\\xb2\\x19\\x38\\x8a\\xce\"",
+     "RESTORE-ASKING k 0 *"},
+    {"function|restore", "",
+     "FUNCTION RESTORE "
+     "\"\\xf5\\x3b\\x23\\x21\\x6c\\x75\\x61\\x20\\x6e\\x61\\x6d\\x65\\x3d\\x6c\\x69\\x62\\x0a\\x72\\x65\\x64"
+     "\\x69\\x73\\x2e\\x72\\x65\\x67\\x69\\x73\\x74\\x65\\x72\\x5f\\x66\\x75\\x6e\\x63\\x74\\x69\\x6f\\x6e\\x"
+     "28\\x27\\x66\\x27\\x2c\\x20\\x66\\x75\\x6e\\x63\\x74\\x69\\x6f\\x6e\\x28\\x29\\x20\\x65\\x6e\\x64\\x29"
+     "\\x0a\\x00\\x43\\xcb\\x68\\xb4\\xa7\\x0f\\x4c\\xa5\"",
+     "FUNCTION RESTORE *"},
     {"function|load", "", "FUNCTION LOAD \"#!lua name=lib\\nredis.register_function('f', function() end)\"",
      "FUNCTION LOAD #!lua name=lib*"},
     {"function|delete", "FUNCTION LOAD \"#!lua name=lib\\nredis.register_function('f', function() end)\"",

@@ -1,0 +1,79 @@
+// Snapshots on the disk, and the end of the server, which takes one.
+#include "kv/commands/command.hpp"
+#include "kv/persistence/snapshots.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+void save(const Call& call) {
+  if (call.server.snapshots->running()) return call.reply.error("ERR Background save already in progress");
+  if (!call.server.snapshots->save()) return call.reply.error("ERR");
+  call.reply.ok();
+}
+
+// SCHEDULE puts it off in Redis while the append-only file is rewritten; here there is nothing to wait for.
+void bgsave(const Call& call) {
+  if (call.count() > 2 || (call.count() == 2 && !is_word(call[1], "SCHEDULE"))) return call.syntax_error();
+  if (const auto begun = call.server.snapshots->start(); !begun)
+    return call.reply.error("ERR " + begun.error());
+  call.reply.simple("Background saving started");
+}
+
+void lastsave(const Call& call) { call.reply.integer(call.server.snapshots->state().last_save_s); }
+
+struct ShutdownWords {
+  bool save = false, nosave = false, now = false, force = false, abort = false;
+};
+
+// False: it has answered.
+bool read_words(const Call& call, ShutdownWords& words) {
+  const std::pair<std::string_view, bool*> known[] = {{"SAVE", &words.save},
+                                                      {"NOSAVE", &words.nosave},
+                                                      {"NOW", &words.now},
+                                                      {"FORCE", &words.force},
+                                                      {"ABORT", &words.abort}};
+  for (const Argument& word : call.arguments.subspan(1)) {
+    bool found = false;
+    for (const auto& [name, set] : known) {
+      if (!is_word(word.text, name)) continue;
+      *set = found = true;
+    }
+    if (!found) return call.syntax_error(), false;
+  }
+  const bool other = words.save || words.nosave || words.now || words.force;
+  if ((words.save && words.nosave) || (words.abort && other)) return call.syntax_error(), false;
+  return true;
+}
+
+void shutdown(const Call& call) {
+  ShutdownWords words;
+  if (!read_words(call, words)) return;
+  if (words.abort) return call.reply.error("ERR No shutdown in progress.");
+  call.server.log(LogLevel::warning, "a client asked for SHUTDOWN");
+  const auto wish = words.save ? EndWish::save : words.nosave ? EndWish::nothing : EndWish::as_configured;
+  if (!call.server.snapshots->before_end(wish) && !words.force)
+    return call.reply.error("ERR Errors trying to SHUTDOWN. Check logs.");
+  call.client.close_after_reply = true;
+  if (call.server.surroundings.stop) call.server.surroundings.stop();
+}
+
+}  // namespace
+
+std::span<const Command> persistence_commands() {
+  using namespace flag;
+  constexpr std::uint32_t saves = admin | noscript | no_async_loading;
+  static constexpr Command commands[] = {
+      {"save", 1, saves | no_multi, 0, 0, 0, save, "server",
+       "Takes a snapshot, and serves nobody meanwhile."},
+      {"bgsave", -1, saves, 0, 0, 0, bgsave, "server", "Takes a snapshot in the background."},
+      {"lastsave", 1, loading | stale | fast, 0, 0, 0, lastsave, "server",
+       "Tells when the last snapshot was complete."},
+      {"shutdown", -1, admin | noscript | no_multi | loading | stale | allow_busy, 0, 0, 0, shutdown,
+       "server", "Stops the server."},
+  };
+  return commands;
+}
+
+}  // namespace weir::kv

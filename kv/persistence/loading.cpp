@@ -1,0 +1,135 @@
+#include "kv/persistence/loading.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "kv/persistence/snapshots.hpp"
+#include "kv/rdb/file_reader.hpp"
+#include "kv/scripts/scripts.hpp"
+#include "kv/server/restored.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+class FileSource final : public rdb::Source {
+ public:
+  explicit FileSource(int fd) : fd_(fd) {}
+  std::size_t read(char* into, std::size_t most) override {
+    ssize_t size = 0;
+    do {
+      size = ::read(fd_, into, most);
+    } while (size < 0 && errno == EINTR);
+    if (size < 0) problem_ = errno;
+    return size < 0 ? 0 : static_cast<std::size_t>(size);
+  }
+  int problem() const { return problem_; }
+
+ private:
+  int fd_;
+  int problem_ = 0;
+};
+
+class StoreTarget final : public rdb::Target {
+ public:
+  StoreTarget(Server& server, const std::function<bool()>& go_on) : server_(server), go_on_(go_on) {}
+
+  void aux(std::string_view name, std::string_view value) override {
+    if (name == "redis-ver")
+      server_.log(LogLevel::notice, "the snapshot was written by version " + std::string(value));
+  }
+  std::string select(std::uint64_t database) override {
+    if (database >= server_.databases.size()) {
+      return "it has a database " + std::to_string(database) + ", and here there are " +
+             std::to_string(server_.databases.size()) + ": check --databases";
+    }
+    db_ = server_.databases[database].get();
+    return {};
+  }
+  void sizes(std::uint64_t, std::uint64_t) override {}
+  std::string record(std::string_view key, Value value, const rdb::About& about) override {
+    if (about.expires_at_ms && *about.expires_at_ms <= server_.now_ms) {
+      ++server_.loaded.expired;
+      return {};
+    }
+    if (db_->records().find(key) != nullptr) return "it has the key '" + std::string(key) + "' twice";
+    Record& record = db_->insert(key);
+    record.value = std::move(value);
+    if (about.expires_at_ms) db_->set_expiry(record, *about.expires_at_ms);
+    note_use(server_, record, about);
+    ++server_.loaded.keys;
+    return {};
+  }
+  std::string function(std::string_view text) override {
+    const auto added = server_.scripts->add_library(text, true);
+    return added ? "" : "it has a library of functions that does not load: " + added.error();
+  }
+  bool go_on(std::uint64_t bytes_read) override {
+    constexpr std::uint64_t bytes_at_once = 1 << 20;
+    constexpr unsigned records_at_once = 2000;
+    server_.loading->bytes_done = bytes_read;
+    if (bytes_read < looked_at_ + bytes_at_once && ++records_ < records_at_once) return true;
+    looked_at_ = bytes_read;
+    records_ = 0;
+    server_.refresh_time();
+    report();
+    return go_on_();
+  }
+
+ private:
+  void report() {
+    constexpr std::int64_t every_ms = 5000;
+    const LoadProgress& progress = *server_.loading;
+    if (reported_ms_ == 0) reported_ms_ = progress.began_ms;
+    if (server_.now_ms - reported_ms_ < every_ms || progress.bytes_all == 0) return;
+    reported_ms_ = server_.now_ms;
+    server_.log(LogLevel::notice,
+                "loading: " + std::to_string(progress.bytes_done * 100 / progress.bytes_all) + " %, " +
+                    std::to_string(server_.loaded.keys) + " keys");
+  }
+
+  Server& server_;
+  const std::function<bool()>& go_on_;
+  Keyspace* db_ = server_.databases.front().get();
+  std::uint64_t looked_at_ = 0;
+  unsigned records_ = 0;
+  std::int64_t reported_ms_ = 0;
+};
+
+}  // namespace
+
+std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::function<bool()>& go_on) {
+  const std::string path = server.settings.dir + '/' + server.settings.dbfilename;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return LoadResult::no_file;
+  if (fd < 0) return std::unexpected("cannot read " + path + ": " + std::strerror(errno));
+  struct stat status{};
+  ::fstat(fd, &status);
+  server.refresh_time();
+  server.loading = LoadProgress{server.now_ms, static_cast<std::uint64_t>(status.st_size), 0};
+  server.loaded = {};
+  FileSource source(fd);
+  StoreTarget target(server, go_on);
+  const auto checked = server.settings.rdbchecksum ? rdb::Checked::yes : rdb::Checked::no;
+  const auto done = rdb::read_file(source, restored_limits(server), checked, target);
+  ::close(fd);
+  server.refresh_time();
+  const std::int64_t took_ms = server.now_ms - server.loading->began_ms;
+  server.loading.reset();
+  if (source.problem() != 0)
+    return std::unexpected("cannot read " + path + ": " + std::strerror(source.problem()));
+  if (!done && done.error().kind == rdb::Error::Kind::stopped) return LoadResult::stopped;
+  if (!done) return std::unexpected(path + " is not loaded: " + done.error().what);
+  server.snapshots->loaded(status.st_mtim.tv_sec);
+  server.log(LogLevel::notice, "loaded " + std::to_string(server.loaded.keys) + " keys from " + path +
+                                   " in " + std::to_string(took_ms) + " ms; " +
+                                   std::to_string(server.loaded.expired) + " had expired");
+  return LoadResult::loaded;
+}
+
+}  // namespace weir::kv

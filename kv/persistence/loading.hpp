@@ -1,0 +1,34 @@
+// Reading a snapshot into the server's databases, at the start.
+//
+// It takes its time, so the one who loads is asked now and then whether to go on, and may serve clients
+// meanwhile: they are told that the server is loading.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <string>
+
+namespace weir::kv {
+
+class Server;
+
+// How far it is, for INFO.
+struct LoadProgress {
+  std::int64_t began_ms = 0;
+  std::uint64_t bytes_all = 0;
+  std::uint64_t bytes_done = 0;
+};
+// What the last one came to.
+struct Loaded {
+  std::uint64_t keys = 0;
+  std::uint64_t expired = 0;  // were left out
+};
+
+enum class LoadResult : std::uint8_t { loaded, no_file, stopped };
+
+// The file that the settings name. `go_on` is called every few milliseconds; false stops. The error says what
+// is wrong with the file, for an administrator; what was read until then stays.
+std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::function<bool()>& go_on);
+
+}  // namespace weir::kv

@@ -1,0 +1,81 @@
+#include "kv/persistence/snapshot.hpp"
+
+#include <utility>
+
+#include "kv/heap.hpp"
+#include "kv/rdb/value_encoder.hpp"
+#include "kv/scripts/scripts.hpp"
+#include "kv/server/restored.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+Snapshot::Snapshot(Server& server, std::uint32_t number, Use use, Sink sink)
+    : server_(server),
+      sink_(std::move(sink)),
+      walk_(number, server.databases, server.changes_data, server.lazy_free,
+            [this](int database, const Record& record) { put(database, record); }) {
+  begin(use);
+}
+
+void Snapshot::begin(Use use) {
+  rdb::put_header(chunk_);
+  chunk_.put_aux("redis-ver", WEIR_REDIS_VERSION);
+  chunk_.put_aux("redis-bits", "64");
+  chunk_.put_aux("ctime", std::to_string(server_.now_ms / 1000));
+  chunk_.put_aux("used-mem", std::to_string(used_memory()));
+  chunk_.put_aux("aof-base", use == Use::append_only_base ? "1" : "0");
+  for (const auto& [name, library] : server_.scripts->libraries().all()) {
+    chunk_.put_opcode(rdb::Opcode::function);
+    chunk_.put_text(library.text);
+  }
+  for (const auto& db : server_.databases) {
+    if (db->size() == 0) continue;
+    chunk_.put_opcode(rdb::Opcode::database);
+    chunk_.put_length(static_cast<std::uint64_t>(db->index()));
+    chunk_.put_opcode(rdb::Opcode::sizes);
+    chunk_.put_length(db->size());
+    chunk_.put_length(db->volatile_size());
+    database_ = db->index();
+    keys_at_first_ += db->size();
+  }
+}
+
+void Snapshot::put(int database, const Record& record) {
+  ++keys_done_;
+  if (database != database_) {
+    database_ = database;
+    chunk_.put_opcode(rdb::Opcode::database);
+    chunk_.put_length(static_cast<std::uint64_t>(database));
+  }
+  const rdb::About about = about_record(server_, record);
+  if (about.expires_at_ms) {
+    chunk_.put_opcode(rdb::Opcode::expires_at_ms);
+    chunk_.put_milliseconds(*about.expires_at_ms);
+  }
+  if (about.idle_s) {
+    chunk_.put_opcode(rdb::Opcode::idle_s);
+    chunk_.put_length(*about.idle_s);
+  }
+  if (about.frequency) {
+    chunk_.put_opcode(rdb::Opcode::frequency);
+    chunk_.put_byte(*about.frequency);
+  }
+  chunk_.put_type(rdb::type_of(record.value));
+  chunk_.put_text(record.key());
+  rdb::put_value(chunk_, record.value);
+  if (chunk_.size() >= chunk_size) hand_over();
+}
+
+void Snapshot::hand_over() {
+  sink_(std::exchange(chunk_, {}));
+  chunk_.reserve(chunk_size + chunk_size / 8);
+}
+
+bool Snapshot::step() {
+  if (walk_.step()) return true;
+  if (!chunk_.empty()) hand_over();
+  return false;
+}
+
+}  // namespace weir::kv

@@ -1,0 +1,49 @@
+// The bytes of a snapshot, but for its end: all databases and functions as they are when it begins.
+//
+// They come in chunks, in the order in which they have to be written. The one who made the snapshot calls
+// step() now and then; what is about to change meanwhile is encoded before it does.
+//
+// Threading: the server's one thread.
+#pragma once
+
+#include <functional>
+
+#include "kv/rdb/encoded.hpp"
+#include "kv/store/snapshot_walk.hpp"
+
+namespace weir::kv {
+
+class Server;
+
+class Snapshot {
+ public:
+  using Sink = std::function<void(rdb::Encoded chunk)>;
+
+  // What it is for: the header says so.
+  enum class Use : std::uint8_t { file, append_only_base };
+
+  Snapshot(Server& server, std::uint32_t number, Use use, Sink sink);
+
+  // Encodes a few records more; false: the sink has everything.
+  bool step();
+
+  std::uint64_t keys_done() const { return keys_done_; }
+  std::uint64_t keys_at_first() const { return keys_at_first_; }
+
+ private:
+  static constexpr std::size_t chunk_size = 256 * 1024;
+
+  void begin(Use use);
+  void put(int database, const Record& record);
+  void hand_over();
+
+  Server& server_;
+  Sink sink_;
+  rdb::Encoded chunk_;
+  int database_ = -1;  // the last one named
+  std::uint64_t keys_done_ = 0;
+  std::uint64_t keys_at_first_ = 0;
+  SnapshotWalk walk_;
+};
+
+}  // namespace weir::kv

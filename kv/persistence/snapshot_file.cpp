@@ -1,0 +1,174 @@
+#include "kv/persistence/snapshot_file.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "kv/rdb/checksum.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+// The kernel begins to write after so many bytes, so that the last fsync has little left to do.
+constexpr std::uint64_t written_between_syncs = 4 << 20;
+
+std::unexpected<std::string> system_error(const std::string& what) {
+  return std::unexpected(what + ": " + std::strerror(errno));
+}
+
+SnapshotFile::Outcome write_bytes(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t some = ::write(fd, bytes.data(), bytes.size());
+    if (some < 0 && errno == EINTR) continue;
+    if (some < 0) return system_error("cannot write the snapshot");
+    bytes.remove_prefix(static_cast<std::size_t>(some));
+  }
+  return {};
+}
+
+std::string path_in(const std::string& folder, const std::string& name) {
+  return folder.empty() ? name : folder + '/' + name;
+}
+
+}  // namespace
+
+SnapshotFile::SnapshotFile(Choice choice, std::function<void(Outcome)> ended)
+    : choice_(std::move(choice)),
+      temporary_(path_in(choice_.folder, "temp-" + std::to_string(::getpid()) + ".rdb")),
+      ended_(std::move(ended)) {
+  // Signals are for the thread that waits for them.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { work(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void SnapshotFile::add(rdb::Encoded chunk) {
+  const std::lock_guard lock(mutex_);
+  if (failed_ || abandoned_) return;
+  waiting_bytes_ += chunk.size();
+  chunks_.push_back(std::move(chunk));
+  changed_.notify_all();
+}
+
+void SnapshotFile::finish() {
+  const std::lock_guard lock(mutex_);
+  all_added_ = true;
+  changed_.notify_all();
+}
+
+void SnapshotFile::wait_until_below(std::size_t bytes) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return waiting_bytes_ <= bytes || failed_; });
+}
+
+void SnapshotFile::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void SnapshotFile::abandon() {
+  {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
+    changed_.notify_all();
+  }
+  join();
+}
+
+std::size_t SnapshotFile::waiting_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_bytes_;
+}
+
+std::uint64_t SnapshotFile::bytes_written() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_written_;
+}
+
+bool SnapshotFile::failed() const {
+  const std::lock_guard lock(mutex_);
+  return failed_;
+}
+
+SnapshotFile::Outcome SnapshotFile::write_all(int fd) {
+  std::uint64_t sum = 0;
+  std::uint64_t not_synced = 0;
+  std::string bytes;
+  for (bool last = false; !last;) {
+    rdb::Encoded chunk;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return !chunks_.empty() || all_added_ || abandoned_; });
+      if (abandoned_) return std::unexpected("abandoned");
+      last = chunks_.empty();
+      if (!last) {
+        chunk = std::move(chunks_.front());
+        chunks_.pop_front();
+      }
+    }
+    bytes.clear();
+    if (last) {
+      bytes = rdb::end_of_file(sum, choice_.with_checksum);
+    } else {
+      chunk.finish(choice_.compression, bytes);
+      if (choice_.with_checksum) sum = rdb::checksum(sum, bytes);
+    }
+    if (auto done = write_bytes(fd, bytes); !done) return done;
+    not_synced += bytes.size();
+    if (not_synced >= written_between_syncs) {
+      if (::fdatasync(fd) != 0) return system_error("cannot sync the snapshot");
+      not_synced = 0;
+    }
+    const std::lock_guard lock(mutex_);
+    waiting_bytes_ -= chunk.size();
+    bytes_written_ += bytes.size();
+    changed_.notify_all();
+  }
+  return {};
+}
+
+SnapshotFile::Outcome SnapshotFile::put_in_place(int fd) {
+  if (::fsync(fd) != 0) return system_error("cannot sync the snapshot");
+  const std::string path = path_in(choice_.folder, choice_.name);
+  if (::rename(temporary_.c_str(), path.c_str()) != 0)
+    return system_error("cannot rename the snapshot to " + path);
+  const int folder =
+      ::open(choice_.folder.empty() ? "." : choice_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return system_error("cannot open the folder of the snapshot");
+  const bool synced = ::fsync(folder) == 0;
+  const int problem = errno;
+  ::close(folder);
+  errno = problem;
+  if (!synced) return system_error("cannot sync the folder of the snapshot");
+  return {};
+}
+
+void SnapshotFile::work() {
+  Outcome outcome;
+  const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) {
+    outcome = system_error("cannot create " + temporary_);
+  } else {
+    outcome = write_all(fd);
+    if (outcome) outcome = put_in_place(fd);
+    if (::close(fd) != 0 && outcome) outcome = system_error("cannot close the snapshot");
+    if (!outcome) ::unlink(temporary_.c_str());
+  }
+  std::unique_lock lock(mutex_);
+  failed_ = !outcome.has_value();
+  chunks_.clear();
+  waiting_bytes_ = 0;
+  changed_.notify_all();
+  const bool told = !abandoned_;
+  lock.unlock();
+  if (told) ended_(std::move(outcome));
+}
+
+}  // namespace weir::kv

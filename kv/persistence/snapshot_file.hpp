@@ -1,0 +1,69 @@
+// A snapshot on its way to the disk: a thread compresses what it is given, sums it and writes it.
+//
+// The bytes go to a temporary file beside the real one. When all are there the file is synced, takes the real
+// one's name, and the folder is synced: whoever looks, whenever the machine stops, sees the old snapshot or
+// the new one, whole. After an error the temporary file is removed and the old one stays.
+//
+// Threading: all calls from one thread, which the object's own thread never blocks.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <expected>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "kv/rdb/encoded.hpp"
+
+namespace weir::kv {
+
+class SnapshotFile {
+ public:
+  struct Choice {
+    std::string folder;
+    std::string name;
+    rdb::Compression compression;
+    bool with_checksum;
+  };
+  using Outcome = std::expected<void, std::string>;
+
+  // `ended` is called by the object's thread, once: everything is on the disk, or what went wrong. Not after
+  // abandon().
+  SnapshotFile(Choice choice, std::function<void(Outcome)> ended);
+  ~SnapshotFile() { abandon(); }
+
+  void add(rdb::Encoded chunk);
+  // That was all.
+  void finish();
+  // Waits until no more than so much of what was added is not written yet, or it failed.
+  void wait_until_below(std::size_t bytes);
+  // Waits until it is over.
+  void join();
+  // Stops, leaves the old file as it is and the temporary one not at all.
+  void abandon();
+
+  std::size_t waiting_bytes() const;
+  std::uint64_t bytes_written() const;
+  bool failed() const;
+
+ private:
+  void work();
+  Outcome write_all(int fd);
+  Outcome put_in_place(int fd);
+
+  const Choice choice_;
+  const std::string temporary_;
+  std::function<void(Outcome)> ended_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<rdb::Encoded> chunks_;
+  std::size_t waiting_bytes_ = 0;
+  std::uint64_t bytes_written_ = 0;
+  bool all_added_ = false, abandoned_ = false, failed_ = false;
+  std::thread thread_;
+};
+
+}  // namespace weir::kv

@@ -1,0 +1,55 @@
+// What listpacks, ziplists and zipmaps have in common for their readers: they run through the elements once,
+// and say in the end whether the bytes were what they should be.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "kv/number.hpp"
+
+namespace weir::kv::rdb {
+
+class CompactReader {
+ public:
+  // Something in the bytes was wrong, or has been so far.
+  bool broken() const { return broken_; }
+
+ protected:
+  explicit CompactReader(std::string_view bytes) : bytes_(bytes) {}
+
+  // False, and broken, unless `size` more bytes are there.
+  bool has(std::uint64_t size) {
+    if (size <= bytes_.size() - at_) return true;
+    broken_ = true;
+    return false;
+  }
+  bool fail() {
+    broken_ = true;
+    return false;
+  }
+  template <class Number>
+  Number number_at(std::size_t offset) const {
+    Number number;
+    std::memcpy(&number, bytes_.data() + offset, sizeof number);
+    return number;
+  }
+  std::uint8_t byte_at(std::size_t offset) const { return static_cast<std::uint8_t>(bytes_[offset]); }
+  std::string_view as_text(std::int64_t value) { return format_int(value, digits_); }
+  // Three bytes, signed.
+  std::int64_t int24_at(std::size_t offset) const {
+    const std::uint32_t bits = static_cast<std::uint32_t>(byte_at(offset)) << 8 |
+                               static_cast<std::uint32_t>(byte_at(offset + 1)) << 16 |
+                               static_cast<std::uint32_t>(byte_at(offset + 2)) << 24;
+    return static_cast<std::int32_t>(bits) >> 8;
+  }
+
+  std::string_view bytes_;
+  std::size_t at_ = 0;
+  bool broken_ = false;
+
+ private:
+  IntText digits_;
+};
+
+}  // namespace weir::kv::rdb

@@ -1,0 +1,168 @@
+#include "kv/rdb/file_reader.hpp"
+
+#include "kv/number.hpp"
+
+namespace weir::kv::rdb {
+
+namespace {
+
+constexpr int first_with_checksum = 5;
+constexpr std::string_view valkey_magic = "VALKEY";  // since Valkey 9, with three digits
+
+class FileReading {
+ public:
+  FileReading(Source& source, const Limits& limits, Checked checksum, Target& target)
+      : in_(source), limits_(limits), checked_(checksum), target_(target) {}
+
+  std::expected<void, Error> all() {
+    header();
+    while (!in_.failed() && !ended_) {
+      const std::uint8_t code = in_.byte();
+      if (in_.failed()) break;
+      if (code >= first_opcode) {
+        opcode(static_cast<Opcode>(code));
+      } else {
+        record(static_cast<ValueType>(code));
+      }
+    }
+    if (in_.failed()) return std::unexpected(in_.error());
+    return {};
+  }
+
+ private:
+  void refuse_if(const std::string& reason) {
+    if (!reason.empty()) in_.corrupt(reason);
+  }
+
+  void header() {
+    const std::string_view bytes = in_.raw(header_size);
+    if (in_.failed()) return;
+    const std::string_view name = bytes.starts_with(valkey_magic) ? valkey_magic : magic;
+    // Four digits with zeros in front.
+    std::string_view digits = bytes.substr(name.size());
+    while (digits.size() > 1 && digits.front() == '0') digits.remove_prefix(1);
+    const auto version = parse_int(digits);
+    if (!bytes.starts_with(name) || !version || *version < 1) return in_.corrupt("this is no RDB file");
+    if (name == magic && *version > newest_version) {
+      return in_.fail(Error::Kind::unsupported, "its version " + std::to_string(*version) +
+                                                    " is newer than " + std::to_string(newest_version) +
+                                                    ", the newest known here");
+    }
+    version_ = static_cast<int>(*version);
+  }
+
+  void opcode(Opcode code) {
+    switch (code) {
+      case Opcode::aux: {
+        const std::string name(in_.text());
+        const std::string_view value = in_.text();
+        if (!in_.failed()) target_.aux(name, value);
+        return;
+      }
+      case Opcode::database: {
+        const std::uint64_t number = in_.length();
+        if (!in_.failed()) refuse_if(target_.select(number));
+        return;
+      }
+      case Opcode::sizes: {
+        const std::uint64_t keys = in_.length();
+        const std::uint64_t expiring = in_.length();
+        if (!in_.failed()) target_.sizes(keys, expiring);
+        return;
+      }
+      case Opcode::expires_at_ms:
+        about_.expires_at_ms = in_.milliseconds();
+        return;
+      case Opcode::expires_at_s:
+        about_.expires_at_ms = std::int64_t{in_.seconds()} * 1000;
+        return;
+      case Opcode::idle_s:
+        about_.idle_s = in_.length();
+        return;
+      case Opcode::frequency:
+        about_.frequency = in_.byte();
+        return;
+      case Opcode::function: {
+        const std::string_view text = in_.text();
+        if (!in_.failed()) refuse_if(target_.function(text));
+        return;
+      }
+      case Opcode::old_function:
+        return in_.fail(Error::Kind::unsupported, "a function in the format of a release candidate");
+      case Opcode::module_aux:
+        return module_aux();
+      case Opcode::end:
+        return end();
+    }
+  }
+
+  // What a module keeps beside its values: passed over, as it says itself what it consists of.
+  void module_aux() {
+    enum : std::uint64_t { done = 0, integer = 1, natural = 2, single = 3, real = 4, text = 5 };
+    in_.length();  // the module
+    in_.length();
+    in_.length();  // when it wants it
+    while (!in_.failed()) {
+      switch (in_.length()) {
+        case done:
+          return;
+        case integer:
+        case natural:
+          in_.length();
+          break;
+        case single:
+          in_.four_byte_float();
+          break;
+        case real:
+          in_.eight_byte_double();
+          break;
+        case text:
+          in_.text();
+          break;
+        default:
+          in_.corrupt("a module's data is damaged");
+      }
+    }
+  }
+
+  void record(ValueType type) {
+    if (!target_.go_on(in_.bytes_read())) return in_.fail(Error::Kind::stopped, "stopped");
+    const Bytes key(in_.text());
+    if (in_.failed()) return;
+    ++limits_.seed;
+    auto value = read_value(in_, type, limits_);
+    if (!value) {
+      if (in_.error().kind != Error::Kind::truncated)
+        in_.explain("key '" + std::string(key.view().substr(0, 64)) + "': ");
+      return;
+    }
+    // Redis leaves out collections without elements, which old versions wrote.
+    if (may_be_kept(*value)) refuse_if(target_.record(key.view(), std::move(*value), about_));
+    about_ = {};
+  }
+
+  void end() {
+    ended_ = true;
+    if (version_ < first_with_checksum) return;
+    const std::uint64_t sum = in_.sum();
+    const std::uint64_t stored = in_.stored_checksum();
+    if (in_.failed() || checked_ == Checked::no || stored == 0) return;
+    if (sum != stored) in_.corrupt("the checksum is wrong: the file is damaged");
+  }
+
+  Reader in_;
+  Limits limits_;
+  Checked checked_;
+  Target& target_;
+  About about_;
+  int version_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+std::expected<void, Error> read_file(Source& source, const Limits& limits, Checked checksum, Target& target) {
+  return FileReading(source, limits, checksum, target).all();
+}
+
+}  // namespace weir::kv::rdb

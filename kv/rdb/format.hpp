@@ -1,0 +1,76 @@
+// What the bytes of Redis's snapshots mean: protocol facts and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weir::kv::rdb {
+
+inline constexpr int version_written = 10;  // Redis 7.0's
+inline constexpr int newest_version = 12;   // Redis 7.4's
+inline constexpr std::string_view magic = "REDIS";
+inline constexpr std::size_t header_size = 9;  // the magic and four digits
+
+enum class ValueType : std::uint8_t {
+  string = 0,
+  list = 1,
+  set = 2,
+  zset_text = 3,  // scores as text
+  hash = 4,
+  zset = 5,  // scores in eight bytes
+  module_1 = 6,
+  module_2 = 7,
+  hash_zipmap = 9,
+  list_ziplist = 10,
+  set_intset = 11,
+  zset_ziplist = 12,
+  hash_ziplist = 13,
+  list_of_ziplists = 14,
+  stream_1 = 15,
+  hash_listpack = 16,
+  zset_listpack = 17,
+  list_of_listpacks = 18,
+  stream_2 = 19,
+  set_listpack = 20,  // Redis 7.2
+  stream_3 = 21,
+};
+
+// What stands where a value's type could.
+enum class Opcode : std::uint8_t {
+  function = 245,
+  old_function = 246,  // of a Redis 7.0 that was never released
+  module_aux = 247,
+  idle_s = 248,
+  frequency = 249,
+  aux = 250,
+  sizes = 251,  // of the database's tables, so that they need not grow
+  expires_at_ms = 252,
+  expires_at_s = 253,
+  database = 254,
+  end = 255,
+};
+inline constexpr std::uint8_t first_opcode = 245;
+
+// A length's first two bits.
+inline constexpr std::uint8_t length_6_bits = 0, length_14_bits = 1, length_special = 2, text_encoded = 3;
+inline constexpr std::uint8_t length_32_bits = 0x80, length_64_bits = 0x81;
+// How an encoded text is encoded: its last six bits.
+inline constexpr std::uint8_t text_int8 = 0, text_int16 = 1, text_int32 = 2, text_lzf = 3;
+
+// How one list node of list_of_listpacks is stored.
+inline constexpr std::uint64_t node_plain = 1, node_packed = 2;
+
+struct Error {
+  enum class Kind : std::uint8_t {
+    truncated,    // the bytes end too early
+    corrupt,      // they mean nothing, or contradict each other
+    unsupported,  // fine, but not for this server
+    too_large,    // more than it was allowed to become
+    stopped,      // by the one who reads
+  };
+  Kind kind;
+  std::string what;
+};
+
+}  // namespace weir::kv::rdb

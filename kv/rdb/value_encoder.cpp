@@ -1,0 +1,62 @@
+#include "kv/rdb/value_encoder.hpp"
+
+#include "kv/rdb/stream_value.hpp"
+#include "kv/store/hash.hpp"
+#include "kv/store/list.hpp"
+#include "kv/store/set.hpp"
+#include "kv/store/zset.hpp"
+
+namespace weir::kv::rdb {
+
+ValueType type_of(const Value& value) {
+  switch (value.type()) {
+    case Type::string:
+      break;
+    case Type::list:
+      return ValueType::list;
+    case Type::set:
+      return ValueType::set;
+    case Type::hash:
+      return ValueType::hash;
+    case Type::zset:
+      return ValueType::zset;
+    case Type::stream:
+      return ValueType::stream_2;
+  }
+  return ValueType::string;
+}
+
+void put_value(Encoded& out, const Value& value) {
+  if (value.type() == Type::string) return out.put_text(value.text().view());
+  if (value.type() == Type::stream) return put_stream(out, value.stream());
+  out.put_length(value.elements());
+  switch (value.type()) {
+    case Type::string:
+    case Type::stream:
+      break;
+    case Type::list:
+      for (const Bytes& element : value.list().elements) out.put_text(element.view());
+      break;
+    case Type::set:
+      value.set().for_each([&](std::string_view member) {
+        out.put_text(member);
+        return true;
+      });
+      break;
+    case Type::hash:
+      value.hash().for_each([&](std::string_view field, const Bytes& text) {
+        out.put_text(field);
+        out.put_text(text.view());
+      });
+      break;
+    case Type::zset:
+      // The last first, as Redis does: who inserts each before the others searches least.
+      for (const ScoredNode* node = value.zset().order().last(); node != nullptr; node = node->previous) {
+        out.put_text(node->member());
+        out.put_double(node->score);
+      }
+      break;
+  }
+}
+
+}  // namespace weir::kv::rdb

@@ -1,0 +1,70 @@
+// Libraries of functions coming in: one by FUNCTION LOAD or with a snapshot, several by FUNCTION RESTORE.
+#include <algorithm>
+
+#include "kv/scripts/scripts.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+std::expected<FunctionLibrary, std::string> Scripts::compile_library(std::string_view text) {
+  running_ = {};
+  running_.loads = true;
+  running_.began_us = server_.surroundings.clock_us();
+  lua_State* const lua = this->lua();
+  lua_sethook(lua, on_count, LUA_MASKCOUNT, instructions_between_looks);
+  auto library = libraries_.compile(lua, text);
+  lua_sethook(lua, nullptr, 0, 0);
+  running_.loads = false;
+  return library;
+}
+
+std::expected<std::string, std::string> Scripts::add_library(std::string_view text, bool replace) {
+  auto library = compile_library(text);
+  if (!library) return std::unexpected(library.error());
+  if (const auto refusal = libraries_.refusal(*library, replace)) {
+    FunctionLibraries::give_back(lua(), *library);
+    return std::unexpected(*refusal);
+  }
+  std::string name = library->name;
+  libraries_.add(lua(), std::move(*library));
+  return name;
+}
+
+std::expected<void, std::string> Scripts::restore_libraries(const std::vector<std::string>& texts,
+                                                            RestorePolicy policy) {
+  FunctionLibraries incoming;
+  std::vector<FunctionLibrary> ready;
+  std::string problem;
+  // Among themselves first, as if there were no others: each takes its place in `incoming` without functions.
+  for (const std::string& text : texts) {
+    auto library = compile_library(text);
+    if (!library) {
+      problem = library.error();
+      break;
+    }
+    ready.push_back(std::move(*library));
+    const std::string& name = ready.back().name;
+    const bool there = policy == RestorePolicy::append && libraries_.all().contains(name);
+    std::optional<std::string> refusal;
+    if (there || incoming.all().contains(name)) refusal = "ERR Library " + name + " already exists";
+    if (!refusal) refusal = incoming.refusal(ready.back(), false);
+    if (!refusal && policy != RestorePolicy::flush) refusal = libraries_.refusal(ready.back(), true);
+    if (refusal) {
+      problem = *refusal;
+      break;
+    }
+    incoming.add(
+        lua(),
+        FunctionLibrary{
+            .name = ready.back().name, .text = {}, .functions = ready.back().functions, .compiled = false});
+  }
+  if (!problem.empty()) {
+    for (const FunctionLibrary& library : ready) FunctionLibraries::give_back(lua(), library);
+    return std::unexpected(problem);
+  }
+  if (policy == RestorePolicy::flush) libraries_.clear(lua());
+  for (FunctionLibrary& library : ready) libraries_.add(lua(), std::move(library));
+  return {};
+}
+
+}  // namespace weir::kv
