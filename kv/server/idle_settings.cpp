@@ -72,8 +72,6 @@ const std::array idle_specs{
     idle("sanitize-dump-payload", Form::text, "no"),
     idle("set-proc-title", Form::yes_no, "yes"),
     idle("shutdown-timeout", Form::number, "10"),
-    idle("stream-node-max-bytes", Form::bytes, "4096"),
-    idle("stream-node-max-entries", Form::number, "100"),
     idle("tls-session-cache-size", Form::number, "20480"),
     idle("tls-session-cache-timeout", Form::number, "300"),
     idle("tls-session-caching", Form::yes_no, "yes"),
