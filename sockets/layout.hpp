@@ -19,6 +19,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "sockets/carrier.hpp"
 
@@ -93,6 +94,11 @@ struct alignas(64) Bell {
 
 struct Layout {
   static constexpr std::uint64_t the_magic = 0x5745'4952'534f'0002;  // "WEIRSO", version 2
+  // Each version has files of its own, also for its bells: processes of two versions may share the folder.
+  static std::string table_path(const std::string& directory) { return directory + "/lasting-table-2"; }
+  static std::string bell_path(const std::string& directory, std::uint32_t index) {
+    return directory + "/lasting-bell-2-" + std::to_string(index);
+  }
   std::atomic<std::uint64_t> magic;
   pthread_mutex_t lock;  // robust, of all processes
   std::array<std::atomic<std::uint32_t>, max_processes> processes;

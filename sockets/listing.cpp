@@ -63,7 +63,7 @@ std::string runtime_directory(const char* told) { return link::default_runtime_d
 
 std::expected<std::vector<ListedEnd>, std::string> list_ends(const std::string& runtime_directory) {
   std::vector<ListedEnd> ends;
-  const std::string path = runtime_directory + "/lasting-sockets/lasting-table-2";
+  const std::string path = Layout::table_path(runtime_directory + "/lasting-sockets");
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0 && errno == ENOENT) return ends;
   struct stat info{};

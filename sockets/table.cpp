@@ -150,7 +150,7 @@ static int open_locked(const std::string& directory) {
   for (int i = 0; i < tries; ++i) {
     ::mkdir(directory.c_str(), 0700);
     const int file = out_of_the_way(
-        ::open((directory + "/lasting-table-2").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+        ::open(Layout::table_path(directory).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (file < 0 && errno == ENOENT) continue;
     if (file < 0) return file;
     struct stat info{};
@@ -274,7 +274,7 @@ void Table::leave() {
   bool last = true;
   for (std::uint32_t i = 0; i < max_processes && last; ++i) last = i == process_ || !alive(i);
   if (last) {
-    ::unlink((directory_ + "/lasting-table-2").c_str());
+    ::unlink(Layout::table_path(directory_).c_str());
     ::rmdir(directory_.c_str());
   }
   ::flock(file_, LOCK_UN);

@@ -39,9 +39,7 @@ class Table {
   std::optional<std::uint32_t> claim_bell();
   void release_bell(std::uint32_t bell);
   Bell& bell(std::uint32_t index) { return layout_->bells[index % max_bells]; }
-  std::string bell_path(std::uint32_t index) const {
-    return directory_ + "/lasting-bell-" + std::to_string(index);
-  }
+  std::string bell_path(std::uint32_t index) const { return Layout::bell_path(directory_, index); }
 
   bool alive(std::uint32_t process) const;
   std::uint32_t process() const { return process_; }
