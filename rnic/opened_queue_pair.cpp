@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "rnic/adapter.hpp"
+#include "rnic/datagram_packets.hpp"
 
 namespace weir::rnic {
 namespace {

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "rnic/adapter.hpp"
+#include "rnic/datagram_packets.hpp"
 
 namespace weir::rnic {
 namespace {
