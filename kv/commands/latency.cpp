@@ -10,7 +10,7 @@ namespace weir::kv {
 namespace {
 
 void nothing(const Call& call) { call.reply.array(0); }
-void reset(const Call& call) { call.reply.integer(0); }
+void reset_events(const Call& call) { call.reply.integer(0); }
 
 // The edges that Redis tells: powers of two of 1024 ns, each with the rest of its bucket, which is 1/128
 // wide.
@@ -99,7 +99,7 @@ std::span<const Command> latency_commands() {
       {"latest", 2, common, 0, 0, 0, nothing, "server", "Returns latency events.", {}, "latency"},
       {"history", 3, common, 0, 0, 0, nothing, "server", "Returns an event's samples.", {}, "latency"},
       {"histogram", -2, common, 0, 0, 0, histogram, "server", "Counts calls by time taken.", {}, "latency"},
-      {"reset", -2, common, 0, 0, 0, reset, "server", "Forgets latency events.", {}, "latency"},
+      {"reset", -2, common, 0, 0, 0, reset_events, "server", "Forgets latency events.", {}, "latency"},
       {"help", 2, loading | stale, 0, 0, 0, help, "server", "Explains LATENCY.", {}, "latency"},
   };
   static constexpr Command commands[] = {
