@@ -18,6 +18,8 @@ namespace {
 // A match of LZF takes three bytes and stands for 264 at most.
 constexpr std::uint64_t best_ratio = 264;
 constexpr std::uint64_t grown_at_once = 1 << 20;
+// What a failed read returns: never a null pointer, which may not be copied from, not even no bytes.
+constexpr std::string_view no_bytes = "";
 
 }  // namespace
 
@@ -58,12 +60,12 @@ std::string_view Reader::raw(std::uint64_t size) {
   }
   if (source_ == nullptr) {
     fail(Error::Kind::truncated, "the bytes end too early");
-    return {};
+    return no_bytes;
   }
   // Grows with what comes, not with what is announced.
   scratch_.clear();
   while (scratch_.size() < size) {
-    if (rest_.empty() && !refill()) return {};
+    if (rest_.empty() && !refill()) return no_bytes;
     const std::size_t some = std::min<std::uint64_t>(size - scratch_.size(), rest_.size());
     scratch_.append(rest_.substr(0, some));
     rest_.remove_prefix(some);
@@ -130,30 +132,30 @@ std::string_view Reader::integer(std::int64_t value) {
 std::string_view Reader::decompressed() {
   const std::uint64_t packed_size = length();
   const std::uint64_t size = length();
-  if (failed()) return {};
+  if (failed()) return no_bytes;
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
   if (packed_size == 0 || size == 0 || packed_size > most || size > most || size / best_ratio > packed_size) {
     corrupt("a compressed text has lengths that cannot be");
-    return {};
+    return no_bytes;
   }
   if (size > budget_) {
     fail(Error::Kind::too_large, "decompressed it is larger than allowed");
-    return {};
+    return no_bytes;
   }
   const std::string_view packed = raw(packed_size);
-  if (failed()) return {};
+  if (failed()) return no_bytes;
   if (budget_ != no_limit) budget_ -= size;
   unpacked_.resize(size);
   if (lzf_decompress(packed.data(), static_cast<unsigned>(packed_size), unpacked_.data(),
                      static_cast<unsigned>(size)) != size) {
     corrupt("a compressed text does not decompress");
-    return {};
+    return no_bytes;
   }
   return unpacked_;
 }
 
 std::string_view Reader::text() {
-  if (rest_.empty() && !refill()) return {};
+  if (rest_.empty() && !refill()) return no_bytes;
   const auto first = static_cast<std::uint8_t>(rest_.front());
   if (first >> 6 != text_encoded) return raw(length());
   rest_.remove_prefix(1);
@@ -170,7 +172,7 @@ std::string_view Reader::text() {
       break;
   }
   corrupt("a text is encoded in an unknown way");
-  return {};
+  return no_bytes;
 }
 
 }  // namespace weir::kv::rdb
