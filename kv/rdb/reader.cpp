@@ -18,8 +18,6 @@ namespace {
 // A match of LZF takes three bytes and stands for 264 at most.
 constexpr std::uint64_t best_ratio = 264;
 constexpr std::uint64_t grown_at_once = 1 << 20;
-// What a failed read returns: never a null pointer, which may not be copied from, not even no bytes.
-constexpr std::string_view no_bytes = "";
 
 }  // namespace
 

@@ -36,7 +36,7 @@ class Reader {
   const Error& error() const { return *error_; }
   void fail(Error::Kind kind, std::string what) {
     if (!error_) error_ = Error{kind, std::move(what)};
-    rest_ = {};
+    rest_ = no_bytes;
   }
   // Where it happened, before what happened.
   void explain(const std::string& where) { error_->what.insert(0, where); }
@@ -66,6 +66,9 @@ class Reader {
 
  private:
   static constexpr std::size_t buffer_size = 64 * 1024;
+  // What is left, and what is returned, after a failure: never a null pointer, which may not be copied from,
+  // not even no bytes.
+  static constexpr std::string_view no_bytes = "";
 
   template <class Number>
   Number fixed();
@@ -74,7 +77,7 @@ class Reader {
   std::string_view decompressed();
   std::string_view integer(std::int64_t value);
 
-  std::string_view rest_;
+  std::string_view rest_ = no_bytes;
   Source* source_ = nullptr;
   std::unique_ptr<char[]> buffer_;
   std::size_t counted_ = 0;  // how much of the buffer the checksum stands for

@@ -63,7 +63,7 @@ TEST(Script, that_took_long_goes_on_and_answers) {
   WireClient other = server.connect();
   slow.send(encode({"EVAL",
                     "local n = 0 while redis.call('exists', 'stop') == 0 do n = n + 1 "
-                    "if n == 2000000 then redis.call('set', 'stop', ARGV[1]) end end return KEYS[1]",
+                    "if n == 200000 then redis.call('set', 'stop', ARGV[1]) end end return KEYS[1]",
                     "1", "key", "arg"}));
   slow.send(encode({"GET", "stop"}));
   EXPECT_EQ(slow.reply(), "$3\r\nkey\r\n");
