@@ -143,7 +143,7 @@ TEST_P(RpcBlocking, more_than_may_wait_is_told_overloaded) {
 }
 
 TEST_P(RpcBlocking, a_call_that_is_late_before_its_turn_never_runs) {
-  serve<slow::find>(few_threads(1, 2));
+  serve<slow::find, slow::quick>(few_threads(1, 2));
   auto client = connected();
   ASSERT_TRUE(client) << client.error().what;
   std::vector<Result<std::string>> ends, late;
@@ -152,6 +152,12 @@ TEST_P(RpcBlocking, a_call_that_is_late_before_its_turn_never_runs) {
   begin(*client, "second", late, 20ms);
   run_until([&] { return late.size() == 1; });
   EXPECT_EQ(late[0].error().code, Errc::deadline_exceeded);
+  // The client told the server that it waits no longer; a reply to what it sends next shows that the server
+  // knows.
+  run([&]() -> asio::awaitable<void> {
+    const auto quick = co_await client->call<slow::quick>(7);
+    EXPECT_EQ(quick.value_or(0), 7);
+  });
   // Its place is free again: two more wait.
   begin(*client, "third", ends);
   begin(*client, "fourth", ends);
