@@ -17,6 +17,7 @@
 #include <cstring>
 #include <optional>
 
+#include "rdma/handshake_places.hpp"
 #include "rdma/tcp_pacing.hpp"
 #include "rpc/frame.hpp"
 #include "rpc/socket_transport.hpp"
@@ -27,6 +28,7 @@ namespace weir::rpc {
 namespace {
 
 using asio::ip::tcp;
+using rdma::HandshakePlaces;
 
 std::unexpected<Error> refused(const Address& address, const char* what, int os_error) {
   return fail(Errc::bad_address,
@@ -51,8 +53,12 @@ class Taker {
   Taker(const Address& address, std::shared_ptr<asio::ssl::context> tls, Listener::Accepted accepted)
       : address_(address), tls_(std::move(tls)), accepted_(std::move(accepted)) {}
 
+  bool full() const { return tls_ && places_->full(); }
+  // For a client that is about to be taken.
+  HandshakePlaces::Place place() const { return tls_ ? places_->take() : HandshakePlaces::Place(); }
+
   void take(const std::shared_ptr<const Taker>& self, asio::io_context& io, OwnedFd fd,
-            const sockaddr_storage& from) const {
+            const sockaddr_storage& from, HandshakePlaces::Place place) const {
     if (address_.scheme == Scheme::unix_socket)
       return accepted_(io,
                        make_socket_transport(io, std::move(fd), std::string("unix ").append(address_.path)));
@@ -67,21 +73,27 @@ class Taker {
     if (error) return;
     fd.release();  // Asio's now
     socket.set_option(tcp::no_delay(true), error);
-    TlsPeer tls{TlsSide::server, tls_, "", std::chrono::seconds(10)};
-    asio::co_spawn(io, shake_hands(self, io, std::move(socket), std::move(tls), std::move(name)),
-                   asio::detached);
+    const std::chrono::seconds limit =
+        places_->crowded() ? HandshakePlaces::hurried : std::chrono::seconds(10);
+    TlsPeer tls{TlsSide::server, tls_, "", limit};
+    asio::co_spawn(
+        io, shake_hands(self, io, std::move(socket), std::move(tls), std::move(name), std::move(place)),
+        asio::detached);
   }
 
  private:
   static asio::awaitable<void> shake_hands(std::shared_ptr<const Taker> self, asio::io_context& io,
-                                           tcp::socket socket, TlsPeer tls, std::string name) {
+                                           tcp::socket socket, TlsPeer tls, std::string name,
+                                           HandshakePlaces::Place place) {
     auto made = co_await make_tls_transport(std::move(socket), std::move(tls), std::move(name));
+    place.give_back();
     if (made) self->accepted_(io, std::move(*made));
   }
 
   const Address address_;
   const std::shared_ptr<asio::ssl::context> tls_;
   const Listener::Accepted accepted_;
+  const std::shared_ptr<HandshakePlaces> places_ = std::make_shared<HandshakePlaces>();
 };
 
 // What a client is told that is accepted only to hear that there is no descriptor for it.
@@ -121,12 +133,14 @@ class SocketListener final : public Listener, public Poller::Watcher {
   bool start() { return poller_.add(fd_.get(), *this, EPOLLIN); }
   Address address() const override { return address_; }
   void accept_rest() override {
-    accept(SOMAXCONN);
+    accept(SOMAXCONN, Handshakes::all);
     close();
   }
 
  private:
-  void ready(std::uint32_t) override { accept(64); }
+  enum class Handshakes : std::uint8_t { as_there_is_room, all };
+
+  void ready(std::uint32_t) override { accept(64, Handshakes::as_there_is_room); }
 
   void close() {
     if (!fd_) return;
@@ -136,15 +150,16 @@ class SocketListener final : public Listener, public Poller::Watcher {
     fd_.reset();
   }
 
-  void accept(int most_at_once) {
+  void accept(int most_at_once, Handshakes which) {
     for (int i = 0; i < most_at_once; ++i) {
+      if (which != Handshakes::all && taker_->full()) return pause(HandshakePlaces::look_again);
       sockaddr_storage from{};
       socklen_t size = sizeof from;
       OwnedFd fd(accept4(fd_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd) {
         const bool no_descriptor = errno == EMFILE || errno == ENFILE;
         if (no_descriptor && turn_one_away()) continue;
-        if (no_descriptor || errno == ENOBUFS || errno == ENOMEM) pause();
+        if (no_descriptor || errno == ENOBUFS || errno == ENOMEM) pause(std::chrono::milliseconds(100));
         return;
       }
       pacing_.accepted(fd.get());
@@ -176,9 +191,10 @@ class SocketListener final : public Listener, public Poller::Watcher {
     return turned_away;
   }
 
-  // Out of descriptors: looking again at once would find the same. Connections that end make room.
-  void pause() {
-    pause_.expires_after(std::chrono::milliseconds(100));
+  // Out of descriptors, or of places for handshakes: looking again at once would find the same. What ends
+  // makes room.
+  void pause(std::chrono::milliseconds time) {
+    pause_.expires_after(time);
     pause_.async_wait([this, weak = weak_from_this()](const std::error_code& error) {
       const auto here = weak.lock();  // it may have gone in the turn in which the pause ended
       if (!error && here && fd_) poller_.change(fd_.get(), *this, EPOLLIN);
@@ -189,9 +205,10 @@ class SocketListener final : public Listener, public Poller::Watcher {
   void take(OwnedFd fd, const sockaddr_storage& from) {
     turn_ = (turn_ + 1) % threads_.size();
     asio::io_context& to = *threads_[turn_];
-    if (&to == &poller_.io()) return taker_->take(taker_, to, std::move(fd), from);
-    asio::post(to, [taker = taker_, &to, fd = std::move(fd), from]() mutable {
-      taker->take(taker, to, std::move(fd), from);
+    HandshakePlaces::Place place = taker_->place();
+    if (&to == &poller_.io()) return taker_->take(taker_, to, std::move(fd), from, std::move(place));
+    asio::post(to, [taker = taker_, &to, fd = std::move(fd), from, place = std::move(place)]() mutable {
+      taker->take(taker, to, std::move(fd), from, std::move(place));
     });
   }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "kv/net/connection.hpp"
+#include "rdma/handshake_places.hpp"
 
 namespace weir::kv {
 
@@ -59,8 +60,10 @@ class TlsSettings;
 using CurrentTls = std::function<std::shared_ptr<TlsSettings>()>;
 Opened<std::shared_ptr<TlsSettings>> load_tls(const TlsFiles& files);
 
+// Accepts only while one of `places` is free.
 OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, CurrentTls tls,
-                          const std::string& address, std::uint16_t port, const SocketOptions& options,
-                          Accept accept, std::function<void()> after_input, Log log);
+                          const std::shared_ptr<rdma::HandshakePlaces>& places, const std::string& address,
+                          std::uint16_t port, const SocketOptions& options, Accept accept,
+                          std::function<void()> after_input, Log log);
 
 }  // namespace weir::kv

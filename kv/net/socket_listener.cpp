@@ -12,14 +12,16 @@
 namespace weir::kv {
 
 SocketListener::SocketListener(SocketPoller& poller, OwnedFd fd, std::string where, std::uint16_t port,
-                               Accepted accepted, Log log)
+                               Accepted accepted, Log log,
+                               std::shared_ptr<const rdma::HandshakePlaces> places)
     : poller_(poller),
       fd_(std::move(fd)),
       where_(std::move(where)),
       port_(port),
       accepted_(std::move(accepted)),
       log_(std::move(log)),
-      retry_(poller.io()) {
+      retry_(poller.io()),
+      places_(std::move(places)) {
   poller_.add(fd_.get(), *this, EPOLLIN);
 }
 
@@ -28,25 +30,31 @@ SocketListener::~SocketListener() { poller_.remove(fd_.get()); }
 void SocketListener::ready(std::uint32_t) {
   constexpr int most_accepts = 1000;
   for (int i = 0; i < most_accepts; ++i) {
+    if (places_ && places_->full()) return pause(rdma::HandshakePlaces::look_again);
     OwnedFd client(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (client) {
       failing_ = false;
       accepted_(std::move(client));
       continue;
     }
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return pause(errno);
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+      return could_not_accept(errno);
     if (errno == EAGAIN) return;
     // Anything else concerns that one client (it hung up in the backlog): go on with the next.
   }
 }
 
-void SocketListener::pause(int error) {
+void SocketListener::could_not_accept(int error) {
   if (!std::exchange(failing_, true)) {
     log_(where_ + ": cannot accept clients: " + std::strerror(error) + "; trying again every 100 ms. " +
          "Raise the limit of open files (ulimit -n) or lower maxclients.");
   }
+  pause(std::chrono::milliseconds(100));
+}
+
+void SocketListener::pause(std::chrono::milliseconds time) {
   poller_.change(fd_.get(), *this, 0);
-  retry_.expires_after(std::chrono::milliseconds(100));
+  retry_.expires_after(time);
   retry_.async_wait([this, here = std::weak_ptr(here_)](const std::error_code& cancelled) {
     // Nor if it went in the very turn in which the time was over.
     if (!cancelled && !here.expired()) poller_.change(fd_.get(), *this, EPOLLIN);

@@ -2,11 +2,13 @@
 //
 // When accept fails for want of descriptors or memory, listening pauses for 100 ms instead of spinning on a
 // socket that stays readable; clients wait in the backlog meanwhile. The first failure of a row is logged.
+// It pauses as well, for less, while as many TLS handshakes are under way as there may be.
 #pragma once
 
 #include <sys/socket.h>
 
 #include <asio/steady_timer.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +16,7 @@
 #include "kv/net/listener.hpp"
 #include "kv/net/owned_fd.hpp"
 #include "kv/net/poller.hpp"
+#include "rdma/handshake_places.hpp"
 #include "rdma/tcp_pacing.hpp"
 
 namespace weir::kv {
@@ -23,8 +26,9 @@ class SocketListener : public Listener, private SocketPoller::Watcher {
   // `accepted` gets each new socket, non-blocking and close-on-exec.
   using Accepted = std::function<void(OwnedFd)>;
 
+  // With `places` it accepts only while one of them is free.
   SocketListener(SocketPoller& poller, OwnedFd fd, std::string where, std::uint16_t port, Accepted accepted,
-                 Log log);
+                 Log log, std::shared_ptr<const rdma::HandshakePlaces> places = nullptr);
   ~SocketListener() override;
 
   std::string where() const override { return where_; }
@@ -32,7 +36,8 @@ class SocketListener : public Listener, private SocketPoller::Watcher {
 
  private:
   void ready(std::uint32_t events) override;
-  void pause(int error);
+  void could_not_accept(int error);
+  void pause(std::chrono::milliseconds time);
 
   SocketPoller& poller_;
   OwnedFd fd_;
@@ -41,6 +46,7 @@ class SocketListener : public Listener, private SocketPoller::Watcher {
   Accepted accepted_;
   Log log_;
   asio::steady_timer retry_;
+  std::shared_ptr<const rdma::HandshakePlaces> places_;  // nullptr: no TLS
   bool failing_ = false;
   std::shared_ptr<bool> here_ = std::make_shared<bool>();
 };

@@ -7,13 +7,14 @@
 namespace weir::kv {
 
 OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, CurrentTls tls,
-                          const std::string& address, std::uint16_t port, const SocketOptions& options,
-                          Accept accept, std::function<void()> after_input, Log log) {
+                          const std::shared_ptr<rdma::HandshakePlaces>& places, const std::string& address,
+                          std::uint16_t port, const SocketOptions& options, Accept accept,
+                          std::function<void()> after_input, Log log) {
   auto bound = bind_tcp(address, port, options.backlog);
   if (!bound) return std::unexpected(bound.error());
   auto accepted = [&io, tls = std::move(tls), accept = std::move(accept),
                    after_input = std::move(after_input), log, pacing = std::move(bound->pacing),
-                   keepalive_s = options.keepalive_s](OwnedFd fd) {
+                   keepalive_s = options.keepalive_s, places](OwnedFd fd) {
     pacing.accepted(fd.get());
     tune_tcp(fd.get(), keepalive_s());
     TcpNames names = tcp_names(fd.get());
@@ -25,10 +26,10 @@ OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, CurrentTls
     static_cast<void>(fd.release());
     SocketNames shown{"tls", std::move(names.peer), std::move(names.local), names.same_host};
     accept(std::make_unique<TlsConnection<asio::ip::tcp::socket>>(std::move(socket), tls(), std::move(shown),
-                                                                  after_input));
+                                                                  after_input, places->take()));
   };
   return std::make_unique<SocketListener>(poller, std::move(bound->fd), "tls " + bound->address, bound->port,
-                                          std::move(accepted), std::move(log));
+                                          std::move(accepted), std::move(log), places);
 }
 
 }  // namespace weir::kv

@@ -14,25 +14,29 @@
 #include "kv/net/connection.hpp"
 #include "kv/net/socket_connection.hpp"
 #include "kv/net/tls_settings.hpp"
+#include "rdma/handshake_places.hpp"
 
 namespace weir::kv {
 
 template <class Stream>
 class TlsConnection final : public Connection {
  public:
-  // `after_input` runs when received bytes have been handled: the end of a round.
+  // `after_input` runs when received bytes have been handled: the end of a round. `place` is given back when
+  // the handshake is over.
   TlsConnection(Stream stream, std::shared_ptr<TlsSettings> tls, SocketNames names,
-                std::function<void()> after_input)
+                std::function<void()> after_input, rdma::HandshakePlaces::Place place = {})
       : tls_(std::move(tls)),
         stream_(std::move(stream), tls_->context()),
         names_(std::move(names)),
-        after_input_(std::move(after_input)) {}
+        after_input_(std::move(after_input)),
+        place_(std::move(place)) {}
 
   void start(Session& session) override {
     session_ = &session;
     ++under_way_;
     stream_.async_handshake(asio::ssl::stream_base::server, [this](const std::error_code& error) {
       --under_way_;
+      place_.give_back();
       if (error) {
         lose(error);
       } else if (session_ != nullptr) {
@@ -122,6 +126,7 @@ class TlsConnection final : public Connection {
   asio::ssl::stream<Stream> stream_;
   SocketNames names_;
   std::function<void()> after_input_;
+  rdma::HandshakePlaces::Place place_;
   Session* session_ = nullptr;
   bool ready_ = false;  // the handshake is over
   bool writing_ = false;

@@ -129,7 +129,8 @@ std::expected<void, std::string> Server::open(std::string_view setting, Entrance
     if (auto ready = start_tls(); !ready) return ready;
     const ListenOn tls = [&](const std::string& address, std::uint16_t port) {
       const auto after_socket_input = [this] { end_socket_round(); };
-      return listen_tls(poller_, io, current_tls, address, port, options, take, after_socket_input, note);
+      return listen_tls(poller_, io, current_tls, handshakes_, address, port, options, take,
+                        after_socket_input, note);
     };
     return open_each(setting, settings.bind, settings.tls_port, tls, into);
   }

@@ -145,7 +145,8 @@ void Server::accept(std::unique_ptr<Connection> connection) {
   }
   client.connection().start(client);
   if (!client.output.empty()) will_flush(client);
-  if (!client.connection().established()) handshaking_.push_back(id);
+  if (!client.connection().established())
+    (handshakes_->crowded() && client.connection().kind() == "tls" ? hurried_ : handshaking_).push_back(id);
   make_room_among_strangers();
   arm_timer();
 }
@@ -285,25 +286,50 @@ void Server::close_idle() {
   }
 }
 
-// When the oldest handshake must be over; 0: none is under way, or they may take for ever.
-std::int64_t Server::next_handshake_deadline_ms() {
-  while (!handshaking_.empty()) {
-    const auto it = clients.find(handshaking_.front());
-    if (it != clients.end() && !it->second->connection().established()) break;
-    handshaking_.pop_front();
+// nullptr: everybody in `row` is established or gone.
+Client* Server::first_not_established(std::deque<std::uint64_t>& row) {
+  while (!row.empty()) {
+    const auto it = clients.find(row.front());
+    if (it != clients.end() && !it->second->connection().established()) return it->second.get();
+    row.pop_front();
   }
-  if (handshaking_.empty() || settings.tls_handshake_timeout_s == 0) return 0;
-  return clients.at(handshaking_.front())->created_ms + settings.tls_handshake_timeout_s * 1000;
+  return nullptr;
+}
+
+// 0: they may take for ever.
+std::int64_t Server::handshake_limit_ms(const std::deque<std::uint64_t>& row) const {
+  const std::int64_t calm_ms = settings.tls_handshake_timeout_s * 1000;
+  if (&row != &hurried_) return calm_ms;
+  const std::int64_t hurried_ms = std::chrono::milliseconds(rdma::HandshakePlaces::hurried).count();
+  return calm_ms == 0 ? hurried_ms : std::min(calm_ms, hurried_ms);
+}
+
+// When the next handshake must be over; 0: none is under way, or they may take for ever.
+std::int64_t Server::next_handshake_deadline_ms() {
+  std::int64_t next = 0;
+  for (auto* row : {&handshaking_, &hurried_}) {
+    const Client* const first = first_not_established(*row);
+    const std::int64_t limit_ms = handshake_limit_ms(*row);
+    if (first == nullptr || limit_ms == 0) continue;
+    const std::int64_t due = first->created_ms + limit_ms;
+    next = next == 0 ? due : std::min(next, due);
+  }
+  return next;
 }
 
 void Server::close_unfinished_handshakes() {
-  for (std::int64_t due; (due = next_handshake_deadline_ms()) != 0 && due <= now_ms;) {
-    Client& client = *clients.at(handshaking_.front());
-    log(LogLevel::verbose, "closing client " + std::to_string(client.id()) + " (" +
-                               client.connection().peer_address() + "): no " +
-                               (client.connection().kind() == "rdma" ? "buffer announced" : "TLS handshake") +
-                               " for " + std::to_string(settings.tls_handshake_timeout_s) + " s");
-    client.close();
+  for (auto* row : {&handshaking_, &hurried_}) {
+    const std::int64_t limit_ms = handshake_limit_ms(*row);
+    if (limit_ms == 0) continue;
+    while (Client* const late = first_not_established(*row)) {
+      if (late->created_ms + limit_ms > now_ms) break;
+      log(LogLevel::verbose,
+          "closing client " + std::to_string(late->id()) + " (" + late->connection().peer_address() +
+              "): no " + (late->connection().kind() == "rdma" ? "buffer announced" : "TLS handshake") +
+              " for " + std::to_string(limit_ms / 1000) + " s" +
+              (row == &hurried_ ? "; many others wait to begin theirs" : ""));
+      late->close();
+    }
   }
 }
 

@@ -236,6 +236,8 @@ class Server {
   void limit_unread_output(Client& client);
   void close_slow_readers();
   void close_idle();
+  Client* first_not_established(std::deque<std::uint64_t>& row);
+  std::int64_t handshake_limit_ms(const std::deque<std::uint64_t>& row) const;
   std::int64_t next_handshake_deadline_ms();
   void close_unfinished_handshakes();
   std::int64_t next_stranger_deadline_ms() const;
@@ -256,9 +258,11 @@ class Server {
   Entrances entrances_;
   std::shared_ptr<TlsSettings> tls_;
   rdma::Engine* rdma_engine_ = nullptr;  // the io_context's
+  // Of the listeners for TLS together.
+  std::shared_ptr<rdma::HandshakePlaces> handshakes_ = std::make_shared<rdma::HandshakePlaces>();
   // Clients that were not established when they came, in that order. One that is by now, or is gone, leaves
-  // when it has become the first.
-  std::deque<std::uint64_t> handshaking_;
+  // when it has become the first. Those in hurried_ came while half of the places for handshakes were taken.
+  std::deque<std::uint64_t> handshaking_, hurried_;
   std::vector<Client*> dirty_;
   std::vector<std::uint64_t> resumed_;
   std::vector<std::unique_ptr<Client>> ended_;

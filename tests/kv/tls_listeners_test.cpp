@@ -7,7 +7,9 @@
 #include <asio/ssl.hpp>
 #include <asio/write.hpp>
 #include <filesystem>
+#include <vector>
 
+#include "rdma/handshake_places.hpp"
 #include "tests/kv/certificates.hpp"
 #include "tests/kv/running_server.hpp"
 
@@ -171,6 +173,41 @@ TEST(Tls, handshake_stopped_in_the_middle_is_timed_as_well) {
   pass_ms(server, 11'000);
   EXPECT_EQ(stopped.until_closed(), "");
   await_clients(server, 0);
+}
+
+// Connected to the TLS port, and silent.
+std::vector<WireClient> silent_clients(RunningServer& server, std::size_t count) {
+  std::vector<WireClient> silent;
+  for (std::size_t i = 0; i < count; ++i) silent.push_back(WireClient::tcp(tls_port(server)));
+  return silent;
+}
+
+TEST(Tls, handshakes_under_way_are_limited_and_the_next_client_waits) {
+  constexpr std::size_t most = rdma::HandshakePlaces::most;
+  RunningServer server(tls_settings());
+  std::vector<WireClient> silent = silent_clients(server, most);
+  await_clients(server, most);
+  const std::vector<WireClient> waiting = silent_clients(server, 20);
+  WireClient other = server.connect();
+  EXPECT_EQ(other.call({"PING"}), "+PONG\r\n") << "who does without TLS is not held up";
+  EXPECT_EQ(server.run([](Server& s) { return s.clients.size(); }), most + 1) << "nobody else was accepted";
+  silent.clear();
+  await_clients(server, 21);
+}
+
+TEST(Tls, handshakes_that_begin_in_a_crowd_have_a_second) {
+  constexpr std::size_t calm = rdma::HandshakePlaces::most / 2;
+  RunningServer server(tls_settings());
+  const std::vector<WireClient> silent = silent_clients(server, calm);
+  await_clients(server, calm);
+  const std::vector<WireClient> in_a_crowd = silent_clients(server, calm);
+  await_clients(server, 2 * calm);
+  pass_ms(server, 900);
+  EXPECT_EQ(server.run([](Server& s) { return s.clients.size(); }), 2 * calm);
+  pass_ms(server, 200);
+  await_clients(server, calm);
+  EXPECT_EQ(TlsClient(tls_port(server), client_context("client")).line("PING\r\n"), "+PONG\r\n")
+      << "and make room for others";
 }
 
 TEST(Tls, handshake_limit_is_a_setting_and_0_is_none) {
