@@ -50,6 +50,8 @@ const Turn accepted = {I::accept, {S::rep_sent, Send::rep, Report::nothing, Time
 const Turn ready = {I::rtu, {S::established, Send::nothing, Report::established}};
 const Turn hangs_up = {I::disconnect, {S::dreq_sent, Send::dreq, Report::nothing, Timer::disconnect}};
 const Turn waited = {I::timeout, {S::closed, Send::nothing, Report::timewait_exit}};
+const Turn hung_up_on = {I::dreq, {S::dreq_received, Send::nothing, Report::disconnected}};
+const Turn confirms = {I::disconnect, {S::timewait, Send::drep, Report::nothing, Timer::timewait}};
 Turn disconnected(Input by, Send send) {
   return {by, {S::timewait, send, Report::disconnected, Timer::timewait}};
 }
@@ -64,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
                   waited}},
         Dialogue{"passive_accepts_and_is_hung_up_on",
                  S::req_received,
-                 {accepted, ready, disconnected(I::dreq, Send::drep), waited}},
+                 {accepted, ready, hung_up_on, confirms, waited}},
         Dialogue{"both_hang_up_at_once", S::established, {hangs_up, disconnected(I::dreq, Send::drep)}},
         Dialogue{"an_answer_may_come_before_the_receipt", S::idle, {request, answered, established}},
         Dialogue{"nobody_listens", S::idle, {request, ends(I::nobody_listens, Report::rejected_no_service)}},
@@ -106,10 +108,19 @@ INSTANTIATE_TEST_SUITE_P(
                  {hangs_up, disconnected(I::peer_gone, Send::nothing)}},
         Dialogue{
             "nobody_confirms_the_end", S::established, {hangs_up, disconnected(I::timeout, Send::nothing)}},
-        Dialogue{"hanging_up_on_one_who_has_hung_up",
+        Dialogue{"hanging_up_twice_on_one_who_has_hung_up",
                  S::established,
-                 {disconnected(I::dreq, Send::drep),
+                 {hung_up_on,
+                  confirms,
                   {I::disconnect, {S::timewait, Send::nothing, Report::nothing, Timer::as_before}},
+                  waited}},
+        Dialogue{"destroyed_after_being_hung_up_on",
+                 S::established,
+                 {hung_up_on, ends(I::destroy, Report::nothing, Send::drep)}},
+        Dialogue{"the_peer_dies_before_its_end_is_confirmed",
+                 S::established,
+                 {hung_up_on,
+                  {I::peer_gone, {S::timewait, Send::nothing, Report::nothing, Timer::timewait}},
                   waited}},
         Dialogue{"told_of_traffic_before_the_rtu",
                  S::rep_sent,

@@ -54,12 +54,12 @@ constexpr Row rows[] = {
     {S::rep_sent, I::peer_gone, {S::closed, Send::nothing, Report::rejected_consumer}},
     {S::rep_sent, I::destroy, {S::closed, Send::rej_consumer}},
 
-    // Both sides, connected. The DREP goes out at once: that our application learns of the end is assured by the
-    // event, and the peer's need not wait for it.
+    // Both sides, connected. The DREP goes out when our application disconnects in its turn or destroys the identifier,
+    // as the kernel's does: the peer takes it as "the other program has seen the end".
     {S::established, I::rtu, {S::established}},  // after force_established
     {S::established, I::force_established, {S::established}},
     {S::established, I::disconnect, {S::dreq_sent, Send::dreq, Report::nothing, Timer::disconnect}},
-    {S::established, I::dreq, {S::timewait, Send::drep, Report::disconnected, Timer::timewait}},
+    {S::established, I::dreq, {S::dreq_received, Send::nothing, Report::disconnected}},
     // Our RTU crossed with the passive side giving up before it arrived (IBTA 12.9.8: a REJ ends ESTABLISHED too).
     {S::established, I::rej, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::established, I::peer_gone, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
@@ -70,6 +70,9 @@ constexpr Row rows[] = {
     {S::dreq_sent, I::timeout, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::dreq_sent, I::peer_gone, {S::timewait, Send::nothing, Report::disconnected, Timer::timewait}},
     {S::dreq_sent, I::destroy, {S::closed}},
+    {S::dreq_received, I::disconnect, {S::timewait, Send::drep, Report::nothing, Timer::timewait}},
+    {S::dreq_received, I::peer_gone, {S::timewait, Send::nothing, Report::nothing, Timer::timewait}},
+    {S::dreq_received, I::destroy, {S::closed, Send::drep}},
     {S::timewait, I::timeout, {S::closed, Send::nothing, Report::timewait_exit}},
     {S::timewait, I::destroy, {S::closed}},
 

@@ -19,9 +19,11 @@ enum class State : std::uint8_t {
   req_received,  // passive: our application has the request
   rep_sent,      // passive: accepted, waiting for the RTU
   established,
-  dreq_sent,  // we disconnected, waiting for the DREP
-  timewait,   // over; one last event is still to come
-  sidr_sent,  // active: service lookup on its way
+  dreq_sent,      // we disconnected, waiting for the DREP
+  dreq_received,  // the peer disconnected; our application owes the DREP: its rdma_disconnect, or its end,
+                  // sends it
+  timewait,       // over; one last event is still to come
+  sidr_sent,      // active: service lookup on its way
   sidr_received_by_peer,
   sidr_received,  // passive: our application has the lookup
   closed,

@@ -59,7 +59,7 @@ int Agent::apply_local(Id& id, Input input) {
 
 bool Agent::end_is_to_be_told(Id& id) {
   const std::scoped_lock hold(mutex_);
-  return id.state == State::dreq_sent || id.state == State::timewait;
+  return id.state == State::dreq_sent || id.state == State::dreq_received || id.state == State::timewait;
 }
 
 void Agent::transmit(Id& id, Send what) {
