@@ -3,9 +3,15 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <cstring>
+
+#include "verbs/ibv/private_link.hpp"
 
 namespace weir::cm {
+namespace {
+
+constexpr std::uint8_t the_port = 1;  // each device of ours has one, and all have the same addresses
+
+}  // namespace
 
 Devices::Devices() {
   int count = 0;
@@ -18,33 +24,12 @@ Devices::Devices() {
 }
 
 std::optional<Devices::Place> Devices::find(const Endpoint& address) const {
-  const ibv_gid wanted = address.gid();
-  const auto found = find_gid(wanted);
-  if (found) return found;
-  // All of 127.0.0.0/8 is this host, as in libibverbs (verbs/ibv/gid_table.hpp).
-  if (!address.is_v4() || address.ip[12] != 127) return std::nullopt;
-  Endpoint loopback = address;
-  loopback.ip[13] = loopback.ip[14] = 0;
-  loopback.ip[15] = 1;
-  return find_gid(loopback.gid());
-}
-
-std::optional<Devices::Place> Devices::find_gid(const ibv_gid& wanted) const {
-  for (ibv_context* context : contexts_) {
-    ibv_device_attr device{};
-    if (ibv_query_device(context, &device) != 0) continue;
-    for (unsigned port = 1; port <= device.phys_port_cnt; ++port) {
-      ibv_port_attr attributes{};
-      if (ibv_query_port(context, static_cast<std::uint8_t>(port), &attributes) != 0) continue;
-      for (int index = 0; index < attributes.gid_tbl_len; ++index) {
-        ibv_gid gid;
-        if (ibv_query_gid(context, static_cast<std::uint8_t>(port), index, &gid) != 0) continue;
-        if (std::memcmp(gid.raw, wanted.raw, sizeof wanted.raw) != 0) continue;
-        return Place{context, static_cast<std::uint8_t>(port), index, attributes.active_mtu};
-      }
-    }
-  }
-  return std::nullopt;
+  const ibv_gid gid = address.gid();
+  const int index = weir_gid_index(&gid);
+  ibv_port_attr attributes{};
+  if (index < 0 || contexts_.empty() || ibv_query_port(contexts_.front(), the_port, &attributes) != 0)
+    return std::nullopt;
+  return Place{contexts_.front(), the_port, index, attributes.active_mtu};
 }
 
 ibv_pd* Devices::default_pd(ibv_context* context) {

@@ -42,8 +42,6 @@ class Devices {
   static Limits limits(ibv_context* context);
 
  private:
-  std::optional<Place> find_gid(const ibv_gid& wanted) const;
-
   std::vector<ibv_context*> contexts_;
   std::mutex mutex_;
   std::map<ibv_context*, ibv_pd*> pds_;

@@ -16,6 +16,7 @@
 #include <mutex>
 
 #include "link/not_cancelled.hpp"
+#include "verbs/ibv/private_link.hpp"
 #include "verbs/ibv/shape.hpp"
 
 namespace weir::verbs {
@@ -207,3 +208,8 @@ std::optional<std::size_t> find_gid(const ibv_gid& gid) {
 }
 
 }  // namespace weir::verbs
+
+extern "C" int weir_gid_index(const ibv_gid* gid) {
+  const auto found = weir::verbs::find_gid(*gid);
+  return found ? static_cast<int>(*found) : -1;
+}

@@ -20,15 +20,14 @@ namespace {
 // IPv6, UDP, BTH, the longest extended headers and the ICRC: what drivers of RoCE ports subtract.
 constexpr int longest_overhead = 80;
 
-// Neither loopback nor a group: an address that another host may have.
+}  // namespace
+
 bool is_unicast(const ibv_gid& gid) {
   in6_addr v6;
   std::memcpy(&v6, gid.raw, sizeof v6);
   if (IN6_IS_ADDR_V4MAPPED(&v6)) return gid.raw[12] != 0 && gid.raw[12] < 224 && gid.raw[12] != 127;
   return !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_LOOPBACK(&v6) && !IN6_IS_ADDR_MULTICAST(&v6);
 }
-
-}  // namespace
 
 std::uint32_t interface_towards(const ibv_gid& destination, const GidEntry& source) {
   link::IpAddress ip;
@@ -60,13 +59,6 @@ int open_way(NicProcess& nic, const ibv_ah_attr& to) {
                   ": " + std::strerror(error) +
                   "; choose the GID of the interface that leads there (-g or -x), or add a route");
   return error;
-}
-
-void take_datagrams(NicProcess& nic) {
-  const bool reached =
-      std::ranges::any_of(gid_table(), [](const GidEntry& entry) { return is_unicast(entry.gid); });
-  // What is in the way is told to whoever sends there.
-  if (reached && !PacketNetwork::switched_off()) (void)nic.network().open();
 }
 
 ibv_mtu mtu_of(const GidEntry& source) {

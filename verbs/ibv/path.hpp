@@ -23,9 +23,8 @@ Reach reach_of(const ibv_ah_attr& to, rnic::QpType type);
 // and looks for a route. Says on standard error what is in the way, once. 0, or an errno.
 int open_way(NicProcess& nic, const ibv_ah_attr& to);
 
-// A queue pair that takes datagrams of anybody takes them of other hosts, where this one has an address that
-// they reach and nobody else keeps the port.
-void take_datagrams(NicProcess& nic);
+// Neither loopback nor a group: an address that another host may reach.
+bool is_unicast(const ibv_gid& gid);
 
 // rnic::PacketRoute's `interface`.
 std::uint32_t interface_towards(const ibv_gid& destination, const GidEntry& source);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "verbs/ibv/datagram_reception.hpp"
 #include "verbs/ibv/device_memory.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/private_nodes.hpp"
@@ -142,6 +143,7 @@ int ibv_query_gid(ibv_context*, uint8_t port, int index, ibv_gid* gid) {
     return -1;
   }
   *gid = gid_at(static_cast<std::size_t>(index)).value_or(GidEntry{}).gid;  // an empty place is all zeros
+  address_is_known(*gid);
   return 0;
 }
 
@@ -150,6 +152,7 @@ int _ibv_query_gid_ex(ibv_context*, uint32_t port, uint32_t index, ibv_gid_entry
   if (port != the_port || flags != 0 || index >= gid_places()) return EINVAL;
   const auto found = gid_at(index);
   if (!found) return ENODATA;
+  address_is_known(found->gid);
   ibv_gid_entry filled{};
   filled.gid = found->gid;
   filled.gid_index = index;

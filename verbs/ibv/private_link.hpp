@@ -26,6 +26,11 @@ extern "C" void weir_trace_line(std::uint32_t qpn, const char* line);
 union ibv_gid;
 extern "C" const char* weir_reaches(const ibv_gid* own);
 
+// In gid_table.cpp: where that GID stands in the table of each of our ports, -1: it is no address of this
+// host. For librdmacm.so.1, which tells no program of the address, as asking for it would
+// (datagram_reception.hpp).
+extern "C" int weir_gid_index(const ibv_gid* gid);
+
 // In queue_pair.cpp; rdma/verbs_shim.cpp asks for it by its name, and does without where there is none.
 struct ibv_qp;
 extern "C" bool weir_peer_inside(ibv_qp* qp);

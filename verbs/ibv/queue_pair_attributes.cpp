@@ -1,6 +1,7 @@
 // The attributes of queue pairs: modify, query.
 #include <cerrno>
 
+#include "verbs/ibv/datagram_reception.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/shape.hpp"
 
@@ -123,7 +124,7 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
       if (const int error = open_way(*context_of(qp->context).nic, attr.ah_attr); error != 0) return error;
     }
     q.reach = reach;
-    if (type == QpType::ud) take_datagrams(*context_of(qp->context).nic);
+    if (type == QpType::ud) datagrams_are_taken(*context_of(qp->context).nic);
   }
   if (q.xrcd != nullptr) refresh_shared(q);
   remember(q.attr, attr, bits);

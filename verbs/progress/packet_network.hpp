@@ -1,6 +1,7 @@
 // The way to other hosts: the UDP port of RoCEv2, opened when something first needs it.
 //
-// A program that only talks on its host opens no port. `WEIR_WIRE=0` says that none is ever opened.
+// A program that only talks on its host opens no port (docs/verbs.md says what opens it). `WEIR_WIRE=0` says
+// that none is ever opened.
 //
 // Threading: all functions from any thread.
 #pragma once
@@ -31,6 +32,9 @@ class PacketNetwork {
 
   // From now on packets come. The error is fit to print.
   link::Result<void> open();
+  // Whether a datagram queue pair of this NIC was ever ready (verbs/ibv/datagram_reception.hpp).
+  void take_datagrams() { takes_datagrams_.store(true); }
+  bool takes_datagrams() const { return takes_datagrams_.load(); }
   // What rnic::HostPort asks of it.
   void send(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs);
   std::size_t packets_in_run() const;
@@ -54,6 +58,7 @@ class PacketNetwork {
   std::atomic<link::UdpPort*> open_{nullptr};
   std::shared_ptr<const ManagementHandler> management_;
   std::atomic<std::uint32_t> management_psn_{0};
+  std::atomic<bool> takes_datagrams_{false};
 };
 
 }  // namespace weir::verbs

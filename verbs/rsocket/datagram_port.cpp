@@ -4,6 +4,8 @@
 #include <array>
 #include <cerrno>
 
+#include "verbs/ibv/private_link.hpp"
+
 namespace weir::rsocket {
 namespace {
 
@@ -53,6 +55,10 @@ int DatagramPort::set_up(const Options& options) {
   attr.sq_sig_all = 1;
   attr.cap = {send_slots_, receive_slots_, 1, 1, 0};
   if (rdma_create_qp(id, nullptr, &attr) != 0) return errno;
+  // Whoever finds the UDP socket is told this address, and may be on another host: to ask the device for it
+  // says so (verbs/ibv/datagram_reception.hpp).
+  ibv_gid own = address_.gid();
+  if (const int index = weir_gid_index(&own); index >= 0) ibv_query_gid(id->verbs, id->port_num, index, &own);
   const std::size_t bytes = receive_slots_ * receive_slot_bytes + send_slots_ * message_bytes;
   memory_ = std::make_unique<std::byte[]>(bytes);
   mr_ = ibv_reg_mr(id->pd, memory_.get(), bytes, IBV_ACCESS_LOCAL_WRITE);
@@ -81,14 +87,8 @@ ibv_ah* DatagramPort::address_handle(const cm::Endpoint& to) const {
   attr.port_num = id_->port_num;
   attr.grh.dgid = to.gid();
   attr.grh.hop_limit = hop_limit;
-  for (int index = 0; index <= 0xff; ++index) {
-    ibv_gid gid;
-    if (ibv_query_gid(id_->verbs, id_->port_num, index, &gid) != 0) break;
-    if (std::memcmp(gid.raw, address_.gid().raw, sizeof gid.raw) == 0) {
-      attr.grh.sgid_index = static_cast<std::uint8_t>(index);
-      break;
-    }
-  }
+  const ibv_gid own = address_.gid();
+  attr.grh.sgid_index = static_cast<std::uint8_t>(std::max(weir_gid_index(&own), 0));
   return ibv_create_ah(id_->pd, &attr);
 }
 
