@@ -79,9 +79,9 @@ constexpr Membership memberships[] = {
 };
 
 constexpr std::string_view category_order[] = {
-    "@keyspace", "@read",      "@write",      "@set",         "@sortedset", "@list", "@hash",
-    "@string",   "@bitmap",    "@stream",     "@pubsub",      "@admin",     "@fast", "@slow",
-    "@blocking", "@dangerous", "@connection", "@transaction", "@scripting"};
+    "@keyspace", "@read",     "@write",       "@set",        "@sortedset",   "@list",     "@hash",
+    "@string",   "@bitmap",   "@hyperloglog", "@stream",     "@pubsub",      "@admin",    "@fast",
+    "@slow",     "@blocking", "@dangerous",   "@connection", "@transaction", "@scripting"};
 
 bool names_no_keyspace(const Command& command) {
   return command.name == "sort" || command.name == "sort_ro" || command.name == "wait";
@@ -91,7 +91,7 @@ bool names_no_keyspace(const Command& command) {
 
 std::vector<std::string_view> categories(const Command& command) {
   std::vector<std::string_view> names;
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> of_group{{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> of_group{{
       {"set", "@set"},
       {"sorted-set", "@sortedset"},
       {"list", "@list"},
@@ -102,6 +102,7 @@ std::vector<std::string_view> categories(const Command& command) {
       {"transactions", "@transaction"},
       {"scripting", "@scripting"},
       {"stream", "@stream"},
+      {"hyperloglog", "@hyperloglog"},
   }};
   const bool only_contains = command.run == nullptr;
   if (command.group == "generic" && !only_contains && !names_no_keyspace(command))

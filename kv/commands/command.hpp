@@ -142,6 +142,7 @@ std::span<const Command> debug_commands();
 std::span<const Command> dump_commands();
 std::span<const Command> expiry_commands();
 std::span<const Command> hash_commands();
+std::span<const Command> hyperloglog_commands();
 std::span<const Command> info_commands();
 std::span<const Command> key_commands();
 std::span<const Command> latency_commands();

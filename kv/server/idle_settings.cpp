@@ -36,7 +36,6 @@ const std::array idle_specs{
     idle("crash-memcheck-enabled", Form::yes_no, "yes"),
     idle("disable-thp", Form::yes_no, "yes"),
     idle("dynamic-hz", Form::yes_no, "yes"),
-    idle("hll-sparse-max-bytes", Form::bytes, "3000"),
     idle("ignore-warnings", Form::text, ""),
     idle("io-threads", Form::number, "1"),
     idle("io-threads-do-reads", Form::yes_no, "no"),

@@ -168,6 +168,7 @@ const std::array specs{
     SettingSpec{"set-max-intset-entries", IntegerSetting{&S::set_max_intset_entries, 0, no_limit}},
     SettingSpec{"stream-node-max-bytes", IntegerSetting{&S::stream_node_max_bytes, 0, no_limit, Unit::bytes}},
     SettingSpec{"stream-node-max-entries", IntegerSetting{&S::stream_node_max_entries, 0, no_limit}},
+    SettingSpec{"hll-sparse-max-bytes", IntegerSetting{&S::hll_sparse_max_bytes, 0, no_limit, Unit::bytes}},
     SettingSpec{"busy-reply-threshold", IntegerSetting{&S::busy_reply_threshold_ms, 0, no_limit}, run,
                 "lua-time-limit",
                 "answer others BUSY once a script runs for so many milliseconds; 0 never (5000)"},

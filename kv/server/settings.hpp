@@ -92,6 +92,7 @@ struct Settings {
   std::int64_t zset_max_listpack_entries = 128, zset_max_listpack_value = 64;
   std::int64_t set_max_intset_entries = 512;
   std::int64_t stream_node_max_bytes = 4096, stream_node_max_entries = 100;
+  std::int64_t hll_sparse_max_bytes = 3000;
   std::int64_t list_max_listpack_size = -2, list_compress_depth = 0;
   // Scripts.
   std::int64_t busy_reply_threshold_ms = 5000;

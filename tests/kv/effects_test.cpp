@@ -160,6 +160,15 @@ constexpr Row rows[] = {
     {"bzpopmax", "ZADD z 1 a 2 b", "BZPOPMAX y z 0", "ZPOPMAX z"},
     {"zmpop", "ZADD z 1 a 2 b 3 c", "ZMPOP 2 y z MAX COUNT 2", "ZPOPMAX z 2"},
     {"bzmpop", "ZADD z 1 a 2 b 3 c", "BZMPOP 0 2 y z MIN COUNT 2", "ZPOPMIN z 2"},
+    // HyperLogLog.
+    {"pfadd", "", "PFADD h a b", "PFADD h a b"},
+    {"pfadd", "", "PFADD h", "PFADD h"},
+    {"pfadd", "PFADD h a b", "PFADD h a", ""},
+    {"pfmerge", "PFADD h a; PFADD i b", "PFMERGE j h i", "PFMERGE j h i"},
+    {"pfcount", "PFADD h a", "PFCOUNT h", "PFCOUNT h"},
+    {"pfcount", "PFADD h a; PFCOUNT h", "PFCOUNT h", ""},
+    {"pfdebug", "PFADD h a", "PFDEBUG TODENSE h", "PFDEBUG TODENSE h"},
+    {"pfdebug", "PFADD h a", "PFDEBUG ENCODING h", ""},
     // Streams.
     {"xadd", "", "XADD s 5-1 a 1", "XADD s 5-1 a 1"},
     {"xadd", "", "XADD s * a 1 b 2", "XADD s *-* a 1 b 2"},
