@@ -79,9 +79,9 @@ constexpr Membership memberships[] = {
 };
 
 constexpr std::string_view category_order[] = {
-    "@keyspace", "@read",     "@write",       "@set",        "@sortedset",   "@list",     "@hash",
-    "@string",   "@bitmap",   "@hyperloglog", "@stream",     "@pubsub",      "@admin",    "@fast",
-    "@slow",     "@blocking", "@dangerous",   "@connection", "@transaction", "@scripting"};
+    "@keyspace", "@read",   "@write",       "@set",       "@sortedset",  "@list",        "@hash",
+    "@string",   "@bitmap", "@hyperloglog", "@geo",       "@stream",     "@pubsub",      "@admin",
+    "@fast",     "@slow",   "@blocking",    "@dangerous", "@connection", "@transaction", "@scripting"};
 
 bool names_no_keyspace(const Command& command) {
   return command.name == "sort" || command.name == "sort_ro" || command.name == "wait";
@@ -91,7 +91,7 @@ bool names_no_keyspace(const Command& command) {
 
 std::vector<std::string_view> categories(const Command& command) {
   std::vector<std::string_view> names;
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> of_group{{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> of_group{{
       {"set", "@set"},
       {"sorted-set", "@sortedset"},
       {"list", "@list"},
@@ -103,6 +103,7 @@ std::vector<std::string_view> categories(const Command& command) {
       {"scripting", "@scripting"},
       {"stream", "@stream"},
       {"hyperloglog", "@hyperloglog"},
+      {"geo", "@geo"},
   }};
   const bool only_contains = command.run == nullptr;
   if (command.group == "generic" && !only_contains && !names_no_keyspace(command))
@@ -179,10 +180,11 @@ void reply_key_spec(Reply& reply, const KeySpec& spec) {
       reply.bulk("spec");
       reply.map(2);
       reply.bulk("keyword");
-      reply.bulk(key_keyword);
+      reply.bulk(spec.keyword);
       reply.bulk("startfrom");
       reply.integer(spec.begin);
-      reply_search(reply, "find_keys", "range", {{"lastkey", -1}, {"keystep", spec.step}, {"limit", 2}});
+      reply_search(reply, "find_keys", "range",
+                   {{"lastkey", spec.last}, {"keystep", spec.step}, {"limit", spec.last < 0 ? 2 : 0}});
       break;
     case KeyPlaces::unknown:
       reply_search(reply, "begin_search", "unknown", {});

@@ -141,6 +141,8 @@ std::span<const Command> counter_commands();
 std::span<const Command> debug_commands();
 std::span<const Command> dump_commands();
 std::span<const Command> expiry_commands();
+std::span<const Command> geo_commands();
+std::span<const Command> geo_search_commands();
 std::span<const Command> hash_commands();
 std::span<const Command> hyperloglog_commands();
 std::span<const Command> info_commands();

@@ -23,7 +23,8 @@ constexpr SpecRow spec_rows[] = {
     {"del unlink", {{"RM delete", 1, -1, 1}}},
     {"mget sdiff sinter sunion", {{"RO access", 1, -1, 1}}},
     {"sintercard zdiff zinter zintercard zunion", {{"RO access", 1, 0, 1, counted}}},
-    {"bitcount bitfield_ro bitpos dump expiretime get getbit getrange hget hgetall hkeys hmget hrandfield "
+    {"bitcount bitfield_ro bitpos dump expiretime geodist geohash geopos georadius_ro "
+     "georadiusbymember_ro geosearch get getbit getrange hget hgetall hkeys hmget hrandfield "
      "hscan hvals lindex lpos lrange pexpiretime pttl smembers smismember srandmember sscan substr "
      "ttl zcount zlexcount zmscore zrandmember zrange zrangebylex zrangebyscore zrank zrevrange "
      "zrevrangebylex zrevrangebyscore zrevrank zscan zscore xpending xrange xrevrange",
@@ -35,8 +36,16 @@ constexpr SpecRow spec_rows[] = {
     {"pfcount", {{"RW access", 1, -1, 1}}},
     {"pfdebug", {{"RW access", 2}}},
     {"pfmerge", {{"RW access insert", 1}, {"RO access", 2, -1, 1}}},
-    {"xread", {{"RO access", 1, -1, 1, keyword}}},
-    {"xreadgroup", {{"RO access", 4, -1, 1, keyword}}},
+    {"georadius",
+     {{"RO access", 1},
+      {"OW update", 6, 0, 1, keyword, "STORE"},
+      {"OW update", 6, 0, 1, keyword, "STOREDIST"}}},
+    {"georadiusbymember",
+     {{"RO access", 1},
+      {"OW update", 5, 0, 1, keyword, "STORE"},
+      {"OW update", 5, 0, 1, keyword, "STOREDIST"}}},
+    {"xread", {{"RO access", 1, -1, 1, keyword, "STREAMS"}}},
+    {"xreadgroup", {{"RO access", 4, -1, 1, keyword, "STREAMS"}}},
     {"exists touch watch", {{"RO", 1, -1, 1}}},
     {"hexists hlen hstrlen llen scard sismember strlen type xlen zcard", {{"RO", 1}}},
     {"memory|usage object|encoding object|freq object|idletime object|refcount", {{"RO", 2}}},
@@ -56,12 +65,12 @@ constexpr SpecRow spec_rows[] = {
     {"xgroup|setid", {{"RW update", 2}}},
     {"hdel lrem ltrim srem zrem zremrangebylex zremrangebyrank zremrangebyscore", {{"RW delete", 1}}},
     {"append hsetnx linsert lpush lpushx pfadd rpush rpushx sadd", {{"RW insert", 1}}},
-    {"expire expireat hmset hset lset persist pexpire pexpireat setrange zadd", {{"RW update", 1}}},
+    {"expire expireat geoadd hmset hset lset persist pexpire pexpireat setrange zadd", {{"RW update", 1}}},
     {"ssubscribe sunsubscribe", {{"not_key", 1, -1, 1}}},
     {"spublish", {{"not_key", 1}}},
     {"sdiffstore sunionstore", {{"OW update", 1}, {"RO access", 2, -1, 1}}},
     {"zdiffstore zinterstore zunionstore", {{"OW update", 1}, {"RO access", 2, 0, 1, counted}}},
-    {"zrangestore", {{"OW update", 1}, {"RO access", 2}}},
+    {"geosearchstore zrangestore", {{"OW update", 1}, {"RO access", 2}}},
     {"bitop", {{"OW update", 2}, {"RO access", 3, -1, 1}}},
     {"copy", {{"RO access", 1}, {"OW update", 2}}},
     {"sort_ro", {{"RO access", 1}, {"RO access", 0, 0, 0, unknown}}},
@@ -141,6 +150,14 @@ std::optional<std::string_view> sort_destination(Arguments words) {
   return destination;
 }
 
+// Where a keyword comes several times the command takes one of its keys, and all are told: who may not touch
+// one of them is refused.
+void add_behind_keywords(const KeySpec& spec, Arguments words, std::vector<KeyInUse>& keys) {
+  for (auto i = static_cast<std::size_t>(spec.begin); i + 1 < words.size(); ++i) {
+    if (is_word(words[i].text, spec.keyword)) keys.push_back({words[i + 1].text, spec.use});
+  }
+}
+
 // SET reads what was there only with GET; BITFIELD that only gets changes nothing.
 std::string_view use_with(const KeySpec& spec, const Command& command, Arguments words) {
   if (!has_word(spec.use, "variable_flags")) return spec.use;
@@ -181,8 +198,12 @@ std::optional<std::vector<KeyInUse>> keys_in(const Command& command, Arguments w
     if (!names_keys(spec) || spec.places == unknown) continue;
     int first = spec.begin;
     int last = spec.last < 0 ? size + spec.last : spec.begin + spec.last;
+    if (spec.places == keyword && spec.last == 0) {
+      add_behind_keywords(spec, words, keys);
+      continue;
+    }
     if (spec.places == keyword) {
-      while (first < size && !is_word(words[static_cast<std::size_t>(first)].text, key_keyword)) ++first;
+      while (first < size && !is_word(words[static_cast<std::size_t>(first)].text, spec.keyword)) ++first;
       ++first;
       last = first + (size - first) / 2 - 1;
     }

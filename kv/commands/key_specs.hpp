@@ -14,7 +14,8 @@ namespace weir::kv {
 enum class KeyPlaces : std::uint8_t {
   range,    // from `begin` on, every `step`th
   counted,  // the argument at `begin` says how many keys come behind it
-  keyword,  // behind the first STREAMS from `begin` on: the first half of what comes there
+  keyword,  // behind the first `keyword` from `begin` on; with a `last` of -1 the first half of what comes
+            // there
   unknown,  // the arguments themselves must be understood
 };
 
@@ -24,9 +25,8 @@ struct KeySpec {
   int last = 0;  // of a range: behind `begin`; negative: from the end of the arguments
   int step = 1;
   KeyPlaces places = KeyPlaces::range;
+  std::string_view keyword = {};
 };
-
-inline constexpr std::string_view key_keyword = "STREAMS";
 
 // In Redis's order. Their notes are left out.
 std::span<const KeySpec> key_specs(const Command& command);

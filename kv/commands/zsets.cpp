@@ -2,21 +2,15 @@
 // zset_pop.cpp.
 #include <absl/container/flat_hash_set.h>
 
-#include <cmath>
-
 #include "kv/commands/collection.hpp"
 #include "kv/commands/random_choice.hpp"
+#include "kv/commands/zset_adding.hpp"
 #include "kv/commands/zset_interval.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
 
 namespace {
-
-struct AddOptions {
-  bool only_new = false, only_old = false, only_greater = false, only_less = false;
-  bool count_changed = false, increment = false;
-};
 
 // Reads the options of ZADD; `at` ends at the first score. Answers when they do not go together.
 bool parse_add_options(const Call& call, std::size_t& at, AddOptions& options) {
@@ -49,53 +43,14 @@ bool parse_add_options(const Call& call, std::size_t& at, AddOptions& options) {
   return true;
 }
 
-enum class Added : std::uint8_t { created, updated, unchanged, refused, not_a_number };
-
-Added add_one(const Call& call, SortedSet& zset, std::string_view member, double& score,
-              const AddOptions& options) {
-  ScoredNode* node = zset.find(member);
-  if (node == nullptr) {
-    if (options.only_old) return Added::refused;
-    zset.insert(member, score, zset_limits(call));
-    return Added::created;
-  }
-  if (options.only_new) return Added::refused;
-  if (options.increment) {
-    score += node->score;
-    if (std::isnan(score)) return Added::not_a_number;
-  }
-  if ((options.only_less && score >= node->score) || (options.only_greater && score <= node->score)) {
-    return Added::refused;
-  }
-  if (score == node->score) return Added::unchanged;
-  zset.rescore(node, score);
-  return Added::updated;
-}
-
+// Scores and members from argument `at` on.
 void add_members(const Call& call, std::size_t at, const AddOptions& options) {
-  std::vector<double> scores;
+  std::vector<ScoredMember> members;
   for (std::size_t i = at; i < call.count(); i += 2) {
-    if (!call.number(i, scores.emplace_back())) return;
+    if (!call.number(i, members.emplace_back().score)) return;
+    members.back().member = call[i + 1];
   }
-  SortedSet* zset = nullptr;
-  if (!write_as(call, call[1], zset)) return;
-  if (zset == nullptr) {
-    if (options.only_old) return options.increment ? call.reply.null() : call.reply.integer(0);
-    zset = &make_zset(call, call[1]);
-  }
-  std::int64_t created = 0;
-  std::int64_t updated = 0;
-  Added last = Added::refused;
-  for (std::size_t i = 0; i < scores.size(); ++i) {
-    last = add_one(call, *zset, call[at + i * 2 + 1], scores[i], options);
-    created += last == Added::created ? 1 : 0;
-    updated += last == Added::updated ? 1 : 0;
-    if (last == Added::not_a_number) break;
-  }
-  if (created + updated != 0) call.changed(call[1], {'z', options.increment ? "zincr" : "zadd"});
-  if (last == Added::not_a_number) return call.reply.error("ERR resulting score is not a number (NaN)");
-  if (options.increment) return last == Added::refused ? call.reply.null() : call.reply.real(scores[0]);
-  call.reply.integer(created + (options.count_changed ? updated : 0));
+  add_scored(call, members, options);
 }
 
 void zadd(const Call& call) {

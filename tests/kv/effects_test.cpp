@@ -160,6 +160,17 @@ constexpr Row rows[] = {
     {"bzpopmax", "ZADD z 1 a 2 b", "BZPOPMAX y z 0", "ZPOPMAX z"},
     {"zmpop", "ZADD z 1 a 2 b 3 c", "ZMPOP 2 y z MAX COUNT 2", "ZPOPMAX z 2"},
     {"bzmpop", "ZADD z 1 a 2 b 3 c", "BZMPOP 0 2 y z MIN COUNT 2", "ZPOPMIN z 2"},
+    // Places.
+    {"geoadd", "", "GEOADD g 1 2 a 3 4 b", "GEOADD g 1 2 a 3 4 b"},
+    {"geoadd", "GEOADD g 1 2 a", "GEOADD g 1 2 a", ""},
+    {"georadius", "GEOADD g 1 2 a 3 4 b", "GEORADIUS g 1 2 1 km STORE d", "GEORADIUS g 1 2 1 km STORE d"},
+    {"georadius", "GEOADD g 1 2 a", "GEORADIUS g 1 2 1 km", ""},
+    {"georadiusbymember", "GEOADD g 1 2 a; SET d x", "GEORADIUSBYMEMBER g a 1 km STOREDIST d",
+     "GEORADIUSBYMEMBER g a 1 km STOREDIST d"},
+    {"geosearchstore", "GEOADD g 1 2 a 3 4 b", "GEOSEARCHSTORE d g FROMLONLAT 1 2 BYBOX 1 1 km",
+     "GEOSEARCHSTORE d g FROMLONLAT 1 2 BYBOX 1 1 km"},
+    {"geosearchstore", "GEOADD d 1 2 a", "GEOSEARCHSTORE d g FROMLONLAT 1 2 BYBOX 1 1 km",
+     "GEOSEARCHSTORE d g FROMLONLAT 1 2 BYBOX 1 1 km"},
     // HyperLogLog.
     {"pfadd", "", "PFADD h a b", "PFADD h a b"},
     {"pfadd", "", "PFADD h", "PFADD h"},

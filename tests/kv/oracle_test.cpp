@@ -135,9 +135,9 @@ INSTANTIATE_TEST_SUITE_P(
     Commands, Oracle,
     ::testing::Combine(::testing::Values("protocol.txt", "connection.txt", "keys.txt", "expiry.txt",
                                          "strings.txt", "bits.txt", "hashes.txt", "lists.txt", "sets.txt",
-                                         "zsets.txt", "streams.txt", "stream_groups.txt", "hyperloglog.txt",
-                                         "sort.txt", "transactions.txt", "scripting.txt", "functions.txt",
-                                         "pubsub.txt", "command.txt", "server.txt"),
+                                         "zsets.txt", "geo.txt", "streams.txt", "stream_groups.txt",
+                                         "hyperloglog.txt", "sort.txt", "transactions.txt", "scripting.txt",
+                                         "functions.txt", "pubsub.txt", "command.txt", "server.txt"),
                        ::testing::Values("2", "3")),
     [](const auto& instance) {
       const std::string file = std::get<0>(instance.param);
@@ -227,8 +227,9 @@ TEST(OracleCategories, hold_what_they_hold_in_redis_of_our_commands) {
   WireClient theirs = WireClient::unix_socket(redis().path());
   const std::set<std::string> offered = listed(ours, {"PATTERN", "*"}, {});
   for (const char* category :
-       {"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string", "bitmap", "hyperloglog",
-        "stream", "pubsub", "admin", "fast", "slow", "blocking", "dangerous", "connection", "transaction"}) {
+       {"keyspace", "read",   "write",       "set",       "sortedset",  "list",       "hash",
+        "string",   "bitmap", "hyperloglog", "geo",       "stream",     "pubsub",     "admin",
+        "fast",     "slow",   "blocking",    "dangerous", "connection", "transaction"}) {
     EXPECT_EQ(listed(ours, {"ACLCAT", category}, {}), listed(theirs, {"ACLCAT", category}, offered))
         << category;
   }

@@ -1,0 +1,264 @@
+// Places as members of sorted sets: what lies in a circle or a box. GEOSEARCH, GEOSEARCHSTORE and the older
+// GEORADIUS family take the same options, each another part of them.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kv/commands/collection.hpp"
+#include "kv/commands/geo_words.hpp"
+#include "kv/number.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+// The commands, by what they take.
+enum class SearchForm : std::uint8_t { around_place, around_member, search, search_store };
+
+struct SearchOptions {
+  geo::Shape shape;
+  bool from_member = false, from_place = false, by_radius = false, by_box = false;
+  bool with_distance = false, with_hash = false, with_place = false;
+  enum class Order : std::uint8_t { as_found, nearest, farthest } order = Order::as_found;
+  std::size_t most = 0;  // 0: all
+  bool any = false;      // the first that are found
+  std::optional<std::string_view> destination;
+  bool store_distance = false;
+};
+
+// Reads the words of one call, from `at_` on. Each function answers when something is wrong.
+class SearchReader {
+ public:
+  SearchReader(const Call& call, SearchForm form, bool stores, SortedSet* zset, SearchOptions& options)
+      : call_(call), form_(form), stores_(stores), zset_(zset), options_(options) {}
+
+  bool read() {
+    if (!read_fixed()) return false;
+    while (at_ < call_.count()) {
+      if (!read_one()) return false;
+    }
+    return consistent();
+  }
+
+ private:
+  bool searches() const { return form_ == SearchForm::search || form_ == SearchForm::search_store; }
+  bool wrong(const std::string& error) {
+    call_.reply.error(error);
+    return false;
+  }
+  bool is(std::string_view word, std::size_t values = 0) const {
+    return is_word(call_[at_], word) && call_.count() - at_ > values;
+  }
+
+  // What comes before the options.
+  bool read_fixed() {
+    switch (form_) {
+      case SearchForm::around_place:
+        at_ = 4;
+        return parse_place(call_, 2, options_.shape.centre) && read_radius();
+      case SearchForm::around_member:
+        at_ = 3;
+        // Without a key the radius is not even looked at.
+        if (zset_ == nullptr) return at_ = 5, true;
+        return read_member(2) && read_radius();
+      case SearchForm::search:
+        return at_ = 2, true;
+      case SearchForm::search_store:
+        options_.destination = call_[1];
+        return at_ = 3, true;
+    }
+    return false;
+  }
+
+  bool read_member(std::size_t at) {
+    const auto place = place_of_member(zset_, call_[at]);
+    if (!place) return wrong("ERR could not decode requested zset member");
+    options_.shape.centre = *place;
+    return true;
+  }
+  // "radius unit"
+  bool read_radius() {
+    geo::Shape& shape = options_.shape;
+    if (!call_.number(at_, shape.radius, "ERR need numeric radius")) return false;
+    if (shape.radius < 0) return wrong("ERR radius cannot be negative");
+    shape.kind = geo::Shape::Kind::circle;
+    at_ += 2;
+    return parse_unit(call_, at_ - 1, shape.metres);
+  }
+  // "width height unit"
+  bool read_box() {
+    geo::Shape& shape = options_.shape;
+    if (!call_.number(at_, shape.width, "ERR need numeric width")) return false;
+    if (!call_.number(at_ + 1, shape.height, "ERR need numeric height")) return false;
+    if (shape.width < 0 || shape.height < 0) return wrong("ERR height or width cannot be negative");
+    shape.kind = geo::Shape::Kind::box;
+    at_ += 3;
+    return parse_unit(call_, at_ - 1, shape.metres);
+  }
+  bool read_count() {
+    std::int64_t count = 0;
+    if (!call_.integer(at_, count)) return false;
+    if (count <= 0) return wrong("ERR COUNT must be > 0");
+    options_.most = static_cast<std::size_t>(count);
+    return ++at_, true;
+  }
+
+  bool read_one() {
+    using enum SearchOptions::Order;
+    if (is("WITHDIST")) return ++at_, options_.with_distance = true;
+    if (is("WITHHASH")) return ++at_, options_.with_hash = true;
+    if (is("WITHCOORD")) return ++at_, options_.with_place = true;
+    if (is("ANY")) return ++at_, options_.any = true;
+    if (is("ASC")) return ++at_, options_.order = nearest, true;
+    if (is("DESC")) return ++at_, options_.order = farthest, true;
+    if (is("COUNT", 1)) return ++at_, read_count();
+    return searches() ? read_shape_word() : read_destination();
+  }
+  // The older commands name where to store among their options.
+  bool read_destination() {
+    const bool distances = is("STOREDIST", 1);
+    if (!stores_ || (!distances && !is("STORE", 1))) return call_.syntax_error(), false;
+    options_.destination = call_[at_ + 1];
+    options_.store_distance = distances;
+    return at_ += 2, true;
+  }
+  bool read_shape_word() {
+    if (form_ == SearchForm::search_store && is("STOREDIST")) return ++at_, options_.store_distance = true;
+    if (is("FROMMEMBER", 1) && !options_.from_place) {
+      options_.from_member = true;
+      at_ += 2;
+      return zset_ == nullptr || read_member(at_ - 1);
+    }
+    if (is("FROMLONLAT", 2) && !options_.from_member) {
+      options_.from_place = true;
+      at_ += 3;
+      return parse_place(call_, at_ - 2, options_.shape.centre);
+    }
+    if (is("BYRADIUS", 2) && !options_.by_box) return ++at_, options_.by_radius = true, read_radius();
+    if (is("BYBOX", 3) && !options_.by_radius) return ++at_, options_.by_box = true, read_box();
+    return call_.syntax_error(), false;
+  }
+
+  bool consistent() {
+    const SearchOptions& o = options_;
+    if (o.destination && (o.with_distance || o.with_hash || o.with_place)) {
+      return wrong(std::string("ERR ") +
+                   (form_ == SearchForm::search_store ? "GEOSEARCHSTORE" : "STORE option in GEORADIUS") +
+                   " is not compatible with WITHDIST, WITHHASH and WITHCOORD options");
+    }
+    const std::string name(up_to_zero(call_[0]));
+    if (searches() && !o.from_member && !o.from_place)
+      return wrong("ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for " + name);
+    if (searches() && !o.by_radius && !o.by_box)
+      return wrong("ERR exactly one of BYRADIUS and BYBOX can be specified for " + name);
+    if (o.any && o.most == 0) return wrong("ERR the ANY argument requires COUNT argument");
+    return true;
+  }
+
+  const Call& call_;
+  SearchForm form_;
+  bool stores_;
+  SortedSet* zset_;
+  SearchOptions& options_;
+  std::size_t at_ = 0;
+};
+
+struct FoundPlace {
+  const ScoredNode* node;
+  geo::Place place;
+  double away;  // metres
+};
+
+std::vector<FoundPlace> find_inside(const SortedSet& zset, const SearchOptions& options) {
+  const std::size_t enough = options.any ? options.most : 0;
+  std::vector<FoundPlace> found;
+  for (const auto [low, high] : geo::ranges_around(options.shape)) {
+    const ScoredNode* node =
+        zset.order().first_not([low = low](const ScoredNode& n) { return n.score < low; });
+    for (; node != nullptr && node->score < high; node = node->next()) {
+      FoundPlace one{node, geo::place_of(node->score), 0};
+      if (options.shape.holds(one.place, one.away)) found.push_back(one);
+      if (enough != 0 && found.size() >= enough) return found;
+    }
+  }
+  return found;
+}
+
+// In the wanted order, and no more than are wanted. What is as far away stays in the order in which it was
+// found.
+void arrange(std::vector<FoundPlace>& found, const SearchOptions& options) {
+  const std::size_t wanted = options.most == 0 ? found.size() : std::min(options.most, found.size());
+  using enum SearchOptions::Order;
+  // To get the closest ones of many, they must be in order.
+  const auto order = options.order == as_found && options.most != 0 && !options.any ? nearest : options.order;
+  if (order == nearest) std::ranges::stable_sort(found, {}, &FoundPlace::away);
+  if (order == farthest) std::ranges::stable_sort(found, std::greater(), &FoundPlace::away);
+  found.resize(wanted);
+}
+
+void reply_found(const Call& call, const std::vector<FoundPlace>& found, const SearchOptions& options) {
+  const std::size_t more =
+      (options.with_distance ? 1u : 0u) + (options.with_hash ? 1u : 0u) + (options.with_place ? 1u : 0u);
+  call.reply.array(found.size());
+  for (const FoundPlace& one : found) {
+    if (more != 0) call.reply.array(1 + more);
+    call.reply.bulk(one.node->member());
+    if (options.with_distance) reply_distance(call, one.away / options.shape.metres);
+    if (options.with_hash) reply_hash(call, one.node->score);
+    if (options.with_place) reply_place(call, one.place);
+  }
+}
+
+void store_found(const Call& call, const std::vector<FoundPlace>& found, const SearchOptions& options) {
+  constexpr SmallLimits never_small{0, 0};
+  auto result = std::make_unique<SortedSet>(call.server.random());
+  for (const FoundPlace& one : found) {
+    const double score = options.store_distance ? one.away / options.shape.metres : one.node->score;
+    if (result->find(one.node->member()) == nullptr) result->insert(one.node->member(), score, never_small);
+  }
+  result->make_small_within(zset_limits(call));
+  call.reply.integer(
+      static_cast<std::int64_t>(store_collection(call, *options.destination, std::move(result))));
+}
+
+void search(const Call& call, SearchForm form, bool stores) {
+  SortedSet* zset = nullptr;
+  if (!read_as(call, call[form == SearchForm::search_store ? 2 : 1], zset)) return;
+  SearchOptions options;
+  if (!SearchReader(call, form, stores, zset, options).read()) return;
+  std::vector<FoundPlace> found;
+  if (zset != nullptr) found = find_inside(*zset, options);
+  arrange(found, options);
+  options.destination ? store_found(call, found, options) : reply_found(call, found, options);
+}
+
+void georadius(const Call& call) { search(call, SearchForm::around_place, true); }
+void georadius_ro(const Call& call) { search(call, SearchForm::around_place, false); }
+void georadiusbymember(const Call& call) { search(call, SearchForm::around_member, true); }
+void georadiusbymember_ro(const Call& call) { search(call, SearchForm::around_member, false); }
+void geosearch(const Call& call) { search(call, SearchForm::search, false); }
+void geosearchstore(const Call& call) { search(call, SearchForm::search_store, true); }
+
+}  // namespace
+
+std::span<const Command> geo_search_commands() {
+  using namespace flag;
+  constexpr std::uint32_t store = write | denyoom;
+  static constexpr Command commands[] = {
+      {"georadius", -6, store | movablekeys, 1, 1, 1, georadius, "geo",
+       "Returns or stores the members around a place."},
+      {"georadius_ro", -6, readonly, 1, 1, 1, georadius_ro, "geo", "Returns the members around a place."},
+      {"georadiusbymember", -5, store | movablekeys, 1, 1, 1, georadiusbymember, "geo",
+       "Returns or stores the members around a member."},
+      {"georadiusbymember_ro", -5, readonly, 1, 1, 1, georadiusbymember_ro, "geo",
+       "Returns the members around a member."},
+      {"geosearch", -7, readonly, 1, 1, 1, geosearch, "geo", "Returns the members in a circle or a box."},
+      {"geosearchstore", -8, store, 1, 2, 1, geosearchstore, "geo",
+       "Stores the members in a circle or a box."},
+  };
+  return commands;
+}
+
+}  // namespace weir::kv
