@@ -7,7 +7,7 @@ PRESET ?= release
 DESTDIR ?=
 PREFIX ?= /usr/local
 
-.PHONY: help demo test install-packages build nic lint format asan tsan fuzz interop vm bench coverage install clean
+.PHONY: help demo test install-packages build nic planner lint format asan tsan fuzz interop vm bench coverage install clean
 
 help: ## list these targets
 	@echo "Weir: RDMA under the programs people already run"
@@ -39,6 +39,10 @@ build: install-packages ## build the preset PRESET into build/PRESET
 nic: ## build the software NIC and weir alone, with the few packages that takes: to run a verbs program somewhere
 	@tools/install-packages.sh --groups "build libraries"
 	@tools/build-quietly.sh release $(JOBS) $(NIC)
+
+planner: ## build weir plan, weir sim and weir collector alone: to plan and simulate lossless networks
+	@tools/install-packages.sh --groups "build libraries"
+	@tools/build-quietly.sh release $(JOBS) weir weir-plan weir-sim weir-collector
 
 lint: install-packages ## check format, layers, tree, and run clang-tidy on every file
 	@JOBS=$(JOBS) tools/run-tests.py format tree tidy-all

@@ -86,7 +86,7 @@ _weir() {
   COMPREPLY=()
   _weir_words
   if ((${#words[@]} == 2)); then
-    _weir_choose "$commands help --help --version"
+    _weir_choose "$commands help version --help --version"
     return
   fi
   case ${words[1]} in
@@ -97,7 +97,7 @@ _weir() {
         *) _weir_choose "--json --lib-dir --help" ;;
       esac
       ;;
-    sockets) _weir_choose "--off --help" ;;
+    sockets) _weir_choose "--off --json --help" ;;
     stat)
       case $previous in
         -s | --sort) _weir_choose "pid command ops send write read atomic recv served out in bell compl wake rnr retry

@@ -3,8 +3,10 @@
 
 #include <cstdio>
 
+#include "cli/json_text.hpp"
 #include "cli/weir/command.hpp"
 #include "cli/weir/device_list.hpp"
+#include "cli/weir/did_you_mean.hpp"
 #include "cli/weir/drop_in_libraries.hpp"
 
 namespace weir::command {
@@ -23,21 +25,20 @@ through shared memory, other hosts by packets to UDP port 4791.
 Exit status: 0; 1 the software NIC could not be listed, or the list not be written; 2 the command line makes no sense.
 )";
 
-// Names, states and GIDs come from the kernel and from inet_ntop: they hold nothing that needs escaping.
 std::string as_json(const std::vector<Device>& devices) {
   std::string text = "[";
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const auto& device = devices[d];
-    text += fmt::format("{}\n  {{\"name\": \"{}\", \"kind\": \"{}\", \"ports\": [", d ? "," : "", device.name,
-                        device.software ? "software" : "hardware");
+    text += fmt::format("{}\n  {{\"name\": {}, \"kind\": \"{}\", \"ports\": [", d ? "," : "",
+                        json_string(device.name), device.software ? "software" : "hardware");
     for (std::size_t p = 0; p < device.ports.size(); ++p) {
       const auto& port = device.ports[p];
-      text += fmt::format("{}\n    {{\"port\": {}, \"state\": \"{}\", \"link_layer\": \"{}\", \"gids\": [",
-                          p ? "," : "", port.number, port.state, port.link_layer);
+      text += fmt::format("{}\n    {{\"port\": {}, \"state\": {}, \"link_layer\": {}, \"gids\": [",
+                          p ? "," : "", port.number, json_string(port.state), json_string(port.link_layer));
       for (std::size_t g = 0; g < port.gids.size(); ++g)
-        text += fmt::format(
-            "{}\n      {{\"index\": {}, \"gid\": \"{}\", \"type\": \"{}\", \"reaches\": \"{}\"}}",
-            g ? "," : "", port.gids[g].index, port.gids[g].gid, port.gids[g].type, port.gids[g].reaches);
+        text += fmt::format("{}\n      {{\"index\": {}, \"gid\": {}, \"type\": {}, \"reaches\": {}}}",
+                            g ? "," : "", port.gids[g].index, json_string(port.gids[g].gid),
+                            json_string(port.gids[g].type), json_string(port.gids[g].reaches));
       text += "]}";
     }
     text += "]}";
@@ -75,8 +76,8 @@ int devices(std::span<const std::string> arguments) {
     } else if (arguments[i] == "--lib-dir" && i + 1 < arguments.size()) {
       library_directory = arguments[++i];
     } else {
-      return complain("devices",
-                      "unknown option or missing value: " + arguments[i] + "; see weir devices --help");
+      return complain("devices", "unknown option or missing value: " + arguments[i] +
+                                     did_you_mean_option(arguments[i], help) + "; see weir devices --help");
     }
   }
   auto all = hardware_devices("/sys");

@@ -12,6 +12,7 @@
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/device_names.hpp"
+#include "cli/weir/did_you_mean.hpp"
 #include "cli/weir/drop_in_libraries.hpp"
 #include "cli/weir/program_file.hpp"
 #include "sockets/rules.hpp"
@@ -109,7 +110,8 @@ std::vector<LaunchOption> Launch::options() {
 
 std::expected<std::span<const std::string>, int> read_launch_options(std::string_view subcommand,
                                                                      std::span<const std::string> arguments,
-                                                                     std::span<const LaunchOption> options) {
+                                                                     std::span<const LaunchOption> options,
+                                                                     std::string_view help) {
   std::size_t next = 0;
   for (; next < arguments.size() && arguments[next].starts_with('-'); ++next) {
     const auto& word = arguments[next];
@@ -127,7 +129,8 @@ std::expected<std::span<const std::string>, int> read_launch_options(std::string
     }
     const bool behind = equals == std::string::npos;
     if (!known || option->value == nullptr || (behind && next + 1 == arguments.size()))
-      return std::unexpected(complain(subcommand, "unknown option or missing value: " + word + "; see weir " +
+      return std::unexpected(complain(subcommand, "unknown option or missing value: " + word +
+                                                      did_you_mean_option(word, help) + "; see weir " +
                                                       std::string(subcommand) + " --help"));
     const std::string given = behind ? arguments[++next] : word.substr(equals + 1);
     *option->value = option->list && !option->value->empty() ? *option->value + "," + given : given;

@@ -31,10 +31,11 @@ struct Launch {
 };
 
 // Up to the command, which begins behind "--" or with the first word that is no option. The status to exit
-// with if they make no sense, which it has said then.
+// with if they make no sense, which it has said then; `help` is the subcommand's text, which names them all.
 std::expected<std::span<const std::string>, int> read_launch_options(std::string_view subcommand,
                                                                      std::span<const std::string> arguments,
-                                                                     std::span<const LaunchOption> options);
+                                                                     std::span<const LaunchOption> options,
+                                                                     std::string_view help);
 
 // Does not return unless it fails, which it has said then: the status to exit with.
 int become(std::string_view subcommand, const Launch& launch);

@@ -1,22 +1,31 @@
 // weir: the project's front door.
 #include <cstdio>
+#include <string>
 #include <vector>
 
 #include "cli/client/standard_output.hpp"
 #include "cli/weir/command.hpp"
+#include "cli/weir/did_you_mean.hpp"
+#include "cli/weir/other_program.hpp"
 
 namespace weir::command {
 namespace {
 
 struct Subcommand {
   std::string_view name;
-  int (*function)(std::span<const std::string>);
-  int not_written = 1;  // the exit status where standard output does not take what it printed
+  int (*function)(std::span<const std::string>) = nullptr;  // null: a program of its own
 };
-constexpr Subcommand subcommands[] = {
-    {"run", run},   {"devices", devices}, {"trace", trace},          {"sockets", sockets},
-    {"stat", stat}, {"plan", plan, 4},    {"sim", sim, 4},           {"collector", collector, 4},
-    {"rpc", rpc},   {"tensor", tensor},   {"completion", completion}};
+constexpr Subcommand subcommands[] = {{"run", run},
+                                      {"devices", devices},
+                                      {"trace", trace},
+                                      {"sockets", sockets},
+                                      {"stat", stat},
+                                      {"plan"},
+                                      {"sim"},
+                                      {"collector"},
+                                      {"rpc"},
+                                      {"tensor"},
+                                      {"completion", completion}};
 
 constexpr std::string_view help = R"help(Usage: weir COMMAND [ARG...]
 
@@ -46,8 +55,8 @@ Weir puts RDMA under the programs people already run.
   completion  let your shell complete these commands
                 $ eval "$(weir completion bash)"
 
-`weir help COMMAND` tells more, `weir --version` the version. Beside it: weir-server (a key-value server over TCP and
-RDMA), weir-cli (talk to it), weir-benchmark (measure it).
+`weir help COMMAND` tells more, `weir version` which one this is. Beside it: weir-server (a key-value server over TCP
+and RDMA), weir-cli (talk to it), weir-benchmark (measure it).
 )help";
 
 int dispatch(std::span<const std::string> arguments) {
@@ -64,15 +73,19 @@ int dispatch(std::span<const std::string> arguments) {
     std::fputs(help.data(), stdout);
     return client::output_arrived("weir", 0);
   }
-  if (word == "--version") {
+  if (word == "--version" || word == "version") {
+    if (arguments.size() > 1 && arguments[1] != "--help") return complain("version", "it takes no words");
     std::puts("weir " WEIR_VERSION);
     return client::output_arrived("weir", 0);
   }
-  for (const auto& subcommand : subcommands)
-    if (subcommand.name == word)
-      return client::output_arrived("weir " + word, subcommand.function(arguments.subspan(1)),
-                                    subcommand.not_written);
-  std::fprintf(stderr, "weir: '%s' is no command; see weir --help\n", word.c_str());
+  for (const auto& [name, function] : subcommands)
+    if (name == word)
+      return function == nullptr ? become_other_program(word, arguments.subspan(1))
+                                 : client::output_arrived("weir " + word, function(arguments.subspan(1)));
+  std::vector<std::string_view> known{"help", "version"};
+  for (const auto& subcommand : subcommands) known.push_back(subcommand.name);
+  std::fprintf(stderr, "weir: '%s' is no command%s; see weir --help\n", word.c_str(),
+               did_you_mean(word, known).c_str());
   return 2;
 }
 

@@ -8,8 +8,17 @@
 #include <vector>
 
 #include "cli/weir/command.hpp"
+#include "cli/weir/did_you_mean.hpp"
 
 namespace weir::command {
+
+std::string explain(const CLI::App& app, const CLI::ParseError& error, std::string_view subcommand) {
+  std::string meant;
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
+    for (const std::string& word : app.remaining())
+      if (meant.empty()) meant = did_you_mean_option(word, app.help());
+  return fmt::format("{}{}; see weir {} --help", error.what(), meant, subcommand);
+}
 
 std::optional<int> parse_words(CLI::App& app, std::string_view subcommand,
                                std::span<const std::string> arguments) {
@@ -21,7 +30,7 @@ std::optional<int> parse_words(CLI::App& app, std::string_view subcommand,
     std::fputs(app.help().c_str(), stdout);
     return 0;
   } catch (const CLI::ParseError& error) {
-    return complain(subcommand, fmt::format("{}; see weir {} --help", error.what(), subcommand));
+    return complain(subcommand, explain(app, error, subcommand));
   }
   return std::nullopt;
 }

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "cli/weir/command.hpp"
+#include "cli/weir/did_you_mean.hpp"
 #include "cli/weir/rpc_diff.hpp"
 #include "cli/weir/rpc_json.hpp"
 #include "cli/weir/rpc_stats.hpp"
@@ -106,6 +107,8 @@ std::string as_address(const std::string& word) {
   return word.find("://") == std::string::npos ? "tcp://" + word : word;
 }
 
+constexpr std::string_view actions[] = {"list", "call", "stats", "diff"};
+
 std::expected<Request, std::string> parse(std::span<const std::string> words) {
   Request request;
   std::vector<std::string> plain;
@@ -140,7 +143,7 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
       if (error != std::errc() || end != text.data() + text.size() || !fits)
         return std::unexpected("--timeout takes seconds above 0, and 1000000 at most");
     } else if (word.starts_with("--")) {
-      return std::unexpected("unknown option or missing value: " + word);
+      return std::unexpected("unknown option or missing value: " + word + did_you_mean_option(word, help));
     } else {
       plain.push_back(word);
     }
@@ -156,7 +159,8 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
     request.old_methods = std::move(plain[1]);
     plain.erase(plain.begin() + 1);
   } else if (request.action != "list" && request.action != "stats") {
-    return std::unexpected("'" + request.action + "' is none of list, call, stats and diff");
+    return std::unexpected("'" + request.action + "' is none of list, call, stats and diff" +
+                           did_you_mean(request.action, actions));
   } else if (plain.size() != 2) {
     return std::unexpected(request.action + " takes an address" + (plain.size() > 2 ? " only" : ""));
   }
@@ -178,9 +182,14 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
   return request;
 }
 
+bool goes_over_rdma(const std::string& text) {
+  const auto address = rpc::parse_address(text);
+  return address && (address->scheme == rpc::Scheme::rdma || address->scheme == rpc::Scheme::rdma_tls);
+}
+
 // The libraries as the environment asks for them.
 std::optional<std::string> open_engine(asio::io_context& io, Request& request) {
-  if (!request.address.starts_with("rdma") && !request.old_methods.starts_with("rdma")) return std::nullopt;
+  if (!goes_over_rdma(request.address) && !goes_over_rdma(request.old_methods)) return std::nullopt;
   const auto variable = [](const char* name) {
     return std::string(std::getenv(name) != nullptr ? std::getenv(name) : "");
   };

@@ -63,7 +63,7 @@ options above; and WEIR_RDMA_PROVIDER=weir for Weir's own programs.
 int run(std::span<const std::string> arguments) {
   Launch launch;
   const auto options = launch.options();
-  const auto command = read_launch_options("run", arguments, options);
+  const auto command = read_launch_options("run", arguments, options, help);
   if (!command) return command.error();
   if (launch.help) {
     std::fputs(help.data(), stdout);

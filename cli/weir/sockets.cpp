@@ -5,24 +5,39 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/json_text.hpp"
 #include "cli/weir/command.hpp"
+#include "cli/weir/did_you_mean.hpp"
 #include "sockets/listing.hpp"
 #include "sockets/put_back.hpp"
 
 namespace weir::command {
 namespace {
 
-constexpr std::string_view help = R"(Usage: weir sockets [--off PID]
+constexpr std::string_view help = R"(Usage: weir sockets [--json | --off PID]
 
 Lists the TCP connections of this user's programs that may change to RDMA, see weir-run(1), and looked for their peer:
 each end with its program, what it sends and receives by, and why not by RDMA.
 
+  --json         as JSON, for programs
   --off PID      put the connections of that process back to TCP, for as long as it runs, also those it makes later
   --help         this text
 
 Exit status: 0; 1 the table could not be read, the list not be written, or the process has no such connections; 2 the
 command line makes no sense.
 )";
+
+std::string as_json(const std::vector<sockets::ListedEnd>& ends) {
+  std::string text = "[";
+  for (const auto& end : ends)
+    text += fmt::format(
+        "{}\n  {{\"local\": {}, \"peer\": {}, \"program\": {}, \"pid\": {}, \"sends_by_rdma\": {}, "
+        "\"receives_by_rdma\": {}, \"bytes_sent_by_rdma\": {}, \"why_not\": {}}}",
+        &end == ends.data() ? "" : ",", json_string(end.local), json_string(end.peer),
+        json_string(end.program), end.pid, end.sends_by_rdma, end.receives_by_rdma, end.sent_by_rdma,
+        json_string(end.why_not));
+  return text + (ends.empty() ? "]\n" : "\n]\n");
+}
 
 std::string carrier(const sockets::ListedEnd& end) {
   const auto name = [](bool rdma) { return rdma ? "rdma" : "tcp"; };
@@ -45,19 +60,26 @@ int off(std::string_view word) {
 }  // namespace
 
 int sockets(std::span<const std::string> arguments) {
+  bool json = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
     if (word.starts_with("--off=") && arguments.size() == 1) return off(std::string_view(word).substr(6));
     if (word == "--off" && arguments.size() == 2 && i == 0) return off(arguments[1]);
     if (word == "--off")
       return complain("sockets", "--off wants the number of one process; see weir sockets --help");
+    if (word == "--json") {
+      json = true;
+      continue;
+    }
     if (word != "--help" && word != "-h")
-      return complain("sockets", "unknown option: " + word + "; see weir sockets --help");
+      return complain("sockets", "unknown option: " + word + did_you_mean_option(word, help) +
+                                     "; see weir sockets --help");
     std::fputs(help.data(), stdout);
     return 0;
   }
   const auto ends = sockets::list_ends(sockets::runtime_directory(std::getenv("WEIR_RUNTIME_DIR")));
   if (!ends) return complain("sockets", ends.error(), 1);
+  if (json) return print_out("sockets", as_json(*ends), 0, 1);
   std::string text = fmt::format("{:<24} {:<24} {:<24} {:<10} {:>14}  {}\n", "LOCAL", "PEER", "PROGRAM",
                                  "SENDS/GETS", "SENT BY RDMA", "WHY NOT");
   for (const auto& end : *ends)

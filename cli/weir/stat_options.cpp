@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 
+#include "cli/weir/parse_words.hpp"
 #include "cli/weir/stat_text.hpp"
 
 namespace weir::command {
@@ -79,7 +80,7 @@ std::expected<StatOptions, StatRefusal> read_stat_options(std::span<const std::s
   } catch (const CLI::CallForHelp&) {
     return std::unexpected(StatRefusal{0, app.help()});
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(StatRefusal{2, std::string(error.what()) + "; see weir stat --help"});
+    return std::unexpected(StatRefusal{2, explain(app, error, "stat")});
   }
   if (listen->count() != 0) {
     const auto address = read_host_port(listen_at);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/weir/command.hpp"
+#include "cli/weir/did_you_mean.hpp"
 #include "cli/weir/npy.hpp"
 #include "rdma/provider.hpp"
 #include "tensor/address.hpp"
@@ -55,6 +56,8 @@ bool parse_number(const std::string& text, T least, T most, T& number) {
   return failed == std::errc() && end == text.data() + text.size() && number >= least && number <= most;
 }
 
+constexpr std::string_view actions[] = {"ls", "get", "bench"};
+
 std::expected<Request, std::string> parse(std::span<const std::string> words) {
   Request request;
   std::vector<std::string> plain;
@@ -72,7 +75,7 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
       if (!parse_number(words[++i], 1U, 1'000'000'000U, request.count))
         return std::unexpected("--count takes a number from 1 on");
     } else if (word.starts_with('-')) {
-      return std::unexpected("unknown option or missing value: " + word);
+      return std::unexpected("unknown option or missing value: " + word + did_you_mean_option(word, help));
     } else {
       plain.push_back(word);
     }
@@ -81,7 +84,8 @@ std::expected<Request, std::string> parse(std::span<const std::string> words) {
   request.action = plain[0];
   const bool ls = request.action == "ls";
   if (!ls && request.action != "get" && request.action != "bench")
-    return std::unexpected("'" + request.action + "' is none of ls, get and bench");
+    return std::unexpected("'" + request.action + "' is none of ls, get and bench" +
+                           did_you_mean(request.action, actions));
   if (plain.size() != (ls ? 2U : 3U))
     return std::unexpected(request.action + (ls ? " takes an address" : " takes an address and a name"));
   request.address = plain[1].find("://") == std::string::npos ? "rdma://" + plain[1] : plain[1];

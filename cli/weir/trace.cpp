@@ -106,7 +106,7 @@ int trace(std::span<const std::string> arguments) {
   options.push_back({.name = "--qp", .value = &queue_pairs, .list = true});
   options.push_back({.name = "--snap", .value = &snap.text});
   options.push_back({.name = "--limit", .value = &limit.text});
-  const auto command = read_launch_options("trace", arguments, options);
+  const auto command = read_launch_options("trace", arguments, options, help);
   if (!command) return command.error();
   if (launch.help) {
     std::fputs(help.data(), stdout);

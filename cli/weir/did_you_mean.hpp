@@ -1,0 +1,17 @@
+// What somebody who mistyped a command or an option probably meant. Pure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace weir::command {
+
+// "; did you mean 'plan'?", or nothing where no candidate is near.
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates);
+
+// The same for an option, with those that the help text names as candidates. What follows a = is not looked
+// at.
+std::string did_you_mean_option(std::string_view word, std::string_view help);
+
+}  // namespace weir::command
