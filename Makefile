@@ -7,7 +7,8 @@ PRESET ?= release
 DESTDIR ?=
 PREFIX ?= /usr/local
 
-.PHONY: help demo test install-packages build nic planner lint format asan tsan fuzz interop vm bench coverage install clean
+.NOTPARALLEL:  # make nic install
+.PHONY: help demo test install-packages build nic planner programs lint format asan tsan fuzz interop vm bench coverage install packages clean
 
 help: ## list these targets
 	@echo "Weir: RDMA under the programs people already run"
@@ -16,7 +17,7 @@ help: ## list these targets
 	@echo
 	@echo "JOBS=$(JOBS) jobs at once; PRESET=$(PRESET) is what make build builds (dev, release, asan, tsan, fuzz, coverage)"
 
-interop vm bench install: PRESET = release
+interop vm bench: PRESET = release
 
 # The software NIC, and `weir`, which puts programs on it.
 NIC = weir weir_ibverbs weir_rdmacm weir_view weir_heap weir_rspreload weir_preload
@@ -43,6 +44,10 @@ nic: ## build the software NIC and weir alone, with the few packages that takes:
 planner: ## build weir plan, weir sim and weir collector alone: to plan and simulate lossless networks
 	@tools/install-packages.sh --groups "build libraries"
 	@tools/build-quietly.sh release $(JOBS) weir weir-plan weir-sim weir-collector
+
+programs: ## build everything that can be installed, and no test
+	@tools/install-packages.sh --groups "build libraries modules"
+	@tools/build-quietly.sh release $(JOBS) installable
 
 lint: install-packages ## check format, layers, tree, and run clang-tidy on every file
 	@JOBS=$(JOBS) tools/run-tests.py format tree tidy-all
@@ -81,8 +86,17 @@ coverage: install-packages ## unit tests with gcov; line coverage for each folde
 	@ctest --preset coverage -LE 'bench|interop|slow' -j $(JOBS) || true
 	@tools/coverage.py build/coverage
 
-install: build ## install programs and drop-in libraries below PREFIX (default /usr/local)
-	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
+install: ## install what is built (make nic, make programs) below PREFIX (default /usr/local)
+	@[ -x build/release/bin/weir ] || { echo "make install: nothing is built yet; first: make nic (or make programs)" >&2; exit 1; }
+	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX) >build/release/install.log
+	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
+	@echo "installed below $(DESTDIR)$(PREFIX); build/release/install.log has the names"
+
+packages: programs ## build Debian packages and a tarball into build/release/packages
+	@tools/install-packages.sh --groups packages
+	@cpack --config build/release/CPackConfig.cmake -B build/release/packages >build/release/packages.log || \
+	  { tail -n 20 build/release/packages.log >&2; exit 1; }
+	@ls build/release/packages/*.deb build/release/packages/*.tar.gz
 
 clean: ## remove build/
 	@rm -rf build

@@ -8,6 +8,7 @@ add_library(weir_asio STATIC ${CMAKE_CURRENT_LIST_DIR}/asio.cpp)
 # whose first include is Asio's. Such a file would free with operator delete what others got from aligned_alloc.
 target_compile_definitions(weir_asio PUBLIC
   ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_SEPARATE_COMPILATION ASIO_HAS_STD_ALIGNED_ALLOC=1)
+target_compile_features(weir_asio PUBLIC cxx_std_23)  # for programs that find_package(weir)
 target_link_libraries(weir_asio PUBLIC Threads::Threads)
 
 add_library(weir_asio_ssl STATIC ${CMAKE_CURRENT_LIST_DIR}/asio_ssl.cpp)

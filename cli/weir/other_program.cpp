@@ -23,7 +23,7 @@ int become_other_program(const std::string& subcommand, std::span<const std::str
   if (errno == ENOENT)
     return complain(subcommand,
                     program +
-                        " is not there: this subcommand is a program of its own; build it (make build), " +
+                        " is not there: this subcommand is a program of its own; build it (make programs), " +
                         "or install the package weir",
                     127);
   return complain(subcommand, program + ": " + std::strerror(errno), 126);
