@@ -10,6 +10,9 @@
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/glob.hpp"
+#include "kv/server/config_rewrite.hpp"
+#include "kv/server/options.hpp"
+#include "kv/server/replaced_file.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -137,10 +140,37 @@ void config_resetstat(const Call& call) {
   call.reply.ok();
 }
 
+// The lines of users that a configuration file needs. None: there is a file of their own, or only the default
+// user, as it is without a line.
+std::vector<std::string> user_lines(const Server& server) {
+  std::vector<std::string> lines;
+  if (!server.settings.aclfile.empty()) return lines;
+  const auto& users = server.access.users().all();
+  constexpr std::string_view untouched = "on nopass ~* &* +@all";
+  if (users.size() == 1 && server.settings.users.empty() && users.begin()->second->text() == untouched)
+    return lines;
+  for (const auto& [name, user] : users) lines.push_back("user " + name + ' ' + user->text());
+  return lines;
+}
+
 void config_rewrite(const Call& call) {
-  call.reply.error(call.server.surroundings.config_file.empty()
-                       ? "ERR The server is running without a config file"
-                       : "ERR Rewriting config file: this server does not write its configuration file");
+  const std::string& path = call.server.surroundings.config_file;
+  if (path.empty() || path == "-") return call.reply.error("ERR The server is running without a config file");
+  const Settings& settings = call.server.settings;
+  const ReadConfig read = [&](const std::string& pattern) { return read_included(settings.dir, pattern); };
+  std::expected<void, std::string> done;
+  if (const auto old = read_config(path); !old) {
+    done = std::unexpected(old.error());
+  } else {
+    const std::string text = rewritten_config(old->text, {settings, user_lines(call.server)}, read);
+    done = replace_file(path, text, "the configuration file");
+  }
+  if (!done) {
+    call.server.log(LogLevel::warning, "CONFIG REWRITE failed: " + done.error());
+    return call.reply.error("ERR Rewriting config file: " + done.error());
+  }
+  call.server.log(LogLevel::notice, "a client asked for CONFIG REWRITE: " + path + " is as the settings are");
+  call.reply.ok();
 }
 
 void config_help(const Call& call) {

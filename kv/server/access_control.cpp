@@ -1,8 +1,5 @@
 #include "kv/server/access_control.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -10,7 +7,7 @@
 
 #include "kv/acl/passwords.hpp"
 #include "kv/commands/client_line.hpp"
-#include "kv/net/owned_fd.hpp"
+#include "kv/server/replaced_file.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -31,37 +28,6 @@ std::expected<std::string, std::string> read_acl_file(const std::string& path) {
   }
   if (read) return text;
   return std::unexpected("Error loading ACLs, opening file '" + path + "': " + std::strerror(errno));
-}
-
-bool write_whole(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return ::fsync(fd) == 0;
-}
-
-// Its old contents, or the new ones: never a part. The error is a reason.
-std::expected<void, std::string> replace_file(const std::string& path, std::string_view text) {
-  const std::string fresh = path + ".tmp-" + std::to_string(::getpid());
-  const auto failed = [](const char* step) {
-    return std::unexpected(std::string(step) + " the ACL file: " + std::strerror(errno));
-  };
-  {
-    const OwnedFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (fd.get() < 0) return failed("opening a new file for");
-    if (!write_whole(fd.get(), text)) {
-      auto error = failed("writing");
-      ::unlink(fresh.c_str());
-      return error;
-    }
-  }
-  if (::rename(fresh.c_str(), path.c_str()) == 0) return {};
-  auto error = failed("renaming the new file to");
-  ::unlink(fresh.c_str());
-  return error;
 }
 
 acl::Reason reason_of(acl::Denied what) {
@@ -225,7 +191,7 @@ void AccessControl::replace_all(std::vector<acl::User> users) {
 }
 
 std::expected<void, std::string> AccessControl::save_file() const {
-  return replace_file(server_.settings.aclfile, users_.text());
+  return replace_file(server_.settings.aclfile, users_.text(), "the ACL file");
 }
 
 }  // namespace weir::kv

@@ -66,6 +66,8 @@ std::expected<std::string, std::string> contents_of(std::FILE* file, const std::
   return text;
 }
 
+}  // namespace
+
 std::expected<ConfigText, std::string> read_config(const std::string& path) {
   auto text = contents_of(std::fopen(path.c_str(), "re"), path);
   if (!text) return std::unexpected(text.error());
@@ -74,8 +76,6 @@ std::expected<ConfigText, std::string> read_config(const std::string& path) {
   return ConfigText{name.empty() ? path : name, std::move(*text)};
 }
 
-// What "include PATTERN" names, seen from `folder`. As in Redis a pattern may match nothing; a plain path may
-// not.
 std::expected<std::vector<ConfigText>, std::string> read_included(const std::string& folder,
                                                                   const std::string& pattern) {
   const std::string path = (std::filesystem::path(folder) / pattern).string();
@@ -97,6 +97,8 @@ std::expected<std::vector<ConfigText>, std::string> read_included(const std::str
   }
   return files;
 }
+
+namespace {
 
 // The configuration file and those it includes.
 std::expected<void, std::string> load_config(Settings& settings, const std::string& path) {
@@ -136,10 +138,9 @@ std::expected<StartOptions, std::string> parse_options(const std::vector<std::st
   }
   std::size_t at = 0;
   if (at < arguments.size() && !arguments[at].starts_with("--")) {
-    options.config_file = arguments[at++];
-    if (auto loaded = load_config(options.settings, options.config_file); !loaded) {
-      return std::unexpected(loaded.error());
-    }
+    const std::string& path = arguments[at++];
+    if (auto loaded = load_config(options.settings, path); !loaded) return std::unexpected(loaded.error());
+    options.config_file = path == "-" ? path : std::filesystem::absolute(path).string();
   }
   while (at < arguments.size()) {
     const std::string& name = arguments[at++];

@@ -5,17 +5,24 @@
 #include <string>
 #include <vector>
 
+#include "kv/server/config_file.hpp"
 #include "kv/server/settings.hpp"
 
 namespace weir::kv {
 
 struct StartOptions {
   Settings settings;
-  std::string config_file;
-  std::string answer;  // --help or --version: print this and end
+  std::string config_file;  // absolute; "-" if it was read from standard input
+  std::string answer;       // --help or --version: print this and end
 };
 
 // The error is fit to show a user.
 std::expected<StartOptions, std::string> parse_options(const std::vector<std::string>& arguments);
+
+// A configuration file, and what "include PATTERN" names, seen from `folder`: a pattern may match nothing, a
+// plain path may not. The errors are reasons.
+std::expected<ConfigText, std::string> read_config(const std::string& path);
+std::expected<std::vector<ConfigText>, std::string> read_included(const std::string& folder,
+                                                                  const std::string& pattern);
 
 }  // namespace weir::kv
