@@ -262,8 +262,7 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   }
   const std::uint64_t spent = cycles_now() - begin;
   changes_data = outer;
-  if (client.tracking != nullptr && command.has(flag::readonly))
-    tracking.remember(client, command, arguments);
+  if (client.tracking != nullptr) tracking.ran(client, command, arguments);
   Stats::Calls& calls = calls_of(command);
   ++calls.calls;
   calls.cycles += spent;

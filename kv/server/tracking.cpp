@@ -1,6 +1,7 @@
 #include "kv/server/tracking.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "kv/commands/key_specs.hpp"
 #include "kv/server/server.hpp"
@@ -47,9 +48,18 @@ void Tracking::disable(Client& client) {
   items_ = 0;
 }
 
+void Tracking::ran(Client& client, const Command& command, Arguments arguments) {
+  if (command.group == "scripting") {
+    if (std::exchange(client.tracking->script_reads, false)) remember(client, command, arguments);
+  } else if (command.has(flag::readonly)) {
+    client.tracking->script_reads = client.in_script;
+    remember(client, command, arguments);
+  }
+}
+
 void Tracking::remember(Client& client, const Command& command, Arguments arguments) {
   const TrackingMode& mode = *client.tracking;
-  if (mode.broadcast || command.group == "scripting") return;
+  if (mode.broadcast) return;
   if ((mode.opt_in && !mode.caching) || (mode.opt_out && mode.caching)) return;
   const auto keys = keys_in(command, arguments);
   if (!keys) return;

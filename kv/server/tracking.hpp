@@ -37,6 +37,7 @@ struct TrackingMode {
   bool opt_in = false, opt_out = false;
   bool no_loop = false;        // not what it changes itself
   bool caching = false;        // CLIENT CACHING was called for the next command
+  bool script_reads = false;   // the script that runs has read
   bool broken = false;         // the client that should hear in its place has gone
   std::uint64_t redirect = 0;  // who hears in its place; 0: itself
   absl::btree_set<std::string> prefixes;
@@ -51,8 +52,9 @@ class Tracking {
   void enable(Client& client, const TrackingMode& mode);
   void disable(Client& client);
 
-  // The client has run a command that reads.
-  void remember(Client& client, const Command& command, Arguments arguments);
+  // The client has run a command, alone or in a script. If it read, its keys are remembered; when a script
+  // has read, those that the script declared, too, as Redis 7.0 does.
+  void ran(Client& client, const Command& command, Arguments arguments);
   // A key changed, through whatever client; or it went by itself: then who broadcasts hears nothing.
   void changed(std::string_view key);
   void forget_key(std::string_view key);
@@ -83,6 +85,7 @@ class Tracking {
   // Null: all keys.
   using Keys = std::optional<std::vector<std::string_view>>;
 
+  void remember(Client& client, const Command& command, Arguments arguments);
   void remember(std::uint64_t client, std::string_view key);
   void drop_gone(Readers& readers);
   void forget(Table::iterator key);
