@@ -1,6 +1,15 @@
 // DEBUG: what tests ask of a server. The setting enable-debug-command lets clients in; without it none may.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
+#include "kv/glob.hpp"
+#include "kv/persistence/loading.hpp"
+#include "kv/persistence/snapshots.hpp"
+#include "kv/rdb/encoded.hpp"
+#include "kv/rdb/value_encoder.hpp"
 #include "kv/server/server.hpp"
 #include "kv/store/digest.hpp"
 
@@ -19,12 +28,166 @@ void debug_digest_value(const Call& call) {
   }
 }
 
+// Nobody is served meanwhile: that is what it is for.
+void debug_sleep(const Call& call) {
+  double seconds = 0;
+  if (!call.number(2, seconds)) return;
+  constexpr double most_s = 60;
+  std::this_thread::sleep_for(std::chrono::duration<double>(std::clamp(seconds, 0.0, most_s)));
+  call.reply.ok();
+}
+
+void debug_set_active_expire(const Call& call) {
+  call.server.expires_in_time = call[2] != "0";
+  call.server.arm_timer();
+  call.reply.ok();
+}
+
+// Keys "key:0" and on, with values that say their number; those that are there stay.
+void debug_populate(const Call& call) {
+  std::int64_t count = 0;
+  std::int64_t size = 0;
+  if (!call.integer(2, count) || (call.count() == 5 && !call.integer(4, size))) return;
+  const std::string prefix(call.count() > 3 ? call[3] : "key");
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string key = prefix + ':' + std::to_string(i);
+    if (call.write(key) != nullptr) continue;
+    std::string value = "value:" + std::to_string(i);
+    if (size > 0) value.resize(static_cast<std::size_t>(size));
+    call.db.insert(key).value.assign(value);
+    call.changed(key);
+    if (call.heard()) call.replay_as({"SET", key, value});
+  }
+  call.reply.ok();
+}
+
+// What a restart does to the data: all of it goes through a snapshot.
+void debug_reload(const Call& call) {
+  bool saves = true;
+  bool flushes = true;
+  for (const Argument& word : call.arguments.subspan(2)) {
+    if (is_word(word.text, "NOSAVE")) {
+      saves = false;
+    } else if (is_word(word.text, "NOFLUSH")) {
+      flushes = false;
+    } else if (!is_word(word.text, "MERGE")) {
+      return call.reply.error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
+    }
+  }
+  Server& server = call.server;
+  if (server.snapshots->running()) return call.reply.error("ERR Background save already in progress");
+  if (saves && !server.snapshots->save()) return call.reply.error("ERR");
+  if (flushes) {
+    for (const auto& db : server.databases) db->clear();
+  }
+  const auto loaded = load_snapshot(server, [] { return true; });
+  if (!loaded || *loaded != LoadResult::loaded) {
+    return call.reply.error("ERR Error trying to load the RDB dump, check server logs");
+  }
+  call.reply.ok();
+}
+
+void debug_object(const Call& call) {
+  const Record* record = call.db.peek(call[2], call.now_ms);
+  if (record == nullptr) return call.reply.error("ERR no such key");
+  rdb::Encoded encoded;
+  rdb::put_value(encoded, record->value);
+  std::string bytes;
+  encoded.finish(rdb::Compression::none, bytes);
+  call.reply.simple("Value at:0x0 refcount:1 encoding:" + std::string(record->value.encoding()) +
+                    " serializedlength:" + std::to_string(bytes.size()) +
+                    " lru:" + std::to_string(record->accessed) + " lru_seconds_idle:0");
+}
+
+// A pattern that could take for ever against a text of that length.
+void debug_stringmatch_len(const Call& call) {
+  std::int64_t length = 0;
+  if (!call.integer(2, length)) return;
+  constexpr std::int64_t most = 1 << 24;
+  const std::string text(static_cast<std::size_t>(std::clamp<std::int64_t>(length, 0, most)), 'a');
+  glob_match(call[3], text);
+  call.reply.ok();
+}
+
+// One reply of each type, as clients must be able to read it.
+void debug_protocol(const Call& call) {
+  Reply& reply = call.reply;
+  const std::string_view type = call[2];
+  if (is_word(type, "STRING")) return reply.bulk("Hello World");
+  if (is_word(type, "INTEGER")) return reply.integer(12345);
+  if (is_word(type, "DOUBLE")) return reply.real(3.141);
+  if (is_word(type, "NULL")) return reply.null();
+  if (is_word(type, "TRUE") || is_word(type, "FALSE")) return reply.boolean(is_word(type, "TRUE"));
+  if (is_word(type, "VERBATIM")) return reply.verbatim("txt", "This is a verbatim\nstring");
+  if (is_word(type, "BIGNUM")) {
+    constexpr std::string_view digits = "1234567999999999999999999999999999999";
+    return reply.resp3() ? reply.raw("(" + std::string(digits) + "\r\n") : reply.bulk(digits);
+  }
+  if (is_word(type, "ARRAY") || is_word(type, "SET")) {
+    is_word(type, "SET") ? reply.set(3) : reply.array(3);
+    for (int i = 0; i < 3; ++i) reply.integer(i);
+    return;
+  }
+  if (is_word(type, "MAP")) {
+    reply.map(3);
+    for (int i = 0; i < 3; ++i) {
+      reply.integer(i);
+      reply.boolean(i == 1);
+    }
+    return;
+  }
+  if (is_word(type, "ATTRIB")) {
+    if (reply.resp3()) {
+      reply.raw("|1\r\n");
+      reply.bulk("key-popularity");
+      reply.array(2);
+      reply.bulk("key:123");
+      reply.integer(90);
+    }
+    return reply.bulk("Some real reply following the attribute");
+  }
+  if (is_word(type, "PUSH")) {
+    reply.push(2);
+    reply.bulk("server-cpu-usage");
+    return reply.integer(42);
+  }
+  reply.error(
+      "ERR Wrong protocol type name. Please use one of the following: "
+      "string|integer|double|null|array|set|map|attrib|push|verbatim|true|false");
+}
+
+void debug_error(const Call& call) { call.reply.error(call[2]); }
+// Tuning of what is not here.
+void debug_ignored(const Call& call) { call.reply.ok(); }
+
 void debug_help(const Call& call) {
   reply_help(call, {
                        "DIGEST",
                        "    Output a hex signature representing the current DB content.",
                        "DIGEST-VALUE <key> [<key> ...]",
                        "    Output a hex signature of the values of all the specified keys.",
+                       "ERROR <string>",
+                       "    Return a Redis protocol error with <string> as message. Useful for clients",
+                       "    unit tests to simulate Redis errors.",
+                       "OBJECT <key>",
+                       "    Show low level info about `key` and associated value.",
+                       "POPULATE <count> [<prefix>] [<size>]",
+                       "    Create <count> string keys named key:<num>. If <prefix> is specified then",
+                       "    it is used instead of the 'key' prefix.",
+                       "PROTOCOL <type>",
+                       "    Reply with a test value of the specified type. <type> can be: string,",
+                       "    integer, double, null, array, set, map, attrib, push, verbatim, true,",
+                       "    false.",
+                       "RELOAD [option ...]",
+                       "    Save the RDB on disk and reload it back to memory. Valid <option> values:",
+                       "    * MERGE, NOFLUSH, NOSAVE.",
+                       "SET-ACTIVE-EXPIRE <0|1>",
+                       "    Setting it to 0 disables expiring keys (and hash-fields) in background ",
+                       "    when they are not accessed (otherwise the Redis behavior).",
+                       "SLEEP <seconds>",
+                       "    Stop the server for <seconds>. Decimals allowed.",
+                       "STRINGMATCH-LEN <len> <pattern>",
+                       "    Run a matching of the pattern against a text of that length.",
                    });
 }
 
@@ -34,9 +197,12 @@ struct DebugSubcommand {
   void (*run)(const Call&);
 };
 constexpr DebugSubcommand debug_subcommands[] = {
-    {"digest", 2, 2, debug_digest},
-    {"digest-value", 2, SIZE_MAX, debug_digest_value},
-    {"help", 2, 2, debug_help},
+    {"digest", 2, 2, debug_digest},     {"digest-value", 2, SIZE_MAX, debug_digest_value},
+    {"error", 3, 3, debug_error},       {"help", 2, 2, debug_help},
+    {"object", 3, 4, debug_object},     {"populate", 3, 5, debug_populate},
+    {"protocol", 3, 3, debug_protocol}, {"quicklist-packed-threshold", 3, 3, debug_ignored},
+    {"reload", 2, 5, debug_reload},     {"set-active-expire", 3, 3, debug_set_active_expire},
+    {"sleep", 3, 3, debug_sleep},       {"stringmatch-len", 4, 4, debug_stringmatch_len},
 };
 
 // To Redis these are words of one command, which COMMAND shows.

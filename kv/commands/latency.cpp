@@ -1,16 +1,54 @@
-// LATENCY: how long commands take. Events are not sampled here: the monitor has nothing to tell.
+// LATENCY: how long commands take, and when the server served nobody for long.
 #include <absl/container/inlined_vector.h>
 
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
+#include "kv/commands/latency_report.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
 
 namespace {
 
-void nothing(const Call& call) { call.reply.array(0); }
-void reset_events(const Call& call) { call.reply.integer(0); }
+void latest_events(const Call& call) {
+  const auto& events = call.server.latency_events.all();
+  call.reply.array(events.size());
+  for (const auto& [kind, event] : events) {
+    call.reply.array(4);
+    call.reply.bulk(kind);
+    call.reply.integer(event.samples.back().time_s);
+    call.reply.integer(event.samples.back().ms);
+    call.reply.integer(event.worst_ms);
+  }
+}
+void events_of_kind(const Call& call) {
+  const LatencyEvents::Event* event = call.server.latency_events.find(call[2]);
+  if (event == nullptr) return call.reply.array(0);
+  call.reply.array(event->samples.size());
+  for (const auto& [time_s, ms] : event->samples) {
+    call.reply.array(2);
+    call.reply.integer(time_s);
+    call.reply.integer(ms);
+  }
+}
+void reset_events(const Call& call) {
+  LatencyEvents& events = call.server.latency_events;
+  if (call.count() == 2) return call.reply.integer(static_cast<std::int64_t>(events.forget_all()));
+  std::int64_t forgotten = 0;
+  for (const Argument& kind : call.arguments.subspan(2)) forgotten += events.forget(kind.text) ? 1 : 0;
+  call.reply.integer(forgotten);
+}
+void graph(const Call& call) {
+  const LatencyEvents::Event* event = call.server.latency_events.find(call[2]);
+  if (event == nullptr) {
+    return call.reply.error("ERR No samples available for event '" + std::string(up_to_zero(call[2])) + "'");
+  }
+  call.reply.verbatim("txt", latency_graph(call[2], *event, call.now_ms / 1000));
+}
+void latency_doctor(const Call& call) {
+  call.reply.verbatim("txt",
+                      latency_report(call.server.latency_events, call.server.settings, call.now_ms / 1000));
+}
 
 // The edges that Redis tells: powers of two of 1024 ns, each with the rest of its bucket, which is 1/128
 // wide.
@@ -76,6 +114,10 @@ void histogram(const Call& call) {
 void help(const Call& call) {
   reply_help(call,
              {
+                 "DOCTOR",
+                 "    Return a human readable latency analysis report.",
+                 "GRAPH <event>",
+                 "    Return an ASCII latency graph for the <event> class.",
                  "HISTORY <event>",
                  "    Return time-latency samples for the <event> class.",
                  "LATEST",
@@ -96,8 +138,10 @@ std::span<const Command> latency_commands() {
   using namespace flag;
   constexpr std::uint32_t common = admin | noscript | loading | stale;
   static constexpr Command subcommands[] = {
-      {"latest", 2, common, 0, 0, 0, nothing, "server", "Returns latency events.", {}, "latency"},
-      {"history", 3, common, 0, 0, 0, nothing, "server", "Returns an event's samples.", {}, "latency"},
+      {"doctor", 2, common, 0, 0, 0, latency_doctor, "server", "Reports on latency.", {}, "latency"},
+      {"graph", 3, common, 0, 0, 0, graph, "server", "Draws an event's samples.", {}, "latency"},
+      {"latest", 2, common, 0, 0, 0, latest_events, "server", "Returns latency events.", {}, "latency"},
+      {"history", 3, common, 0, 0, 0, events_of_kind, "server", "Returns an event's samples.", {}, "latency"},
       {"histogram", -2, common, 0, 0, 0, histogram, "server", "Counts calls by time taken.", {}, "latency"},
       {"reset", -2, common, 0, 0, 0, reset_events, "server", "Forgets latency events.", {}, "latency"},
       {"help", 2, loading | stale, 0, 0, 0, help, "server", "Explains LATENCY.", {}, "latency"},

@@ -210,6 +210,7 @@ void Server::arm_timer() {
     if (at > 0 && (due == 0 || at < due)) due = at;
   };
   for (const auto& db : databases) {
+    if (!expires_in_time) break;
     if (const std::int64_t next = db->next_expiry_ms(); next != Record::never) sooner(next);
   }
   // A little late, so that many go at once.
@@ -233,7 +234,7 @@ void Server::arm_timer() {
 void Server::tick() {
   refresh_time();
   timer_due_ms_ = 0;
-  if (!script_suspended) expire_due();
+  if (!script_suspended && expires_in_time) expire_due();
   blocking.expire(now_ms);
   if (blocking.ready() && !script_suspended) blocking.serve();
   snapshots->look_at_clock();
@@ -249,6 +250,7 @@ void Server::tick() {
 // So many at a time that requests get their turn, and the rest a millisecond later.
 void Server::expire_due() {
   constexpr std::size_t at_once = 500;
+  const std::uint64_t begin = cycles_now();
   std::size_t left = at_once;
   expiry_is_behind_ = false;
   for (const auto& db : databases) {
@@ -256,6 +258,7 @@ void Server::expire_due() {
     if (db->expire_due(now_ms, left)) expiry_is_behind_ = true;
     left -= before - db->size();
   }
+  note_latency("expire-cycle", cycles_now() - begin);
 }
 
 // Lazily, and what does not fit maxmemory; in turn with whatever else there is to do.

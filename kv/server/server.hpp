@@ -34,6 +34,7 @@
 #include "kv/server/blocking.hpp"
 #include "kv/server/client.hpp"
 #include "kv/server/cycles.hpp"
+#include "kv/server/latency_events.hpp"
 #include "kv/server/latency_histogram.hpp"
 #include "kv/server/monitors.hpp"
 #include "kv/server/notifications.hpp"
@@ -193,6 +194,7 @@ class Server {
   Monitors monitors{*this};
   Watches watches;
   SlowLog slowlog;
+  LatencyEvents latency_events;
   CycleRate cycle_rate;
   Blocking blocking{*this};
   Effects effects{watches, blocking, tracking};
@@ -200,6 +202,7 @@ class Server {
   Client* serving = nullptr;  // whose command runs
   // A command runs that may change what it looks up: a snapshot wants to see that first.
   bool changes_data = false;
+  bool expires_in_time = true;  // false, for tests: keys whose time has come go when somebody looks
   const std::unique_ptr<Snapshots> snapshots;
   std::optional<LoadProgress> loading;  // a snapshot is being read
   Loaded loaded;
@@ -218,6 +221,8 @@ class Server {
   bool paused_for(const Client& client, const Command& command) const;
   bool refuse(Client& client, const Command* command, Arguments arguments);
   bool execute_one(Client& client, Arguments arguments);
+  // The server did nothing else meanwhile: an event, where that is as long as latency-monitor-threshold.
+  void note_latency(std::string_view kind, std::uint64_t cycles);
   void note_slow(Client& client, const Command& command, Arguments arguments, std::uint64_t cycles);
   Stats::Calls& calls_of(const Command& command);
   void reject(Client& client, const Command* command, std::string_view error);

@@ -1,0 +1,16 @@
+// LATENCY GRAPH and LATENCY DOCTOR: what the events say, as text for people.
+#pragma once
+
+#include <string>
+
+#include "kv/server/latency_events.hpp"
+#include "kv/server/settings.hpp"
+
+namespace weir::kv {
+
+// Columns of characters, a sample each, and how long ago it was, written downwards.
+std::string latency_graph(std::string_view kind, const LatencyEvents::Event& event, std::int64_t now_s);
+
+std::string latency_report(const LatencyEvents& events, const Settings& settings, std::int64_t now_s);
+
+}  // namespace weir::kv
