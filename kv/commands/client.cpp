@@ -54,15 +54,30 @@ void client_list(const Call& call) {
   call.reply.verbatim("txt", text);
 }
 
+bool plain(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c >= '!' && c <= '~'; });
+}
 void setname(const Call& call) {
-  const bool plain = std::ranges::all_of(call[2], [](char c) { return c >= '!' && c <= '~'; });
-  if (!plain)
+  if (!plain(call[2]))
     return call.reply.error("ERR Client names cannot contain spaces, newlines or special characters.");
   call.client.name = call[2];
   call.reply.ok();
 }
 void getname(const Call& call) {
   call.client.name.empty() ? call.reply.null() : call.reply.bulk(call.client.name);
+}
+
+// Of Redis 7.2: what runs in the client.
+void setinfo(const Call& call) {
+  const bool version = is_word(call[2], "LIB-VER");
+  if (!version && !is_word(call[2], "LIB-NAME"))
+    return call.reply.error("ERR Unrecognized option '" + std::string(up_to_zero(call[2])) + "'");
+  if (!plain(call[3])) {
+    return call.reply.error("ERR " + std::string(version ? "lib-ver" : "lib-name") +
+                            " cannot contain spaces, newlines or special characters.");
+  }
+  (version ? call.client.library_version : call.client.library) = call[3];
+  call.reply.ok();
 }
 
 struct KillFilter {
@@ -158,6 +173,13 @@ void reply(const Call& call) {
 void no_evict(const Call& call) {
   if (!is_word(call[2], "ON") && !is_word(call[2], "OFF")) return call.syntax_error();
   call.client.no_evict = is_word(call[2], "ON");
+  call.reply.ok();
+}
+
+// Of Redis 7.2.
+void no_touch(const Call& call) {
+  if (!is_word(call[2], "ON") && !is_word(call[2], "OFF")) return call.syntax_error();
+  call.client.no_touch = is_word(call[2], "ON");
   call.reply.ok();
 }
 
@@ -259,24 +281,26 @@ void client_help(const Call& call) {
 
 std::span<const Command> client_commands() {
   using namespace flag;
-  constexpr std::uint32_t plain = noscript | loading | stale;
+  constexpr std::uint32_t any_client = noscript | loading | stale;
   constexpr std::uint32_t managing = admin | noscript | loading | stale;
   static constexpr Command subcommands[] = {
-      {"id", 2, plain, 0, 0, 0, id, "connection", "Returns the client's number.", {}, "client"},
-      {"info", 2, plain, 0, 0, 0, client_info, "connection", "Describes this client.", {}, "client"},
+      {"id", 2, any_client, 0, 0, 0, id, "connection", "Returns the client's number.", {}, "client"},
+      {"info", 2, any_client, 0, 0, 0, client_info, "connection", "Describes this client.", {}, "client"},
       {"list", -2, managing, 0, 0, 0, client_list, "connection", "Describes all clients.", {}, "client"},
-      {"setname", 3, plain, 0, 0, 0, setname, "connection", "Names this client.", {}, "client"},
-      {"getname", 2, plain, 0, 0, 0, getname, "connection", "Returns this client's name.", {}, "client"},
+      {"setname", 3, any_client, 0, 0, 0, setname, "connection", "Names this client.", {}, "client"},
+      {"getname", 2, any_client, 0, 0, 0, getname, "connection", "Returns this client's name.", {}, "client"},
       {"kill", -3, managing, 0, 0, 0, kill, "connection", "Closes clients.", {}, "client"},
-      {"reply", 3, plain, 0, 0, 0, reply, "connection", "Turns replies on and off.", {}, "client"},
+      {"reply", 3, any_client, 0, 0, 0, reply, "connection", "Turns replies on and off.", {}, "client"},
       {"no-evict", 3, managing, 0, 0, 0, no_evict, "connection", "Protects this client.", {}, "client"},
+      {"no-touch", 3, any_client, 0, 0, 0, no_touch, "connection", "Uses keys unseen.", {}, "client"},
+      {"setinfo", 4, any_client, 0, 0, 0, setinfo, "connection", "Says what runs there.", {}, "client"},
       {"pause", -3, managing, 0, 0, 0, pause, "connection", "Holds commands back for a time.", {}, "client"},
       {"unpause", 2, managing, 0, 0, 0, unpause, "connection", "Ends the pause.", {}, "client"},
       {"unblock", -3, managing, 0, 0, 0, unblock, "connection", "Ends a client's waiting.", {}, "client"},
-      {"tracking", -3, plain, 0, 0, 0, client_tracking, "connection", "Tells of changes.", {}, "client"},
+      {"tracking", -3, any_client, 0, 0, 0, client_tracking, "connection", "Tells of changes.", {}, "client"},
       {"caching",
        3,
-       plain,
+       any_client,
        0,
        0,
        0,
@@ -285,10 +309,20 @@ std::span<const Command> client_commands() {
        "Is about the next command.",
        {},
        "client"},
-      {"getredir", 2, plain, 0, 0, 0, client_getredir, "connection", "Where invalidations go.", {}, "client"},
+      {"getredir",
+       2,
+       any_client,
+       0,
+       0,
+       0,
+       client_getredir,
+       "connection",
+       "Where invalidations go.",
+       {},
+       "client"},
       {"trackinginfo",
        2,
-       plain,
+       any_client,
        0,
        0,
        0,

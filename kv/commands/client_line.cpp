@@ -21,6 +21,7 @@ std::string flags_of(const Client& client) {
   }
   if (client.connection().kind() == "unix") flags += 'U';
   if (client.no_evict) flags += 'e';
+  if (client.no_touch) flags += 'T';
   return flags.empty() ? "N" : flags;
 }
 
@@ -64,6 +65,9 @@ std::string describe_client(const Server& server, const Client& client) {
   add("user", client.user->name());
   add("redir", client.tracking == nullptr ? "-1" : std::to_string(client.tracking->redirect));
   add("resp", client.reply.resp3() ? "3" : "2");
+  // As since Redis 7.2, where a client tells.
+  if (!client.library.empty()) add("lib-name", client.library);
+  if (!client.library_version.empty()) add("lib-ver", client.library_version);
   return line;
 }
 

@@ -112,6 +112,7 @@ void reset(const Call& call) {
   client.db = 0;
   client.name.clear();
   client.no_evict = false;
+  client.no_touch = false;
   client.set_replies(Replies::on);
   call.server.access.reset(client);
   call.reply.protocol = Protocol::resp2;

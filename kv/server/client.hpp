@@ -127,9 +127,11 @@ class Client final : public Session {
   ReplyQueue output;
   Reply reply;  // writes into `output`
   std::string name;
-  const acl::User* user = nullptr;  // set when it comes; never null then
+  std::string library, library_version;  // as the program it runs says: CLIENT SETINFO
+  const acl::User* user = nullptr;       // set when it comes; never null then
   int db = 0;
   bool no_evict = false;
+  bool no_touch = false;  // what it does leaves no trace of use in the keys
   bool monitors = false;  // see Monitors
   bool close_after_reply = false;
   bool closing = false;

@@ -255,6 +255,7 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   const Call call{*this,        client,    command, *databases[static_cast<std::size_t>(client.db)],
                   client.reply, arguments, now_ms};
   const bool outer = std::exchange(changes_data, command.has(flag::write | flag::may_replicate));
+  use_clock.rests = client.no_touch && command.name != "touch";
   const std::uint64_t begin = cycles_now();
   {
     const Effects::Running running(effects, client.db, arguments);
@@ -262,6 +263,7 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   }
   const std::uint64_t spent = cycles_now() - begin;
   changes_data = outer;
+  use_clock.rests = false;
   if (client.tracking != nullptr) tracking.ran(client, command, arguments);
   Stats::Calls& calls = calls_of(command);
   ++calls.calls;

@@ -46,10 +46,13 @@ struct UseClock {
   std::uint32_t tick = 0;    // the time as records note it; the unit is the server's
   std::uint32_t minute = 0;  // the same for frequencies
   FrequencyRules rules;
+  bool rests = false;                                   // who uses keys now leaves no trace: CLIENT NO-TOUCH
   std::function<double()> chance = [] { return 0.0; };  // in [0, 1); for frequencies only
 
   std::uint32_t fresh() const { return notes == Notes::time ? tick : UseFrequency::fresh(minute); }
   std::uint32_t used(std::uint32_t before) const {
+    if (rests) [[unlikely]]
+      return before;
     return notes == Notes::time ? tick : UseFrequency::used(before, minute, rules, chance());
   }
   std::uint8_t frequency(const Record& record) const {
