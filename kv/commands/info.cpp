@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kv/commands/command.hpp"
+#include "kv/commands/memory_figures.hpp"
 #include "kv/heap.hpp"
 #include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"
@@ -113,7 +114,14 @@ void memory_section(const Server& server, Fields& field) {
   const std::size_t peak = server.peak_memory();
   field.bytes("used_memory_peak", peak);
   field.percent("used_memory_peak_perc", static_cast<double>(used) / static_cast<double>(peak));
+  const MemoryFigures figures(server);
+  field("used_memory_overhead", figures.overhead());
   field("used_memory_startup", server.memory_at_start);
+  field("used_memory_dataset", figures.data());
+  field.percent("used_memory_dataset_perc", static_cast<double>(figures.data()) / static_cast<double>(used));
+  field("allocator_allocated", used);
+  field("allocator_active", resident);
+  field("allocator_resident", resident);
   field("used_memory_vm_eval", server.scripts->memory());
   field.bytes("used_memory_lua", server.scripts->memory());
   field("used_memory_scripts_eval", server.scripts->cache().text_bytes());
@@ -122,7 +130,11 @@ void memory_section(const Server& server, Fields& field) {
   field.bytes("maxmemory", static_cast<std::size_t>(server.settings.maxmemory));
   field("maxmemory_policy", setting_text(server.settings, *find_setting("maxmemory-policy")));
   field.number("mem_fragmentation_ratio", static_cast<double>(resident) / static_cast<double>(used));
+  field("mem_fragmentation_bytes", figures.unused());
+  field("mem_not_counted_for_evict", 0);
+  field("mem_clients_normal", figures.clients);
   field("mem_allocator", allocator_name());
+  field("active_defrag_running", 0);
   field("lazyfree_pending_objects", server.lazy_free.size());
   field("lazyfreed_objects", server.lazy_free.freed());
 }

@@ -87,8 +87,9 @@ struct TipRow {
 };
 constexpr TipRow tip_rows[] = {
     {"nondeterministic_output request_policy:all_nodes response_policy:special",
-     "latency|histogram latency|history latency|latest"},
-    {"nondeterministic_output request_policy:all_shards response_policy:special", "info memory|doctor"},
+     "latency|doctor latency|graph latency|histogram latency|history latency|latest"},
+    {"nondeterministic_output request_policy:all_shards response_policy:special",
+     "info memory|doctor memory|malloc-stats memory|stats"},
     {"nondeterministic_output request_policy:special", "scan"},
     {"nondeterministic_output",
      "client|info client|list cluster|bumpepoch cluster|count-failure-reports cluster|getkeysinslot "

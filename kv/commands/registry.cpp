@@ -47,7 +47,8 @@ struct Registry {
                         stream_info_commands(),  stream_read_commands(),
                         debug_commands(),        dump_commands(),
                         persistence_commands(),  hyperloglog_commands(),
-                        geo_commands(),          geo_search_commands()}) {
+                        geo_commands(),          geo_search_commands(),
+                        memory_commands()}) {
       for (const Command& row : family) {
         const Command& command = add(row);
         commands.push_back(&command);

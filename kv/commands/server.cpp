@@ -1,10 +1,9 @@
-// The server as a whole: time, role, shutdown, memory, slow commands.
+// The server as a whole: time, role, monitors, slow commands.
 #include "kv/server/server.hpp"
 
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/number.hpp"
-#include "kv/server/memory.hpp"
 
 namespace weir::kv {
 
@@ -15,6 +14,13 @@ void time(const Call& call) {
   call.reply.array(2);
   call.reply.bulk_int(call.server.now_us / 1000000);
   call.reply.bulk_int(call.server.now_us % 1000000);
+}
+
+// Without the picture.
+void lolwut(const Call& call) {
+  std::int64_t version = 0;
+  if (call.count() >= 3 && is_word(call[1], "VERSION") && !call.integer(2, version)) return;
+  call.reply.verbatim("txt", "Redis ver. " WEIR_REDIS_VERSION "\n");
 }
 
 void role(const Call& call) {
@@ -29,35 +35,6 @@ void monitor(const Call& call) {
   if (call.client.monitors) return;  // as Redis, which says nothing to those who have it
   call.server.monitors.add(call.client);
   call.reply.ok();
-}
-
-void memory_usage(const Call& call) {
-  std::int64_t samples = 0;
-  for (std::size_t i = 3; i < call.count(); i += 2) {
-    if (!is_word(call[i], "SAMPLES") || i + 1 >= call.count()) return call.syntax_error();
-    if (!call.integer(i + 1, samples)) return;
-    if (samples < 0) return call.syntax_error();
-  }
-  const Record* record = call.db.peek(call[2], call.now_ms);
-  if (record == nullptr) return call.reply.null();
-  call.reply.integer(
-      static_cast<std::int64_t>(sizeof(Record) + record->key_size + record->value.heap_size()));
-}
-void memory_doctor(const Call& call) { call.reply.verbatim("txt", "Nothing to report.\n"); }
-void memory_purge(const Call& call) {
-  call.server.lazy_free.free_all();
-  give_back_memory();
-  call.reply.ok();
-}
-void memory_help(const Call& call) {
-  reply_help(call, {
-                       "DOCTOR",
-                       "    Return memory problems reports.",
-                       "PURGE",
-                       "    Attempt to purge dirty pages for reclamation by the allocator.",
-                       "USAGE <key> [SAMPLES <count>]",
-                       "    Return memory in bytes used by <key> and its value. All of it is looked at.",
-                   });
 }
 
 void slowlog_get(const Call& call) {
@@ -110,22 +87,6 @@ void slowlog_help(const Call& call) {
 std::span<const Command> server_commands() {
   using namespace flag;
   constexpr std::uint32_t managing = admin | loading | stale;
-  static constexpr Command memory_subcommands[] = {
-      {"usage",
-       -3,
-       readonly,
-       2,
-       2,
-       1,
-       memory_usage,
-       "server",
-       "Returns a value's size in memory.",
-       {},
-       "memory"},
-      {"doctor", 2, 0, 0, 0, 0, memory_doctor, "server", "Reports memory problems.", {}, "memory"},
-      {"purge", 2, 0, 0, 0, 0, memory_purge, "server", "Gives free memory back to the system.", {}, "memory"},
-      {"help", 2, loading | stale, 0, 0, 0, memory_help, "server", "Explains MEMORY.", {}, "memory"},
-  };
   static constexpr Command slowlog_subcommands[] = {
       {"get", -2, managing, 0, 0, 0, slowlog_get, "server", "Returns slow commands.", {}, "slowlog"},
       {"len", 2, managing, 0, 0, 0, slowlog_len, "server", "Counts slow commands.", {}, "slowlog"},
@@ -134,10 +95,10 @@ std::span<const Command> server_commands() {
   };
   static constexpr Command commands[] = {
       {"time", 1, loading | stale | fast, 0, 0, 0, time, "server", "Returns the server's time."},
+      {"lolwut", -1, readonly | fast, 0, 0, 0, lolwut, "server", "Tells the version, at leisure."},
       {"role", 1, noscript | loading | stale | fast, 0, 0, 0, role, "server",
        "Returns the replication role."},
       {"monitor", 1, admin | noscript | loading | stale, 0, 0, 0, monitor, "server", "Shows every command."},
-      {"memory", -2, 0, 0, 0, 0, nullptr, "server", "Looks at memory.", memory_subcommands},
       {"slowlog", -2, 0, 0, 0, 0, nullptr, "server", "Looks at slow commands.", slowlog_subcommands},
   };
   return commands;

@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 // jemalloc's, where the program is linked with it (jemalloc(3)).
 extern "C" [[gnu::weak]] int mallctl(const char* name, void* old, std::size_t* old_size, void* fresh,
                                      std::size_t fresh_size);
+extern "C" [[gnu::weak]] void malloc_stats_print(void (*write)(void*, const char*), void* to,
+                                                 const char* options);
 
 namespace weir::kv {
 
@@ -17,6 +20,24 @@ std::string allocator_name() {
   std::size_t size = sizeof version;
   if (mallctl == nullptr || mallctl("version", &version, &size, nullptr, 0) != 0) return "libc";
   return "jemalloc-" + std::string(version, std::strcspn(version, "-"));  // behind it: of which commit
+}
+
+std::string allocator_report() {
+  std::string text;
+  if (malloc_stats_print != nullptr) {
+    const auto add = [](void* to, const char* piece) { static_cast<std::string*>(to)->append(piece); };
+    malloc_stats_print(add, &text, nullptr);
+    return text;
+  }
+  char* report = nullptr;
+  std::size_t size = 0;
+  if (std::FILE* stream = open_memstream(&report, &size)) {
+    malloc_info(0, stream);
+    std::fclose(stream);
+    text.assign(report, size);
+    std::free(report);
+  }
+  return text;
 }
 
 std::size_t resident_memory() {

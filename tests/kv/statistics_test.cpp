@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kv/commands/latency_report.hpp"
+#include "kv/server/latency_events.hpp"
 #include "kv/server/latency_histogram.hpp"
 #include "kv/server/recent_rate.hpp"
 #include "tests/kv/running_server.hpp"
@@ -194,6 +196,92 @@ TEST(ClientList, shows_the_bytes_of_the_request_that_asks_and_of_those_behind_it
   const std::string ping = encode({"PING"});
   a.send(encode({"CLIENT", "LIST"}) + ping);
   EXPECT_THAT(a.reply(), HasSubstr(" qbuf=" + std::to_string(26 + ping.size()) + ' '));
+}
+
+TEST(NoTouch, leaves_no_trace_of_use_but_by_touch) {
+  RunningServer server;
+  WireClient a = server.connect();
+  a.call({"SET", "k", "1"});
+  server.advance_ms(5000);
+  EXPECT_EQ(a.call({"CLIENT", "NO-TOUCH", "ON"}), "+OK\r\n");
+  a.call({"GET", "k"});
+  EXPECT_EQ(a.call({"OBJECT", "IDLETIME", "k"}), ":5\r\n");
+  EXPECT_THAT(a.call({"CLIENT", "INFO"}), HasSubstr("flags=UT"));
+  a.call({"TOUCH", "k"});
+  EXPECT_EQ(a.call({"OBJECT", "IDLETIME", "k"}), ":0\r\n");
+  server.advance_ms(5000);
+  a.call({"CLIENT", "NO-TOUCH", "OFF"});
+  a.call({"GET", "k"});
+  EXPECT_EQ(a.call({"OBJECT", "IDLETIME", "k"}), ":0\r\n");
+}
+
+TEST(ClientInfo, tells_what_runs_in_the_client) {
+  RunningServer server;
+  WireClient a = server.connect();
+  EXPECT_EQ(a.call({"CLIENT", "SETINFO", "lib-name", "redis-py"}), "+OK\r\n");
+  EXPECT_EQ(a.call({"CLIENT", "SETINFO", "LIB-VER", "5.0.1"}), "+OK\r\n");
+  EXPECT_THAT(a.call({"CLIENT", "INFO"}), HasSubstr(" lib-name=redis-py lib-ver=5.0.1\n"));
+  EXPECT_EQ(a.call({"CLIENT", "SETINFO", "LIB-VER", "a b"}),
+            "-ERR lib-ver cannot contain spaces, newlines or special characters.\r\n");
+  EXPECT_EQ(a.call({"CLIENT", "SETINFO", "LIB", "a"}), "-ERR Unrecognized option 'LIB'\r\n");
+}
+
+TEST(LatencyEvents, are_commands_that_took_longer_than_the_threshold) {
+  Settings settings = quiet_settings();
+  settings.enable_debug_command = 1;
+  RunningServer server(std::move(settings));
+  WireClient a = server.connect();
+  a.call({"DEBUG", "SLEEP", "0.005"});
+  EXPECT_EQ(a.call({"LATENCY", "LATEST"}), "*0\r\n") << "nobody asked";
+  EXPECT_THAT(a.call({"LATENCY", "DOCTOR"}), HasSubstr("not monitored"));
+  a.call({"CONFIG", "SET", "latency-monitor-threshold", "5000"});
+  EXPECT_THAT(a.call({"LATENCY", "DOCTOR"}), HasSubstr("Nothing took as long as 5000 ms"));
+  a.call({"CONFIG", "SET", "latency-monitor-threshold", "4"});
+  a.call({"DEBUG", "SLEEP", "0.005"});
+  EXPECT_THAT(a.call({"LATENCY", "LATEST"}), HasSubstr("*1\r\n*4\r\n$7\r\ncommand\r\n"));
+  EXPECT_THAT(a.call({"LATENCY", "HISTORY", "command"}), HasSubstr("\r\n*2\r\n:"));
+  EXPECT_THAT(a.call({"LATENCY", "GRAPH", "command"}), HasSubstr("command - high "));
+  EXPECT_EQ(a.call({"LATENCY", "GRAPH", "fork"}), "-ERR No samples available for event 'fork'\r\n");
+  EXPECT_THAT(a.call({"LATENCY", "DOCTOR"}), HasSubstr("- command: "));
+  a.call({"CONFIG", "SET", "latency-monitor-threshold", "0"});
+  EXPECT_EQ(a.call({"LATENCY", "RESET", "fork", "command"}), ":1\r\n");
+  EXPECT_EQ(a.call({"LATENCY", "RESET"}), ":0\r\n");
+}
+
+TEST(LatencyEvents, are_one_a_second_and_the_last_ones) {
+  LatencyEvents events;
+  events.note("command", 10, 5);
+  events.note("command", 10, 9);
+  events.note("command", 10, 7);
+  ASSERT_EQ(events.find("command")->samples.size(), 1u);
+  EXPECT_EQ(events.find("command")->samples[0].ms, 9);
+  for (std::int64_t second = 11; second < 1000; ++second) events.note("command", second, 1);
+  EXPECT_EQ(events.find("command")->samples.size(), LatencyEvents::samples_kept);
+  EXPECT_EQ(events.find("command")->worst_ms, 9);
+  EXPECT_EQ(events.find("expire-cycle"), nullptr);
+}
+
+TEST(LatencyGraph, shows_samples_side_by_side) {
+  LatencyEvents::Event event;
+  event.samples = {{100, 10}, {3000, 12}, {4000, 21}};
+  event.worst_ms = 30;
+  EXPECT_EQ(latency_graph("command", event, 4005), "command - high 21 ms, low 10 ms (all time high 30 ms)\n" +
+                                                       std::string(80, '-') +
+                                                       "\n  #\n  |\n  |\n_#|\n\n115\nh6s\n m \n");
+}
+
+TEST(MemoryStatistics, add_up) {
+  RunningServer server;
+  WireClient a = server.connect();
+  a.call({"HELLO", "3"});
+  EXPECT_TRUE(a.call({"MEMORY", "STATS"}).starts_with("%27\r\n$14\r\npeak.allocated\r\n:"));
+  a.call({"SET", "k", "1", "EX", "100"});
+  const std::string stats = a.call({"MEMORY", "STATS"});
+  EXPECT_TRUE(stats.starts_with("%28\r\n"));
+  EXPECT_THAT(stats, HasSubstr("\r\n$4\r\ndb.0\r\n%3\r\n$23\r\noverhead.hashtable.main\r\n:"));
+  EXPECT_THAT(stats, HasSubstr("\r\nkeys.count\r\n:1\r\n"));
+  EXPECT_THAT(a.call({"MEMORY", "DOCTOR"}), HasSubstr("txt:There is almost no data"));
+  EXPECT_GT(a.call({"MEMORY", "MALLOC-STATS"}).size(), 100u);
 }
 
 }  // namespace

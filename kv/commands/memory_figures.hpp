@@ -1,0 +1,48 @@
+// Where the server's memory is: what MEMORY and INFO tell.
+#pragma once
+
+#include <utility>
+
+#include "kv/heap.hpp"
+#include "kv/scripts/scripts.hpp"
+#include "kv/server/memory.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+// The allocator's own figures are those of the heap's count and of the kernel: all that
+// is resident and not in use is fragmentation.
+struct MemoryFigures {
+  std::size_t used = used_memory();
+  std::size_t resident = resident_memory();
+  std::size_t peak, at_start;
+  std::size_t clients = 0;
+  std::size_t scripts, script_texts;
+  std::size_t tables = 0;  // of keys, and of those that expire
+  std::size_t keys = 0;
+
+  explicit MemoryFigures(const Server& server)
+      : peak(server.peak_memory()),
+        at_start(server.memory_at_start),
+        scripts(server.scripts->memory()),
+        script_texts(server.scripts->cache().text_bytes()) {
+    for (const auto& [id, client] : server.clients) clients += client->memory();
+    for (const auto& db : server.databases) {
+      tables += main_table(*db) + expiry_table(*db);
+      keys += db->size();
+    }
+  }
+
+  static std::size_t main_table(Keyspace& db) { return db.records().bucket_bytes(); }
+  static std::size_t expiry_table(const Keyspace& db) {
+    return db.volatile_size() * sizeof(std::pair<std::int64_t, Record*>);
+  }
+  std::size_t overhead() const { return at_start + clients + scripts + script_texts + tables; }
+  std::size_t data() const { return used > overhead() ? used - overhead() : 0; }
+  double ratio() const { return static_cast<double>(resident) / static_cast<double>(used); }
+  std::int64_t unused() const {
+    return static_cast<std::int64_t>(resident) - static_cast<std::int64_t>(used);
+  }
+};
+
+}  // namespace weir::kv
