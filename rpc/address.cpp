@@ -12,7 +12,9 @@ constexpr std::array<std::pair<std::string_view, Scheme>, 5> schemes{{{"tcp", Sc
                                                                       {"rdma", Scheme::rdma},
                                                                       {"rdma+tls", Scheme::rdma_tls},
                                                                       {"unix", Scheme::unix_socket}}};
-}
+// What TLS over RDMA is called elsewhere, or was.
+constexpr std::array<std::string_view, 3> other_names_of_rdma_tls{"tls+rdma", "rdma-tls", "weirs+rdma"};
+}  // namespace
 
 std::string_view name_of(Scheme scheme) {
   for (const auto& [name, value] : schemes)
@@ -40,10 +42,13 @@ Result<Address> parse_address(std::string_view text) {
   const std::size_t mark = text.find("://");
   if (mark == std::string_view::npos) return bad("it has no ://");
   Address address;
+  const std::string_view transport = text.substr(0, mark);
   bool known = false;
   for (const auto& [name, value] : schemes)
-    if (text.substr(0, mark) == name) known = true, address.scheme = value;
-  if (!known) return bad("unknown transport '" + std::string(text.substr(0, mark)) + "'");
+    if (transport == name) known = true, address.scheme = value;
+  for (const std::string_view name : other_names_of_rdma_tls)
+    if (transport == name) known = true, address.scheme = Scheme::rdma_tls;
+  if (!known) return bad("unknown transport '" + std::string(transport) + "'");
   std::string_view rest = text.substr(mark + 3);
   if (address.scheme == Scheme::unix_socket) {
     constexpr std::size_t longest = 107;  // sun_path

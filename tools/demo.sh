@@ -145,7 +145,7 @@ printf '%s keys\n' "$("$bin/weir-cli" -s "$work/weir.sock" DBSIZE)"
 say '3. The same work over each transport'
 # shellcheck disable=SC2086 # an option and its value, or nothing
 "$bin/weir-benchmark" $client_cpu -p "$port" -s "$work/weir.sock" --tls-port "$tls_port" --rdma-port "$port" \
-  --tls-rdma-port "$tls_port" --cacert "$work/cert.pem" --compare tcp,unix,tls,rdma,tls+rdma -t set,get -d 16 -c 1,50 \
+  --rdma-tls-port "$tls_port" --cacert "$work/cert.pem" --compare tcp,unix,tls,rdma,rdma+tls -t set,get -d 16 -c 1,50 \
   --duration 0.35 --repeat 3 --json "$results/comparison.json" --chart "$results/comparison.svg" \
   --chart "$results/comparison.png" || fail 'the comparison failed' "$work/server.log"
 printf '\nCharts: %s, %s\nFigures: %s\n' "$results/comparison.svg" "$results/comparison.png" "$results/comparison.json"

@@ -97,7 +97,7 @@ Result<bool> take_compare(ArgumentReader& arguments, Options& options) {
   }
   if (options.compare.empty())
     return fail(ErrorKind::usage,
-                "option --compare wants transports, as in --compare tcp,unix,tls,rdma,tls+rdma");
+                "option --compare wants transports, as in --compare tcp,unix,tls,rdma,rdma+tls");
   return true;
 }
 
@@ -196,7 +196,7 @@ Measures a Redis-protocol server over TCP, unix sockets, TLS, RDMA or TLS over R
   GET and SET of 16 bytes over RDMA, one line each:
     $ weir-benchmark --rdma -t set,get -d 16 -q
   The transports against each other, in turn, with a chart:
-    $ weir-benchmark --compare tcp,unix,tls,rdma,tls+rdma -s /tmp/weir.sock --tls-port 6380 --insecure \
+    $ weir-benchmark --compare tcp,unix,tls,rdma,rdma+tls -s /tmp/weir.sock --tls-port 6380 --insecure \
         -t set,get -d 16 -c 1,50 --duration 1 --repeat 5 --chart compare.svg --json compare.json
   A command of your own, with random keys:
     $ weir-benchmark -r 100000 -n 1000000 -P 16 LPUSH list:__rand_int__ value
@@ -227,7 +227,7 @@ Report:
   --json <file>        everything, for programs; - is standard output
 
 Comparison:
-  --compare <list>     run each test over each of tcp, unix, tls, rdma, tls+rdma in turn
+  --compare <list>     run each test over each of tcp, unix, tls, rdma, rdma+tls in turn
   --repeat <n>         rounds; the transports alternate within a round, the median is shown (default 3)
   --tls-port, --rdma-port, --rdma-tls-port <port>
                        where the server listens (default: what the server's CONFIG GET says)

@@ -16,21 +16,25 @@ constexpr std::array<Named, 5> transports{{{Transport::tcp, "tcp"},
                                            {Transport::unix_socket, "unix"},
                                            {Transport::tls, "tls"},
                                            {Transport::rdma, "rdma"},
-                                           {Transport::tls_rdma, "tls+rdma"}}};
+                                           {Transport::tls_rdma, "rdma+tls"}}};
 
 struct Scheme {
   std::string_view name;
   Transport transport;
 };
-constexpr std::array<Scheme, 9> schemes{{{"redis", Transport::tcp},
-                                         {"valkey", Transport::tcp},
-                                         {"weir", Transport::tcp},
-                                         {"rediss", Transport::tls},
-                                         {"valkeys", Transport::tls},
-                                         {"weirs", Transport::tls},
-                                         {"weir+rdma", Transport::rdma},
-                                         {"weirs+rdma", Transport::tls_rdma},
-                                         {"unix", Transport::unix_socket}}};
+constexpr std::array<Scheme, 13> schemes{{{"redis", Transport::tcp},
+                                          {"valkey", Transport::tcp},
+                                          {"weir", Transport::tcp},
+                                          {"rediss", Transport::tls},
+                                          {"valkeys", Transport::tls},
+                                          {"weirs", Transport::tls},
+                                          {"rdma", Transport::rdma},
+                                          {"weir+rdma", Transport::rdma},
+                                          {"rdma+tls", Transport::tls_rdma},
+                                          {"tls+rdma", Transport::tls_rdma},
+                                          {"rdma-tls", Transport::tls_rdma},
+                                          {"weirs+rdma", Transport::tls_rdma},
+                                          {"unix", Transport::unix_socket}}};
 
 std::optional<std::string> percent_decoded(std::string_view text) {
   std::string out;
@@ -101,8 +105,9 @@ std::string_view name_of(Transport transport) {
 Result<Transport> transport_named(std::string_view name) {
   for (const auto& entry : transports)
     if (entry.name == name) return entry.transport;
+  if (name == "tls+rdma" || name == "rdma-tls") return Transport::tls_rdma;  // what it was called before
   return fail(ErrorKind::usage, "no transport is called '" + std::string(name) +
-                                    "'; the transports are tcp, unix, tls, rdma and tls+rdma");
+                                    "'; the transports are tcp, unix, tls, rdma and rdma+tls");
 }
 
 bool is_tls(Transport transport) { return transport == Transport::tls || transport == Transport::tls_rdma; }
@@ -119,7 +124,7 @@ Result<Uri> parse_uri(std::string_view text, Endpoint defaults) {
   const auto bad = [&](std::string_view why) {
     return fail(ErrorKind::usage, "'" + std::string(text) + "' is not a server URI: " + std::string(why) +
                                       "; write redis://[user:password@]host[:port][/database], or the scheme "
-                                      "rediss, weir+rdma, weirs+rdma or unix");
+                                      "rediss, rdma, rdma+tls or unix");
   };
   const auto separator = text.find("://");
   if (separator == std::string_view::npos) return bad("it has no scheme");

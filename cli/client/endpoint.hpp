@@ -11,7 +11,7 @@ namespace weir::client {
 
 enum class Transport { tcp, unix_socket, tls, rdma, tls_rdma };
 
-// The names users type and tables show: tcp, unix, tls, rdma, tls+rdma.
+// The names users type and tables show: tcp, unix, tls, rdma, rdma+tls.
 std::string_view name_of(Transport);
 Result<Transport> transport_named(std::string_view name);
 bool is_tls(Transport);
@@ -47,7 +47,7 @@ struct Endpoint {
 std::string address_of(const Endpoint&);
 
 // What a URI tells. The scheme picks the transport: redis, valkey, weir (TCP); rediss, valkeys, weirs (TLS);
-// weir+rdma, weirs+rdma; unix (path).
+// rdma, rdma+tls; unix (path).
 struct Uri {
   Endpoint endpoint;
   std::string user;

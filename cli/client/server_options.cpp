@@ -164,8 +164,8 @@ std::string_view server_options_help() {
   -h <host>            host name or address (default 127.0.0.1)
   -p <port>            port (default 6379)
   -s <socket>          unix socket, instead of host and port
-  -u <uri>             redis://[user:password@]host[:port][/db]; also rediss:// (TLS), weir+rdma://,
-                       weirs+rdma:// (TLS over RDMA), unix://path
+  -u <uri>             redis://[user:password@]host[:port][/db]; also rediss:// (TLS), rdma://,
+                       rdma+tls:// (TLS over RDMA), unix://path
   -a, --pass <word>    password; WEIRCLI_AUTH or REDISCLI_AUTH in the environment is safer
   --user <name>        user name, with -a
   -2, -3               speak RESP2 or RESP3

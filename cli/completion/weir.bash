@@ -182,7 +182,7 @@ _weir_program() {
       volatile-random volatile-ttl" ;;
     --cacert | --cert | --key | --chart | --unixsocket | --tls-*-file | --aclfile | --logfile | --pidfile) _weir_files ;;
     --cacertdir | --dir) _weir_directories ;;
-    --compare) _weir_choose "tcp,unix,tls,rdma,tls+rdma" ;;
+    --compare) _weir_choose "tcp,unix,tls,rdma,rdma+tls" ;;
     *)
       if [[ $1 == *weir-server ]]; then
         if [[ $word == -* ]]; then _weir_choose "$options"; else _weir_files; fi

@@ -159,7 +159,7 @@ complete -c weir-benchmark -l seed -x -d 'of the random numbers'
 complete -c weir-benchmark -l dbnum -x -d database
 complete -c weir-benchmark -l threads -x -d threads
 complete -c weir-benchmark -l pin -x -d CPUs
-complete -c weir-benchmark -l compare -x -a 'tcp,unix,tls,rdma,tls+rdma' -d 'compare transports'
+complete -c weir-benchmark -l compare -x -a 'tcp,unix,tls,rdma,rdma+tls' -d 'compare transports'
 complete -c weir-benchmark -l repeat -x -d rounds
 complete -c weir-benchmark -l tls-port -x -d 'of the server'
 complete -c weir-benchmark -l rdma-port -x -d 'of the server'

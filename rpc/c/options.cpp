@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "rdma/library_provider.hpp"
+#include "rpc/address.hpp"
 
 namespace weir::rpc::c {
 
@@ -118,7 +119,8 @@ int report(weir_rpc_error* to, const Error& error) {
 
 Result<rdma::Engine*> engine_for(asio::io_context& io, std::string_view address,
                                  const weir_rpc_options& options) {
-  if (!address.starts_with("rdma")) return nullptr;
+  const auto parsed = parse_address(address);
+  if (!parsed || (parsed->scheme != Scheme::rdma && parsed->scheme != Scheme::rdma_tls)) return nullptr;
   const auto loaded = rdma::load_provider_beside(reinterpret_cast<const void*>(&weir_rpc_version),
                                                  options.provider_name, options.provider.library_dir);
   if (!loaded) return fail(Errc::rdma, loaded.error().what);

@@ -184,7 +184,7 @@ TEST(StandardWorkloads, are_chosen_by_name_in_their_own_order) {
 
 TEST(Options, read_a_comparison) {
   const auto options =
-      parse_options(Words{"--compare", "tcp,tls+rdma", "-c", "1,50", "-P", "1,16", "-t", "get", "--chart",
+      parse_options(Words{"--compare", "tcp,rdma+tls", "-c", "1,50", "-P", "1,16", "-t", "get", "--chart",
                           "a.svg", "--chart", "b.png", "--duration", "0.5"});
   ASSERT_TRUE(options);
   EXPECT_THAT(options->compare, testing::ElementsAre(client::Transport::tcp, client::Transport::tls_rdma));

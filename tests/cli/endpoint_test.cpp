@@ -26,7 +26,11 @@ const Case sound[] = {
     {"rediss://example", Transport::tls, "example", 6379, "", "", 0},
     {"valkey://:pw@h", Transport::tcp, "h", 6379, "", "pw", 0},
     {"weir+rdma://10.0.0.1:6380", Transport::rdma, "10.0.0.1", 6380, "", "", 0},
+    {"rdma://h", Transport::rdma, "h", 6379, "", "", 0},
+    {"rdma+tls://h", Transport::tls_rdma, "h", 6379, "", "", 0},
     {"weirs+rdma://h", Transport::tls_rdma, "h", 6379, "", "", 0},
+    {"tls+rdma://h", Transport::tls_rdma, "h", 6379, "", "", 0},
+    {"rdma-tls://h", Transport::tls_rdma, "h", 6379, "", "", 0},
 };
 
 const std::string broken[] = {"example:7000",    "ftp://example",  "redis://h:port",

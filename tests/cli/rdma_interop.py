@@ -50,7 +50,7 @@ class Server:
         tls = ["--tls", "--cacert", certificate]
         return {"tcp": ["-p", self.ports["tcp"]], "unix": ["-s", self.socket], "tls": ["-p", self.ports["tls"], *tls],
                 "rdma": ["-p", self.ports["rdma"], "--rdma"],
-                "tls+rdma": ["-p", self.ports["rdma-tls"], "--rdma", *tls]}
+                "rdma+tls": ["-p", self.ports["rdma-tls"], "--rdma", *tls]}
 
     def stop(self, how=signal.SIGTERM):
         if self.process.poll() is None:
@@ -86,7 +86,7 @@ class OverRdma(unittest.TestCase):
             for writer in self.ways:
                 done = self.cli(self.ways[writer], "-x", "SET", "value", text=value)
                 self.assertEqual((done.returncode, done.stdout), (0, b"OK\n"), (writer, size, done.stderr))
-                for reader in ("tcp", "rdma", "tls+rdma"):
+                for reader in ("tcp", "rdma", "rdma+tls"):
                     done = self.cli(self.ways[reader], "GET", "value")
                     self.assertEqual(done.stdout == value + b"\n", True, (writer, reader, size, done.stderr))
 
@@ -97,7 +97,7 @@ class OverRdma(unittest.TestCase):
             self.assertIn(b"errors: 0, replies: 20000", done.stdout, (name, done.stderr))
 
     def test_messages_reach_subscribers_over_rdma(self):
-        for name in ("rdma", "tls+rdma"):
+        for name in ("rdma", "rdma+tls"):
             child = subprocess.Popen([program("weir-cli"), *self.ways[name], "SUBSCRIBE", "news"], stdout=subprocess.PIPE)
             seen = b""
             while b"\n1\n" not in seen and select.select([child.stdout], [], [], 20)[0]:
@@ -135,7 +135,7 @@ class OverRdma(unittest.TestCase):
         self.assertTrue(all(row["ops_per_s"] > 0 for row in rows))
 
     def test_nobody_listening_is_said(self):
-        for name in ("rdma", "tls+rdma"):
+        for name in ("rdma", "rdma+tls"):
             way = ["-p", "1", *self.ways[name][2:]]
             done = self.cli(way, "PING")
             self.assertEqual(done.returncode, 1, name)

@@ -15,6 +15,15 @@ TEST(Address, comes_back_as_it_was_written) {
   }
 }
 
+TEST(Address, takes_the_other_names_of_tls_over_rdma) {
+  for (const char* text : {"tls+rdma://h:1", "rdma-tls://h:1", "weirs+rdma://h:1"}) {
+    const auto address = parse_address(text);
+    ASSERT_TRUE(address) << text;
+    EXPECT_EQ(address->scheme, Scheme::rdma_tls) << text;
+    EXPECT_EQ(address->text(), "rdma+tls://h:1") << text;
+  }
+}
+
 TEST(Address, what_is_none_is_refused_with_a_reason) {
   for (const char* text :
        {"", "tcp", "tcp:/", "tcp://", "tcp://host", "tcp://:80", "tcp://host:", "tcp://host:65536",
