@@ -186,7 +186,7 @@ void load(const Call& call) {
   done ? call.reply.ok() : call.reply.error("ERR " + done.error());
 }
 
-void save(const Call& call) {
+void acl_save(const Call& call) {
   if (!has_file(call)) return;
   const auto done = call.server.access.save_file();
   if (done) return call.reply.ok();
@@ -248,7 +248,7 @@ std::span<const Command> access_commands() {
       of_acl("list", 2, managing, list, "Describes the users."),
       of_acl("load", 2, managing, load, "Reads the users from the ACL file."),
       of_acl("log", -2, managing, access_log, "Tells what was refused."),
-      of_acl("save", 2, managing, save, "Writes the users to the ACL file."),
+      of_acl("save", 2, managing, acl_save, "Writes the users to the ACL file."),
       of_acl("setuser", -3, managing, setuser, "Makes or changes a user."),
       of_acl("users", 2, managing, users, "Names the users."),
       of_acl("whoami", 2, plain, whoami, "Returns this client's user."),

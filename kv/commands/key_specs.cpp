@@ -8,7 +8,7 @@ namespace weir::kv {
 
 namespace {
 
-using enum KeyPlaces;
+using KeyPlaces::counted, KeyPlaces::keyword, KeyPlaces::unknown;
 
 // Commands with the same specifications: names, with a blank between.
 struct SpecRow {
