@@ -51,6 +51,7 @@ void hand_over(const Call& call, Claim& claim, StreamId id) {
     claim.consumer = claim.group->find_consumer(claim.consumer_name);
     if (claim.consumer == nullptr) {
       claim.consumer = &claim.group->add_consumer(claim.consumer_name, call.now_ms);
+      call.notify(call[1], {'t', "xgroup-createconsumer"});
     }
     claim.consumer->seen_ms = call.now_ms;
   }
