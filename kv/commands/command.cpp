@@ -298,6 +298,7 @@ std::optional<std::vector<KeyInUse>> asked_keys(const Call& call) {
   if (!has_keys(*command)) return refuse("ERR The command has no key arguments");
   if (!command->takes(words.size())) return refuse("ERR Invalid number of arguments specified for command");
   auto keys = keys_in(*command, words);
+  if ((!keys || keys->empty()) && command->has(flag::no_mandatory_keys)) return std::vector<KeyInUse>();
   if (!keys || keys->empty()) return refuse("ERR Invalid arguments specified for command");
   return keys;
 }

@@ -1,5 +1,7 @@
 #include "kv/scripts/shebang.hpp"
 
+#include "kv/commands/command.hpp"
+
 namespace weir::kv {
 
 bool set_script_flag(ScriptFlags& flags, std::string_view name) {
@@ -45,7 +47,9 @@ std::expected<Shebang, std::string> read_shebang(std::string_view script, bool l
   out.source = script.substr(end);
   out.flags.declared = true;
   const std::string_view engine = take_word(line);
-  if (engine != "#!lua") {
+  // A library's engine is found by its name in any case, a script's is not.
+  const bool known = engine == "#!lua" || (library && is_word(engine.substr(2), "lua"));
+  if (!known) {
     return std::unexpected(library ? "ERR Engine '" + std::string(engine.substr(2)) + "' not found"
                                    : "ERR Unexpected engine in script shebang: " + std::string(engine));
   }

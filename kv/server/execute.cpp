@@ -139,7 +139,11 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
            "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
     return true;
   }
-  if (settings.maxmemory > 0 && !make_room() && needs_room(client, *command)) {
+  // Keys that are evicted now are gone before the command begins: whoever caches them hears of it first.
+  Client* const answered = std::exchange(serving, nullptr);
+  const bool fits = settings.maxmemory == 0 || make_room();
+  serving = answered;
+  if (!fits && needs_room(client, *command)) {
     reject(client, command, "OOM command not allowed when used memory > 'maxmemory'.");
     return true;
   }
@@ -255,6 +259,9 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
   const Call call{*this,        client,    command, *databases[static_cast<std::size_t>(client.db)],
                   client.reply, arguments, now_ms};
   const bool outer = std::exchange(changes_data, command.has(flag::write | flag::may_replicate));
+  // A script is shown before its commands.
+  const bool shown_first = command.group == "scripting" && monitors.any();
+  if (shown_first) monitors.tell(client, command, arguments);
   use_clock.rests = client.no_touch && command.name != "touch";
   const std::uint64_t begin = cycles_now();
   {
@@ -276,7 +283,7 @@ void Server::run(Client& client, const Command& command, Arguments arguments) {
     count_error(client);
   }
   if (spent > slow_cycles_) note_slow(client, command, arguments, spent);
-  if (monitors.any()) monitors.tell(client, command, arguments);
+  if (monitors.any() && !shown_first) monitors.tell(client, command, arguments);
 }
 
 // Called for what may be slow; the exact limits are applied here.
@@ -289,6 +296,7 @@ void Server::note_slow(Client& client, const Command& command, Arguments argumen
                                    event_ms == 0 ? never : static_cast<double>(event_ms) * 1000);
   slow_cycles_ = least_us >= never ? ~std::uint64_t{0} : static_cast<std::uint64_t>(least_us * per_us);
   note_latency(command.has(flag::fast) ? "fast-command" : "command", cycles);
+  if (command.has(flag::skip_slowlog)) return;
   const auto us = static_cast<std::int64_t>(static_cast<double>(cycles) / per_us);
   if (limit_us < 0 || us < limit_us) return;
   slowlog.add(now_ms / 1000, us, without_passwords(command, arguments), client.connection().peer_address(),

@@ -41,7 +41,9 @@ void Monitors::remove(Client& client) {
 }
 
 void Monitors::tell(const Client& from, const Command& command, Arguments arguments) {
-  if (command.has(flag::admin | flag::skip_monitor)) return;
+  // Calls of scripts have that flag in Redis, too, which then shows them itself.
+  const bool skipped = command.has(flag::skip_monitor) && command.group != "scripting";
+  if (command.has(flag::admin) || skipped) return;
   server_.refresh_time();
   Connection& connection = from.connection();
   char stamp[64];
