@@ -420,8 +420,27 @@ void Adapter::take_packets(std::span<const PacketDatagram> datagrams) {
   take_batch(datagrams);
 }
 
+// Those that are not another process's, to which they are passed on.
+void Adapter::trace(std::span<const PacketDatagram> datagrams) {
+  std::vector<WirePacket> came;
+  for (const PacketDatagram& each : datagrams) {
+    const Qpn to(wire::destination_of(each.bytes));
+    if (to.value() > 1 && to.slot() != slot_) continue;
+    came.push_back({.bytes = each.bytes,
+                    .source = each.source,
+                    .destination = each.destination,
+                    .source_port = each.source_port,
+                    .likely_id = each.likely_id,
+                    .traffic_class = each.traffic_class,
+                    .hop_limit = each.hop_limit,
+                    .own = to});
+  }
+  if (!came.empty()) tracer_->on_wire(came);
+}
+
 void Adapter::take_batch(std::span<const PacketDatagram> datagrams) {
   answering_.clear();
+  if (tracer_ != nullptr) trace(datagrams);
   for (const PacketDatagram& datagram : datagrams) take_packet(datagram);
   for (QueuePair* qp : answering_) qp->answer_packets();
   // What one was answered may be what another waits for: they share the window of their destination.

@@ -113,6 +113,7 @@ class Adapter {
   void reclaim_from_srqs(Slot dead);
   void take_batch(std::span<const PacketDatagram>);
   void take_packet(const PacketDatagram&);
+  void trace(std::span<const PacketDatagram>);
   void resume_all_parked();
   std::vector<std::uint32_t> completed_of(const SharedReceiveQueue&) const;
   void kick_locked(SharedReceiveQueue&);

@@ -13,7 +13,8 @@ void DatagramPackets::go_to(const DatagramPath& path) {
             .destination = fields.destination,
             .traffic_class = fields.traffic_class,
             .hop_limit = fields.hop_limit,
-            .interface = path.interface};
+            .interface = path.interface,
+            .from = own_};
   icrc_.emplace(wire::IcrcRoute::Ends{.source = route_.source,
                                       .destination = route_.destination,
                                       .source_port = wire::roce_port,

@@ -108,6 +108,7 @@ struct PacketRoute {
   Gid source{}, destination{};
   std::uint8_t traffic_class = 0, hop_limit = 64;
   std::uint32_t interface = 0;  // the link of a link-local destination, which says nothing without it
+  Qpn from;                     // which queue pair sends, for those who watch
 };
 // Packets behind each other, BTH to ICRC: all of `segment` bytes, the last may be shorter.
 struct PacketRun {

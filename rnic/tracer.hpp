@@ -14,6 +14,16 @@ namespace weir::rnic {
 class QueuePair;
 struct SendWqe;
 
+// A packet that went to another host or came from there, BTH to ICRC.
+struct WirePacket {
+  std::span<const std::byte> bytes;
+  Gid source{}, destination{};
+  std::uint16_t source_port = 0;
+  std::uint16_t likely_id = 0;  // of its IPv4 header; of one that went, the ID itself
+  std::uint8_t traffic_class = 0, hop_limit = 0;
+  Qpn own;  // the queue pair of ours that sent it, or that it is for
+};
+
 class Tracer {
  public:
   virtual ~Tracer() = default;
@@ -25,6 +35,8 @@ class Tracer {
   virtual void receive_posted(const QueuePair&, std::uint64_t wr_id, std::span<const Sge>) = 0;
   virtual void receive_posted(Qpn srq, std::uint64_t wr_id, std::span<const Sge>) = 0;
   virtual void polled(const WorkCompletion&) = 0;
+  // Those that the kernel took, and those that came, whatever becomes of them.
+  virtual void on_wire(std::span<const WirePacket>) = 0;
   // Reset, or destroyed: what has its number then begins anew.
   virtual void forgotten(const QueuePair&) = 0;
 };

@@ -12,14 +12,17 @@ constexpr std::uint16_t ethertype_ipv4 = 0x0800, ethertype_ipv6 = 0x86dd;
 constexpr std::uint8_t protocol_udp = 17;
 constexpr std::size_t ethernet_bytes = 14, ipv4_bytes = 20, ipv6_bytes = 40, udp_bytes = 8;
 
-// RFC 1071.
-std::uint16_t internet_checksum(std::span<const std::byte> bytes) {
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i + 1 < bytes.size(); i += 2)
-    sum += std::to_integer<std::uint32_t>(bytes[i]) << 8 | std::to_integer<std::uint32_t>(bytes[i + 1]);
+// RFC 1071; an odd byte at the end counts as if a zero followed. `sum`: of what comes before.
+std::uint32_t add_up(std::span<const std::byte> bytes, std::uint32_t sum = 0) {
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    sum += std::to_integer<std::uint32_t>(bytes[i]) << (i % 2 == 0 ? 8 : 0);
+  return sum;
+}
+std::uint16_t folded(std::uint32_t sum) {
   while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
   return static_cast<std::uint16_t>(~sum);
 }
+std::uint16_t internet_checksum(std::span<const std::byte> bytes) { return folded(add_up(bytes)); }
 
 void put_ip(std::vector<std::byte>& to, const Ipv4& ip, std::size_t udp) {
   const std::size_t start = to.size();
@@ -170,6 +173,14 @@ std::size_t encode_headers(const Packet& p, std::size_t payload, std::span<std::
   return to.written();
 }
 
+std::uint32_t destination_of(std::span<const std::byte> from_bth) {
+  constexpr std::size_t at = 4;
+  Reader from(from_bth);
+  from.take(at);
+  const auto word = from.number<std::uint32_t>();
+  return from.failed() ? 0 : word & 0xffffff;
+}
+
 std::optional<Packet> parse_transport(std::span<const std::byte> bytes) {
   Packet p;
   Reader from(bytes);
@@ -197,27 +208,57 @@ std::optional<Packet> parse_transport(std::span<const std::byte> bytes) {
   return sound && padded ? std::optional(p) : std::nullopt;
 }
 
+namespace {
+
+void put_headers(std::vector<std::byte>& to, const Route& route, std::size_t udp, std::uint16_t checksum) {
+  to.reserve(ethernet_bytes + ipv6_bytes + udp);
+  put(to, std::as_bytes(std::span(route.destination)));
+  put(to, std::as_bytes(std::span(route.source)));
+  put(to, std::holds_alternative<Ipv6>(route.ip) ? ethertype_ipv6 : ethertype_ipv4);
+  std::visit([&](const auto& ip) { put_ip(to, ip, udp); }, route.ip);
+  put(to, route.source_port);
+  put(to, roce_port);
+  put(to, static_cast<std::uint16_t>(udp));
+  put(to, checksum);
+}
+
+// RFC 768, and RFC 8200, 8.1: over both addresses, the protocol, the length, header and payload.
+std::uint16_t udp_checksum(const Route& route, std::span<const std::byte> udp) {
+  const auto length = static_cast<std::uint32_t>(udp.size());
+  const std::uint32_t addresses = std::visit(
+      [](const auto& ip) {
+        return add_up(std::as_bytes(std::span(ip.destination)), add_up(std::as_bytes(std::span(ip.source))));
+      },
+      route.ip);
+  const std::uint16_t sum = folded(add_up(udp, addresses + protocol_udp + length));
+  return sum != 0 ? sum : std::uint16_t{0xffff};  // 0 says that there is none
+}
+
+}  // namespace
+
 std::vector<std::byte> encode(const Frame& frame) {
   const auto payload = frame.packet.payload;
   std::array<std::byte, longest_headers> headers;
   const std::size_t header_bytes = encode_headers(frame.packet, payload.size(), headers);
   const std::size_t udp = udp_bytes + header_bytes + payload.size() + pad_of(payload.size()) + icrc_bytes;
-  const bool v6 = std::holds_alternative<Ipv6>(frame.route.ip);
   std::vector<std::byte> to;
-  to.reserve(ethernet_bytes + ipv6_bytes + udp);
-  put(to, std::as_bytes(std::span(frame.route.destination)));
-  put(to, std::as_bytes(std::span(frame.route.source)));
-  put(to, v6 ? ethertype_ipv6 : ethertype_ipv4);
-  std::visit([&](const auto& ip) { put_ip(to, ip, udp); }, frame.route.ip);
-  put(to, frame.route.source_port);
-  put(to, roce_port);
-  put(to, static_cast<std::uint16_t>(udp));
-  put(to, frame.route.udp_checksum);
+  put_headers(to, frame.route, udp, frame.route.udp_checksum);
   put(to, std::span(headers).first(header_bytes));
   put(to, payload);
   put(to, 0, pad_of(payload.size()));
   const std::uint32_t crc = icrc(std::span(to).subspan(ethernet_bytes));
   for (unsigned i = 0; i < icrc_bytes; ++i) to.push_back(static_cast<std::byte>(crc >> (8 * i)));
+  return to;
+}
+
+std::vector<std::byte> encapsulate(const Route& route, std::span<const std::byte> udp_payload) {
+  std::vector<std::byte> to;
+  put_headers(to, route, udp_bytes + udp_payload.size(), 0);
+  const std::size_t udp_at = to.size() - udp_bytes;
+  put(to, udp_payload);
+  const std::uint16_t sum = udp_checksum(route, std::span(to).subspan(udp_at));
+  to[udp_at + 6] = static_cast<std::byte>(sum >> 8);
+  to[udp_at + 7] = static_cast<std::byte>(sum);
   return to;
 }
 

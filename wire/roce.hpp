@@ -97,6 +97,8 @@ std::size_t encode_headers(const Packet&, std::size_t payload, std::span<std::by
 // (IcrcRoute::check). The payload is a view into `bytes`. nullopt: cut off, unknown, or a header that
 // contradicts another.
 std::optional<Packet> parse_transport(std::span<const std::byte> bytes);
+// The QPN that a packet is for, by its BTH alone; 0: it is too short to have one.
+std::uint32_t destination_of(std::span<const std::byte> from_bth);
 // Zero bytes behind a payload, up to a multiple of four.
 constexpr std::uint8_t pad_of(std::size_t payload) {
   return static_cast<std::uint8_t>((4 - payload % 4) % 4);
@@ -104,6 +106,9 @@ constexpr std::uint8_t pad_of(std::size_t payload) {
 
 // The opcode must have extensions (extensions_of).
 std::vector<std::byte> encode(const Frame&);
+// Ethernet, IP and UDP around what a UDP socket sends or takes, BTH to ICRC, of which nothing is looked at.
+// With a UDP checksum, as the kernel makes it; the route's is not used.
+std::vector<std::byte> encapsulate(const Route&, std::span<const std::byte> udp_payload);
 // Views into `bytes`, which must outlive the frame. nullopt: cut off, no RoCEv2, a header that contradicts
 // another, or an ICRC that is wrong.
 std::optional<Frame> parse(std::span<const std::byte> bytes);

@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view help = R"(Usage: weir trace [OPTIONS] [--] COMMAND [ARG...]
 
 Runs COMMAND as `weir run` does, and writes each work request it posts and each completion it polls, one a line:
-time, process, device, queue pair, what. With --pcap also the RoCEv2 packets that they stand for, for Wireshark.
+time, process, device, queue pair, what. With --pcap also RoCEv2 packets, for Wireshark: those that went to other
+hosts and came from there and, for work within this host, those that it stands for.
 
     $ weir trace -- ibv_rc_pingpong localhost
     $ weir trace --pcap write.pcapng --log write.log -- ib_write_lat -n 10 localhost; tshark -r write.pcapng

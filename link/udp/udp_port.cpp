@@ -253,10 +253,12 @@ int UdpPort::send_run(const UdpRoute& route, const UdpRun& run) {
   }
 }
 
-int UdpPort::send(const UdpRoute& route, std::span<const UdpRun> runs) {
-  for (const UdpRun& run : runs) {
-    const bool batch = run.bytes.size() > run.segment;
-    const int error = send_run(route, run);
+int UdpPort::send(const UdpRoute& route, std::span<const UdpRun> runs, std::span<bool> went) {
+  std::ranges::fill(went, false);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const bool batch = runs[i].bytes.size() > runs[i].segment;
+    const int error = send_run(route, runs[i]);
+    if (i < went.size()) went[i] = error == 0;
     if (error == 0 || error == EAGAIN || error == ENOBUFS) continue;
     // What the way there cannot cut up: a device without checksums (EIO), a kernel before 4.18 (EINVAL).
     if (batch && (error == EIO || error == EINVAL)) cuts_runs_.store(false, std::memory_order_relaxed);

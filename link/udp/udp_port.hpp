@@ -70,9 +70,10 @@ class UdpPort final : private ForkAware {
   UdpPort& operator=(const UdpPort&) = delete;
 
   int descriptor() const { return socket_.get(); }
-  // The kernel's answer: 0, or an errno, of the first run that did not go. A full send buffer drops the rest,
-  // as a wire would.
-  int send(const UdpRoute& route, std::span<const UdpRun> runs);
+  // The kernel's answer: 0, or an errno, of the first run that did not go, behind which none is tried. A full
+  // send buffer drops a run, as a wire would. `went`, where it is not empty, has a place for each run:
+  // whether the kernel took it.
+  int send(const UdpRoute& route, std::span<const UdpRun> runs, std::span<bool> went = {});
   // `handler` gets what has come, in this thread. At most a few megabytes, so that others have their turn.
   void receive(const Handler& handler);
   // Whether the kernel cuts a run up; as long as it does not, a run is one datagram.

@@ -5,6 +5,7 @@
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/private_link.hpp"
 #include "verbs/progress/management_port.hpp"
+#include "wire/mad.hpp"
 
 namespace weir::verbs {
 namespace {
@@ -23,8 +24,11 @@ class Management final : public ManagementPort {
   void on_management(Handler handler) override { nic_.network().on_management(std::move(handler)); }
   void send_management(const GidBytes& source, const GidBytes& destination,
                        std::span<const std::byte> mad) override {
-    nic_.network().send_management(
-        {.source = source, .destination = destination, .interface = scope_of(source)}, mad);
+    nic_.network().send_management({.source = source,
+                                    .destination = destination,
+                                    .interface = scope_of(source),
+                                    .from = rnic::Qpn(wire::cm_qpn)},
+                                   mad);
   }
   bool leads_to(const GidBytes& destination) override {
     ibv_ah_attr to{};

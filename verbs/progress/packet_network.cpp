@@ -68,6 +68,32 @@ void PacketNetwork::explain_failure(int error, const rnic::PacketRoute& route) {
   link::explain(why);
 }
 
+namespace {
+
+// The packets of the runs that went, as the kernel cut them up and numbered them.
+void trace(rnic::Tracer& tracer, const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs,
+           std::span<const bool> went) {
+  std::vector<rnic::WirePacket> packets;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    std::uint16_t id = 0;
+    for (auto rest = went[i] ? runs[i].bytes : std::span<const std::byte>(); !rest.empty(); ++id) {
+      const auto bytes = rest.first(std::min<std::size_t>(runs[i].segment, rest.size()));
+      packets.push_back({.bytes = bytes,
+                         .source = route.source,
+                         .destination = route.destination,
+                         .source_port = wire::roce_port,
+                         .likely_id = id,
+                         .traffic_class = route.traffic_class,
+                         .hop_limit = route.hop_limit,
+                         .own = route.from});
+      rest = rest.subspan(bytes.size());
+    }
+  }
+  if (!packets.empty()) tracer.on_wire(packets);
+}
+
+}  // namespace
+
 void PacketNetwork::send(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs) {
   link::UdpPort* const port = open_.load(std::memory_order_acquire);
   if (port == nullptr) return;
@@ -77,11 +103,15 @@ void PacketNetwork::send(const rnic::PacketRoute& route, std::span<const rnic::P
                           .hop_limit = route.hop_limit,
                           .interface = route.interface};
   std::array<link::UdpRun, 64> some;
+  std::array<bool, some.size()> went;
+  rnic::Tracer* const tracer = adapter_.tracer();
   while (!runs.empty()) {
     const std::size_t count = std::min(runs.size(), some.size());
     for (std::size_t i = 0; i < count; ++i) some[i] = {runs[i].bytes, runs[i].segment};
-    if (const int error = port->send(to, std::span(some).first(count)); error != 0)
+    const auto taken = std::span(went).first(tracer != nullptr ? count : 0);
+    if (const int error = port->send(to, std::span(some).first(count), taken); error != 0)
       explain_failure(error, route);
+    if (tracer != nullptr) trace(*tracer, route, runs.first(count), taken);
     runs = runs.subspan(count);
   }
 }

@@ -87,6 +87,26 @@ wire::Route route_of(const std::byte* grh, rnic::Qpn own) {
   return route_between(source, destination, fields, own);
 }
 
+wire::Route route_of(const rnic::WirePacket& packet) {
+  ibv_gid source, destination;
+  std::memcpy(source.raw, packet.source.data(), sizeof source.raw);
+  std::memcpy(destination.raw, packet.destination.data(), sizeof destination.raw);
+  ibv_global_route fields{};
+  fields.hop_limit = packet.hop_limit;
+  fields.traffic_class = packet.traffic_class;
+  wire::Route route = route_between(source, destination, fields, packet.own);
+  route.source_port = packet.source_port;
+  constexpr std::size_t shortest = 16;  // BTH and ICRC
+  if (packet.bytes.size() < shortest) return route;
+  const wire::IcrcRoute icrc({.source = packet.source,
+                              .destination = packet.destination,
+                              .source_port = packet.source_port,
+                              .destination_port = wire::roce_port});
+  if (auto* const ip = std::get_if<wire::Ipv4>(&route.ip))
+    ip->id = icrc.check(packet.bytes, packet.likely_id).value_or(packet.likely_id);
+  return route;
+}
+
 wire::Route reversed(const wire::Route& route) {
   wire::Route back = route;
   std::swap(back.source, back.destination);

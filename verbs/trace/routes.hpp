@@ -3,7 +3,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "rnic/types.hpp"
+#include "rnic/tracer.hpp"
 #include "wire/roce.hpp"
 
 namespace weir::verbs {
@@ -15,6 +15,9 @@ wire::Route route_of(const ibv_ah_attr&, rnic::Qpn own);
 // From the GRH that an address handle prepared (40 bytes; an IPv4 header stands in the last 20); nullptr:
 // loopback.
 wire::Route route_of(const std::byte* grh, rnic::Qpn own);
+// Of a packet that a socket sent or took. The IPv4 ID, which a socket does not see of what it takes, is the
+// one that the packet's ICRC says.
+wire::Route route_of(const rnic::WirePacket&);
 wire::Route reversed(const wire::Route&);
 
 }  // namespace weir::verbs

@@ -47,6 +47,13 @@ const ibv_context* context_of(const rnic::QueuePair& qp) {
   return static_cast<const Qp*>(object)->ex.qp_base.context;
 }
 
+// Then the packets themselves are written (on_wire), and none that it stands for.
+bool goes_by_wire(const rnic::QueuePair& qp, const rnic::SendWqe& wqe) {
+  if (qp.config().type == rnic::QpType::ud)
+    return wqe.datagram.path != nullptr && wqe.datagram.path->packet_bytes != 0;
+  return qp.attributes().path.via == rnic::Via::packets;
+}
+
 }  // namespace
 
 std::optional<TraceWish> trace_wish(const char* (*variable)(const char*)) {
@@ -135,6 +142,7 @@ void VerbsTracer::line(rnic::Qpn qpn, const std::string& text) {
 
 void VerbsTracer::finished(const rnic::QueuePair& qp, rnic::SendWqe& wqe, rnic::WcStatus status) {
   if (!pcap_ || !wanted(qp.qpn()) || status == rnic::WcStatus::wr_flush_err) return;
+  if (goes_by_wire(qp, wqe)) return;
   const std::vector<std::byte> payload = payload_of(qp, wqe);
   const std::uint64_t now_ns = time_now_ns();
   const std::lock_guard lock(mutex_);
@@ -158,6 +166,15 @@ void VerbsTracer::parked(const rnic::QueuePair& qp, rnic::SendWqe& wqe, WaitsFor
     packets_of_refusal(conversation(qp, wqe), wqe, payload, static_cast<std::uint8_t>(rnr_timer),
                        [&](const wire::Frame& frame) { write_packet(wire::encode(frame), now_ns); });
   if (pcap_) pcap_->flush();
+}
+
+void VerbsTracer::on_wire(std::span<const rnic::WirePacket> packets) {
+  if (!pcap_) return;
+  const std::uint64_t now_ns = time_now_ns();
+  const std::lock_guard lock(mutex_);
+  for (const rnic::WirePacket& packet : packets)
+    if (wanted(packet.own)) write_packet(wire::encapsulate(route_of(packet), packet.bytes), now_ns);
+  pcap_->flush();
 }
 
 void VerbsTracer::forgotten(const rnic::QueuePair& qp) {

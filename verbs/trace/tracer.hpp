@@ -48,6 +48,7 @@ class VerbsTracer final : public rnic::Tracer {
   void receive_posted(const rnic::QueuePair&, std::uint64_t wr_id, std::span<const rnic::Sge>) override;
   void receive_posted(rnic::Qpn srq, std::uint64_t wr_id, std::span<const rnic::Sge>) override;
   void polled(const rnic::WorkCompletion&) override;
+  void on_wire(std::span<const rnic::WirePacket>) override;
   void forgotten(const rnic::QueuePair&) override;
 
   // What others of this process have to say: connection management.
