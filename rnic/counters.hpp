@@ -91,15 +91,33 @@ struct QpCounters {
   Counter multicasts;         // UD: of these, those to a group
   Counter receive_doorbells;  // whoever posts receives, under the receive lock
 
+  // Where the peer is on another host. Of packets that went, those of the requester and of UD, under the send
+  // lock.
+  alignas(64) Counter requests_out;  // packets, those that were sent again too
+  Counter requests_again;            // packets sent again
+  Counter naks_in;                   // refusals that came, and those implied by a later answer
+  Counter rnr_naks_in;               // of these apart: no receive was posted there
+  Counter answers_unwanted;          // answers to nothing that waits: late, or forged
+  // Whoever receives packets, under the adapter's lock.
+  alignas(64) Counter packets_in;  // that were whole and for this queue pair
+  Counter answers_out;             // acknowledgements, refusals, answers to READs and atomics
+  Counter answers_again;           // of these, those that were given before
+  Counter naks_out, rnr_naks_out;  // of these, refusals
+  Counter requests_repeated;       // that had come before
+  Counter requests_dropped;        // out of order, from elsewhere, or while the queue pair was busy
+
   // An operation was done, at `target` if it is one that a connected peer answers. All that the data path
   // counts of a WR.
   void count_done(QpCounters* target, SendOpcode opcode, std::uint32_t bytes) {
     const CountedAs as = counted_as[static_cast<std::size_t>(opcode) % counted_as.size()];
     operations[static_cast<std::size_t>(as.kind)].add(1);
     payload[static_cast<std::size_t>(as.payload)].add(bytes);
-    if (target == nullptr) return;
-    target->served[static_cast<std::size_t>(as.kind)].add(1);
-    target->served_payload[static_cast<std::size_t>(as.payload)].add(bytes);
+    if (target != nullptr) target->count_served(opcode, bytes);
+  }
+  void count_served(SendOpcode opcode, std::uint64_t bytes) {
+    const CountedAs as = counted_as[static_cast<std::size_t>(opcode) % counted_as.size()];
+    served[static_cast<std::size_t>(as.kind)].add(1);
+    served_payload[static_cast<std::size_t>(as.payload)].add(bytes);
   }
 
   // A WR of the send queue completed with that error.
@@ -148,11 +166,23 @@ struct QpCounters {
                          &datagram_bytes,
                          &datagrams,
                          &multicasts,
-                         &receive_doorbells})
+                         &receive_doorbells,
+                         &requests_out,
+                         &requests_again,
+                         &naks_in,
+                         &rnr_naks_in,
+                         &answers_unwanted,
+                         &packets_in,
+                         &answers_out,
+                         &answers_again,
+                         &naks_out,
+                         &rnr_naks_out,
+                         &requests_repeated,
+                         &requests_dropped})
       visit(*one);
   }
 };
-static_assert(sizeof(QpCounters) == 6 * 64);
+static_assert(sizeof(QpCounters) == 8 * 64);
 
 // What a process shows to those who watch it.
 struct ProcessCounters {

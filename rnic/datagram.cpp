@@ -79,8 +79,9 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
 Outcome QueuePair::send_datagram(const SendWqe& wqe, const Gather& payload) {
   if (datagram_packets_ == nullptr) datagram_packets_ = std::make_unique<DatagramPackets>(nic_.host(), qpn_);
   poll_packets();
-  return datagram_packets_->add(wqe, datagram_of(wqe, payload).qkey, payload) ? Outcome::done
-                                                                              : Outcome::local_fault;
+  if (!datagram_packets_->add(wqe, datagram_of(wqe, payload).qkey, payload)) return Outcome::local_fault;
+  counters_.requests_out.add(1);
+  return Outcome::done;
 }
 
 // Of another host, and found whole. Where no receive is posted it is lost, as one of this host is.

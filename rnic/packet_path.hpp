@@ -39,6 +39,7 @@ class PacketTarget final : public packet::Target {
   }
   void disconnect() { own_.disconnect(); }
   void give_up_send() { own_.give_up_send(); }
+  QpCounters& counters() { return *own_.counters(); }  // while connected
   // The pieces that read() gave are copied.
   void end_read() { own_.end_read(); }
 
@@ -56,6 +57,8 @@ class PacketTarget final : public packet::Target {
   void refuse(packet::Verdict why) override;
 
  private:
+  packet::Verdict tell_of(const packet::Ending& ending);
+
   RemoteQueuePair own_;
   // Of the message that began.
   bool is_write_ = false;
@@ -88,6 +91,10 @@ struct PacketPath {
   std::optional<packet::Requester> requester;  // from RTS on
   std::uint64_t timer_ns = 0;                  // the earliest that runs
   bool noted = false;                          // among the adapter's parked queue pairs
+
+  // What of both halves' counts the queue pair's counters have.
+  packet::RequesterCounts counted_sends;
+  packet::ResponderCounts counted_answers;
 };
 
 }  // namespace weir::rnic

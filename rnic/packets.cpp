@@ -5,6 +5,7 @@
 // (Adapter::receive_packets) and sends what the window then lets through.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -146,6 +147,13 @@ Verdict PacketTarget::append(std::uint64_t offset, std::span<const std::byte> by
 }
 
 Verdict PacketTarget::finish(const packet::Ending& ending) {
+  const Verdict verdict = tell_of(ending);
+  if (verdict == Verdict::done)
+    counters().count_served(is_write_ ? SendOpcode::rdma_write : SendOpcode::send, ending.byte_len);
+  return verdict;
+}
+
+Verdict PacketTarget::tell_of(const packet::Ending& ending) {
   if (is_write_ && !ending.imm_be) return Verdict::done;
   Arrival arrival;
   arrival.opcode = is_write_ ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv;
@@ -163,7 +171,9 @@ Verdict PacketTarget::finish(const packet::Ending& ending) {
 }
 
 Verdict PacketTarget::check_read(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) {
-  return verdict_of(own_.check_read(addr, length, rkey));
+  const Verdict verdict = verdict_of(own_.check_read(addr, length, rkey));
+  if (verdict == Verdict::done) counters().count_served(SendOpcode::rdma_read, length);
+  return verdict;
 }
 
 Verdict PacketTarget::read(std::uint64_t addr, std::uint32_t rkey, std::uint32_t length,
@@ -177,12 +187,17 @@ Verdict PacketTarget::read(std::uint64_t addr, std::uint32_t rkey, std::uint32_t
 Verdict PacketTarget::atomic(SendOpcode opcode, std::uint64_t addr, std::uint32_t rkey,
                              std::uint64_t compare_add, std::uint64_t swap, std::uint64_t& before) {
   const AtomicOperands operands{.compare_add = compare_add, .swap = swap};
-  return verdict_of(own_.atomic(opcode, operands, one_piece(&before, sizeof before), addr, rkey));
+  const Verdict verdict =
+      verdict_of(own_.atomic(opcode, operands, one_piece(&before, sizeof before), addr, rkey));
+  if (verdict == Verdict::done) counters().count_served(opcode, sizeof before);
+  return verdict;
 }
 
 Verdict PacketTarget::atomic_write(std::uint64_t addr, std::uint32_t rkey,
                                    std::span<const std::byte, atomic_bytes> value) {
-  return verdict_of(own_.atomic_write(one_piece(value.data(), value.size()), addr, rkey));
+  const Verdict verdict = verdict_of(own_.atomic_write(one_piece(value.data(), value.size()), addr, rkey));
+  if (verdict == Verdict::done) counters().count_served(SendOpcode::atomic_write, value.size());
+  return verdict;
 }
 
 void PacketTarget::refuse(Verdict why) { (void)own_.refuse(outcome_of(why)); }
@@ -218,6 +233,9 @@ void QueuePair::open_packets() {
                                                   .min_rnr_timer = attributes_.min_rnr_timer,
                                                   .max_dest_rd_atomic = attributes_.max_dest_rd_atomic});
   initiator_slot_.store(nic_.slot(), std::memory_order_relaxed);
+  const auto gid_words = std::bit_cast<std::array<std::uint64_t, 2>>(path.destination);
+  for (std::size_t i = 0; i < gid_words.size(); ++i)
+    ctx_->remote_gid[i].store(gid_words[i], std::memory_order_relaxed);
   ctx_->remote_qpn.store(over_packets | made->remote.value(), std::memory_order_seq_cst);
   poll_packets();
   const std::lock_guard lock(packets_lock_);
@@ -319,6 +337,7 @@ void QueuePair::execute_packets() {
     packet.room = room;
   }
   batch.send();
+  count_sends();
   if (requester.failed()) return;
   if (state() == QpState::sqd && requester.idle()) drained();
   const bool waits = !requester.idle() || requester.waits_for_window();
@@ -329,6 +348,41 @@ void QueuePair::execute_packets() {
     path.timer_ns = *deadline_ns;
     nic_.host().wake_at(*deadline_ns);
   }
+}
+
+namespace {
+
+std::uint64_t grown(std::uint64_t now, std::uint64_t& was) { return now - std::exchange(was, now); }
+
+}  // namespace
+
+// Under the send lock.
+void QueuePair::count_sends() {
+  const packet::RequesterCounts& now = packets_->requester->counts();
+  packet::RequesterCounts& was = packets_->counted_sends;
+  counters_.requests_out.add(grown(now.packets, was.packets));
+  const std::uint64_t again = grown(now.retransmitted, was.retransmitted);
+  counters_.requests_again.add(again);
+  counters_.retries.add(again);
+  counters_.naks_in.add(grown(now.sequence_naks, was.sequence_naks) + grown(now.fatal_naks, was.fatal_naks) +
+                        grown(now.implied_naks, was.implied_naks));
+  const std::uint64_t rnrs = grown(now.rnr_naks, was.rnr_naks);
+  counters_.rnr_naks_in.add(rnrs);
+  counters_.rnrs.add(rnrs);
+  counters_.no_responses.add(grown(now.timeouts, was.timeouts));
+  counters_.answers_unwanted.add(grown(now.stray, was.stray));
+}
+
+// By whoever receives packets. `sent`, `again`: answers, and of these replays.
+void QueuePair::count_answers(PacketPath& path, std::uint64_t sent, std::uint64_t again) {
+  const packet::ResponderCounts& now = path.responder->counts();
+  packet::ResponderCounts& was = path.counted_answers;
+  counters_.answers_out.add(sent);
+  counters_.answers_again.add(again);
+  counters_.naks_out.add(grown(now.sequence_naks, was.sequence_naks) + grown(now.fatal_naks, was.fatal_naks));
+  counters_.rnr_naks_out.add(grown(now.rnr_naks, was.rnr_naks));
+  counters_.requests_repeated.add(grown(now.duplicates, was.duplicates));
+  counters_.requests_dropped.add(grown(now.early, was.early) + grown(now.dropped, was.dropped));
 }
 
 // From a timer or a poll. True: something is still on its way.
@@ -347,13 +401,16 @@ bool QueuePair::resume_packets() {
 
 // Not under the send lock. The caller has found the packet whole, and it names us.
 void QueuePair::receive_packet(const ArrivedPacket& arrived) {
+  counters_.packets_in.add(1);
   if (config_.type == QpType::ud) return receive_datagram(arrived);
   const std::shared_ptr<PacketPath> path = packets();
-  if (path == nullptr || !addressed(path->route, arrived)) return;
+  if (path == nullptr || !addressed(path->route, arrived)) return counters_.requests_dropped.add(1);
   if (packet::Responder::is_answer(arrived.packet)) {
-    if (!lock_soon(send_lock_)) return;
-    if (path == packets_ && sends_packets())
+    if (!lock_soon(send_lock_)) return counters_.requests_dropped.add(1);
+    if (path == packets_ && sends_packets()) {
       packets_->requester->receive(nic_.host().now_ns(), arrived.packet);
+      count_sends();
+    }
     return unlock_sends();
   }
   const std::lock_guard lock(path->arriving);
@@ -370,13 +427,17 @@ void QueuePair::answer_packets() {
     packet::Outgoing packet;
     packet.room = room;
     PacketBatch batch(nic_.host(), path->route, path->icrc_out);
+    std::uint64_t sent = 0, again = 0;
     while (path->responder && path->responder->next_packet(packet)) {
       const bool added = batch.add(packet);
       path->target.end_read();
+      sent += added ? 1 : 0;
+      again += added && packet.retransmitted ? 1 : 0;
       if (!added) path->responder->unreadable(packet);
       packet.room = room;
     }
     batch.send();
+    if (path->responder) count_answers(*path, sent, again);
   }
   if (!lock_soon(send_lock_)) return;
   if (path == packets_) execute_packets();

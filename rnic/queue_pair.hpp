@@ -255,6 +255,8 @@ class QueuePair {
   bool sends_packets() const;
   void execute_packets();
   bool resume_packets();
+  void count_sends();
+  void count_answers(PacketPath&, std::uint64_t sent, std::uint64_t again);
   void give_up_arriving();
   // From now on polls look for packets, until close_packets().
   void poll_packets();

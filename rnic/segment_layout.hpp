@@ -25,7 +25,7 @@
 
 namespace weir::rnic {
 
-inline constexpr std::uint64_t segment_magic = 0x57454952'4e494338;  // "WEIRNIC8": layout version included
+inline constexpr std::uint64_t segment_magic = 0x57454952'4e494339;  // "WEIRNIC9": layout version included
 inline constexpr std::size_t cache_line = 64;
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared between processes");
@@ -77,6 +77,8 @@ struct alignas(cache_line) QpContext {
   std::atomic<std::uint32_t> min_rnr_timer;
   std::atomic<std::uint64_t> xrcd;  // xrc_recv: its domain; 0: nobody may open it any more
   std::uint64_t openers_offset;     // xrc_recv: QpOpeners
+  // With over_packets: the other end's GID, its bytes as they are; for those who watch.
+  std::array<std::atomic<std::uint64_t>, 2> remote_gid;
 
   // Line 3: set by the initiator when it parks on this queue pair (RNR, not ready); taken by the owner, who
   // kicks.

@@ -28,6 +28,9 @@ inline constexpr auto counter_list = [] {
   constexpr const char* completions = "Completions polled; of receives only those without an error.";
   constexpr const char* out = "Payload bytes that left: sent and written, or read by the peer.";
   constexpr const char* in = "Payload bytes that came: received and read, or written by the peer.";
+  constexpr const char* packets = "Packets to and from other hosts.";
+  constexpr const char* naks = "Refusals of packets, and losses that a later answer showed.";
+  constexpr const char* rnr_naks = "Packets refused because no receive was posted.";
   return std::to_array<CounterRow>(
       {{&C::sends, "sends", "operations", "operation=\"send\"", requests},
        {&C::writes, "writes", "operations", "operation=\"write\"", requests},
@@ -67,7 +70,18 @@ inline constexpr auto counter_list = [] {
         status},
        {&C::remote_access_errors, "remote_access_errors", "error_status", "status=\"remote_access\"", status},
        {&C::remote_invalid_requests, "remote_invalid_requests", "error_status",
-        "status=\"remote_invalid_request\"", status}});
+        "status=\"remote_invalid_request\"", status},
+       {&C::packets_out, "packets_out", "packets", "way=\"out\"", packets},
+       {&C::packets_in, "packets_in", "packets", "way=\"in\"", packets},
+       {&C::packets_resent, "packets_resent", "packets_resent", "", "Packets that were sent again."},
+       {&C::packets_repeated, "packets_repeated", "packets_repeated", "",
+        "Packets that came although they had come before."},
+       {&C::naks_in, "naks_in", "naks", "way=\"in\"", naks},
+       {&C::naks_out, "naks_out", "naks", "way=\"out\"", naks},
+       {&C::rnr_naks_in, "rnr_naks_in", "rnr_naks", "way=\"in\"", rnr_naks},
+       {&C::rnr_naks_out, "rnr_naks_out", "rnr_naks", "way=\"out\"", rnr_naks},
+       {&C::packets_dropped, "packets_dropped", "packets_dropped", "",
+        "Packets that came and were not taken: out of order, late, from elsewhere."}});
 }();
 static_assert(counter_list.size() * sizeof(std::uint64_t) == sizeof(verbs::CountersSeen), "each has a row");
 

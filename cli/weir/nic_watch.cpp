@@ -1,9 +1,12 @@
 #include "cli/weir/nic_watch.hpp"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 
 #include <array>
+#include <cstring>
 #include <fstream>
 
 namespace weir::command {
@@ -35,12 +38,24 @@ void open_as_many_files_as_may_be() {
   ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
+// RoCE v2: an IPv6 address is its own GID, an IPv4 address is the mapped form.
+std::string address_of(const std::uint8_t (&gid)[16]) {
+  in6_addr v6;
+  std::memcpy(&v6, gid, sizeof v6);
+  if (IN6_IS_ADDR_UNSPECIFIED(&v6)) return "";
+  const bool v4 = IN6_IS_ADDR_V4MAPPED(&v6);
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  ::inet_ntop(v4 ? AF_INET : AF_INET6, gid + (v4 ? 12 : 0), text.data(), text.size());
+  return text.data();
+}
+
 WatchedProcess copy_of(const verbs::ProcessSeen& seen) {
   WatchedProcess process{
       seen.pid, seen.pid != 0 ? command_of(seen.pid) : "?", seen.slot, seen.incarnation, seen.sums, {}};
   for (std::uint64_t i = 0; i < seen.queue_pair_count; ++i) {
     const verbs::QueuePairSeen& qp = seen.queue_pairs[i];
-    process.queue_pairs.push_back({qp.number, qp.peer_number, qp.type, qp.state, qp.counters});
+    process.queue_pairs.push_back(
+        {qp.number, qp.peer_number, qp.type, qp.state, qp.counters, address_of(qp.peer_gid)});
   }
   return process;
 }

@@ -17,6 +17,8 @@ struct WatchedQueuePair {
   std::uint32_t number = 0, peer_number = 0;
   std::string type, state;
   CountersSeen counters{};
+  std::string peer_address =
+      {};  // where the peer is reached by packets; empty: on this host, or not connected
 };
 
 struct WatchedProcess {

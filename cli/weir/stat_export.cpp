@@ -56,9 +56,10 @@ std::string as_json(const Sample& now, const Sample* before) {
     for (std::size_t i = 0; i < process.queue_pairs.size(); ++i) {
       const WatchedQueuePair& qp = process.queue_pairs[i];
       text += fmt::format(
-          "{}\n    {{\"number\": {}, \"peer\": {}, \"type\": \"{}\", \"state\": \"{}\",\n     \"counters\": "
-          "{}}}",
-          i != 0 ? "," : "", qp.number, qp.peer_number, qp.type, qp.state, json_counters(qp.counters));
+          "{}\n    {{\"number\": {}, \"peer\": {}, \"peer_address\": \"{}\", \"type\": \"{}\", \"state\": "
+          "\"{}\",\n     \"counters\": {}}}",
+          i != 0 ? "," : "", qp.number, qp.peer_number, qp.peer_address, qp.type, qp.state,
+          json_counters(qp.counters));
     }
     text += "]}";
   }

@@ -123,6 +123,19 @@ std::string queue_pair_label(const WatchedQueuePair& qp) {
   return fmt::format("  {:6x}{:<7} {:<11} {:<5}", qp.number, peer, qp.type, qp.state);
 }
 
+// What went to another host and came from there, in all; nothing, where none did.
+std::string packets_line(const WatchedQueuePair& qp) {
+  const C& c = qp.counters;
+  if (qp.peer_address.empty() && c.packets_out + c.packets_in == 0) return "";
+  const auto number = [](std::uint64_t value) { return short_number(static_cast<double>(value)); };
+  return fmt::format(
+      "    packets{}{}: {} out, {} in, {} sent again, {} repeated by the peer, {} NAK, {} RNR NAK, {} "
+      "dropped",
+      qp.peer_address.empty() ? "" : " to ", qp.peer_address, number(c.packets_out), number(c.packets_in),
+      number(c.packets_resent), number(c.packets_repeated), number(c.naks_in + c.naks_out),
+      number(c.rnr_naks_in + c.rnr_naks_out), number(c.packets_dropped));
+}
+
 }  // namespace
 
 std::vector<std::string_view> sort_keys() {
@@ -160,8 +173,11 @@ std::string as_table(const Sample& now, const Sample* before, const TableWish& w
   text.push_back(titles);
   for (const Line& line : lines) {
     text.push_back(process_label(*line.process) + numbers_of(line.row));
-    for (const auto& [qp, row] : line.queue_pairs)
-      if (wish.queue_pairs) text.push_back(queue_pair_label(*qp) + numbers_of(row));
+    for (const auto& [qp, row] : line.queue_pairs) {
+      if (!wish.queue_pairs) continue;
+      text.push_back(queue_pair_label(*qp) + numbers_of(row));
+      if (std::string packets = packets_line(*qp); !packets.empty()) text.push_back(std::move(packets));
+    }
   }
   if (text.size() > wish.lines && wish.lines > 2) {
     const std::size_t hidden = text.size() - (wish.lines - 1);

@@ -69,6 +69,27 @@ TEST(StatTable, takes_a_process_in_an_old_ones_place_for_new) {
   EXPECT_EQ(words_of_line(as_table(now, &before, {}), "7").at(4), "10");
 }
 
+TEST(StatTable, has_a_line_for_the_packets_of_a_queue_pair_that_has_any) {
+  Sample now = sample_at(0, {process(7, 1500), process(8, 1)});
+  WatchedQueuePair& qp = now.processes[0].queue_pairs[0];
+  qp.peer_address = "10.9.0.2";
+  qp.counters.packets_out = 12'345;
+  qp.counters.packets_in = 99;
+  qp.counters.packets_resent = 7;
+  qp.counters.packets_repeated = 6;
+  qp.counters.naks_in = 2;
+  qp.counters.naks_out = 3;
+  qp.counters.rnr_naks_out = 1;
+  qp.counters.packets_dropped = 4;
+  const std::string text = as_table(now, nullptr, {});
+  EXPECT_THAT(
+      text, HasSubstr("\n    packets to 10.9.0.2: 12.3k out, 99 in, 7 sent again, 6 repeated by the peer, 5 "
+                      "NAK, 1 RNR NAK, 4 dropped\n"));
+  EXPECT_EQ(text.find("packets"), text.rfind("packets")) << "one for a queue pair within the host";
+  EXPECT_THAT(as_table(now, nullptr, {.queue_pairs = false}), Not(HasSubstr("packets")));
+  EXPECT_THAT(as_json(now, nullptr), HasSubstr("\"peer_address\": \"10.9.0.2\""));
+}
+
 TEST(StatTable, sorts_by_the_column_asked_for) {
   const Sample now = sample_at(0, {process(1, 5, 9), process(2, 50, 1), process(3, 500, 0)});
   const auto order = [&](const std::string& key) {

@@ -21,15 +21,15 @@ class TwoNamespaces:
         self.holders["server"] = self._hold(["unshare", "--user", "--map-root-user", "--net", "--", *sleeper])
         self.holders["client"] = self._hold([*self.enter("server"), "unshare", "--net", "--", *sleeper])
         theirs = str(self.holders["client"].pid)
-        self._do("server", "ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", theirs)
+        self.run("server", "ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", theirs)
         for end in self.holders:
             # No address but these, and each at once: the kernel would first ask the wire whether somebody has it.
-            self._do(end, "ip", "link", "set", "wire", "addrgenmode", "none")
+            self.run(end, "ip", "link", "set", "wire", "addrgenmode", "none")
             for kind, prefix, at_once in (("ipv4", 24, []), ("ipv6", 64, ["nodad"]), ("link_local", 64, ["nodad"])):
                 address = ADDRESSES[kind][end].partition("%")[0]
-                self._do(end, "ip", "address", "add", f"{address}/{prefix}", "dev", "wire", *at_once)
+                self.run(end, "ip", "address", "add", f"{address}/{prefix}", "dev", "wire", *at_once)
             for link in ("lo", "wire"):
-                self._do(end, "ip", "link", "set", link, "up")
+                self.run(end, "ip", "link", "set", link, "up")
 
     def enter(self, end):
         """What runs a command there."""
@@ -47,7 +47,7 @@ class TwoNamespaces:
             time.sleep(0.005)
         return holder
 
-    def _do(self, end, *command):
+    def run(self, end, *command):
         subprocess.run([*self.enter(end), *command], check=True)
 
     def end(self):

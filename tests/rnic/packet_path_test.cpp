@@ -115,6 +115,50 @@ TEST_F(TwoHosts, a_receive_that_is_missing_is_waited_for) {
   EXPECT_TRUE(completed(b->poll_recv(), 2));
 }
 
+TEST_F(TwoHosts, what_became_of_packets_is_counted) {
+  connect_hosts();
+  Memory from(a_nic, 65'536, all_access, Reach::mapped), to(b_nic, 65'536, all_access, Reach::mapped);
+  constexpr std::uint64_t packets = 8, size = packets * 1024;
+  // The third is lost once, so those behind it come out of order, and all from it on are sent again.
+  std::uint64_t sent = 0;
+  drop = [&](const OnWire& packet) { return packet.source == a_gid && sent++ == 2; };
+  ASSERT_EQ(a->write(1, from.sge(0, size), to.addr(), to.key()), PostResult::ok);
+  std::optional<WorkCompletion> done;
+  ASSERT_TRUE(carry_until([&] { return (done = a->poll_send()).has_value(); }));
+  ASSERT_TRUE(completed(done, 1));
+  const QpCounters &ours = a->qp().counters(), &theirs = b->qp().counters();
+  EXPECT_EQ(ours.requests_out.read(), sent);
+  EXPECT_EQ(ours.requests_again.read(), sent - packets);
+  EXPECT_GE(ours.requests_again.read(), packets - 2);
+  EXPECT_EQ(ours.retries.read(), ours.requests_again.read());
+  EXPECT_EQ(ours.naks_in.read(), 1u);
+  EXPECT_EQ(theirs.naks_out.read(), 1u);
+  EXPECT_EQ(theirs.packets_in.read(), sent - 1);
+  EXPECT_EQ(theirs.packets_in.read() - theirs.requests_dropped.read() - theirs.requests_repeated.read(),
+            packets);
+  EXPECT_EQ(ours.packets_in.read(), theirs.answers_out.read());
+  EXPECT_EQ(theirs.served[static_cast<std::size_t>(OperationKind::write)].read(), 1u);
+  EXPECT_EQ(theirs.served_payload[static_cast<std::size_t>(PayloadGoes::out)].read(), size);
+
+  const std::uint64_t refused_before = theirs.rnr_naks_out.read();
+  ASSERT_EQ(a->send(2, from.sge(0, 8)), PostResult::ok);
+  carry();
+  EXPECT_EQ(theirs.rnr_naks_out.read(), refused_before + 1);
+  EXPECT_EQ(ours.rnr_naks_in.read(), 1u);
+  EXPECT_EQ(ours.rnrs.read(), 1u);
+
+  const std::uint64_t dropped_before = theirs.requests_dropped.read();
+  OnWire stranger{{}, gid_of(9), b_gid, 0, interface};
+  drop = [&](const OnWire& packet) {
+    if (packet.source == a_gid) stranger.bytes = packet.bytes;
+    return true;
+  };
+  ASSERT_TRUE(carry_until([&] { return !stranger.bytes.empty(); }));
+  sign(stranger);
+  deliver(stranger);
+  EXPECT_EQ(theirs.requests_dropped.read(), dropped_before + 1);
+}
+
 TEST_F(TwoHosts, a_wrong_key_ends_both_ends_as_on_one_host) {
   connect_hosts();
   Memory from(a_nic, 64, all_access, Reach::mapped), to(b_nic, 64, all_access, Reach::mapped);

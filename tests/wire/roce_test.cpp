@@ -70,6 +70,36 @@ TEST(Roce, the_fields_of_a_write_are_where_soft_roce_has_them) {
   EXPECT_EQ(seen, 1u);
 }
 
+TEST_P(Golden, packets_are_encapsulated_as_they_came_but_for_the_udp_checksum) {
+  constexpr std::size_t udp_checksum_behind_ip = 6, bth_behind_ip = 8;
+  for (const Bytes& packet : packets_of(GetParam())) {
+    const auto frame = parse(packet);
+    ASSERT_TRUE(frame);
+    const std::size_t udp_at = 14 + (std::holds_alternative<Ipv6>(frame->route.ip) ? 40 : 20);
+    const std::span<const std::byte> all(packet);
+    Bytes made = encapsulate(frame->route, all.subspan(udp_at + bth_behind_ip));
+    const auto again = parse(made);
+    ASSERT_TRUE(again);
+    EXPECT_NE(again->route.udp_checksum, 0);
+    for (std::size_t i = 0; i < 2; ++i)
+      made[udp_at + udp_checksum_behind_ip + i] = packet[udp_at + udp_checksum_behind_ip + i];
+    EXPECT_EQ(made, packet);
+  }
+}
+
+// The checksum of a datagram whose bytes are known: as the kernel made it for Soft-RoCE's peer.
+TEST(Roce, encapsulating_makes_the_checksum_that_the_kernel_makes) {
+  std::size_t seen = 0;
+  for (const Bytes& packet : packets_of("user_space_responder.pcap")) {
+    const auto frame = parse(packet);
+    ASSERT_TRUE(frame);
+    if (frame->route.udp_checksum == 0) continue;
+    ++seen;
+    EXPECT_EQ(encapsulate(frame->route, std::span(packet).subspan(14 + 20 + 8)), packet);
+  }
+  EXPECT_NE(seen, 0u);
+}
+
 struct OpcodeRow {
   std::uint8_t opcode;
   std::optional<unsigned> extensions;

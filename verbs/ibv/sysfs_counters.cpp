@@ -48,9 +48,9 @@ constexpr SysfsCounter counters[] = {
     {"hw_counters/rnr_nak_retry_err", {&C::rnrs}},
     {"hw_counters/local_ack_timeout_err", {&C::no_responses}},
     {"hw_counters/out_of_sequence"},
-    {"hw_counters/packet_seq_err"},
+    {"hw_counters/packet_seq_err", {&C::naks_in}},
     {"hw_counters/implied_nak_seq_err"},
-    {"hw_counters/duplicate_request"},
+    {"hw_counters/duplicate_request", {&C::packets_repeated}},
     {"hw_counters/req_cqe_error", {&C::send_errors, &C::sends_flushed}},
     {"hw_counters/req_cqe_flush_error", {&C::sends_flushed}},
     {"hw_counters/req_remote_access_errors", {&C::remote_access_errors}},
@@ -71,7 +71,7 @@ constexpr SysfsCounter counters[] = {
     {"hw_counters/retry_rnr_exceeded_err", {&C::rnr_retries_exceeded}},
     {"hw_counters/send_err", {&C::send_errors}},
     {"hw_counters/out_of_seq_request"},
-    {"hw_counters/rcvd_seq_err"},
+    {"hw_counters/rcvd_seq_err", {&C::naks_in}},
     {"hw_counters/link_downed"},
 };
 

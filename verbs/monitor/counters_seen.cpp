@@ -1,6 +1,7 @@
 #include "verbs/monitor/counters_seen.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 namespace weir::verbs {
@@ -44,7 +45,16 @@ CountersSeen seen(const rnic::QpCounters& from) {
           .retries_exceeded = from.retries_exceeded.read(),
           .rnr_retries_exceeded = from.rnr_retries_exceeded.read(),
           .remote_access_errors = from.remote_access_errors.read(),
-          .remote_invalid_requests = from.remote_invalid_requests.read()};
+          .remote_invalid_requests = from.remote_invalid_requests.read(),
+          .packets_out = from.requests_out.read() + from.answers_out.read(),
+          .packets_in = from.packets_in.read(),
+          .packets_resent = from.requests_again.read() + from.answers_again.read(),
+          .packets_repeated = from.requests_repeated.read(),
+          .naks_in = from.naks_in.read(),
+          .naks_out = from.naks_out.read(),
+          .rnr_naks_in = from.rnr_naks_in.read(),
+          .rnr_naks_out = from.rnr_naks_out.read(),
+          .packets_dropped = from.requests_dropped.read() + from.answers_unwanted.read()};
 }
 
 const char* type_name(std::uint16_t type) {
@@ -77,6 +87,17 @@ const char* state_name(std::uint16_t type, std::uint32_t state) {
   return state < std::size(names) ? names[state] : "?";
 }
 
+void show_peer(const rnic::QpContext& qp, QueuePairSeen& shown) {
+  if (qp.type == static_cast<std::uint16_t>(rnic::QpType::ud)) return;
+  const std::uint32_t remote = qp.remote_qpn.load(std::memory_order_acquire);
+  shown.peer_number = remote & ~rnic::over_packets;
+  if ((remote & rnic::over_packets) == 0) return;
+  for (std::size_t i = 0; i < qp.remote_gid.size(); ++i) {
+    const std::uint64_t word = qp.remote_gid[i].load(std::memory_order_relaxed);
+    std::memcpy(shown.peer_gid + i * sizeof word, &word, sizeof word);
+  }
+}
+
 void read_once(const rnic::SegmentHeader& from, rnic::Slot slot, CountersSeen& sums,
                std::vector<QueuePairSeen>& queue_pairs) {
   queue_pairs.clear();
@@ -85,12 +106,13 @@ void read_once(const rnic::SegmentHeader& from, rnic::Slot slot, CountersSeen& s
   for (std::uint32_t i = 0; i < end; ++i) {
     if (from.qp_exists[i].load(std::memory_order_acquire) == 0) continue;
     const rnic::QpContext& qp = from.qps[i];
-    const bool connected = qp.type != static_cast<std::uint16_t>(rnic::QpType::ud);
-    queue_pairs.push_back({rnic::Qpn(slot, i).value(),
-                           connected ? qp.remote_qpn.load(std::memory_order_relaxed) : 0, type_name(qp.type),
-                           state_name(qp.type, qp.state.load(std::memory_order_relaxed)),
-                           seen(from.qp_counters[i])});
-    add(sums, queue_pairs.back().counters);
+    QueuePairSeen shown{.number = rnic::Qpn(slot, i).value(),
+                        .type = type_name(qp.type),
+                        .state = state_name(qp.type, qp.state.load(std::memory_order_relaxed)),
+                        .counters = seen(from.qp_counters[i])};
+    show_peer(qp, shown);
+    queue_pairs.push_back(shown);
+    add(sums, shown.counters);
   }
 }
 

@@ -29,13 +29,20 @@ struct CountersSeen {
   std::uint64_t rnrs, no_responses, retries;
   std::uint64_t send_errors, receive_errors, sends_flushed, receives_flushed, datagrams_dropped;
   std::uint64_t retries_exceeded, rnr_retries_exceeded, remote_access_errors, remote_invalid_requests;
+  // Packets to and from other hosts: requests and answers together.
+  std::uint64_t packets_out, packets_in;
+  std::uint64_t packets_resent, packets_repeated;  // sent again by us; by the peer, as far as we had them
+  std::uint64_t naks_in, naks_out, rnr_naks_in, rnr_naks_out;
+  std::uint64_t packets_dropped;  // of those that came: out of order, late, from elsewhere
 };
 
 struct QueuePairSeen {
   std::uint32_t number;
   std::uint32_t peer_number;  // 0: not connected
-  const char* type;           // "RC", "UC", "UD", "XRC send", "XRC receive"
-  const char* state;          // "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"
+  // Reached by packets: the other host's address as a GID; all zeros: on this host, or not connected.
+  std::uint8_t peer_gid[16];
+  const char* type;   // "RC", "UC", "UD", "XRC send", "XRC receive"
+  const char* state;  // "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"
   CountersSeen counters;
 };
 
