@@ -16,7 +16,7 @@ constexpr std::string_view help = R"(Usage: weir devices [--json] [--lib-dir DIR
 
 Lists the RDMA devices of this machine: hardware, which verbs programs find by themselves, and Weir's software NIC,
 which they find under `weir run`. Of the software NIC's addresses it says what they reach: programs of this host
-through shared memory, other hosts by packets to UDP port 4791.
+through shared memory, other hosts by packets to UDP port 4791, and why.
 
   --json         as JSON, for programs
   --lib-dir DIR  where Weir's libibverbs.so.1 is (default: found beside this program)

@@ -109,8 +109,7 @@ std::optional<unsigned> user_of_port(std::uint16_t port) {
 
 std::unexpected<Error> port_taken(std::uint16_t port) {
   std::string why = "cannot open UDP port " + std::to_string(port) + " for RDMA to other hosts: ";
-  const auto user = user_of_port(port);
-  if (user && *user != ::geteuid())
+  if (const auto user = UdpPort::other_user_of(port))
     why += "a program of user " + std::to_string(*user) +
            " has it, and processes share it within one user only; run both as one user";
   else
@@ -265,6 +264,11 @@ int UdpPort::send(const UdpRoute& route, std::span<const UdpRun> runs, std::span
     return error;
   }
   return 0;
+}
+
+std::optional<unsigned> UdpPort::other_user_of(std::uint16_t port) {
+  const auto user = user_of_port(port);
+  return user && *user != ::geteuid() ? user : std::nullopt;
 }
 
 int UdpPort::way_to(const UdpRoute& route) {

@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "link/fork_guard.hpp"
@@ -78,6 +79,8 @@ class UdpPort final : private ForkAware {
   void receive(const Handler& handler);
   // Whether the kernel cuts a run up; as long as it does not, a run is one datagram.
   bool cuts_runs() const { return cuts_runs_.load(std::memory_order_relaxed); }
+  // Who has that port, if it is another user, and so keeps us out.
+  static std::optional<unsigned> other_user_of(std::uint16_t port);
   // Whether a send to there has a way: 0, or ENETUNREACH and the like.
   static int way_to(const UdpRoute& route);
 

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <string>
 
+#include "verbs/ibv/private_link.hpp"
 #include "verbs_test.hpp"
 
 namespace weir::verbs_test {
@@ -135,16 +136,15 @@ const Row rows[] = {
 
 enum Ending : int { closed, opened, no_namespace };
 
-// A process that has a namespace, and a NIC, of its own.
-int ending_of(const Row& row) {
+// What a process of its own, with a namespace and a NIC of its own, ends with.
+template <class Work>
+int ending_of(const char* wire, const char* gids, const Work& work) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (!own_network()) ::_exit(no_namespace);
-    ::setenv("WEIR_GIDS", "10.77.0.1,127.0.0.1", 1);
-    ::setenv("WEIR_WIRE", row.wire, 1);
-    Program program;
-    row.does(program);
-    ::_exit(port_is_open() ? opened : closed);
+    ::setenv("WEIR_GIDS", gids, 1);
+    ::setenv("WEIR_WIRE", wire, 1);
+    ::_exit(work());
   }
   int status = 0;
   ::waitpid(child, &status, 0);
@@ -159,9 +159,40 @@ INSTANTIATE_TEST_SUITE_P(Programs, WirePort, testing::ValuesIn(rows),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
 TEST_P(WirePort, is_opened_by_a_program_that_another_host_can_reach_and_by_no_other) {
-  const int ending = ending_of(GetParam());
+  const int ending = ending_of(GetParam().wire, "10.77.0.1,127.0.0.1", [] {
+    Program program;
+    GetParam().does(program);
+    return port_is_open() ? opened : closed;
+  });
   if (ending == no_namespace) GTEST_SKIP() << "the kernel lets this user make no network namespace";
   EXPECT_EQ(ending, GetParam().opens ? opened : closed);
+}
+
+struct Reached {
+  const char *wire, *address, *text;
+};
+constexpr Reached reached[] = {
+    {"1", wire_address,
+     "this host (shared memory), other hosts (packets of 4096 bytes, as lo has an MTU of 65536)"},
+    {"1", "127.0.0.1", "this host (shared memory); no other host, as it is a loopback address"},
+    {"1", "192.0.2.9", "this host (shared memory); no other host, as no interface has this address"},
+    {"0", wire_address,
+     "this host (shared memory); no other host, as packets are switched off (WEIR_WIRE=0)"},
+};
+
+TEST(WireAddresses, say_what_they_reach_and_why) {
+  for (const Reached& row : reached) {
+    SCOPED_TRACE(row.text);
+    constexpr int same = 10, another = 11;
+    const int ending = ending_of(row.wire, "10.77.0.1,127.0.0.1,192.0.2.9", [&] {
+      const ibv_gid gid = mapped(row.address);
+      const std::string text = weir_reaches(&gid);
+      if (text != row.text) std::fprintf(stderr, "%s\n", text.c_str());
+      return text == row.text ? same : another;
+    });
+    if (ending == no_namespace) GTEST_SKIP() << "the kernel lets this user make no network namespace";
+    EXPECT_EQ(ending, same);
+  }
 }
 
 }  // namespace

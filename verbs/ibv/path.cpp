@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "link/explain.hpp"
@@ -13,12 +15,23 @@
 #include "link/unique_fd.hpp"
 #include "verbs/ibv/private_link.hpp"
 #include "verbs/ibv/shape.hpp"
+#include "wire/roce.hpp"
 
 namespace weir::verbs {
 namespace {
 
 // IPv6, UDP, BTH, the longest extended headers and the ICRC: what drivers of RoCE ports subtract.
 constexpr int longest_overhead = 80;
+
+// 0: there is no such interface.
+int interface_mtu(const GidEntry& source) {
+  ifreq request{};
+  const link::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (::if_indextoname(source.interface_index, request.ifr_name) == nullptr || !socket ||
+      ::ioctl(socket.get(), SIOCGIFMTU, &request) != 0)
+    return 0;
+  return request.ifr_mtu;
+}
 
 }  // namespace
 
@@ -62,13 +75,10 @@ int open_way(NicProcess& nic, const ibv_ah_attr& to) {
 }
 
 ibv_mtu mtu_of(const GidEntry& source) {
-  ifreq request{};
-  const link::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (::if_indextoname(source.interface_index, request.ifr_name) == nullptr || !socket ||
-      ::ioctl(socket.get(), SIOCGIFMTU, &request) != 0)
-    return IBV_MTU_1024;
+  const int bytes = interface_mtu(source);
+  if (bytes <= 0) return IBV_MTU_1024;
   for (const ibv_mtu mtu : {IBV_MTU_4096, IBV_MTU_2048, IBV_MTU_1024, IBV_MTU_512})
-    if (static_cast<int>(bytes_of(mtu)) + longest_overhead <= request.ifr_mtu) return mtu;
+    if (static_cast<int>(bytes_of(mtu)) + longest_overhead <= bytes) return mtu;
   return IBV_MTU_256;
 }
 
@@ -90,18 +100,42 @@ rnic::Path path_of(const ibv_qp_attr& attr, Reach reach) {
   return path;
 }
 
+namespace {
+
+// Why no packets leave from that address; empty: they do.
+std::string why_no_packets(const GidEntry& own) {
+  if (!is_unicast(own.gid)) return "it is a loopback address";
+  if (PacketNetwork::switched_off()) return "packets are switched off (WEIR_WIRE=0)";
+  link::UdpRoute itself;
+  std::memcpy(itself.source.data(), own.gid.raw, sizeof own.gid.raw);
+  itself.destination = itself.source;
+  itself.interface = interface_towards(own.gid, own);
+  if (link::UdpPort::way_to(itself) == EADDRNOTAVAIL) return "no interface has this address";
+  if (const auto user = link::UdpPort::other_user_of(wire::roce_port))
+    return "user " + std::to_string(*user) + " has UDP port " + std::to_string(wire::roce_port) +
+           ", which the programs of one user share";
+  return "";
+}
+
+std::string reach_text(const GidEntry& own) {
+  std::string text = "this host (shared memory)";
+  if (const std::string why = why_no_packets(own); !why.empty()) return text + "; no other host, as " + why;
+  std::array<char, IF_NAMESIZE> name{};
+  const bool named = ::if_indextoname(own.interface_index, name.data()) != nullptr;
+  text += ", other hosts (packets of " + std::to_string(bytes_of(mtu_of(own))) + " bytes";
+  if (const int mtu = interface_mtu(own); named && mtu > 0)
+    text += std::string(", as ") + name.data() + " has an MTU of " + std::to_string(mtu);
+  return text + ")";
+}
+
+}  // namespace
 }  // namespace weir::verbs
 
 using namespace weir::verbs;
 
 extern "C" const char* weir_reaches(const ibv_gid* own) {
-  static constexpr char here[] = "this host (shared memory)";
   thread_local std::string text;
   const auto index = find_gid(*own);
-  if (!is_unicast(*own)) return here;  // loopback
-  if (PacketNetwork::switched_off())
-    return "this host (shared memory); packets are switched off (WEIR_WIRE=0)";
-  const ibv_mtu mtu = index ? mtu_of(*gid_at(*index)) : IBV_MTU_1024;
-  text = std::string(here) + ", other hosts (packets of " + std::to_string(bytes_of(mtu)) + " bytes)";
+  text = reach_text((index ? gid_at(*index) : std::nullopt).value_or(GidEntry{*own, 0}));
   return text.c_str();
 }
