@@ -33,8 +33,8 @@ Options:
   --devices N    how many devices there are (default 1); all of them are the one software NIC
   --name NAME    the name of the first; the others count up from the number at its end (default weir0)
   --gid ADDRESS  an IP address that is a GID of each device; may be repeated (default: the addresses of the host)
-  --mtu BYTES    the active MTU of the port, 256 to 4096 (default 4096): what datagrams may carry, and the most that
-                 a connection may use
+  --mtu BYTES    the active MTU of the port, 256 to 4096 (default: what the interface of its first address carries):
+                 what datagrams may carry, and the most that a connection may use
   --share-memory
                  the program's large allocations are shared memory from the start, so that RDMA to and from them
                  needs no system call; a forked child then shares them too, instead of having a copy

@@ -33,6 +33,11 @@ class OwnNetwork {
     ASSERT_EQ(::ioctl(socket(), SIOCSIFADDR, &request), 0) << std::strerror(errno);
   }
   static void remove() { up("lo:1", false); }
+  static void set_mtu(int bytes) {
+    ifreq request = named("lo");
+    request.ifr_mtu = bytes;
+    ASSERT_EQ(::ioctl(socket(), SIOCSIFMTU, &request), 0) << std::strerror(errno);
+  }
 
  private:
   static ifreq named(const char* name) {
@@ -72,13 +77,18 @@ class Addresses : public testing::Test {
     }
     return -1;
   }
-  // Those of the addresses.
-  void expect_gid_change() const {
+  ibv_mtu active_mtu() const {
+    ibv_port_attr port{};
+    EXPECT_EQ(ibv_query_port(device_, 1, &port), 0);
+    return port.active_mtu;
+  }
+  void expect_gid_change() const { expect_event(IBV_EVENT_GID_CHANGE); }
+  void expect_event(ibv_event_type type) const {
     pollfd readable{.fd = device_->async_fd, .events = POLLIN, .revents = 0};
     ASSERT_EQ(::poll(&readable, 1, patience_ms), 1);
     ibv_async_event event{};
     ASSERT_EQ(ibv_get_async_event(device_, &event), 0);
-    EXPECT_EQ(event.event_type, IBV_EVENT_GID_CHANGE);
+    EXPECT_EQ(event.event_type, type);
     EXPECT_EQ(event.element.port_num, 1);
     ibv_ack_async_event(&event);
   }
@@ -113,6 +123,31 @@ TEST_F(Addresses, that_go_leave_the_others_where_they_are) {
   EXPECT_EQ(place_of("10.9.9.2"), first);  // the place that was empty
   EXPECT_EQ(place_of("10.9.9.1"), -1);
   OwnNetwork::remove();
+}
+
+TEST_F(Addresses, the_active_mtu_follows_the_interface_of_an_address_that_others_reach) {
+  constexpr int loopback_mtu = 65'536;
+  struct Row {
+    int interface;
+    ibv_mtu active;
+  };
+  constexpr Row rows[] = {
+      {1500, IBV_MTU_1024}, {4176, IBV_MTU_4096}, {4175, IBV_MTU_2048}, {9000, IBV_MTU_4096}};
+  OwnNetwork::set_mtu(1500);
+  EXPECT_EQ(active_mtu(), IBV_MTU_4096) << "of loopback addresses alone there are no packets";
+  OwnNetwork::set_mtu(loopback_mtu);
+  OwnNetwork::add("10.9.9.1");
+  expect_gid_change();
+  EXPECT_EQ(active_mtu(), IBV_MTU_4096);
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.interface);
+    OwnNetwork::set_mtu(row.interface);
+    expect_event(IBV_EVENT_PORT_ACTIVE);  // nobody has looked
+    EXPECT_EQ(active_mtu(), row.active);
+  }
+  OwnNetwork::remove();
+  expect_gid_change();
+  OwnNetwork::set_mtu(loopback_mtu);
 }
 
 TEST_F(Addresses, can_be_bound_from_the_moment_they_are_there) {

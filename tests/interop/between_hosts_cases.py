@@ -35,7 +35,7 @@ def between_hosts(cases):
         case = by_name[name]
         words = [*words, *SHORTER.get(name.split(".")[0], [])]
         return dataclasses.replace(case, name=f"between_hosts.{prefix}{name}", between_hosts=kind, server=[*case.server, *words],
-                                   client=[*case.client[:-1], *words, case.client[-1]], in_shm=True, label=label)
+                                   client=[*case.client[:-1], *words, case.client[-1]], in_shm=True, label=label, options=[])
 
     for name in dict.fromkeys(SELECTION):
         gid = ["-g", "0"] if name.split(".")[0] in WITH_GID else []

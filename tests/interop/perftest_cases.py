@@ -98,7 +98,7 @@ def matrix():
                     iterations = 5 if option == "five" else 50 if option == "all_sizes" else 200
                     yield perftest(f"{verb}_{kind}", f"{transport.lower()}.{option}", "-c", transport,
                                    *(words if option != "five" else []), *size, sizes=sizes, iterations=iterations,
-                                   limit_s=120, label="slow")
+                                   limit_s=120, label="slow", options=["--mtu", "4096"] if sizes == DATAGRAM_SIZES else [])
 
 
 PERFTESTS = [*perftests(), *matrix()]

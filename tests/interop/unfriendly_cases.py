@@ -40,7 +40,7 @@ def under_valgrind(cases):
         if case.name in UNDER_VALGRIND:
             command = [*VALGRIND, *([] if case.server[0].startswith("ib_") else NOTHING_LOST)]
             yield dataclasses.replace(case, name=f"valgrind.{case.name}", server=[*command, *case.server],
-                                      client=[*command, *case.client], options=["--no-process-vm"], limit_s=180,
+                                      client=[*command, *case.client], options=[*case.options, "--no-process-vm"], limit_s=180,
                                       needs=["/usr/bin/valgrind"], label="interop" if case.name == UNDER_VALGRIND[0] else "slow")
 
 

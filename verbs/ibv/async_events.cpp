@@ -58,7 +58,9 @@ bool dequeue(Context& context, ibv_async_event& event) {
   if (context.async_queue.empty()) return false;
   event = context.async_queue.front();
   context.async_queue.pop_front();
-  if (event.event_type == IBV_EVENT_GID_CHANGE) return true;  // about the port, which nobody destroys
+  const bool of_the_port =
+      event.event_type == IBV_EVENT_GID_CHANGE || event.event_type == IBV_EVENT_PORT_ACTIVE;
+  if (of_the_port) return true;  // which nobody destroys
   if (event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
     ++srq_of(event.element.srq).async_delivered;
   else if (event.event_type == IBV_EVENT_WQ_FATAL)
@@ -88,9 +90,9 @@ void close_async_queue(Context& context) {
   std::erase(open_queues().contexts, &context);
 }
 
-void deliver_gid_change() {
+void deliver_port_event(ibv_event_type type) {
   ibv_async_event out{};
-  out.event_type = IBV_EVENT_GID_CHANGE;
+  out.event_type = type;
   out.element.port_num = 1;
   const std::lock_guard lock(open_queues().mutex);
   for (Context* context : open_queues().contexts) enqueue(*context, out);

@@ -13,6 +13,7 @@
 #include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/gid_table.hpp"
 #include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/path.hpp"
 #include "verbs/ibv/private_link.hpp"
 #include "verbs/ibv/shape.hpp"
 #include "verbs/ibv/sysfs_files.hpp"
@@ -44,6 +45,15 @@ std::size_t index_of(const ibv_device& device) {
 
 namespace {
 
+std::atomic<ibv_mtu> shown_mtu{IBV_MTU_4096};
+
+// Programs ask for the port's attributes again when it becomes active: that is how they hear of another MTU.
+void table_changed(TableChange change) {
+  if (change == TableChange::gids) return deliver_port_event(IBV_EVENT_GID_CHANGE);
+  const ibv_mtu mtu = port_mtu();
+  if (shown_mtu.exchange(mtu) != mtu) deliver_port_event(IBV_EVENT_PORT_ACTIVE);
+}
+
 // Once for each NIC; a forked child has another. Without a watch, or a descriptor for it, the table stays as
 // it was when it was read.
 void watch_gids(link::SameHostLink& link) {
@@ -52,7 +62,8 @@ void watch_gids(link::SameHostLink& link) {
   const std::lock_guard lock(mutex);
   if (watched == &link) return;
   watched = &link;
-  if (const int fd = watch_addresses(deliver_gid_change); fd >= 0)
+  shown_mtu = port_mtu();
+  if (const int fd = watch_addresses(table_changed); fd >= 0)
     (void)link.watch(fd, [] { read_changed_addresses(); });
 }
 

@@ -5,6 +5,7 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include <mutex>
 
 #include "link/not_cancelled.hpp"
+#include "link/unique_fd.hpp"
 #include "verbs/ibv/private_link.hpp"
 #include "verbs/ibv/shape.hpp"
 
@@ -45,6 +47,13 @@ int rank(const ifaddrs& a) {
   return (loopback ? 2 : 0) + (a.ifa_addr->sa_family == AF_INET6 ? 1 : 0);
 }
 
+std::uint32_t mtu_of(const link::UniqueFd& socket, const char* interface) {
+  ifreq request{};
+  std::strncpy(request.ifr_name, interface, sizeof request.ifr_name - 1);
+  if (!socket || ::ioctl(socket.get(), SIOCGIFMTU, &request) != 0) return 0;
+  return static_cast<std::uint32_t>(std::max(request.ifr_mtu, 0));
+}
+
 std::vector<GidEntry> read_addresses() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) list = nullptr;
@@ -55,9 +64,11 @@ std::vector<GidEntry> read_addresses() {
   std::stable_sort(usable.begin(), usable.end(),
                    [](const ifaddrs* a, const ifaddrs* b) { return rank(*a) < rank(*b); });
   std::vector<GidEntry> table;
-  for (const ifaddrs* a : usable) table.push_back({*gid_of(a->ifa_addr), ::if_nametoindex(a->ifa_name)});
+  const link::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  for (const ifaddrs* a : usable)
+    table.push_back({*gid_of(a->ifa_addr), ::if_nametoindex(a->ifa_name), mtu_of(socket, a->ifa_name)});
   // A network namespace whose loopback is down still has processes that want to talk to each other.
-  if (table.empty()) table.push_back({gid_of(in_addr{htonl(INADDR_LOOPBACK)}), 1});
+  if (table.empty()) table.push_back({gid_of(in_addr{htonl(INADDR_LOOPBACK)}), 1, 0});
   return table;
 }
 
@@ -68,7 +79,8 @@ std::vector<GidEntry> told_addresses() {
   for (const ibv_gid& gid : shape().gids) {
     const auto same = [&](const GidEntry& e) { return std::memcmp(e.gid.raw, gid.raw, sizeof gid.raw) == 0; };
     const auto found = std::find_if(own.begin(), own.end(), same);
-    table.push_back({gid, (found != own.end() ? *found : own.front()).interface_index});
+    const GidEntry& on = found != own.end() ? *found : own.front();
+    table.push_back({gid, on.interface_index, on.interface_mtu});
   }
   return table;
 }
@@ -85,7 +97,7 @@ struct Table {
   std::size_t places = 0;  // stays as it was first
   int watch = -1;          // a netlink socket
   pid_t watcher = 0;       // whose it is; a forked child must not read its parent's messages
-  void (*changed)() = nullptr;
+  void (*changed)(TableChange) = nullptr;
 };
 
 // Never destroyed: threads of the application may still look while the process exits.
@@ -115,16 +127,25 @@ bool told_of_change(int socket) {
   }
 }
 
-// Whether it changed anything.
-bool merge(std::vector<GidEntry>& entries, std::size_t places, const std::vector<GidEntry>& fresh) {
+struct Changed {
+  bool gids = false, interfaces = false;
+};
+Changed merge(std::vector<GidEntry>& entries, std::size_t places, const std::vector<GidEntry>& fresh) {
   const auto has = [](const std::vector<GidEntry>& list, const ibv_gid& gid) {
     return std::ranges::any_of(list, [&](const GidEntry& entry) { return same(entry.gid, gid); });
   };
-  bool changed = false;
+  Changed changed;
   for (GidEntry& entry : entries) {
-    if (is_empty(entry.gid) || has(fresh, entry.gid)) continue;
-    entry = {};
-    changed = true;
+    if (is_empty(entry.gid)) continue;
+    const auto now =
+        std::ranges::find_if(fresh, [&](const GidEntry& each) { return same(each.gid, entry.gid); });
+    if (now == fresh.end()) {
+      entry = {};
+      changed.gids = true;
+    } else if (now->interface_mtu != entry.interface_mtu || now->interface_index != entry.interface_index) {
+      entry = *now;
+      changed.interfaces = true;
+    }
   }
   for (const GidEntry& entry : fresh) {
     if (has(entries, entry.gid)) continue;
@@ -135,7 +156,7 @@ bool merge(std::vector<GidEntry>& entries, std::size_t places, const std::vector
       entries.push_back(entry);
     else
       continue;  // no place is left
-    changed = true;
+    changed.gids = true;
   }
   return changed;
 }
@@ -144,17 +165,21 @@ bool merge(std::vector<GidEntry>& entries, std::size_t places, const std::vector
 
 void read_changed_addresses() {
   Table& known = table();
-  void (*changed)() = nullptr;
+  void (*tell)(TableChange) = nullptr;
+  Changed changed;
   {
     const link::NotCancelled whole;
     const std::lock_guard lock(known.mutex);
     if (known.watch < 0 || known.watcher != ::getpid() || !told_of_change(known.watch)) return;
-    if (merge(known.entries, known.places, read_addresses())) changed = known.changed;
+    changed = merge(known.entries, known.places, read_addresses());
+    tell = known.changed;
   }
-  if (changed != nullptr) changed();
+  if (tell == nullptr) return;
+  if (changed.gids) tell(TableChange::gids);
+  if (changed.gids || changed.interfaces) tell(TableChange::interfaces);
 }
 
-int watch_addresses(void (*changed)()) {
+int watch_addresses(void (*changed)(TableChange)) {
   if (!shape().gids.empty()) return -1;
   Table& known = table();
   const std::lock_guard lock(known.mutex);

@@ -20,6 +20,7 @@ namespace weir::verbs {
 struct GidEntry {
   ibv_gid gid;  // all zeros in an empty place
   std::uint32_t interface_index;
+  std::uint32_t interface_mtu = 0;  // bytes; 0: not known
 };
 
 std::vector<GidEntry> gid_table();  // its places up to the last that was ever taken
@@ -31,9 +32,11 @@ std::optional<GidEntry> gid_at(std::size_t index);
 // is.
 std::optional<std::size_t> find_gid(const ibv_gid& gid);
 
-// A descriptor that is readable when addresses have changed; -1: the kernel tells nobody. It stays ours, and
-// is this process's (a forked child asks again). `changed` runs in whichever thread sees the change.
-int watch_addresses(void (*changed)());
+// A descriptor that is readable when addresses or interfaces have changed; -1: the kernel tells nobody. It
+// stays ours, and is this process's (a forked child asks again). `changed` runs in whichever thread sees the
+// change. gids: addresses came or went. interfaces: that, or an MTU is another.
+enum class TableChange : std::uint8_t { gids, interfaces };
+int watch_addresses(void (*changed)(TableChange));
 // Whoever waits for the descriptor calls it then.
 void read_changed_addresses();
 

@@ -252,7 +252,7 @@ ibv_mr* register_region(ibv_pd*, void* addr, std::size_t length, std::uint64_t i
                         unsigned access);                                           // protection.cpp
 void install_builders(ibv_qp_ex&);                                                  // builders.cpp
 void deliver_async(rnic::AsyncEvent, rnic::QueuePair*, rnic::SharedReceiveQueue*);  // async_events.cpp
-void deliver_gid_change();                                                          // to every opened device
+void deliver_port_event(ibv_event_type);                                            // to every opened device
 void open_async_queue(Context&);
 void close_async_queue(Context&);
 

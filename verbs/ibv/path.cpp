@@ -2,8 +2,6 @@
 
 #include <net/if.h>
 #include <netinet/in.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -12,7 +10,6 @@
 
 #include "link/explain.hpp"
 #include "link/udp/udp_port.hpp"
-#include "link/unique_fd.hpp"
 #include "verbs/ibv/private_link.hpp"
 #include "verbs/ibv/shape.hpp"
 #include "wire/roce.hpp"
@@ -21,17 +18,7 @@ namespace weir::verbs {
 namespace {
 
 // IPv6, UDP, BTH, the longest extended headers and the ICRC: what drivers of RoCE ports subtract.
-constexpr int longest_overhead = 80;
-
-// 0: there is no such interface.
-int interface_mtu(const GidEntry& source) {
-  ifreq request{};
-  const link::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (::if_indextoname(source.interface_index, request.ifr_name) == nullptr || !socket ||
-      ::ioctl(socket.get(), SIOCGIFMTU, &request) != 0)
-    return 0;
-  return request.ifr_mtu;
-}
+constexpr std::uint32_t longest_overhead = 80;
 
 }  // namespace
 
@@ -75,11 +62,20 @@ int open_way(NicProcess& nic, const ibv_ah_attr& to) {
 }
 
 ibv_mtu mtu_of(const GidEntry& source) {
-  const int bytes = interface_mtu(source);
-  if (bytes <= 0) return IBV_MTU_1024;
+  if (source.interface_mtu == 0) return IBV_MTU_1024;
   for (const ibv_mtu mtu : {IBV_MTU_4096, IBV_MTU_2048, IBV_MTU_1024, IBV_MTU_512})
-    if (static_cast<int>(bytes_of(mtu)) + longest_overhead <= bytes) return mtu;
+    if (bytes_of(mtu) + longest_overhead <= source.interface_mtu) return mtu;
   return IBV_MTU_256;
+}
+
+ibv_mtu most_mtu() { return shape().active_mtu.value_or(IBV_MTU_4096); }
+
+ibv_mtu port_mtu() {
+  if (shape().active_mtu) return *shape().active_mtu;
+  const auto table = gid_table();
+  const auto reached =
+      std::ranges::find_if(table, [](const GidEntry& entry) { return is_unicast(entry.gid); });
+  return reached != table.end() ? mtu_of(*reached) : IBV_MTU_4096;
 }
 
 rnic::Path path_of(const ibv_qp_attr& attr, Reach reach) {
@@ -123,8 +119,8 @@ std::string reach_text(const GidEntry& own) {
   std::array<char, IF_NAMESIZE> name{};
   const bool named = ::if_indextoname(own.interface_index, name.data()) != nullptr;
   text += ", other hosts (packets of " + std::to_string(bytes_of(mtu_of(own))) + " bytes";
-  if (const int mtu = interface_mtu(own); named && mtu > 0)
-    text += std::string(", as ") + name.data() + " has an MTU of " + std::to_string(mtu);
+  if (named && own.interface_mtu != 0)
+    text += std::string(", as ") + name.data() + " has an MTU of " + std::to_string(own.interface_mtu);
   return text + ")";
 }
 
@@ -136,6 +132,6 @@ using namespace weir::verbs;
 extern "C" const char* weir_reaches(const ibv_gid* own) {
   thread_local std::string text;
   const auto index = find_gid(*own);
-  text = reach_text((index ? gid_at(*index) : std::nullopt).value_or(GidEntry{*own, 0}));
+  text = reach_text((index ? gid_at(*index) : std::nullopt).value_or(GidEntry{*own, 0, 0}));
   return text.c_str();
 }

@@ -31,6 +31,12 @@ std::uint32_t interface_towards(const ibv_gid& destination, const GidEntry& sour
 
 // The largest path MTU that packets of the interface with that GID may have: its own MTU less the headers.
 ibv_mtu mtu_of(const GidEntry& source);
+// The port's active MTU: as `weir run --mtu` says, else that of its first address that other hosts reach.
+// Where there is none, 4096.
+ibv_mtu port_mtu();
+// The most that a path MTU may be and a datagram within the host may carry: as `weir run --mtu` says, else
+// 4096 whatever the interfaces carry, for there are no packets.
+ibv_mtu most_mtu();
 
 // A queue pair's path as its attributes say, PSNs included.
 rnic::Path path_of(const ibv_qp_attr& attr, Reach reach);

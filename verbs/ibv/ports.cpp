@@ -10,6 +10,7 @@
 #include "verbs/ibv/datagram_reception.hpp"
 #include "verbs/ibv/device_memory.hpp"
 #include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/path.hpp"
 #include "verbs/ibv/private_nodes.hpp"
 #include "verbs/ibv/shape.hpp"
 #include "verbs/ibv/sysfs_files.hpp"
@@ -65,7 +66,7 @@ int query_port(ibv_context*, std::uint8_t port, ibv_port_attr* out, std::size_t 
   ibv_port_attr a{};
   a.state = IBV_PORT_ACTIVE;
   a.max_mtu = IBV_MTU_4096;
-  a.active_mtu = shape().active_mtu;
+  a.active_mtu = port_mtu();
   a.gid_tbl_len = static_cast<int>(gid_places());
   a.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   a.max_msg_sz = 1u << 31;

@@ -8,6 +8,7 @@
 #include "verbs/ibv/command_fd.hpp"
 #include "verbs/ibv/domains.hpp"
 #include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/path.hpp"
 #include "verbs/ibv/shape.hpp"
 
 namespace weir::verbs {
@@ -88,7 +89,7 @@ rnic::QpConfig config_of(const ibv_qp_init_attr& init, QpType type, const Origin
   config.caps.max_recv_wr = own_rq ? init.cap.max_recv_wr : 0;
   config.caps.max_recv_sge = own_rq ? std::max(init.cap.max_recv_sge, 1u) : 0;
   config.signal_all = init.sq_sig_all != 0;
-  config.mtu_bytes = bytes_of(shape().active_mtu);
+  config.mtu_bytes = bytes_of(most_mtu());
   return config;
 }
 

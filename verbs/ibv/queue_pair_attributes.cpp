@@ -3,6 +3,7 @@
 
 #include "verbs/ibv/datagram_reception.hpp"
 #include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/path.hpp"
 #include "verbs/ibv/shape.hpp"
 
 namespace weir::verbs {
@@ -38,7 +39,7 @@ bool values_valid(const ibv_qp_attr& a, unsigned mask) {
     return false;
   if ((mask & IBV_QP_PORT) && a.port_num != 1) return false;
   if ((mask & IBV_QP_PKEY_INDEX) && a.pkey_index != 0) return false;
-  if ((mask & IBV_QP_PATH_MTU) && (a.path_mtu < IBV_MTU_256 || a.path_mtu > shape().active_mtu)) return false;
+  if ((mask & IBV_QP_PATH_MTU) && (a.path_mtu < IBV_MTU_256 || a.path_mtu > most_mtu())) return false;
   if ((mask & IBV_QP_TIMEOUT) && a.timeout > 31) return false;
   if ((mask & IBV_QP_RETRY_CNT) && a.retry_cnt > 7) return false;
   if ((mask & IBV_QP_RNR_RETRY) && a.rnr_retry > 7) return false;

@@ -46,7 +46,7 @@ Shape parse_shape(const char* devices, const char* gids, const char* mtu) {
   for_each_word(gids != nullptr ? gids : "", [&](std::string_view address) {
     if (const auto gid = gid_of_address(address)) made.gids.push_back(*gid);
   });
-  for (const ibv_mtu one : {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048})
+  for (const ibv_mtu one : {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096})
     if (mtu != nullptr && std::to_string(bytes_of(one)) == mtu) made.active_mtu = one;
   return made;
 }

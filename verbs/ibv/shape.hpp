@@ -14,13 +14,13 @@ namespace weir::verbs {
 
 inline constexpr char devices_variable[] = "WEIR_DEVICES";  // names, comma-separated; default weir0
 inline constexpr char gids_variable[] = "WEIR_GIDS";        // addresses, comma-separated; default: the host's
-inline constexpr char mtu_variable[] = "WEIR_MTU";          // bytes, 256 to 4096; default 4096
+inline constexpr char mtu_variable[] = "WEIR_MTU";          // bytes, 256 to 4096; default: the interface's
 inline constexpr std::size_t max_devices = 16;
 
 struct Shape {
   std::vector<std::string> devices;
-  std::vector<ibv_gid> gids;  // empty: the host's addresses
-  ibv_mtu active_mtu = IBV_MTU_4096;
+  std::vector<ibv_gid> gids;          // empty: the host's addresses
+  std::optional<ibv_mtu> active_mtu;  // none: what the interface carries (path.hpp)
 };
 // Nonsense is left out; a shape without a device has the default one.
 Shape parse_shape(const char* devices, const char* gids, const char* mtu = nullptr);
