@@ -464,7 +464,7 @@ void Adapter::take_packet(const PacketDatagram& datagram) {
                       .traffic_class = datagram.traffic_class,
                       .hop_limit = datagram.hop_limit,
                       .packet = *packet});
-  if (qp->config().type == QpType::ud) return;  // nothing is answered
+  if (qp->config().type != QpType::rc) return;  // nothing is answered
   const bool known = !answering_.empty() &&
                      (answering_.back() == qp || std::ranges::find(answering_, qp) != answering_.end());
   if (!known) answering_.push_back(qp);

@@ -1,5 +1,6 @@
 // What a queue pair has beside its rings while its peer is reached by packets: a requester over its send
-// queue, a responder over its own context, and the way to the other end.
+// queue, a responder over its own context, and the way to the other end. An unreliable connection has no
+// requester: what it posts is executed in its turn, as a datagram is (requester.cpp), and cut into packets.
 //
 // The requester is used under the queue pair's send lock, the responder under `arriving`. Neither lock is
 // taken while the other is held, but by reset, which takes the send lock first.
@@ -11,7 +12,9 @@
 
 #include "rnic/packet/requester.hpp"
 #include "rnic/packet/responder.hpp"
+#include "rnic/packet/unreliable_responder.hpp"
 #include "rnic/queue_pair.hpp"
+#include "rnic/unreliable_packets.hpp"
 #include "wire/icrc.hpp"
 
 namespace weir::rnic {
@@ -84,8 +87,11 @@ struct PacketPath {
 
   SpinLock arriving;
   PacketTarget target;
+  // One of them, as the connection is.
   std::optional<packet::Responder> responder;
+  std::optional<packet::UnreliableResponder> unreliable_responder;
 
+  std::optional<UnreliablePackets> unreliable_sends;  // UC, from RTS on; and of RC:
   PacketSends sends;
   std::shared_ptr<packet::Window> window;
   std::optional<packet::Requester> requester;  // from RTS on

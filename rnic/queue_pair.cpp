@@ -164,7 +164,7 @@ bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes, Initia
   if (to == QpState::sqd) {
     draining_.store(true, std::memory_order_release);
     // One request at a time is under way, and only while it is parked; of packets many are.
-    if (packets_ != nullptr)
+    if (answers_by_packets())
       execute_packets();
     else if (!under_way())
       drained();

@@ -10,7 +10,7 @@
 //   datagram.cpp     the same two roles for UD
 //   raw_packet.cpp   and for Ethernet frames
 //   receive_side_scaling.cpp  what spreads those over work queues
-//   packets.cpp      instead of these two, where the peer is on another host
+//   packets.cpp      instead of these two, where the peer is on another host (UC: unreliable_packets.cpp)
 //   opened_queue_pair.cpp   XRC queue pairs that several processes have open
 //   completer.cpp    turns finished sends, arrived receives and flushed WQEs into work completions
 //
@@ -45,6 +45,9 @@ struct ArrivedPacket;
 struct EthernetFrame;
 class DatagramPackets;
 struct PacketPath;
+namespace packet {
+struct ResponderCounts;
+}
 
 // The longest a neighbour's operation can reasonably run: 2 GiB through the kernel.
 inline constexpr std::uint64_t longest_operation_ns = 2'000'000'000;
@@ -257,6 +260,9 @@ class QueuePair {
   bool resume_packets();
   void count_sends();
   void count_answers(PacketPath&, std::uint64_t sent, std::uint64_t again);
+  void count_arrived(PacketPath&, const packet::ResponderCounts& now);
+  Outcome send_unreliable(const SendWqe&, const Gather&);
+  bool answers_by_packets() const { return packets_ != nullptr && config_.type == QpType::rc; }
   void give_up_arriving();
   // From now on polls look for packets, until close_packets().
   void poll_packets();

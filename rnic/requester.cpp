@@ -6,6 +6,7 @@
 
 #include "rnic/adapter.hpp"
 #include "rnic/datagram_packets.hpp"
+#include "rnic/packet_path.hpp"
 #include "rnic/queue_pair.hpp"
 
 namespace weir::rnic {
@@ -44,9 +45,10 @@ Arrival arrival_of(const SendWqe& wqe, std::uint64_t bytes) {
 }  // namespace
 
 void QueuePair::execute() {
-  if (packets_ != nullptr) return execute_packets();
+  if (answers_by_packets()) return execute_packets();
   execute_here();
   if (datagram_packets_ != nullptr) datagram_packets_->send();
+  if (packets_ != nullptr && packets_->unreliable_sends) packets_->unreliable_sends->send();
 }
 
 void QueuePair::execute_here() {
@@ -113,6 +115,7 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
   wqe.byte_len = static_cast<std::uint32_t>(pieces.bytes);
   if (config_.type == QpType::ud) return execute_datagram(wqe, pieces);
   if (config_.type == QpType::raw_packet) return execute_frame(wqe, pieces);
+  if (packets_ != nullptr) return send_unreliable(wqe, pieces);
 
   if (!remote_.connected()) connect_remote(HostPort::Wait::no);
   if (!remote_.connected()) return Outcome::no_response;

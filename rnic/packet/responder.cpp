@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "rnic/packet/message_opcodes.hpp"
 #include "wire/byte_order.hpp"
 
 namespace weir::rnic::packet {
@@ -11,23 +12,7 @@ namespace {
 using wire::Operation;
 
 constexpr std::uint8_t sequence_nak = wire::nak;
-constexpr std::uint32_t longest_message = 1u << 31;
 
-bool is_first(Operation op) { return op == Operation::send_first || op == Operation::write_first; }
-bool is_middle(Operation op) { return op == Operation::send_middle || op == Operation::write_middle; }
-bool is_only(Operation op) {
-  return op == Operation::send_only || op == Operation::send_only_imm ||
-         op == Operation::send_only_invalidate || op == Operation::write_only ||
-         op == Operation::write_only_imm;
-}
-bool is_write(Operation op) { return op >= Operation::write_first && op <= Operation::write_only_imm; }
-bool carries_imm(Operation op) {
-  return op == Operation::send_last_imm || op == Operation::send_only_imm ||
-         op == Operation::write_last_imm || op == Operation::write_only_imm;
-}
-bool invalidates(Operation op) {
-  return op == Operation::send_last_invalidate || op == Operation::send_only_invalidate;
-}
 bool is_atomic(Operation op) {
   return op == Operation::compare_swap || op == Operation::fetch_add || op == Operation::atomic_write;
 }

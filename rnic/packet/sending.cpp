@@ -1,6 +1,7 @@
 // The requester's way out: which packet is next, and what stands in it.
 #include <algorithm>
 
+#include "rnic/packet/message_opcodes.hpp"
 #include "rnic/packet/requester.hpp"
 #include "wire/byte_order.hpp"
 
@@ -22,22 +23,6 @@ bool is_read_or_atomic(SendOpcode opcode) {
 
 bool is_local(SendOpcode opcode) {
   return opcode == SendOpcode::local_invalidate || opcode == SendOpcode::bind_window;
-}
-
-// Of the i-th of n packets of a message.
-Operation operation_of(SendOpcode opcode, bool first, bool last) {
-  const bool write = opcode == SendOpcode::rdma_write || opcode == SendOpcode::rdma_write_with_imm;
-  const bool imm = opcode == SendOpcode::rdma_write_with_imm || opcode == SendOpcode::send_with_imm;
-  if (write) {
-    if (first && last) return imm ? Operation::write_only_imm : Operation::write_only;
-    if (last) return imm ? Operation::write_last_imm : Operation::write_last;
-    return first ? Operation::write_first : Operation::write_middle;
-  }
-  if (opcode == SendOpcode::send_with_invalidate && last)
-    return first ? Operation::send_only_invalidate : Operation::send_last_invalidate;
-  if (first && last) return imm ? Operation::send_only_imm : Operation::send_only;
-  if (last) return imm ? Operation::send_last_imm : Operation::send_last;
-  return first ? Operation::send_first : Operation::send_middle;
 }
 
 }  // namespace

@@ -5,10 +5,11 @@ from two_namespaces import ADDRESSES
 
 # Of `make test`; the others only in the long form.
 SHORT = ["ibv_rc_pingpong.checked", "rping.displayed", "ib_write_bw.default", "ib_send_lat.default", "ib_read_bw.size_4096",
-         "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server", "ibv_ud_pingpong.default", "udaddy", "ib_send_bw.ud.five"]
+         "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server", "ibv_ud_pingpong.default", "udaddy", "ib_send_bw.ud.five", "ib_write_bw.unreliable_connection",
+         "ib_send_lat.unreliable_connection", "ib_send_bw.unreliable_connection"]
 SELECTION = [
     *SHORT, "ibv_rc_pingpong.size_1M_checked", "ibv_rc_pingpong.events_checked_new_send", "rping.size_60000", "rping.validated_10000",
-    "ibv_srq_pingpong.events_checked", "rdma_server", "ucmatose", "udaddy.many", "udaddy.options", "ib_send_lat.datagrams",
+    "ibv_srq_pingpong.events_checked", "ibv_uc_pingpong.default", "ib_write_lat.uc.default", "rdma_server", "ucmatose", "udaddy.many", "udaddy.options", "ib_send_lat.datagrams",
     "ibv_ud_pingpong.events_checked", "ib_send_lat.ud.rdma_cm", "ib_send_lat.ud.events",
     *(f"ib_{verb}_{kind}.{form}" for verb in ("write", "read", "send") for kind in ("lat", "bw")
       for form in ("default", "size_1", "size_1048576", "all_sizes", "rdma_cm")),
@@ -23,7 +24,7 @@ WITH_INDEX = {"ibv_rc_pingpong.size_1M_checked": "-g", "ib_write_bw.default": "-
               "ib_read_bw.size_1048576": "-x", "ib_atomic_lat.fetch_and_add": "-x", "ibv_ud_pingpong.default": "-g",
               "ib_send_lat.datagrams": "-x"}
 # A port shared by several users of an address needs one to say which: index 0 is the wire's in both namespaces.
-WITH_GID = ("ibv_rc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong")
+WITH_GID = ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_srq_pingpong", "ibv_ud_pingpong")
 # A datagram is one packet, and this one's default is longer than those of a wire of 1500 bytes.
 SHORTER = {"ibv_ud_pingpong": ["-s", "1024"]}
 

@@ -49,6 +49,8 @@ def perftests():
     yield perftest("send_bw", "shared_receive_queue", "--use-srq", "-q", "4", sizes=[65536])
     yield perftest("write_bw", "unreliable_connection", "-c", "UC", sizes=[65536])
     yield perftest("send_lat", "unreliable_connection", "-c", "UC", sizes=[2])
+    # Few enough for the socket buffer of a receiver that gets no processor meanwhile: nothing repeats what is lost.
+    yield perftest("send_bw", "unreliable_connection", "-c", "UC", "-s", "1024", sizes=[1024], iterations=100)
     for verb in ("write", "read", "send"):
         yield perftest(f"{verb}_lat", "shareable_memory", sizes=[2], options=["--share-memory"])
         yield perftest(f"{verb}_bw", "shareable_memory_all_sizes", "-a", sizes=EVERY_SIZE, iterations=50, limit_s=120,

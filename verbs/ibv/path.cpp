@@ -37,7 +37,7 @@ std::uint32_t interface_towards(const ibv_gid& destination, const GidEntry& sour
 
 Reach reach_of(const ibv_ah_attr& to, rnic::QpType type) {
   if (!to.is_global || find_gid(to.grh.dgid)) return Reach::same_host;
-  const bool of_a_kind = type == rnic::QpType::rc || type == rnic::QpType::ud;
+  const bool of_a_kind = type == rnic::QpType::rc || type == rnic::QpType::uc || type == rnic::QpType::ud;
   const bool carried = of_a_kind && is_unicast(to.grh.dgid) && !PacketNetwork::switched_off();
   return carried ? Reach::packets : Reach::nowhere;
 }
