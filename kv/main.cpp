@@ -136,7 +136,7 @@ std::string begin_listening(Server& server) {
     std::string line;
     for (std::string_view name : names) line.append(line.empty() ? "" : ", ").append(name);
     server.log(LogLevel::warning,
-               "without effect here (this server has no append-only file and no replicas): " + line);
+               "without effect here (this server has no append-only file and follows no other): " + line);
   }
   if (!server.snapshots->has_save_points()) {
     server.log(LogLevel::notice,

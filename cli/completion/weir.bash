@@ -170,6 +170,7 @@ _weir_program() {
       --rdma-tls-port --rdma-provider --idle-spin --protected-mode --requirepass --aclfile --maxclients --timeout
       --proto-max-bulk-len --databases --maxmemory --maxmemory-policy --busy-reply-threshold --lua-memory-limit --logfile --loglevel --pidfile --dir --daemonize
       --save --dbfilename --stop-writes-on-bgsave-error --enable-protected-configs
+      --repl-backlog-size --repl-backlog-ttl --repl-timeout --repl-ping-replica-period
       --help --version" ;;
   esac
   case $previous in

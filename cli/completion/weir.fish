@@ -167,7 +167,8 @@ complete -c weir-benchmark -l rdma-tls-port -x -d 'of the server'
 complete -c weir-benchmark -l chart -r -d 'draw the comparison'
 
 for option in port bind tls-port tls-handshake-timeout auth-timeout rdma-port rdma-bind rdma-rx-size rdma-completion-vector \
-        rdma-tls-port idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory busy-reply-threshold lua-memory-limit unixsocketperm save dbfilename
+        rdma-tls-port idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory busy-reply-threshold lua-memory-limit unixsocketperm save dbfilename \
+        repl-backlog-size repl-backlog-ttl repl-timeout repl-ping-replica-period
     complete -c weir-server -l $option -x
 end
 for option in unixsocket tls-cert-file tls-key-file tls-ca-cert-file aclfile logfile pidfile dir

@@ -18,15 +18,17 @@ void client_info(const Call& call) {
   call.reply.verbatim("txt", describe_client(call.server, call.client) + '\n');
 }
 
-// "normal", "master", "replica", "pubsub"; nullopt: no such type. Only two of them occur here.
-enum class ClientType : std::uint8_t { normal, pubsub, none };
+// "normal", "master", "replica", "pubsub"; nullopt: no such type.
+enum class ClientType : std::uint8_t { normal, pubsub, replica, primary };
 std::optional<ClientType> client_type(std::string_view word) {
   if (is_word(word, "normal")) return ClientType::normal;
   if (is_word(word, "pubsub")) return ClientType::pubsub;
-  if (is_word(word, "slave") || is_word(word, "replica") || is_word(word, "master")) return ClientType::none;
+  if (is_word(word, "slave") || is_word(word, "replica")) return ClientType::replica;
+  if (is_word(word, "master")) return ClientType::primary;
   return std::nullopt;
 }
 bool has_type(const Client& client, ClientType type) {
+  if (client.is_replica()) return type == ClientType::replica;
   return type == (client.subscriptions.any() ? ClientType::pubsub : ClientType::normal);
 }
 

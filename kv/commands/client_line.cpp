@@ -8,6 +8,7 @@ namespace {
 
 std::string flags_of(const Client& client) {
   std::string flags;
+  if (client.is_replica()) flags += 'S';
   if (client.monitors) flags += 'O';
   if (client.subscriptions.any()) flags += 'P';
   if (client.transaction.open) flags += 'x';

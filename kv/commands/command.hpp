@@ -153,6 +153,7 @@ std::span<const Command> list_blocking_commands();
 std::span<const Command> memory_commands();
 std::span<const Command> persistence_commands();
 std::span<const Command> pubsub_commands();
+std::span<const Command> replication_commands();
 std::span<const Command> scan_commands();
 std::span<const Command> scripting_commands();
 std::span<const Command> server_commands();

@@ -12,6 +12,7 @@
 #include "kv/heap.hpp"
 #include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/resp/words.hpp"
 #include "kv/scripts/scripts.hpp"
 #include "kv/server/memory.hpp"
@@ -95,7 +96,7 @@ void clients_section(const Server& server, Fields& field) {
     subscribed += client->subscriptions.any() ? 1 : 0;
     paused += client->paused() ? 1 : 0;
   }
-  field("connected_clients", server.clients.size());
+  field("connected_clients", server.clients.size() - server.replication->replicas().size());
   field("cluster_connections", 0);
   field("maxclients", server.settings.maxclients);
   field("client_recent_max_input_buffer", most_in);
@@ -196,15 +197,15 @@ void stats_section(const Server& server, Fields& field) {
   field("tracking_total_keys", server.tracking.keys());
   field("tracking_total_items", server.tracking.items());
   field("tracking_total_prefixes", server.tracking.prefixes());
+  const repl::Replicas& replicas = server.replication->replicas();
+  field("sync_full", replicas.full_syncs());
+  field("sync_partial_ok", replicas.partial_syncs());
+  field("sync_partial_err", replicas.refused_partial_syncs());
   field("total_error_replies", stats.error_replies);
 }
 
-void replication_section(const Server&, Fields& field) {
-  field("role", "master");
-  field("connected_slaves", 0);
-  field("master_failover_state", "no-failover");
-  field("master_repl_offset", 0);
-  field("repl_backlog_active", 0);
+void replication_section(const Server& server, Fields& field) {
+  for (const auto& [name, value] : server.replication->facts()) field(name, value);
 }
 
 void cpu_section(const Server&, Fields& field) {

@@ -8,7 +8,7 @@ namespace weir::kv {
 namespace {
 
 void save(const Call& call) {
-  if (call.server.snapshots->running()) return call.reply.error("ERR Background save already in progress");
+  if (call.server.snapshots->busy()) return call.reply.error("ERR Background save already in progress");
   if (!call.server.snapshots->save()) return call.reply.error("ERR");
   call.reply.ok();
 }

@@ -4,6 +4,7 @@
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/glob.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -60,9 +61,11 @@ void punsubscribe(const Call& call) { unsubscribe_from(call, Kind::pattern, "pun
 void sunsubscribe(const Call& call) { unsubscribe_from(call, Kind::shard, "sunsubscribe"); }
 
 void publish(const Call& call) {
+  call.server.replication->published(call.db.index(), call.arguments);
   call.reply.integer(static_cast<std::int64_t>(call.server.pubsub.publish(call[1], call[2])));
 }
 void spublish(const Call& call) {
+  call.server.replication->published(call.db.index(), call.arguments);
   call.reply.integer(static_cast<std::int64_t>(call.server.pubsub.publish_shard(call[1], call[2])));
 }
 

@@ -23,13 +23,6 @@ void lolwut(const Call& call) {
   call.reply.verbatim("txt", "Redis ver. " WEIR_REDIS_VERSION "\n");
 }
 
-void role(const Call& call) {
-  call.reply.array(3);
-  call.reply.bulk("master");
-  call.reply.integer(0);
-  call.reply.array(0);
-}
-
 void monitor(const Call& call) {
   if (call.client.in_exec) return call.reply.error("ERR MONITOR isn't allowed for DENY BLOCKING client");
   if (call.client.monitors) return;  // as Redis, which says nothing to those who have it
@@ -96,8 +89,6 @@ std::span<const Command> server_commands() {
   static constexpr Command commands[] = {
       {"time", 1, loading | stale | fast, 0, 0, 0, time, "server", "Returns the server's time."},
       {"lolwut", -1, readonly | fast, 0, 0, 0, lolwut, "server", "Tells the version, at leisure."},
-      {"role", 1, noscript | loading | stale | fast, 0, 0, 0, role, "server",
-       "Returns the replication role."},
       {"monitor", 1, admin | noscript | loading | stale, 0, 0, 0, monitor, "server", "Shows every command."},
       {"slowlog", -2, 0, 0, 0, 0, nullptr, "server", "Looks at slow commands.", slowlog_subcommands},
   };

@@ -36,7 +36,7 @@ std::unique_ptr<Snapshot> Snapshots::begin(SnapshotFile& file) {
 }
 
 Snapshots::Outcome Snapshots::save() {
-  if (running()) return std::unexpected("Background save already in progress");
+  if (busy()) return std::unexpected("Background save already in progress");
   const std::uint64_t changes_before = server_.effects.changes();
   const std::int64_t began_s = server_.now_ms / 1000;
   Outcome outcome;
@@ -52,7 +52,7 @@ Snapshots::Outcome Snapshots::save() {
 }
 
 Snapshots::Outcome Snapshots::start() {
-  if (running()) return std::unexpected("Background save already in progress");
+  if (busy()) return std::unexpected("Background save already in progress");
   running_ = std::make_unique<Running>();
   running_->changes_before = server_.effects.changes();
   running_->began_s = server_.now_ms / 1000;
@@ -80,6 +80,12 @@ Snapshots::Outcome Snapshots::start() {
   return {};
 }
 
+std::optional<std::uint32_t> Snapshots::lend_walk(std::function<void()> take_back) {
+  if (busy()) return std::nullopt;
+  take_back_ = std::move(take_back);
+  return ++number_;
+}
+
 void Snapshots::abandon() {
   turn_timer_.cancel();
   if (running_ == nullptr) return;
@@ -95,6 +101,7 @@ Snapshots::Outcome Snapshots::before_end(EndWish wish) {
   const bool wanted = wish == EndWish::save || (wish == EndWish::as_configured && has_save_points());
   if (!wanted || server_.loading) return {};
   server_.log(LogLevel::notice, "saving a last snapshot");
+  if (const auto take_back = take_back_) take_back();
   return save();
 }
 
@@ -168,7 +175,7 @@ void Snapshots::watch_clock() {
 }
 
 void Snapshots::look_at_clock() {
-  if (running() || server_.loading || server_.script_suspended) return;
+  if (busy() || server_.loading || server_.script_suspended) return;
   const std::int64_t now_s = server_.now_ms / 1000;
   if (!state_.last_ok && now_s < next_try_s_) return;
   const auto changes = static_cast<std::int64_t>(changes_since());

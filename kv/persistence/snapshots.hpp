@@ -11,6 +11,7 @@
 #include <asio/steady_timer.hpp>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,12 @@ class Snapshots {
   Snapshots& operator=(const Snapshots&) = delete;
 
   bool running() const { return running_ != nullptr; }
+  // Databases take part in one walk at a time: running(), or lent to somebody else.
+  bool busy() const { return running() || take_back_ != nullptr; }
+  // For whoever makes a Snapshot of its own: the walk's number; nothing: there is a walk already. `take_back`
+  // is called where this server needs it itself; the walk is over when that returns.
+  std::optional<std::uint32_t> lend_walk(std::function<void()> take_back);
+  void walk_returned() { take_back_ = nullptr; }
   // Takes one and waits for it: nobody is served meanwhile.
   Outcome save();
   // Begins one in the background; the error: there is one already.
@@ -95,7 +102,8 @@ class Snapshots {
   Server& server_;
   std::vector<SavePoint> points_;
   std::unique_ptr<Running> running_;
-  std::uint32_t number_ = 0;  // of the last one
+  std::uint32_t number_ = 0;         // of the last walk
+  std::function<void()> take_back_;  // empty: no walk is lent
   State state_;
   std::uint64_t changes_saved_ = 0;    // the count of changes that the last one, or what was loaded, holds
   std::int64_t counting_since_s_ = 0;  // for save points: the last one's end, or the server's start

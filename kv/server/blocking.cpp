@@ -1,5 +1,6 @@
 #include "kv/server/blocking.hpp"
 
+#include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
 #include "kv/spare_room.hpp"
 
@@ -100,8 +101,11 @@ std::int64_t Blocking::expire(std::int64_t now_ms) {
 }
 
 void Blocking::give_up(Client& client) {
-  // Without a key it waits for replicas (WAIT), and is told how many it has.
-  client.blocked->places.empty() ? client.reply.integer(0) : client.reply.null_array();
+  if (client.blocked->replicas != 0) {
+    client.reply.integer(server_.replication->replicas().count_acknowledged(client.blocked->position));
+  } else {
+    client.reply.null_array();
+  }
   release(client);
   server_.will_resume(client);
 }

@@ -1,4 +1,5 @@
-// Clients that wait for a key to get elements, first come first served; and those of WAIT, for the time only.
+// Clients that wait for a key to get elements, first come first served; and those of WAIT, for the
+// time only (who confirms is in kv/replication).
 //
 // A blocking command that finds nothing parks its client with the keys it wants and the deadline. When a key
 // changes while somebody waits for it, it is noted; once the command (or the whole transaction) that changed
@@ -42,6 +43,8 @@ struct BlockedOn {
   std::vector<Place> places;  // one for each key
   int db = 0;
   std::int64_t deadline_ms = 0;  // 0: for ever
+  std::int64_t replicas = 0;     // WAIT: so many have to confirm
+  std::int64_t position = 0;     // that they have the history up to there
 };
 
 class Blocking {

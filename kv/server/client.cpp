@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kv/replication/replication.hpp"
 #include "kv/server/blocking.hpp"
 #include "kv/server/server.hpp"
 
@@ -196,6 +197,7 @@ void Client::refuse(const std::string& protocol_error) {
 void Client::drained() {
   over_soft_limit_since_ms = 0;
   if (close_after_reply) return close();
+  if (replica != nullptr) server_.replication->replicas().drained(*this);
   if (stalled_) {
     stalled_ = false;
     resume();

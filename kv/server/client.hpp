@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "kv/net/connection.hpp"
+#include "kv/replication/replica.hpp"
 #include "kv/resp/reply.hpp"
 #include "kv/resp/request.hpp"
 #include "kv/text_hash.hpp"
@@ -143,11 +144,13 @@ class Client final : public Session {
   Subscriptions subscriptions;
   std::unique_ptr<BlockedOn> blocked;
   std::unique_ptr<TrackingMode> tracking;  // null: it is told of no changes
+  std::unique_ptr<repl::Replica> replica;  // null: it has not said that it is one
   const Command* last_command = nullptr;
   std::int64_t created_ms = 0;
   std::int64_t active_ms = 0;
   std::int64_t over_soft_limit_since_ms = 0;  // 0: it is not
 
+  bool is_replica() const { return replica != nullptr && replica->follows(); }
   // In RESP2 a subscriber may only manage its subscriptions.
   bool only_pubsub() const { return subscriptions.any() && !reply.resp3(); }
 

@@ -6,10 +6,13 @@ namespace weir::kv {
 namespace {
 // They are told short errors. What of those cannot be sent for ten seconds is not read.
 constexpr OutputLimit strangers_output{64 << 10, 1, 10};
+// What waits for them is elsewhere, too: kv/replication looks after it.
+constexpr OutputLimit replicas_output{};
 }  // namespace
 
 const OutputLimit& Server::output_limit_of(const Client& client) const {
   if (!client.authenticated()) return strangers_output;
+  if (client.is_replica()) return replicas_output;
   return client.subscriptions.any() ? settings.pubsub_output : settings.normal_output;
 }
 

@@ -6,17 +6,12 @@
 #include <chrono>
 
 #include "kv/persistence/snapshots.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
 
 namespace weir::kv {
 
 namespace {
-
-std::string random_id(std::mt19937_64& random) {
-  std::string id;
-  for (int i = 0; i < 40; ++i) id += "0123456789abcdef"[random() % 16];
-  return id;
-}
 
 // Beyond maxclients a few more are let in just to be told; past that they are closed without a word.
 constexpr std::size_t told_at_once = 128;
@@ -42,7 +37,8 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
   started_ms = surroundings.clock_us() / 1000;
   use_clock.chance = [this] { return std::generate_canonical<double, 32>(random_); };
   refresh_time();
-  run_id = random_id(random_);
+  run_id = repl::random_id(*this);
+  replication = std::make_unique<repl::Replication>(*this);
   for (std::int64_t i = 0; i < settings.databases; ++i) {
     auto db = std::make_unique<Keyspace>(static_cast<int>(i), use_clock, lazy_free);
     db->on_gone = [this](Keyspace& from, std::string_view key, Keyspace::Gone why) {
@@ -164,6 +160,7 @@ void Server::forget(Client& client) {
   pubsub.unsubscribe_all(client);
   monitors.remove(client);
   tracking.disable(client);
+  replication->replicas().leave(client);
   const auto it = clients.find(client.id());
   if (it == clients.end()) return;
   ended_.push_back(std::move(it->second));
@@ -177,6 +174,7 @@ void Server::will_resume(Client& client) {
 
 void Server::end_round() {
   tracking.end_round();
+  replication->end_round();
   // Resuming a client may serve others, and flushing may resume; each pass takes what the one before left.
   while (!resumed_.empty() || !dirty_.empty()) {
     const std::vector<std::uint64_t> resumed = std::exchange(resumed_, {});
@@ -184,6 +182,7 @@ void Server::end_round() {
       if (const auto it = clients.find(id); it != clients.end()) it->second->resume();
     }
     tracking.end_round();
+    replication->end_round();
     for (std::size_t i = 0; i < dirty_.size(); ++i) {  // flushing may add to the list
       Client& client = *dirty_[i];
       client.dirty = false;
@@ -238,6 +237,7 @@ void Server::tick() {
   blocking.expire(now_ms);
   if (blocking.ready() && !script_suspended) blocking.serve();
   snapshots->look_at_clock();
+  replication->look_at_clock();
   if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) end_pause();
   if (settings.timeout_s > 0) close_idle();
   close_unfinished_handshakes();
@@ -280,7 +280,8 @@ void Server::free_in_turns() {
 void Server::close_idle() {
   std::vector<Client*> idle;
   for (const auto& [id, client] : clients) {
-    const bool waits = client->blocked != nullptr || client->subscriptions.any() || client->monitors;
+    const bool waits =
+        client->blocked != nullptr || client->subscriptions.any() || client->monitors || client->is_replica();
     if (!waits && now_ms - client->active_ms > settings.timeout_s * 1000) idle.push_back(client.get());
   }
   for (Client* client : idle) {

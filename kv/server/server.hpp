@@ -57,6 +57,10 @@ namespace weir::kv {
 class Scripts;
 class Snapshots;
 
+namespace repl {
+class Replication;
+}
+
 // What CLIENT PAUSE holds back.
 enum class Paused : std::uint8_t { nothing, writes, everything };
 
@@ -204,7 +208,8 @@ class Server {
   bool changes_data = false;
   bool expires_in_time = true;  // false, for tests: keys whose time has come go when somebody looks
   const std::unique_ptr<Snapshots> snapshots;
-  std::optional<LoadProgress> loading;  // a snapshot is being read
+  std::unique_ptr<repl::Replication> replication;  // made last, and never null then
+  std::optional<LoadProgress> loading;             // a snapshot is being read
   Loaded loaded;
   bool script_suspended = false;  // it took too long: others are answered BUSY, and no data changes
   std::string run_id;

@@ -115,6 +115,9 @@ struct Settings {
   std::string dbfilename = "dump.rdb";
   bool rdbcompression = true, rdbchecksum = true, stop_writes_on_bgsave_error = true;
   int protected_configs = 0;  // may be changed at run time: no, yes, local
+  // Servers that follow this one.
+  std::int64_t repl_backlog_size = 1 << 20, repl_backlog_ttl_s = 3600;
+  std::int64_t repl_timeout_s = 60, repl_ping_replica_period_s = 10;
   // Known so that other servers' files load; this server has no append-only file.
   std::string appendfilename = "appendonly.aof";
   std::map<std::string_view, std::string> idle;     // see idle_settings.hpp: by name, those that were given

@@ -144,7 +144,8 @@ TEST(Program, names_the_settings_without_effect_in_one_line) {
   Program program({"--port", "0", "--unixsocket", folder.file("s"), "--hz", "10", "--appendfsync", "no"});
   ASSERT_TRUE(program.prints("Ready to accept connections"));
   program.signal(SIGTERM);
-  EXPECT_NE(program.output().find(" no replicas): appendfsync, hz\n"), std::string::npos) << program.output();
+  EXPECT_NE(program.output().find(" follows no other): appendfsync, hz\n"), std::string::npos)
+      << program.output();
 }
 
 TEST(Program, serves_though_its_pid_file_cannot_be_written) {

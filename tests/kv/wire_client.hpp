@@ -71,6 +71,18 @@ class WireClient {
     send(encode(words));
     return reply();
   }
+  // Everything up to the end of such a text.
+  std::string through(std::string_view text) {
+    std::size_t searched = 0;
+    std::size_t found = 0;
+    while ((found = buffer_.find(text, searched)) == std::string::npos) {
+      searched = buffer_.size() < text.size() ? 0 : buffer_.size() - text.size();
+      if (!receive()) throw std::runtime_error("the server closed the connection");
+    }
+    std::string bytes = buffer_.substr(0, found + text.size());
+    buffer_.erase(0, bytes.size());
+    return bytes;
+  }
   // Everything up to the end of the connection.
   std::string until_closed() {
     while (receive()) {

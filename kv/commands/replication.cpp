@@ -1,0 +1,133 @@
+// Servers that follow this one, and waiting until they have what was done.
+#include "kv/replication/replication.hpp"
+
+#include <limits>
+
+#include "kv/commands/command.hpp"
+#include "kv/number.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+using repl::Replica;
+
+constexpr std::size_t longest_address = 255;
+
+Replica& replica_of(Client& client) {
+  if (client.replica == nullptr) client.replica = std::make_unique<Replica>();
+  return *client.replica;
+}
+
+// False: it has answered.
+bool take_option(const Call& call, std::string_view name, std::string_view value) {
+  if (is_word(name, "listening-port")) {
+    const auto port = parse_int(value);
+    if (!port || *port < 0 || *port > 65535)
+      return call.reply.error("ERR value is not an integer or out of range"), false;
+    replica_of(call.client).port = static_cast<std::uint16_t>(*port);
+  } else if (is_word(name, "ip-address")) {
+    if (value.size() > longest_address)
+      return call.reply.error("ERR REPLCONF ip-address provided by replica instance is too long: " +
+                              std::to_string(value.size()) + " bytes"),
+             false;
+    replica_of(call.client).address = value;
+  } else if (is_word(name, "capa")) {
+    // Those that are not known are for others.
+    if (is_word(value, "eof")) replica_of(call.client).takes_end_mark = true;
+    if (is_word(value, "psync2")) replica_of(call.client).knows_renaming = true;
+  } else if (is_word(name, "rdb-only")) {
+    replica_of(call.client).wants_only_data = value == "1";
+  } else if (!is_word(name, "version")) {  // which newer ones say
+    return call.reply.error("ERR Unrecognized REPLCONF option: " +
+                            std::string(up_to_zero(name).substr(0, 128))),
+           false;
+  }
+  return true;
+}
+
+void replconf(const Call& call) {
+  if (call.count() % 2 == 0) return call.syntax_error();
+  for (std::size_t i = 1; i < call.count(); i += 2) {
+    if (is_word(call[i], "ack")) {  // is never answered
+      const auto position = parse_int(call[i + 1]);
+      if (position && call.client.replica != nullptr)
+        call.server.replication->replicas().acknowledged(call.client, *position);
+      return;
+    }
+    if (is_word(call[i], "getack")) return;  // from a primary only
+    if (!take_option(call, call[i], call[i + 1])) return;
+  }
+  call.reply.ok();
+}
+
+// False: it has answered.
+bool may_follow(const Call& call) {
+  if (call.client.is_replica()) return false;  // it does already; nothing may be said in its stream
+  if (!replica_of(call.client).takes_end_mark) {
+    call.reply.error("ERR this server sends snapshots to replicas that say 'REPLCONF capa eof' only");
+    return false;
+  }
+  if (!call.client.output.empty()) {
+    call.reply.error("ERR SYNC and PSYNC are invalid with pending output");
+    return false;
+  }
+  call.server.replication->watch_clock();
+  return true;
+}
+
+void psync(const Call& call) {
+  std::int64_t number = 0;
+  if (!call.integer(2, number) || !may_follow(call)) return;
+  // The protocol counts from 1, and says "? -1" for nothing.
+  const bool has_something = call[1] != "?" && number > 0;
+  call.server.replication->replicas().follow(call.client, has_something ? call[1] : std::string_view(),
+                                             number - 1);
+}
+
+void sync(const Call& call) {
+  if (!may_follow(call)) return;
+  call.client.replica->asked_the_old_way = true;
+  call.server.replication->replicas().follow(call.client, {}, 0);
+}
+
+void role(const Call& call) { call.server.replication->reply_role(call); }
+
+void wait(const Call& call) {
+  std::int64_t wanted = 0;
+  if (!call.integer(1, wanted)) return;
+  const auto ms = parse_int(call[2]);
+  if (!ms) return call.reply.error("ERR timeout is not an integer or out of range");
+  if (*ms < 0) return call.reply.error("ERR timeout is negative");
+  repl::Replicas& replicas = call.server.replication->replicas();
+  // What others changed until now is waited for, too.
+  const std::int64_t position = call.server.replication->history().end();
+  const std::int64_t have = replicas.count_acknowledged(position);
+  if (have >= wanted || call.client.in_exec) return call.reply.integer(have);
+  // Redis takes what its clock does not reach for a time that never comes.
+  const bool for_ever = *ms > std::numeric_limits<std::int64_t>::max() - call.now_ms;
+  call.server.wait_for(call, {}, for_ever ? 0 : *ms, NullForm::single);
+  call.client.blocked->replicas = wanted;
+  call.client.blocked->position = position;
+  replicas.wait_for(call.client);
+}
+
+}  // namespace
+
+std::span<const Command> replication_commands() {
+  using namespace flag;
+  constexpr std::uint32_t joins = admin | noscript | no_async_loading | no_multi;
+  static constexpr Command commands[] = {
+      {"replconf", -1, admin | noscript | loading | stale | allow_busy, 0, 0, 0, replconf, "server",
+       "What servers that replicate say to each other."},
+      {"psync", -3, joins, 0, 0, 0, psync, "server", "Follows this server as a replica."},
+      {"sync", 1, joins, 0, 0, 0, sync, "server", "Follows this server as an old replica does."},
+      {"role", 1, noscript | loading | stale | fast, 0, 0, 0, role, "server",
+       "Says what the server is to others."},
+      {"wait", 3, noscript, 0, 0, 0, wait, "generic", "Waits until replicas have what the client changed."},
+  };
+  return commands;
+}
+
+}  // namespace weir::kv

@@ -1,0 +1,81 @@
+#include "kv/replication/full_sync.hpp"
+
+#include <algorithm>
+
+#include "hash/keyed.hpp"
+#include "kv/rdb/checksum.hpp"
+#include "kv/replication/history.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv::repl {
+
+namespace {
+
+constexpr std::int64_t turn_us = 500;
+constexpr std::int64_t rest_behind_us = 1000;  // while the slowest has too much unsent
+constexpr std::size_t most_ahead = std::size_t{4} << 20;
+
+// Nobody must be able to foresee it: it could stand in a value, and the snapshot would end there.
+std::string unforeseeable_mark(std::uint64_t random) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string mark;
+  for (std::uint64_t part = 0; mark.size() < History::id_size; ++part) {
+    std::uint64_t bits = hash::Keyed{}(std::pair{random, part});
+    for (int i = 0; i < 16 && mark.size() < History::id_size; ++i, bits >>= 4) mark += digits[bits % 16];
+  }
+  return mark;
+}
+
+}  // namespace
+
+FullSync::FullSync(Server& server, std::uint32_t walk, std::vector<Client*> to)
+    : server_(server),
+      to_(std::move(to)),
+      mark_(unforeseeable_mark(server.random())),
+      snapshot_(server, walk, Snapshot::Use::file, [this](const rdb::Encoded& chunk) {
+        bytes_.clear();
+        chunk.finish(rdb::Compression::none, bytes_);
+        if (server_.settings.rdbchecksum) sum_ = rdb::checksum(sum_, bytes_);
+        send(bytes_);
+      }) {
+  send("$EOF:" + mark_ + "\r\n");
+}
+
+void FullSync::send(std::string_view bytes) {
+  for (Client* client : to_) {
+    client->output.append(bytes);
+    client->replica->given += bytes.size();
+    server_.will_flush(*client);
+  }
+}
+
+std::size_t FullSync::most_unsent() const {
+  std::size_t most = 0;
+  for (const Client* client : to_) most = std::max(most, client->output.size());
+  return most;
+}
+
+std::optional<std::int64_t> FullSync::take_turn() {
+  if (most_unsent() > most_ahead) return rest_behind_us;
+  const double cycles_per_us = server_.cycle_rate.per_us();
+  const std::uint64_t began = cycles_now();
+  const auto spent_us = [&] {
+    return static_cast<std::int64_t>(static_cast<double>(cycles_now() - began) / cycles_per_us);
+  };
+  bool more = true;
+  while (more && spent_us() < turn_us) more = snapshot_.step();
+  if (more) return spent_us();
+  finish();
+  return std::nullopt;
+}
+
+void FullSync::finish() {
+  send(rdb::end_of_file(sum_, server_.settings.rdbchecksum));
+  send(mark_);
+  for (Client* client : to_) {
+    client->replica->stage = Replica::Stage::loads;
+    client->replica->heard_ms = server_.now_ms;
+  }
+}
+
+}  // namespace weir::kv::repl

@@ -1,0 +1,50 @@
+// One snapshot on its way to one or several replicas, in turns with whatever else the server does.
+//
+// It goes as a bulk string without a length, "$EOF:" and a mark of 40 characters, and ends with the mark.
+// What is encoded joins the replicas' queues at once; while the slowest of them has much unsent, the turns
+// pause. What clients change meanwhile cannot wait for that; it counts towards client-output-buffer-limit.
+//
+// Threading: the server's one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kv/persistence/snapshot.hpp"
+
+namespace weir::kv {
+class Client;
+class Server;
+}  // namespace weir::kv
+
+namespace weir::kv::repl {
+
+class FullSync {
+ public:
+  // `walk`: the number of the walk through the databases (Snapshots::lend_walk). The clients are replicas
+  // that wait.
+  FullSync(Server& server, std::uint32_t walk, std::vector<Client*> to);
+
+  // Encodes for half a millisecond. How many microseconds to rest before the next turn; nothing: all of it
+  // has joined the replicas' queues.
+  std::optional<std::int64_t> take_turn();
+
+  void leave(const Client& client) { std::erase(to_, &client); }
+  bool for_nobody() const { return to_.empty(); }
+
+ private:
+  void send(std::string_view bytes);
+  void finish();
+  std::size_t most_unsent() const;
+
+  Server& server_;
+  std::vector<Client*> to_;
+  std::string mark_;
+  std::uint64_t sum_ = 0;
+  std::string bytes_;
+  Snapshot snapshot_;
+};
+
+}  // namespace weir::kv::repl

@@ -1,0 +1,255 @@
+#include "kv/replication/replicas.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "kv/persistence/snapshots.hpp"
+#include "kv/replication/replication.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv::repl {
+
+namespace {
+
+// So much of the history waits in a replica's own queue.
+constexpr std::size_t filled_up_to = std::size_t{256} << 10;
+constexpr std::string_view ping = "*1\r\n$4\r\nPING\r\n";
+constexpr std::string_view get_ack = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
+
+}  // namespace
+
+Replicas::Replicas(Server& server, History& history)
+    : server_(server), history_(history), turn_timer_(server.io) {}
+
+void Replicas::follow(Client& client, std::string_view id, std::int64_t position) {
+  Replica& replica = *client.replica;
+  if (all_.empty()) pinged_ms_ = server_.now_ms;
+  all_.push_back(&client);
+  alone_since_ms_ = 0;
+  replica.heard_ms = replica.acknowledged_ms = server_.now_ms;
+  client.set_replies(Replies::off);  // the stream is all that it is sent
+  if (history_.can_continue(id, position)) return continue_from(client, position);
+  if (!id.empty()) ++refused_partial_syncs_;
+  replica.stage = Replica::Stage::waits;
+  begin_full_sync();
+}
+
+void Replicas::continue_from(Client& client, std::int64_t position) {
+  ++partial_syncs_;
+  client.output.append(client.replica->knows_renaming ? "+CONTINUE " + history_.id() + "\r\n"
+                                                      : std::string("+CONTINUE\r\n"));
+  client.replica->stage = Replica::Stage::online;
+  client.replica->position = position;
+  server_.log(LogLevel::notice, "replica " + client.connection().peer_address() + " goes on, " +
+                                    std::to_string(history_.end() - position) + " bytes behind");
+  fill(client);
+  server_.will_flush(client);
+}
+
+// Those that wait begin together. Not while another walk through the databases is under way, nor in the
+// middle of a script: what it has done already would be in the snapshot and in the history.
+void Replicas::begin_full_sync() {
+  if (full_sync_ != nullptr || server_.script_suspended || server_.loading) return;
+  std::vector<Client*> to;
+  std::ranges::copy_if(all_, std::back_inserter(to),
+                       [](const Client* client) { return client->replica->stage == Replica::Stage::waits; });
+  if (to.empty()) return;
+  const auto walk = server_.snapshots->lend_walk([this] { close_all(); });
+  if (!walk) return;  // look_at_clock() tries again
+  server_.replication->keep_history();
+  history_.database = -1;  // they begin with none selected
+  for (Client* client : to) {
+    Replica& replica = *client->replica;
+    ++full_syncs_;
+    replica.stage = Replica::Stage::receives;
+    replica.position = history_.end();
+    if (replica.asked_the_old_way) continue;
+    client->output.append("+FULLRESYNC " + history_.id() + ' ' + std::to_string(history_.end()) + "\r\n");
+  }
+  server_.log(LogLevel::notice,
+              "a full synchronisation of " + std::to_string(to.size()) + " replicas begins");
+  full_sync_ = std::make_unique<FullSync>(server_, *walk, std::move(to));
+  rest(0);
+}
+
+void Replicas::rest(std::int64_t us) {
+  turn_timer_.expires_after(std::chrono::microseconds(us));
+  turn_timer_.async_wait([this](const std::error_code& cancelled) {
+    if (!cancelled) take_turn();
+  });
+}
+
+void Replicas::take_turn() {
+  if (full_sync_ == nullptr) return;
+  server_.refresh_time();
+  if (const auto us = full_sync_->take_turn()) {
+    rest(*us);
+  } else {
+    full_sync_over();
+  }
+  server_.end_round();
+}
+
+void Replicas::full_sync_over() {
+  abandon_full_sync();
+  for (Client* client : all_) {
+    if (client->replica->stage == Replica::Stage::loads && client->replica->wants_only_data)
+      client->close_after_reply = true;
+  }
+  server_.log(LogLevel::notice, "all of the snapshot is on its way to the replicas");
+  begin_full_sync();  // for those that came meanwhile
+}
+
+void Replicas::abandon_full_sync() {
+  if (full_sync_ == nullptr) return;
+  turn_timer_.cancel();
+  full_sync_.reset();
+  server_.snapshots->walk_returned();
+}
+
+void Replicas::acknowledged(Client& client, std::int64_t position) {
+  Replica& replica = *client.replica;
+  if (!replica.follows()) return;
+  replica.heard_ms = replica.acknowledged_ms = server_.now_ms;
+  // It cannot have applied more than it was given.
+  if (position > replica.position) return;
+  replica.acknowledged = std::max(replica.acknowledged, position);
+  if (replica.stage == Replica::Stage::loads) {
+    replica.stage = Replica::Stage::online;
+    server_.log(LogLevel::notice,
+                "replica " + client.connection().peer_address() + " has loaded the snapshot");
+    fill(client);
+  }
+  if (!waiting_.empty()) answer_waiting();
+}
+
+void Replicas::leave(Client& client) {
+  waiting_.erase(client.id());
+  if (client.replica == nullptr || !client.replica->follows()) return;
+  std::erase(all_, &client);
+  if (all_.empty()) alone_since_ms_ = server_.now_ms;
+  if (full_sync_ == nullptr) return;
+  full_sync_->leave(client);
+  if (full_sync_->for_nobody()) abandon_full_sync();
+}
+
+void Replicas::close_all() {
+  while (!all_.empty()) close(*all_.back(), "what it has is not what this server has from now on");
+}
+
+void Replicas::close(Client& client, std::string_view why) {
+  server_.log(LogLevel::warning,
+              "closing replica " + client.connection().peer_address() + ": " + std::string(why));
+  client.close();
+}
+
+void Replicas::fill(Client& client) {
+  Replica& replica = *client.replica;
+  if (replica.stage != Replica::Stage::online) return;
+  while (client.output.size() < filled_up_to && replica.position < history_.end()) {
+    const std::string_view some = history_.from(replica.position);
+    client.output.append(some);
+    replica.given += some.size();
+    replica.position += static_cast<std::int64_t>(some.size());
+    server_.will_flush(client);
+  }
+}
+
+void Replicas::drained(Client& client) {
+  if (client.replica->follows()) fill(client);
+}
+
+void Replicas::pass_on() {
+  if (std::exchange(asks_for_acknowledgement_, false) && !all_.empty()) history_.append(get_ack);
+  std::int64_t wanted_from = history_.end() - server_.settings.repl_backlog_size;
+  for (std::size_t i = 0; i < all_.size();) {
+    Client& client = *all_[i];
+    fill(client);
+    if (limit(client)) continue;  // it is closed, and another one is in its place
+    if (client.replica->stage != Replica::Stage::waits)
+      wanted_from = std::min(wanted_from, client.replica->position);
+    ++i;
+  }
+  history_.forget_before(wanted_from);
+}
+
+// Whether more waits for it than it may make the server hold; then it is closed.
+bool Replicas::limit(Client& client) {
+  Replica& replica = *client.replica;
+  const OutputLimit& limit = server_.settings.replica_output;
+  std::size_t waits = client.output.size();
+  if (replica.stage != Replica::Stage::waits)
+    waits += static_cast<std::size_t>(history_.end() - replica.position);
+  // What is kept anyway costs nothing.
+  const auto beyond = [&](std::int64_t bytes) {
+    return bytes > 0 && waits > static_cast<std::size_t>(std::max(bytes, server_.settings.repl_backlog_size));
+  };
+  if (beyond(limit.hard_bytes))
+    return close(client, "more waits for it than client-output-buffer-limit allows"), true;
+  if (!beyond(limit.soft_bytes)) {
+    replica.over_soft_limit_since_ms = 0;
+    return false;
+  }
+  if (replica.over_soft_limit_since_ms == 0) replica.over_soft_limit_since_ms = server_.now_ms;
+  if (server_.now_ms - replica.over_soft_limit_since_ms <= limit.soft_s * 1000) return false;
+  return close(client, "too much waits for it for too long (client-output-buffer-limit)"), true;
+}
+
+void Replicas::look_at(Client& client) {
+  Replica& replica = *client.replica;
+  const std::uint64_t taken = replica.given - std::min<std::uint64_t>(replica.given, client.output.size());
+  // The transport takes what an online one is sent although nobody reads it.
+  const bool takes = std::exchange(replica.taken, taken) != taken && replica.stage != Replica::Stage::online;
+  if (takes) replica.heard_ms = server_.now_ms;
+  if (replica.stage == Replica::Stage::waits) {
+    // It is not the replica that is late; a newline tells it so.
+    client.output.append("\n");
+    server_.will_flush(client);
+    replica.heard_ms = server_.now_ms;
+  }
+  // One that loads sends nothing but newlines.
+  if (server_.now_ms - std::max(replica.heard_ms, client.active_ms) > server_.settings.repl_timeout_s * 1000)
+    close(client, "nothing was heard of it for repl-timeout");
+}
+
+void Replicas::look_at_clock() {
+  for (std::size_t i = 0; i < all_.size();) {
+    Client* const client = all_[i];
+    look_at(*client);
+    if (i < all_.size() && all_[i] == client) ++i;
+  }
+  if (all_.empty()) return;
+  begin_full_sync();
+  if (server_.now_ms - pinged_ms_ >= server_.settings.repl_ping_replica_period_s * 1000) {
+    pinged_ms_ = server_.now_ms;
+    if (history_.kept()) history_.append(ping);
+  }
+}
+
+std::int64_t Replicas::count_acknowledged(std::int64_t position) const {
+  return std::ranges::count_if(all_, [position](const Client* client) {
+    return client->replica->stage == Replica::Stage::online && client->replica->acknowledged >= position;
+  });
+}
+
+void Replicas::wait_for(const Client& client) {
+  waiting_.insert(client.id());
+  asks_for_acknowledgement_ = true;
+}
+
+void Replicas::answer_waiting() {
+  const std::vector<std::uint64_t> waiting(waiting_.begin(), waiting_.end());
+  for (const std::uint64_t id : waiting) {
+    const auto it = server_.clients.find(id);
+    Client* const client = it == server_.clients.end() ? nullptr : it->second.get();
+    if (client == nullptr || client->blocked == nullptr || client->blocked->replicas == 0) {
+      waiting_.erase(id);
+      continue;
+    }
+    if (count_acknowledged(client->blocked->position) < client->blocked->replicas) continue;
+    waiting_.erase(id);
+    server_.blocking.give_up(*client);
+  }
+}
+
+}  // namespace weir::kv::repl

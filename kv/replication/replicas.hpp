@@ -1,0 +1,90 @@
+// The servers that follow this one: how they join, what they are sent, and who waits for them to confirm.
+//
+// A replica that knows the history up to a position which is still here is sent the rest of it. Any other one
+// is sent a snapshot first (full_sync.hpp) and then what was added to the history since that began. All of
+// them get the same bytes: each has a position, and what lies behind it moves to its queue a piece at a time,
+// as fast as the transport takes it. So the history is in memory once however many are behind.
+//
+// Bounded: what waits for a replica, in its queue and in the history, is limited by
+// client-output-buffer-limit replica; one that says nothing and takes nothing for repl-timeout is closed;
+// beyond repl-backlog-size only what some replica still needs is kept.
+//
+// Threading: the server's one thread.
+#pragma once
+
+#include <absl/container/flat_hash_set.h>
+
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "kv/replication/full_sync.hpp"
+#include "kv/replication/history.hpp"
+
+namespace weir::kv::repl {
+
+class Replicas {
+ public:
+  Replicas(Server& server, History& history);
+  ~Replicas() { abandon_full_sync(); }
+  Replicas(const Replicas&) = delete;
+  Replicas& operator=(const Replicas&) = delete;
+
+  // PSYNC: the client becomes a replica. It has the history `id` up to `position`; an empty id: it has
+  // nothing.
+  void follow(Client& client, std::string_view id, std::int64_t position);
+  // REPLCONF ACK: it has applied the history up to there.
+  void acknowledged(Client& client, std::int64_t position);
+  // It ends, or no longer follows.
+  void leave(Client& client);
+  // All that follow are closed: what they have is not what this server has.
+  void close_all();
+
+  // Before queues are sent: they get what was added to the history.
+  void pass_on();
+  // Its queue is empty.
+  void drained(Client& client);
+  // Closes whoever is too late, keeps the others awake, begins what can begin. Called about once a second.
+  void look_at_clock();
+
+  std::size_t size() const { return all_.size(); }
+  const std::vector<Client*>& all() const { return all_; }
+  // How many have applied the history up to there.
+  std::int64_t count_acknowledged(std::int64_t position) const;
+  // The client, which is blocked in WAIT, goes on when enough have.
+  void wait_for(const Client& client);
+  // When the last one left; 0: there are some.
+  std::int64_t alone_since_ms() const { return alone_since_ms_; }
+
+  std::uint64_t full_syncs() const { return full_syncs_; }
+  std::uint64_t partial_syncs() const { return partial_syncs_; }
+  std::uint64_t refused_partial_syncs() const { return refused_partial_syncs_; }
+
+ private:
+  void continue_from(Client& client, std::int64_t position);
+  void begin_full_sync();
+  void take_turn();
+  void rest(std::int64_t us);
+  void full_sync_over();
+  void abandon_full_sync();
+  void fill(Client& client);
+  bool limit(Client& client);
+  void look_at(Client& client);
+  void close(Client& client, std::string_view why);
+  void answer_waiting();
+
+  Server& server_;
+  History& history_;
+  std::vector<Client*> all_;
+  std::unique_ptr<FullSync> full_sync_;
+  asio::steady_timer turn_timer_;
+  absl::flat_hash_set<std::uint64_t> waiting_;  // clients in WAIT; some of them may have gone on
+  bool asks_for_acknowledgement_ = false;
+  std::int64_t pinged_ms_ = 0;
+  std::int64_t alone_since_ms_ = 0;
+  std::uint64_t full_syncs_ = 0, partial_syncs_ = 0, refused_partial_syncs_ = 0;
+};
+
+}  // namespace weir::kv::repl

@@ -1,0 +1,310 @@
+// What a server does for those that follow it, seen by a replica that speaks the protocol by hand.
+#include <gtest/gtest.h>
+
+#include "kv/persistence/snapshots.hpp"
+#include "tests/kv/running_server.hpp"
+
+namespace weir::kv::testing {
+namespace {
+
+// A client that follows as a replica does.
+class HandReplica {
+ public:
+  explicit HandReplica(RunningServer& server) : wire(server.connect()) {
+    EXPECT_EQ(wire.call({"REPLCONF", "listening-port", "7", "capa", "eof", "capa", "psync2"}), "+OK\r\n");
+  }
+  // The answer, without its end.
+  std::string psync(const std::string& known, const std::string& from) {
+    wire.send(encode({"PSYNC", known, from}));
+    const std::string line = wire.through("\r\n");
+    return line.substr(0, line.size() - 2);
+  }
+  // Follows from nothing on, to the first confirmation.
+  void follow() {
+    const std::string line = psync("?", "-1");
+    ASSERT_TRUE(line.starts_with("+FULLRESYNC ")) << line;
+    id = line.substr(12, 40);
+    offset = std::stoll(line.substr(53));
+    snapshot = take_snapshot();
+    confirm();
+  }
+  std::string take_snapshot() {
+    const std::string head = wire.through("\r\n");
+    EXPECT_TRUE(head.starts_with("$EOF:")) << head;
+    const std::string mark = head.substr(5, 40);
+    std::string bytes = wire.through(mark);
+    bytes.resize(bytes.size() - mark.size());
+    return bytes;
+  }
+  void confirm() { wire.send(encode({"REPLCONF", "ACK", std::to_string(offset)})); }
+  // What comes up to the end of that request, which counts as applied.
+  std::string take(const std::vector<std::string>& last) {
+    const std::string bytes = wire.through(encode(last));
+    offset += static_cast<std::int64_t>(bytes.size());
+    return bytes;
+  }
+
+  WireClient wire;
+  std::string id;
+  std::int64_t offset = 0;
+  std::string snapshot;
+};
+
+const std::string select_0 = encode({"SELECT", "0"});
+
+// Waits until INFO says it so often.
+void await_said(RunningServer& server, const std::string& what, std::size_t count = 1) {
+  WireClient client = server.connect();
+  const auto said = [&] {
+    const std::string facts = client.call({"INFO", "replication"});
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = facts.find(what, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  while (said() != count) {
+  }
+}
+
+void await_online(RunningServer& server, std::size_t count = 1) { await_said(server, "state=online", count); }
+
+TEST(Replicas, are_sent_a_snapshot_and_then_each_change) {
+  RunningServer server;
+  WireClient client = server.connect();
+  client.call({"SET", "a", "1"});
+  HandReplica replica(server);
+  replica.follow();
+  EXPECT_TRUE(replica.snapshot.starts_with("REDIS0010")) << replica.snapshot.substr(0, 9);
+  client.call({"SET", "b", "2"});
+  EXPECT_EQ(replica.take({"SET", "b", "2"}), select_0 + encode({"SET", "b", "2"}));
+  client.call({"SELECT", "3"});
+  client.call({"SETEX", "c", "100", "3"});
+  EXPECT_TRUE(replica.take({"SELECT", "3"}).starts_with("*2"));
+  const std::string set = replica.wire.reply();
+  EXPECT_NE(set.find("PXAT"), std::string::npos) << set;
+}
+
+// A replica that loads the snapshot would not find its end if more came behind it.
+TEST(Replicas, are_sent_no_change_before_they_confirmed_the_snapshot) {
+  RunningServer server;
+  WireClient client = server.connect();
+  HandReplica replica(server);
+  const std::string line = replica.psync("?", "-1");
+  replica.offset = std::stoll(line.substr(53));
+  replica.take_snapshot();
+  client.call({"SET", "b", "2"});
+  EXPECT_TRUE(replica.wire.quiet());
+  replica.confirm();
+  EXPECT_EQ(replica.take({"SET", "b", "2"}), select_0 + encode({"SET", "b", "2"}));
+}
+
+TEST(Replicas, go_on_where_they_were_cut_off) {
+  RunningServer server;
+  WireClient client = server.connect();
+  HandReplica first(server);
+  first.follow();
+  client.call({"SET", "a", "1"});
+  first.take({"SET", "a", "1"});
+  first.wire.close();
+  client.call({"SET", "b", "2"});
+  struct Row {
+    const char* id;  // null: the server's
+    std::int64_t behind;
+    const char* answer;
+  };
+  for (const Row& row :
+       {Row{nullptr, 1, "+CONTINUE"}, Row{nullptr, 1000, "+FULLRESYNC"}, Row{nullptr, -100000, "+FULLRESYNC"},
+        Row{"0123456789012345678901234567890123456789", 1, "+FULLRESYNC"}}) {
+    HandReplica again(server);
+    again.offset = first.offset;
+    const std::string line =
+        again.psync(row.id == nullptr ? first.id : row.id, std::to_string(first.offset + row.behind));
+    EXPECT_TRUE(line.starts_with(row.answer)) << line;
+    if (row.answer[1] != 'C') continue;
+    EXPECT_EQ(line, "+CONTINUE " + first.id);
+    EXPECT_EQ(again.take({"SET", "b", "2"}), encode({"SET", "b", "2"}));
+  }
+}
+
+TEST(Replicas, must_take_a_snapshot_of_unknown_length) {
+  RunningServer server;
+  WireClient client = server.connect();
+  EXPECT_EQ(client.call({"PSYNC", "?", "-1"}),
+            "-ERR this server sends snapshots to replicas that say 'REPLCONF capa eof' only\r\n");
+  EXPECT_EQ(client.call({"PING"}), "+PONG\r\n");
+}
+
+TEST(Replicas, that_leave_much_unread_are_closed) {
+  Settings settings = quiet_settings();
+  settings.replica_output = {2 << 20, 0, 0};
+  settings.repl_backlog_size = 1;
+  RunningServer server(std::move(settings));
+  WireClient client = server.connect();
+  HandReplica replica(server);
+  replica.follow();
+  await_online(server);
+  const std::string large(1 << 20, 'x');
+  for (int i = 0; i < 20; ++i) client.call({"SET", "k" + std::to_string(i), large});
+  await_online(server, 0);
+  EXPECT_NE(server.log().find("more waits for it than client-output-buffer-limit allows"), std::string::npos);
+}
+
+TEST(Replicas, that_are_behind_for_too_long_are_closed) {
+  Settings settings = quiet_settings();
+  settings.replica_output = {0, 1 << 20, 500};
+  settings.repl_timeout_s = 10'000;
+  settings.repl_backlog_size = 1;
+  RunningServer server(std::move(settings));
+  WireClient client = server.connect();
+  HandReplica replica(server);
+  replica.follow();
+  await_online(server);
+  const std::string large(1 << 20, 'x');
+  for (int i = 0; i < 8; ++i) client.call({"SET", "k" + std::to_string(i), large});
+  pass_ms(server, 400'000);
+  await_online(server);
+  pass_ms(server, 200'000);
+  await_online(server, 0);
+}
+
+TEST(Replicas, that_are_silent_are_closed) {
+  Settings settings = quiet_settings();
+  settings.repl_timeout_s = 600;
+  RunningServer server(std::move(settings));
+  HandReplica silent(server);
+  silent.follow();
+  await_online(server);
+  pass_ms(server, 500'000);
+  await_online(server);
+  silent.take({"PING"});
+  silent.confirm();
+  await_said(server, "offset=" + std::to_string(silent.offset) + ",");
+  pass_ms(server, 500'000);
+  await_online(server);
+  pass_ms(server, 200'000);
+  await_online(server, 0);
+  EXPECT_NE(server.log().find("nothing was heard of it for repl-timeout"), std::string::npos);
+}
+
+TEST(Replicas, hear_a_ping_now_and_then) {
+  RunningServer server;
+  HandReplica replica(server);
+  replica.follow();
+  await_online(server);
+  pass_ms(server, 10'000);
+  EXPECT_EQ(replica.take({"PING"}), encode({"PING"}));
+}
+
+TEST(Replicas, are_answered_nothing_in_their_stream) {
+  RunningServer server;
+  WireClient client = server.connect();
+  HandReplica replica(server);
+  replica.follow();
+  replica.wire.send(encode({"GET", "a"}) + encode({"PSYNC", "?", "-1"}) + encode({"NOSUCH"}));
+  await_online(server);
+  client.call({"SET", "b", "2"});
+  EXPECT_EQ(replica.take({"SET", "b", "2"}), select_0 + encode({"SET", "b", "2"}));
+}
+
+TEST(Replicas, of_which_none_came_back_are_forgotten) {
+  RunningServer server;
+  WireClient client = server.connect();
+  std::string id;
+  {
+    HandReplica replica(server);
+    replica.follow();
+    id = replica.id;
+  }
+  await_clients(server, 1);
+  pass_ms(server, 3'500'000);
+  EXPECT_NE(client.call({"INFO", "replication"}).find("repl_backlog_active:1"), std::string::npos);
+  pass_ms(server, 200'000);
+  const std::string facts = client.call({"INFO", "replication"});
+  EXPECT_NE(facts.find("repl_backlog_active:0"), std::string::npos);
+  EXPECT_EQ(facts.find(id), std::string::npos) << "what changes now is in no history of that name";
+}
+
+TEST(Replicas, and_snapshots_on_the_disk_wait_for_each_other) {
+  RunningServer server;
+  WireClient client = server.connect();
+  const std::string large(1 << 20, 'x');
+  for (int i = 0; i < 40; ++i) client.call({"SET", "k" + std::to_string(i), large});
+  HandReplica replica(server);
+  replica.psync("?", "-1");  // what it does not read holds the snapshot up
+  EXPECT_EQ(client.call({"BGSAVE"}), "-ERR Background save already in progress\r\n");
+  EXPECT_EQ(client.call({"SAVE"}), "-ERR Background save already in progress\r\n");
+  replica.wire.close();
+  await_clients(server, 1);
+  EXPECT_EQ(client.call({"CONFIG", "SET", "save", ""}), "+OK\r\n");
+  EXPECT_TRUE(server.run([](Server& s) {
+    const auto walk = s.snapshots->lend_walk([] {});
+    s.snapshots->walk_returned();
+    return walk.has_value();
+  }));
+}
+
+TEST(Replicas, that_come_during_a_snapshot_get_the_next_one) {
+  RunningServer server;
+  WireClient client = server.connect();
+  const std::string large(1 << 20, 'x');
+  for (int i = 0; i < 40; ++i) client.call({"SET", "k" + std::to_string(i), large});
+  HandReplica first(server);
+  first.psync("?", "-1");
+  HandReplica second(server);
+  second.wire.send(encode({"PSYNC", "?", "-1"}));
+  await_said(server, "state=wait_bgsave");
+  client.call({"SET", "last", "1"});
+  first.take_snapshot();
+  EXPECT_NE(second.wire.through("\r\n").find("+FULLRESYNC"), std::string::npos);
+  EXPECT_NE(second.take_snapshot().find("last"), std::string::npos);
+}
+
+TEST(WaitForReplicas, ends_when_enough_have_confirmed) {
+  RunningServer server;
+  WireClient client = server.connect();
+  HandReplica one(server);
+  HandReplica other(server);
+  one.follow();
+  other.follow();
+  await_online(server, 2);
+  client.call({"SET", "a", "1"});
+  client.send(encode({"WAIT", "2", "0"}));
+  one.take({"REPLCONF", "GETACK", "*"});
+  other.take({"REPLCONF", "GETACK", "*"});
+  one.confirm();
+  WireClient second = server.connect();
+  second.call({"PING"});
+  EXPECT_TRUE(client.quiet());
+  other.confirm();
+  EXPECT_EQ(client.reply(), ":2\r\n");
+  EXPECT_EQ(client.call({"WAIT", "2", "0"}), ":2\r\n");
+}
+
+TEST(WaitForReplicas, counts_those_that_have_confirmed_when_its_time_is_up) {
+  RunningServer server;
+  WireClient client = server.connect();
+  HandReplica replica(server);
+  replica.follow();
+  await_online(server);
+  client.call({"SET", "a", "1"});
+  client.send(encode({"WAIT", "2", "1000"}));
+  replica.take({"REPLCONF", "GETACK", "*"});
+  replica.confirm();
+  await_said(server, "offset=" + std::to_string(replica.offset) + ",");
+  EXPECT_TRUE(client.quiet());
+  pass_ms(server, 1000);
+  EXPECT_EQ(client.reply(), ":1\r\n");
+}
+
+TEST(WaitForReplicas, believes_none_that_confirms_more_than_it_was_sent) {
+  RunningServer server;
+  WireClient client = server.connect();
+  HandReplica liar(server);
+  liar.follow();
+  await_online(server);
+  liar.wire.send(encode({"REPLCONF", "ACK", "9223372036854775807"}));
+  client.call({"SET", "a", "1"});
+  EXPECT_EQ(client.call({"WAIT", "1", "50"}), ":0\r\n");
+}
+
+}  // namespace
+}  // namespace weir::kv::testing

@@ -1,0 +1,65 @@
+// A seeded load of everything that changes data, and what two servers must have in common after it.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kv/resp/words.hpp"
+#include "tests/kv/effect_rows.hpp"
+#include "tests/kv/wire_client.hpp"
+
+namespace weir::kv::testing {
+
+class ReplicationLoad {
+ public:
+  explicit ReplicationLoad(unsigned seed) : random_(seed) {
+    for (const EffectRow& row : effect_rows) {
+      for (const std::string& line : split_at_semicolons(row.before)) lines_.push_back(line);
+      // Those that block would.
+      if (!row.name.starts_with("b") || row.name.starts_with("bit")) lines_.emplace_back(row.command);
+    }
+    // Else little would ever be there. SORT BY leaves open in which order equal elements come.
+    std::erase_if(lines_, [](const std::string& line) {
+      return line.starts_with("FLUSH") ||
+             (line.starts_with("SORT") && line.find(" BY ") != std::string::npos);
+    });
+  }
+
+  // One command or transaction, in whatever database.
+  void step(WireClient& client) {
+    if (random_() % 16 == 0) client.call({"SELECT", std::to_string(random_() % 3)});
+    if (random_() % 512 == 0) client.call({random_() % 2 == 0 ? "FLUSHDB" : "FLUSHALL"});
+    if (random_() % 8 != 0) return run(client);
+    client.call({"MULTI"});
+    for (auto left = random_() % 4; left > 0; --left) run(client);
+    client.call({"EXEC"});
+  }
+  unsigned random() { return static_cast<unsigned>(random_()); }
+
+ private:
+  void run(WireClient& client) { client.call(*split_words(lines_[random_() % lines_.size()])); }
+
+  std::mt19937 random_;
+  std::vector<std::string> lines_;
+};
+
+// The digest of all data, when each key expires, and the libraries of functions.
+inline std::vector<std::string> state_seen(WireClient& client) {
+  std::vector<std::string> all{client.call({"DEBUG", "DIGEST"}), client.call({"FUNCTION", "DUMP"})};
+  for (int db = 0; db < 6; ++db) {
+    client.call({"SELECT", std::to_string(db)});
+    std::vector<std::string> keys = elements(client.call({"KEYS", "*"}));
+    std::sort(keys.begin() + 1, keys.end());
+    for (std::size_t i = 1; i < keys.size(); ++i) {
+      const std::string name = keys[i].substr(keys[i].find("\r\n") + 2);
+      const std::string key = name.substr(0, name.size() - 2);
+      all.push_back(std::to_string(db) + ' ' + key + ' ' + client.call({"PEXPIRETIME", key}) +
+                    client.call({"DEBUG", "DIGEST-VALUE", key}));
+    }
+  }
+  client.call({"SELECT", "0"});
+  return all;
+}
+
+}  // namespace weir::kv::testing
