@@ -22,7 +22,7 @@ PAGES = sys.argv[3:]
 SECONDS = 300  # a page
 
 # First words of commands, beside the programs of the build.
-COMMANDS = {"weir", "make", "cat", "sed", "seq", "export", "unshare", "cmake", "pip", "apt", "prometheus", "promtool", "redis-cli"}
+COMMANDS = {"weir", "make", "cat", "sed", "seq", "export", "unshare", "cmake", "pip", "apt", "prometheus", "promtool", "redis-cli", "redis-server"}
 # What a line begins with, and why it is not run.
 NOT_RUN = {
     "apt ": "changes the system",
