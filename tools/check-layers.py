@@ -6,7 +6,9 @@ usage: check-layers.py [ROOT]
 For every C or C++ source in a layer's folder:
   - "x/..." must name a file of this tree whose folder the layer may include (its own always; tests/ by its own rule);
   - <infiniband/...> and <rdma/...> only where the layer has verbs_headers;
-  - headers that do I/O not where the layer says no_io.
+  - headers that do I/O not where the layer says no_io;
+  - units (a source and its header) do not include each other in a circle. Those that still do stand in layers.json under
+    known_circles; no unit may be added there, and one that has left its circle is to be taken out.
 A folder with sources that layers.json does not know is an error too. Prints FILE:LINE: what and why; exit status 1.
 """
 import json
@@ -72,14 +74,83 @@ def judge(root, path, layer, rule, data, quoted, angled):
     return None
 
 
+def unit_of(name):
+    """a source and its header are one unit"""
+    return str(pathlib.PurePosixPath(name).with_suffix(""))
+
+
+def units_by_include(root, data):
+    """each unit's own includes of other units; tests apart, which nobody includes"""
+    names = [name for name in tree_files(root)
+             if pathlib.PurePosixPath(name).suffix in SOURCES and name.split("/")[0] in data["layers"]
+             and not name.startswith("tests/")]
+    known = set(names)
+    units = {unit_of(name): set() for name in names}
+    for name in names:
+        for line in (root / name).read_text(encoding="utf-8", errors="replace").splitlines():
+            match = INCLUDE.match(line)
+            if match and match.group(1) in known and unit_of(match.group(1)) != unit_of(name):
+                units[unit_of(name)].add(unit_of(match.group(1)))
+    return units
+
+
+def circles(units):
+    """the sets of units of which each reaches each other by includes"""
+    def reached(start, edges):
+        seen, left = set(), [start]
+        while left:
+            for other in edges.get(left.pop(), ()):
+                if other not in seen:
+                    seen.add(other)
+                    left.append(other)
+        return seen
+
+    backwards = {}
+    for unit, others in units.items():
+        for other in others:
+            backwards.setdefault(other, set()).add(unit)
+    found, done = [], set()
+    for unit in sorted(units):
+        if unit in done:
+            continue
+        circle = reached(unit, units) & reached(unit, backwards)
+        done |= circle
+        if unit in circle:
+            found.append(circle)
+    return found
+
+
+def circle_complaints(units, known):
+    found = circles(units)
+    for circle in found:
+        if not any(circle <= set(one) for one in known):
+            closest = max((set(one) for one in known), key=lambda one: len(one & circle), default=set())
+            added = sorted(circle - closest if circle & closest else circle)
+            yield (f"units include each other in a circle, {', '.join(sorted(circle))}; new in it: {', '.join(added)}. Put what "
+                   "both need into a unit of its own")
+    still = set().union(*found) if found else set()
+    for one in known:
+        whole = all(unit in units for unit in one)  # a tree of a test has few files
+        for unit in one:
+            if whole and unit not in still:
+                yield f"{unit} includes nobody in a circle any more: take it out of known_circles in tools/layers.json"
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
     data = json.loads((root / "tools/layers.json").read_text())
     found = list(violations(root, data))
     for name, number, complaint in found:
         print(f"{name}:{number}: {complaint}")
-    print("layers: ok" if not found else f"layers: {len(found)} includes against the direction")
-    sys.exit(1 if found else 0)
+    units = units_by_include(root, data)
+    complaints = list(circle_complaints(units, data["known_circles"]))
+    for complaint in complaints:
+        print(complaint)
+    if found or complaints:
+        print(f"layers: {len(found)} includes against the direction, {len(complaints)} complaints about circles")
+        sys.exit(1)
+    sizes = [len(circle) for circle in circles(units)]
+    print(f"layers: ok; {len(sizes)} circles left, the largest of {max(sizes, default=0)} units")
 
 
 if __name__ == "__main__":

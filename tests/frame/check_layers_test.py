@@ -50,6 +50,24 @@ class CheckLayers(unittest.TestCase):
                 if not accepted:
                     self.assertIn(f"{file}:", output)
 
+    def test_units_that_include_each_other(self):
+        rows = [  # name, two headers and what each includes, accepted
+            ("one_way", "kv/a.hpp", "kv/b.hpp", "kv/b.hpp", None, True),
+            ("a_new_circle", "kv/a.hpp", "kv/b.hpp", "kv/b.hpp", "kv/a.hpp", False),
+            ("a_circle_through_a_source", "kv/a.hpp", "kv/b.hpp", "kv/b.cpp", "kv/a.hpp", False),
+            ("a_circle_that_is_known", "rdma/stream.hpp", "rdma/stream_ops.hpp", "rdma/stream_ops.hpp", "rdma/stream.hpp", True),
+            ("a_known_one_that_has_ended", "rdma/stream.hpp", "rdma/stream_ops.hpp", "rdma/stream_ops.hpp", None, False),
+        ]
+        for name, first, includes, second, back, accepted in rows:
+            with self.subTest(name):
+                tree = ScratchTree()
+                self.addCleanup(tree.remove)
+                tree.write(includes, "#pragma once\n")
+                tree.write(first, f'#pragma once\n#include "{includes}"\n')
+                tree.write(second, f'#include "{back}"\n' if back else "// nothing\n")
+                status, output = tree.run("check-layers.py")
+                self.assertEqual(status, 0 if accepted else 1, output)
+
 
 if __name__ == "__main__":
     unittest.main()
