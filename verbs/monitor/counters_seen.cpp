@@ -107,6 +107,8 @@ void read_once(const rnic::SegmentHeader& from, rnic::Slot slot, CountersSeen& s
     if (from.qp_exists[i].load(std::memory_order_acquire) == 0) continue;
     const rnic::QpContext& qp = from.qps[i];
     QueuePairSeen shown{.number = rnic::Qpn(slot, i).value(),
+                        .peer_number = 0,
+                        .peer_gid = {},
                         .type = type_name(qp.type),
                         .state = state_name(qp.type, qp.state.load(std::memory_order_relaxed)),
                         .counters = seen(from.qp_counters[i])};
