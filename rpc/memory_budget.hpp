@@ -4,9 +4,15 @@
 // holds less touches nothing that is shared. What crosses the limit is charged all the same; whoever brought
 // it hears so and lets go of it. The last eighth is not for new calls, so that those that run can end.
 //
+// Long before that, each user's part of what is left shrinks as that does (the dynamic thresholds of switch
+// buffers: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998). However many clients ask for
+// more than the server can do, they are held back by their own connections while more than half of the memory
+// is free for everybody else.
+//
 // Threading: any thread. Relaxed: a sum that is compared with a limit, and orders nothing.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 
@@ -15,6 +21,7 @@ namespace weir::rpc {
 class MemoryBudget {
  public:
   static constexpr std::size_t grain = 16 << 10;
+  static constexpr std::size_t least_share = 64 << 10;
 
   explicit MemoryBudget(std::size_t most_bytes) : most_(most_bytes) {}
 
@@ -33,6 +40,12 @@ class MemoryBudget {
     if (std::size_t most = peak_.load(std::memory_order_relaxed); all > most)
       peak_.compare_exchange_strong(most, all, std::memory_order_relaxed);  // a peak that is missed was short
     return all <= most_;
+  }
+  // Of `most` bytes that one user may let wait, or run, how many it may now.
+  std::size_t share(std::size_t most) const {
+    const std::size_t for_all = most_ / 8 * 3, filled = used();
+    const std::size_t room = filled < for_all ? for_all - filled : 0;
+    return std::min(most, std::max(least_share, room / 4));
   }
   bool takes_calls() const { return used() <= most_ - most_ / 8; }
   std::size_t used() const { return used_.load(std::memory_order_relaxed); }

@@ -9,6 +9,7 @@
 // calls that run is heard: what cancels them, their streams, pings. Once what waits to be read and what waits
 // to run are most_waiting_bytes together, nothing is read until there is room, so that a client that asks for
 // too much is held back by its own connection; what came in the same read (256 KiB of a socket) still waits.
+// Both limits shrink while all clients together hold much of the server's memory (MemoryBudget::share).
 // All of it, with what arguments became, is charged to the connection and to the server (memory_budget.hpp):
 // a connection that takes either beyond its limit ends with Errc::overloaded. Until it is authenticated a
 // client has 64 KiB. One that does nothing with its connection is given up (peer_watch.hpp), and requests

@@ -38,7 +38,8 @@ bool ServerConnection::has_room() const {
   if (draining_) return true;  // nothing runs any more: those that wait are told so now
   // Streams do not count: they need what comes to get on.
   return running_.size() - streams_ < limits_.most_in_flight &&
-         running_bytes_ <= limits_.most_running_bytes && waiting_bytes() < waiting_limit();
+         running_bytes_ <= rules_->memory->share(limits_.most_running_bytes) &&
+         waiting_bytes() < waiting_limit();
 }
 
 namespace {
@@ -75,7 +76,7 @@ void ServerConnection::replay(HeldRequests::Waiting held) {
 }
 
 void ServerConnection::mind_reading() {
-  const bool room = waiting_bytes() + held_.bytes() < waiting_limit();
+  const bool room = waiting_bytes() + held_.bytes() < rules_->memory->share(waiting_limit());
   if (room == reading_ || !is_open()) return;
   reading_ = room;
   read_on(room);

@@ -125,6 +125,28 @@ TEST(MemoryBudget, what_crosses_the_limit_is_told_and_what_goes_back_makes_room)
   EXPECT_EQ(budget.peak(), 11 * grain);
 }
 
+TEST(MemoryBudget, the_share_of_each_shrinks_as_the_memory_fills) {
+  constexpr std::size_t mib = 1 << 20, most = 16 * mib;
+  struct Row {
+    std::size_t used, share;
+  };
+  constexpr Row rows[] = {{0, most},
+                          {32 * mib, most},
+                          {33 * mib, 63 * mib / 4},
+                          {92 * mib, mib},
+                          {95 * mib, mib / 4},
+                          {96 * mib, MemoryBudget::least_share},
+                          {200 * mib, MemoryBudget::least_share}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.used);
+    MemoryBudget budget(256 * mib);
+    std::size_t others = 0;
+    EXPECT_TRUE(budget.settle(others, row.used));
+    EXPECT_EQ(budget.share(most), row.share);
+    EXPECT_EQ(budget.share(1000), 1000u);
+  }
+}
+
 TEST(MemoryBudget, little_is_not_counted) {
   MemoryBudget budget(1);
   std::size_t mine = 0;

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <asio/co_spawn.hpp>
 #include <cerrno>
 #include <list>
@@ -26,6 +27,11 @@ std::uint64_t wides(const std::vector<Wide>& all) {
 }
 int small_calls_before = -1;
 void note() { small_calls_before = wide_calls; }
+std::size_t text_calls = 0;
+std::uint64_t texts(const std::vector<std::string>& all) {
+  ++text_calls;
+  return all.size();
+}
 asio::awaitable<void> deaf(weir::rpc::Reader<std::string>, weir::rpc::Context& context) {
   return shop::wait_for_ever(context);
 }
@@ -55,9 +61,10 @@ class Stranger {
     fcntl(fd_, F_SETFL, O_NONBLOCK);
     return *this;
   }
-  // As much as the socket takes.
-  void says(std::span<const std::byte> bytes) {
-    static_cast<void>(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  // As much as the socket takes; returns how much that was.
+  std::size_t says(std::span<const std::byte> bytes) {
+    return static_cast<std::size_t>(
+        std::max<ssize_t>(0, send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL)));
   }
   // Reads what there is; true: the server has closed.
   bool is_left() {
@@ -118,8 +125,10 @@ Result<Identity> ask_for_alice(const Credentials& shown) {
 class Strangers : public testing_support::RpcTest {
  protected:
   void start(ServerOptions options) {
-    serve<strangers::wides, strangers::note, strangers::deaf, shop::echo, shop::nothing>(std::move(options));
+    serve<strangers::wides, strangers::texts, strangers::note, strangers::deaf, shop::echo, shop::nothing>(
+        std::move(options));
     strangers::wide_calls = 0;
+    strangers::text_calls = 0;
     strangers::small_calls_before = -1;
   }
   // Until the server closes, which is why it does.
@@ -188,6 +197,41 @@ TEST_P(Strangers, what_all_hold_together_is_bounded) {
     }
   EXPECT_EQ(left, 1);
   expect_service();
+}
+
+// More than the server can hold, and slower to run than to send.
+TEST_P(Strangers, a_crowd_that_asks_for_too_much_leaves_room_for_others) {
+  constexpr std::size_t clients = 12, requests = 20, elements = 50'000;
+  ServerOptions options;
+  options.limits.most_server_bytes = 8 << 20;
+  start(std::move(options));
+  Bytes body;
+  MsgpackWriter writer(body);
+  writer.array(1);
+  writer.array(elements);
+  for (std::size_t i = 0; i < elements; ++i) writer.text("");
+  Bytes all;
+  for (std::uint64_t id = 1; id <= requests; ++id)
+    all.append(frame_of(request_of<strangers::texts>(id), body.span()).span());
+  ASSERT_GT(clients * all.size(), std::size_t{8} << 20);
+  with_client(address, [&](Client& other) -> asio::awaitable<void> {
+    struct Asker {
+      explicit Asker(const std::string& at) : stranger(at) {}
+      Stranger stranger;
+      std::size_t said = 0;
+    };
+    std::list<Asker> crowd;
+    for (std::size_t i = 0; i < clients; ++i) crowd.emplace_back(address).stranger.connects();
+    while (strangers::text_calls < clients * requests) {
+      for (auto& [stranger, said] : crowd) {
+        said += stranger.says(all.span().subspan(said));
+        EXPECT_FALSE(stranger.is_left());
+      }
+      const auto served = co_await other.call<shop::nothing>();
+      EXPECT_TRUE(served) << served.error().what;
+      if (testing::Test::HasFailure()) co_return;
+    }
+  });
 }
 
 TEST_P(Strangers, an_item_is_no_larger_than_its_window) {
