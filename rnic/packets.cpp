@@ -183,7 +183,13 @@ void QueuePair::execute_packets() {
   if (state() == QpState::sqd && requester.idle()) drained();
   const bool waits = !requester.idle() || requester.waits_for_window();
   if (waits && !std::exchange(path.noted, true)) nic_.note_parked(*this);
-  const auto deadline_ns = requester.deadline_ns();
+  run_timer(now_ns);
+}
+
+// Under the send lock. A timer is not stopped when its deadline moves; one that ends early starts the next.
+void QueuePair::run_timer(std::uint64_t now_ns) {
+  PacketPath& path = *packets_;
+  const auto deadline_ns = path.requester->deadline_ns();
   const bool none_runs = path.timer_ns <= now_ns;
   if (deadline_ns && (none_runs || *deadline_ns < path.timer_ns)) {
     path.timer_ns = *deadline_ns;
@@ -238,7 +244,10 @@ bool QueuePair::resume_packets() {
   const bool due = deadline_ns && *deadline_ns <= now_ns;
   if (due) requester.on_time(now_ns);
   packets_->noted = true;  // by our caller, who lists us again if we say so
-  if (due || requester.waits_for_window()) execute_packets();
+  if (due || requester.waits_for_window() || requester.begun() != may_send_up_to())
+    execute_packets();
+  else
+    run_timer(now_ns);
   if (!sends_packets()) return packets_->noted = false;
   return packets_->noted = !requester.idle() || requester.waits_for_window();
 }
@@ -286,7 +295,10 @@ void QueuePair::answer_packets() {
     batch.send();
     if (path->responder) count_answers(*path, sent, again);
   }
-  if (!lock_soon(send_lock_)) return;
+  if (!lock_soon(send_lock_)) {
+    (void)resume();  // by whoever holds it, when it has done
+    return;
+  }
   if (path == packets_) execute_packets();
   unlock_sends();
 }

@@ -257,6 +257,7 @@ class QueuePair {
   std::uint32_t may_send_up_to() const;
   bool sends_packets() const;
   void execute_packets();
+  void run_timer(std::uint64_t now_ns);
   bool resume_packets();
   void count_sends();
   void count_answers(PacketPath&, std::uint64_t sent, std::uint64_t again);

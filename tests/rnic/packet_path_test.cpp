@@ -200,6 +200,21 @@ TEST_F(TwoHosts, a_peer_that_answers_nothing_is_given_up) {
   EXPECT_EQ(a->qp().state(), QpState::err);
 }
 
+// Nobody polls here. A message's deadline may be later than that of an answered one, whose timer still runs.
+TEST_F(TwoHosts, a_timer_of_an_answered_message_starts_that_of_the_next) {
+  connect_hosts();
+  Memory from(a_nic, 64, all_access, Reach::mapped), to(b_nic, 64, all_access, Reach::mapped);
+  for (const std::uint64_t id : {1, 2}) ASSERT_EQ(b->recv(id, {to.all()}), PostResult::ok);
+  ASSERT_EQ(a->send(1, from.all()), PostResult::ok);
+  host.advance(3'000'000);  // a round trip; silence is measured against it from now on
+  carry();
+  ASSERT_EQ(a->send(2, from.all()), PostResult::ok);
+  ASSERT_EQ(wire.size(), 1u);
+  wire.clear();
+  for (int waits = 0; wire.empty() && waits < 100; ++waits) host.advance(1'000'000);
+  EXPECT_FALSE(wire.empty()) << "the lost message was not sent again";
+}
+
 TEST_F(TwoHosts, losses_duplicates_and_damage_leave_every_message_whole_once_and_in_order) {
   connect_hosts();
   const std::uint32_t seed = std::random_device{}();
