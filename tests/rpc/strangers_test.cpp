@@ -79,17 +79,32 @@ class Stranger {
   // Of the reply of number 0, which says why the connection ends.
   std::optional<Errc> why() {
     std::optional<Errc> cause;
+    each_reply([&](const FrameHeader& header) {
+      if (header.id == 0) cause = errc_of(header.status);
+    });
+    return cause;
+  }
+  // Of calls.
+  int replies_that_say(Errc code) {
+    int count = 0;
+    each_reply([&](const FrameHeader& header) {
+      if (header.id != 0 && errc_of(header.status) == code) ++count;
+    });
+    return count;
+  }
+
+ private:
+  template <class What>
+  void each_reply(What what) {
     const std::span<const std::byte> all = heard_.span();
     for (std::size_t at = 0; at + frame_header_bytes <= all.size();) {
       const auto header = parse_header(all.subspan(at).first<frame_header_bytes>());
       if (!header) break;
-      if (header->kind == FrameKind::reply && header->id == 0) cause = errc_of(header->status);
+      if (header->kind == FrameKind::reply) what(*header);
       at += frame_header_bytes + header->body_bytes + header->attachment_bytes;
     }
-    return cause;
   }
 
- private:
   const int fd_;
   std::uint16_t port_ = 0;
   Bytes heard_;
@@ -232,6 +247,35 @@ TEST_P(Strangers, a_crowd_that_asks_for_too_much_leaves_room_for_others) {
       if (testing::Test::HasFailure()) co_return;
     }
   });
+}
+
+TEST_P(Strangers, streams_that_wait_are_charged_what_it_takes_to_keep_them) {
+  constexpr int clients = 4, streams = 200;  // 2.4 MB
+  ServerOptions options;
+  options.limits.most_server_bytes = 1 << 20;
+  start(std::move(options));
+  Bytes body, all;
+  MsgpackWriter(body).array(0);
+  for (std::uint64_t id = 1; id <= streams; ++id) {
+    FrameHeader header = request_of<strangers::deaf>(id);
+    header.flags = FrameFlag::streaming;
+    all.append(frame_of(header, body.span()).span());
+  }
+  std::list<Stranger> crowd;
+  for (int i = 0; i < clients; ++i) crowd.emplace_back(address).connects().says(all.span());
+  const auto refused = [&] {
+    int count = 0;
+    for (Stranger& each : crowd) {
+      EXPECT_FALSE(each.is_left());
+      count += each.replies_that_say(Errc::overloaded);
+    }
+    return count;
+  };
+  run_until([&] { return refused() > clients * streams / 2; });
+  EXPECT_LT(refused(), clients * streams);
+  crowd.clear();
+  run_until([this] { return server->open() == 0; });
+  expect_service();
 }
 
 TEST_P(Strangers, an_item_is_no_larger_than_its_window) {
