@@ -282,9 +282,9 @@ void rdma_section(const Server& server, Fields& field) {
   std::size_t clients = 0;
   for (const auto& [id, client] : server.clients)
     clients += client->connection().kind().starts_with("rdma") ? 1 : 0;
-  field("rdma_enabled", server.port("rdma") != 0 || server.port("rdma-tls") != 0 ? 1 : 0);
+  field("rdma_enabled", server.port("rdma") != 0 || server.port("rdma+tls") != 0 ? 1 : 0);
   field("rdma_port", server.port("rdma"));
-  field("rdma_tls_port", server.port("rdma-tls"));
+  field("rdma_tls_port", server.port("rdma+tls"));
   field("rdma_provider", server.rdma_provider.empty() ? "none" : server.rdma_provider);
   field("rdma_rx_size", server.settings.rdma_rx_size);
   field("rdma_completion_vector", server.settings.rdma_comp_vector);

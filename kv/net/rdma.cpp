@@ -1,4 +1,4 @@
-// The connection types "rdma" and "rdma-tls".
+// The connection types "rdma" and "rdma+tls".
 //
 // Plain RDMA costs one copy out of the receive buffer (the peer can rewrite that memory at any time, so
 // nothing is parsed in place) and one write to the device for all replies of a batch; a large value is read
@@ -219,7 +219,7 @@ OpenedListener listen_rdma(rdma::Engine& engine, const std::string& address, std
   settings.backlog = options.backlog;
   auto acceptor = rdma::Acceptor::listen(engine, rdma::Endpoint(parsed, port), settings);
   if (!acceptor) return std::unexpected(failed + acceptor.error().what);
-  const std::string_view kind = !tls ? "rdma" : "rdma-tls";
+  const std::string_view kind = !tls ? "rdma" : "rdma+tls";
   return std::make_unique<RdmaListener>(std::move(*acceptor), kind, std::move(tls), std::move(accept),
                                         std::move(after_input), std::move(log));
 }

@@ -1,4 +1,4 @@
-// The connection types "rdma" and "rdma-tls". Valkey's protocol over RDMA; see rdma/stream.hpp.
+// The connection types "rdma" and "rdma+tls". Valkey's protocol over RDMA; see rdma/stream.hpp.
 #pragma once
 
 #include "kv/net/listener.hpp"

@@ -83,7 +83,7 @@ class AttackedServer {
       const std::size_t space = rest.find(' ');
       at[rest.substr(0, space)] = rest.substr(space + 1);
     }
-    for (const char* name : {"tcp", "unix", "tls", "rdma", "rdma-tls"}) {
+    for (const char* name : {"tcp", "unix", "tls", "rdma", "rdma+tls"}) {
       const std::string transport = transports[addresses_.size()];
       addresses_.push_back(transport + "://" + at.at(name));
     }

@@ -43,14 +43,14 @@ class Server:
             if not block:
                 raise RuntimeError(f"weir-server ended: {seen.decode()}")
             seen += block
-            for kind, port in re.findall(rb"listening on (tcp|tls|rdma|rdma-tls) [^\s]*:(\d+)\n", seen):
+            for kind, port in re.findall(rb"listening on (tcp|tls|rdma|rdma\+tls) [^\s]*:(\d+)\n", seen):
                 self.ports[kind.decode()] = port.decode()
 
     def ways(self, certificate):
         tls = ["--tls", "--cacert", certificate]
         return {"tcp": ["-p", self.ports["tcp"]], "unix": ["-s", self.socket], "tls": ["-p", self.ports["tls"], *tls],
                 "rdma": ["-p", self.ports["rdma"], "--rdma"],
-                "rdma+tls": ["-p", self.ports["rdma-tls"], "--rdma", *tls]}
+                "rdma+tls": ["-p", self.ports["rdma+tls"], "--rdma", *tls]}
 
     def stop(self, how=signal.SIGTERM):
         if self.process.poll() is None:
@@ -125,7 +125,7 @@ class OverRdma(unittest.TestCase):
         file = os.path.join(self.directory, "c.json")
         done = subprocess.run([program("weir-benchmark"), "-p", self.server.ports["tcp"], "--cacert", self.certificate,
                                "--tls-port", self.server.ports["tls"], "--rdma-port", self.server.ports["rdma"],
-                               "--rdma-tls-port", self.server.ports["rdma-tls"], "--compare", ",".join(self.ways), "-t", "get", "-c", "2", "--duration", "0.1", "--repeat", "1",
+                               "--rdma-tls-port", self.server.ports["rdma+tls"], "--compare", ",".join(self.ways), "-t", "get", "-c", "2", "--duration", "0.1", "--repeat", "1",
                                "--json", file], capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("Weir's software NIC", done.stdout)
@@ -142,7 +142,7 @@ class OverRdma(unittest.TestCase):
             self.assertIn(b"Could not connect to 127.0.0.1:1 over RDMA", done.stderr, name)
 
     def test_a_certificate_nobody_vouches_for_is_refused(self):
-        done = self.cli(["-p", self.server.ports["rdma-tls"], "--rdma", "--tls"], "PING")
+        done = self.cli(["-p", self.server.ports["rdma+tls"], "--rdma", "--tls"], "PING")
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"--cacert", done.stderr)
 

@@ -79,10 +79,10 @@ class GreedyClient : public ::testing::TestWithParam<const char*> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Over, GreedyClient, ::testing::Values("unix", "tcp", "tls", "rdma", "rdma-tls"),
+INSTANTIATE_TEST_SUITE_P(Over, GreedyClient, ::testing::Values("unix", "tcp", "tls", "rdma", "rdma+tls"),
                          [](const auto& row) {
                            std::string name = row.param;
-                           std::ranges::replace(name, '-', '_');
+                           std::ranges::replace(name, '+', '_');
                            return name;
                          });
 

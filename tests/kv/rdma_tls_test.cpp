@@ -20,7 +20,7 @@ Settings rdma_tls_settings() {
 }
 
 std::string ping(RunningServer& server, asio::ssl::context context) {
-  RdmaClient client(port_of(server, "rdma-tls"));
+  RdmaClient client(port_of(server, "rdma+tls"));
   client.start_tls(std::move(context));
   return client.exactly("PING\r\n", 7);
 }
@@ -63,7 +63,7 @@ TEST_P(RdmaAddresses, config_set_moves_every_port_of_these_addresses) {
   EXPECT_EQ(server.connect().call({"CONFIG", "SET", GetParam().changes, "0.0.0.0"}), "+OK\r\n");
   std::size_t moved = 0;
   for (const std::string& where : server.run([](Server& s) { return s.listening(); }))
-    moved += where.starts_with("rdma 0.0.0.0:") || where.starts_with("rdma-tls 0.0.0.0:");
+    moved += where.starts_with("rdma 0.0.0.0:") || where.starts_with("rdma+tls 0.0.0.0:");
   EXPECT_EQ(moved, 2u);
 }
 INSTANTIATE_TEST_SUITE_P(Cases, RdmaAddresses,
@@ -84,7 +84,7 @@ TEST(RdmaTls, carries_large_values_both_ways_through_small_buffers) {
   Settings settings = rdma_tls_settings();
   settings.rdma_rx_size = 64 * 1024;
   RunningServer server(settings);
-  RdmaClient client(port_of(server, "rdma-tls"));
+  RdmaClient client(port_of(server, "rdma+tls"));
   client.start_tls(client_context("client"));
   std::string value(1 << 20, 'x');
   for (std::size_t i = 0; i < value.size(); i += 4099) value[i] = static_cast<char>(i);
@@ -97,7 +97,7 @@ TEST(RdmaTls, carries_large_values_both_ways_through_small_buffers) {
 
 TEST(RdmaTls, answers_a_pipeline_in_order) {
   RunningServer server(rdma_tls_settings());
-  RdmaClient client(port_of(server, "rdma-tls"));
+  RdmaClient client(port_of(server, "rdma+tls"));
   client.start_tls(client_context("client"));
   std::string requests;
   std::string replies;
@@ -116,15 +116,15 @@ TEST(RdmaTls, config_set_rdma_tls_port_opens_and_closes_it) {
   EXPECT_EQ(manager.call({"CONFIG", "SET", "rdma-tls-port", "-1"}), "+OK\r\n");
   EXPECT_EQ(ping(server, client_context("client")), "+PONG\r\n");
   EXPECT_EQ(manager.call({"CONFIG", "SET", "rdma-tls-port", "0"}), "+OK\r\n");
-  EXPECT_EQ(port_of(server, "rdma-tls"), 0);
+  EXPECT_EQ(port_of(server, "rdma+tls"), 0);
 }
 
 TEST(RdmaTls, handshake_has_a_time_limit) {
   RunningServer server(rdma_tls_settings());
-  RdmaClient established(port_of(server, "rdma-tls"));
+  RdmaClient established(port_of(server, "rdma+tls"));
   established.start_tls(client_context("client"));
   EXPECT_EQ(established.exactly("PING\r\n", 7), "+PONG\r\n");
-  RdmaClient silent(port_of(server, "rdma-tls"));
+  RdmaClient silent(port_of(server, "rdma+tls"));
   await_clients(server, 2);
   pass_ms(server, 5'000);
   EXPECT_EQ(server.run([](Server& s) { return s.clients.size(); }), 2u) << "it has ten seconds";
@@ -136,7 +136,7 @@ TEST(RdmaTls, handshake_has_a_time_limit) {
 
 TEST(RdmaTls, client_that_speaks_plain_text_is_closed) {
   RunningServer server(rdma_tls_settings());
-  RdmaClient plain(port_of(server, "rdma-tls"));
+  RdmaClient plain(port_of(server, "rdma+tls"));
   EXPECT_THROW(plain.exactly(encode({"PING"}), 7), std::system_error);
   await_clients(server, 0);
 }
@@ -191,10 +191,10 @@ class Load {
 
 TEST(RdmaTls, client_killed_in_the_middle_of_its_requests_harms_nobody) {
   RunningServer server(rdma_tls_settings());
-  RdmaClient witness(port_of(server, "rdma-tls"));
+  RdmaClient witness(port_of(server, "rdma+tls"));
   witness.start_tls(client_context("client"));
   for (int round = 0; round < 3; ++round) {
-    Load load(port_of(server, "rdma-tls"));
+    Load load(port_of(server, "rdma+tls"));
     const std::uint64_t before = server.run([](Server& s) { return s.stats.commands; });
     while (server.run([](Server& s) { return s.stats.commands; }) < before + 1000) {
       ASSERT_TRUE(load.runs());
