@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <string>
 
 namespace weir::command {
@@ -54,12 +55,20 @@ LiveScreen::~LiveScreen() {
 
 std::size_t LiveScreen::lines() const { return screen_size().ws_row; }
 
+std::size_t LiveScreen::columns() {
+  return ::isatty(STDOUT_FILENO) == 1 ? std::size_t{screen_size().ws_col} : SIZE_MAX;
+}
+
 void LiveScreen::draw(std::string_view text) const {
   std::string out = "\x1b[H";
   const std::size_t width = screen_size().ws_col;
   std::size_t column = 0;
+  bool escape = false;
   for (const char c : text) {
-    if (c == '\n') {
+    if (c == '\x1b' || escape) {  // to the letter that ends it
+      out += c;
+      escape = c < 'A' || c > 'z' || c == '[';
+    } else if (c == '\n') {
       out += "\x1b[K\n";
       column = 0;
     } else if (column++ < width) {

@@ -18,8 +18,11 @@ class LiveScreen {
   LiveScreen& operator=(const LiveScreen&) = delete;
 
   static bool possible();
-  void draw(std::string_view text) const;  // what is wider than the screen is cut off
+  // What is wider than the screen is cut off; escape sequences take no room.
+  void draw(std::string_view text) const;
   std::size_t lines() const;
+  // Of the terminal that standard output is; SIZE_MAX where it is none.
+  static std::size_t columns();
   // The key that was pressed within that time; none: time is over. 'q' also when a signal asks to end.
   std::optional<char> key(std::chrono::milliseconds limit) const;
 

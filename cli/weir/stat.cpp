@@ -2,7 +2,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "cli/weir/command.hpp"
@@ -29,6 +31,9 @@ TableWish wish_of(const StatOptions& options) {
   TableWish wish;
   wish.sort = options.sort;
   wish.queue_pairs = !options.processes_only;
+  wish.columns = LiveScreen::columns();
+  const char* const no_colour = std::getenv("NO_COLOR");
+  wish.colour = wish.columns != SIZE_MAX && (no_colour == nullptr || *no_colour == '\0');
   return wish;
 }
 
@@ -55,6 +60,7 @@ void watch_on_screen(NicWatch& watch, const StatOptions& options) {
     const auto next = steady_clock::now() + interval;
     for (auto left = interval; left > milliseconds::zero() || steady_clock::now() < next;) {
       wish.lines = screen.lines() - 1;
+      wish.columns = LiveScreen::columns();
       screen.draw(as_table(now, rates ? &before : nullptr, wish) +
                   fmt::format("sorted by {}   q quit   < > sort   p queue pairs", wish.sort));
       const auto key = screen.key(left);

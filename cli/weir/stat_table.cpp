@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
+#include <numeric>
 
 #include "cli/weir/stat_text.hpp"
 
@@ -14,30 +16,41 @@ using C = CountersSeen;
 // A number of the table: a sum of counters, per second when the table shows rates.
 struct Column {
   std::string_view title, key;
+  int rank;  // the lower, the narrower is the screen that still has it
   bool always_sum;
   std::vector<std::uint64_t C::*> of;
+  std::string_view colour = {};  // where it is not 0
 };
+
+constexpr std::string_view in_yellow = "\x1b[33m", in_red = "\x1b[31m", uncoloured = "\x1b[0m";
+constexpr std::size_t label_columns = 32, number_columns = 6;
 
 const std::vector<Column>& columns() {
   static const std::vector<Column> all = {
-      {"OPS", "ops", false, {&C::sends, &C::writes, &C::reads, &C::atomics, &C::local_operations}},
-      {"SEND", "send", false, {&C::sends}},
-      {"WRITE", "write", false, {&C::writes}},
-      {"READ", "read", false, {&C::reads}},
-      {"ATOM", "atomic", false, {&C::atomics}},
-      {"RECV", "recv", false, {&C::receives}},
-      {"SERVE", "served", false, {&C::sends_served, &C::writes_served, &C::reads_served, &C::atomics_served}},
-      {"OUT B", "out", false, {&C::bytes_out, &C::served_bytes_out}},
-      {"IN B", "in", false, {&C::bytes_back, &C::served_bytes_in, &C::datagram_bytes_in}},
-      {"BELL", "bell", false, {&C::doorbells, &C::receive_doorbells}},
-      {"COMPL", "compl", false, {&C::send_completions, &C::receives}},
-      {"WAKE", "wake", false, {&C::own_wakeups, &C::receive_wakeups}},
-      {"RNR", "rnr", true, {&C::rnrs}},
-      {"RETRY", "retry", true, {&C::retries}},
+      {"OPS", "ops", 0, false, {&C::sends, &C::writes, &C::reads, &C::atomics, &C::local_operations}},
+      {"SEND", "send", 9, false, {&C::sends}},
+      {"WRITE", "write", 10, false, {&C::writes}},
+      {"READ", "read", 11, false, {&C::reads}},
+      {"ATOM", "atomic", 14, false, {&C::atomics}},
+      {"RECV", "recv", 7, false, {&C::receives}},
+      {"SERVE",
+       "served",
+       6,
+       false,
+       {&C::sends_served, &C::writes_served, &C::reads_served, &C::atomics_served}},
+      {"OUT B", "out", 4, false, {&C::bytes_out, &C::served_bytes_out}},
+      {"IN B", "in", 5, false, {&C::bytes_back, &C::served_bytes_in, &C::datagram_bytes_in}},
+      {"BELL", "bell", 13, false, {&C::doorbells, &C::receive_doorbells}},
+      {"COMPL", "compl", 8, false, {&C::send_completions, &C::receives}},
+      {"WAKE", "wake", 12, false, {&C::own_wakeups, &C::receive_wakeups}},
+      {"RNR", "rnr", 3, true, {&C::rnrs}, in_yellow},
+      {"RETRY", "retry", 2, true, {&C::retries}, in_yellow},
       {"ERROR",
        "error",
+       1,
        true,
-       {&C::send_errors, &C::receive_errors, &C::sends_flushed, &C::receives_flushed, &C::datagrams_dropped}},
+       {&C::send_errors, &C::receive_errors, &C::sends_flushed, &C::receives_flushed, &C::datagrams_dropped},
+       in_red},
   };
   return all;
 }
@@ -65,10 +78,35 @@ Row row_of(const C& now, const C* before, double seconds) {
   return row;
 }
 
-std::string numbers_of(const Row& row) {
+// Which columns a screen has room for, in their order: the one sorted by, then by rank.
+std::vector<std::size_t> shown_columns(const TableWish& wish) {
+  const auto& all = columns();
+  const auto rank = [&](std::size_t i) { return all[i].key == wish.sort ? -1 : all[i].rank; };
+  std::vector<std::size_t> shown(all.size());
+  std::iota(shown.begin(), shown.end(), std::size_t{0});
+  std::ranges::sort(shown, {}, rank);
+  const std::size_t room = wish.columns > label_columns ? (wish.columns - label_columns) / number_columns : 0;
+  if (room < shown.size()) shown.resize(std::max<std::size_t>(room, 1));
+  std::ranges::sort(shown);
+  return shown;
+}
+
+std::string numbers_of(const Row& row, const std::vector<std::size_t>& shown, bool colour) {
   std::string text;
-  for (const double number : row.numbers) text += fmt::format(" {:>5}", short_number(number));
+  for (const std::size_t i : shown) {
+    const bool marked = colour && row.numbers[i] > 0 && !columns()[i].colour.empty();
+    text += fmt::format("{} {:>5}{}", marked ? columns()[i].colour : "", short_number(row.numbers[i]),
+                        marked ? uncoloured : "");
+  }
   return text;
+}
+
+// What the screen has no room for; nothing where it has.
+std::string columns_left_out(const std::vector<std::size_t>& shown, std::size_t screen_columns) {
+  std::string text;
+  for (std::size_t i = 0; i < columns().size(); ++i)
+    if (std::ranges::find(shown, i) == shown.end()) text += fmt::format(" {}", columns()[i].title);
+  return text.empty() ? text : fmt::format("(no room in {} columns:{})", screen_columns, text);
 }
 
 struct Line {
@@ -112,28 +150,42 @@ void sort_by(std::vector<Line>& lines, const std::string& key) {
                              [&](const auto& qp) { return qp.second.numbers[at]; });
 }
 
+// A process names itself, also with what a terminal would obey.
+std::string printable(std::string name) {
+  std::ranges::replace_if(name, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  return name;
+}
+
 std::string process_label(const WatchedProcess& process) {
   const std::string pid = process.pid != 0 ? std::to_string(process.pid) : "-";
-  return fmt::format("{:>7} {:<15.15} {:>8}", pid, process.command,
+  return fmt::format("{:>7} {:<15.15} {:>8}", pid, printable(process.command),
                      fmt::format("{} QP", process.queue_pairs.size()));
 }
 
 std::string queue_pair_label(const WatchedQueuePair& qp) {
   const std::string peer = qp.peer_number != 0 ? fmt::format(">{:x}", qp.peer_number) : "";
-  return fmt::format("  {:6x}{:<7} {:<11} {:<5}", qp.number, peer, qp.type, qp.state);
+  return fmt::format(" {:6x}{:<7} {:<11} {:<5}", qp.number, peer, qp.type, qp.state);
 }
 
-// What went to another host and came from there, in all; nothing, where none did.
-std::string packets_line(const WatchedQueuePair& qp) {
+// What went to another host and came from there, in all, in lines that fit; nothing, where none did.
+std::vector<std::string> packets_lines(const WatchedQueuePair& qp, std::size_t screen_columns) {
   const C& c = qp.counters;
-  if (qp.peer_address.empty() && c.packets_out + c.packets_in == 0) return "";
-  const auto number = [](std::uint64_t value) { return short_number(static_cast<double>(value)); };
-  return fmt::format(
-      "    packets{}{}: {} out, {} in, {} sent again, {} repeated by the peer, {} NAK, {} RNR NAK, {} "
-      "dropped",
-      qp.peer_address.empty() ? "" : " to ", qp.peer_address, number(c.packets_out), number(c.packets_in),
-      number(c.packets_resent), number(c.packets_repeated), number(c.naks_in + c.naks_out),
-      number(c.rnr_naks_in + c.rnr_naks_out), number(c.packets_dropped));
+  if (qp.peer_address.empty() && c.packets_out + c.packets_in == 0) return {};
+  const std::pair<std::uint64_t, const char*> parts[] = {
+      {c.packets_out, "out"},           {c.packets_in, "in"},
+      {c.packets_resent, "sent again"}, {c.packets_repeated, "repeated by the peer"},
+      {c.naks_in + c.naks_out, "NAK"},  {c.rnr_naks_in + c.rnr_naks_out, "RNR NAK"},
+      {c.packets_dropped, "dropped"}};
+  std::vector<std::string> lines = {
+      fmt::format("    packets{}{}:", qp.peer_address.empty() ? "" : " to ", qp.peer_address)};
+  for (const auto& [count, what] : parts) {
+    const bool last = &what == &std::end(parts)[-1].second;
+    const std::string part =
+        fmt::format(" {} {}{}", short_number(static_cast<double>(count)), what, last ? "" : ",");
+    if (lines.back().size() + part.size() > screen_columns) lines.emplace_back("     ");
+    lines.back() += part;
+  }
+  return lines;
 }
 
 }  // namespace
@@ -162,6 +214,7 @@ std::string as_table(const Sample& now, const Sample* before, const TableWish& w
     queue_pairs += process.queue_pairs.size();
   }
   sort_by(lines, wish.sort);
+  const auto shown = shown_columns(wish);
 
   std::vector<std::string> text;
   text.push_back(fmt::format("{} process{}, {} queue pair{}; {}{}", lines.size(),
@@ -169,21 +222,24 @@ std::string as_table(const Sample& now, const Sample* before, const TableWish& w
                              before != nullptr ? "per second (RNR, RETRY, ERROR: in all)" : "in all",
                              now.silent != 0 ? fmt::format("; {} did not answer", now.silent) : ""));
   std::string titles = fmt::format("{:>7} {:<24}", "PID", "COMMAND");
-  for (const Column& column : columns()) titles += fmt::format(" {:>5}", column.title);
+  for (const std::size_t i : shown) titles += fmt::format(" {:>5}", columns()[i].title);
   text.push_back(titles);
   for (const Line& line : lines) {
-    text.push_back(process_label(*line.process) + numbers_of(line.row));
+    text.push_back(process_label(*line.process) + numbers_of(line.row, shown, wish.colour));
     for (const auto& [qp, row] : line.queue_pairs) {
       if (!wish.queue_pairs) continue;
-      text.push_back(queue_pair_label(*qp) + numbers_of(row));
-      if (std::string packets = packets_line(*qp); !packets.empty()) text.push_back(std::move(packets));
+      text.push_back(queue_pair_label(*qp) + numbers_of(row, shown, wish.colour));
+      std::ranges::move(packets_lines(*qp, wish.columns), std::back_inserter(text));
     }
   }
-  if (text.size() > wish.lines && wish.lines > 2) {
-    const std::size_t hidden = text.size() - (wish.lines - 1);
-    text.resize(wish.lines - 1);
+  const std::string left_out = columns_left_out(shown, wish.columns);
+  const std::size_t room = wish.lines - (left_out.empty() ? 0 : 1);
+  if (text.size() > room && room > 2) {
+    const std::size_t hidden = text.size() - (room - 1);
+    text.resize(room - 1);
     text.push_back(fmt::format("({} more lines)", hidden));
   }
+  if (!left_out.empty()) text.push_back(left_out);
   return fmt::format("{}\n", fmt::join(text, "\n"));
 }
 

@@ -14,9 +14,11 @@ namespace weir::command {
 std::vector<std::string_view> sort_keys();
 
 struct TableWish {
-  std::string sort = "ops";      // one of sort_keys(), "pid" or "command"
-  bool queue_pairs = true;       // a line for each, below its process
-  std::size_t lines = SIZE_MAX;  // of the screen; what does not fit is said
+  std::string sort = "ops";        // one of sort_keys(), "pid" or "command"
+  bool queue_pairs = true;         // a line for each, below its process
+  std::size_t lines = SIZE_MAX;    // of the screen; what does not fit is said
+  std::size_t columns = SIZE_MAX;  // of the screen: where not all numbers fit, what is wrong is shown first
+  bool colour = false;             // yellow: RNRs and retries; red: errors
 };
 // `before` null: what was counted since each process began. Else per second, between the two samples; RNR,
 // RETRY and ERROR, which have no place there, stay sums.

@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
-"""`weir stat` shows every program, however few files its shell lets it open, and still does at the second look.
+"""`weir stat` shows every program, however few files its shell lets it open, and still does at the second look, and on a
+terminal that has no room for all columns shows what is wrong.
 
   stat_of_many.py WEIR
 """
+import fcntl
 import json
 import os
+import pty
+import re
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 WEIR = os.path.abspath(sys.argv[1])
@@ -56,6 +62,22 @@ class StatOfMany(unittest.TestCase):
             self.assertEqual(seen["silent"], 0, options)
             self.assertEqual(sorted(process["pid"] for process in seen["processes"]),
                              sorted(program.pid for program in self.programs), options)
+
+    def test_a_terminal_of_80_columns_shows_errors(self):
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        stat = subprocess.Popen([WEIR, "stat"], env=self.environment, stdin=theirs, stdout=theirs)
+        os.close(theirs)
+        screen = b""
+        while b"sorted by" not in screen:
+            screen += os.read(ours, 4096)
+        os.write(ours, b"q")
+        self.assertEqual(stat.wait(timeout=60), 0)
+        lines = re.sub(rb"\x1b\[[0-9?]*[A-Za-z]", b"", screen).decode().split("\r\n")
+        self.assertEqual(lines[0].split()[0], str(PROGRAMS))
+        self.assertRegex(lines[1], r"PID .* RETRY ERROR$")
+        self.assertLessEqual(max(map(len, lines)), 80)
 
 
 if __name__ == "__main__":

@@ -112,6 +112,59 @@ TEST(StatTable, says_how_much_did_not_fit) {
   EXPECT_THAT(text, HasSubstr("(3 more lines)"));
 }
 
+// A queue pair between hosts in error, and one of a process with the longest of names.
+Sample troubled() {
+  Sample now = sample_at(0, {process(1'234'567, 123'456, 2), process(8, 1)});
+  now.processes[0].command = "fifteen_letters";
+  now.processes[0].sums.send_errors = 3;
+  WatchedQueuePair& qp = now.processes[0].queue_pairs[0];
+  qp = {0xfffffe, 0xfffffd, "XRC receive", "RESET", now.processes[0].sums};
+  qp.peer_address = "fe80::1234:5678:9abc:def0";
+  qp.counters.packets_out = qp.counters.packets_in = 12'345'678;
+  return now;
+}
+
+TEST(StatTable, fits_the_screen_and_shows_what_is_wrong_whatever_its_width) {
+  for (std::size_t columns = 50; columns < 140; ++columns) {
+    std::istringstream lines(as_table(troubled(), nullptr, {.columns = columns}));
+    std::string line;
+    std::getline(lines, line);  // how many there are
+    std::getline(lines, line);
+    EXPECT_TRUE(line.ends_with(" ERROR")) << columns;
+    while (std::getline(lines, line))
+      if (!line.starts_with('(')) EXPECT_LE(line.size(), columns) << line;
+  }
+}
+
+TEST(StatTable, leaves_columns_out_by_rank_and_says_which) {
+  const auto titles = [](const std::string& sort, std::size_t columns) {
+    return words_of_line(as_table(troubled(), nullptr, {.sort = sort, .columns = columns}), "PID");
+  };
+  EXPECT_THAT(titles("ops", 80), ElementsAre("PID", "COMMAND", "OPS", "RECV", "SERVE", "OUT", "B", "IN", "B",
+                                             "RNR", "RETRY", "ERROR"));
+  EXPECT_THAT(titles("bell", 80), ElementsAre("PID", "COMMAND", "OPS", "SERVE", "OUT", "B", "IN", "B", "BELL",
+                                              "RNR", "RETRY", "ERROR"))
+      << "what it is sorted by is always shown";
+  EXPECT_THAT(titles("ops", 10), ElementsAre("PID", "COMMAND", "OPS"));
+  const std::string text = as_table(troubled(), nullptr, {.lines = 5, .columns = 80});
+  EXPECT_THAT(text, HasSubstr("(no room in 80 columns: SEND WRITE READ ATOM BELL COMPL WAKE)\n"));
+  EXPECT_EQ(std::ranges::count(text, '\n'), 5);
+  EXPECT_THAT(as_table(troubled(), nullptr, {}), Not(HasSubstr("no room")));
+}
+
+TEST(StatTable, colours_what_is_wrong_where_it_may) {
+  const std::string text = as_table(troubled(), nullptr, {.queue_pairs = false, .colour = true});
+  EXPECT_THAT(text, HasSubstr("\x1b[31m     3\x1b[0m"));
+  EXPECT_THAT(text, HasSubstr("\x1b[33m     2\x1b[0m"));
+  EXPECT_THAT(as_table(troubled(), nullptr, {}), Not(HasSubstr("\x1b")));
+}
+
+TEST(StatTable, gives_a_terminal_nothing_to_obey) {
+  Sample now = sample_at(0, {process(7, 1)});
+  now.processes[0].command = "\x1b[2Jgone\n";
+  EXPECT_THAT(as_table(now, nullptr, {}), HasSubstr("7 ?[2Jgone? "));
+}
+
 TEST(StatTable, keeps_numbers_short) {
   const std::pair<double, std::string> rows[] = {{0, "0"},         {0.4, "0.4"},      {999, "999"},
                                                  {1000, "1.00k"},  {12345, "12.3k"},  {999'500, "1.00M"},
