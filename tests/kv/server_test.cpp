@@ -28,9 +28,9 @@ TEST(Transactions, do_not_run_when_another_client_changed_a_watched_key) {
 TEST(Transactions, do_not_run_when_a_watched_key_expired) {
   RunningServer server;
   WireClient a = server.connect();
-  a.call({"SET", "k", "1", "PX", "50"});
+  a.call({"SET", "k", "1", "PX", "100000"});
   a.call({"WATCH", "k"});
-  server.advance_ms(100);
+  server.advance_ms(200'000);
   a.call({"MULTI"});
   a.call({"PING"});
   EXPECT_EQ(a.call({"EXEC"}), "*-1\r\n");
@@ -54,9 +54,9 @@ class WatchedKey : public ::testing::TestWithParam<bool> {
 TEST_P(WatchedKey, that_expired_and_was_removed_stops_the_transaction) {
   RunningServer server;
   WireClient a = server.connect();
-  a.call({"SET", "k", "1", "PX", "50"});
+  a.call({"SET", "k", "1", "PX", "100000"});
   a.call({"WATCH", "k"});
-  server.advance_ms(100);
+  server.advance_ms(200'000);
   remove_expired(server);
   a.call({"MULTI"});
   a.call({"SET", "k", "mine"});
