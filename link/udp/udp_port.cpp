@@ -26,6 +26,9 @@
 #ifndef UDP_GRO
 #define UDP_GRO 104
 #endif
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29
+#endif
 
 namespace weir::link {
 namespace {
@@ -90,6 +93,17 @@ struct SocketAddress {
 
 bool turn_on(int socket, int level, int option, int value = 1) {
   return ::setsockopt(socket, level, option, &value, sizeof value) == 0;
+}
+
+// Of groups only what this process joined, whatever others of the host did; and nothing that this host sent,
+// for its processes reach each other without packets. Of a socket for both families the kernel goes by the
+// option of IPv6 for what is sent, and by that of each family for what comes.
+void set_up_groups(int socket, bool ipv6) {
+  turn_on(socket, IPPROTO_IP, IP_MULTICAST_LOOP, 0);
+  turn_on(socket, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+  if (!ipv6) return;
+  turn_on(socket, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 0);
+  turn_on(socket, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
 }
 
 // Who has the port, by the kernel's tables; nullopt: nobody whom they show.
@@ -206,6 +220,7 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(std::uint16_t port) {
     turn_on(fd, SOL_UDP, UDP_NO_CHECK6_RX);  // Soft-RoCE and NICs send none; the ICRC covers more
   }
   turn_on(fd, SOL_UDP, UDP_GRO);
+  set_up_groups(fd, ipv6);
   turn_on(fd, SOL_SOCKET, SO_RCVBUF, wanted_receive_bytes);
   turn_on(fd, SOL_SOCKET, SO_SNDBUF, wanted_receive_bytes);
   const SocketAddress any(ipv6, {}, port);
@@ -236,7 +251,8 @@ int UdpPort::send_run(const UdpRoute& route, const UdpRun& run) {
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   if (v4)
-    put_control(message, IPPROTO_IP, IP_PKTINFO, in_pktinfo{0, v4_of(route.source), {}});
+    put_control(message, IPPROTO_IP, IP_PKTINFO,
+                in_pktinfo{static_cast<int>(route.interface), v4_of(route.source), {}});
   else
     put_control(message, IPPROTO_IPV6, IPV6_PKTINFO, in6_pktinfo{v6_of(route.source), route.interface});
   if (route.traffic_class != 0)
@@ -264,6 +280,27 @@ int UdpPort::send(const UdpRoute& route, std::span<const UdpRun> runs, std::span
     return error;
   }
   return 0;
+}
+
+int UdpPort::change_membership(const IpAddress& group, std::uint32_t interface, int v4_option,
+                               int v6_option) {
+  if (is_v4(group)) {
+    const ip_mreqn membership{v4_of(group), {}, static_cast<int>(interface)};
+    return ::setsockopt(socket_.get(), IPPROTO_IP, v4_option, &membership, sizeof membership) == 0 ? 0
+                                                                                                   : errno;
+  }
+  if (!ipv6_) return EAFNOSUPPORT;
+  const ipv6_mreq membership{v6_of(group), interface};
+  return ::setsockopt(socket_.get(), IPPROTO_IPV6, v6_option, &membership, sizeof membership) == 0 ? 0
+                                                                                                   : errno;
+}
+
+int UdpPort::join(const IpAddress& group, std::uint32_t interface) {
+  return change_membership(group, interface, IP_ADD_MEMBERSHIP, IPV6_JOIN_GROUP);
+}
+
+int UdpPort::leave(const IpAddress& group, std::uint32_t interface) {
+  return change_membership(group, interface, IP_DROP_MEMBERSHIP, IPV6_LEAVE_GROUP);
 }
 
 std::optional<unsigned> UdpPort::other_user_of(std::uint16_t port) {

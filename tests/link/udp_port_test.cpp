@@ -26,6 +26,8 @@ namespace {
 constexpr IpAddress v4_loopback(std::uint8_t last) {
   return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, last};
 }
+// Of loopback's interface too: nothing goes to a group from 127.0.0.0/8.
+constexpr IpAddress v4_elsewhere = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 77};
 constexpr IpAddress v6_loopback = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
 
 // Once, before there is a second thread.
@@ -36,7 +38,13 @@ bool own_network() {
     ifreq request{};
     std::strcpy(request.ifr_name, "lo");
     request.ifr_flags = IFF_UP | IFF_LOOPBACK;
-    return socket && ::ioctl(socket.get(), SIOCSIFFLAGS, &request) == 0;
+    if (!socket || ::ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) return false;
+    std::strcpy(request.ifr_name, "lo:1");
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    std::memcpy(&address.sin_addr, v4_elsewhere.data() + 12, sizeof address.sin_addr);
+    std::memcpy(&request.ifr_addr, &address, sizeof address);
+    return ::ioctl(socket.get(), SIOCSIFADDR, &request) == 0;
   }();
   return entered;
 }
@@ -67,12 +75,13 @@ class OnLoopback : public testing::TestWithParam<Way> {
   }
   UdpRoute route() const { return {.source = GetParam().source, .destination = GetParam().destination}; }
   // What the socket has when something has come.
-  std::vector<Came> received() {
+  std::vector<Came> received() { return received_by(*port_); }
+  static std::vector<Came> received_by(UdpPort& port) {
     constexpr int patience_ms = 10'000;
-    pollfd waited{port_->descriptor(), POLLIN, 0};
+    pollfd waited{port.descriptor(), POLLIN, 0};
     EXPECT_EQ(::poll(&waited, 1, patience_ms), 1);
     std::vector<Came> all;
-    port_->receive([&](std::span<const UdpArrival> arrivals) {
+    port.receive([&](std::span<const UdpArrival> arrivals) {
       for (const UdpArrival& arrival : arrivals)
         all.push_back({{arrival.payload.begin(), arrival.payload.end()}, arrival});
     });
@@ -156,6 +165,65 @@ TEST_P(OnLoopback, where_the_kernel_cuts_no_runs_none_are_made_any_more) {
 TEST_P(OnLoopback, processes_of_one_user_share_the_port) {
   auto second = UdpPort::open(wire::roce_port);
   EXPECT_TRUE(second) << second.error().what;
+}
+
+// Loopback gives back what is sent, so that it stands for the network; the kernel sends no group of IPv6
+// there.
+class Groups : public OnLoopback {};
+INSTANTIATE_TEST_SUITE_P(Ways, Groups, testing::Values(Way{"ipv4", v4_loopback(1), v4_loopback(2)}),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST_P(Groups, what_goes_to_a_group_comes_to_each_port_that_joined_it_and_to_no_other) {
+  const std::uint32_t lo = ::if_nametoindex("lo");
+  constexpr IpAddress group = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 2, 3};
+  auto member = UdpPort::open(wire::roce_port), outside = UdpPort::open(wire::roce_port);
+  ASSERT_TRUE(member && outside);
+  ASSERT_EQ(port_->join(group, lo), 0);
+  EXPECT_EQ(port_->join(group, lo), EADDRINUSE);
+  ASSERT_EQ((*member)->join(group, lo), 0);
+  const UdpRoute to{.source = v4_elsewhere, .destination = group, .hop_limit = 1, .interface = lo};
+  const auto send = [&](const std::vector<std::byte>& bytes) {
+    const UdpRun run{bytes, 64};
+    ASSERT_EQ((*outside)->send(to, {&run, 1}), 0);
+  };
+  const auto sent = numbered(5 * 64);
+  send(sent);
+  for (UdpPort* const each : {port_.get(), member->get()}) {
+    std::vector<std::byte> all;
+    std::uint16_t place = 0;
+    for (const Came& came : received_by(*each)) {
+      EXPECT_EQ(came.arrival.destination, group);
+      EXPECT_EQ(came.arrival.source, to.source);
+      EXPECT_EQ(came.arrival.index, place++);
+      all.insert(all.end(), came.bytes.begin(), came.bytes.end());
+    }
+    EXPECT_EQ(all, sent) << "once, although the sender is of this host";
+  }
+  ASSERT_EQ(port_->leave(group, lo), 0);
+  EXPECT_EQ(port_->leave(group, lo), EADDRNOTAVAIL);
+  send(numbered(64));
+  EXPECT_EQ(received_by(**member).size(), 1u);
+  for (UdpPort* const each : {port_.get(), outside->get()}) {
+    pollfd now{each->descriptor(), POLLIN, 0};
+    EXPECT_EQ(::poll(&now, 1, 0), 0) << "what the member has, everybody would have by now";
+  }
+}
+
+TEST_P(Groups, that_the_kernel_refuses_are_errors) {
+  EXPECT_EQ(port_->join({0xff, 0x12}, 4711), ENODEV) << "no such interface";
+  const std::uint32_t lo = ::if_nametoindex("lo");
+  IpAddress group{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 1, 0, 0};
+  int error = 0;
+  std::size_t joined = 0;
+  for (; error == 0 && joined < 5000; ++joined) {
+    group[14] = static_cast<std::uint8_t>(joined >> 8);
+    group[15] = static_cast<std::uint8_t>(joined);
+    error = port_->join(group, lo);
+  }
+  EXPECT_TRUE(error == ENOBUFS || error == ENOMEM) << joined << " groups: " << std::strerror(error);
+  EXPECT_GT(joined, 1u);
+  --group[15];
+  EXPECT_EQ(port_->leave(group, lo), 0) << "the others stay";
 }
 
 TEST_P(OnLoopback, an_address_that_is_not_ours_has_no_way) {
