@@ -34,6 +34,7 @@ QueuePair* Adapter::create_qp(const QpConfig& config) {
   for (std::uint32_t tries = 0; tries < max_qps; ++tries) {
     next_qp_ = next_qp_ + 1 < max_qps ? next_qp_ + 1 : 2;
     if (qps_[next_qp_] || stopped_initiator_inside(next_qp_)) continue;
+    if (Qpn(slot_, next_qp_) == multicast_destination) continue;
     auto qp = std::make_unique<QueuePair>(*this, next_qp_, config);
     if (!qp->valid()) return nullptr;
     if (next_qp_ > highest_qp_) highest_qp_ = next_qp_;
@@ -425,7 +426,7 @@ void Adapter::trace(std::span<const PacketDatagram> datagrams) {
   std::vector<WirePacket> came;
   for (const PacketDatagram& each : datagrams) {
     const Qpn to(wire::destination_of(each.bytes));
-    if (to.value() > 1 && to.slot() != slot_) continue;
+    if (to.value() > 1 && to.slot() != slot_ && to != multicast_destination) continue;
     came.push_back({.bytes = each.bytes,
                     .source = each.source,
                     .destination = each.destination,
@@ -447,10 +448,36 @@ void Adapter::take_batch(std::span<const PacketDatagram> datagrams) {
   if (!answering_.empty() && parked_count_.load(std::memory_order_relaxed) != 0) resume_all_parked();
 }
 
+namespace {
+
+ArrivedPacket arrived_as(const PacketDatagram& datagram, const wire::Packet& packet) {
+  return {.source = datagram.source,
+          .destination = datagram.destination,
+          .interface = datagram.interface,
+          .traffic_class = datagram.traffic_class,
+          .hop_limit = datagram.hop_limit,
+          .packet = packet};
+}
+
+}  // namespace
+
+// A copy for each queue pair of ours that is attached. The kernel gives every process that joined the group a
+// copy of its own, so none is passed on.
+void Adapter::take_multicast(const PacketDatagram& datagram, const wire::Packet& packet) {
+  attached_.clear();
+  multicast_.append_attached(datagram.destination, attached_);
+  for (const std::uint32_t index : attached_)
+    if (QueuePair* const qp = qps_[index].get(); qp != nullptr && qp->config().type == QpType::ud)
+      qp->receive_packet(arrived_as(datagram, packet));
+}
+
 void Adapter::take_packet(const PacketDatagram& datagram) {
   const auto packet = packet_arrivals_.check(datagram);
   if (!packet) return;
   const Qpn to(packet->bth.destination);
+  // One says the other (IBA 9.4.1): a group's address is no way to a queue pair alone, and no other to all.
+  if (is_group(datagram.destination) != (to == multicast_destination)) return;
+  if (to == multicast_destination) return take_multicast(datagram, *packet);
   if (to.value() <= 1) {
     if (to.value() == 1) host_.receive_management(datagram, *packet);
     return;
@@ -458,12 +485,7 @@ void Adapter::take_packet(const PacketDatagram& datagram) {
   if (to.slot() != slot_) return host_.pass_on(to.slot(), datagram);
   QueuePair* const qp = qps_.empty() ? nullptr : qps_[to.index()].get();
   if (qp == nullptr) return;
-  qp->receive_packet({.source = datagram.source,
-                      .destination = datagram.destination,
-                      .interface = datagram.interface,
-                      .traffic_class = datagram.traffic_class,
-                      .hop_limit = datagram.hop_limit,
-                      .packet = *packet});
+  qp->receive_packet(arrived_as(datagram, *packet));
   if (qp->config().type != QpType::rc) return;  // nothing is answered
   const bool known = !answering_.empty() &&
                      (answering_.back() == qp || std::ranges::find(answering_, qp) != answering_.end());

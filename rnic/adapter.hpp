@@ -113,6 +113,7 @@ class Adapter {
   void reclaim_from_srqs(Slot dead);
   void take_batch(std::span<const PacketDatagram>);
   void take_packet(const PacketDatagram&);
+  void take_multicast(const PacketDatagram&, const wire::Packet&);
   void trace(std::span<const PacketDatagram>);
   void resume_all_parked();
   std::vector<std::uint32_t> completed_of(const SharedReceiveQueue&) const;
@@ -153,8 +154,9 @@ class Adapter {
   std::uint32_t next_qp_ = 0;
   std::uint32_t first_qp_ = 0;
 
-  PacketArrivals packet_arrivals_;     // under mutex_
-  std::vector<QueuePair*> answering_;  // of the batch at hand; under mutex_
+  PacketArrivals packet_arrivals_;       // under mutex_
+  std::vector<QueuePair*> answering_;    // of the batch at hand; under mutex_
+  std::vector<std::uint32_t> attached_;  // to the group of the packet at hand; under mutex_
   std::mutex windows_mutex_;
   std::map<Gid, std::weak_ptr<packet::Window>> packet_windows_;
 

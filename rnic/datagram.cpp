@@ -65,10 +65,14 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
     wqe.status = WcStatus::loc_len_err;
     return Outcome::nak_invalid;
   }
-  if (packet_bytes != 0) return send_datagram(wqe, payload);
-  if (const Outcome there = look_at(payload); there != Outcome::done) return there;
   const Qpn to = wqe.datagram.destination;
-  if (to == multicast_destination) return multicast(wqe, payload);
+  const bool to_one = to != multicast_destination && to != Qpn();
+  if (packet_bytes != 0 && to_one) return send_datagram(wqe, payload);
+  if (const Outcome there = look_at(payload); there != Outcome::done) return there;
+  if (to == multicast_destination) {
+    const Outcome here = multicast(wqe, payload);
+    return here == Outcome::done && packet_bytes != 0 ? send_datagram(wqe, payload) : here;
+  }
   const HostPort::Reached reached = nic_.host().reach(to.slot(), dial_);
   if (reached.undecided) return Outcome::connecting;
   if (reached.peer && reached.peer->alive())
@@ -111,12 +115,13 @@ void QueuePair::receive_datagram(const ArrivedPacket& arrived) {
                     .qkey = packet.deth.qkey,
                     .imm_be = wire::swap_network(packet.imm),
                     .has_imm = has_imm,
-                    .solicited = packet.bth.solicited},
+                    .solicited = packet.bth.solicited,
+                    .multicast = Qpn(packet.bth.destination) == multicast_destination},
                    *self, qpn_.index());
 }
 
-// To every attached queue pair of every process, the sender's own included. Each receives a copy of its own,
-// or none, as with datagrams everywhere.
+// To every attached queue pair of every process of this host, the sender's own included. Each receives a copy
+// of its own, or none, as with datagrams everywhere. Other hosts get one packet for all.
 Outcome QueuePair::multicast(const SendWqe& wqe, const Gather& payload) {
   const auto [everybody, undecided] = nic_.host().everybody(dial_);
   if (undecided) return Outcome::connecting;

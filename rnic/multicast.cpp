@@ -1,6 +1,14 @@
 #include "rnic/multicast.hpp"
 
+#include <algorithm>
+
 namespace weir::rnic {
+
+bool is_group(const Gid& gid) {
+  static constexpr std::array<std::uint8_t, 12> mapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  if (gid[0] == 0xff) return true;
+  return std::equal(mapped.begin(), mapped.end(), gid.begin()) && gid[12] >> 4 == 0xe;
+}
 
 MulticastEntry* MulticastGroups::find(std::uint32_t qp_index, const Gid& gid) {
   for (MulticastEntry& entry : attachments().ever_used())
@@ -26,6 +34,14 @@ bool MulticastGroups::detach(std::uint32_t qp_index, const Gid& gid) {
 void MulticastGroups::forget(std::uint32_t qp_index) {
   const std::lock_guard lock(mutex_);
   attachments().forget(qp_index);
+}
+
+void MulticastGroups::append_attached(const Gid& gid, std::vector<std::uint32_t>& qp_indices) {
+  const std::lock_guard lock(mutex_);
+  for (const MulticastEntry& entry : attachments().ever_used()) {
+    const std::uint32_t qp = entry.qp.load(std::memory_order_relaxed);
+    if (qp != 0 && qp <= max_qps && entry.gid == gid) qp_indices.push_back(qp - 1);
+  }
 }
 
 QpEntries<MulticastEntry> MulticastGroups::attachments() const {

@@ -33,7 +33,8 @@ namespace weir::rnic {
 struct DatagramPath {
   std::array<std::byte, grh_bytes> grh{};
   Gid group{};  // multicast
-  // To another host: how many bytes a packet's payload may have; 0: on this host.
+  // To another host, or, of a group, to others too: how many bytes a packet's payload may have; 0: on this
+  // host.
   std::uint32_t packet_bytes = 0;
   std::uint32_t interface = 0;  // as of PacketRoute
 };

@@ -37,8 +37,9 @@ class Qpn {
 
 using Gid = std::array<std::uint8_t, 16>;
 
-// Where a datagram goes whose address handle names a multicast group: a number that no queue pair has.
-inline constexpr Qpn multicast_destination(0, max_qps - 1);
+// Where a datagram goes whose address handle names a multicast group: a number that no queue pair has (IBA
+// 10.5.1).
+inline constexpr Qpn multicast_destination(0xffffff);
 
 enum class QpType : std::uint8_t {
   rc = 2,

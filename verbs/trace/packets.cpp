@@ -83,14 +83,12 @@ wire::Frame request(const Conversation& with, const rnic::SendWqe& wqe, const Se
   wire::Packet& p = frame.packet;
   const bool last = i + 1 == count, back = comes_back(wqe.opcode);
   p.bth.opcode = wire::opcode(service_of(with.type), operation_of(segments, i, count));
-  constexpr std::uint32_t multicast_qpn = 0xffffff;
   p.bth.destination = with.peer.value();
   p.bth.psn = (with.psn + i) & max_psn;
   p.bth.solicited = wqe.solicited && last;
   p.bth.ack_request = last && (with.type == rnic::QpType::rc || with.type == rnic::QpType::xrc_send);
   if (with.type == rnic::QpType::ud) {
-    const bool multicast = wqe.datagram.destination == rnic::multicast_destination;
-    p.bth.destination = multicast ? multicast_qpn : wqe.datagram.destination.value();
+    p.bth.destination = wqe.datagram.destination.value();
     p.deth = {wqe.datagram.qkey, with.own.value()};
   }
   p.srqn = wqe.remote_srqn;
