@@ -177,6 +177,27 @@ TEST_F(Multicast, members_with_a_queue_pair_receive_what_is_sent_to_the_group) {
   for (ibv_mr* region : regions) rdma_dereg_mr(region);
 }
 
+TEST_F(Multicast, a_group_that_there_is_no_place_for_is_an_event_of_its_own) {
+  ::setenv("WEIR_WIRE", "0", 1);  // nothing of it leaves this host
+  const IdRef id = member();
+  make_qp(id);
+  ibv_device_attr device{};
+  ASSERT_EQ(ibv_query_device(id->verbs, &device), 0);
+  ibv_gid other{};
+  other.raw[0] = 0xff;
+  for (int i = 0; i < device.max_total_mcast_qp_attach; ++i) {
+    std::memcpy(other.raw + 8, &i, sizeof i);
+    ASSERT_EQ(ibv_attach_mcast(id->qp, &other, 0), 0) << i;
+  }
+  ASSERT_EQ(rdma_join_multicast(id.get(), as_address(group_), nullptr), 0);
+  client_.expect(RDMA_CM_EVENT_MULTICAST_ERROR, -ENOMEM);
+  EXPECT_EQ(rdma_leave_multicast(id.get(), as_address(group_)), -1) << "it was not joined";
+  ASSERT_EQ(ibv_detach_mcast(id->qp, &other, 0), 0);
+  ASSERT_EQ(rdma_join_multicast(id.get(), as_address(group_), nullptr), 0);
+  client_.expect(RDMA_CM_EVENT_MULTICAST_JOIN);
+  ::unsetenv("WEIR_WIRE");
+}
+
 TEST_F(Multicast, an_address_of_a_group_can_be_resolved) {
   const IdRef id = make_id(client_, RDMA_PS_UDP);
   auto from = loopback(0);

@@ -6,7 +6,7 @@ from two_namespaces import ADDRESSES
 # Of `make test`; the others only in the long form.
 SHORT = ["ibv_rc_pingpong.checked", "rping.displayed", "ib_write_bw.default", "ib_send_lat.default", "ib_read_bw.size_4096",
          "ib_atomic_lat.fetch_and_add", "killed.ib_write_bw.server", "ibv_ud_pingpong.default", "udaddy", "ib_send_bw.ud.five", "ib_write_bw.unreliable_connection",
-         "ib_send_lat.unreliable_connection", "ib_send_bw.unreliable_connection"]
+         "ib_send_lat.unreliable_connection", "ib_send_bw.unreliable_connection", "mckey"]
 SELECTION = [
     *SHORT, "ibv_rc_pingpong.size_1M_checked", "ibv_rc_pingpong.events_checked_new_send", "rping.size_60000", "rping.validated_10000",
     "ibv_srq_pingpong.events_checked", "ibv_uc_pingpong.default", "ib_write_lat.uc.default", "rdma_server", "ucmatose", "udaddy.many", "udaddy.options", "ib_send_lat.datagrams",
@@ -18,7 +18,9 @@ SELECTION = [
     "ib_atomic_lat.cmp_and_swap", "killed.ib_write_bw.client", "killed.ib_send_bw.server", "killed.ib_read_bw.server",
 ]
 # Over IPv6, where the connection manager is told of such an address.
-WITH_CM = {"ipv6": ["rping.displayed", "rping.size_60000"], "link_local": ["rping.displayed"]}
+WITH_CM = {"ipv6": ["rping.displayed", "rping.size_60000", "mckey"], "link_local": ["rping.displayed"]}
+# Groups are of the family of the addresses.
+GROUPS = {"239.1.1.1": "ff15::77:1"}
 # And where a GID index says so, on the programs' own connection over IPv4: its option.
 WITH_INDEX = {"ibv_rc_pingpong.size_1M_checked": "-g", "ib_write_bw.default": "-x", "ib_send_lat.default": "-x",
               "ib_read_bw.size_1048576": "-x", "ib_atomic_lat.fetch_and_add": "-x", "ibv_ud_pingpong.default": "-g",
@@ -35,6 +37,9 @@ def between_hosts(cases):
     def case_of(name, kind, words, prefix="", label="interop"):
         case = by_name[name]
         words = [*words, *SHORTER.get(name.split(".")[0], [])]
+        if kind == "ipv6":
+            case = dataclasses.replace(case, server=[GROUPS.get(word, word) for word in case.server],
+                                       client=[GROUPS.get(word, word) for word in case.client])
         return dataclasses.replace(case, name=f"between_hosts.{prefix}{name}", between_hosts=kind, server=[*case.server, *words],
                                    client=[*case.client[:-1], *words, case.client[-1]], in_shm=True, label=label, options=[])
 

@@ -1,7 +1,8 @@
 """One interop case, as data. run_case.py runs it.
 
-{port}, {host}, {here}, {programs} and {scratch} are filled in by the run: a TCP port that is free now, a loopback address,
-this folder, where the programs of programs/ were built, an empty folder. Whatever speaks rdma_cm uses the same number in
+{port}, {host}, {own}, {here}, {programs} and {scratch} are filled in by the run: a TCP port that is free now, a loopback address
+(between hosts the server's), the same or, between hosts, the address of the end that the command runs at, this folder, where
+the programs of programs/ were built, an empty folder. Whatever speaks rdma_cm uses the same number in
 the RDMA port space.
 """
 import dataclasses

@@ -29,7 +29,7 @@ from run_case import SKIPPED
 HERE = pathlib.Path(__file__).resolve().parent
 OUTCOMES = ("passed", "failed", "skipped")
 SUITES = ("pyverbs_suite", "ucx_suite")
-PLACES = {"port": "PORT", "host": HOST, "here": "tests/interop", "programs": "build/release/tests/interop", "scratch": "FOLDER",
+PLACES = {"port": "PORT", "host": HOST, "own": HOST, "here": "tests/interop", "programs": "build/release/tests/interop", "scratch": "FOLDER",
           "file": "FILE", "copy": "COPY"}
 
 

@@ -35,6 +35,10 @@ class Failed(Exception):
     pass
 
 
+def end_of(name):
+    return "server" if name == "server" else "client"
+
+
 class Run:
     """What the cases share: the launcher, the runtime folder, and the programs to end whatever happens."""
 
@@ -65,11 +69,12 @@ class Run:
         case = self.case
         chosen = case.around_server if name == "server" and case.around_server is not None else case.around
         if self.namespaces is not None:
-            return self.namespaces.enter("server" if name == "server" else "client")
+            return self.namespaces.enter(end_of(name))
         return [*as_user(case.user), *(word.format(**self.words) for word in chosen)]
 
     def start(self, name, command):
-        words = [*self.around(name), *self.prefix, *(word.format(**self.words) for word in command)]
+        own = two_namespaces.ADDRESSES[self.case.between_hosts][end_of(name)] if self.case.between_hosts else HOST
+        words = [*self.around(name), *self.prefix, *(word.format(**self.words, own=own) for word in command)]
         print(f"$ {shlex.join(words)}    # {name}", flush=True)
         program = Program(name, words, self.environment)
         self.programs.append(program)

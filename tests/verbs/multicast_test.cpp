@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "verbs_test.hpp"
 
@@ -16,6 +17,15 @@ ibv_gid gid_of(const char* ipv6) {
 
 class Multicast : public VerbsTest {
  protected:
+  // Nothing of it leaves this host.
+  void SetUp() override {
+    ::setenv("WEIR_WIRE", "0", 1);
+    VerbsTest::SetUp();
+  }
+  void TearDown() override {
+    VerbsTest::TearDown();
+    ::unsetenv("WEIR_WIRE");
+  }
   Cq cq = make_cq(), other_cq = make_cq();
 };
 

@@ -21,7 +21,7 @@
 namespace weir::verbs_test {
 namespace {
 
-constexpr char wire_address[] = "10.77.0.1", elsewhere[] = "10.77.0.9";
+constexpr char wire_address[] = "10.77.0.1", elsewhere[] = "10.77.0.9", a_group[] = "239.1.2.3";
 constexpr unsigned roce_port = 4791;
 
 ibv_gid mapped(const char* v4) {
@@ -82,6 +82,10 @@ class Program {
     std::array<ibv_gid_entry, 64> entries;
     must(ibv_query_gid_table(context_.get(), entries.data(), entries.size(), 0) == 2);
   }
+  void attach_to(const char* group) {
+    const ibv_gid gid = mapped(group);
+    must(ibv_attach_mcast(qp_.get(), &gid, 0) == 0);
+  }
   void make_a_handle_to(const char* address) {
     ibv_ah_attr attr{};
     attr.is_global = 1;
@@ -130,6 +134,9 @@ const Row rows[] = {
     {"takes_datagrams_and_then_reads_the_table", [](Program& p) { p.take_datagrams(), p.ask_for_all(); },
      true},
     {"may_send_datagrams_to_another_host", [](Program& p) { p.make_a_handle_to(elsewhere); }, true},
+    // Its one interface is loopback's, which carries no groups.
+    {"is_in_a_group_that_stays_on_this_host",
+     [](Program& p) { p.take_datagrams(), p.attach_to(a_group), p.make_a_handle_to(a_group); }, false},
     {"knows_an_address_and_takes_datagrams_where_packets_are_switched_off",
      [](Program& p) { p.ask_for(wire_index), p.take_datagrams(); }, false, "0"},
 };

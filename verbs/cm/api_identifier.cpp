@@ -30,7 +30,8 @@ bool finish_connection(Event& event, Id& id) {
 // A group that was joined: its messages arrive from now on. False: it has been left meanwhile.
 bool finish_joining(Event& event, Id& id) {
   bool left = false;
-  const int error = attach(id.memberships, event.param.ud.ah_attr.grh.dgid, id.qp, left);
+  const GroupPlace to{event.param.ud.ah_attr.grh.dgid, static_cast<int>(id.place->gid_index)};
+  const int error = attach(id.memberships, to, id.qp, left);
   if (error != 0) {
     event.event = RDMA_CM_EVENT_MULTICAST_ERROR;
     event.status = -error;

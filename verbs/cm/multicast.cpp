@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "verbs/ibv/private_link.hpp"
+
 namespace weir::cm {
 namespace {
 bool same_group(const ibv_gid& one, const ibv_gid& other) {
@@ -18,16 +20,16 @@ bool is_multicast(const Endpoint& address) {
 }
 
 // `left`: the group was left before the event of joining it was taken.
-int attach(Memberships& memberships, const ibv_gid& group, ibv_qp* qp, bool& left) {
+int attach(Memberships& memberships, const GroupPlace& to, ibv_qp* qp, bool& left) {
   const std::scoped_lock hold(memberships.mutex);
   const auto found =
       std::find_if(memberships.all.begin(), memberships.all.end(), [&](const auto& membership) {
-        return !membership.attached && same_group(membership.address.gid(), group);
+        return !membership.attached && same_group(membership.address.gid(), to.group);
       });
   left = found == memberships.all.end();
   if (left) return 0;
   if (qp == nullptr || !found->receives) return 0;
-  if (const int error = ibv_attach_mcast(qp, &group, 0); error != 0) {
+  if (const int error = weir_attach_group(qp, &to.group, to.own_index); error != 0) {
     memberships.all.erase(found);
     return error;
   }

@@ -37,6 +37,15 @@ rnic::Grh grh_of(const ibv_global_route& route) {
                           .flow_label = route.flow_label});
 }
 
+// Those of this host get it whatever becomes of the packets.
+void find_path_to_group(NicProcess& nic, const ibv_ah_attr& attr, rnic::DatagramPath& path) {
+  path.group = nic_gid(attr.grh.dgid);
+  const auto carrier = carrier_of_group(attr.grh.dgid, attr.grh.sgid_index);
+  if (!carrier || !open_for_group(nic)) return;
+  path.packet_bytes = bytes_of(mtu_of(*carrier));
+  path.interface = carrier->interface_index;
+}
+
 // Whether datagrams reach that destination, and by which way. One that none reaches has an address handle all
 // the same: what is sent there is lost.
 bool find_path(NicProcess& nic, const ibv_ah_attr& attr, rnic::DatagramPath& path) {
@@ -57,13 +66,11 @@ std::uint32_t path_kbps_of(const ibv_ah_attr& attr) {
   return kbps < max_rate_limit_kbps ? kbps : 0;
 }
 
-constexpr std::uint32_t multicast_qpn = 0xffffff;  // IBA 4.1.1
-
 rnic::DatagramAddress datagram_address(const Ah* ah, std::uint32_t qpn, std::uint32_t qkey) {
   if (ah == nullptr) return {};
-  const bool group = qpn == multicast_qpn && ah->to_group;
-  const rnic::Qpn alone = ah->reachable ? rnic::Qpn(qpn) : rnic::Qpn();
-  return {group ? rnic::multicast_destination : alone, qkey, &ah->path};
+  const bool to_all = rnic::Qpn(qpn) == rnic::multicast_destination;
+  const bool leads_there = to_all ? ah->to_group : ah->reachable;
+  return {leads_there ? rnic::Qpn(qpn) : rnic::Qpn(), qkey, &ah->path};
 }
 
 }  // namespace weir::verbs
@@ -90,9 +97,10 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   ah->path_kbps = path_kbps_of(*attr);
   if (attr->is_global && is_multicast(attr->grh.dgid)) {
     ah->to_group = true;
-    ah->path.group = nic_gid(attr->grh.dgid);
+    find_path_to_group(*context_of(pd->context).nic, *attr, ah->path);
+  } else {
+    ah->reachable = find_path(*context_of(pd->context).nic, *attr, ah->path);
   }
-  ah->reachable = find_path(*context_of(pd->context).nic, *attr, ah->path);
   // Who is told of a LID alone gets a GRH all the same, as on RoCE every datagram has one: from here, to
   // here.
   ibv_global_route route{};

@@ -1,30 +1,59 @@
 // ibv_attach_mcast, ibv_detach_mcast (ibv_attach_mcast(3)).
 //
-// There is no fabric to join and no router between: being attached is all that it takes to receive, and any
-// queue pair may send. So joining a group through the connection manager adds nothing here but a GID.
+// On this host being attached is all that it takes to receive, and any queue pair may send. From other hosts
+// a group's packets come by the interface on which the process joined the group at its kernel, which tells
+// the network (IGMP, MLD): that is done here too, so joining a group through the connection manager adds
+// nothing but the choice of the interface.
+#include "rnic/multicast.hpp"
+
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "link/explain.hpp"
 #include "verbs/ibv/objects.hpp"
+#include "verbs/ibv/path.hpp"
+#include "verbs/ibv/private_link.hpp"
 
 namespace weir::verbs {
 
-// An IPv6 multicast address, or an IPv4 one in its mapped form, as RoCE has them.
-bool is_multicast(const ibv_gid& gid) {
-  static constexpr std::uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  if (gid.raw[0] == 0xff) return true;
-  return std::memcmp(gid.raw, mapped, sizeof mapped) == 0 && gid.raw[12] >> 4 == 0xe;
+namespace {
+
+rnic::Gid group_of(const ibv_gid& gid) {
+  rnic::Gid group;
+  std::memcpy(group.data(), gid.raw, group.size());
+  return group;
 }
+
+}  // namespace
+
+bool is_multicast(const ibv_gid& gid) { return rnic::is_group(group_of(gid)); }
 
 namespace {
 
 bool applies(const ibv_qp& qp, const ibv_gid* gid) {
   return qp.qp_type == IBV_QPT_UD && gid != nullptr && is_multicast(*gid);
 }
-rnic::Gid group_of(const ibv_gid& gid) {
-  rnic::Gid group;
-  std::memcpy(group.data(), gid.raw, group.size());
-  return group;
+
+// That the group's packets of other hosts come, too. Where no port can be opened those of this host do, and
+// the user has been told why. 0, or an errno.
+int join_on_the_wire(NicProcess& nic, std::uint32_t qp_index, const ibv_gid& group,
+                     std::optional<std::size_t> at) {
+  const auto carrier = carrier_of_group(group, at);
+  if (!carrier || !open_for_group(nic)) return 0;
+  return nic.groups().join(qp_index, group_of(group), carrier->interface_index);
+}
+
+int attach(ibv_qp* qp, const ibv_gid* gid, std::optional<std::size_t> at) {
+  if (qp == nullptr || !applies(*qp, gid)) return EINVAL;
+  Context& context = context_of(qp->context);
+  auto& groups = context.adapter().multicast();
+  const std::uint32_t index = qp_of(qp).nic_qp->qpn().index();
+  const rnic::Gid group = group_of(*gid);
+  if (groups.attach(index, group) != rnic::MulticastGroups::Attached::ok) return ENOMEM;
+  const int error = join_on_the_wire(*context.nic, index, *gid, at);
+  if (error != 0 && !context.nic->groups().holds(index, group)) groups.detach(index, group);
+  return error;
 }
 
 }  // namespace
@@ -35,17 +64,18 @@ using namespace weir::verbs;
 extern "C" {
 
 // The LID means nothing on Ethernet.
-int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) {
-  if (qp == nullptr || !applies(*qp, gid)) return EINVAL;
-  auto& groups = context_of(qp->context).adapter().multicast();
-  const auto attached = groups.attach(qp_of(qp).nic_qp->qpn().index(), group_of(*gid));
-  return attached == weir::rnic::MulticastGroups::Attached::ok ? 0 : ENOMEM;
+int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) { return attach(qp, gid, std::nullopt); }
+
+int weir_attach_group(ibv_qp* qp, const ibv_gid* gid, int gid_index) {
+  return attach(qp, gid, static_cast<std::size_t>(std::max(gid_index, 0)));
 }
 
 int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) {
   if (qp == nullptr || !applies(*qp, gid)) return EINVAL;
-  auto& groups = context_of(qp->context).adapter().multicast();
-  return groups.detach(qp_of(qp).nic_qp->qpn().index(), group_of(*gid)) ? 0 : EINVAL;
+  Context& context = context_of(qp->context);
+  const std::uint32_t index = qp_of(qp).nic_qp->qpn().index();
+  context.nic->groups().leave(index, group_of(*gid));
+  return context.adapter().multicast().detach(index, group_of(*gid)) ? 0 : EINVAL;
 }
 
 }  // extern "C"

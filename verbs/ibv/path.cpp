@@ -19,6 +19,14 @@ namespace {
 
 // IPv6, UDP, BTH, the longest extended headers and the ICRC: what drivers of RoCE ports subtract.
 constexpr std::uint32_t longest_overhead = 80;
+// In each network namespace it is the first; 0 means that an address is on no interface.
+constexpr std::uint32_t loopback_interface = 1;
+
+bool is_mapped(const ibv_gid& gid) {
+  in6_addr v6;
+  std::memcpy(&v6, gid.raw, sizeof v6);
+  return IN6_IS_ADDR_V4MAPPED(&v6);
+}
 
 }  // namespace
 
@@ -59,6 +67,30 @@ int open_way(NicProcess& nic, const ibv_ah_attr& to) {
                   ": " + std::strerror(error) +
                   "; choose the GID of the interface that leads there (-g or -x), or add a route");
   return error;
+}
+
+std::optional<GidEntry> carrier_of_group(const ibv_gid& group, std::optional<std::size_t> index) {
+  if (PacketNetwork::switched_off()) return std::nullopt;
+  const bool v4 = is_mapped(group);
+  const auto carries = [v4](const GidEntry& own) {
+    // What is sent to a group by loopback comes back, and this host's members have it already.
+    return is_unicast(own.gid) && is_mapped(own.gid) == v4 && own.interface_index > loopback_interface;
+  };
+  if (index) {
+    const auto own = gid_at(*index);
+    return own && carries(*own) ? own : std::nullopt;
+  }
+  const auto table = gid_table();
+  const auto found = std::ranges::find_if(table, carries);
+  return found != table.end() ? std::optional(*found) : std::nullopt;
+}
+
+bool open_for_group(NicProcess& nic) {
+  static std::atomic_flag said;
+  const auto opened = nic.network().open();
+  if (!opened && link::first_time(said))
+    link::explain(opened.error().what + "; multicast groups reach this host alone");
+  return opened.has_value();
 }
 
 ibv_mtu mtu_of(const GidEntry& source) {

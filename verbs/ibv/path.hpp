@@ -5,6 +5,7 @@
 #include <infiniband/verbs.h>
 
 #include <expected>
+#include <optional>
 
 #include "rnic/queue_pair.hpp"
 #include "verbs/ibv/gid_table.hpp"
@@ -22,6 +23,13 @@ Reach reach_of(const ibv_ah_attr& to, rnic::QpType type);
 // Whether packets go there from the address that the attributes name, and come back to us: opens the port,
 // and looks for a route. Says on standard error what is in the way, once. 0, or an errno.
 int open_way(NicProcess& nic, const ibv_ah_attr& to);
+
+// The address of ours from which packets go to that group, and by whose interface they come: the one of that
+// index, or without one the first that will do. nullopt: the group stays on this host, for the address is
+// loopback or of the other family, or packets are switched off.
+std::optional<GidEntry> carrier_of_group(const ibv_gid& group, std::optional<std::size_t> index);
+// Whether packets of groups can go and come; says on standard error what is in the way, once.
+bool open_for_group(NicProcess& nic);
 
 // Neither loopback nor a group: an address that another host may reach.
 bool is_unicast(const ibv_gid& gid);

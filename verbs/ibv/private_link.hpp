@@ -31,6 +31,9 @@ extern "C" const char* weir_reaches(const ibv_gid* own);
 // (datagram_reception.hpp).
 extern "C" int weir_gid_index(const ibv_gid* gid);
 
-// In queue_pair.cpp; rdma/verbs_shim.cpp asks for it by its name, and does without where there is none.
+// In multicast.cpp, for librdmacm.so.1: ibv_attach_mcast, by the interface of that GID of ours.
 struct ibv_qp;
+extern "C" int weir_attach_group(ibv_qp* qp, const ibv_gid* group, int gid_index);
+
+// In queue_pair.cpp; rdma/verbs_shim.cpp asks for it by its name, and does without where there is none.
 extern "C" bool weir_peer_inside(ibv_qp* qp);

@@ -207,6 +207,7 @@ int ibv_destroy_qp(ibv_qp* qp) {
   if (q.flows.load() != 0) return EBUSY;
   if (last_handle_of(q)) {
     send_waiting_datagrams(*q.nic_qp);
+    if (qp->qp_type == IBV_QPT_UD) context.nic->groups().forget(q.nic_qp->qpn().index());
     context.adapter().destroy(q.nic_qp);
   }
   const auto delivered = forget_async_events(context, q.async_delivered, [&](const ibv_async_event& e) {

@@ -138,6 +138,7 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
       *link_, connect_limit, [this](const link::NeighbourPtr& neighbour) { (void)adopt(neighbour); },
       [this] { adapter_->service(); });
   network_ = std::make_unique<PacketNetwork>(*link_, *adapter_);
+  groups_ = std::make_unique<GroupMemberships>(*network_);
   self_ = std::make_shared<OwnPeer>(link_->slot(), segment_mapping_, table_mapping_, *adapter_, *link_);
   attached_.store(true, std::memory_order_release);
   return {};

@@ -23,6 +23,7 @@
 #include "link/same_host.hpp"
 #include "rnic/adapter.hpp"
 #include "verbs/progress/dials.hpp"
+#include "verbs/progress/group_memberships.hpp"
 #include "verbs/progress/mover.hpp"
 #include "verbs/progress/packet_network.hpp"
 #include "verbs/progress/peers.hpp"
@@ -51,6 +52,7 @@ class NicProcess final : public rnic::HostPort {
   rnic::Adapter& adapter() { return *adapter_; }
   link::SameHostLink& link() { return *link_; }
   PacketNetwork& network() { return *network_; }
+  GroupMemberships& groups() { return *groups_; }
 
   // Registers memory. errc::bad_address: not all of it is mapped. errc::not_enough_memory: the table is full.
   link::Result<std::uint32_t> register_memory(std::uint64_t addr, std::uint64_t length, std::uint64_t iova,
@@ -114,6 +116,7 @@ class NicProcess final : public rnic::HostPort {
   std::unique_ptr<Mover> mover_;
   std::unique_ptr<Dials> dials_;
   std::unique_ptr<PacketNetwork> network_;
+  std::unique_ptr<GroupMemberships> groups_;
   std::atomic<bool> attached_ = false;  // adapter_ and self_ are there
   rnic::PeerPtr self_;
 

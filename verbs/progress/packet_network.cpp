@@ -13,7 +13,6 @@
 #include "wire/mad.hpp"
 
 namespace weir::verbs {
-namespace {
 
 std::string text_of(const rnic::Gid& gid) {
   in6_addr address;
@@ -23,8 +22,6 @@ std::string text_of(const rnic::Gid& gid) {
   ::inet_ntop(v4 ? AF_INET : AF_INET6, gid.data() + (v4 ? 12 : 0), text.data(), text.size());
   return text.data();
 }
-
-}  // namespace
 
 bool PacketNetwork::switched_off() {
   const char* const said = ::secure_getenv(wire_variable);
@@ -138,6 +135,16 @@ void PacketNetwork::receive(const rnic::HostPort::PacketSink& sink) {
                            .hop_limit = arrival.hop_limit});
     sink(datagrams);
   });
+}
+
+int PacketNetwork::join(const rnic::Gid& group, std::uint32_t interface) {
+  link::UdpPort* const port = open_.load(std::memory_order_acquire);
+  return port != nullptr ? port->join(group, interface) : ENOTCONN;
+}
+
+// An interface that is gone has taken its memberships along.
+void PacketNetwork::leave(const rnic::Gid& group, std::uint32_t interface) {
+  if (link::UdpPort* const port = open_.load(std::memory_order_acquire)) (void)port->leave(group, interface);
 }
 
 void PacketNetwork::on_management(ManagementHandler handler) {

@@ -10,12 +10,16 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "link/same_host.hpp"
 #include "link/udp/udp_port.hpp"
 #include "rnic/adapter.hpp"
 
 namespace weir::verbs {
+
+// An address for people.
+std::string text_of(const rnic::Gid& gid);
 
 // "0": no packets to other hosts.
 inline constexpr char wire_variable[] = "WEIR_WIRE";
@@ -35,6 +39,10 @@ class PacketNetwork {
   // Whether a datagram queue pair of this NIC was ever ready (verbs/ibv/datagram_reception.hpp).
   void take_datagrams() { takes_datagrams_.store(true); }
   bool takes_datagrams() const { return takes_datagrams_.load(); }
+  // A group on an interface, once the port is open: GroupMemberships counts who wants it. 0, or an errno as
+  // of UdpPort::join().
+  int join(const rnic::Gid& group, std::uint32_t interface);
+  void leave(const rnic::Gid& group, std::uint32_t interface);
   // What rnic::HostPort asks of it.
   void send(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs);
   std::size_t packets_in_run() const;
