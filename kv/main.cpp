@@ -15,6 +15,7 @@
 #include <optional>
 #include <random>
 
+#include "kv/aof/append_only.hpp"
 #include "kv/background.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/server/memory.hpp"
@@ -127,6 +128,14 @@ Surroundings surroundings_of(const StartOptions& options, const char* program) {
           make_way_for_clients};
 }
 
+// Reads what an earlier run kept: its log if one is kept, or its snapshot. Not empty: why the server cannot
+// run.
+std::string load_data(Server& server, const std::function<bool()>& go_on) {
+  const auto loaded =
+      server.settings.appendonly ? server.append_only->start(go_on) : load_snapshot(server, go_on);
+  return loaded ? "" : loaded.error();
+}
+
 // Opens the listeners and says where they are. Not empty: why the server cannot run.
 std::string begin_listening(Server& server) {
   if (auto listening = server.listen(); !listening) return listening.error();
@@ -135,12 +144,12 @@ std::string begin_listening(Server& server) {
   if (const auto& names = server.settings.given_without_effect; !names.empty()) {
     std::string line;
     for (std::string_view name : names) line.append(line.empty() ? "" : ", ").append(name);
-    server.log(LogLevel::warning,
-               "without effect here (this server has no append-only file and follows no other): " + line);
+    server.log(LogLevel::warning, "without effect here (this server follows no other): " + line);
   }
-  if (!server.snapshots->has_save_points()) {
+  if (!server.snapshots->has_save_points() && !server.settings.appendonly) {
     server.log(LogLevel::notice,
-               "nothing is saved by itself: give --save, or ask with SAVE, BGSAVE or SHUTDOWN SAVE");
+               "nothing is saved by itself: give --appendonly yes or --save, or ask with SAVE, BGSAVE or "
+               "SHUTDOWN SAVE");
   }
   for (const std::string& where : server.listening()) server.log(LogLevel::notice, "listening on " + where);
   return {};
@@ -181,15 +190,16 @@ int run(StartOptions options, const char* program) {
     server.log(LogLevel::warning, wrong);
     return log_path.empty() ? 1 : complain(wrong);
   }
-  if (const auto loaded = load_snapshot(server, [&] { return io.poll(), !stopping; }); !loaded) {
-    server.log(LogLevel::warning, loaded.error());
-    return log_path.empty() ? 1 : complain(loaded.error());
+  if (const std::string wrong = load_data(server, [&] { return io.poll(), !stopping; }); !wrong.empty()) {
+    server.log(LogLevel::warning, wrong);
+    return log_path.empty() ? 1 : complain(wrong);
   }
   const bool has_pidfile = write_pidfile(server);
   if (!stopping) server.log(LogLevel::notice, "Ready to accept connections");
   if (background) background->ready();
   io.run();
   server.shut_down();
+  server.append_only->turn_off();
   if (has_pidfile) unlink(server.settings.pidfile.c_str());
   server.log(LogLevel::warning, "stopped");
   return 0;

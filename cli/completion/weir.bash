@@ -169,15 +169,17 @@ _weir_program() {
       --tls-auth-clients --tls-handshake-timeout --auth-timeout --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector
       --rdma-tls-port --rdma-provider --idle-spin --protected-mode --requirepass --aclfile --maxclients --timeout
       --proto-max-bulk-len --databases --maxmemory --maxmemory-policy --busy-reply-threshold --lua-memory-limit --logfile --loglevel --pidfile --dir --daemonize
-      --save --dbfilename --stop-writes-on-bgsave-error --enable-protected-configs
+      --save --dbfilename --stop-writes-on-bgsave-error --enable-protected-configs --appendonly --appendfsync --appendfilename --appenddirname
+      --aof-load-truncated
       --repl-backlog-size --repl-backlog-ttl --repl-timeout --repl-ping-replica-period
       --help --version" ;;
   esac
   case $previous in
     --rdma-provider) _weir_choose "auto weir system" ;;
     --enable-protected-configs) _weir_choose "no yes local" ;;
-    --show-pushes | --protected-mode | --stop-writes-on-bgsave-error | --daemonize) _weir_choose "yes no" ;;
+    --show-pushes | --protected-mode | --stop-writes-on-bgsave-error | --daemonize | --appendonly | --aof-load-truncated) _weir_choose "yes no" ;;
     --tls-auth-clients) _weir_choose "yes no optional" ;;
+    --appendfsync) _weir_choose "always everysec no" ;;
     --loglevel) _weir_choose "debug verbose notice warning" ;;
     --maxmemory-policy) _weir_choose "noeviction allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu
       volatile-random volatile-ttl" ;;

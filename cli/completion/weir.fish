@@ -168,7 +168,8 @@ complete -c weir-benchmark -l chart -r -d 'draw the comparison'
 
 for option in port bind tls-port tls-handshake-timeout auth-timeout rdma-port rdma-bind rdma-rx-size rdma-completion-vector \
         rdma-tls-port idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory busy-reply-threshold lua-memory-limit unixsocketperm save dbfilename \
-        repl-backlog-size repl-backlog-ttl repl-timeout repl-ping-replica-period
+        repl-backlog-size repl-backlog-ttl repl-timeout repl-ping-replica-period \
+        appendfilename appenddirname
     complete -c weir-server -l $option -x
 end
 for option in unixsocket tls-cert-file tls-key-file tls-ca-cert-file aclfile logfile pidfile dir
@@ -177,6 +178,9 @@ end
 complete -c weir-server -l tls-auth-clients -x -a 'yes no optional'
 complete -c weir-server -l rdma-provider -x -a 'auto weir system'
 complete -c weir-server -l protected-mode -x -a 'yes no'
+complete -c weir-server -l appendonly -x -a 'yes no'
+complete -c weir-server -l aof-load-truncated -x -a 'yes no'
+complete -c weir-server -l appendfsync -x -a 'always everysec no'
 complete -c weir-server -l daemonize -x -a 'yes no'
 complete -c weir-server -l stop-writes-on-bgsave-error -x -a 'yes no'
 complete -c weir-server -l enable-protected-configs -x -a 'no yes local'

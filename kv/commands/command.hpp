@@ -130,6 +130,7 @@ std::vector<std::string_view> categories(const Command& command);
 
 // The families, a file each.
 std::span<const Command> access_commands();
+std::span<const Command> append_only_commands();
 std::span<const Command> bit_commands();
 std::span<const Command> bitfield_commands();
 std::span<const Command> client_commands();

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "kv/aof/append_only.hpp"
 #include "kv/commands/command.hpp"
 #include "kv/commands/help.hpp"
 #include "kv/glob.hpp"
@@ -64,6 +65,11 @@ std::expected<void, std::string> apply(const Call& call, const SettingSpec& spec
     if (::chdir(dir.c_str()) != 0) return std::unexpected(std::strerror(errno));
     std::error_code ignored;
     dir = std::filesystem::current_path(ignored).string();
+  }
+  if (spec.name == "appendonly") {
+    if (call.server.loading) return std::unexpected("the server is loading");
+    if (call.server.settings.appendonly) return call.server.append_only->turn_on();
+    call.server.append_only->turn_off();
   }
   if (spec.name == "maxclients" && call.server.surroundings.make_way_for_clients) {
     const std::int64_t wanted = call.server.settings.maxclients;

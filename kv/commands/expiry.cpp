@@ -70,7 +70,7 @@ void expire_key(const Call& call, ExpiryForm form) {
   if (!any_time(call, form, at_ms)) return;
   Record* record = call.write(call[1]);
   if (record == nullptr || !allows(only, record->expires_at_ms, at_ms)) return call.reply.integer(0);
-  if (at_ms <= call.now_ms) {
+  if (call.db.is_past(at_ms, call.now_ms)) {
     call.replay_as({"DEL", call[1]});
     call.erase(call[1]);
   } else {

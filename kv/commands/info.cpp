@@ -7,6 +7,7 @@
 #include <array>
 #include <string>
 
+#include "kv/aof/append_only.hpp"
 #include "kv/commands/command.hpp"
 #include "kv/commands/memory_figures.hpp"
 #include "kv/heap.hpp"
@@ -170,8 +171,24 @@ void persistence_section(const Server& server, Fields& field) {
   field("rdb_saves", state.saves);
   field("rdb_last_load_keys_expired", server.loaded.expired);
   field("rdb_last_load_keys_loaded", server.loaded.keys);
-  field("aof_enabled", 0);
-  field("aof_rewrite_in_progress", 0);
+  const aof::AppendOnly& log = *server.append_only;
+  const aof::AppendOnly::State& log_state = log.state();
+  field("aof_enabled", log.on() ? 1 : 0);
+  field("aof_rewrite_in_progress", log.rewriting() ? 1 : 0);
+  field("aof_rewrite_scheduled", log.rewrite_scheduled() ? 1 : 0);
+  field("aof_last_rewrite_time_sec", log_state.last_took_s);
+  field("aof_current_rewrite_time_sec", log.rewriting_for_s());
+  field("aof_last_bgrewrite_status", log_state.last_ok ? "ok" : "err");
+  field("aof_rewrites", log_state.rewrites);
+  field("aof_last_write_status", log.refusal().empty() ? "ok" : "err");
+  if (log.on()) {
+    field("aof_current_size", log.size());
+    field("aof_base_size", log.size_after_rewrite());
+    field("aof_pending_rewrite", 0);
+    field("aof_buffer_length", log.writer().gathered_bytes());
+    field("aof_pending_bio_fsync", log.writer().syncs() ? 1 : 0);
+    field("aof_delayed_fsync", log.writer().delayed_writes());
+  }
   if (server.loading) loading_fields(server, field);
 }
 

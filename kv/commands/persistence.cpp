@@ -8,16 +8,24 @@ namespace weir::kv {
 namespace {
 
 void save(const Call& call) {
-  if (call.server.snapshots->busy()) return call.reply.error("ERR Background save already in progress");
-  if (!call.server.snapshots->save()) return call.reply.error("ERR");
+  Snapshots& snapshots = *call.server.snapshots;
+  if (snapshots.lent_to_log()) return call.reply.error("ERR The log is being rewritten: try again later");
+  if (snapshots.busy()) return call.reply.error("ERR Background save already in progress");
+  if (!snapshots.save()) return call.reply.error("ERR");
   call.reply.ok();
 }
 
-// SCHEDULE puts it off in Redis while the append-only file is rewritten; here there is nothing to wait for.
+// SCHEDULE puts it off while the log is rewritten.
 void bgsave(const Call& call) {
   if (call.count() > 2 || (call.count() == 2 && !is_word(call[1], "SCHEDULE"))) return call.syntax_error();
-  if (const auto begun = call.server.snapshots->start(); !begun)
-    return call.reply.error("ERR " + begun.error());
+  Snapshots& snapshots = *call.server.snapshots;
+  if (snapshots.lent_to_log()) {
+    if (call.count() == 2) return snapshots.start_soon(), call.reply.simple("Background saving scheduled");
+    return call.reply.error(
+        "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to "
+        "schedule a BGSAVE whenever possible.");
+  }
+  if (const auto begun = snapshots.start(); !begun) return call.reply.error("ERR " + begun.error());
   call.reply.simple("Background saving started");
 }
 

@@ -48,7 +48,8 @@ struct Registry {
                         debug_commands(),        dump_commands(),
                         persistence_commands(),  hyperloglog_commands(),
                         geo_commands(),          geo_search_commands(),
-                        memory_commands(),       replication_commands()}) {
+                        memory_commands(),       append_only_commands(),
+                        replication_commands()}) {
       for (const Command& row : family) {
         const Command& command = add(row);
         commands.push_back(&command);

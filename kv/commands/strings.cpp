@@ -165,7 +165,7 @@ void getex(const Call& call) {
   std::int64_t at_ms = Record::never;
   if (expires && !expiry_time(call, 3, form, at_ms)) return;
   reply_text(call, record);
-  if (expires && at_ms <= call.now_ms) {
+  if (expires && call.db.is_past(at_ms, call.now_ms)) {
     call.replay_as({"DEL", call[1]});
     call.erase(call[1]);
   } else if (expires) {

@@ -63,6 +63,10 @@ class Effects {
   void listen(EffectListener& listener) { listeners_.push_back(&listener); }
   void ignore(EffectListener& listener);
 
+  // Whether changes were made of which listeners have not heard yet: a copy of the data that is begun now has
+  // them already.
+  bool untold() const { return !gathered_.empty(); }
+
   // What the command that runs did, in other words than its own.
   void say(int db, std::span<const RequestWord> words);
 

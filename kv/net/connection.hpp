@@ -32,7 +32,7 @@ class Session {
   // transport, whose peer sees a full window. flush() is when to ask again.
   virtual std::size_t appetite() const = 0;
   // What waits to be sent.
-  virtual ReplyQueue& outgoing() = 0;
+  virtual ReplyQueue& outgoing() = 0;  // may close the connection
   // Everything that was queued is sent.
   virtual void drained() = 0;
   // The peer is gone or the transport failed; the connection calls nothing after this.

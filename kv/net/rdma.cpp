@@ -51,6 +51,7 @@ class RdmaConnection final : public Connection {
   void flush() override {
     if (session_ == nullptr) return;
     ReplyQueue& queue = session_->outgoing();
+    if (session_ == nullptr) return;
     constexpr std::size_t most_pieces = 16;
     std::array<iovec, most_pieces> pieces;
     std::array<asio::const_buffer, most_pieces> buffers;

@@ -61,6 +61,7 @@ void SocketConnection::read() {
 void SocketConnection::flush() {
   if (session_ == nullptr) return;
   ReplyQueue& queue = session_->outgoing();
+  if (session_ == nullptr) return;
   constexpr std::size_t most_pieces = 64;
   std::array<iovec, most_pieces> pieces;
   while (!queue.empty()) {

@@ -51,6 +51,7 @@ class TlsConnection final : public Connection {
   void flush() override {
     if (!ready_ || writing_ || session_ == nullptr) return;
     ReplyQueue& queue = session_->outgoing();
+    if (session_ == nullptr) return;
     if (queue.empty()) {
       session_->drained();
       return read();

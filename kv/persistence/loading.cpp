@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "kv/net/owned_fd.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/rdb/file_reader.hpp"
 #include "kv/scripts/scripts.hpp"
@@ -37,7 +38,8 @@ class FileSource final : public rdb::Source {
 
 class StoreTarget final : public rdb::Target {
  public:
-  StoreTarget(Server& server, const std::function<bool()>& go_on) : server_(server), go_on_(go_on) {}
+  StoreTarget(Server& server, Expired expired, const std::function<bool()>& go_on)
+      : server_(server), expired_(expired), go_on_(go_on), bytes_before_(server.loading->bytes_done) {}
 
   void aux(std::string_view name, std::string_view value) override {
     if (name == "redis-ver")
@@ -53,7 +55,8 @@ class StoreTarget final : public rdb::Target {
   }
   void sizes(std::uint64_t, std::uint64_t) override {}
   std::string record(std::string_view key, Value value, const rdb::About& about) override {
-    if (about.expires_at_ms && *about.expires_at_ms <= server_.now_ms) {
+    const bool is_past = about.expires_at_ms && *about.expires_at_ms <= server_.now_ms;
+    if (is_past && expired_ == Expired::dropped) {
       ++server_.loaded.expired;
       return {};
     }
@@ -72,7 +75,7 @@ class StoreTarget final : public rdb::Target {
   bool go_on(std::uint64_t bytes_read) override {
     constexpr std::uint64_t bytes_at_once = 1 << 20;
     constexpr unsigned records_at_once = 2000;
-    server_.loading->bytes_done = bytes_read;
+    server_.loading->bytes_done = bytes_before_ + bytes_read;
     if (bytes_read < looked_at_ + bytes_at_once && ++records_ < records_at_once) return true;
     looked_at_ = bytes_read;
     records_ = 0;
@@ -94,7 +97,9 @@ class StoreTarget final : public rdb::Target {
   }
 
   Server& server_;
+  Expired expired_;
   const std::function<bool()>& go_on_;
+  std::uint64_t bytes_before_;
   Keyspace* db_ = server_.databases.front().get();
   std::uint64_t looked_at_ = 0;
   unsigned records_ = 0;
@@ -103,28 +108,36 @@ class StoreTarget final : public rdb::Target {
 
 }  // namespace
 
+std::expected<SnapshotRead, std::string> load_snapshot_file(Server& server, int fd, const std::string& path,
+                                                            Expired expired,
+                                                            const std::function<bool()>& go_on) {
+  FileSource source(fd);
+  StoreTarget target(server, expired, go_on);
+  const auto checked = server.settings.rdbchecksum ? rdb::Checked::yes : rdb::Checked::no;
+  const auto done = rdb::read_file(source, restored_limits(server), checked, target);
+  if (source.problem() != 0)
+    return std::unexpected("cannot read " + path + ": " + std::strerror(source.problem()));
+  if (!done && done.error().kind == rdb::Error::Kind::stopped) return SnapshotRead{LoadResult::stopped};
+  if (!done) return std::unexpected(path + " is not loaded: " + done.error().what);
+  return SnapshotRead{LoadResult::loaded, *done};
+}
+
 std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::function<bool()>& go_on) {
   const std::string path = server.settings.dir + '/' + server.settings.dbfilename;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT) return LoadResult::no_file;
-  if (fd < 0) return std::unexpected("cannot read " + path + ": " + std::strerror(errno));
+  const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file && errno == ENOENT) return LoadResult::no_file;
+  if (!file) return std::unexpected("cannot read " + path + ": " + std::strerror(errno));
   struct stat status{};
-  ::fstat(fd, &status);
+  ::fstat(file.get(), &status);
   server.refresh_time();
   server.loading = LoadProgress{server.now_ms, static_cast<std::uint64_t>(status.st_size), 0};
   server.loaded = {};
-  FileSource source(fd);
-  StoreTarget target(server, go_on);
-  const auto checked = server.settings.rdbchecksum ? rdb::Checked::yes : rdb::Checked::no;
-  const auto done = rdb::read_file(source, restored_limits(server), checked, target);
-  ::close(fd);
+  auto read = load_snapshot_file(server, file.get(), path, Expired::dropped, go_on);
   server.refresh_time();
   const std::int64_t took_ms = server.now_ms - server.loading->began_ms;
   server.loading.reset();
-  if (source.problem() != 0)
-    return std::unexpected("cannot read " + path + ": " + std::strerror(source.problem()));
-  if (!done && done.error().kind == rdb::Error::Kind::stopped) return LoadResult::stopped;
-  if (!done) return std::unexpected(path + " is not loaded: " + done.error().what);
+  if (!read) return std::unexpected(std::move(read.error()));
+  if (read->result == LoadResult::stopped) return LoadResult::stopped;
   server.snapshots->loaded(status.st_mtim.tv_sec);
   server.log(LogLevel::notice, "loaded " + std::to_string(server.loaded.keys) + " keys from " + path +
                                    " in " + std::to_string(took_ms) + " ms; " +

@@ -27,6 +27,21 @@ struct Loaded {
 
 enum class LoadResult : std::uint8_t { loaded, no_file, stopped };
 
+// Keys whose time is past: left out, or read all the same, because what follows the snapshot says when they
+// went.
+enum class Expired : std::uint8_t { dropped, kept };
+
+struct SnapshotRead {
+  LoadResult result = LoadResult::loaded;
+  std::uint64_t bytes = 0;  // that the snapshot takes in the file; others may follow
+};
+
+// What is in an open file, from where it stands. The server is `loading`, and what is said of its progress
+// moves on.
+std::expected<SnapshotRead, std::string> load_snapshot_file(Server& server, int fd, const std::string& path,
+                                                            Expired expired,
+                                                            const std::function<bool()>& go_on);
+
 // The file that the settings name. `go_on` is called every few milliseconds; false stops. The error says what
 // is wrong with the file, for an administrator; what was read until then stays.
 std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::function<bool()>& go_on);

@@ -21,9 +21,9 @@ std::unexpected<std::string> system_error(const std::string& what) {
   return std::unexpected(what + ": " + std::strerror(errno));
 }
 
-SnapshotFile::Outcome write_bytes(int fd, std::string_view bytes) {
+SnapshotFile::Outcome write_bytes(const Disk& disk, int fd, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t some = ::write(fd, bytes.data(), bytes.size());
+    const ssize_t some = disk.write(fd, bytes.data(), bytes.size());
     if (some < 0 && errno == EINTR) continue;
     if (some < 0) return system_error("cannot write the snapshot");
     bytes.remove_prefix(static_cast<std::size_t>(some));
@@ -120,10 +120,10 @@ SnapshotFile::Outcome SnapshotFile::write_all(int fd) {
       chunk.finish(choice_.compression, bytes);
       if (choice_.with_checksum) sum = rdb::checksum(sum, bytes);
     }
-    if (auto done = write_bytes(fd, bytes); !done) return done;
+    if (auto done = write_bytes(choice_.disk, fd, bytes); !done) return done;
     not_synced += bytes.size();
     if (not_synced >= written_between_syncs) {
-      if (::fdatasync(fd) != 0) return system_error("cannot sync the snapshot");
+      if (choice_.disk.sync(fd) != 0) return system_error("cannot sync the snapshot");
       not_synced = 0;
     }
     const std::lock_guard lock(mutex_);
@@ -135,14 +135,14 @@ SnapshotFile::Outcome SnapshotFile::write_all(int fd) {
 }
 
 SnapshotFile::Outcome SnapshotFile::put_in_place(int fd) {
-  if (::fsync(fd) != 0) return system_error("cannot sync the snapshot");
+  if (choice_.disk.sync(fd) != 0) return system_error("cannot sync the snapshot");
   const std::string path = path_in(choice_.folder, choice_.name);
   if (::rename(temporary_.c_str(), path.c_str()) != 0)
     return system_error("cannot rename the snapshot to " + path);
   const int folder =
       ::open(choice_.folder.empty() ? "." : choice_.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return system_error("cannot open the folder of the snapshot");
-  const bool synced = ::fsync(folder) == 0;
+  const bool synced = choice_.disk.sync_folder(folder) == 0;
   const int problem = errno;
   ::close(folder);
   errno = problem;

@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 
+#include "kv/persistence/disk.hpp"
 #include "kv/rdb/encoded.hpp"
 
 namespace weir::kv {
@@ -27,6 +28,7 @@ class SnapshotFile {
     std::string name;
     rdb::Compression compression;
     bool with_checksum;
+    Disk disk;
   };
   using Outcome = std::expected<void, std::string>;
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <asio/post.hpp>
 #include <chrono>
 #include <utility>
 
@@ -12,41 +11,24 @@ namespace weir::kv {
 
 namespace {
 
-constexpr std::int64_t slice_us = 500;
-constexpr std::size_t ahead_of_disk = 16 << 20;  // so much is encoded before it is written
 constexpr std::int64_t retry_after_s = 5;
 
 }  // namespace
 
-Snapshots::Snapshots(Server& server)
-    : server_(server),
-      turn_timer_(server.io),
-      clock_timer_(server.io),
-      self_(std::make_shared<Snapshots*>(this)) {}
+Snapshots::Snapshots(Server& server) : server_(server), clock_timer_(server.io) {}
 
 SnapshotFile::Choice Snapshots::choice() const {
   const Settings& settings = server_.settings;
   return {settings.dir, settings.dbfilename,
-          settings.rdbcompression ? rdb::Compression::lzf : rdb::Compression::none, settings.rdbchecksum};
-}
-
-std::unique_ptr<Snapshot> Snapshots::begin(SnapshotFile& file) {
-  return std::make_unique<Snapshot>(server_, ++number_, Snapshot::Use::file,
-                                    [&file](rdb::Encoded chunk) { file.add(std::move(chunk)); });
+          settings.rdbcompression ? rdb::Compression::lzf : rdb::Compression::none, settings.rdbchecksum,
+          server_.surroundings.disk};
 }
 
 Snapshots::Outcome Snapshots::save() {
   if (busy()) return std::unexpected("Background save already in progress");
   const std::uint64_t changes_before = server_.effects.changes();
   const std::int64_t began_s = server_.now_ms / 1000;
-  Outcome outcome;
-  {
-    SnapshotFile file(choice(), [&outcome](Outcome what) { outcome = std::move(what); });
-    const auto snapshot = begin(file);
-    while (snapshot->step() && !file.failed()) file.wait_until_below(ahead_of_disk);
-    file.finish();
-    file.join();
-  }
+  const Outcome outcome = write_snapshot(server_, ++number_, Snapshot::Use::file, choice());
   ended(outcome, changes_before, began_s);
   return outcome;
 }
@@ -56,42 +38,42 @@ Snapshots::Outcome Snapshots::start() {
   running_ = std::make_unique<Running>();
   running_->changes_before = server_.effects.changes();
   running_->began_s = server_.now_ms / 1000;
-  const auto number = number_ + 1;
-  running_->file = std::make_unique<SnapshotFile>(
-      choice(), [&io = server_.io, self = std::weak_ptr(self_), number](Outcome outcome) {
-        asio::post(io, [self, number, outcome = std::move(outcome)]() mutable {
-          const auto snapshots = self.lock();
-          if (!snapshots || (*snapshots)->number_ != number) return;
-          Snapshots& all = **snapshots;
-          const auto running = std::exchange(all.running_, nullptr);
-          if (running == nullptr) return;
-          all.turn_timer_.cancel();
-          running->snapshot.reset();
-          running->file->join();
-          all.server_.refresh_time();
-          all.ended(std::move(outcome), running->changes_before, running->began_s);
-          all.server_.end_round();
-        });
+  running_->file =
+      std::make_unique<BackgroundSnapshot>(server_.io, server_.cycle_rate, choice(), [this](Outcome outcome) {
+        const auto running = std::exchange(running_, nullptr);
+        running->snapshot.reset();
+        server_.refresh_time();
+        ended(std::move(outcome), running->changes_before, running->began_s);
+        server_.end_round();
       });
-  running_->snapshot = begin(*running_->file);
-  server_.log(LogLevel::notice, "a snapshot of " + std::to_string(running_->snapshot->keys_at_first()) +
+  Running& running = *running_;
+  running.snapshot =
+      std::make_unique<Snapshot>(server_, ++number_, Snapshot::Use::file,
+                                 [&running](rdb::Encoded chunk) { running.file->add(std::move(chunk)); });
+  running.file->begin([&running] {
+    if (running.snapshot->step()) return true;
+    running.snapshot.reset();
+    return false;
+  });
+  server_.log(LogLevel::notice, "a snapshot of " + std::to_string(running.snapshot->keys_at_first()) +
                                     " keys begins in the background");
-  rest(0);
   return {};
 }
 
-std::optional<std::uint32_t> Snapshots::lend_walk(std::function<void()> take_back) {
+void Snapshots::start_soon() {
+  scheduled_ = true;
+  if (!std::exchange(clock_is_watched_, true)) watch_clock();
+}
+
+std::optional<std::uint32_t> Snapshots::lend_walk(LentTo whom, std::function<void()> take_back) {
   if (busy()) return std::nullopt;
   take_back_ = std::move(take_back);
+  lent_to_ = whom;
   return ++number_;
 }
 
 void Snapshots::abandon() {
-  turn_timer_.cancel();
-  if (running_ == nullptr) return;
-  const auto running = std::exchange(running_, nullptr);
-  running->snapshot.reset();
-  running->file->abandon();
+  if (std::exchange(running_, nullptr) == nullptr) return;
   server_.log(LogLevel::notice, "the snapshot that was being taken is given up");
 }
 
@@ -103,39 +85,6 @@ Snapshots::Outcome Snapshots::before_end(EndWish wish) {
   server_.log(LogLevel::notice, "saving a last snapshot");
   if (const auto take_back = take_back_) take_back();
   return save();
-}
-
-void Snapshots::rest(std::int64_t us) {
-  turn_timer_.expires_after(std::chrono::microseconds(us));
-  turn_timer_.async_wait([this](const std::error_code& cancelled) {
-    if (!cancelled) take_turn();
-  });
-}
-
-void Snapshots::take_turn() {
-  if (running_ == nullptr || running_->snapshot == nullptr) return;
-  SnapshotFile& file = *running_->file;
-  if (file.failed()) return;  // its end is on the way
-  const double cycles_per_us = server_.cycle_rate.per_us();
-  const std::uint64_t began = cycles_now();
-  const auto spent_us = [&] {
-    return static_cast<std::int64_t>(static_cast<double>(cycles_now() - began) / cycles_per_us);
-  };
-  if (const std::size_t waiting = file.waiting_bytes(); waiting > ahead_of_disk) {
-    if (waiting > pending_most) {
-      const auto running = std::exchange(running_, nullptr);
-      running->snapshot.reset();
-      running->file->abandon();
-      return ended(std::unexpected("the disk is slower than clients change keys"), running->changes_before,
-                   running->began_s);
-    }
-    return rest(1000);
-  }
-  bool more = true;
-  while (more && spent_us() < slice_us) more = running_->snapshot->step();
-  if (more) return rest(spent_us());
-  file.finish();
-  running_->snapshot.reset();
 }
 
 void Snapshots::ended(Outcome outcome, std::uint64_t changes_before, std::int64_t began_s) {
@@ -164,7 +113,7 @@ void Snapshots::watch_clock() {
   clock_timer_.expires_after(std::chrono::seconds(1));
   clock_timer_.async_wait([this](const std::error_code& cancelled) {
     if (cancelled) return;
-    if (points_.empty()) {
+    if (points_.empty() && !scheduled_) {
       clock_is_watched_ = false;
       return;
     }
@@ -176,6 +125,7 @@ void Snapshots::watch_clock() {
 
 void Snapshots::look_at_clock() {
   if (busy() || server_.loading || server_.script_suspended) return;
+  if (std::exchange(scheduled_, false)) return static_cast<void>(start());
   const std::int64_t now_s = server_.now_ms / 1000;
   if (!state_.last_ok && now_s < next_try_s_) return;
   const auto changes = static_cast<std::int64_t>(changes_since());
@@ -205,6 +155,18 @@ std::int64_t Snapshots::running_for_s() const {
 
 const Snapshot* Snapshots::current() const {
   return running_ == nullptr ? nullptr : running_->snapshot.get();
+}
+
+SnapshotFile::Outcome write_snapshot(Server& server, std::uint32_t number, Snapshot::Use use,
+                                     SnapshotFile::Choice choice) {
+  constexpr std::size_t ahead_of_disk = 16 << 20;
+  SnapshotFile::Outcome outcome;
+  SnapshotFile file(std::move(choice), [&outcome](SnapshotFile::Outcome what) { outcome = std::move(what); });
+  Snapshot snapshot(server, number, use, [&file](rdb::Encoded chunk) { file.add(std::move(chunk)); });
+  while (snapshot.step() && !file.failed()) file.wait_until_below(ahead_of_disk);
+  file.finish();
+  file.join();
+  return outcome;
 }
 
 }  // namespace weir::kv

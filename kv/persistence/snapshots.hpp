@@ -1,9 +1,7 @@
 // When snapshots are taken and what becomes of them: SAVE, BGSAVE, save points, and the one before the end.
 //
-// One in the background is made in turns with whatever else the server does: a turn takes half a millisecond,
-// and the server then has at least as long for its clients. A thread writes what the turns encoded; if it
-// falls behind, the turns wait for it. What changed keys add meanwhile cannot wait: where that comes to more
-// than pending_most, the disk is too slow for the clients, and the snapshot fails.
+// One in the background is made in turns with whatever else the server does (background_snapshot.hpp).
+// Databases take part in one walk at a time, so whoever else wants one asks here, too.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -18,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
+#include "kv/persistence/background_snapshot.hpp"
 #include "kv/persistence/save_points.hpp"
 #include "kv/persistence/snapshot.hpp"
-#include "kv/persistence/snapshot_file.hpp"
 
 namespace weir::kv {
 
@@ -39,14 +37,18 @@ class Snapshots {
   bool running() const { return running_ != nullptr; }
   // Databases take part in one walk at a time: running(), or lent to somebody else.
   bool busy() const { return running() || take_back_ != nullptr; }
-  // For whoever makes a Snapshot of its own: the walk's number; nothing: there is a walk already. `take_back`
-  // is called where this server needs it itself; the walk is over when that returns.
-  std::optional<std::uint32_t> lend_walk(std::function<void()> take_back);
+  // For a Snapshot of somebody else's: the walk's number; nothing: there is a walk already. `take_back` is
+  // called where this server needs it itself; the walk is over when that returns.
+  enum class LentTo : std::uint8_t { log, replicas };
+  std::optional<std::uint32_t> lend_walk(LentTo whom, std::function<void()> take_back);
+  bool lent_to_log() const { return take_back_ != nullptr && lent_to_ == LentTo::log; }
   void walk_returned() { take_back_ = nullptr; }
   // Takes one and waits for it: nobody is served meanwhile.
   Outcome save();
   // Begins one in the background; the error: there is one already.
   Outcome start();
+  // Begins one as soon as the walk is free.
+  void start_soon();
   // Gives up the one that runs, if any.
   void abandon();
 
@@ -82,20 +84,15 @@ class Snapshots {
   std::int64_t running_for_s() const;  // -1: none runs
   const Snapshot* current() const;
 
-  static constexpr std::size_t pending_most = 256 << 20;
-
  private:
   struct Running {
-    std::unique_ptr<SnapshotFile> file;
-    std::unique_ptr<Snapshot> snapshot;  // null: encoded whole
-    std::uint64_t changes_before;
-    std::int64_t began_s;
+    std::uint64_t changes_before = 0;
+    std::int64_t began_s = 0;
+    std::unique_ptr<BackgroundSnapshot> file;
+    std::unique_ptr<Snapshot> snapshot;  // fills it, so goes first; null: all is encoded
   };
 
   SnapshotFile::Choice choice() const;
-  std::unique_ptr<Snapshot> begin(SnapshotFile& file);
-  void take_turn();
-  void rest(std::int64_t us);
   void ended(Outcome outcome, std::uint64_t changes_before, std::int64_t began_s);
   void watch_clock();
 
@@ -104,14 +101,18 @@ class Snapshots {
   std::unique_ptr<Running> running_;
   std::uint32_t number_ = 0;         // of the last walk
   std::function<void()> take_back_;  // empty: no walk is lent
+  LentTo lent_to_ = LentTo::log;
   State state_;
   std::uint64_t changes_saved_ = 0;    // the count of changes that the last one, or what was loaded, holds
   std::int64_t counting_since_s_ = 0;  // for save points: the last one's end, or the server's start
   std::int64_t next_try_s_ = 0;
-  asio::steady_timer turn_timer_;
+  bool scheduled_ = false;
   asio::steady_timer clock_timer_;
   bool clock_is_watched_ = false;
-  std::shared_ptr<Snapshots*> self_;  // for what comes from the file's thread when this may be gone
 };
+
+// One in one go: nobody is served meanwhile. For whoever was lent a walk.
+SnapshotFile::Outcome write_snapshot(Server& server, std::uint32_t number, Snapshot::Use use,
+                                     SnapshotFile::Choice choice);
 
 }  // namespace weir::kv

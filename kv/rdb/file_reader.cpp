@@ -14,7 +14,7 @@ class FileReading {
   FileReading(Source& source, const Limits& limits, Checked checksum, Target& target)
       : in_(source), limits_(limits), checked_(checksum), target_(target) {}
 
-  std::expected<void, Error> all() {
+  std::expected<std::uint64_t, Error> all() {
     header();
     while (!in_.failed() && !ended_) {
       const std::uint8_t code = in_.byte();
@@ -26,7 +26,7 @@ class FileReading {
       }
     }
     if (in_.failed()) return std::unexpected(in_.error());
-    return {};
+    return in_.bytes_read();
   }
 
  private:
@@ -161,7 +161,8 @@ class FileReading {
 
 }  // namespace
 
-std::expected<void, Error> read_file(Source& source, const Limits& limits, Checked checksum, Target& target) {
+std::expected<std::uint64_t, Error> read_file(Source& source, const Limits& limits, Checked checksum,
+                                              Target& target) {
   return FileReading(source, limits, checksum, target).all();
 }
 

@@ -34,7 +34,9 @@ class Target {
 
 enum class Checked : std::uint8_t { yes, no };
 
-// From the first byte to the checksum. What was handed over before an error stays with the target.
-std::expected<void, Error> read_file(Source& source, const Limits& limits, Checked checksum, Target& target);
+// From the first byte to the checksum; returns how many bytes that were. What was handed over before an error
+// stays with the target.
+std::expected<std::uint64_t, Error> read_file(Source& source, const Limits& limits, Checked checksum,
+                                              Target& target);
 
 }  // namespace weir::kv::rdb

@@ -54,7 +54,7 @@ void Replicas::begin_full_sync() {
   std::ranges::copy_if(all_, std::back_inserter(to),
                        [](const Client* client) { return client->replica->stage == Replica::Stage::waits; });
   if (to.empty()) return;
-  const auto walk = server_.snapshots->lend_walk([this] { close_all(); });
+  const auto walk = server_.snapshots->lend_walk(Snapshots::LentTo::replicas, [this] { close_all(); });
   if (!walk) return;  // look_at_clock() tries again
   server_.replication->keep_history();
   history_.database = -1;  // they begin with none selected

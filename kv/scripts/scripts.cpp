@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "kv/aof/kept.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/scripts/lua_values.hpp"
 #include "kv/scripts/redis_library.hpp"
@@ -420,6 +421,8 @@ const Command* Scripts::allowed_command(Arguments arguments, std::string_view& r
             : "ERR The user executing the script can't publish to the channel mentioned in the command";
   } else if (running_.read_only && command->has(flag::write | flag::may_replicate)) {
     refusal = "ERR Write commands are not allowed from read-only scripts.";
+  } else if (command->has(flag::write) && !aof::refusal(*server_.append_only).empty()) {
+    refusal = aof::refusal(*server_.append_only);
   } else if (command->has(flag::denyoom) && running_.no_room && !running_.wrote &&
              !running_.flags.allow_oom) {
     refusal = "OOM command not allowed when used memory > 'maxmemory'.";

@@ -1,5 +1,6 @@
 #include "kv/server/blocking.hpp"
 
+#include "kv/aof/kept.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
 #include "kv/spare_room.hpp"
@@ -101,7 +102,9 @@ std::int64_t Blocking::expire(std::int64_t now_ms) {
 }
 
 void Blocking::give_up(Client& client) {
-  if (client.blocked->replicas != 0) {
+  if (client.blocked->command->name == "waitaof") {
+    aof::give_up_waiting(*server_.append_only, client);
+  } else if (client.blocked->replicas != 0) {
     client.reply.integer(server_.replication->replicas().count_acknowledged(client.blocked->position));
   } else {
     client.reply.null_array();

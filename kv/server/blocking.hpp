@@ -1,5 +1,5 @@
-// Clients that wait for a key to get elements, first come first served; and those of WAIT, for the
-// time only (who confirms is in kv/replication).
+// Clients that wait for a key to get elements, first come first served; and those of WAIT and
+// WAITAOF, for the time only (who confirms is in kv/replication and kv/aof).
 //
 // A blocking command that finds nothing parks its client with the keys it wants and the deadline. When a key
 // changes while somebody waits for it, it is noted; once the command (or the whole transaction) that changed
@@ -44,7 +44,7 @@ struct BlockedOn {
   int db = 0;
   std::int64_t deadline_ms = 0;  // 0: for ever
   std::int64_t replicas = 0;     // WAIT: so many have to confirm
-  std::int64_t position = 0;     // that they have the history up to there
+  std::int64_t position = 0;     // that they have the history up to there; WAITAOF: of the log
 };
 
 class Blocking {

@@ -89,6 +89,12 @@ void Client::received(std::span<const char> bytes) {
   take(input);
 }
 
+// A connection asks for this before it sends, whatever made it send.
+ReplyQueue& Client::outgoing() {
+  server_.keep_effects();
+  return output;
+}
+
 std::span<char> Client::wanted() { return parser_.wanted(); }
 
 void Client::filled(std::size_t bytes) {

@@ -80,7 +80,7 @@ class Client final : public Session {
   std::span<char> wanted() override;
   void filled(std::size_t bytes) override;
   std::size_t appetite() const override;
-  ReplyQueue& outgoing() override { return output; }
+  ReplyQueue& outgoing() override;
   void drained() override;
   void lost(std::string_view why) override;
 

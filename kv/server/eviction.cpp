@@ -21,7 +21,8 @@ bool only_volatile(EvictionPolicy policy) { return policy <= EvictionPolicy::vol
 
 bool Server::make_room() {
   room_is_being_made_ = false;
-  if (paused_ != Paused::nothing) return true;  // the data stays as it is, and nothing that adds to it runs
+  // The data stays as it is, and nothing that adds to it runs; or what acts on it is still to be read.
+  if (paused_ != Paused::nothing || loading) return true;
   const auto limit = static_cast<std::size_t>(settings.maxmemory);
   const auto policy = static_cast<EvictionPolicy>(settings.maxmemory_policy);
   constexpr int steps_at_once = 500;  // less than a millisecond

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kv/aof/kept.hpp"
 #include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/server/server.hpp"
@@ -46,6 +47,15 @@ bool needs_room(const Client& client, const Command& command) {
     });
   }
   return command.name != "discard"sv && command.name != "quit"sv && command.name != "reset"sv;
+}
+
+// Whether it is refused while changes cannot be kept. Scripts are asked for each of their commands.
+bool would_change_data(const Client& client, const Command& command) {
+  if (command.has(flag::write)) return true;
+  return command.name == "exec" && command.container.empty() &&
+         std::ranges::any_of(client.transaction.queued, [](const Transaction::Queued& queued) {
+           return queued.command->has(flag::write);
+         });
 }
 
 // What a browser sends that a web page made post to this port: the body of the request would run as inline
@@ -149,6 +159,11 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
   }
   if (command->has(flag::write) && snapshots->refuses_writes()) {
     reject(client, command, Snapshots::writes_refused);
+    return true;
+  }
+  const std::string& not_kept = aof::refusal(*append_only);
+  if (!not_kept.empty() && (would_change_data(client, *command) || command->name == "ping")) {
+    reject(client, command, not_kept);
     return true;
   }
   if (loading && !command->has(flag::loading)) {

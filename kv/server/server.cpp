@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kv/aof/kept.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
@@ -27,6 +28,7 @@ Server::Server(asio::io_context& context, Settings initial, Surroundings given)
     : io(context),
       settings(std::move(initial)),
       surroundings(std::move(given)),
+      append_only(aof::make_append_only(*this, surroundings.disk)),
       scripts(std::make_unique<Scripts>(*this)),
       snapshots(std::make_unique<Snapshots>(*this)),
       random_(surroundings.seed),
@@ -56,6 +58,7 @@ Server::~Server() {
   scripts->stop();
   snapshots->abandon();
   shut_down();
+  aof::turn_off(*append_only);
   ended_.clear();
 }
 
@@ -175,6 +178,7 @@ void Server::will_resume(Client& client) {
 void Server::end_round() {
   tracking.end_round();
   replication->end_round();
+  keep_effects();
   // Resuming a client may serve others, and flushing may resume; each pass takes what the one before left.
   while (!resumed_.empty() || !dirty_.empty()) {
     const std::vector<std::uint64_t> resumed = std::exchange(resumed_, {});
@@ -183,6 +187,7 @@ void Server::end_round() {
     }
     tracking.end_round();
     replication->end_round();
+    keep_effects();
     for (std::size_t i = 0; i < dirty_.size(); ++i) {  // flushing may add to the list
       Client& client = *dirty_[i];
       client.dirty = false;
@@ -196,10 +201,21 @@ void Server::end_round() {
     }
     dirty_.clear();
   }
+  keep_effects();
   std::erase_if(ended_, [this](const std::unique_ptr<Client>& client) {
     return client->connection().finished() && !scripts->holds(*client);
   });
   free_in_turns();
+}
+
+void Server::keep_effects() {
+  if (aof::keep(*append_only)) return;
+  std::vector<Client*> answered;
+  for (const auto& [id, client] : clients) {
+    // Replicas are sent what is in memory, from which the log will be written anew.
+    if (!client->output.empty() && !client->is_replica()) answered.push_back(client.get());
+  }
+  for (Client* client : answered) client->close();
 }
 
 // The timer runs only while something can become due, and no more often than ten times a second.

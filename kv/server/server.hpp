@@ -29,6 +29,7 @@
 #include "kv/heap.hpp"
 #include "kv/net/listener.hpp"
 #include "kv/net/poller.hpp"
+#include "kv/persistence/disk.hpp"
 #include "kv/persistence/loading.hpp"
 #include "kv/server/access_control.hpp"
 #include "kv/server/blocking.hpp"
@@ -50,6 +51,10 @@
 
 namespace weir::rdma {
 class Engine;
+}
+
+namespace weir::kv::aof {
+class AppendOnly;
 }
 
 namespace weir::kv {
@@ -89,6 +94,7 @@ struct Surroundings {
   std::function<void()> stop;  // SHUTDOWN
   // Asks the system for descriptors for so many clients; returns for how many there are. Empty: any number.
   std::function<std::int64_t(std::int64_t clients)> make_way_for_clients;
+  Disk disk;
 };
 
 class Server {
@@ -149,6 +155,9 @@ class Server {
     dirty_.push_back(&client);
   }
   void end_round();
+  // Before replies leave: what was done is in the log. Where it had to be and could not, clients whose
+  // replies wait are closed without them.
+  void keep_effects();
   // The same for sockets, which the loop looks at a little longer now.
   void end_socket_round();
   // The client was served and goes on with its next request at the end of the round.
@@ -202,6 +211,7 @@ class Server {
   CycleRate cycle_rate;
   Blocking blocking{*this};
   Effects effects{watches, blocking, tracking};
+  const std::shared_ptr<aof::AppendOnly> append_only;  // the server's alone
   const std::unique_ptr<Scripts> scripts;
   Client* serving = nullptr;  // whose command runs
   // A command runs that may change what it looks up: a snapshot wants to see that first.

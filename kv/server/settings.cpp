@@ -24,6 +24,7 @@ constexpr std::array auth_clients{"no"sv, "yes"sv, "optional"sv};
 constexpr std::array new_users_channels{"allchannels"sv, "resetchannels"sv};
 constexpr std::array providers{"auto"sv, "weir"sv, "system"sv};
 constexpr std::array permissions{"no"sv, "yes"sv, "local"sv};
+constexpr std::array fsyncs{"always"sv, "everysec"sv, "no"sv};
 constexpr std::array levels{"debug"sv, "verbose"sv, "notice"sv, "warning"sv};
 constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t int_limit = std::numeric_limits<int>::max();
@@ -247,8 +248,34 @@ const std::array specs{
                 "give up a replica or primary that is silent for so many seconds (60)"},
     SettingSpec{"repl-ping-replica-period", IntegerSetting{&S::repl_ping_replica_period_s, 1, int_limit}, run,
                 "repl-ping-slave-period", "send replicas a PING every so many seconds (10)"},
-    SettingSpec{"appendonly", AbsentSetting{"this server has no append-only file"}},
-    SettingSpec{"appendfilename", TextSetting{&S::appendfilename}, start, {}, {}, without_effect},
+    SettingSpec{"appendonly",
+                BoolSetting{&S::appendonly},
+                run,
+                {},
+                "keep a log of changes in --appenddirname and read it at the start: yes, no (no)"},
+    SettingSpec{"appendfsync",
+                ChoiceSetting{&S::appendfsync, fsyncs},
+                run,
+                {},
+                "when the log is synced: always (before a reply leaves), everysec, no (everysec)"},
+    SettingSpec{"appendfilename",
+                TextSetting{&S::appendfilename},
+                start,
+                {},
+                "how the log's files begin (appendonly.aof)"},
+    SettingSpec{"appenddirname",
+                TextSetting{&S::appenddirname},
+                start,
+                {},
+                "the log's folder, below --dir (appendonlydir)"},
+    SettingSpec{"aof-load-truncated",
+                BoolSetting{&S::aof_load_truncated},
+                run,
+                {},
+                "start although the log ends in the middle of a request: yes, no (yes)"},
+    SettingSpec{"auto-aof-rewrite-percentage", IntegerSetting{&S::auto_aof_rewrite_percentage, 0, int_limit}},
+    SettingSpec{"auto-aof-rewrite-min-size",
+                IntegerSetting{&S::auto_aof_rewrite_min_size, 0, no_limit, Unit::bytes}},
 };
 
 bool same_word(std::string_view a, std::string_view b) {

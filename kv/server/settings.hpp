@@ -118,8 +118,12 @@ struct Settings {
   // Servers that follow this one.
   std::int64_t repl_backlog_size = 1 << 20, repl_backlog_ttl_s = 3600;
   std::int64_t repl_timeout_s = 60, repl_ping_replica_period_s = 10;
-  // Known so that other servers' files load; this server has no append-only file.
-  std::string appendfilename = "appendonly.aof";
+  // The log of changes.
+  bool appendonly = false;
+  int appendfsync = 1;  // always, everysec, no
+  std::string appendfilename = "appendonly.aof", appenddirname = "appendonlydir";
+  bool aof_load_truncated = true;
+  std::int64_t auto_aof_rewrite_percentage = 100, auto_aof_rewrite_min_size = 64LL << 20;
   std::map<std::string_view, std::string> idle;     // see idle_settings.hpp: by name, those that were given
   std::set<std::string_view> given_without_effect;  // names, for the log
 };

@@ -88,7 +88,7 @@ void Keyspace::rename(Record& record, std::string_view key) {
 }
 
 bool Keyspace::expire_due(std::int64_t now_ms, std::size_t most) {
-  if (keeps_expired_) return false;
+  if (keeps_expired_ || expires_nothing_) return false;
   for (std::size_t i = 0; i < most; ++i) {
     if (expiring_.empty() || expiring_.begin()->first > now_ms) return false;
     remove(*expiring_.begin()->second, Gone::expired);

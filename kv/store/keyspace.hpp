@@ -125,11 +125,16 @@ class Keyspace {
   void take_part_in(SnapshotWalk* walk) { walk_ = walk; }
 
   void keep_expired(bool keep) { keeps_expired_ = keep; }
+  // While a log is replayed a key whose time has come is as good as any other: if it expired, the log says
+  // so.
+  void expire_nothing(bool nothing) { expires_nothing_ = nothing; }
+  // Whether a key that expires at that time is gone already.
+  bool is_past(std::int64_t at_ms, std::int64_t now_ms) const { return at_ms <= now_ms && !expires_nothing_; }
   // Removes keys that are due, at most `most`; true if some may be left.
   bool expire_due(std::int64_t now_ms, std::size_t most);
   // When expire_due() will have something to do.
   std::int64_t next_expiry_ms() const {
-    return expiring_.empty() || keeps_expired_ ? Record::never : expiring_.begin()->first;
+    return expiring_.empty() || keeps_expired_ || expires_nothing_ ? Record::never : expiring_.begin()->first;
   }
   std::int64_t average_ttl_ms(std::int64_t now_ms) const;  // over the next few keys to expire
 
@@ -161,8 +166,8 @@ class Keyspace {
  private:
   using Expiry = std::pair<std::int64_t, Record*>;
 
-  static bool is_due(const Record& record, std::int64_t now_ms) {
-    return record.expires_at_ms != Record::never && record.expires_at_ms <= now_ms;
+  bool is_due(const Record& record, std::int64_t now_ms) const {
+    return record.expires_at_ms != Record::never && is_past(record.expires_at_ms, now_ms);
   }
   void drop_expiry(Record& record);
   void may_change(Record& record);
@@ -175,6 +180,7 @@ class Keyspace {
   SnapshotWalk* walk_ = nullptr;
   int index_;
   bool keeps_expired_ = false;
+  bool expires_nothing_ = false;
 };
 
 }  // namespace weir::kv

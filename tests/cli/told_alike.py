@@ -19,7 +19,7 @@ PAGES += [(name, name) for name in ("weir-cli", "weir-benchmark", "weir-server")
 # Explained on a page though --help, which is kept short, leaves them out; of other programs, in examples.
 ON_PAGES_ONLY = {
     "weir-server": {"--name", "--maxmemory-samples", "--lfu-log-factor", "--lfu-decay-time", "--rdma-comp-vector",
-                    "--rdbcompression", "--rdbchecksum"},
+                    "--rdbcompression", "--rdbchecksum", "--auto-aof-rewrite-percentage", "--auto-aof-rewrite-min-size"},
     "weir-run": {"--test-dir"},
     "weir-collector": {"--telemetry"},
     "weir-sim": {"--hostfile", "--allow-run-as-root", "--oversubscribe"},

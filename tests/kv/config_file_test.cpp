@@ -19,10 +19,9 @@ std::string reason_of(const std::string& text) {
 }
 
 TEST(ConfigFile, refuses_to_promise_what_the_server_lacks) {
-  for (const char* kept : {"appendonly no", "cluster-enabled no"}) {
+  for (const char* kept : {"appendonly yes", "cluster-enabled no"}) {
     EXPECT_EQ(reason_of(kept), "it loads");
   }
-  EXPECT_EQ(reason_of("appendonly yes"), "this server has no append-only file");
   EXPECT_EQ(reason_of("cluster-enabled yes"), "this server is no part of a cluster");
   EXPECT_EQ(reason_of("notify-keyspace-events KEz"), "it loads");
   EXPECT_EQ(reason_of("notify-keyspace-events Q"), "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
@@ -58,7 +57,7 @@ TEST(ConfigFile, of_debians_redis_loads_as_it_is) {
   EXPECT_EQ(options->settings.bind, "127.0.0.1 -::1");
   EXPECT_EQ(options->settings.logfile, "/var/log/redis/redis-server.log");
   const auto& idle = options->settings.given_without_effect;
-  for (const char* name : {"always-show-logo", "appendfsync", "oom-score-adj-values", "hz"}) {
+  for (const char* name : {"always-show-logo", "no-appendfsync-on-rewrite", "oom-score-adj-values", "hz"}) {
     EXPECT_TRUE(idle.contains(name)) << name;
   }
   EXPECT_FALSE(idle.contains("bind"));
@@ -76,9 +75,9 @@ TEST(ConfigFile, checks_the_form_of_what_has_no_effect) {
 TEST(ConfigFile, shows_what_was_given_without_effect_or_redis_default) {
   RunningServer server;
   WireClient client = server.connect();
-  EXPECT_EQ(client.call({"CONFIG", "GET", "appendfsync"}), "*2\r\n$11\r\nappendfsync\r\n$8\r\neverysec\r\n");
-  EXPECT_EQ(client.call({"CONFIG", "SET", "appendfsync", "no", "repl-backlog-size", "2mb"}), "+OK\r\n");
-  EXPECT_EQ(client.call({"CONFIG", "GET", "appendfsync"}), "*2\r\n$11\r\nappendfsync\r\n$2\r\nno\r\n");
+  EXPECT_EQ(client.call({"CONFIG", "GET", "oom-score-adj"}), "*2\r\n$13\r\noom-score-adj\r\n$2\r\nno\r\n");
+  EXPECT_EQ(client.call({"CONFIG", "SET", "oom-score-adj", "yes", "repl-backlog-size", "2mb"}), "+OK\r\n");
+  EXPECT_EQ(client.call({"CONFIG", "GET", "oom-score-adj"}), "*2\r\n$13\r\noom-score-adj\r\n$3\r\nyes\r\n");
   EXPECT_EQ(client.call({"CONFIG", "GET", "repl-backlog-size"}),
             "*2\r\n$17\r\nrepl-backlog-size\r\n$7\r\n2097152\r\n");
 }

@@ -49,7 +49,6 @@ const Ending endings[] = {
     {"no_such_file", {"/nowhere/x.conf"}, 2, "cannot read the configuration file"},
     {"folder_for_a_file", {"/"}, 2, "cannot read the configuration file /: Is a directory"},
     {"bad_environment", {"--port", "0"}, 2, "WEIR_RDMA_PROVIDER", "WEIR_RDMA_PROVIDER=nonsense"},
-    {"persistence", {"--appendonly", "yes"}, 2, "this server has no append-only file"},
     {"nothing_to_listen_on", {"--port", "0"}, 1, "nothing to listen on"},
     {"no_such_address", {"--port", "-1", "--bind", "192.0.2.1"}, 1, "This host has no such address"},
     {"log_file", {"--port", "-1", "--logfile", "/nowhere/log"}, 1, "Check --logfile"},
@@ -141,10 +140,10 @@ TEST(Program, says_that_nothing_is_saved_by_itself_and_claims_no_save) {
 
 TEST(Program, names_the_settings_without_effect_in_one_line) {
   const ScratchFolder folder;
-  Program program({"--port", "0", "--unixsocket", folder.file("s"), "--hz", "10", "--appendfsync", "no"});
+  Program program({"--port", "0", "--unixsocket", folder.file("s"), "--hz", "10", "--oom-score-adj", "no"});
   ASSERT_TRUE(program.prints("Ready to accept connections"));
   program.signal(SIGTERM);
-  EXPECT_NE(program.output().find(" follows no other): appendfsync, hz\n"), std::string::npos)
+  EXPECT_NE(program.output().find(" follows no other): hz, oom-score-adj\n"), std::string::npos)
       << program.output();
 }
 

@@ -236,7 +236,7 @@ TEST(Replicas, and_snapshots_on_the_disk_wait_for_each_other) {
   await_clients(server, 1);
   EXPECT_EQ(client.call({"CONFIG", "SET", "save", ""}), "+OK\r\n");
   EXPECT_TRUE(server.run([](Server& s) {
-    const auto walk = s.snapshots->lend_walk([] {});
+    const auto walk = s.snapshots->lend_walk(Snapshots::LentTo::replicas, [] {});
     s.snapshots->walk_returned();
     return walk.has_value();
   }));

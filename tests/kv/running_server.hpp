@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "kv/aof/append_only.hpp"
 #include "kv/server/server.hpp"
 #include "tests/kv/wire_client.hpp"
 #include "tests/scratch_directory.hpp"
@@ -28,7 +29,7 @@ inline Settings quiet_settings() {
 class RunningServer {
  public:
   // Listens on a Unix socket in a folder of its own and on whatever `settings` ask for.
-  explicit RunningServer(Settings settings = quiet_settings()) : io_(1) {
+  explicit RunningServer(Settings settings = quiet_settings(), Disk disk = {}) : io_(1) {
     if (settings.unixsocket.empty()) settings.unixsocket = folder_.file("s");
     Surroundings surroundings;
     surroundings.clock_us = [this] {
@@ -41,8 +42,13 @@ class RunningServer {
       log_.append(text).append(1, '\n');
     };
     surroundings.seed = 4711;
+    surroundings.disk = std::move(disk);
     server_ = std::make_unique<Server>(io_, std::move(settings), std::move(surroundings));
     path_ = server_->settings.unixsocket;
+    if (server_->settings.appendonly) {
+      if (auto done = server_->append_only->start([] { return true; }); !done)
+        throw std::runtime_error(done.error());
+    }
     if (auto done = server_->listen(); !done) throw std::runtime_error(done.error());
     thread_ = std::thread([this] { io_.run(); });
   }

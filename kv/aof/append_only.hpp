@@ -1,0 +1,127 @@
+// The append-only log of a server: what it acknowledged is read back at its next start.
+//
+// The log is a base, which is a snapshot of the data at some moment, and increments, which are the effects
+// since (log_files.hpp). start() reads them back and goes on in the newest increment. rewrite() begins an
+// increment and, in turns with serving clients, writes a snapshot of that moment; when it is on the disk it
+// becomes the base, and what came before is deleted.
+//
+// Failures: while refusal() is not empty the server refuses commands that write, and a timer tries again. A
+// failed write goes on where it stopped. After a failed fsync the log is rewritten from memory, because
+// nobody knows what of it is on the disk.
+//
+// Threading: the server's one thread.
+#pragma once
+
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "kv/aof/log_files.hpp"
+#include "kv/aof/log_writer.hpp"
+#include "kv/aof/sync_waiters.hpp"
+#include "kv/persistence/background_snapshot.hpp"
+#include "kv/persistence/loading.hpp"
+#include "kv/persistence/snapshot.hpp"
+
+namespace weir::kv {
+class Client;
+class Server;
+}  // namespace weir::kv
+
+namespace weir::kv::aof {
+
+class AppendOnly {
+ public:
+  using Done = std::expected<void, std::string>;
+
+  AppendOnly(Server& server, const Disk& disk);
+  ~AppendOnly();
+  AppendOnly(const AppendOnly&) = delete;
+  AppendOnly& operator=(const AppendOnly&) = delete;
+
+  // Reads the log into the empty databases and goes on in it; where there is none begins one with what the
+  // snapshot holds. `go_on` is called every few milliseconds; false stops. The error is fit to show a user.
+  std::expected<LoadResult, std::string> start(const std::function<bool()>& go_on);
+  // Begins to keep the data that is there.
+  Done turn_on();
+  void turn_off();
+  bool on() const { return files_ != nullptr; }
+
+  // Before replies leave: keeps what was done, as well as appendfsync asks. False: it could not, and replies
+  // that wait may tell of it, so they must not leave.
+  bool keep() {
+    if (writer_.anything_gathered() && refusal_.empty()) commit();
+    return !std::exchange(replies_lie_, false);
+  }
+  // Why commands that write are refused; empty: they are not.
+  const std::string& refusal() const { return refusal_; }
+
+  // Whether all that was done is on the disk; with appendfsync always it is seen to.
+  bool synced();
+  // How much was done, in bytes of the log.
+  std::uint64_t position() const { return writer_.position(); }
+  // The client, which is blocked, goes on as soon as the log is on the disk up to its position.
+  void wait_for_sync(const Client& client);
+  // Answers one whose time is up.
+  void give_up_waiting(Client& client) const;
+
+  // Begins to write the log anew. The error is fit to show a client.
+  enum class Begun : std::uint8_t { now, later };
+  std::expected<Begun, std::string> rewrite();
+  // The same as soon as possible.
+  void rewrite_soon();
+
+  // Tries again what failed, syncs what appendfsync everysec wants synced; a timer calls it once a second.
+  void tick();
+
+  // For INFO.
+  struct State {
+    std::uint64_t rewrites = 0;
+    bool last_ok = true;
+    std::int64_t last_took_s = -1;
+  };
+  const State& state() const { return state_; }
+  bool rewriting() const { return run_ != nullptr; }
+  bool rewrite_scheduled() const { return scheduled_; }
+  std::int64_t rewriting_for_s() const;  // -1: it does not
+  const LogWriter& writer() const { return writer_; }
+  std::uint64_t size() const;
+  std::uint64_t size_after_rewrite() const { return size_after_rewrite_; }  // or after the start
+
+ private:
+  Done begin(bool with_base);
+  Done switch_file();
+  Done begin_increment();
+  SnapshotFile::Choice base_choice() const;
+  void rewrite_ended(SnapshotFile::Outcome outcome);
+  void give_up_rewrite();
+  bool wants_rewrite() const;
+  Sync sync() const;
+  bool flush();
+  bool commit();
+  bool note(bool kept);
+  void after_sync();
+  void serve_waiters();
+  void arm_timer();
+
+  Server& server_;
+  LogWriter writer_;
+  std::unique_ptr<LogFiles> files_;  // null: the log is off
+  std::string refusal_;
+  bool replies_lie_ = false;  // see keep()
+  SyncWaiters waiters_;
+  std::unique_ptr<BackgroundSnapshot> run_;  // null: the log is not rewritten now
+  std::unique_ptr<Snapshot> snapshot_;       // that fills it; null: all is encoded
+  std::int64_t run_began_ms_ = 0;
+  bool scheduled_ = false;
+  std::int64_t next_try_ms_ = 0;  // not before, after a rewrite that failed
+  State state_;
+  std::uint64_t size_after_rewrite_ = 0;
+  asio::steady_timer timer_;
+  bool timer_runs_ = false;
+};
+
+}  // namespace weir::kv::aof

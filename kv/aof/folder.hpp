@@ -1,0 +1,60 @@
+// The folder of the log's files. Every file is reached by a plain name in a folder that is open, so nothing
+// outside it is touched, whatever a manifest or a setting says.
+//
+// Errors are fit to show: "cannot write appendonlydir/x: No space left on device".
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+
+#include "kv/net/owned_fd.hpp"
+#include "kv/persistence/disk.hpp"
+
+namespace weir::kv::aof {
+
+class Folder {
+ public:
+  // Opens the folder of that name in `parent`; makes it if it is not there.
+  static std::expected<Folder, std::string> open(const std::string& parent, const std::string& name,
+                                                 Disk disk);
+
+  const std::string& path() const { return path_; }
+  bool has(const std::string& name) const;
+  std::uint64_t size(const std::string& name) const;  // 0: there is no such file
+  std::expected<OwnedFd, std::string> open_to_read(const std::string& name) const;
+  std::expected<OwnedFd, std::string> open_to_append(const std::string& name) const;  // made if need be
+  // An empty file, whatever was there.
+  std::expected<OwnedFd, std::string> make(const std::string& name) const;
+  std::expected<std::string, std::string> read(const std::string& name, std::size_t most) const;
+  // Either the old contents or the new are on the disk, whatever happens meanwhile.
+  std::expected<void, std::string> replace(const std::string& name, std::string_view contents) const;
+  std::expected<void, std::string> rename(const std::string& from, const std::string& to) const;
+  // Brings a file from elsewhere here, under that name.
+  std::expected<void, std::string> take(const std::string& path, const std::string& name) const;
+  std::expected<void, std::string> cut(const std::string& name, std::uint64_t size) const;
+  void remove(const std::string& name) const;
+
+  std::expected<void, std::string> write(const OwnedFd& file, const std::string& name,
+                                         std::string_view bytes) const;
+  std::expected<void, std::string> sync(const OwnedFd& file, const std::string& name) const;
+
+ private:
+  std::expected<void, std::string> sync_entries(const std::string& name) const;
+  Folder(std::string path, OwnedFd fd, Disk disk)
+      : path_(std::move(path)), fd_(std::move(fd)), disk_(std::move(disk)) {}
+  std::unexpected<std::string> failed(std::string_view what, const std::string& name) const;
+  std::expected<OwnedFd, std::string> open(const std::string& name, int flags, std::string_view what) const;
+
+  std::string path_;
+  OwnedFd fd_;
+  Disk disk_;
+};
+
+// Whether there is a file there, which is no link, folder or anything else.
+bool is_file(const std::string& path);
+
+}  // namespace weir::kv::aof

@@ -1,0 +1,24 @@
+// What the server asks of its log while it serves: this header knows neither of them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace weir::kv {
+class Client;
+class Server;
+struct Disk;
+}  // namespace weir::kv
+
+namespace weir::kv::aof {
+
+class AppendOnly;
+
+std::shared_ptr<AppendOnly> make_append_only(Server& server, const Disk& disk);
+// See AppendOnly, where each of them is described.
+bool keep(AppendOnly& log);
+const std::string& refusal(const AppendOnly& log);
+void give_up_waiting(const AppendOnly& log, Client& client);
+void turn_off(AppendOnly& log);
+
+}  // namespace weir::kv::aof

@@ -1,0 +1,46 @@
+#include "kv/aof/sync_waiters.hpp"
+
+#include <utility>
+
+#include "kv/server/server.hpp"
+
+namespace weir::kv::aof {
+
+void SyncWaiters::add(const Client& client) {
+  waiting_.push_back({client.id(), static_cast<std::uint64_t>(client.blocked->position)});
+}
+
+// Null: it ended, or went on. If it asked again, that wait has an entry of its own.
+Client* SyncWaiters::still_there(Server& server, const Waiting& one) {
+  const auto it = server.clients.find(one.client);
+  if (it == server.clients.end()) return nullptr;
+  Client* const client = it->second.get();
+  const bool waits = client->blocked != nullptr && client->blocked->command->name == "waitaof" &&
+                     static_cast<std::uint64_t>(client->blocked->position) == one.position;
+  return waits ? client : nullptr;
+}
+
+void SyncWaiters::serve(Server& server, std::uint64_t synced) {
+  while (!waiting_.empty() && waiting_.front().position <= synced) {
+    Client* const client = still_there(server, waiting_.front());
+    waiting_.pop_front();
+    if (client == nullptr) continue;
+    client->reply.array(2);
+    client->reply.integer(1);
+    client->reply.integer(0);
+    server.blocking.release(*client);
+    server.will_resume(*client);
+  }
+}
+
+void SyncWaiters::fail(Server& server, std::string_view error) {
+  for (const Waiting& one : std::exchange(waiting_, {})) {
+    Client* const client = still_there(server, one);
+    if (client == nullptr) continue;
+    server.fail_blocked(*client, error);
+    server.blocking.release(*client);
+    server.will_resume(*client);
+  }
+}
+
+}  // namespace weir::kv::aof

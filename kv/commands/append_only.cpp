@@ -1,0 +1,68 @@
+// The append-only log: writing it anew, and waiting until it is on the disk.
+#include "kv/aof/append_only.hpp"
+
+#include <limits>
+
+#include "kv/commands/command.hpp"
+#include "kv/number.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+void bgrewriteaof(const Call& call) {
+  using aof::AppendOnly;
+  constexpr std::string_view scheduled = "Background append only file rewriting scheduled";
+  AppendOnly& log = *call.server.append_only;
+  if (!log.on())
+    return call.reply.error("ERR this server keeps no log: CONFIG SET appendonly yes begins one");
+  if (call.client.in_exec && !log.rewriting()) return log.rewrite_soon(), call.reply.simple(scheduled);
+  const auto begun = log.rewrite();
+  if (!begun) return call.reply.error("ERR " + begun.error());
+  call.reply.simple(*begun == AppendOnly::Begun::now ? "Background append only file rewriting started"
+                                                     : scheduled);
+}
+
+void reply_synced(const Call& call, int local) {
+  call.reply.array(2);
+  call.reply.integer(local);
+  call.reply.integer(0);
+}
+
+// WAITAOF numlocal numreplicas timeout, as Redis 7.2 has it. There are no replicas here that would confirm.
+void waitaof(const Call& call) {
+  std::int64_t local = 0;
+  std::int64_t replicas = 0;
+  if (!call.integer(1, local) || !call.integer(2, replicas)) return;
+  if (local < 0 || local > 1) return call.reply.error("ERR value is out of range, must be between 0 and 1");
+  if (replicas < 0) return call.reply.error("ERR value is out of range, must be positive");
+  const auto ms = parse_int(call[3]);
+  if (!ms) return call.reply.error("ERR timeout is not an integer or out of range");
+  if (*ms < 0) return call.reply.error("ERR timeout is negative");
+  aof::AppendOnly& log = *call.server.append_only;
+  if (local == 1 && !log.on())
+    return call.reply.error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
+  const bool synced = log.on() && log.synced();
+  if (replicas == 0 && (local == 0 || synced)) return reply_synced(call, synced ? 1 : 0);
+  if (call.client.in_exec) return reply_synced(call, synced ? 1 : 0);
+  const bool for_ever = *ms > std::numeric_limits<std::int64_t>::max() - call.now_ms;
+  call.server.wait_for(call, {}, for_ever ? 0 : *ms, NullForm::array);
+  call.client.blocked->position = static_cast<std::int64_t>(log.position());
+  if (replicas == 0) log.wait_for_sync(call.client);
+}
+
+}  // namespace
+
+std::span<const Command> append_only_commands() {
+  using namespace flag;
+  static constexpr Command commands[] = {
+      {"bgrewriteaof", 1, admin | noscript | no_async_loading, 0, 0, 0, bgrewriteaof, "server",
+       "Writes the append-only log anew."},
+      {"waitaof", 4, noscript, 0, 0, 0, waitaof, "generic",
+       "Waits until the append-only log is on the disk."},
+  };
+  return commands;
+}
+
+}  // namespace weir::kv
