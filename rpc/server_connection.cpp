@@ -105,7 +105,7 @@ bool ServerConnection::stream_frame(const Frame& frame) {
 namespace {
 constexpr std::size_t least_cost = 512;  // of a request: thousands of small ones are a turn's work, too
 // Of a call that runs: what keeps it here, and its coroutines' frames, whose size nobody knows.
-constexpr std::size_t upkeep_bytes = 3 << 10;
+constexpr std::size_t call_upkeep_bytes = 3 << 10;
 }  // namespace
 
 void ServerConnection::request(Frame& frame) {
@@ -232,7 +232,7 @@ void ServerConnection::run_later(const Registered& method, Frame& frame) {
   running_.emplace(running.id(), &running);
   if (!method.streams) running.argument_bytes = frame.body.size() + running.context.attachment.size();
   running_bytes_ += running.argument_bytes;
-  running.bytes = upkeep_bytes + frame.body.size() + running.context.attachment.size() +
+  running.bytes = call_upkeep_bytes + frame.body.size() + running.context.attachment.size() +
                   memory_of(running.context.metadata);
   call_bytes_ += running.bytes;
   if (const auto deadline = running.context.deadline()) deadlines_.keep(*deadline);
