@@ -234,7 +234,7 @@ bool AppendOnly::synced() {
 }
 
 void AppendOnly::wait_for_sync(const Client& client) {
-  waiters_.add(client);
+  waiters_.add(server_, client);
   arm_timer();
   if (refusal_.empty() && flush()) writer_.sync_soon();
 }

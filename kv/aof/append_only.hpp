@@ -65,6 +65,7 @@ class AppendOnly {
   std::uint64_t position() const { return writer_.position(); }
   // The client, which is blocked, goes on as soon as the log is on the disk up to its position.
   void wait_for_sync(const Client& client);
+  std::size_t waiters() const { return waiters_.size(); }
   // Answers one whose time is up.
   void give_up_waiting(Client& client) const;
 

@@ -80,7 +80,7 @@ class Loading {
     while ((outcome = replay.run()) == Replay::Outcome::more) {
       server_.loading->bytes_done = before + offset + replay.bytes_read();
       server_.refresh_time();
-      report();
+      report_.tell();
       if (!go_on_()) return LoadResult::stopped;
     }
     requests_ += replay.requests();
@@ -105,22 +105,12 @@ class Loading {
     return LoadResult::loaded;
   }
 
-  void report() {
-    constexpr std::int64_t every_ms = 5000;
-    const LoadProgress& progress = *server_.loading;
-    if (reported_ms_ == 0) reported_ms_ = progress.began_ms;
-    if (server_.now_ms - reported_ms_ < every_ms || progress.bytes_all == 0) return;
-    reported_ms_ = server_.now_ms;
-    server_.log(LogLevel::notice,
-                "loading the log: " + std::to_string(progress.bytes_done * 100 / progress.bytes_all) + " %");
-  }
-
   Server& server_;
   const Folder& folder_;
   const std::function<bool()>& go_on_;
   NothingExpires nothing_expires_;
+  LoadingReport report_{server_};
   std::uint64_t requests_ = 0;
-  std::int64_t reported_ms_ = 0;
 };
 
 std::expected<LoadResult, std::string> load_all(Server& server, const LogFiles& files,

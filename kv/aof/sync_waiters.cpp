@@ -6,7 +6,14 @@
 
 namespace weir::kv::aof {
 
-void SyncWaiters::add(const Client& client) {
+void SyncWaiters::add(Server& server, const Client& client) {
+  constexpr std::size_t few = 32;
+  if (waiting_.size() >= sort_out_at_) {
+    std::erase_if(waiting_, [&](const Waiting& one) {
+      return one.client == client.id() || still_there(server, one) == nullptr;
+    });
+    sort_out_at_ = 2 * (waiting_.size() + few);
+  }
   waiting_.push_back({client.id(), static_cast<std::uint64_t>(client.blocked->position)});
 }
 

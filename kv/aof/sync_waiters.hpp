@@ -1,9 +1,13 @@
 // Clients of WAITAOF: each waits until so much of the log is on the disk, or until its time is up.
 //
 // A client that waits is blocked (kv/server/blocking.hpp) without a key; here stands what for. It may end or
-// be unblocked meanwhile, so it is known by its number. Threading: the server's one thread.
+// be unblocked meanwhile, so it is known by its number. A log that cannot be synced may serve nobody for
+// days, so entries of clients that no longer wait are dropped whenever their number could have doubled.
+//
+// Threading: the server's one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string_view>
@@ -18,12 +22,13 @@ namespace weir::kv::aof {
 class SyncWaiters {
  public:
   // The client, which is blocked by its WAITAOF. Positions do not fall from one call to the next.
-  void add(const Client& client);
+  void add(Server& server, const Client& client);
   // Answers those whose position is reached; they go on.
   void serve(Server& server, std::uint64_t synced);
   // The log is off: none of them will get what it waits for.
   void fail(Server& server, std::string_view error);
   bool any() const { return !waiting_.empty(); }
+  std::size_t size() const { return waiting_.size(); }
 
  private:
   struct Waiting {
@@ -33,6 +38,7 @@ class SyncWaiters {
   static Client* still_there(Server& server, const Waiting& one);
 
   std::deque<Waiting> waiting_;
+  std::size_t sort_out_at_ = 64;  // entries
 };
 
 }  // namespace weir::kv::aof

@@ -80,33 +80,32 @@ class StoreTarget final : public rdb::Target {
     looked_at_ = bytes_read;
     records_ = 0;
     server_.refresh_time();
-    report();
+    report_.tell();
     return go_on_();
   }
 
  private:
-  void report() {
-    constexpr std::int64_t every_ms = 5000;
-    const LoadProgress& progress = *server_.loading;
-    if (reported_ms_ == 0) reported_ms_ = progress.began_ms;
-    if (server_.now_ms - reported_ms_ < every_ms || progress.bytes_all == 0) return;
-    reported_ms_ = server_.now_ms;
-    server_.log(LogLevel::notice,
-                "loading: " + std::to_string(progress.bytes_done * 100 / progress.bytes_all) + " %, " +
-                    std::to_string(server_.loaded.keys) + " keys");
-  }
-
   Server& server_;
+  LoadingReport report_{server_};
   Expired expired_;
   const std::function<bool()>& go_on_;
   std::uint64_t bytes_before_;
   Keyspace* db_ = server_.databases.front().get();
   std::uint64_t looked_at_ = 0;
   unsigned records_ = 0;
-  std::int64_t reported_ms_ = 0;
 };
 
 }  // namespace
+
+void LoadingReport::tell() {
+  constexpr std::int64_t every_ms = 5000;
+  const LoadProgress& progress = *server_.loading;
+  if (told_ms_ == 0) told_ms_ = progress.began_ms;
+  if (server_.now_ms - told_ms_ < every_ms || progress.bytes_all == 0) return;
+  told_ms_ = server_.now_ms;
+  server_.log(LogLevel::notice, "loading: " + std::to_string(progress.bytes_done * 100 / progress.bytes_all) +
+                                    " %, " + std::to_string(server_.loaded.keys) + " keys");
+}
 
 std::expected<SnapshotRead, std::string> load_snapshot_file(Server& server, int fd, const std::string& path,
                                                             Expired expired,

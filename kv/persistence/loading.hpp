@@ -19,6 +19,16 @@ struct LoadProgress {
   std::uint64_t bytes_all = 0;
   std::uint64_t bytes_done = 0;
 };
+// Says in the server's log every few seconds how far it is.
+class LoadingReport {
+ public:
+  explicit LoadingReport(Server& server) : server_(server) {}
+  void tell();
+
+ private:
+  Server& server_;
+  std::int64_t told_ms_ = 0;
+};
 // What the last one came to.
 struct Loaded {
   std::uint64_t keys = 0;

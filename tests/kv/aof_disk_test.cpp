@@ -195,6 +195,17 @@ TEST(Aof, whose_sync_failed_is_rewritten_before_writes_go_on) {
   }
 }
 
+TEST(Aof, that_cannot_be_synced_forgets_clients_that_gave_up_waiting) {
+  const ScratchFolder folder;
+  BadDisk disk;
+  RunningServer server(keeping(folder, aof::Sync::no), disk.disk());
+  WireClient client = server.connect();
+  disk.sync_error = EIO;
+  client.call({"SET", "k", "v"});
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(client.call({"WAITAOF", "1", "0", "1"}), "*2\r\n:0\r\n:0\r\n");
+  EXPECT_LE(server.run([](Server& s) { return s.append_only->waiters(); }), 65u);
+}
+
 // Those of the round that failed hear nothing, later ones that they are refused.
 TEST(Aof, with_always_lets_no_reply_leave_that_would_lie) {
   const ScratchFolder folder;
