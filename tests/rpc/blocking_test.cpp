@@ -1,4 +1,6 @@
 // Functions that block: in threads of their own, as many as there may be, and no others.
+#include <asio/detached.hpp>
+#include <asio/executor_work_guard.hpp>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -177,18 +179,49 @@ TEST_P(RpcBlocking, what_the_function_throws_or_returns_is_the_answer) {
   });
 }
 
-TEST_P(RpcBlocking, a_server_that_goes_waits_for_what_runs_and_drops_what_waits) {
+TEST_P(RpcBlocking, a_server_that_goes_waits_for_what_runs) {
   serve<slow::find>(few_threads(1, 4));
   auto client = connected();
   ASSERT_TRUE(client) << client.error().what;
   std::vector<Result<std::string>> ends;
-  for (int i = 0; i < 3; ++i) begin(*client, std::to_string(i), ends);
+  begin(*client, "0", ends);
   run_until([] { return slow::gate.inside() == 1; });
   std::thread opener([] { slow::gate.open(); });
   server.reset();
   opener.join();
   EXPECT_EQ(slow::ran, 1);
-  run_until([&] { return ends.size() == 3; });
+  run_until([&] { return ends.size() == 1; });
+}
+
+TEST(BlockingThreads, that_stop_wait_for_what_runs_and_drop_what_waits) {
+  asio::io_context io(1);
+  BlockingThreads threads({1, 4});
+  slow::gate.open(false);
+  std::vector<Result<int>> ends;
+  for (int i = 0; i < 3; ++i)
+    asio::co_spawn(
+        io,
+        [&, i]() -> asio::awaitable<void> {
+          auto work = [i] { return slow::gate.pass(), i; };
+          const Result<int> ran = co_await threads.run(work);
+          ends.push_back(ran);
+        },
+        asio::detached);
+  io.poll();
+  while (slow::gate.inside() == 0) std::this_thread::yield();
+  const auto more = asio::make_work_guard(io);
+  std::thread opener([&] {
+    while (ends.size() < 2) io.run_one();
+    slow::gate.open();
+  });
+  threads.stop();
+  opener.join();
+  while (ends.size() < 3) io.run_one();
+  for (const std::size_t i : {0, 1}) {
+    ASSERT_FALSE(ends[i]);
+    EXPECT_EQ(ends[i].error().code, Errc::closed);
+  }
+  EXPECT_EQ(ends[2].value_or(-1), 0);
 }
 
 TEST(BlockingThreads, run_work_for_any_coroutine) {
