@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kv/number.hpp"
 #include "kv/resp/words.hpp"
@@ -61,8 +62,8 @@ void RequestParser::next() {
   read_ = 0;
   bulks_left_ = -1;
   bulk_length_ = -1;
-  empty_list(pieces_);
   empty_list(arguments_);
+  empty_list(blocks_);
   empty_list(inline_words_);
   large_.reset();
   filled_ = 0;
@@ -96,7 +97,10 @@ RequestParser::Status RequestParser::parse_inline(std::string_view input) {
 }
 
 RequestParser::Status RequestParser::parse_array(std::string_view input, const Limits& limits) {
-  if (bulks_left_ < 0 && parse_whole(input, limits)) return Status::complete;
+  if (bulks_left_ < 0) {
+    if (parse_whole(input, limits)) return Status::complete;
+    arguments_.clear();
+  }
   Status status = Status::complete;
   if (bulks_left_ < 0 && !parse_count(input, limits, status)) return status;
   return parse_bulks(input, limits);
@@ -105,7 +109,7 @@ RequestParser::Status RequestParser::parse_array(std::string_view input, const L
 // Most requests have arrived whole and are plain; whatever else there is to say of the others is said below.
 bool RequestParser::parse_whole(std::string_view input, const Limits& limits) {
   constexpr std::int64_t most_arguments = 64;
-  arguments_.clear();
+  arguments_.clear();  // it may be asked again
   const char* at = input.data() + 1;
   const char* const end = input.data() + input.size();
   const std::int64_t count = take_plain_length(at, end);
@@ -145,6 +149,7 @@ bool RequestParser::parse_count(std::string_view input, const Limits& limits, St
 }
 
 RequestParser::Status RequestParser::parse_bulks(std::string_view input, const Limits& limits) {
+  follow(input);
   while (bulks_left_ > 0) {
     if (bulk_length_ < 0) {
       if (read_ == input.size()) return Status::incomplete;
@@ -167,7 +172,8 @@ RequestParser::Status RequestParser::parse_bulks(std::string_view input, const L
       if (filled_ < length + 2) return Status::incomplete;
       large_->size = length;
       held_ += length;
-      pieces_.push_back({0, length, std::move(large_)});
+      arguments_.push_back({large_->view(), large_.get()});
+      blocks_.push_back(std::move(large_));
       filled_ = 0;
     } else {
       if (input.size() - read_ < length + 2) {
@@ -179,25 +185,24 @@ RequestParser::Status RequestParser::parse_bulks(std::string_view input, const L
         kept_ = read_;
         return Status::incomplete;
       }
-      pieces_.push_back({read_, length, BlobRef()});
+      arguments_.push_back({input.substr(read_, length), nullptr});
       read_ += length + 2;
     }
     bulk_length_ = -1;
     --bulks_left_;
   }
-  return finish(input);
+  return Status::complete;
 }
 
-RequestParser::Status RequestParser::finish(std::string_view input) {
-  arguments_.clear();
-  for (const Piece& piece : pieces_) {
-    if (piece.block) {
-      arguments_.push_back({piece.block->view(), piece.block.get()});
-    } else {
-      arguments_.push_back({input.substr(piece.offset, piece.size), nullptr});
-    }
+// The input lies elsewhere than it did.
+void RequestParser::follow(std::string_view input) {
+  const char* const was = std::exchange(input_, input.data());
+  if (was == input_) return;
+  for (Argument& argument : arguments_) {
+    if (argument.block != nullptr) continue;
+    const auto offset = static_cast<std::size_t>(argument.text.data() - was);
+    argument.text = input.substr(offset, argument.text.size());
   }
-  return Status::complete;
 }
 
 std::span<char> RequestParser::wanted() {

@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "kv/bytes.hpp"
@@ -66,37 +67,31 @@ class RequestParser {
 
   // Bytes of arguments held outside the caller's input, what has arrived of an unfinished one included.
   std::size_t held_bytes() const { return held_ + filled_; }
-  // Bytes of the lists of arguments, for many of them; next() gives them back.
+  // Bytes of the list of arguments, for many of them; next() gives them back.
   std::size_t list_bytes() const {
-    const auto heap = [](const auto& list) {
-      return list.capacity() <= few ? 0 : list.capacity() * sizeof(Piece);
-    };
-    return heap(pieces_) + heap(arguments_);
+    return arguments_.capacity() <= few ? 0 : arguments_.capacity() * sizeof(Argument);
   }
 
  private:
   static constexpr std::size_t few = 6;  // arguments need no list on the heap
-  struct Piece {
-    std::size_t offset;
-    std::size_t size;
-    BlobRef block;
-  };
-  static_assert(sizeof(Piece) == sizeof(Argument));
+  static_assert(std::is_trivially_copyable_v<Argument>, "so that a list of very many grows fast");
 
   Status parse_inline(std::string_view input);
   Status parse_array(std::string_view input, const Limits& limits);
   bool parse_whole(std::string_view input, const Limits& limits);
   bool parse_count(std::string_view input, const Limits& limits, Status& status);
   Status parse_bulks(std::string_view input, const Limits& limits);
-  Status finish(std::string_view input);
+  void follow(std::string_view input);
   Status fail(std::string text);
 
   std::size_t read_ = 0;
   std::size_t kept_ = 0;
   std::int64_t bulks_left_ = -1;   // -1: the array's length is not known yet
   std::int64_t bulk_length_ = -1;  // -1: the next bulk's length is not known yet
-  absl::InlinedVector<Piece, few> pieces_;
+  // Between calls the caller moves its input; then follow() moves the texts that lie there.
   absl::InlinedVector<Argument, few> arguments_;
+  const char* input_ = nullptr;             // where the input was that they lie in
+  absl::InlinedVector<BlobRef, 1> blocks_;  // of the arguments that have one
   std::vector<std::string> inline_words_;
   BlobRef large_;  // the argument under construction, with room for its CR LF
   std::size_t filled_ = 0;
