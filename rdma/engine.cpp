@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "rdma/cpu_relax.hpp"
+#include "rdma/turn.hpp"
 #include "rdma/work_id.hpp"
 
 namespace weir::rdma {
@@ -318,6 +319,7 @@ void Engine::poll_round() {
 
 // Polls until there was nothing for `spin_tries` times (false), or others should have their turn (true).
 bool Engine::poll_for_a_while() {
+  const Turn turn(now());
   run_notifications();
   int batches = 0;
   const int most_tries = policy_.crowded() ? 1 : settings_.spin_tries;
@@ -328,7 +330,7 @@ bool Engine::poll_for_a_while() {
       continue;
     }
     tries = 0;
-    if (++batches == max_batches) return true;
+    if (++batches == max_batches || turn.over(now())) return true;
   }
   return false;
 }
@@ -393,7 +395,10 @@ void Engine::seen_empty(Device::Queue& queue) {
 }
 
 void Engine::run_notifications() {
+  if (dirty_.empty()) return;
+  const Turn turn(now());
   for (int pass = 0; pass < max_notify_passes && !dirty_.empty(); ++pass) {
+    if (pass > 0 && turn.over(now())) return;  // poll_round() comes back
     notifying_.swap(dirty_);
     std::size_t told = 0;
     const AtExit keep_the_rest{[&] {  // should one throw
@@ -411,10 +416,13 @@ void Engine::see_off() {
   leaving_.insert(leaving_.end(), inside.begin(), inside.end());
 }
 
-// Frees discarded connections, when no list names them any more.
+// Frees discarded connections, which no list names then.
 void Engine::sweep() {
-  if (discarded_.empty() || !dirty_.empty()) return;
-  for (const auto& gone : discarded_) std::erase(awaiting_empty_, gone.get());
+  if (discarded_.empty()) return;
+  for (const auto& gone : discarded_) {
+    std::erase(awaiting_empty_, gone.get());
+    std::erase(dirty_, gone.get());
+  }
   discarded_.clear();
 }
 

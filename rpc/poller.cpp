@@ -11,6 +11,8 @@
 #include <new>
 #include <system_error>
 
+#include "rdma/turn.hpp"
+
 namespace weir::rpc {
 
 asio::execution_context::id Poller::id;
@@ -119,9 +121,10 @@ void Poller::go_on() {
 
 void Poller::rounds() {
   constexpr int most_rounds = 8;  // then timers and other transports get their turn
+  const rdma::Turn turn;
   bool progress = false;
   try {
-    for (int i = 0; i < most_rounds && round(); ++i) progress = true;
+    for (int i = 0; i < most_rounds && !(progress && turn.over()) && round(); ++i) progress = true;
   } catch (...) {  // leaves io_context::run(); whoever calls it again must find this going on
     if (watched_ == 0)
       forget_asked();

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "rdma/turn.hpp"
+
 namespace weir::kv {
 
 namespace {
@@ -41,12 +43,13 @@ void SocketPoller::wait() {
 }
 
 // A trip through Asio costs three system calls (its epoll_wait, ours, and an epoll_ctl that arms the wait
-// again), another round costs one; so rounds go on while anything comes. A few at most, so that timers and
-// other transports get their turn.
+// again), another round costs one; so rounds go on while anything comes. A few at most, and only while all of
+// them are short, so that timers and other transports get their turn.
 void SocketPoller::rounds() {
   constexpr int most_rounds = 8;
+  const rdma::Turn turn;
   for (int i = 0; i < most_rounds; ++i) {
-    if (round() == 0) return;
+    if (round() == 0 || turn.over()) return;
   }
 }
 

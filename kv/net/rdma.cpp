@@ -17,6 +17,7 @@
 #include "kv/net/tls_connection.hpp"
 #include "rdma/acceptor.hpp"
 #include "rdma/stream.hpp"
+#include "rdma/turn.hpp"
 
 namespace weir::kv {
 
@@ -104,9 +105,14 @@ class RdmaConnection final : public Connection {
   }
 
   void receive() {
+    const rdma::Turn turn;
     while (session_ != nullptr) {
       const std::span<const std::byte> arrived = stream_.readable();
       if (arrived.empty()) break;
+      if (turn.over()) {
+        stream_.on_readable([this] { receive(); });  // soon, for what is there already
+        return end_round();
+      }
       const std::size_t most = session_->appetite();
       if (held_back_ = most == 0; held_back_) break;
       const std::span<char> wanted = session_->wanted();

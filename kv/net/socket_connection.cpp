@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "rdma/turn.hpp"
+
 namespace weir::kv {
 
 SocketConnection::SocketConnection(SocketPoller& poller, OwnedFd fd, SocketNames names)
@@ -32,8 +34,11 @@ void SocketConnection::ready(std::uint32_t events) {
 }
 
 void SocketConnection::read() {
-  constexpr int most_reads = 16;  // then it is the others' turn; the level-triggered poller reminds us
+  // When the turn is over the level-triggered poller reminds us.
+  constexpr int most_reads = 16;
+  const rdma::Turn turn;
   for (int i = 0; i < most_reads && session_ != nullptr; ++i) {
+    if (i > 0 && turn.over()) return;
     const std::size_t most = session_->appetite();
     if (most == 0) return watch((watched_ & EPOLLOUT) != 0);
     const std::span<char> wanted = session_->wanted();

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "rdma/turn.hpp"
 #include "tests/rdma/stream_pair.hpp"
 
 namespace weir::rdma {
@@ -340,6 +341,28 @@ TEST_F(StreamTest, keepalives_flow_unseen) {
   run_until([&] { return engine->stats().completions >= before + 20; });
   EXPECT_FALSE(client.end());
   EXPECT_TRUE(client.readable().empty());
+}
+
+// One that leaves bytes for later asks to be told again.
+TEST_F(StreamTest, others_have_their_turn_after_a_reader_that_took_long) {
+  auto [client, server] = connect_pair();
+  int told = 0;
+  std::function<void()> read_slowly = [&, &stream = server] {
+    ++told;
+    const auto until = std::chrono::steady_clock::now() + 2 * Turn::length;
+    while (std::chrono::steady_clock::now() < until) {
+    }
+    stream.on_readable(read_slowly);
+  };
+  server.on_readable(read_slowly);
+  run_until([&, &stream = client] { return stream.try_write(asio::buffer("more than is read", 10)) > 0; });
+  run_until([&] { return told > 0; });
+  for (int i = 0; i < 5; ++i) {
+    const int before = told;
+    io.run_one();
+    EXPECT_LE(told - before, 2) << "the reader was told again while other handlers waited";
+  }
+  server.on_readable(nullptr);
 }
 
 }  // namespace

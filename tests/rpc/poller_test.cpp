@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "rdma/turn.hpp"
+
 namespace weir::rpc {
 namespace {
 
@@ -166,6 +168,30 @@ TEST(PollerTest, one_that_takes_long_ends_its_round_before_the_others_are_asked)
   ASSERT_TRUE(one->add() && two->add());
   io.run();
   EXPECT_EQ(heard, (std::vector<std::string>{"one ready", "one ended", "two ready", "two ended"}));
+}
+
+TEST(PollerTest, others_have_their_turn_after_a_round_that_took_long) {
+  asio::io_context io(1);
+  class Busy final : public Poller::Watcher {
+   public:
+    void ready(std::uint32_t) override {
+      ++told;
+      const auto until = std::chrono::steady_clock::now() + 2 * rdma::Turn::length;
+      while (std::chrono::steady_clock::now() < until) {
+      }
+    }
+    int told = 0;
+    const int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+  };
+  const auto busy = std::make_shared<Busy>();
+  ASSERT_TRUE(Poller::of(io).add(busy->fd, *busy, EPOLLIN));
+  for (int i = 1; i <= 5; ++i) {
+    io.poll_one();
+    EXPECT_LE(busy->told, i) << "rounds went on while other handlers waited";
+  }
+  EXPECT_GT(busy->told, 0);
+  Poller::of(io).remove(busy->fd, *busy);
+  close(busy->fd);
 }
 
 // While it looked itself Asio did not watch.

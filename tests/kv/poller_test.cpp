@@ -1,0 +1,53 @@
+// Rounds of the server's sockets, and whose turn it is between them.
+#include "kv/net/poller.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <asio/post.hpp>
+#include <chrono>
+
+#include "rdma/turn.hpp"
+
+namespace weir::kv {
+namespace {
+
+// Always ready, until it is removed.
+class AlwaysReady final : public SocketPoller::Watcher {
+ public:
+  AlwaysReady(SocketPoller& poller, std::chrono::steady_clock::duration takes)
+      : poller_(poller), fd_(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)), takes_(takes) {
+    poller_.add(fd_, *this, EPOLLIN);
+  }
+  ~AlwaysReady() {
+    poller_.remove(fd_);
+    close(fd_);
+  }
+  void ready(std::uint32_t) override {
+    ++told;
+    const auto until = std::chrono::steady_clock::now() + takes_;
+    while (std::chrono::steady_clock::now() < until) {
+    }
+  }
+  int told = 0;
+
+ private:
+  SocketPoller& poller_;
+  const int fd_;
+  const std::chrono::steady_clock::duration takes_;
+};
+
+TEST(SocketPoller, gives_others_their_turn_after_a_round_that_took_long) {
+  asio::io_context io(1);
+  SocketPoller poller(io, [] {});
+  AlwaysReady slow(poller, 2 * rdma::Turn::length);
+  for (int i = 1; i <= 5; ++i) {
+    io.poll_one();  // which may be what armed the wait
+    EXPECT_LE(slow.told, i) << "rounds went on while other handlers waited";
+  }
+  EXPECT_GT(slow.told, 0);
+}
+
+}  // namespace
+}  // namespace weir::kv
