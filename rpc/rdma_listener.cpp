@@ -2,11 +2,13 @@
 #include <asio/detached.hpp>
 #include <asio/post.hpp>
 #include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <optional>
 #include <utility>
 
 #include "rdma/acceptor.hpp"
+#include "rdma/handshake_places.hpp"
 #include "rpc/listener.hpp"
 #include "rpc/rdma_transport.hpp"
 #include "rpc/tls_transport.hpp"
@@ -38,8 +40,14 @@ struct Door {
 
   static asio::awaitable<void> accept(std::shared_ptr<Door> self) {
     asio::io_context& io = self->acceptor->get_executor().context();
+    asio::steady_timer room(io);
     while (!self->closed) {
       std::error_code error;
+      if (self->places && self->places->full()) {
+        room.expires_after(rdma::HandshakePlaces::look_again);
+        co_await room.async_wait(asio::redirect_error(asio::use_awaitable, error));
+        continue;
+      }
       auto connected =
           co_await self->acceptor->async_accept(asio::redirect_error(asio::use_awaitable, error));
       if (error == asio::error::operation_aborted) break;
@@ -53,6 +61,7 @@ struct Door {
   }
 
   Take take;
+  std::shared_ptr<rdma::HandshakePlaces> places;  // null: without TLS
   std::optional<Acceptor> acceptor;
   bool closed = false;
 };
@@ -63,8 +72,8 @@ class RdmaListener final : public Listener {
  public:
   using Take = typename Door<Acceptor>::Take;
 
-  RdmaListener(Acceptor acceptor, Address address, Take take)
-      : address_(std::move(address)), take_(std::move(take)), own_(make_door()) {
+  RdmaListener(Acceptor acceptor, Address address, Take take, std::shared_ptr<rdma::HandshakePlaces> places)
+      : address_(std::move(address)), take_(std::move(take)), places_(std::move(places)), own_(make_door()) {
     address_.port = acceptor.local_endpoint().port();
     Door<Acceptor>::open(own_, std::move(acceptor));
   }
@@ -90,11 +99,13 @@ class RdmaListener final : public Listener {
   std::shared_ptr<Door<Acceptor>> make_door() const {
     auto door = std::make_shared<Door<Acceptor>>();
     door->take = take_;
+    door->places = places_;
     return door;
   }
 
   Address address_;
   const Take take_;
+  const std::shared_ptr<rdma::HandshakePlaces> places_;
   const std::shared_ptr<Door<Acceptor>> own_;
   std::vector<std::pair<asio::io_context*, std::shared_ptr<Door<Acceptor>>>> others_;
 };
@@ -102,7 +113,8 @@ class RdmaListener final : public Listener {
 template <class Acceptor, class Settings>
 Result<std::unique_ptr<Listener>> make_listener(rdma::Engine& engine, const Address& address,
                                                 const Listener::Threads& threads, const Settings& settings,
-                                                typename Door<Acceptor>::Take take) {
+                                                typename Door<Acceptor>::Take take,
+                                                std::shared_ptr<rdma::HandshakePlaces> places = nullptr) {
   const auto refused = [&](const std::string& why) {
     return fail(Errc::rdma, "cannot listen at " + address.text() + ": " + why);
   };
@@ -113,7 +125,8 @@ Result<std::unique_ptr<Listener>> make_listener(rdma::Engine& engine, const Addr
                 "cannot listen at " + address.text() + ": name an IP address of this host");
   auto acceptor = Acceptor::listen(engine, at, settings);
   if (!acceptor) return refused(acceptor.error().what);
-  auto listener = std::make_unique<RdmaListener<Acceptor>>(std::move(*acceptor), address, std::move(take));
+  auto listener = std::make_unique<RdmaListener<Acceptor>>(std::move(*acceptor), address, std::move(take),
+                                                           std::move(places));
   for (asio::io_context* io : threads) {
     if (io == &engine.io()) continue;
     const auto beside = engine_beside(engine, *io);
@@ -124,9 +137,10 @@ Result<std::unique_ptr<Listener>> make_listener(rdma::Engine& engine, const Addr
 }
 
 asio::awaitable<void> shake_hands(rdma::Stream stream, TlsPeer tls, std::string peer,
-                                  std::function<bool()> listening,
-                                  std::function<void(TransportPtr)> accepted) {
+                                  std::function<bool()> listening, std::function<void(TransportPtr)> accepted,
+                                  rdma::HandshakePlaces::Place place) {
   auto made = co_await make_tls_transport(std::move(stream), std::move(tls), std::move(peer));
+  place.give_back();
   if (made && listening()) accepted(std::move(*made));
 }
 
@@ -146,19 +160,23 @@ Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Addres
   }
   auto tls = make_tls_context(options.tls, TlsSide::server);
   if (!tls) return std::unexpected(std::move(tls.error()));
+  const auto places = std::make_shared<rdma::HandshakePlaces>();
   return make_listener<rdma::Acceptor>(
       **engine, address, threads, rdma::AcceptorSettings(),
-      [context = std::move(*tls), accepted = std::move(accepted)](asio::io_context& there,
-                                                                  rdma::Stream stream, auto listening) {
+      [context = std::move(*tls), accepted = std::move(accepted), places](
+          asio::io_context& there, rdma::Stream stream, auto listening) {
         const rdma::Endpoint remote = stream.remote_endpoint();
         std::string peer = "rdma+tls " + remote.address().to_string() + ":" + std::to_string(remote.port());
-        TlsPeer peer_tls{TlsSide::server, context, "", std::chrono::seconds(10)};
+        TlsPeer peer_tls{TlsSide::server, context, "",
+                         places->crowded() ? rdma::HandshakePlaces::hurried : std::chrono::seconds(10)};
         asio::co_spawn(
             there,
-            shake_hands(std::move(stream), std::move(peer_tls), std::move(peer), std::move(listening),
-                        [&there, accepted](TransportPtr made) { accepted(there, std::move(made)); }),
+            shake_hands(
+                std::move(stream), std::move(peer_tls), std::move(peer), std::move(listening),
+                [&there, accepted](TransportPtr made) { accepted(there, std::move(made)); }, places->take()),
             asio::detached);
-      });
+      },
+      places);
 }
 
 }  // namespace weir::rpc

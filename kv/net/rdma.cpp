@@ -147,11 +147,13 @@ class RdmaConnection final : public Connection {
 
 class RdmaListener final : public Listener {
  public:
-  RdmaListener(rdma::Acceptor acceptor, std::string_view kind, CurrentTls tls, Accept accept,
+  RdmaListener(rdma::Acceptor acceptor, std::string_view kind, CurrentTls tls,
+               std::shared_ptr<rdma::HandshakePlaces> places, Accept accept,
                std::function<void()> after_input, Log log)
       : acceptor_(std::move(acceptor)),
         kind_(kind),
         tls_(std::move(tls)),
+        places_(std::move(places)),
         accept_(std::move(accept)),
         after_input_(std::move(after_input)),
         log_(std::move(log)),
@@ -168,9 +170,10 @@ class RdmaListener final : public Listener {
 
  private:
   void take_next() {
+    if (tls_ && places_->full()) return pause(rdma::HandshakePlaces::look_again);
     acceptor_.async_accept([this, alive = alive_](const std::error_code& error, rdma::Stream stream) {
       if (!*alive) return;
-      if (error) return pause(error);
+      if (error) return could_not_accept(error);
       failing_ = false;
       take(std::move(stream));
       take_next();
@@ -184,15 +187,19 @@ class RdmaListener final : public Listener {
       accept_(std::make_unique<RdmaConnection>(std::move(stream), std::move(names), after_input_));
     } else {
       accept_(std::make_unique<TlsConnection<rdma::Stream>>(std::move(stream), tls_(), std::move(names),
-                                                            after_input_));
+                                                            after_input_, places_->take()));
     }
   }
 
-  void pause(const std::error_code& error) {
+  void could_not_accept(const std::error_code& error) {
     if (!std::exchange(failing_, true)) {
       log_(where() + ": cannot accept clients: " + error.message() + "; trying again every 100 ms");
     }
-    retry_.expires_after(std::chrono::milliseconds(100));
+    pause(std::chrono::milliseconds(100));
+  }
+
+  void pause(std::chrono::milliseconds time) {
+    retry_.expires_after(time);
     retry_.async_wait([this, alive = alive_](const std::error_code& cancelled) {
       if (*alive && !cancelled) take_next();
     });
@@ -201,6 +208,7 @@ class RdmaListener final : public Listener {
   rdma::Acceptor acceptor_;
   std::string_view kind_;
   CurrentTls tls_;  // empty: plain RDMA
+  std::shared_ptr<rdma::HandshakePlaces> places_;
   Accept accept_;
   std::function<void()> after_input_;
   Log log_;
@@ -213,7 +221,8 @@ class RdmaListener final : public Listener {
 }  // namespace
 
 OpenedListener listen_rdma(rdma::Engine& engine, const std::string& address, std::uint16_t port,
-                           const RdmaListenOptions& options, CurrentTls tls, Accept accept,
+                           const RdmaListenOptions& options, CurrentTls tls,
+                           std::shared_ptr<rdma::HandshakePlaces> places, Accept accept,
                            std::function<void()> after_input, Log log) {
   const std::string numeric = address == "*" ? "0.0.0.0" : address == "::*" ? "::" : address;
   const std::string failed = "Could not listen for RDMA on " + numeric + ':' + std::to_string(port) + ": ";
@@ -227,8 +236,8 @@ OpenedListener listen_rdma(rdma::Engine& engine, const std::string& address, std
   auto acceptor = rdma::Acceptor::listen(engine, rdma::Endpoint(parsed, port), settings);
   if (!acceptor) return std::unexpected(failed + acceptor.error().what);
   const std::string_view kind = !tls ? "rdma" : "rdma+tls";
-  return std::make_unique<RdmaListener>(std::move(*acceptor), kind, std::move(tls), std::move(accept),
-                                        std::move(after_input), std::move(log));
+  return std::make_unique<RdmaListener>(std::move(*acceptor), kind, std::move(tls), std::move(places),
+                                        std::move(accept), std::move(after_input), std::move(log));
 }
 
 }  // namespace weir::kv

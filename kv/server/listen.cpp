@@ -145,8 +145,8 @@ std::expected<void, std::string> Server::open(std::string_view setting, Entrance
   rdma_options.stream.receive_buffer_bytes = static_cast<std::uint32_t>(settings.rdma_rx_size);
   rdma_options.backlog = static_cast<std::uint32_t>(settings.tcp_backlog);
   const ListenOn rdma = [&](const std::string& address, std::uint16_t port) {
-    return listen_rdma(*rdma_engine_, address, port, rdma_options, secured ? current_tls : nullptr, take,
-                       after_input, note);
+    return listen_rdma(*rdma_engine_, address, port, rdma_options, secured ? current_tls : nullptr,
+                       handshakes_, take, after_input, note);
   };
   const std::string& bind = settings.rdma_bind.empty() ? settings.bind : settings.rdma_bind;
   return open_each(setting, bind, secured ? settings.rdma_tls_port : settings.rdma_port, rdma, into);

@@ -145,7 +145,8 @@ void Server::accept(std::unique_ptr<Connection> connection) {
   client.connection().start(client);
   if (!client.output.empty()) will_flush(client);
   if (!client.connection().established())
-    (handshakes_->crowded() && client.connection().kind() == "tls" ? hurried_ : handshaking_).push_back(id);
+    (handshakes_->crowded() && client.connection().kind().ends_with("tls") ? hurried_ : handshaking_)
+        .push_back(id);
   make_room_among_strangers();
   arm_timer();
 }

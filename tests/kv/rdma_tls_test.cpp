@@ -5,6 +5,9 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <deque>
+
+#include "rdma/handshake_places.hpp"
 #include "tests/kv/certificates.hpp"
 #include "tests/kv/rdma_client.hpp"
 
@@ -132,6 +135,46 @@ TEST(RdmaTls, handshake_has_a_time_limit) {
   EXPECT_TRUE(silent.ended());
   await_clients(server, 1);
   EXPECT_EQ(established.exactly("PING\r\n", 7), "+PONG\r\n") << "the limit is the handshake's only";
+}
+
+// Connected to the port for TLS, and silent: all of one thread of their own.
+class SilentClients {
+ public:
+  explicit SilentClients(std::uint16_t port) : engine_(open_engine(io_)), port_(port) {}
+  void come(std::size_t count) {
+    const rdma::Endpoint peer(asio::ip::address_v4::loopback(), port_);
+    for (std::size_t i = 0; i < count; ++i) {
+      streams_.emplace_back(engine_);
+      rdma::async_connect(streams_.back(), peer, rdma::StreamSettings(), [this](std::error_code error) {
+        if (!error) ++connected_;
+      });
+    }
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (connected_ < streams_.size() && std::chrono::steady_clock::now() < limit)
+      io_.run_one_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(connected_, streams_.size());
+  }
+
+ private:
+  asio::io_context io_{1};
+  rdma::Engine& engine_;
+  std::uint16_t port_;
+  std::deque<rdma::Stream> streams_;
+  std::size_t connected_ = 0;
+};
+
+TEST(RdmaTls, handshakes_under_way_are_limited_and_the_next_client_waits) {
+  constexpr std::size_t most = rdma::HandshakePlaces::most;
+  RunningServer server(rdma_tls_settings());
+  SilentClients silent(port_of(server, "rdma+tls"));
+  silent.come(most);
+  await_clients(server, most);
+  silent.come(20);
+  WireClient other = server.connect();
+  EXPECT_EQ(other.call({"PING"}), "+PONG\r\n") << "who does without TLS is not held up";
+  EXPECT_EQ(server.run([](Server& s) { return s.clients.size(); }), most + 1) << "nobody else was accepted";
+  pass_ms(server, 1'100);  // all that half of them have
+  await_clients(server, most / 2 + 20 + 1);
 }
 
 TEST(RdmaTls, client_that_speaks_plain_text_is_closed) {

@@ -11,7 +11,9 @@
 #include <cerrno>
 #include <list>
 
+#include "rdma/engine.hpp"
 #include "rdma/handshake_places.hpp"
+#include "rdma/stream.hpp"
 #include "rpc/stream.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
@@ -361,31 +363,54 @@ TEST_P(Strangers, a_server_without_descriptors_says_so_and_goes_on) {
 
 INSTANTIATE_TEST_SUITE_P(Over, Strangers, testing::Values("tcp"), testing_support::transport_name);
 
-class TlsStrangers : public testing_support::RpcTest {};
+class TlsStrangers : public testing_support::RpcTest {
+ protected:
+  // A call over a new connection gets no answer while those who came before it are silent, until `make_room`.
+  void expect_wait_until(const std::function<void()>& make_room) {
+    Result<void> end = fail(Errc::closed, "it has not ended");
+    bool ended = false;
+    const auto call = [&]() -> asio::awaitable<void> {
+      ConnectOptions options = connect_options();
+      auto client = co_await connect(address, options);
+      if (!client) co_return void(end = std::unexpected(client.error()));
+      end = co_await client->call<shop::nothing>();
+    };
+    asio::co_spawn(io, call(), [&](const std::exception_ptr&) { ended = true; });
+    // Enough turns for a handshake, whose steps are all in this thread; less than the second that some places
+    // have.
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+    for (int i = 0; i < 2000 && std::chrono::steady_clock::now() < until; ++i) io.poll_one();
+    EXPECT_FALSE(ended);
+    make_room();
+    run_until([&] { return ended; });
+    EXPECT_TRUE(end) << end.error().what;
+  }
+};
 
 TEST_P(TlsStrangers, handshakes_under_way_are_limited_and_the_next_client_waits) {
   serve<shop::nothing>();
   std::list<Stranger> silent;
   for (std::size_t i = 0; i < rdma::HandshakePlaces::most; ++i) silent.emplace_back(address).connects();
-  Result<void> end = fail(Errc::closed, "it has not ended");
-  bool ended = false;
-  const auto call = [&]() -> asio::awaitable<void> {
-    ConnectOptions options = connect_options();
-    auto client = co_await connect(address, options);
-    if (!client) co_return void(end = std::unexpected(client.error()));
-    end = co_await client->call<shop::nothing>();
-  };
-  asio::co_spawn(io, call(), [&](const std::exception_ptr&) { ended = true; });
-  // Enough turns for a handshake, whose steps are all in this thread; less than the second that some places
-  // have.
-  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-  for (int i = 0; i < 2000 && std::chrono::steady_clock::now() < until; ++i) io.poll_one();
-  EXPECT_FALSE(ended);
-  silent.clear();
-  run_until([&] { return ended; });
-  EXPECT_TRUE(end) << end.error().what;
+  expect_wait_until([&] { silent.clear(); });
 }
 INSTANTIATE_TEST_SUITE_P(Over, TlsStrangers, testing::Values("tls"), testing_support::transport_name);
+
+class RdmaTlsStrangers : public TlsStrangers {};
+
+TEST_P(RdmaTlsStrangers, handshakes_under_way_are_limited_and_the_next_client_waits) {
+  serve<shop::nothing>();
+  const rdma::Endpoint there(rdma::testing_support::test_address().address(), parse_address(address)->port);
+  std::list<rdma::Stream> silent;
+  std::size_t connected = 0;
+  for (std::size_t i = 0; i < rdma::HandshakePlaces::most; ++i) {
+    rdma::async_connect(silent.emplace_back(*engine), there, rdma::StreamSettings(),
+                        [&](std::error_code error) { connected += !error; });
+  }
+  run_until([&] { return connected == silent.size(); });
+  expect_wait_until([&] { silent.clear(); });
+}
+INSTANTIATE_TEST_SUITE_P(Over, RdmaTlsStrangers, testing::Values("rdma+tls"),
+                         testing_support::transport_name);
 
 }  // namespace
 }  // namespace weir::rpc
