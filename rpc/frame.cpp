@@ -106,8 +106,8 @@ Result<FrameHeader> parse_header(std::span<const std::byte, frame_header_bytes> 
   const bool compressible = request || header.kind == FrameKind::reply || header.kind == FrameKind::item;
   if ((header.flags & FrameFlag::compressed) != 0 && !compressible)
     return fail(Errc::protocol, "a compressed frame of a kind that is never compressed");
-  const std::uint16_t of_replies = FrameFlag::compressed | FrameFlag::metadata | FrameFlag::detailed;
-  const std::uint16_t may_have = header.kind == FrameKind::reply ? of_replies : FrameFlag::compressed;
+  std::uint16_t may_have = FrameFlag::compressed;
+  if (header.kind == FrameKind::reply) may_have |= FrameFlag::metadata | FrameFlag::detailed;
   if (!request && (header.method != 0 || header.timeout_us != 0 || (header.flags & ~may_have) != 0))
     return fail(Errc::protocol, "a frame that is no request, with fields of one");
   if (header.kind != FrameKind::reply && header.status != 0)
