@@ -118,7 +118,7 @@ Result<void> measure(const Options& options) {
 int run(std::span<const std::string> arguments) {
   auto options = parse_options(arguments);
   if (!options) {
-    fmt::print(stderr, "weir-benchmark: {}\n", options.error().what);
+    fmt::print(stderr, "{}", client::usage_complaint("weir-benchmark", options.error()));
     return 1;
   }
   if (options->help) {

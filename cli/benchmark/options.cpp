@@ -175,8 +175,7 @@ Result<Options> parse_options(std::span<const std::string> arguments) {
   Options options;
   ArgumentReader reader(arguments);
   // The benchmark's own options come first: some are spelled as another program's are.
-  if (auto taken =
-          client::take_options(reader, options, "weir-benchmark", take_size, take_way, take_comparison);
+  if (auto taken = client::take_options(reader, options, help_text, take_size, take_way, take_comparison);
       !taken)
     return std::unexpected(std::move(taken.error()));
   options.command.assign(reader.rest().begin(), reader.rest().end());

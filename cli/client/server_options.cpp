@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "spelling/did_you_mean.hpp"
+
 namespace weir::client {
 namespace {
 
@@ -50,8 +52,8 @@ Result<bool> take_tls_option(ArgumentReader& arguments, ServerOptions& options) 
 Result<std::string> ArgumentReader::value() {
   const auto& option = current();
   if (next_ + 1 >= arguments_.size())
-    return fail(ErrorKind::usage, "Unrecognized option or bad number of args for: '" + option +
-                                      "' (it wants a value; see --help)");
+    return fail(ErrorKind::usage,
+                "Unrecognized option or bad number of args for: '" + option + "', which wants a value");
   next_ += 2;
   return arguments_[next_ - 1];
 }
@@ -94,6 +96,16 @@ bool take_switch(ArgumentReader& arguments, std::span<const std::pair<std::strin
     return true;
   }
   return false;
+}
+
+Error unknown_option(std::string_view word, std::string_view help) {
+  return {ErrorKind::usage, "Unrecognized option or bad number of args for: '" + std::string(word) + "'" +
+                                did_you_mean_option(word, help)};
+}
+
+std::string usage_complaint(std::string_view program, const Error& error) {
+  const std::string name(program);
+  return name + ": " + error.what + "; see " + name + " --help\n";
 }
 
 Endpoint ServerOptions::endpoint() const {

@@ -88,10 +88,17 @@ bool take_choice(ArgumentReader& arguments, const std::pair<std::string_view, Va
 }
 bool take_switch(ArgumentReader&, std::span<const std::pair<std::string_view, bool*>> switches);
 
+// As redis-cli says it, and what was probably meant.
+Error unknown_option(std::string_view word, std::string_view help);
+
+// What is wrong with a command line, fit to print: who says so, and where to read on.
+std::string usage_complaint(std::string_view program, const Error&);
+
 // Takes all options: each by the first of the program's `own` that knows it, else as one that names the
-// server. The reader is left at the first word that is no option. `Options` has a member `server`.
+// server. The reader is left at the first word that is no option. `Options` has a member `server`; `help` has
+// the options that a mistyped one is compared with.
 template <class Options, class... Own>
-Result<void> take_options(ArgumentReader& arguments, Options& options, std::string_view program, Own... own) {
+Result<void> take_options(ArgumentReader& arguments, Options& options, std::string (*help)(), Own... own) {
   using Take = Result<bool> (*)(ArgumentReader&, Options&);
   constexpr auto of_the_server = [](ArgumentReader& reader, Options& into) {
     return take_server_option(reader, into.server);
@@ -104,9 +111,7 @@ Result<void> take_options(ArgumentReader& arguments, Options& options, std::stri
       if (!taken) return std::unexpected(std::move(taken.error()));
       if (*taken) break;
     }
-    if (!*taken)
-      return fail(ErrorKind::usage, "Unrecognized option or bad number of args for: '" + arguments.current() +
-                                        "'; see " + std::string(program) + " --help");
+    if (!*taken) return std::unexpected(unknown_option(arguments.current(), help()));
   }
   return check_server_options(options.server);
 }

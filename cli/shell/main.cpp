@@ -116,7 +116,7 @@ int run_task(const Options& options, Output output) {
 int run(std::span<const std::string> arguments) {
   auto options = parse_options(arguments);
   if (!options) {
-    fmt::print(stderr, "weir-cli: {}\n", options.error().what);
+    fmt::print(stderr, "{}", client::usage_complaint("weir-cli", options.error()));
     return 1;
   }
   if (options->help) {

@@ -92,7 +92,7 @@ Result<bool> take_value(ArgumentReader& arguments, Options& options) {
 Result<Options> parse_options(std::span<const std::string> arguments) {
   Options options;
   ArgumentReader reader(arguments);
-  if (auto taken = client::take_options(reader, options, "weir-cli", take_value, take_flag); !taken)
+  if (auto taken = client::take_options(reader, options, help_text, take_value, take_flag); !taken)
     return std::unexpected(std::move(taken.error()));
   options.command.assign(reader.rest().begin(), reader.rest().end());
   if (options.last_argument_from_stdin && options.tag_for_stdin)

@@ -6,8 +6,8 @@
 #include "cli/json_text.hpp"
 #include "cli/weir/command.hpp"
 #include "cli/weir/device_list.hpp"
-#include "cli/weir/did_you_mean.hpp"
 #include "cli/weir/drop_in_libraries.hpp"
+#include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
 namespace {

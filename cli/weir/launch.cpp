@@ -12,10 +12,10 @@
 
 #include "cli/weir/command.hpp"
 #include "cli/weir/device_names.hpp"
-#include "cli/weir/did_you_mean.hpp"
 #include "cli/weir/drop_in_libraries.hpp"
 #include "cli/weir/program_file.hpp"
 #include "sockets/rules.hpp"
+#include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
 namespace {

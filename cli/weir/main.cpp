@@ -5,8 +5,8 @@
 
 #include "cli/client/standard_output.hpp"
 #include "cli/weir/command.hpp"
-#include "cli/weir/did_you_mean.hpp"
 #include "cli/weir/other_program.hpp"
+#include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
 namespace {

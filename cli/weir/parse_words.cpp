@@ -3,21 +3,25 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "cli/weir/command.hpp"
-#include "cli/weir/did_you_mean.hpp"
+#include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
 
 std::string explain(const CLI::App& app, const CLI::ParseError& error, std::string_view subcommand) {
-  std::string meant;
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
-    for (const std::string& word : app.remaining())
-      if (meant.empty()) meant = did_you_mean_option(word, app.help());
-  return fmt::format("{}{}; see weir {} --help", error.what(), meant, subcommand);
+  std::string what = error.what();
+  const std::vector<std::string> rest = app.remaining();
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !rest.empty()) {
+    const auto option = std::ranges::find_if(rest, [](const auto& word) { return word.starts_with('-'); });
+    what = option != rest.end() ? "unknown option " + *option + did_you_mean_option(*option, app.help())
+                                : "unexpected argument '" + rest.front() + "'";
+  }
+  return fmt::format("{}; see weir {} --help", what, subcommand);
 }
 
 std::optional<int> parse_words(CLI::App& app, std::string_view subcommand,

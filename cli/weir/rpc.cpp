@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "cli/weir/command.hpp"
-#include "cli/weir/did_you_mean.hpp"
 #include "cli/weir/rpc_diff.hpp"
 #include "cli/weir/rpc_json.hpp"
 #include "cli/weir/rpc_stats.hpp"
@@ -20,6 +19,7 @@
 #include "rpc/address.hpp"
 #include "rpc/client.hpp"
 #include "rpc/reflection.hpp"
+#include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
 

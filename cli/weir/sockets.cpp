@@ -7,9 +7,9 @@
 
 #include "cli/json_text.hpp"
 #include "cli/weir/command.hpp"
-#include "cli/weir/did_you_mean.hpp"
 #include "sockets/listing.hpp"
 #include "sockets/put_back.hpp"
+#include "spelling/did_you_mean.hpp"
 
 namespace weir::command {
 namespace {

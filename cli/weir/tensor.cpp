@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "cli/weir/command.hpp"
-#include "cli/weir/did_you_mean.hpp"
 #include "cli/weir/npy.hpp"
 #include "rdma/provider.hpp"
+#include "spelling/did_you_mean.hpp"
 #include "tensor/address.hpp"
 #include "tensor/peer.hpp"
 

@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <cmath>
 #include <fstream>
-#include <numeric>
 #include <sstream>
 #include <utility>
 
 #include "fabric/topology/document_tree.hpp"
+#include "spelling/did_you_mean.hpp"
 
 namespace weir::fabric {
 namespace {
@@ -19,30 +19,10 @@ namespace {
 using Array = std::vector<TomlValue>;
 using Members = std::vector<TomlMember>;
 
-// Levenshtein's distance, for "did you mean".
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const auto replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-constexpr std::size_t longest_guessed_key = 64;  // the distance is quadratic, and nobody mistypes more
-
 std::string guess(std::string_view key, const std::vector<std::string>& known) {
-  if (key.size() <= longest_guessed_key) {
-    const auto nearest = std::ranges::min_element(
-        known, {}, [key](const std::string& candidate) { return distance(key, candidate); });
-    if (nearest != known.end() && distance(key, *nearest) <= 1 + key.size() / 3)
-      return fmt::format("did you mean '{}'?", *nearest);
-  }
+  const std::vector<std::string_view> candidates(known.begin(), known.end());
+  if (const std::string_view meant = nearest(key, candidates); !meant.empty())
+    return fmt::format("did you mean '{}'?", meant);
   auto sorted = known;
   std::ranges::sort(sorted);
   return fmt::format("known here: {}", fmt::join(sorted, ", "));

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "kv/server/config_file.hpp"
+#include "spelling/did_you_mean.hpp"
 
 namespace weir::kv {
 
@@ -45,7 +46,14 @@ std::string help_text() {
 }
 
 std::string usage_error(const std::string& text) {
-  return "weir-server: " + text + "\nTry weir-server --help.";
+  return "weir-server: " + text + "; see weir-server --help";
+}
+
+std::string unknown_option(const std::string& name) {
+  std::vector<std::string> options{"--help", "--version"};
+  for (const SettingSpec& spec : setting_specs()) options.push_back("--" + std::string(spec.name));
+  const std::vector<std::string_view> candidates(options.begin(), options.end());
+  return usage_error("unknown option " + name + did_you_mean(name, candidates));
 }
 
 std::expected<std::string, std::string> contents_of(std::FILE* file, const std::string& path) {
@@ -153,7 +161,7 @@ std::expected<StartOptions, std::string> parse_options(const std::vector<std::st
         return std::unexpected(usage_error(name + ": " + done.error()));
       continue;
     }
-    if (spec == nullptr) return std::unexpected(usage_error("unknown option " + name));
+    if (spec == nullptr) return std::unexpected(unknown_option(name));
     std::vector<std::string> values;
     while (at < arguments.size() && !arguments[at].starts_with("--")) values.push_back(arguments[at++]);
     if (values.empty() && std::holds_alternative<BoolSetting>(spec->kind)) values.emplace_back("yes");

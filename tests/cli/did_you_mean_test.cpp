@@ -1,7 +1,4 @@
-// What is suggested for a mistyped command or option, by the function and by `weir`; and the version that
-// each says.
-#include "cli/weir/did_you_mean.hpp"
-
+// What the programs suggest for a mistyped command or option, and the version that each says.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,40 +7,7 @@
 namespace weir::command {
 namespace {
 
-using testing::EndsWith, testing::HasSubstr, testing::Not;
-
-constexpr std::string_view commands[] = {"run",  "trace", "devices", "stat",
-                                         "plan", "sim",   "rpc",     "completion"};
-
-TEST(DidYouMean, names_the_nearest_and_nothing_that_is_far) {
-  const struct {
-    std::string_view word, meant;
-  } rows[] = {{"paln", "plan"},
-              {"plam", "plan"},
-              {"rnu", "run"},
-              {"device", "devices"},
-              {"stats", "stat"},
-              {"tarce", "trace"},
-              {"competion", "completion"},
-              {"", ""},
-              {"server", ""},
-              {"xyzzy", ""},
-              {"plan", ""}};
-  for (const auto& [word, meant] : rows)
-    EXPECT_EQ(did_you_mean(word, commands),
-              meant.empty() ? "" : "; did you mean '" + std::string(meant) + "'?")
-        << word;
-  EXPECT_EQ(did_you_mean(std::string(100000, 'p'), commands), "");
-}
-
-TEST(DidYouMean, takes_options_from_the_help) {
-  constexpr std::string_view help = "  --json, --lib-dir DIR\n  --help   this text -- and no more\n";
-  EXPECT_EQ(did_you_mean_option("--jsn", help), "; did you mean '--json'?");
-  EXPECT_EQ(did_you_mean_option("--libdir=/usr", help), "; did you mean '--lib-dir'?");
-  EXPECT_EQ(did_you_mean_option("--json", help), "");
-  EXPECT_EQ(did_you_mean_option("jsn", help), "");
-  EXPECT_EQ(did_you_mean_option("--zzzzzzzz", help), "");
-}
+using testing::EndsWith, testing::HasSubstr;
 
 TEST(WeirCommand, that_is_mistyped_is_answered_with_the_one_that_was_meant) {
   const struct {
@@ -63,6 +27,34 @@ TEST(WeirCommand, that_is_mistyped_is_answered_with_the_one_that_was_meant) {
     const auto ended = run_weir(words);
     EXPECT_EQ(ended.status, 2) << words.front();
     EXPECT_THAT(ended.out, HasSubstr("did you mean " + meant)) << words.front();
+  }
+}
+
+TEST(ProgramsLikeRediss, answer_a_mistyped_option_with_the_one_that_was_meant) {
+  const struct {
+    std::string program, word, says;
+    int status;
+  } rows[] = {
+      {"weir-cli", "--pip", "args for: '--pip'; did you mean '--pipe'?", 1},
+      {"weir-cli", "--cacret", "args for: '--cacret'; did you mean '--cacert'?", 1},
+      {"weir-cli", "-p", "args for: '-p', which wants a value", 1},
+      {"weir-cli", "--nothing-like-it", "args for: '--nothing-like-it'", 1},
+      {"weir-benchmark", "--comprae", "args for: '--comprae'; did you mean '--compare'?", 1},
+      {"weir-benchmark", "-c", "args for: '-c', which wants a value", 1},
+      {"weir-server", "--prot", "unknown option --prot; did you mean '--port'?", 2},
+      {"weir-server", "--tls-cert-fle", "unknown option --tls-cert-fle; did you mean '--tls-cert-file'?", 2},
+      {"weir-server", "--port", "--port needs a value", 2},
+      {"weir-plan", "stray words", "unexpected argument", 2},
+  };
+  for (const auto& [program, word, says, status] : rows) {
+    std::vector<std::string> words{word};
+    if (program == "weir-plan") words = {"a.toml", "b.toml"};
+    const auto ended = run_program(fs::path(WEIR_PROGRAM).parent_path() / program, words);
+    EXPECT_EQ(ended.status, status) << program << " " << word;
+    const auto name = program == "weir-plan" ? "weir plan" : program;
+    EXPECT_EQ(ended.out.find(name + ": "), 0u) << ended.out;
+    EXPECT_THAT(ended.out, HasSubstr(says));
+    EXPECT_THAT(ended.out, EndsWith("; see " + name + " --help\n"));
   }
 }
 

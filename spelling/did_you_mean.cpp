@@ -1,10 +1,10 @@
-#include "cli/weir/did_you_mean.hpp"
+#include "spelling/did_you_mean.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
-namespace weir::command {
+namespace weir {
 namespace {
 
 constexpr std::size_t longest_word = 64;  // what is longer was never meant as one of ours
@@ -42,17 +42,21 @@ std::vector<std::string_view> options_in(std::string_view help) {
 
 }  // namespace
 
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates) {
+std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   if (word.size() > longest_word) return {};
-  std::string_view nearest;
+  std::string_view found;
   std::size_t least = 1 + std::max<std::size_t>(1, word.size() / 3);  // further away is another word
   for (const std::string_view candidate : candidates)
     if (const std::size_t far = distance(word, candidate); far < least) {
       least = far;
-      nearest = candidate;
+      found = candidate;
     }
-  if (nearest.empty() || nearest == word) return {};  // itself: something else is wrong with it
-  return "; did you mean '" + std::string(nearest) + "'?";
+  return found != word ? found : std::string_view();  // itself: something else is wrong with it
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates) {
+  const std::string_view meant = nearest(word, candidates);
+  return meant.empty() ? "" : "; did you mean '" + std::string(meant) + "'?";
 }
 
 std::string did_you_mean_option(std::string_view word, std::string_view help) {
@@ -61,4 +65,4 @@ std::string did_you_mean_option(std::string_view word, std::string_view help) {
   return did_you_mean(word, options_in(help));
 }
 
-}  // namespace weir::command
+}  // namespace weir
