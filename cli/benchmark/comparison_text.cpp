@@ -1,6 +1,8 @@
 // A comparison as people read it and as programs do.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "cli/benchmark/compare.hpp"
 #include "cli/json_text.hpp"
 
@@ -51,34 +53,45 @@ std::string as_table(const Comparison& comparison) {
   return text;
 }
 
+namespace {
+
+void write_row(JsonText& json, const Measured& row) {
+  json.line(6).begin_object().key("transport").text(name_of(row.transport));
+  const std::pair<const char*, double> figures[] = {
+      {"p50_us", row.p50_us},    {"p90_us", row.p90_us}, {"p99_us", row.p99_us},
+      {"p99_9_us", row.p999_us}, {"max_us", row.max_us}, {"client_cpu_us_per_op", row.client_cpu_us},
+      {"ratio", row.ratio}};
+  json.key("ops_per_s").number(row.ops_per_s, 1);
+  for (const auto& [name, value] : figures) json.key(name).number(value, 3);
+  json.key("rounds_ops_per_s").begin_array();
+  for (const double round : row.rounds_ops_per_s) json.number(round, 1);
+  json.end().end();
+}
+
+}  // namespace
+
 std::string as_json(const Comparison& comparison) {
   const auto& at = comparison.surroundings;
-  auto text = fmt::format(
-      "{{\n  \"machine\": {{\"cpu\": {}, \"cpus\": {}, \"kernel\": {}}},\n"
-      "  \"placement\": {{\"client_cpus\": {}, \"client_threads\": {}, \"server_cpus\": {}}},\n  \"server\": "
-      "{},\n"
-      "  \"rdma\": {},\n"
-      "  \"data_bytes\": {},\n  \"rounds\": {},\n  \"baseline\": {},\n  \"cases\": [",
-      json_string(at.cpu_model), at.cpus, json_string(at.kernel), json_string(at.client_cpus),
-      comparison.threads, json_string(at.server_cpus), json_string(at.server), json_string(at.rdma),
-      comparison.data_bytes, comparison.repeats, json_string(name_of(comparison.baseline)));
-  for (std::size_t i = 0; i < comparison.cases.size(); ++i) {
-    const auto& measured = comparison.cases[i];
-    text += fmt::format("{}\n    {{\"test\": {}, \"connections\": {}, \"pipeline\": {}, \"transports\": [",
-                        i ? "," : "", json_string(measured.test), measured.clients, measured.pipeline);
-    for (std::size_t k = 0; k < measured.rows.size(); ++k) {
-      const auto& row = measured.rows[k];
-      text += fmt::format(
-          "{}\n      {{\"transport\": {}, \"ops_per_s\": {:.1f}, \"p50_us\": {:.3f}, \"p90_us\": {:.3f}, "
-          "\"p99_us\": {:.3f}, \"p99_9_us\": {:.3f}, \"max_us\": {:.3f}, \"client_cpu_us_per_op\": {:.3f}, "
-          "\"ratio\": {:.3f}, \"rounds_ops_per_s\": [{:.1f}]}}",
-          k ? "," : "", json_string(name_of(row.transport)), row.ops_per_s, row.p50_us, row.p90_us,
-          row.p99_us, row.p999_us, row.max_us, row.client_cpu_us, row.ratio,
-          fmt::join(row.rounds_ops_per_s, ", "));
-    }
-    text += "]}";
+  JsonText json;
+  json.begin_object().line(2).key("machine").begin_object().key("cpu").text(at.cpu_model);
+  json.key("cpus").number(at.cpus).key("kernel").text(at.kernel).end();
+  json.line(2).key("placement").begin_object().key("client_cpus").text(at.client_cpus);
+  json.key("client_threads").number(comparison.threads).key("server_cpus").text(at.server_cpus).end();
+  json.line(2).key("server").text(at.server).line(2).key("rdma").text(at.rdma);
+  json.line(2)
+      .key("data_bytes")
+      .number(comparison.data_bytes)
+      .line(2)
+      .key("rounds")
+      .number(comparison.repeats);
+  json.line(2).key("baseline").text(name_of(comparison.baseline)).line(2).key("cases").begin_array();
+  for (const auto& measured : comparison.cases) {
+    json.line(4).begin_object().key("test").text(measured.test).key("connections").number(measured.clients);
+    json.key("pipeline").number(measured.pipeline).key("transports").begin_array();
+    for (const auto& row : measured.rows) write_row(json, row);
+    json.end().end();
   }
-  return text + "\n  ]\n}\n";
+  return json.line(2).end().line(0).end().take() + "\n";
 }
 
 }  // namespace weir::benchmark

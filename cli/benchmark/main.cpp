@@ -29,15 +29,14 @@ std::string test_as_json(const Workload& workload, const LoadPlan& plan, const L
   const auto us = [&](double percent) {
     return static_cast<double>(result.latency.percentile_ns(percent)) / 1e3;
   };
-  return fmt::format(
-      "{{\"test\": {}, \"transport\": {}, \"connections\": {}, \"pipeline\": {}, \"requests\": {}, "
-      "\"seconds\": {:.6f}, "
-      "\"ops_per_s\": {:.1f}, \"mean_us\": {:.3f}, \"p50_us\": {:.3f}, \"p90_us\": {:.3f}, \"p99_us\": "
-      "{:.3f}, "
-      "\"p99_9_us\": {:.3f}, \"max_us\": {:.3f}}}",
-      json_string(workload.title), json_string(name_of(plan.endpoint.transport)), plan.clients, plan.pipeline,
-      result.requests, result.elapsed_s, result.requests_per_second(), result.latency.mean_ns() / 1e3, us(50),
-      us(90), us(99), us(99.9), us(100));
+  JsonText json;
+  json.begin_object().key("test").text(workload.title);
+  json.key("transport").text(name_of(plan.endpoint.transport)).key("connections").number(plan.clients);
+  json.key("pipeline").number(plan.pipeline).key("requests").number(result.requests);
+  json.key("seconds").number(result.elapsed_s, 6).key("ops_per_s").number(result.requests_per_second(), 1);
+  json.key("mean_us").number(result.latency.mean_ns() / 1e3, 3).key("p50_us").number(us(50), 3);
+  json.key("p90_us").number(us(90), 3).key("p99_us").number(us(99), 3).key("p99_9_us").number(us(99.9), 3);
+  return json.key("max_us").number(us(100), 3).end().take();
 }
 
 // Set by Ctrl-C: what has been measured until then is told. A later one ends the program at once.

@@ -26,24 +26,24 @@ Exit status: 0; 1 the software NIC could not be listed, or the list not be writt
 )";
 
 std::string as_json(const std::vector<Device>& devices) {
-  std::string text = "[";
-  for (std::size_t d = 0; d < devices.size(); ++d) {
-    const auto& device = devices[d];
-    text += fmt::format("{}\n  {{\"name\": {}, \"kind\": \"{}\", \"ports\": [", d ? "," : "",
-                        json_string(device.name), device.software ? "software" : "hardware");
-    for (std::size_t p = 0; p < device.ports.size(); ++p) {
-      const auto& port = device.ports[p];
-      text += fmt::format("{}\n    {{\"port\": {}, \"state\": {}, \"link_layer\": {}, \"gids\": [",
-                          p ? "," : "", port.number, json_string(port.state), json_string(port.link_layer));
-      for (std::size_t g = 0; g < port.gids.size(); ++g)
-        text += fmt::format("{}\n      {{\"index\": {}, \"gid\": {}, \"type\": {}, \"reaches\": {}}}",
-                            g ? "," : "", port.gids[g].index, json_string(port.gids[g].gid),
-                            json_string(port.gids[g].type), json_string(port.gids[g].reaches));
-      text += "]}";
+  JsonText json;
+  json.begin_array();
+  for (const Device& device : devices) {
+    json.line(2).begin_object().key("name").text(device.name);
+    json.key("kind").text(device.software ? "software" : "hardware").key("ports").begin_array();
+    for (const auto& port : device.ports) {
+      json.line(4).begin_object().key("port").number(port.number).key("state").text(port.state);
+      json.key("link_layer").text(port.link_layer).key("gids").begin_array();
+      for (const auto& gid : port.gids) {
+        json.line(6).begin_object().key("index").number(gid.index).key("gid").text(gid.gid);
+        json.key("type").text(gid.type).key("reaches").text(gid.reaches).end();
+      }
+      json.end().end();
     }
-    text += "]}";
+    json.end().end();
   }
-  return text + (devices.empty() ? "]\n" : "\n]\n");
+  if (!devices.empty()) json.line(0);
+  return json.end().take() + "\n";
 }
 
 std::string as_text(const std::vector<Device>& devices) {

@@ -28,15 +28,19 @@ command line makes no sense.
 )";
 
 std::string as_json(const std::vector<sockets::ListedEnd>& ends) {
-  std::string text = "[";
-  for (const auto& end : ends)
-    text += fmt::format(
-        "{}\n  {{\"local\": {}, \"peer\": {}, \"program\": {}, \"pid\": {}, \"sends_by_rdma\": {}, "
-        "\"receives_by_rdma\": {}, \"bytes_sent_by_rdma\": {}, \"why_not\": {}}}",
-        &end == ends.data() ? "" : ",", json_string(end.local), json_string(end.peer),
-        json_string(end.program), end.pid, end.sends_by_rdma, end.receives_by_rdma, end.sent_by_rdma,
-        json_string(end.why_not));
-  return text + (ends.empty() ? "]\n" : "\n]\n");
+  JsonText json;
+  json.begin_array();
+  for (const auto& end : ends) {
+    json.line(2).begin_object().key("local").text(end.local).key("peer").text(end.peer);
+    json.key("program").text(end.program).key("pid").number(end.pid);
+    json.key("sends_by_rdma")
+        .boolean(end.sends_by_rdma)
+        .key("receives_by_rdma")
+        .boolean(end.receives_by_rdma);
+    json.key("bytes_sent_by_rdma").number(end.sent_by_rdma).key("why_not").text(end.why_not).end();
+  }
+  if (!ends.empty()) json.line(0);
+  return json.end().take() + "\n";
 }
 
 std::string carrier(const sockets::ListedEnd& end) {

@@ -7,20 +7,26 @@
 namespace weir::command {
 namespace {
 
-std::string json_counters(const CountersSeen& counters) {
-  std::string text = "{";
-  for (const CounterRow& row : counter_list)
-    text += fmt::format("{}\"{}\": {}", text.size() > 1 ? ", " : "", row.json, counters.*row.counter);
-  return text + "}";
+void write_counters(JsonText& json, const CountersSeen& counters) {
+  json.key("counters").begin_object();
+  for (const CounterRow& row : counter_list) json.key(row.json).number(counters.*row.counter);
+  json.end();
 }
 
-std::string json_rates(const CountersSeen& now, const CountersSeen& before, double seconds) {
-  std::string text = "{";
+void write_rates(JsonText& json, const CountersSeen& now, const CountersSeen& before, double seconds) {
+  json.key("per_second").begin_object();
   for (const CounterRow& row : counter_list) {
     const double counted = static_cast<double>(now.*row.counter) - static_cast<double>(before.*row.counter);
-    text += fmt::format("{}\"{}\": {:.1f}", text.size() > 1 ? ", " : "", row.json, counted / seconds);
+    json.key(row.json).number(counted / seconds, 1);
   }
-  return text + "}";
+  json.end();
+}
+
+void write_queue_pair(JsonText& json, const WatchedQueuePair& qp) {
+  json.line(4).begin_object().key("number").number(qp.number).key("peer").number(qp.peer_number);
+  json.key("peer_address").text(qp.peer_address).key("type").text(qp.type).key("state").text(qp.state);
+  write_counters(json.line(5), qp.counters);
+  json.end();
 }
 
 // Escaped as the format wants it in a label's value.
@@ -40,30 +46,21 @@ std::string label_value(std::string_view text) {
 
 std::string as_json(const Sample& now, const Sample* before) {
   const double seconds = before != nullptr ? std::chrono::duration<double>(now.at - before->at).count() : 0;
-  std::string text =
-      fmt::format("{{\"silent\": {}, \"seconds\": {:.3f}, \"processes\": [", now.silent, seconds);
-  bool first = true;
+  JsonText json;
+  json.begin_object().key("silent").number(now.silent).key("seconds").number(seconds, 3);
+  json.key("processes").begin_array();
   for (const WatchedProcess& process : now.processes) {
-    text += fmt::format("{}\n  {{\"pid\": {}, \"command\": {}, \"slot\": {},\n   \"counters\": {}",
-                        first ? "" : ",", process.pid, json_string(process.command), process.slot,
-                        json_counters(process.sums));
-    first = false;
+    json.line(2).begin_object().key("pid").number(process.pid).key("command").text(process.command);
+    write_counters(json.key("slot").number(process.slot).line(3), process.sums);
     if (before != nullptr)
       for (const WatchedProcess& was : before->processes)
         if (was.incarnation == process.incarnation)
-          text += fmt::format(",\n   \"per_second\": {}", json_rates(process.sums, was.sums, seconds));
-    text += ",\n   \"queue_pairs\": [";
-    for (std::size_t i = 0; i < process.queue_pairs.size(); ++i) {
-      const WatchedQueuePair& qp = process.queue_pairs[i];
-      text += fmt::format(
-          "{}\n    {{\"number\": {}, \"peer\": {}, \"peer_address\": \"{}\", \"type\": \"{}\", \"state\": "
-          "\"{}\",\n     \"counters\": {}}}",
-          i != 0 ? "," : "", qp.number, qp.peer_number, qp.peer_address, qp.type, qp.state,
-          json_counters(qp.counters));
-    }
-    text += "]}";
+          write_rates(json.line(3), process.sums, was.sums, seconds);
+    json.line(3).key("queue_pairs").begin_array();
+    for (const WatchedQueuePair& qp : process.queue_pairs) write_queue_pair(json, qp);
+    json.end().end();
   }
-  return text + "]}\n";
+  return json.end().end().take() + "\n";
 }
 
 // By process, without its queue pairs: their numbers come and go, and each would be a series for ever.
