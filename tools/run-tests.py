@@ -94,8 +94,9 @@ def stage_format(tally):
 
 
 def stage_tree(tally):
-    """include directions, READMEs, lengths, forbidden words (in the release stage these are CTest tests, label lint)"""
+    """include directions, missing includes, READMEs, lengths, forbidden words (in the release stage these are CTest tests, label lint)"""
     check(tally, "layers", "tools/check-layers.py")
+    check(tally, "includes", "tools/check-includes.py")
     check(tally, "tree", "tools/check-tree.py")
 
 

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <cstdio>
 #include <thread>
 
 #include "cli/shell/key_scan.hpp"

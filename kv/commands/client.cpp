@@ -1,5 +1,6 @@
 // CLIENT: looking at the server's clients and managing them.
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "kv/commands/client_line.hpp"

@@ -1,4 +1,6 @@
 // DUMP and RESTORE: one value as bytes that Redis understands, too.
+#include <limits>
+
 #include "kv/commands/command.hpp"
 #include "kv/number.hpp"
 #include "kv/rdb/dump_payload.hpp"

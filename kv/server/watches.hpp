@@ -5,6 +5,7 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
