@@ -105,6 +105,9 @@ struct QpCounters {
   Counter naks_out, rnr_naks_out;  // of these, refusals
   Counter requests_repeated;       // that had come before
   Counter requests_dropped;        // out of order, from elsewhere, or while the queue pair was busy
+  Counter marked_in;               // of packets_in, those that a switch on the way marked: congestion (ECN)
+  Counter notifications_out;       // told the sender of marked packets (CNP)
+  Counter notifications_in;        // and were told so by the peer
 
   // An operation was done, at `target` if it is one that a connected peer answers. All that the data path
   // counts of a WR.
@@ -178,11 +181,14 @@ struct QpCounters {
                          &naks_out,
                          &rnr_naks_out,
                          &requests_repeated,
-                         &requests_dropped})
+                         &requests_dropped,
+                         &marked_in,
+                         &notifications_out,
+                         &notifications_in})
       visit(*one);
   }
 };
-static_assert(sizeof(QpCounters) == 8 * 64);
+static_assert(sizeof(QpCounters) == 9 * 64);
 
 // What a process shows to those who watch it.
 struct ProcessCounters {

@@ -41,6 +41,13 @@ Gather one_piece(const void* at, std::size_t bytes) {
   return one;
 }
 
+// A switch may mark packets of a connection that slows down when it is told so (RFC 3168; annex A17). What
+// the program chose itself stays.
+std::uint8_t class_of(QpType type, std::uint8_t chosen) {
+  constexpr std::uint8_t capable = 2;  // ECT(0)
+  return type == QpType::rc && ecn_of(chosen) == 0 ? chosen | capable : chosen;
+}
+
 }  // namespace
 
 // ---- the requester's view of the send queue
@@ -174,7 +181,7 @@ void PacketTarget::refuse(Verdict why) { (void)own_.refuse(outcome_of(why)); }
 PacketPath::PacketPath(QueuePair& qp, const Path& path, Qpn remote_number)
     : route{.source = path.source,
             .destination = path.destination,
-            .traffic_class = path.traffic_class,
+            .traffic_class = class_of(qp.config().type, path.traffic_class),
             .hop_limit = path.hop_limit,
             .interface = path.interface,
             .from = qp.qpn()},

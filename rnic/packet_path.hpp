@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "rnic/congestion/dcqcn.hpp"
 #include "rnic/packet/requester.hpp"
 #include "rnic/packet/responder.hpp"
 #include "rnic/packet/unreliable_responder.hpp"
@@ -69,6 +70,10 @@ class PacketTarget final : public packet::Target {
   std::uint32_t write_rkey_ = 0;
 };
 
+// The lower two bits of a traffic class (RFC 3168).
+constexpr std::uint8_t ecn_of(std::uint8_t traffic_class) { return traffic_class & 3; }
+inline constexpr std::uint8_t congestion_experienced = 3;
+
 // A packet that is whole, with the addresses of its IP header.
 struct ArrivedPacket {
   Gid source{}, destination{};
@@ -90,6 +95,7 @@ struct PacketPath {
   // One of them, as the connection is.
   std::optional<packet::Responder> responder;
   std::optional<packet::UnreliableResponder> unreliable_responder;
+  congestion::NotificationPoint notification_point;
 
   std::optional<UnreliablePackets> unreliable_sends;  // UC, from RTS on; and of RC:
   PacketSends sends;

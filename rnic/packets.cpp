@@ -18,6 +18,8 @@ namespace weir::rnic {
 namespace {
 
 constexpr std::uint16_t full_pkey = 0xffff;
+constexpr std::uint8_t notification_class = 48 << 2;  // DSCP CS6, as NICs send them
+constexpr congestion::DcqcnParameters notification_times;
 
 bool addressed(const PacketRoute& out, const ArrivedPacket& arrived) {
   return arrived.source == out.destination && arrived.destination == out.source &&
@@ -258,6 +260,12 @@ void QueuePair::receive_packet(const ArrivedPacket& arrived) {
   if (config_.type == QpType::ud) return receive_datagram(arrived);
   const std::shared_ptr<PacketPath> path = packets();
   if (path == nullptr || !addressed(path->route, arrived)) return counters_.requests_dropped.add(1);
+  if (arrived.packet.bth.opcode == wire::congestion_notification) {
+    counters_.notifications_in.add(1);
+    if (path->window) path->window->notified(nic_.host().now_ns());
+    return;
+  }
+  if (ecn_of(arrived.traffic_class) == congestion_experienced) notify_sender(*path);
   if (packet::Responder::is_answer(arrived.packet)) {
     if (!lock_soon(send_lock_)) return counters_.requests_dropped.add(1);
     if (path == packets_ && sends_packets()) {
@@ -271,6 +279,26 @@ void QueuePair::receive_packet(const ArrivedPacket& arrived) {
   if (!path->unreliable_responder) return;
   path->unreliable_responder->receive(arrived.packet);
   count_arrived(*path, path->unreliable_responder->counts());
+}
+
+// A packet of the peer's was marked on its way.
+void QueuePair::notify_sender(PacketPath& path) {
+  counters_.marked_in.add(1);
+  {
+    const std::lock_guard lock(path.arriving);
+    if (!path.notification_point.on_marked(notification_times, nic_.host().now_ns())) return;
+  }
+  wire::Packet notification;
+  notification.bth.opcode = wire::congestion_notification;
+  notification.bth.pkey = full_pkey;
+  notification.bth.destination = path.remote.value();
+  packet::Outgoing out{};
+  out.header_bytes = static_cast<std::uint8_t>(wire::encode_headers(notification, 0, out.header));
+  PacketRoute route = path.route;
+  route.traffic_class = notification_class;
+  PacketBatch batch(nic_.host(), route, path.icrc_out);
+  if (batch.add(out)) batch.send();
+  counters_.notifications_out.add(1);
 }
 
 // Behind a batch of arrived packets: its answers, and what they let go.

@@ -284,6 +284,7 @@ class QueuePair {
   Outcome execute_datagram(SendWqe&, const Gather&);
   Outcome send_datagram(const SendWqe&, const Gather&);
   void receive_datagram(const ArrivedPacket&);
+  void notify_sender(PacketPath&);
   struct Datagram;
   Datagram datagram_of(const SendWqe&, const Gather&) const;
   void deliver_datagram(const Datagram&, Peer&, std::uint32_t index);

@@ -75,6 +75,7 @@ constexpr std::array<unsigned, 256> table = [] {
       all[code] = row.extensions | more;
     }
   }
+  all[congestion_notification] = reserved;
   return all;
 }();
 

@@ -38,6 +38,9 @@ enum class Operation : std::uint8_t {
   atomic_write = 29,
 };
 
+// A congestion notification packet (annex A17): behind the BTH 16 bytes that mean nothing.
+inline constexpr std::uint8_t congestion_notification = 0x81;
+
 constexpr std::uint8_t opcode(Service service, Operation operation) {
   return static_cast<std::uint8_t>(static_cast<unsigned>(service) << 5 | static_cast<unsigned>(operation));
 }
@@ -48,6 +51,7 @@ inline constexpr unsigned deth = 1, xrceth = 2, reth = 4, atomic_eth = 8, aeth =
                           imm = 64, ieth = 128;
 // May the packet carry payload?
 inline constexpr unsigned payload = 256;
+inline constexpr unsigned reserved = 512;
 }  // namespace extension
 
 // What follows a BTH with that opcode, as a set of extension:: flags; nullopt: no service here has that

@@ -11,6 +11,7 @@ namespace {
 constexpr std::uint16_t ethertype_ipv4 = 0x0800, ethertype_ipv6 = 0x86dd;
 constexpr std::uint8_t protocol_udp = 17;
 constexpr std::size_t ethernet_bytes = 14, ipv4_bytes = 20, ipv6_bytes = 40, udp_bytes = 8;
+constexpr std::size_t reserved_bytes = 16;  // of a CNP
 
 // RFC 1071; an odd byte at the end counts as if a zero followed. `sum`: of what comes before.
 std::uint32_t add_up(std::span<const std::byte> bytes, std::uint32_t sum = 0) {
@@ -136,6 +137,9 @@ bool take_extensions(Reader& from, Packet& p, unsigned has) {
   if (has & extension::atomic_ack_eth) p.original = from.number<std::uint64_t>();
   if (has & extension::imm) p.imm = from.number<std::uint32_t>();
   if (has & extension::ieth) p.invalidate = from.number<std::uint32_t>();
+  if (has & extension::reserved)
+    sound =
+        sound && std::ranges::all_of(from.take(reserved_bytes), [](std::byte b) { return b == std::byte{}; });
   return sound;
 }
 
@@ -170,6 +174,7 @@ std::size_t encode_headers(const Packet& p, std::size_t payload, std::span<std::
   if (has & extension::atomic_ack_eth) to.put(p.original);
   if (has & extension::imm) to.put(p.imm);
   if (has & extension::ieth) to.put(p.invalidate);
+  for (std::size_t i = 0; (has & extension::reserved) && i < reserved_bytes; ++i) to.put(std::uint8_t{0});
   return to.written();
 }
 

@@ -30,6 +30,7 @@ inline constexpr auto counter_list = [] {
   constexpr const char* in = "Payload bytes that came: received and read, or written by the peer.";
   constexpr const char* packets = "Packets to and from other hosts.";
   constexpr const char* naks = "Refusals of packets, and losses that a later answer showed.";
+  constexpr const char* cnps = "Congestion notification packets.";
   constexpr const char* rnr_naks = "Packets refused because no receive was posted.";
   return std::to_array<CounterRow>(
       {{&C::sends, "sends", "operations", "operation=\"send\"", requests},
@@ -81,7 +82,11 @@ inline constexpr auto counter_list = [] {
        {&C::rnr_naks_in, "rnr_naks_in", "rnr_naks", "way=\"in\"", rnr_naks},
        {&C::rnr_naks_out, "rnr_naks_out", "rnr_naks", "way=\"out\"", rnr_naks},
        {&C::packets_dropped, "packets_dropped", "packets_dropped", "",
-        "Packets that came and were not taken: out of order, late, from elsewhere."}});
+        "Packets that came and were not taken: out of order, late, from elsewhere."},
+       {&C::packets_marked, "packets_marked", "packets_marked", "",
+        "Packets that came marked by a congested switch (ECN)."},
+       {&C::cnps_in, "cnps_in", "cnps", "way=\"in\"", cnps},
+       {&C::cnps_out, "cnps_out", "cnps", "way=\"out\"", cnps}});
 }();
 static_assert(counter_list.size() * sizeof(std::uint64_t) == sizeof(verbs::CountersSeen), "each has a row");
 

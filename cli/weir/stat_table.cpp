@@ -175,7 +175,7 @@ std::vector<std::string> packets_lines(const WatchedQueuePair& qp, std::size_t s
       {c.packets_out, "out"},           {c.packets_in, "in"},
       {c.packets_resent, "sent again"}, {c.packets_repeated, "repeated by the peer"},
       {c.naks_in + c.naks_out, "NAK"},  {c.rnr_naks_in + c.rnr_naks_out, "RNR NAK"},
-      {c.packets_dropped, "dropped"}};
+      {c.cnps_in + c.cnps_out, "CNP"},  {c.packets_dropped, "dropped"}};
   std::vector<std::string> lines = {
       fmt::format("    packets{}{}:", qp.peer_address.empty() ? "" : " to ", qp.peer_address)};
   for (const auto& [count, what] : parts) {

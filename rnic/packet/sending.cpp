@@ -29,6 +29,7 @@ bool is_local(SendOpcode opcode) {
 
 bool Requester::next_packet(std::uint64_t now_ns, Outgoing& out) {
   waits_for_window_ = false;
+  window_.advance(now_ns);
   if (rnr_until_ns_) on_time(now_ns);
   if (failed_ || rnr_until_ns_) return false;
   if (probe_wanted_) {

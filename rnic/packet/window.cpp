@@ -1,11 +1,26 @@
 #include "rnic/packet/window.hpp"
 
 #include <algorithm>
+#include <mutex>
 
 namespace weir::rnic::packet {
 namespace {
 
 constexpr std::uint64_t grows_by = 1024;  // bytes each round trip, once it does not double any more
+// After so long without a notification there is no limit any more, whatever the timers would say.
+constexpr std::uint64_t forgotten_after_ns = 100'000'000;
+
+// The paper's times, which the other end's notification point keeps to. The steps are for a window of so many
+// bytes. Many queue pairs share it, each of which is notified.
+congestion::DcqcnParameters parameters_of(const Window::Limits& limits) {
+  congestion::DcqcnParameters parameters;
+  parameters.additive_increase = limits.most / 256.0;
+  parameters.hyper_increase = limits.most / 64.0;
+  parameters.minimum_rate = limits.least;
+  parameters.decrease_interval = parameters.notification_interval;
+  parameters.increase_bytes = 0;
+  return parameters;
+}
 
 }  // namespace
 
@@ -24,6 +39,29 @@ void Window::lost(std::uint64_t now_ns, std::uint64_t round_trip_ns) {
   const std::uint32_t half = std::max(bytes() / 2, limits_.least);
   threshold_.store(half, std::memory_order_relaxed);
   bytes_.store(half, std::memory_order_relaxed);
+}
+
+void Window::notified(std::uint64_t now_ns) {
+  const std::lock_guard lock(notifying_);
+  reaction_.on_cnp(parameters_of(limits_), now_ns, limits_.most);
+  last_notified_ns_ = now_ns;
+  show();
+}
+
+void Window::recover(std::uint64_t now_ns) {
+  const std::lock_guard lock(notifying_);
+  if (now_ns - last_notified_ns_ < forgotten_after_ns)
+    reaction_.advance(parameters_of(limits_), now_ns, limits_.most);
+  else
+    reaction_ = {};
+  show();
+}
+
+// Under `notifying_`.
+void Window::show() {
+  due_ns_.store(reaction_.next_due(), std::memory_order_relaxed);
+  notified_.store(reaction_.limited() ? static_cast<std::uint32_t>(reaction_.rate()) : ~0u,
+                  std::memory_order_relaxed);
 }
 
 }  // namespace weir::rnic::packet

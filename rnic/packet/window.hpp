@@ -4,10 +4,18 @@
 // that grows with what is acknowledged and halves when something was lost. Shared by the requesters of a
 // destination, which run in several threads: every member is an atomic of its own, and being off by a packet
 // does no harm.
+//
+// Where switches mark packets (ECN) the other end sends congestion notifications, and a second limit follows
+// DCQCN, counted in bytes on their way instead of bits a second: what acknowledgements let go is paced by the
+// other end already. The smaller of both holds.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+
+#include "rnic/congestion/dcqcn.hpp"
+#include "rnic/spin_lock.hpp"
 
 namespace weir::rnic::packet {
 
@@ -23,7 +31,9 @@ class Window {
   // What a packet of that many bytes costs a receive buffer: small ones not much less than larger ones.
   static constexpr std::uint32_t charge(std::uint32_t bytes) { return bytes < 256 ? 256 : bytes; }
 
-  std::uint32_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  std::uint32_t bytes() const {
+    return std::min(bytes_.load(std::memory_order_relaxed), notified_.load(std::memory_order_relaxed));
+  }
   std::int64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
   bool open() const { return in_flight() < bytes(); }
   void sent(std::uint32_t charged) { in_flight_.fetch_add(charged, std::memory_order_relaxed); }
@@ -34,13 +44,28 @@ class Window {
   void acknowledged(std::uint64_t charged);
   // Halves, once for everything that was lost in one round trip.
   void lost(std::uint64_t now_ns, std::uint64_t round_trip_ns);
+  // A congestion notification came.
+  void notified(std::uint64_t now_ns);
+  // Before bytes() is asked: the limit of notifications grows with the time. Costs a load where none came.
+  void advance(std::uint64_t now_ns) {
+    if (now_ns >= due_ns_.load(std::memory_order_relaxed)) recover(now_ns);
+  }
 
  private:
+  void recover(std::uint64_t now_ns);
+  void show();
+
   const Limits limits_;
   std::atomic<std::uint32_t> bytes_;
   std::atomic<std::uint32_t> threshold_{~0u};  // up to here it doubles
   std::atomic<std::int64_t> in_flight_{0};
   std::atomic<std::uint64_t> last_loss_ns_{0};
+
+  SpinLock notifying_;
+  congestion::ReactionPoint reaction_;  // in bytes
+  std::uint64_t last_notified_ns_ = 0;
+  std::atomic<std::uint32_t> notified_{~0u};  // no limit
+  std::atomic<std::uint64_t> due_ns_{congestion::never};
 };
 
 }  // namespace weir::rnic::packet

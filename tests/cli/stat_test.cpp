@@ -81,10 +81,11 @@ TEST(StatTable, has_a_line_for_the_packets_of_a_queue_pair_that_has_any) {
   qp.counters.naks_out = 3;
   qp.counters.rnr_naks_out = 1;
   qp.counters.packets_dropped = 4;
+  qp.counters.cnps_in = 8;
   const std::string text = as_table(now, nullptr, {});
   EXPECT_THAT(
       text, HasSubstr("\n    packets to 10.9.0.2: 12.3k out, 99 in, 7 sent again, 6 repeated by the peer, 5 "
-                      "NAK, 1 RNR NAK, 4 dropped\n"));
+                      "NAK, 1 RNR NAK, 8 CNP, 4 dropped\n"));
   EXPECT_EQ(text.find("packets"), text.rfind("packets")) << "one for a queue pair within the host";
   EXPECT_THAT(as_table(now, nullptr, {.queue_pairs = false}), Not(HasSubstr("packets")));
   EXPECT_THAT(as_json(now, nullptr), HasSubstr("\"peer_address\": \"10.9.0.2\""));

@@ -6,7 +6,7 @@ usage: wire_agrees.py --build DIR      exit status 0: it agrees; 1: what does no
 rping runs between two network namespaces, over each kind of address. Of the traced client each IP packet to and from UDP port
 4791 that a packet socket saw must be in the trace, with the same bytes but for the UDP checksum, which is not made yet where that
 socket looks, and for IPv6's flow label; and nothing else may be in it. While another one runs, `weir stat` must know at both ends
-where the packets go.
+where the packets go; and where a switch marks packets on their way, the end that got them must have told the other.
 """
 import argparse
 import collections
@@ -68,6 +68,27 @@ def listen(interface, path):
             every.setblocking(False)
             lost = int.from_bytes(every.getsockopt(263, 6, 8)[4:8], "little")  # SOL_PACKET, PACKET_STATISTICS
             return 1 if lost else 0
+
+
+def mark(interface):
+    """As a congested switch would: of each packet of RoCE that may be marked a marked copy follows it, until it is told to end."""
+    capable, marked = 2, 3
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as every:
+        every.bind((interface, 0))
+        print(HEARD, flush=True)
+        while True:
+            frame, (_, _, way, *_) = every.recvfrom(1 << 17)
+            if way != socket.PACKET_OUTGOING or int.from_bytes(frame[12:14], "big") != IPV4 or plain(frame[14:]) is None:
+                continue
+            frame = bytearray(frame)
+            if frame[15] & marked != capable:
+                continue
+            frame[15] |= marked
+            frame[24:26] = frame[40:42] = b"\0\0"  # the checksums: of UDP none
+            total = sum(int.from_bytes(frame[at:at + 2], "big") for at in range(14, 34, 2))
+            total = (total & 0xffff) + (total >> 16)
+            frame[24:26] = (~(total + (total >> 16)) & 0xffff).to_bytes(2, "big")
+            every.send(frame)
 
 
 class Ends:
@@ -147,15 +168,29 @@ def run_watched(ends):
                 raise Disagrees(f"weir stat shows no packets to {address[other]} at the {end}: {there}")
             time.sleep(POLL_S)
     print("weir stat: packets to the other end, at both")
+    ends.start("client", sys.executable, __file__, "--mark", "wire").wait_until_it_prints(HEARD, LIMIT_S)
+    wanted = {"server": ("packets_marked", "cnps_out"), "client": ("cnps_in",)}
+    deadline = time.monotonic() + LIMIT_S
+    while True:
+        there = {end: [qp["counters"] for qp in ends.statistics(end) if qp["peer_address"]] for end in wanted}
+        if all(sum(counters[name] for counters in there[end]) > 0 for end in wanted for name in wanted[end]):
+            break
+        if time.monotonic() > deadline:
+            raise Disagrees(f"packets are marked on their way to the server, and weir stat shows {there}")
+        time.sleep(POLL_S)
+    print("weir stat: the server got marked packets and told the client")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path)
     parser.add_argument("--listen", nargs=2)
+    parser.add_argument("--mark")
     arguments = parser.parse_args()
     if arguments.listen:
         return listen(*arguments.listen)
+    if arguments.mark:
+        return mark(arguments.mark)
     if shutil.which("rping") is None:
         print("skipped: rping is not installed")
         return SKIPPED

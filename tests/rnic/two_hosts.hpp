@@ -15,8 +15,9 @@ constexpr Gid gid_of(std::uint8_t last) { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 
 struct OnWire {
   std::vector<std::byte> bytes;
   Gid source, destination;
-  std::uint16_t id;
-  std::uint32_t interface;
+  std::uint16_t id = 0;
+  std::uint32_t interface = 0;
+  std::uint8_t traffic_class = 0;
 };
 
 class TwoHosts : public TwoNics {
@@ -49,8 +50,12 @@ class TwoHosts : public TwoNics {
       for (auto rest = run.bytes; !rest.empty(); ++id) {
         const auto packet = rest.first(std::min<std::size_t>(run.segment, rest.size()));
         rest = rest.subspan(packet.size());
-        wire.push_back(
-            {{packet.begin(), packet.end()}, route.source, route.destination, id, route.interface});
+        wire.push_back({{packet.begin(), packet.end()},
+                        route.source,
+                        route.destination,
+                        id,
+                        route.interface,
+                        route.traffic_class});
       }
     }
   }
@@ -71,7 +76,8 @@ class TwoHosts : public TwoNics {
                                   .destination = packet.destination,
                                   .source_port = wire::roce_port,
                                   .likely_id = packet.id,
-                                  .interface = packet.interface};
+                                  .interface = packet.interface,
+                                  .traffic_class = packet.traffic_class};
     (packet.destination == a_gid ? a_nic : b_nic).adapter().take_packets({&datagram, 1});
   }
   // Gives a packet that was changed the ICRC of a whole one.

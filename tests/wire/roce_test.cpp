@@ -139,6 +139,8 @@ TEST(Opcodes, have_the_headers_of_the_specification) {
       {0x64, deth | payload},
       {0x65, deth | imm | payload},
       {0x6a, {}},
+      {0x81, reserved},
+      {0x80, {}},
       {0x40, {}},
       {0xa4, xrceth | payload},
       {0xac, xrceth | reth},

@@ -54,7 +54,10 @@ CountersSeen seen(const rnic::QpCounters& from) {
           .naks_out = from.naks_out.read(),
           .rnr_naks_in = from.rnr_naks_in.read(),
           .rnr_naks_out = from.rnr_naks_out.read(),
-          .packets_dropped = from.requests_dropped.read() + from.answers_unwanted.read()};
+          .packets_dropped = from.requests_dropped.read() + from.answers_unwanted.read(),
+          .packets_marked = from.marked_in.read(),
+          .cnps_in = from.notifications_in.read(),
+          .cnps_out = from.notifications_out.read()};
 }
 
 const char* type_name(std::uint16_t type) {

@@ -34,6 +34,8 @@ struct CountersSeen {
   std::uint64_t packets_resent, packets_repeated;  // sent again by us; by the peer, as far as we had them
   std::uint64_t naks_in, naks_out, rnr_naks_in, rnr_naks_out;
   std::uint64_t packets_dropped;  // of those that came: out of order, late, from elsewhere
+  std::uint64_t packets_marked;   // of those that came: by a switch that is congested (ECN)
+  std::uint64_t cnps_in, cnps_out;
 };
 
 struct QueuePairSeen {
