@@ -10,25 +10,11 @@
 #include "kv/aof/log_files.hpp"
 #include "kv/aof/replay.hpp"
 #include "kv/server/server.hpp"
+#include "kv/store/nothing_expires.hpp"
 
 namespace weir::kv::aof {
 
 namespace {
-
-// While it lives, no key expires in any of the server's databases.
-class NothingExpires {
- public:
-  explicit NothingExpires(Server& server) : server_(server) { set(true); }
-  ~NothingExpires() { set(false); }
-  NothingExpires(const NothingExpires&) = delete;
-  NothingExpires& operator=(const NothingExpires&) = delete;
-
- private:
-  void set(bool nothing) {
-    for (const auto& db : server_.databases) db->expire_nothing(nothing);
-  }
-  Server& server_;
-};
 
 bool begins_with_snapshot(const OwnedFd& file) {
   std::array<char, 6> begin{};
@@ -42,7 +28,7 @@ class Loading {
   using Result = std::expected<LoadResult, std::string>;
 
   Loading(Server& server, const Folder& folder, const std::function<bool()>& go_on)
-      : server_(server), folder_(folder), go_on_(go_on), nothing_expires_(server) {}
+      : server_(server), folder_(folder), go_on_(go_on), nothing_expires_(server.databases) {}
 
   Result load(const LogFile& log_file, bool last) {
     auto file = folder_.open_to_read(log_file.name);
