@@ -152,6 +152,11 @@ std::expected<void, std::string> Server::open(std::string_view setting, Entrance
   return open_each(setting, bind, secured ? settings.rdma_tls_port : settings.rdma_port, rdma, into);
 }
 
+std::unique_ptr<Dialling> Server::dial(const std::string& host, std::uint16_t port, Dialled dialled) {
+  if (host.starts_with('/')) return dial_unix(poller_, io, host, std::move(dialled));
+  return dial_tcp(poller_, io, host, port, std::move(dialled));
+}
+
 std::expected<void, std::string> Server::listen() {
   // Nobody comes in before it is known who may.
   if (auto users = access.load_configured(); !users) return users;

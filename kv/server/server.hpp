@@ -27,6 +27,7 @@
 #include "kv/commands/command.hpp"
 #include "kv/effects/effects.hpp"
 #include "kv/heap.hpp"
+#include "kv/net/dialling.hpp"
 #include "kv/net/listener.hpp"
 #include "kv/net/poller.hpp"
 #include "kv/persistence/disk.hpp"
@@ -119,6 +120,9 @@ class Server {
   // Ends every client and listener; run() of the io_context returns when nothing is left.
   void shut_down();
 
+  // Begins a connection to another server.
+  std::unique_ptr<Dialling> dial(const std::string& host, std::uint16_t port, Dialled dialled);
+
   // A connection came in, through whichever listener.
   void accept(std::unique_ptr<Connection> connection);
 
@@ -147,6 +151,7 @@ class Server {
   // makes it stricter, and is none else.
   void pause(std::int64_t until_ms, Paused what);
   void end_pause();
+  bool paused() const { return paused_ != Paused::nothing; }
 
   // The client has something to send at the end of the round.
   void will_flush(Client& client) {

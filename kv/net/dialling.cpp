@@ -1,0 +1,123 @@
+#include "kv/net/dialling.hpp"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <asio/connect.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "kv/net/socket_connection.hpp"
+#include "kv/net/socket_listener.hpp"
+
+namespace weir::kv {
+
+namespace {
+
+constexpr int keepalive_s = 60;
+
+class TcpDialling final : public Dialling {
+ public:
+  TcpDialling(SocketPoller& poller, asio::io_context& io, Dialled dialled)
+      : state_(std::make_shared<State>(poller, io, std::move(dialled))) {}
+  ~TcpDialling() override {
+    state_->dialled = nullptr;
+    state_->resolver.cancel();
+    asio::error_code ignored;
+    state_->socket.close(ignored);
+  }
+
+  void begin(const std::string& host, std::uint16_t port) {
+    state_->resolver.async_resolve(host, std::to_string(port),
+                                   [state = state_](const std::error_code& error, const auto& found) {
+                                     if (!state->dialled) return;
+                                     if (error) return tell(*state, std::unexpected(error.message()));
+                                     connect(state, found);
+                                   });
+  }
+
+ private:
+  // Outlives the attempt while something of it is under way.
+  struct State {
+    State(SocketPoller& p, asio::io_context& io, Dialled d)
+        : poller(p), resolver(io), socket(io), dialled(std::move(d)) {}
+
+    SocketPoller& poller;
+    asio::ip::tcp::resolver resolver;
+    asio::ip::tcp::socket socket;
+    Dialled dialled;  // empty: given up, or told
+  };
+
+  static void connect(const std::shared_ptr<State>& state,
+                      const asio::ip::tcp::resolver::results_type& addresses) {
+    asio::async_connect(state->socket, addresses,
+                        [state](const std::error_code& error, const asio::ip::tcp::endpoint&) {
+                          if (!state->dialled) return;
+                          if (error) return tell(*state, std::unexpected(error.message()));
+                          tell(*state, take_over(*state));
+                        });
+  }
+
+  static Opened<std::unique_ptr<Connection>> take_over(State& state) {
+    asio::error_code error;
+    state.socket.native_non_blocking(true, error);
+    if (error) return std::unexpected(error.message());
+    OwnedFd fd(state.socket.release(error));
+    if (error) return std::unexpected(error.message());
+    tune_tcp(fd.get(), keepalive_s);
+    TcpNames names = tcp_names(fd.get());
+    SocketNames socket{"tcp", std::move(names.peer), std::move(names.local), names.same_host};
+    return std::make_unique<SocketConnection>(state.poller, std::move(fd), std::move(socket));
+  }
+
+  static void tell(State& state, Opened<std::unique_ptr<Connection>> outcome) {
+    const Dialled dialled = std::exchange(state.dialled, nullptr);
+    dialled(std::move(outcome));
+  }
+
+  std::shared_ptr<State> state_;
+};
+
+// A connection of this host is there at once, or never.
+Opened<std::unique_ptr<Connection>> connect_unix(SocketPoller& poller, const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return std::unexpected("the path of the socket is too long");
+  path.copy(address.sun_path, path.size());
+  OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return std::unexpected(std::strerror(errno));
+  return std::make_unique<SocketConnection>(poller, std::move(fd), SocketNames{"unix", path, {}, true});
+}
+
+class UnixDialling final : public Dialling {
+ public:
+  UnixDialling(SocketPoller& poller, asio::io_context& io, const std::string& path, Dialled dialled)
+      : dialled_(std::make_shared<Dialled>(std::move(dialled))) {
+    asio::post(io, [&poller, path, wanted = std::weak_ptr(dialled_)] {
+      if (const auto still = wanted.lock()) (*still)(connect_unix(poller, path));
+    });
+  }
+
+ private:
+  std::shared_ptr<Dialled> dialled_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dialling> dial_unix(SocketPoller& poller, asio::io_context& io, const std::string& path,
+                                    Dialled dialled) {
+  return std::make_unique<UnixDialling>(poller, io, path, std::move(dialled));
+}
+
+std::unique_ptr<Dialling> dial_tcp(SocketPoller& poller, asio::io_context& io, const std::string& host,
+                                   std::uint16_t port, Dialled dialled) {
+  auto attempt = std::make_unique<TcpDialling>(poller, io, std::move(dialled));
+  attempt->begin(host, port);
+  return attempt;
+}
+
+}  // namespace weir::kv
