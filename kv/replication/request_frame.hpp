@@ -1,0 +1,36 @@
+// Where one request of a replication stream ends: "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n". A newline alone is one,
+// too, which says nothing.
+//
+// Goes on where it stopped when more bytes are there, so nothing is looked at twice; what a length promises
+// is limited, and nothing is kept. Threading: none.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace weir::kv::repl {
+
+class RequestFrame {
+ public:
+  enum class Status : std::uint8_t { incomplete, whole, failed };
+
+  struct Limits {
+    std::int64_t word = 512LL << 20;
+    std::size_t request = std::size_t{1} << 30;
+  };
+
+  // `input` begins with the request's first byte.
+  Status scan(std::string_view input, const Limits& limits);
+  // After `whole`: its bytes.
+  std::size_t size() const { return at_; }
+  void next() { *this = {}; }
+
+ private:
+  Status count_line(std::string_view input, char kind, std::int64_t most, std::int64_t& count);
+
+  std::size_t at_ = 0;
+  std::int64_t words_left_ = -1;  // -1: not known yet
+  std::int64_t word_ = -1;        // bytes of the one that begins at at_; -1: not known yet
+};
+
+}  // namespace weir::kv::repl

@@ -1,0 +1,41 @@
+// Where a snapshot begins and ends among the bytes that a primary sends: after "$LENGTH", or up to the mark
+// that "$EOF:MARK" named. Newlines before it say that the primary is still there.
+//
+// It never keeps bytes: whoever has them offers all that are there, and drops what was taken. Threading:
+// none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weir::kv::repl {
+
+class SnapshotFrame {
+ public:
+  static constexpr std::size_t mark_size = 40;
+
+  struct Taken {
+    std::size_t bytes = 0;     // of the input, which are done with
+    std::string_view content;  // of the snapshot, a part of these
+  };
+  // Takes what it can of `input`. Nothing: more is needed, or the snapshot has ended, or failed() is true.
+  Taken take(std::string_view input);
+
+  bool ended() const { return state_ == State::ended; }
+  bool failed() const { return state_ == State::failed; }
+  // Of the snapshot; 0: nobody knows.
+  std::uint64_t size() const { return size_; }
+
+ private:
+  enum class State : std::uint8_t { head, counted, marked, ended, failed };
+
+  Taken take_head(std::string_view input);
+
+  State state_ = State::head;
+  std::uint64_t size_ = 0;
+  std::uint64_t left_ = 0;
+  std::string mark_;
+};
+
+}  // namespace weir::kv::repl
