@@ -1,0 +1,78 @@
+// A primary's snapshot on its way into databases of its own, in turns with whatever else the server does.
+//
+// What is read goes beside the data that the server has, which it serves meanwhile. Only when all of it is
+// here and its checksum is right does it take the place of the old data, in one step. So a primary that ends
+// or lies in the middle costs nothing, and for that time both are in memory.
+//
+// The reader runs on a stack of its own and is suspended where bytes are missing and at the end of a turn,
+// even in the middle of one large value. Threading: the server's one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kv/rdb/reader.hpp"
+#include "kv/scripts/own_stack.hpp"
+#include "kv/store/keyspace.hpp"
+
+namespace weir::kv {
+class Server;
+}
+
+namespace weir::kv::repl {
+
+class SnapshotLoad {
+ public:
+  enum class Outcome : std::uint8_t { more, hungry, loaded, failed };
+  // Puts up to `most` bytes of the snapshot there; 0: there are none now.
+  using Take = std::function<std::size_t(char* into, std::size_t most)>;
+
+  SnapshotLoad(Server& server, Take take);
+  ~SnapshotLoad();
+  SnapshotLoad(const SnapshotLoad&) = delete;
+  SnapshotLoad& operator=(const SnapshotLoad&) = delete;
+
+  // Goes on for a short while. `ended`: no bytes will come beyond those that `take` has.
+  Outcome take_turn(bool ended);
+  const std::string& error() const { return error_; }
+
+  // After Outcome::loaded: the server's data is this from now on. The error is about functions, and leaves
+  // everything as it was.
+  std::string put_in_place();
+
+  // That the stream behind the snapshot begins with; -1: it selects one.
+  int stream_database() const { return stream_database_; }
+  std::uint64_t keys() const { return keys_; }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  class Pulling;
+  class Target;
+
+  void read();
+  bool turn_is_over() const;
+
+  Server& server_;
+  Take take_;
+  std::vector<std::unique_ptr<Keyspace>> databases_;
+  std::vector<std::string> functions_;
+  OwnStack stack_;
+  std::uint64_t turn_began_ = 0;  // in cycles
+  double turn_cycles_ = 0;
+  bool begun_ = false;
+  bool over_ = false;
+  bool ended_ = false;   // no more bytes will come
+  bool hungry_ = false;  // it waits for some
+  bool abandoned_ = false;
+  bool loaded_ = false;
+  int stream_database_ = -1;
+  std::uint64_t keys_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::size_t memory_before_ = 0;
+  std::string error_;
+};
+
+}  // namespace weir::kv::repl
