@@ -18,6 +18,7 @@
 #include "kv/aof/append_only.hpp"
 #include "kv/background.hpp"
 #include "kv/persistence/snapshots.hpp"
+#include "kv/replication/primary_link.hpp"
 #include "kv/server/memory.hpp"
 #include "kv/server/options.hpp"
 #include "kv/server/server.hpp"
@@ -144,7 +145,7 @@ std::string begin_listening(Server& server) {
   if (const auto& names = server.settings.given_without_effect; !names.empty()) {
     std::string line;
     for (std::string_view name : names) line.append(line.empty() ? "" : ", ").append(name);
-    server.log(LogLevel::warning, "without effect here (this server follows no other): " + line);
+    server.log(LogLevel::warning, "without effect here: " + line);
   }
   if (!server.snapshots->has_save_points() && !server.settings.appendonly) {
     server.log(LogLevel::notice,
@@ -195,6 +196,7 @@ int run(StartOptions options, const char* program) {
     return log_path.empty() ? 1 : complain(wrong);
   }
   const bool has_pidfile = write_pidfile(server);
+  repl::follow_configured_primary(server);
   if (!stopping) server.log(LogLevel::notice, "Ready to accept connections");
   if (background) background->ready();
   io.run();

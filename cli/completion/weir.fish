@@ -168,7 +168,7 @@ complete -c weir-benchmark -l chart -r -d 'draw the comparison'
 
 for option in port bind tls-port tls-handshake-timeout auth-timeout rdma-port rdma-bind rdma-rx-size rdma-completion-vector \
         rdma-tls-port idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory busy-reply-threshold lua-memory-limit unixsocketperm save dbfilename \
-        repl-backlog-size repl-backlog-ttl repl-timeout repl-ping-replica-period \
+        repl-backlog-size repl-backlog-ttl repl-timeout repl-ping-replica-period replicaof masteruser masterauth \
         appendfilename appenddirname
     complete -c weir-server -l $option -x
 end
@@ -183,6 +183,8 @@ complete -c weir-server -l aof-load-truncated -x -a 'yes no'
 complete -c weir-server -l appendfsync -x -a 'always everysec no'
 complete -c weir-server -l daemonize -x -a 'yes no'
 complete -c weir-server -l stop-writes-on-bgsave-error -x -a 'yes no'
+complete -c weir-server -l replica-read-only -x -a 'yes no'
+complete -c weir-server -l replica-serve-stale-data -x -a 'yes no'
 complete -c weir-server -l enable-protected-configs -x -a 'no yes local'
 complete -c weir-server -l loglevel -x -a 'debug verbose notice warning'
 complete -c weir-server -l maxmemory-policy -x -a 'noeviction allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu volatile-random volatile-ttl'

@@ -1,6 +1,7 @@
 // The connection itself: who the client is and which protocol and database it uses.
 #include "kv/commands/command.hpp"
 #include "kv/number.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -86,7 +87,7 @@ void hello(const Call& call) {
   call.reply.bulk("mode");
   call.reply.bulk("standalone");
   call.reply.bulk("role");
-  call.reply.bulk("master");
+  call.reply.bulk(call.server.replication->follows() ? "replica" : "master");
   call.reply.bulk("modules");
   call.reply.array(0);
 }

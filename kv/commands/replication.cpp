@@ -5,6 +5,7 @@
 
 #include "kv/commands/command.hpp"
 #include "kv/number.hpp"
+#include "kv/replication/primary_link.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -69,6 +70,11 @@ bool may_follow(const Call& call) {
     call.reply.error("ERR this server sends snapshots to replicas that say 'REPLCONF capa eof' only");
     return false;
   }
+  const repl::Primary* const link = call.server.replication->link();
+  if (link != nullptr && !link->up()) {
+    call.reply.error("NOMASTERLINK Can't SYNC while not connected with my master");
+    return false;
+  }
   if (!call.client.output.empty()) {
     call.reply.error("ERR SYNC and PSYNC are invalid with pending output");
     return false;
@@ -92,6 +98,24 @@ void sync(const Call& call) {
   call.server.replication->replicas().follow(call.client, {}, 0);
 }
 
+// REPLICAOF HOST PORT, REPLICAOF NO ONE.
+void replicaof(const Call& call) {
+  repl::Replication& replication = *call.server.replication;
+  if (is_word(call[1], "NO") && is_word(call[2], "ONE")) {
+    replication.stop_following();
+    return call.reply.ok();
+  }
+  if (call.client.is_replica()) return call.reply.error("ERR Command is not valid when client is a replica.");
+  const auto port = parse_int(call[2]);
+  if (!port || *port < 0 || *port > 65535) return call.reply.error("ERR Invalid master port");
+  if (!repl::PrimaryAddress::may_be_host(call[1])) return call.reply.error("ERR Invalid master host");
+  repl::PrimaryAddress address{std::string(call[1]), static_cast<std::uint16_t>(*port)};
+  if (replication.follows() && replication.link()->address() == address)
+    return call.reply.simple("OK Already connected to specified master");
+  repl::follow_primary(call.server, std::move(address));
+  call.reply.ok();
+}
+
 void role(const Call& call) { call.server.replication->reply_role(call); }
 
 void wait(const Call& call) {
@@ -100,6 +124,12 @@ void wait(const Call& call) {
   const auto ms = parse_int(call[2]);
   if (!ms) return call.reply.error("ERR timeout is not an integer or out of range");
   if (*ms < 0) return call.reply.error("ERR timeout is negative");
+  if (call.server.replication->follows())
+    return call.reply.error(
+        "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica "
+        "is "
+        "configured to be writable (which is not the default) writes to replicas are just local and are not "
+        "propagated.");
   repl::Replicas& replicas = call.server.replication->replicas();
   // What others changed until now is waited for, too.
   const std::int64_t position = call.server.replication->history().end();
@@ -123,6 +153,10 @@ std::span<const Command> replication_commands() {
        "What servers that replicate say to each other."},
       {"psync", -3, joins, 0, 0, 0, psync, "server", "Follows this server as a replica."},
       {"sync", 1, joins, 0, 0, 0, sync, "server", "Follows this server as an old replica does."},
+      {"replicaof", 3, admin | noscript | stale | no_async_loading, 0, 0, 0, replicaof, "server",
+       "Follows another server, or none."},
+      {"slaveof", 3, admin | noscript | stale | no_async_loading, 0, 0, 0, replicaof, "server",
+       "Follows another server, or none."},
       {"role", 1, noscript | loading | stale | fast, 0, 0, 0, role, "server",
        "Says what the server is to others."},
       {"wait", 3, noscript, 0, 0, 0, wait, "generic", "Waits until replicas have what the client changed."},

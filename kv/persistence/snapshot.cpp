@@ -1,9 +1,12 @@
 #include "kv/persistence/snapshot.hpp"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "kv/heap.hpp"
 #include "kv/rdb/value_encoder.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
 #include "kv/server/restored.hpp"
 #include "kv/server/server.hpp"
@@ -25,6 +28,11 @@ void Snapshot::begin(Use use) {
   chunk_.put_aux("ctime", std::to_string(server_.now_ms / 1000));
   chunk_.put_aux("used-mem", std::to_string(used_memory()));
   chunk_.put_aux("aof-base", use == Use::append_only_base ? "1" : "0");
+  // A replica's replica joins in the middle of a stream, where nobody selects a database for it.
+  if (use == Use::replica && server_.replication->follows()) {
+    const int database = server_.replication->history().database;
+    chunk_.put_aux("repl-stream-db", std::to_string(std::max(database, 0)));
+  }
   for (const auto& [name, library] : server_.scripts->libraries().all()) {
     chunk_.put_opcode(rdb::Opcode::function);
     chunk_.put_text(library.text);

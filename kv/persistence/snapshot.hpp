@@ -20,7 +20,7 @@ class Snapshot {
   using Sink = std::function<void(rdb::Encoded chunk)>;
 
   // What it is for: the header says so.
-  enum class Use : std::uint8_t { file, append_only_base };
+  enum class Use : std::uint8_t { file, append_only_base, replica };
 
   Snapshot(Server& server, std::uint32_t number, Use use, Sink sink);
 

@@ -32,7 +32,7 @@ FullSync::FullSync(Server& server, std::uint32_t walk, std::vector<Client*> to)
     : server_(server),
       to_(std::move(to)),
       mark_(unforeseeable_mark(server.random())),
-      snapshot_(server, walk, Snapshot::Use::file, [this](const rdb::Encoded& chunk) {
+      snapshot_(server, walk, Snapshot::Use::replica, [this](const rdb::Encoded& chunk) {
         bytes_.clear();
         chunk.finish(rdb::Compression::none, bytes_);
         if (server_.settings.rdbchecksum) sum_ = rdb::checksum(sum_, bytes_);

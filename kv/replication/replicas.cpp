@@ -57,7 +57,7 @@ void Replicas::begin_full_sync() {
   const auto walk = server_.snapshots->lend_walk(Snapshots::LentTo::replicas, [this] { close_all(); });
   if (!walk) return;  // look_at_clock() tries again
   server_.replication->keep_history();
-  history_.database = -1;  // they begin with none selected
+  if (!server_.replication->follows()) history_.database = -1;  // they begin with none selected
   for (Client* client : to) {
     Replica& replica = *client->replica;
     ++full_syncs_;
@@ -160,7 +160,8 @@ void Replicas::drained(Client& client) {
 }
 
 void Replicas::pass_on() {
-  if (std::exchange(asks_for_acknowledgement_, false) && !all_.empty()) history_.append(get_ack);
+  const bool own = !server_.replication->follows();
+  if (std::exchange(asks_for_acknowledgement_, false) && own && !all_.empty()) history_.append(get_ack);
   std::int64_t wanted_from = history_.end() - server_.settings.repl_backlog_size;
   for (std::size_t i = 0; i < all_.size();) {
     Client& client = *all_[i];
@@ -222,7 +223,7 @@ void Replicas::look_at_clock() {
   begin_full_sync();
   if (server_.now_ms - pinged_ms_ >= server_.settings.repl_ping_replica_period_s * 1000) {
     pinged_ms_ = server_.now_ms;
-    if (history_.kept()) history_.append(ping);
+    if (history_.kept() && !server_.replication->follows()) history_.append(ping);
   }
 }
 

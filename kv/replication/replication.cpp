@@ -16,18 +16,20 @@ std::string random_id(Server& server) {
 Replication::Replication(Server& server)
     : server_(server), history_(random_id(server)), replicas_(server, history_), clock_timer_(server.io) {}
 
-Replication::~Replication() {
-  if (history_.kept()) server_.effects.ignore(*this);
+Replication::~Replication() { listen(false); }
+
+void Replication::listen(bool wanted) {
+  if (std::exchange(listens_, wanted) == wanted) return;
+  wanted ? server_.effects.listen(*this) : server_.effects.ignore(*this);
 }
 
 void Replication::keep_history() {
-  if (history_.kept()) return;
   history_.keep();
-  server_.effects.listen(*this);
+  listen(!follows());
 }
 
 void Replication::stop_history() {
-  server_.effects.ignore(*this);
+  listen(false);
   history_.stop(random_id(server_));
   server_.log(LogLevel::notice, "no replica came for repl-backlog-ttl: no history is kept any more");
 }
@@ -44,17 +46,82 @@ void Replication::effect(int db, std::string_view request) {
 }
 
 void Replication::published(int db, Arguments words) {
-  if (!history_.kept()) return;
+  if (!listens_) return;
   std::string request;
   append_request(request, words);
   effect(db, request);
 }
 
+void Replication::follow(std::unique_ptr<Primary> primary) {
+  retire_link();
+  replicas_.close_all();
+  listen(false);
+  for (const auto& db : server_.databases) db->keep_expired(true);
+  const PrimaryAddress& address = primary->address();
+  server_.log(LogLevel::notice, "following " + address.host + ':' + std::to_string(address.port));
+  server_.settings.replicaof = address.host + ' ' + std::to_string(address.port);
+  link_ = std::move(primary);
+  link_->look_at_clock();  // begins
+  unblock_all();
+  watch_clock();
+}
+
+void Replication::stop_following() {
+  if (!follows()) return;
+  retire_link();
+  server_.settings.replicaof.clear();
+  replicas_.close_all();  // they ask again, and learn the new name
+  history_.database = -1;
+  if (history_.kept()) {
+    history_.rename(random_id(server_));
+    listen(true);
+  }
+  for (const auto& db : server_.databases) db->keep_expired(server_.paused());
+  server_.arm_timer();
+  server_.log(LogLevel::notice, "following nobody any more");
+}
+
+void Replication::retire_link() {
+  if (link_ == nullptr) return;
+  link_->close();
+  past_.push_back(std::move(link_));
+}
+
+void Replication::shut_down() {
+  if (link_ != nullptr) link_->close();
+}
+
+// What they wait for is the primary's to give, or a confirmation of what may be undone now.
+void Replication::unblock_all() {
+  std::vector<Client*> blocked;
+  for (const auto& [id, client] : server_.clients) {
+    if (client->blocked == nullptr) continue;
+    const Command& command = *client->blocked->command;
+    if (command.has(flag::write) || command.name == "wait" || command.name == "waitaof")
+      blocked.push_back(client.get());
+  }
+  for (Client* client : blocked) {
+    server_.fail_blocked(*client,
+                         "UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
+                         "replica?)");
+    server_.blocking.release(*client);
+    server_.will_resume(*client);
+  }
+}
+
+bool Replication::refuses_writes() const { return follows() && server_.settings.replica_read_only; }
+
+bool Replication::refuses_stale_reads() const {
+  return follows() && !link_->up() && !server_.settings.replica_serve_stale_data;
+}
+
 void Replication::look_at_clock() {
+  past_.clear();
+  if (link_ != nullptr) link_->look_at_clock();
   replicas_.look_at_clock();
   const std::int64_t alone_since_ms = replicas_.alone_since_ms();
   const std::int64_t most_s = server_.settings.repl_backlog_ttl_s;
-  if (history_.kept() && alone_since_ms != 0 && most_s != 0 &&
+  if (history_.kept() && !follows() && alone_since_ms != 0 && most_s != 0 &&
       server_.now_ms - alone_since_ms > most_s * 1000)
     stop_history();
 }
@@ -67,7 +134,7 @@ void Replication::watch_clock() {
     clock_is_watched_ = false;
     server_.refresh_time();
     look_at_clock();
-    if (history_.kept() || replicas_.size() != 0) watch_clock();
+    if (follows() || history_.kept() || replicas_.size() != 0 || !past_.empty()) watch_clock();
     server_.end_round();
   });
 }
@@ -104,7 +171,8 @@ std::vector<std::pair<std::string, std::string>> Replication::facts() const {
   const auto say = [&all](std::string name, std::string value) {
     all.emplace_back(std::move(name), std::move(value));
   };
-  say("role", "master");
+  say("role", follows() ? "slave" : "master");
+  if (follows()) say_link(all);
   say("connected_slaves", std::to_string(replicas_.size()));
   std::size_t number = 0;
   for (const Client* client : replicas_.all()) {
@@ -128,7 +196,41 @@ std::vector<std::pair<std::string, std::string>> Replication::facts() const {
   return all;
 }
 
+void Replication::say_link(std::vector<std::pair<std::string, std::string>>& all) const {
+  const auto say = [&all](std::string name, std::string value) {
+    all.emplace_back(std::move(name), std::move(value));
+  };
+  const auto seconds_since = [this](std::int64_t ms) { return std::to_string((server_.now_ms - ms) / 1000); };
+  const bool loads = link_->stage() == Primary::Stage::loads;
+  say("master_host", link_->address().host);
+  say("master_port", std::to_string(link_->address().port));
+  say("master_link_status", link_->up() ? "up" : "down");
+  say("master_last_io_seconds_ago", link_->up() ? seconds_since(link_->heard_ms()) : "-1");
+  say("master_sync_in_progress", loads ? "1" : "0");
+  say("slave_read_repl_offset", std::to_string(link_->read_position()));
+  say("slave_repl_offset", std::to_string(history_.end()));
+  if (loads) {
+    say("master_sync_total_bytes", std::to_string(link_->snapshot_bytes()));
+    say("master_sync_read_bytes", std::to_string(link_->loaded_bytes()));
+    say("master_sync_last_io_seconds_ago", seconds_since(link_->heard_ms()));
+  }
+  if (!link_->up()) say("master_link_down_since_seconds", seconds_since(link_->down_since_ms()));
+  say("slave_priority", std::to_string(server_.settings.replica_priority));
+  say("slave_read_only", server_.settings.replica_read_only ? "1" : "0");
+  say("replica_announced", server_.settings.replica_announced ? "1" : "0");
+}
+
 void Replication::reply_role(const Call& call) const {
+  if (follows()) {
+    constexpr std::array<std::string_view, 5> stages{"connect", "connecting", "handshake", "sync",
+                                                     "connected"};
+    call.reply.array(5);
+    call.reply.bulk("slave");
+    call.reply.bulk(link_->address().host);
+    call.reply.integer(link_->address().port);
+    call.reply.bulk(stages[static_cast<std::size_t>(link_->stage())]);
+    return call.reply.integer(link_->up() ? history_.end() : -1);
+  }
   call.reply.array(3);
   call.reply.bulk("master");
   call.reply.integer(history_.end());

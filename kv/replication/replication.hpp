@@ -1,12 +1,14 @@
 // What this server is to other servers: whom it follows, who follows it, and the history that they share.
 //
-// From the first replica on every change is written into the history (history.hpp), in the words in which
-// Effects tells it. When the last replica has been gone for repl-backlog-ttl that ends.
+// While it follows another server the history is that server's, byte for byte; otherwise from the first
+// replica on every change is written into the history (history.hpp), in the words in which Effects tells it.
+// When the last replica has been gone for repl-backlog-ttl that ends.
 //
 // Threading: the server's one thread.
 #pragma once
 
 #include <asio/steady_timer.hpp>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +16,7 @@
 
 #include "kv/effects/effects.hpp"
 #include "kv/replication/history.hpp"
+#include "kv/replication/primary.hpp"
 #include "kv/replication/replicas.hpp"
 
 namespace weir::kv {
@@ -37,6 +40,22 @@ class Replication final : private EffectListener {
   // A message that was published, which changes nothing: replicas publish it, too.
   void published(int db, Arguments words);
 
+  // Follows another server from now on, or (stop_following) none: then the history goes on under an id of
+  // this server's own.
+  void follow(std::unique_ptr<Primary> primary);
+  void stop_following();
+  bool follows() const { return link_ != nullptr; }
+  const Primary* link() const { return link_.get(); }  // null: it follows nobody
+
+  // It follows, and clients may not change what it has.
+  bool refuses_writes() const;
+  static constexpr std::string_view writes_refused = "READONLY You can't write against a read only replica.";
+  // It does not know what the data is now, and is not to say what it was.
+  bool refuses_stale_reads() const;
+
+  // Ends all links; called before the server's connections go.
+  void shut_down();
+
   // Before queues are sent.
   void end_round() {
     if (history_.kept()) replicas_.pass_on();
@@ -52,13 +71,20 @@ class Replication final : private EffectListener {
 
  private:
   void effect(int db, std::string_view request) override;
+  void listen(bool wanted);
   void stop_history();
+  void retire_link();
+  void unblock_all();
+  void say_link(std::vector<std::pair<std::string, std::string>>& all) const;
 
   Server& server_;
   History history_;
   Replicas replicas_;
   asio::steady_timer clock_timer_;
   bool clock_is_watched_ = false;
+  bool listens_ = false;                        // to Effects
+  std::unique_ptr<Primary> link_;               // null: it follows nobody
+  std::vector<std::unique_ptr<Primary>> past_;  // closed in the midst of a round
 };
 
 // As ids of servers and of histories are written: 40 hexadecimal digits.

@@ -9,6 +9,7 @@
 
 #include "kv/aof/kept.hpp"
 #include "kv/persistence/snapshots.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/scripts/lua_values.hpp"
 #include "kv/scripts/redis_library.hpp"
 #include "kv/server/server.hpp"
@@ -426,6 +427,8 @@ const Command* Scripts::allowed_command(Arguments arguments, std::string_view& r
   } else if (command->has(flag::denyoom) && running_.no_room && !running_.wrote &&
              !running_.flags.allow_oom) {
     refusal = "OOM command not allowed when used memory > 'maxmemory'.";
+  } else if (command->has(flag::write) && server_.replication->refuses_writes()) {
+    refusal = repl::Replication::writes_refused;
   } else if (command->has(flag::write) && server_.snapshots->refuses_writes()) {
     refusal = Snapshots::writes_refused;
   } else {

@@ -21,6 +21,7 @@ bool only_volatile(EvictionPolicy policy) { return policy <= EvictionPolicy::vol
 
 bool Server::make_room() {
   room_is_being_made_ = false;
+  if (replication->follows()) return true;  // the primary says what goes
   // The data stays as it is, and nothing that adds to it runs; or what acts on it is still to be read.
   if (paused_ != Paused::nothing || loading) return true;
   const auto limit = static_cast<std::size_t>(settings.maxmemory);

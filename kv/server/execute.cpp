@@ -6,6 +6,7 @@
 #include "kv/aof/kept.hpp"
 #include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -49,7 +50,7 @@ bool needs_room(const Client& client, const Command& command) {
   return command.name != "discard"sv && command.name != "quit"sv && command.name != "reset"sv;
 }
 
-// Whether it is refused while changes cannot be kept. Scripts are asked for each of their commands.
+// Scripts are asked for each of their commands.
 bool would_change_data(const Client& client, const Command& command) {
   if (command.has(flag::write)) return true;
   return command.name == "exec" && command.container.empty() &&
@@ -166,6 +167,15 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
     reject(client, command, not_kept);
     return true;
   }
+  if (would_change_data(client, *command) && replication->refuses_writes()) {
+    reject(client, command, repl::Replication::writes_refused);
+    return true;
+  }
+  if (!command->has(flag::stale) && replication->refuses_stale_reads()) {
+    reject(client, command,
+           "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
+    return true;
+  }
   if (loading && !command->has(flag::loading)) {
     reject(client, command, "LOADING Redis is loading the dataset in memory");
     return true;
@@ -255,7 +265,7 @@ void Server::pause(std::int64_t until_ms, Paused what) {
 void Server::end_pause() {
   paused_ = Paused::nothing;
   paused_until_ms_ = 0;
-  for (const auto& db : databases) db->keep_expired(false);
+  for (const auto& db : databases) db->keep_expired(replication->follows());
   for (const auto& [id, client] : clients) will_resume(*client);
   arm_timer();
 }

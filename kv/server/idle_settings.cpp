@@ -55,12 +55,8 @@ const std::array idle_specs{
     idle("repl-diskless-sync", Form::yes_no, "yes"),
     idle("repl-diskless-sync-delay", Form::number, "5"),
     idle("repl-diskless-sync-max-replicas", Form::number, "0"),
-    idle("replica-announced", Form::yes_no, "yes"),
     idle("replica-ignore-maxmemory", Form::yes_no, "yes", "slave-ignore-maxmemory"),
     idle("replica-lazy-flush", Form::yes_no, "no", "slave-lazy-flush"),
-    idle("replica-priority", Form::number, "100", "slave-priority"),
-    idle("replica-read-only", Form::yes_no, "yes", "slave-read-only"),
-    idle("replica-serve-stale-data", Form::yes_no, "yes", "slave-serve-stale-data"),
     idle("sanitize-dump-payload", Form::text, "no"),
     idle("set-proc-title", Form::yes_no, "yes"),
     idle("shutdown-timeout", Form::number, "10"),
@@ -72,7 +68,7 @@ const std::array idle_specs{
     SettingSpec{"syslog-enabled", AbsentSetting{"this server writes its log to --logfile or standard output"},
                 Change::at_start},
     SettingSpec{"tls-cluster", AbsentSetting{"this server is no part of a cluster"}, Change::at_start},
-    SettingSpec{"tls-replication", AbsentSetting{"this server does not replicate"}, Change::at_start},
+    SettingSpec{"tls-replication", AbsentSetting{"this server follows others without TLS"}, Change::at_start},
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 //
 // The table is data: a name, Redis's default and the form of its value. What is given is kept and shown by
 // CONFIG GET, and has no effect. A directive whose value would be a promise that the server does not keep
-// (aclfile, replicaof, tls-ciphers) is not here: it is refused, as an unknown one.
+// (tls-ciphers) is not here: it is refused, as an unknown one.
 #pragma once
 
 #include <span>

@@ -13,7 +13,9 @@ std::vector<std::string_view> without_passwords(const Command& command, Argument
   std::vector<std::string_view> words(arguments.begin(), arguments.end());
   if (command.full_name() == "config|set") {
     for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
-      if (is_word(words[i], "requirepass") || is_word(words[i], "tls-key-file-pass")) words[i + 1] = blot;
+      if (is_word(words[i], "requirepass") || is_word(words[i], "tls-key-file-pass") ||
+          is_word(words[i], "masterauth"))
+        words[i + 1] = blot;
     }
   }
   if (command.full_name() == "acl|setuser") std::fill(words.begin() + 2, words.end(), blot);

@@ -63,6 +63,7 @@ Server::~Server() {
 }
 
 void Server::shut_down() {
+  replication->shut_down();
   entrances_.clear();
   while (!clients.empty()) clients.begin()->second->close();
   end_round();

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kv/number.hpp"
+#include "kv/replication/primary.hpp"
 #include "kv/resp/words.hpp"
 #include "kv/server/idle_settings.hpp"
 #include "kv/server/latency_histogram.hpp"
@@ -48,6 +49,30 @@ std::expected<std::string, std::string> file_name(std::span<const std::string> w
   if (words[0].find('/') != std::string::npos || words[0] == "." || words[0] == "..")
     return std::unexpected("dbfilename can't be a path, just a filename");
   return words[0];
+}
+
+bool same_word(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
+}
+
+using Outcome = std::expected<void, std::string>;
+
+std::string join(std::span<const std::string> words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+std::expected<std::string, std::string> primary_line(std::span<const std::string> words) {
+  const std::string line = join(words);
+  if (line.empty() || same_word(line, "no one")) return std::string();
+  const std::size_t blank = line.rfind(' ');
+  if (blank == std::string::npos) return std::unexpected("wrong number of arguments");
+  if (!repl::PrimaryAddress::may_be_host(line.substr(0, blank)))
+    return std::unexpected("Invalid master host");
+  const auto port = parse_int(std::string_view(line).substr(blank + 1));
+  if (!port || *port < 0 || *port > 65535) return std::unexpected("Invalid master port");
+  return line;
 }
 
 const std::array specs{
@@ -276,19 +301,21 @@ const std::array specs{
     SettingSpec{"auto-aof-rewrite-percentage", IntegerSetting{&S::auto_aof_rewrite_percentage, 0, int_limit}},
     SettingSpec{"auto-aof-rewrite-min-size",
                 IntegerSetting{&S::auto_aof_rewrite_min_size, 0, no_limit, Unit::bytes}},
+    SettingSpec{"replicaof", WordsSetting{&S::replicaof, primary_line}, start, "slaveof",
+                "follow the server at HOST PORT: have its data, and every change of it"},
+    SettingSpec{"masteruser", TextSetting{&S::masteruser}, run, {}, "user to be there (default)"},
+    SettingSpec{"masterauth", TextSetting{&S::masterauth}, run, {}, "password to give there"},
+    SettingSpec{"replica-read-only", BoolSetting{&S::replica_read_only}, run, "slave-read-only",
+                "while following refuse clients' changes: yes, no (yes)"},
+    SettingSpec{"replica-serve-stale-data", BoolSetting{&S::replica_serve_stale_data}, run,
+                "slave-serve-stale-data", "serve clients while the link is down: yes, no (yes)"},
+    SettingSpec{"replica-priority", IntegerSetting{&S::replica_priority, 0, int_limit}, run,
+                "slave-priority"},
+    SettingSpec{"replica-announced", BoolSetting{&S::replica_announced}},
+    SettingSpec{"replica-announce-ip", TextSetting{&S::replica_announce_ip}, run, "slave-announce-ip"},
+    SettingSpec{"replica-announce-port", IntegerSetting{&S::replica_announce_port, 0, 65535}, run,
+                "slave-announce-port"},
 };
-
-bool same_word(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
-using Outcome = std::expected<void, std::string>;
-
-std::string join(std::span<const std::string> words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
-  return line;
-}
 
 Outcome assign_save_points(Settings& settings, std::span<const std::string> words) {
   // One text is all of them; words of their own are one line of a file of several.

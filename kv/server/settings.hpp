@@ -124,6 +124,12 @@ struct Settings {
   std::string appendfilename = "appendonly.aof", appenddirname = "appendonlydir";
   bool aof_load_truncated = true;
   std::int64_t auto_aof_rewrite_percentage = 100, auto_aof_rewrite_min_size = 64LL << 20;
+  // The server that it follows: "HOST PORT"; empty: none.
+  std::string replicaof;
+  std::string masteruser, masterauth;
+  bool replica_read_only = true, replica_serve_stale_data = true, replica_announced = true;
+  std::int64_t replica_priority = 100, replica_announce_port = 0;
+  std::string replica_announce_ip;
   std::map<std::string_view, std::string> idle;     // see idle_settings.hpp: by name, those that were given
   std::set<std::string_view> given_without_effect;  // names, for the log
 };

@@ -25,7 +25,17 @@ TEST(ConfigFile, refuses_to_promise_what_the_server_lacks) {
   EXPECT_EQ(reason_of("cluster-enabled yes"), "this server is no part of a cluster");
   EXPECT_EQ(reason_of("notify-keyspace-events KEz"), "it loads");
   EXPECT_EQ(reason_of("notify-keyspace-events Q"), "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
-  EXPECT_EQ(reason_of("replicaof host 6379"), "Bad directive or wrong number of arguments");
+  EXPECT_EQ(reason_of("tls-replication yes"), "this server follows others without TLS");
+}
+
+TEST(ConfigFile, may_name_a_primary) {
+  EXPECT_EQ(reason_of("replicaof host 6379"), "it loads");
+  EXPECT_EQ(reason_of("slaveof \"\""), "it loads");
+  EXPECT_EQ(reason_of("replicaof no one"), "it loads");
+  EXPECT_EQ(reason_of("replicaof 'two words' 6379"), "Invalid master host");
+  EXPECT_EQ(reason_of("replicaof host"), "wrong number of arguments");
+  EXPECT_EQ(reason_of("replicaof host port"), "Invalid master port");
+  EXPECT_EQ(reason_of("replicaof host 65536"), "Invalid master port");
 }
 
 TEST(ConfigFile, names_the_line_that_is_wrong) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tests/kv/redis_server.hpp"
+#include "tests/kv/replication_facts.hpp"
 #include "tests/kv/replication_load.hpp"
 #include "tests/kv/running_server.hpp"
 
@@ -27,20 +28,6 @@ std::vector<std::string> replica_of(RunningServer& server, const std::vector<std
                                  "yes"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
-}
-
-// Waits until so many replicas have all that was done until now.
-void await_replicas(WireClient& primary, const std::string& count = "1") {
-  for (int i = 0; i < 100; ++i) {
-    if (primary.call({"WAIT", count, "1000"}) == ':' + count + "\r\n") return;
-  }
-  FAIL() << "no replica confirmed: " << primary.call({"INFO", "replication"});
-}
-
-std::string fact(WireClient& client, const std::string& section, const std::string& name) {
-  const std::string all = client.call({"INFO", section});
-  const std::size_t at = all.find("\r\n" + name + ':') + name.size() + 3;
-  return all.substr(at, all.find("\r\n", at) - at);
 }
 
 // Everything that is due goes.

@@ -41,6 +41,8 @@ class WireClient {
     address.sin_addr = host;
     return WireClient(AF_INET, reinterpret_cast<sockaddr*>(&address), sizeof address);
   }
+  // A connected socket that is its own from now on.
+  static WireClient adopted(int fd) { return WireClient(fd); }
   WireClient(WireClient&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)), buffer_(std::move(other.buffer_)) {}
   ~WireClient() { close(); }
@@ -96,6 +98,7 @@ class WireClient {
   }
 
  private:
+  explicit WireClient(int fd) : fd_(fd) {}
   WireClient(int family, const sockaddr* address, socklen_t size)
       : fd_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     if (::connect(fd_, address, size) == 0) return;

@@ -1,0 +1,57 @@
+// The server that this one follows, as the rest of the server sees it. The link itself is primary_link.hpp,
+// which knows the whole server, and which nothing that the whole server knows may include.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace weir::kv::repl {
+
+struct PrimaryAddress {
+  std::string host;
+  std::uint16_t port = 0;
+  bool operator==(const PrimaryAddress&) const = default;
+
+  // One word of a configuration file, without quotes.
+  static bool may_be_host(std::string_view text) {
+    return !text.empty() && std::ranges::all_of(text, [](char c) {
+      return c > ' ' && c <= '~' && c != '"' && c != '\'' && c != '\\' && c != '#';
+    });
+  }
+};
+
+class Primary {
+ public:
+  enum class Stage : std::uint8_t { waits, dials, greets, loads, follows };
+
+  explicit Primary(PrimaryAddress address) : address_(std::move(address)) {}
+  virtual ~Primary() = default;
+  Primary(const Primary&) = delete;
+  Primary& operator=(const Primary&) = delete;
+
+  const PrimaryAddress& address() const { return address_; }
+  Stage stage() const { return stage_; }
+  bool up() const { return stage_ == Stage::follows; }
+  std::int64_t heard_ms() const { return heard_ms_; }
+  std::int64_t down_since_ms() const { return down_since_ms_; }
+  virtual std::uint64_t loaded_bytes() const = 0;
+  virtual std::uint64_t snapshot_bytes() const = 0;  // 0: nobody knows
+  virtual std::int64_t read_position() const = 0;    // of the history: so far bytes are here, applied or not
+
+  // At the beginning, then about once a second: dials, gives up, confirms.
+  virtual void look_at_clock() = 0;
+  // Ends the link. What the transport still refers to stays until this object goes, which must not be before
+  // the end of the round.
+  virtual void close() = 0;
+
+ protected:
+  const PrimaryAddress address_;
+  Stage stage_ = Stage::waits;
+  std::int64_t heard_ms_ = 0;
+  std::int64_t down_since_ms_ = 0;
+};
+
+}  // namespace weir::kv::repl

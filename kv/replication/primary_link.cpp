@@ -1,0 +1,294 @@
+#include "kv/replication/primary_link.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "kv/number.hpp"
+#include "kv/replication/replication.hpp"
+#include "kv/server/server.hpp"
+
+namespace weir::kv::repl {
+
+namespace {
+
+constexpr std::int64_t link_turn_us = 500;
+constexpr std::int64_t script_rest_us = 5000;
+constexpr std::size_t kept_capacity = std::size_t{64} << 10;
+
+std::uint16_t announced_port(const Server& server) {
+  if (server.settings.replica_announce_port != 0)
+    return static_cast<std::uint16_t>(server.settings.replica_announce_port);
+  return server.port("tcp");
+}
+
+}  // namespace
+
+PrimaryLink::PrimaryLink(Server& server, History& history, PrimaryAddress address)
+    : Primary(std::move(address)),
+      server_(server),
+      history_(history),
+      output_(server.blocks),
+      work_timer_(server.io) {
+  down_since_ms_ = server.now_ms;
+}
+
+void follow_primary(Server& server, PrimaryAddress address) {
+  Replication& replication = *server.replication;
+  replication.follow(std::make_unique<PrimaryLink>(server, replication.history(), std::move(address)));
+}
+
+void follow_configured_primary(Server& server) {
+  const std::string& primary = server.settings.replicaof;
+  const std::size_t blank = primary.rfind(' ');
+  if (blank == std::string::npos) return;
+  const std::int64_t port = parse_int(std::string_view(primary).substr(blank + 1)).value_or(0);
+  follow_primary(server, {primary.substr(0, blank), static_cast<std::uint16_t>(port)});
+}
+
+PrimaryLink::~PrimaryLink() { close(); }
+
+std::int64_t PrimaryLink::read_position() const {
+  const bool of_history = stage_ == Stage::follows;
+  return history_.end() + (of_history ? static_cast<std::int64_t>(waiting().size()) : 0);
+}
+
+void PrimaryLink::dial() {
+  stage_ = Stage::dials;
+  heard_ms_ = server_.now_ms;
+  dialling_ = server_.dial(address_.host, address_.port, [this](Opened<std::unique_ptr<Connection>> outcome) {
+    dialled(std::move(outcome));
+  });
+}
+
+void PrimaryLink::dialled(Opened<std::unique_ptr<Connection>> outcome) {
+  server_.refresh_time();
+  if (!outcome) {
+    break_off("cannot connect: " + outcome.error());
+    return server_.end_round();
+  }
+  stage_ = Stage::greets;
+  heard_ms_ = server_.now_ms;
+  connection_ = std::move(*outcome);
+  const Settings& settings = server_.settings;
+  greeting_.emplace(Greeting::Self{settings.masteruser, settings.masterauth, announced_port(server_),
+                                   settings.replica_announce_ip,
+                                   history_.kept() ? history_.id() : std::string(), history_.end()});
+  connection_->start(*this);
+  send(greeting_->say());
+  server_.end_round();
+}
+
+void PrimaryLink::send(std::string_view bytes) {
+  if (connection_ == nullptr || bytes.empty()) return;
+  output_.append(bytes);
+  connection_->flush();
+}
+
+std::size_t PrimaryLink::appetite() const {
+  // One request or transaction may be larger: then the applier waits for the rest of it.
+  const bool waits_for_more = stage_ == Stage::follows && !works_soon_;
+  return waiting().size() < most_waiting || waits_for_more ? SIZE_MAX : 0;
+}
+
+void PrimaryLink::received(std::span<const char> bytes) {
+  server_.refresh_time();
+  if (stage_ != Stage::greets) heard_ms_ = server_.now_ms;  // a greeting counts by whole lines
+  server_.stats.bytes_in += bytes.size();
+  input_.append(bytes.data(), bytes.size());
+  if (!works_soon_) work();
+}
+
+void PrimaryLink::lost(std::string_view why) { break_off("the link is lost: " + std::string(why)); }
+
+void PrimaryLink::done_with(std::size_t bytes) {
+  done_ += bytes;
+  if (done_ < input_.size() && done_ < kept_capacity) return;
+  input_.erase(0, done_);
+  done_ = 0;
+  if (input_.empty() && input_.capacity() > most_waiting) input_.shrink_to_fit();
+}
+
+void PrimaryLink::work_soon(std::int64_t us) {
+  works_soon_ = true;
+  work_timer_.expires_after(std::chrono::microseconds(us));
+  work_timer_.async_wait([this, here = std::weak_ptr(here_)](const std::error_code& cancelled) {
+    if (cancelled || here.expired()) return;
+    works_soon_ = false;
+    server_.refresh_time();
+    work();
+    if (connection_ != nullptr) connection_->flush();  // it may have an appetite again
+    server_.end_round();
+  });
+}
+
+void PrimaryLink::work() {
+  if (stage_ == Stage::greets) greet();
+  if (stage_ == Stage::loads) return load();
+  if (stage_ == Stage::follows) apply();
+}
+
+void PrimaryLink::greet() {
+  while (stage_ == Stage::greets) {
+    const std::size_t end = waiting().find('\n');
+    if (end == std::string_view::npos) {
+      if (waiting().size() > Greeting::longest_line) break_off("its greeting makes no sense");
+      return;
+    }
+    std::string line(waiting().substr(0, end));
+    if (line.ends_with('\r')) line.pop_back();
+    done_with(end + 1);
+    if (greeting_->may_wait() || !line.empty()) heard_ms_ = server_.now_ms;
+    switch (greeting_->take(line)) {
+      case Greeting::Outcome::goes_on:
+        send(greeting_->say());
+        break;
+      case Greeting::Outcome::refused:
+        return break_off(greeting_->error());
+      case Greeting::Outcome::full:
+        return begin_loading();
+      case Greeting::Outcome::continues:
+        server_.log(LogLevel::notice, "the primary goes on where it was left");
+        if (greeting_->history() != history_.id()) {
+          history_.rename(greeting_->history());
+          server_.replication->replicas().close_all();  // they ask again, and learn the new name
+        }
+        return begin_following();
+    }
+  }
+}
+
+void PrimaryLink::begin_loading() {
+  stage_ = Stage::loads;
+  frame_ = {};
+  server_.log(LogLevel::notice, "the primary sends a snapshot");
+  load_ = std::make_unique<SnapshotLoad>(
+      server_, [this](char* into, std::size_t most) { return take_content(into, most); });
+}
+
+std::size_t PrimaryLink::take_content(char* into, std::size_t most) {
+  while (!frame_.ended() && !frame_.failed()) {
+    // Not more than fits: what the frame took is gone from here.
+    const std::size_t behind = frame_.size() != 0 ? 0 : SnapshotFrame::mark_size - 1;
+    const std::string_view offered = waiting().substr(0, most + behind);
+    const SnapshotFrame::Taken taken = frame_.take(offered);
+    const std::size_t some = taken.content.copy(into, most);
+    done_with(taken.bytes);
+    if (some > 0) return some;
+    if (taken.bytes == 0) break;
+  }
+  return 0;
+}
+
+void PrimaryLink::load() {
+  if (server_.script_suspended) return work_soon(script_rest_us);
+  switch (load_->take_turn(frame_.ended() || frame_.failed())) {
+    case SnapshotLoad::Outcome::more:
+      return work_soon(0);
+    case SnapshotLoad::Outcome::hungry:
+      if (frame_.ended() || frame_.failed()) work_soon(0);  // to hear that no more comes
+      return;
+    case SnapshotLoad::Outcome::failed:
+      return break_off("its snapshot does not load: " + load_->error());
+    case SnapshotLoad::Outcome::loaded:
+      break;
+  }
+  // The mark may still be on its way.
+  char more = 0;
+  if (take_content(&more, 1) != 0 || frame_.failed()) return break_off("its snapshot goes on behind its end");
+  if (frame_.ended()) loaded();
+}
+
+void PrimaryLink::loaded() {
+  Replicas& replicas = server_.replication->replicas();
+  replicas.close_all();
+  if (const std::string problem = load_->put_in_place(); !problem.empty()) return break_off(problem);
+  history_.adopt(greeting_->history(), greeting_->position());
+  history_.database = load_->stream_database();
+  server_.log(LogLevel::notice, "loaded " + std::to_string(load_->keys()) + " keys from the primary");
+  load_.reset();
+  begin_following();
+  confirm();
+  if (server_.blocking.ready()) server_.blocking.serve();
+}
+
+void PrimaryLink::begin_following() {
+  stage_ = Stage::follows;
+  last_problem_.clear();
+  greeting_.reset();
+  applier_ = std::make_unique<Applier>(server_, history_.database);
+  if (!waiting().empty()) work_soon(0);
+}
+
+void PrimaryLink::apply() {
+  if (server_.script_suspended) return work_soon(script_rest_us);
+  const double most_cycles = link_turn_us * server_.cycle_rate.per_us();
+  const std::uint64_t began = cycles_now();
+  while (!waiting().empty()) {
+    switch (applier_->take(waiting())) {
+      case Applier::Outcome::applied:
+        history_.append(waiting().substr(0, applier_->taken()));
+        history_.database = applier_->database();
+        done_with(applier_->taken());
+        break;
+      case Applier::Outcome::looked_at:
+        break;
+      case Applier::Outcome::incomplete:
+        if (applier_->was_asked()) confirm();
+        return;
+      case Applier::Outcome::failed:
+        return break_off(applier_->error());
+    }
+    if (server_.blocking.ready()) server_.blocking.serve();
+    if (static_cast<double>(cycles_now() - began) > most_cycles) {
+      work_soon(0);
+      break;
+    }
+  }
+  if (applier_->was_asked()) confirm();
+}
+
+void PrimaryLink::confirm() {
+  std::string request;
+  const std::array<RequestWord, 3> words{"REPLCONF", "ACK", history_.end()};
+  append_request(request, words);
+  send(request);
+}
+
+void PrimaryLink::break_off(const std::string& why) {
+  if (why != last_problem_) {
+    server_.log(LogLevel::warning,
+                "primary " + address_.host + ':' + std::to_string(address_.port) + ": " + why);
+    last_problem_ = why;
+  }
+  if (stage_ == Stage::follows) down_since_ms_ = server_.now_ms;
+  close();
+}
+
+void PrimaryLink::close() {
+  stage_ = Stage::waits;
+  heard_ms_ = server_.now_ms;
+  dialling_.reset();
+  if (connection_ != nullptr) {
+    connection_->close();
+    closed_.push_back(std::move(connection_));  // it may be the one that calls
+  }
+  output_.clear();
+  input_.clear();
+  done_ = 0;
+  greeting_.reset();
+  load_.reset();
+  applier_.reset();
+}
+
+void PrimaryLink::look_at_clock() {
+  std::erase_if(closed_, [](const auto& connection) { return connection->finished(); });
+  if (stage_ == Stage::waits) return dial();
+  if (server_.now_ms - heard_ms_ > server_.settings.repl_timeout_s * 1000)
+    return break_off("nothing was heard of it for repl-timeout");
+  if (stage_ == Stage::follows) confirm();
+  if (stage_ == Stage::loads) send("\n");  // still there
+}
+
+}  // namespace weir::kv::repl

@@ -1,0 +1,97 @@
+// The link to the server that this one follows: made, kept, and made again after whatever broke it.
+//
+// In order: it dials; introduces itself (greeting.hpp); goes on with the history that it has, or loads a
+// snapshot (snapshot_load.hpp); applies the stream (applier.hpp), whose bytes become this server's own
+// history, and says each second how far it is. An attempt that is silent for repl-timeout is given up; the
+// next one begins a second later.
+//
+// Bounded: bytes that wait to be loaded or applied are not read from the transport beyond most_waiting, but
+// for a single request or transaction, which client-query-buffer-limit limits. Loading and applying take
+// turns of half a millisecond with serving clients.
+//
+// Whatever the primary sends costs at most the link: the data changes by whole requests only.
+// Threading: the server's one thread.
+#pragma once
+
+#include <asio/steady_timer.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kv/net/connection.hpp"
+#include "kv/net/dialling.hpp"
+#include "kv/replication/applier.hpp"
+#include "kv/replication/greeting.hpp"
+#include "kv/replication/history.hpp"
+#include "kv/replication/primary.hpp"
+#include "kv/replication/snapshot_frame.hpp"
+#include "kv/replication/snapshot_load.hpp"
+
+namespace weir::kv::repl {
+
+// The server follows that one from now on.
+void follow_primary(Server& server, PrimaryAddress address);
+// The one that its settings name, if they do.
+void follow_configured_primary(Server& server);
+
+class PrimaryLink final : public Primary, private Session {
+ public:
+  PrimaryLink(Server& server, History& history, PrimaryAddress address);
+  ~PrimaryLink() override;
+
+  std::uint64_t loaded_bytes() const override { return load_ == nullptr ? 0 : load_->bytes(); }
+  std::uint64_t snapshot_bytes() const override { return frame_.size(); }
+  std::int64_t read_position() const override;
+  void look_at_clock() override;
+  void close() override;
+
+ private:
+  static constexpr std::size_t most_waiting = std::size_t{1} << 20;
+
+  void received(std::span<const char> bytes) override;
+  std::span<char> wanted() override { return {}; }
+  void filled(std::size_t) override {}
+  std::size_t appetite() const override;
+  ReplyQueue& outgoing() override { return output_; }
+  void drained() override {}
+  void lost(std::string_view why) override;
+
+  void dial();
+  void dialled(Opened<std::unique_ptr<Connection>> outcome);
+  void greet();
+  void begin_loading();
+  void load();
+  void loaded();
+  void begin_following();
+  void apply();
+  void confirm();
+  void send(std::string_view bytes);
+  void break_off(const std::string& why);
+  void work();
+  void work_soon(std::int64_t us);
+  std::string_view waiting() const { return std::string_view(input_).substr(done_); }
+  void done_with(std::size_t bytes);
+  std::size_t take_content(char* into, std::size_t most);
+
+  Server& server_;
+  History& history_;
+  std::unique_ptr<Dialling> dialling_;
+  std::unique_ptr<Connection> connection_;
+  std::vector<std::unique_ptr<Connection>> closed_;  // until nothing refers to them
+  ReplyQueue output_;
+  std::string input_;
+  std::size_t done_ = 0;  // bytes of it
+  std::optional<Greeting> greeting_;
+  SnapshotFrame frame_;
+  std::unique_ptr<SnapshotLoad> load_;
+  std::unique_ptr<Applier> applier_;
+  asio::steady_timer work_timer_;
+  bool works_soon_ = false;
+  std::shared_ptr<bool> here_ = std::make_shared<bool>();  // for a timer that is late
+  std::string last_problem_;                               // so that the log has each once
+};
+
+}  // namespace weir::kv::repl
