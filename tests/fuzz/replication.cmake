@@ -1,0 +1,1 @@
+weir_fuzz_target(replication_stream SOURCES replication_stream_fuzz.cpp LINK weir_kv)
