@@ -157,6 +157,17 @@ std::expected<AppendOnly::Begun, std::string> AppendOnly::rewrite() {
   return Begun::now;
 }
 
+AppendOnly::Done AppendOnly::begin_anew() {
+  if (!on()) return {};
+  give_up_rewrite();
+  const bool written = writer_.needs_new_file() ? writer_.write() : flush();
+  if (!written) return std::unexpected("the log cannot be kept: " + writer_.failure());
+  files_->begin_without_base();
+  next_try_ms_ = 0;
+  rewrite_soon();
+  return begin_increment();
+}
+
 void AppendOnly::rewrite_soon() {
   scheduled_ = true;
   arm_timer();
@@ -289,6 +300,7 @@ std::shared_ptr<AppendOnly> make_append_only(Server& server, const Disk& disk) {
 bool keep(AppendOnly& log) { return log.keep(); }
 const std::string& refusal(const AppendOnly& log) { return log.refusal(); }
 void give_up_waiting(const AppendOnly& log, Client& client) { log.give_up_waiting(client); }
+std::expected<void, std::string> begin_anew(AppendOnly& log) { return log.begin_anew(); }
 void turn_off(AppendOnly& log) { log.turn_off(); }
 
 }  // namespace weir::kv::aof

@@ -69,6 +69,11 @@ class AppendOnly {
   // Answers one whose time is up.
   void give_up_waiting(Client& client) const;
 
+  // All data is about to be replaced, and nothing is told of it: what follows belongs behind a base of the
+  // new data, which is written as soon as possible. Until then the log on the disk is that of the old data.
+  // The error says why that cannot be, and leaves the log as it was.
+  Done begin_anew();
+
   // Begins to write the log anew. The error is fit to show a client.
   enum class Begun : std::uint8_t { now, later };
   std::expected<Begun, std::string> rewrite();

@@ -1,6 +1,7 @@
 // What the server asks of its log while it serves: this header knows neither of them.
 #pragma once
 
+#include <expected>
 #include <memory>
 #include <string>
 
@@ -19,6 +20,7 @@ std::shared_ptr<AppendOnly> make_append_only(Server& server, const Disk& disk);
 bool keep(AppendOnly& log);
 const std::string& refusal(const AppendOnly& log);
 void give_up_waiting(const AppendOnly& log, Client& client);
+std::expected<void, std::string> begin_anew(AppendOnly& log);
 void turn_off(AppendOnly& log);
 
 }  // namespace weir::kv::aof

@@ -5,6 +5,7 @@
 
 #include "kv/commands/command.hpp"
 #include "kv/number.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -40,6 +41,11 @@ void waitaof(const Call& call) {
   const auto ms = parse_int(call[3]);
   if (!ms) return call.reply.error("ERR timeout is not an integer or out of range");
   if (*ms < 0) return call.reply.error("ERR timeout is negative");
+  if (call.server.replication->follows())
+    return call.reply.error(
+        "ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas are "
+        "just "
+        "local and are not propagated.");
   aof::AppendOnly& log = *call.server.append_only;
   if (local == 1 && !log.on())
     return call.reply.error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "kv/aof/kept.hpp"
 #include "kv/number.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
@@ -14,7 +15,7 @@ namespace weir::kv::repl {
 namespace {
 
 constexpr std::int64_t link_turn_us = 500;
-constexpr std::int64_t script_rest_us = 5000;
+constexpr std::int64_t rest_us = 5000;
 constexpr std::size_t kept_capacity = std::size_t{64} << 10;
 
 std::uint16_t announced_port(const Server& server) {
@@ -182,7 +183,7 @@ std::size_t PrimaryLink::take_content(char* into, std::size_t most) {
 }
 
 void PrimaryLink::load() {
-  if (server_.script_suspended) return work_soon(script_rest_us);
+  if (server_.script_suspended) return work_soon(rest_us);
   switch (load_->take_turn(frame_.ended() || frame_.failed())) {
     case SnapshotLoad::Outcome::more:
       return work_soon(0);
@@ -221,8 +222,11 @@ void PrimaryLink::begin_following() {
   if (!waiting().empty()) work_soon(0);
 }
 
+// What is applied while it is not would gather in memory without end.
+bool PrimaryLink::log_is_kept() const { return aof::refusal(*server_.append_only).empty(); }
+
 void PrimaryLink::apply() {
-  if (server_.script_suspended) return work_soon(script_rest_us);
+  if (server_.script_suspended || !log_is_kept()) return work_soon(rest_us);
   const double most_cycles = link_turn_us * server_.cycle_rate.per_us();
   const std::uint64_t began = cycles_now();
   while (!waiting().empty()) {
@@ -284,7 +288,10 @@ void PrimaryLink::close() {
 
 void PrimaryLink::look_at_clock() {
   std::erase_if(closed_, [](const auto& connection) { return connection->finished(); });
-  if (stage_ == Stage::waits) return dial();
+  if (stage_ == Stage::waits) {
+    if (log_is_kept()) dial();
+    return;
+  }
   if (server_.now_ms - heard_ms_ > server_.settings.repl_timeout_s * 1000)
     return break_off("nothing was heard of it for repl-timeout");
   if (stage_ == Stage::follows) confirm();

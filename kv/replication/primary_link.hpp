@@ -7,7 +7,8 @@
 //
 // Bounded: bytes that wait to be loaded or applied are not read from the transport beyond most_waiting, but
 // for a single request or transaction, which client-query-buffer-limit limits. Loading and applying take
-// turns of half a millisecond with serving clients.
+// turns of half a millisecond with serving clients. While the append-only log cannot be kept nothing is
+// applied.
 //
 // Whatever the primary sends costs at most the link: the data changes by whole requests only.
 // Threading: the server's one thread.
@@ -67,6 +68,7 @@ class PrimaryLink final : public Primary, private Session {
   void loaded();
   void begin_following();
   void apply();
+  bool log_is_kept() const;
   void confirm();
   void send(std::string_view bytes);
   void break_off(const std::string& why);

@@ -1,5 +1,6 @@
 #include "kv/replication/snapshot_load.hpp"
 
+#include "kv/aof/kept.hpp"
 #include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/rdb/file_reader.hpp"
@@ -133,6 +134,7 @@ SnapshotLoad::Outcome SnapshotLoad::take_turn(bool ended) {
 }
 
 std::string SnapshotLoad::put_in_place() {
+  if (const auto begun = aof::begin_anew(*server_.append_only); !begun) return begun.error();
   if (const auto taken = server_.scripts->restore_libraries(functions_, Scripts::RestorePolicy::flush);
       !taken)
     return "it has a library of functions that does not load: " + taken.error();

@@ -39,8 +39,8 @@ class SnapshotLoad {
   Outcome take_turn(bool ended);
   const std::string& error() const { return error_; }
 
-  // After Outcome::loaded: the server's data is this from now on. The error is about functions, and leaves
-  // everything as it was.
+  // After Outcome::loaded: the server's data is this from now on. The error is about functions or the log,
+  // and leaves the data as it was.
   std::string put_in_place();
 
   // That the stream behind the snapshot begins with; -1: it selects one.
