@@ -18,6 +18,17 @@ extern char** environ;
 
 namespace weir::kv::testing {
 
+inline pid_t spawn_redis(std::vector<std::string> words) {
+  words.insert(words.begin(), "redis-server");
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  pid_t pid = 0;
+  if (::posix_spawnp(&pid, "redis-server", nullptr, nullptr, pointers.data(), environ) != 0)
+    throw std::runtime_error("redis-server is not installed");
+  return pid;
+}
+
 // On a Unix socket in a folder of its own, which is its working directory, too.
 class RedisServer {
  public:
@@ -31,15 +42,10 @@ class RedisServer {
   // Again in the same folder, with what it saved there.
   void start(const std::vector<std::string>& more = {}) {
     std::vector<std::string> words{
-        "redis-server", "--port", "0",     "--unixsocket",   path(),      "--save",           "",
-        "--appendonly", "no",     "--dir", folder_.file(""), "--logfile", folder_.file("log")};
+        "--port",       "0",  "--unixsocket", path(),           "--save",    "",
+        "--appendonly", "no", "--dir",        folder_.file(""), "--logfile", folder_.file("log")};
     words.insert(words.end(), more.begin(), more.end());
-    std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    if (::posix_spawnp(&pid_, "redis-server", nullptr, nullptr, pointers.data(), environ) != 0) {
-      throw std::runtime_error("redis-server is not installed");
-    }
+    pid_ = spawn_redis(std::move(words));
     for (int i = 0; i < 1000 && !answers(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   void kill() {
