@@ -8,11 +8,11 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <optional>
 
+#include "link/abstract_socket.hpp"
 #include "link/error.hpp"
 #include "link/file_lock.hpp"
 #include "link/network_namespace.hpp"
@@ -228,20 +228,6 @@ Result<UniqueFd> SlotDirectory::listen_as(Slot slot) const {
   return listener;
 }
 
-// The error: somebody has it (EADDRINUSE), or there are no such names.
-std::expected<UniqueFd, int> SlotDirectory::take_number(Slot slot) {
-  const std::string name = "weir-slot-" + std::to_string(slot);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(), name.size());  // behind a zero: an abstract name
-  UniqueFd held = unix_socket(SOCK_DGRAM);
-  if (!held) return std::unexpected(errno);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (::bind(held.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0)
-    return std::unexpected(errno);
-  return held;
-}
-
 Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t pid) {
   // The directory can vanish between opening and locking it each time another process is the last to leave.
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -262,7 +248,7 @@ Result<SlotDirectory::Claim> SlotDirectory::claim(const std::string& path, pid_t
       if (occupant == Occupant::living) continue;
       if (occupant == Occupant::unknown)
         return failure_errno(errno, "cannot look at the slots of " + path, elsewhere);
-      auto number = take_number(slot);
+      auto number = hold_name(name_of_slot(slot));
       if (!number && number.error() == EADDRINUSE) continue;
       auto listener = directory->listen_as(slot);
       if (listener)

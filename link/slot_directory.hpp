@@ -50,7 +50,6 @@ class SlotDirectory {
   void close() { directory_.reset(); }
 
  private:
-  static std::expected<UniqueFd, int> take_number(Slot slot);
   enum class Occupant { nobody, dead, living, unknown };  // unknown: errno says why
 
   static Result<SlotDirectory> open(const std::string& path);
@@ -79,7 +78,8 @@ struct SlotDirectory::Claim {
   Slot slot;
   UniqueFd listener;  // non-blocking
   // Holds the slot's number in this network namespace, whatever the directory: behind one address a queue
-  // pair number names one process. Empty: the kernel has no such names.
+  // pair number names one process. A socket that does not listen yet: other users reach us by it
+  // (link/users). Empty: the kernel has no such names.
   UniqueFd number;
 };
 

@@ -1,0 +1,38 @@
+// Unix sockets by names of the abstract space: such a name is its network namespace's, whatever the file
+// system and the user, one process has it, and it goes with its process.
+//
+// No state; safe from any thread. Nothing here waits.
+#pragma once
+
+#include <sys/types.h>
+
+#include <expected>
+#include <string>
+
+#include "link/unique_fd.hpp"
+
+namespace weir::link {
+
+// SOCK_SEQPACKET, not listening yet. The error is an errno: EADDRINUSE, or there are no such names.
+std::expected<UniqueFd, int> hold_name(const std::string& name);
+// The error: ECONNREFUSED, when nobody listens there; EAGAIN, when too many wait to be accepted.
+std::expected<UniqueFd, int> connect_to_name(const std::string& name);
+
+// "weir-slot-7": held by the process in that slot.
+std::string name_of_slot(unsigned slot);
+
+// A process as the kernel vouches for it: of a connecting socket's end who connected, of the other who
+// listens, each as it was then.
+struct Identity {
+  uid_t user = 0;
+  pid_t pid = 0;  // 0: not visible in our pid namespace
+};
+std::expected<Identity, int> identity_of_peer(int socket);
+
+// Users whom our user namespace does not show all look like this one.
+inline constexpr uid_t nobody_known = 65534;
+
+// Whether two sockets' ends are one process's. A process may have changed its user in between.
+bool same_process(const Identity& one, const Identity& other);
+
+}  // namespace weir::link
