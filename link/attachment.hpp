@@ -38,6 +38,7 @@ class Attachment final : public SameHostLink, private Connection::Owner, private
 
   Slot slot() const override { return slot_; }
   const std::string& directory() const override { return directory_.path(); }
+  int number_descriptor() const override { return number_.get(); }
   std::vector<Slot> occupied() const override { return directory_.named(); }
   Result<NeighbourPtr> connect(Slot slot, std::chrono::milliseconds limit) override;
   void connect_async(Slot slot, std::chrono::milliseconds limit,

@@ -142,6 +142,9 @@ class SameHostLink {
 
   virtual Slot slot() const = 0;
   virtual const std::string& directory() const = 0;
+  // The socket that holds our slot's number in the network namespace (link/abstract_socket.hpp); ours. -1:
+  // the kernel has no such names.
+  virtual int number_descriptor() const = 0;
   // The slots that have a name there, our own included: everybody who attached before this call. A killed
   // process's name may still be among them.
   virtual std::vector<Slot> occupied() const = 0;

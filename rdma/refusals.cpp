@@ -14,9 +14,8 @@ struct Cause {
 
 // On Weir's software NIC a host's programs meet if these are the same.
 constexpr std::string_view same_there =
-    "; on the software NIC both ends run on one host, as one user, in one network namespace, with one "
-    "/dev/shm "
-    "(or WEIR_RUNTIME_DIR)";
+    "; on the software NIC both ends run on one host in one network namespace, those of one user with one "
+    "/dev/shm (or WEIR_RUNTIME_DIR)";
 
 constexpr std::array not_resolved = {
     Cause{-ENETUNREACH, " has no route from here, for TCP or RDMA; check the address and the host's routes"},

@@ -305,6 +305,10 @@ void Adapter::peer_gone(Slot slot) {
   service();  // XRC: what waits for an SRQ that it had
 }
 
+void Adapter::process_gone(std::uint64_t process) {
+  for_each_qp([&](QueuePair& qp) { qp.process_gone(process); });
+}
+
 // What a process had taken from our SRQs when it was killed, and not completed, goes back to them.
 void Adapter::reclaim_from_srqs(Slot dead) {
   const std::lock_guard lock(mutex_);
@@ -456,6 +460,8 @@ ArrivedPacket arrived_as(const PacketDatagram& datagram, const wire::Packet& pac
           .interface = datagram.interface,
           .traffic_class = datagram.traffic_class,
           .hop_limit = datagram.hop_limit,
+          .process = datagram.process,
+          .slot = datagram.slot,
           .packet = packet};
 }
 
@@ -477,6 +483,9 @@ void Adapter::take_packet(const PacketDatagram& datagram) {
   const Qpn to(packet->bth.destination);
   // One says the other (IBA 9.4.1): a group's address is no way to a queue pair alone, and no other to all.
   if (is_group(datagram.destination) != (to == multicast_destination)) return;
+  // A process of another user speaks to us alone.
+  const bool for_others = to == multicast_destination || (to.value() > 1 && to.slot() != slot_);
+  if (datagram.process != 0 && for_others) return;
   if (to == multicast_destination) return take_multicast(datagram, *packet);
   if (to.value() <= 1) {
     if (to.value() == 1) host_.receive_management(datagram, *packet);
@@ -492,10 +501,10 @@ void Adapter::take_packet(const PacketDatagram& datagram) {
   if (!known) answering_.push_back(qp);
 }
 
-std::shared_ptr<packet::Window> Adapter::packet_window(const Gid& destination) {
+std::shared_ptr<packet::Window> Adapter::packet_window(const Gid& destination, std::uint64_t process) {
   const std::lock_guard lock(windows_mutex_);
   std::erase_if(packet_windows_, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<packet::Window>& known = packet_windows_[destination];
+  std::weak_ptr<packet::Window>& known = packet_windows_[{destination, process}];
   auto window = known.lock();
   if (window == nullptr) known = window = std::make_shared<packet::Window>();
   return window;

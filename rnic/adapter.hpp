@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "rnic/completion_queue.hpp"
@@ -84,7 +85,8 @@ class Adapter {
   void queue_pair_closed();                                  // some process closed one that it had open
   void raise_cq(std::uint32_t index);                        // wake the channel of our own CQ
   void peer_gone(Slot);
-  void service();  // deadlines of parked queue pairs; see HostPort::wake_at
+  void process_gone(std::uint64_t process);  // of another user, to which packets went
+  void service();                            // deadlines of parked queue pairs; see HostPort::wake_at
   void kick_all_parked_on(SharedReceiveQueue&);
   // No queue pair was ever made above this index.
   std::ptrdiff_t highest_qp_index() const { return highest_qp_.load(std::memory_order_relaxed); }
@@ -101,7 +103,8 @@ class Adapter {
   void receive_packets(Patience);
   void take_packets(std::span<const PacketDatagram>);  // that came by another way
   // What may be on its way to that address, all our queue pairs together.
-  std::shared_ptr<packet::Window> packet_window(const Gid& destination);
+  // `process`: as of PacketRoute.
+  std::shared_ptr<packet::Window> packet_window(const Gid& destination, std::uint64_t process);
 
  private:
   void destroy_locked(QueuePair*);
@@ -158,7 +161,7 @@ class Adapter {
   std::vector<QueuePair*> answering_;    // of the batch at hand; under mutex_
   std::vector<std::uint32_t> attached_;  // to the group of the packet at hand; under mutex_
   std::mutex windows_mutex_;
-  std::map<Gid, std::weak_ptr<packet::Window>> packet_windows_;
+  std::map<std::pair<Gid, std::uint64_t>, std::weak_ptr<packet::Window>> packet_windows_;
 
   std::atomic<int> parked_count_{0};
   std::mutex parked_mutex_;

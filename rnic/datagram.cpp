@@ -73,28 +73,39 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
     const Outcome here = multicast(wqe, payload);
     return here == Outcome::done && packet_bytes != 0 ? send_datagram(wqe, payload) : here;
   }
+  if (const std::uint64_t process = nic_.host().known_process_in(to.slot()); process != 0)
+    return send_datagram(wqe, payload, process);
   const HostPort::Reached reached = nic_.host().reach(to.slot(), dial_);
   if (reached.undecided) return Outcome::connecting;
+  if (!reached.peer && !reached.silent)
+    if (const std::uint64_t process = nic_.host().process_in(to.slot()); process != 0)
+      return send_datagram(wqe, payload, process);
   if (reached.peer && reached.peer->alive())
     deliver_datagram(datagram_of(wqe, payload), *reached.peer, to.index());
   return Outcome::done;  // nobody there: lost, and the sender cannot know
 }
 
-Outcome QueuePair::send_datagram(const SendWqe& wqe, const Gather& payload) {
+// `process`: of another user of this host; 0: to another host.
+Outcome QueuePair::send_datagram(const SendWqe& wqe, const Gather& payload, std::uint64_t process) {
+  if (wqe.datagram.path == nullptr) return Outcome::done;
   if (datagram_packets_ == nullptr) datagram_packets_ = std::make_unique<DatagramPackets>(nic_.host(), qpn_);
   poll_packets();
-  if (!datagram_packets_->add(wqe, datagram_of(wqe, payload).qkey, payload)) return Outcome::local_fault;
+  if (!datagram_packets_->add(wqe, datagram_of(wqe, payload).qkey, process, payload))
+    return Outcome::local_fault;
   counters_.requests_out.add(1);
   return Outcome::done;
 }
 
-// Of another host, and found whole. Where no receive is posted it is lost, as one of this host is.
+// Of another host or user, and found whole. Where no receive is posted it is lost, as one of this host is.
 void QueuePair::receive_datagram(const ArrivedPacket& arrived) {
   const wire::Packet& packet = arrived.packet;
   const bool has_imm = packet.bth.opcode == wire::opcode(wire::Service::ud, wire::Operation::send_only_imm);
   const bool is_datagram_packet =
       has_imm || packet.bth.opcode == wire::opcode(wire::Service::ud, wire::Operation::send_only);
   if (!is_datagram_packet || packet.payload.size() > max_datagram_bytes) return;
+  // Another user's process speaks for its own queue pairs only.
+  const bool forged = Qpn(packet.deth.source).slot() != arrived.slot || !nic_.host().is_ours(arrived.source);
+  if (arrived.process != 0 && forged) return;
   const PeerPtr self = nic_.host().peer(nic_.slot(), HostPort::Wait::no);
   if (self == nullptr) return;
   Gather payload;

@@ -4,8 +4,9 @@
 
 namespace weir::rnic {
 
-void DatagramPackets::go_to(const DatagramPath& path) {
-  if (icrc_ && path.grh == grh_ && path.interface == route_.interface) return;
+void DatagramPackets::go_to(const DatagramPath& path, std::uint64_t process) {
+  const bool same = path.grh == grh_ && path.interface == route_.interface && process == route_.process;
+  if (icrc_ && same) return;
   send();
   grh_ = path.grh;
   const GrhFields fields = read_grh(path.grh);
@@ -14,15 +15,17 @@ void DatagramPackets::go_to(const DatagramPath& path) {
             .traffic_class = fields.traffic_class,
             .hop_limit = fields.hop_limit,
             .interface = path.interface,
-            .from = own_};
+            .from = own_,
+            .process = process};
   icrc_.emplace(wire::IcrcRoute::Ends{.source = route_.source,
                                       .destination = route_.destination,
                                       .source_port = wire::roce_port,
                                       .destination_port = wire::roce_port});
 }
 
-bool DatagramPackets::add(const SendWqe& wqe, std::uint32_t qkey, const Gather& payload) {
-  go_to(*wqe.datagram.path);
+bool DatagramPackets::add(const SendWqe& wqe, std::uint32_t qkey, std::uint64_t process,
+                          const Gather& payload) {
+  go_to(*wqe.datagram.path, process);
   if (!batch_) batch_.emplace(host_, route_, *icrc_);
   const bool has_imm = wqe.opcode == SendOpcode::send_with_imm;
   wire::Packet said;

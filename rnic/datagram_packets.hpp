@@ -1,5 +1,5 @@
-// The datagrams of one queue pair that go to other hosts, each in one packet: those that are executed one
-// after the other for the same destination leave in one batch.
+// The datagrams of one queue pair that go to other hosts and other users, each in one packet: those that are
+// executed one after the other for the same destination leave in one batch.
 //
 // Under the queue pair's send lock, in one thread from add() to send(). Nothing comes back: a datagram is
 // complete once its bytes are copied.
@@ -20,11 +20,12 @@ class DatagramPackets {
   DatagramPackets(HostPort& host, Qpn own) : host_(host), own_(own) {}
 
   // False: its payload cannot be read, and nothing is sent of it. May send what is there before.
-  bool add(const SendWqe&, std::uint32_t qkey, const Gather& payload);
+  // `process`: as of PacketRoute.
+  bool add(const SendWqe&, std::uint32_t qkey, std::uint64_t process, const Gather& payload);
   void send();
 
  private:
-  void go_to(const DatagramPath&);
+  void go_to(const DatagramPath&, std::uint64_t process);
 
   HostPort& host_;
   const Qpn own_;

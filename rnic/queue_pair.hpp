@@ -89,6 +89,7 @@ struct Path {
   std::uint32_t send_psn = 0, receive_psn = 0;  // the first of each
   std::uint8_t traffic_class = 0, hop_limit = 64;
   std::uint32_t interface = 0;  // as of PacketRoute
+  std::uint64_t process = 0;    // as of PacketRoute
 };
 
 // What modify sets; the meaning and encoding of each is the verbs API's.
@@ -197,6 +198,7 @@ class QueuePair {
   // any more.
   bool resume();
   void peer_gone(Slot);
+  void process_gone(std::uint64_t process);  // of another user, to which packets go
   // The WQEs of our SRQ whose completions stand in our ring, to be polled.
   void append_completed(std::vector<std::uint32_t>&) const;
   void on_fault(Fault);  // a peer moved us to err
@@ -282,7 +284,7 @@ class QueuePair {
 
   // datagram.cpp
   Outcome execute_datagram(SendWqe&, const Gather&);
-  Outcome send_datagram(const SendWqe&, const Gather&);
+  Outcome send_datagram(const SendWqe&, const Gather& payload, std::uint64_t process = 0);
   void receive_datagram(const ArrivedPacket&);
   void notify_sender(PacketPath&);
   struct Datagram;

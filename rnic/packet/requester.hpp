@@ -61,6 +61,11 @@ class Requester {
   // checked its ICRC, addresses, P_Key and destination QPN. Ask for packets afterwards.
   void receive(std::uint64_t now_ns, const wire::Packet&);
 
+  // Nobody will answer any more: what is outstanding fails at once.
+  void peer_gone() {
+    if (!idle() && !failed_) fail(WcStatus::retry_exc_err);
+  }
+
   // When on_time() must be called; nullopt: not at all, as things stand. Changes with every other call.
   std::optional<std::uint64_t> deadline_ns() const;
   // May be called at any time. Ask for packets afterwards.

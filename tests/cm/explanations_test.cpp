@@ -36,7 +36,7 @@ class Explanations : public testing::Test {
   }
   std::string why(std::uint16_t port) const {
     return why_nobody_listens(RDMA_PS_TCP, at("127.0.0.1", port),
-                              {.directory = ours_, .shared_memory = root_ / "shm", .network = root_ / "net"});
+                              {.directory = ours_, .network = root_ / "net"});
   }
   test::ScratchDirectory scratch_;
   fs::path root_ = scratch_.path(), ours_ = root_ / "weir-7/net-1";
@@ -66,14 +66,6 @@ TEST_F(Explanations, of_a_port_that_only_tcp_has_name_whose_it_is) {
       << "   1: 0100007F:1D30 0100007F:1D2F 01 00000000:00000000 00:00000000 00000000  1000        0 1 1\n";
   EXPECT_THAT(why(0x1d2f), HasSubstr("a program of user 1000 listens there for TCP"));
   EXPECT_THAT(why(0x1d30), Not(HasSubstr("listens there for TCP")));  // connected, not listening
-}
-
-TEST_F(Explanations, of_another_users_programs_name_that_user) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a directory to another user";
-  const std::string other = root_ / "shm/weir-1234";
-  fs::create_directory(other);
-  ASSERT_EQ(::chown(other.c_str(), 1234, 1234), 0);
-  EXPECT_THAT(why(7471), HasSubstr("programs of user 1234 are on such a NIC, too"));
 }
 
 TEST(WhyNotReached, tells_an_address_of_another_host_from_one_that_tcp_does_not_reach) {

@@ -48,6 +48,7 @@ class SteppedLink final : public link::SameHostLink {
  public:
   link::Slot slot() const override { return 1; }
   const std::string& directory() const override { return directory_; }
+  int number_descriptor() const override { return -1; }
   std::vector<link::Slot> occupied() const override { return {1, 3}; }
   link::Result<link::NeighbourPtr> connect(link::Slot, std::chrono::milliseconds) override { return other; }
   void connect_async(link::Slot to, std::chrono::milliseconds,
@@ -94,21 +95,27 @@ class Port final : public verbs::ManagementPort {
  public:
   link::Result<void> open_port() override { return {}; }
   void on_management(Handler handler) override { arrive = std::move(handler); }
-  void send_management(const verbs::GidBytes& source, const verbs::GidBytes& destination,
-                       std::span<const std::byte> mad) override {
-    EXPECT_EQ(source, ours);
-    sent.push_back({destination, {mad.begin(), mad.end()}});
+  void send_management(const verbs::ManagementRoute& to, std::span<const std::byte> mad) override {
+    EXPECT_EQ(to.source, ours);
+    sent.push_back({to.destination, to.process, {mad.begin(), mad.end()}});
   }
+  bool is_ours(const verbs::GidBytes& address) override { return address != stranger; }
+  bool serve(const std::string&) override { return false; }
+  void stop_serving(const std::string&) override {}
+  bool find_server(const std::string&, std::function<void(std::uint64_t)>) override { return false; }
+  void on_process_gone(std::function<void(std::uint64_t)> handler) override { end = std::move(handler); }
   bool leads_to(const verbs::GidBytes&) override { return true; }
   std::uint8_t path_mtu(const verbs::GidBytes&) override { return IBV_MTU_1024; }
   std::uint32_t scope_of(const verbs::GidBytes& own) override { return own[0] == 0xfe ? 7 : 0; }
 
   struct Sent {
     IpBytes to;
+    std::uint64_t process = 0;
     std::vector<std::byte> mad;
   };
   std::vector<Sent> sent;
   Handler arrive;
+  std::function<void(std::uint64_t)> end;
 };
 
 CmMessage request(MessageType type = MessageType::req) {
@@ -137,10 +144,10 @@ class Carrier : public testing::Test {
 
   void send(const CmMessage& message) { carrier.send(*end_, message); }
   // Of a peer: whatever it says, to us.
-  void arrive(const CmMessage& message, const IpBytes& sender = theirs) {
+  void arrive(const CmMessage& message, const IpBytes& sender = theirs, std::uint64_t process = 0) {
     const auto mad =
         wire::encode_mad(mad_of(message, {.source = sender, .destination = ours, .guid = 1}, 42));
-    port.arrive(sender, ours, mad);
+    port.arrive({sender, ours, process}, mad);
   }
   CmMessage their_request(MessageType type = MessageType::req) {
     CmMessage message = request(type);
@@ -152,14 +159,15 @@ class Carrier : public testing::Test {
   SteppedLink link;
   Port port;
   std::vector<CmMessage> received;
-  std::vector<link::NeighbourPtr> from;
+  std::vector<link::NeighbourPtr> from, ended;
   link::Slot owner = 0;
   PacketCarrier carrier{link, port,
                         [this](const link::NeighbourPtr& by, CmMessage message) {
                           from.push_back(by);
                           received.push_back(std::move(message));
                         },
-                        [this](const CmMessage&) { return owner; }};
+                        [this](const CmMessage&) { return owner; },
+                        [this](const link::NeighbourPtr& who) { ended.push_back(who); }};
   std::shared_ptr<RemoteHost> end_;
 };
 
@@ -287,17 +295,58 @@ TEST_F(Carrier, drops_what_is_cut_or_changed_into_nonsense) {
   const auto good =
       wire::encode_mad(mad_of(their_request(), {.source = theirs, .destination = ours, .guid = 1}, 42));
   for (const std::size_t bytes : {std::size_t{0}, std::size_t{24}, good.size() - 1})
-    port.arrive(theirs, ours, std::span(good).first(bytes));
+    port.arrive({theirs, ours}, std::span(good).first(bytes));
   for (const std::size_t at :
        {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}}) {  // base, class
     auto changed = good;
     changed[at] ^= std::byte{0x40};
-    port.arrive(theirs, ours, changed);
+    port.arrive({theirs, ours}, changed);
   }
   EXPECT_TRUE(received.empty());
   EXPECT_TRUE(port.sent.empty());
-  port.arrive(theirs, ours, good);
+  port.arrive({theirs, ours}, good);
   EXPECT_EQ(received.size(), 1u);
+}
+
+constexpr std::uint64_t one_process = 5, other_process = 6;
+
+TEST_P(Answers, of_other_processes_of_a_user_end_nothing) {
+  const auto asked_of =
+      std::dynamic_pointer_cast<RemoteHost>(carrier.host({.ip = ours}, {.ip = theirs}, one_process));
+  CmMessage asked = request(GetParam().asked);
+  if (asked.type == MessageType::rep || asked.type == MessageType::dreq) asked.remote_id = their_id;
+  carrier.send(*asked_of, asked);
+  ASSERT_EQ(port.sent.size(), 1u);
+  EXPECT_EQ(port.sent[0].process, one_process);
+  arrive(answer(GetParam().answered), theirs, other_process);
+  arrive(answer(GetParam().answered), theirs);
+  link.run_timer();
+  EXPECT_EQ(port.sent.size(), 2u) << "who was not asked has answered";
+  for (const auto& by : from) EXPECT_NE(by, asked_of) << "it was taken for the one who was asked";
+  arrive(answer(GetParam().answered), theirs, one_process);
+  EXPECT_EQ(from.back(), asked_of);
+}
+
+TEST_F(Carrier, hears_of_the_end_of_another_users_process_and_asks_it_no_more) {
+  const auto one = carrier.host({.ip = ours}, {.ip = theirs}, one_process),
+             other = carrier.host({.ip = ours}, {.ip = theirs}, other_process);
+  carrier.send(dynamic_cast<const RemoteHost&>(*one), request());
+  port.end(one_process);
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0], one);
+  EXPECT_FALSE(one->alive());
+  EXPECT_TRUE(other->alive());
+  while (!link.timers.empty()) link.run_timer();
+  EXPECT_EQ(port.sent.size(), 1u);
+}
+
+TEST_F(Carrier, takes_what_another_users_process_says_to_us_and_passes_nothing_on_for_it) {
+  owner = 3;
+  arrive(their_request(), theirs, one_process);
+  EXPECT_EQ(received.size(), 1u);
+  EXPECT_TRUE(link.other->sent.empty());
+  arrive(their_request(), stranger, one_process);
+  EXPECT_EQ(received.size(), 1u) << "an address that is none of this host's was believed";
 }
 
 TEST_F(Carrier, says_on_which_link_a_link_local_peer_is) {
@@ -307,7 +356,7 @@ TEST_F(Carrier, says_on_which_link_a_link_local_peer_is) {
   CmMessage message = their_request();
   message.source.ip = there;
   message.destination.ip = here;
-  port.arrive(there, here,
+  port.arrive({there, here},
               wire::encode_mad(mad_of(message, {.source = there, .destination = here, .guid = 1}, 1)));
   ASSERT_EQ(received.size(), 1u);
   EXPECT_EQ(received[0].source.scope_id, 7u);

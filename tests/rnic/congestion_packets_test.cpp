@@ -35,7 +35,7 @@ class MarkingSwitch : public TwoHosts {
   std::size_t notifications() {
     return static_cast<std::size_t>(std::ranges::count_if(wire, is_notification));
   }
-  std::uint32_t window() { return a_nic.adapter().packet_window(b_gid)->bytes(); }
+  std::uint32_t window() { return a_nic.adapter().packet_window(b_gid, 0)->bytes(); }
 
   Memory from{a_nic, 1u << 20, all_access, Reach::mapped}, to{b_nic, 1u << 20, all_access, Reach::mapped};
 };

@@ -50,8 +50,15 @@ class Nic final : public HostPort {
   void send_packets(const PacketRoute& route, std::span<const PacketRun> runs) override {
     if (on_packets) on_packets(route, runs);
   }
-  std::size_t packets_in_run() override { return 64; }
+  std::size_t packets_in_run(const PacketRoute&) override { return 64; }
 
+  std::uint64_t process_in(Slot) override { return known_process; }
+  std::uint64_t known_process_in(Slot) override { return known_process; }
+  bool is_ours(const Gid& address) override { return address != foreign; }
+
+  // Of another user, in whatever slot; by default there is none.
+  std::uint64_t known_process = 0;
+  Gid foreign{};  // an address that is none of this host's
   // What it sends to other hosts; by default that is lost.
   std::function<void(const PacketRoute&, std::span<const PacketRun>)> on_packets;
   // Whether that process is connected, for reach(); by default all are. `ticket` is 1 while it is not.

@@ -18,6 +18,8 @@ struct OnWire {
   std::uint16_t id = 0;
   std::uint32_t interface = 0;
   std::uint8_t traffic_class = 0;
+  std::uint64_t process = 0;  // by whose number the receiver knows the sender
+  Slot slot = 0;
 };
 
 class TwoHosts : public TwoNics {
@@ -35,8 +37,10 @@ class TwoHosts : public TwoNics {
                       .destination = b_gid,
                       .send_psn = 0xfffff0,
                       .receive_psn = 77,
-                      .interface = interface};
+                      .interface = interface,
+                      .process = b_number};
     Path from_b = from_a;
+    from_b.process = a_number;
     std::swap(from_b.source, from_b.destination);
     std::swap(from_b.send_psn, from_b.receive_psn);
     a->attributes().path = from_a;
@@ -56,6 +60,10 @@ class TwoHosts : public TwoNics {
                         id,
                         route.interface,
                         route.traffic_class});
+        if (route.process == 0) continue;
+        const bool to_a = route.process == a_number;
+        wire.back().process = to_a ? b_number : a_number;
+        wire.back().slot = (to_a ? b_nic : a_nic).slot();
       }
     }
   }
@@ -77,7 +85,9 @@ class TwoHosts : public TwoNics {
                                   .source_port = wire::roce_port,
                                   .likely_id = packet.id,
                                   .interface = packet.interface,
-                                  .traffic_class = packet.traffic_class};
+                                  .traffic_class = packet.traffic_class,
+                                  .process = packet.process,
+                                  .slot = packet.slot};
     (packet.destination == a_gid ? a_nic : b_nic).adapter().take_packets({&datagram, 1});
   }
   // Gives a packet that was changed the ICRC of a whole one.
@@ -105,6 +115,7 @@ class TwoHosts : public TwoNics {
 
   Gid a_gid = gid_of(1), b_gid = gid_of(2);
   std::uint32_t interface = 0;
+  std::uint64_t a_number = 0, b_number = 0;  // set: they are processes of two users of one host
   std::deque<OnWire> wire;
   std::function<bool(const OnWire&)> drop;
   std::size_t carried = 0;

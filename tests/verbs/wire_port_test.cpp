@@ -180,9 +180,12 @@ struct Reached {
 };
 constexpr Reached reached[] = {
     {"1", wire_address,
-     "this host (shared memory), other hosts (packets of 4096 bytes, as lo has an MTU of 65536)"},
-    {"1", "127.0.0.1", "this host (shared memory); no other host, as it is a loopback address"},
-    {"1", "192.0.2.9", "this host (shared memory); no other host, as no interface has this address"},
+     "this host (shared memory; other users by packets), other hosts (packets of 4096 bytes, as lo has an "
+     "MTU of 65536)"},
+    {"1", "127.0.0.1",
+     "this host (shared memory; other users by packets); no other host, as it is a loopback address"},
+    {"1", "192.0.2.9",
+     "this host (shared memory; other users by packets); no other host, as no interface has this address"},
     {"0", wire_address,
      "this host (shared memory); no other host, as packets are switched off (WEIR_WIRE=0)"},
 };

@@ -190,6 +190,8 @@ int Agent::listen(Id& id, int backlog) {
     // That others on this host reach it stands, whatever is in the way of other hosts.
     (void)packets_->open();
   }
+  if (error == 0 && packets_ && binding)
+    id.served = packets_->serve(binding->port_space, binding->endpoint.port);
   if (error == 0) return 0;
   hold.lock();
   std::erase(listeners_, &id);

@@ -39,7 +39,8 @@ Agent::Agent(link::SameHostLink& link, Limits limits, verbs::ManagementPort* man
         [this](const link::NeighbourPtr& from, CmMessage message) {
           received(from, std::optional(std::move(message)));
         },
-        [this](const CmMessage& message) { return owner_of(message); });
+        [this](const CmMessage& message) { return owner_of(message); },
+        [this](const link::NeighbourPtr& who) { gone(who); });
   }
   link_.on_message(link::kind::cm_first, [this](const link::NeighbourPtr& from, link::Message&& message) {
     received(from, std::move(message));
@@ -110,6 +111,7 @@ void Agent::destroy(Id& id) {
     acknowledged_.wait(hold, [&] { return id.events_outstanding == 0; });
   }
   const link::NotCancelled whole;
+  if (id.served) packets_->stop_serving(id.binding->port_space, id.binding->endpoint.port);
   if (id.binding) ports_.release(*id.binding);
   delete &id;
 }

@@ -92,6 +92,8 @@ class Agent {
   link::Result<void> send_message(const link::NeighbourPtr& to, const CmMessage& message);
   static bool is_remote(const link::NeighbourPtr& neighbour);
   void send_request(Id& id);
+  void ask_other_users(Id& id);
+  Id* asking(std::uint32_t local_id);
   void look_again(Id& id);
   void explain_nobody_listens(const Id& id);
   void report(Id& id, Report what, const CmMessage* cause);

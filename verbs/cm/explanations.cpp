@@ -1,7 +1,6 @@
 #include "verbs/cm/explanations.hpp"
 
 #include <arpa/inet.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,17 +62,6 @@ bool another_namespace_has(const fs::path& directory, const std::string& folder)
   return found;
 }
 
-std::optional<uid_t> another_user(const fs::path& shared_memory) {
-  std::optional<uid_t> other;
-  for_each_name(shared_memory, [&](const fs::path& path) {
-    struct stat status{};
-    if (path.filename().string().starts_with("weir-") && ::stat(path.c_str(), &status) == 0 &&
-        S_ISDIR(status.st_mode) && status.st_uid != ::geteuid())
-      other = status.st_uid;
-  });
-  return other;
-}
-
 // Who listens on that TCP port, by the kernel's table.
 std::optional<uid_t> tcp_listener(const fs::path& network, unsigned port) {
   constexpr unsigned listening = 10;  // TCP_LISTEN
@@ -111,8 +99,8 @@ std::string why_nobody_listens(std::uint16_t port_space, const Endpoint& destina
   const std::string prefix = name_of_space(port_space) + std::string("-");
   const std::string port = std::to_string(destination.port);
   std::string why = "nobody listens on RDMA port " + port + " of " + text_of(destination) +
-                    " among the programs of user " + std::to_string(::geteuid()) + " that share " +
-                    around.directory;
+                    ", neither among the programs of user " + std::to_string(::geteuid()) + " that share " +
+                    around.directory + " nor among other users'";
   auto ports = ports_in_use(around.directory, prefix);
   std::erase(ports, destination.port);  // bound, and nobody listens; or its process was killed
   if (!ports.empty()) why += "; there are RDMA ports " + words_of(ports);
@@ -120,12 +108,9 @@ std::string why_nobody_listens(std::uint16_t port_space, const Endpoint& destina
     why += "; a program in another network namespace has that port: run both in one";
   if (const auto uid = tcp_listener(around.network, destination.port))
     why += "; a program of user " + std::to_string(*uid) +
-           " listens there for TCP: it has to listen for RDMA, too, on this NIC (weir run) and as this user";
-  else if (const auto user = another_user(around.shared_memory))
-    why += "; programs of user " + std::to_string(*user) +
-           " are on such a NIC, too: run both ends as the same user";
+           " listens there for TCP: it has to listen for RDMA, too, on this NIC (weir run)";
   return why +
-         "; check the port, and that the server was started with weir run, as the same user, with the same "
+         "; check the port, and that the server was started with weir run, as this user with the same "
          "/dev/shm or WEIR_RUNTIME_DIR";
 }
 

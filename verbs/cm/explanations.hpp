@@ -1,7 +1,7 @@
 // What may be the matter where an address or a port cannot be reached: a look at what else is on the host.
 // The connection manager's events can only say that nobody is there.
 //
-// Reads the runtime directory, /dev/shm and /proc; any thread. Never fails: what cannot be read says nothing.
+// Reads the runtime directory and /proc; any thread. Never fails: what cannot be read says nothing.
 #pragma once
 
 #include <string>
@@ -14,7 +14,6 @@ namespace weir::cm {
 // What else is there, by its place in the file system; other places in tests.
 struct Surroundings {
   std::string directory;                   // of this network namespace, in the runtime directory
-  std::string shared_memory = "/dev/shm";  // where users' runtime directories are
   std::string network = "/proc/self/net";  // the tables of TCP sockets
 };
 

@@ -45,6 +45,7 @@ struct Id : rdma_cm_id {
   Endpoint local, remote;
   std::optional<Devices::Place> place;
   std::optional<Binding> binding;
+  bool served = false;  // a listener that other users find
   Sharing sharing;
   std::uint8_t type_of_service = 0;
   std::optional<std::uint8_t> ack_timeout;

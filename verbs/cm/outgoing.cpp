@@ -117,12 +117,34 @@ void Agent::send_request(Id& id) {
     return;
   }
   const auto owner = ports_.find_listener(static_cast<std::uint16_t>(id.ps), id.remote);
-  if (!owner) return look_again(id);
+  if (!owner) return ask_other_users(id);
   link_.connect_async(
       owner->slot, limits_.delivery,
       [this, local_id = id.local_id, owner = *owner](const link::Result<link::NeighbourPtr>& got) {
         request_connected(local_id, owner, got);
       });
+}
+
+// Of our user nobody listens there; of another one may.
+void Agent::ask_other_users(Id& id) {
+  const auto found = [this, local_id = id.local_id](std::uint64_t process) {
+    const std::scoped_lock hold(mutex_);
+    Id* still = asking(local_id);
+    if (still == nullptr) return;
+    if (process == 0) return look_again(*still);
+    still->neighbour = packets_->host(still->local, still->remote, process);
+    (void)send_message(still->neighbour, still->mine);
+  };
+  const bool asked =
+      packets_ && packets_->find_server(static_cast<std::uint16_t>(id.ps), id.remote.port, found);
+  if (!asked) look_again(id);
+}
+
+// An identifier that looks for its listener, if that is what it still does.
+Id* Agent::asking(std::uint32_t local_id) {
+  Id* id = find(local_id);
+  const bool asks = id != nullptr && (id->state == State::req_sent || id->state == State::sidr_sent);
+  return asks && !id->neighbour ? id : nullptr;
 }
 
 // Once: a client may try until its server is there.
@@ -144,10 +166,7 @@ void Agent::look_again(Id& id) {
   }
   link_.at(link::Clock::now() + limits_.look_interval, [this, local_id = id.local_id] {
     const std::scoped_lock hold(mutex_);
-    Id* still = find(local_id);
-    const bool asking =
-        still != nullptr && (still->state == State::req_sent || still->state == State::sidr_sent);
-    if (asking && !still->neighbour) send_request(*still);
+    if (Id* still = asking(local_id)) send_request(*still);
   });
 }
 

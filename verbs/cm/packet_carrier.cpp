@@ -8,6 +8,7 @@
 #include "link/error.hpp"
 #include "link/explain.hpp"
 #include "verbs/cm/explanations.hpp"
+#include "verbs/cm/port_space.hpp"
 
 namespace weir::cm {
 namespace {
@@ -53,15 +54,16 @@ link::Result<void> RemoteHost::reply(const link::Message&, std::span<const std::
 }
 
 PacketCarrier::PacketCarrier(link::SameHostLink& link, verbs::ManagementPort& port, Receiver receiver,
-                             Owner owner)
+                             Owner owner, Gone gone)
     : link_(link),
       port_(port),
       receiver_(std::move(receiver)),
       owner_(std::move(owner)),
+      gone_(std::move(gone)),
       guid_(random_64()),
       next_transaction_(random_64()) {
-  port_.on_management(
-      [this](const auto& source, const auto& destination, auto mad) { arrived(source, destination, mad); });
+  port_.on_management([this](const auto& came, auto mad) { arrived(came, mad); });
+  port_.on_process_gone([this](std::uint64_t process) { process_gone(process); });
   link_.on_message(passed_on_kind, [this](const link::NeighbourPtr&, link::Message&& message) {
     Addressing came;
     if (message.body.size() != came.source.size() + came.destination.size() + wire::mad_bytes) return;
@@ -102,13 +104,40 @@ int PacketCarrier::open() {
   return static_cast<int>(opened.error().code);
 }
 
-link::NeighbourPtr PacketCarrier::host(const Endpoint& local, const Endpoint& remote) {
+link::NeighbourPtr PacketCarrier::host(const Endpoint& local, const Endpoint& remote, std::uint64_t process) {
   const std::scoped_lock hold(mutex_);
-  return host(Addressing{.source = local.ip, .destination = remote.ip, .guid = guid_});
+  return host({.source = local.ip, .destination = remote.ip, .guid = guid_, .process = process});
+}
+
+std::string PacketCarrier::service_of(std::uint16_t port_space, std::uint16_t port) {
+  return std::string("weir-port-") + name_of_space(port_space) + "-" + std::to_string(port);
+}
+
+void PacketCarrier::transmit(const Addressing& to, std::span<const std::byte> mad) {
+  port_.send_management({to.source, to.destination, to.process}, mad);
+}
+
+void PacketCarrier::process_gone(std::uint64_t process) {
+  std::vector<std::shared_ptr<RemoteHost>> ended;
+  {
+    const std::scoped_lock hold(mutex_);
+    for (const auto& [key, known] : hosts_)
+      if (auto host = std::get<std::uint64_t>(key) == process ? known.lock() : nullptr)
+        ended.push_back(std::move(host));
+    std::erase_if(repeated_, [&](const auto& entry) {
+      if (entry.second.addressing.process != process) return false;
+      transactions_.erase(entry.first);
+      return true;
+    });
+  }
+  for (const auto& host : ended) {
+    host->ended();
+    gone_(host);
+  }
 }
 
 link::NeighbourPtr PacketCarrier::host(const Addressing& addressing) {
-  auto& known = hosts_[{addressing.source, addressing.destination}];
+  auto& known = hosts_[{addressing.source, addressing.destination, addressing.process}];
   auto host = known.lock();
   if (host != nullptr) return host;
   known = host = std::make_shared<RemoteHost>(addressing);
@@ -136,7 +165,7 @@ void PacketCarrier::send(const RemoteHost& to, const CmMessage& message) {
     }
     if (is_final(said.type)) remember_answer(said, to.addressing(), bytes);
   }
-  port_.send_management(to.addressing().source, to.addressing().destination, bytes);
+  transmit(to.addressing(), bytes);
 }
 
 void PacketCarrier::repeat_later(std::uint32_t local_id, std::uint64_t transaction,
@@ -160,7 +189,7 @@ void PacketCarrier::repeat(std::uint32_t local_id, std::uint64_t transaction) {
     again = found->second;
     repeat_later(local_id, transaction, promised ? longest_pause : pause_after(again.sent));
   }
-  port_.send_management(again.addressing.source, again.addressing.destination, again.mad);
+  transmit(again.addressing, again.mad);
 }
 
 // What came says that its sender has what we repeat. Only the one who was asked can say so.
@@ -168,7 +197,8 @@ void PacketCarrier::answered(const CmMessage& by, const Addressing& came) {
   const auto found = repeated_.find(by.remote_id);
   if (found == repeated_.end()) return;
   const Addressing& asked = found->second.addressing;
-  if (asked.source != came.destination || asked.destination != came.source) return;
+  if (asked.source != came.destination || asked.destination != came.source || asked.process != came.process)
+    return;
   if (by.type == MessageType::mra) {
     found->second.promised = true;
     return;
@@ -182,6 +212,7 @@ void PacketCarrier::remember_answer(const CmMessage& message, const Addressing& 
   if (message.remote_id == 0) return;
   const Asker asker{.ours = to.source,
                     .theirs = to.destination,
+                    .process = to.process,
                     .request_id = message.remote_id,
                     .lookup = message.type == MessageType::sidr_rep};
   const FinalAnswer answer{mad, link::Clock::now() + final_answer_stands};
@@ -199,18 +230,20 @@ bool PacketCarrier::answer_again(const CmMessage& request, const Addressing& cam
     const std::scoped_lock hold(mutex_);
     const auto found = final_.find({.ours = came.destination,
                                     .theirs = came.source,
+                                    .process = came.process,
                                     .request_id = request.local_id,
                                     .lookup = request.type == MessageType::sidr_req});
     if (found == final_.end() || found->second.until < link::Clock::now()) return false;
     mad = found->second.mad;
   }
-  port_.send_management(came.destination, came.source, mad);
+  port_.send_management({came.destination, came.source, came.process}, mad);
   return true;
 }
 
-void PacketCarrier::arrived(const verbs::GidBytes& source, const verbs::GidBytes& destination,
-                            std::span<const std::byte> bytes) {
-  take({.source = source, .destination = destination}, bytes, false);
+// Another user's process may say any address, where on UDP the kernel does.
+void PacketCarrier::arrived(const verbs::ManagementRoute& came, std::span<const std::byte> bytes) {
+  if (came.process != 0 && !(port_.is_ours(came.source) && port_.is_ours(came.destination))) return;
+  take({.source = came.source, .destination = came.destination, .process = came.process}, bytes, false);
 }
 
 void PacketCarrier::take(const Addressing& came, std::span<const std::byte> bytes, bool passed_on) {
@@ -218,7 +251,9 @@ void PacketCarrier::take(const Addressing& came, std::span<const std::byte> byte
   if (!mad) return;
   auto translated = message_of(*mad, came);
   if (!translated) return;
-  const link::Slot owner = passed_on ? link::Slot{0} : owner_(translated->message);
+  // Another user's process has found us, and nobody else.
+  const bool for_us = passed_on || came.process != 0;
+  const link::Slot owner = for_us ? link::Slot{0} : owner_(translated->message);
   if (owner != 0 && owner != link_.slot()) return pass_on(owner, came, bytes);
   if (answer_again(translated->message, came)) return;
   if (translated->rewritten) {
@@ -235,7 +270,8 @@ void PacketCarrier::take(const Addressing& came, std::span<const std::byte> byte
   link::NeighbourPtr from;
   {
     const std::scoped_lock hold(mutex_);
-    from = host(Addressing{.source = came.destination, .destination = came.source, .guid = guid_});
+    from = host(
+        {.source = came.destination, .destination = came.source, .guid = guid_, .process = came.process});
     answered(translated->message, came);
   }
   receiver_(from, std::move(translated->message));

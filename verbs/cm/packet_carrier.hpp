@@ -1,5 +1,8 @@
-// The connection manager's messages to other hosts: datagrams to queue pair 1, where the same-host link
-// carries those to other processes of this host.
+// The connection manager's messages to other hosts, and to other users of this one: datagrams to queue pair
+// 1, where the same-host link carries those to other processes of our user.
+//
+// Of a datagram of another user it is known whose process sent it. Each such process is a host of its own
+// here, so none can speak for another, and its end is an end like a neighbour's.
 //
 // Datagrams are lost. A message that asks for an answer (REQ, REP, DREQ, SIDR_REQ) is repeated, at first soon
 // and then more slowly, until something comes that answers it, until its identifier says something else, or
@@ -11,6 +14,7 @@
 // Threading: every function from any thread. The receiver is called on the link's thread. Nothing here waits.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <compare>
 #include <deque>
@@ -18,6 +22,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "link/same_host.hpp"
 #include "verbs/cm/cm_message.hpp"
@@ -27,7 +35,7 @@
 namespace weir::cm {
 
 // An address of another host, as reached from one of ours: to the agent a neighbour like those on this host,
-// but one whose end nobody reports.
+// but one whose end nobody reports. Or a process of another user, whose end is.
 class RemoteHost final : public link::Neighbour {
  public:
   explicit RemoteHost(const Addressing& addressing) : addressing_(addressing) {}
@@ -38,7 +46,8 @@ class RemoteHost final : public link::Neighbour {
   std::uint64_t incarnation() const override { return 0; }
   const link::Greeting& greeting() const override { return greeting_; }
   void close_greeting_fds() override {}
-  bool alive() const override { return true; }
+  bool alive() const override { return alive_.load(std::memory_order_acquire); }
+  void ended() { alive_.store(false, std::memory_order_release); }
   link::Result<void> send(std::uint16_t, std::span<const std::byte>, std::span<const int>) override;
   link::Result<link::Message> call(std::uint16_t, std::span<const std::byte>, std::chrono::milliseconds,
                                    std::span<const int>) override;
@@ -47,6 +56,7 @@ class RemoteHost final : public link::Neighbour {
  private:
   const Addressing addressing_;
   const link::Greeting greeting_;
+  std::atomic<bool> alive_ = true;
 };
 
 class PacketCarrier {
@@ -56,15 +66,30 @@ class PacketCarrier {
   // Which process of this host a message is for: the port is shared. 0: nobody, or this one.
   using Owner = std::function<link::Slot(const CmMessage& message)>;
 
+  // What a host is that is a process of another user, and has ended.
+  using Gone = std::function<void(const link::NeighbourPtr& who)>;
+
   // All outlive it; it lives as long as the link's thread may call it.
-  PacketCarrier(link::SameHostLink& link, verbs::ManagementPort& port, Receiver receiver, Owner owner);
+  PacketCarrier(link::SameHostLink& link, verbs::ManagementPort& port, Receiver receiver, Owner owner,
+                Gone gone);
 
   bool leads_to(const Endpoint& destination) { return port_.leads_to(destination.ip); }
   static bool may_be_asked_from_elsewhere(const Endpoint& listening_at);
   // 0, or an errno; says on standard error, once, what is in the way.
   int open();
   // The same object for the same addresses, as long as somebody holds it.
-  link::NeighbourPtr host(const Endpoint& local, const Endpoint& remote);
+  link::NeighbourPtr host(const Endpoint& local, const Endpoint& remote, std::uint64_t process = 0);
+  // Other users of this host find what is listened to by its port, one process for each.
+  bool serve(std::uint16_t port_space, std::uint16_t port) {
+    return port_.serve(service_of(port_space, port));
+  }
+  void stop_serving(std::uint16_t port_space, std::uint16_t port) {
+    port_.stop_serving(service_of(port_space, port));
+  }
+  // Their process that listens there, 0: none does. False: none, and `found` does not run.
+  bool find_server(std::uint16_t port_space, std::uint16_t port, std::function<void(std::uint64_t)> found) {
+    return port_.find_server(service_of(port_space, port), std::move(found));
+  }
   void send(const RemoteHost& to, const CmMessage& message);
 
  private:
@@ -79,6 +104,7 @@ class PacketCarrier {
   using Mads = std::map<std::uint32_t, Repeated>;  // by our number for the connection
   struct Asker {
     IpBytes ours{}, theirs{};
+    std::uint64_t process = 0;
     std::uint32_t request_id = 0;  // its number for what it asked
     bool lookup = false;
     auto operator<=>(const Asker&) const = default;
@@ -89,8 +115,10 @@ class PacketCarrier {
   };
 
   link::NeighbourPtr host(const Addressing& addressing);  // mutex_ held
-  void arrived(const verbs::GidBytes& source, const verbs::GidBytes& destination,
-               std::span<const std::byte> bytes);
+  static std::string service_of(std::uint16_t port_space, std::uint16_t port);
+  void arrived(const verbs::ManagementRoute& came, std::span<const std::byte> bytes);
+  void process_gone(std::uint64_t process);
+  void transmit(const Addressing& to, std::span<const std::byte> mad);
   void take(const Addressing& came, std::span<const std::byte> bytes, bool passed_on);
   void pass_on(link::Slot slot, const Addressing& came, std::span<const std::byte> bytes);
   void answered(const CmMessage& by, const Addressing& came);
@@ -103,10 +131,11 @@ class PacketCarrier {
   verbs::ManagementPort& port_;
   const Receiver receiver_;
   const Owner owner_;
+  const Gone gone_;
   const std::uint64_t guid_;
 
   std::mutex mutex_;
-  std::map<std::pair<IpBytes, IpBytes>, std::weak_ptr<RemoteHost>> hosts_;
+  std::map<std::tuple<IpBytes, IpBytes, std::uint64_t>, std::weak_ptr<RemoteHost>> hosts_;
   Mads repeated_;
   std::map<std::uint32_t, std::uint64_t> transactions_;  // of what is repeated, by our number
   std::map<Asker, FinalAnswer> final_;

@@ -14,6 +14,7 @@ namespace weir::cm {
 struct Addressing {
   IpBytes source{}, destination{};  // GIDs
   std::uint64_t guid = 0;           // of the sender's device
+  std::uint64_t process = 0;        // as of verbs::ManagementRoute
 };
 
 wire::Mad mad_of(const CmMessage& message, const Addressing& addressing, std::uint64_t transaction);

@@ -230,6 +230,10 @@ int make_ready(Id& id) {
   if (id.qp == nullptr || id.datagram()) return 0;
   for (const auto state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) {
     if (const int error = modify(id, state); error != 0) return error;
+    // The path leads to whoever is in the peer's slot. If the peer was another user's process and has ended
+    // meanwhile, that is a stranger.
+    const bool of_another_user = id.neighbour && id.neighbour->slot() == 0;
+    if (of_another_user && !id.neighbour->alive()) return ENOTCONN;
   }
   return 0;
 }

@@ -74,6 +74,11 @@ NicProcess* attach_or_explain() {
     (*nic)->on_async_event(deliver_async);
     trace_if_wanted(**nic);
     watch_gids((*nic)->link());
+    (*nic)->network().set_is_ours([](const rnic::Gid& address) {
+      ibv_gid gid;
+      std::memcpy(gid.raw, address.data(), address.size());
+      return find_gid(gid).has_value();
+    });
     return *nic;
   }
   std::fprintf(stderr, "weir: the software NIC cannot start: %s\n", nic.error().what.c_str());

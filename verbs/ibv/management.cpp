@@ -22,13 +22,28 @@ class Management final : public ManagementPort {
 
   link::Result<void> open_port() override { return nic_.network().open(); }
   void on_management(Handler handler) override { nic_.network().on_management(std::move(handler)); }
-  void send_management(const GidBytes& source, const GidBytes& destination,
-                       std::span<const std::byte> mad) override {
-    nic_.network().send_management({.source = source,
-                                    .destination = destination,
-                                    .interface = scope_of(source),
-                                    .from = rnic::Qpn(wire::cm_qpn)},
+  void send_management(const ManagementRoute& to, std::span<const std::byte> mad) override {
+    nic_.network().send_management({.source = to.source,
+                                    .destination = to.destination,
+                                    .interface = scope_of(to.source),
+                                    .from = rnic::Qpn(wire::cm_qpn),
+                                    .process = to.process},
                                    mad);
+  }
+  bool is_ours(const GidBytes& address) override { return find_gid(gid_of(address)).has_value(); }
+  bool serve(const std::string& service) override {
+    return nic_.network().users() != nullptr && nic_.network().users()->listen(service);
+  }
+  void stop_serving(const std::string& service) override { nic_.network().users()->leave(service); }
+  bool find_server(const std::string& service, std::function<void(std::uint64_t)> found) override {
+    // It is told to whoever receives, who holds the NIC's locks.
+    const auto later = [this, found = std::move(found)](std::uint64_t process) {
+      nic_.link().post([found, process] { found(process); });
+    };
+    return nic_.network().users() != nullptr && nic_.network().users()->find(service, later);
+  }
+  void on_process_gone(std::function<void(std::uint64_t)> handler) override {
+    nic_.network().on_process_gone(std::move(handler));
   }
   bool leads_to(const GidBytes& destination) override {
     ibv_ah_attr to{};

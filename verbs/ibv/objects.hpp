@@ -175,7 +175,7 @@ struct Qp {
   bool signal_all;
   bool extended;
   ibv_qp_attr attr;           // as last set, for ibv_query_qp
-  Reach reach;                // of its peer, from rtr on
+  Way way;                    // to its peer, from rtr on
   std::uint32_t burst_bytes;  // of attr.rate_limit
   Builder builder;
   Xrcd* xrcd;                     // XRC_RECV

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "link/explain.hpp"
@@ -28,6 +29,10 @@ bool is_mapped(const ibv_gid& gid) {
   return IN6_IS_ADDR_V4MAPPED(&v6);
 }
 
+bool is_carried(rnic::QpType type) {
+  return type == rnic::QpType::rc || type == rnic::QpType::uc || type == rnic::QpType::ud;
+}
+
 }  // namespace
 
 bool is_unicast(const ibv_gid& gid) {
@@ -45,9 +50,31 @@ std::uint32_t interface_towards(const ibv_gid& destination, const GidEntry& sour
 
 Reach reach_of(const ibv_ah_attr& to, rnic::QpType type) {
   if (!to.is_global || find_gid(to.grh.dgid)) return Reach::same_host;
-  const bool of_a_kind = type == rnic::QpType::rc || type == rnic::QpType::uc || type == rnic::QpType::ud;
-  const bool carried = of_a_kind && is_unicast(to.grh.dgid) && !PacketNetwork::switched_off();
+  const bool carried = is_carried(type) && is_unicast(to.grh.dgid) && !PacketNetwork::switched_off();
   return carried ? Reach::packets : Reach::nowhere;
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds connect_limit{1000};
+
+// A process of our user comes first, whose name may be there although it was killed; one that does not answer
+// is one all the same.
+bool is_of_our_user(link::SameHostLink& link, rnic::Slot slot) {
+  if (slot == 0 || slot >= link::max_slots || slot == link.slot() || link.connected(slot)) return true;
+  const auto reached = link.connect(slot, connect_limit);
+  return reached || reached.error().code != std::errc::no_such_device_or_address;
+}
+
+}  // namespace
+
+Way way_to(NicProcess& nic, const ibv_ah_attr& to, rnic::Qpn destination, rnic::QpType type) {
+  Way way{reach_of(to, type), 0};
+  const rnic::Slot slot = destination.slot();
+  if (way.reach != Reach::same_host || !is_carried(type) || is_of_our_user(nic.link(), slot)) return way;
+  way.process = nic.network().process_in(slot);
+  if (way.process != 0) way.reach = Reach::another_user;
+  return way;
 }
 
 int open_way(NicProcess& nic, const ibv_ah_attr& to) {
@@ -110,16 +137,22 @@ ibv_mtu port_mtu() {
   return reached != table.end() ? mtu_of(*reached) : IBV_MTU_4096;
 }
 
-rnic::Path path_of(const ibv_qp_attr& attr, Reach reach) {
+rnic::Path path_of(const ibv_qp_attr& attr, const Way& way) {
   rnic::Path path;
-  if (reach != Reach::packets) return path;
+  if (way.reach != Reach::packets && way.reach != Reach::another_user) return path;
   const ibv_global_route& grh = attr.ah_attr.grh;
   const GidEntry source = gid_at(grh.sgid_index).value_or(GidEntry{});
   path.via = rnic::Via::packets;
+  path.process = way.process;
   std::memcpy(path.source.data(), source.gid.raw, sizeof source.gid.raw);
-  std::memcpy(path.destination.data(), grh.dgid.raw, sizeof grh.dgid.raw);
-  // A program that was told of 4096 by the port asks for it; both ends of a link have its MTU.
-  path.mtu_bytes = bytes_of(std::min(attr.path_mtu, mtu_of(source)));
+  if (attr.ah_attr.is_global)
+    std::memcpy(path.destination.data(), grh.dgid.raw, sizeof grh.dgid.raw);
+  else
+    path.destination = path.source;
+  // A program that was told of 4096 by the port asks for it; both ends of a link have its MTU. No link is
+  // between users of one host: as in shared memory, what the program asks for is nothing to us.
+  path.mtu_bytes = way.reach == Reach::another_user ? rnic::max_datagram_bytes
+                                                    : bytes_of(std::min(attr.path_mtu, mtu_of(source)));
   path.send_psn = attr.sq_psn;
   path.receive_psn = attr.rq_psn;
   path.traffic_class = grh.traffic_class;
@@ -146,7 +179,8 @@ std::string why_no_packets(const GidEntry& own) {
 }
 
 std::string reach_text(const GidEntry& own) {
-  std::string text = "this host (shared memory)";
+  std::string text = PacketNetwork::switched_off() ? "this host (shared memory)"
+                                                   : "this host (shared memory; other users by packets)";
   if (const std::string why = why_no_packets(own); !why.empty()) return text + "; no other host, as " + why;
   std::array<char, IF_NAMESIZE> name{};
   const bool named = ::if_indextoname(own.interface_index, name.data()) != nullptr;

@@ -1,5 +1,6 @@
-// Which path leads to a destination: through shared memory on this host, or in packets to another. The one
-// place that decides it, from the destination's GID.
+// Which path leads to a destination: through shared memory to a process of our user on this host, or in
+// packets to another user's, or to another host. The one place that decides it, from the destination's GID
+// and the slot in its queue pair's number.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,11 +15,21 @@
 namespace weir::verbs {
 
 enum class Reach : std::uint8_t {
-  same_host,  // no GID at all, or an address of this network namespace
-  packets,    // any other unicast address, for the services that packets carry
+  same_host,     // no GID at all, or an address of this network namespace
+  another_user,  // the same, of a process of another user: packets, too, but not by the port
+  packets,       // any other unicast address, for the services that packets carry
   nowhere
 };
+// By the address alone.
 Reach reach_of(const ibv_ah_attr& to, rnic::QpType type);
+
+// Where the queue pair of that number is that the path leads to. `process` is of another user's alone: the
+// number of the process, which stays what it is now for as long as a queue pair is connected to it.
+struct Way {
+  Reach reach = Reach::same_host;
+  std::uint64_t process = 0;
+};
+Way way_to(NicProcess& nic, const ibv_ah_attr& to, rnic::Qpn destination, rnic::QpType type);
 
 // Whether packets go there from the address that the attributes name, and come back to us: opens the port,
 // and looks for a route. Says on standard error what is in the way, once. 0, or an errno.
@@ -47,7 +58,7 @@ ibv_mtu port_mtu();
 ibv_mtu most_mtu();
 
 // A queue pair's path as its attributes say, PSNs included.
-rnic::Path path_of(const ibv_qp_attr& attr, Reach reach);
+rnic::Path path_of(const ibv_qp_attr& attr, const Way& way);
 
 class ManagementPort;
 // Lives as long as the process.

@@ -78,7 +78,7 @@ void remember(ibv_qp_attr& kept, const ibv_qp_attr& a, unsigned mask) {
 // set it up (ibv_rc_pingpong without -g). Where no path leads nobody answers.
 rnic::Qpn destination(const Qp& qp) {
   const rnic::Qpn said(qp.attr.dest_qp_num);
-  return qp.reach != Reach::nowhere ? said : rnic::Qpn(0, said.index());
+  return qp.way.reach != Reach::nowhere ? said : rnic::Qpn(0, said.index());
 }
 
 // The slower of the limit that was set and the static rate of the path.
@@ -93,7 +93,7 @@ bool apply(Qp& qp, QpState to, bool sqd_event) {
   rnic::QpAttributes attributes;
   attributes.access = qp.attr.qp_access_flags;
   attributes.destination = destination(qp);
-  attributes.path = path_of(qp.attr, qp.reach);
+  attributes.path = path_of(qp.attr, qp.way);
   attributes.qkey = qp.attr.qkey;
   attributes.timeout = qp.attr.timeout;
   attributes.retry_cnt = qp.attr.retry_cnt;
@@ -120,19 +120,20 @@ int modify(ibv_qp* qp, const ibv_qp_attr& attr, unsigned mask, std::uint32_t bur
   if (!values_valid(attr, bits) || !one_path(attr, bits)) return EINVAL;
   if (to == QpState::rtr && from == QpState::init) {
     // A datagram queue pair has no path, whatever stands there.
-    const Reach reach = bits & IBV_QP_AV ? reach_of(attr.ah_attr, type) : Reach::same_host;
-    if (reach == Reach::packets) {
-      if (const int error = open_way(*context_of(qp->context).nic, attr.ah_attr); error != 0) return error;
+    NicProcess& nic = *context_of(qp->context).nic;
+    const Way way = bits & IBV_QP_AV ? way_to(nic, attr.ah_attr, rnic::Qpn(attr.dest_qp_num), type) : Way{};
+    if (way.reach == Reach::packets) {
+      if (const int error = open_way(nic, attr.ah_attr); error != 0) return error;
     }
-    q.reach = reach;
-    if (type == QpType::ud) datagrams_are_taken(*context_of(qp->context).nic);
+    q.way = way;
+    if (type == QpType::ud) datagrams_are_taken(nic);
   }
   if (q.xrcd != nullptr) refresh_shared(q);
   remember(q.attr, attr, bits);
   if (bits & IBV_QP_RATE_LIMIT) q.burst_bytes = burst_bytes;
   if (to == QpState::reset) {
     q.attr = {};
-    q.reach = Reach::same_host;
+    q.way = {};
     q.burst_bytes = 0;
   }
   const bool done = apply(q, to, (bits & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify);

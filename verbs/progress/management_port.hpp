@@ -1,5 +1,6 @@
 // Queue pair 1 of this host's addresses, for the connection manager: datagrams of management to and from
-// other hosts. The implementation is PacketNetwork's; librdmacm.so.1 calls it through this interface.
+// other hosts, and other users of this one. The implementation is PacketNetwork's; librdmacm.so.1 calls it
+// through this interface.
 //
 // Threading: all functions from any thread; the handler runs on the link's thread, one call at a time.
 #pragma once
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 
 #include "link/same_host.hpp"
 
@@ -16,19 +18,34 @@ namespace weir::verbs {
 
 using GidBytes = std::array<std::uint8_t, 16>;
 
+// Of a datagram: where it comes from and goes to, and, between users of this host, the number of the other's
+// process; 0: by UDP.
+struct ManagementRoute {
+  GidBytes source{}, destination{};
+  std::uint64_t process = 0;
+};
+
 class ManagementPort {
  public:
-  // `source`: where it came from; `destination`: the address of ours that it was sent to.
-  using Handler = std::function<void(const GidBytes& source, const GidBytes& destination,
-                                     std::span<const std::byte> mad)>;
+  using Handler = std::function<void(const ManagementRoute& came, std::span<const std::byte> mad)>;
 
   // Packets come from now on; once it has succeeded it does so at once. The error is fit to print.
   virtual link::Result<void> open_port() = 0;
   // Before open_port().
   virtual void on_management(Handler handler) = 0;
   // May be lost on its way.
-  virtual void send_management(const GidBytes& source, const GidBytes& destination,
-                               std::span<const std::byte> mad) = 0;
+  virtual void send_management(const ManagementRoute& to, std::span<const std::byte> mad) = 0;
+  // Whether that is an address of this host.
+  virtual bool is_ours(const GidBytes& address) = 0;
+
+  // What programs of other users of this host find: a service by its name. False: another process has it.
+  virtual bool serve(const std::string& service) = 0;
+  virtual void stop_serving(const std::string& service) = 0;
+  // Which process of another user serves that, 0: none; `found` runs on the link's thread. False: nobody
+  // does, and it does not run.
+  virtual bool find_server(const std::string& service, std::function<void(std::uint64_t process)> found) = 0;
+  // On the link's thread, once for each that has ended. Before it is needed.
+  virtual void on_process_gone(std::function<void(std::uint64_t process)> handler) = 0;
   // Whether that address is reached by packets at all: not ours, of a kind they carry, and not switched off.
   virtual bool leads_to(const GidBytes& destination) = 0;
   // The largest path MTU of packets from there (an ibv_mtu).

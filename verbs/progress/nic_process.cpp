@@ -42,10 +42,9 @@ std::string why_unreachable(rnic::Slot slot, const link::Error& error, const std
   const rnic::Qpn first(slot, 0), last(slot, rnic::max_qps - 1);
   return "no program in " + directory + " has the peer's queue pair (" + std::to_string(first.value()) +
          " to " + std::to_string(last.value()) +
-         "): it has ended, or it runs as another user, in another network namespace, with another /dev/shm "
-         "or "
-         "WEIR_RUNTIME_DIR, or not on this NIC; start both ends with weir run, as one user, with the same "
-         "/dev/shm";
+         "), and no other user's has it: it has ended, or it runs in another network namespace, with another "
+         "/dev/shm or WEIR_RUNTIME_DIR, or not on this NIC; start both ends with weir run, in one network "
+         "namespace, as one user with the same /dev/shm";
 }
 
 rnic::Fault fault_of(std::uint64_t from_peer) {
@@ -89,7 +88,7 @@ NicProcess::NicProcess(link::Mapping segment, link::Mapping table, Tier first)
 // The mover's thread may tell neighbours something; then the link, after whose destructor no callback runs.
 NicProcess::~NicProcess() {
   if (mover_) mover_->stop();
-  network_.reset();
+  if (network_) network_->stop();
   link_.reset();
 }
 
@@ -141,6 +140,7 @@ link::Result<void> NicProcess::attach(std::string directory, link::UniqueFd segm
   groups_ = std::make_unique<GroupMemberships>(*network_);
   self_ = std::make_shared<OwnPeer>(link_->slot(), segment_mapping_, table_mapping_, *adapter_, *link_);
   attached_.store(true, std::memory_order_release);
+  network_->open_to_other_users();
   return {};
 }
 
@@ -148,6 +148,7 @@ void NicProcess::leave() {
   // A NIC would have sent by now what a program posted before it returned from main; here a datagram may
   // still wait for the connection to its destination's process.
   dials_->finish(connect_limit);
+  network_->finish();
   for (rnic::QpContext& qp : segment_.header().qps) {
     // Only what was ever used: touching the rest would make its pages.
     if (&qp - segment_.header().qps > adapter_->highest_qp_index()) break;

@@ -83,11 +83,16 @@ class NicProcess final : public rnic::HostPort {
   void send_packets(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs) override {
     network_->send(route, runs);
   }
-  std::size_t packets_in_run() override { return network_->packets_in_run(); }
+  std::size_t packets_in_run(const rnic::PacketRoute& route) override {
+    return network_->packets_in_run(route);
+  }
   void receive_packets(const PacketSink& sink) override { network_->receive(sink); }
   void receive_management(const rnic::PacketDatagram& datagram, const wire::Packet& packet) override {
     network_->receive_management(datagram, packet);
   }
+  std::uint64_t process_in(rnic::Slot slot) override { return network_->process_in(slot); }
+  bool is_ours(const rnic::Gid& address) override { return network_->is_ours(address); }
+  std::uint64_t known_process_in(rnic::Slot slot) override { return network_->known_process_in(slot); }
   void pass_on(rnic::Slot slot, const rnic::PacketDatagram& datagram) override;
 
  private:

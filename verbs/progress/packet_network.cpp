@@ -28,8 +28,46 @@ bool PacketNetwork::switched_off() {
   return said != nullptr && std::strcmp(said, "0") == 0;
 }
 
-PacketNetwork::~PacketNetwork() {
+void PacketNetwork::stop() {
   if (port_) link_.unwatch(port_->descriptor());
+  if (users_) link_.unwatch(users_->descriptor());
+}
+
+void PacketNetwork::open_to_other_users() {
+  if (switched_off() || link_.number_descriptor() < 0) return;
+  auto opened = link::UserPort::open(
+      {.slot_socket = link_.number_descriptor(),
+       .slot = link_.slot(),
+       .user = ::geteuid(),
+       // Whoever receives holds the NIC's locks.
+       .gone = [this](std::uint64_t process) { link_.post([this, process] { tell_of_end(process); }); }});
+  if (!opened) return;
+  users_ = std::move(*opened);
+  const auto watched =
+      link_.watch(users_->descriptor(), [this] { adapter_.receive_packets(rnic::Adapter::Patience::wait); });
+  if (!watched) users_.reset();
+}
+
+// Most talk to no other user, and an exit waits for nobody without need.
+void PacketNetwork::finish() {
+  if (!users_) return;
+  for (rnic::Slot slot = 1; slot < link::max_slots; ++slot)
+    if (users_->known_in(slot) != 0) return adapter_.receive_packets(rnic::Adapter::Patience::wait);
+}
+
+void PacketNetwork::on_process_gone(GoneHandler handler) {
+  const std::lock_guard lock(mutex_);
+  gone_ = std::move(handler);
+}
+
+void PacketNetwork::tell_of_end(std::uint64_t process) {
+  adapter_.process_gone(process);
+  GoneHandler gone;
+  {
+    const std::lock_guard lock(mutex_);
+    gone = gone_;
+  }
+  if (gone) gone(process);
 }
 
 link::Result<void> PacketNetwork::open() {
@@ -67,6 +105,8 @@ void PacketNetwork::explain_failure(int error, const rnic::PacketRoute& route) {
 
 namespace {
 
+constexpr std::size_t most_runs = 64;  // in one call
+
 // The packets of the runs that went, as the kernel cut them up and numbered them.
 void trace(rnic::Tracer& tracer, const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs,
            std::span<const bool> went) {
@@ -91,34 +131,87 @@ void trace(rnic::Tracer& tracer, const rnic::PacketRoute& route, std::span<const
 
 }  // namespace
 
-void PacketNetwork::send(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs) {
+// 0, or the errno of a run that did not go.
+int PacketNetwork::send_some(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs,
+                             std::span<bool> went) {
+  if (route.process != 0) return carry(route, runs, went);
   link::UdpPort* const port = open_.load(std::memory_order_acquire);
-  if (port == nullptr) return;
+  if (port == nullptr) return 0;
   const link::UdpRoute to{.source = route.source,
                           .destination = route.destination,
                           .traffic_class = route.traffic_class,
                           .hop_limit = route.hop_limit,
                           .interface = route.interface};
-  std::array<link::UdpRun, 64> some;
-  std::array<bool, some.size()> went;
+  std::array<link::UdpRun, most_runs> some;
+  for (std::size_t i = 0; i < runs.size(); ++i) some[i] = {runs[i].bytes, runs[i].segment};
+  return port->send(to, std::span(some).first(runs.size()), went);
+}
+
+// A run that the socket has no room for is lost, and so is one to a process that has ended.
+int PacketNetwork::carry(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs,
+                         std::span<bool> went) {
+  std::ranges::fill(went, false);
+  for (std::size_t i = 0; users_ && i < runs.size(); ++i) {
+    const int error = users_->send(route.process, {.bytes = runs[i].bytes,
+                                                   .segment = runs[i].segment,
+                                                   .traffic_class = route.traffic_class,
+                                                   .hop_limit = route.hop_limit,
+                                                   .source = route.source,
+                                                   .destination = route.destination});
+    if (i < went.size()) went[i] = error == 0;
+  }
+  return 0;
+}
+
+void PacketNetwork::send(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs) {
+  std::array<bool, most_runs> went{};
   rnic::Tracer* const tracer = adapter_.tracer();
   while (!runs.empty()) {
-    const std::size_t count = std::min(runs.size(), some.size());
-    for (std::size_t i = 0; i < count; ++i) some[i] = {runs[i].bytes, runs[i].segment};
+    const std::size_t count = std::min(runs.size(), most_runs);
     const auto taken = std::span(went).first(tracer != nullptr ? count : 0);
-    if (const int error = port->send(to, std::span(some).first(count), taken); error != 0)
+    if (const int error = send_some(route, runs.first(count), taken); error != 0)
       explain_failure(error, route);
     if (tracer != nullptr) trace(*tracer, route, runs.first(count), taken);
     runs = runs.subspan(count);
   }
 }
 
-std::size_t PacketNetwork::packets_in_run() const {
+std::size_t PacketNetwork::packets_in_run(const rnic::PacketRoute& route) const {
+  if (route.process != 0) return link::max_carried_packets;
   const link::UdpPort* const port = open_.load(std::memory_order_acquire);
   return port != nullptr && port->cuts_runs() ? link::max_run_segments : 1;
 }
 
 void PacketNetwork::receive(const rnic::HostPort::PacketSink& sink) {
+  receive_from_users(sink);
+  receive_from_hosts(sink);
+}
+
+void PacketNetwork::receive_from_users(const rnic::HostPort::PacketSink& sink) {
+  if (!users_) return;
+  users_->receive([&](std::span<const link::UserPort::Arrival> arrivals) {
+    thread_local std::vector<rnic::PacketDatagram> datagrams;
+    datagrams.clear();
+    for (const auto& [run, from, slot] : arrivals) {
+      rnic::PacketDatagram packet{.bytes = {},
+                                  .source = run.source,
+                                  .destination = run.destination,
+                                  .source_port = wire::roce_port,
+                                  .traffic_class = run.traffic_class,
+                                  .hop_limit = run.hop_limit,
+                                  .process = from,
+                                  .slot = slot};
+      for (auto rest = run.bytes; !rest.empty(); ++packet.likely_id) {
+        packet.bytes = rest.first(std::min<std::size_t>(run.segment, rest.size()));
+        rest = rest.subspan(packet.bytes.size());
+        datagrams.push_back(packet);
+      }
+    }
+    sink(datagrams);
+  });
+}
+
+void PacketNetwork::receive_from_hosts(const rnic::HostPort::PacketSink& sink) {
   link::UdpPort* const port = open_.load(std::memory_order_acquire);
   if (port == nullptr) return;
   port->receive([&](std::span<const link::UdpArrival> arrivals) {
@@ -166,9 +259,8 @@ void PacketNetwork::receive_management(const rnic::PacketDatagram& datagram, con
   if (!handler) return;
   std::array<std::byte, wire::mad_bytes> mad;
   std::memcpy(mad.data(), packet.payload.data(), mad.size());
-  link_.post([handler, mad, source = datagram.source, destination = datagram.destination] {
-    (*handler)(source, destination, mad);
-  });
+  const ManagementRoute came{datagram.source, datagram.destination, datagram.process};
+  link_.post([handler, mad, came] { (*handler)(came, mad); });
 }
 
 void PacketNetwork::send_management(const rnic::PacketRoute& route, std::span<const std::byte> mad) {
@@ -182,6 +274,9 @@ void PacketNetwork::send_management(const rnic::PacketRoute& route, std::span<co
   const std::size_t headers = wire::encode_headers(packet, mad.size(), all.first<wire::longest_headers>());
   std::memcpy(bytes.data() + headers, mad.data(), mad.size());
   const std::size_t covered = headers + mad.size();
+  const auto length = static_cast<std::uint16_t>(covered + wire::icrc_bytes);
+  const rnic::PacketRun run{all.first(length), length};
+  if (route.process != 0) return send(route, {&run, 1});
   const wire::IcrcRoute icrc({.source = route.source,
                               .destination = route.destination,
                               .source_port = wire::roce_port,
@@ -191,8 +286,6 @@ void PacketNetwork::send_management(const rnic::PacketRoute& route, std::span<co
   crc = wire::IcrcRoute::add(crc, all.subspan(headers, mad.size()));
   const auto sum = wire::IcrcRoute::finish(crc);
   std::memcpy(bytes.data() + covered, sum.data(), sum.size());
-  const auto length = static_cast<std::uint16_t>(covered + wire::icrc_bytes);
-  const rnic::PacketRun run{all.first(length), length};
   send(route, {&run, 1});
 }
 

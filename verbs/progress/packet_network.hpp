@@ -1,7 +1,8 @@
-// The way to other hosts: the UDP port of RoCEv2, opened when something first needs it.
+// The ways of packets: to other hosts, by the UDP port of RoCEv2, opened when something first needs it; to
+// programs of other users of this host, by the sockets of link/users.
 //
 // A program that only talks on its host opens no port (docs/verbs.md says what opens it). `WEIR_WIRE=0` says
-// that none is ever opened.
+// that none is ever opened, and that other users do not reach it either.
 //
 // Threading: all functions from any thread.
 #pragma once
@@ -14,7 +15,9 @@
 
 #include "link/same_host.hpp"
 #include "link/udp/udp_port.hpp"
+#include "link/users/user_port.hpp"
 #include "rnic/adapter.hpp"
+#include "verbs/progress/management_port.hpp"
 
 namespace weir::verbs {
 
@@ -28,14 +31,33 @@ class PacketNetwork {
  public:
   // Both outlive it; the link's thread then calls the adapter when packets come.
   PacketNetwork(link::SameHostLink& link, rnic::Adapter& adapter) : link_(link), adapter_(adapter) {}
-  ~PacketNetwork();
   PacketNetwork(const PacketNetwork&) = delete;
   PacketNetwork& operator=(const PacketNetwork&) = delete;
 
   static bool switched_off();
+  // Before the link ends, behind which nothing calls us any more.
+  void stop();
 
-  // From now on packets come. The error is fit to print.
+  // From now on packets come from other hosts. The error is fit to print.
   link::Result<void> open();
+  // The same of other users' programs, where the kernel can say who they are. Once.
+  void open_to_other_users();
+  // Whoever exits has answered what had come.
+  void finish();
+  // The process of another user in that slot, by a number that is never another's; 0: there is none.
+  std::uint64_t process_in(rnic::Slot slot) { return users_ ? users_->process_in(slot) : 0; }
+  std::uint64_t known_process_in(rnic::Slot slot) { return users_ ? users_->known_in(slot) : 0; }
+  // Who says whether an address is this host's; until it is set none is.
+  using IsOurs = bool (*)(const rnic::Gid& address);
+  void set_is_ours(IsOurs who_says) { is_ours_.store(who_says); }
+  bool is_ours(const rnic::Gid& address) const {
+    const IsOurs asked = is_ours_.load();
+    return asked != nullptr && asked(address);
+  }
+  link::UserPort* users() { return users_.get(); }
+  // Runs on the link's thread when such a process has ended. Once, before it is needed.
+  using GoneHandler = std::function<void(std::uint64_t process)>;
+  void on_process_gone(GoneHandler handler);
   // Whether a datagram queue pair of this NIC was ever ready (verbs/ibv/datagram_reception.hpp).
   void take_datagrams() { takes_datagrams_.store(true); }
   bool takes_datagrams() const { return takes_datagrams_.load(); }
@@ -45,18 +67,22 @@ class PacketNetwork {
   void leave(const rnic::Gid& group, std::uint32_t interface);
   // What rnic::HostPort asks of it.
   void send(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs);
-  std::size_t packets_in_run() const;
+  std::size_t packets_in_run(const rnic::PacketRoute& route) const;
   void receive(const rnic::HostPort::PacketSink& sink);
 
   // Datagrams to queue pair 1, on the link's thread. Once, before open().
-  using ManagementHandler =
-      std::function<void(const rnic::Gid& source, const rnic::Gid& destination, std::span<const std::byte>)>;
+  using ManagementHandler = std::function<void(const ManagementRoute& came, std::span<const std::byte>)>;
   void on_management(ManagementHandler handler);
   void receive_management(const rnic::PacketDatagram& datagram, const wire::Packet& packet);
   // From queue pair 1 of that address of ours to queue pair 1 there; may be lost.
   void send_management(const rnic::PacketRoute& route, std::span<const std::byte> mad);
 
  private:
+  int send_some(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs, std::span<bool> went);
+  int carry(const rnic::PacketRoute& route, std::span<const rnic::PacketRun> runs, std::span<bool> went);
+  void receive_from_hosts(const rnic::HostPort::PacketSink& sink);
+  void receive_from_users(const rnic::HostPort::PacketSink& sink);
+  void tell_of_end(std::uint64_t process);
   void explain_failure(int error, const rnic::PacketRoute& route);
 
   link::SameHostLink& link_;
@@ -64,9 +90,12 @@ class PacketNetwork {
   std::mutex mutex_;
   std::unique_ptr<link::UdpPort> port_;
   std::atomic<link::UdpPort*> open_{nullptr};
+  std::unique_ptr<link::UserPort> users_;  // from open_to_other_users() on
+  GoneHandler gone_;                       // under mutex_
   std::shared_ptr<const ManagementHandler> management_;
   std::atomic<std::uint32_t> management_psn_{0};
   std::atomic<bool> takes_datagrams_{false};
+  std::atomic<IsOurs> is_ours_{nullptr};
 };
 
 }  // namespace weir::verbs
