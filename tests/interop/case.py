@@ -1,8 +1,8 @@
 """One interop case, as data. run_case.py runs it.
 
-{port}, {host}, {own}, {here}, {programs} and {scratch} are filled in by the run: a TCP port that is free now, a loopback address
+{port}, {host}, {own}, {here}, {programs}, {bin} and {scratch} are filled in by the run: a TCP port that is free now, a loopback address
 (between hosts the server's), the same or, between hosts, the address of the end that the command runs at, this folder, where
-the programs of programs/ were built, an empty folder. Whatever speaks rdma_cm uses the same number in
+the programs of programs/ were built, and Weir's own, an empty folder. Whatever speaks rdma_cm uses the same number in
 the RDMA port space.
 """
 import dataclasses
@@ -31,5 +31,6 @@ class Case:
     between_hosts: str = ""      # the ends are in two network namespaces, and {host} is the server's address there of this
                                  # kind (two_namespaces.ADDRESSES)
     user: str = ""               # as whom both run; needs root
+    two_users: bool = False      # each end as a user of its own, with a runtime folder of its own; needs root
     in_shm: bool = False         # the runtime folder is in /dev/shm
     needs: list = ()             # files of the machine without which the program cannot run anywhere: then it is skipped

@@ -5,6 +5,7 @@ from between_hosts_cases import between_hosts
 from case import Case
 from framework_cases import FRAMEWORKS
 from perftest_cases import PERFTESTS
+from two_users_cases import two_users
 from unfriendly_cases import unfriendly
 
 # Its datagrams of 2048 bytes fit into the packets of no interface of 1500 bytes, and it looks.
@@ -305,4 +306,4 @@ QPERF = [
 PINGPONGS.append(pingpong("rc", "checked_shareable_memory", "-c", "-s", "100000", options=["--share-memory"]))
 
 CASES = [*DEVICES, *VIEW, *PYVERBS, *FRAMEWORKS, *PINGPONGS, *CONNECTION_MANAGEMENT, *RSOCKETS, *PERFTESTS, *QPERF, *KILLED]
-CASES += [*unfriendly(CASES), *between_hosts(CASES)]
+CASES += [*unfriendly(CASES), *between_hosts(CASES), *two_users(CASES)]

@@ -27,6 +27,7 @@ from program import POLL_S, Expired, Program
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 77  # CTest's SKIP_RETURN_CODE
 READY_S = 60     # backstops, all of them: a machine may have no processor to spare for a while
+USERS = {"server": "64101", "client": "64102"}  # of whom the machine need not know anything
 WORK_S = 0.5    # processor time a client has used before one end is killed: past set-up, in the middle of its work
 NOTICE_S = 60  # a program must have ended so soon after its partner was killed
 
@@ -46,14 +47,21 @@ class Run:
         self.build, self.case, self.programs = build, case, []
         self.namespaces = two_namespaces.TwoNamespaces() if case.between_hosts else None
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="weir-interop-", dir="/dev/shm" if case.in_shm else None))
-        self.runtime = self.scratch / "runtime"
+        self.runtimes = dict.fromkeys(USERS, self.scratch / "runtime")
         if case.user:
             shutil.chown(self.scratch, case.user)
+        if case.two_users:
+            self.scratch.chmod(0o711)
+            self.runtimes = {end: self.scratch / end / "runtime" for end in USERS}
+            for end, runtime in self.runtimes.items():
+                runtime.parent.mkdir()
+                os.chown(runtime.parent, int(USERS[end]), int(USERS[end]))
+        if case.user or case.two_users:
             build = self.build = copy_for_others(build, self.scratch / "build")
-        self.environment = {**os.environ, "WEIR_RUNTIME_DIR": str(self.runtime)}
+        self.environment = {**os.environ}
         host = two_namespaces.ADDRESSES[case.between_hosts]["server"] if case.between_hosts else HOST
         self.words = {"port": str(free_port()), "host": host, "here": str(HERE), "programs": str(programs_of(build)),
-                      "scratch": str(self.scratch / "folder"), "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy")}
+                      "bin": str(build / "bin"), "scratch": str(self.scratch / "folder"), "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy")}
         pathlib.Path(self.words["scratch"]).mkdir()
         if case.copies:
             self.original = random.Random(1).randbytes(case.copies)
@@ -70,13 +78,15 @@ class Run:
         chosen = case.around_server if name == "server" and case.around_server is not None else case.around
         if self.namespaces is not None:
             return self.namespaces.enter(end_of(name))
+        if self.case.two_users:
+            return as_user(USERS[end_of(name)])
         return [*as_user(case.user), *(word.format(**self.words) for word in chosen)]
 
     def start(self, name, command):
         own = two_namespaces.ADDRESSES[self.case.between_hosts][end_of(name)] if self.case.between_hosts else HOST
         words = [*self.around(name), *self.prefix, *(word.format(**self.words, own=own) for word in command)]
         print(f"$ {shlex.join(words)}    # {name}", flush=True)
-        program = Program(name, words, self.environment)
+        program = Program(name, words, {**self.environment, "WEIR_RUNTIME_DIR": str(self.runtimes[end_of(name)])})
         self.programs.append(program)
         return program
 
@@ -96,7 +106,7 @@ class Run:
         port = self.case.ready.partition(":")[2] or self.words["port"]
         rsocket = self.case.ready == "rsocket"
         found = os.path.exists if rsocket else listening  # not every rsocket listens
-        while not any(found(path) for path in self.runtime.glob(f"net-*/cm/*-{port}/*")):
+        while not any(found(path) for path in self.runtimes["server"].glob(f"net-*/cm/*-{port}/*")):
             if server.process.poll() is not None or time.monotonic() > deadline:
                 raise Failed(f"the server did not listen on RDMA port {port}")
             time.sleep(POLL_S)
@@ -111,14 +121,16 @@ class Run:
 
     def leftovers(self):
         """Whatever is still there and not meant to last (link/same_host.hpp)."""
-        return sorted(str(path.relative_to(self.runtime)) for path in self.runtime.rglob("*")
-                      if not path.name.startswith(("lasting-", "net-"))) if self.runtime.exists() else []
+        return sorted(str(path.relative_to(self.scratch)) for runtime in set(self.runtimes.values())
+                      for path in runtime.rglob("*") if not path.name.startswith(("lasting-", "net-")))
 
 
 def copy_for_others(build, place):
     """Another user may not be let into the folder of the build, which can be anybody's home."""
     (place / "bin").mkdir(parents=True)
-    shutil.copy(build / "bin/weir", place / "bin")
+    for program in ("weir", "weir-server", "weir-cli"):
+        if (build / "bin" / program).exists():
+            shutil.copy(build / "bin" / program, place / "bin")
     shutil.copytree(build / "lib/verbs", place / "lib/verbs", symlinks=True)
     return place
 
@@ -129,14 +141,14 @@ def as_user(user):
 
 def why_not_here(case, build):
     """What this machine lacks or forbids, without which the case cannot run; empty: nothing."""
-    missing = [path for path in (each.format(programs=programs_of(build)) for each in case.needs) if not os.path.exists(path)]
+    missing = [path for path in (each.format(programs=programs_of(build), bin=build / "bin") for each in case.needs) if not os.path.exists(path)]
     if missing:
         built = " (CMake said which package it is built with)" if "{programs}" in "".join(case.needs) else ""
         return f"{case.server[0]} needs {', '.join(missing)}, which is not here{built}"
     if case.between_hosts and (forbidden := two_namespaces.why_not()):
         return forbidden
-    if case.user and os.geteuid() != 0:
-        return f"only root may start programs as {case.user}"
+    if (case.user or case.two_users) and os.geteuid() != 0:
+        return f"only root may start programs as {case.user or 'two users'}"
     for launcher in (case.around, case.around_server or []):
         command = [*as_user(case.user), *(word.format(programs=programs_of(build)) for word in launcher), str(build / "bin/weir"), "--help"]
         try:
@@ -215,7 +227,13 @@ def served(run):
         raise Failed(f"the server ended with {server.process.poll()}; it was to serve on")
     server.kill()
     server.wait(READY_S)
-    must_succeed(run.start("next", ["ibv_devinfo"]), READY_S)  # the next process clears up after a killed one
+    clear_up(run)
+
+
+def clear_up(run):
+    """The next process of an end clears up after a killed one."""
+    for end in USERS if run.case.between_hosts or run.case.two_users else ("next",):
+        must_succeed(run.start(end, ["ibv_devinfo"]), READY_S)
 
 
 def persistent_server(run):
@@ -228,7 +246,7 @@ def persistent_server(run):
         raise Failed(f"the server ended with {server.process.poll()}; it was to serve on")
     server.kill()
     server.wait(READY_S)
-    must_succeed(run.start("next", ["ibv_devinfo"]), READY_S)  # the next process clears up after a killed one
+    clear_up(run)
 
 
 def killed(run):
@@ -243,8 +261,7 @@ def killed(run):
     if status < 0:
         raise Failed(f"the {survivor.name} died of signal {-status} when its partner was killed")
     if run.leftovers():  # the victim was still being torn down when the survivor looked; then the next process clears up
-        for end in ("server", "client") if run.case.between_hosts else ("next",):
-            must_succeed(run.start(end, ["ibv_devinfo"]), READY_S)
+        clear_up(run)
 
 
 def main():
