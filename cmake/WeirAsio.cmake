@@ -8,6 +8,14 @@ add_library(weir_asio STATIC ${CMAKE_CURRENT_LIST_DIR}/asio.cpp)
 # whose first include is Asio's. Such a file would free with operator delete what others got from aligned_alloc.
 target_compile_definitions(weir_asio PUBLIC
   ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_SEPARATE_COMPILATION ASIO_HAS_STD_ALIGNED_ALLOC=1)
+# What rpc/asio_definitions.hpp compares with, in programs that find_package(weir) or pkg-config.
+find_path(WEIR_ASIO_INCLUDE asio/version.hpp REQUIRED)
+file(STRINGS ${WEIR_ASIO_INCLUDE}/asio/version.hpp asio_version REGEX "^#define ASIO_VERSION [0-9]+")
+string(REGEX MATCH "[0-9]+" WEIR_ASIO_VERSION "${asio_version}")
+if(NOT WEIR_ASIO_VERSION)
+  message(FATAL_ERROR "${WEIR_ASIO_INCLUDE}/asio/version.hpp does not say which Asio it is of")
+endif()
+target_compile_definitions(weir_asio PUBLIC $<INSTALL_INTERFACE:WEIR_ASIO_VERSION=${WEIR_ASIO_VERSION}>)
 target_compile_features(weir_asio PUBLIC cxx_std_23)  # for programs that find_package(weir)
 target_link_libraries(weir_asio PUBLIC Threads::Threads)
 

@@ -20,6 +20,7 @@
 #include <asio/use_awaitable.hpp>
 #include <stdexcept>
 
+#include "rpc/asio_definitions.hpp"
 #include "rpc/client_core.hpp"
 #include "rpc/client_stream.hpp"
 #include "rpc/interceptor.hpp"

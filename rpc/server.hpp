@@ -26,6 +26,7 @@
 #include <memory>
 #include <string>
 
+#include "rpc/asio_definitions.hpp"
 #include "rpc/listener.hpp"
 #include "rpc/method_stats.hpp"
 #include "rpc/registry.hpp"

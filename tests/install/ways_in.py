@@ -69,6 +69,10 @@ def tries_pkg_config(test, installed, programs, scratch):
     installed.shell(f"mkdir -p {scratch} && "
                     f"g++ -std=c++23 {programs}/rpc.cpp $(pkg-config --cflags --libs weir-rpc-cpp) -o {scratch}/rpc_by_pkg")
     calls(test, installed, f"{scratch}/rpc_by_pkg")
+    include = f"{installed.prefix}/include"
+    said = installed.run("g++", "-std=c++23", "-E", "-o", "/dev/null", f"-I{include}", f"-I{include}/weir", f"{programs}/rpc.cpp",
+                         fails=True)
+    test.assertIn("pkg-config --cflags weir-rpc-cpp", said)  # how to have what is missing there
 
 
 def calls(test, installed, program):
