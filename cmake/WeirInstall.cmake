@@ -3,7 +3,7 @@
 #   nic      weir-nic      weir, and the drop-in libraries in lib/weir
 #   tools    weir          weir-plan, weir-sim, weir-rpc and the like; weir-cli, weir-benchmark
 #   modules  weir-modules  what of weir-sim and weir-collector needs gRPC or Open MPI
-#   server   weir-server   with its systemd unit and a configuration
+#   server   weir-server   with its systemd unit and a configuration; weir-check
 #   lib      libweir0      the C libraries, and NCCL's plugin
 #   dev      libweir-dev   headers, C++ libraries, find_package(weir), pkg-config
 #   python   python3-weir  weir_rpc, weir_tensor
@@ -26,8 +26,8 @@ endforeach()
 install(TARGETS weir COMPONENT nic OPTIONAL)
 set(tools weir-plan weir-sim weir-collector weir-rpc weir-tensor weir-cli weir-benchmark)
 install(TARGETS ${tools} COMPONENT tools OPTIONAL)
-install(TARGETS weir-server COMPONENT server OPTIONAL)
-add_dependencies(installable weir ${tools} weir-server)
+install(TARGETS weir-server weir-check COMPONENT server OPTIONAL)
+add_dependencies(installable weir ${tools} weir-server weir-check)
 set(modules "")
 foreach(module weir_mpi weir_telemetry)
   if(TARGET ${module})
@@ -53,9 +53,9 @@ function(weir_install_pages component section)
 endfunction()
 weir_install_pages(nic 1 weir weir-run weir-trace weir-devices weir-sockets weir-stat)
 weir_install_pages(tools 1 weir-plan weir-sim weir-collector weir-rpc weir-tensor weir-cli weir-benchmark)
-weir_install_pages(server 1 weir-server)
+weir_install_pages(server 1 weir-server weir-check)
 weir_install_pages(lib 7 weir-nccl)
-foreach(pair nic=weir tools=weir-cli tools=weir-benchmark server=weir-server)
+foreach(pair nic=weir tools=weir-cli tools=weir-benchmark server=weir-server server=weir-check)
   string(REGEX MATCH "(.*)=(.*)" pair ${pair})
   install(FILES ${PROJECT_SOURCE_DIR}/cli/completion/weir.bash RENAME ${CMAKE_MATCH_2}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT ${CMAKE_MATCH_1})

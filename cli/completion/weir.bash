@@ -1,4 +1,4 @@
-# Completion for weir, weir-cli, weir-benchmark and weir-server.
+# Completion for weir, weir-cli, weir-benchmark, weir-server and weir-check.
 
 # words: those of the line up to the cursor, put together again where readline splits them, as tcp://HOST:PORT at its
 # colons; starts: where in COMP_WORDS each begins; word, previous: the last two.
@@ -165,6 +165,7 @@ _weir_program() {
       --hotkeys --stat --latency --askpass --no-auth-warning" ;;
     *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -l -I -x --csv --json --duration --seed --threads --pin
       --dbnum --precision --compare --repeat --tls-port --rdma-port --rdma-tls-port --chart" ;;
+    *weir-check) options="--fix --yes --json --help --version" ;;
     *) options="--port --bind --unixsocket --unixsocketperm --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file
       --tls-auth-clients --tls-handshake-timeout --auth-timeout --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector
       --rdma-tls-port --rdma-provider --idle-spin --protected-mode --requirepass --aclfile --maxclients --timeout
@@ -173,7 +174,7 @@ _weir_program() {
       --aof-load-truncated
       --repl-backlog-size --repl-backlog-ttl --repl-timeout --repl-ping-replica-period
       --replicaof --masteruser --masterauth --replica-read-only --replica-serve-stale-data
-      --help --version" ;;
+      --check-config --help --version" ;;
   esac
   case $previous in
     --rdma-provider) _weir_choose "auto weir system" ;;
@@ -188,7 +189,7 @@ _weir_program() {
     --cacertdir | --dir) _weir_directories ;;
     --compare) _weir_choose "tcp,unix,tls,rdma,rdma+tls" ;;
     *)
-      if [[ $1 == *weir-server ]]; then
+      if [[ $1 == *weir-server || $1 == *weir-check ]]; then
         if [[ $word == -* ]]; then _weir_choose "$options"; else _weir_files; fi
       elif [[ $1 == *weir-benchmark && $previous == -t ]]; then
         _weir_choose "ping ping_inline ping_mbulk set get incr lpush rpush lpop rpop sadd hset spop zadd zpopmin lrange
@@ -203,4 +204,4 @@ _weir_program() {
 }
 
 complete -F _weir weir
-complete -F _weir_program weir-cli weir-benchmark weir-server
+complete -F _weir_program weir-cli weir-benchmark weir-server weir-check

@@ -1,4 +1,4 @@
-# Completion for weir, weir-cli, weir-benchmark and weir-server.
+# Completion for weir, weir-cli, weir-benchmark, weir-server and weir-check.
 complete -c weir -f -n __fish_use_subcommand -a run -d 'run a verbs program on the software NIC'
 complete -c weir -f -n __fish_use_subcommand -a devices -d 'list RDMA devices'
 complete -c weir -f -n __fish_use_subcommand -a trace -d 'run one and write down its work'
@@ -188,5 +188,12 @@ complete -c weir-server -l replica-serve-stale-data -x -a 'yes no'
 complete -c weir-server -l enable-protected-configs -x -a 'no yes local'
 complete -c weir-server -l loglevel -x -a 'debug verbose notice warning'
 complete -c weir-server -l maxmemory-policy -x -a 'noeviction allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu volatile-random volatile-ttl'
+complete -c weir-server -l check-config -d 'say what is wrong, and end'
 complete -c weir-server -l help -d 'show help'
 complete -c weir-server -l version -d 'show the version'
+
+complete -c weir-check -l fix -d 'cut what is not whole off the end of a log'
+complete -c weir-check -s y -l yes -d 'do not ask'
+complete -c weir-check -l json -d 'for programs'
+complete -c weir-check -l help -d 'show help'
+complete -c weir-check -l version -d 'show the version'

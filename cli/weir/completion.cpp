@@ -23,7 +23,7 @@ int completion(std::span<const std::string> arguments) {
   const bool asked = arguments.size() == 1 && (arguments[0] == "--help" || arguments[0] == "-h");
   std::fputs(R"help(Usage: weir completion bash|zsh|fish
 
-Prints what lets the shell complete weir, weir-cli, weir-benchmark and weir-server:
+Prints what lets the shell complete weir, weir-cli, weir-benchmark, weir-server and weir-check:
   bash:  eval "$(weir completion bash)"          in ~/.bashrc
   zsh:   eval "$(weir completion zsh)"           in ~/.zshrc, after compinit
   fish:  weir completion fish | source           in ~/.config/fish/config.fish

@@ -56,7 +56,7 @@ Weir puts RDMA under the programs people already run.
                 $ eval "$(weir completion bash)"
 
 `weir help COMMAND` tells more, `weir version` which one this is. Beside it: weir-server (a key-value server over TCP
-and RDMA), weir-cli (talk to it), weir-benchmark (measure it).
+and RDMA), weir-cli (talk to it), weir-benchmark (measure it), weir-check (look at its files).
 )help";
 
 int dispatch(std::span<const std::string> arguments) {

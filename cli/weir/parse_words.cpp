@@ -13,7 +13,7 @@
 
 namespace weir::command {
 
-std::string explain(const CLI::App& app, const CLI::ParseError& error, std::string_view subcommand) {
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
   const std::vector<std::string> rest = app.remaining();
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !rest.empty()) {
@@ -21,7 +21,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error, std::stri
     what = option != rest.end() ? "unknown option " + *option + did_you_mean_option(*option, app.help())
                                 : "unexpected argument '" + rest.front() + "'";
   }
-  return fmt::format("{}; see weir {} --help", what, subcommand);
+  return fmt::format("{}; see {} --help", what, app.get_name());
 }
 
 std::optional<int> parse_words(CLI::App& app, std::string_view subcommand,
@@ -34,7 +34,7 @@ std::optional<int> parse_words(CLI::App& app, std::string_view subcommand,
     std::fputs(app.help().c_str(), stdout);
     return 0;
   } catch (const CLI::ParseError& error) {
-    return complain(subcommand, explain(app, error, subcommand));
+    return complain(subcommand, explain(app, error));
   }
   return std::nullopt;
 }

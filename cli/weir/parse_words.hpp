@@ -14,7 +14,7 @@ class ParseError;
 namespace weir::command {
 
 // What is wrong, where to read on, and what was probably meant; fit to print.
-std::string explain(const CLI::App& app, const CLI::ParseError& error, std::string_view subcommand);
+std::string explain(const CLI::App& app, const CLI::ParseError& error);
 
 // Fills what `app` names. Where the command ends here, its exit status: 0 after its help, 2 after a
 // complaint.

@@ -80,7 +80,7 @@ std::expected<StatOptions, StatRefusal> read_stat_options(std::span<const std::s
   } catch (const CLI::CallForHelp&) {
     return std::unexpected(StatRefusal{0, app.help()});
   } catch (const CLI::ParseError& error) {
-    return std::unexpected(StatRefusal{2, explain(app, error, "stat")});
+    return std::unexpected(StatRefusal{2, explain(app, error)});
   }
   if (listen->count() != 0) {
     const auto address = read_host_port(listen_at);

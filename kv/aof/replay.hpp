@@ -1,8 +1,8 @@
 // Runs the requests of one log file on the server's data, some at a time.
 //
-// Only what a log holds is run: commands that write, SELECT, and MULTI ... EXEC, whose commands run together
-// once EXEC is there. While a server loads nothing expires by itself (Keyspace::expire_nothing()): what had
-// expired when the log was written is a DEL in it.
+// Only what a log holds is run (log_steps.hpp): commands that write, SELECT, and MULTI ... EXEC, whose
+// commands run together once EXEC is there. While a server loads nothing expires by itself
+// (Keyspace::expire_nothing()): what had expired when the log was written is a DEL in it.
 //
 // Threading: the server's one thread.
 #pragma once
@@ -10,11 +10,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "kv/acl/user.hpp"
-#include "kv/aof/log_reader.hpp"
-#include "kv/bytes.hpp"
+#include "kv/aof/log_steps.hpp"
 #include "kv/server/client.hpp"
 
 namespace weir::kv::aof {
@@ -29,27 +27,19 @@ class Replay {
   // For some milliseconds.
   Outcome run();
   // So much of the file is whole: up to a request, or a MULTI, that lacks its end.
-  std::uint64_t whole_bytes() const { return whole_; }
-  std::uint64_t bytes_read() const { return reader_.whole_bytes(); }
+  std::uint64_t whole_bytes() const { return steps_.whole_bytes(); }
+  std::uint64_t bytes_read() const { return steps_.bytes_read(); }
   std::uint64_t requests() const { return requests_; }
   // After Outcome::failed.
   const std::string& error() const { return error_; }
 
  private:
-  using Request = std::vector<Bytes>;
-
-  bool take(Arguments words);
   bool run_request(Arguments words);
-  bool run_transaction();
-  bool fail(std::string error);
 
   Server& server_;
-  LogReader reader_;
+  LogSteps steps_;
   acl::User user_;  // may do everything, whatever the server's users may
   std::unique_ptr<Client> client_;
-  bool in_transaction_ = false;
-  std::vector<Request> transaction_;
-  std::uint64_t whole_ = 0;
   std::uint64_t requests_ = 0;
   std::string error_;
 };

@@ -14,7 +14,7 @@ BINARIES, SOURCE = map(pathlib.Path, sys.argv[1:3])
 COMPLETION = SOURCE / "cli/completion"
 SUBCOMMANDS = ("run", "trace", "devices", "sockets", "stat", "plan", "sim", "collector", "rpc", "tensor")
 PAGES = [(f"weir-{name}", "weir", name) for name in SUBCOMMANDS]
-PAGES += [(name, name) for name in ("weir-cli", "weir-benchmark", "weir-server")]
+PAGES += [(name, name) for name in ("weir-cli", "weir-benchmark", "weir-server", "weir-check")]
 
 # Explained on a page though --help, which is kept short, leaves them out; of other programs, in examples.
 ON_PAGES_ONLY = {

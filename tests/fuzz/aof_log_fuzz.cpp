@@ -1,5 +1,6 @@
 // A log file as it may be found on the disk. However its bytes come, the reader sees the same requests and
-// the same end; and a request that was read is written as the bytes it was read from.
+// the same end; and a request that was read is written as the bytes it was read from. A log that is cut where
+// it stops being whole is whole.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -8,9 +9,11 @@
 #include <string_view>
 
 #include "kv/aof/log_reader.hpp"
+#include "kv/aof/log_steps.hpp"
 #include "kv/effects/request_text.hpp"
 
 using weir::kv::aof::LogReader;
+using weir::kv::aof::LogSteps;
 
 namespace {
 
@@ -42,11 +45,32 @@ Outcome read(std::string_view file, std::size_t step) {
   return outcome;
 }
 
+// How much of it is whole; `end`: how it ends.
+std::uint64_t whole_of(std::string_view file, LogSteps::Next& end) {
+  LogSteps steps([&](char* place, std::size_t most) {
+    const std::size_t n = file.copy(place, most);
+    file.remove_prefix(n);
+    return n;
+  });
+  for (end = steps.next(); end == LogSteps::Next::step || end == LogSteps::Next::part; end = steps.next()) {
+  }
+  return steps.whole_bytes();
+}
+
+void check_cut(std::string_view file) {
+  LogSteps::Next end{};
+  const std::uint64_t whole = whole_of(file, end);
+  if (whole > file.size()) std::abort();
+  const std::string_view rest = file.substr(0, whole);
+  if (whole_of(rest, end) != whole || end != LogSteps::Next::end) std::abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 1) return 0;
   const std::string_view file(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (!(read(file, file.size() + 1) == read(file, data[0] % 16 + 1))) std::abort();
+  check_cut(file);
   return 0;
 }

@@ -1,0 +1,66 @@
+// What a log takes effect by: single requests, and transactions, which count once their EXEC is there.
+//
+// Each next() reads one request, so whoever has other things to do can do them in between. Memory is bounded
+// by the largest transaction that is there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kv/aof/log_reader.hpp"
+#include "kv/bytes.hpp"
+
+namespace weir::kv {
+struct Command;
+}
+
+namespace weir::kv::aof {
+
+class LogSteps {
+ public:
+  // part: of a transaction that is not over; wrong: no request, or MULTI and EXEC that do not go together.
+  enum class Next : std::uint8_t { step, part, end, truncated, wrong };
+
+  explicit LogSteps(LogReader::Source source) : reader_(std::move(source)) {}
+
+  Next next();
+  // After Next::step: calls `run` with the words of each request, until it returns false.
+  template <class Run>
+  bool each(Run run) const {
+    if (!was_transaction_) return run(reader_.arguments());
+    std::vector<Argument> words;
+    for (const Request& request : transaction_) {
+      words.clear();
+      for (const Bytes& word : request) words.push_back({word.view(), word.shared()});
+      if (!run(Arguments(words))) return false;
+    }
+    return true;
+  }
+  bool was_transaction() const { return was_transaction_; }
+
+  // So much of the file is whole: up to a request, or a MULTI, that lacks its end; after Next::step, up to
+  // where that step begins.
+  std::uint64_t whole_bytes() const { return whole_; }
+  std::uint64_t bytes_read() const { return reader_.whole_bytes(); }
+  // After Next::wrong: what is wrong, and at which byte.
+  const std::string& error() const { return error_; }
+
+ private:
+  using Request = std::vector<Bytes>;
+
+  Next take(Arguments words);
+  Next wrong(std::string_view what);
+
+  LogReader reader_;
+  bool in_transaction_ = false, was_transaction_ = false;
+  std::vector<Request> transaction_;
+  std::uint64_t whole_ = 0;
+  std::string error_;
+};
+
+// The command that a request of a log runs; null: none that belongs in a log, or not with so many words.
+const Command* logged_command(Arguments words);
+std::string unknown_in_log(Arguments words);
+
+}  // namespace weir::kv::aof
