@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <asio/signal_set.hpp>
 #include <csignal>
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <random>
 
@@ -22,6 +24,8 @@
 #include "kv/server/memory.hpp"
 #include "kv/server/options.hpp"
 #include "kv/server/server.hpp"
+#include "kv/server/settings_check.hpp"
+#include "kv/supervisor.hpp"
 
 namespace {
 
@@ -101,12 +105,18 @@ bool write_pidfile(const Server& server) {
   return false;
 }
 
-// The directory to work in, and the log file. Not empty: what is wrong with them.
-std::string enter_surroundings(Settings& settings) {
+// Not empty: why the server cannot work in its directory.
+std::string enter_directory(Settings& settings) {
   if (chdir(settings.dir.c_str()) != 0)
     return "cannot work in " + settings.dir + ": " + std::strerror(errno) + ". Check --dir.";
   std::error_code ignored;
   settings.dir = std::filesystem::current_path(ignored).string();
+  return {};
+}
+
+// The directory to work in, and the log file. Not empty: what is wrong with them.
+std::string enter_surroundings(Settings& settings) {
+  if (std::string wrong = enter_directory(settings); !wrong.empty()) return wrong;
   log_path = settings.logfile;
   std::FILE* const log_file = open_log();
   if (log_file == nullptr)
@@ -137,16 +147,20 @@ std::string load_data(Server& server, const std::function<bool()>& go_on) {
   return loaded ? "" : loaded.error();
 }
 
+// The settings that were given and mean nothing here.
+std::string without_effect(const Settings& settings) {
+  std::string line;
+  for (std::string_view name : settings.given_without_effect)
+    line.append(line.empty() ? "" : ", ").append(name);
+  return line;
+}
+
 // Opens the listeners and says where they are. Not empty: why the server cannot run.
 std::string begin_listening(Server& server) {
   if (auto listening = server.listen(); !listening) return listening.error();
-  if (server.listening().empty())
-    return "nothing to listen on: give --port, --unixsocket, --tls-port, --rdma-port or --rdma-tls-port";
-  if (const auto& names = server.settings.given_without_effect; !names.empty()) {
-    std::string line;
-    for (std::string_view name : names) line.append(line.empty() ? "" : ", ").append(name);
-    server.log(LogLevel::warning, "without effect here: " + line);
-  }
+  if (server.listening().empty()) return std::string(nothing_to_listen_on);
+  if (const std::string names = without_effect(server.settings); !names.empty())
+    server.log(LogLevel::warning, "without effect here: " + names);
   if (!server.snapshots->has_save_points() && !server.settings.appendonly) {
     server.log(LogLevel::notice,
                "nothing is saved by itself: give --appendonly yes or --save, or ask with SAVE, BGSAVE or "
@@ -154,6 +168,31 @@ std::string begin_listening(Server& server) {
   }
   for (const std::string& where : server.listening()) server.log(LogLevel::notice, "listening on " + where);
   return {};
+}
+
+// --check-config: says all that is wrong with the options, and what the server would complain of when it
+// starts.
+int check_config(StartOptions options, const char* program) {
+  std::vector<std::string> wrong = std::move(options.wrong);
+  if (std::string why = enter_directory(options.settings); !why.empty()) {
+    wrong.push_back(std::move(why));
+  } else {
+    asio::io_context io(1);
+    Surroundings surroundings = surroundings_of(options, program);
+    surroundings.log = [](LogLevel, std::string_view) {};
+    Server server(io, options.settings, std::move(surroundings));
+    std::ranges::move(wrong_with_settings(server), std::back_inserter(wrong));
+  }
+  for (const std::string& what : wrong) {
+    const char* who = what.starts_with("weir-server: ") ? "" : "weir-server: ";
+    std::fprintf(stderr, "%s%s\n", who, what.c_str());
+  }
+  if (const std::string names = without_effect(options.settings); !names.empty())
+    std::printf("without effect here: %s\n", names.c_str());
+  if (wrong.empty()) std::puts("the settings are right");
+  if (std::fflush(stdout) != 0)
+    return complain(std::string("cannot write to standard output: ") + std::strerror(errno));
+  return wrong.empty() ? 0 : 1;
 }
 
 int run(StartOptions options, const char* program) {
@@ -199,7 +238,10 @@ int run(StartOptions options, const char* program) {
   repl::follow_configured_primary(server);
   if (!stopping) server.log(LogLevel::notice, "Ready to accept connections");
   if (background) background->ready();
+  const std::string supervisor = environment("NOTIFY_SOCKET");
+  if (!stopping) tell_supervisor(supervisor, "READY=1");
   io.run();
+  tell_supervisor(supervisor, "STOPPING=1");
   server.shut_down();
   server.append_only->turn_off();
   if (has_pidfile) unlink(server.settings.pidfile.c_str());
@@ -228,11 +270,13 @@ int main(int count, char** words) {
   if (!provider.empty() && options->settings.rdma_provider == 0) {
     if (auto set = assign_setting(options->settings, *find_setting("rdma-provider"), std::array{provider});
         !set) {
-      std::fprintf(stderr, "weir-server: WEIR_RDMA_PROVIDER: %s\n", set.error().c_str());
-      return 2;
+      const std::string what = "weir-server: WEIR_RDMA_PROVIDER: " + set.error();
+      options->wrong.push_back(what);
+      if (!options->check) return std::fprintf(stderr, "%s\n", what.c_str()), 2;
     }
   }
   try {
+    if (options->check) return check_config(std::move(*options), words[0]);
     return run(std::move(*options), words[0]);
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "weir-server: %s\n", problem.what());

@@ -23,7 +23,9 @@ std::string_view trimmed(std::string_view line) {
 
 class ConfigReading {
  public:
-  ConfigReading(Settings& settings, const ReadConfig& read) : settings_(settings), read_(read) {}
+  // `wrong` gets what is wrong, and reading goes on; null: it ends there.
+  ConfigReading(Settings& settings, const ReadConfig& read, std::vector<ConfigError>* wrong)
+      : settings_(settings), read_(read), wrong_(wrong) {}
 
   std::expected<void, ConfigError> apply(const ConfigText& config) {
     open_.push_back(config.file);
@@ -36,7 +38,9 @@ class ConfigReading {
       inner_.reset();
       if (auto done = directive(line); !done) {
         if (inner_) return std::unexpected(*inner_);
-        return std::unexpected(ConfigError{config.file, number, std::string(line), done.error()});
+        ConfigError error{config.file, number, std::string(line), done.error()};
+        if (wrong_ == nullptr) return std::unexpected(std::move(error));
+        wrong_->push_back(std::move(error));
       }
     }
     open_.pop_back();
@@ -83,6 +87,7 @@ class ConfigReading {
 
   Settings& settings_;
   const ReadConfig& read_;
+  std::vector<ConfigError>* wrong_;
   std::vector<std::string> open_;     // the files being read, the outermost first
   std::optional<ConfigError> inner_;  // what is wrong in an included file
 };
@@ -102,7 +107,14 @@ std::expected<void, std::string> add_user_line(Settings& settings, std::span<con
 
 std::expected<void, ConfigError> apply_config(Settings& settings, const ConfigText& config,
                                               const ReadConfig& read) {
-  return ConfigReading(settings, read).apply(config);
+  return ConfigReading(settings, read, nullptr).apply(config);
+}
+
+std::vector<ConfigError> apply_right_lines(Settings& settings, const ConfigText& config,
+                                           const ReadConfig& read) {
+  std::vector<ConfigError> wrong;
+  static_cast<void>(ConfigReading(settings, read, &wrong).apply(config));
+  return wrong;
 }
 
 }  // namespace weir::kv

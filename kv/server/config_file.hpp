@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "kv/server/settings.hpp"
 
@@ -30,8 +32,12 @@ struct ConfigError {
 // A line "user NAME RULE...", without its first word. The error is a reason.
 std::expected<void, std::string> add_user_line(Settings& settings, std::span<const std::string> words);
 
-// Applies the lines in order; those before a wrong one stay applied. Without `read` an include is refused.
+// Applies the lines in order, to the first wrong one; those before stay applied. Without `read` an include is
+// refused.
 std::expected<void, ConfigError> apply_config(Settings& settings, const ConfigText& config,
                                               const ReadConfig& read = {});
+// The same, passing over wrong lines: all that is wrong, in the order in which it is read.
+std::vector<ConfigError> apply_right_lines(Settings& settings, const ConfigText& config,
+                                           const ReadConfig& read);
 
 }  // namespace weir::kv

@@ -39,9 +39,12 @@ std::string help_text() {
     text += line + std::string(spec.help) + '\n';
   }
   text +=
+      "  --check-config            say what is wrong with FILE and options, with the files they name, and "
+      "end\n"
       "  --help, --version\n"
       "\n"
-      "Exit status: 0 stopped as asked; 1 could not run; 2 the command line makes no sense.\n";
+      "Exit status: 0 stopped as asked; 1 could not run, or --check-config found something; 2 the command\n"
+      "line makes no sense.\n";
   return text;
 }
 
@@ -50,7 +53,7 @@ std::string usage_error(const std::string& text) {
 }
 
 std::string unknown_option(const std::string& name) {
-  std::vector<std::string> options{"--help", "--version"};
+  std::vector<std::string> options{"--help", "--version", "--check-config"};
   for (const SettingSpec& spec : setting_specs()) options.push_back("--" + std::string(spec.name));
   const std::vector<std::string_view> candidates(options.begin(), options.end());
   return usage_error("unknown option " + name + did_you_mean(name, candidates));
@@ -108,24 +111,53 @@ std::expected<std::vector<ConfigText>, std::string> read_included(const std::str
 
 namespace {
 
-// The configuration file and those it includes.
-std::expected<void, std::string> load_config(Settings& settings, const std::string& path) {
+using Wrong = std::vector<std::string>;
+
+// The configuration file and those it includes. What is wrong: all of it, or the first.
+Wrong load_config(Settings& settings, const std::string& path, bool all) {
   std::expected<ConfigText, std::string> config;
   if (path == "-") {
     auto text = contents_of(stdin, path);
-    if (!text) return std::unexpected(usage_error(text.error()));
+    if (!text) return {usage_error(text.error())};
     config = ConfigText{{}, std::move(*text)};
   } else {
     config = read_config(path);
   }
-  if (!config) return std::unexpected(usage_error(config.error()));
+  if (!config) return {usage_error(config.error())};
   const ReadConfig read = [&](const std::string& pattern) { return read_included(settings.dir, pattern); };
-  if (auto applied = apply_config(settings, *config, read); !applied) {
-    const ConfigError& e = applied.error();
-    const std::string& file = e.file.empty() || e.file == config->file ? path : e.file;
-    return std::unexpected("weir-server: error in the configuration file " + file + ", line " +
-                           std::to_string(e.line) + ":\n>>> '" + e.text + "'\n" + e.reason);
+  std::vector<ConfigError> errors;
+  if (all) {
+    errors = apply_right_lines(settings, *config, read);
+  } else if (auto applied = apply_config(settings, *config, read); !applied) {
+    errors.push_back(std::move(applied.error()));
   }
+  Wrong wrong;
+  for (const ConfigError& e : errors) {
+    const std::string& file = e.file.empty() || e.file == config->file ? path : e.file;
+    wrong.push_back("weir-server: error in the configuration file " + file + ", line " +
+                    std::to_string(e.line) + ":\n>>> '" + e.text + "'\n" + e.reason);
+  }
+  return wrong;
+}
+
+// The option at `at`, with its values; moves on behind them.
+std::expected<void, std::string> take_one_option(Settings& settings,
+                                                 const std::vector<std::string>& arguments, std::size_t& at) {
+  const std::string& name = arguments[at++];
+  if (!name.starts_with("--")) return std::unexpected(usage_error("unexpected argument '" + name + "'"));
+  std::vector<std::string> values;
+  while (at < arguments.size() && !arguments[at].starts_with("--")) values.push_back(arguments[at++]);
+  std::expected<void, std::string> done;
+  if (name == "--user") {
+    done = add_user_line(settings, values);
+  } else {
+    const SettingSpec* spec = find_setting(std::string_view(name).substr(2));
+    if (spec == nullptr) return std::unexpected(unknown_option(name));
+    if (values.empty() && std::holds_alternative<BoolSetting>(spec->kind)) values.emplace_back("yes");
+    if (values.empty()) return std::unexpected(usage_error(name + " needs a value"));
+    done = assign_setting(settings, *spec, values);
+  }
+  if (!done) return std::unexpected(usage_error(name + ": " + done.error()));
   return {};
 }
 
@@ -144,32 +176,21 @@ std::expected<StartOptions, std::string> parse_options(const std::vector<std::st
     options.answer = "weir-server " WEIR_VERSION "\n";
     return options;
   }
+  options.check = std::ranges::find(arguments, "--check-config") != arguments.end();
   std::size_t at = 0;
   if (at < arguments.size() && !arguments[at].starts_with("--")) {
     const std::string& path = arguments[at++];
-    if (auto loaded = load_config(options.settings, path); !loaded) return std::unexpected(loaded.error());
+    options.wrong = load_config(options.settings, path, options.check);
     options.config_file = path == "-" ? path : std::filesystem::absolute(path).string();
   }
-  while (at < arguments.size()) {
-    const std::string& name = arguments[at++];
-    if (!name.starts_with("--")) return std::unexpected(usage_error("unexpected argument '" + name + "'"));
-    const SettingSpec* spec = find_setting(std::string_view(name).substr(2));
-    if (name == "--user") {
-      std::vector<std::string> words;
-      while (at < arguments.size() && !arguments[at].starts_with("--")) words.push_back(arguments[at++]);
-      if (auto done = add_user_line(options.settings, words); !done)
-        return std::unexpected(usage_error(name + ": " + done.error()));
-      continue;
-    }
-    if (spec == nullptr) return std::unexpected(unknown_option(name));
-    std::vector<std::string> values;
-    while (at < arguments.size() && !arguments[at].starts_with("--")) values.push_back(arguments[at++]);
-    if (values.empty() && std::holds_alternative<BoolSetting>(spec->kind)) values.emplace_back("yes");
-    if (values.empty()) return std::unexpected(usage_error(name + " needs a value"));
-    if (auto done = assign_setting(options.settings, *spec, values); !done) {
-      return std::unexpected(usage_error(name + ": " + done.error()));
+  while (at < arguments.size() && (options.check || options.wrong.empty())) {
+    if (arguments[at] == "--check-config") {
+      ++at;
+    } else if (auto taken = take_one_option(options.settings, arguments, at); !taken) {
+      options.wrong.push_back(std::move(taken.error()));
     }
   }
+  if (!options.check && !options.wrong.empty()) return std::unexpected(std::move(options.wrong.front()));
   return options;
 }
 

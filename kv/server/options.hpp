@@ -14,6 +14,9 @@ struct StartOptions {
   Settings settings;
   std::string config_file;  // absolute; "-" if it was read from standard input
   std::string answer;       // --help or --version: print this and end
+  bool check = false;       // --check-config: say what is wrong and end
+  // With `check`, all that is wrong with the words and in the files; the settings are those that are right.
+  std::vector<std::string> wrong;
 };
 
 // The error is fit to show a user.
