@@ -4,6 +4,7 @@
 // command wait until all that is too much is gone (maxmemory may have been lowered by gigabytes): so much is
 // done for each, the rest between the rounds, and only where nothing is left to evict is it refused.
 #include "kv/heap.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
