@@ -196,7 +196,7 @@ TEST(Options, read_a_comparison) {
 
 TEST(Options, that_make_no_sense_are_refused) {
   const std::pair<Words, std::string> cases[] = {
-      {{"--nosuch"}, "--help"},
+      {{"--nosuch"}, "--nosuch"},
       {{"-c", "0"}, "-c"},
       {{"-c", "1,x"}, "-c"},
       {{"-c", "1,2"}, "--compare"},

@@ -30,7 +30,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 OUTCOMES = ("passed", "failed", "skipped")
 SUITES = ("pyverbs_suite", "ucx_suite")
 PLACES = {"port": "PORT", "host": HOST, "own": HOST, "here": "tests/interop", "programs": "build/release/tests/interop", "scratch": "FOLDER",
-          "file": "FILE", "copy": "COPY"}
+          "file": "FILE", "copy": "COPY", "bin": "build/release/bin"}
 
 
 @dataclasses.dataclass
