@@ -53,21 +53,25 @@ def source_of(ip):
 
 def listen(interface, path):
     """Writes each packet of RoCE that passes there to the file, in hexadecimal, until it is told to end."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    told_to_end = []
+    signal.signal(signal.SIGTERM, lambda *_: told_to_end.append(True))
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as every, open(path, "w", encoding="ascii") as out:
         every.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)  # as much as it may: more than rping sends
         every.bind((interface, 0))
+        every.settimeout(0.1)
         print(HEARD, flush=True)
-        try:
-            while True:
+        while True:
+            try:
                 frame = every.recv(1 << 17)
-                packet = plain(frame[14:]) if int.from_bytes(frame[12:14], "big") in (IPV4, IPV6) else None
-                if packet is not None:
-                    out.write(packet.hex() + "\n")
-        except KeyboardInterrupt:
-            every.setblocking(False)
-            lost = int.from_bytes(every.getsockopt(263, 6, 8)[4:8], "little")  # SOL_PACKET, PACKET_STATISTICS
-            return 1 if lost else 0
+            except TimeoutError:  # what came before the signal is taken, too
+                if told_to_end:
+                    break
+                continue
+            packet = plain(frame[14:]) if int.from_bytes(frame[12:14], "big") in (IPV4, IPV6) else None
+            if packet is not None:
+                out.write(packet.hex() + "\n")
+        lost = int.from_bytes(every.getsockopt(263, 6, 8)[4:8], "little")  # SOL_PACKET, PACKET_STATISTICS
+        return 1 if lost else 0
 
 
 def mark(interface):
