@@ -31,13 +31,14 @@ class CallerDriven {
   void progressed() { progress_ = true; }
 
   // Until done() or `deadline`; whether it is done. `done` reads atomics, and what changes them says
-  // progressed().
+  // progressed(). What is ready at the deadline still runs, so that who never waits comes forward, too.
   template <class Done>
   bool run_until(Done done, Clock::time_point deadline) {
     std::unique_lock lock(mutex_);
     while (!done()) {
-      if (Clock::now() >= deadline) return false;
+      const bool late = Clock::now() >= deadline;
       if (driving_) {
+        if (late) return false;
         ++followers_;
         changed_.wait_until(lock, deadline);
         --followers_;
@@ -45,21 +46,38 @@ class CallerDriven {
       }
       driving_ = true;
       lock.unlock();
-      while (!done() && Clock::now() < deadline) {
-        io_.run_one_until(deadline);
-        if (progress_.exchange(false) && followers_ > 0) {
-          const std::lock_guard again(mutex_);
-          changed_.notify_all();
-        }
-      }
+      if (late)
+        run_ready(done);
+      else
+        drive(done, deadline);
       lock.lock();
       driving_ = false;
       if (followers_ > 0) changed_.notify_all();  // one of them drives on
+      if (late) return done();
     }
     return true;
   }
 
  private:
+  template <class Done>
+  void drive(const Done& done, Clock::time_point deadline) {
+    while (!done() && Clock::now() < deadline) {
+      io_.run_one_until(deadline);
+      wake_followers();
+    }
+  }
+  // Bounded, as an engine that spins always has something ready.
+  template <class Done>
+  void run_ready(const Done& done) {
+    for (int i = 0; i < most_ready && !done() && io_.poll_one() > 0; ++i) wake_followers();
+  }
+  void wake_followers() {
+    if (!progress_.exchange(false) || followers_ == 0) return;
+    const std::lock_guard again(mutex_);
+    changed_.notify_all();
+  }
+
+  static constexpr int most_ready = 128;
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> guard_{io_.get_executor()};
   std::mutex mutex_;
