@@ -35,6 +35,11 @@ void Follower::post_ahead() {
 }
 
 std::optional<Result<Fetched>> Follower::take() {
+  // There is a newer one, and that is what a follower wants: it is asked for again.
+  std::erase_if(posted_, [](const auto& each) {
+    return each->done.load(std::memory_order_acquire) && each->failed &&
+           each->failed->code == Errc::superseded;
+  });
   std::optional<Error> failed;
   auto lowest = posted_.end();
   for (auto each = posted_.begin(); each != posted_.end(); ++each) {

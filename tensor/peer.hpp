@@ -93,7 +93,7 @@ class Peer {
 // Destinations for the next versions of a name are at the hub before there are any: a version is written to
 // the oldest as soon as it is published, also while this program is busy with the one before, and next()
 // finds it there. With `ahead` of them, a busy program misses no version of the next `ahead` - 1; later ones
-// are skipped, and the newest is what comes next.
+// are skipped, and the newest is what comes next: a follower never hears `superseded`.
 //
 // Versions rise. When the hub goes next() says peer_gone once, and the following one begins with what the
 // next hub has. One thread at a time; it may outlive the Peer, whose connection it keeps.
