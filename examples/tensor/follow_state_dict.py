@@ -8,7 +8,9 @@ Each reader gets whole versions only: all arrays of what it gets are of the same
 skips steps.
 """
 import asyncio
+import concurrent.futures
 import multiprocessing
+import time
 
 import numpy
 import weir_tensor
@@ -23,6 +25,7 @@ def state_dict(step: int) -> dict:
 
 
 async def follow(address: str) -> int:
+    """How many versions this reader got until it had the last one."""
     seen = 0
     with weir_tensor.connect(address) as peer:
         async for number, _, tree in peer.follow("model"):
@@ -34,25 +37,20 @@ async def follow(address: str) -> int:
     return seen
 
 
-def reader(address: str, ready, done) -> None:
-    ready.release()
-    done.put(asyncio.run(follow(address)))
+def reader(address: str) -> int:
+    return asyncio.run(follow(address))
 
 
 def main() -> None:
-    with weir_tensor.listen("rdma://127.0.0.1:0") as hub:
-        processes = multiprocessing.get_context("spawn")  # a hub is of the process that made it
-        ready, done = processes.Semaphore(0), processes.SimpleQueue()
-        readers = [processes.Process(target=reader, args=(hub.address, ready, done)) for _ in range(READERS)]
-        for each in readers:
-            each.start()
-        for _ in readers:
-            ready.acquire()
+    processes = multiprocessing.get_context("spawn")  # a hub is of the process that made it
+    # The hub goes first: readers that still follow hear of it.
+    with concurrent.futures.ProcessPoolExecutor(READERS, processes) as pool, weir_tensor.listen("rdma://127.0.0.1:0") as hub:
+        readers = [pool.submit(reader, hub.address) for _ in range(READERS)]
+        while hub.stats()["connections"] < READERS and not any(each.done() for each in readers):
+            time.sleep(0.01)
         for step in range(1, LAST_STEP + 1):
             hub.publish_tree("model", state_dict(step))
-        seen = [done.get() for _ in readers]
-        for each in readers:
-            each.join()
+        seen = [each.result() for each in readers]  # or what went wrong with it
     print(f"{READERS} readers saw step {LAST_STEP}; none saw a mixture; versions they got: {min(seen)} to {max(seen)}")
 
 
