@@ -16,32 +16,13 @@
 #include "kv/aof/log_steps.hpp"
 #include "kv/net/owned_fd.hpp"
 #include "kv/rdb/file_reader.hpp"
+#include "kv/rdb/file_source.hpp"
 
 namespace weir::check {
 namespace {
 
 namespace rdb = kv::rdb;
 using kv::aof::LogSteps;
-
-// The bytes of a file from where it stands.
-class FileBytes final : public rdb::Source {
- public:
-  explicit FileBytes(int fd) : fd_(fd) {}
-
-  std::size_t read(char* into, std::size_t most) override {
-    ssize_t size = 0;
-    do {
-      size = ::read(fd_, into, most);
-    } while (size < 0 && errno == EINTR);
-    if (size < 0) problem_ = errno;
-    return size < 0 ? 0 : static_cast<std::size_t>(size);
-  }
-  int problem() const { return problem_; }
-
- private:
-  int fd_;
-  int problem_ = 0;
-};
 
 // Counts, and drops what it counted.
 class Counts final : public rdb::Target {
@@ -128,7 +109,7 @@ class Checking {
     const std::string header = (bytes_at(0) + bytes_at(6)).substr(0, rdb::header_size);
     const std::size_t digits = std::min(header.find_first_of("0123456789"), header.size());
     file_.snapshot->version = std::atoi(header.c_str() + digits);
-    FileBytes bytes(fd_.get());
+    rdb::FileSource bytes(fd_.get());
     Counts counts(*file_.snapshot);
     const auto read = rdb::read_file(bytes, {}, rdb::Checked::yes, counts);
     if (bytes.problem() != 0) return std::unexpected(bytes.problem());
@@ -147,7 +128,7 @@ class Checking {
   std::expected<void, int> log(std::uint64_t begin) {
     file_.log.emplace();
     ::lseek(fd_.get(), static_cast<off_t>(begin), SEEK_SET);
-    FileBytes bytes(fd_.get());
+    rdb::FileSource bytes(fd_.get());
     LogSteps steps([&](char* place, std::size_t most) { return bytes.read(place, most); });
     while (file_.whole()) {
       const LogSteps::Next next = steps.next();

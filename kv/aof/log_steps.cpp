@@ -6,12 +6,6 @@ namespace weir::kv::aof {
 
 namespace {
 
-const Command* command_of(Arguments words) {
-  const Command* command = find_command(words[0].text);
-  if (command == nullptr || command->subcommands.empty() || words.size() < 2) return command;
-  return find_subcommand(*command, words[1].text);
-}
-
 // PFCOUNT writes down what it counted.
 bool belongs_in_a_log(const Command& command) {
   if (command.run == nullptr) return false;
@@ -21,7 +15,7 @@ bool belongs_in_a_log(const Command& command) {
 }  // namespace
 
 const Command* logged_command(Arguments words) {
-  const Command* command = command_of(words);
+  const Command* command = find_command(words);
   const bool fits = command != nullptr && belongs_in_a_log(*command) && command->takes(words.size());
   return fits ? command : nullptr;
 }

@@ -1,23 +1,11 @@
 #include "kv/aof/replay.hpp"
 
 #include "kv/server/server.hpp"
+#include "kv/server/unconnected_client.hpp"
 
 namespace weir::kv::aof {
 
 namespace {
-
-// What the client that replays is connected to: nobody.
-class NoConnection final : public Connection {
- public:
-  void start(Session&) override {}
-  void flush() override {}
-  void close() override {}
-  bool finished() const override { return true; }
-  std::string_view kind() const override { return "log"; }
-  std::string peer_address() const override { return "log"; }
-  std::string local_address() const override { return "log"; }
-  bool local() const override { return true; }
-};
 
 acl::User user_who_may_do_everything() {
   acl::User user("log", {});
@@ -31,10 +19,8 @@ Replay::Replay(Server& server, LogReader::Source source)
     : server_(server),
       steps_(std::move(source)),
       user_(user_who_may_do_everything()),
-      client_(std::make_unique<Client>(server, 0, std::make_unique<NoConnection>())) {
+      client_(make_unconnected_client(server, "log")) {
   client_->user = &user_;
-  client_->in_exec = true;  // nothing waits
-  client_->reply.mute();
 }
 
 Replay::~Replay() = default;

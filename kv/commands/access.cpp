@@ -154,9 +154,7 @@ void dryrun(const Call& call) {
   const acl::User* user = call.server.access.users().find(call[2]);
   if (user == nullptr) return call.reply.error("ERR User '" + std::string(call[2]) + "' not found");
   const Arguments words = call.arguments.subspan(3);
-  const Command* command = find_command(words[0].text);
-  if (command != nullptr && !command->subcommands.empty() && words.size() > 1)
-    command = find_subcommand(*command, words[1].text);
+  const Command* command = find_command(words);
   if (command == nullptr)
     return call.reply.error("ERR Command '" + std::string(words[0].text) + "' not found");
   if (!command->takes(words.size()))

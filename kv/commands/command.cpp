@@ -291,9 +291,7 @@ std::optional<std::vector<KeyInUse>> asked_keys(const Call& call) {
     call.reply.error(error);
     return std::nullopt;
   };
-  const Command* command = find_command(words[0].text);
-  if (command != nullptr && !command->subcommands.empty() && words.size() > 1)
-    command = find_subcommand(*command, words[1].text);
+  const Command* command = find_command(words);
   if (command == nullptr) return refuse("ERR Invalid command specified");
   if (!has_keys(*command)) return refuse("ERR The command has no key arguments");
   if (!command->takes(words.size())) return refuse("ERR Invalid number of arguments specified for command");

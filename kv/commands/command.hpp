@@ -177,7 +177,9 @@ std::span<const Command> zset_store_commands();
 const Command* find_command(std::string_view name);
 // The subcommand of that name in any case; null: there is none.
 const Command* find_subcommand(const Command& command, std::string_view name);
-// The same, and subcommands: "config|get".
+// The command that a request names, or its subcommand if it has some and there is a second word.
+const Command* find_command(Arguments words);
+// The command or subcommand of that name: "config|get".
 const Command* find_full_name(std::string_view name);
 std::span<const Command* const> all_commands();
 

@@ -121,6 +121,13 @@ Registry& registry() {
 }  // namespace
 
 const Command* find_command(std::string_view name) { return registry().probe(name)->command; }
+
+const Command* find_command(Arguments words) {
+  const Command* command = find_command(words[0].text);
+  if (command == nullptr || command->subcommands.empty() || words.size() < 2) return command;
+  return find_subcommand(*command, words[1].text);
+}
+
 const Command* find_full_name(std::string_view name) {
   const std::size_t bar = name.find('|');
   const Command* command = find_command(name.substr(0, bar));

@@ -10,6 +10,7 @@
 #include "kv/net/owned_fd.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/rdb/file_reader.hpp"
+#include "kv/rdb/file_source.hpp"
 #include "kv/scripts/scripts.hpp"
 #include "kv/server/restored.hpp"
 #include "kv/server/server.hpp"
@@ -17,24 +18,6 @@
 namespace weir::kv {
 
 namespace {
-
-class FileSource final : public rdb::Source {
- public:
-  explicit FileSource(int fd) : fd_(fd) {}
-  std::size_t read(char* into, std::size_t most) override {
-    ssize_t size = 0;
-    do {
-      size = ::read(fd_, into, most);
-    } while (size < 0 && errno == EINTR);
-    if (size < 0) problem_ = errno;
-    return size < 0 ? 0 : static_cast<std::size_t>(size);
-  }
-  int problem() const { return problem_; }
-
- private:
-  int fd_;
-  int problem_ = 0;
-};
 
 class StoreTarget final : public rdb::Target {
  public:
@@ -110,7 +93,7 @@ void LoadingReport::tell() {
 std::expected<SnapshotRead, std::string> load_snapshot_file(Server& server, int fd, const std::string& path,
                                                             Expired expired,
                                                             const std::function<bool()>& go_on) {
-  FileSource source(fd);
+  rdb::FileSource source(fd);
   StoreTarget target(server, expired, go_on);
   const auto checked = server.settings.rdbchecksum ? rdb::Checked::yes : rdb::Checked::no;
   const auto done = rdb::read_file(source, restored_limits(server), checked, target);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kv/server/server.hpp"
+#include "kv/server/unconnected_client.hpp"
 #include "kv/store/nothing_expires.hpp"
 
 namespace weir::kv::repl {
@@ -12,25 +13,6 @@ namespace weir::kv::repl {
 namespace {
 
 using namespace std::string_view_literals;
-
-// What the client that applies is connected to: nobody.
-class NoConnection final : public Connection {
- public:
-  void start(Session&) override {}
-  void flush() override {}
-  void close() override {}
-  bool finished() const override { return true; }
-  std::string_view kind() const override { return "primary"; }
-  std::string peer_address() const override { return "primary"; }
-  std::string local_address() const override { return "primary"; }
-  bool local() const override { return true; }
-};
-
-const Command* command_of(Arguments words) {
-  const Command* command = find_command(words[0].text);
-  if (command == nullptr || command->subcommands.empty() || words.size() < 2) return command;
-  return find_subcommand(*command, words[1].text);
-}
 
 bool belongs_in_a_stream(const Command& command) {
   if (command.run == nullptr) return false;
@@ -49,12 +31,10 @@ bool says_nothing(std::string_view name) { return is_word(name, "ping") || is_wo
 }  // namespace
 
 Applier::Applier(Server& server, int database)
-    : server_(server), client_(std::make_unique<Client>(server, 0, std::make_unique<NoConnection>())) {
+    : server_(server), client_(make_unconnected_client(server, "primary")) {
   server.access.reset(*client_);
   client_->let_in();  // whom to follow is an administrator's word
   client_->db = std::clamp(database, 0, static_cast<int>(server.settings.databases) - 1);
-  client_->in_exec = true;  // nothing waits
-  client_->reply.mute();
 }
 
 Applier::~Applier() = default;
@@ -130,7 +110,7 @@ bool Applier::run_transaction(std::string_view input) {
 
 bool Applier::is_known(Arguments words) {
   if (words.empty() || says_nothing(words[0].text)) return true;
-  const Command* const command = command_of(words);
+  const Command* const command = find_command(words);
   if (command != nullptr && belongs_in_a_stream(*command) && command->takes(words.size())) return true;
   return fail("it sends '" + std::string(up_to_zero(words[0].text).substr(0, 64)) +
               "', which this server does not know as a change of data");
@@ -143,7 +123,7 @@ bool Applier::run(Arguments words) {
     was_asked_ = was_asked_ || (words.size() > 1 && is_word(words[1].text, "GETACK"));
     return true;
   }
-  const Command* const command = command_of(words);
+  const Command* const command = find_command(words);
   const NothingExpires while_it_runs(server_.databases);
   const std::uint64_t errors = client_->reply.errors;
   server_.run(*client_, *command, words);

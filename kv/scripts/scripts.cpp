@@ -402,9 +402,7 @@ void Scripts::look_at_clock(lua_State* lua) {
 
 // The command that the words name, if a script may run it now.
 const Command* Scripts::allowed_command(Arguments arguments, std::string_view& refusal) {
-  const Command* command = find_command(arguments[0].text);
-  if (command != nullptr && !command->subcommands.empty() && arguments.size() > 1)
-    command = find_subcommand(*command, arguments[1].text);
+  const Command* command = find_command(arguments);
   if (command == nullptr) {
     refusal = "ERR Unknown Redis command called from script";
   } else if (!command->takes(arguments.size()) || command->run == nullptr) {
@@ -450,9 +448,7 @@ int Scripts::check_permission(lua_State* lua) {
       error = "ERR Lua redis lib command arguments must be strings or integers";
     } else {
       const Arguments arguments = words.arguments();
-      command = find_command(arguments[0].text);
-      if (command != nullptr && !command->subcommands.empty() && arguments.size() > 1)
-        command = find_subcommand(*command, arguments[1].text);
+      command = find_command(arguments);
       if (command == nullptr) error = "ERR Invalid command passed to redis.acl_check_cmd()";
     }
     if (command != nullptr)
