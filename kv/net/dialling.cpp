@@ -12,6 +12,7 @@
 
 #include "kv/net/socket_connection.hpp"
 #include "kv/net/socket_listener.hpp"
+#include "kv/net/tls_connection.hpp"
 
 namespace weir::kv {
 
@@ -19,10 +20,13 @@ namespace {
 
 constexpr int keepalive_s = 60;
 
+// What is made of a TCP socket that is connected.
+using Finish = std::function<Opened<std::unique_ptr<Connection>>(asio::ip::tcp::socket, TcpNames)>;
+
 class TcpDialling final : public Dialling {
  public:
-  TcpDialling(SocketPoller& poller, asio::io_context& io, Dialled dialled)
-      : state_(std::make_shared<State>(poller, io, std::move(dialled))) {}
+  TcpDialling(asio::io_context& io, Finish finish, Dialled dialled)
+      : state_(std::make_shared<State>(io, std::move(finish), std::move(dialled))) {}
   ~TcpDialling() override {
     state_->dialled = nullptr;
     state_->resolver.cancel();
@@ -42,10 +46,10 @@ class TcpDialling final : public Dialling {
  private:
   // Outlives the attempt while something of it is under way.
   struct State {
-    State(SocketPoller& p, asio::io_context& io, Dialled d)
-        : poller(p), resolver(io), socket(io), dialled(std::move(d)) {}
+    State(asio::io_context& io, Finish f, Dialled d)
+        : finish(std::move(f)), resolver(io), socket(io), dialled(std::move(d)) {}
 
-    SocketPoller& poller;
+    Finish finish;
     asio::ip::tcp::resolver resolver;
     asio::ip::tcp::socket socket;
     Dialled dialled;  // empty: given up, or told
@@ -65,12 +69,9 @@ class TcpDialling final : public Dialling {
     asio::error_code error;
     state.socket.native_non_blocking(true, error);
     if (error) return std::unexpected(error.message());
-    OwnedFd fd(state.socket.release(error));
-    if (error) return std::unexpected(error.message());
-    tune_tcp(fd.get(), keepalive_s);
-    TcpNames names = tcp_names(fd.get());
-    SocketNames socket{"tcp", std::move(names.peer), std::move(names.local), names.same_host};
-    return std::make_unique<SocketConnection>(state.poller, std::move(fd), std::move(socket));
+    tune_tcp(state.socket.native_handle(), keepalive_s);
+    TcpNames names = tcp_names(state.socket.native_handle());
+    return state.finish(std::move(state.socket), std::move(names));
   }
 
   static void tell(State& state, Opened<std::unique_ptr<Connection>> outcome) {
@@ -115,7 +116,30 @@ std::unique_ptr<Dialling> dial_unix(SocketPoller& poller, asio::io_context& io, 
 
 std::unique_ptr<Dialling> dial_tcp(SocketPoller& poller, asio::io_context& io, const std::string& host,
                                    std::uint16_t port, Dialled dialled) {
-  auto attempt = std::make_unique<TcpDialling>(poller, io, std::move(dialled));
+  const auto finish = [&poller](asio::ip::tcp::socket socket,
+                                TcpNames names) -> Opened<std::unique_ptr<Connection>> {
+    asio::error_code error;
+    OwnedFd fd(socket.release(error));
+    if (error) return std::unexpected(error.message());
+    SocketNames shown{"tcp", std::move(names.peer), std::move(names.local), names.same_host};
+    return std::make_unique<SocketConnection>(poller, std::move(fd), std::move(shown));
+  };
+  auto attempt = std::make_unique<TcpDialling>(io, finish, std::move(dialled));
+  attempt->begin(host, port);
+  return attempt;
+}
+
+std::unique_ptr<Dialling> dial_tls(asio::io_context& io, std::shared_ptr<TlsSettings> tls,
+                                   const std::string& host, std::uint16_t port,
+                                   std::function<void()> after_input, Dialled dialled) {
+  const auto finish = [tls = std::move(tls), after_input = std::move(after_input)](
+                          asio::ip::tcp::socket socket,
+                          TcpNames names) -> Opened<std::unique_ptr<Connection>> {
+    SocketNames shown{"tls", std::move(names.peer), std::move(names.local), names.same_host};
+    return std::make_unique<TlsConnection<asio::ip::tcp::socket>>(std::move(socket), tls, std::move(shown),
+                                                                  after_input);
+  };
+  auto attempt = std::make_unique<TcpDialling>(io, finish, std::move(dialled));
   attempt->begin(host, port);
   return attempt;
 }

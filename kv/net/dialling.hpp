@@ -26,6 +26,11 @@ using Dialled = std::function<void(Opened<std::unique_ptr<Connection>>)>;
 std::unique_ptr<Dialling> dial_tcp(SocketPoller& poller, asio::io_context& io, const std::string& host,
                                    std::uint16_t port, Dialled dialled);
 
+// The same, behind TLS. `after_input` is called at the end of each round in which something came.
+std::unique_ptr<Dialling> dial_tls(asio::io_context& io, std::shared_ptr<TlsSettings> tls,
+                                   const std::string& host, std::uint16_t port,
+                                   std::function<void()> after_input, Dialled dialled);
+
 // A unix socket of this host.
 std::unique_ptr<Dialling> dial_unix(SocketPoller& poller, asio::io_context& io, const std::string& path,
                                     Dialled dialled);

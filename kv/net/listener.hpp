@@ -59,6 +59,9 @@ struct TlsFiles {
 class TlsSettings;
 using CurrentTls = std::function<std::shared_ptr<TlsSettings>()>;
 Opened<std::shared_ptr<TlsSettings>> load_tls(const TlsFiles& files);
+// For connections that this server makes: it shows its certificate if it has one, and the other side has to
+// show one that an authority of these signed.
+Opened<std::shared_ptr<TlsSettings>> load_tls_to_dial(const TlsFiles& files);
 
 // Accepts only while one of `places` is free.
 OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, CurrentTls tls,

@@ -1,8 +1,12 @@
-// The connection types "rdma" and "rdma+tls". Valkey's protocol over RDMA; see rdma/stream.hpp.
+// The connection types "rdma" and "rdma+tls": listening, and dialling another server. Valkey's protocol over
+// RDMA; see rdma/stream.hpp.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
+#include "kv/net/dialling.hpp"
 #include "kv/net/listener.hpp"
 #include "rdma/engine.hpp"
 #include "rdma/handshake_places.hpp"
@@ -21,5 +25,15 @@ OpenedListener listen_rdma(rdma::Engine& engine, const std::string& address, std
                            const RdmaListenOptions& options, CurrentTls tls,
                            std::shared_ptr<rdma::HandshakePlaces> places, Accept accept,
                            std::function<void()> after_input, Log log);
+
+struct RdmaDial {
+  rdma::StreamSettings stream;
+  std::shared_ptr<TlsSettings> tls;  // null: plain
+  std::function<void()> after_input;
+};
+
+// `host` is a numeric address or a name. `dialled` is called later, never at once.
+std::unique_ptr<Dialling> dial_rdma(rdma::Engine& engine, const std::string& host, std::uint16_t port,
+                                    RdmaDial how, Dialled dialled);
 
 }  // namespace weir::kv

@@ -1,4 +1,5 @@
-// A client behind TLS, over any stream that models Asio's: a TCP socket or an RDMA stream.
+// A client behind TLS, or a server whose client this one is, over any stream that models Asio's: a TCP socket
+// or an RDMA stream.
 //
 // After the handshake one read waits, unless the session has no appetite, and at most one write is under way.
 // close() cancels both; the object and the session's queue stay in use until their completions have run,
@@ -34,7 +35,7 @@ class TlsConnection final : public Connection {
   void start(Session& session) override {
     session_ = &session;
     ++under_way_;
-    stream_.async_handshake(asio::ssl::stream_base::server, [this](const std::error_code& error) {
+    stream_.async_handshake(tls_->side(), [this](const std::error_code& error) {
       --under_way_;
       place_.give_back();
       if (error) {
