@@ -63,7 +63,7 @@ std::optional<std::int64_t> FullSync::take_turn() {
     return static_cast<std::int64_t>(static_cast<double>(cycles_now() - began) / cycles_per_us);
   };
   bool more = true;
-  while (more && spent_us() < turn_us) more = snapshot_.step();
+  while (more && spent_us() < turn_us && most_unsent() <= most_ahead) more = snapshot_.step();
   if (more) return spent_us();
   finish();
   return std::nullopt;

@@ -178,7 +178,8 @@ void Replicas::pass_on() {
 bool Replicas::limit(Client& client) {
   Replica& replica = *client.replica;
   const OutputLimit& limit = server_.settings.replica_output;
-  std::size_t waits = client.output.size();
+  // A snapshot is encoded no faster than it is taken, but for one value, which may be larger than any limit.
+  std::size_t waits = replica.stage == Replica::Stage::online ? client.output.size() : 0;
   if (replica.stage != Replica::Stage::waits)
     waits += static_cast<std::size_t>(history_.end() - replica.position);
   // What is kept anyway costs nothing.

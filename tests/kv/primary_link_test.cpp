@@ -68,6 +68,21 @@ TEST(FollowingServer, gets_a_large_snapshot_while_it_serves_its_old_data) {
   EXPECT_EQ(state_seen(replicas), state_seen(primarys));
 }
 
+TEST(FollowingServer, gets_values_larger_than_what_may_wait_for_it) {
+  Settings settings = debugged();
+  settings.replica_output.hard_bytes = 1 << 20;
+  settings.repl_backlog_size = 1 << 20;
+  RunningServer primary(std::move(settings));
+  RunningServer replica(debugged());
+  WireClient primarys = primary.connect();
+  WireClient replicas = replica.connect();
+  for (int i = 0; i < 4; ++i) primarys.call({"SET", "k" + std::to_string(i), std::string(16 << 20, 'x')});
+  replicas.call({"REPLICAOF", primary.path(), "0"});
+  await_replicas(primarys);
+  EXPECT_EQ(fact(primarys, "stats", "sync_full"), "1");
+  EXPECT_EQ(state_seen(replicas), state_seen(primarys));
+}
+
 TEST(FollowingServer, leaves_expired_keys_to_the_primary) {
   Pair servers;
   servers.primarys.call({"SET", "k", "5", "PX", "1000"});
