@@ -40,12 +40,14 @@ class Primary {
   virtual std::uint64_t loaded_bytes() const = 0;
   virtual std::uint64_t snapshot_bytes() const = 0;  // 0: nobody knows
   virtual std::int64_t read_position() const = 0;    // of the history: so far bytes are here, applied or not
+  virtual std::string_view transport() const = 0;    // "tcp", "rdma"; empty: there is no connection
 
   // At the beginning, then about once a second: dials, gives up, confirms.
   virtual void look_at_clock() = 0;
-  // Ends the link. What the transport still refers to stays until this object goes, which must not be before
-  // the end of the round.
+  // Ends the link.
   virtual void close() = 0;
+  // After close(), and the end of the round: the transport refers to nothing here any more.
+  virtual bool finished() const = 0;
 
  protected:
   const PrimaryAddress address_;

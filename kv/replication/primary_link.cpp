@@ -21,7 +21,7 @@ constexpr std::size_t kept_capacity = std::size_t{64} << 10;
 std::uint16_t announced_port(const Server& server) {
   if (server.settings.replica_announce_port != 0)
     return static_cast<std::uint16_t>(server.settings.replica_announce_port);
-  return server.port("tcp");
+  return server.port(server.settings.tls_replication && server.settings.tls_port != 0 ? "tls" : "tcp");
 }
 
 }  // namespace
@@ -58,9 +58,11 @@ std::int64_t PrimaryLink::read_position() const {
 void PrimaryLink::dial() {
   stage_ = Stage::dials;
   heard_ms_ = server_.now_ms;
-  dialling_ = server_.dial(address_.host, address_.port, [this](Opened<std::unique_ptr<Connection>> outcome) {
-    dialled(std::move(outcome));
-  });
+  auto begun =
+      server_.dial(address_.host, address_.port,
+                   [this](Opened<std::unique_ptr<Connection>> outcome) { dialled(std::move(outcome)); });
+  if (!begun) return break_off(begun.error());
+  dialling_ = std::move(*begun);
 }
 
 void PrimaryLink::dialled(Opened<std::unique_ptr<Connection>> outcome) {
@@ -105,7 +107,8 @@ void PrimaryLink::lost(std::string_view why) { break_off("the link is lost: " + 
 
 void PrimaryLink::done_with(std::size_t bytes) {
   done_ += bytes;
-  if (done_ < input_.size() && done_ < kept_capacity) return;
+  // At least half of it goes, or what is left would be moved again and again.
+  if (done_ < input_.size() && done_ < std::max(kept_capacity, input_.size() / 2)) return;
   input_.erase(0, done_);
   done_ = 0;
   if (input_.empty() && input_.capacity() > most_waiting) input_.shrink_to_fit();
@@ -284,6 +287,11 @@ void PrimaryLink::close() {
   greeting_.reset();
   load_.reset();
   applier_.reset();
+}
+
+bool PrimaryLink::finished() const {
+  return connection_ == nullptr &&
+         std::ranges::all_of(closed_, [](const auto& connection) { return connection->finished(); });
 }
 
 void PrimaryLink::look_at_clock() {

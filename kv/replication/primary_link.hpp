@@ -46,8 +46,12 @@ class PrimaryLink final : public Primary, private Session {
   std::uint64_t loaded_bytes() const override { return load_ == nullptr ? 0 : load_->bytes(); }
   std::uint64_t snapshot_bytes() const override { return frame_.size(); }
   std::int64_t read_position() const override;
+  std::string_view transport() const override {
+    return connection_ == nullptr ? std::string_view() : connection_->kind();
+  }
   void look_at_clock() override;
   void close() override;
+  bool finished() const override;
 
  private:
   static constexpr std::size_t most_waiting = std::size_t{1} << 20;

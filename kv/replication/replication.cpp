@@ -116,7 +116,7 @@ bool Replication::refuses_stale_reads() const {
 }
 
 void Replication::look_at_clock() {
-  past_.clear();
+  std::erase_if(past_, [](const auto& link) { return link->finished(); });
   if (link_ != nullptr) link_->look_at_clock();
   replicas_.look_at_clock();
   const std::int64_t alone_since_ms = replicas_.alone_since_ms();
@@ -181,7 +181,8 @@ std::vector<std::pair<std::string, std::string>> Replication::facts() const {
     say("slave" + std::to_string(number++),
         "ip=" + address_of(*client) + ",port=" + std::to_string(replica.port) + ",state=" +
             std::string(stage_name(replica.stage)) + ",offset=" + std::to_string(replica.acknowledged) +
-            ",lag=" + std::to_string(online ? (server_.now_ms - replica.acknowledged_ms) / 1000 : 0));
+            ",lag=" + std::to_string(online ? (server_.now_ms - replica.acknowledged_ms) / 1000 : 0) +
+            ",link=" + std::string(client->connection().kind()));
   }
   say("master_failover_state", "no-failover");
   say("master_replid", history_.id());
@@ -205,6 +206,7 @@ void Replication::say_link(std::vector<std::pair<std::string, std::string>>& all
   say("master_host", link_->address().host);
   say("master_port", std::to_string(link_->address().port));
   say("master_link_status", link_->up() ? "up" : "down");
+  if (!link_->transport().empty()) say("master_link_transport", std::string(link_->transport()));
   say("master_last_io_seconds_ago", link_->up() ? seconds_since(link_->heard_ms()) : "-1");
   say("master_sync_in_progress", loads ? "1" : "0");
   say("slave_read_repl_offset", std::to_string(link_->read_position()));

@@ -68,7 +68,6 @@ const std::array idle_specs{
     SettingSpec{"syslog-enabled", AbsentSetting{"this server writes its log to --logfile or standard output"},
                 Change::at_start},
     SettingSpec{"tls-cluster", AbsentSetting{"this server is no part of a cluster"}, Change::at_start},
-    SettingSpec{"tls-replication", AbsentSetting{"this server follows others without TLS"}, Change::at_start},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Opening listeners from the settings, at start and when CONFIG SET changes one.
+// Opening listeners from the settings, at start and when CONFIG SET changes one; and dialling other servers.
 #include <algorithm>
 #include <array>
 
@@ -27,6 +27,24 @@ std::vector<BindAddress> bind_addresses(std::string_view setting) {
     addresses.push_back({optional ? word.substr(1) : word, optional});
   }
   return addresses;
+}
+
+TlsFiles tls_files(const Settings& settings) {
+  constexpr std::array asked{ClientCertificates::ignored, ClientCertificates::required,
+                             ClientCertificates::optional};
+  return {settings.tls_cert_file,     settings.tls_key_file,
+          settings.tls_key_file_pass, settings.tls_ca_cert_file,
+          settings.tls_ca_cert_dir,   asked[static_cast<std::size_t>(settings.tls_auth_clients)]};
+}
+
+// What it shows those whom it dials: a certificate for that, or the one that it shows its clients.
+TlsFiles tls_files_to_dial(const Settings& settings) {
+  TlsFiles files = tls_files(settings);
+  if (settings.tls_client_cert_file.empty() || settings.tls_client_key_file.empty()) return files;
+  files.certificate = settings.tls_client_cert_file;
+  files.key = settings.tls_client_key_file;
+  files.key_password = settings.tls_client_key_file_pass;
+  return files;
 }
 
 // Whether what the setting `entrance` opens is opened again when `changed` changes.
@@ -71,11 +89,7 @@ std::expected<void, std::string> Server::load_tls_again() {
     tls_.reset();  // a TLS port that is opened later reads the files as they are then
     return {};
   }
-  constexpr std::array asked{ClientCertificates::ignored, ClientCertificates::required,
-                             ClientCertificates::optional};
-  auto taken = load_tls({settings.tls_cert_file, settings.tls_key_file, settings.tls_key_file_pass,
-                         settings.tls_ca_cert_file, settings.tls_ca_cert_dir,
-                         asked[static_cast<std::size_t>(settings.tls_auth_clients)]});
+  auto taken = load_tls(tls_files(settings));
   if (!taken) return std::unexpected(taken.error());
   tls_ = std::move(*taken);
   return {};
@@ -152,8 +166,27 @@ std::expected<void, std::string> Server::open(std::string_view setting, Entrance
   return open_each(setting, bind, secured ? settings.rdma_tls_port : settings.rdma_port, rdma, into);
 }
 
-std::unique_ptr<Dialling> Server::dial(const std::string& host, std::uint16_t port, Dialled dialled) {
+Opened<std::shared_ptr<TlsSettings>> Server::tls_to_dial() const {
+  if (!settings.tls_replication) return nullptr;
+  return load_tls_to_dial(tls_files_to_dial(settings));
+}
+
+Opened<std::unique_ptr<Dialling>> Server::dial(const std::string& host, std::uint16_t port, Dialled dialled) {
   if (host.starts_with('/')) return dial_unix(poller_, io, host, std::move(dialled));
+  auto tls = tls_to_dial();
+  if (!tls) return std::unexpected(std::move(tls.error()));
+  if (settings.rdma_replication) {
+    if (auto ready = start_rdma(); !ready) return std::unexpected(std::move(ready.error()));
+    RdmaDial how;
+    how.stream.receive_buffer_bytes = static_cast<std::uint32_t>(settings.rdma_rx_size);
+    how.tls = std::move(*tls);
+    how.after_input = [this] { end_round(); };
+    return dial_rdma(*rdma_engine_, host, port, std::move(how), std::move(dialled));
+  }
+  if (*tls != nullptr) {
+    const auto after_socket_input = [this] { end_socket_round(); };
+    return dial_tls(io, std::move(*tls), host, port, after_socket_input, std::move(dialled));
+  }
   return dial_tcp(poller_, io, host, port, std::move(dialled));
 }
 

@@ -120,8 +120,11 @@ class Server {
   // Ends every client and listener; run() of the io_context returns when nothing is left.
   void shut_down();
 
-  // Begins a connection to another server.
-  std::unique_ptr<Dialling> dial(const std::string& host, std::uint16_t port, Dialled dialled);
+  // What a connection to another server is made with; null: without TLS. Read each time: files are renewed.
+  Opened<std::shared_ptr<TlsSettings>> tls_to_dial() const;
+  // Begins a connection to another server, in the way that the settings say. The error: the TLS files, or
+  // RDMA, cannot be used.
+  Opened<std::unique_ptr<Dialling>> dial(const std::string& host, std::uint16_t port, Dialled dialled);
 
   // A connection came in, through whichever listener.
   void accept(std::unique_ptr<Connection> connection);

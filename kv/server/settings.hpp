@@ -59,6 +59,7 @@ struct Settings {
   std::int64_t unixsocketperm = 0;
   std::int64_t tls_port = 0;
   std::string tls_cert_file, tls_key_file, tls_key_file_pass, tls_ca_cert_file, tls_ca_cert_dir;
+  std::string tls_client_cert_file, tls_client_key_file, tls_client_key_file_pass;
   int tls_auth_clients = 1;  // no, yes, optional
   std::int64_t tls_handshake_timeout_s = 10;
   std::int64_t rdma_port = 0;
@@ -127,6 +128,7 @@ struct Settings {
   // The server that it follows: "HOST PORT"; empty: none.
   std::string replicaof;
   std::string masteruser, masterauth;
+  bool tls_replication = false, rdma_replication = false;
   bool replica_read_only = true, replica_serve_stale_data = true, replica_announced = true;
   std::int64_t replica_priority = 100, replica_announce_port = 0;
   std::string replica_announce_ip;

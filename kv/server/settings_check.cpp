@@ -36,6 +36,7 @@ class SettingsCheck {
   std::vector<std::string> all() {
     listeners();
     note(server_.load_tls_again());
+    if (const auto tls = server_.tls_to_dial(); !tls) wrong_.push_back(tls.error());
     note(server_.access.load_configured());
     if (!may(".", R_OK | W_OK | X_OK))
       wrong_.push_back("cannot write in " + settings_.dir + ": " + std::strerror(errno) + ". Check --dir.");

@@ -1,6 +1,7 @@
 """Cases again with their ends in two network namespaces, between which only packets go (two_namespaces.py)."""
 import dataclasses
 
+from case import Case
 from two_namespaces import ADDRESSES
 
 # Of `make test`; the others only in the long form.
@@ -30,8 +31,17 @@ WITH_GID = ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_srq_pingpong", "ibv_ud_pi
 # A datagram is one packet, and this one's default is longer than those of a wire of 1500 bytes.
 SHORTER = {"ibv_ud_pingpong": ["-s", "1024"]}
 
+OURS = [
+    Case("between_hosts.weir_server.replica", "served",
+         ["{bin}/weir-server", "--port", "0", "--rdma-port", "{port}", "--protected-mode", "no", "--enable-debug-command", "yes"],
+         ["python3", "-B", "{here}/programs/replica_over_rdma.py", "{bin}", "{host}", "{port}", "{scratch}"], ready="rdma",
+         expect=["^keys 15000 link rdma digests equal$"], between_hosts="ipv4", in_shm=True,
+         needs=["{bin}/weir-server", "{bin}/weir-cli"]),
+]
+
 
 def between_hosts(cases):
+    yield from OURS
     by_name = {case.name: case for case in cases}
 
     def case_of(name, kind, words, prefix="", label="interop"):

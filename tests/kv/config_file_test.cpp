@@ -25,7 +25,6 @@ TEST(ConfigFile, refuses_to_promise_what_the_server_lacks) {
   EXPECT_EQ(reason_of("cluster-enabled yes"), "this server is no part of a cluster");
   EXPECT_EQ(reason_of("notify-keyspace-events KEz"), "it loads");
   EXPECT_EQ(reason_of("notify-keyspace-events Q"), "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
-  EXPECT_EQ(reason_of("tls-replication yes"), "this server follows others without TLS");
 }
 
 TEST(ConfigFile, may_name_a_primary) {

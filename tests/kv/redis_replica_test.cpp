@@ -158,6 +158,7 @@ TEST(RedisAsReplica, is_named_by_role_and_info) {
   EXPECT_NE(role.find("$9\r\n127.0.0.1\r\n$4\r\n7777\r\n"), std::string::npos) << role;
   const std::string replica = fact(client, "replication", "slave0");
   EXPECT_EQ(replica.substr(0, replica.find(",offset")), "ip=127.0.0.1,port=7777,state=online");
+  EXPECT_TRUE(replica.ends_with(",link=tcp")) << replica;
   EXPECT_EQ(fact(client, "replication", "connected_slaves"), "1");
   WireClient theirs = redis.connect();
   EXPECT_EQ(fact(theirs, "replication", "master_link_status"), "up");

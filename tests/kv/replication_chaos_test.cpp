@@ -1,5 +1,6 @@
 // A primary and two replicas of which some are killed, stopped, cut off and moved at random while a client
-// writes. What WAIT acknowledged is never lost, and in the end all three have the same data.
+// writes. What WAIT acknowledged is never lost, and in the end all three have the same data. Over unix
+// sockets, and over RDMA.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,17 +17,34 @@
 namespace weir::kv::testing {
 namespace {
 
+enum class Links : std::uint8_t { unix_sockets, rdma };
+
 // One weir-server, which has nothing when it is started again but what its log kept.
 class Node {
  public:
-  explicit Node(bool keeps_log) : keeps_log_(keeps_log) { start(); }
+  Node(Links links, bool keeps_log) : links_(links), keeps_log_(keeps_log) {
+    start();
+    WireClient client = connect();
+    rdma_port_ = fact(client, "rdma", "rdma_port");
+  }
 
   std::string path() const { return folder_.file("s"); }
   WireClient connect() const { return WireClient::unix_socket(path()); }
   void start() {
-    program_ = std::make_unique<Program>(
-        std::vector<std::string>{"--port", "0", "--unixsocket", path(), "--dir", folder_.path(),
-                                 "--enable-debug-command", "yes", "--appendonly", keeps_log_ ? "yes" : "no"});
+    std::vector<std::string> words{"--port",
+                                   "0",
+                                   "--unixsocket",
+                                   path(),
+                                   "--dir",
+                                   folder_.path(),
+                                   "--enable-debug-command",
+                                   "yes",
+                                   "--appendonly",
+                                   keeps_log_ ? "yes" : "no"};
+    if (links_ == Links::rdma)
+      words.insert(words.end(), {"--rdma-port", rdma_port_, "--rdma-bind", "127.0.0.1", "--rdma-provider",
+                                 "weir", "--rdma-replication", "yes"});
+    program_ = std::make_unique<Program>(std::move(words));
     EXPECT_TRUE(program_->prints("Ready to accept connections"));
   }
   void kill() {
@@ -42,21 +60,26 @@ class Node {
     program_->signal(SIGCONT);
   }
   void follow(const Node& primary) const {
-    const std::string answer = connect().call({"REPLICAOF", primary.path(), "0"});
+    const bool rdma = links_ == Links::rdma;
+    const std::string answer =
+        connect().call({"REPLICAOF", rdma ? "127.0.0.1" : primary.path(), rdma ? primary.rdma_port_ : "0"});
     EXPECT_TRUE(answer.starts_with("+OK")) << answer;
   }
 
  private:
   test::ScratchDirectory folder_;
+  Links links_;
   bool keeps_log_;
+  std::string rdma_port_ = "-1";  // the same one when it is started again
   bool stopped_ = false;
   std::unique_ptr<Program> program_;
 };
 
 class Chaos {
  public:
-  explicit Chaos(std::uint64_t seed) : random_(seed) {
-    for (const bool keeps_log : {false, false, true}) nodes_.push_back(std::make_unique<Node>(keeps_log));
+  Chaos(std::uint64_t seed, Links links) : random_(seed) {
+    for (const bool keeps_log : {false, false, true})
+      nodes_.push_back(std::make_unique<Node>(links, keeps_log));
     for (Node* replica : replicas()) replica->follow(primary());
     client_ = std::make_unique<WireClient>(primary().connect());
   }
@@ -291,20 +314,28 @@ class Chaos {
   bool settled_ = false;                    // each node has everything that was acknowledged
 };
 
-void survive(std::uint64_t seed, int events) {
+void survive(std::uint64_t seed, int events, Links links) {
   ::testing::Test::RecordProperty("seed", std::to_string(seed));
   SCOPED_TRACE(seed);
-  Chaos chaos(seed);
+  Chaos chaos(seed, links);
   chaos.run(events);
   EXPECT_FALSE(chaos.acknowledged.empty());
 }
 
 TEST(ReplicationChaos, loses_nothing_that_wait_acknowledged) {
-  for (const std::uint64_t seed : {1, 2}) survive(seed, 8);
+  for (const std::uint64_t seed : {1, 2}) survive(seed, 8, Links::unix_sockets);
+}
+
+TEST(ReplicationChaos, loses_nothing_that_wait_acknowledged_over_rdma) {
+  for (const std::uint64_t seed : {3, 4}) survive(seed, 8, Links::rdma);
 }
 
 TEST(ReplicationChaos, slow_loses_nothing_that_wait_acknowledged_for_minutes) {
-  for (std::uint64_t seed = 100; seed < 120; ++seed) survive(seed, 25);
+  for (std::uint64_t seed = 100; seed < 120; ++seed) survive(seed, 25, Links::unix_sockets);
+}
+
+TEST(ReplicationChaos, slow_loses_nothing_that_wait_acknowledged_over_rdma_for_minutes) {
+  for (std::uint64_t seed = 200; seed < 220; ++seed) survive(seed, 25, Links::rdma);
 }
 
 }  // namespace

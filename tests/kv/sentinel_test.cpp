@@ -1,12 +1,10 @@
 // Redis Sentinel fails over from a redis-server to this server, and back. In a network namespace of the
 // test's own, because Sentinel knows servers by their TCP ports.
 #include <gtest/gtest.h>
-#include <net/if.h>
-#include <sched.h>
-#include <sys/ioctl.h>
 
 #include <fstream>
 
+#include "tests/kv/own_network.hpp"
 #include "tests/kv/redis_server.hpp"
 #include "tests/kv/replication_facts.hpp"
 #include "tests/kv/replication_load.hpp"
@@ -18,19 +16,6 @@ namespace {
 constexpr std::uint16_t sentinel_port = 26379;
 constexpr std::uint16_t redis_port = 6380;
 constexpr std::uint16_t weir_port = 6381;
-
-// Before there is a second thread.
-bool enter_own_network() {
-  if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
-  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  ifreq loopback{};
-  std::strncpy(loopback.ifr_name, "lo", sizeof loopback.ifr_name - 1);
-  bool up = ::ioctl(fd, SIOCGIFFLAGS, &loopback) == 0;
-  loopback.ifr_flags = static_cast<short>(loopback.ifr_flags | IFF_UP);
-  up = up && ::ioctl(fd, SIOCSIFFLAGS, &loopback) == 0;
-  ::close(fd);
-  return up;
-}
 
 // It watches the server "data", and is in more of a hurry than it is in a data centre.
 class Sentinel {

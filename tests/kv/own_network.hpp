@@ -1,0 +1,27 @@
+// A network namespace of the test's own, for servers that take no free port.
+#pragma once
+
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace weir::kv::testing {
+
+// Before there is a second thread. False: the kernel lets this user make none.
+inline bool enter_own_network() {
+  if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq loopback{};
+  std::strncpy(loopback.ifr_name, "lo", sizeof loopback.ifr_name - 1);
+  bool up = ::ioctl(fd, SIOCGIFFLAGS, &loopback) == 0;
+  loopback.ifr_flags = static_cast<short>(loopback.ifr_flags | IFF_UP);
+  up = up && ::ioctl(fd, SIOCSIFFLAGS, &loopback) == 0;
+  ::close(fd);
+  return up;
+}
+
+}  // namespace weir::kv::testing
