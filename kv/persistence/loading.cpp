@@ -4,13 +4,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "kv/net/owned_fd.hpp"
+#include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/rdb/file_reader.hpp"
 #include "kv/rdb/file_source.hpp"
+#include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
 #include "kv/server/restored.hpp"
 #include "kv/server/server.hpp"
@@ -27,6 +30,9 @@ class StoreTarget final : public rdb::Target {
   void aux(std::string_view name, std::string_view value) override {
     if (name == "redis-ver")
       server_.log(LogLevel::notice, "the snapshot was written by version " + std::string(value));
+    if (name == "repl-id") history_ = value;
+    if (name == "repl-offset") position_ = parse_int(value).value_or(-1);
+    if (name == "repl-stream-db") stream_database_ = parse_int(value).value_or(-1);
   }
   std::string select(std::uint64_t database) override {
     if (database >= server_.databases.size()) {
@@ -66,6 +72,17 @@ class StoreTarget final : public rdb::Target {
     report_.tell();
     return go_on_();
   }
+  // All of it is loaded. A server that follows another needs only what came after it there.
+  void go_on_in_history() const {
+    repl::History& history = server_.replication->history();
+    const bool follows = !server_.settings.replicaof.empty();
+    if (!follows || history.kept() || history_.size() != repl::History::id_size || position_ < 0) return;
+    history.adopt(history_, position_);
+    const auto databases = static_cast<std::int64_t>(server_.databases.size());
+    if (stream_database_ < databases)
+      history.database = static_cast<int>(std::max<std::int64_t>(stream_database_, -1));
+    server_.log(LogLevel::notice, "the primary will be asked for what came after the snapshot");
+  }
 
  private:
   Server& server_;
@@ -76,6 +93,10 @@ class StoreTarget final : public rdb::Target {
   Keyspace* db_ = server_.databases.front().get();
   std::uint64_t looked_at_ = 0;
   unsigned records_ = 0;
+  // Where in which history the data are.
+  std::string history_;
+  std::int64_t position_ = -1;
+  std::int64_t stream_database_ = -1;
 };
 
 }  // namespace
@@ -101,6 +122,7 @@ std::expected<SnapshotRead, std::string> load_snapshot_file(Server& server, int 
     return std::unexpected("cannot read " + path + ": " + std::strerror(source.problem()));
   if (!done && done.error().kind == rdb::Error::Kind::stopped) return SnapshotRead{LoadResult::stopped};
   if (!done) return std::unexpected(path + " is not loaded: " + done.error().what);
+  if (!server.settings.appendonly) target.go_on_in_history();
   return SnapshotRead{LoadResult::loaded, *done};
 }
 
@@ -114,7 +136,9 @@ std::expected<LoadResult, std::string> load_snapshot(Server& server, const std::
   server.refresh_time();
   server.loading = LoadProgress{server.now_ms, static_cast<std::uint64_t>(status.st_size), 0};
   server.loaded = {};
-  auto read = load_snapshot_file(server, file.get(), path, Expired::dropped, go_on);
+  // Which keys of a replica expire, its primary says.
+  const Expired expired = server.settings.replicaof.empty() ? Expired::dropped : Expired::kept;
+  auto read = load_snapshot_file(server, file.get(), path, expired, go_on);
   server.refresh_time();
   const std::int64_t took_ms = server.now_ms - server.loading->began_ms;
   server.loading.reset();

@@ -13,6 +13,22 @@
 
 namespace weir::kv {
 
+namespace {
+
+void put_place_in_history(const Server& server, Snapshot::Use use, rdb::Encoded& into) {
+  const repl::History& history = server.replication->history();
+  // A server that starts with the file and follows goes on from there.
+  const bool of_file = use == Snapshot::Use::file && history.kept() && !server.effects.untold();
+  // A replica's replica joins in the middle of a stream, where nobody selects a database for it.
+  const bool of_stream = use == Snapshot::Use::replica && server.replication->follows();
+  if (of_file || of_stream) into.put_aux("repl-stream-db", std::to_string(std::max(history.database, 0)));
+  if (!of_file) return;
+  into.put_aux("repl-id", history.id());
+  into.put_aux("repl-offset", std::to_string(history.end()));
+}
+
+}  // namespace
+
 Snapshot::Snapshot(Server& server, std::uint32_t number, Use use, Sink sink)
     : server_(server),
       sink_(std::move(sink)),
@@ -28,11 +44,7 @@ void Snapshot::begin(Use use) {
   chunk_.put_aux("ctime", std::to_string(server_.now_ms / 1000));
   chunk_.put_aux("used-mem", std::to_string(used_memory()));
   chunk_.put_aux("aof-base", use == Use::append_only_base ? "1" : "0");
-  // A replica's replica joins in the middle of a stream, where nobody selects a database for it.
-  if (use == Use::replica && server_.replication->follows()) {
-    const int database = server_.replication->history().database;
-    chunk_.put_aux("repl-stream-db", std::to_string(std::max(database, 0)));
-  }
+  put_place_in_history(server_, use, chunk_);
   for (const auto& [name, library] : server_.scripts->libraries().all()) {
     chunk_.put_opcode(rdb::Opcode::function);
     chunk_.put_text(library.text);

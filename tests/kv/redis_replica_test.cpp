@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "kv/persistence/loading.hpp"
+#include "kv/replication/primary_link.hpp"
 #include "tests/kv/redis_server.hpp"
 #include "tests/kv/replication_facts.hpp"
 #include "tests/kv/replication_load.hpp"
@@ -122,6 +124,39 @@ TEST(RedisAsReplica, begins_anew_when_it_was_away_for_longer_than_the_backlog_la
   expect_equal(weir, redis);
   EXPECT_EQ(fact(client, "stats", "sync_full"), "2");
   EXPECT_EQ(fact(client, "stats", "sync_partial_err"), "1");
+}
+
+// Each goes on from the snapshot that the other one took while it followed.
+TEST(RedisAsReplica, goes_on_from_a_snapshot_of_either_server) {
+  RunningServer primary(primary_settings());
+  WireClient client = primary.connect();
+  ReplicationLoad load(8);
+  for (int i = 0; i < 300; ++i) load.step(client);
+  RedisServer redis(replica_of(primary));
+  await_replicas(client);
+  ASSERT_EQ(redis.connect().call({"SAVE"}), "+OK\r\n");
+  redis.kill();
+  for (int i = 0; i < 300; ++i) load.step(client);
+  {
+    Settings settings = quiet_settings();
+    settings.enable_debug_command = 1;
+    settings.dir = redis.file("");
+    settings.replicaof = "127.0.0.1 " + port_of(primary);
+    RunningServer weir(std::move(settings));
+    weir.run([](Server& s) {
+      EXPECT_TRUE(load_snapshot(s, [] { return true; }));
+      repl::follow_configured_primary(s);
+    });
+    await_replicas(client);
+    WireClient replica = weir.connect();
+    EXPECT_EQ(state_seen(replica), state_seen(client));
+    ASSERT_EQ(replica.call({"SAVE"}), "+OK\r\n");
+  }
+  for (int i = 0; i < 300; ++i) load.step(client);
+  redis.start(replica_of(primary));
+  expect_equal(primary, redis);
+  EXPECT_EQ(fact(client, "stats", "sync_full"), "1");
+  EXPECT_EQ(fact(client, "stats", "sync_partial_ok"), "2");
 }
 
 TEST(RedisAsReplica, publishes_what_is_published_here) {
