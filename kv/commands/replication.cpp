@@ -75,10 +75,6 @@ bool may_follow(const Call& call) {
     call.reply.error("NOMASTERLINK Can't SYNC while not connected with my master");
     return false;
   }
-  if (!call.client.output.empty()) {
-    call.reply.error("ERR SYNC and PSYNC are invalid with pending output");
-    return false;
-  }
   call.server.replication->watch_clock();
   return true;
 }

@@ -67,6 +67,15 @@ void await_said(RunningServer& server, const std::string& what, std::size_t coun
 
 void await_online(RunningServer& server, std::size_t count = 1) { await_said(server, "state=online", count); }
 
+// Over TLS a transport says late that an answer has left, and Redis refuses PSYNC until it has.
+TEST(Replicas, may_ask_before_the_last_answer_has_left) {
+  RunningServer server;
+  HandReplica replica(server);
+  replica.wire.send(encode({"PING"}) + encode({"PSYNC", "?", "-1"}));
+  EXPECT_EQ(replica.wire.through("\r\n"), "+PONG\r\n");
+  EXPECT_TRUE(replica.wire.through("\r\n").starts_with("+FULLRESYNC "));
+}
+
 TEST(Replicas, are_sent_a_snapshot_and_then_each_change) {
   RunningServer server;
   WireClient client = server.connect();
