@@ -19,7 +19,7 @@
 #include <stdexcept>
 
 #include "bench/echo_program.hpp"
-#include "rdma/tcp_pacing.hpp"
+#include "transport/tcp_pacing.hpp"
 
 namespace {
 
@@ -103,7 +103,7 @@ sockaddr_in loopback(std::uint16_t port) {
 
 void serve(const std::function<void(const std::string&)>& tell) {
   const int listener = checked(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), "socket");
-  const weir::rdma::AcceptedPacing pacing(listener);
+  const weir::transport::AcceptedPacing pacing(listener);
   sockaddr_in at = loopback(0);
   socklen_t size = sizeof at;
   checked(bind(listener, reinterpret_cast<sockaddr*>(&at), size), "bind");
@@ -161,7 +161,7 @@ void measure(const std::string& port, const Options& options, int in_flight, pid
   std::deque<Caller> callers;
   for (int i = 0; i < (options.each ? in_flight : 1); ++i) {
     const int fd = checked(socket(AF_INET, SOCK_STREAM, 0), "socket");
-    weir::rdma::spare_pacing(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+    weir::transport::spare_pacing(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to);
     checked(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to), "connect");
     callers.emplace_back(epoll, fd);
   }

@@ -75,7 +75,7 @@ install(CODE "
   endif()" COMPONENT server)
 
 # C++: headers below include/weir, in folders as here, so that their includes of each other hold.
-set(cpp_libraries weir_asio weir_asio_ssl weir_hash weir_rdma weir_rpc weir_tensor)
+set(cpp_libraries weir_asio weir_asio_ssl weir_hash weir_waiting weir_transport weir_rdma weir_rpc weir_tensor)
 foreach(library ${cpp_libraries})
   string(REPLACE "weir_" "" name ${library})
   set_target_properties(${library} PROPERTIES EXPORT_NAME ${name})
@@ -84,7 +84,7 @@ endforeach()
 install(TARGETS ${cpp_libraries} EXPORT weir ARCHIVE DESTINATION lib COMPONENT dev OPTIONAL
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} ${CMAKE_INSTALL_INCLUDEDIR}/weir)
 install(EXPORT weir NAMESPACE weir:: FILE weir-targets.cmake DESTINATION lib/cmake/weir COMPONENT dev)
-foreach(folder hash rdma rpc tensor)
+foreach(folder hash waiting transport rdma rpc tensor)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir COMPONENT dev
     FILES_MATCHING PATTERN "*.hpp" PATTERN "c" EXCLUDE PATTERN "python" EXCLUDE PATTERN "nccl" EXCLUDE
     PATTERN "examples" EXCLUDE)

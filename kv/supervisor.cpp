@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "kv/net/owned_fd.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace weir::kv {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "rdma/cpu_relax.hpp"
-#include "rdma/turn.hpp"
 #include "rdma/work_id.hpp"
+#include "waiting/cpu_relax.hpp"
+#include "waiting/turn.hpp"
 
 namespace weir::rdma {
 namespace {
@@ -307,9 +307,10 @@ void Engine::poll_round() {
     return;
   }
   const Clock::time_point time = now();
-  const PollPolicy::Next next = policy_.after_round(time, kicked || more || stats_.completions != before);
+  const waiting::PollPolicy::Next next =
+      policy_.after_round(time, kicked || more || stats_.completions != before);
   if (more) return;
-  if (next == PollPolicy::Next::sleep) {
+  if (next == waiting::PollPolicy::Next::sleep) {
     again = !fell_asleep();
   } else {
     sched_yield();
@@ -319,14 +320,14 @@ void Engine::poll_round() {
 
 // Polls until there was nothing for `spin_tries` times (false), or others should have their turn (true).
 bool Engine::poll_for_a_while() {
-  const Turn turn(now());
+  const waiting::Turn turn(now());
   run_notifications();
   int batches = 0;
   const int most_tries = policy_.crowded() ? 1 : settings_.spin_tries;
   for (int tries = 0; tries < most_tries;) {
     if (!poll_once()) {
       ++tries;
-      cpu_relax();
+      waiting::cpu_relax();
       continue;
     }
     tries = 0;
@@ -396,7 +397,7 @@ void Engine::seen_empty(Device::Queue& queue) {
 
 void Engine::run_notifications() {
   if (dirty_.empty()) return;
-  const Turn turn(now());
+  const waiting::Turn turn(now());
   for (int pass = 0; pass < max_notify_passes && !dirty_.empty(); ++pass) {
     if (pass > 0 && turn.over(now())) return;  // poll_round() comes back
     notifying_.swap(dirty_);

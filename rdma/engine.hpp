@@ -26,10 +26,10 @@
 #include "rdma/cm.hpp"
 #include "rdma/connection.hpp"
 #include "rdma/device.hpp"
-#include "rdma/poll_policy.hpp"
 #include "rdma/provider.hpp"
 #include "rdma/settings.hpp"
 #include "rdma/shared_receives.hpp"
+#include "waiting/poll_policy.hpp"
 
 namespace weir::rdma {
 
@@ -154,7 +154,7 @@ class Engine : public asio::execution_context::service {
   bool busy_ = false;       // something was posted since the last round
   bool in_round_ = false;
   bool shut_down_ = false;
-  PollPolicy policy_;
+  waiting::PollPolicy policy_;
   std::chrono::milliseconds tick_period_{1000};
   EngineStats stats_;
 };

@@ -12,7 +12,6 @@
 #include <typeinfo>
 
 #include "rdma/stream.hpp"
-#include "rdma/tcp_pacing.hpp"
 #include "rpc/address.hpp"
 #include "rpc/client.hpp"
 #include "rpc/life_signs.hpp"
@@ -20,6 +19,7 @@
 #include "rpc/socket_transport.hpp"
 #include "rpc/time_limit.hpp"
 #include "rpc/tls_transport.hpp"
+#include "transport/tcp_pacing.hpp"
 
 namespace weir::rpc {
 
@@ -68,7 +68,7 @@ asio::awaitable<void> connect_to_one_of(tcp::socket& socket, const tcp::resolver
     socket.open(to.protocol(), error);
     if (error) continue;
     socket.set_option(tcp::no_delay(true), ignored);
-    rdma::spare_pacing(socket.native_handle(), to.data(), static_cast<socklen_t>(to.size()));
+    transport::spare_pacing(socket.native_handle(), to.data(), static_cast<socklen_t>(to.size()));
     co_await socket.async_connect(to, redirect_error(use_awaitable, error));
     if (!error) co_return;
   }

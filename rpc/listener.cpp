@@ -17,18 +17,18 @@
 #include <cstring>
 #include <optional>
 
-#include "rdma/handshake_places.hpp"
-#include "rdma/tcp_pacing.hpp"
 #include "rpc/frame.hpp"
 #include "rpc/socket_transport.hpp"
 #include "rpc/tls_transport.hpp"
+#include "transport/handshake_places.hpp"
+#include "transport/tcp_pacing.hpp"
 
 namespace weir::rpc {
 
 namespace {
 
 using asio::ip::tcp;
-using rdma::HandshakePlaces;
+using transport::HandshakePlaces;
 
 std::unexpected<Error> refused(const Address& address, const char* what, int os_error) {
   return fail(Errc::bad_address,
@@ -147,7 +147,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
     poller_.remove(fd_.get(), *this);
     if (bound_file_ && file_at(address_.path) == bound_file_) unlink(address_.path.c_str());
     pause_.cancel();
-    fd_.reset();
+    fd_.close();
   }
 
   void accept(int most_at_once, Handshakes which) {
@@ -175,7 +175,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
   // no reserve.
   bool turn_one_away() {
     if (!reserve_) return false;
-    reserve_.reset();
+    reserve_.close();
     OwnedFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd && !secure_) {  // over TLS there is no handshake yet to say it in
       std::array<std::byte, 4096> unread;
@@ -186,7 +186,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
       shutdown(fd.get(), SHUT_WR);
     }
     const bool turned_away = static_cast<bool>(fd);
-    fd.reset();
+    fd.close();
     reserve_ = open_reserve();
     return turned_away;
   }
@@ -216,7 +216,7 @@ class SocketListener final : public Listener, public Poller::Watcher {
   OwnedFd fd_;
   const Address address_;
   const Threads threads_;
-  const rdma::AcceptedPacing pacing_;
+  const transport::AcceptedPacing pacing_;
   std::size_t turn_ = 0;
   std::optional<File> bound_file_;  // of a unix socket
   const bool secure_;

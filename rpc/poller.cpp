@@ -11,14 +11,14 @@
 #include <new>
 #include <system_error>
 
-#include "rdma/turn.hpp"
+#include "waiting/turn.hpp"
 
 namespace weir::rpc {
 
 asio::execution_context::id Poller::id;
 
 namespace {
-using Time = rdma::PollPolicy::TimePoint::clock;
+using Time = waiting::PollPolicy::TimePoint::clock;
 
 template <class Action>
 struct AtExit {
@@ -121,7 +121,7 @@ void Poller::go_on() {
 
 void Poller::rounds() {
   constexpr int most_rounds = 8;  // then timers and other transports get their turn
-  const rdma::Turn turn;
+  const waiting::Turn turn;
   bool progress = false;
   try {
     for (int i = 0; i < most_rounds && !(progress && turn.over()) && round(); ++i) progress = true;
@@ -133,7 +133,7 @@ void Poller::rounds() {
     throw;
   }
   if (watched_ == 0) return;
-  policy_.after_round(Time::now(), progress) == rdma::PollPolicy::Next::yield ? go_on() : sleep();
+  policy_.after_round(Time::now(), progress) == waiting::PollPolicy::Next::yield ? go_on() : sleep();
 }
 
 bool Poller::round() {

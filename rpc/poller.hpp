@@ -10,7 +10,7 @@
 // otherwise; the next call of the same kind finds the kernel's warm.
 //
 // After traffic it goes on looking for a while before it sleeps, as rdma's engine does and by the same policy
-// (rdma/poll_policy.hpp): a reply that comes within `idle_spin` then costs no sleep and no wake-up. Where
+// (waiting/poll_policy.hpp): a reply that comes within `idle_spin` then costs no sleep and no wake-up. Where
 // others want the core it sleeps at once.
 //
 // Ownership: a service of the io_context. Sockets keep run() from returning while they are added. Threading:
@@ -27,8 +27,8 @@
 #include <span>
 #include <vector>
 
-#include "rdma/poll_policy.hpp"
 #include "rpc/reserved_block.hpp"
+#include "waiting/poll_policy.hpp"
 
 namespace weir::rpc {
 
@@ -131,7 +131,7 @@ class Poller final : public asio::execution_context::service {
   bool in_round_ = false;
   bool waiting_ = false;    // Asio waits for the set, or the next round is posted
   ReservedBlock for_wait_;  // of either: an exception for want of memory must not end the rounds
-  rdma::PollPolicy policy_{idle_spin};
+  waiting::PollPolicy policy_{idle_spin};
 };
 
 }  // namespace weir::rpc

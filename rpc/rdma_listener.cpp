@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "rdma/acceptor.hpp"
-#include "rdma/handshake_places.hpp"
 #include "rpc/listener.hpp"
 #include "rpc/rdma_transport.hpp"
 #include "rpc/tls_transport.hpp"
+#include "transport/handshake_places.hpp"
 
 namespace weir::rpc {
 
@@ -44,7 +44,7 @@ struct Door {
     while (!self->closed) {
       std::error_code error;
       if (self->places && self->places->full()) {
-        room.expires_after(rdma::HandshakePlaces::look_again);
+        room.expires_after(transport::HandshakePlaces::look_again);
         co_await room.async_wait(asio::redirect_error(asio::use_awaitable, error));
         continue;
       }
@@ -61,7 +61,7 @@ struct Door {
   }
 
   Take take;
-  std::shared_ptr<rdma::HandshakePlaces> places;  // null: without TLS
+  std::shared_ptr<transport::HandshakePlaces> places;  // null: without TLS
   std::optional<Acceptor> acceptor;
   bool closed = false;
 };
@@ -72,7 +72,8 @@ class RdmaListener final : public Listener {
  public:
   using Take = typename Door<Acceptor>::Take;
 
-  RdmaListener(Acceptor acceptor, Address address, Take take, std::shared_ptr<rdma::HandshakePlaces> places)
+  RdmaListener(Acceptor acceptor, Address address, Take take,
+               std::shared_ptr<transport::HandshakePlaces> places)
       : address_(std::move(address)), take_(std::move(take)), places_(std::move(places)), own_(make_door()) {
     address_.port = acceptor.local_endpoint().port();
     Door<Acceptor>::open(own_, std::move(acceptor));
@@ -105,16 +106,15 @@ class RdmaListener final : public Listener {
 
   Address address_;
   const Take take_;
-  const std::shared_ptr<rdma::HandshakePlaces> places_;
+  const std::shared_ptr<transport::HandshakePlaces> places_;
   const std::shared_ptr<Door<Acceptor>> own_;
   std::vector<std::pair<asio::io_context*, std::shared_ptr<Door<Acceptor>>>> others_;
 };
 
 template <class Acceptor, class Settings>
-Result<std::unique_ptr<Listener>> make_listener(rdma::Engine& engine, const Address& address,
-                                                const Listener::Threads& threads, const Settings& settings,
-                                                typename Door<Acceptor>::Take take,
-                                                std::shared_ptr<rdma::HandshakePlaces> places = nullptr) {
+Result<std::unique_ptr<Listener>> make_listener(
+    rdma::Engine& engine, const Address& address, const Listener::Threads& threads, const Settings& settings,
+    typename Door<Acceptor>::Take take, std::shared_ptr<transport::HandshakePlaces> places = nullptr) {
   const auto refused = [&](const std::string& why) {
     return fail(Errc::rdma, "cannot listen at " + address.text() + ": " + why);
   };
@@ -138,7 +138,7 @@ Result<std::unique_ptr<Listener>> make_listener(rdma::Engine& engine, const Addr
 
 asio::awaitable<void> shake_hands(rdma::Stream stream, TlsPeer tls, std::string peer,
                                   std::function<bool()> listening, std::function<void(TransportPtr)> accepted,
-                                  rdma::HandshakePlaces::Place place) {
+                                  transport::HandshakePlaces::Place place) {
   auto made = co_await make_tls_transport(std::move(stream), std::move(tls), std::move(peer));
   place.give_back();
   if (made && listening()) accepted(std::move(*made));
@@ -160,7 +160,7 @@ Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Addres
   }
   auto tls = make_tls_context(options.tls, TlsSide::server);
   if (!tls) return std::unexpected(std::move(tls.error()));
-  const auto places = std::make_shared<rdma::HandshakePlaces>();
+  const auto places = std::make_shared<transport::HandshakePlaces>();
   return make_listener<rdma::Acceptor>(
       **engine, address, threads, rdma::AcceptorSettings(),
       [context = std::move(*tls), accepted = std::move(accepted), places](
@@ -168,7 +168,7 @@ Result<std::unique_ptr<Listener>> listen_rdma(asio::io_context& io, const Addres
         const rdma::Endpoint remote = stream.remote_endpoint();
         std::string peer = "rdma+tls " + remote.address().to_string() + ":" + std::to_string(remote.port());
         TlsPeer peer_tls{TlsSide::server, context, "",
-                         places->crowded() ? rdma::HandshakePlaces::hurried : std::chrono::seconds(10)};
+                         places->crowded() ? transport::HandshakePlaces::hurried : std::chrono::seconds(10)};
         asio::co_spawn(
             there,
             shake_hands(

@@ -15,10 +15,6 @@
 
 namespace weir::rpc {
 
-void OwnedFd::reset() {
-  if (fd_ >= 0) close(std::exchange(fd_, -1));
-}
-
 namespace {
 
 class SocketTransport final : public Transport, public Poller::Watcher {
@@ -74,7 +70,7 @@ class SocketTransport final : public Transport, public Poller::Watcher {
     user_ = nullptr;
     if (!fd_) return;
     poller_.remove(fd_.get(), *this);
-    fd_.reset();
+    fd_.close();
   }
 
   std::string peer() const override { return peer_; }

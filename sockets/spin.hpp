@@ -1,5 +1,5 @@
 // A look before a sleep: short, and none at all where it was in vain or where others want the core
-// (rdma/spin_policy).
+// (waiting/spin_policy).
 #pragma once
 
 #include <sched.h>
@@ -7,12 +7,12 @@
 #include <chrono>
 #include <utility>
 
-#include "rdma/spin_policy.hpp"
 #include "sockets/runtime.hpp"
+#include "waiting/spin_policy.hpp"
 
 namespace weir::sockets {
 
-using rdma::SpinPolicy;
+using waiting::SpinPolicy;
 
 inline SpinPolicy& thread_spin() {
   static thread_local SpinPolicy policy(settings().spin);

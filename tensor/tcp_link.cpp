@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "rdma/tcp_pacing.hpp"
+#include "transport/tcp_pacing.hpp"
 
 namespace weir::tensor {
 namespace {
@@ -54,7 +54,7 @@ TcpLink& TcpLink::connect(asio::io_context& io, const tcp::endpoint& hub, LinkEv
   link->on_up_ = [on_up = std::move(on_up)](TcpLink&) { on_up(); };
   std::error_code failed;
   link->socket_.open(hub.protocol(), failed);
-  rdma::spare_pacing(link->socket_.native_handle(), hub.data(), static_cast<socklen_t>(hub.size()));
+  transport::spare_pacing(link->socket_.native_handle(), hub.data(), static_cast<socklen_t>(hub.size()));
   link->socket_.async_connect(hub, [link](std::error_code error) {
     if (link->state_ == State::ended) return;
     if (error) return link->end(Error{Errc::unreachable, "TCP: " + error.message(), 0});

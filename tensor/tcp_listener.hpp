@@ -9,8 +9,8 @@
 #include <functional>
 #include <memory>
 
-#include "rdma/tcp_pacing.hpp"
 #include "tensor/tcp_link.hpp"
+#include "transport/tcp_pacing.hpp"
 
 namespace weir::tensor {
 
@@ -34,7 +34,7 @@ class TcpListener {
 
   asio::ip::tcp::acceptor acceptor_;
   asio::steady_timer again_;
-  const rdma::AcceptedPacing pacing_;
+  const transport::AcceptedPacing pacing_;
   const asio::ip::tcp::endpoint local_;
   const std::uint64_t generation_;
   const std::uint32_t most_;

@@ -11,7 +11,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "cli/client/unique_fd.hpp"
+#include "transport/owned_fd.hpp"
 
 extern char** environ;
 
@@ -159,8 +159,8 @@ client::Result<void> can_draw_into(const std::string& file) {
 client::Result<void> draw_chart(const Comparison& comparison, const std::string& file) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail(ErrorKind::unsupported, "no pipe to gnuplot");
-  client::UniqueFd reader(ends[0]);
-  client::UniqueFd writer(ends[1]);
+  OwnedFd reader(ends[0]);
+  OwnedFd writer(ends[1]);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, reader.get(), STDIN_FILENO);
@@ -174,7 +174,7 @@ client::Result<void> draw_chart(const Comparison& comparison, const std::string&
   if (error)
     return fail(ErrorKind::unsupported,
                 "gnuplot, which draws the chart, does not start; on Debian: apt-get install gnuplot-nox");
-  reader.reset();
+  reader.close();
   ::signal(SIGPIPE, SIG_IGN);  // a gnuplot that dies early shows in its exit status
   const auto script = chart_script(comparison, file);
   for (std::string_view rest = script; !rest.empty();) {
@@ -183,7 +183,7 @@ client::Result<void> draw_chart(const Comparison& comparison, const std::string&
     if (written <= 0) break;
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
-  writer.reset();
+  writer.close();
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

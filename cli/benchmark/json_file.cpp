@@ -21,7 +21,7 @@ client::Result<JsonFile> JsonFile::open(const std::string& name) {
   JsonFile file;
   file.name_ = name;
   if (name.empty() || name == "-") return file;
-  file.fd_ = client::UniqueFd(::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  file.fd_ = OwnedFd(::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   if (!file.fd_) return cannot_write(name);
   return file;
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/client/error.hpp"
-#include "cli/client/unique_fd.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace weir::benchmark {
 
@@ -19,7 +19,7 @@ class JsonFile {
 
  private:
   std::string name_;
-  client::UniqueFd fd_;
+  OwnedFd fd_;
 };
 
 }  // namespace weir::benchmark

@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "kv/aof/log_steps.hpp"
-#include "kv/net/owned_fd.hpp"
 #include "kv/rdb/file_reader.hpp"
 #include "kv/rdb/file_source.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace weir::check {
 namespace {
@@ -68,7 +68,7 @@ bool begins_a_log(std::string_view bytes) { return bytes.starts_with('*') || byt
 
 class Checking {
  public:
-  Checking(kv::OwnedFd fd, CheckedFile& file) : fd_(std::move(fd)), file_(file) {}
+  Checking(OwnedFd fd, CheckedFile& file) : fd_(std::move(fd)), file_(file) {}
 
   // The error: it cannot be read.
   std::expected<void, int> check(Expected expected) {
@@ -161,7 +161,7 @@ class Checking {
     });
   }
 
-  kv::OwnedFd fd_;
+  OwnedFd fd_;
   CheckedFile& file_;
 };
 
@@ -171,7 +171,7 @@ std::expected<CheckedFile, std::string> check_file(const std::string& path, Expe
   const auto cannot = [&](int error) {
     return std::unexpected(fmt::format("cannot read {}: {}", path, std::strerror(error)));
   };
-  kv::OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return cannot(errno);
   struct stat facts{};
   if (::fstat(fd.get(), &facts) != 0) return cannot(errno);

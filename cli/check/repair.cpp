@@ -12,12 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "kv/net/owned_fd.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace weir::check {
 namespace {
-
-using kv::OwnedFd;
 
 // Copies from there to the end. False: errno says why.
 bool copy_tail(int from, std::uint64_t offset, int to) {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "rdma/tcp_pacing.hpp"
+#include "transport/tcp_pacing.hpp"
 
 namespace weir::client {
 namespace {
@@ -43,7 +43,7 @@ std::unexpected<Error> unreachable(const Endpoint& endpoint, const std::string& 
 
 }  // namespace
 
-Result<UniqueFd> dial_tcp(const Endpoint& endpoint, Milliseconds limit) {
+Result<OwnedFd> dial_tcp(const Endpoint& endpoint, Milliseconds limit) {
   const auto deadline = Clock::now() + limit;
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -54,12 +54,12 @@ Result<UniqueFd> dial_tcp(const Endpoint& endpoint, Milliseconds limit) {
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
   int last_error = EADDRNOTAVAIL;
   for (const addrinfo* at = found; at; at = at->ai_next) {
-    UniqueFd fd(::socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    OwnedFd fd(::socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) {
       last_error = errno;
       continue;
     }
-    rdma::spare_pacing(fd.get(), at->ai_addr, at->ai_addrlen);
+    transport::spare_pacing(fd.get(), at->ai_addr, at->ai_addrlen);
     last_error = connect_within(fd.get(), at->ai_addr, at->ai_addrlen, deadline);
     if (last_error) continue;
     const int on = 1;
@@ -69,13 +69,13 @@ Result<UniqueFd> dial_tcp(const Endpoint& endpoint, Milliseconds limit) {
   return unreachable(endpoint, std::strerror(last_error));
 }
 
-Result<UniqueFd> dial_unix(const Endpoint& endpoint, Milliseconds limit) {
+Result<OwnedFd> dial_unix(const Endpoint& endpoint, Milliseconds limit) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (endpoint.path.size() >= sizeof address.sun_path)
     return unreachable(endpoint, "the path is longer than a unix socket's may be (107 bytes)");
   std::memcpy(address.sun_path, endpoint.path.data(), endpoint.path.size());
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return unreachable(endpoint, std::strerror(errno));
   const auto deadline = Clock::now() + limit;
   int error = connect_within(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address, deadline);

@@ -21,7 +21,7 @@ class SocketConnection;
 
 class SocketReactor final : public Reactor {
  public:
-  explicit SocketReactor(UniqueFd epoll) : epoll_(std::move(epoll)), received_(receive_bytes) {}
+  explicit SocketReactor(OwnedFd epoll) : epoll_(std::move(epoll)), received_(receive_bytes) {}
 
   Result<std::unique_ptr<Connection>> open(const Endpoint&, ConnectionEvents&, Milliseconds limit) override;
   void turn(Milliseconds limit) override;
@@ -31,7 +31,7 @@ class SocketReactor final : public Reactor {
   std::span<std::byte> receive_buffer() { return received_; }
 
  private:
-  UniqueFd epoll_;
+  OwnedFd epoll_;
   std::vector<std::byte> received_;
   std::array<epoll_event, 256> ready_{};
   int ready_count_ = 0;
@@ -39,7 +39,7 @@ class SocketReactor final : public Reactor {
 
 class SocketConnection final : public Connection {
  public:
-  SocketConnection(SocketReactor& reactor, UniqueFd fd, ConnectionEvents& events)
+  SocketConnection(SocketReactor& reactor, OwnedFd fd, ConnectionEvents& events)
       : reactor_(reactor), fd_(std::move(fd)), events_(events) {
     reactor_.watch(*this, fd_.get(), EPOLL_CTL_ADD, EPOLLIN);
   }
@@ -85,7 +85,7 @@ class SocketConnection final : public Connection {
   }
   void end(std::string why) {
     reactor_.forget(*this, fd_.get());
-    fd_.reset();
+    fd_.close();
     events_.ended(Error{ErrorKind::closed, std::move(why)});
   }
   void wait_for(std::uint32_t events) {
@@ -94,7 +94,7 @@ class SocketConnection final : public Connection {
   }
 
   SocketReactor& reactor_;
-  UniqueFd fd_;
+  OwnedFd fd_;
   ConnectionEvents& events_;
   std::uint32_t waiting_for_ = EPOLLIN;
 };
@@ -135,7 +135,7 @@ void SocketReactor::turn(Milliseconds limit) {
 }  // namespace
 
 Result<std::unique_ptr<Reactor>> make_socket_reactor() {
-  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  OwnedFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail(ErrorKind::unsupported, std::string("epoll: ") + std::strerror(errno));
   return std::make_unique<SocketReactor>(std::move(epoll));
 }

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "kv/net/owned_fd.hpp"
 #include "kv/persistence/disk.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace weir::kv::aof {
 

@@ -26,8 +26,8 @@
 #include <string_view>
 
 #include "kv/effects/effects.hpp"
-#include "kv/net/owned_fd.hpp"
 #include "kv/persistence/disk.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace weir::kv::aof {
 

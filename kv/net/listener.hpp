@@ -9,7 +9,7 @@
 #include <string>
 
 #include "kv/net/connection.hpp"
-#include "rdma/handshake_places.hpp"
+#include "transport/handshake_places.hpp"
 
 namespace weir::kv {
 
@@ -65,8 +65,8 @@ Opened<std::shared_ptr<TlsSettings>> load_tls_to_dial(const TlsFiles& files);
 
 // Accepts only while one of `places` is free.
 OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, CurrentTls tls,
-                          const std::shared_ptr<rdma::HandshakePlaces>& places, const std::string& address,
-                          std::uint16_t port, const SocketOptions& options, Accept accept,
-                          std::function<void()> after_input, Log log);
+                          const std::shared_ptr<transport::HandshakePlaces>& places,
+                          const std::string& address, std::uint16_t port, const SocketOptions& options,
+                          Accept accept, std::function<void()> after_input, Log log);
 
 }  // namespace weir::kv

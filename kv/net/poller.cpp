@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "rdma/turn.hpp"
+#include "waiting/turn.hpp"
 
 namespace weir::kv {
 
@@ -47,7 +47,7 @@ void SocketPoller::wait() {
 // them are short, so that timers and other transports get their turn.
 void SocketPoller::rounds() {
   constexpr int most_rounds = 8;
-  const rdma::Turn turn;
+  const waiting::Turn turn;
   for (int i = 0; i < most_rounds; ++i) {
     if (round() == 0 || turn.over()) return;
   }

@@ -9,8 +9,8 @@
 #include "kv/net/dialling.hpp"
 #include "kv/net/listener.hpp"
 #include "rdma/engine.hpp"
-#include "rdma/handshake_places.hpp"
 #include "rdma/settings.hpp"
+#include "transport/handshake_places.hpp"
 
 namespace weir::kv {
 
@@ -23,7 +23,7 @@ struct RdmaListenOptions {
 // and "::*" are the wildcard addresses.
 OpenedListener listen_rdma(rdma::Engine& engine, const std::string& address, std::uint16_t port,
                            const RdmaListenOptions& options, CurrentTls tls,
-                           std::shared_ptr<rdma::HandshakePlaces> places, Accept accept,
+                           std::shared_ptr<transport::HandshakePlaces> places, Accept accept,
                            std::function<void()> after_input, Log log);
 
 struct RdmaDial {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "kv/net/tls_connection.hpp"
-#include "rdma/turn.hpp"
+#include "waiting/turn.hpp"
 
 namespace weir::kv {
 
@@ -88,7 +88,7 @@ class RdmaConnection final : public Connection {
   }
 
   void receive() {
-    const rdma::Turn turn;
+    const waiting::Turn turn;
     while (session_ != nullptr) {
       const std::span<const std::byte> arrived = stream_.readable();
       if (arrived.empty()) break;
@@ -137,7 +137,8 @@ std::string address_text(const rdma::Endpoint& endpoint) {
 }
 
 std::unique_ptr<Connection> over_rdma(rdma::Stream stream, std::shared_ptr<TlsSettings> tls,
-                                      std::function<void()> after_input, rdma::HandshakePlaces::Place place) {
+                                      std::function<void()> after_input,
+                                      transport::HandshakePlaces::Place place) {
   SocketNames names = names_of(stream, tls == nullptr ? "rdma" : "rdma+tls");
   if (tls == nullptr)
     return std::make_unique<RdmaConnection>(std::move(stream), std::move(names), std::move(after_input));

@@ -13,8 +13,8 @@
 
 #include "kv/net/connection.hpp"
 #include "kv/net/tls_settings.hpp"
-#include "rdma/handshake_places.hpp"
 #include "rdma/stream.hpp"
+#include "transport/handshake_places.hpp"
 
 namespace weir::kv {
 
@@ -22,7 +22,7 @@ namespace weir::kv {
 // TLS's handshake is over.
 std::unique_ptr<Connection> over_rdma(rdma::Stream stream, std::shared_ptr<TlsSettings> tls,
                                       std::function<void()> after_input,
-                                      rdma::HandshakePlaces::Place place = {});
+                                      transport::HandshakePlaces::Place place = {});
 
 std::string address_text(const rdma::Endpoint& endpoint);
 

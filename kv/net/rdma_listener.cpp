@@ -16,7 +16,7 @@ namespace {
 class RdmaListener final : public Listener {
  public:
   RdmaListener(rdma::Acceptor acceptor, std::string_view kind, CurrentTls tls,
-               std::shared_ptr<rdma::HandshakePlaces> places, Accept accept,
+               std::shared_ptr<transport::HandshakePlaces> places, Accept accept,
                std::function<void()> after_input, Log log)
       : acceptor_(std::move(acceptor)),
         kind_(kind),
@@ -40,7 +40,7 @@ class RdmaListener final : public Listener {
 
  private:
   void take_next() {
-    if (tls_ && places_->full()) return pause(rdma::HandshakePlaces::look_again);
+    if (tls_ && places_->full()) return pause(transport::HandshakePlaces::look_again);
     acceptor_.async_accept([this, alive = alive_](const std::error_code& error, rdma::Stream stream) {
       if (!*alive) return;
       if (error) return could_not_accept(error);
@@ -54,7 +54,7 @@ class RdmaListener final : public Listener {
   void take(rdma::Stream stream) {
     auto tls = tls_ ? tls_() : nullptr;
     if (tls_ && tls == nullptr) return;  // never plain where TLS is asked for
-    auto place = tls_ ? places_->take() : rdma::HandshakePlaces::Place();
+    auto place = tls_ ? places_->take() : transport::HandshakePlaces::Place();
     accept_(over_rdma(std::move(stream), std::move(tls), after_input_, std::move(place)));
   }
 
@@ -75,7 +75,7 @@ class RdmaListener final : public Listener {
   rdma::Acceptor acceptor_;
   std::string_view kind_;
   CurrentTls tls_;  // empty: plain RDMA
-  std::shared_ptr<rdma::HandshakePlaces> places_;
+  std::shared_ptr<transport::HandshakePlaces> places_;
   Accept accept_;
   std::function<void()> after_input_;
   Log log_;
@@ -89,7 +89,7 @@ class RdmaListener final : public Listener {
 
 OpenedListener listen_rdma(rdma::Engine& engine, const std::string& address, std::uint16_t port,
                            const RdmaListenOptions& options, CurrentTls tls,
-                           std::shared_ptr<rdma::HandshakePlaces> places, Accept accept,
+                           std::shared_ptr<transport::HandshakePlaces> places, Accept accept,
                            std::function<void()> after_input, Log log) {
   const std::string numeric = address == "*" ? "0.0.0.0" : address == "::*" ? "::" : address;
   const std::string failed = "Could not listen for RDMA on " + numeric + ':' + std::to_string(port) + ": ";

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "rdma/turn.hpp"
+#include "waiting/turn.hpp"
 
 namespace weir::kv {
 
@@ -36,7 +36,7 @@ void SocketConnection::ready(std::uint32_t events) {
 void SocketConnection::read() {
   // When the turn is over the level-triggered poller reminds us.
   constexpr int most_reads = 16;
-  const rdma::Turn turn;
+  const waiting::Turn turn;
   for (int i = 0; i < most_reads && session_ != nullptr; ++i) {
     if (i > 0 && turn.over()) return;
     const std::size_t most = session_->appetite();

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "kv/net/connection.hpp"
-#include "kv/net/owned_fd.hpp"
 #include "kv/net/poller.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace weir::kv {
 

@@ -13,7 +13,7 @@ namespace weir::kv {
 
 SocketListener::SocketListener(SocketPoller& poller, OwnedFd fd, std::string where, std::uint16_t port,
                                Accepted accepted, Log log,
-                               std::shared_ptr<const rdma::HandshakePlaces> places)
+                               std::shared_ptr<const transport::HandshakePlaces> places)
     : poller_(poller),
       fd_(std::move(fd)),
       where_(std::move(where)),
@@ -30,7 +30,7 @@ SocketListener::~SocketListener() { poller_.remove(fd_.get()); }
 void SocketListener::ready(std::uint32_t) {
   constexpr int most_accepts = 1000;
   for (int i = 0; i < most_accepts; ++i) {
-    if (places_ && places_->full()) return pause(rdma::HandshakePlaces::look_again);
+    if (places_ && places_->full()) return pause(transport::HandshakePlaces::look_again);
     OwnedFd client(::accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (client) {
       failing_ = false;
@@ -128,7 +128,7 @@ Opened<BoundSocket> bind_tcp(const std::string& address, std::uint16_t port, int
   const std::uint16_t real =
       ntohs(bound.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(bound).sin_port
                                        : reinterpret_cast<sockaddr_in6&>(bound).sin6_port);
-  rdma::AcceptedPacing pacing(fd.get());
+  transport::AcceptedPacing pacing(fd.get());
   return BoundSocket{std::move(fd), numeric(reinterpret_cast<sockaddr*>(&bound), size, true), real,
                      std::move(pacing)};
 }

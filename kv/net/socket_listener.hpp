@@ -14,10 +14,10 @@
 #include <string>
 
 #include "kv/net/listener.hpp"
-#include "kv/net/owned_fd.hpp"
 #include "kv/net/poller.hpp"
-#include "rdma/handshake_places.hpp"
-#include "rdma/tcp_pacing.hpp"
+#include "transport/handshake_places.hpp"
+#include "transport/owned_fd.hpp"
+#include "transport/tcp_pacing.hpp"
 
 namespace weir::kv {
 
@@ -28,7 +28,7 @@ class SocketListener : public Listener, private SocketPoller::Watcher {
 
   // With `places` it accepts only while one of them is free.
   SocketListener(SocketPoller& poller, OwnedFd fd, std::string where, std::uint16_t port, Accepted accepted,
-                 Log log, std::shared_ptr<const rdma::HandshakePlaces> places = nullptr);
+                 Log log, std::shared_ptr<const transport::HandshakePlaces> places = nullptr);
   ~SocketListener() override;
 
   std::string where() const override { return where_; }
@@ -46,7 +46,7 @@ class SocketListener : public Listener, private SocketPoller::Watcher {
   Accepted accepted_;
   Log log_;
   asio::steady_timer retry_;
-  std::shared_ptr<const rdma::HandshakePlaces> places_;  // nullptr: no TLS
+  std::shared_ptr<const transport::HandshakePlaces> places_;  // nullptr: no TLS
   bool failing_ = false;
   std::shared_ptr<bool> here_ = std::make_shared<bool>();
 };
@@ -56,7 +56,7 @@ struct BoundSocket {
   OwnedFd fd;
   std::string address;
   std::uint16_t port = 0;
-  rdma::AcceptedPacing pacing;  // of what it accepts
+  transport::AcceptedPacing pacing;  // of what it accepts
 };
 Opened<BoundSocket> bind_tcp(const std::string& address, std::uint16_t port, int backlog);
 

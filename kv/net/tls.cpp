@@ -7,9 +7,9 @@
 namespace weir::kv {
 
 OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, CurrentTls tls,
-                          const std::shared_ptr<rdma::HandshakePlaces>& places, const std::string& address,
-                          std::uint16_t port, const SocketOptions& options, Accept accept,
-                          std::function<void()> after_input, Log log) {
+                          const std::shared_ptr<transport::HandshakePlaces>& places,
+                          const std::string& address, std::uint16_t port, const SocketOptions& options,
+                          Accept accept, std::function<void()> after_input, Log log) {
   auto bound = bind_tcp(address, port, options.backlog);
   if (!bound) return std::unexpected(bound.error());
   auto accepted = [&io, tls = std::move(tls), accept = std::move(accept),

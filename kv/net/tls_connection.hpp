@@ -15,7 +15,7 @@
 #include "kv/net/connection.hpp"
 #include "kv/net/socket_connection.hpp"
 #include "kv/net/tls_settings.hpp"
-#include "rdma/handshake_places.hpp"
+#include "transport/handshake_places.hpp"
 
 namespace weir::kv {
 
@@ -25,7 +25,7 @@ class TlsConnection final : public Connection {
   // `after_input` runs when received bytes have been handled: the end of a round. `place` is given back when
   // the handshake is over.
   TlsConnection(Stream stream, std::shared_ptr<TlsSettings> tls, SocketNames names,
-                std::function<void()> after_input, rdma::HandshakePlaces::Place place = {})
+                std::function<void()> after_input, transport::HandshakePlaces::Place place = {})
       : tls_(std::move(tls)),
         stream_(std::move(stream), tls_->context()),
         names_(std::move(names)),
@@ -128,7 +128,7 @@ class TlsConnection final : public Connection {
   asio::ssl::stream<Stream> stream_;
   SocketNames names_;
   std::function<void()> after_input_;
-  rdma::HandshakePlaces::Place place_;
+  transport::HandshakePlaces::Place place_;
   Session* session_ = nullptr;
   bool ready_ = false;  // the handshake is over
   bool writing_ = false;

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "kv/net/owned_fd.hpp"
 #include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/rdb/file_reader.hpp"
@@ -17,6 +16,7 @@
 #include "kv/scripts/scripts.hpp"
 #include "kv/server/restored.hpp"
 #include "kv/server/server.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace weir::kv {
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "kv/net/owned_fd.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace weir::kv {
 

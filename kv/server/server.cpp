@@ -322,7 +322,7 @@ Client* Server::first_not_established(std::deque<std::uint64_t>& row) {
 std::int64_t Server::handshake_limit_ms(const std::deque<std::uint64_t>& row) const {
   const std::int64_t calm_ms = settings.tls_handshake_timeout_s * 1000;
   if (&row != &hurried_) return calm_ms;
-  const std::int64_t hurried_ms = std::chrono::milliseconds(rdma::HandshakePlaces::hurried).count();
+  const std::int64_t hurried_ms = std::chrono::milliseconds(transport::HandshakePlaces::hurried).count();
   return calm_ms == 0 ? hurried_ms : std::min(calm_ms, hurried_ms);
 }
 

@@ -48,7 +48,7 @@
 #include "kv/server/tracking.hpp"
 #include "kv/server/watches.hpp"
 #include "kv/store/lazy_free.hpp"
-#include "rdma/idle_spin.hpp"
+#include "waiting/idle_spin.hpp"
 
 namespace weir::rdma {
 class Engine;
@@ -281,13 +281,13 @@ class Server {
   std::int64_t last_tick_ = -1;
   std::size_t peak_memory_ = 0;  // seen as the use clock moved
   std::mt19937_64 random_;
-  rdma::IdleSpin idle_spin_;
+  waiting::IdleSpin idle_spin_;
   SocketPoller poller_;
   Entrances entrances_;
   std::shared_ptr<TlsSettings> tls_;
   rdma::Engine* rdma_engine_ = nullptr;  // the io_context's
   // Of the listeners for TLS together.
-  std::shared_ptr<rdma::HandshakePlaces> handshakes_ = std::make_shared<rdma::HandshakePlaces>();
+  std::shared_ptr<transport::HandshakePlaces> handshakes_ = std::make_shared<transport::HandshakePlaces>();
   // Clients that were not established when they came, in that order. One that is by now, or is gone, leaves
   // when it has become the first. Those in hurried_ came while half of the places for handshakes were taken.
   std::deque<std::uint64_t> handshaking_, hurried_;

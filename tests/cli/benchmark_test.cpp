@@ -13,8 +13,8 @@
 #include "cli/benchmark/load.hpp"
 #include "cli/benchmark/options.hpp"
 #include "cli/benchmark/workload.hpp"
-#include "cli/client/unique_fd.hpp"
 #include "tests/scratch_directory.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace weir::benchmark {
 namespace {
@@ -36,7 +36,7 @@ class SilentServer {
 
  private:
   test::ScratchDirectory directory_;
-  client::UniqueFd listener_;
+  OwnedFd listener_;
 };
 
 TEST(Load, ends_without_waiting_for_replies_when_it_is_stopped) {

@@ -8,8 +8,8 @@
 
 #include <thread>
 
-#include "cli/client/unique_fd.hpp"
 #include "tests/scratch_directory.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace weir::client {
 namespace {
@@ -38,7 +38,7 @@ class OneShotServer {
 
  private:
   void serve() {
-    UniqueFd peer(::accept(listener_.get(), nullptr, nullptr));
+    OwnedFd peer(::accept(listener_.get(), nullptr, nullptr));
     if (!peer) return;
     char request[4096];
     if (::recv(peer.get(), request, sizeof request, 0) <= 0) return;
@@ -48,7 +48,7 @@ class OneShotServer {
   std::string answer_;
   test::ScratchDirectory directory_;
   Endpoint endpoint_;
-  UniqueFd listener_;
+  OwnedFd listener_;
   std::jthread thread_;
 };
 

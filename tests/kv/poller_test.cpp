@@ -8,7 +8,7 @@
 #include <asio/post.hpp>
 #include <chrono>
 
-#include "rdma/turn.hpp"
+#include "waiting/turn.hpp"
 
 namespace weir::kv {
 namespace {
@@ -41,7 +41,7 @@ class AlwaysReady final : public SocketPoller::Watcher {
 TEST(SocketPoller, gives_others_their_turn_after_a_round_that_took_long) {
   asio::io_context io(1);
   SocketPoller poller(io, [] {});
-  AlwaysReady slow(poller, 2 * rdma::Turn::length);
+  AlwaysReady slow(poller, 2 * waiting::Turn::length);
   for (int i = 1; i <= 5; ++i) {
     io.poll_one();  // which may be what armed the wait
     EXPECT_LE(slow.told, i) << "rounds went on while other handlers waited";

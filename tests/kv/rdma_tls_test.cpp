@@ -7,9 +7,9 @@
 
 #include <deque>
 
-#include "rdma/handshake_places.hpp"
 #include "tests/kv/certificates.hpp"
 #include "tests/kv/rdma_client.hpp"
+#include "transport/handshake_places.hpp"
 
 extern char** environ;
 
@@ -164,7 +164,7 @@ class SilentClients {
 };
 
 TEST(RdmaTls, handshakes_under_way_are_limited_and_the_next_client_waits) {
-  constexpr std::size_t most = rdma::HandshakePlaces::most;
+  constexpr std::size_t most = transport::HandshakePlaces::most;
   RunningServer server(rdma_tls_settings());
   SilentClients silent(port_of(server, "rdma+tls"));
   silent.come(most);

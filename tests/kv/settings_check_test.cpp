@@ -12,11 +12,11 @@
 #include <iterator>
 #include <set>
 
-#include "kv/net/owned_fd.hpp"
 #include "kv/resp/words.hpp"
 #include "kv/server/config_file.hpp"
 #include "tests/kv/program.hpp"
 #include "tests/kv/running_server.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace weir::kv::testing {
 namespace {

@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "rdma/handshake_places.hpp"
 #include "tests/kv/certificates.hpp"
 #include "tests/kv/running_server.hpp"
+#include "transport/handshake_places.hpp"
 
 namespace weir::kv::testing {
 namespace {
@@ -183,7 +183,7 @@ std::vector<WireClient> silent_clients(RunningServer& server, std::size_t count)
 }
 
 TEST(Tls, handshakes_under_way_are_limited_and_the_next_client_waits) {
-  constexpr std::size_t most = rdma::HandshakePlaces::most;
+  constexpr std::size_t most = transport::HandshakePlaces::most;
   RunningServer server(tls_settings());
   std::vector<WireClient> silent = silent_clients(server, most);
   await_clients(server, most);
@@ -196,7 +196,7 @@ TEST(Tls, handshakes_under_way_are_limited_and_the_next_client_waits) {
 }
 
 TEST(Tls, handshakes_that_begin_in_a_crowd_have_a_second) {
-  constexpr std::size_t calm = rdma::HandshakePlaces::most / 2;
+  constexpr std::size_t calm = transport::HandshakePlaces::most / 2;
   RunningServer server(tls_settings());
   const std::vector<WireClient> silent = silent_clients(server, calm);
   await_clients(server, calm);

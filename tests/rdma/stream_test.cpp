@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "rdma/turn.hpp"
 #include "tests/rdma/stream_pair.hpp"
+#include "waiting/turn.hpp"
 
 namespace weir::rdma {
 namespace {

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/turn.hpp"
+#include "waiting/turn.hpp"
 
 namespace weir::rpc {
 namespace {
@@ -176,7 +176,7 @@ TEST(PollerTest, others_have_their_turn_after_a_round_that_took_long) {
    public:
     void ready(std::uint32_t) override {
       ++told;
-      const auto until = std::chrono::steady_clock::now() + 2 * rdma::Turn::length;
+      const auto until = std::chrono::steady_clock::now() + 2 * waiting::Turn::length;
       while (std::chrono::steady_clock::now() < until) {
       }
     }

@@ -12,10 +12,10 @@
 #include <list>
 
 #include "rdma/engine.hpp"
-#include "rdma/handshake_places.hpp"
 #include "rdma/stream.hpp"
 #include "rpc/stream.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
+#include "transport/handshake_places.hpp"
 
 namespace strangers {
 
@@ -390,7 +390,7 @@ class TlsStrangers : public testing_support::RpcTest {
 TEST_P(TlsStrangers, handshakes_under_way_are_limited_and_the_next_client_waits) {
   serve<shop::nothing>();
   std::list<Stranger> silent;
-  for (std::size_t i = 0; i < rdma::HandshakePlaces::most; ++i) silent.emplace_back(address).connects();
+  for (std::size_t i = 0; i < transport::HandshakePlaces::most; ++i) silent.emplace_back(address).connects();
   expect_wait_until([&] { silent.clear(); });
 }
 INSTANTIATE_TEST_SUITE_P(Over, TlsStrangers, testing::Values("tls"), testing_support::transport_name);
@@ -402,7 +402,7 @@ TEST_P(RdmaTlsStrangers, handshakes_under_way_are_limited_and_the_next_client_wa
   const rdma::Endpoint there(rdma::testing_support::test_address().address(), parse_address(address)->port);
   std::list<rdma::Stream> silent;
   std::size_t connected = 0;
-  for (std::size_t i = 0; i < rdma::HandshakePlaces::most; ++i) {
+  for (std::size_t i = 0; i < transport::HandshakePlaces::most; ++i) {
     rdma::async_connect(silent.emplace_back(*engine), there, rdma::StreamSettings(),
                         [&](std::error_code error) { connected += !error; });
   }

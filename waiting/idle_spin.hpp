@@ -13,9 +13,9 @@
 #include <functional>
 #include <memory>
 
-#include "rdma/spin_policy.hpp"
+#include "waiting/spin_policy.hpp"
 
-namespace weir::rdma {
+namespace weir::waiting {
 
 class IdleSpin {
  public:
@@ -42,4 +42,4 @@ class IdleSpin {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // a turn may run after this is gone
 };
 
-}  // namespace weir::rdma
+}  // namespace weir::waiting

@@ -1,4 +1,4 @@
-#include "rdma/tcp_pacing.hpp"
+#include "transport/tcp_pacing.hpp"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace weir::rdma {
+namespace weir::transport {
 
 namespace {
 
@@ -59,4 +59,4 @@ void spare_pacing(int fd, const sockaddr* to, socklen_t size) {
   if (!pacing_of(fd).empty() && is_of_this_host(to, size)) choose(fd, unpaced);
 }
 
-}  // namespace weir::rdma
+}  // namespace weir::transport

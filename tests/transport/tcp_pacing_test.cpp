@@ -1,6 +1,6 @@
 // Which congestion control sockets get: within this host, and from one that is not (an address that this host
 // had when the connection came, in a network namespace of the test's, and has no more).
-#include "rdma/tcp_pacing.hpp"
+#include "transport/tcp_pacing.hpp"
 
 #include <gtest/gtest.h>
 #include <net/if.h>
@@ -15,7 +15,7 @@
 #include <ostream>
 #include <string>
 
-namespace weir::rdma {
+namespace weir::transport {
 namespace {
 
 struct Socket {
@@ -143,4 +143,4 @@ INSTANTIATE_TEST_SUITE_P(HostChose, TcpPacing,
                          [](const auto& row) { return std::string(row.param.chosen); });
 
 }  // namespace
-}  // namespace weir::rdma
+}  // namespace weir::transport

@@ -1,14 +1,14 @@
 // How long the loop looks for more before it sleeps, against a clock that only the test moves; and that a
 // loop with nothing left to do ends.
-#include "rdma/idle_spin.hpp"
+#include "waiting/idle_spin.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 
-#include "rdma/spin_policy.hpp"
+#include "waiting/spin_policy.hpp"
 
-namespace weir::rdma {
+namespace weir::waiting {
 namespace {
 
 using namespace std::chrono_literals;
@@ -101,4 +101,4 @@ TEST(IdleSpinTest, may_go_while_a_turn_waits_in_the_loop) {
 }
 
 }  // namespace
-}  // namespace weir::rdma
+}  // namespace weir::waiting

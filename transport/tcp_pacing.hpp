@@ -14,7 +14,7 @@
 
 #include <string>
 
-namespace weir::rdma {
+namespace weir::transport {
 
 // Of the connections that a listening socket accepts.
 class AcceptedPacing {
@@ -31,4 +31,4 @@ class AcceptedPacing {
 // Of a socket that is about to connect.
 void spare_pacing(int fd, const sockaddr* to, socklen_t size);
 
-}  // namespace weir::rdma
+}  // namespace weir::transport

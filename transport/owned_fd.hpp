@@ -1,11 +1,11 @@
-// A socket or other descriptor of the server with one owner, which closes it.
+// A descriptor (socket, pipe, file) with one owner, which closes it.
 #pragma once
 
 #include <unistd.h>
 
 #include <utility>
 
-namespace weir::kv {
+namespace weir {
 
 class OwnedFd {
  public:
@@ -28,4 +28,4 @@ class OwnedFd {
   int fd_;
 };
 
-}  // namespace weir::kv
+}  // namespace weir

@@ -1,11 +1,11 @@
 // When the engine yields and when it sleeps, against a clock that only the test moves.
-#include "rdma/poll_policy.hpp"
+#include "waiting/poll_policy.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 
-namespace weir::rdma {
+namespace weir::waiting {
 namespace {
 
 using namespace std::chrono_literals;
@@ -114,4 +114,4 @@ TEST_F(PollPolicyTest, forgets_the_crowd_after_one_quick_yield) {
 }
 
 }  // namespace
-}  // namespace weir::rdma
+}  // namespace weir::waiting

@@ -12,9 +12,9 @@
 #include <chrono>
 #include <utility>
 
-#include "rdma/crowd.hpp"
+#include "waiting/crowd.hpp"
 
-namespace weir::rdma {
+namespace weir::waiting {
 
 // How long to look before a sleep. Two ends that work longer than the shortest spin at what the other sent
 // would sleep and be woken in turn, and a wake-up takes as long as the work. So short sleeps, of which the
@@ -98,4 +98,4 @@ class PollPolicy {
   bool crowded_ = false;
 };
 
-}  // namespace weir::rdma
+}  // namespace weir::waiting

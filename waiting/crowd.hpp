@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace weir::rdma {
+namespace weir::waiting {
 
 class Crowd {
  public:
@@ -38,4 +38,4 @@ class Crowd {
   std::chrono::milliseconds stays_ = shortest;
 };
 
-}  // namespace weir::rdma
+}  // namespace weir::waiting

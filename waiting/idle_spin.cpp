@@ -1,13 +1,13 @@
-#include "rdma/idle_spin.hpp"
+#include "waiting/idle_spin.hpp"
 
 #include <sched.h>
 
 #include <asio/post.hpp>
 #include <utility>
 
-#include "rdma/cpu_relax.hpp"
+#include "waiting/cpu_relax.hpp"
 
-namespace weir::rdma {
+namespace weir::waiting {
 
 namespace {
 
@@ -58,4 +58,4 @@ void IdleSpin::turn() {
   post();
 }
 
-}  // namespace weir::rdma
+}  // namespace weir::waiting

@@ -1,7 +1,7 @@
 // For the body of a loop that spins: tells the core that it waits, so that its sibling gets more of it.
 #pragma once
 
-namespace weir::rdma {
+namespace weir::waiting {
 
 inline void cpu_relax() {
 #if defined(__x86_64__)
@@ -11,4 +11,4 @@ inline void cpu_relax() {
 #endif
 }
 
-}  // namespace weir::rdma
+}  // namespace weir::waiting

@@ -5,7 +5,7 @@
 // queue, where they cost nothing and hold up nobody who is connected. Clients that accept a place and then
 // say nothing cannot keep the others out: who comes while half of the places are taken has a second, not ten.
 //
-// Not RDMA, but below both servers that need it, as tcp_pacing.hpp is. Threading: any.
+// Threading: any.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 #include <memory>
 #include <utility>
 
-namespace weir::rdma {
+namespace weir::transport {
 
 class HandshakePlaces : public std::enable_shared_from_this<HandshakePlaces> {
  public:
@@ -51,4 +51,4 @@ class HandshakePlaces : public std::enable_shared_from_this<HandshakePlaces> {
   std::atomic<std::size_t> taken_ = 0;
 };
 
-}  // namespace weir::rdma
+}  // namespace weir::transport

@@ -4,12 +4,12 @@
 // server, goes on when everybody else has had a turn; so others wait for as many turns as there are those
 // with much to do. What is begun is finished: one request may take longer.
 //
-// Not RDMA, but below both servers that need it, as handshake_places.hpp is. Threading: none.
+// Threading: none.
 #pragma once
 
 #include <chrono>
 
-namespace weir::rdma {
+namespace weir::waiting {
 
 class Turn {
  public:
@@ -23,4 +23,4 @@ class Turn {
   Clock::time_point ends_;
 };
 
-}  // namespace weir::rdma
+}  // namespace weir::waiting

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "rdma/crowd.hpp"
+#include "waiting/crowd.hpp"
 
-namespace weir::rdma {
+namespace weir::waiting {
 
 class SpinPolicy {
  public:
@@ -63,4 +63,4 @@ class SpinPolicy {
   int rest_ = shortest_rest;
 };
 
-}  // namespace weir::rdma
+}  // namespace weir::waiting
