@@ -71,30 +71,20 @@ asio::awaitable<Result<TransportPtr>> shake_hands(Layer below, TlsPeer tls, std:
 
 }  // namespace
 
-Result<std::shared_ptr<asio::ssl::context>> make_tls_context(const TlsOptions& options, TlsSide side) {
-  using asio::ssl::context;
+Result<transport::TlsContext> make_tls_context(const TlsOptions& options, TlsSide side) {
   const bool server = side == TlsSide::server;
-  auto made = std::make_shared<context>(server ? context::tls_server : context::tls_client);
-  SSL_CTX_set_min_proto_version(made->native_handle(), TLS1_2_VERSION);
-  std::error_code error;
-  const auto bad = [&](const std::string& file) {
-    return fail(Errc::tls, "'" + file + "' cannot be used: " + error.message());
-  };
   if (server && (options.certificate_file.empty() || options.key_file.empty()))
     return fail(Errc::tls, "a TLS server needs a certificate and a key: set certificate_file and key_file");
-  if (!options.certificate_file.empty()) made->use_certificate_chain_file(options.certificate_file, error);
-  if (error) return bad(options.certificate_file);
-  if (!options.key_file.empty()) made->use_private_key_file(options.key_file, context::pem, error);
-  if (error) return bad(options.key_file);
-  if (!options.authority_file.empty())
-    made->load_verify_file(options.authority_file, error);
-  else if (!server)
-    made->set_default_verify_paths(error);
-  if (error) return bad(options.authority_file);
   const bool ask = server ? !options.authority_file.empty() : options.check_certificate;
-  made->set_verify_mode(ask ? asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert
-                            : asio::ssl::verify_none);
-  return made;
+  const transport::TlsFiles files{
+      .certificate = options.certificate_file,
+      .key = options.key_file,
+      .authorities = options.authority_file,
+      .system_authorities = !server,
+      .peer = ask ? transport::PeerCertificate::required : transport::PeerCertificate::ignored};
+  auto made = transport::make_tls_context(side, files);
+  if (!made) return fail(Errc::tls, "'" + made.error().value + "' cannot be used: " + made.error().reason);
+  return std::move(*made);
 }
 
 asio::awaitable<Result<TransportPtr>> make_tls_transport(asio::ip::tcp::socket socket, TlsPeer tls,

@@ -5,22 +5,22 @@
 
 #include <asio/awaitable.hpp>
 #include <asio/ip/tcp.hpp>
-#include <asio/ssl/context.hpp>
 #include <chrono>
 
 #include "rdma/stream.hpp"
 #include "rpc/transport.hpp"
 #include "rpc/transport_options.hpp"
+#include "transport/tls_context.hpp"
 
 namespace weir::rpc {
 
-enum class TlsSide { client, server };
+using transport::TlsSide;
 // The error names the file and what OpenSSL says of it.
-Result<std::shared_ptr<asio::ssl::context>> make_tls_context(const TlsOptions& options, TlsSide side);
+Result<transport::TlsContext> make_tls_context(const TlsOptions& options, TlsSide side);
 
 struct TlsPeer {
   TlsSide side = TlsSide::client;
-  std::shared_ptr<asio::ssl::context> context;
+  transport::TlsContext context;
   std::string server_name;  // a client's: what the certificate must be for; empty: not checked
   std::chrono::milliseconds timeout{10'000};
 };

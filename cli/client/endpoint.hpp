@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/client/error.hpp"
+#include "transport/tls_files.hpp"
 
 namespace weir::client {
 
@@ -18,14 +19,11 @@ bool is_tls(Transport);
 bool is_rdma(Transport);
 
 struct TlsSettings {
-  std::string ca_file;  // empty, and ca_dir too: the system's trusted roots
-  std::string ca_dir;
-  std::string cert_file;  // the client's own certificate, if the server asks for one
-  std::string key_file;
-  std::string server_name;   // SNI; also the name checked, if given
-  std::string ciphers;       // TLS 1.2 and below
-  std::string ciphersuites;  // TLS 1.3
-  bool verify = true;
+  // Without authorities: the system's. The certificate is this client's, if the server asks for one.
+  transport::TlsFiles files{.system_authorities = true};
+  std::string server_name;  // SNI; also the name checked, if given
+
+  bool verify() const { return files.peer != transport::PeerCertificate::ignored; }
 };
 
 struct RdmaSettings {

@@ -30,17 +30,18 @@ Result<bool> take_uri(ArgumentReader& arguments, ServerOptions& options) {
 
 Result<bool> take_tls_option(ArgumentReader& arguments, ServerOptions& options) {
   auto& tls = options.tls_settings;
-  const std::pair<std::string_view, std::string*> with_value[] = {{"--sni", &tls.server_name},
-                                                                  {"--cacert", &tls.ca_file},
-                                                                  {"--cacertdir", &tls.ca_dir},
-                                                                  {"--cert", &tls.cert_file},
-                                                                  {"--key", &tls.key_file},
-                                                                  {"--tls-ciphers", &tls.ciphers},
-                                                                  {"--tls-ciphersuites", &tls.ciphersuites}};
+  const std::pair<std::string_view, std::string*> with_value[] = {
+      {"--sni", &tls.server_name},
+      {"--cacert", &tls.files.authorities},
+      {"--cacertdir", &tls.files.authorities_directory},
+      {"--cert", &tls.files.certificate},
+      {"--key", &tls.files.key},
+      {"--tls-ciphers", &tls.files.ciphers},
+      {"--tls-ciphersuites", &tls.files.ciphersuites}};
   for (const auto& [name, target] : with_value)
     if (arguments.is(name)) return text_into(arguments, *target);
   if (arguments.is("--insecure")) {
-    tls.verify = false;
+    tls.files.peer = transport::PeerCertificate::ignored;
     arguments.skip();
     return true;
   }

@@ -15,58 +15,43 @@ std::unexpected<Error> refused_by_openssl(const std::string& what) {
   return fail(ErrorKind::usage, what + ": " + text);
 }
 
-Result<void> trust(SSL_CTX* context, const TlsSettings& settings) {
-  if (settings.ca_file.empty() && settings.ca_dir.empty()) {
-    if (::SSL_CTX_set_default_verify_paths(context) != 1)
-      return refused_by_openssl("cannot load the system's roots");
-    return {};
+// In the words of the options.
+Error explain(const transport::TlsFault& fault) {
+  using Part = transport::TlsFault::Part;
+  std::string what;
+  switch (fault.part) {
+    case Part::certificate:
+      what = "cannot load the certificate " + fault.value;
+      break;
+    case Part::key:
+      what = "cannot load the private key " + fault.value;
+      break;
+    case Part::authorities:
+    case Part::authorities_directory:
+      what = "cannot load the certificate authority " + fault.value + " (--cacert, --cacertdir)";
+      break;
+    case Part::ciphers:
+      what = "--tls-ciphers " + fault.value;
+      break;
+    case Part::ciphersuites:
+      what = "--tls-ciphersuites " + fault.value;
+      break;
   }
-  const char* file = settings.ca_file.empty() ? nullptr : settings.ca_file.c_str();
-  const char* directory = settings.ca_dir.empty() ? nullptr : settings.ca_dir.c_str();
-  if (::SSL_CTX_load_verify_locations(context, file, directory) != 1)
-    return refused_by_openssl("cannot load the certificate authority (--cacert, --cacertdir)");
-  return {};
-}
-
-Result<void> identify(SSL_CTX* context, const TlsSettings& settings) {
-  if (settings.cert_file.empty() != settings.key_file.empty())
-    return fail(ErrorKind::usage, "--cert and --key go together: a certificate and its private key");
-  if (settings.cert_file.empty()) return {};
-  if (::SSL_CTX_use_certificate_chain_file(context, settings.cert_file.c_str()) != 1)
-    return refused_by_openssl("cannot load the certificate " + settings.cert_file);
-  if (::SSL_CTX_use_PrivateKey_file(context, settings.key_file.c_str(), SSL_FILETYPE_PEM) != 1)
-    return refused_by_openssl("cannot load the private key " + settings.key_file);
-  return {};
-}
-
-Result<void> choose_ciphers(SSL_CTX* context, const TlsSettings& settings) {
-  if (!settings.ciphers.empty() && ::SSL_CTX_set_cipher_list(context, settings.ciphers.c_str()) != 1)
-    return refused_by_openssl("--tls-ciphers " + settings.ciphers);
-  if (!settings.ciphersuites.empty() &&
-      ::SSL_CTX_set_ciphersuites(context, settings.ciphersuites.c_str()) != 1)
-    return refused_by_openssl("--tls-ciphersuites " + settings.ciphersuites);
-  return {};
-}
-
-bool same(const TlsSettings& a, const TlsSettings& b) {
-  return a.ca_file == b.ca_file && a.ca_dir == b.ca_dir && a.cert_file == b.cert_file &&
-         a.key_file == b.key_file && a.ciphers == b.ciphers && a.ciphersuites == b.ciphersuites &&
-         a.verify == b.verify;
+  return Error{ErrorKind::usage, what + ": " + fault.reason};
 }
 
 }  // namespace
 
-Result<std::shared_ptr<asio::ssl::context>> TlsContextSource::context_for(const TlsSettings& settings) {
-  if (context_ && same(settings, settings_)) return context_;
-  auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_client);
-  auto* native = context->native_handle();
-  ::SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
-  ::SSL_CTX_set_verify(native, settings.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
-  for (const auto step : {trust, identify, choose_ciphers})
-    if (auto done = step(native, settings); !done) return std::unexpected(std::move(done.error()));
-  settings_ = settings;
-  context_ = context;
-  return context;
+Result<transport::TlsContext> TlsContextSource::context_for(const TlsSettings& settings) {
+  if (context_ && settings.files == files_) return context_;
+  const transport::TlsFiles& files = settings.files;
+  if (files.certificate.empty() != files.key.empty())
+    return fail(ErrorKind::usage, "--cert and --key go together: a certificate and its private key");
+  auto context = transport::make_tls_context(transport::TlsSide::client, files);
+  if (!context) return std::unexpected(explain(context.error()));
+  files_ = files;
+  context_ = *context;
+  return context_;
 }
 
 Result<void> name_server(SSL* tls, const TlsSettings& settings) {
@@ -74,7 +59,7 @@ Result<void> name_server(SSL* tls, const TlsSettings& settings) {
   auto* const name = const_cast<char*>(settings.server_name.c_str());  // OpenSSL copies it
   if (::SSL_ctrl(tls, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name) != 1)
     return refused_by_openssl("--sni " + settings.server_name);
-  if (settings.verify && ::SSL_set1_host(tls, settings.server_name.c_str()) != 1)
+  if (settings.verify() && ::SSL_set1_host(tls, settings.server_name.c_str()) != 1)
     return refused_by_openssl("--sni " + settings.server_name);
   return {};
 }
@@ -82,7 +67,7 @@ Result<void> name_server(SSL* tls, const TlsSettings& settings) {
 Error handshake_error(const Endpoint& endpoint, SSL* tls, std::error_code error) {
   std::string what = "TLS with " + address_of(endpoint) + " failed: ";
   const auto verdict = ::SSL_get_verify_result(tls);
-  if (endpoint.tls.verify && verdict != X509_V_OK) {
+  if (endpoint.tls.verify() && verdict != X509_V_OK) {
     what += std::string("the server's certificate was not accepted (") +
             ::X509_verify_cert_error_string(verdict) +
             "); name its authority with --cacert, or skip the check with --insecure";

@@ -1,22 +1,20 @@
 // OpenSSL's settings for one server, made from TlsSettings; the same over TCP and over RDMA.
 #pragma once
 
-#include <asio/ssl/context.hpp>
-#include <memory>
-
 #include "cli/client/endpoint.hpp"
 #include "cli/client/error.hpp"
+#include "transport/tls_context.hpp"
 
 namespace weir::client {
 
 // Keeps the context it made last: a load generator opens many connections to one server.
 class TlsContextSource {
  public:
-  Result<std::shared_ptr<asio::ssl::context>> context_for(const TlsSettings&);
+  Result<transport::TlsContext> context_for(const TlsSettings&);
 
  private:
-  TlsSettings settings_;
-  std::shared_ptr<asio::ssl::context> context_;
+  transport::TlsFiles files_;
+  transport::TlsContext context_;
 };
 
 // SNI and the name to check, before the handshake.
