@@ -1,26 +1,9 @@
 #include "rpc/address.hpp"
 
-#include <array>
 #include <charconv>
 #include <utility>
 
 namespace weir::rpc {
-
-namespace {
-constexpr std::array<std::pair<std::string_view, Scheme>, 5> schemes{{{"tcp", Scheme::tcp},
-                                                                      {"tls", Scheme::tls},
-                                                                      {"rdma", Scheme::rdma},
-                                                                      {"rdma+tls", Scheme::rdma_tls},
-                                                                      {"unix", Scheme::unix_socket}}};
-// What TLS over RDMA is called elsewhere, or was.
-constexpr std::array<std::string_view, 3> other_names_of_rdma_tls{"tls+rdma", "rdma-tls", "weirs+rdma"};
-}  // namespace
-
-std::string_view name_of(Scheme scheme) {
-  for (const auto& [name, value] : schemes)
-    if (value == scheme) return name;
-  return "?";
-}
 
 std::string Address::text() const {
   std::string text(name_of(scheme));
@@ -42,13 +25,10 @@ Result<Address> parse_address(std::string_view text) {
   const std::size_t mark = text.find("://");
   if (mark == std::string_view::npos) return bad("it has no ://");
   Address address;
-  const std::string_view transport = text.substr(0, mark);
-  bool known = false;
-  for (const auto& [name, value] : schemes)
-    if (transport == name) known = true, address.scheme = value;
-  for (const std::string_view name : other_names_of_rdma_tls)
-    if (transport == name) known = true, address.scheme = Scheme::rdma_tls;
-  if (!known) return bad("unknown transport '" + std::string(transport) + "'");
+  const std::string_view named = text.substr(0, mark);
+  const std::optional<Scheme> scheme = transport::kind_named(named);
+  if (!scheme) return bad("unknown transport '" + std::string(named) + "'");
+  address.scheme = *scheme;
   std::string_view rest = text.substr(mark + 3);
   if (address.scheme == Scheme::unix_socket) {
     constexpr std::size_t longest = 107;  // sun_path

@@ -8,11 +8,12 @@
 #include <string_view>
 
 #include "rpc/error.hpp"
+#include "transport/kind.hpp"
 
 namespace weir::rpc {
 
-enum class Scheme { tcp, tls, rdma, rdma_tls, unix_socket };
-std::string_view name_of(Scheme);
+using Scheme = transport::Kind;
+using transport::name_of;
 
 struct Address {
   Scheme scheme = Scheme::tcp;
@@ -22,7 +23,7 @@ struct Address {
   std::optional<Scheme> fallback;  // for clients: where RDMA does not work
 
   std::string text() const;
-  bool secure() const { return scheme == Scheme::tls || scheme == Scheme::rdma_tls; }
+  bool secure() const { return is_tls(scheme); }
 };
 
 Result<Address> parse_address(std::string_view text);

@@ -11,15 +11,15 @@ enum class PeerCertificate : std::uint8_t { ignored, optional, required };
 
 // Files in PEM form; empty: none.
 struct TlsFiles {
-  std::string certificate;  // this end's; with it goes `key`
-  std::string key;
-  std::string key_password;
-  std::string authorities;  // who may sign the other end's: a file, a directory, or both
-  std::string authorities_directory;
+  std::string certificate{};  // this end's; with it goes `key`
+  std::string key{};
+  std::string key_password{};
+  std::string authorities{};  // who may sign the other end's: a file, a directory, or both
+  std::string authorities_directory{};
   bool system_authorities = false;  // where neither is named: the system's
   PeerCertificate peer = PeerCertificate::required;
-  std::string ciphers;       // of TLS 1.2, in OpenSSL's words; empty: OpenSSL's own choice
-  std::string ciphersuites;  // of TLS 1.3
+  std::string ciphers{};       // of TLS 1.2, in OpenSSL's words; empty: OpenSSL's own choice
+  std::string ciphersuites{};  // of TLS 1.3
 
   bool operator==(const TlsFiles&) const = default;
 };

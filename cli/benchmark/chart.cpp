@@ -32,7 +32,7 @@ std::string_view colour_of(client::Transport transport) {
       return "#56707f";
     case client::Transport::rdma:
       return "#0072b2";
-    case client::Transport::tls_rdma:
+    case client::Transport::rdma_tls:
       return "#d55e00";
   }
   return "#000000";

@@ -52,7 +52,7 @@ Result<client::Endpoint> locate(const Options& options, Transport transport, cli
       endpoint.port = options.rdma_port ? *options.rdma_port : told ? told : options.server.port;
       break;
     }
-    case Transport::tls_rdma: {
+    case Transport::rdma_tls: {
       const auto told = told_port(server, "tls-rdma-port");
       endpoint.port = options.tls_rdma_port ? *options.tls_rdma_port : told ? told : tls_port;
       if (!endpoint.port)

@@ -8,33 +8,26 @@
 namespace weir::client {
 namespace {
 
-struct Named {
-  Transport transport;
-  std::string_view name;
-};
-constexpr std::array<Named, 5> transports{{{Transport::tcp, "tcp"},
-                                           {Transport::unix_socket, "unix"},
-                                           {Transport::tls, "tls"},
-                                           {Transport::rdma, "rdma"},
-                                           {Transport::tls_rdma, "rdma+tls"}}};
-
 struct Scheme {
   std::string_view name;
   Transport transport;
 };
-constexpr std::array<Scheme, 13> schemes{{{"redis", Transport::tcp},
-                                          {"valkey", Transport::tcp},
-                                          {"weir", Transport::tcp},
-                                          {"rediss", Transport::tls},
-                                          {"valkeys", Transport::tls},
-                                          {"weirs", Transport::tls},
-                                          {"rdma", Transport::rdma},
-                                          {"weir+rdma", Transport::rdma},
-                                          {"rdma+tls", Transport::tls_rdma},
-                                          {"tls+rdma", Transport::tls_rdma},
-                                          {"rdma-tls", Transport::tls_rdma},
-                                          {"weirs+rdma", Transport::tls_rdma},
-                                          {"unix", Transport::unix_socket}}};
+constexpr std::array<Scheme, 7> schemes{{{"redis", Transport::tcp},
+                                         {"valkey", Transport::tcp},
+                                         {"weir", Transport::tcp},
+                                         {"rediss", Transport::tls},
+                                         {"valkeys", Transport::tls},
+                                         {"weirs", Transport::tls},
+                                         {"weir+rdma", Transport::rdma}}};
+
+// Those of URIs, and every transport under its own name but TCP and TLS, which a URI says with redis and
+// rediss.
+std::optional<Transport> transport_of(std::string_view name) {
+  for (const auto& scheme : schemes)
+    if (scheme.name == name) return scheme.transport;
+  if (name == "tcp" || name == "tls") return std::nullopt;
+  return transport::kind_named(name);
+}
 
 std::optional<std::string> percent_decoded(std::string_view text) {
   std::string out;
@@ -96,23 +89,11 @@ bool take_host_and_port(std::string_view authority, Endpoint& endpoint) {
 
 }  // namespace
 
-std::string_view name_of(Transport transport) {
-  for (const auto& entry : transports)
-    if (entry.transport == transport) return entry.name;
-  return "?";
-}
-
 Result<Transport> transport_named(std::string_view name) {
-  for (const auto& entry : transports)
-    if (entry.name == name) return entry.transport;
-  if (name == "tls+rdma" || name == "rdma-tls") return Transport::tls_rdma;  // what it was called before
+  if (const auto kind = transport::kind_named(name)) return *kind;
   return fail(ErrorKind::usage, "no transport is called '" + std::string(name) +
                                     "'; the transports are tcp, unix, tls, rdma and rdma+tls");
 }
-
-bool is_tls(Transport transport) { return transport == Transport::tls || transport == Transport::tls_rdma; }
-
-bool is_rdma(Transport transport) { return transport == Transport::rdma || transport == Transport::tls_rdma; }
 
 std::string address_of(const Endpoint& endpoint) {
   if (endpoint.transport == Transport::unix_socket) return endpoint.path;
@@ -130,13 +111,9 @@ Result<Uri> parse_uri(std::string_view text, Endpoint defaults) {
   if (separator == std::string_view::npos) return bad("it has no scheme");
   Uri uri;
   uri.endpoint = std::move(defaults);
-  bool known = false;
-  for (const auto& scheme : schemes)
-    if (scheme.name == text.substr(0, separator)) {
-      uri.endpoint.transport = scheme.transport;
-      known = true;
-    }
-  if (!known) return bad("the scheme is unknown");
+  const auto transport = transport_of(text.substr(0, separator));
+  if (!transport) return bad("the scheme is unknown");
+  uri.endpoint.transport = *transport;
   auto rest = text.substr(separator + 3);
   if (uri.endpoint.transport == Transport::unix_socket) {
     if (rest.empty()) return bad("the socket's path is missing");

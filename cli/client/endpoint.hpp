@@ -6,17 +6,16 @@
 #include <string_view>
 
 #include "cli/client/error.hpp"
+#include "transport/kind.hpp"
 #include "transport/tls_files.hpp"
 
 namespace weir::client {
 
-enum class Transport { tcp, unix_socket, tls, rdma, tls_rdma };
-
-// The names users type and tables show: tcp, unix, tls, rdma, rdma+tls.
-std::string_view name_of(Transport);
+using Transport = transport::Kind;
+using transport::is_rdma;
+using transport::is_tls;
+using transport::name_of;
 Result<Transport> transport_named(std::string_view name);
-bool is_tls(Transport);
-bool is_rdma(Transport);
 
 struct TlsSettings {
   // Without authorities: the system's. The certificate is this client's, if the server asks for one.

@@ -14,7 +14,7 @@ Result<std::unique_ptr<Reactor>> Reactor::for_transport(Transport transport) {
     case Transport::tls:
       return make_tls_reactor();
     case Transport::rdma:
-    case Transport::tls_rdma:
+    case Transport::rdma_tls:
       return make_rdma_reactor();
   }
   return fail(ErrorKind::usage, "no such transport");

@@ -112,7 +112,7 @@ std::string usage_complaint(std::string_view program, const Error& error) {
 Endpoint ServerOptions::endpoint() const {
   Endpoint endpoint;
   endpoint.transport = !socket.empty() ? Transport::unix_socket
-                       : tls && rdma   ? Transport::tls_rdma
+                       : tls && rdma   ? Transport::rdma_tls
                        : tls           ? Transport::tls
                        : rdma          ? Transport::rdma
                                        : Transport::tcp;

@@ -187,7 +187,7 @@ TEST(Options, read_a_comparison) {
       parse_options(Words{"--compare", "tcp,rdma+tls", "-c", "1,50", "-P", "1,16", "-t", "get", "--chart",
                           "a.svg", "--chart", "b.png", "--duration", "0.5"});
   ASSERT_TRUE(options);
-  EXPECT_THAT(options->compare, testing::ElementsAre(client::Transport::tcp, client::Transport::tls_rdma));
+  EXPECT_THAT(options->compare, testing::ElementsAre(client::Transport::tcp, client::Transport::rdma_tls));
   EXPECT_THAT(options->clients, testing::ElementsAre(1, 50));
   EXPECT_THAT(options->pipeline, testing::ElementsAre(1, 16));
   EXPECT_THAT(options->chart_files, testing::ElementsAre("a.svg", "b.png"));

@@ -27,10 +27,10 @@ const Case sound[] = {
     {"valkey://:pw@h", Transport::tcp, "h", 6379, "", "pw", 0},
     {"weir+rdma://10.0.0.1:6380", Transport::rdma, "10.0.0.1", 6380, "", "", 0},
     {"rdma://h", Transport::rdma, "h", 6379, "", "", 0},
-    {"rdma+tls://h", Transport::tls_rdma, "h", 6379, "", "", 0},
-    {"weirs+rdma://h", Transport::tls_rdma, "h", 6379, "", "", 0},
-    {"tls+rdma://h", Transport::tls_rdma, "h", 6379, "", "", 0},
-    {"rdma-tls://h", Transport::tls_rdma, "h", 6379, "", "", 0},
+    {"rdma+tls://h", Transport::rdma_tls, "h", 6379, "", "", 0},
+    {"weirs+rdma://h", Transport::rdma_tls, "h", 6379, "", "", 0},
+    {"tls+rdma://h", Transport::rdma_tls, "h", 6379, "", "", 0},
+    {"rdma-tls://h", Transport::rdma_tls, "h", 6379, "", "", 0},
 };
 
 const std::string broken[] = {"example:7000",    "ftp://example",  "redis://h:port",
@@ -76,9 +76,9 @@ TEST(ServerOptions, pick_the_transport) {
       {{}, Transport::tcp},
       {{"--tls"}, Transport::tls},
       {{"--rdma"}, Transport::rdma},
-      {{"--rdma", "--tls"}, Transport::tls_rdma},
+      {{"--rdma", "--tls"}, Transport::rdma_tls},
       {{"-s", "/tmp/s"}, Transport::unix_socket},
-      {{"-u", "weirs+rdma://h"}, Transport::tls_rdma},
+      {{"-u", "weirs+rdma://h"}, Transport::rdma_tls},
   };
   for (const auto& [arguments, transport] : cases)
     EXPECT_EQ(options_from(arguments)->endpoint().transport, transport) << testing::PrintToString(arguments);

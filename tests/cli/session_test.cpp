@@ -22,7 +22,7 @@ class OneShotServer {
   explicit OneShotServer(std::string answer) : answer_(std::move(answer)) {
     endpoint_.transport = Transport::unix_socket;
     endpoint_.path = directory_.path() + "/s";
-    listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    listener_ = OwnedFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     endpoint_.path.copy(address.sun_path, sizeof address.sun_path - 1);
