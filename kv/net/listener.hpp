@@ -10,6 +10,7 @@
 
 #include "kv/net/connection.hpp"
 #include "transport/handshake_places.hpp"
+#include "transport/tls_files.hpp"
 
 namespace weir::kv {
 
@@ -44,24 +45,14 @@ OpenedListener listen_tcp(SocketPoller& poller, const std::string& address, std:
 OpenedListener listen_unix(SocketPoller& poller, const std::string& path, unsigned mode,
                            const SocketOptions& options, Accept accept, Log log);
 
-enum class ClientCertificates : std::uint8_t { ignored, optional, required };
-struct TlsFiles {
-  std::string certificate;
-  std::string key;
-  std::string key_password;
-  std::string authorities;  // file
-  std::string authorities_directory;
-  ClientCertificates clients = ClientCertificates::required;
-};
-
 // A TLS configuration shared by the listeners that use it. They ask for it with each client that comes, so
 // that it can be renewed; who is connected keeps what it came by.
 class TlsSettings;
 using CurrentTls = std::function<std::shared_ptr<TlsSettings>()>;
-Opened<std::shared_ptr<TlsSettings>> load_tls(const TlsFiles& files);
+Opened<std::shared_ptr<TlsSettings>> load_tls(const transport::TlsFiles& files);
 // For connections that this server makes: it shows its certificate if it has one, and the other side has to
 // show one that an authority of these signed.
-Opened<std::shared_ptr<TlsSettings>> load_tls_to_dial(const TlsFiles& files);
+Opened<std::shared_ptr<TlsSettings>> load_tls_to_dial(const transport::TlsFiles& files);
 
 // Accepts only while one of `places` is free.
 OpenedListener listen_tls(SocketPoller& poller, asio::io_context& io, CurrentTls tls,

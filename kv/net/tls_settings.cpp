@@ -1,12 +1,15 @@
 #include "kv/net/tls_settings.hpp"
 
-#include <asio/ssl.hpp>
+#include <memory>
+#include <string>
 
 namespace weir::kv {
 
 namespace {
 
 using LoadedTls = Opened<std::shared_ptr<TlsSettings>>;
+using transport::PeerCertificate;
+using transport::TlsFiles;
 
 std::unexpected<std::string> cannot(const std::string& why) {
   return std::unexpected("Could not set up TLS: " + why);
@@ -16,73 +19,58 @@ bool has_authorities(const TlsFiles& files) {
   return !files.authorities.empty() || !files.authorities_directory.empty();
 }
 
+std::string in_words(transport::TlsFault::Part part) {
+  using Part = transport::TlsFault::Part;
+  switch (part) {
+    case Part::certificate:
+      return "the certificate file";
+    case Part::key:
+      return "the key file";
+    case Part::authorities:
+      return "the authorities file";
+    case Part::authorities_directory:
+      return "the authorities directory";
+    case Part::ciphers:
+    case Part::ciphersuites:
+      break;
+  }
+  return "the ciphers";
+}
+
+LoadedTls made_from(transport::TlsSide side, const TlsFiles& files) {
+  auto context = transport::make_tls_context(side, files);
+  if (!context) {
+    const transport::TlsFault& fault = context.error();
+    return cannot(in_words(fault.part) + " '" + fault.value + "': " + fault.reason +
+                  ". Check the --tls-... options.");
+  }
+  const auto role =
+      side == transport::TlsSide::server ? TlsSettings::Side::server : TlsSettings::Side::client;
+  return std::make_shared<TlsSettings>(role, std::move(*context));
+}
+
 }  // namespace
 
-TlsSettings::TlsSettings(Side side)
-    : side_(side),
-      context_(side == Side::server ? asio::ssl::context::tls_server : asio::ssl::context::tls_client) {
-  using Options = asio::ssl::context;
-  context_.set_options(Options::default_workarounds | Options::no_sslv2 | Options::no_sslv3 |
-                       Options::no_tlsv1 | Options::no_tlsv1_1);
-  // Idle connections give their buffers back.
-  SSL_CTX_set_mode(context_.native_handle(), SSL_MODE_RELEASE_BUFFERS);
-}
-
-Opened<void> TlsSettings::use(const TlsFiles& files) {
-  const auto failed = [](const std::string& what, const std::string& file, const asio::error_code& error) {
-    return cannot(what + " '" + file + "': " + error.message() + ". Check the --tls-... options.");
-  };
-  asio::error_code error;
-  context_.set_password_callback([password = files.key_password](
-                                     std::size_t, asio::ssl::context::password_purpose) { return password; });
-  if (!files.certificate.empty()) {
-    context_.use_certificate_chain_file(files.certificate, error);
-    if (error) return failed("the certificate file", files.certificate, error);
-    context_.use_private_key_file(files.key, asio::ssl::context::pem, error);
-    if (error) return failed("the key file", files.key, error);
-  }
-  if (!files.authorities.empty()) {
-    context_.load_verify_file(files.authorities, error);
-    if (error) return failed("the authorities file", files.authorities, error);
-  }
-  if (!files.authorities_directory.empty()) {
-    context_.add_verify_path(files.authorities_directory, error);
-    if (error) return failed("the authorities directory", files.authorities_directory, error);
-  }
-  return {};
-}
-
-LoadedTls TlsSettings::load(const TlsFiles& files) {
+LoadedTls load_tls(const TlsFiles& files) {
   if (files.certificate.empty() || files.key.empty())
     return cannot("give the server's certificate (--tls-cert-file) and its key (--tls-key-file).");
-  const bool verifies = files.clients != ClientCertificates::ignored;
-  if (verifies && !has_authorities(files)) {
+  if (files.peer != PeerCertificate::ignored && !has_authorities(files)) {
     return cannot(
         "clients are asked for certificates, but nothing says who may sign them. Give --tls-ca-cert-file or "
         "--tls-ca-cert-dir, or --tls-auth-clients no.");
   }
-  std::shared_ptr<TlsSettings> settings(new TlsSettings(Side::server));
-  if (auto used = settings->use(files); !used) return std::unexpected(std::move(used.error()));
-  asio::ssl::verify_mode mode = asio::ssl::verify_none;
-  if (verifies) mode = asio::ssl::verify_peer;
-  if (files.clients == ClientCertificates::required) mode |= asio::ssl::verify_fail_if_no_peer_cert;
-  settings->context_.set_verify_mode(mode);
-  return settings;
+  return made_from(transport::TlsSide::server, files);
 }
 
-LoadedTls TlsSettings::load_to_dial(const TlsFiles& files) {
+LoadedTls load_tls_to_dial(const TlsFiles& files) {
   if (!has_authorities(files)) {
     return cannot(
         "nothing says who may sign the primary's certificate. Give --tls-ca-cert-file or "
         "--tls-ca-cert-dir.");
   }
-  std::shared_ptr<TlsSettings> settings(new TlsSettings(Side::client));
-  if (auto used = settings->use(files); !used) return std::unexpected(std::move(used.error()));
-  settings->context_.set_verify_mode(asio::ssl::verify_peer);
-  return settings;
+  TlsFiles wanted = files;
+  wanted.peer = PeerCertificate::required;
+  return made_from(transport::TlsSide::client, wanted);
 }
-
-LoadedTls load_tls(const TlsFiles& files) { return TlsSettings::load(files); }
-LoadedTls load_tls_to_dial(const TlsFiles& files) { return TlsSettings::load_to_dial(files); }
 
 }  // namespace weir::kv

@@ -4,29 +4,25 @@
 
 #include <asio/ssl/context.hpp>
 #include <asio/ssl/stream_base.hpp>
-#include <memory>
+#include <utility>
 
 #include "kv/net/listener.hpp"
+#include "transport/tls_context.hpp"
 
 namespace weir::kv {
 
 class TlsSettings {
  public:
-  asio::ssl::context& context() { return context_; }
-
   using Side = asio::ssl::stream_base::handshake_type;
+
+  TlsSettings(Side side, transport::TlsContext context) : side_(side), context_(std::move(context)) {}
+
+  asio::ssl::context& context() { return *context_; }
   Side side() const { return side_; }
 
-  // Applies the files; the error names the file and what OpenSSL says of it.
-  static Opened<std::shared_ptr<TlsSettings>> load(const TlsFiles& files);
-  static Opened<std::shared_ptr<TlsSettings>> load_to_dial(const TlsFiles& files);
-
  private:
-  explicit TlsSettings(Side side);
-  Opened<void> use(const TlsFiles& files);
-
   const Side side_;
-  asio::ssl::context context_;
+  const transport::TlsContext context_;
 };
 
 }  // namespace weir::kv

@@ -29,17 +29,20 @@ std::vector<BindAddress> bind_addresses(std::string_view setting) {
   return addresses;
 }
 
-TlsFiles tls_files(const Settings& settings) {
-  constexpr std::array asked{ClientCertificates::ignored, ClientCertificates::required,
-                             ClientCertificates::optional};
-  return {settings.tls_cert_file,     settings.tls_key_file,
-          settings.tls_key_file_pass, settings.tls_ca_cert_file,
-          settings.tls_ca_cert_dir,   asked[static_cast<std::size_t>(settings.tls_auth_clients)]};
+transport::TlsFiles tls_files(const Settings& settings) {
+  constexpr std::array asked{transport::PeerCertificate::ignored, transport::PeerCertificate::required,
+                             transport::PeerCertificate::optional};
+  return {.certificate = settings.tls_cert_file,
+          .key = settings.tls_key_file,
+          .key_password = settings.tls_key_file_pass,
+          .authorities = settings.tls_ca_cert_file,
+          .authorities_directory = settings.tls_ca_cert_dir,
+          .peer = asked[static_cast<std::size_t>(settings.tls_auth_clients)]};
 }
 
 // What it shows those whom it dials: a certificate for that, or the one that it shows its clients.
-TlsFiles tls_files_to_dial(const Settings& settings) {
-  TlsFiles files = tls_files(settings);
+transport::TlsFiles tls_files_to_dial(const Settings& settings) {
+  transport::TlsFiles files = tls_files(settings);
   if (settings.tls_client_cert_file.empty() || settings.tls_client_key_file.empty()) return files;
   files.certificate = settings.tls_client_cert_file;
   files.key = settings.tls_client_key_file;
