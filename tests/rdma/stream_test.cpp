@@ -349,7 +349,7 @@ TEST_F(StreamTest, others_have_their_turn_after_a_reader_that_took_long) {
   int told = 0;
   std::function<void()> read_slowly = [&, &stream = server] {
     ++told;
-    const auto until = std::chrono::steady_clock::now() + 2 * Turn::length;
+    const auto until = std::chrono::steady_clock::now() + 2 * waiting::Turn::length;
     while (std::chrono::steady_clock::now() < until) {
     }
     stream.on_readable(read_slowly);
