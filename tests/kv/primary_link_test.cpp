@@ -70,13 +70,13 @@ TEST(FollowingServer, gets_a_large_snapshot_while_it_serves_its_old_data) {
 
 TEST(FollowingServer, gets_values_larger_than_what_may_wait_for_it) {
   Settings settings = debugged();
-  settings.replica_output.hard_bytes = 1 << 20;
-  settings.repl_backlog_size = 1 << 20;
+  settings.replica_output.hard_bytes = 1 << 18;
+  settings.repl_backlog_size = 1 << 18;
   RunningServer primary(std::move(settings));
   RunningServer replica(debugged());
   WireClient primarys = primary.connect();
   WireClient replicas = replica.connect();
-  for (int i = 0; i < 4; ++i) primarys.call({"SET", "k" + std::to_string(i), std::string(16 << 20, 'x')});
+  for (int i = 0; i < 4; ++i) primarys.call({"SET", "k" + std::to_string(i), std::string(2 << 20, 'x')});
   replicas.call({"REPLICAOF", primary.path(), "0"});
   await_replicas(primarys);
   EXPECT_EQ(fact(primarys, "stats", "sync_full"), "1");
