@@ -24,6 +24,7 @@
 #include "tests/fuzz/rpc_ledgers.hpp"
 #include "tests/rpc/services.hpp"
 #include "tests/scratch_directory.hpp"
+#include "transport/owned_fd.hpp"
 
 namespace {
 
@@ -78,7 +79,7 @@ class Peer {
     return true;
   }
 
-  OwnedFd fd_;
+  weir::OwnedFd fd_;
   ServerLedger ledger_;
   std::string waiting_;
   bool shut_ = false, deaf_ = false, ended_ = false;
