@@ -229,7 +229,9 @@ TEST(Program, keeps_freed_memory_for_new_values_until_it_is_asked_back) {
   const long pages = count * static_cast<long>(value.size()) / sysconf(_SC_PAGESIZE);
   for (int i = 0; i < count; ++i) ASSERT_EQ(client.call({"SET", std::to_string(i), value}), "+OK\r\n");
   EXPECT_EQ(client.call({"FLUSHALL", "SYNC"}), "+OK\r\n");
-  EXPECT_GT(resident_pages(program.pid()), pages);
+  // Most of it: what grows together to 8 MiB jemalloc gives back at once (opt.oversize_threshold), and how
+  // much that is depends on where the kernel puts new memory.
+  EXPECT_GT(resident_pages(program.pid()), pages * 3 / 4);
   EXPECT_EQ(client.call({"MEMORY", "PURGE"}), "+OK\r\n");
   EXPECT_LT(resident_pages(program.pid()), pages / 2);
 }
