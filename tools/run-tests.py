@@ -102,7 +102,7 @@ def stage_tree(tally):
 
 def stage_tidy(tally):
     """clang-tidy on the layers below the applications"""
-    check(tally, "tidy", "tools/check-tidy.py", "-j", JOBS, "wire", "link", "rnic", "verbs", "rdma")
+    check(tally, "tidy", "tools/check-tidy.py", "-j", JOBS, "wire", "link", "rnic", "verbs", "waiting", "transport", "rdma")
 
 
 def stage_tidy_all(tally):
