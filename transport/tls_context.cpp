@@ -27,8 +27,9 @@ std::error_code last_error() {
 }
 
 Fault identify(Context& context, const TlsFiles& files) {
-  context.set_password_callback(
-      [password = files.key_password](std::size_t, Context::password_purpose) { return password; });
+  if (!files.asks_for_password || !files.key_password.empty())
+    context.set_password_callback(
+        [password = files.key_password](std::size_t, Context::password_purpose) { return password; });
   std::error_code error;
   if (!files.certificate.empty()) context.use_certificate_chain_file(files.certificate, error);
   if (error) return outcome(Part::certificate, files.certificate, error);

@@ -20,6 +20,9 @@ struct TlsFiles {
   PeerCertificate peer = PeerCertificate::required;
   std::string ciphers{};       // of TLS 1.2, in OpenSSL's words; empty: OpenSSL's own choice
   std::string ciphersuites{};  // of TLS 1.3
+  // OpenSSL asks at the terminal for a key's password that is not given. Not for a server: all would wait for
+  // the answer.
+  bool asks_for_password = false;
 
   bool operator==(const TlsFiles&) const = default;
 };

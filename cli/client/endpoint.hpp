@@ -19,7 +19,7 @@ Result<Transport> transport_named(std::string_view name);
 
 struct TlsSettings {
   // Without authorities: the system's. The certificate is this client's, if the server asks for one.
-  transport::TlsFiles files{.system_authorities = true};
+  transport::TlsFiles files{.system_authorities = true, .asks_for_password = true};
   std::string server_name;  // SNI; also the name checked, if given
 
   bool verify() const { return files.peer != transport::PeerCertificate::ignored; }
