@@ -15,7 +15,7 @@
 
 #include "preload/next_call.hpp"
 #include "sockets/connections.hpp"
-#include "sockets/runtime.hpp"
+#include "sockets/settings.hpp"
 
 using weir::sockets::Connection;
 using weir::sockets::Connections;
@@ -49,7 +49,7 @@ int accepted(int fd) {
   socklen_t size = sizeof protocol;
   Connections::forget(fd);
   if (::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 && protocol == IPPROTO_TCP)
-    Connections::born(fd);
+    Connections::born(fd, true);
   errno = before;
   return fd;
 }
@@ -121,6 +121,13 @@ int accept(int fd, sockaddr* address, socklen_t* size) {
 int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
   WEIR_NEXT(int(int, sockaddr*, socklen_t*, int), accept4);
   return accepted(call(fd, address, size, flags));
+}
+
+int shutdown(int fd, int how) noexcept {
+  WEIR_NEXT(int(int, int), shutdown);
+  if (how != SHUT_RD)
+    if (const Use use(fd); use) use->part(fd, false);
+  return call(fd, how);
 }
 
 int close(int fd) {

@@ -17,6 +17,7 @@
 #include "sockets/connections.hpp"
 #include "sockets/report.hpp"
 #include "sockets/runtime.hpp"
+#include "sockets/settings.hpp"
 
 using weir::sockets::Connection;
 using weir::sockets::Connections;
@@ -39,6 +40,7 @@ bool reported = false;
 template <class Call>
 int execute(Call call) {
   before_spawn();
+  Connections::part_all(true);
   Connections::leave_holders(true);
   const int result = call();
   const int error = errno;
@@ -52,6 +54,7 @@ void before_exit() {
     const std::string text = weir::sockets::report();
     (void)!::write(STDERR_FILENO, text.data(), text.size());
   }
+  Connections::part_all(false);
   Connections::leave_holders(false);
   weir::sockets::leave_table();
 }
@@ -68,6 +71,13 @@ std::vector<char*> words_of(const char* first, va_list arguments) {
 }  // namespace
 
 extern "C" {
+
+// Before the handlers of pthread_atfork(), as those of the NIC stop it, and the peer has to answer first.
+pid_t fork() noexcept {
+  WEIR_NEXT(pid_t(), fork);
+  Connections::leave_before_fork();
+  return call();
+}
 
 // A child of vfork() has our memory, and would forget in it what it closes.
 pid_t vfork() noexcept { return ::fork(); }

@@ -40,6 +40,8 @@ std::optional<long> on_ours(long number, const Words& a) {
   switch (number) {
     case SYS_close:
       return ::close(fd);
+    case SYS_shutdown:
+      return ::shutdown(fd, static_cast<int>(a[1]));
     case SYS_dup:
       return ::dup(fd);
     case SYS_dup2:

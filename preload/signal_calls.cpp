@@ -6,7 +6,7 @@
 
 #include "preload/next_call.hpp"
 #include "sockets/held_signals.hpp"
-#include "sockets/runtime.hpp"
+#include "sockets/settings.hpp"
 
 extern "C" {
 

@@ -11,9 +11,11 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "sockets/connection.hpp"
 #include "sockets/runtime.hpp"
+#include "sockets/settings.hpp"
 
 namespace weir::sockets {
 namespace {
@@ -23,27 +25,6 @@ constexpr std::chrono::seconds longest_search{2};
 Stage stage_of(const Side& side) { return static_cast<Stage>(side.stage.load()); }
 void set_stage(Side& side, Stage stage) { side.stage.store(static_cast<std::uint32_t>(stage)); }
 
-// FNV-1a. Not a secret: who can write the table can do worse.
-std::uint64_t digest(std::span<const std::uint8_t> bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3;
-  return hash | 1;
-}
-
-Beginning beginning(const std::array<std::uint8_t, 64>& first, std::uint64_t bytes) {
-  return {.after_16 = bytes >= 16 ? digest(std::span(first).first(16)) : 0,
-          .after_64 = bytes >= 64 ? digest(first) : 0};
-}
-
-enum class Likeness { unknown, same, different };
-Likeness compare(const Beginning& sent, const Beginning& received) {
-  if (sent.after_16 == 0 || received.after_16 == 0) return Likeness::unknown;
-  if (sent.after_16 != received.after_16) return Likeness::different;
-  return sent.after_64 != 0 && received.after_64 != 0 && sent.after_64 != received.after_64
-             ? Likeness::different
-             : Likeness::same;
-}
-
 template <class T>
 void make_anew(T& object) {
   new (&object) T;
@@ -51,8 +32,12 @@ void make_anew(T& object) {
 
 }  // namespace
 
-void Connection::renew(Record& record) {
+void Connection::renew(Record& record, bool accepted) {
   record_ = &record;
+  accepted_ = accepted;
+  far_ = false;
+  words_.reset();
+  send_blocked_.store(false);
   calls_.store(0);
   closed_.store(false);
   fd_.store(-1);
@@ -76,6 +61,7 @@ void Connection::become_childs() {
   if (life() == Life::unused) return;
   if (engaged()) {
     foreign_ = true;
+    if (far_) keep_words();
     return;
   }
   calls_.store(0);
@@ -85,12 +71,32 @@ void Connection::become_childs() {
   life_.store(Life::observed);
 }
 
+// The parent gives its place in the table back when it likes. No word will change any more.
+void Connection::keep_words() {
+  const Side& mine = place_.mine();
+  const Side& peer = place_.peer();
+  lost_ = lost_ || stays() == Reason::none || gets_by_ring() || sends_by_ring() || !link_->settled();
+  auto words = std::make_unique<Entry>();
+  for (const auto* side : {&mine, &peer}) {
+    Side& copy = words->sides[side == &mine ? 0 : 1];
+    copy.stage.store(side->stage.load());
+    copy.sender.produced.store(side->sender.produced.load());
+    copy.sender.changes.store(side->sender.changes.load());
+    copy.sender.ring_from.store(side->sender.ring_from.load());
+    copy.sender.tcp_from.store(side->sender.tcp_from.load());
+    copy.receiver.consumed.store(side->receiver.consumed.load());
+    copy.receiver.changes_seen.store(side->receiver.changes_seen.load());
+  }
+  words_ = std::move(words);
+  place_ = {words_.get(), 0};
+}
+
 bool Connection::claim(std::uint32_t service) {
   if (table()->is_put_back()) {
     give_up(Reason::operator_said);
     return false;
   }
-  const auto place = table()->claim(key_, lower_);
+  const auto place = table()->claim(ends_.key, ends_.lower);
   if (!place) {
     give_up(Reason::table);
     return false;
@@ -98,22 +104,27 @@ bool Connection::claim(std::uint32_t service) {
   place_ = *place;
   has_place_ = true;
   Side& mine = place_.mine();
-  const auto& end = record_->end;
-  mine.sent = beginning(sent_first_, end.sent.load());
-  mine.received = beginning(received_first_, end.received.load());
+  const Conversation now = conversation({});
+  mine.sent = now.sent;
+  mine.received = now.received;
   mine.service.store(service);
   std::strncpy(mine.program.data(), program_invocation_short_name, mine.program.size() - 1);
+  if (far_) table()->take_mirror(place_);
   set_stage(mine, Stage::present);
-  step_ = Step::meet;
+  step_ = far_ ? Step::far : Step::meet;
   return true;
+}
+
+Conversation Connection::conversation(hash::SipKey key) const {
+  const auto& end = record_->end;
+  return {.sent = sent_first_.beginning(key, end.sent.load()),
+          .received = received_first_.beginning(key, end.received.load())};
 }
 
 bool Connection::mirrors_peer() const {
   const Side& mine = place_.mine();
   const Side& peer = place_.peer();
-  const auto there = compare(mine.sent, peer.received), back = compare(peer.sent, mine.received);
-  return there != Likeness::different && back != Likeness::different &&
-         (there == Likeness::same || back == Likeness::same);
+  return mirror({mine.sent, mine.received}, {peer.sent, peer.received}) == Likeness::same;
 }
 
 bool Connection::meet() {
@@ -123,12 +134,14 @@ bool Connection::meet() {
     return false;
   }
   Device* const nic = device();
-  link_ = nic != nullptr ? nic->make_link() : nullptr;
-  if (!link_) {
+  auto made = nic != nullptr ? nic->make_link() : nullptr;
+  if (!made) {
     give_up(Reason::device);
     return false;
   }
-  place_.mine().offer = link_->offer();
+  place_.mine().offer = made->offer();
+  near_link_ = made.get();
+  link_ = std::move(made);
   set_stage(place_.mine(), Stage::offered);
   step_ = Step::connect;
   return true;
@@ -139,7 +152,7 @@ bool Connection::connect_link() {
   const Offer offer = place_.peer().offer;
   constexpr std::uint32_t least = 4096, most = 1 << 24;
   if (!std::has_single_bit(offer.ring_bytes) || offer.ring_bytes < least || offer.ring_bytes > most ||
-      !link_->connect(offer)) {
+      !near_link_->connect(offer)) {
     give_up(Reason::device);
     return false;
   }
@@ -149,21 +162,22 @@ bool Connection::connect_link() {
   return true;
 }
 
-void Connection::agree(std::uint32_t service) {
+bool Connection::agree(std::uint32_t service) {
   const std::scoped_lock lock(agreement_);
   bool moved = false;
-  if (closed_.load()) return;
+  if (closed_.load()) return false;
   if (step_ == Step::claim) moved = claim(service);
   if (step_ == Step::meet) moved |= meet();
   if (step_ == Step::connect) moved |= connect_link();
   if (step_ == Step::wait_for_peer && stage_of(place_.peer()) == Stage::linked) {
     step_ = Step::over;
-    if (link_->reaches_peer())
+    if (near_link_->reaches_peer())
       life_.store(Life::ready, std::memory_order_release);
     else
       give_up(Reason::device);
   }
-  if (moved && has_place_) ring(*table(), place_.peer().service.load());
+  if (moved && has_place_ && !far_) ring(*table(), place_.peer().service.load());
+  return moved && step_ == Step::far;
 }
 
 void Connection::give_up(Reason why) {
@@ -175,6 +189,21 @@ void Connection::give_up(Reason why) {
   place_.mine().why_not.store(static_cast<std::uint32_t>(why));
 }
 
+void Connection::far_linked(std::unique_ptr<Link> link, std::uint64_t peer_ring_bytes) {
+  const std::scoped_lock lock(agreement_);
+  link_ = std::move(link);
+  peer_ring_bytes_ = peer_ring_bytes;
+  set_stage(place_.peer(), Stage::linked);
+  set_stage(place_.mine(), Stage::linked);
+  step_ = Step::over;
+  if (!closed_.load()) life_.store(Life::ready, std::memory_order_release);
+}
+
+void Connection::far_failed(Reason why) {
+  const std::scoped_lock lock(agreement_);
+  give_up(why);
+}
+
 void Connection::reconsider() {
   const std::scoped_lock lock(agreement_);
   if (step_ == Step::meet && std::chrono::steady_clock::now() - since_ > longest_search)
@@ -182,15 +211,28 @@ void Connection::reconsider() {
 }
 
 void Connection::answer_leaving_peer() {
-  if (!engaged() || foreign_ || closed_.load() ||
-      static_cast<Want>(place_.peer().receiver.wants_tcp.load()) != Want::unread_back ||
-      !outgoing().can_hand_back())
-    return;
+  if (!engaged() || foreign_ || closed_.load()) return;
+  const auto want = static_cast<Want>(place_.peer().receiver.wants_tcp.load());
+  if (far_ && want == Want::tcp && sends_by_ring()) return leave_as_asked();
+  if (want != Want::unread_back || !outgoing().can_hand_back()) return;
   users_.fetch_add(1);
   const int fd = fd_.load();
   Gate gate(record_->send_gate);
   if (!closed_.load() && fd >= 0 && gate.exclusive() && outgoing().can_hand_back() && !hand_back(fd))
     reset(fd);
+  users_.fetch_sub(1);
+}
+
+// A peer on another host may wait for it, as before a fork().
+void Connection::leave_as_asked() {
+  users_.fetch_add(1);
+  {
+    Gate gate(record_->send_gate);
+    if (!closed_.load() && gate.exclusive()) {
+      outgoing().leave_ring();
+      link_->tell();
+    }
+  }
   users_.fetch_sub(1);
 }
 
@@ -200,6 +242,8 @@ void Connection::end() {
     (void)link_.release();
   else
     link_.reset();
+  near_link_ = nullptr;
+  if (has_place_ && far_ && !foreign_) set_stage(place_.peer(), Stage::gone);
   if (has_place_ && !foreign_) table()->release(place_);
   has_place_ = false;
 }

@@ -1,19 +1,18 @@
 #include "sockets/connection.hpp"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 
 #include "sockets/event_set.hpp"
 #include "sockets/interruption.hpp"
 #include "sockets/kernel_counts.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/service.hpp"
+#include "sockets/settings.hpp"
 #include "sockets/spin.hpp"
 #include "sockets/system_calls.hpp"
 
@@ -22,41 +21,6 @@ namespace {
 
 constexpr std::uint64_t least_bytes =
     32;  // that went by before a peer is looked for: 16 of one direction are a proof who it is
-
-void keep_first(std::array<std::uint8_t, 64>& first, std::uint64_t position, std::span<const iovec> pieces,
-                std::size_t bytes) {
-  for (const iovec& piece : pieces) {
-    if (bytes == 0 || position >= first.size()) return;
-    const std::size_t here = std::min(piece.iov_len, bytes);
-    std::memcpy(first.data() + position, piece.iov_base,
-                std::min<std::size_t>(here, first.size() - position));
-    position += here;
-    bytes -= here;
-  }
-}
-
-Key::End end_of(const sockaddr_storage& address) {
-  Key::End end;
-  if (address.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    end.address[10] = end.address[11] = 0xff;
-    std::memcpy(end.address.data() + 12, &v4.sin_addr, 4);
-    end.port = ntohs(v4.sin_port);
-  } else {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-    std::memcpy(end.address.data(), &v6.sin6_addr, 16);
-    end.port = ntohs(v6.sin6_port);
-  }
-  return end;
-}
-
-bool is_loopback(const Key::End& end) {
-  constexpr std::array<std::uint8_t, 12> v4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  if (std::equal(v4.begin(), v4.end(), end.address.begin())) return end.address[12] == 127;
-  return std::all_of(end.address.begin(), end.address.end() - 1,
-                     [](std::uint8_t byte) { return byte == 0; }) &&
-         end.address[15] == 1;
-}
 
 bool kernel_has_something(int fd) {
   pollfd one{fd, POLLIN | POLLRDHUP, 0};
@@ -74,15 +38,17 @@ Incoming Connection::incoming() {
 }
 
 void Connection::note_received(std::span<const iovec> into, std::size_t bytes) {
-  const auto at = record_->end.received.fetch_add(bytes, std::memory_order_relaxed);
+  const auto at = record_->end.received.load(std::memory_order_relaxed);
+  if (at < FirstBytes::most) received_first_.note(at, into, bytes);
+  record_->end.received.fetch_add(bytes, std::memory_order_release);  // behind the bytes: conversation()
   record_->end.received_tcp.fetch_add(bytes, std::memory_order_relaxed);
-  if (at < received_first_.size()) keep_first(received_first_, at, into, bytes);
 }
 
 void Connection::note_sent(std::span<const iovec> from, std::size_t bytes) {
-  const auto at = record_->end.sent.fetch_add(bytes, std::memory_order_relaxed);
+  const auto at = record_->end.sent.load(std::memory_order_relaxed);
+  if (at < FirstBytes::most) sent_first_.note(at, from, bytes);
+  record_->end.sent.fetch_add(bytes, std::memory_order_release);  // as note_received()
   record_->end.sent_tcp.fetch_add(bytes, std::memory_order_relaxed);
-  if (at < sent_first_.size()) keep_first(sent_first_, at, from, bytes);
 }
 
 void Connection::consider(int fd) {
@@ -103,21 +69,21 @@ void Connection::consider(int fd) {
       record_->holders.load() != 1)
     return;
   const int before = errno;
-  bool lower = false;
-  const auto key = key_of(fd, lower);
-  if (key && !settings().rules.allow(program_invocation_short_name, key->low.port, key->high.port)) {
+  const auto ends = ends_of(fd);
+  if (!ends || (ends->far && !settings().peers.have(ends->peer().address))) {
+    stay(fd, Reason::other_host);
+  } else if (!settings().rules.allow(program_invocation_short_name, ends->key.low.port,
+                                     ends->key.high.port)) {
     stay(fd, Reason::rules);
-  } else if (key) {
+  } else {
     Life expected = Life::observed;
     if (life_.compare_exchange_strong(expected, Life::agreeing)) {
-      key_ = *key;
-      lower_ = lower;
+      ends_ = *ends;
+      far_ = ends->far;
       fd_.store(fd);
       since_ = std::chrono::steady_clock::now();
       if (!service_agrees(*this)) stay(fd, Reason::table);
     }
-  } else {
-    stay(fd, Reason::other_host);
   }
   errno = before;
 }
@@ -140,6 +106,7 @@ void Connection::engage(int fd) {
     }
     life_.store(Life::engaged, std::memory_order_release);
     place_.mine().receives.store(1);
+    link_->tell();
   }
   trace("descriptor %d may change to RDMA", fd);
   std::vector<Registration> registered;
@@ -159,26 +126,6 @@ bool Connection::sends_by_ring() const {
   return (place_.mine().sender.changes.load(std::memory_order_relaxed) & 1) != 0;
 }
 
-std::optional<Key> Connection::key_of(int fd, bool& lower) const {
-  sockaddr_storage own{}, other{};
-  socklen_t own_size = sizeof own, other_size = sizeof other;
-  Key key;
-  socklen_t size = sizeof key.network_namespace;
-  constexpr int so_netns_cookie = 71;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
-      ::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &other_size) != 0 ||
-      ::getsockopt(fd, SOL_SOCKET, so_netns_cookie, &key.network_namespace, &size) != 0)
-    return std::nullopt;
-  const Key::End mine = end_of(own), peers = end_of(other);
-  // Of this host: the loopback addresses, and one's own address as the peer's.
-  if (mine == peers || (mine.address != peers.address && !(is_loopback(mine) && is_loopback(peers))))
-    return std::nullopt;
-  lower = mine < peers;
-  key.low = lower ? mine : peers;
-  key.high = lower ? peers : mine;
-  return key;
-}
-
 std::uint64_t Connection::unread() {
   Gate gate(record_->receive_gate);
   if (!gate.exclusive()) return 0;
@@ -187,6 +134,7 @@ std::uint64_t Connection::unread() {
 }
 
 std::uint64_t Connection::unsent() const {
+  if (far_ && (foreign_ || link_->all_arrived())) return 0;
   const auto produced = place_.mine().sender.produced.load(),
              consumed = place_.peer().receiver.consumed.load();
   return sends_by_ring() && produced > consumed
@@ -194,10 +142,87 @@ std::uint64_t Connection::unsent() const {
              : 0;
 }
 
+void Connection::tell_peer() {
+  if (far_)
+    link_->tell();
+  else
+    ring_all(*table(), place_.peer());
+}
+
+bool Connection::settle(std::chrono::microseconds longest) {
+  if (link_->settled()) return true;
+  constexpr useconds_t nap_us = 20;
+  const auto until = std::chrono::steady_clock::now() + longest;
+  do {
+    link_->look();
+    link_->tell();  // what found no room in the send queue
+    if (link_->settled()) return true;
+    ::usleep(nap_us);
+  } while (!link_->lost() && std::chrono::steady_clock::now() < until);
+  return link_->settled();
+}
+
+bool Connection::may_send_again() {
+  if (!send_blocked_.load() || (!link_->settled() && !link_->lost())) return false;
+  return send_blocked_.exchange(false);
+}
+
+void Connection::leave_for_child(int fd) {
+  constexpr std::chrono::milliseconds longest{1000};
+  const int before = errno;
+  std::uint32_t none = 0;
+  record_->stays.compare_exchange_strong(none, static_cast<std::uint32_t>(Reason::shared_by_processes));
+  place_.mine().why_not.store(static_cast<std::uint32_t>(Reason::shared_by_processes));
+  {
+    Gate gate(record_->send_gate);
+    if (!gate.exclusive()) return reset(fd);
+    outgoing().leave_ring();
+    place_.mine().done.store(1);
+  }
+  place_.mine().receiver.wants_tcp.store(static_cast<std::uint64_t>(Want::tcp));
+  link_->tell();
+  const auto until = std::chrono::steady_clock::now() + longest;
+  while (!link_->lost() && (!link_->settled() || gets_by_ring()) &&
+         std::chrono::steady_clock::now() < until) {
+    settle(std::chrono::milliseconds(1));
+    if (gets_by_ring()) ::usleep(20);
+  }
+  // If the peer did not answer, the child does without this connection (keep_words()).
+  trace("descriptor %d %s: back to TCP", fd, text(Reason::shared_by_processes));
+  errno = before;
+}
+
+void Connection::part(int fd, bool all) {
+  if (!engaged() || foreign_ || !far_) return;
+  constexpr std::chrono::milliseconds longest{1000};
+  const int before = errno;
+  bool by_ring = false;
+  {
+    Gate gate(record_->send_gate);
+    by_ring = !gate.exclusive();
+    by_ring |= link_->lost() && sends_by_ring();  // what was not acknowledged may not be there
+    outgoing().leave_ring();
+    place_.mine().done.store(1);
+  }
+  if (all) place_.mine().receiver.wants_tcp.store(static_cast<std::uint64_t>(Want::tcp));
+  link_->tell();
+  if (by_ring || !settle(longest)) {
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    if (all)
+      system_calls().setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    else
+      reset(fd);
+  }
+  errno = before;
+}
+
 bool Connection::readable() {
   Gate gate(record_->receive_gate);
   if (!gate.exclusive()) return true;
+  if (far_ && !foreign_) link_->look();
+  const auto seen = record_->end.changes_seen.load(std::memory_order_relaxed);
   const Source source = incoming().next();
+  if (far_ && !foreign_ && seen != record_->end.changes_seen.load(std::memory_order_relaxed)) link_->tell();
   return (source.kind == Source::Kind::ring ? source.bytes > 0 : !held_.empty()) || lost_ ||
          pending_error_ != 0 || source.kind == Source::Kind::broken;
 }
@@ -268,6 +293,7 @@ void Connection::leave(int fd, Reason why) {
   const int before = errno;
   std::uint32_t none = 0;
   record_->stays.compare_exchange_strong(none, static_cast<std::uint32_t>(why));
+  if (far_ && foreign_) return;  // it is on TCP: leave_for_child()
   Side& mine = place_.mine();
   Side& peer = place_.peer();
   mine.why_not.store(static_cast<std::uint32_t>(why));
@@ -275,9 +301,11 @@ void Connection::leave(int fd, Reason why) {
     Gate gate(record_->send_gate);
     if (!gate.exclusive()) return reset(fd);
     outgoing().leave_ring();
+    mine.done.store(1);
   }
   if (!leaves_process(why)) {
     mine.receiver.wants_tcp.store(static_cast<std::uint64_t>(Want::tcp));
+    if (far_ && !foreign_) link_->tell();
     trace("descriptor %d %s: back to TCP", fd, text(why));
     errno = before;
     return;
@@ -287,6 +315,7 @@ void Connection::leave(int fd, Reason why) {
   Incoming in = incoming();
   in.next();  // says how far we have read
   mine.receiver.wants_tcp.store(static_cast<std::uint64_t>(Want::unread_back));
+  link_->tell();
   const auto begun = std::chrono::steady_clock::now();
   for (;;) {
     const Source source = in.next();
@@ -296,13 +325,17 @@ void Connection::leave(int fd, Reason why) {
                                  peer.sender.tcp_from.load() <= peer.sender.ring_from.load();
     const bool over =
         static_cast<Stage>(peer.stage.load()) == Stage::gone || !table()->alive(peer.process.load());
-    if (source.kind != Source::Kind::broken && empty && (over || (peer.sender.changes.load() & 1) == 0))
+    link_->look();
+    link_->tell();
+    const bool known = link_->settled();
+    if (source.kind != Source::Kind::broken && empty && known &&
+        (over || (peer.sender.changes.load() & 1) == 0))
       break;
     if (source.kind == Source::Kind::broken || over || std::chrono::steady_clock::now() - begun > longest) {
       lost_ = true;  // what is in the ring cannot follow the descriptor
       break;
     }
-    ring(*table(), peer.service.load());
+    if (!far_) ring(*table(), peer.service.load());
     ::usleep(50);
   }
   if (lost_ || !held_.empty()) reset(fd);
@@ -323,12 +356,14 @@ void Connection::close(int fd, bool last, bool open) {
   }
   const bool alone = record_->holders.load() == 1;
   if (engaged() && !foreign_) {
-    if (!alone && open)
+    if (!alone && open && !far_)
       leave(fd, Reason::shared_by_processes);
-    else if (open && unread() > 0) {
+    else if (open && alone && unread() > 0) {
       // As the kernel does with what was not read: RST, not FIN.
       const linger at_once{.l_onoff = 1, .l_linger = 0};
       system_calls().setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    } else if (open && alone) {
+      part(fd, true);
     }
     if (has_place_) place_.mine().stage.store(static_cast<std::uint32_t>(Stage::gone));
   }

@@ -13,17 +13,18 @@
 
 #include <sys/uio.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "sockets/beginning.hpp"
 #include "sockets/device.hpp"
+#include "sockets/far_end.hpp"
 #include "sockets/gate.hpp"
+#include "sockets/held_bytes.hpp"
 #include "sockets/held_signals.hpp"
 #include "sockets/reason.hpp"
 #include "sockets/waiter.hpp"
@@ -41,7 +42,7 @@ struct Record {
 
 class EventSet;
 
-class Connection {
+class Connection final : public FarEnd {
  public:
   enum class Life : std::uint32_t { unused, observed, agreeing, ready, engaged };
 
@@ -77,6 +78,15 @@ class Connection {
   void leave(int fd, Reason why);
   // Not by RDMA from now on, as leave(); before it is engaged it only says so.
   void stay(int fd, Reason why);
+  // Before the kernel says to the peer that this is the end: by close(), shutdown() or exit. What goes by a
+  // ring to another host arrives before that, or the connection is reset. `all`: no more is received, either.
+  void part(int fd, bool all);
+  bool is_far() const { return far_; }
+  // Between hosts, before fork(): both directions leave the ring for good, and where they did is known, so
+  // that a child reads what is left of it in the memory that it shares, and then TCP.
+  void leave_for_child(int fd);
+  // A send found that the peer does not know yet where TCP goes on, and now it does. Once.
+  bool may_send_again();
   // Before the kernel's close, or, not `open`, after one that we did not see. `last`: no copy of the
   // descriptor is left here.
   void close(int fd, bool last, bool open);
@@ -99,19 +109,28 @@ class Connection {
   friend class Connections;
   friend class Service;
 
-  void renew(Record& record);  // it is another connection's from now on
-  void become_childs();        // in a child of fork()
+  void renew(Record& record, bool accepted);  // it is another connection's from now on
+  void become_childs();                       // in a child of fork()
+  void keep_words();                          // of a connection to another host, as they are before fork()
 
   // agreement.cpp, in the service thread
-  enum class Step { claim, meet, connect, wait_for_peer, over };
-  void agree(std::uint32_t service);
+  enum class Step { claim, meet, connect, wait_for_peer, far, over };
+  bool agree(std::uint32_t service);  // true: its peer is on another host, and is to be sought there
   void reconsider();
   void answer_leaving_peer();
+  void leave_as_asked();
   void end();  // closed: gives back what it has
   bool claim(std::uint32_t service);
   bool meet();
   bool connect_link();
   bool mirrors_peer() const;
+  // FarEnd
+  const Ends& ends() const override { return ends_; }
+  bool was_accepted() const override { return accepted_; }
+  const Table::Place& place() const override { return place_; }
+  Conversation conversation(hash::SipKey key) const override;
+  void far_linked(std::unique_ptr<Link> link, std::uint64_t peer_ring_bytes) override;
+  void far_failed(Reason why) override;
   void give_up(Reason why);
 
   void engage(int fd);
@@ -121,7 +140,9 @@ class Connection {
   Incoming incoming();
   bool hand_back(int fd);  // send gate held
   void reset(int fd);
-  std::optional<Key> key_of(int fd, bool& lower) const;
+  void tell_peer();  // words of this end have changed
+  bool settle(std::chrono::microseconds longest);
+  bool ends_without_word();
   ssize_t send_by_ring(Outgoing& out, std::span<const iovec> from, std::size_t skip);
   bool wait(int fd, bool sends, int& error);
   ssize_t receive_ring(Incoming& in, std::span<const iovec> into, std::size_t skip, std::size_t bytes,
@@ -133,6 +154,7 @@ class Connection {
   void tell_of_ring(const Incoming& in);
   void note_cpu();
   ssize_t receive_now(int fd, std::span<const iovec> into, std::size_t skip, int flags);
+  ssize_t send_as_child(int fd, std::span<const iovec> from, std::size_t skip, int flags);
   ssize_t send_now(int fd, std::span<const iovec> from, std::size_t skip, int flags);
 
   std::atomic<Life> life_{Life::unused};
@@ -140,13 +162,15 @@ class Connection {
   std::atomic<std::uint32_t> calls_{0};
   std::atomic<bool> closed_{false};
   std::atomic<int> fd_{-1};   // one of the program's descriptors of it
-  bool connected_ = false;    // this end connected
+  bool accepted_ = false;     // the other end connected
+  bool far_ = false;          // its peer is on another host
   bool foreign_ = false;      // its link is the parent's
   std::uint32_t copies_ = 0;  // descriptors of it in this process
   Record* record_ = nullptr;
-  std::array<std::uint8_t, 64> sent_first_{}, received_first_{};
-  std::vector<std::byte> held_;     // read from TCP before its turn; receive gate
-  int pending_error_ = 0;           // of the socket, for after the ring's last byte; receive gate
+  FirstBytes sent_first_, received_first_;
+  HeldBytes held_;         // receive gate
+  int pending_error_ = 0;  // of the socket, for after the ring's last byte; receive gate
+  std::atomic<bool> send_blocked_{false};
   bool lost_ = false;               // what was to be read cannot be had; receive gate
   std::uint64_t since_change_ = 0;  // bytes sent; send gate
 
@@ -155,11 +179,12 @@ class Connection {
 
   SectionMutex agreement_;
   Step step_ = Step::claim;
-  Key key_;
-  bool lower_ = false;
+  Ends ends_;
   bool has_place_ = false;
   Table::Place place_{};
+  std::unique_ptr<Entry> words_;  // a child's own
   std::unique_ptr<Link> link_;
+  NearLink* near_link_ = nullptr;  // link_, on this host
 
   SectionMutex registrations_mutex_;
   std::vector<Registration> registrations_;

@@ -11,6 +11,7 @@
 #include "sockets/report.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/service.hpp"
+#include "sockets/settings.hpp"
 #include "sockets/system_calls.hpp"
 
 namespace weir::sockets {
@@ -98,7 +99,7 @@ int Connections::next_known(unsigned first, unsigned last) {
   return -1;
 }
 
-void Connections::born(int fd) {
+void Connections::born(int fd, bool accepted) {
   if (place_of(fd) == nullptr || settings().off) return;
   forget(fd);
   watch_forks();
@@ -122,7 +123,7 @@ void Connections::born(int fd) {
     all.free.push_back(it);
     return;
   }
-  it->renew(*record);
+  it->renew(*record, accepted);
   set_place(fd, reinterpret_cast<std::uintptr_t>(it));
 }
 
@@ -222,6 +223,21 @@ void Connections::set_born(int fd) {
   if (place_of(fd) == nullptr || settings().off) return;
   forget(fd);
   set_place(fd, reinterpret_cast<std::uintptr_t>(new EventSet(fd)) | 1);
+}
+
+void Connections::leave_before_fork() {
+  if (settings().peers.empty()) return;
+  each_once([](int fd, Connection& it) {
+    if (it.engaged() && it.far_ && !it.foreign_ && it.stays() == Reason::none) it.leave_for_child(fd);
+  });
+}
+
+void Connections::part_all(bool by_exec) {
+  if (settings().peers.empty()) return;
+  each_once([&](int fd, Connection& it) {
+    if (by_exec && (system_calls().fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) return;
+    if (it.record_->holders.load() == 1) it.part(fd, true);
+  });
 }
 
 void Connections::before_fork() {

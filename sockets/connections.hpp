@@ -14,7 +14,7 @@ class EventSet;
 class Connections {
  public:
   // A connection or a socket that may become one was born. Not tracked: there is no room.
-  static void born(int fd);
+  static void born(int fd, bool accepted = false);
   static void copied(int fd, int copy);                  // by dup and the like
   static void closing(int fd);                           // before the kernel's close of that descriptor
   static void forget(int fd);                            // the number is somebody else's
@@ -27,6 +27,12 @@ class Connections {
 
   static void set_born(int fd);
   static EventSet* find_set(int fd);
+
+  // Those to other hosts go back to TCP: a child cannot use what its parent has of them.
+  static void leave_before_fork();
+  // The process is about to end: what goes by a ring to another host arrives before its connection ends.
+  // `by_exec`: of those alone that exec closes.
+  static void part_all(bool by_exec);
 
   static void before_fork();
   static void after_fork_in_parent();

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "sockets/runtime.hpp"
+#include "sockets/settings.hpp"
 #include "sockets/system_calls.hpp"
 #include "sockets/table.hpp"
 
@@ -83,8 +83,8 @@ void Device::give_ring(const std::byte* ring) {
   }
 }
 
-std::unique_ptr<Link> Device::make_link() {
-  std::unique_ptr<Link> link(new Link(*this));
+std::unique_ptr<NearLink> Device::make_link() {
+  std::unique_ptr<NearLink> link(new NearLink(*this));
   link->ring_ = take_ring();
   if (link->ring_ == nullptr) return nullptr;
   link->region_ = ibv_reg_mr(pd_, link->ring_, ring_bytes_,
@@ -115,7 +115,7 @@ std::unique_ptr<Link> Device::make_link() {
   return link;
 }
 
-Link::~Link() {
+NearLink::~NearLink() {
   if (qp_ != nullptr)
     ibv_destroy_qp(qp_);  // from here on the peer's writes fail, so the ring may be another's
   if (cq_ != nullptr) ibv_destroy_cq(cq_);
@@ -123,7 +123,7 @@ Link::~Link() {
   if (ring_ != nullptr) device_.give_ring(ring_);
 }
 
-bool Link::connect(const Offer& peer) {
+bool NearLink::connect(const Offer& peer) {
   peer_ = peer;
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTR;
@@ -154,7 +154,7 @@ bool Link::connect(const Offer& peer) {
 // last: for programs that watch their memory. Ours sleep or yield by themselves, and where others want the
 // CPU, too, that yield costs their time slices at each message. So an empty WRITE without a completion is
 // outstanding, too.
-bool Link::execute(ibv_send_wr& request, bool keep_cpu) {
+bool NearLink::execute(ibv_send_wr& request, bool keep_cpu) {
   ibv_send_wr* bad = nullptr;
   ibv_send_wr another{};
   another.opcode = IBV_WR_RDMA_WRITE;
@@ -178,8 +178,8 @@ bool Link::execute(ibv_send_wr& request, bool keep_cpu) {
   }
 }
 
-bool Link::write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place,
-                 bool keep_cpu) {
+bool NearLink::write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place,
+                     bool keep_cpu) {
   std::size_t at = 0;
   while (at < pieces.size() && skip >= pieces[at].iov_len) skip -= pieces[at++].iov_len;
   while (bytes > 0) {
@@ -215,7 +215,7 @@ bool Link::write(std::span<const iovec> pieces, std::size_t skip, std::size_t by
   return true;
 }
 
-bool Link::reaches_peer() {
+bool NearLink::reaches_peer() {
   ibv_send_wr request{};
   request.opcode = IBV_WR_RDMA_WRITE;
   request.wr.rdma.remote_addr = peer_.ring_address;
@@ -223,7 +223,7 @@ bool Link::reaches_peer() {
   return execute(request);
 }
 
-bool Link::read(void* into, std::size_t bytes, std::uint64_t place) {
+bool NearLink::read(void* into, std::size_t bytes, std::uint64_t place) {
   ibv_sge piece{.addr = reinterpret_cast<std::uintptr_t>(into),
                 .length = static_cast<std::uint32_t>(bytes),
                 .lkey = device_.everything_->lkey};

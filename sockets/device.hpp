@@ -1,7 +1,7 @@
-// The RDMA device as connections use it: a queue pair and a receive ring for each, connected by what the
-// other end's offer says. A write is executed before it returns, so that a byte is published only when it
-// lies in the peer's ring, and a write that fails has published nothing: that byte and all behind it go by
-// TCP.
+// The RDMA device as connections of this host use it: a queue pair and a receive ring for each, connected by
+// what the other end's offer says. A write is executed before it returns, so that a byte is published only
+// when it lies in the peer's ring, and a write that fails has published nothing: that byte and all behind it
+// go by TCP.
 //
 // Threading: make() and destroy from the service thread; write() by one thread at a time (gate.hpp). After
 // fork() a child has to open a device of its own, and never touches its parent's links.
@@ -19,33 +19,29 @@
 #include <string>
 
 #include "sockets/layout.hpp"
+#include "sockets/link.hpp"
 
 namespace weir::sockets {
 
 class Device;
 
-class Link {
+class NearLink final : public Link {
  public:
-  ~Link();
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
+  ~NearLink() override;
 
   const Offer& offer() const { return offer_; }
   // To the peer's queue pair. False: it could not be.
   bool connect(const Offer& peer);
   // Whether the peer, which is connected too, can be written to. In the service thread: it may take a while.
   bool reaches_peer();
-  // Copies `bytes` of `pieces`, from `skip` on, into the peer's ring at `place`, which they do not wrap
-  // around. `keep_cpu`: the peer uses this very CPU, and is not to get it for that.
   bool write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place,
-             bool keep_cpu);
-  // Reads the peer's ring.
-  bool read(void* into, std::size_t bytes, std::uint64_t place);
-  const std::byte* ring() const { return ring_; }
+             bool keep_cpu) override;
+  bool read(void* into, std::size_t bytes, std::uint64_t place) override;
+  const std::byte* ring() const override { return ring_; }
 
  private:
   friend class Device;
-  explicit Link(Device& device) : device_(device) {}
+  explicit NearLink(Device& device) : device_(device) {}
   bool execute(ibv_send_wr& request, bool keep_cpu = false);
 
   Device& device_;
@@ -63,10 +59,10 @@ class Device {
   // Null: `why` says why. Never closed: connections of other threads may write until the process ends.
   static Device* open(std::uint32_t ring_bytes, std::string& why);
 
-  std::unique_ptr<Link> make_link();
+  std::unique_ptr<NearLink> make_link();
 
  private:
-  friend class Link;
+  friend class NearLink;
   Device() = default;
   ~Device() = default;
   std::byte* take_ring();

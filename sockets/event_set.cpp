@@ -152,9 +152,13 @@ int EventSet::collect(std::span<epoll_event> into) {
     member.in_ready = false;
     if (member.disabled) continue;
     constexpr std::uint32_t reads = EPOLLIN | EPOLLRDNORM;
-    if ((member.wanted & reads) == 0 || !member.connection->readable()) continue;
-    looking_pays_ = !member.connection->peer_on_this_cpu();
-    into[static_cast<std::size_t>(count++)] = {.events = member.wanted & reads, .data = member.data};
+    const bool reads_now = (member.wanted & reads) != 0 && member.connection->readable();
+    const bool writes_now = (member.wanted & EPOLLOUT) != 0 && member.connection->may_send_again();
+    if (!reads_now && !writes_now) continue;
+    if (reads_now) looking_pays_ = !member.connection->peer_on_this_cpu();
+    into[static_cast<std::size_t>(count++)] = {
+        .events = (reads_now ? member.wanted & reads : 0u) | (writes_now ? EPOLLOUT : 0u),
+        .data = member.data};
     if ((member.wanted & EPOLLONESHOT) != 0) {
       member.disabled = true;
       epoll_event none{.events = EPOLLONESHOT, .data = member.data};

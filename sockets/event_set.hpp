@@ -18,6 +18,7 @@
 
 #include "sockets/held_signals.hpp"
 #include "sockets/interruption.hpp"
+#include "sockets/settings.hpp"
 #include "sockets/spin.hpp"
 #include "sockets/waiter.hpp"
 

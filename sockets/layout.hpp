@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <string>
 
+#include "sockets/beginning.hpp"
 #include "sockets/carrier.hpp"
 
 namespace weir::sockets {
@@ -55,11 +56,6 @@ struct Offer {
   std::array<std::uint8_t, 16> gid{};
 };
 
-// What went by in the beginning, as a proof that two ends with the same addresses are of one connection.
-struct Beginning {
-  std::uint64_t after_16 = 0, after_64 = 0;  // 0: not that far yet
-};
-
 struct alignas(64) Side {
   std::atomic<std::uint32_t> stage;  // Stage
   std::atomic<std::uint32_t> process, pid;
@@ -67,8 +63,11 @@ struct alignas(64) Side {
   std::atomic<std::uint32_t> receives;  // not 0: looks at its ring
   std::atomic<std::uint32_t> why_not;   // a Reason
   std::atomic<std::uint32_t> cpu;       // where it last sent or received by a ring; + 1
-  Offer offer;                          // valid from Stage::offered on
-  Beginning sent, received;             // valid from Stage::present on
+  // Between hosts. `mirror`: an end on another host, as the process of the entry's other side knows it.
+  // `done`: it will never enter the ring again. `far_port`: where its process is asked (far_pairing.hpp).
+  std::atomic<std::uint32_t> mirror, done, far_port;
+  Offer offer;               // valid from Stage::offered on
+  Beginning sent, received;  // valid from Stage::present on
   std::array<char, 16> program;
   std::atomic<std::uint64_t> by_ring, by_tcp;  // bytes sent, for those who ask
 
@@ -93,11 +92,11 @@ struct alignas(64) Bell {
 };
 
 struct Layout {
-  static constexpr std::uint64_t the_magic = 0x5745'4952'534f'0002;  // "WEIRSO", version 2
+  static constexpr std::uint64_t the_magic = 0x5745'4952'534f'0003;  // "WEIRSO", version 3
   // Each version has files of its own, also for its bells: processes of two versions may share the folder.
-  static std::string table_path(const std::string& directory) { return directory + "/lasting-table-2"; }
+  static std::string table_path(const std::string& directory) { return directory + "/lasting-table-3"; }
   static std::string bell_path(const std::string& directory, std::uint32_t index) {
-    return directory + "/lasting-bell-2-" + std::to_string(index);
+    return directory + "/lasting-bell-3-" + std::to_string(index);
   }
   std::atomic<std::uint64_t> magic;
   pthread_mutex_t lock;  // robust, of all processes

@@ -82,7 +82,8 @@ std::expected<std::vector<ListedEnd>, std::string> list_ends(const std::string& 
       if (entry.used.load() == 0) continue;
       for (unsigned side = 0; side < entry.sides.size(); ++side) {
         const auto stage = static_cast<Stage>(entry.sides[side].stage.load());
-        if (stage == Stage::absent || stage == Stage::gone || !lives(file, entry.sides[side].process.load()))
+        if (stage == Stage::absent || stage == Stage::gone || entry.sides[side].mirror.load() != 0 ||
+            !lives(file, entry.sides[side].process.load()))
           continue;
         ends.push_back(describe(entry, side));
       }

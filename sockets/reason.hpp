@@ -36,7 +36,7 @@ constexpr const char* text(Reason why) {
     case Reason::none:
       return "may change to RDMA";
     case Reason::other_host:
-      return "leads to another host or network namespace";
+      return "leads to another host or network namespace, which --sockets-peers does not name";
     case Reason::unseen_calls:
       return "is read or written by calls that the preloaded library does not see (io_uring, static code, "
              "another process)";

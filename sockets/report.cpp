@@ -61,7 +61,8 @@ std::string carried(const char* what, std::uint64_t all, std::uint64_t tcp) {
 const char* advice(const Sums& all, Reason most) {
   if (all.connections == all.changed) return "nothing: every connection changed";
   if (most == Reason::no_peer) return "start the other end with weir run --sockets, too";
-  if (most == Reason::other_host) return "nothing: between hosts --sockets leaves TCP alone";
+  if (most == Reason::other_host)
+    return "name their networks with --sockets-peers, if their hosts are trusted";
   if (most == Reason::none) return "nothing: connections this short are better on TCP";
   return "WEIR_SOCKETS=trace says which connection it was";
 }

@@ -4,10 +4,14 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "sockets/connections.hpp"
+#include "sockets/far_pairing.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/system_calls.hpp"
 
@@ -23,8 +27,11 @@ class Service {
   std::unique_ptr<Waiter> waiter;
 
  private:
+  void sleep();
+  bool has_work();
   void round();
   std::vector<Connection*> known_;
+  FarPairing far_{*table()};
   bool put_back_ = false;
 };
 
@@ -78,25 +85,53 @@ bool Service::start() {
   return started;
 }
 
+// Until somebody rings, another host says something, or a step between hosts takes too long.
+void Service::sleep() {
+  constexpr std::chrono::nanoseconds nap{10'000'000};
+  bool more = waiter->anything(), naps = false;
+  {
+    const std::scoped_lock lock(mutex);
+    more = more || !come.empty() || !reconsidered.empty();
+    naps = !ended.empty();
+  }
+  std::optional<std::chrono::nanoseconds> longest;
+  if (naps) longest = nap;
+  if (const auto deadline = far_.deadline()) {
+    const std::chrono::nanoseconds left = *deadline - std::chrono::steady_clock::now();
+    longest =
+        std::clamp(left, std::chrono::nanoseconds(0), longest.value_or(std::chrono::nanoseconds::max()));
+  }
+  if (more) longest = std::chrono::nanoseconds(0);
+  std::array<pollfd, 3> fds{{{waiter->fd(), POLLIN, 0},
+                             {far_.events().events_fd(), POLLIN, 0},
+                             {far_.events().completions_fd(), POLLIN, 0}}};
+  timespec time{};
+  if (longest) {
+    time.tv_sec = static_cast<time_t>(longest->count() / 1'000'000'000);
+    time.tv_nsec = static_cast<long>(longest->count() % 1'000'000'000);
+  }
+  system_calls().ppoll(fds.data(), fds.size(), longest ? &time : nullptr, nullptr);
+}
+
 void Service::run() {
   for (;;) {
     waiter->will_sleep();
-    constexpr timespec nap{.tv_sec = 0, .tv_nsec = 10'000'000};
-    bool more = waiter->anything(), naps = false;
-    {
-      const std::scoped_lock lock(mutex);
-      more = more || !come.empty() || !reconsidered.empty();
-      naps = !ended.empty();
-    }
-    if (!more) {
-      pollfd one{waiter->fd(), POLLIN, 0};
-      system_calls().ppoll(&one, 1, naps ? &nap : nullptr, nullptr);
-    }
+    sleep();
     waiter->awake();
     waiter->drain();
-    waiter->collect([](std::uint32_t) {});
+    far_.look();
+    far_.expire(std::chrono::steady_clock::now());
+    if (!has_work()) continue;
     round();
   }
+}
+
+// False: only links between hosts had something.
+bool Service::has_work() {
+  bool rung = false;
+  waiter->collect([&](std::uint32_t) { rung = true; });
+  const std::scoped_lock lock(mutex);
+  return rung || !come.empty() || !reconsidered.empty() || !ended.empty();
 }
 
 void Service::round() {
@@ -115,6 +150,7 @@ void Service::round() {
       continue;
     }
     std::erase(known_, it);
+    far_.forget(*it);
     it->end();
     Connections::recycle(*it);
   }
@@ -125,10 +161,11 @@ void Service::round() {
     Connections::all_stay(Reason::operator_said);
   }
   for (Connection* it : known_) {
-    if (it->life() == Connection::Life::agreeing)
-      it->agree(waiter->watcher(0));
-    else
+    if (it->life() == Connection::Life::agreeing) {
+      if (it->agree(waiter->watcher(0))) far_.seek(*it);
+    } else {
       it->answer_leaving_peer();
+    }
   }
 }
 

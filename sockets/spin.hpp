@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-#include "sockets/runtime.hpp"
+#include "sockets/settings.hpp"
 #include "waiting/spin_policy.hpp"
 
 namespace weir::sockets {

@@ -69,7 +69,8 @@ std::size_t hash(const Key& key) {
 
 void clear(Side& side) {
   side.stage.store(static_cast<std::uint32_t>(Stage::absent));
-  for (auto* word : {&side.process, &side.pid, &side.service, &side.receives, &side.why_not, &side.cpu})
+  for (auto* word : {&side.process, &side.pid, &side.service, &side.receives, &side.why_not, &side.cpu,
+                     &side.mirror, &side.done, &side.far_port})
     word->store(0);
   side.offer = {};
   side.sent = side.received = {};
@@ -172,7 +173,7 @@ std::unique_ptr<Table> Table::open(const std::string& directory, std::string& wh
   }
   const int file = open_locked(directory);
   if (file < 0) {
-    why = directory + "/table-2: " + std::strerror(errno);
+    why = directory + "/table-3: " + std::strerror(errno);
     return nullptr;
   }
   void* at = MAP_FAILED;
@@ -184,7 +185,7 @@ std::unique_ptr<Table> Table::open(const std::string& directory, std::string& wh
     if (at != MAP_FAILED && static_cast<Layout*>(at)->magic.load() == 0) prepare(*static_cast<Layout*>(at));
   }
   if (at == MAP_FAILED || static_cast<Layout*>(at)->magic.load() != Layout::the_magic) {
-    why = directory + "/table-2 cannot be mapped, or is of another version";
+    why = directory + "/table-3 cannot be mapped, or is of another version";
     ::flock(file, LOCK_UN);
     if (at != MAP_FAILED) ::munmap(at, sizeof(Layout));
     close_aside(file);
@@ -259,6 +260,24 @@ std::optional<Table::Place> Table::claim(const Key& key, bool lower) {
   mine.process.store(process_);
   mine.pid.store(static_cast<std::uint32_t>(::getpid()));
   return Place{entry, side};
+}
+
+void Table::take_mirror(const Place& place) {
+  Side& peer = place.peer();
+  peer.process.store(process_);
+  peer.mirror.store(1);
+}
+
+std::uint32_t Table::far_port_of(const Key& key, bool lower) {
+  const TableLock lock(layout_->lock);
+  if (!lock) return 0;
+  const std::size_t first = hash(key);
+  for (std::uint32_t i = 0; i < most_probes; ++i) {
+    const Entry& entry = layout_->entries[(first + i) % max_entries];
+    const Side& side = entry.sides[lower ? 0 : 1];
+    if (entry.used.load() != 0 && entry.key == key && !over(side)) return side.far_port.load();
+  }
+  return 0;
 }
 
 void Table::release(const Place& place) {

@@ -32,6 +32,10 @@ class Table {
   // has it.
   std::optional<Place> claim(const Key& key, bool lower);
   void release(const Place& place);
+  // The other side of the entry is on another host: this process keeps what it knows of it there.
+  void take_mirror(const Place& place);
+  // Where the process that has this end is asked by other hosts; 0: nobody has it, or it is not.
+  std::uint32_t far_port_of(const Key& key, bool lower);
 
   // The process is about to end: its bells go, and the file with the last process that uses it.
   void leave();

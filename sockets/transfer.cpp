@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "sockets/connections.hpp"
 #include "sockets/kernel_counts.hpp"
+#include "sockets/link.hpp"
+#include "sockets/pieces.hpp"
 #include "sockets/runtime.hpp"
+#include "sockets/settings.hpp"
 #include "sockets/spin.hpp"
 #include "sockets/system_calls.hpp"
 
@@ -18,41 +20,7 @@ namespace weir::sockets {
 namespace {
 
 constexpr std::size_t piece_bytes =
-    16 * 1024;                           // of a large write: the reader begins while the rest is copied
-constexpr std::size_t most_pieces = 64;  // of a program's list that one kernel call gets
-
-std::size_t bytes_of(std::span<const iovec> pieces) {
-  std::size_t bytes = 0;
-  for (const iovec& piece : pieces) bytes += piece.iov_len;
-  return bytes;
-}
-
-// The part of `pieces` behind `skip`, at most `bytes` of it.
-class Part {
- public:
-  Part(std::span<const iovec> pieces, std::size_t skip, std::uint64_t bytes) {
-    for (const iovec& piece : pieces) {
-      if (bytes == 0 || count_ == part_.size()) break;
-      if (skip >= piece.iov_len) {
-        skip -= piece.iov_len;
-        continue;
-      }
-      const std::size_t here = std::min<std::uint64_t>(piece.iov_len - skip, bytes);
-      part_[count_++] = {static_cast<std::byte*>(piece.iov_base) + skip, here};
-      bytes -= here;
-      skip = 0;
-    }
-    message_.msg_iov = part_.data();
-    message_.msg_iovlen = count_;
-  }
-  msghdr& message() { return message_; }
-  std::span<const iovec> pieces() const { return std::span(part_).first(count_); }
-
- private:
-  std::array<iovec, most_pieces> part_;
-  std::size_t count_ = 0;
-  msghdr message_{};
-};
+    16 * 1024;  // of a large write: the reader begins while the rest is copied
 
 bool blocks(int fd, int flags) {
   return (flags & MSG_DONTWAIT) == 0 && (system_calls().fcntl(fd, F_GETFL) & O_NONBLOCK) == 0;
@@ -80,25 +48,10 @@ ssize_t Connection::receive_ring(Incoming& in, std::span<const iovec> into, std:
                                  std::size_t bytes, bool peek) {
   const std::uint64_t ring_bytes = settings().ring_bytes;
   const std::byte* const ring = link_->ring();
-  std::uint64_t place = in.place();
-  std::size_t done = 0;
-  for (const iovec& piece : into) {
-    if (skip >= piece.iov_len) {
-      skip -= piece.iov_len;
-      continue;
-    }
-    auto* to = static_cast<std::byte*>(piece.iov_base) + skip;
-    for (std::size_t left = std::min(piece.iov_len - skip, bytes - done); left > 0;) {
-      const std::size_t here = std::min<std::uint64_t>(left, ring_bytes - place);
-      std::memcpy(to, ring + place, here);
-      place = (place + here) % ring_bytes;
-      to += here;
-      done += here;
-      left -= here;
-    }
-    skip = 0;
-    if (done == bytes) break;
-  }
+  const std::uint64_t place = in.place();
+  const std::size_t first = std::min<std::uint64_t>(bytes, ring_bytes - place);
+  std::size_t done = copy_into(into, skip, ring + place, first);
+  if (done == first && first < bytes) done += copy_into(into, skip + first, ring, bytes - first);
   note_cpu();
   if (!peek) in.took_ring(done);
   return static_cast<ssize_t>(done);
@@ -106,16 +59,8 @@ ssize_t Connection::receive_ring(Incoming& in, std::span<const iovec> into, std:
 
 ssize_t Connection::receive_held(Incoming& in, std::span<const iovec> into, std::size_t skip,
                                  std::size_t bytes, bool peek) {
-  std::size_t done = 0;
-  Part part(into, skip, bytes);
-  for (const iovec& piece : part.pieces()) {
-    std::memcpy(piece.iov_base, held_.data() + done, piece.iov_len);
-    done += piece.iov_len;
-  }
-  if (!peek) {
-    held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(done));
-    in.took_held(done);
-  }
+  const std::size_t done = held_.take(into, skip, bytes, peek);
+  if (!peek) in.took_held(done);
   return static_cast<ssize_t>(done);
 }
 
@@ -127,19 +72,7 @@ ssize_t Connection::receive_tcp(Incoming& in, int fd, std::span<const iovec> int
   const auto bytes = static_cast<std::size_t>(got);
   const auto now = static_cast<std::size_t>(in.took_tcp(bytes));
   if (now == bytes) return got;
-  std::size_t before = now;  // the rest was sent behind bytes that are in the ring
-  std::size_t left = bytes - now;
-  for (const iovec& piece : part.pieces()) {
-    if (before >= piece.iov_len) {
-      before -= piece.iov_len;
-      continue;
-    }
-    const auto* from = static_cast<const std::byte*>(piece.iov_base) + before;
-    const std::size_t here = std::min(piece.iov_len - before, left);
-    held_.insert(held_.end(), from, from + here);
-    left -= here;
-    before = 0;
-  }
+  held_.keep(part.pieces(), now, bytes - now);  // sent behind bytes that are in the ring
   return static_cast<ssize_t>(now);
 }
 
@@ -150,14 +83,22 @@ void Connection::tell_of_ring(const Incoming& in) {
   if (next.kind == Source::Kind::ring && next.bytes > 0) ring_all(*table(), place_.mine());
 }
 
+// Between hosts the kernel's end proves nothing but that the peer's process is gone, if that had not said
+// that all of its bytes by RDMA are before it: some may never have been sent. Better an error than a byte too
+// few.
+bool Connection::ends_without_word() {
+  return far_ && !foreign_ && place_.peer().receives.load() != 0 && place_.peer().done.load() == 0;
+}
+
 // Nothing there: -1 and EAGAIN.
 ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t skip, int flags) {
   Gate gate(record_->receive_gate);
   if (!gate.exclusive()) return failed(ECONNRESET);
   const bool peek = (flags & MSG_PEEK) != 0;
-  const std::size_t wanted = bytes_of(into) - skip;
+  const std::size_t wanted = total_bytes(into) - skip;
   Incoming in = incoming();
   if (lost_) return failed(ECONNRESET);
+  const LookAround far(far_ && !foreign_ ? link_.get() : nullptr);
   Source source = in.next();
   for (bool again = true;;) {
     if (source.kind == Source::Kind::broken) {
@@ -191,6 +132,7 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
       got = system_calls().recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
     }
     const int error = got < 0 ? errno : 0;
+    if (far_ && !foreign_ && error != EAGAIN) link_->look();
     // What came by the ring before that is visible now. Once more, so that nothing is missed at the end.
     const Source now = in.next();
     if (now != source || got > 0) {
@@ -203,6 +145,11 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
       if (error != 0 && error != EAGAIN && error != EINTR) pending_error_ = error;
       source = now;
       continue;
+    }
+    if (got == 0 && ends_without_word()) {
+      lost_ = true;
+      reset(fd);
+      return failed(ECONNRESET);
     }
     return got < 0 ? failed(error) : got;
   }
@@ -218,7 +165,7 @@ ssize_t Connection::receive(int fd, std::span<const iovec> into, int flags) {
     return system_calls().recvmsg(fd, &message, flags);
   }
   if (foreign_ && stays() == Reason::none) leave(fd, Reason::shared_by_processes);
-  const std::size_t wanted = bytes_of(into);
+  const std::size_t wanted = total_bytes(into);
   const bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0;
   if (wanted == 0) return 0;
   const int before = errno;
@@ -249,6 +196,7 @@ ssize_t Connection::receive(int fd, std::span<const iovec> into, int flags) {
 bool Connection::may_enter_ring(int fd, const Outgoing& out) {
   const Side& peer = place_.peer();
   if (stays() != Reason::none || foreign_ || !out.may_enter_ring() || peer.receives.load() == 0 ||
+      !link_->settled() || link_->lost() || !link_->takes_more() || place_.mine().done.load() != 0 ||
       static_cast<Stage>(peer.stage.load()) != Stage::linked || record_->holders.load() != 1)
     return false;
   if (settings().change_every != 0 && since_change_ < settings().change_every && since_change_ != 0)
@@ -266,15 +214,18 @@ ssize_t Connection::send_by_ring(Outgoing& out, std::span<const iovec> from, std
   if (room == 0) {
     SpinPolicy& spin = thread_spin();
     begin_looking(spin, SpinPolicy::TimePoint::clock::now());
-    while (room == 0 && look_again(spin)) room = out.room();
+    while (room == 0 && look_again(spin)) {
+      link_->look();
+      room = out.room();
+    }
   }
   if (room == Outgoing::broken) return -1;
-  const std::uint64_t wanted = std::min<std::uint64_t>(room, bytes_of(from) - skip);
+  const std::uint64_t wanted = std::min<std::uint64_t>(room, total_bytes(from) - skip);
   std::uint64_t done = 0;
   bool woke = false;
   note_cpu();
   const bool beside_peer = peer_on_this_cpu();
-  while (done < wanted) {
+  while (done < wanted && link_->takes_more()) {
     const std::uint64_t place = out.place();
     const auto bytes = std::min({wanted - done, peer_ring_bytes_ - place, std::uint64_t{piece_bytes}});
     if (!link_->write(from, skip + done, bytes, place, beside_peer)) {
@@ -282,10 +233,13 @@ ssize_t Connection::send_by_ring(Outgoing& out, std::span<const iovec> from, std
       return done > 0 ? static_cast<ssize_t>(done) : -1;
     }
     out.put(bytes);
-    woke |= ring_all(*table(), place_.peer());
+    if (far_)
+      link_->tell();
+    else
+      woke |= ring_all(*table(), place_.peer());
     done += bytes;
   }
-  pace_to(place_.peer().process.load()).sent_by_ring(woke);
+  if (!far_) pace_to(place_.peer().process.load()).sent_by_ring(woke);
   auto& counter = place_.mine().by_ring;
   counter.store(counter.load(std::memory_order_relaxed) + done, std::memory_order_relaxed);
   return static_cast<ssize_t>(done);
@@ -315,8 +269,17 @@ bool Connection::hand_back(int fd) {
   }
   record_->end.sent_tcp.fetch_add(bytes);
   out.leave_ring_at(from);
-  ring_all(*table(), place_.peer());
+  tell_peer();
   return true;
+}
+
+// On TCP for good: leave_for_child().
+ssize_t Connection::send_as_child(int fd, std::span<const iovec> from, std::size_t skip, int flags) {
+  if (lost_) return failed(ECONNRESET);
+  Part part(from, skip, Incoming::no_limit);
+  const ssize_t sent = system_calls().sendmsg(fd, &part.message(), flags | MSG_DONTWAIT);
+  if (sent > 0) outgoing().sent_tcp(static_cast<std::uint64_t>(sent));
+  return sent;
 }
 
 ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t skip, int flags) {
@@ -324,8 +287,15 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
   if (!gate.exclusive()) return failed(ECONNRESET);
   Outgoing out = outgoing();
   const std::uint64_t every = settings().change_every;
+  if (far_ && foreign_) return send_as_child(fd, from, skip, flags);
+  if (far_) link_->look();
+  if (link_->lost() && (out.by_ring() || !link_->settled())) {
+    // What the peer has of it is not known.
+    reset(fd);
+    return failed(ECONNRESET);
+  }
   Pace& pace = pace_to(place_.peer().process.load());
-  const bool pays = pace.ring_pays() || every != 0 || settings().wakes_by_ring;
+  const bool pays = far_ || pace.ring_pays() || every != 0 || settings().wakes_by_ring;
   if (out.by_ring()) {
     const auto want = static_cast<Want>(place_.peer().receiver.wants_tcp.load());
     if (want == Want::unread_back && !hand_back(fd)) {
@@ -338,7 +308,7 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
       since_change_ = 1;
     }
   } else if (pays && may_enter_ring(fd, out) && out.enter_ring()) {
-    if (every == 0)
+    if (every == 0 || far_)
       trace("descriptor %d sends by RDMA from byte %lu on", fd,
             static_cast<unsigned long>(record_->end.sent.load()));
     since_change_ = 0;
@@ -349,9 +319,23 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
     if (sent > 0) return sent;
     // A full ring is no reason to make the program wait: TCP buffers more, and programs count on that.
     out.leave_ring();
+    if (sent < 0 && far_) {
+      reset(fd);
+      return failed(ECONNRESET);
+    }
     if (sent < 0) {
       record_->stays.store(static_cast<std::uint32_t>(Reason::link_lost));
       place_.mine().why_not.store(static_cast<std::uint32_t>(Reason::link_lost));
+    }
+  }
+  if (far_) {
+    // The peer has to know where TCP goes on before it sees a byte of it.
+    constexpr std::chrono::milliseconds longest{2};
+    link_->tell();
+    if (!settle(longest)) {
+      send_blocked_.store(true);
+      if (!link_->settled()) return failed(EAGAIN);
+      send_blocked_.store(false);
     }
   }
   Part part(from, skip, every != 0 ? every : Incoming::no_limit);
@@ -369,7 +353,7 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
 ssize_t Connection::send(int fd, std::span<const iovec> from, int flags) {
   if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0) leave(fd, Reason::urgent_data);
   if (foreign_ && stays() == Reason::none) leave(fd, Reason::shared_by_processes);
-  const std::size_t wanted = bytes_of(from);
+  const std::size_t wanted = total_bytes(from);
   std::size_t done = 0;
   while (done < wanted || wanted == 0) {
     const ssize_t sent = send_now(fd, from, done, flags);

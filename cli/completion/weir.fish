@@ -44,6 +44,7 @@ complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l no-process-vm 
 complete -c weir -f -n '__fish_seen_subcommand_from sockets' -l json -d 'as JSON'
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l rsockets -d 'sockets are rsockets'
 complete -c weir -f -n '__fish_seen_subcommand_from run trace' -l sockets -d 'TCP changes to RDMA and back'
+complete -c weir -x -n '__fish_seen_subcommand_from run trace' -l sockets-peers -d 'networks whose hosts are asked'
 complete -c weir -n '__fish_seen_subcommand_from run trace devices' -l lib-dir -r -d 'where the libraries are'
 complete -c weir -x -n '__fish_seen_subcommand_from sockets' -l off -a '(__fish_complete_pids)' -d 'process to put back to TCP'
 complete -c weir -f -n '__fish_seen_subcommand_from devices' -l json -d 'for programs'

@@ -14,6 +14,7 @@
 #include "cli/weir/device_names.hpp"
 #include "cli/weir/drop_in_libraries.hpp"
 #include "cli/weir/program_file.hpp"
+#include "sockets/networks.hpp"
 #include "sockets/rules.hpp"
 #include "spelling/did_you_mean.hpp"
 
@@ -68,6 +69,7 @@ void set_environment(const Launch& launch, const std::string& libraries, const s
   ::setenv("WEIR_DEVICES", names.c_str(), 1);
   if (!launch.gids.empty()) ::setenv("WEIR_GIDS", launch.gids.c_str(), 1);
   if (!launch.mtu.empty()) ::setenv("WEIR_MTU", launch.mtu.c_str(), 1);
+  if (!launch.sockets_peers.empty()) ::setenv("WEIR_SOCKETS_PEERS", launch.sockets_peers.c_str(), 1);
   if (launch.no_process_vm) ::setenv("WEIR_NO_PROCESS_VM", "1", 1);
   for (const auto& [name, value] : launch.environment) ::setenv(name.c_str(), value.c_str(), 1);
   const auto preload = [&](const char* name) {
@@ -104,6 +106,7 @@ std::vector<LaunchOption> Launch::options() {
           {.name = "--no-process-vm", .flag = &no_process_vm},
           {.name = "--rsockets", .flag = &rsockets},
           {.name = "--sockets", .flag = &sockets},
+          {.name = "--sockets-peers", .value = &sockets_peers, .list = true},
           {.name = "--help", .flag = &help},
           {.name = "-h", .flag = &help}};
 }
@@ -171,6 +174,13 @@ int become(std::string_view subcommand, const Launch& launch) {
     if (const auto rules = sockets::read_rules(std::getenv("WEIR_SOCKETS_RULES")); !rules)
       return complain(subcommand, "WEIR_SOCKETS_RULES: " + rules.error() +
                                       "; rules are like 'off port 22, on program redis-*, off'");
+  }
+  if (!launch.sockets_peers.empty()) {
+    if (!launch.sockets)
+      return complain(subcommand, "--sockets-peers says whom --sockets asks; give that, too");
+    if (const auto networks = sockets::Networks::parse(launch.sockets_peers); !networks)
+      return complain(subcommand,
+                      "--sockets-peers: " + networks.error() + "; networks are like 10.0.0.0/8,fd00::/8");
   }
   if (launch.sockets && launch.rsockets)
     lacking = "--sockets and --rsockets take the same calls; give one of them";

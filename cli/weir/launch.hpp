@@ -22,7 +22,7 @@ struct LaunchOption {
 // What the program is to see, and its words.
 struct Launch {
   std::string library_directory;
-  std::string devices = "1", name = "weir0", gids, mtu;
+  std::string devices = "1", name = "weir0", gids, mtu, sockets_peers;
   bool help = false, share_memory = false, no_process_vm = false, rsockets = false, sockets = false;
   std::vector<std::pair<std::string, std::string>> environment;  // more of it
   std::span<const std::string> command;

@@ -271,6 +271,42 @@ RSOCKETS += [
                around=CHANGING),
 ]
 
+# The same between two hosts, where these are named; and where one end does not run so, or names other networks.
+TALK = ["python3", "{here}/programs/sockets_talk.py"]
+ASKED = ["--sockets", "--sockets-peers", "10.0.0.0/8,fd00::/8"]
+
+
+def knowing(secret):
+    """With that secret in a file, which is gone with the program."""
+    return ["sh", "-c", 'file=$(mktemp) && echo "$0, and sixteen bytes" > $file && exec 3< $file && rm $file && '
+            'WEIR_SOCKETS_SECRET=/proc/self/fd/3 exec "$@"', secret]
+
+
+def on_far_sockets(name, how, server, client, kind="ipv4", options=ASKED, **more):
+    return Case(f"between_hosts.sockets.{name}", how, server, client, options=options, between_hosts=kind, in_shm=True, **more)
+
+
+def talk(name, moved, connections=8, **more):
+    words = ["{host}", "{port}", str(connections)]
+    expect = [rf"^{connections} connections whole, {moved} moved$"]
+    return on_far_sockets(f"talk{name}", "pair", [*TALK, "serve", *words], [*TALK, "ask", *words], expect=expect, expect_server=expect,
+                          **more)
+
+
+RSOCKETS += [
+    talk("", "some"),
+    talk("_changing", "some", connections=16, around=CHANGING),
+    talk("_ipv6", "some", kind="ipv6"),
+    talk("_not_named", "few", connections=4, options=["--sockets", "--sockets-peers", "10.78.0.0/16"]),
+    talk("_with_a_secret", "some", around=knowing("ours")),
+    talk("_with_another_secret", "few", connections=4, around=knowing("ours"), around_server=knowing("theirs")),
+    talk("_with_one_secret", "few", connections=4, around=knowing("ours"), around_server=[]),
+    talk("_with_one_end_off", "few", connections=4, around_server=["env", "WEIR_SOCKETS=off"]),
+    on_far_sockets("redis_benchmark", "served", [*REDIS_SERVER, "--protected-mode", "no"], REDIS_BENCHMARK, expect=BENCHMARKED),
+    on_far_sockets("redis_benchmark_changing", "served", [*REDIS_SERVER, "--protected-mode", "no"],
+                   [*REDIS_BENCHMARK[:-1], "3000"], expect=BENCHMARKED, around=CHANGING),
+]
+
 # ---- one end killed in the middle: the other must notice, and nothing may stay behind
 
 def killed(program, who, *options):

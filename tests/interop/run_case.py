@@ -77,7 +77,7 @@ class Run:
         case = self.case
         chosen = case.around_server if name == "server" and case.around_server is not None else case.around
         if self.namespaces is not None:
-            return self.namespaces.enter(end_of(name))
+            return [*self.namespaces.enter(end_of(name)), *(word.format(**self.words) for word in chosen)]
         if self.case.two_users:
             return as_user(USERS[end_of(name)])
         return [*as_user(case.user), *(word.format(**self.words) for word in chosen)]

@@ -1,0 +1,99 @@
+// A link to an end on another host: a queue pair of rdma_cm, a ring that the peer writes, and messages of
+// words (far_messages.hpp).
+//
+// Bytes are copied into `sent_`, which is to the peer's ring as its double, and written from there: what the
+// peer has not read stays in it, so that retransmission and hand-back need nobody else's memory. A write that
+// changes nothing but `produced` is one WRITE WITH IMMEDIATE; else the words follow in a SEND. What comes
+// from the peer goes into the mirror of its words in the table, each number checked to go forwards, in the
+// order that carrier.hpp needs. A message that makes no sense ends the link, and costs that connection alone.
+//
+// `asked_` numbers the latest message that said what decides carriers, `heard_` is what the peer has
+// answered: settled() compares the two. Every queue is as long as its constant says; where the send queue is
+// full, the words are told with a later message (`owes_`).
+//
+// Threading: make(), greet(), arrived() and destruction in the service thread; the rest any thread, under
+// `mutex_`. Never used in a forked child.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "sockets/far_messages.hpp"
+#include "sockets/held_signals.hpp"
+#include "sockets/link.hpp"
+#include "sockets/table.hpp"
+
+namespace weir::sockets {
+
+class FarLink final : public Link {
+ public:
+  // Takes `id` over, whose address is resolved or which is a request. Null: no memory or no room on the
+  // device; `id` is as it was.
+  static std::unique_ptr<FarLink> make(Table& table, const Table::Place& place, rdma_cm_id* id,
+                                       ibv_comp_channel* channel, std::uint32_t ring_bytes);
+  ~FarLink() override;
+
+  bool greet(const Conversation& mine);
+  const std::optional<FarHello>& greeting() const { return greeting_; }  // the peer's
+  bool accept_greeting();  // it is whom we meant: it can be written to now. False: no memory
+  void arrived();          // the completion channel said so
+  void peer_left();        // the connection of the queue pairs is over
+
+  bool write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place,
+             bool keep_cpu) override;
+  bool read(void* into, std::size_t bytes, std::uint64_t place) override;
+  const std::byte* ring() const override { return ring_; }
+  bool is_far() const override { return true; }
+  bool takes_more() const override;
+  bool all_arrived() override;
+  void tell() override;
+  void look() override;
+  bool settled() const override { return !owes_.load() && heard_.load() >= asked_.load(); }
+  bool lost() const override { return lost_.load(); }
+
+ private:
+  FarLink(Table& table, const Table::Place& place, rdma_cm_id* id, std::uint32_t ring_bytes)
+      : table_(table), mine_(place.mine()), peer_(place.peer()), id_(id), ring_bytes_(ring_bytes) {}
+  bool prepare(ibv_comp_channel* channel);
+  bool post_receive(std::uint64_t slot);
+  FarWords words() const;
+  bool is_due(const FarWords& now) const;
+  void publish(bool answers);
+  bool post(ibv_send_wr& request);
+  void reap();
+  struct News {
+    bool any = false, asks = false, leaves = false;
+  };
+  void take_arrivals(News& news);
+  bool take(const ibv_wc& completion, News& news);
+  bool take_words(const FarWords& words, News& news);
+  void lose();
+
+  static constexpr std::uint32_t receives = 128, sends = 128, kept_for_words = 16;
+
+  Table& table_;
+  Side& mine_;
+  Side& peer_;
+  rdma_cm_id* id_;
+  const std::uint32_t ring_bytes_;
+  bool owns_id_ = false;
+
+  SectionMutex mutex_;
+  std::byte* ring_ = nullptr;  // then the receive slots
+  std::size_t mapped_bytes_ = 0;
+  std::byte* sent_ = nullptr;
+  ibv_cq *receive_cq_ = nullptr, *send_cq_ = nullptr;
+  ibv_mr *ring_region_ = nullptr, *slots_region_ = nullptr, *sent_region_ = nullptr;
+  std::optional<FarHello> greeting_;
+  FarWords told_;                              // as the peer will have them
+  std::uint64_t peers_number_ = 0;             // of the latest words that came
+  std::atomic<std::uint32_t> outstanding_{0};  // requests without a completion
+  std::atomic<std::uint64_t> asked_{0}, heard_{0};
+  std::atomic<bool> owes_{false}, lost_{false};
+};
+
+}  // namespace weir::sockets

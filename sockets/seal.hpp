@@ -1,0 +1,26 @@
+// How an end on another host proves which connection it means, and that it knows this user's secret.
+//
+// Each message that proves something does so under a key of its own: of the secret, of the connection, and
+// of who speaks. So nobody proves anything with what he heard from the other end, or from another connection.
+// Without a secret that keeps apart what goes by on the network, but whoever guesses a connection's first
+// bytes can prove it; docs/threat-model.md says who can come that far. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "hash/siphash.hpp"
+#include "sockets/far_messages.hpp"
+
+namespace weir::sockets {
+
+enum class Speaker : std::uint8_t {
+  request = 1,  // the asker, in its request
+  asker = 2,    // the asker, in its hello
+  asked = 3,    // the end that accepted
+};
+
+// `asker` and `asked`: the connection's ends.
+hash::SipKey sealing_key(hash::SipKey secret, Speaker speaker, const FarRequest::End& asker,
+                         const FarRequest::End& asked);
+
+}  // namespace weir::sockets

@@ -1,0 +1,1 @@
+weir_fuzz_target(sockets_far_messages SOURCES sockets_far_messages_fuzz.cpp LINK weir_sockets_far_messages)
