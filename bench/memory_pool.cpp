@@ -6,7 +6,7 @@
 // below what a burst wants the rest of it is refused (Errc::memory_limit), and that is what a refusal takes.
 //
 // Medians of --repeat bursts. Usage: memory_pool_bench [--repeat N]
-#include "rdma/memory_pool.hpp"
+#include "rdma/device/memory_pool.hpp"
 
 #include <fmt/core.h>
 

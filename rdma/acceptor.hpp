@@ -1,7 +1,7 @@
 // Listens for RDMA connections and hands them out as streams, as the protocol's server.
 #pragma once
 
-#include "rdma/basic_acceptor.hpp"
+#include "rdma/engine/basic_acceptor.hpp"
 #include "rdma/stream.hpp"
 
 namespace weir::rdma {

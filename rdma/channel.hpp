@@ -33,11 +33,11 @@
 #include <system_error>
 #include <utility>
 
-#include "rdma/basic_acceptor.hpp"
-#include "rdma/channel_connection.hpp"
-#include "rdma/channel_memory.hpp"
+#include "rdma/channel/channel_connection.hpp"
+#include "rdma/channel/channel_memory.hpp"
 #include "rdma/channel_settings.hpp"
 #include "rdma/engine.hpp"
+#include "rdma/engine/basic_acceptor.hpp"
 
 namespace weir::rdma {
 
@@ -181,4 +181,4 @@ class ChannelAcceptor : public BasicAcceptor<Channel, ChannelConnection> {
 
 }  // namespace weir::rdma
 
-#include "rdma/channel_ops.hpp"
+#include "rdma/channel/channel_ops.hpp"

@@ -4,7 +4,7 @@
 #include <bit>
 #include <string>
 
-#include "rdma/channel_wire.hpp"
+#include "rdma/channel/channel_wire.hpp"
 #include "rdma/setting_range.hpp"
 
 namespace weir::rdma {

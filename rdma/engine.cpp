@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "rdma/work_id.hpp"
+#include "rdma/device/work_id.hpp"
 #include "waiting/cpu_relax.hpp"
 #include "waiting/turn.hpp"
 

@@ -22,13 +22,13 @@
 #include <memory>
 #include <vector>
 
-#include "rdma/channel_connection.hpp"
-#include "rdma/cm.hpp"
-#include "rdma/connection.hpp"
-#include "rdma/device.hpp"
+#include "rdma/channel/channel_connection.hpp"
+#include "rdma/device/device.hpp"
+#include "rdma/device/shared_receives.hpp"
 #include "rdma/provider.hpp"
 #include "rdma/settings.hpp"
-#include "rdma/shared_receives.hpp"
+#include "rdma/stream/connection.hpp"
+#include "rdma/verbs/cm.hpp"
 #include "waiting/poll_policy.hpp"
 
 namespace weir::rdma {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "rdma/verbs_shim.hpp"
+#include "rdma/verbs/verbs_shim.hpp"
 
 namespace weir::rdma {
 namespace {

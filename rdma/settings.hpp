@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rdma/device/memory_pool.hpp"
 #include "rdma/error.hpp"
-#include "rdma/memory_pool.hpp"
 
 namespace weir::rdma {
 

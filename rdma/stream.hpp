@@ -25,7 +25,7 @@
 #include <utility>
 
 #include "rdma/engine.hpp"
-#include "rdma/io_op.hpp"
+#include "rdma/engine/io_op.hpp"
 
 namespace weir::rdma {
 
@@ -143,4 +143,4 @@ auto async_connect(Stream& stream, const Endpoint& peer, const StreamSettings& s
 
 }  // namespace weir::rdma
 
-#include "rdma/stream_ops.hpp"
+#include "rdma/stream/stream_ops.hpp"

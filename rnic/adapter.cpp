@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "rnic/guests.hpp"
-#include "rnic/packet_path.hpp"
+#include "rnic/between_hosts/packet_path.hpp"
+#include "rnic/same_host/guests.hpp"
 
 namespace weir::rnic {
 

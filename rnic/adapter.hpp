@@ -16,18 +16,18 @@
 #include <utility>
 #include <vector>
 
-#include "rnic/completion_queue.hpp"
-#include "rnic/multicast.hpp"
+#include "rnic/between_hosts/packet_arrivals.hpp"
+#include "rnic/datagrams/multicast.hpp"
+#include "rnic/ethernet/steering.hpp"
+#include "rnic/memory/protection_table.hpp"
+#include "rnic/memory/segment.hpp"
+#include "rnic/memory/window_table.hpp"
 #include "rnic/packet/window.hpp"
-#include "rnic/packet_arrivals.hpp"
 #include "rnic/peer.hpp"
-#include "rnic/protection_table.hpp"
-#include "rnic/queue_pair.hpp"
-#include "rnic/segment.hpp"
-#include "rnic/shared_receive_queue.hpp"
-#include "rnic/steering.hpp"
+#include "rnic/queue_pair/completion_queue.hpp"
+#include "rnic/queue_pair/queue_pair.hpp"
+#include "rnic/queue_pair/shared_receive_queue.hpp"
 #include "rnic/tracer.hpp"
-#include "rnic/window_table.hpp"
 
 namespace weir::rnic {
 

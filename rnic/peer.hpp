@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "rnic/segment_layout.hpp"
+#include "rnic/memory/segment_layout.hpp"
 #include "wire/roce.hpp"
 
 namespace weir::rnic {

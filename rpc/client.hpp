@@ -21,10 +21,10 @@
 #include <stdexcept>
 
 #include "rpc/asio_definitions.hpp"
-#include "rpc/client_core.hpp"
-#include "rpc/client_stream.hpp"
+#include "rpc/client/client_core.hpp"
+#include "rpc/client/client_stream.hpp"
+#include "rpc/codec/method_schema.hpp"
 #include "rpc/interceptor.hpp"
-#include "rpc/method_schema.hpp"
 #include "rpc/retry.hpp"
 #include "rpc/transport_options.hpp"
 

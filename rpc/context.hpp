@@ -12,14 +12,14 @@
 #include <string_view>
 
 #include "rpc/authentication.hpp"
-#include "rpc/bytes.hpp"
 #include "rpc/codec/msgpack.hpp"
-#include "rpc/compression.hpp"
-#include "rpc/deadline.hpp"
-#include "rpc/frame.hpp"
 #include "rpc/metadata.hpp"
 #include "rpc/trace_context.hpp"
-#include "rpc/transport.hpp"
+#include "rpc/transport/transport.hpp"
+#include "rpc/wire/bytes.hpp"
+#include "rpc/wire/compression.hpp"
+#include "rpc/wire/deadline.hpp"
+#include "rpc/wire/frame.hpp"
 
 namespace weir::rpc {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rpc/client_core.hpp"
+#include "rpc/client/client_core.hpp"
 #include "rpc/context.hpp"
 #include "rpc/error.hpp"
 #include "rpc/trace_context.hpp"

@@ -18,8 +18,8 @@
 #include <span>
 #include <string>
 
-#include "rpc/bytes.hpp"
 #include "rpc/error.hpp"
+#include "rpc/wire/bytes.hpp"
 
 namespace weir::rpc {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "rpc/compression.hpp"
 #include "rpc/error.hpp"
+#include "rpc/wire/compression.hpp"
 
 namespace weir::rpc {
 

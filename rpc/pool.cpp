@@ -9,7 +9,7 @@
 #include <random>
 #include <unordered_set>
 
-#include "rpc/known_servers.hpp"
+#include "rpc/pool/known_servers.hpp"
 
 namespace weir::rpc {
 

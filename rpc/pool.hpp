@@ -18,9 +18,9 @@
 // the io_context's thread.
 #pragma once
 
-#include "rpc/balancer.hpp"
 #include "rpc/client.hpp"
-#include "rpc/resolver.hpp"
+#include "rpc/pool/balancer.hpp"
+#include "rpc/pool/resolver.hpp"
 #include "rpc/retry.hpp"
 
 namespace weir::rpc {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "rpc/reflection.hpp"
-#include "rpc/server_thread.hpp"
+#include "rpc/server/reflection.hpp"
+#include "rpc/server/server_thread.hpp"
 #include "rpc/stats_keeper.hpp"
 
 namespace weir::rpc {

@@ -27,10 +27,10 @@
 #include <string>
 
 #include "rpc/asio_definitions.hpp"
-#include "rpc/listener.hpp"
 #include "rpc/method_stats.hpp"
-#include "rpc/registry.hpp"
-#include "rpc/server_connection.hpp"
+#include "rpc/server/registry.hpp"
+#include "rpc/server/server_connection.hpp"
+#include "rpc/transport/listener.hpp"
 
 namespace weir::rpc {
 

@@ -9,7 +9,7 @@
 
 #include "rpc/interceptor.hpp"
 #include "rpc/method_stats.hpp"
-#include "rpc/registry.hpp"
+#include "rpc/server/registry.hpp"
 
 namespace weir::rpc {
 

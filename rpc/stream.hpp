@@ -26,8 +26,8 @@
 #include <type_traits>
 
 #include "rpc/codec/codec.hpp"
-#include "rpc/method.hpp"
-#include "rpc/stream_channel.hpp"
+#include "rpc/codec/method.hpp"
+#include "rpc/link/stream_channel.hpp"
 
 namespace weir::rpc {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rdma/cm.hpp"
+#include "rdma/verbs/cm.hpp"
 #include "tensor/error.hpp"
 
 namespace weir::tensor {

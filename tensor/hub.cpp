@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
-#include "rdma/arrivals.hpp"
-#include "rdma/listener.hpp"
+#include "rdma/engine/arrivals.hpp"
+#include "rdma/engine/listener.hpp"
 #include "tensor/address.hpp"
 #include "tensor/rdma_link.hpp"
 #include "tensor/serving_thread.hpp"

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "rdma/cm.hpp"
+#include "rdma/verbs/cm.hpp"
 #include "tensor/error.hpp"
 #include "tensor/source.hpp"
 #include "tensor/wire.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "rdma/work_id.hpp"
+#include "rdma/device/work_id.hpp"
 #include "tensor/rdma_link_shape.hpp"
 
 namespace weir::tensor {

@@ -3,8 +3,8 @@
 // Messages are SENDs into blocks of wire::message_bytes; their immediates give credits back. A transfer is
 // WRITEs straight into the other end's memory, then its record as a WRITE_WITH_IMM into the other end's
 // table; the immediate is the index. A message and a record each take one of the receives that the other end
-// posted, so both wait for credits (rdma/channel_books.hpp); an empty SEND gives credits back when nothing
-// else does, and finds one of the spare receives.
+// posted, so both wait for credits (rdma/channel/channel_books.hpp); an empty SEND gives credits back when
+// nothing else does, and finds one of the spare receives.
 //
 // Expected memory is registered for the transfer and no longer, so an rkey opens what it was meant for. What
 // is small lands in a table of the link's own and is copied from there, once: a registration costs more.
@@ -18,9 +18,9 @@
 #include <functional>
 #include <optional>
 
-#include "rdma/channel_books.hpp"
-#include "rdma/connection_life.hpp"
+#include "rdma/channel/channel_books.hpp"
 #include "rdma/engine.hpp"
+#include "rdma/engine/connection_life.hpp"
 #include "tensor/link.hpp"
 
 namespace weir::tensor {

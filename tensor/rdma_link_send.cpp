@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "rdma/work_id.hpp"
+#include "rdma/device/work_id.hpp"
 #include "tensor/rdma_link.hpp"
 #include "tensor/rdma_link_shape.hpp"
 

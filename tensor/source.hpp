@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "rdma/device.hpp"
+#include "rdma/device/device.hpp"
 #include "tensor/error.hpp"
 
 namespace weir::tensor {

@@ -18,7 +18,7 @@
 #include <optional>
 #include <vector>
 
-#include "rnic/gather.hpp"
+#include "rnic/memory/gather.hpp"
 #include "rnic/packet/outgoing.hpp"
 #include "rnic/packet/packet_counts.hpp"
 #include "rnic/packet/send_source.hpp"

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "rnic/gather.hpp"
+#include "rnic/memory/gather.hpp"
 #include "rnic/types.hpp"
 
 namespace weir::rnic::packet {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <span>
 
-#include "rnic/gather.hpp"
+#include "rnic/memory/gather.hpp"
 #include "rnic/types.hpp"
 
 namespace weir::rnic::packet {

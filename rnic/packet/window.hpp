@@ -15,7 +15,7 @@
 #include <cstdint>
 
 #include "rnic/congestion/dcqcn.hpp"
-#include "rnic/spin_lock.hpp"
+#include "rnic/memory/spin_lock.hpp"
 
 namespace weir::rnic::packet {
 

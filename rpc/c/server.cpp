@@ -12,7 +12,7 @@
 
 #include "rpc/c/loop.hpp"
 #include "rpc/c/options.hpp"
-#include "rpc/rdma_transport.hpp"
+#include "rpc/transport/rdma_transport.hpp"
 
 namespace {
 

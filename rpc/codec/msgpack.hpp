@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "rpc/body.hpp"
-#include "rpc/bytes.hpp"
+#include "rpc/wire/body.hpp"
+#include "rpc/wire/bytes.hpp"
 
 namespace weir::rpc {
 

@@ -16,7 +16,7 @@
 #include <variant>
 
 #include "rpc/codec/codec.hpp"
-#include "rpc/method.hpp"
+#include "rpc/codec/method.hpp"
 
 namespace weir::rpc {
 

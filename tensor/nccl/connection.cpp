@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "rdma/refusals.hpp"
-#include "rdma/verbs_shim.hpp"
+#include "rdma/verbs/refusals.hpp"
+#include "rdma/verbs/verbs_shim.hpp"
 #include "tensor/nccl/log.hpp"
 
 namespace weir::nccl {

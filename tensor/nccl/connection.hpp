@@ -14,8 +14,8 @@
 #include <memory>
 #include <string>
 
-#include "rdma/cm.hpp"
-#include "rdma/memory_pool.hpp"
+#include "rdma/device/memory_pool.hpp"
+#include "rdma/verbs/cm.hpp"
 #include "tensor/nccl/abi_types.hpp"
 #include "tensor/nccl/fault_dice.hpp"
 #include "tensor/nccl/nic.hpp"

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "rdma/cm.hpp"
-#include "rdma/objects.hpp"
+#include "rdma/verbs/cm.hpp"
+#include "rdma/verbs/objects.hpp"
 #include "tensor/nccl/settings.hpp"
 
 namespace weir::nccl {

@@ -13,7 +13,7 @@
 #include <optional>
 #include <span>
 
-#include "rdma/cm.hpp"
+#include "rdma/verbs/cm.hpp"
 #include "tensor/nccl/abi_types.hpp"
 
 namespace weir::nccl {

@@ -5,8 +5,8 @@
 #include <array>
 #include <memory>
 
-#include "rpc/frame.hpp"
-#include "rpc/method.hpp"
+#include "rpc/codec/method.hpp"
+#include "rpc/wire/frame.hpp"
 #include "tests/bystander/services.hpp"
 #include "tests/kv/wire_client.hpp"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rdma/channel_wire.hpp"
+#include "rdma/channel/channel_wire.hpp"
 #include "rpc/address.hpp"
 #include "tests/bystander/misdeeds.hpp"
 #include "tests/bystander/requests.hpp"

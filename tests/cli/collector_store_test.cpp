@@ -1,5 +1,5 @@
 // What a collector of telemetry makes of notifications: series for Prometheus and lines of JSON.
-#include "cli/weir/collector_store.hpp"
+#include "cli/weir/network/collector_store.hpp"
 
 #include <gmock/gmock.h>
 

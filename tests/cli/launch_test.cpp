@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "cli/weir/drop_in_libraries.hpp"
+#include "cli/weir/launch/drop_in_libraries.hpp"
 #include "tests/cli/weir_run_fixture.hpp"
 
 namespace weir::command {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "cli/weir/program_file.hpp"
+#include "cli/weir/launch/program_file.hpp"
 #include "tests/cli/run_weir.hpp"
 
 namespace weir::command {

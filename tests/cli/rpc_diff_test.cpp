@@ -1,5 +1,5 @@
 // What became of a service's functions, as `weir rpc diff` tells it.
-#include "cli/weir/rpc_diff.hpp"
+#include "cli/weir/rpc/rpc_diff.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What `weir rpc` takes as arguments: the fields that a function's types have, and what it says of the rest.
-#include "cli/weir/rpc_json.hpp"
+#include "cli/weir/rpc/rpc_json.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

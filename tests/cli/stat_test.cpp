@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/weir/stat_options.hpp"
-#include "cli/weir/stat_text.hpp"
+#include "cli/weir/stat/stat_options.hpp"
+#include "cli/weir/stat/stat_text.hpp"
 
 namespace weir::command {
 namespace {

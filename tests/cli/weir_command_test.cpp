@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/weir/device_list.hpp"
-#include "cli/weir/program_file.hpp"
+#include "cli/weir/devices/device_list.hpp"
+#include "cli/weir/launch/program_file.hpp"
 #include "tests/cli/weir_run_fixture.hpp"
 
 namespace weir::command {

@@ -55,8 +55,8 @@ class CheckLayers(unittest.TestCase):
             ("one_way", "kv/a.hpp", "kv/b.hpp", "kv/b.hpp", None, True),
             ("a_new_circle", "kv/a.hpp", "kv/b.hpp", "kv/b.hpp", "kv/a.hpp", False),
             ("a_circle_through_a_source", "kv/a.hpp", "kv/b.hpp", "kv/b.cpp", "kv/a.hpp", False),
-            ("a_circle_that_is_known", "rdma/stream.hpp", "rdma/stream_ops.hpp", "rdma/stream_ops.hpp", "rdma/stream.hpp", True),
-            ("a_known_one_that_has_ended", "rdma/stream.hpp", "rdma/stream_ops.hpp", "rdma/stream_ops.hpp", None, False),
+            ("a_circle_that_is_known", "rdma/stream.hpp", "rdma/stream/stream_ops.hpp", "rdma/stream/stream_ops.hpp", "rdma/stream.hpp", True),
+            ("a_known_one_that_has_ended", "rdma/stream.hpp", "rdma/stream/stream_ops.hpp", "rdma/stream/stream_ops.hpp", None, False),
         ]
         for name, first, includes, second, back, accepted in rows:
             with self.subTest(name):

@@ -8,7 +8,7 @@
 #include <span>
 #include <variant>
 
-#include "rdma/channel_wire.hpp"
+#include "rdma/channel/channel_wire.hpp"
 
 namespace wire = weir::rdma::channel_wire;
 

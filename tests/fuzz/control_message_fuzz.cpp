@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "rdma/control_message.hpp"
+#include "rdma/stream/control_message.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace rdma = weir::rdma;

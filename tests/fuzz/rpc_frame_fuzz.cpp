@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "rpc/codec/codec.hpp"
-#include "rpc/compression.hpp"
-#include "rpc/frame.hpp"
+#include "rpc/wire/compression.hpp"
+#include "rpc/wire/frame.hpp"
 
 namespace {
 

@@ -4,12 +4,12 @@
 #include <array>
 #include <charconv>
 
-#include "rpc/agreed_schemas.hpp"
+#include "rpc/codec/agreed_schemas.hpp"
+#include "rpc/codec/method.hpp"
 #include "rpc/codec/msgpack.hpp"
-#include "rpc/compression.hpp"
 #include "rpc/metadata.hpp"
-#include "rpc/method.hpp"
 #include "rpc/trace_context.hpp"
+#include "rpc/wire/compression.hpp"
 
 namespace weir::fuzz {
 

@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rpc/frame.hpp"
+#include "rpc/wire/frame.hpp"
 
 namespace weir::fuzz {
 

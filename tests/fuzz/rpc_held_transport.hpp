@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "rpc/transport.hpp"
+#include "rpc/transport/transport.hpp"
 #include "tests/fuzz/rpc_ledgers.hpp"
 
 namespace weir::fuzz {

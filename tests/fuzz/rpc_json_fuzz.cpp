@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "cli/weir/rpc_json.hpp"
+#include "cli/weir/rpc/rpc_json.hpp"
 #include "rpc/codec/msgpack.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

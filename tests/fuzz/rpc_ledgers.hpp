@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "rpc/frame.hpp"
+#include "rpc/wire/frame.hpp"
 #include "tests/fuzz/line_play.hpp"
 
 namespace weir::fuzz {

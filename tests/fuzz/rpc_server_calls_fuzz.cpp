@@ -16,7 +16,7 @@
 #include <asio/co_spawn.hpp>
 #include <cerrno>
 
-#include "rpc/socket_transport.hpp"
+#include "rpc/transport/socket_transport.hpp"
 #include "tests/fuzz/line_mutator.hpp"
 #include "tests/fuzz/line_play.hpp"
 #include "tests/fuzz/rpc_feed_service.hpp"

@@ -6,7 +6,8 @@
 
 namespace {
 using Clock = std::chrono::steady_clock;
-// Longer than a poller looks before it sleeps (rpc/poller.hpp), which otherwise spins for as many looks.
+// Longer than a poller looks before it sleeps (rpc/transport/poller.hpp), which otherwise spins for as many
+// looks.
 constexpr std::chrono::microseconds step{100};
 constexpr Clock::time_point beginning{std::chrono::hours(1)};
 Clock::time_point now_is = beginning;

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "rdma/receive_size.hpp"
+#include "rdma/stream/receive_size.hpp"
 #include "tests/kv/rdma_client.hpp"
 #include "tests/rdma/raw_peer.hpp"
 

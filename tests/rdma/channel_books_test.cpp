@@ -1,6 +1,6 @@
 // The books of a channel: the window granted and had, work requests under way; and that a receive is posted
 // whenever a SEND arrives, however long each of them is delayed.
-#include "rdma/channel_books.hpp"
+#include "rdma/channel/channel_books.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "rdma/channel_wire.hpp"
+#include "rdma/channel/channel_wire.hpp"
 
 namespace weir::rdma {
 namespace {

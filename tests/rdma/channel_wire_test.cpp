@@ -1,5 +1,5 @@
 // What a channel puts on the wire, and what it takes from there.
-#include "rdma/channel_wire.hpp"
+#include "rdma/channel/channel_wire.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "rdma/cm.hpp"
+#include "rdma/verbs/cm.hpp"
 
 namespace weir::rdma::testing_support {
 

@@ -1,5 +1,5 @@
 // Golden bytes of the four control messages, and what is refused.
-#include "rdma/control_message.hpp"
+#include "rdma/stream/control_message.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "rdma/cm.hpp"
+#include "rdma/verbs/cm.hpp"
 #include "tests/rdma/stream_pair.hpp"
 
 namespace weir::rdma {

@@ -1,6 +1,6 @@
 // The pool's accounting: rounding, the cap, reuse, the water-mark. Registration is tested where there is a
 // device.
-#include "rdma/memory_pool.hpp"
+#include "rdma/device/memory_pool.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

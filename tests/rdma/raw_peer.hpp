@@ -18,9 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "rdma/cm.hpp"
-#include "rdma/control_message.hpp"
-#include "rdma/objects.hpp"
+#include "rdma/stream/control_message.hpp"
+#include "rdma/verbs/cm.hpp"
+#include "rdma/verbs/objects.hpp"
 
 namespace weir::rdma::testing_support {
 

@@ -1,5 +1,5 @@
 // Each status of the connection manager names its cause and the next step.
-#include "rdma/refusals.hpp"
+#include "rdma/verbs/refusals.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

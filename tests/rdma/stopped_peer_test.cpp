@@ -12,7 +12,7 @@
 #include <string>
 
 #include "rdma/stream.hpp"
-#include "rnic/segment_layout.hpp"
+#include "rnic/memory/segment_layout.hpp"
 #include "tests/rdma/raw_peer.hpp"
 #include "tests/rdma/stream_pair.hpp"
 

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "rdma/cm.hpp"
 #include "rdma/provider.hpp"
+#include "rdma/verbs/cm.hpp"
 
 namespace weir::rdma::testing_support {
 

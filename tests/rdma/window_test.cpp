@@ -6,10 +6,10 @@
 #include <optional>
 #include <random>
 
-#include "rdma/receive_size.hpp"
-#include "rdma/receive_window.hpp"
-#include "rdma/send_queue.hpp"
-#include "rdma/send_window.hpp"
+#include "rdma/stream/receive_size.hpp"
+#include "rdma/stream/receive_window.hpp"
+#include "rdma/stream/send_queue.hpp"
+#include "rdma/stream/send_window.hpp"
 
 namespace weir::rdma {
 namespace {

@@ -1,6 +1,6 @@
 // UD queue pairs of two hosts: each datagram is one packet, and its receiver finds that packet's IP header in
 // front of it.
-#include "rnic/grh.hpp"
+#include "rnic/datagrams/grh.hpp"
 #include "two_hosts.hpp"
 
 namespace weir::rnic::test {

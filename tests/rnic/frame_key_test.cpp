@@ -1,5 +1,5 @@
 // Which fields are found in which frames, and that none is read beyond a frame's end.
-#include "rnic/frame_key.hpp"
+#include "rnic/ethernet/frame_key.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Datagrams to groups between hosts: one packet goes to the group's address, and each attached queue pair of
 // a host that it comes to gets a copy.
-#include "rnic/grh.hpp"
+#include "rnic/datagrams/grh.hpp"
 #include "two_hosts.hpp"
 
 namespace weir::rnic::test {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "rnic/copy.hpp"
+#include "rnic/memory/copy.hpp"
 
 namespace weir::rnic::test {
 namespace {

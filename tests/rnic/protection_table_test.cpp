@@ -1,5 +1,5 @@
 // The translation-and-protection table by itself: bounds, generations, domains, rights (IBA 10.6).
-#include "rnic/protection_table.hpp"
+#include "rnic/memory/protection_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The queue pair state machine against the table of the specification (IBA volume 1, table 91;
 // ibv_modify_qp(3)).
-#include "rnic/queue_pair_state.hpp"
+#include "rnic/queue_pair/queue_pair_state.hpp"
 
 #include <gtest/gtest.h>
 

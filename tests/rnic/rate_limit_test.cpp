@@ -1,6 +1,6 @@
 // Rate limits: when messages may go, on the test's own clock.
 #include "errors.hpp"
-#include "rnic/pacer.hpp"
+#include "rnic/queue_pair/pacer.hpp"
 
 namespace weir::rnic::test {
 namespace {

@@ -1,6 +1,6 @@
 // Receive-side scaling: which work queue gets a frame, and what becomes of it in each of a work queue's
 // states.
-#include "rnic/receive_side_scaling.hpp"
+#include "rnic/ethernet/receive_side_scaling.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // The receive hash against the vectors that Microsoft publishes for it ("Verifying the RSS Hash
 // Calculation"), and which frames have which fields.
-#include "rnic/rx_hash.hpp"
+#include "rnic/ethernet/rx_hash.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Copies of memory that is not there, tried without asking first.
-#include "rnic/trapped_copy.hpp"
+#include "rnic/memory/trapped_copy.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

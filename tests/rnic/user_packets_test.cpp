@@ -1,6 +1,6 @@
 // Queue pairs whose peer is another user's process on this host: packets as between hosts, whose sender is
 // known by a number instead of its address.
-#include "rnic/grh.hpp"
+#include "rnic/datagrams/grh.hpp"
 #include "two_hosts.hpp"
 
 namespace weir::rnic::test {

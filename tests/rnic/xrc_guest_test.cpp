@@ -2,7 +2,7 @@
 // and that of the SRQ.
 #include <thread>
 
-#include "rnic/guests.hpp"
+#include "rnic/same_host/guests.hpp"
 #include "xrc_ends.hpp"
 
 namespace weir::rnic::test {

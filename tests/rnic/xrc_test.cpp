@@ -1,5 +1,5 @@
 // Extended reliable connections: any queue pair of a domain delivers into any SRQ of it, the SRQ's CQ tells.
-#include "rnic/claimed_ring.hpp"
+#include "rnic/memory/claimed_ring.hpp"
 #include "xrc_ends.hpp"
 
 namespace weir::rnic::test {

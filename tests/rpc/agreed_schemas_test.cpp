@@ -1,10 +1,10 @@
 // What a server remembers of its caller's types, and what it makes of what a caller says.
-#include "rpc/agreed_schemas.hpp"
+#include "rpc/codec/agreed_schemas.hpp"
 
 #include <gtest/gtest.h>
 
-#include "rpc/hello.hpp"
-#include "rpc/method_schema.hpp"
+#include "rpc/codec/method_schema.hpp"
+#include "rpc/wire/hello.hpp"
 
 namespace weir::rpc {
 namespace {

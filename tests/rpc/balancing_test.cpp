@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rpc/balancer.hpp"
+#include "rpc/pool/balancer.hpp"
 #include "rpc/retry.hpp"
 
 namespace weir::rpc {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "rpc/blocking_threads.hpp"
+#include "rpc/server/blocking_threads.hpp"
 #include "rpc_fixture.hpp"
 
 namespace slow {

@@ -1,6 +1,6 @@
 // A client whose server is a row of bytes: what it answers without being asked, and what is left of its calls
 // when nobody runs them any more.
-#include "rpc/client_core.hpp"
+#include "rpc/client/client_core.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Compression without connections: what goes in comes out, and nothing else comes out.
-#include "rpc/compression.hpp"
+#include "rpc/wire/compression.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "rpc/deadline.hpp"
+#include "rpc/wire/deadline.hpp"
 
 #include <gtest/gtest.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 // When a link looks for late calls. Deadlines are long over or far away: nobody waits for one.
-#include "rpc/deadline_timer.hpp"
+#include "rpc/link/deadline_timer.hpp"
 
 #include <gtest/gtest.h>
 

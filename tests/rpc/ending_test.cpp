@@ -10,8 +10,8 @@
 #include <asio/ssl.hpp>
 #include <asio/write.hpp>
 
-#include "rpc/orderly_end.hpp"
-#include "rpc/tls_transport.hpp"
+#include "rpc/link/orderly_end.hpp"
+#include "rpc/transport/tls_transport.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
 namespace weir::rpc {

@@ -1,6 +1,6 @@
 // When a link gives what waits to its transport: once a round, and before that when much waits. Where large
 // frames lie meanwhile.
-#include "rpc/frame_link.hpp"
+#include "rpc/link/frame_link.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "rpc/spare_blocks.hpp"
+#include "rpc/wire/spare_blocks.hpp"
 #include "tests/rpc/recording_transport.hpp"
 
 namespace weir::rpc {

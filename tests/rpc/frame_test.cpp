@@ -1,5 +1,5 @@
 // The frame, byte for byte, and the reader of frames, however the bytes are cut.
-#include "rpc/frame.hpp"
+#include "rpc/wire/frame.hpp"
 
 #include <gtest/gtest.h>
 

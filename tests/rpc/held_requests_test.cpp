@@ -1,12 +1,12 @@
 // What waits at a full server: order, what goes with what, and what it is said to cost.
-#include "rpc/held_requests.hpp"
+#include "rpc/server/held_requests.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "rpc/client_core.hpp"
-#include "rpc/server_connection.hpp"
+#include "rpc/client/client_core.hpp"
+#include "rpc/server/server_connection.hpp"
 
 namespace weir::rpc {
 namespace {

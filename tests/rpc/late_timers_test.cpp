@@ -8,7 +8,7 @@
 #include <asio/ssl.hpp>
 #include <asio/steady_timer.hpp>
 
-#include "rpc/tls_transport.hpp"
+#include "rpc/transport/tls_transport.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
 namespace weir::rpc {

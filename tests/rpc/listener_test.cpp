@@ -1,4 +1,4 @@
-#include "rpc/listener.hpp"
+#include "rpc/transport/listener.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

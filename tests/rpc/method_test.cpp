@@ -1,11 +1,11 @@
 // What the compiler is asked about functions.
-#include "rpc/method.hpp"
+#include "rpc/codec/method.hpp"
 
 #include <gtest/gtest.h>
 
 #include "rpc/client.hpp"
-#include "rpc/registry.hpp"
 #include "rpc/server.hpp"
+#include "rpc/server/registry.hpp"
 #include "tests/rpc/services.hpp"
 
 namespace weir::rpc {

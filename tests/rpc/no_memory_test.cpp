@@ -23,11 +23,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "rpc/client_core.hpp"
-#include "rpc/poller.hpp"
+#include "rpc/client/client_core.hpp"
 #include "rpc/pool.hpp"
-#include "rpc/server_connection.hpp"
+#include "rpc/server/server_connection.hpp"
 #include "rpc/stream.hpp"
+#include "rpc/transport/poller.hpp"
 #include "tests/rpc/recording_transport.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // What waits to be written comes out as it went in, wherever the writes are cut, and memory that was lent or
 // given to the queue is let go of as soon as it is sent.
-#include "rpc/out_queue.hpp"
+#include "rpc/link/out_queue.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "rpc/transport.hpp"
+#include "rpc/transport/transport.hpp"
 
 namespace weir::rpc {
 namespace {

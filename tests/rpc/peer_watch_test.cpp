@@ -1,9 +1,9 @@
 // What a server's connections may hold, and when a client is given up: without sockets, with time passed in.
-#include "rpc/peer_watch.hpp"
+#include "rpc/server/peer_watch.hpp"
 
 #include <gtest/gtest.h>
 
-#include "rpc/memory_budget.hpp"
+#include "rpc/server/memory_budget.hpp"
 
 namespace weir::rpc {
 namespace {

@@ -1,5 +1,5 @@
 // Rounds of a poller, and what is left of one when somebody in it throws.
-#include "rpc/poller.hpp"
+#include "rpc/transport/poller.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rpc/transport.hpp"
+#include "rpc/transport/transport.hpp"
 
 namespace weir::rpc::testing_support {
 

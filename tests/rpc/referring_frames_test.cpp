@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rpc/codec/codec.hpp"
-#include "rpc/frame_link.hpp"
+#include "rpc/link/frame_link.hpp"
 #include "tests/rpc/recording_transport.hpp"
 
 namespace referring {

@@ -1,5 +1,5 @@
 // A list of servers in a file that is watched.
-#include "rpc/resolver.hpp"
+#include "rpc/pool/resolver.hpp"
 
 #include <gtest/gtest.h>
 

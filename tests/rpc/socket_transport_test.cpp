@@ -1,6 +1,6 @@
 // What is written to many sockets in one round reaches each whole and in order, also where a socket takes
 // only a part of it.
-#include "rpc/socket_transport.hpp"
+#include "rpc/transport/socket_transport.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

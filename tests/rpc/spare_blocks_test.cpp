@@ -1,5 +1,5 @@
 // Large blocks are used again within a thread, and no thread keeps more than it may.
-#include "rpc/spare_blocks.hpp"
+#include "rpc/wire/spare_blocks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "rpc/bytes.hpp"
+#include "rpc/wire/bytes.hpp"
 
 namespace weir::rpc {
 namespace {

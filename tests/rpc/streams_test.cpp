@@ -3,7 +3,7 @@
 
 #include <asio/experimental/awaitable_operators.hpp>
 
-#include "rpc/reflection.hpp"
+#include "rpc/server/reflection.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
 namespace feed {

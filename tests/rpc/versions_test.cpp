@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "rpc/pool.hpp"
-#include "rpc/reflection.hpp"
+#include "rpc/server/reflection.hpp"
 #include "rpc_fixture.hpp"
 
 // A service as it was, and as it is: the same names, other declarations.

@@ -4,8 +4,8 @@
 #include <functional>
 #include <list>
 
-#include "rdma/arrivals.hpp"
-#include "rdma/listener.hpp"
+#include "rdma/engine/arrivals.hpp"
+#include "rdma/engine/listener.hpp"
 #include "tensor/rdma_link.hpp"
 #include "tensor/serving_thread.hpp"
 #include "tests/tensor/hub_and_peer.hpp"

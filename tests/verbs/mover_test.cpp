@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "link/memory/mapping.hpp"
-#include "rnic/protection_table.hpp"
+#include "rnic/memory/protection_table.hpp"
 #include "tests/verbs/lone_pages.hpp"
 #include "verbs/progress/handover.hpp"
 

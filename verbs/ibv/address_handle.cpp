@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "rnic/grh.hpp"
+#include "rnic/datagrams/grh.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/path.hpp"
 #include "verbs/ibv/shape.hpp"

@@ -1,5 +1,5 @@
 // ibv_create_flow, ibv_destroy_flow (ibv_create_flow(3)): the specifications of a flow become one value and
-// one mask over a frame's fields (rnic/frame_key.hpp).
+// one mask over a frame's fields (rnic/ethernet/frame_key.hpp).
 //
 // There are normal flows of Ethernet, IPv4, IPv6, TCP and UDP specifications. What is not there is refused
 // with EOPNOTSUPP: tunnels and inner headers, ESP, GRE, MPLS, actions, default and sniffer flows, flags.
@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "rnic/steering.hpp"
+#include "rnic/ethernet/steering.hpp"
 #include "verbs/ibv/objects.hpp"
 
 namespace weir::verbs {

@@ -1,8 +1,8 @@
 // Indirection tables: ibv_create_rwq_ind_table(3). A table is what queue pairs are made with; the NIC gets a
-// copy with each of them (rnic/receive_side_scaling.hpp), for it never changes.
+// copy with each of them (rnic/ethernet/receive_side_scaling.hpp), for it never changes.
 #include <cerrno>
 
-#include "rnic/receive_side_scaling.hpp"
+#include "rnic/ethernet/receive_side_scaling.hpp"
 #include "verbs/ibv/objects.hpp"
 
 namespace weir::verbs {

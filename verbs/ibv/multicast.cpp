@@ -4,7 +4,7 @@
 // a group's packets come by the interface on which the process joined the group at its kernel, which tells
 // the network (IGMP, MLD): that is done here too, so joining a group through the connection manager adds
 // nothing but the choice of the interface.
-#include "rnic/multicast.hpp"
+#include "rnic/datagrams/multicast.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -8,7 +8,7 @@
 #include <expected>
 #include <optional>
 
-#include "rnic/queue_pair.hpp"
+#include "rnic/queue_pair/queue_pair.hpp"
 #include "verbs/ibv/gid_table.hpp"
 #include "verbs/progress/nic_process.hpp"
 

@@ -35,5 +35,5 @@ extern "C" int weir_gid_index(const ibv_gid* gid);
 struct ibv_qp;
 extern "C" int weir_attach_group(ibv_qp* qp, const ibv_gid* group, int gid_index);
 
-// In queue_pair.cpp; rdma/verbs_shim.cpp asks for it by its name, and does without where there is none.
+// In queue_pair.cpp; rdma/verbs/verbs_shim.cpp asks for it by its name, and does without where there is none.
 extern "C" bool weir_peer_inside(ibv_qp* qp);

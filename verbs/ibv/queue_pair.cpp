@@ -231,7 +231,7 @@ bool weir_peer_inside(ibv_qp* qp) { return qp_of(qp).nic_qp->initiator_inside();
 
 int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t flags) {
   if (flags != 0) return 0;
-  return 1;  // the last byte of a WRITE becomes visible last (rnic/copy.hpp)
+  return 1;  // the last byte of a WRITE becomes visible last (rnic/memory/copy.hpp)
 }
 
 // Enhanced connection establishment has nothing to negotiate here: what is set is accepted and given back as

@@ -1,7 +1,7 @@
 // Queue pairs that spread frames over work queues: ibv_create_qp_ex(3) with an indirection table and a
 // receive hash. They have no queues and no states of their own, and receive what flows (flow.cpp) lead to
 // them from the beginning, as on NICs of the mlx5 family.
-#include "rnic/receive_side_scaling.hpp"
+#include "rnic/ethernet/receive_side_scaling.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "rnic/segment_layout.hpp"
+#include "rnic/memory/segment_layout.hpp"
 #include "verbs/monitor/statistics.hpp"
 
 namespace weir::verbs {

@@ -8,8 +8,8 @@
 
 #include "link/memory/futex.hpp"
 #include "link/not_cancelled.hpp"
-#include "rnic/spin_lock.hpp"
-#include "rnic/trapped_copy.hpp"
+#include "rnic/memory/spin_lock.hpp"
+#include "rnic/memory/trapped_copy.hpp"
 
 namespace weir::verbs {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "link/memory/futex.hpp"
-#include "rnic/spin_lock.hpp"
+#include "rnic/memory/spin_lock.hpp"
 
 namespace weir::verbs {
 namespace {

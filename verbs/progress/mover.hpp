@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "link/unique_fd.hpp"
-#include "rnic/segment_layout.hpp"
+#include "rnic/memory/segment_layout.hpp"
 
 namespace weir::verbs {
 

@@ -16,7 +16,7 @@
 #include "link/memory/fault_signal.hpp"
 #include "link/memory/process_memory.hpp"
 #include "link/not_cancelled.hpp"
-#include "rnic/trapped_copy.hpp"
+#include "rnic/memory/trapped_copy.hpp"
 #include "verbs/monitor/counters_seen.hpp"
 #include "verbs/monitor/port_ledger.hpp"
 #include "verbs/progress/messages.hpp"

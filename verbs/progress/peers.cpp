@@ -9,7 +9,7 @@
 
 #include "link/memory/process_memory.hpp"
 #include "link/not_cancelled.hpp"
-#include "rnic/trapped_copy.hpp"
+#include "rnic/memory/trapped_copy.hpp"
 #include "verbs/progress/messages.hpp"
 
 namespace weir::verbs {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "rnic/send_queue.hpp"
+#include "rnic/queue_pair/send_queue.hpp"
 #include "rnic/tracer.hpp"
 
 namespace weir::verbs {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "rnic/send_queue.hpp"
+#include "rnic/queue_pair/send_queue.hpp"
 #include "wire/roce.hpp"
 
 namespace weir::verbs {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "rnic/trapped_copy.hpp"
+#include "rnic/memory/trapped_copy.hpp"
 #include "verbs/ibv/objects.hpp"
 #include "verbs/ibv/private_link.hpp"
 #include "verbs/trace/log_lines.hpp"

@@ -6,7 +6,7 @@
 
 #include <map>
 
-#include "rpc/reflection.hpp"
+#include "rpc/server/reflection.hpp"
 #include "tests/rpc/rpc_fixture.hpp"
 
 namespace shop {

@@ -1,0 +1,212 @@
+#include "cli/weir/launch/launch.hpp"
+
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "cli/weir/command.hpp"
+#include "cli/weir/launch/device_names.hpp"
+#include "cli/weir/launch/drop_in_libraries.hpp"
+#include "cli/weir/launch/program_file.hpp"
+#include "sockets/networks.hpp"
+#include "sockets/rules.hpp"
+#include "spelling/did_you_mean.hpp"
+
+namespace weir::command {
+namespace {
+
+std::string in_front(const std::string& what, const char* before) {
+  return before && *before ? what + ":" + before : what;
+}
+
+std::optional<std::string> first_that_is_no_address(std::string_view list) {
+  for (bool more = !list.empty(); more;) {
+    const std::size_t comma = list.find(',');
+    const std::string word(list.substr(0, comma));
+    std::array<unsigned char, sizeof(in6_addr)> address{};
+    if (::inet_pton(AF_INET6, word.c_str(), address.data()) != 1 &&
+        ::inet_pton(AF_INET, word.c_str(), address.data()) != 1)
+      return word;
+    more = comma != std::string_view::npos;
+    if (more) list.remove_prefix(comma + 1);
+  }
+  return std::nullopt;
+}
+
+constexpr const char* verbs_library = "/libibverbs.so.1";
+constexpr const char* cm_library = "/librdmacm.so.1";
+constexpr const char* view_library = "/libweir_view.so";
+constexpr const char* heap_library = "/libweir_heap.so";
+constexpr const char* rsocket_library = "/librspreload.so";
+constexpr const char* sockets_library = "/libweir_sockets.so";
+
+// The dynamic linker splits LD_PRELOAD at spaces and colons, LD_LIBRARY_PATH at colons and semicolons, and
+// has no quoting. Where the path has a space, the libraries are preloaded by name, which is looked for in
+// LD_LIBRARY_PATH; the rest has no way out.
+bool linker_can_be_told(const std::string& directory) {
+  return directory.find_first_of(":;") == std::string::npos;
+}
+bool can_be_preloaded_by_path(const std::string& directory) {
+  return directory.find(' ') == std::string::npos;
+}
+std::string to_preload(const std::string& directory, std::string_view library) {
+  return can_be_preloaded_by_path(directory) ? directory + std::string(library)
+                                             : std::string(library.substr(1));
+}
+
+bool readable(const std::string& file) { return ::access(file.c_str(), R_OK) == 0; }
+
+// What the program and all it starts inherit.
+void set_environment(const Launch& launch, const std::string& libraries, const std::string& names) {
+  ::setenv("LD_LIBRARY_PATH", in_front(libraries, std::getenv("LD_LIBRARY_PATH")).c_str(), 1);
+  ::setenv("WEIR_RDMA_PROVIDER", "weir", 1);
+  ::setenv("WEIR_DEVICES", names.c_str(), 1);
+  if (!launch.gids.empty()) ::setenv("WEIR_GIDS", launch.gids.c_str(), 1);
+  if (!launch.mtu.empty()) ::setenv("WEIR_MTU", launch.mtu.c_str(), 1);
+  if (!launch.sockets_peers.empty()) ::setenv("WEIR_SOCKETS_PEERS", launch.sockets_peers.c_str(), 1);
+  if (launch.no_process_vm) ::setenv("WEIR_NO_PROCESS_VM", "1", 1);
+  for (const auto& [name, value] : launch.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  const auto preload = [&](const char* name) {
+    ::setenv("LD_PRELOAD", in_front(to_preload(libraries, name), std::getenv("LD_PRELOAD")).c_str(), 1);
+  };
+  // A program's DT_RPATH comes before LD_LIBRARY_PATH, and a script may set that anew. A library that is
+  // loaded already comes before both: the dynamic linker knows it by its soname.
+  preload(verbs_library);
+  preload(cm_library);
+  if (readable(libraries + view_library)) preload(view_library);  // most programs do without
+  if (launch.rsockets) preload(rsocket_library);
+  if (launch.sockets) preload(sockets_library);
+  if (launch.share_memory) preload(heap_library);
+}
+
+// Why `option` cannot be had: its library is not there. Empty: it is.
+std::string lacks(const std::string& libraries, std::string_view option, const char* library,
+                  std::string_view target) {
+  if (readable(libraries + library)) return {};
+  return std::string(option) + " needs " + libraries + library +
+         ", which is not there or cannot be read; build it (cmake --build --preset release --target " +
+         std::string(target) + "), or name a directory that has it with --lib-dir";
+}
+
+}  // namespace
+
+std::vector<LaunchOption> Launch::options() {
+  return {{.name = "--lib-dir", .value = &library_directory},
+          {.name = "--devices", .value = &devices},
+          {.name = "--name", .value = &name},
+          {.name = "--gid", .value = &gids, .list = true},
+          {.name = "--mtu", .value = &mtu},
+          {.name = "--share-memory", .flag = &share_memory},
+          {.name = "--no-process-vm", .flag = &no_process_vm},
+          {.name = "--rsockets", .flag = &rsockets},
+          {.name = "--sockets", .flag = &sockets},
+          {.name = "--sockets-peers", .value = &sockets_peers, .list = true},
+          {.name = "--help", .flag = &help},
+          {.name = "-h", .flag = &help}};
+}
+
+std::expected<std::span<const std::string>, int> read_launch_options(std::string_view subcommand,
+                                                                     std::span<const std::string> arguments,
+                                                                     std::span<const LaunchOption> options,
+                                                                     std::string_view help) {
+  std::size_t next = 0;
+  for (; next < arguments.size() && arguments[next].starts_with('-'); ++next) {
+    const auto& word = arguments[next];
+    if (word == "--") {
+      ++next;
+      break;
+    }
+    const auto equals = word.find('=');
+    const auto option =
+        std::ranges::find(options, std::string_view(word).substr(0, equals), &LaunchOption::name);
+    const bool known = option != options.end();
+    if (known && option->flag != nullptr && equals == std::string::npos) {
+      *option->flag = true;
+      continue;
+    }
+    const bool behind = equals == std::string::npos;
+    if (!known || option->value == nullptr || (behind && next + 1 == arguments.size()))
+      return std::unexpected(complain(subcommand, "unknown option or missing value: " + word +
+                                                      did_you_mean_option(word, help) + "; see weir " +
+                                                      std::string(subcommand) + " --help"));
+    const std::string given = behind ? arguments[++next] : word.substr(equals + 1);
+    *option->value = option->list && !option->value->empty() ? *option->value + "," + given : given;
+  }
+  return arguments.subspan(next);
+}
+
+int become(std::string_view subcommand, const Launch& launch) {
+  if (launch.command.empty())
+    return complain(subcommand,
+                    "no command given; for example: weir " + std::string(subcommand) + " -- ibv_devinfo");
+  constexpr std::string_view mtus[] = {"256", "512", "1024", "2048", "4096"};
+  if (!launch.mtu.empty() && std::ranges::find(mtus, launch.mtu) == std::end(mtus))
+    return complain(subcommand,
+                    "--mtu wants one of the MTUs that RoCE has, 256, 512, 1024, 2048 or 4096, not " +
+                        launch.mtu + " (an Ethernet interface of 1500 bytes carries 1024)");
+  if (const auto wrong = first_that_is_no_address(launch.gids))
+    return complain(subcommand,
+                    "--gid wants an IPv4 or IPv6 address, like 10.0.0.1 or fd00::1, not '" + *wrong + "'");
+  const auto names = device_names(launch.name, launch.devices);
+  if (!names) return complain(subcommand, names.error());
+  const auto libraries = find_drop_in_libraries(launch.library_directory);
+  if (!libraries) return complain(subcommand, libraries.error(), 126);
+  if (!linker_can_be_told(*libraries))
+    return complain(
+        subcommand,
+        *libraries +
+            " has a colon or semicolon in it, at which the dynamic linker would cut it off; copy "
+            "the libraries to a path without, or link to them from one, and name that with --lib-dir",
+        126);
+  std::string lacking;
+  if (launch.share_memory) lacking = lacks(*libraries, "--share-memory", heap_library, "weir_heap");
+  if (launch.rsockets && lacking.empty())
+    lacking = lacks(*libraries, "--rsockets", rsocket_library, "weir_rspreload");
+  if (launch.sockets && lacking.empty())
+    lacking = lacks(*libraries, "--sockets", sockets_library, "weir_preload");
+  if (launch.sockets) {
+    if (const auto rules = sockets::read_rules(std::getenv("WEIR_SOCKETS_RULES")); !rules)
+      return complain(subcommand, "WEIR_SOCKETS_RULES: " + rules.error() +
+                                      "; rules are like 'off port 22, on program redis-*, off'");
+  }
+  if (!launch.sockets_peers.empty()) {
+    if (!launch.sockets)
+      return complain(subcommand, "--sockets-peers says whom --sockets asks; give that, too");
+    if (const auto networks = sockets::Networks::parse(launch.sockets_peers); !networks)
+      return complain(subcommand,
+                      "--sockets-peers: " + networks.error() + "; networks are like 10.0.0.0/8,fd00::/8");
+  }
+  if (launch.sockets && launch.rsockets)
+    lacking = "--sockets and --rsockets take the same calls; give one of them";
+  if (!lacking.empty()) return complain(subcommand, lacking, 126);
+  if (launch.command.front().empty())
+    return complain(subcommand, "the command is an empty word; is a variable behind it unset?", 127);
+  const auto program = find_program(launch.command.front(), std::getenv("PATH"));
+  if (!program) return complain(subcommand, program.error().what, program.error().status);
+  if (const auto why = why_libraries_cannot_be_replaced(*program); !why.empty())
+    return complain(subcommand, why, 126);
+  if (!can_be_preloaded_by_path(*libraries) && looks_in_its_own_path_first(*program))
+    return complain(
+        subcommand,
+        *program + " has a DT_RPATH, which only a preloaded library precedes, and LD_PRELOAD cannot name " +
+            *libraries +
+            ", which has a space in it; link to that directory from a path without and name the "
+            "link with --lib-dir",
+        126);
+
+  set_environment(launch, *libraries, *names);
+  std::vector<char*> words;
+  for (const auto& word : launch.command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execvp(launch.command.front().c_str(), words.data());
+  return complain(subcommand, launch.command.front() + ": " + std::strerror(errno),
+                  errno == ENOENT ? 127 : 126);
+}
+
+}  // namespace weir::command

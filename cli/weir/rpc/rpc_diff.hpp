@@ -1,0 +1,30 @@
+// `weir rpc diff`: what a service's functions were and are, and whether callers of then can call them now.
+//
+// Pure: texts in, rows out.
+#pragma once
+
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rpc/server/reflection.hpp"
+
+namespace weir::command {
+
+// What `weir rpc list` printed, with --json or without.
+std::expected<std::vector<rpc::MethodInfo>, std::string> listed_methods(std::string_view text);
+
+struct MethodDifference {
+  std::string name;
+  std::string verdict;  // "breaking", "servers first", "compatible" or "new"
+  std::string what;     // a sentence; what changed
+};
+// Of those that are not the same, by name.
+std::vector<MethodDifference> differences(const std::vector<rpc::MethodInfo>& before,
+                                          const std::vector<rpc::MethodInfo>& now);
+
+// Prints them; 1 if one is breaking.
+int print_differences(const std::vector<MethodDifference>& all, bool json);
+
+}  // namespace weir::command

@@ -1,0 +1,94 @@
+#include "cli/weir/rpc/rpc_stats.hpp"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/weir/command.hpp"
+#include "cli/weir/rpc/rpc_stream.hpp"
+#include "rpc/method_stats.hpp"
+
+namespace weir::command {
+
+namespace {
+
+using Reports = std::vector<rpc::MethodReport>;
+
+std::string duration(double us) {
+  char text[32];
+  if (us < 1000)
+    std::snprintf(text, sizeof text, "%.0f us", us);
+  else if (us < 1e6)
+    std::snprintf(text, sizeof text, "%.1f ms", us / 1e3);
+  else
+    std::snprintf(text, sizeof text, "%.2f s", us / 1e6);
+  return text;
+}
+
+// How much smaller what was compressed became: "3.1x" of so many bytes, "-" of none.
+std::string ratio(const rpc::CompressionCounts& counts) {
+  if (counts.bytes_after == 0) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1fx",
+                static_cast<double>(counts.bytes_before) / static_cast<double>(counts.bytes_after));
+  return text;
+}
+
+nlohmann::ordered_json json_of(const rpc::CompressionCounts& counts) {
+  return {
+      {"bodies", counts.bodies}, {"bytes_before", counts.bytes_before}, {"bytes_after", counts.bytes_after}};
+}
+
+void print_table(const Reports& reports) {
+  int width = 8;
+  for (const auto& one : reports)
+    width = std::max(width, static_cast<int>(std::min<std::size_t>(one.name.size(), 60)));
+  const bool packed = std::ranges::any_of(
+      reports, [](const auto& one) { return one.packed_in.bodies + one.packed_out.bodies > 0; });
+  std::printf("%-*s %12s %9s %9s %10s %10s %10s %12s %12s%s\n", width, "FUNCTION", "CALLS", "FAILED",
+              "RUNNING", "MEAN", "P50", "P99", "BYTES IN", "BYTES OUT", packed ? " PACKED IN       OUT" : "");
+  for (const auto& one : reports) {
+    const double mean =
+        one.calls == 0 ? 0 : static_cast<double>(one.total_ns) * 1e-3 / static_cast<double>(one.calls);
+    std::printf("%-*s %12" PRIu64 " %9" PRIu64 " %9" PRIu32 " %10s %10s %10s %12" PRIu64 " %12" PRIu64, width,
+                one.name.c_str(), one.calls, one.failures, one.in_flight, duration(mean).c_str(),
+                duration(quantile_us(one, 0.5)).c_str(), duration(quantile_us(one, 0.99)).c_str(),
+                one.bytes_in, one.bytes_out);
+    if (packed) std::printf(" %9s %9s", ratio(one.packed_in).c_str(), ratio(one.packed_out).c_str());
+    std::printf("\n");
+  }
+}
+
+void print_json(const Reports& reports) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const auto& one : reports)
+    all.push_back({{"name", one.name},
+                   {"calls", one.calls},
+                   {"failures", one.failures},
+                   {"in_flight", one.in_flight},
+                   {"bytes_in", one.bytes_in},
+                   {"bytes_out", one.bytes_out},
+                   {"total_ns", one.total_ns},
+                   {"p50_us", quantile_us(one, 0.5)},
+                   {"p99_us", quantile_us(one, 0.99)},
+                   {"latency", one.latency},
+                   {"packed_in", json_of(one.packed_in)},
+                   {"packed_out", json_of(one.packed_out)}});
+  std::printf("%s\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+}  // namespace
+
+asio::awaitable<int> show_stats(rpc::Client& client, StatsFormat format) {
+  const auto reports = co_await client.call_by_name<Reports>(rpc::stats_method);
+  if (!reports && reports.error().code == rpc::Errc::unknown_method)
+    co_return complain("rpc", "the server counts nothing: it was started without ServerOptions::stats", 1);
+  if (!reports) co_return complain("rpc", said(reports.error()), 1);
+  if (format == StatsFormat::table) print_table(*reports);
+  if (format == StatsFormat::json) print_json(*reports);
+  if (format == StatsFormat::prometheus) std::fputs(rpc::prometheus_text(*reports).c_str(), stdout);
+  co_return 0;
+}
+
+}  // namespace weir::command

@@ -1,0 +1,174 @@
+#include "cli/weir/rpc/rpc_values.hpp"
+
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "hash/keyed.hpp"
+#include "rpc/codec/msgpack.hpp"
+
+namespace weir::command {
+
+namespace {
+
+// Of a binary value that is MessagePack already.
+constexpr Json::binary_t::subtype_type packed_already = 1;
+
+// Around a map. Text of a key within a key is quoted twice, and each time that doubles its backslashes:
+// thirty maps, each the key of the next, would be gigabytes.
+constexpr int most_keys_around = 2;
+
+void write(rpc::Bytes& out, const Json& value) {
+  rpc::MsgpackWriter to(out);
+  switch (value.type()) {
+    case Json::value_t::boolean:
+      return to.boolean(value.get<bool>());
+    case Json::value_t::number_integer:
+      return to.signed_integer(value.get<std::int64_t>());
+    case Json::value_t::number_unsigned:
+      return to.unsigned_integer(value.get<std::uint64_t>());
+    case Json::value_t::number_float:
+      return to.real64(value.get<double>());
+    case Json::value_t::string:
+      return to.text(value.get_ref<const std::string&>());
+    case Json::value_t::binary: {
+      const auto bytes = std::as_bytes(std::span(value.get_binary()));
+      return value.get_binary().has_subtype() ? out.append(bytes) : to.binary(bytes);
+    }
+    case Json::value_t::array:
+      to.array(value.size());
+      for (const Json& element : value) write(out, element);
+      return;
+    case Json::value_t::object:
+      to.map(value.size());
+      for (const auto& [key, mapped] : value.items()) {
+        to.text(key);
+        write(out, mapped);
+      }
+      return;
+    default:
+      return to.nil();
+  }
+}
+
+// `keys_around`: how many keys of maps the value is within.
+std::optional<Json> read(rpc::MsgpackReader& from, int keys_around);
+
+std::optional<Json> read_array(rpc::MsgpackReader& from, int keys_around) {
+  std::size_t elements = 0;
+  if (!from.array(elements)) return std::nullopt;
+  Json array = Json::array();
+  for (std::size_t i = 0; i < elements; ++i) {
+    auto element = read(from, keys_around);
+    if (!element) return std::nullopt;
+    array.push_back(std::move(*element));
+  }
+  return array;
+}
+
+std::optional<Json> read_map(rpc::MsgpackReader& from, int keys_around) {
+  std::size_t pairs = 0;
+  if (keys_around > most_keys_around || !from.map(pairs)) return std::nullopt;
+  Json map = Json::object();
+  auto& members = map.get_ref<Json::object_t&>();  // whose own search begins at the front for each key
+  std::unordered_map<std::string, std::size_t, hash::Keyed> place_of;  // the last of the same key is taken
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const auto key = read(from, keys_around + 1);
+    if (!key || key->is_binary()) return std::nullopt;
+    auto mapped = read(from, keys_around);
+    if (!mapped) return std::nullopt;
+    std::string name = key->is_string() ? key->get<std::string>()
+                                        : key->dump(-1, ' ', false, Json::error_handler_t::replace);
+    const auto [known, is_new] = place_of.try_emplace(std::move(name), members.size());
+    if (is_new)
+      members.emplace_back(known->first, std::move(*mapped));
+    else
+      std::next(members.begin(), static_cast<std::ptrdiff_t>(known->second))->second = std::move(*mapped);
+  }
+  return map;
+}
+
+std::optional<Json> read_integer(rpc::MsgpackReader& from) {
+  rpc::MsgpackReader again = from;
+  std::uint64_t positive = 0;
+  if (again.unsigned_integer(positive)) {
+    from = again;
+    return Json(positive);
+  }
+  std::int64_t number = 0;
+  return from.signed_integer(number) ? std::optional<Json>(number) : std::nullopt;
+}
+
+std::optional<Json> read(rpc::MsgpackReader& from, int keys_around) {
+  bool boolean = false;
+  double real = 0;
+  std::string_view text;
+  std::span<const std::byte> bytes;
+  switch (from.peek()) {
+    case rpc::MsgpackType::nil:
+      return from.take_nil() ? std::optional<Json>(nullptr) : std::nullopt;
+    case rpc::MsgpackType::boolean:
+      return from.boolean(boolean) ? std::optional<Json>(boolean) : std::nullopt;
+    case rpc::MsgpackType::integer:
+      return read_integer(from);
+    case rpc::MsgpackType::real:
+      return from.real(real) ? std::optional<Json>(real) : std::nullopt;
+    case rpc::MsgpackType::text:
+      return from.text(text) ? std::optional<Json>(text) : std::nullopt;
+    case rpc::MsgpackType::binary: {
+      if (!from.binary(bytes)) return std::nullopt;
+      const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+      return Json::binary(std::vector(first, first + bytes.size()));
+    }
+    case rpc::MsgpackType::array:
+      return read_array(from, keys_around);
+    case rpc::MsgpackType::map:
+      return read_map(from, keys_around);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Json parse_no_deeper(std::string_view text, int deepest) {
+  return Json::parse(text, [deepest](int depth, Json::parse_event_t event, Json&) {
+    const bool begins =
+        event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
+    if (begins && depth >= deepest) throw TooDeep();
+    return true;
+  });
+}
+
+std::vector<std::byte> pack(const Json& value) {
+  rpc::Bytes out;
+  write(out, value);
+  return {out.span().begin(), out.span().end()};
+}
+
+std::optional<Json> with_keys_of_json(const Json& map) {
+  rpc::Bytes out;
+  rpc::MsgpackWriter(out).map(map.size());
+  for (const auto& [text, mapped] : map.items()) {
+    try {
+      write(out, parse_no_deeper(text, rpc::MsgpackReader::deepest));
+    } catch (const Json::exception&) {
+      return std::nullopt;
+    } catch (const TooDeep&) {
+      return std::nullopt;
+    }
+    write(out, mapped);
+  }
+  const auto* first = reinterpret_cast<const std::uint8_t*>(out.data());
+  return Json::binary(std::vector(first, first + out.size()), packed_already);
+}
+
+std::optional<Json> unpack(std::span<const std::byte> body) {
+  rpc::MsgpackReader from(body);
+  auto value = read(from, 0);
+  return value && !from.failed() && from.at_end() ? std::move(value) : std::nullopt;
+}
+
+}  // namespace weir::command

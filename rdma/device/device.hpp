@@ -1,0 +1,84 @@
+// One RDMA device as an engine uses it: a protection domain, the memory pool, a completion channel, and
+// completion queues that many connections share.
+//
+// A queue that overflows is broken for all on it, so each connection reserves as many entries as it can ever
+// have outstanding, and a connection that finds no room gets a new queue on the same channel. A reservation
+// ends only after the queue pair is gone and the queue was seen empty: some devices leave a dead queue pair's
+// completions there. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "rdma/device/memory_pool.hpp"
+#include "rdma/settings.hpp"
+#include "rdma/verbs/objects.hpp"
+
+namespace weir::rdma {
+
+class SharedReceives;
+
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  // What ends a sleep: any completion, or one whose sender asked for it (IBA 11.4.2.2) or that failed.
+  enum class Wake { any, solicited };
+  struct Queue {
+    CompletionQueue cq;
+    Wake wake = Wake::any;
+    std::uint32_t reserved = 0;
+    std::uint32_t releasing = 0;         // of queue pairs that are gone; free once the queue is seen empty
+    SharedReceives* receives = nullptr;  // whose completions these are, and nobody else's
+  };
+
+  // `context` belongs to the provider's library and outlives the device.
+  static Result<std::unique_ptr<Device>> open(ibv_context* context, const EngineSettings& settings);
+
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  ibv_context* context() const { return context_; }
+  const ProtectionDomain& pd() const { return pd_; }
+  MemoryPool& pool() { return *pool_; }
+  const MemoryPool& pool() const { return *pool_; }
+  CompletionChannel& channel() { return channel_; }
+  std::vector<std::unique_ptr<Queue>>& queues() { return queues_; }
+  const ibv_device_attr& limits() const { return limits_; }
+  // For the device to read memory that was never registered; nothing: it cannot, so what it is to send has to
+  // be copied into the pool.
+  std::optional<std::uint32_t> lkey_of_all_memory() const {
+    return everything_ ? std::optional(everything_->lkey()) : std::nullopt;
+  }
+
+  // A queue with `entries` to spare, reserved for the caller until release().
+  Result<Queue*> reserve(std::uint32_t entries, Wake wake = Wake::any);
+  // A queue of its own, for what is shared itself.
+  Result<Queue*> reserve_alone(std::uint32_t entries, Wake wake);
+  // The receives in blocks of this size that channels share; made when they are first asked for.
+  Result<SharedReceives*> shared_receives(std::uint32_t block_bytes);
+  const std::vector<std::unique_ptr<SharedReceives>>& all_shared_receives() const { return shared_; }
+  static void release(Queue& queue, std::uint32_t entries) { queue.releasing += entries; }
+  static void saw_empty(Queue& queue) {
+    queue.reserved -= queue.releasing;
+    queue.releasing = 0;
+  }
+
+ private:
+  Device(ibv_context* context, const EngineSettings& settings, ProtectionDomain pd,
+         CompletionChannel channel);
+  Result<Queue*> make_queue(std::uint32_t entries, int wanted, Wake wake);
+
+  ibv_context* context_;
+  EngineSettings settings_;
+  ibv_device_attr limits_{};
+  ProtectionDomain pd_;
+  std::optional<MemoryRegion> everything_;
+  std::unique_ptr<MemoryPool> pool_;
+  CompletionChannel channel_;
+  std::vector<std::unique_ptr<Queue>> queues_;
+  std::vector<std::unique_ptr<SharedReceives>> shared_;
+};
+
+}  // namespace weir::rdma

@@ -1,0 +1,170 @@
+// How a connection over one reliable queue pair begins and ends, whatever protocol it carries.
+//
+// Life: connecting or accepting -> established -> (closing: what was taken still goes out) -> ended. A peer's
+// process that is stopped inside an operation of ours keeps the queue pair and the memory until it has left
+// (`leaving`); the user hears of the end at once, and nobody waits. The
+// protocol (connection.hpp, channel_connection.hpp) derives from this and fills in what it needs before the
+// first packet, what it does when it is up, and when nothing of its own is under way any more.
+//
+// What goes wrong ends this connection only, with a typed error. What the peer sent before it left is still
+// taken from the completion queue: the end waits until that was seen empty.
+//
+// Ownership: the Engine owns it; a Stream or Channel holds a pointer until it calls abandon(). The queue pair
+// goes as soon as the connection ended, memory that its user still reads when the user is gone. Threading:
+// the engine's thread. Time is passed in.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <system_error>
+
+#include "rdma/device/device.hpp"
+#include "rdma/engine/io_op.hpp"
+#include "rdma/verbs/cm.hpp"
+
+namespace weir::rdma {
+
+class Arrivals;
+class Engine;
+
+// Who gets the events of an identifier: the identifier's context points at it.
+class CmOwner {
+ public:
+  virtual ~CmOwner() = default;
+  virtual void on_cm_event(const CmEvent&) = 0;
+};
+
+using Clock = std::chrono::steady_clock;
+using ConnectOpPtr = IoOpPtr<std::error_code>;
+
+struct LifeSettings {
+  std::chrono::milliseconds resolve_timeout, ack_timeout, linger;
+};
+// How long a peer whose connection we accepted may take to be ready for it; it takes one message.
+inline constexpr std::chrono::seconds longest_accept{10};
+
+class ConnectionLife : public CmOwner {
+ public:
+  enum class Side { client, server };
+
+  // Client: begins to resolve; the outcome goes to the connect operation.
+  void start_connect(const Endpoint& peer, ConnectOpPtr op);
+  // Server: takes the identifier of a CONNECT_REQUEST, makes the queue pair and accepts. `arrivals` hears
+  // once whether the connection was established; on failure here the request is rejected.
+  Result<void> start_accept(CmId id, const CmEvent& request, Arrivals& arrivals);
+  void forget_arrivals() { arrivals_ = nullptr; }
+  // When start_accept() was called.
+  std::chrono::steady_clock::time_point accepted_at() const { return accepted_at_; }
+
+  bool ended() const { return state_ == State::ended; }
+  // Gives back queue pair and memory. False: the peer is still inside; ask again.
+  bool try_leave();
+  // Nothing more will come after what is there to read: eof, or the error that ended the connection.
+  const Error& end_cause() const { return cause_; }
+  void cancel_connect();
+
+  // The user is gone or closed: nobody will look again. What was taken still goes out, for `linger` at most.
+  void abandon();
+  // Ends at once, with what is under way lost.
+  void end(std::error_code cause, std::string what);
+
+  // For the engine.
+  void on_cm_event(const CmEvent&) override;
+  virtual void on_completion(const ibv_wc& completion) = 0;
+  virtual void on_tick(Clock::time_point now);
+  virtual void notify() = 0;  // runs callbacks and operations that became ready
+  virtual void destroy_ops() { connect_op_.reset(); }
+  void on_queue_empty();  // awaited_queue() was seen empty after the connection began to end
+  const Device::Queue* awaited_queue() const { return awaited_; }
+  std::uint64_t tag() const { return tag_; }
+
+  Endpoint local() const { return local_; }
+  Endpoint remote() const { return remote_; }
+
+ protected:
+  enum class State { idle, resolving, connecting, accepting, established, closing, ended };
+
+  // How a queue pair wants to be made.
+  struct QueuePairShape {
+    std::uint32_t send_depth = 0, receive_depth = 0, max_pieces = 1, inline_bytes = 0;
+    ibv_cq* send_cq = nullptr;
+    ibv_cq* receive_cq = nullptr;
+    ibv_srq* srq = nullptr;  // instead of receive_depth
+  };
+
+  ConnectionLife(Engine& engine, std::uint64_t tag, Side side, const LifeSettings& settings);
+
+  // --- what the protocol fills in
+
+  // Memory, queue pair and receives on device_, before connect or accept; queue_ too.
+  virtual Result<void> prepare() = 0;
+  // How many READs may be under way in each direction, of at most what the device can.
+  virtual std::uint8_t read_depth() const { return 1; }
+  // How often the device tries again when the peer has no receive posted. 7 is "for ever": a peer that is
+  // slow to post receives is not dead.
+  virtual std::uint8_t rnr_retries() const { return 7; }
+  // How long it waits before that; nothing: as the connection manager has it, up to 655 ms.
+  virtual std::optional<std::chrono::microseconds> rnr_wait() const { return std::nullopt; }
+  // Travels with our half of the handshake.
+  virtual std::span<const std::byte> greeting() const { return {}; }
+  // The peer's half; an error refuses the connection.
+  virtual Result<void> greeted(std::span<const std::byte>) { return {}; }
+  // Where the sends complete, if not in queue_: a cause that only they know must be seen before the end, too.
+  virtual Device::Queue* queue_of_sends() const { return queue_; }
+  virtual void on_established() = 0;
+  virtual void on_abandoned() = 0;  // cancels what waits
+  // While closing: is nothing under way any more? If it asks again it does so with try_hang_up().
+  virtual bool drained() = 0;
+  // The queue pair takes and sends nothing more, and is there for the last time.
+  virtual void before_queue_pair_goes() {}
+  virtual void release_resources() = 0;  // the identifier and its queue pair are gone already
+  virtual void release_unread() = 0;     // nobody will read any more
+  // A failed completion that means something to the protocol; a code of 0: it does not.
+  virtual Error explain(const ibv_wc& completion) const = 0;
+
+  // --- what the protocol uses
+
+  Result<void> create_queue_pair(QueuePairShape shape);
+  void on_failed(const ibv_wc& completion);
+  void peer_left(std::error_code cause, std::string what);
+  void try_hang_up();
+  void mark_dirty();
+  void tell_connector();  // first in notify()
+
+  Engine& engine_;
+  const std::uint64_t tag_;  // in the wr_id of every work request; never reused
+  const Side side_;
+  State state_ = State::idle;
+  Device* device_ = nullptr;
+  Device::Queue* queue_ = nullptr;  // of the receives
+  std::uint32_t inline_bytes_ = 0;  // what create_queue_pair() was granted
+  CmId id_;
+  Error cause_;
+  bool abandoned_ = false;
+  bool dirty_ = false;
+  Endpoint local_;
+  Endpoint remote_;
+
+ private:
+  friend class Engine;
+  Result<void> take_device();
+  Result<void> connect_now();
+  rdma_conn_param parameters(const CmEvent* request) const;
+  void established(const CmEvent& event);
+  void finish();
+  void let_go();
+  void discard();
+
+  LifeSettings life_;
+  Clock::time_point linger_until_{};
+  Clock::time_point accepted_at_{};
+  Arrivals* arrivals_ = nullptr;
+  ConnectOpPtr connect_op_;
+  Device::Queue* awaited_ = nullptr;
+  bool leaving_ = false;  // ended, and not let_go() yet
+};
+
+}  // namespace weir::rdma

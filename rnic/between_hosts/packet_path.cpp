@@ -1,0 +1,197 @@
+#include "rnic/between_hosts/packet_path.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "rnic/memory/copy.hpp"
+
+namespace weir::rnic {
+namespace {
+
+using packet::Verdict;
+
+Verdict verdict_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::done:
+      return Verdict::done;
+    case Outcome::rnr:
+      return Verdict::rnr;
+    case Outcome::nak_access:
+      return Verdict::nak_access;
+    case Outcome::nak_invalid:
+      return Verdict::nak_invalid;
+    case Outcome::nak_operational:
+      return Verdict::nak_operational;
+    default:
+      return Verdict::lost;
+  }
+}
+
+Outcome outcome_of(Verdict verdict) {
+  if (verdict == Verdict::nak_invalid) return Outcome::nak_invalid;
+  return verdict == Verdict::nak_access ? Outcome::nak_access : Outcome::nak_operational;
+}
+
+Gather one_piece(const void* at, std::size_t bytes) {
+  Gather one;
+  one.pieces[0] = {const_cast<void*>(at), bytes};
+  one.count = bytes != 0 ? 1 : 0;
+  one.bytes = bytes;
+  one.is_ours = true;
+  return one;
+}
+
+// A switch may mark packets of a connection that slows down when it is told so (RFC 3168; annex A17). What
+// the program chose itself stays.
+std::uint8_t class_of(QpType type, std::uint8_t chosen) {
+  constexpr std::uint8_t capable = 2;  // ECT(0)
+  return type == QpType::rc && ecn_of(chosen) == 0 ? chosen | capable : chosen;
+}
+
+}  // namespace
+
+// ---- the requester's view of the send queue
+
+std::uint32_t PacketSends::posted() const { return qp_.may_send_up_to(); }
+
+WcStatus PacketSends::look_up(std::uint32_t number, packet::WorkRequest& request, Gather& pieces) {
+  SendWqe& wqe = qp_.sq_.at(number);
+  request.opcode = wqe.opcode;
+  request.solicited = wqe.solicited;
+  request.fence = wqe.fenced;
+  request.imm_be = wqe.imm_be;
+  request.remote_addr = wqe.remote_addr;
+  request.rkey = wqe.rkey;
+  request.compare_add = wqe.atomic.compare_add;
+  request.swap = wqe.atomic.swap;
+  pieces.count = 0;
+  pieces.bytes = 0;
+  pieces.is_ours = false;
+  return qp_.prepare(wqe, pieces).value_or(WcStatus::success);
+}
+
+WcStatus PacketSends::execute_local(std::uint32_t number) {
+  SendWqe& wqe = qp_.sq_.at(number);
+  return qp_.execute_local(wqe) == Outcome::done ? WcStatus::success : wqe.status;
+}
+
+bool PacketSends::scatter(std::uint32_t, const Gather& pieces, std::uint64_t offset,
+                          std::span<const std::byte> bytes) {
+  for (const iovec& piece : pieces.span()) {
+    if (bytes.empty()) return true;
+    if (offset >= piece.iov_len) {
+      offset -= piece.iov_len;
+      continue;
+    }
+    const iovec into{static_cast<std::byte*>(piece.iov_base) + offset,
+                     std::min(piece.iov_len - offset, bytes.size())};
+    offset = 0;
+    if (try_copy({&into, 1}, {}, [&] { std::memcpy(into.iov_base, bytes.data(), into.iov_len); }) !=
+        Trapped::no)
+      return false;
+    bytes = bytes.subspan(into.iov_len);
+  }
+  return bytes.empty();
+}
+
+void PacketSends::complete(std::uint32_t number, WcStatus status, std::uint64_t bytes) {
+  SendWqe& wqe = qp_.sq_.at(number);
+  if (status != WcStatus::success) return qp_.fail_send(wqe, status);
+  wqe.byte_len = static_cast<std::uint32_t>(bytes);
+  qp_.counters_.count_done(nullptr, wqe.opcode, wqe.byte_len);
+  qp_.complete_send(wqe, WcStatus::success);
+}
+
+// ---- the responder's view of our own memory and receives
+
+Verdict PacketTarget::begin_send() {
+  is_write_ = false;
+  return verdict_of(own_.begin_send());
+}
+
+Verdict PacketTarget::begin_write(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) {
+  is_write_ = true;
+  write_addr_ = addr;
+  write_rkey_ = rkey;
+  return verdict_of(own_.check_write(addr, length, rkey));
+}
+
+Verdict PacketTarget::append(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (!is_write_) return verdict_of(own_.append_to_send(offset, bytes));
+  return verdict_of(
+      own_.rdma_write(one_piece(bytes.data(), bytes.size()), write_addr_ + offset, write_rkey_));
+}
+
+Verdict PacketTarget::finish(const packet::Ending& ending) {
+  const Verdict verdict = tell_of(ending);
+  if (verdict == Verdict::done)
+    counters().count_served(is_write_ ? SendOpcode::rdma_write : SendOpcode::send, ending.byte_len);
+  return verdict;
+}
+
+Verdict PacketTarget::tell_of(const packet::Ending& ending) {
+  if (is_write_ && !ending.imm_be) return Verdict::done;
+  Arrival arrival;
+  arrival.opcode = is_write_ ? WcOpcode::recv_rdma_with_imm : WcOpcode::recv;
+  arrival.byte_len = ending.byte_len;
+  if (ending.imm_be) {
+    arrival.carries = Carries::immediate;
+    arrival.imm_be = *ending.imm_be;
+  } else if (ending.invalidate) {
+    arrival.carries = Carries::invalidate;
+    arrival.imm_be = *ending.invalidate;
+  }
+  arrival.solicited = ending.solicited;
+  // The bytes of a WRITE are there; what is left of it is to be told.
+  return verdict_of(is_write_ ? own_.rdma_write_with_imm({}, 0, 0, arrival) : own_.finish_send(arrival));
+}
+
+Verdict PacketTarget::check_read(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) {
+  const Verdict verdict = verdict_of(own_.check_read(addr, length, rkey));
+  if (verdict == Verdict::done) counters().count_served(SendOpcode::rdma_read, length);
+  return verdict;
+}
+
+Verdict PacketTarget::read(std::uint64_t addr, std::uint32_t rkey, std::uint32_t length,
+                           std::span<iovec> room, std::uint32_t& used) {
+  if (length == 0) return Verdict::done;
+  const Outcome begun = own_.begin_read(addr, length, rkey, room[used]);
+  if (begun == Outcome::done) ++used;
+  return verdict_of(begun);
+}
+
+Verdict PacketTarget::atomic(SendOpcode opcode, std::uint64_t addr, std::uint32_t rkey,
+                             std::uint64_t compare_add, std::uint64_t swap, std::uint64_t& before) {
+  const AtomicOperands operands{.compare_add = compare_add, .swap = swap};
+  const Verdict verdict =
+      verdict_of(own_.atomic(opcode, operands, one_piece(&before, sizeof before), addr, rkey));
+  if (verdict == Verdict::done) counters().count_served(opcode, sizeof before);
+  return verdict;
+}
+
+Verdict PacketTarget::atomic_write(std::uint64_t addr, std::uint32_t rkey,
+                                   std::span<const std::byte, atomic_bytes> value) {
+  const Verdict verdict = verdict_of(own_.atomic_write(one_piece(value.data(), value.size()), addr, rkey));
+  if (verdict == Verdict::done) counters().count_served(SendOpcode::atomic_write, value.size());
+  return verdict;
+}
+
+void PacketTarget::refuse(Verdict why) { (void)own_.refuse(outcome_of(why)); }
+
+PacketPath::PacketPath(QueuePair& qp, const Path& path, Qpn remote_number)
+    : route{.source = path.source,
+            .destination = path.destination,
+            .traffic_class = class_of(qp.config().type, path.traffic_class),
+            .hop_limit = path.hop_limit,
+            .interface = path.interface,
+            .from = qp.qpn(),
+            .process = path.process},
+      icrc_out({.source = path.source,
+                .destination = path.destination,
+                .source_port = wire::roce_port,
+                .destination_port = wire::roce_port}),
+      remote(remote_number),
+      mtu(path.mtu_bytes),
+      sends(qp) {}
+
+}  // namespace weir::rnic

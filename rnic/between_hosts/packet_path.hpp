@@ -1,0 +1,114 @@
+// What a queue pair has beside its rings while its peer is reached by packets: a requester over its send
+// queue, a responder over its own context, and the way to the other end. An unreliable connection has no
+// requester: what it posts is executed in its turn, as a datagram is (requester.cpp), and cut into packets.
+//
+// The requester is used under the queue pair's send lock, the responder under `arriving`. Neither lock is
+// taken while the other is held, but by reset, which takes the send lock first.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "rnic/between_hosts/unreliable_packets.hpp"
+#include "rnic/congestion/dcqcn.hpp"
+#include "rnic/packet/requester.hpp"
+#include "rnic/packet/responder.hpp"
+#include "rnic/packet/unreliable_responder.hpp"
+#include "rnic/queue_pair/queue_pair.hpp"
+#include "wire/icrc.hpp"
+
+namespace weir::rnic {
+
+// The queue pair as the requester sees it.
+class PacketSends final : public packet::SendSource {
+ public:
+  explicit PacketSends(QueuePair& qp) : qp_(qp) {}
+  std::uint32_t posted() const override;
+  WcStatus look_up(std::uint32_t wqe, packet::WorkRequest& request, Gather& pieces) override;
+  WcStatus execute_local(std::uint32_t wqe) override;
+  bool scatter(std::uint32_t wqe, const Gather& pieces, std::uint64_t offset,
+               std::span<const std::byte> bytes) override;
+  void complete(std::uint32_t wqe, WcStatus status, std::uint64_t bytes) override;
+
+ private:
+  QueuePair& qp_;
+};
+
+// And as the responder does.
+class PacketTarget final : public packet::Target {
+ public:
+  bool connect(PeerPtr self, Qpn ours, Qpn sender) {
+    return own_.connect_to_ourselves(std::move(self), ours, sender);
+  }
+  void disconnect() { own_.disconnect(); }
+  void give_up_send() { own_.give_up_send(); }
+  QpCounters& counters() { return *own_.counters(); }  // while connected
+  // The pieces that read() gave are copied.
+  void end_read() { own_.end_read(); }
+
+  packet::Verdict begin_send() override;
+  packet::Verdict begin_write(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) override;
+  packet::Verdict append(std::uint64_t offset, std::span<const std::byte> bytes) override;
+  packet::Verdict finish(const packet::Ending& ending) override;
+  packet::Verdict check_read(std::uint64_t addr, std::uint32_t rkey, std::uint64_t length) override;
+  packet::Verdict read(std::uint64_t addr, std::uint32_t rkey, std::uint32_t length, std::span<iovec> room,
+                       std::uint32_t& used) override;
+  packet::Verdict atomic(SendOpcode opcode, std::uint64_t addr, std::uint32_t rkey, std::uint64_t compare_add,
+                         std::uint64_t swap, std::uint64_t& before) override;
+  packet::Verdict atomic_write(std::uint64_t addr, std::uint32_t rkey,
+                               std::span<const std::byte, atomic_bytes> value) override;
+  void refuse(packet::Verdict why) override;
+
+ private:
+  packet::Verdict tell_of(const packet::Ending& ending);
+
+  RemoteQueuePair own_;
+  // Of the message that began.
+  bool is_write_ = false;
+  std::uint64_t write_addr_ = 0;
+  std::uint32_t write_rkey_ = 0;
+};
+
+// The lower two bits of a traffic class (RFC 3168).
+constexpr std::uint8_t ecn_of(std::uint8_t traffic_class) { return traffic_class & 3; }
+inline constexpr std::uint8_t congestion_experienced = 3;
+
+// A packet that is whole, with the addresses of its IP header.
+struct ArrivedPacket {
+  Gid source{}, destination{};
+  std::uint32_t interface = 0;
+  std::uint8_t traffic_class = 0, hop_limit = 0;
+  std::uint64_t process = 0;  // as of PacketDatagram
+  Slot slot = 0;
+  wire::Packet packet;
+};
+
+struct PacketPath {
+  PacketPath(QueuePair& qp, const Path& path, Qpn remote);
+
+  const PacketRoute route;
+  const wire::IcrcRoute icrc_out;
+  const Qpn remote;
+  const std::uint32_t mtu;
+
+  SpinLock arriving;
+  PacketTarget target;
+  // One of them, as the connection is.
+  std::optional<packet::Responder> responder;
+  std::optional<packet::UnreliableResponder> unreliable_responder;
+  congestion::NotificationPoint notification_point;
+
+  std::optional<UnreliablePackets> unreliable_sends;  // UC, from RTS on; and of RC:
+  PacketSends sends;
+  std::shared_ptr<packet::Window> window;
+  std::optional<packet::Requester> requester;  // from RTS on
+  std::uint64_t timer_ns = 0;                  // the earliest that runs
+  bool noted = false;                          // among the adapter's parked queue pairs
+
+  // What of both halves' counts the queue pair's counters have.
+  packet::RequesterCounts counted_sends;
+  packet::ResponderCounts counted_answers;
+};
+
+}  // namespace weir::rnic

@@ -1,0 +1,32 @@
+// What every delivery into a ring of datagram slots begins with (datagram.cpp, raw_packet.cpp).
+#pragma once
+
+#include "rnic/memory/segment_layout.hpp"
+
+namespace weir::rnic {
+
+// Scope of one delivery. The target's reset and destroy wait until nobody is inside, because its ring goes
+// away then.
+class Delivery {
+ public:
+  explicit Delivery(QpContext& target) : target_(target) {
+    // seq_cst: we count ourselves, then look at the state; the owner stores the state, then looks at the
+    // count.
+    target_.datagram_senders.fetch_add(1, std::memory_order_seq_cst);
+  }
+  ~Delivery() { target_.datagram_senders.fetch_sub(1, std::memory_order_release); }
+  Delivery(const Delivery&) = delete;
+  Delivery& operator=(const Delivery&) = delete;
+
+ private:
+  QpContext& target_;
+};
+
+inline bool receives(const QpContext& target, QpType type) {
+  const auto state = static_cast<QpState>(target.state.load(std::memory_order_seq_cst));
+  const bool receiving = state >= QpState::rtr && state <= QpState::sqe;
+  return receiving && target.type == static_cast<std::uint16_t>(type) && target.recv_cq < max_cqs &&
+         target.cq_line < max_qps;
+}
+
+}  // namespace weir::rnic

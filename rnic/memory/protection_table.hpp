@@ -1,0 +1,94 @@
+// The translation-and-protection table: which ranges of this process's memory the NIC may touch, for whom,
+// and how.
+//
+// An entry's key is its index and a generation, so that a key from before a deregistration no longer matches.
+// The same number serves as lkey and rkey. Neighbours map the table read-only and check their own accesses
+// against it (rnic/same_host/responder.cpp), so registration publishes an entry by storing its key last, and
+// deregistration stores key 0 first and then waits for every initiator that was already past its check
+// (Adapter::drain_rkey).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "rnic/memory/segment_layout.hpp"
+
+namespace weir::rnic {
+
+struct Region {
+  std::uint64_t addr = 0;  // as work requests name it (the iova)
+  std::uint64_t base = 0;  // virtual address of its first byte in the owner
+  std::uint64_t length = 0;
+  std::uint32_t access = 0;
+  std::uint32_t pd = 0;
+  std::uint32_t window = 0;  // 0: private memory
+  std::uint64_t window_offset = 0;
+};
+
+class ProtectionTable {
+ public:
+  // `entries` is a shared mapping of max_keys zeroed entries that outlives this object.
+  explicit ProtectionTable(TptEntry* entries) : entries_(entries) {}
+
+  // Before the first key, with a random number: keys then begin anywhere, so that nobody on another host
+  // guesses one.
+  void begin_at(std::uint64_t secret);
+  // The new key; nullopt when the table is full.
+  std::optional<std::uint32_t> insert(const Region&);
+  // An entry for a memory window: its key is not valid before publish().
+  std::optional<std::uint32_t> reserve();
+  // Makes a reserved entry valid under a key of the caller's choice, which has the entry's index.
+  void publish(std::uint32_t key, const Region&, Qpn only);
+  // Invalidates. The caller drains initiators and then calls release(), after which the index may be reused.
+  void invalidate(std::uint32_t key);
+  void release(std::uint32_t key);
+  void release_window(std::uint32_t key);
+  // Changes access or PD in place: same key (ibv_rereg_mr without translation).
+  void update(std::uint32_t key, std::uint32_t access, std::uint32_t pd);
+
+  using Use = rnic::Use;
+  const TptEntry& entry(std::uint32_t key) const { return entries_[(key >> 8) & (max_keys - 1)]; }
+
+  // Whether a local sge may be used: valid lkey, same PD, in bounds, writable where the NIC will write.
+  bool allows(const Sge& sge, std::uint32_t pd, Use use) const {
+    const TptEntry& e = entry(sge.lkey);
+    const std::uint32_t need = access::local_read | (use == Use::write ? access::local_write : 0);
+    if (sge.length == 0) return true;
+    return e.key.load(std::memory_order_acquire) == sge.lkey && e.pd == pd &&
+           in_bounds(e, sge.addr, sge.length) && (e.access & need) == need;
+  }
+  // Where that byte of a region is in the owner's address space. Work requests name memory by integers, as
+  // the verbs API does; this is where they become addresses.
+  static void* address(const TptEntry& e, std::uint64_t addr, Use use = Use::write) {
+    std::uint64_t at = e.base + (addr - e.addr);
+    if (e.access & access::null) [[unlikely]]
+      at = use == Use::write ? e.base : e.base + max_message_bytes;
+    return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr): see above
+  }
+
+  static bool in_bounds(const TptEntry& e, std::uint64_t addr, std::uint64_t length) {
+    // Written so that addr + length cannot wrap.
+    return addr >= e.addr && addr - e.addr <= e.length && length <= e.length - (addr - e.addr);
+  }
+
+ private:
+  TptEntry* entries_;
+  enum class For : bool { region, window };
+  std::optional<std::uint32_t> take_index(For);
+  void fill(std::uint32_t key, const Region&, Qpn only);
+  std::uint32_t place_of(std::uint32_t key) const { return ((key >> 8) - offset_) & (max_keys - 1); }
+
+  std::mutex mutex_;
+  std::uint32_t regions_ = 0, windows_ = 0;
+  // Places are indices less an offset; place 0 is never used: of the offset 0 it would be key 0, "none".
+  std::uint32_t fresh_ = 1;
+  std::uint32_t offset_ = 0;
+  std::uint64_t secret_ = 0;
+  std::deque<std::uint32_t> free_;
+  std::vector<std::uint8_t> generation_;  // by place
+};
+
+}  // namespace weir::rnic

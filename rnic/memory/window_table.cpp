@@ -1,0 +1,126 @@
+#include "rnic/memory/window_table.hpp"
+
+namespace weir::rnic {
+namespace {
+
+constexpr std::uint32_t index_of(std::uint32_t key) { return (key >> 8) & (max_keys - 1); }
+constexpr std::uint32_t window_rights =
+    access::remote_write | access::remote_read | access::remote_atomic | access::zero_based;
+
+}  // namespace
+
+std::optional<std::uint32_t> WindowTable::allocate(WindowType type, std::uint32_t pd) {
+  const auto key = table_.reserve();
+  if (!key) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  windows_[index_of(*key)] = {type, pd, 0, 0, Qpn()};
+  return key;
+}
+
+void WindowTable::forget_window(std::uint32_t key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(index_of(key));
+  if (found == windows_.end()) return;
+  unbind(found->second);
+  windows_.erase(found);
+}
+
+std::atomic<std::uint32_t>& WindowTable::invalidated(std::uint32_t key) const {
+  return segment_.header().invalidated[index_of(key)];
+}
+
+bool WindowTable::bound(const Window& window) const {
+  if (window.key == 0) return false;
+  const bool taken_back = window.type == WindowType::type2 &&
+                          invalidated(window.key).load(std::memory_order_acquire) == window.key;
+  return !taken_back;
+}
+
+void WindowTable::unbind(Window& window) {
+  if (window.key == 0) return;
+  table_.invalidate(window.key);
+  if (const auto region = regions_.find(window.region); region != regions_.end() && --region->second == 0)
+    regions_.erase(region);
+  window.key = 0;
+}
+
+// IBA 10.6.7.2.1: rights of the region, one domain, bounds. A window may grant what its region does not, but
+// for writing the region must be writable at all.
+bool WindowTable::allowed(const Bind& bind, const Window& window, std::uint32_t pd) const {
+  if (window.pd != pd || (bind.access & ~window_rights) != 0) return false;
+  const TptEntry& region = table_.entry(bind.lkey);
+  if (region.key.load(std::memory_order_acquire) != bind.lkey || region.pd != pd) return false;
+  if (!(region.access & access::local_read) || !(region.access & access::mw_bind)) return false;
+  const bool writes = bind.access & (access::remote_write | access::remote_atomic);
+  if (writes && !(region.access & access::local_write)) return false;
+  return ProtectionTable::in_bounds(region, bind.addr, bind.length);
+}
+
+bool WindowTable::bind(const Bind& bind, Qpn by, std::uint32_t pd) {
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(index_of(bind.key));
+  if (found == windows_.end()) return false;
+  Window& window = found->second;
+  if (window.type == WindowType::type2 && (bound(window) || bind.length == 0)) return false;
+  const bool to_nothing = bind.length == 0;
+  if (!to_nothing && !allowed(bind, window, pd)) return false;
+  if (to_nothing && window.pd != pd) return false;
+  unbind(window);
+  if (to_nothing) return true;
+
+  const TptEntry& region = table_.entry(bind.lkey);
+  const std::uint64_t offset = bind.addr - region.addr;
+  invalidated(bind.key).store(0, std::memory_order_relaxed);  // the key may come round again
+  window.key = bind.key;
+  window.region = bind.lkey;
+  window.by = by;
+  ++regions_[bind.lkey];
+  table_.publish(bind.key,
+                 {.addr = bind.access & access::zero_based ? 0 : bind.addr,
+                  .base = region.base + offset,
+                  .length = bind.length,
+                  .access = (bind.access & ~access::zero_based) | (region.access & access::on_demand),
+                  .pd = pd,
+                  .window = region.window,
+                  .window_offset = region.window_offset + offset},
+                 window.type == WindowType::type2 ? by : Qpn());
+  return true;
+}
+
+bool WindowTable::invalidate(std::uint32_t key, Qpn by) {
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(index_of(key));
+  if (key == 0 || found == windows_.end()) return false;
+  Window& window = found->second;
+  if (window.type != WindowType::type2 || window.key != key || window.by != by || !bound(window))
+    return false;
+  unbind(window);
+  return true;
+}
+
+void WindowTable::finish_invalidate(std::uint32_t key, Qpn by) {
+  const std::lock_guard lock(mutex_);
+  const auto found = windows_.find(index_of(key));
+  if (found == windows_.end()) return;
+  Window& window = found->second;
+  // Our initiator wrote that key into our segment: nothing else may come of it than this.
+  if (window.type == WindowType::type2 && window.key == key && window.by == by) unbind(window);
+}
+
+void WindowTable::forget(Qpn qpn) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [index, window] : windows_)
+    if (window.type == WindowType::type2 && window.by == qpn) unbind(window);
+}
+
+bool WindowTable::is_window(std::uint32_t key) const {
+  const std::lock_guard lock(mutex_);
+  return windows_.contains(index_of(key));
+}
+
+bool WindowTable::in_use(std::uint32_t lkey) const {
+  const std::lock_guard lock(mutex_);
+  return regions_.contains(lkey);
+}
+
+}  // namespace weir::rnic

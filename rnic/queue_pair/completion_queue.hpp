@@ -1,0 +1,105 @@
+// The completion queue: where completions of many queue pairs are polled and where a sleeping application is
+// woken.
+//
+// A CQ here has no ring of its own. Every queue pair keeps its completions (sends in its send ring, receives
+// in its shared completion ring), and a CQ knows by a bitmap which queue pairs have some (CqContext). So
+// producers in several processes never contend for a slot, a killed producer cannot leave a hole, and a CQ
+// cannot overrun.
+//
+// Ordering: whoever completes publishes the CQE, then sets the bit, then looks at `armed`; whoever polls
+// clears the bit, then reads the CQEs; whoever arms stores `armed` and then polls once more (as the verbs API
+// demands of it). All of these are read-modify-writes or seq_cst, so no completion is left without either a
+// bit or an event. The queue pairs of the first lines are asked in every poll and have no bit; where a CQ has
+// no channel either, nothing is looked at behind the CQE, and publishing it is a plain store.
+//
+// Threading: poll() under `lock`. complete() from any thread of any process.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rnic/memory/segment_layout.hpp"
+#include "rnic/memory/spin_lock.hpp"
+
+namespace weir::rnic {
+
+class QueuePair;
+class SharedReceiveQueue;
+class Adapter;
+
+class CompletionQueue {
+ public:
+  CompletionQueue(Adapter&, std::uint32_t index, std::uint32_t cqe, std::uint32_t channel);
+
+  std::uint32_t index() const { return index_; }
+  std::uint32_t cqe() const { return cqe_; }
+  void resize(std::uint32_t cqe) { cqe_ = cqe; }
+  CqContext& context() const { return ctx_; }
+
+  int poll(std::span<WorkCompletion> out);
+  // How many completions it holds now; looks at every queue pair, so not for the data path.
+  std::size_t unpolled();
+  void arm(Armed how);
+
+  // Takes one pending event if there is one (the completion channel was readable).
+  bool take_event();
+  std::uint32_t take_events() { return ctx_.events.exchange(0, std::memory_order_acq_rel); }  // all of them
+
+  // A line is a queue pair's, or an XRC SRQ's, bit in the ready map. Detaching purges what it had not polled.
+  std::uint32_t attach(QueuePair* qp) { return attach(Line{qp, nullptr}); }
+  std::uint32_t attach(SharedReceiveQueue* srq) { return attach(Line{nullptr, srq}); }
+  void detach(std::uint32_t line);
+  // Of the watched queue pairs' peers one rang its last doorbell on this CPU: it may be waiting for it.
+  bool peer_on_this_cpu();
+  // No poll runs while it is held. After a queue pair's send lock.
+  SpinLock& poll_lock() { return lock_; }
+  // How many queue pairs complete here whose packets nobody brings but who asks for them.
+  std::atomic<int> on_packets{0};
+  int attached() const { return attached_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Line {
+    QueuePair* qp = nullptr;
+    SharedReceiveQueue* srq = nullptr;
+  };
+  std::uint32_t attach(Line);
+  std::size_t poll_line(std::uint32_t line, std::span<WorkCompletion> out);
+  std::size_t poll_marked(std::span<WorkCompletion> out);
+  bool next_ready(std::uint32_t& line);
+  std::uint32_t next_marked_word(std::uint32_t from) const;
+  void take_word(std::uint32_t word);
+  void hold(std::uint64_t bits);
+  void put_back(std::uint32_t line);
+  std::uint64_t take_ready_word(std::uint32_t word);
+
+  Adapter& nic_;
+  CqContext& ctx_;
+  std::uint32_t index_;
+  std::uint32_t cqe_;
+  SpinLock lock_;
+  std::vector<Line> lines_;
+  std::vector<std::uint32_t> free_lines_;
+  std::atomic<int> attached_{0};
+  std::uint64_t held_bits_ = 0;  // bits taken from word `held_word_` and not yet served
+  std::uint32_t held_word_ = 0;
+  std::uint32_t last_bit_ = 63;
+  std::uint32_t turn_ = 0;  // the watched line to begin with; behind the last of them: the map
+};
+
+// The producer's half, for a CQ of any process: sets the bit, and says whether its channel must be woken.
+enum class Solicited : bool { no, yes };
+void mark_ready(CqContext&, std::uint32_t line);
+bool take_armed(CqContext&, Solicited);
+// Stores the word that makes a completion visible.
+inline void publish_completion(std::atomic<std::uint32_t>& word, std::uint32_t value, const CqContext& cq) {
+  // release: the poller must see the completion that the word is about. Before a look at `armed` it must be
+  // seq_cst, or a poller that armed and looked once more could sleep beside the completion.
+  if (cq.channel.load(std::memory_order_relaxed) != 0)
+    word.store(value, std::memory_order_seq_cst);
+  else
+    word.store(value, std::memory_order_release);
+}
+
+}  // namespace weir::rnic

@@ -1,0 +1,55 @@
+// When a link looks for calls that are late: one timer for all of them, at the earliest deadline that was
+// asked of it. Most calls end long before their deadlines, and the timer does not hear of that: a call costs
+// no more than a comparison, and it is seldom that all have to be looked at.
+//
+// Deadlines that pass one after the other, thousands of them while a server hangs, would have all calls
+// looked at for each. So a look is followed by a pause as long as it had calls to look at, most_pause at
+// most: late calls end that much later, and it is a small part of the time that goes into looking.
+//
+// Invariant: while the link lives and its calls were not given up (cancel()), every deadline that was kept is
+// followed by a look, at that time or before, or when the pause ends in which it falls.
+//
+// Ownership: a member of the link that it watches, which it holds while the link is told and not otherwise.
+// Threading: the io_context's thread.
+#pragma once
+
+#include <algorithm>
+#include <asio/steady_timer.hpp>
+#include <functional>
+
+#include "rpc/link/frame_link.hpp"
+#include "rpc/wire/deadline.hpp"
+
+namespace weir::rpc {
+
+class DeadlineTimer {
+ public:
+  static constexpr std::chrono::milliseconds most_pause{20};
+  struct Look {
+    Deadline next = no_deadline;  // the earliest deadline of those that were not late
+    std::size_t calls = 0;        // that were looked at
+  };
+  // Ends the calls that are late at `now`. Deadlines of calls that begin meanwhile may be kept as ever.
+  using EndLate = std::function<Look(Deadline now)>;
+
+  DeadlineTimer(FrameLink& link, EndLate end_late);
+
+  void keep(Deadline deadline) {
+    const Deadline at = std::max(deadline, pause_ends_);
+    if (at < armed_for_) arm(at);
+  }
+  // All calls have ended.
+  void cancel() { timer_.cancel(); }
+
+ private:
+  void arm(Deadline at);
+  void look();
+
+  FrameLink& link_;
+  const EndLate end_late_;
+  asio::steady_timer timer_;
+  Deadline armed_for_ = no_deadline;
+  Deadline pause_ends_{};
+};
+
+}  // namespace weir::rpc

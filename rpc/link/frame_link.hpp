@@ -1,0 +1,213 @@
+// Frames over a transport, for either end: what arrives is cut into frames, what is to be sent is collected
+// and goes out once a round, or once it is much: many small calls share a system call.
+//
+// A frame is encoded in place: begin_frame() leaves room for the header at the end of the queue, the body is
+// appended to encoded(), end_frame() writes the header. Nothing else may be encoded between the two. A frame
+// that is known to be large gets a block of its own, of the transport's if it has any: its body is copied
+// once, where it is encoded. Where the transport has none, and most of the body is large texts and binaries,
+// it refers to those: end_frame() writes them from where they are, and copies what was not taken.
+//
+// Ownership: shared; derived classes keep themselves alive through their owners, and every callback holds a
+// reference while it runs. Threading: the io_context's thread.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "rpc/link/orderly_end.hpp"
+#include "rpc/link/out_queue.hpp"
+#include "rpc/transport/reserved_block.hpp"
+#include "rpc/transport/transport.hpp"
+#include "rpc/wire/body.hpp"
+#include "rpc/wire/compression.hpp"
+#include "rpc/wire/frame.hpp"
+#include "rpc/wire/hello.hpp"
+
+namespace weir::rpc {
+
+class StreamChannel;
+
+struct LinkStats {
+  std::uint64_t frames_received = 0;
+  std::uint64_t frames_sent = 0;
+  std::uint64_t rounds = 0;
+  std::uint64_t writes = 0;  // times that something was given to the transport
+  std::uint64_t bytes_received = 0;
+  std::uint64_t bytes_sent = 0;  // that the transport took
+
+  CompressionCounts compressed_sent;
+  CompressionCounts compressed_received;
+};
+
+class FrameLink : public std::enable_shared_from_this<FrameLink>, private TransportUser, private FrameSink {
+ public:
+  FrameLink(asio::io_context& io, TransportPtr transport, const FrameLimits& limits)
+      : io_(io), transport_(std::move(transport)), frame_limits_(limits), reader_(limits) {}
+  virtual ~FrameLink();
+  FrameLink(const FrameLink&) = delete;
+  FrameLink& operator=(const FrameLink&) = delete;
+
+  void start() { transport_->start(*this); }
+  // What this end takes, and sends where the other end takes it. Before start().
+  void use_compression(const CompressionOptions& options) { compression_ = options; }
+  // Tells the other end what this one knows and takes. A client does when it connects; the server answers.
+  void say_hello();
+  // The other end's; nothing before it came.
+  const std::optional<Hello>& peer_hello() const { return peer_hello_; }
+  bool peer_knows(Feature one) const { return peer_hello_ && peer_hello_->knows(one); }
+  bool is_open() const { return !closed_; }
+  asio::io_context& io() { return io_; }
+  Transport& transport() { return *transport_; }
+  const Transport& transport() const { return *transport_; }
+  const LinkStats& stats() const { return stats_; }
+  std::size_t waiting_bytes() const { return out_.bytes(); }
+  // Of the frame that is under way (frame.hpp), and of items that wait to be read.
+  std::size_t expected_bytes() const { return reader_.expected_bytes(); }
+  std::size_t arrived_bytes() const { return reader_.arrived_bytes(); }
+  std::size_t stream_bytes() const { return stream_bytes_; }
+  // A frame with such a body gets a block of its own.
+  static bool is_large(std::size_t body_bytes) { return body_bytes >= large_piece_bytes; }
+
+  // Now, and what was queued is lost. on_end() does not run.
+  void close();
+
+ protected:
+  // How end_orderly() ends; before start(). Without it: at once.
+  void use_end_limits(const EndLimits& limits) { end_limits_ = limits; }
+  // After what is queued (orderly_end.hpp). The link is not open any more: on_end() runs now, on_gone() when
+  // the transport is closed.
+  void end_orderly(const Error& cause);
+
+  // Bodies are appended here, between begin_frame() and end_frame().
+  Bytes& encoded() { return large_begun_ ? large_ : out_.encoded(); }
+  BodyPlace body() { return {encoded(), refers_ ? &references_ : nullptr}; }
+  // Where the frame begins; pass it on. Of what is expected of the body only large ones matter.
+  std::size_t begin_frame(BodySize expected = 0);
+  std::size_t body_bytes(std::size_t begin) {
+    std::size_t bytes = encoded().size() - begin - frame_header_bytes;
+    for (const Reference& reference : references_) bytes += reference.bytes.size();
+    return bytes;
+  }
+  void end_frame(std::size_t begin, FrameHeader header, Buffer attachment = {});
+  // The two halves of that: compresses the body, if that is to be, and says so in the header; queues.
+  CompressionCounts pack_body(std::size_t begin, FrameHeader& header);
+  void queue_frame(std::size_t begin, FrameHeader header, Buffer attachment = {});
+  void drop_frame(std::size_t begin);
+  void send(const FrameHeader& header);  // without a body
+  // The memory of the attachment of frame `id`, going out or coming in, may not be touched any more.
+  void let_go_outgoing(std::uint64_t id);
+  void let_go_incoming() { reader_.divert_attachment(); }
+  void flush();
+  void read_on(bool on) { transport_->read_on(on); }
+  // Of frames that begin from now on.
+  void set_frame_limits(const FrameLimits& limits) {
+    frame_limits_ = limits;
+    reader_.set_limits(limits);
+  }
+  // A frame beyond them begins. True: they may have been raised. False also where the link has ended.
+  virtual bool may_lift_limits(const FrameHeader&) { return false; }
+
+  // A link that lost a frame is not open from then on; on_end() says why in a turn of its own.
+  bool lost_a_frame() const { return lost_a_frame_; }
+  static Error frame_loss();
+
+  // The number of the call that a frame beyond the limits was of, which ended the link as Errc::too_large. 0:
+  // it cannot be told.
+  std::uint64_t oversize_call() const { return oversize_ != 0 ? oversize_ : reader_.oversize(); }
+
+  // A frame came. False: the link was closed.
+  virtual bool on_arrival(Frame& frame) = 0;
+  // Before that, and before a compressed body is as it was. True: kept as it came, for hand_on() later.
+  virtual bool put_aside(Frame&) { return false; }
+  bool hand_on(Frame& frame);  // on_arrival(); false: the link was closed
+  // Nothing more will come; the link is not open.
+  virtual void on_end(const Error& cause) = 0;
+  virtual void on_hello() {}  // the other end's came
+  // After on_end(): the transport is closed, too.
+  virtual void on_gone() {}
+  // What arrives cannot be understood. The link ends after what this sends.
+  virtual void on_nonsense(const Error&) {}
+  virtual void on_progress() {}  // the queue got shorter
+  virtual void on_round_end() {}
+  virtual void on_packed(const CompressionCounts&) {}    // a body that goes
+  virtual void on_unpacked(const CompressionCounts&) {}  // one that came
+
+  // Streams that write to this link hear when the queue got shorter, once.
+  friend class StreamChannel;
+  void wake_when_emptier(StreamChannel& stream) { starved_.push_back(&stream); }
+  void forget(StreamChannel& stream) { std::erase(starved_, &stream); }
+  virtual Buffer make_attachment(const FrameHeader& header) { return Buffer(header.attachment_bytes); }
+  virtual bool has_place_for(const FrameHeader&) { return false; }
+  // False: so much waits that the peer, which does not read, gets no more of them.
+  virtual bool answers_pings() const { return true; }
+
+ private:
+  std::span<std::byte> wanted() override;
+  bool keep(Buffer& bytes) override;
+  void filled(std::size_t bytes) override;
+  void received(std::span<const std::byte> bytes) override;
+  void round_ended() override;
+  void writable() override;
+  bool writes_on() const override { return ending_ && !ending_->end.output_ended(); }
+  void ended(Error cause) override;
+  bool on_frame(Frame& frame) override;
+  Buffer attachment_for(const FrameHeader& header) override { return make_attachment(header); }
+  bool wants_attachment_elsewhere(const FrameHeader& header) override { return has_place_for(header); }
+  bool lift_limits(const FrameHeader& header) override { return may_lift_limits(header); }
+  template <class Read>
+  void guard(Read read);
+  void check(const Result<void>& read);
+  void flush_soon();
+  void write_out();
+  void wake_starved();
+  void on_settings(const FrameHeader& header);
+  void ending_on(OrderlyEnd::Next next);
+  bool may_refer(const BodySize& expected) const;
+  void place_frame(std::size_t begin);
+  void lose_frame();
+  void tell_of_frame_loss();
+  bool unpack(Frame& frame, Bytes& into);
+
+  // What waits goes out before the round ends once it is this much: the queue stays within the memory that it
+  // keeps, and the peer begins meanwhile. Far more than a write is worth.
+  static constexpr std::size_t write_early_bytes = large_piece_bytes;
+  static constexpr std::size_t keep_unpacked_bytes = 64 << 10;
+  static constexpr std::size_t never = SIZE_MAX;
+
+  asio::io_context& io_;
+  TransportPtr transport_;
+  FrameLimits frame_limits_;
+  FrameReader reader_;
+  CompressionOptions compression_;
+  bool announced_ = false;  // what this end takes
+  std::optional<Hello> peer_hello_;
+  std::size_t pack_from_ = never;  // bytes of a body from which on it is compressed
+  Bytes packed_, unpacked_;
+  OutQueue out_;
+  Bytes large_;               // the frame that was begun, if it has a block of its own
+  bool large_begun_ = false;  // it has
+  bool refers_ = false;       // it may refer to what is large
+  std::vector<Reference> references_;
+  LinkStats stats_;
+  std::vector<StreamChannel*> starved_;
+  std::size_t stream_bytes_ = 0;  // in the inboxes of streams that have not ended
+  bool closed_ = false;
+  bool lost_a_frame_ = false;
+  ReservedBlock to_tell_of_it_;
+  std::uint64_t oversize_ = 0;  // of the frame whose body turned out to be, when it was decompressed
+  EndLimits end_limits_;
+  struct Ending {
+    OrderlyEnd end;
+    asio::steady_timer timer;
+  };
+  std::unique_ptr<Ending> ending_;  // closed_, but the transport is not yet
+  bool in_round_ = false;
+  bool flush_posted_ = false;
+  bool blocked_ = false;   // the transport took less than it was offered
+  bool progress_ = false;  // the queue got shorter since on_progress() ran
+};
+
+}  // namespace weir::rpc

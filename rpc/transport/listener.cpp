@@ -1,0 +1,316 @@
+#include "rpc/transport/listener.hpp"
+
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "rpc/transport/socket_transport.hpp"
+#include "rpc/transport/tls_transport.hpp"
+#include "rpc/wire/frame.hpp"
+#include "transport/handshake_places.hpp"
+#include "transport/tcp_pacing.hpp"
+
+namespace weir::rpc {
+
+namespace {
+
+using asio::ip::tcp;
+using transport::HandshakePlaces;
+
+std::unexpected<Error> refused(const Address& address, const char* what, int os_error) {
+  return fail(Errc::bad_address,
+              "cannot listen at " + address.text() + ": " + what + ": " + std::strerror(os_error));
+}
+
+// Which file a path names.
+struct File {
+  dev_t device;
+  ino_t inode;
+  bool operator==(const File&) const = default;
+};
+std::optional<File> file_at(const std::string& path) {
+  struct stat info{};
+  if (lstat(path.c_str(), &info) != 0) return std::nullopt;
+  return File{info.st_dev, info.st_ino};
+}
+
+// Makes transports of sockets, in the thread that each is to belong to.
+class Taker {
+ public:
+  Taker(const Address& address, std::shared_ptr<asio::ssl::context> tls, Listener::Accepted accepted)
+      : address_(address), tls_(std::move(tls)), accepted_(std::move(accepted)) {}
+
+  bool full() const { return tls_ && places_->full(); }
+  // For a client that is about to be taken.
+  HandshakePlaces::Place place() const { return tls_ ? places_->take() : HandshakePlaces::Place(); }
+
+  void take(const std::shared_ptr<const Taker>& self, asio::io_context& io, OwnedFd fd,
+            const sockaddr_storage& from, HandshakePlaces::Place place) const {
+    if (address_.scheme == Scheme::unix_socket)
+      return accepted_(io,
+                       make_socket_transport(io, std::move(fd), std::string("unix ").append(address_.path)));
+    tcp::endpoint peer;
+    std::memcpy(peer.data(), &from, peer.capacity());
+    std::string name(tls_ ? "tls " : "tcp ");
+    name.append(peer.address().to_string()).append(":").append(std::to_string(peer.port()));
+    if (!tls_) return accepted_(io, make_socket_transport(io, std::move(fd), std::move(name)));
+    std::error_code error;
+    tcp::socket socket(io);
+    socket.assign(peer.protocol(), fd.get(), error);
+    if (error) return;
+    fd.release();  // Asio's now
+    socket.set_option(tcp::no_delay(true), error);
+    const std::chrono::seconds limit =
+        places_->crowded() ? HandshakePlaces::hurried : std::chrono::seconds(10);
+    TlsPeer tls{TlsSide::server, tls_, "", limit};
+    asio::co_spawn(
+        io, shake_hands(self, io, std::move(socket), std::move(tls), std::move(name), std::move(place)),
+        asio::detached);
+  }
+
+ private:
+  static asio::awaitable<void> shake_hands(std::shared_ptr<const Taker> self, asio::io_context& io,
+                                           tcp::socket socket, TlsPeer tls, std::string name,
+                                           HandshakePlaces::Place place) {
+    auto made = co_await make_tls_transport(std::move(socket), std::move(tls), std::move(name));
+    place.give_back();
+    if (made) self->accepted_(io, std::move(*made));
+  }
+
+  const Address address_;
+  const std::shared_ptr<asio::ssl::context> tls_;
+  const Listener::Accepted accepted_;
+  const std::shared_ptr<HandshakePlaces> places_ = std::make_shared<HandshakePlaces>();
+};
+
+// What a client is told that is accepted only to hear that there is no descriptor for it.
+std::array<std::byte, frame_header_bytes + 64> out_of_descriptors() {
+  constexpr std::string_view why = "the server has no descriptors left for more connections: later";
+  static_assert(why.size() <= 64);
+  std::array<std::byte, frame_header_bytes + 64> frame;
+  frame.fill(std::byte{' '});
+  FrameHeader header;
+  header.kind = FrameKind::reply;
+  header.status = static_cast<std::uint16_t>(Errc::overloaded);
+  header.body_bytes = 64;
+  encode(header, frame.data());
+  std::memcpy(frame.data() + frame_header_bytes, why.data(), why.size());
+  return frame;
+}
+
+// TCP, with or without TLS, and unix sockets.
+class SocketListener final : public Listener, public Poller::Watcher {
+ public:
+  SocketListener(asio::io_context& io, OwnedFd fd, Address address, std::shared_ptr<asio::ssl::context> tls,
+                 Threads threads, Accepted accepted)
+      : poller_(Poller::of(io)),
+        fd_(std::move(fd)),
+        address_(std::move(address)),
+        threads_(std::move(threads)),
+        pacing_(fd_.get()),
+        secure_(tls != nullptr),
+        taker_(std::make_shared<const Taker>(address_, std::move(tls), std::move(accepted))),
+        reserve_(open_reserve()),
+        pause_(io) {
+    if (address_.scheme == Scheme::unix_socket) bound_file_ = file_at(address_.path);
+  }
+  // The path is freed while the socket, and so its inode's number, is still ours: another server may have
+  // taken it since.
+  ~SocketListener() override { close(); }
+  bool start() { return poller_.add(fd_.get(), *this, EPOLLIN); }
+  Address address() const override { return address_; }
+  void accept_rest() override {
+    accept(SOMAXCONN, Handshakes::all);
+    close();
+  }
+
+ private:
+  enum class Handshakes : std::uint8_t { as_there_is_room, all };
+
+  void ready(std::uint32_t) override { accept(64, Handshakes::as_there_is_room); }
+
+  void close() {
+    if (!fd_) return;
+    poller_.remove(fd_.get(), *this);
+    if (bound_file_ && file_at(address_.path) == bound_file_) unlink(address_.path.c_str());
+    pause_.cancel();
+    fd_.close();
+  }
+
+  void accept(int most_at_once, Handshakes which) {
+    for (int i = 0; i < most_at_once; ++i) {
+      if (which != Handshakes::all && taker_->full()) return pause(HandshakePlaces::look_again);
+      sockaddr_storage from{};
+      socklen_t size = sizeof from;
+      OwnedFd fd(accept4(fd_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!fd) {
+        const bool no_descriptor = errno == EMFILE || errno == ENFILE;
+        if (no_descriptor && turn_one_away()) continue;
+        if (no_descriptor || errno == ENOBUFS || errno == ENOMEM) pause(std::chrono::milliseconds(100));
+        return;
+      }
+      pacing_.accepted(fd.get());
+      take(std::move(fd), from);
+    }
+  }
+
+  static OwnedFd open_reserve() { return OwnedFd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+  // The descriptor in reserve makes room for one client at a time, which is told that there is none for it
+  // and goes: better than to leave it in the kernel's queue, where it waits for an answer. What it has sent
+  // already is read first, or the kernel would reset the connection and it would not hear. False: there was
+  // no reserve.
+  bool turn_one_away() {
+    if (!reserve_) return false;
+    reserve_.close();
+    OwnedFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd && !secure_) {  // over TLS there is no handshake yet to say it in
+      std::array<std::byte, 4096> unread;
+      for (int reads = 0; reads < 16; ++reads)
+        if (recv(fd.get(), unread.data(), unread.size(), MSG_DONTWAIT) < std::ssize(unread)) break;
+      const auto words = out_of_descriptors();
+      send(fd.get(), words.data(), words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      shutdown(fd.get(), SHUT_WR);
+    }
+    const bool turned_away = static_cast<bool>(fd);
+    fd.close();
+    reserve_ = open_reserve();
+    return turned_away;
+  }
+
+  // Out of descriptors, or of places for handshakes: looking again at once would find the same. What ends
+  // makes room.
+  void pause(std::chrono::milliseconds time) {
+    pause_.expires_after(time);
+    pause_.async_wait([this, weak = weak_from_this()](const std::error_code& error) {
+      const auto here = weak.lock();  // it may have gone in the turn in which the pause ended
+      if (!error && here && fd_) poller_.change(fd_.get(), *this, EPOLLIN);
+    });
+    poller_.change(fd_.get(), *this, 0);  // last: there may be no memory to wait
+  }
+
+  void take(OwnedFd fd, const sockaddr_storage& from) {
+    turn_ = (turn_ + 1) % threads_.size();
+    asio::io_context& to = *threads_[turn_];
+    HandshakePlaces::Place place = taker_->place();
+    if (&to == &poller_.io()) return taker_->take(taker_, to, std::move(fd), from, std::move(place));
+    asio::post(to, [taker = taker_, &to, fd = std::move(fd), from, place = std::move(place)]() mutable {
+      taker->take(taker, to, std::move(fd), from, std::move(place));
+    });
+  }
+
+  Poller& poller_;
+  OwnedFd fd_;
+  const Address address_;
+  const Threads threads_;
+  const transport::AcceptedPacing pacing_;
+  std::size_t turn_ = 0;
+  std::optional<File> bound_file_;  // of a unix socket
+  const bool secure_;
+  const std::shared_ptr<const Taker> taker_;  // what was accepted holds it until it is handed on
+  OwnedFd reserve_;                           // a descriptor to tell a client with that there is none
+  asio::steady_timer pause_;
+};
+
+// Keeps the listener as the poller wants it, shared, while its owner has the only name for it.
+class Handle final : public Listener {
+ public:
+  explicit Handle(std::shared_ptr<SocketListener> listener) : listener_(std::move(listener)) {}
+  Address address() const override { return listener_->address(); }
+  void accept_rest() override { listener_->accept_rest(); }
+
+ private:
+  std::shared_ptr<SocketListener> listener_;
+};
+
+// A client whose host went down or off the network says nothing, and a server waits for its next call: for
+// ever, if nobody asks. Connections have it of the socket that accepts them.
+void notice_lost_hosts(int listener) {
+  constexpr int on = 1, idle_s = 60, between_probes_s = 15, probes = 4;
+  setsockopt(listener, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  setsockopt(listener, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  setsockopt(listener, IPPROTO_TCP, TCP_KEEPINTVL, &between_probes_s, sizeof between_probes_s);
+  setsockopt(listener, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
+
+Result<OwnedFd> bound(const Address& address, const sockaddr* name, socklen_t size) {
+  OwnedFd fd(socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return refused(address, "socket", errno);
+  const int on = 1;
+  if (name->sa_family != AF_UNIX) {
+    setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    notice_lost_hosts(fd.get());
+  }
+  if (bind(fd.get(), name, size) != 0) return refused(address, "bind", errno);
+  if (::listen(fd.get(), SOMAXCONN) != 0) return refused(address, "listen", errno);
+  return fd;
+}
+
+// A socket that a killed server left is in the way; one that answers is somebody's, and so is any other file.
+void remove_stale(const std::string& path, const sockaddr_un& name) {
+  struct stat info{};
+  if (lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
+  const OwnedFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (probe && connect(probe.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0 &&
+      errno == ECONNREFUSED)
+    unlink(path.c_str());
+}
+
+Result<OwnedFd> bound_unix(const Address& address) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  address.path.copy(name.sun_path, sizeof name.sun_path - 1);
+  remove_stale(address.path, name);
+  return bound(address, reinterpret_cast<const sockaddr*>(&name), sizeof name);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> listen(asio::io_context& io, const Address& address,
+                                         const TransportOptions& options, const Listener::Threads& threads,
+                                         Listener::Accepted accepted) {
+  if (address.scheme == Scheme::rdma || address.scheme == Scheme::rdma_tls)
+    return listen_rdma(io, address, options, threads, std::move(accepted));
+  std::shared_ptr<asio::ssl::context> tls;
+  if (address.secure()) {
+    auto made = make_tls_context(options.tls, TlsSide::server);
+    if (!made) return std::unexpected(std::move(made.error()));
+    tls = std::move(*made);
+  }
+  Address known = address;
+  Result<OwnedFd> fd;
+  if (address.scheme == Scheme::unix_socket) {
+    fd = bound_unix(address);
+  } else {
+    std::error_code bad;
+    tcp::endpoint at(asio::ip::make_address(address.host, bad), address.port);
+    if (bad)
+      return fail(Errc::bad_address,
+                  "cannot listen at " + address.text() + ": name an IP address of this host");
+    fd = bound(address, at.data(), static_cast<socklen_t>(at.size()));
+    if (!fd) return std::unexpected(std::move(fd.error()));
+    auto size = static_cast<socklen_t>(at.capacity());
+    getsockname(fd->get(), at.data(), &size);
+    known.port = at.port();
+  }
+  if (!fd) return std::unexpected(std::move(fd.error()));
+  auto listener = std::make_shared<SocketListener>(io, std::move(*fd), std::move(known), std::move(tls),
+                                                   threads, std::move(accepted));
+  if (!listener->start()) return refused(address, "epoll_ctl", errno);
+  return std::make_unique<Handle>(std::move(listener));
+}
+
+}  // namespace weir::rpc

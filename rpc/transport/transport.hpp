@@ -1,0 +1,79 @@
+// The one thing that differs between tcp, unix, tls and rdma: how bytes get to the peer and back.
+//
+// A transport is connected when it is made. It reads by itself and tells its user; it writes when asked, as
+// much as it can take. A message transport fits, too: what it hands on may be any piece of the byte stream.
+//
+// Ownership: shared; it keeps itself alive while operations of the operating system's point into it. After
+// close() the user hears nothing more, also when it is called from within a callback. Threading: the
+// io_context's thread.
+#pragma once
+
+#include <asio/buffer.hpp>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "rpc/error.hpp"
+#include "rpc/wire/bytes.hpp"
+
+namespace weir::rpc {
+
+// A piece of this or more, of what is written, is a frame or an attachment by itself: worth a message of its
+// own. Small frames that lie one behind the other come in shorter pieces.
+inline constexpr std::size_t large_piece_bytes = 32 << 10;
+
+class TransportUser {
+ public:
+  // Where the next bytes should go, if the user cares: then filled() follows; otherwise received().
+  virtual std::span<std::byte> wanted() = 0;
+  virtual void filled(std::size_t bytes) = 0;
+  virtual void received(std::span<const std::byte> bytes) = 0;
+  // Bytes in memory that may be kept. False: not taken, and received() follows.
+  virtual bool keep(Buffer&) { return false; }
+  // What was there to read has been read, for now: the moment to send what came of it.
+  virtual void round_ended() = 0;
+  // After a write that took less than it was offered: there is room again.
+  virtual void writable() = 0;
+  // Asked when the peer says that it sends nothing more, though it may still read. True: the transport stays
+  // open for what is to be written, until end_output() and the end of that.
+  virtual bool writes_on() const { return false; }
+  // Nothing more will come. The transport is closed.
+  virtual void ended(Error cause) = 0;
+
+ protected:
+  ~TransportUser() = default;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual void start(TransportUser& user) = 0;
+  // Takes bytes from the front of `pieces`; the memory may be reused at once. Fewer than offered: writable()
+  // will run.
+  virtual std::size_t write(std::span<const asio::const_buffer> pieces) = 0;
+  // Memory that is to be filled and then written as one piece, from its beginning, which saves write() a
+  // copy. Empty: there is none, and any other will do. It may outlive the transport.
+  virtual Buffer block(std::size_t) { return {}; }
+  // The same, or any other.
+  Buffer buffer(std::size_t bytes) {
+    Buffer place = block(bytes);
+    return place.empty() ? Buffer(bytes) : std::move(place);
+  }
+  // True: memory of block(), or that keep() was offered, which write() sends from where it is. It must stay
+  // as it is for longer than the write.
+  virtual bool sends_in_place(std::span<const std::byte>) const { return false; }
+  // Stops and resumes reading. What was read already is still handed on.
+  virtual void read_on(bool on) = 0;
+  // Nothing more will be written; the peer is told so where it can be. True: what was written reaches it even
+  // if close() comes now.
+  virtual bool end_output() = 0;
+  virtual void close() = 0;
+  // "tcp 127.0.0.1:4711", and whom a client's certificate names ("CN=..."; empty if there is none).
+  virtual std::string peer() const = 0;
+  virtual std::string peer_certificate() const { return {}; }
+};
+
+using TransportPtr = std::shared_ptr<Transport>;
+
+}  // namespace weir::rpc
