@@ -1,7 +1,8 @@
 #include "rpc/address.hpp"
 
-#include <charconv>
 #include <utility>
+
+#include "transport/host_port.hpp"
 
 namespace weir::rpc {
 
@@ -9,8 +10,7 @@ std::string Address::text() const {
   std::string text(name_of(scheme));
   text.append("://");
   if (scheme == Scheme::unix_socket) return text.append(path);
-  const bool brackets = host.find(':') != std::string::npos;
-  text.append(brackets ? "[" : "").append(host).append(brackets ? "]:" : ":").append(std::to_string(port));
+  text.append(transport::host_port_text(host, port));
   if (fallback) text.append("?fallback=").append(name_of(*fallback));
   return text;
 }
@@ -47,18 +47,11 @@ Result<Address> parse_address(std::string_view text) {
       return bad(std::string("'").append(asked).append(
           "' is neither ?fallback=tcp behind rdma:// nor ?fallback=tls behind rdma+tls://"));
   }
-  const std::size_t colon = rest.rfind(':');
-  if (colon == std::string_view::npos || colon == 0) return bad("HOST:PORT is missing");
-  std::string_view host = rest.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']'))
-    host = host.substr(1, host.size() - 2);
-  else if (host.find(':') != std::string_view::npos)
-    return bad("an IPv6 host stands in brackets");
-  const std::string_view port = rest.substr(colon + 1);
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (host.empty() || port.empty() || error != std::errc() || end != port.data() + port.size())
-    return bad("the port is not a number of 0 to 65535");
-  address.host = host;
+  const std::optional<transport::HostPort> at = transport::parse_host_port(rest);
+  if (!at) return bad("an IPv6 host stands in brackets, and a port is a number of 0 to 65535");
+  if (at->host.empty() || !at->port) return bad("HOST:PORT is missing");
+  address.host = at->host;
+  address.port = *at->port;
   return address;
 }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
-#include <charconv>
+#include <optional>
 #include <utility>
+
+#include "transport/host_port.hpp"
 
 namespace weir::tensor {
 namespace {
@@ -30,15 +32,12 @@ Result<Address> parse_address(std::string_view text) {
     address.fallback_tcp = true;
     rest = rest.substr(0, mark);
   }
-  const std::size_t colon = rest.rfind(':');
-  if (colon == std::string_view::npos) return bad(text, "no port");
-  std::string_view host = rest.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  if (host.empty()) return bad(text, "no host");
-  const std::string_view port = rest.substr(colon + 1);
-  const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (failed != std::errc() || end != port.data() + port.size()) return bad(text, "no port from 0 to 65535");
-  address.host = host;
+  const std::optional<transport::HostPort> at = transport::parse_host_port(rest);
+  if (!at) return bad(text, "an IPv6 host stands in brackets, and a port is a number from 0 to 65535");
+  if (at->host.empty()) return bad(text, "no host");
+  if (!at->port) return bad(text, "no port");
+  address.host = at->host;
+  address.port = *at->port;
   return address;
 }
 

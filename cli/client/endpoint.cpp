@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "transport/host_port.hpp"
+
 namespace weir::client {
 namespace {
 
@@ -70,21 +72,11 @@ bool take_login(std::string_view& rest, Uri& uri) {
 }
 
 bool take_host_and_port(std::string_view authority, Endpoint& endpoint) {
-  std::string_view port;
-  if (authority.starts_with('[')) {
-    const auto close = authority.find(']');
-    if (close == std::string_view::npos) return false;
-    endpoint.host = authority.substr(1, close - 1);
-    port = authority.substr(close + 1);
-    if (!port.empty() && !port.starts_with(':')) return false;
-    if (!port.empty()) port.remove_prefix(1);
-  } else {
-    const auto colon = authority.rfind(':');
-    const auto host = authority.substr(0, colon);
-    if (!host.empty()) endpoint.host = host;
-    if (colon != std::string_view::npos) port = authority.substr(colon + 1);
-  }
-  return port.empty() || whole_number(port, endpoint.port);
+  std::optional<transport::HostPort> at = transport::parse_host_port(authority);
+  if (!at) return false;
+  if (!at->host.empty()) endpoint.host = std::move(at->host);
+  if (at->port) endpoint.port = *at->port;
+  return true;
 }
 
 }  // namespace
@@ -97,8 +89,7 @@ Result<Transport> transport_named(std::string_view name) {
 
 std::string address_of(const Endpoint& endpoint) {
   if (endpoint.transport == Transport::unix_socket) return endpoint.path;
-  const bool v6 = endpoint.host.find(':') != std::string::npos;
-  return (v6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" + std::to_string(endpoint.port);
+  return transport::host_port_text(endpoint.host, endpoint.port);
 }
 
 Result<Uri> parse_uri(std::string_view text, Endpoint defaults) {
