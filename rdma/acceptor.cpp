@@ -7,7 +7,7 @@ std::shared_ptr<Arrivals> make_arrivals(Engine& engine, const AcceptorSettings& 
   return std::make_shared<Arrivals>(
       engine,
       [&engine, stream = settings.stream]() -> Result<ConnectionLife*> {
-        return engine.make_connection(ConnectionLife::Side::server, stream);
+        return Connection::make(engine, ConnectionLife::Side::server, stream);
       },
       settings.backlog);
 }

@@ -77,7 +77,7 @@ std::shared_ptr<Arrivals> make_arrivals(Engine& engine, const ChannelAcceptorSet
   return std::make_shared<Arrivals>(
       engine,
       [&engine, channel = settings.channel]() -> Result<ConnectionLife*> {
-        return engine.make_channel(ConnectionLife::Side::server, channel);
+        return ChannelConnection::make(engine, ConnectionLife::Side::server, channel);
       },
       settings.backlog);
 }

@@ -112,7 +112,7 @@ EngineStats Engine::stats() const {
     stats.pool.blocks += pool.blocks;
     stats.pool.slabs_returned += pool.slabs_returned;
     stats.pool.refused += pool.refused;
-    for (const auto& each : device->all_shared_receives()) stats.shared += each->stats();
+    for (const auto& each : device->shared_receives()) stats.shared += each->stats();
   }
   return stats;
 }
@@ -140,33 +140,13 @@ void Engine::keep(std::uint32_t slot, std::unique_ptr<ConnectionLife> connection
   opened();
 }
 
-Result<ConnectionLife*> Engine::make_other(const MakeConnection& make, std::chrono::milliseconds keepalive) {
+Result<ConnectionLife*> Engine::admit(const MakeConnection& make, std::chrono::milliseconds keepalive) {
   const Result<std::uint32_t> slot = take_slot();
   if (!slot) return std::unexpected(slot.error());
   std::unique_ptr<ConnectionLife> made = make(make_tag(*slot, slots_[*slot].generation));
   ConnectionLife* connection = made.get();
   keep(*slot, std::move(made), keepalive);
   return connection;
-}
-
-Result<Connection*> Engine::make_connection(ConnectionLife::Side side, const StreamSettings& settings) {
-  if (Result<void> good = check(settings); !good) return std::unexpected(good.error());
-  const auto make = [&](std::uint64_t tag) {
-    return std::make_unique<Connection>(*this, tag, side, settings);
-  };
-  const Result<ConnectionLife*> made = make_other(make, settings.keepalive);
-  if (!made) return std::unexpected(made.error());
-  return static_cast<Connection*>(*made);
-}
-
-Result<ChannelConnection*> Engine::make_channel(ConnectionLife::Side side, const ChannelSettings& settings) {
-  if (Result<void> good = check(settings); !good) return std::unexpected(good.error());
-  const auto make = [&](std::uint64_t tag) {
-    return std::make_unique<ChannelConnection>(*this, tag, side, settings);
-  };
-  const Result<ConnectionLife*> made = make_other(make, settings.keepalive);
-  if (!made) return std::unexpected(made.error());
-  return static_cast<ChannelConnection*>(*made);
 }
 
 ConnectionLife* Engine::find(std::uint64_t tag) {
@@ -259,7 +239,7 @@ void Engine::on_tick() {
   for (std::size_t i = 0; i < slots_.size(); ++i)
     if (slots_[i].connection) slots_[i].connection->on_tick(time);
   for (const auto& device : devices_) {
-    for (const auto& each : device->all_shared_receives()) each->refill();
+    for (const auto& each : device->shared_receives()) each->refill();
     device->pool().trim();
   }
 }
@@ -349,7 +329,7 @@ bool Engine::poll_once() {
   bool any = false;
   for (const auto& device : devices_)
     for (const auto& queue : device->queues())
-      any |= queue->receives != nullptr ? poll_shared(*queue->receives) : poll(*queue);
+      any |= queue->receives != nullptr ? poll_shared(*queue) : poll(*queue);
   if (any) run_notifications();
   return any;
 }
@@ -368,20 +348,12 @@ bool Engine::poll(Device::Queue& queue) {
   return count > 0;
 }
 
-bool Engine::poll_shared(SharedReceives& receives) {
-  received_.clear();
-  receives.poll(received_, poll_batch);
-  stats_.completions += received_.size();
-  for (SharedReceives::Received& each : received_) {
-    if (each.channel != nullptr)
-      each.channel->on_shared_receive(each.completion, std::move(each.block));
-    else
-      receives.give_back(std::move(each.block));
-  }
-  receives.refill();
-  if (received_.size() == poll_batch) return true;
-  seen_empty(receives.queue());
-  return !received_.empty();
+bool Engine::poll_shared(Device::Queue& queue) {
+  const std::size_t count = queue.receives->poll(poll_batch);
+  stats_.completions += count;
+  if (count == poll_batch) return true;
+  seen_empty(queue);
+  return count > 0;
 }
 
 void Engine::seen_empty(Device::Queue& queue) {

@@ -22,12 +22,11 @@
 #include <memory>
 #include <vector>
 
-#include "rdma/channel/channel_connection.hpp"
 #include "rdma/device/device.hpp"
-#include "rdma/device/shared_receives.hpp"
+#include "rdma/engine/connection_host.hpp"
+#include "rdma/engine/connection_life.hpp"
 #include "rdma/provider.hpp"
 #include "rdma/settings.hpp"
-#include "rdma/stream/connection.hpp"
 #include "rdma/verbs/cm.hpp"
 #include "waiting/poll_policy.hpp"
 
@@ -45,7 +44,7 @@ struct EngineStats {
   SharedReceivesStats shared;  // likewise
 };
 
-class Engine : public asio::execution_context::service {
+class Engine final : public asio::execution_context::service, public ConnectionHost {
  public:
   using key_type = Engine;  // how the io_context finds it
   static asio::execution_context::id id;
@@ -62,37 +61,30 @@ class Engine : public asio::execution_context::service {
   // Another thread's, with the settings of `like`: that there is one is the proof.
   static Result<Engine*> open_beside(const Engine& like, asio::io_context& io);
 
-  asio::io_context& io() { return io_; }
+  asio::io_context& io() override { return io_; }
   EngineStats stats() const;
 
   // Below: for connections, listeners, streams.
 
-  Result<Connection*> make_connection(ConnectionLife::Side side, const StreamSettings& settings);
-  Result<ChannelConnection*> make_channel(ConnectionLife::Side side, const ChannelSettings& settings);
-  // A connection of any other protocol, which `make` makes for the tag that it is to have.
+  // Takes in a connection of any protocol, which `make` makes for the tag that it is to have, and ticks at
+  // least every `keepalive`.
   using MakeConnection = std::function<std::unique_ptr<ConnectionLife>(std::uint64_t tag)>;
-  Result<ConnectionLife*> make_other(const MakeConnection& make, std::chrono::milliseconds keepalive);
-  Result<Device*> device_for(ibv_context* context);
-  Result<CmId> make_id();
+  Result<ConnectionLife*> admit(const MakeConnection& make, std::chrono::milliseconds keepalive);
+  Result<Device*> device_for(ibv_context* context) override;
+  Result<CmId> make_id() override;
   // Events of an identifier of another engine's come here from now on. From that engine's thread.
   bool adopt(const CmId& other) { return rdma_migrate_id(other.get(), cm_channel_.get()) == 0; }
-  // Polls soon, and for a while: something was posted that will complete or be answered.
-  void kick();
-  void mark_dirty(ConnectionLife& connection);
-  // Tell the connection when its completion queue was seen empty.
-  void await_empty(ConnectionLife& connection);
-  // It ended while its peer was inside an operation: try_leave() now and then.
-  void await_leave(ConnectionLife& connection) {
+  void kick() override;
+  void mark_dirty(ConnectionLife& connection) override;
+  void await_empty(ConnectionLife& connection) override;
+  void await_leave(ConnectionLife& connection) override {
     leaving_.push_back(&connection);
     kick();
   }
-  // Forget it, at the end of the current round.
-  void discard(ConnectionLife& connection);
-  // It has let go of the device and keeps run() no longer.
-  void connection_ended() { closed(); }
+  void discard(ConnectionLife& connection) override;
+  void connection_ended() override { closed(); }
   void listener_opened() { opened(); }
   void listener_closed() { closed(); }
-  Clock::time_point now() const { return Clock::now(); }
   // It keeps the io_context from sleeping, because there was something to do just now.
   bool awake() const { return polling_; }
   // Null: it was discarded.
@@ -120,7 +112,7 @@ class Engine : public asio::execution_context::service {
   // True if there was anything.
   bool poll_once();
   bool poll(Device::Queue& queue);
-  bool poll_shared(SharedReceives& receives);
+  bool poll_shared(Device::Queue& queue);
   void seen_empty(Device::Queue& queue);
   void see_off();
   void keep_for_ever();
@@ -146,7 +138,6 @@ class Engine : public asio::execution_context::service {
   std::vector<ConnectionLife*> notifying_;
   std::vector<ConnectionLife*> awaiting_empty_;
   std::vector<ConnectionLife*> leaving_;
-  std::vector<SharedReceives::Received> received_;
   std::vector<std::unique_ptr<ConnectionLife>> discarded_;
 
   std::uint32_t open_ = 0;  // connections and listeners

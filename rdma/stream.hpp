@@ -26,6 +26,8 @@
 
 #include "rdma/engine.hpp"
 #include "rdma/engine/io_op.hpp"
+#include "rdma/stream/connection.hpp"
+#include "rdma/stream/transfer_op.hpp"
 
 namespace weir::rdma {
 
@@ -141,6 +143,97 @@ class Stream {
 template <class Token>
 auto async_connect(Stream& stream, const Endpoint& peer, const StreamSettings& settings, Token&& token);
 
-}  // namespace weir::rdma
+// --- the operations of one completion handler each. One that can finish at once is posted without being
+// stored; one that must wait is stored in its handler's memory (engine/io_op.hpp).
 
-#include "rdma/stream/stream_ops.hpp"
+struct Stream::StartRead {
+  using executor_type = Stream::executor_type;
+  Stream* stream;
+  executor_type get_executor() const noexcept { return stream->get_executor(); }
+
+  template <class Handler, class Buffers>
+  void operator()(Handler&& handler, const Buffers& buffers) const {
+    using H = std::decay_t<Handler>;
+    Connection* connection = stream->connection_;
+    if (connection == nullptr || connection->reading())
+      return post_completion(H(std::forward<Handler>(handler)), get_executor(),
+                             stream->transfer_error(connection != nullptr), std::size_t{0});
+    if (asio::buffer_size(buffers) == 0 || connection->can_read() || connection->ended()) {
+      const std::size_t bytes = read_from(*connection, buffers);
+      const bool at_end = bytes == 0 && asio::buffer_size(buffers) > 0;
+      return post_completion(H(std::forward<Handler>(handler)), get_executor(),
+                             at_end ? connection->end_cause().code : std::error_code(), bytes);
+    }
+    transfer_later<read_from<Buffers>, &Connection::wait_read, &Connection::cancel_read>(
+        *stream->engine_, *connection, std::forward<Handler>(handler), buffers);
+  }
+};
+
+struct Stream::StartWrite {
+  using executor_type = Stream::executor_type;
+  Stream* stream;
+  executor_type get_executor() const noexcept { return stream->get_executor(); }
+
+  template <class Handler, class Buffers>
+  void operator()(Handler&& handler, const Buffers& buffers) const {
+    using H = std::decay_t<Handler>;
+    Connection* connection = stream->connection_;
+    if (connection == nullptr || connection->writing())
+      return post_completion(H(std::forward<Handler>(handler)), get_executor(),
+                             stream->transfer_error(connection != nullptr), std::size_t{0});
+    const std::size_t bytes = write_to(*connection, buffers);
+    if (bytes > 0 || asio::buffer_size(buffers) == 0 || connection->ended())
+      return post_completion(
+          H(std::forward<Handler>(handler)), get_executor(),
+          bytes > 0 || !connection->ended() ? std::error_code() : connection->end_cause().code, bytes);
+    transfer_later<write_to<Buffers>, &Connection::wait_write, &Connection::cancel_write>(
+        *stream->engine_, *connection, std::forward<Handler>(handler), buffers);
+  }
+};
+
+struct StartConnect {
+  using executor_type = Stream::executor_type;
+  Stream* stream;
+  executor_type get_executor() const noexcept { return stream->get_executor(); }
+
+  template <class Handler>
+  void operator()(Handler&& handler, const Endpoint& peer, const StreamSettings& settings) const {
+    using H = std::decay_t<Handler>;
+    if (stream->connection_ != nullptr)
+      return post_completion(H(std::forward<Handler>(handler)), get_executor(),
+                             std::error_code(asio::error::already_open));
+    Result<Connection*> connection =
+        Connection::make(*stream->engine_, ConnectionLife::Side::client, settings);
+    if (!connection) {
+      stream->never_connected_ = connection.error();
+      return post_completion(H(std::forward<Handler>(handler)), get_executor(), connection.error().code);
+    }
+    stream->connection_ = *connection;
+    auto slot = asio::get_associated_cancellation_slot(handler);
+    (*connection)
+        ->start_connect(
+            peer, ConnectOpPtr(make_op<ConnectOp<H>>(H(std::forward<Handler>(handler)), get_executor())));
+    if (slot.is_connected())
+      slot.assign([to = MaybeGone(*stream->engine_, **connection)](asio::cancellation_type) {
+        to.if_there([](Connection& there) { there.cancel_connect(); });
+      });
+  }
+};
+
+template <class MutableBufferSequence, class ReadToken>
+auto Stream::async_read_some(const MutableBufferSequence& buffers, ReadToken&& token) {
+  return asio::async_initiate<ReadToken, void(std::error_code, std::size_t)>(StartRead{this}, token, buffers);
+}
+
+template <class ConstBufferSequence, class WriteToken>
+auto Stream::async_write_some(const ConstBufferSequence& buffers, WriteToken&& token) {
+  return asio::async_initiate<WriteToken, void(std::error_code, std::size_t)>(StartWrite{this}, token,
+                                                                              buffers);
+}
+
+template <class Token>
+auto async_connect(Stream& stream, const Endpoint& peer, const StreamSettings& settings, Token&& token) {
+  return asio::async_initiate<Token, void(std::error_code)>(StartConnect{&stream}, token, peer, settings);
+}
+
+}  // namespace weir::rdma

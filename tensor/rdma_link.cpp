@@ -40,7 +40,7 @@ Result<RdmaLink*> RdmaLink::connect(rdma::Engine& engine, const rdma::Endpoint& 
   const auto make = [&](std::uint64_t tag) {
     return std::make_unique<RdmaLink>(engine, tag, Side::client, settings);
   };
-  const rdma::Result<ConnectionLife*> made = engine.make_other(make, settings.keepalive);
+  const rdma::Result<ConnectionLife*> made = engine.admit(make, settings.keepalive);
   if (!made) return fail(Errc::too_much, made.error().what);
   auto* link = static_cast<RdmaLink*>(*made);
   link->events_ = &events;
@@ -52,7 +52,7 @@ rdma::Result<rdma::ConnectionLife*> RdmaLink::accept(rdma::Engine& engine, const
   const auto make = [&](std::uint64_t tag) {
     return std::make_unique<RdmaLink>(engine, tag, Side::server, settings);
   };
-  return engine.make_other(make, settings.keepalive);
+  return engine.admit(make, settings.keepalive);
 }
 
 RdmaLink::RdmaLink(rdma::Engine& engine, std::uint64_t tag, Side side, const RdmaLinkSettings& settings)

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "rdma/device/shared_receives.hpp"
+#include "rdma/channel/shared_receives.hpp"
 #include "rdma/device/work_id.hpp"
 #include "rdma/engine.hpp"
 
@@ -28,7 +28,18 @@ std::uint32_t ChannelConnection::send_depth() const {
   return 2u * settings_.send_blocks + 8u + 2u * settings_.rendezvous_depth;
 }
 
-ChannelConnection::ChannelConnection(Engine& engine, std::uint64_t tag, Side side,
+Result<ChannelConnection*> ChannelConnection::make(Engine& engine, Side side,
+                                                   const ChannelSettings& settings) {
+  if (Result<void> good = check(settings); !good) return std::unexpected(good.error());
+  const auto make = [&](std::uint64_t tag) {
+    return std::make_unique<ChannelConnection>(engine, tag, side, settings);
+  };
+  const Result<ConnectionLife*> made = engine.admit(make, settings.keepalive);
+  if (!made) return std::unexpected(made.error());
+  return static_cast<ChannelConnection*>(*made);
+}
+
+ChannelConnection::ChannelConnection(ConnectionHost& engine, std::uint64_t tag, Side side,
                                      const ChannelSettings& settings)
     : ConnectionLife(engine, tag, side, {settings.resolve_timeout, settings.ack_timeout, settings.linger}),
       settings_(settings),
@@ -54,7 +65,7 @@ Result<void> ChannelConnection::greeted(std::span<const std::byte> bytes) {
 
 Result<void> ChannelConnection::prepare() {
   if (settings_.shared_receives) {
-    Result<SharedReceives*> shared = device_->shared_receives(settings_.block_bytes);
+    Result<SharedReceives*> shared = SharedReceives::of(*device_, settings_.block_bytes);
     if (!shared) return std::unexpected(shared.error());
     shared_ = *shared;
     queue_ = &shared_->queue();

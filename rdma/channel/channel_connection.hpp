@@ -28,6 +28,8 @@
 
 namespace weir::rdma {
 
+class Engine;
+
 // A send that waits. The pieces stay valid until it completes.
 class SendOp : public IoOp<std::error_code> {
  public:
@@ -39,12 +41,14 @@ class SendOp : public IoOp<std::error_code> {
 using SendOpPtr = std::unique_ptr<SendOp, DestroyOp>;
 using ReceiveOpPtr = IoOpPtr<std::error_code, Message>;
 
-class ChannelConnection final : public ConnectionLife {
+class ChannelConnection final : public ConnectionLife, public BlockUser {
  public:
   using Callback = CallbackSlot::Callback;
   enum class Sent { taken, later, ended, too_long };
 
-  ChannelConnection(Engine& engine, std::uint64_t tag, Side side, const ChannelSettings& settings);
+  // In that engine, which owns it.
+  static Result<ChannelConnection*> make(Engine& engine, Side side, const ChannelSettings& settings);
+  ChannelConnection(ConnectionHost& engine, std::uint64_t tag, Side side, const ChannelSettings& settings);
   ~ChannelConnection() override;
 
   // For Channel; see there.
@@ -80,11 +84,11 @@ class ChannelConnection final : public ConnectionLife {
     return id_ ? id_.rnr_wait() : std::chrono::microseconds(0);
   }
 
-  // From the store: a held block was let go.
-  void on_let_go();
+  // BlockUser
+  void on_let_go() override;
+  void on_shared_receive(const ibv_wc& completion, std::unique_ptr<ChannelBlock> block) override;
 
   // For the engine.
-  void on_shared_receive(const ibv_wc& completion, std::unique_ptr<ChannelBlock> block);
   void on_completion(const ibv_wc& completion) override;
   void on_tick(Clock::time_point now) override;
   void notify() override;

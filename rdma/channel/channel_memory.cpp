@@ -2,25 +2,11 @@
 
 #include <algorithm>
 
-#include "rdma/channel/channel_connection.hpp"
-#include "rdma/device/shared_receives.hpp"
-
 namespace weir::rdma {
 
 void BlockRef::reset() {
   if (ChannelBlock* block = std::exchange(block_, nullptr); block != nullptr && --block->holders == 0)
     block->store->came_back(*block);
-}
-
-Result<std::unique_ptr<ChannelBlock>> ChannelBlock::make(MemoryPool& pool, std::size_t bytes) {
-  auto made = std::make_unique<ChannelBlock>();
-  Result<MemoryPool::Block> block = pool.take(bytes);
-  if (!block) return std::unexpected(block.error());
-  made->block = std::move(*block);
-  Result<std::uint32_t> lkey = made->block.lkey();
-  if (!lkey) return std::unexpected(lkey.error());
-  made->lkey = *lkey;
-  return made;
 }
 
 BlockRef BlockStore::adopt(std::unique_ptr<ChannelBlock> block, BlockUse use) {

@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "rdma/channel/channel_block.hpp"
+#include "rdma/channel/shared_receives.hpp"
 #include "rdma/channel_settings.hpp"
 #include "rdma/device/device.hpp"
 #include "rdma/device/memory_pool.hpp"
@@ -27,23 +29,6 @@
 namespace weir::rdma {
 
 class BlockStore;
-class ChannelConnection;
-class SharedReceives;
-
-enum class BlockUse : std::uint8_t { posted, held, sending, kept, lent };
-
-struct ChannelBlock {
-  MemoryPool::Block block;
-  std::uint32_t lkey = 0;
-  std::uint32_t holders = 0;
-  BlockUse use = BlockUse::kept;
-  std::optional<MemoryRegion> readable;  // by the peer
-  std::size_t readable_bytes = 0;
-  BlockStore* store = nullptr;
-
-  static Result<std::unique_ptr<ChannelBlock>> make(MemoryPool& pool, std::size_t bytes);
-  std::span<std::byte> bytes() const { return block.bytes(); }
-};
 
 // One holder's share of a block.
 class BlockRef {
@@ -78,7 +63,7 @@ class BlockStore {
   // `user` hears of each held block that comes back.
   // Frames come from `shared`, and go back there, if there is one.
   static Ptr make(Device& device, std::size_t frame_bytes, std::size_t keep_frames, std::size_t keep_large,
-                  ChannelConnection& user, SharedReceives* shared) {
+                  BlockUser& user, SharedReceives* shared) {
     return Ptr(new BlockStore(device, frame_bytes, keep_frames, keep_large, user, shared));
   }
 
@@ -112,7 +97,7 @@ class BlockStore {
   using Kept = std::vector<std::unique_ptr<ChannelBlock>>;
 
   BlockStore(Device& device, std::size_t frame_bytes, std::size_t keep_frames, std::size_t keep_large,
-             ChannelConnection& user, SharedReceives* shared)
+             BlockUser& user, SharedReceives* shared)
       : device_(device.shared_from_this()),
         pool_(device.pool()),
         pd_(device.pd()),
@@ -129,8 +114,8 @@ class BlockStore {
   MemoryPool& pool_;
   const ProtectionDomain& pd_;
   std::size_t frame_bytes_, keep_frames_, keep_large_;
-  ChannelConnection* user_;  // null: orphaned
-  SharedReceives* shared_;   // the device's
+  BlockUser* user_;         // null: orphaned
+  SharedReceives* shared_;  // the device's
   Kept frames_, large_;
   std::size_t least_large_ = 0;  // that large_ had since the last trim()
   std::size_t out_ = 0;          // blocks with a holder

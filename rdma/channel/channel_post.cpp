@@ -8,7 +8,6 @@
 
 #include "rdma/channel/channel_connection.hpp"
 #include "rdma/device/work_id.hpp"
-#include "rdma/engine.hpp"
 
 namespace weir::rdma {
 

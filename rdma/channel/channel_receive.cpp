@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "rdma/channel/channel_connection.hpp"
-#include "rdma/device/shared_receives.hpp"
+#include "rdma/channel/shared_receives.hpp"
 #include "rdma/device/work_id.hpp"
 
 namespace weir::rdma {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "rdma/channel/channel_connection.hpp"
-#include "rdma/engine.hpp"
 
 namespace weir::rdma {
 

@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "rdma/device/shared_receives.hpp"
-
 namespace weir::rdma {
 
 Device::Device(ibv_context* context, const EngineSettings& settings, ProtectionDomain pd,
@@ -63,16 +61,6 @@ Result<Device::Queue*> Device::make_queue(std::uint32_t entries, int wanted, Wak
   if (!cq) return std::unexpected(cq.error());
   queues_.push_back(std::make_unique<Queue>(Queue{std::move(*cq), wake, entries, 0}));
   return queues_.back().get();
-}
-
-Result<SharedReceives*> Device::shared_receives(std::uint32_t block_bytes) {
-  for (const auto& each : shared_)
-    if (each->block_bytes() == block_bytes) return each.get();
-  Result<std::unique_ptr<SharedReceives>> made =
-      SharedReceives::open(*this, block_bytes, settings_.shared_receive_blocks);
-  if (!made) return std::unexpected(made.error());
-  shared_.push_back(std::move(*made));
-  return shared_.back().get();
 }
 
 }  // namespace weir::rdma

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "rdma/device/memory_pool.hpp"
@@ -18,7 +19,34 @@
 
 namespace weir::rdma {
 
-class SharedReceives;
+struct SharedReceivesStats {
+  std::size_t channels = 0;
+  std::size_t posted_bytes = 0;
+  std::size_t spare_bytes = 0;  // blocks that came back and wait for their turn
+  std::uint64_t received = 0;
+  std::uint64_t ran_low = 0;  // times that a slot stayed empty, because the pool is at its cap
+
+  SharedReceivesStats& operator+=(const SharedReceivesStats& other) {
+    channels += other.channels;
+    posted_bytes += other.posted_bytes;
+    spare_bytes += other.spare_bytes;
+    received += other.received;
+    ran_low += other.ran_low;
+    return *this;
+  }
+};
+
+// Receives that many connections share: only who posted them knows which connection a completion is for
+// (channel/shared_receives.hpp).
+class SharedCompletions {
+ public:
+  virtual ~SharedCompletions() = default;
+  // Takes at most so many completions, and gives each to its connection. How many there were.
+  virtual std::size_t poll(std::size_t most) = 0;
+  // Posts again what is missing, as far as the pool has some.
+  virtual void refill() = 0;
+  virtual SharedReceivesStats stats() const = 0;
+};
 
 class Device : public std::enable_shared_from_this<Device> {
  public:
@@ -28,8 +56,8 @@ class Device : public std::enable_shared_from_this<Device> {
     CompletionQueue cq;
     Wake wake = Wake::any;
     std::uint32_t reserved = 0;
-    std::uint32_t releasing = 0;         // of queue pairs that are gone; free once the queue is seen empty
-    SharedReceives* receives = nullptr;  // whose completions these are, and nobody else's
+    std::uint32_t releasing = 0;            // of queue pairs that are gone; free once the queue is seen empty
+    SharedCompletions* receives = nullptr;  // whose completions these are, and nobody else's
   };
 
   // `context` belongs to the provider's library and outlives the device.
@@ -56,9 +84,10 @@ class Device : public std::enable_shared_from_this<Device> {
   Result<Queue*> reserve(std::uint32_t entries, Wake wake = Wake::any);
   // A queue of its own, for what is shared itself.
   Result<Queue*> reserve_alone(std::uint32_t entries, Wake wake);
-  // The receives in blocks of this size that channels share; made when they are first asked for.
-  Result<SharedReceives*> shared_receives(std::uint32_t block_bytes);
-  const std::vector<std::unique_ptr<SharedReceives>>& all_shared_receives() const { return shared_; }
+  // What connections share lives as long as the device.
+  void keep(std::unique_ptr<SharedCompletions> shared) { shared_.push_back(std::move(shared)); }
+  const std::vector<std::unique_ptr<SharedCompletions>>& shared_receives() const { return shared_; }
+  const EngineSettings& settings() const { return settings_; }
   static void release(Queue& queue, std::uint32_t entries) { queue.releasing += entries; }
   static void saw_empty(Queue& queue) {
     queue.reserved -= queue.releasing;
@@ -78,7 +107,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::unique_ptr<MemoryPool> pool_;
   CompletionChannel channel_;
   std::vector<std::unique_ptr<Queue>> queues_;
-  std::vector<std::unique_ptr<SharedReceives>> shared_;
+  std::vector<std::unique_ptr<SharedCompletions>> shared_;
 };
 
 }  // namespace weir::rdma

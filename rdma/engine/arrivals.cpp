@@ -17,7 +17,7 @@ Arrivals::Arrivals(Engine& engine, Make make, std::uint32_t backlog)
 Arrivals::~Arrivals() {
   cancel();
   for (ConnectionLife* connection : accepting_) {
-    connection->forget_arrivals();
+    connection->forget_events();
     connection->abandon();
   }
   for (ConnectionLife* connection : ready_) connection->abandon();

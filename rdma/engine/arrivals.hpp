@@ -24,7 +24,7 @@ class Engine;
 // that the arrivals are.
 using AcceptOpPtr = IoOpPtr<std::error_code, ConnectionLife*>;
 
-class Arrivals {
+class Arrivals final : public AcceptedEvents {
  public:
   // Makes the server's end of a connection, in the engine.
   using Make = std::function<Result<ConnectionLife*>()>;
@@ -48,8 +48,8 @@ class Arrivals {
   // A CONNECT_REQUEST and its identifier, whose events come to this engine.
   void on_request(CmId id, const CmEvent& request);
   // From its connections, once each: established, or ended before that.
-  void ready(ConnectionLife& connection);
-  void failed(ConnectionLife& connection);
+  void ready(ConnectionLife& connection) override;
+  void failed(ConnectionLife& connection) override;
 
  private:
   struct Waiting {

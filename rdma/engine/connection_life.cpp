@@ -7,13 +7,12 @@
 #include <string>
 #include <utility>
 
-#include "rdma/engine.hpp"
-#include "rdma/engine/arrivals.hpp"
 #include "rdma/verbs/refusals.hpp"
 #include "rdma/verbs/verbs_shim.hpp"
 
 namespace weir::rdma {
-ConnectionLife::ConnectionLife(Engine& engine, std::uint64_t tag, Side side, const LifeSettings& settings)
+ConnectionLife::ConnectionLife(ConnectionHost& engine, std::uint64_t tag, Side side,
+                               const LifeSettings& settings)
     : engine_(engine), tag_(tag), side_(side), life_(settings) {}
 
 // --- coming to be
@@ -34,7 +33,7 @@ void ConnectionLife::start_connect(const Endpoint& peer, ConnectOpPtr op) {
         "cannot resolve " + text(peer) + " over RDMA: " + std::generic_category().message(errno));
 }
 
-Result<void> ConnectionLife::start_accept(CmId id, const CmEvent& request, Arrivals& arrivals) {
+Result<void> ConnectionLife::start_accept(CmId id, const CmEvent& request, AcceptedEvents& events) {
   id_ = std::move(id);
   id_.set_context(static_cast<CmOwner*>(this));
   id_.set_ack_timeout(life_.ack_timeout);
@@ -50,7 +49,7 @@ Result<void> ConnectionLife::start_accept(CmId id, const CmEvent& request, Arriv
   // rdma_accept() made the queue pair ready: before the peer's first message.
   if (const auto wait = rnr_wait(); prepared && wait) id_.set_rnr_wait(*wait);
   if (prepared)
-    arrivals_ = &arrivals;
+    accepted_events_ = &events;
   else
     end(prepared.error().code, prepared.error().what);
   return prepared;
@@ -130,7 +129,8 @@ void ConnectionLife::established(const CmEvent& event) {
   if (const auto wait = rnr_wait(); side_ == Side::client && wait) id_.set_rnr_wait(*wait);
   on_established();
   mark_dirty();
-  if (Arrivals* arrivals = std::exchange(arrivals_, nullptr); arrivals != nullptr) arrivals->ready(*this);
+  if (AcceptedEvents* events = std::exchange(accepted_events_, nullptr); events != nullptr)
+    events->ready(*this);
 }
 
 void ConnectionLife::on_cm_event(const CmEvent& event) {
@@ -228,8 +228,8 @@ void ConnectionLife::finish() {
     engine_.await_leave(*this);
   else
     let_go();
-  if (Arrivals* arrivals = std::exchange(arrivals_, nullptr); arrivals != nullptr) {
-    arrivals->failed(*this);
+  if (AcceptedEvents* events = std::exchange(accepted_events_, nullptr); events != nullptr) {
+    events->failed(*this);
     abandoned_ = true;  // it never had a stream
   }
   if (abandoned_)

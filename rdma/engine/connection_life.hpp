@@ -22,13 +22,13 @@
 #include <system_error>
 
 #include "rdma/device/device.hpp"
+#include "rdma/engine/connection_host.hpp"
 #include "rdma/engine/io_op.hpp"
 #include "rdma/verbs/cm.hpp"
 
 namespace weir::rdma {
 
-class Arrivals;
-class Engine;
+class ConnectionLife;
 
 // Who gets the events of an identifier: the identifier's context points at it.
 class CmOwner {
@@ -37,7 +37,16 @@ class CmOwner {
   virtual void on_cm_event(const CmEvent&) = 0;
 };
 
-using Clock = std::chrono::steady_clock;
+// Hears, once, what became of a connection that was accepted: it is established, or ended before that.
+class AcceptedEvents {
+ public:
+  virtual void ready(ConnectionLife& connection) = 0;
+  virtual void failed(ConnectionLife& connection) = 0;
+
+ protected:
+  ~AcceptedEvents() = default;
+};
+
 using ConnectOpPtr = IoOpPtr<std::error_code>;
 
 struct LifeSettings {
@@ -52,10 +61,10 @@ class ConnectionLife : public CmOwner {
 
   // Client: begins to resolve; the outcome goes to the connect operation.
   void start_connect(const Endpoint& peer, ConnectOpPtr op);
-  // Server: takes the identifier of a CONNECT_REQUEST, makes the queue pair and accepts. `arrivals` hears
+  // Server: takes the identifier of a CONNECT_REQUEST, makes the queue pair and accepts. `events` hear
   // once whether the connection was established; on failure here the request is rejected.
-  Result<void> start_accept(CmId id, const CmEvent& request, Arrivals& arrivals);
-  void forget_arrivals() { arrivals_ = nullptr; }
+  Result<void> start_accept(CmId id, const CmEvent& request, AcceptedEvents& events);
+  void forget_events() { accepted_events_ = nullptr; }
   // When start_accept() was called.
   std::chrono::steady_clock::time_point accepted_at() const { return accepted_at_; }
 
@@ -95,7 +104,7 @@ class ConnectionLife : public CmOwner {
     ibv_srq* srq = nullptr;  // instead of receive_depth
   };
 
-  ConnectionLife(Engine& engine, std::uint64_t tag, Side side, const LifeSettings& settings);
+  ConnectionLife(ConnectionHost& engine, std::uint64_t tag, Side side, const LifeSettings& settings);
 
   // --- what the protocol fills in
 
@@ -134,7 +143,7 @@ class ConnectionLife : public CmOwner {
   void mark_dirty();
   void tell_connector();  // first in notify()
 
-  Engine& engine_;
+  ConnectionHost& engine_;
   const std::uint64_t tag_;  // in the wr_id of every work request; never reused
   const Side side_;
   State state_ = State::idle;
@@ -149,7 +158,6 @@ class ConnectionLife : public CmOwner {
   Endpoint remote_;
 
  private:
-  friend class Engine;
   Result<void> take_device();
   Result<void> connect_now();
   rdma_conn_param parameters(const CmEvent* request) const;
@@ -161,7 +169,7 @@ class ConnectionLife : public CmOwner {
   LifeSettings life_;
   Clock::time_point linger_until_{};
   Clock::time_point accepted_at_{};
-  Arrivals* arrivals_ = nullptr;
+  AcceptedEvents* accepted_events_ = nullptr;
   ConnectOpPtr connect_op_;
   Device::Queue* awaited_ = nullptr;
   bool leaving_ = false;  // ended, and not let_go() yet

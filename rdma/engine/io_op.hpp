@@ -103,6 +103,16 @@ void free_op(Op* op, Handler& handler) {
   allocator.deallocate(op, 1);
 }
 
+// A connect.
+template <class Handler>
+class ConnectOp final : public HandlerOp<IoOp<std::error_code>, Handler, std::error_code> {
+ public:
+  using HandlerOp<IoOp<std::error_code>, Handler, std::error_code>::HandlerOp;
+
+ private:
+  void release(Handler& handler) override { free_op(this, handler); }
+};
+
 // Completes an operation that is done before it could wait: never inline.
 template <class Handler, class... Result>
 void post_completion(Handler handler, const asio::io_context::executor_type& io, Result... result) {

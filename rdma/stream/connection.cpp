@@ -12,7 +12,6 @@
 #include <variant>
 
 #include "rdma/device/work_id.hpp"
-#include "rdma/engine.hpp"
 
 namespace weir::rdma {
 

@@ -55,12 +55,16 @@ struct ConnectionStats {
   std::uint64_t writer_stalls = 0;  // a write took less than it was offered
 };
 
+class Engine;
+
 class Connection final : public ConnectionLife {
  public:
   using Callback = CallbackSlot::Callback;
   using Owner = std::shared_ptr<const void>;  // of bytes that the device reads later
 
-  Connection(Engine& engine, std::uint64_t tag, Side side, const StreamSettings& settings);
+  // In that engine, which owns it.
+  static Result<Connection*> make(Engine& engine, Side side, const StreamSettings& settings);
+  Connection(ConnectionHost& engine, std::uint64_t tag, Side side, const StreamSettings& settings);
   ~Connection() override;
 
   // Data, for Stream; see there.

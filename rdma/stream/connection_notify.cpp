@@ -3,7 +3,6 @@
 #include <asio/post.hpp>
 #include <utility>
 
-#include "rdma/engine.hpp"
 #include "rdma/stream/connection.hpp"
 
 namespace weir::rdma {

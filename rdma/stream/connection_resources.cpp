@@ -8,7 +8,17 @@
 
 namespace weir::rdma {
 
-Connection::Connection(Engine& engine, std::uint64_t tag, Side side, const StreamSettings& settings)
+Result<Connection*> Connection::make(Engine& engine, Side side, const StreamSettings& settings) {
+  if (Result<void> good = check(settings); !good) return std::unexpected(good.error());
+  const auto make = [&](std::uint64_t tag) {
+    return std::make_unique<Connection>(engine, tag, side, settings);
+  };
+  const Result<ConnectionLife*> made = engine.admit(make, settings.keepalive);
+  if (!made) return std::unexpected(made.error());
+  return static_cast<Connection*>(*made);
+}
+
+Connection::Connection(ConnectionHost& engine, std::uint64_t tag, Side side, const StreamSettings& settings)
     : ConnectionLife(engine, tag, side, {settings.resolve_timeout, settings.ack_timeout, settings.linger}),
       settings_(settings),
       receive_size_(settings.receive_buffer_bytes),

@@ -20,62 +20,47 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rdma/channel/channel_memory.hpp"
+#include "rdma/channel/channel_block.hpp"
 #include "rdma/device/device.hpp"
 #include "rdma/verbs/objects.hpp"
 
 namespace weir::rdma {
 
-struct SharedReceivesStats {
-  std::size_t channels = 0;
-  std::size_t posted_bytes = 0;
-  std::size_t spare_bytes = 0;  // blocks that came back and wait for their turn
-  std::uint64_t received = 0;
-  std::uint64_t ran_low = 0;  // times that a slot stayed empty, because the pool is at its cap
-
-  SharedReceivesStats& operator+=(const SharedReceivesStats& other) {
-    channels += other.channels;
-    posted_bytes += other.posted_bytes;
-    spare_bytes += other.spare_bytes;
-    received += other.received;
-    ran_low += other.ran_low;
-    return *this;
-  }
-};
-
-class SharedReceives {
+class SharedReceives final : public SharedCompletions {
  public:
-  static Result<std::unique_ptr<SharedReceives>> open(Device& device, std::uint32_t block_bytes,
-                                                      std::uint32_t blocks);
+  // The device's in blocks of this size; made when they are first asked for.
+  static Result<SharedReceives*> of(Device& device, std::uint32_t block_bytes);
   SharedReceives(const SharedReceives&) = delete;
   SharedReceives& operator=(const SharedReceives&) = delete;
-  ~SharedReceives();
+  ~SharedReceives() override;
 
   ibv_srq* get() const { return srq_.get(); }
   Device::Queue& queue() { return *queue_; }
   std::uint32_t block_bytes() const { return block_bytes_; }
 
   // What this queue pair takes is for that channel.
-  void join(std::uint32_t qp_number, ChannelConnection& channel) { channels_[qp_number] = &channel; }
+  void join(std::uint32_t qp_number, BlockUser& channel) { channels_[qp_number] = &channel; }
   // The queue pair takes nothing more, and is about to be destroyed.
   void leave(std::uint32_t qp_number);
 
-  struct Received {
-    ChannelConnection* channel = nullptr;  // null: it left
-    ibv_wc completion{};
-    std::unique_ptr<ChannelBlock> block;
-  };
-  // What came, at most `most` of them, into `into`.
-  void poll(std::vector<Received>& into, std::size_t most);
-  // Posts blocks in all empty slots, as far as the pool has some.
-  void refill();
+  // SharedCompletions
+  std::size_t poll(std::size_t most) override;
+  void refill() override;
+  SharedReceivesStats stats() const override;
 
   // Blocks of this size to be used for anything, and back.
   std::unique_ptr<ChannelBlock> take_spare();
   void give_back(std::unique_ptr<ChannelBlock> block);
-  SharedReceivesStats stats() const;
 
  private:
+  struct Received {
+    BlockUser* channel = nullptr;  // null: it left
+    ibv_wc completion{};
+    std::unique_ptr<ChannelBlock> block;
+  };
+
+  static Result<std::unique_ptr<SharedReceives>> open(Device& device, std::uint32_t block_bytes,
+                                                      std::uint32_t blocks);
   SharedReceives(Device& device, std::uint32_t block_bytes, std::uint32_t blocks)
       : device_(device), block_bytes_(block_bytes), slots_(blocks) {}
   bool poll_once();
@@ -88,7 +73,8 @@ class SharedReceives {
   std::vector<std::uint32_t> empty_;
   std::vector<std::unique_ptr<ChannelBlock>> spare_;
   std::deque<Received> arrived_;
-  std::unordered_map<std::uint32_t, ChannelConnection*> channels_;  // by queue pair number
+  std::vector<Received> taken_;                             // by the poll() that is under way
+  std::unordered_map<std::uint32_t, BlockUser*> channels_;  // by queue pair number
   std::uint64_t received_ = 0, ran_low_ = 0;
 };
 

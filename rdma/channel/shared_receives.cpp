@@ -1,4 +1,4 @@
-#include "rdma/device/shared_receives.hpp"
+#include "rdma/channel/shared_receives.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,6 +12,19 @@ namespace weir::rdma {
 
 namespace {
 constexpr std::size_t most_completions = 32;
+}
+
+Result<SharedReceives*> SharedReceives::of(Device& device, std::uint32_t block_bytes) {
+  for (const auto& each : device.shared_receives())
+    if (auto* found = dynamic_cast<SharedReceives*>(each.get());
+        found != nullptr && found->block_bytes_ == block_bytes)
+      return found;
+  Result<std::unique_ptr<SharedReceives>> made =
+      open(device, block_bytes, device.settings().shared_receive_blocks);
+  if (!made) return std::unexpected(made.error());
+  SharedReceives* opened = made->get();
+  device.keep(std::move(*made));
+  return opened;
 }
 
 Result<std::unique_ptr<SharedReceives>> SharedReceives::open(Device& device, std::uint32_t block_bytes,
@@ -54,12 +67,21 @@ bool SharedReceives::poll_once() {
   return count == static_cast<int>(most_completions);
 }
 
-void SharedReceives::poll(std::vector<Received>& into, std::size_t most) {
+std::size_t SharedReceives::poll(std::size_t most) {
+  taken_.clear();
   if (arrived_.empty()) poll_once();
-  while (!arrived_.empty() && into.size() < most) {
-    into.push_back(std::move(arrived_.front()));
+  while (!arrived_.empty() && taken_.size() < most) {
+    taken_.push_back(std::move(arrived_.front()));
     arrived_.pop_front();
   }
+  for (Received& each : taken_) {
+    if (each.channel != nullptr)
+      each.channel->on_shared_receive(each.completion, std::move(each.block));
+    else
+      give_back(std::move(each.block));
+  }
+  refill();
+  return taken_.size();
 }
 
 void SharedReceives::leave(std::uint32_t qp_number) {
