@@ -136,7 +136,8 @@ Surroundings surroundings_of(const StartOptions& options, const char* program) {
           options.config_file,
           environment("LD_LIBRARY_PATH"),
           {},
-          make_way_for_clients};
+          make_way_for_clients,
+          {}};
 }
 
 // Reads what an earlier run kept: its log if one is kept, or its snapshot. Not empty: why the server cannot

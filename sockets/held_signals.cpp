@@ -65,7 +65,8 @@ void run_or_hold(int signal, siginfo_t* info, void* context) {
     kernels_action.load()(signal, &none, nullptr);
   }
   if ((flags & SA_SIGINFO) != 0)
-    reinterpret_cast<void (*)(int, siginfo_t*, void*)>(handler)(signal, info, context);
+    reinterpret_cast<void (*)(int, siginfo_t*, void*)>(reinterpret_cast<void*>(handler))(signal, info,
+                                                                                         context);
   else
     handler(signal);
 }

@@ -111,7 +111,7 @@ SwitchModel read_switch_model(Table& table) {
 namespace {
 
 std::vector<PortRange> read_port_config_ini(std::string_view text) {
-  constexpr std::uint64_t lane_bps = 25'000'000'000, fast_lane_bps = 2 * lane_bps;
+  constexpr std::uint64_t slow_lane_bps = 25'000'000'000, fast_lane_bps = 2 * slow_lane_bps;
   constexpr std::uint32_t fast_lanes = 8;
   // The heading names the columns; SONiC's own files without one have these.
   std::vector<std::string> columns = {"name", "lanes", "alias", "index", "speed"};
@@ -131,18 +131,19 @@ std::vector<PortRange> read_port_config_ini(std::string_view text) {
       const auto at = static_cast<std::size_t>(std::ranges::find(columns, column) - columns.begin());
       return at < columns.size() && at < row.size() ? std::string_view(row[at]) : std::string_view();
     };
-    constexpr std::string_view prefix = "Ethernet";
+    constexpr std::string_view front_port = "Ethernet";
     const auto name = cell("name");
-    const auto number =
-        name.starts_with(prefix) ? whole_number<std::uint32_t>(name.substr(prefix.size())) : std::nullopt;
+    const auto number = name.starts_with(front_port)
+                            ? whole_number<std::uint32_t>(name.substr(front_port.size()))
+                            : std::nullopt;
     if (!number) continue;  // Ethernet-Rec0 and the like: inside the switch
     PortRange port;
     port.first = *number;
     port.lanes = static_cast<std::uint32_t>(std::ranges::count(cell("lanes"), ',')) + 1;
     port.step = port.lanes;
     const auto mbps = whole_number<std::uint64_t>(cell("speed"));
-    port.modes = {
-        {1, mbps ? *mbps * 1'000'000 : port.lanes * (port.lanes >= fast_lanes ? fast_lane_bps : lane_bps)}};
+    port.modes = {{1, mbps ? *mbps * 1'000'000
+                           : port.lanes * (port.lanes >= fast_lanes ? fast_lane_bps : slow_lane_bps)}};
     out.push_back(port);
   }
   return out;

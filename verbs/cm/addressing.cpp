@@ -10,13 +10,11 @@
 #include "link/not_cancelled.hpp"
 #include "link/unique_fd.hpp"
 #include "verbs/cm/agent.hpp"
+#include "verbs/cm/ephemeral_ports.hpp"
 #include "verbs/cm/explanations.hpp"
 
 namespace weir::cm {
 namespace {
-
-constexpr std::uint16_t first_ephemeral = 32768;
-constexpr std::uint16_t ephemeral_count = 28232;
 
 EventPtr address_event(Id& id, rdma_cm_event_type type, int status) {
   auto event = std::make_unique<Event>();

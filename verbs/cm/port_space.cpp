@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "link/error.hpp"
+#include "verbs/cm/ephemeral_ports.hpp"
 
 namespace weir::cm {
 
@@ -32,8 +33,6 @@ const char* name_of_space(std::uint16_t port_space) {
 namespace {
 
 constexpr const char* lock_name = "cm-lock";
-constexpr std::uint16_t first_ephemeral = 32768;
-constexpr std::uint16_t ephemeral_count = 28232;  // up to 60999, as Linux has it
 
 // What a file holds. Written in one call; anything that is not exactly this is nobody's.
 struct Record {

@@ -47,8 +47,8 @@ std::optional<Elf64_Phdr> find_segment(std::ifstream& file, const Elf64_Ehdr& el
 std::optional<std::string> dynamic_linker_of(std::ifstream& file, const Elf64_Ehdr& elf) {
   const auto segment = find_segment(file, elf, PT_INTERP);
   if (!segment) return std::nullopt;
-  constexpr std::uint64_t longest = 4096;  // PATH_MAX
-  std::string name(std::min<std::uint64_t>(segment->p_filesz, longest), '\0');
+  constexpr std::uint64_t longest_path = 4096;  // PATH_MAX
+  std::string name(std::min<std::uint64_t>(segment->p_filesz, longest_path), '\0');
   file.clear();
   file.seekg(static_cast<std::streamoff>(segment->p_offset));
   if (!file.read(name.data(), static_cast<std::streamsize>(name.size()))) return std::string{};
