@@ -1,7 +1,7 @@
+#include "rpc/error.hpp"
+
 #include <algorithm>
 #include <array>
-
-#include "rpc/error_details.hpp"
 
 namespace weir::rpc {
 
@@ -56,18 +56,6 @@ Errc errc_of(std::uint16_t status) {
 bool did_not_run(Errc code) {
   const Row* row = find(code);
   return row != nullptr && row->did_not_run;
-}
-
-std::string dotted_name(std::string_view spelt) {
-  std::string name;
-  while (!spelt.empty()) {
-    for (const std::string_view nothing : {"{anonymous}::", "(anonymous namespace)::"})
-      if (spelt.starts_with(nothing)) spelt.remove_prefix(nothing.size());
-    const bool colons = spelt.starts_with("::");
-    name += colons ? '.' : spelt.front();
-    spelt.remove_prefix(colons ? 2 : 1);
-  }
-  return name;
 }
 
 std::unexpected<Error> fail(Errc code, std::string what) {

@@ -20,6 +20,7 @@
 
 #include "rpc/client.hpp"
 #include "rpc/pool/balancer.hpp"
+#include "rpc/pool/pooled_server.hpp"
 #include "rpc/pool/resolver.hpp"
 #include "rpc/retry.hpp"
 
@@ -37,17 +38,6 @@ struct PoolOptions {
   std::chrono::milliseconds idle_timeout{60'000};
   std::chrono::milliseconds resolve_pause{1000};  // before a resolver that threw is asked again
   std::uint64_t seed = 0;  // of the waits between attempts; two callers should not have the same
-};
-
-// What a pool knows of a server.
-struct PooledServer {
-  std::string address;
-  std::uint32_t connections = 0;
-  std::uint32_t in_flight = 0;
-  std::uint64_t calls = 0;     // attempts that were sent there
-  std::uint32_t failures = 0;  // to connect or to answer a ping, since it last answered
-  std::string last_error;      // of those
-  std::string transport;       // what it is connected over, "tcp" where rdma fell back to that
 };
 
 class Pool {

@@ -7,6 +7,8 @@ For every C or C++ source in a layer's folder:
   - "x/..." must name a file of this tree whose folder the layer may include (its own always; tests/ by its own rule);
   - <infiniband/...> and <rdma/...> only where the layer has verbs_headers;
   - headers that do I/O not where the layer says no_io;
+  - a folder below a layer ("room") that stands in layers.json under rooms includes of its layer only itself, the layer's own
+    files and the folders or files that stand there;
   - units (a source and its header) do not include each other in a circle. Those that still do stand in layers.json under
     known_circles; no unit may be added there, and one that has left its circle is to be taken out.
 A folder with sources that layers.json does not know is an error too. Prints FILE:LINE: what and why; exit status 1.
@@ -28,6 +30,19 @@ def allowed(layer, rule, target):
         return True
     return any(target.startswith(edge + "/") or (("/" in edge) and target.startswith(edge))
                for edge in rule["may_include"])
+
+
+def room_complaint(path, layer, header, rooms):
+    """Below a layer with rooms: does a file of one room include one of a room that is not below it?"""
+    parts = pathlib.PurePosixPath(header).parts
+    room = path.parts[1] if len(path.parts) > 2 else None
+    if parts[0] != layer or len(parts) < 3 or room not in rooms or parts[1] == room:
+        return None
+    inside = "/".join(parts[1:])
+    if any(inside.startswith(edge + "/") or inside.startswith(edge + ".") for edge in rooms[room]):
+        return None
+    may = ", ".join(rooms[room]) or "no other room"
+    return f'{layer}/{room}/ may not include "{header}" (of {layer}/ it may include: {may})'
 
 
 def violations(root, data):
@@ -71,7 +86,7 @@ def judge(root, path, layer, rule, data, quoted, angled):
     if not allowed(layer, rule, header):
         may = ", ".join(rule["may_include"]) or "nothing but itself"
         return f'{layer}/ may not include "{header}" (it may include: {may})'
-    return None
+    return room_complaint(path, layer, header, data.get("rooms", {}).get(layer, {}))
 
 
 def unit_of(name):

@@ -1,7 +1,7 @@
 // What is wrong with a plan, risky about it, or good to know, in plain words.
 #pragma once
 
-#include "fabric/plan/plan_network.hpp"
+#include "fabric/plan/plan.hpp"
 
 namespace weir::fabric {
 

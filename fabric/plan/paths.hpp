@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "fabric/plan/plan_network.hpp"
+#include "fabric/plan/plan.hpp"
 #include "fabric/topology/routing.hpp"
 
 namespace weir::fabric {

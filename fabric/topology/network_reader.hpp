@@ -10,7 +10,7 @@
 
 #include "fabric/topology/generate.hpp"
 #include "fabric/topology/port_names.hpp"
-#include "fabric/topology/read_network.hpp"
+#include "fabric/topology/reading.hpp"
 
 namespace weir::fabric {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fabric/topology/switch_model.hpp"
+#include "fabric/topology/port_range.hpp"
 
 namespace weir::fabric {
 

@@ -2,22 +2,14 @@
 // definition of them.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "fabric/topology/network.hpp"
+#include "fabric/topology/reading.hpp"
 
 namespace weir::fabric {
-
-// The text of another file that the network names, by the name as written there; nothing if it cannot be
-// read.
-using FileOpener = std::function<std::optional<std::string>(const std::string& name)>;
-
-struct ReadLimits {
-  std::uint32_t most_nodes = 200'000;  // and links; a typing error in a generator must not fill the memory
-};
 
 // Reads a whole file. Nothing, and at least one complaint, where anything is wrong with it.
 std::optional<Network> read_network(std::string_view text, std::string file, const FileOpener& open,

@@ -10,27 +10,13 @@
 #include <vector>
 
 #include "fabric/topology/document.hpp"
+#include "fabric/topology/port_range.hpp"
 
 namespace weir::fabric {
 
 enum class HeadroomPool {
   private_,  // each priority group owns its headroom
   shared,    // all draw from one pool, smaller than their sum
-};
-
-// One way to use a port of the front: as this many ports, each at most so fast.
-struct Breakout {
-  std::uint32_t parts = 1;
-  std::uint64_t speed_bps = 0;
-};
-
-// Ports of the front that are alike: EthernetN, N = first, first + step, ...; their lanes follow N.
-struct PortRange {
-  std::uint32_t first = 0;
-  std::uint32_t count = 1;
-  std::uint32_t step = 4;
-  std::uint32_t lanes = 4;
-  std::vector<Breakout> modes;  // not empty; in order of their parts
 };
 
 struct SwitchModel {

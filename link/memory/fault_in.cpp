@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "link/memory/populate.hpp"
 #include "link/memory/shared_backing.hpp"
 
 namespace weir::link {

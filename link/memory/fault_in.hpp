@@ -6,9 +6,6 @@
 
 namespace weir::link {
 
-// Advice to madvise(2) since Linux 5.14; glibc 2.36 does not name it everywhere.
-inline constexpr int populate_read = 22, populate_write = 23;
-
 enum class Touch : bool { read, write };
 
 // False: some of it is not mapped, or protected against that.

@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "link/memory/fault_in.hpp"
+#include "link/memory/populate.hpp"
 
 namespace weir::link {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "rnic/packet/requester.hpp"
-#include "rnic/queue_pair/rnr_timer.hpp"
+#include "rnic/packet/rnr_timer.hpp"
 
 namespace weir::rnic::packet {
 namespace {

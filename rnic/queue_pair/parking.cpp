@@ -13,7 +13,7 @@
 
 #include "rnic/adapter.hpp"
 #include "rnic/queue_pair/queue_pair.hpp"
-#include "rnic/queue_pair/rnr_timer.hpp"
+#include "rnic/packet/rnr_timer.hpp"
 
 namespace weir::rnic {
 namespace {

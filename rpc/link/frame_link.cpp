@@ -4,8 +4,6 @@
 #include <asio/post.hpp>
 #include <new>
 
-#include "rpc/link/stream_channel.hpp"
-
 namespace weir::rpc {
 
 static_assert(refer_from_bytes >= large_piece_bytes, "what is written in one piece is large");
@@ -266,7 +264,7 @@ void FrameLink::flush() {
 }
 
 void FrameLink::wake_starved() {
-  for (StreamChannel* stream : std::exchange(starved_, {})) stream->on_link_progress();
+  for (WaitsForRoom* stream : std::exchange(starved_, {})) stream->on_link_progress();
 }
 
 void FrameLink::check(const Result<void>& read) {

@@ -30,6 +30,15 @@ namespace weir::rpc {
 
 class StreamChannel;
 
+// Writes to a link when there is room; it hears, once, that the queue got shorter.
+class WaitsForRoom {
+ public:
+  virtual void on_link_progress() = 0;
+
+ protected:
+  ~WaitsForRoom() = default;
+};
+
 struct LinkStats {
   std::uint64_t frames_received = 0;
   std::uint64_t frames_sent = 0;
@@ -135,10 +144,9 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   virtual void on_packed(const CompressionCounts&) {}    // a body that goes
   virtual void on_unpacked(const CompressionCounts&) {}  // one that came
 
-  // Streams that write to this link hear when the queue got shorter, once.
   friend class StreamChannel;
-  void wake_when_emptier(StreamChannel& stream) { starved_.push_back(&stream); }
-  void forget(StreamChannel& stream) { std::erase(starved_, &stream); }
+  void wake_when_emptier(WaitsForRoom& stream) { starved_.push_back(&stream); }
+  void forget(WaitsForRoom& stream) { std::erase(starved_, &stream); }
   virtual Buffer make_attachment(const FrameHeader& header) { return Buffer(header.attachment_bytes); }
   virtual bool has_place_for(const FrameHeader&) { return false; }
   // False: so much waits that the peer, which does not read, gets no more of them.
@@ -192,7 +200,7 @@ class FrameLink : public std::enable_shared_from_this<FrameLink>, private Transp
   bool refers_ = false;       // it may refer to what is large
   std::vector<Reference> references_;
   LinkStats stats_;
-  std::vector<StreamChannel*> starved_;
+  std::vector<WaitsForRoom*> starved_;
   std::size_t stream_bytes_ = 0;  // in the inboxes of streams that have not ended
   bool closed_ = false;
   bool lost_a_frame_ = false;

@@ -5,8 +5,6 @@
 #include <asio/use_awaitable.hpp>
 #include <string>
 
-#include "rpc/link/frame_link.hpp"
-
 namespace weir::rpc {
 
 namespace {

@@ -18,13 +18,12 @@
 
 #include "rpc/codec/msgpack.hpp"
 #include "rpc/error.hpp"
+#include "rpc/link/frame_link.hpp"
 #include "rpc/wire/body.hpp"
 #include "rpc/wire/bytes.hpp"
 #include "rpc/wire/frame.hpp"
 
 namespace weir::rpc {
-
-class FrameLink;
 
 struct StreamLimits {
   std::uint32_t window_bytes = 1 << 20;        // that wait to be read here; at least stream_start_credit
@@ -43,7 +42,7 @@ inline FrameLimits with_items(FrameLimits limits, std::uint32_t window_bytes) {
   return limits;
 }
 
-class StreamChannel : public std::enable_shared_from_this<StreamChannel> {
+class StreamChannel final : public std::enable_shared_from_this<StreamChannel>, public WaitsForRoom {
  public:
   StreamChannel(asio::io_context& io, const StreamLimits& limits);
   ~StreamChannel();
@@ -61,7 +60,7 @@ class StreamChannel : public std::enable_shared_from_this<StreamChannel> {
   bool on_item(std::span<const std::byte> body);
   bool on_credit(std::uint32_t bytes);
   bool on_peer_end();
-  void on_link_progress();
+  void on_link_progress() override;
 
   // An item waits: front() is its body, until pop().
   bool readable() const { return inbox_at_ < inbox_.size(); }

@@ -1,7 +1,5 @@
 #include "rpc/pool/known_server.hpp"
 
-#include "rpc/pool.hpp"
-
 namespace weir::rpc {
 
 std::uint32_t KnownServer::in_flight() const {

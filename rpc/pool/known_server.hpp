@@ -10,10 +10,9 @@
 
 #include "rpc/client.hpp"
 #include "rpc/pool/balancer.hpp"
+#include "rpc/pool/pooled_server.hpp"
 
 namespace weir::rpc {
-
-struct PooledServer;
 
 struct PooledConnection {
   std::shared_ptr<Client> client;

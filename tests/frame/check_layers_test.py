@@ -4,7 +4,9 @@ import unittest
 from scratch_tree import ScratchTree
 
 TARGETS = ["wire/bth.hpp", "rnic/adapter.hpp", "rnic/congestion_dcqcn.hpp", "link/same_host.hpp", "verbs/ibv/abi.hpp",
-           "rdma/stream.hpp", "kv/server.hpp", "rpc/call.hpp", "tests/kv/fixture.hpp"]
+           "rdma/stream.hpp", "kv/server.hpp", "rpc/call.hpp", "tests/kv/fixture.hpp", "rdma/engine/io_op.hpp",
+           "rdma/stream/connection.hpp", "rnic/ethernet/rx_hash.hpp", "rnic/ethernet/steering.hpp",
+           "rnic/memory/segment.hpp"]
 
 ROWS = [  # name of the row, file, its include line, accepted
     ("own_folder", "kv/a.cpp", '#include "kv/server.hpp"', True),
@@ -33,6 +35,11 @@ ROWS = [  # name of the row, file, its include line, accepted
     ("own_header_in_angles", "kv/a.cpp", "#include <rnic/adapter.hpp>", False),
     ("no_such_file", "kv/a.cpp", '#include "kv/gone.hpp"', False),
     ("system_header", "rnic/a.cpp", "#include <vector>", True),
+    ("a_room_below", "rdma/stream/a.cpp", '#include "rdma/engine/io_op.hpp"', True),
+    ("a_room_above", "rdma/engine/a.cpp", '#include "rdma/stream/connection.hpp"', False),
+    ("a_file_of_a_room", "rnic/memory/a.cpp", '#include "rnic/ethernet/rx_hash.hpp"', True),
+    ("another_file_of_that_room", "rnic/memory/a.cpp", '#include "rnic/ethernet/steering.hpp"', False),
+    ("a_room_of_which_nothing_is_said", "rnic/datagrams/a.cpp", '#include "rnic/memory/segment.hpp"', True),
 ]
 
 
@@ -55,8 +62,10 @@ class CheckLayers(unittest.TestCase):
             ("one_way", "kv/a.hpp", "kv/b.hpp", "kv/b.hpp", None, True),
             ("a_new_circle", "kv/a.hpp", "kv/b.hpp", "kv/b.hpp", "kv/a.hpp", False),
             ("a_circle_through_a_source", "kv/a.hpp", "kv/b.hpp", "kv/b.cpp", "kv/a.hpp", False),
-            ("a_circle_that_is_known", "rdma/stream.hpp", "rdma/stream/stream_ops.hpp", "rdma/stream/stream_ops.hpp", "rdma/stream.hpp", True),
-            ("a_known_one_that_has_ended", "rdma/stream.hpp", "rdma/stream/stream_ops.hpp", "rdma/stream/stream_ops.hpp", None, False),
+            ("a_circle_that_is_known", "rpc/server/running_call.hpp", "rpc/server/server_connection.hpp", "rpc/server/server_connection.hpp",
+             "rpc/server/running_call.hpp", True),
+            ("a_known_one_that_has_ended", "rpc/server/running_call.hpp", "rpc/server/server_connection.hpp", "rpc/server/server_connection.hpp",
+             None, False),
         ]
         for name, first, includes, second, back, accepted in rows:
             with self.subTest(name):

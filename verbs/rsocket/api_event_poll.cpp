@@ -10,7 +10,7 @@ int repoll_create(int flags) {
   const weir::link::NotCancelled whole;
   const auto made = EventPoll::open(flags);
   if (!made) return as_c(made.error());
-  insert(*made);
+  insert((*made)->descriptor(), *made);
   return (*made)->descriptor();
 }
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 
-#include "verbs/rsocket/event_poll.hpp"
 #include "verbs/rsocket/stream.hpp"
 
 namespace weir::rsocket {
@@ -104,10 +103,9 @@ std::vector<SocketPtr> all_sockets() {
   return all;
 }
 
-void insert(EventPollPtr poll) {
+void insert(int number, EventPollPtr poll) {
   Table& t = table();
   const std::scoped_lock hold(t.mutex);
-  const int number = poll->descriptor();
   t.event_polls[number] = std::move(poll);
   t.inherited.erase(number);
 }

@@ -18,7 +18,7 @@ SocketPtr remove(int number);  // likewise
 bool remove_inherited(int number);
 std::vector<SocketPtr> all_sockets();
 
-void insert(EventPollPtr poll);
+void insert(int number, EventPollPtr poll);
 EventPollPtr find_event_poll(int number);    // null: not one
 EventPollPtr remove_event_poll(int number);  // likewise
 std::vector<EventPollPtr> all_event_polls();

@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-#include "cli/weir/telemetry/telemetry_module.hpp"
+#include "cli/weir/telemetry/notification.hpp"
 
 namespace grpc {
 class Channel;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "cli/weir/telemetry/telemetry_module.hpp"
+#include "cli/weir/telemetry/notification.hpp"
 
 namespace weir::command {
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "bottle.hpp"
-#include "rnic/queue_pair/rnr_timer.hpp"
+#include "rnic/packet/rnr_timer.hpp"
 
 namespace weir::rnic::packet::test {
 namespace {

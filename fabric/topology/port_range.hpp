@@ -1,0 +1,24 @@
+// The ports at the front of a switch, and the ways to split each.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace weir::fabric {
+
+// One way to use a port of the front: as this many ports, each at most so fast.
+struct Breakout {
+  std::uint32_t parts = 1;
+  std::uint64_t speed_bps = 0;
+};
+
+// Ports of the front that are alike: EthernetN, N = first, first + step, ...; their lanes follow N.
+struct PortRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 1;
+  std::uint32_t step = 4;
+  std::uint32_t lanes = 4;
+  std::vector<Breakout> modes;  // not empty; in order of their parts
+};
+
+}  // namespace weir::fabric
