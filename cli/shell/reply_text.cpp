@@ -144,7 +144,9 @@ std::string json_members(const Reply& reply, std::string (*quote)(std::string_vi
     // JSON's keys are strings: what is none is written as the text of its JSON.
     const bool text_key = key.type == ReplyType::string || key.type == ReplyType::status ||
                           key.type == ReplyType::error || key.type == ReplyType::verbatim;
-    text += (i ? "," : "") + (text_key ? json(key, quote) : quote(json(key, quote))) + ":";
+    if (i > 0) text += ',';
+    text += text_key ? json(key, quote) : quote(json(key, quote));
+    text += ':';
     text += json(reply.elements[i + 1], quote);
   }
   return text + "}";

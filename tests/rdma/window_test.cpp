@@ -136,8 +136,9 @@ TEST(ReceiveSize, follows_what_filled_the_buffer_before) {
       ReceiveSize size(each.most);
       for (int i = 0; from_large && i < 10; ++i) size.after(1);
       for (int i = 0; i < 10; ++i) size.after((size.now() + each.write_bytes - 1) / each.write_bytes);
-      if (!from_large || each.write_bytes <= 4 * kib || each.settles_at == each.most)
+      if (!from_large || each.write_bytes <= 4 * kib || each.settles_at == each.most) {
         EXPECT_EQ(size.now(), each.settles_at) << (from_large ? "from the most" : "from the start");
+      }
     }
   }
 }
