@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "rnic/adapter.hpp"
-#include "rnic/queue_pair/queue_pair.hpp"
 #include "rnic/packet/rnr_timer.hpp"
+#include "rnic/queue_pair/queue_pair.hpp"
 
 namespace weir::rnic {
 namespace {
