@@ -301,6 +301,11 @@ RSOCKETS += [
     talk("_with_a_secret", "some", around=knowing("ours")),
     talk("_with_another_secret", "few", connections=4, around=knowing("ours"), around_server=knowing("theirs")),
     talk("_with_one_secret", "few", connections=4, around=knowing("ours"), around_server=[]),
+    # A program on the client's host that knows all of the connection but not the secret.
+    on_far_sockets("forged", "served", [*REDIS_SERVER, "--protected-mode", "no"],
+                   ["sh", "-c", 'WEIR_SOCKETS=off exec {programs}/sockets_forger {host} {port} /proc/self/fd/3'], around=knowing("ours"),
+                   expect=["^refused without the secret$", "^refused with another connection's proof$", "^an echo ends the link$",
+                           "^TCP is whole$"], needs=["{programs}/sockets_forger"]),
     talk("_with_one_end_off", "few", connections=4, around_server=["env", "WEIR_SOCKETS=off"]),
     on_far_sockets("redis_benchmark", "served", [*REDIS_SERVER, "--protected-mode", "no"], REDIS_BENCHMARK, expect=BENCHMARKED),
     on_far_sockets("redis_benchmark_changing", "served", [*REDIS_SERVER, "--protected-mode", "no"],
