@@ -1,4 +1,4 @@
-"""What stands on verbs: UCX, libfabric, Open MPI, Gloo, QEMU. Each is told to use nothing but verbs, and must say that it does."""
+"""What stands on verbs: UCX, libfabric, Open MPI, Gloo, TensorPipe, QEMU. Each is told to use nothing but verbs, and must say that it does."""
 from case import Case
 
 # ---- UCX and libfabric: their own measuring programs
@@ -51,6 +51,14 @@ GLOO = Case("gloo.allreduce", "pair", ["{programs}/gloo_allreduce", "0", "2", "{
             needs=["{programs}/gloo_allreduce"])
 
 
+# ---- TensorPipe: programs/tensorpipe_exchange.cpp. Tensors go by its channel "basic", over the same transport as messages.
+
+TENSORPIPE = Case("tensorpipe.ibv", "pair", ["{programs}/tensorpipe_exchange", "serve", "ibv", "{port}"],
+                  ["{programs}/tensorpipe_exchange", "fetch", "ibv", "{port}"],
+                  expect=[r"^20 rounds of 4 tensors there and back over ibv: right$"], expect_server=[r"^served$"],
+                  needs=["{programs}/tensorpipe_exchange"])
+
+
 # ---- QEMU: a virtual machine (its firmware, which finds no disk) moves from one process to the other, its memory by RDMA WRITE.
 
 
@@ -78,6 +86,7 @@ FRAMEWORKS = [
     *(mpi_on_libfabric(part, 2) for part in ("ring", "allreduce", "heat", "window")),
     *(mpi("heat", ranks, "ud_v") for ranks in (2, 4)),
     GLOO,
+    TENSORPIPE,
     migrated("migrated"),
     # Then all of its memory is registered at once and sent, zero pages too.
     migrated("migrated_pinned", "-global", "migration.x-rdma-pin-all=on", expect=[r"duplicate: 0 pages"]),
