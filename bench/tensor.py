@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Tensors from Python beside perftest, ZeroMQ and gRPC, in one run.
+"""Tensors from Python beside perftest, ZeroMQ, gRPC, Gloo and TensorPipe, in one run.
 
 Each row fetches from a server in a process of its own, ours and its peer's in turn, REPEAT times, and shows the best of each,
-the medians in brackets, and the ratio of the bests. What a peer needs and is not installed (perftest, python3-zmq,
-python3-grpcio) leaves its rows out. The load of the machine before and after stands at the end. Prints Markdown. Nothing here
-passes or fails.
+the medians in brackets, and the ratio of the bests. What a peer needs and is not installed or not built (perftest, python3-zmq,
+python3-grpcio, libgloo-dev, libtensorpipe-dev) leaves its rows out. The load of the machine before and after stands at the end.
+Prints Markdown. Nothing here passes or fails.
+
+Debian's Python has its packages: /usr/bin/python3 bench/tensor.py. --all is everything that is said of tensors, in less than
+eight minutes on an idle machine: these rows, killed hubs, torn fetches and nccl.py's table.
 """
 import argparse
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -112,6 +116,26 @@ def seconds_each(build, kind, scheme, name, count, cores):
         server.stdout.close()
 
 
+def seconds_of_gloo(build, count, cores):
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [subprocess.Popen(["taskset", "-c", str(core), str(build / "bin/gloo_tcp_bench"), str(rank), folder, str(LARGE), str(count)],
+                                  stdout=subprocess.PIPE, text=True) for rank, core in ((0, cores[1]), (1, cores[0]))]
+        try:
+            return float(ranks[1].communicate(timeout=120)[0])
+        finally:
+            for each in ranks:
+                each.kill()
+                each.wait()
+                each.stdout.close()
+
+
+def seconds_of_tensorpipe(build, bench, count):
+    port = nic.free_port()
+    command = [str(build / "tests/interop/tensorpipe_exchange")]
+    return float(bench.pair([*command, "serve", "uv", str(port)], [*command, "fetch", "uv", str(port), str(LARGE), str(count)], port,
+                            cores=(bench.cores[1], bench.cores[0])))
+
+
 def fetch_and_print(build, kind, name, address, count):
     fetch = fetcher(build, kind, name, address)
     for _ in range(max(count // 10, 2)):
@@ -154,8 +178,28 @@ def rows(build, cores, scale):
             "zmq", "small", 5000)(bench) * 1e6
     if there("grpc"):
         yield "64 MiB", "GB/s", ">= 8", private, "gRPC, bytes", rate(of("grpc", "large", 10), LARGE)
+    if (build / "bin/gloo_tcp_bench").exists():
+        yield "64 MiB", "GB/s", ">= 3", private, "Gloo, TCP", rate(lambda _: seconds_of_gloo(build, max(int(30 * scale), 3), cores), LARGE)
+    if (build / "tests/interop/tensorpipe_exchange").exists():
+        yield "64 MiB", "GB/s", ">= 3", private, "TensorPipe, uv", rate(
+            lambda bench: seconds_of_tensorpipe(build, bench, max(int(30 * scale), 3)), LARGE)
     yield "tree of 10,000 x 4 KiB", "ms", "<= 1.5", lambda bench: of("tensor", "tree", 20)(bench) * 1e3, "one array of 40 MiB", lambda bench: of(
         "tensor", "whole", 40)(bench) * 1e3
+
+
+def run_rest(build, scale, kills, fetches):
+    """Killed hubs and torn fetches, as the tests of the same names count them, and NCCL's plugin."""
+    print("\n| what | seen |\n|---|---|")
+    for what, program, variable, count in (("hub killed", "tensor_killed_hub_test", "WEIR_TEST_KILLS", kills),
+                                           ("fetches under a writer at full speed", "tensor_torn_test", "WEIR_TEST_FETCHES", fetches)):
+        print(f"{what} ...", file=sys.stderr, flush=True)
+        done = subprocess.run([str(build / "bin" / program)], capture_output=True, text=True, env={**os.environ, variable: str(count)})
+        for line in done.stdout.splitlines():
+            if found := re.match(r"\[ +(OK|FAILED) +\] .*/(\w+) \(\d+ ms\)", line):
+                print(f"| {what} {count} times, {found[2]} | {'' if found[1] == 'OK' else 'FAILED: '}{said} |", flush=True)
+            said = line
+    print(flush=True)
+    return subprocess.run([sys.executable, "-B", str(nic.ROOT / "bench/nccl.py"), "--build", str(build), "--repeat", "3", "--scale", str(scale / 2)]).returncode
 
 
 def main():
@@ -165,6 +209,9 @@ def main():
     parser.add_argument("--scale", type=float, default=1, help="of the number of fetches (1)")
     parser.add_argument("--cores", default="0,1", help="reader's and hub's core (0,1)")
     parser.add_argument("--only", default="", help="rows whose name has this word")
+    parser.add_argument("--all", action="store_true", help="killed hubs, torn fetches and NCCL's plugin, too")
+    parser.add_argument("--kills", type=int, default=300, help="with --all: of hubs, by RDMA and by TCP each (300)")
+    parser.add_argument("--fetches", type=int, default=100_000, help="with --all: under a writer, in each of three ways (100000)")
     for name in ("--serve", "--fetch", "--name", "--address", "--scheme"):
         parser.add_argument(name, help=argparse.SUPPRESS)
     parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
@@ -195,6 +242,8 @@ def main():
 
             print(f"| {what} | {shown(of_us)} {unit} | {shown(of_peer)} {unit}, {peer_name} | {best(of_us) / best(of_peer):.2f} | {goal} |",
                   flush=True)
+    if arguments.all:
+        run_rest(build, arguments.scale, arguments.kills, arguments.fetches)
     print(f"\nLoad before and after: {before:.1f} and {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.")
 
 

@@ -2,12 +2,13 @@
 // writer fills memory with zeros as soon as it is let go of, so a version that was let go of too early is
 // seen.
 //
-// TORN_SUITE, TORN_FETCHES: how many in every test run, and in the slow one.
+// TORN_SUITE, TORN_FETCHES: how many in every test run, and in the slow one; WEIR_TEST_FETCHES: how many now.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -74,14 +75,16 @@ TEST_P(TORN_SUITE, no_fetch_is_torn_and_none_goes_back) {
   const Out out{testing_support::uint64, {count}, std::as_writable_bytes(std::span(*mine))};
   std::uint64_t last = 0;
   int lost = 0;
-  for (int seen = 0; seen < TORN_FETCHES;) {
+  const char* wanted = std::getenv("WEIR_TEST_FETCHES");
+  const int fetches = wanted != nullptr ? std::atoi(wanted) : TORN_FETCHES;
+  for (int seen = 0; seen < fetches;) {
     const auto fetched = peer->fetch("a", {.newer_than = last, .timeout = 30s, .out = out});
     if (!fetched) {
       // Of those that were superseded meanwhile nothing is shown. A reader that READs may lose its
       // connection.
       ASSERT_TRUE(fetched.error().code == Errc::superseded || fetched.error().code == Errc::peer_gone)
           << fetched.error().what;
-      ASSERT_LT(++lost, 10 * TORN_FETCHES + 100'000);
+      ASSERT_LT(++lost, 10 * fetches + 100'000);
       continue;
     }
     ASSERT_GT(fetched->version, last);
@@ -90,8 +93,8 @@ TEST_P(TORN_SUITE, no_fetch_is_torn_and_none_goes_back) {
     ++seen;
   }
   stop = true;
-  std::printf("%d fetches of %llu versions, %d superseded\n", TORN_FETCHES,
-              static_cast<unsigned long long>(last), lost);
+  std::printf("%d fetches of %llu versions, %d superseded\n", fetches, static_cast<unsigned long long>(last),
+              lost);
 }
 INSTANTIATE_TEST_SUITE_P(By, TORN_SUITE,
                          testing::Values(Way{"write", "rdma", ~std::uint64_t{0}}, Way{"read", "rdma", 0},
