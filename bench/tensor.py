@@ -23,6 +23,7 @@ import nic
 
 MIB = 1 << 20
 LARGE, SMALL, LEAVES, LEAF = 64 * MIB, 4096, 10_000, 4096
+VIEWS, VIEW = 100_000, 416  # as many bytes, but for a hundredth
 
 
 def load_ours(build):
@@ -34,17 +35,24 @@ def load_ours(build):
 
 # --- servers: print where they are, serve until they are killed
 
-def serve_tensor(build, scheme):
+def published(weir_tensor, name):
     import numpy
+    sizes = {"large": LARGE, "small": SMALL, "whole": LEAVES * LEAF}
+    if name in sizes:
+        return numpy.ones(sizes[name], "uint8")
+    if name == "large.shared":
+        shared = weir_tensor.empty(LARGE, "uint8")
+        shared[:] = 1
+        return shared
+    count, size, unlike = {"tree": (LEAVES, LEAF, 1), "tree.unlike": (LEAVES, LEAF, 7), "tree.views": (VIEWS, VIEW, 1)}[name]
+    return {str(i): numpy.ones(size - i % unlike, "uint8") for i in range(count)}
+
+
+def serve_tensor(build, scheme, name):
     weir_tensor = load_ours(build)
     hub = weir_tensor.listen(f"{scheme}://127.0.0.1:0")
-    shared = weir_tensor.empty(LARGE, "uint8")
-    shared[:] = 1
-    hub.publish("large", numpy.ones(LARGE, "uint8"))
-    hub.publish("large.shared", shared)
-    hub.publish("small", numpy.ones(SMALL, "uint8"))
-    hub.publish("whole", numpy.ones(LEAVES * LEAF, "uint8"))
-    hub.publish_tree("tree", {str(i): numpy.ones(LEAF, "uint8") for i in range(LEAVES)})
+    what = published(weir_tensor, name)
+    hub.publish_tree(name, what) if isinstance(what, dict) else hub.publish(name, what)
     print(hub.address, flush=True)
     sys.stdin.read()
 
@@ -93,8 +101,8 @@ def fetcher(build, kind, name, address):
         return lambda: len(get(name.encode()))
     weir_tensor = load_ours(build)
     peer = weir_tensor.connect(address)
-    if name == "tree":
-        return lambda: len(peer.fetch_tree("tree"))
+    if name.startswith("tree"):
+        return lambda: len(peer.fetch_tree(name))
     into = weir_tensor.empty(LARGE, "uint8") if name.endswith(".shared") else peer.fetch(name).copy()
     return lambda: peer.fetch(name, out=into)
 
@@ -102,7 +110,7 @@ def fetcher(build, kind, name, address):
 def seconds_each(build, kind, scheme, name, count, cores):
     """The client's part runs in a process of its own, too: this one has both libraries of nobody."""
     words = [sys.executable, "-B", __file__, "--build", str(build)]
-    server = subprocess.Popen(["taskset", "-c", str(cores[1]), *words, "--serve", kind, "--scheme", scheme],
+    server = subprocess.Popen(["taskset", "-c", str(cores[1]), *words, "--serve", kind, "--scheme", scheme, "--name", name],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         address = server.stdout.readline().strip()
@@ -162,13 +170,16 @@ def rows(build, cores, scale):
     def rate(of_what, size):
         return lambda bench: size / of_what(bench) / 1e9
 
-    def write_bw(options):
-        words = ["ib_write_bw", "-s", str(MIB), "-n", str(int(2000 * scale)), "-F"]
+    def write_bw(options, size=MIB):
+        words = ["ib_write_bw", "-s", str(size), "-n", str(max(int(2000 * scale * MIB / size), 10)), "-F"]
         return lambda bench: bench.perftest(options, words, nic.BANDWIDTH_MIB) * 1.048576 / 1000
 
     private, shared = rate(of("tensor", "large", 60), LARGE), rate(of("tensor", "large.shared", 60), LARGE)
     yield "64 MiB into out=, private memory", "GB/s", ">= 0.9", private, "ib_write_bw", write_bw([])
     yield "64 MiB into out=, weir_tensor.empty()", "GB/s", ">= 0.85", shared, "ib_write_bw --share-memory", write_bw(nic.SHARED)
+    # The same bytes each time stay in a cache where there are few of them.
+    yield "64 MiB into out=, private memory", "GB/s", "", private, "ib_write_bw of 64 MiB", write_bw([], LARGE)
+    yield "64 MiB into out=, weir_tensor.empty()", "GB/s", "", shared, "ib_write_bw of 64 MiB, --share-memory", write_bw(nic.SHARED, LARGE)
     small = of("tensor", "small", 20000)
     if there("zmq"):
         yield "64 MiB", "GB/s", ">= 4", private, "ZeroMQ, copy=False", rate(of("zmq", "large", 30), LARGE)
@@ -183,8 +194,11 @@ def rows(build, cores, scale):
     if (build / "tests/interop/tensorpipe_exchange").exists():
         yield "64 MiB", "GB/s", ">= 3", private, "TensorPipe, uv", rate(
             lambda bench: seconds_of_tensorpipe(build, bench, max(int(30 * scale), 3)), LARGE)
-    yield "tree of 10,000 x 4 KiB", "ms", "<= 1.5", lambda bench: of("tensor", "tree", 20)(bench) * 1e3, "one array of 40 MiB", lambda bench: of(
-        "tensor", "whole", 40)(bench) * 1e3
+    for what, name, count, goal in (("tree of 10,000 x 4 KiB", "tree", 20, "<= 1.5"),
+                                    ("tree of 10,000, no two neighbours of one shape", "tree.unlike", 20, ""),
+                                    ("tree of 100,000 x 416 B", "tree.views", 10, "<= 3")):
+        yield what, "ms", goal, lambda bench, name=name, count=count: of("tensor", name, count)(bench) * 1e3, "one array of 40 MiB", (
+            lambda bench: of("tensor", "whole", 40)(bench) * 1e3)
 
 
 def run_rest(build, scale, kills, fetches):
@@ -218,7 +232,7 @@ def main():
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     if arguments.serve:
-        return SERVERS[arguments.serve](build, arguments.scheme)
+        return SERVERS[arguments.serve](build, arguments.scheme, arguments.name)
     if arguments.fetch:
         return fetch_and_print(build, arguments.fetch, arguments.name, arguments.address, arguments.count)
     before = os.getloadavg()[0]

@@ -1,8 +1,9 @@
 """What came of a fetch: its memory, its layout, and arrays of it."""
 import ctypes
+import functools
 from typing import NamedTuple
 
-from .arrays import give, give_many, typestr_of
+from .arrays import give, give_many, runs_of, typestr_of
 from .errors import BadArray, check
 from .library import Array, Error, Wish, lib
 
@@ -27,7 +28,11 @@ def wish_for(newer_than, timeout) -> Wish:
 
 
 class Layout:
-    """What a version's metadata say, once for all versions that share them."""
+    """What a version's metadata say, once for all versions that share them. `runs`: see arrays.runs_of."""
+
+    @functools.cached_property
+    def runs(self) -> list:
+        return runs_of(self.rows)
 
     def __init__(self, pointer, base: int) -> None:
         self.rows = []
@@ -59,12 +64,12 @@ class Fetched:
     def version(self, value) -> Version:
         return Version(lib.weir_tensor_fetched_version(self.pointer), lib.weir_tensor_fetched_generation(self.pointer), value)
 
-    def array(self, name, rows, read_only=False) -> Version:
-        if len(rows) != 1:
-            raise BadArray(f"'{name}' is a tree of {len(rows)}; use fetch_tree", BadArray.code)
-        _, offset, typestr, kind, bits, lanes, shape = rows[0]
+    def array(self, name, layout, read_only=False) -> Version:
+        if len(layout.rows) != 1:
+            raise BadArray(f"'{name}' is a tree of {len(layout.rows)}; use fetch_tree", BadArray.code)
+        _, offset, typestr, kind, bits, lanes, shape = layout.rows[0]
         return self.version(give(typestr, kind, bits, lanes, shape, self.place()[0] + offset, self, read_only))
 
-    def tree(self, rows, read_only=False) -> Version:
+    def tree(self, layout, read_only=False) -> Version:
         base, bytes_ = self.place()
-        return self.version(give_many(rows, base, bytes_, self, read_only))
+        return self.version(give_many(layout.runs, base, bytes_, self, read_only))

@@ -1,9 +1,9 @@
 """Publishing: `listen` and `Hub`."""
 import ctypes
-import os
 import threading
 from typing import Mapping, Optional, Union
 
+from . import forks
 from .arrays import describe, describe_tree
 from .errors import Closed, check
 from .fetched import Fetched, Layout, Version, wish_for
@@ -15,7 +15,7 @@ class Hub:
 
     def __init__(self, address: str, **settings) -> None:
         self._hub = None
-        self._pid = os.getpid()
+        self._forks = forks.generation
         self._lock = threading.Lock()
         self._held = {}  # token: what keeps the memory that was published
         self._tokens = 0
@@ -27,7 +27,7 @@ class Hub:
         self._hub = hub
 
     def _open(self):
-        if self._hub is None or self._pid != os.getpid():
+        if self._hub is None or self._forks != forks.generation:
             raise Closed("the hub is closed, or another process made it", Closed.code)
         return self._hub
 
@@ -82,18 +82,18 @@ class Hub:
         check(lib.weir_tensor_hub_get(self._open(), word("a name", name), ctypes.byref(wish), ctypes.byref(fetched),
                                       ctypes.byref(error)), error)
         kept = Fetched(fetched)
-        return kept, Layout(fetched, kept.place()[0]).rows
+        return kept, Layout(fetched, kept.place()[0])
 
     def get(self, name: str, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:
         """The newest version of an array, published here or pushed: (number, generation, value), read-only and not copied.
         With `timeout` it waits for one, or for one above `newer_than`."""
-        kept, rows = self._get(name, newer_than, timeout)
-        return kept.array(name, rows, read_only=True)
+        kept, layout = self._get(name, newer_than, timeout)
+        return kept.array(name, layout, read_only=True)
 
     def get_tree(self, name: str, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:
         """As `get`, for a tree."""
-        kept, rows = self._get(name, newer_than, timeout)
-        return kept.tree(rows, read_only=True)
+        kept, layout = self._get(name, newer_than, timeout)
+        return kept.tree(layout, read_only=True)
 
     def withdraw(self, name: str) -> bool:
         return lib.weir_tensor_withdraw(self._open(), word("a name", name)) == 1
@@ -108,7 +108,7 @@ class Hub:
 
     def close(self) -> None:
         hub, self._hub = self._hub, None
-        if hub is not None and self._pid == os.getpid():
+        if hub is not None and self._forks == forks.generation:
             lib.weir_tensor_hub_free(hub)
             self._held.clear()
 

@@ -2,10 +2,10 @@
 import asyncio
 import collections
 import ctypes
-import os
 import threading
 from typing import AsyncIterator, Mapping, Optional, Union
 
+from . import forks
 from .arrays import describe, describe_tree
 from .errors import Closed, PeerGone, ShapeMismatch, TimedOut, Unreachable, check
 from .fetched import Fetched, Layout, Version, wish_for
@@ -44,7 +44,7 @@ class Peer:
 
     def __init__(self, address: str, **settings) -> None:
         self._peer = None
-        self._pid = os.getpid()
+        self._forks = forks.generation
         self._layouts = collections.OrderedDict()
         peer, error = ctypes.c_void_p(), Error()
         with Options(settings) as options:
@@ -53,7 +53,7 @@ class Peer:
         self._peer = peer
 
     def _open(self):
-        if self._peer is None or self._pid != os.getpid():
+        if self._peer is None or self._forks != forks.generation:
             raise Closed("the peer is closed, or another process made it", Closed.code)
         return self._peer
 
@@ -91,7 +91,7 @@ class Peer:
         fetched = self._fetch(name, into, newer_than, timeout)
         if out is not None:
             return fetched.version(out)
-        return fetched.array(name, self._layout(name, fetched).rows)
+        return fetched.array(name, self._layout(name, fetched))
 
     def fetch(self, name: str, out=None, newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None):
         """The newest version of an array, whole: in `out`, which must have its dtype and shape, or in new memory.
@@ -105,11 +105,11 @@ class Peer:
                            newer_than: Union[int, Version, None] = None, timeout: Optional[float] = None) -> Version:
         """As `fetch_tree`, with the version's number and its hub's generation."""
         fetched = self._fetch(name, None, newer_than, timeout)
-        rows = self._layout(name, fetched).rows
+        layout = self._layout(name, fetched)
         if out is None:
-            return fetched.tree(rows)
+            return fetched.tree(layout)
         base, targets = fetched.place()[0], []
-        for key, offset, _, kind, bits, lanes, shape in rows:
+        for key, offset, _, kind, bits, lanes, shape in layout.rows:
             if key not in out:
                 raise ShapeMismatch(f"out has no '{key}', which the tree has", ShapeMismatch.code)
             into = describe(out[key], writable=True)
@@ -179,7 +179,7 @@ class Peer:
                     await asyncio.sleep(0.05)
                     continue
                 alone_since = None
-                yield fetched.tree(self._layout(name, fetched).rows)
+                yield fetched.tree(self._layout(name, fetched))
         finally:
             following.close()
 
@@ -192,7 +192,7 @@ class Peer:
 
     def close(self) -> None:
         peer, self._peer = self._peer, None
-        if peer is not None and self._pid == os.getpid():
+        if peer is not None and self._forks == forks.generation:
             lib.weir_tensor_peer_free(peer)
 
     def __enter__(self) -> "Peer":

@@ -150,6 +150,26 @@ class Arrays(HubAndPeer):
         self.assertGreaterEqual(stats["shared_bytes"], 201_000)
         self.assertEqual(stats["private_bytes"] + stats["shared_bytes"], stats["live_bytes"])
 
+    def test_the_child_of_a_fork_makes_its_own(self):
+        self.hub.publish("a", sample((3,), "int8"))
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                for call in (lambda: self.peer.fetch("a"), lambda: self.hub.publish("a", sample((3,), "int8"))):
+                    try:
+                        call()
+                    except weir_tensor.Closed:
+                        continue
+                    os._exit(2)
+                self.peer.close()
+                self.hub.close()
+                status = 0
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        numpy.testing.assert_array_equal(self.peer.fetch("a"), sample((3,), "int8"))
+
     def test_closed_ones_say_so(self):
         self.peer.close()
         with self.assertRaises(weir_tensor.Closed):
@@ -198,14 +218,28 @@ class Shell(HubAndPeer):
         self.weir("ls", "http://x:1", status=2)
 
 
+# DLPack's kinds: opaque 3, bfloat 4, float8 e3m4 to e8m0fnu 7 to 14, float6 e2m3fn and e3m2fn 15 and 16, float4 e2m1fn 17; with
+# lanes where an element would not be whole bytes, and lanes of kinds that numpy has.
+DTYPES_NUMPY_LACKS = [(3, 64, 1), (4, 16, 1), *((kind, 8, 1) for kind in range(7, 15)), (15, 6, 4), (16, 6, 4), (17, 4, 2),
+                      (0, 8, 4), (2, 32, 4), (4, 16, 2), (5, 128, 2), (1, 4, 2), (0, 128, 1)]
+
+
 class DLPack(HubAndPeer):
     def test_dtypes_that_numpy_lacks_pass_through(self):
-        raw = numpy.arange(6, dtype="uint16")
-        bfloat = weir_tensor.Array(4, 16, 1, (2, 3), raw.ctypes.data, raw)
-        self.hub.publish("a", bfloat)
-        got = self.peer.fetch("a")
-        self.assertEqual((got.kind, got.bits, got.shape), (4, 16, (2, 3)))
-        self.assertEqual(bytes(got.raw()), raw.tobytes())
+        for kind, bits, lanes in DTYPES_NUMPY_LACKS:
+            for shape in ((), (0,), (2, 3), (70, 50)):
+                with self.subTest(kind=kind, bits=bits, lanes=lanes, shape=shape):
+                    raw = sample((int(numpy.prod(shape, dtype=int)) * bits * lanes // 8,), "uint8")
+                    self.hub.publish("a", weir_tensor.Array(kind, bits, lanes, shape, raw.ctypes.data, raw))
+                    for got in (self.peer.fetch("a"), self.hub.get("a").value):
+                        self.assertEqual((got.kind, got.bits, got.lanes, got.shape), (kind, bits, lanes, shape))
+                        self.assertEqual(bytes(got.raw()), raw.tobytes())
+
+    def test_elements_that_are_not_whole_bytes_are_refused(self):
+        raw = numpy.zeros(6, "uint8")
+        for kind, bits, lanes in ((17, 4, 1), (15, 6, 1), (0, 0, 1), (0, 8, 0)):
+            with self.assertRaises(weir_tensor.BadArray):
+                self.hub.publish("a", weir_tensor.Array(kind, bits, lanes, (6,), raw.ctypes.data, raw))
 
     def test_capsules_go_in_and_out(self):
         class OnlyDLPack:
@@ -246,6 +280,30 @@ class Trees(HubAndPeer):
         self.assertEqual(self.peer.stats()["metadata_updates"], 1)
         with self.assertRaises(weir_tensor.BadArray):
             self.peer.fetch("model")
+
+    def test_neighbours_alike_come_each_as_its_own_array(self):
+        tree = {f"alike{i}": numpy.full((2, 3), i, "float32") for i in range(40)}
+        tree |= {"between": numpy.arange(5, dtype="int8")}
+        tree |= {f"scalar{i}": numpy.array(i, "float32") for i in range(3)} | {f"none{i}": numpy.zeros((0, 2), "int16") for i in range(3)}
+        tree |= {f"row{i}": numpy.full(6, i, "float32") for i in range(3)} | {f"doubles{i}": numpy.full(6, i, "float64") for i in range(3)}
+        tree |= {f"large{i}": numpy.full((50, 100), i, "float64") for i in range(3)}
+        self.hub.publish_tree("model", tree)
+        for got, may_write in ((self.peer.fetch_tree("model"), True), (self.hub.get_tree("model").value, False)):
+            self.assertEqual(list(got), list(tree))
+            for name, expected in tree.items():
+                self.assertIs(type(got[name]), numpy.ndarray, name)
+                numpy.testing.assert_array_equal(got[name], expected, name)
+                self.assertEqual((got[name].dtype, got[name].shape), (expected.dtype, expected.shape), name)
+                self.assertTrue(got[name].flags.c_contiguous, name)
+                if got[name].size:
+                    self.assertEqual(got[name].flags.writeable, may_write, name)
+        one, other = self.peer.fetch_tree("model"), self.peer.fetch_tree("model")["alike7"]
+        one["alike7"][:] = -1
+        numpy.testing.assert_array_equal(one["alike6"], tree["alike6"])
+        numpy.testing.assert_array_equal(one["alike8"], tree["alike8"])
+        del one
+        gc.collect()
+        numpy.testing.assert_array_equal(other, tree["alike7"])  # keeps its memory
 
     def test_into_the_callers_arrays_all_or_nothing(self):
         self.hub.publish_tree("model", self.tree())
