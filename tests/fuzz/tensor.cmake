@@ -1,3 +1,4 @@
+weir_fuzz_target(tensor_listing SOURCES tensor_listing_fuzz.cpp LINK weir_tensor)
 weir_fuzz_target(tensor_message SOURCES tensor_message_fuzz.cpp LINK weir_tensor)
 weir_fuzz_target(tensor_metadata SOURCES tensor_metadata_fuzz.cpp LINK weir_tensor)
 weir_fuzz_target(tensor_stream SOURCES tensor_stream_fuzz.cpp LINK weir_tensor)

@@ -70,6 +70,23 @@ TEST(NcclRules, the_library_leaves_when_nccl_closes_it) {
   }
 }
 
+// Where nobody names a plugin NCCL opens libnccl-net.so, and RCCL librccl-net.so.
+TEST(NcclRules, the_names_that_nccl_and_rccl_look_for_are_the_plugins) {
+  const std::string plugin = NCCL_PLUGIN;
+  const std::string folder = plugin.substr(0, plugin.rfind('/') + 1);
+  void* by_its_own = dlopen(NCCL_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(by_its_own, nullptr) << dlerror();
+  for (const char* name : {"libnccl-net.so", "librccl-net.so"}) {
+    void* opened = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(opened, nullptr) << dlerror();
+    EXPECT_EQ(opened, by_its_own) << name;
+    for (const int version : all_versions)
+      EXPECT_NE(dlsym(opened, ("ncclNetPlugin_v" + std::to_string(version)).c_str()), nullptr) << name;
+    dlclose(opened);
+  }
+  dlclose(by_its_own);
+}
+
 TEST(NcclRules, one_line_says_which_transport_is_used_and_why) {
   const std::size_t before = kept_log().size();
   Alone alone(11);

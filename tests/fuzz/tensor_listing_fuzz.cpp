@@ -1,0 +1,31 @@
+// A list of names as a hub may send it. What parses has no byte too few or too many: written again from its
+// entries it is what came, but for zeros before a number.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <string>
+
+#include "tensor/listing.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  namespace tensor = weir::tensor;
+  const auto entries = tensor::parse_listing(std::as_bytes(std::span(data, size)));
+  if (!entries) return 0;
+  std::string again;
+  for (const tensor::CatalogueEntry& each : *entries) {
+    again +=
+        std::to_string(each.version) + " " + std::to_string(each.bytes) + "\t" + each.what + "\t" + each.name;
+    again += '\0';
+  }
+  if (again.size() > size) std::abort();
+  const auto reread = tensor::parse_listing(std::as_bytes(std::span(again)));
+  if (!reread || reread->size() != entries->size()) std::abort();
+  for (std::size_t i = 0; i < entries->size(); ++i) {
+    const tensor::CatalogueEntry &one = (*entries)[i], &other = (*reread)[i];
+    if (one.version != other.version || one.bytes != other.bytes || one.what != other.what ||
+        one.name != other.name)
+      std::abort();
+  }
+  return 0;
+}
