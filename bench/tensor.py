@@ -208,6 +208,7 @@ def run_rest(build, scale, kills, fetches):
                                            ("fetches under a writer at full speed", "tensor_torn_test", "WEIR_TEST_FETCHES", fetches)):
         print(f"{what} ...", file=sys.stderr, flush=True)
         done = subprocess.run([str(build / "bin" / program)], capture_output=True, text=True, env={**os.environ, variable: str(count)})
+        said = ""
         for line in done.stdout.splitlines():
             if found := re.match(r"\[ +(OK|FAILED) +\] .*/(\w+) \(\d+ ms\)", line):
                 print(f"| {what} {count} times, {found[2]} | {'' if found[1] == 'OK' else 'FAILED: '}{said} |", flush=True)
