@@ -19,6 +19,7 @@
 
 #include "kv/aof/append_only.hpp"
 #include "kv/background.hpp"
+#include "kv/gateway/router.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/primary_link.hpp"
 #include "kv/server/memory.hpp"
@@ -143,6 +144,7 @@ Surroundings surroundings_of(const StartOptions& options, const char* program) {
 // Reads what an earlier run kept: its log if one is kept, or its snapshot. Not empty: why the server cannot
 // run.
 std::string load_data(Server& server, const std::function<bool()>& go_on) {
+  if (server.gateway != nullptr) return {};
   const auto loaded =
       server.settings.appendonly ? server.append_only->start(go_on) : load_snapshot(server, go_on);
   return loaded ? "" : loaded.error();
@@ -158,11 +160,15 @@ std::string without_effect(const Settings& settings) {
 
 // Opens the listeners and says where they are. Not empty: why the server cannot run.
 std::string begin_listening(Server& server) {
+  if (auto passes_on = cluster::pass_on_to_cluster(server); !passes_on) return passes_on.error();
   if (auto listening = server.listen(); !listening) return listening.error();
   if (server.listening().empty()) return std::string(nothing_to_listen_on);
   if (const std::string names = without_effect(server.settings); !names.empty())
     server.log(LogLevel::warning, "without effect here: " + names);
-  if (!server.snapshots->has_save_points() && !server.settings.appendonly) {
+  if (server.gateway != nullptr) {
+    server.log(LogLevel::notice,
+               "keeps no data: passes commands on to the cluster of " + server.gateway->facts().seed);
+  } else if (!server.snapshots->has_save_points() && !server.settings.appendonly) {
     server.log(LogLevel::notice,
                "nothing is saved by itself: give --appendonly yes or --save, or ask with SAVE, BGSAVE or "
                "SHUTDOWN SAVE");

@@ -174,12 +174,13 @@ _weir_program() {
       --aof-load-truncated
       --repl-backlog-size --repl-backlog-ttl --repl-timeout --repl-ping-replica-period
       --replicaof --masteruser --masterauth --tls-replication --rdma-replication --replica-read-only --replica-serve-stale-data
+      --cluster-gateway --cluster-gateway-timeout --tls-cluster
       --check-config --help --version" ;;
   esac
   case $previous in
     --rdma-provider) _weir_choose "auto weir system" ;;
     --enable-protected-configs) _weir_choose "no yes local" ;;
-    --show-pushes | --protected-mode | --stop-writes-on-bgsave-error | --tls-replication | --rdma-replication | --replica-read-only | --replica-serve-stale-data | --daemonize | --appendonly | --aof-load-truncated) _weir_choose "yes no" ;;
+    --show-pushes | --protected-mode | --stop-writes-on-bgsave-error | --tls-replication | --rdma-replication | --replica-read-only | --replica-serve-stale-data | --tls-cluster | --daemonize | --appendonly | --aof-load-truncated) _weir_choose "yes no" ;;
     --tls-auth-clients) _weir_choose "yes no optional" ;;
     --appendfsync) _weir_choose "always everysec no" ;;
     --loglevel) _weir_choose "debug verbose notice warning" ;;

@@ -170,7 +170,7 @@ complete -c weir-benchmark -l chart -r -d 'draw the comparison'
 for option in port bind tls-port tls-handshake-timeout auth-timeout rdma-port rdma-bind rdma-rx-size rdma-completion-vector \
         rdma-tls-port idle-spin requirepass maxclients timeout proto-max-bulk-len databases maxmemory busy-reply-threshold lua-memory-limit unixsocketperm save dbfilename \
         repl-backlog-size repl-backlog-ttl repl-timeout repl-ping-replica-period replicaof masteruser masterauth \
-        appendfilename appenddirname
+        appendfilename appenddirname cluster-gateway cluster-gateway-timeout
     complete -c weir-server -l $option -x
 end
 for option in unixsocket tls-cert-file tls-key-file tls-ca-cert-file aclfile logfile pidfile dir
@@ -188,6 +188,7 @@ complete -c weir-server -l tls-replication -x -a 'yes no'
 complete -c weir-server -l rdma-replication -x -a 'yes no'
 complete -c weir-server -l replica-read-only -x -a 'yes no'
 complete -c weir-server -l replica-serve-stale-data -x -a 'yes no'
+complete -c weir-server -l tls-cluster -x -a 'yes no'
 complete -c weir-server -l enable-protected-configs -x -a 'no yes local'
 complete -c weir-server -l loglevel -x -a 'debug verbose notice warning'
 complete -c weir-server -l maxmemory-policy -x -a 'noeviction allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu volatile-random volatile-ttl'

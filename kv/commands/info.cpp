@@ -11,6 +11,7 @@
 #include "kv/aof/append_only.hpp"
 #include "kv/commands/command.hpp"
 #include "kv/commands/memory_figures.hpp"
+#include "kv/gateway/gateway.hpp"
 #include "kv/heap.hpp"
 #include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"
@@ -309,6 +310,24 @@ void rdma_section(const Server& server, Fields& field) {
   field("rdma_connected_clients", clients);
 }
 
+void gateway_section(const Server& server, Fields& field) {
+  field("gateway_enabled", server.gateway != nullptr ? 1 : 0);
+  if (server.gateway == nullptr) return;
+  const cluster::GatewayFacts facts = server.gateway->facts();
+  field("gateway_seed", facts.seed);
+  field("gateway_nodes", facts.nodes);
+  field("gateway_slots_covered", facts.slots_covered);
+  field("gateway_links", facts.links);
+  field("gateway_waiting_requests", facts.waiting);
+  field("gateway_held_clients", facts.held_clients);
+  field("gateway_passed_on", facts.passed_on);
+  field("gateway_moved", facts.moved);
+  field("gateway_asked", facts.asked);
+  field("gateway_map_reads", facts.map_reads);
+  field("gateway_map_failures", facts.map_failures);
+  field("gateway_broken_links", facts.broken_links);
+}
+
 struct Section {
   std::string_view name;
   std::string_view title;
@@ -328,6 +347,7 @@ constexpr Section sections[] = {
     {"errorstats", "Errorstats", true, errorstats_section},
     {"latencystats", "Latencystats", false, latencystats_section},
     {"cluster", "Cluster", true, cluster_section},
+    {"gateway", "Gateway", false, gateway_section},
     {"rdma", "RDMA", true, rdma_section},
     {"keyspace", "Keyspace", true, keyspace_section},
 };

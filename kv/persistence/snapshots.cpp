@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "kv/gateway/gateway.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -81,7 +82,7 @@ Snapshots::Outcome Snapshots::before_end(EndWish wish) {
   abandon();
   // What is being loaded is on the disk, and here only a part of it is.
   const bool wanted = wish == EndWish::save || (wish == EndWish::as_configured && has_save_points());
-  if (!wanted || server_.loading) return {};
+  if (!wanted || server_.loading || server_.gateway != nullptr) return {};
   server_.log(LogLevel::notice, "saving a last snapshot");
   if (const auto take_back = take_back_) take_back();
   return save();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kv/gateway/gateway.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/server/blocking.hpp"
 #include "kv/server/server.hpp"
@@ -29,7 +30,8 @@ ClientLimits Client::limits() const {
 
 std::size_t Client::appetite() const {
   const ClientLimits limit = limits();
-  return stalled_ && pending_.size() >= limit.behind ? 0 : limit.at_once;
+  const bool waits = stalled_ || (paused_ && server_.gateway != nullptr);
+  return waits && pending_.size() >= limit.behind ? 0 : limit.at_once;
 }
 
 std::size_t Client::memory() const {
@@ -108,7 +110,7 @@ void Client::filled(std::size_t bytes) {
 
 // Runs what is complete in the pending bytes and `input`, and keeps the rest.
 void Client::take(std::string_view input) {
-  if (closing || close_after_reply) return;  // what comes in behind its last request is of no use
+  if (ends()) return;  // what comes in behind its last request is of no use
   if (pending_.empty()) {
     const std::size_t used = process(input);
     if (!closing && used < input.size()) {
@@ -126,7 +128,7 @@ void Client::take(std::string_view input) {
 // Whether more is held of its requests than client-query-buffer-limit allows; then it ends.
 bool Client::refuse_too_much() {
   if (closing) return true;
-  if (close_after_reply) return false;  // it has been told already what was wrong
+  if (ends()) return false;  // it has been told already what was wrong
   if (pending_bytes() + parser_.list_bytes() <= limits().query) return false;
   server_.log(LogLevel::warning,
               "closing client " + std::to_string(id_) + " (" + connection_->peer_address() +
@@ -195,8 +197,11 @@ void Client::end_of_command() {
 void Client::refuse(const std::string& protocol_error) {
   server_.log(LogLevel::verbose,
               "client " + std::to_string(id_) + " (" + connection_->peer_address() + "): " + protocol_error);
-  reply.error("ERR " + protocol_error);
-  close_after_reply = true;
+  ends_later_ = server_.gateway != nullptr && server_.gateway->end_later(*this, "ERR " + protocol_error);
+  if (!ends_later_) {
+    reply.error("ERR " + protocol_error);
+    close_after_reply = true;
+  }
   parser_.next();
 }
 

@@ -35,6 +35,10 @@ namespace acl {
 class User;
 }
 
+namespace cluster {
+class Lane;
+}
+
 // What MULTI opened: the commands that EXEC will run, and what WATCH guards.
 struct Transaction {
   struct Queued {
@@ -98,10 +102,8 @@ class Client final : public Session {
   }
 
   // Whether it reads this client's requests now: not while it waits, is paused or ends.
-  bool takes_requests() const {
-    return !blocked && !script_runs && !closing && !close_after_reply && !stalled_ && !paused_;
-  }
-  // Whether its next request waits for the end of CLIENT PAUSE.
+  bool takes_requests() const { return !blocked && !script_runs && !ends() && !stalled_ && !paused_; }
+  // Whether its next request waits for the end of CLIENT PAUSE, or for something of a gateway's.
   bool paused() const { return paused_; }
   // Executes what has piled up meanwhile.
   void resume();
@@ -145,6 +147,7 @@ class Client final : public Session {
   std::unique_ptr<BlockedOn> blocked;
   std::unique_ptr<TrackingMode> tracking;  // null: it is told of no changes
   std::unique_ptr<repl::Replica> replica;  // null: it has not said that it is one
+  std::shared_ptr<cluster::Lane> lane;     // of a gateway: replies that it waits for; null: none yet
   const Command* last_command = nullptr;
   std::int64_t created_ms = 0;
   std::int64_t active_ms = 0;
@@ -160,6 +163,8 @@ class Client final : public Session {
   bool refuse_too_much();
   ClientLimits limits() const;
   void refuse(const std::string& protocol_error);
+  // What comes in is of no use any more.
+  bool ends() const { return closing || close_after_reply || ends_later_; }
 
   Server& server_;
   std::uint64_t id_;
@@ -170,7 +175,8 @@ class Client final : public Session {
   std::size_t charged_bytes_ = 0;  // of Strangers::bytes
   std::size_t unexecuted_ = 0;     // while requests are executed: bytes of this one and of those behind it
   bool stalled_ = false;           // too much waits to be sent: no further request until that is less
-  bool paused_ = false;            // its next request, parsed already, waits for the end of CLIENT PAUSE
+  bool paused_ = false;            // its next request, parsed already, waits: see paused()
+  bool ends_later_ = false;        // its requests are unreadable, and replies come before that is said
   bool processing_ = false;
   Replies replies_ = Replies::on;
 };

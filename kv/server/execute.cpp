@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kv/aof/kept.hpp"
+#include "kv/gateway/gateway.hpp"
 #include "kv/number.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
@@ -196,7 +197,8 @@ bool Server::refuse(Client& client, const Command* command, Arguments arguments)
 
 bool Server::execute(Client& client, Arguments arguments) {
   serving = &client;
-  const bool taken = execute_one(client, arguments);
+  const bool taken =
+      gateway != nullptr ? gateway->execute(client, arguments) : execute_here(client, arguments);
   serving = nullptr;
   if (!taken) return false;
   if (tracking.any()) tracking.command_over(client);
@@ -205,7 +207,7 @@ bool Server::execute(Client& client, Arguments arguments) {
   return true;
 }
 
-bool Server::execute_one(Client& client, Arguments arguments) {
+bool Server::execute_here(Client& client, Arguments arguments) {
   const Command* command = find_command(arguments[0].text);
   if (command == nullptr && looks_like_http(arguments[0].text)) {
     log(LogLevel::verbose, "client " + std::to_string(client.id()) + " (" +
@@ -239,6 +241,12 @@ bool Server::execute_one(Client& client, Arguments arguments) {
     return true;
   }
   if (paused_ != Paused::nothing && paused_for(client, *command)) return false;
+  if (gateway != nullptr && gateway->pass_on(client, *command, arguments)) {
+    ++stats.commands;
+    ++calls_of(*command).calls;
+    if (monitors.any()) monitors.tell(client, *command, arguments);
+    return true;
+  }
   run(client, *command, arguments);
   return true;
 }

@@ -67,7 +67,6 @@ const std::array idle_specs{
     SettingSpec{"enable-module-command", AbsentSetting{"this server loads no modules"}, Change::at_start},
     SettingSpec{"syslog-enabled", AbsentSetting{"this server writes its log to --logfile or standard output"},
                 Change::at_start},
-    SettingSpec{"tls-cluster", AbsentSetting{"this server is no part of a cluster"}, Change::at_start},
 };
 
 }  // namespace

@@ -193,6 +193,15 @@ Opened<std::unique_ptr<Dialling>> Server::dial(const std::string& host, std::uin
   return dial_tcp(poller_, io, host, port, std::move(dialled));
 }
 
+Opened<std::unique_ptr<Dialling>> Server::dial_cluster(const std::string& host, std::uint16_t port,
+                                                       Dialled dialled) {
+  if (!settings.tls_cluster) return dial_tcp(poller_, io, host, port, std::move(dialled));
+  auto tls = load_tls_to_dial(tls_files_to_dial(settings));
+  if (!tls) return std::unexpected(std::move(tls.error()));
+  const auto after_socket_input = [this] { end_socket_round(); };
+  return dial_tls(io, std::move(*tls), host, port, after_socket_input, std::move(dialled));
+}
+
 std::expected<void, std::string> Server::listen() {
   // Nobody comes in before it is known who may.
   if (auto users = access.load_configured(); !users) return users;

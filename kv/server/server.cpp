@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "kv/aof/kept.hpp"
+#include "kv/gateway/gateway.hpp"
 #include "kv/persistence/snapshots.hpp"
 #include "kv/replication/replication.hpp"
 #include "kv/scripts/scripts.hpp"
@@ -67,6 +68,7 @@ void Server::shut_down() {
   entrances_.clear();
   while (!clients.empty()) clients.begin()->second->close();
   end_round();
+  if (gateway != nullptr) gateway->shut_down();
   timer_.cancel();
   free_timer_.cancel();
 }
@@ -166,6 +168,7 @@ void Server::forget(Client& client) {
   monitors.remove(client);
   tracking.disable(client);
   replication->replicas().leave(client);
+  if (gateway != nullptr) gateway->forget(client);
   const auto it = clients.find(client.id());
   if (it == clients.end()) return;
   ended_.push_back(std::move(it->second));
@@ -181,6 +184,7 @@ void Server::end_round() {
   tracking.end_round();
   replication->end_round();
   keep_effects();
+  if (gateway != nullptr) gateway->end_round();
   // Resuming a client may serve others, and flushing may resume; each pass takes what the one before left.
   while (!resumed_.empty() || !dirty_.empty()) {
     const std::vector<std::uint64_t> resumed = std::exchange(resumed_, {});
@@ -202,6 +206,7 @@ void Server::end_round() {
       client.charge();
     }
     dirty_.clear();
+    if (gateway != nullptr) gateway->end_round();
   }
   keep_effects();
   std::erase_if(ended_, [this](const std::unique_ptr<Client>& client) {
@@ -237,6 +242,7 @@ void Server::arm_timer() {
   sooner(next_handshake_deadline_ms());
   sooner(next_stranger_deadline_ms());
   sooner(unread_output_due_ms_);
+  if (gateway != nullptr) sooner(gateway->next_look_ms());
   if (paused_ != Paused::nothing) sooner(paused_until_ms_);
   if (due == 0 || (timer_due_ms_ != 0 && timer_due_ms_ <= due)) return;
   timer_due_ms_ = due;
@@ -256,6 +262,7 @@ void Server::tick() {
   if (blocking.ready() && !script_suspended) blocking.serve();
   snapshots->look_at_clock();
   replication->look_at_clock();
+  if (gateway != nullptr) gateway->look_at_clock();
   if (paused_ != Paused::nothing && now_ms >= paused_until_ms_) end_pause();
   if (settings.timeout_s > 0) close_idle();
   close_unfinished_handshakes();

@@ -67,6 +67,10 @@ namespace repl {
 class Replication;
 }
 
+namespace cluster {
+class Gateway;
+}
+
 // What CLIENT PAUSE holds back.
 enum class Paused : std::uint8_t { nothing, writes, everything };
 
@@ -125,6 +129,9 @@ class Server {
   // Begins a connection to another server, in the way that the settings say. The error: the TLS files, or
   // RDMA, cannot be used.
   Opened<std::unique_ptr<Dialling>> dial(const std::string& host, std::uint16_t port, Dialled dialled);
+  // The same to a node of a cluster: over TCP, with TLS if tls-cluster says so.
+  Opened<std::unique_ptr<Dialling>> dial_cluster(const std::string& host, std::uint16_t port,
+                                                 Dialled dialled);
 
   // A connection came in, through whichever listener.
   void accept(std::unique_ptr<Connection> connection);
@@ -132,6 +139,8 @@ class Server {
   // Runs one request; the reply is in the client's queue afterwards (or it is blocked).
   // False: the client is paused and the request must be offered again later.
   bool execute(Client& client, Arguments arguments);
+  // The same after a gateway has decided that it is the request's turn.
+  bool execute_here(Client& client, Arguments arguments);
   // Runs a command that has passed all checks: for EXEC and for blocked clients.
   void run(Client& client, const Command& command, Arguments arguments);
 
@@ -227,6 +236,7 @@ class Server {
   bool expires_in_time = true;  // false, for tests: keys whose time has come go when somebody looks
   const std::unique_ptr<Snapshots> snapshots;
   std::unique_ptr<repl::Replication> replication;  // made last, and never null then
+  std::unique_ptr<cluster::Gateway> gateway;       // null: this server keeps the data itself
   std::optional<LoadProgress> loading;             // a snapshot is being read
   Loaded loaded;
   bool script_suspended = false;  // it took too long: others are answered BUSY, and no data changes
@@ -243,7 +253,6 @@ class Server {
 
   bool paused_for(const Client& client, const Command& command) const;
   bool refuse(Client& client, const Command* command, Arguments arguments);
-  bool execute_one(Client& client, Arguments arguments);
   // The server did nothing else meanwhile: an event, where that is as long as latency-monitor-threshold.
   void note_latency(std::string_view kind, std::uint64_t cycles);
   void note_slow(Client& client, const Command& command, Arguments arguments, std::uint64_t cycles);

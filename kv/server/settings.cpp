@@ -6,6 +6,7 @@
 #include <charconv>
 #include <limits>
 
+#include "kv/gateway/node_address.hpp"
 #include "kv/number.hpp"
 #include "kv/replication/primary.hpp"
 #include "kv/resp/words.hpp"
@@ -72,6 +73,12 @@ std::expected<std::string, std::string> primary_line(std::span<const std::string
     return std::unexpected("Invalid master host");
   const auto port = parse_int(std::string_view(line).substr(blank + 1));
   if (!port || *port < 0 || *port > 65535) return std::unexpected("Invalid master port");
+  return line;
+}
+
+std::expected<std::string, std::string> node_line(std::span<const std::string> words) {
+  const std::string line = join(words);
+  if (!line.empty() && !cluster::read_address(line)) return std::unexpected("argument must be HOST:PORT");
   return line;
 }
 
@@ -328,6 +335,21 @@ const std::array specs{
     SettingSpec{"replica-announce-ip", TextSetting{&S::replica_announce_ip}, run, "slave-announce-ip"},
     SettingSpec{"replica-announce-port", IntegerSetting{&S::replica_announce_port, 0, 65535}, run,
                 "slave-announce-port"},
+    SettingSpec{"cluster-gateway",
+                WordsSetting{&S::cluster_gateway, node_line},
+                start,
+                {},
+                "keep no data and pass commands on to the cluster that the node at HOST:PORT belongs to"},
+    SettingSpec{"cluster-gateway-timeout",
+                IntegerSetting{&S::cluster_gateway_timeout_ms, 100, int_limit},
+                run,
+                {},
+                "wait so many milliseconds for a node of it (5000)"},
+    SettingSpec{"tls-cluster",
+                BoolSetting{&S::tls_cluster},
+                start,
+                {},
+                "talk to its nodes with TLS: yes, no (no); needs --tls-ca-cert-file"},
 };
 
 Outcome assign_save_points(Settings& settings, std::span<const std::string> words) {

@@ -132,6 +132,10 @@ struct Settings {
   bool replica_read_only = true, replica_serve_stale_data = true, replica_announced = true;
   std::int64_t replica_priority = 100, replica_announce_port = 0;
   std::string replica_announce_ip;
+  // The cluster whose commands it passes on: "HOST:PORT" of a node; empty: it keeps the data itself.
+  std::string cluster_gateway;
+  std::int64_t cluster_gateway_timeout_ms = 5000;
+  bool tls_cluster = false;
   std::map<std::string_view, std::string> idle;     // see idle_settings.hpp: by name, those that were given
   std::set<std::string_view> given_without_effect;  // names, for the log
 };

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "kv/aof/manifest.hpp"
+#include "kv/gateway/wrong_settings.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv {
@@ -38,6 +39,8 @@ class SettingsCheck {
     note(server_.load_tls_again());
     if (const auto tls = server_.tls_to_dial(); !tls) wrong_.push_back(tls.error());
     note(server_.access.load_configured());
+    if (std::string wrong = cluster::wrong_for_gateway(settings_); !wrong.empty())
+      wrong_.push_back(std::move(wrong));
     if (!may(".", R_OK | W_OK | X_OK))
       wrong_.push_back("cannot write in " + settings_.dir + ": " + std::strerror(errno) + ". Check --dir.");
     written(settings_.logfile, "the log file", "--logfile");

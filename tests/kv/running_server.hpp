@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "kv/aof/append_only.hpp"
+#include "kv/gateway/router.hpp"
 #include "kv/server/server.hpp"
 #include "tests/kv/wire_client.hpp"
 #include "tests/scratch_directory.hpp"
@@ -49,6 +50,7 @@ class RunningServer {
       if (auto done = server_->append_only->start([] { return true; }); !done)
         throw std::runtime_error(done.error());
     }
+    if (auto done = cluster::pass_on_to_cluster(*server_); !done) throw std::runtime_error(done.error());
     if (auto done = server_->listen(); !done) throw std::runtime_error(done.error());
     thread_ = std::thread([this] { io_.run(); });
   }

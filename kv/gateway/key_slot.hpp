@@ -1,0 +1,14 @@
+// Which of a cluster's 16384 slots a key lies in (Redis Cluster specification, "Key distribution model"):
+// CRC16 (XMODEM) of the key, or of what stands between the first '{' and the next '}' if that is not empty.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace weir::kv::cluster {
+
+inline constexpr std::uint16_t slot_count = 16384;
+
+std::uint16_t key_slot(std::string_view key);
+
+}  // namespace weir::kv::cluster

@@ -1,0 +1,21 @@
+// "-MOVED 3999 127.0.0.1:6381" and "-ASK ...": a node says who has the slot that a request is about.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "kv/gateway/node_address.hpp"
+
+namespace weir::kv::cluster {
+
+struct Redirect {
+  bool once = false;  // ASK: this request only, and after ASKING; the slot stays where it is
+  std::uint16_t slot = 0;
+  NodeAddress to;
+};
+
+// Nothing: `reply` is not a redirection. An empty host stands for that of the node that answered.
+std::optional<Redirect> read_redirect(std::string_view reply, std::string_view answered_host);
+
+}  // namespace weir::kv::cluster

@@ -1,0 +1,139 @@
+#include "kv/gateway/routing.hpp"
+
+#include <algorithm>
+
+#include "kv/commands/key_specs.hpp"
+#include "kv/gateway/key_slot.hpp"
+
+namespace weir::kv::cluster {
+
+namespace {
+
+constexpr std::string_view about_all =
+    "it is about the keys of all nodes, and a gateway passes a command on to one: ask each node itself, "
+    "redis-cli --cluster call HOST:PORT COMMAND does";
+constexpr std::string_view about_node =
+    "it is about one server's own data, and a gateway keeps none: ask a node of the cluster itself";
+constexpr std::string_view about_connection =
+    "it changes a connection to a node, which clients of a gateway share: connect to a node of the cluster "
+    "for that";
+constexpr std::string_view no_key =
+    "it names no key, so nothing says which node should run it: name one, or ask a node of the cluster "
+    "itself";
+
+struct NamedRow {
+  std::string_view why;  // empty: to any node
+  std::string_view names;
+};
+constexpr NamedRow named_rows[] = {
+    {about_all, "keys scan dbsize randomkey flushall flushdb script function wait waitaof"},
+    {about_node,
+     "save bgsave bgrewriteaof lastsave swapdb sync psync replconf replicaof slaveof failover role debug "
+     "cluster asking readonly readwrite migrate"},
+    {about_connection,
+     "watch unwatch subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe "
+     "pubsub client|tracking client|caching"},
+    {{}, "publish"},
+};
+
+// A command that waits keeps its connection busy, and that is everybody's.
+constexpr std::string_view waits =
+    "it may wait, and a gateway's connections to nodes are shared: connect to a node of the cluster for that";
+
+bool lists(std::string_view names, std::string_view wanted) {
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(' '), names.size());
+    if (names.substr(0, end) == wanted) return true;
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return false;
+}
+
+// XREAD and XREADGROUP wait only where they say BLOCK.
+bool says_block(Arguments words) {
+  for (const Argument& word : words.subspan(1)) {
+    if (is_word(word.text, "STREAMS")) return false;
+    if (is_word(word.text, "BLOCK")) return true;
+  }
+  return false;
+}
+
+// What would keep this server's data, which is none, in place of what a file holds.
+bool keeps_data(const Command& command, Arguments words) {
+  const auto any_is = [&](std::size_t from, std::initializer_list<std::string_view> names) {
+    return std::ranges::any_of(words.subspan(std::min(from, words.size())), [&](const Argument& word) {
+      return std::ranges::any_of(names, [&](std::string_view name) { return is_word(word.text, name); });
+    });
+  };
+  if (command.name == "shutdown") return any_is(1, {"SAVE"});
+  return command.container == "config" && command.name == "set" && any_is(2, {"appendonly", "save"});
+}
+
+Route to_slot_of(std::uint16_t slot) { return {Route::Where::slot, slot, {}}; }
+
+}  // namespace
+
+Routing::Routing() {
+  const auto note = [this](const Command& command) {
+    if (command.id >= rules_.size()) rules_.resize(command.id + std::size_t{1});
+    rules_[command.id] = rule_of(command);
+  };
+  for (const Command* command : all_commands()) {
+    note(*command);
+    for (const Command& sub : command->subcommands) note(sub);
+  }
+}
+
+Routing::Rule Routing::rule_of(const Command& command) {
+  for (const NamedRow& row : named_rows) {
+    const std::string_view family = command.container.empty() ? command.name : command.container;
+    if (!lists(row.names, family) && !lists(row.names, command.full_name())) continue;
+    return row.why.empty() ? Rule{Kind::any_node, {}} : Rule{Kind::refused, row.why};
+  }
+  if (has_keys(command)) {
+    const bool fixed = key_specs(command).size() == 1 && command.first_key > 0 && command.key_step > 0 &&
+                       !command.has(flag::movablekeys);
+    return {fixed ? Kind::fixed_keys : Kind::found_keys, {}};
+  }
+  if (command.name == "spublish") return {Kind::fixed_keys, {}};
+  return {};
+}
+
+Route Routing::route(const Command* command, Arguments words) const {
+  // What is wrong with its form is said here, as it is anywhere.
+  if (command == nullptr || !command->takes(words.size())) return {};
+  const Rule& rule = rules_[command->id];
+  switch (rule.kind) {
+    case Kind::here:
+      return keeps_data(*command, words) ? Route{Route::Where::refused, 0, about_node} : Route{};
+    case Kind::any_node:
+      return {Route::Where::any_node, 0, {}};
+    case Kind::refused:
+      return {Route::Where::refused, 0, rule.why};
+    case Kind::fixed_keys:
+    case Kind::found_keys:
+      break;
+  }
+  if (command->has(flag::blocking) && (!command->name.starts_with("xread") || says_block(words)))
+    return {Route::Where::refused, 0, waits};
+  if (rule.kind == Kind::fixed_keys) {
+    const auto first = static_cast<std::size_t>(std::max(command->first_key, 1));
+    const auto step = static_cast<std::size_t>(std::max(command->key_step, 1));
+    const int last_key = command->last_key < 0 ? static_cast<int>(words.size()) + command->last_key
+                                               : std::max(command->last_key, command->first_key);
+    const std::uint16_t slot = key_slot(words[first].text);
+    for (std::size_t i = first + step; i <= static_cast<std::size_t>(std::max(last_key, 0)); i += step) {
+      if (i < words.size() && key_slot(words[i].text) != slot) return {Route::Where::cross_slot, 0, {}};
+    }
+    return to_slot_of(slot);
+  }
+  const auto keys = keys_in(*command, words);
+  if (!keys || keys->empty()) return {Route::Where::refused, 0, no_key};
+  const std::uint16_t slot = key_slot(keys->front().key);
+  for (const KeyInUse& key : *keys) {
+    if (key_slot(key.key) != slot) return {Route::Where::cross_slot, 0, {}};
+  }
+  return to_slot_of(slot);
+}
+
+}  // namespace weir::kv::cluster

@@ -1,0 +1,56 @@
+#include "kv/gateway/slot_map.hpp"
+
+#include <algorithm>
+
+namespace weir::kv::cluster {
+
+Node* SlotMap::any() const {
+  const auto found = std::ranges::find_if(nodes_, [](const auto& entry) { return entry.second->has_slots; });
+  return found == nodes_.end() ? nullptr : found->second.get();
+}
+
+std::size_t SlotMap::slots_covered() const {
+  return static_cast<std::size_t>(std::ranges::count_if(owners_, [](const Node* n) { return n != nullptr; }));
+}
+
+std::size_t SlotMap::owners() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(nodes_, [](const auto& entry) { return entry.second->has_slots; }));
+}
+
+Node* SlotMap::node(const NodeAddress& address) {
+  const auto found = nodes_.find(address);
+  if (found != nodes_.end()) return found->second.get();
+  if (nodes_.size() >= most_nodes) return nullptr;
+  auto made = std::make_unique<Node>();
+  made->address = address;
+  return nodes_.emplace(address, std::move(made)).first->second.get();
+}
+
+void SlotMap::move(std::uint16_t slot, Node& to) {
+  if (owners_[slot] == &to) return;
+  to.has_slots = true;
+  owners_[slot] = &to;
+  ++version_;
+}
+
+void SlotMap::take(const Topology& topology) {
+  std::array<Node*, slot_count> owners{};
+  for (const SlotRange& range : topology.ranges) {
+    Node* const primary = node(range.primary);
+    if (primary == nullptr) continue;
+    for (unsigned slot = range.first; slot <= range.last; ++slot) owners[slot] = primary;
+  }
+  if (owners != owners_ || version_ == 0) {
+    owners_ = owners;
+    ++version_;
+  }
+  for (auto& [address, known] : nodes_) known->has_slots = false;
+  for (Node* owner : owners_) {
+    if (owner != nullptr) owner->has_slots = true;
+  }
+  std::erase_if(nodes_,
+                [](const auto& entry) { return !entry.second->has_slots && !entry.second->linked(); });
+}
+
+}  // namespace weir::kv::cluster

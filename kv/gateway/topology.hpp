@@ -1,0 +1,31 @@
+// What a node answers to CLUSTER SLOTS: which primary has which slots, and who follows it.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kv/gateway/node_address.hpp"
+
+namespace weir::kv::cluster {
+
+struct SlotRange {
+  std::uint16_t first = 0, last = 0;  // both included
+  NodeAddress primary;
+};
+
+struct Topology {
+  static constexpr std::size_t most_ranges = 16384;
+  static constexpr std::size_t most_nodes = 4096;
+
+  std::vector<SlotRange> ranges;      // in the node's order; slots that nobody has are missing
+  std::vector<NodeAddress> replicas;  // who else may be asked
+};
+
+// `reply` is one whole RESP reply. `asked` is the node that gave it: one that does not know its own address
+// sends an empty host. The error says what is wrong with the reply.
+std::expected<Topology, std::string> read_topology(std::string_view reply, const NodeAddress& asked);
+
+}  // namespace weir::kv::cluster

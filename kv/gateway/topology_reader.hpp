@@ -1,0 +1,73 @@
+// Keeps the slot map fresh: asks one node after another for CLUSTER SLOTS until one answers.
+//
+// It asks at the start, about every ten seconds, and soon after anything looks outdated; one node at a time,
+// over a connection of its own that it has for a second at most, so a node that is silent costs a second and
+// no client. Nodes take turns: one that is cut off and does not know it is not asked again at once.
+// Threading: the server's one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kv/gateway/node_link.hpp"
+#include "kv/gateway/topology.hpp"
+
+namespace weir::kv::cluster {
+
+class TopologyReader final : private NodeLink::Owner {
+ public:
+  // What the reader needs of who uses it; see NodeLink::Owner.
+  class User {
+   public:
+    virtual void map_read(const Topology& topology) = 0;
+    virtual void map_not_read(const NodeAddress& asked, const std::string& why) = 0;
+    virtual LinkSettings link_settings() const = 0;
+    virtual Opened<std::unique_ptr<Dialling>> dial_node(const NodeAddress& address, Dialled dialled) = 0;
+    virtual BlockPool& blocks() = 0;
+    virtual std::int64_t now_ms() = 0;
+    virtual void round_is_over() = 0;
+
+   protected:
+    ~User() = default;
+  };
+
+  TopologyReader(User& user, NodeAddress seed);
+  ~TopologyReader();
+
+  // The map looks outdated.
+  void refresh_soon() { wanted_ = true; }
+  bool busy() const { return wanted_ || link_ != nullptr; }
+  void look_at_clock();
+  void shut_down();
+
+ private:
+  static constexpr std::int64_t between_ms = 100;       // two attempts
+  static constexpr std::int64_t usual_age_ms = 10'000;  // of a map that nothing speaks against
+  static constexpr std::int64_t patience_ms = 1000;
+
+  void replied(NodeLink& link, Request waited, std::string_view request, std::string_view reply) override;
+  void link_ready(NodeLink& link) override;
+  void link_ended(NodeLink& link, const std::string& why, std::deque<Request> unanswered, bool sent) override;
+  Opened<std::unique_ptr<Dialling>> dial_node(const NodeAddress& address, Dialled dialled) override {
+    return user_.dial_node(address, std::move(dialled));
+  }
+  BlockPool& blocks() override { return user_.blocks(); }
+  std::int64_t now_ms() override { return user_.now_ms(); }
+  void round_is_over() override { user_.round_is_over(); }
+
+  void ask_next();
+  void done();
+
+  User& user_;
+  const NodeAddress seed_;
+  std::vector<NodeAddress> known_;  // who may be asked, the seed first
+  std::size_t turn_ = 0;
+  bool wanted_ = true;
+  std::int64_t asked_ms_ = 0;  // 0: never
+  std::unique_ptr<NodeLink> link_;
+  std::vector<std::unique_ptr<NodeLink>> over_;  // until nothing refers to them
+};
+
+}  // namespace weir::kv::cluster
