@@ -59,6 +59,21 @@ class RdmaClient {
   std::string exactly(const std::string& request, std::size_t size) {
     return tls_ ? exchange(*tls_, request, size) : exchange(stream_, request, size);
   }
+  // So many replies, each raw, to these requests.
+  std::vector<std::string> replies(const std::string& requests, std::size_t count) {
+    std::vector<std::string> whole;
+    std::string wanted = requests;
+    while (whole.size() < count) {
+      const std::size_t size = whole_reply(unread_);
+      if (size == 0) {
+        unread_ += exactly(std::exchange(wanted, {}), 1);
+        continue;
+      }
+      whole.push_back(unread_.substr(0, size));
+      unread_.erase(0, size);
+    }
+    return whole;
+  }
   // Whether the server has ended the connection; waits until it has.
   bool ended() {
     char byte = 0;
@@ -98,6 +113,7 @@ class RdmaClient {
   }
 
   asio::io_context io_{1};
+  std::string unread_;
   rdma::Stream stream_;
   std::optional<asio::ssl::context> context_;
   std::optional<asio::ssl::stream<rdma::Stream&>> tls_;

@@ -1,0 +1,262 @@
+// The parts of the gateway that need no sockets: slots of keys, routes of requests, what nodes say, the order
+// of replies.
+#include <gtest/gtest.h>
+
+#include "kv/gateway/key_slot.hpp"
+#include "kv/gateway/lane.hpp"
+#include "kv/gateway/redirect.hpp"
+#include "kv/gateway/routing.hpp"
+#include "kv/gateway/topology.hpp"
+#include "kv/resp/reply_frame.hpp"
+
+namespace weir::kv::cluster {
+namespace {
+
+TEST(KeySlot, is_redis_clusters) {
+  const struct {
+    std::string_view key;
+    int slot;
+  } rows[] = {{"", 0},
+              {"foo", 12182},
+              {"bar", 5061},
+              {"hello", 866},
+              {"123456789", 12739},
+              {"a{foo}b", 12182},
+              {"{foo}{bar}", 12182},
+              {"{}foo", 9500},
+              {"{foo", 13308}};
+  for (const auto& row : rows) EXPECT_EQ(key_slot(row.key), row.slot) << row.key;
+  EXPECT_EQ(key_slot("foo{{bar}}zap"), key_slot("{bar"));
+  EXPECT_NE(key_slot("foo{}{bar}"), key_slot("bar")) << "an empty tag is none";
+}
+
+using Where = Route::Where;
+
+Route route_of(const std::vector<std::string>& words) {
+  static const Routing routing;
+  std::vector<Argument> arguments;
+  for (const std::string& word : words) arguments.push_back({word, nullptr});
+  return routing.route(find_command(Arguments(arguments)), arguments);
+}
+
+TEST(Routing, sends_a_command_where_its_keys_are) {
+  const struct {
+    std::vector<std::string> words;
+    Where where;
+    std::string key = {};
+  } rows[] = {
+      {{"GET", "foo"}, Where::slot, "foo"},
+      {{"set", "foo", "bar", "EX", "5"}, Where::slot, "foo"},
+      {{"MSET", "{a}1", "x", "{a}2", "y"}, Where::slot, "a"},
+      {{"MSET", "a", "x", "b", "y"}, Where::cross_slot},
+      {{"DEL", "a", "b"}, Where::cross_slot},
+      {{"DEL", "{t}a", "{t}b", "{t}c"}, Where::slot, "t"},
+      {{"RENAME", "a", "b"}, Where::cross_slot},
+      {{"RENAME", "{a}", "{a}2"}, Where::slot, "a"},
+      {{"EVAL", "return 1", "2", "{k}1", "{k}2", "v"}, Where::slot, "k"},
+      {{"EVAL", "return 1", "2", "a", "b"}, Where::cross_slot},
+      {{"EVAL", "return 1", "0"}, Where::refused},
+      {{"XREAD", "COUNT", "1", "STREAMS", "s", "0"}, Where::slot, "s"},
+      {{"XREAD", "BLOCK", "0", "STREAMS", "s", "0"}, Where::refused},
+      {{"XREAD", "STREAMS", "BLOCK", "0"}, Where::slot, "BLOCK"},
+      {{"OBJECT", "ENCODING", "o"}, Where::slot, "o"},
+      {{"ZUNION", "2", "{z}1", "{z}2"}, Where::slot, "z"},
+      {{"SORT", "{l}", "STORE", "{l}2"}, Where::slot, "l"},
+      {{"SORT", "l", "STORE", "m"}, Where::cross_slot},
+      {{"SPUBLISH", "ch", "m"}, Where::slot, "ch"},
+      {{"PUBLISH", "ch", "m"}, Where::any_node},
+      {{"BLPOP", "l", "0"}, Where::refused},
+      {{"KEYS", "*"}, Where::refused},
+      {{"DBSIZE"}, Where::refused},
+      {{"FLUSHALL"}, Where::refused},
+      {{"SCRIPT", "LOAD", "return 1"}, Where::refused},
+      {{"SAVE"}, Where::refused},
+      {{"SHUTDOWN", "SAVE"}, Where::refused},
+      {{"SHUTDOWN", "NOSAVE"}, Where::here},
+      {{"CONFIG", "SET", "appendonly", "yes"}, Where::refused},
+      {{"CONFIG", "GET", "appendonly"}, Where::here},
+      {{"WATCH", "k"}, Where::refused},
+      {{"MULTI"}, Where::here},
+      {{"EXEC"}, Where::here},
+      {{"SUBSCRIBE", "ch"}, Where::refused},
+      {{"CLIENT", "TRACKING", "ON"}, Where::refused},
+      {{"CLIENT", "ID"}, Where::here},
+      {{"PING"}, Where::here},
+      {{"HELLO", "3"}, Where::here},
+      {{"COMMAND", "COUNT"}, Where::here},
+      {{"INFO"}, Where::here},
+      {{"GET"}, Where::here},
+      {{"GET", "a", "b"}, Where::here},
+      {{"NOSUCH", "a"}, Where::here},
+  };
+  for (const auto& row : rows) {
+    const Route route = route_of(row.words);
+    EXPECT_EQ(route.where, row.where) << row.words[0] << ' ' << row.words.back();
+    if (row.where == Where::slot) {
+      EXPECT_EQ(route.slot, key_slot(row.key)) << row.words[0];
+    }
+    EXPECT_EQ(route.why.empty(), row.where != Where::refused) << row.words[0];
+  }
+}
+
+// What the gateway answers by itself can not be about data: it has none.
+TEST(Routing, answers_nothing_by_itself_that_changes_data) {
+  const Routing routing;
+  for (const Command* command : all_commands()) {
+    std::vector<const Command*> all{command};
+    for (const Command& sub : command->subcommands) all.push_back(&sub);
+    for (const Command* one : all) {
+      if (one->run == nullptr || !one->has(flag::write)) continue;
+      const std::size_t count = static_cast<std::size_t>(std::abs(one->arity));
+      const std::vector<Argument> words(count, Argument{"1", nullptr});
+      EXPECT_NE(routing.route(one, words).where, Where::here) << one->full_name();
+    }
+  }
+}
+
+TEST(Redirect, reads_what_nodes_say) {
+  const struct {
+    std::string_view reply;
+    bool once;
+    int slot;
+    std::string_view host;
+    int port;
+  } rows[] = {
+      {"-MOVED 3999 127.0.0.1:6381\r\n", false, 3999, "127.0.0.1", 6381},
+      {"-ASK 0 10.1.2.3:7000\r\n", true, 0, "10.1.2.3", 7000},
+      {"-MOVED 16383 fd00::1:6381\r\n", false, 16383, "fd00::1", 6381},
+      {"-MOVED 5 :7001\r\n", false, 5, "answered", 7001},
+      {"-MOVED 5 node-1.example:7001\r\n", false, 5, "node-1.example", 7001},
+  };
+  for (const auto& row : rows) {
+    const auto redirect = read_redirect(row.reply, "answered");
+    ASSERT_TRUE(redirect) << row.reply;
+    EXPECT_EQ(redirect->once, row.once);
+    EXPECT_EQ(redirect->slot, row.slot);
+    EXPECT_EQ(redirect->to, (NodeAddress{std::string(row.host), static_cast<std::uint16_t>(row.port)}));
+  }
+  for (std::string_view other : {"-ERR MOVED 1 a:1\r\n", "-MOVED\r\n", "-MOVED 1\r\n", "-MOVED 16384 a:1\r\n",
+                                 "-MOVED -1 a:1\r\n", "-MOVED 1 a:0\r\n", "-MOVED 1 a:65536\r\n",
+                                 "-MOVED 1 a\r\n", "-MOVED x a:1\r\n", "-MOVED 1 a b:1\r\n"})
+    EXPECT_FALSE(read_redirect(other, "answered")) << other;
+}
+
+TEST(Topology, is_what_CLUSTER_SLOTS_says) {
+  const std::string reply =
+      "*3\r\n"
+      "*4\r\n:0\r\n:5460\r\n*4\r\n$9\r\n127.0.0.1\r\n:7000\r\n$1\r\na\r\n*0\r\n"
+      "*3\r\n$0\r\n\r\n:7003\r\n$1\r\nd\r\n"
+      "*3\r\n:5461\r\n:10922\r\n*4\r\n$-1\r\n:7001\r\n$1\r\nb\r\n*2\r\n$8\r\nhostname\r\n$1\r\nh\r\n"
+      "*3\r\n:10923\r\n:16383\r\n*2\r\n$1\r\n?\r\n:7002\r\n";
+  const auto topology = read_topology(reply, {"seed", 7009});
+  ASSERT_TRUE(topology) << topology.error();
+  ASSERT_EQ(topology->ranges.size(), 2u) << "of one the node does not know the address";
+  EXPECT_EQ(topology->ranges[0].last, 5460);
+  EXPECT_EQ(topology->ranges[0].primary, (NodeAddress{"127.0.0.1", 7000}));
+  EXPECT_EQ(topology->ranges[1].first, 5461);
+  EXPECT_EQ(topology->ranges[1].primary, (NodeAddress{"seed", 7001}));
+  ASSERT_EQ(topology->replicas.size(), 1u);
+  EXPECT_EQ(topology->replicas[0], (NodeAddress{"seed", 7003}));
+}
+
+TEST(Topology, refuses_what_makes_no_sense) {
+  for (std::string_view reply :
+       {"+OK\r\n", "*-1\r\n", "*1\r\n+x\r\n", "*1\r\n*3\r\n:5\r\n:4\r\n*2\r\n$1\r\na\r\n:1\r\n",
+        "*1\r\n*3\r\n:0\r\n:16384\r\n*2\r\n$1\r\na\r\n:1\r\n",
+        "*1\r\n*3\r\n:-1\r\n:4\r\n*2\r\n$1\r\na\r\n:1\r\n",
+        "*1\r\n*3\r\n:0\r\n:4\r\n*2\r\n$1\r\na\r\n:65536\r\n",
+        "*1\r\n*3\r\n:0\r\n:4\r\n*2\r\n$2\r\n\r\n\r\n:1\r\n", "*1\r\n*3\r\n:0\r\n:4\r\n*1\r\n$1\r\na\r\n",
+        "*20000\r\n"})
+    EXPECT_FALSE(read_topology(reply, {"seed", 1})) << reply;
+  EXPECT_EQ(read_topology("-NOAUTH Authentication required.\r\n", {"seed", 1}).error(),
+            "it answers CLUSTER SLOTS: NOAUTH Authentication required.");
+}
+
+TEST(ReplyFrame, ends_where_the_reply_does_however_it_arrives) {
+  for (std::string_view reply : {"+OK\r\n",
+                                 "-ERR x\r\n",
+                                 ":1\r\n",
+                                 "$3\r\na\r\n\r\n",
+                                 "$0\r\n\r\n",
+                                 "$-1\r\n",
+                                 "*-1\r\n",
+                                 "*0\r\n",
+                                 "_\r\n",
+                                 "#t\r\n",
+                                 ",1.5\r\n",
+                                 "(12\r\n",
+                                 "=5\r\ntxt:a\r\n",
+                                 "!3\r\nERR\r\n",
+                                 "*2\r\n*1\r\n:1\r\n$1\r\na\r\n",
+                                 "%1\r\n+a\r\n*2\r\n:1\r\n:2\r\n",
+                                 "~1\r\n+a\r\n",
+                                 ">2\r\n+a\r\n+b\r\n",
+                                 "|1\r\n+a\r\n+b\r\n:1\r\n",
+                                 "*1\r\n|1\r\n+a\r\n+b\r\n:1\r\n"}) {
+    const std::string more = std::string(reply) + "+next\r\n";
+    ReplyFrame frame;
+    EXPECT_EQ(frame.scan(more), ReplyFrame::Status::whole) << reply;
+    EXPECT_EQ(frame.size(), reply.size()) << reply;
+    frame.next();
+    for (std::size_t i = 0; i < reply.size(); ++i)
+      ASSERT_EQ(frame.scan(reply.substr(0, i)), ReplyFrame::Status::incomplete) << reply << " up to " << i;
+    EXPECT_EQ(frame.scan(more), ReplyFrame::Status::whole) << reply;
+    EXPECT_EQ(frame.size(), reply.size()) << reply;
+  }
+}
+
+TEST(ReplyFrame, refuses_what_is_no_reply) {
+  for (std::string_view bytes :
+       {"x\r\n", "+a\n", "\n", "$x\r\n", "$-2\r\n", "$1\r\nab\r\n", "*-2\r\n", "$536870913\r\n",
+        "*4294967297\r\n", "*4294967296\r\n*4294967296\r\n", "$?\r\n"}) {
+    ReplyFrame frame;
+    EXPECT_EQ(frame.scan(bytes), ReplyFrame::Status::failed) << bytes;
+  }
+  ReplyFrame frame;
+  EXPECT_EQ(frame.scan(std::string(ReplyFrame::longest_line + 1, '+')), ReplyFrame::Status::failed);
+}
+
+struct Left {
+  std::string text;
+  Lane lane{nullptr, [this](std::string_view reply) { text += reply; }};
+};
+
+TEST(Lane, lets_replies_leave_in_the_order_of_the_requests) {
+  Left left;
+  Lane& lane = left.lane;
+  const std::uint64_t first = lane.enter(false);
+  const std::uint64_t second = lane.enter(false);
+  const std::uint64_t muted = lane.enter(true);
+  const std::uint64_t last = lane.enter(false);
+  lane.finish(last, "d");
+  lane.finish(second, "b");
+  EXPECT_EQ(left.text, "");
+  lane.finish(first, "a");
+  EXPECT_EQ(left.text, "ab");
+  lane.finish(muted, "c");
+  EXPECT_EQ(left.text, "abd");
+  EXPECT_TRUE(lane.idle());
+}
+
+TEST(Lane, takes_fewer_requests_while_replies_are_large) {
+  Left left;
+  Lane& lane = left.lane;
+  EXPECT_EQ(lane.allowed(), Lane::most_places);
+  lane.finish(lane.enter(false), std::string(Lane::most_bytes / 4, 'x'));
+  EXPECT_EQ(lane.allowed(), 4u);
+  lane.finish(lane.enter(false), std::string(Lane::most_bytes * 2, 'x'));
+  EXPECT_EQ(lane.allowed(), 1u);
+  for (int i = 0; i < 500; ++i) lane.finish(lane.enter(false), "small");
+  EXPECT_EQ(lane.allowed(), Lane::most_places);
+}
+
+TEST(Lane, drops_what_comes_for_a_client_that_is_gone) {
+  Left left;
+  const std::uint64_t first = left.lane.enter(false);
+  left.lane.abandon();
+  left.lane.finish(first, "a");
+  EXPECT_EQ(left.text, "");
+}
+
+}  // namespace
+}  // namespace weir::kv::cluster
