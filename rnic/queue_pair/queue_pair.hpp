@@ -95,8 +95,8 @@ struct Path {
 // What modify sets; the meaning and encoding of each is the verbs API's.
 struct QpAttributes {
   std::uint32_t access = 0;
-  Qpn destination;
-  Path path;
+  Qpn destination{};
+  Path path{};
   std::uint32_t qkey = 0;
   std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0: for ever
   std::uint8_t retry_cnt = 0;

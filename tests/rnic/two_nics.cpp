@@ -44,7 +44,6 @@ Endpoint::Endpoint(Nic& nic, const EndpointOptions& options) : nic_(nic), owns_c
   if (qp_ == nullptr) std::abort();
   attributes_ = {.access = options.qp_access,
                  .destination = Qpn(),
-                 .path = {},
                  .qkey = options.qkey,
                  .timeout = options.timeout,
                  .retry_cnt = options.retry_cnt,
