@@ -45,8 +45,8 @@ Options:
                  same user on this host; all others stay as they are. WEIR_SOCKETS=trace says what happens, =off nothing
                  =report sums it up at exit; WEIR_SOCKETS_RULES='off port 22, on program redis-*, off' leaves some out
   --sockets-peers NETWORK
-                 with --sockets, also to these networks' hosts, where the peer names ours: 10.0.0.0/8 or fd00::/8; may be
-                 repeated. For hosts that are trusted; between software NICs TCP is faster (docs/sockets.md)
+                 with --sockets, also to these networks' hosts, where the peer names ours: 10.0.0.0/8 or fd00::/8; may
+                 be repeated. For hosts that are trusted; between software NICs TCP is faster (docs/sockets.md)
   --rsockets     the program's internet sockets are rsockets, sockets over RDMA, through a preloaded librspreload.so
                  (rsocket(7)); both ends of a connection need it. Faster than --sockets with few connections; --sockets
                  is for all else: one end alone, fork, exec, dup, passed descriptors, every socket option
