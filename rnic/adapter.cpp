@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "rnic/between_hosts/packet_path.hpp"
+#include "rnic/queue_pair/completion_signal.hpp"
 #include "rnic/same_host/guests.hpp"
 
 namespace weir::rnic {
@@ -64,6 +65,7 @@ SharedReceiveQueue* Adapter::create_srq(std::uint32_t pd, std::uint32_t wrs, std
   if (index == srqs_.size()) srqs_.emplace_back();
   auto srq = std::make_unique<SharedReceiveQueue>(segment_, Qpn(slot_, index), pd, wrs, sges, xrc);
   if (!srq->valid()) return nullptr;
+  if (srq->completions() != nullptr) srq->open(xrc.cq->index(), xrc.cq->attach(srq.get()));
   srqs_[index] = std::move(srq);
   return srqs_[index].get();
 }
@@ -138,6 +140,7 @@ void Adapter::destroy(SharedReceiveQueue* srq) {
   // The initiators of others than XRC SRQs are gone with their queue pairs.
   if (srq->completions() != nullptr && !wait_for_initiators()) srq->keep_rings();
   const std::lock_guard lock(mutex_);
+  if (srq->completions() != nullptr) srq->cq()->detach(srq->cq_line());
   srqs_[srq->index()].reset();
 }
 
@@ -316,11 +319,23 @@ void Adapter::reclaim_from_srqs(Slot dead) {
     if (!srq) continue;
     if (XrcCompletions* xrc = srq->completions()) {
       xrc->void_slots_of(dead);
-      srq->announce_unpolled(*this);
+      announce_unpolled(*srq);
     }
     srq->reclaim(dead, completed_of(*srq));
     if (srq->take_parked()) kick_locked(*srq);
   }
+}
+
+// Wakes whoever sleeps on an XRC SRQ's CQ if there is something to poll: its writer may have died before it
+// did.
+void Adapter::announce_unpolled(const SharedReceiveQueue& srq) {
+  CompletionQueue& cq = *srq.cq();
+  {
+    const std::lock_guard lock(cq.poll_lock());
+    if (srq.completions()->next() == nullptr) return;  // also past what is void
+  }
+  mark_ready(cq.context(), srq.cq_line());
+  if (take_armed(cq.context(), Solicited::yes)) raise_cq(cq.index());
 }
 
 void Adapter::receive_returned(Slot from, const Peer::TakenFrom& taken) {

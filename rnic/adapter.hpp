@@ -22,6 +22,7 @@
 #include "rnic/memory/protection_table.hpp"
 #include "rnic/memory/segment.hpp"
 #include "rnic/memory/window_table.hpp"
+#include "rnic/nic_parts.hpp"
 #include "rnic/packet/window.hpp"
 #include "rnic/peer.hpp"
 #include "rnic/queue_pair/completion_queue.hpp"
@@ -39,6 +40,7 @@ class Adapter {
   Segment& segment() { return segment_; }
   ProtectionTable& table() { return table_; }
   const ProtectionTable& table() const { return table_; }
+  NicParts parts() { return {slot_, segment_, table_, windows_, host_}; }
   HostPort& host() { return host_; }
   WindowTable& windows() { return windows_; }
   MulticastGroups& multicast() { return multicast_; }
@@ -114,6 +116,7 @@ class Adapter {
   void show_counters(std::uint32_t qp_index);
   void retire_counters(std::uint32_t qp_index);
   void reclaim_from_srqs(Slot dead);
+  void announce_unpolled(const SharedReceiveQueue&);
   void take_batch(std::span<const PacketDatagram>);
   void take_packet(const PacketDatagram&);
   void take_multicast(const PacketDatagram&, const wire::Packet&);

@@ -98,7 +98,7 @@ void PacketSends::complete(std::uint32_t number, WcStatus status, std::uint64_t 
   SendWqe& wqe = qp_.sq_.at(number);
   if (status != WcStatus::success) return qp_.fail_send(wqe, status);
   wqe.byte_len = static_cast<std::uint32_t>(bytes);
-  qp_.counters_.count_done(nullptr, wqe.opcode, wqe.byte_len);
+  qp_.qp_.counters.count_done(nullptr, wqe.opcode, wqe.byte_len);
   qp_.complete_send(wqe, WcStatus::success);
 }
 

@@ -49,11 +49,11 @@ void QueuePair::open_packets() {
   const Path& path = attributes_.path;
   auto made = std::make_unique<PacketPath>(*this, path, attributes_.destination);
   const bool connected =
-      made->target.connect(nic_.host().peer(nic_.slot(), HostPort::Wait::no), qpn_, made->remote);
-  if (config_.type == QpType::rc) made->window = nic_.packet_window(path.destination, path.process);
-  if (connected && config_.type == QpType::uc)
+      made->target.connect(nic_.host().peer(nic_.slot(), HostPort::Wait::no), qp_.qpn, made->remote);
+  if (qp_.config.type == QpType::rc) made->window = nic_.packet_window(path.destination, path.process);
+  if (connected && qp_.config.type == QpType::uc)
     made->unreliable_responder.emplace(made->target, made->mtu, packet::Psn(path.receive_psn));
-  if (connected && config_.type == QpType::rc)
+  if (connected && qp_.config.type == QpType::rc)
     made->responder.emplace(
         made->target, packet::ResponderAttributes{.destination = made->remote.value(),
                                                   .pkey = full_pkey,
@@ -64,8 +64,8 @@ void QueuePair::open_packets() {
   initiator_slot_.store(nic_.slot(), std::memory_order_relaxed);
   const auto gid_words = std::bit_cast<std::array<std::uint64_t, 2>>(path.destination);
   for (std::size_t i = 0; i < gid_words.size(); ++i)
-    ctx_->remote_gid[i].store(gid_words[i], std::memory_order_relaxed);
-  ctx_->remote_qpn.store(over_packets | made->remote.value(), std::memory_order_seq_cst);
+    qp_.ctx->remote_gid[i].store(gid_words[i], std::memory_order_relaxed);
+  qp_.ctx->remote_qpn.store(over_packets | made->remote.value(), std::memory_order_seq_cst);
   poll_packets();
   const std::lock_guard lock(packets_lock_);
   packets_ = std::move(made);
@@ -73,13 +73,13 @@ void QueuePair::open_packets() {
 
 void QueuePair::poll_packets() {
   if (on_packets_.load(std::memory_order_relaxed) || on_packets_.exchange(true)) return;
-  config_.send_cq->on_packets.fetch_add(1, std::memory_order_relaxed);
-  config_.recv_cq->on_packets.fetch_add(1, std::memory_order_relaxed);
+  qp_.config.send_cq->on_packets.fetch_add(1, std::memory_order_relaxed);
+  qp_.config.recv_cq->on_packets.fetch_add(1, std::memory_order_relaxed);
 }
 
 // What modify changed, as far as both halves go by it.
 void QueuePair::set_packets(QpState to) {
-  if (config_.type == QpType::uc) {
+  if (qp_.config.type == QpType::uc) {
     if (to == QpState::rts && !packets_->unreliable_sends)
       packets_->unreliable_sends.emplace(nic_.host(), packets_->route, packets_->icrc_out, packets_->remote,
                                          packets_->mtu, packet::Psn(attributes_.path.send_psn));
@@ -112,8 +112,8 @@ void QueuePair::set_packets(QpState to) {
 // To reset. Under the send lock; whoever receives has either not begun with it, or is through.
 void QueuePair::close_packets() {
   if (on_packets_.exchange(false)) {
-    config_.send_cq->on_packets.fetch_sub(1, std::memory_order_relaxed);
-    config_.recv_cq->on_packets.fetch_sub(1, std::memory_order_relaxed);
+    qp_.config.send_cq->on_packets.fetch_sub(1, std::memory_order_relaxed);
+    qp_.config.recv_cq->on_packets.fetch_sub(1, std::memory_order_relaxed);
   }
   std::shared_ptr<PacketPath> closed;
   {
@@ -177,7 +177,7 @@ Outcome QueuePair::send_unreliable(const SendWqe& wqe, const Gather& payload) {
   if (!packets_->unreliable_sends) return Outcome::done;  // lost
   const auto packets = packets_->unreliable_sends->add(wqe, payload);
   if (!packets) return Outcome::local_fault;
-  counters_.requests_out.add(*packets);
+  qp_.counters.requests_out.add(*packets);
   return Outcome::done;
 }
 
@@ -227,32 +227,33 @@ std::uint64_t grown(std::uint64_t now, std::uint64_t& was) { return now - std::e
 void QueuePair::count_sends() {
   const packet::RequesterCounts& now = packets_->requester->counts();
   packet::RequesterCounts& was = packets_->counted_sends;
-  counters_.requests_out.add(grown(now.packets, was.packets));
+  qp_.counters.requests_out.add(grown(now.packets, was.packets));
   const std::uint64_t again = grown(now.retransmitted, was.retransmitted);
-  counters_.requests_again.add(again);
-  counters_.retries.add(again);
-  counters_.naks_in.add(grown(now.sequence_naks, was.sequence_naks) + grown(now.fatal_naks, was.fatal_naks) +
-                        grown(now.implied_naks, was.implied_naks));
+  qp_.counters.requests_again.add(again);
+  qp_.counters.retries.add(again);
+  qp_.counters.naks_in.add(grown(now.sequence_naks, was.sequence_naks) +
+                           grown(now.fatal_naks, was.fatal_naks) + grown(now.implied_naks, was.implied_naks));
   const std::uint64_t rnrs = grown(now.rnr_naks, was.rnr_naks);
-  counters_.rnr_naks_in.add(rnrs);
-  counters_.rnrs.add(rnrs);
-  counters_.no_responses.add(grown(now.timeouts, was.timeouts));
-  counters_.answers_unwanted.add(grown(now.stray, was.stray));
+  qp_.counters.rnr_naks_in.add(rnrs);
+  qp_.counters.rnrs.add(rnrs);
+  qp_.counters.no_responses.add(grown(now.timeouts, was.timeouts));
+  qp_.counters.answers_unwanted.add(grown(now.stray, was.stray));
 }
 
 // By whoever receives packets. `sent`, `again`: answers, and of these replays.
 void QueuePair::count_answers(PacketPath& path, std::uint64_t sent, std::uint64_t again) {
-  counters_.answers_out.add(sent);
-  counters_.answers_again.add(again);
+  qp_.counters.answers_out.add(sent);
+  qp_.counters.answers_again.add(again);
   count_arrived(path, path.responder->counts());
 }
 
 void QueuePair::count_arrived(PacketPath& path, const packet::ResponderCounts& now) {
   packet::ResponderCounts& was = path.counted_answers;
-  counters_.naks_out.add(grown(now.sequence_naks, was.sequence_naks) + grown(now.fatal_naks, was.fatal_naks));
-  counters_.rnr_naks_out.add(grown(now.rnr_naks, was.rnr_naks));
-  counters_.requests_repeated.add(grown(now.duplicates, was.duplicates));
-  counters_.requests_dropped.add(grown(now.early, was.early) + grown(now.dropped, was.dropped));
+  qp_.counters.naks_out.add(grown(now.sequence_naks, was.sequence_naks) +
+                            grown(now.fatal_naks, was.fatal_naks));
+  qp_.counters.rnr_naks_out.add(grown(now.rnr_naks, was.rnr_naks));
+  qp_.counters.requests_repeated.add(grown(now.duplicates, was.duplicates));
+  qp_.counters.requests_dropped.add(grown(now.early, was.early) + grown(now.dropped, was.dropped));
 }
 
 // From a timer or a poll. True: something is still on its way.
@@ -274,18 +275,18 @@ bool QueuePair::resume_packets() {
 
 // Not under the send lock. The caller has found the packet whole, and it names us.
 void QueuePair::receive_packet(const ArrivedPacket& arrived) {
-  counters_.packets_in.add(1);
-  if (config_.type == QpType::ud) return receive_datagram(arrived);
+  qp_.counters.packets_in.add(1);
+  if (qp_.config.type == QpType::ud) return receive_datagram(arrived);
   const std::shared_ptr<PacketPath> path = packets();
-  if (path == nullptr || !addressed(path->route, arrived)) return counters_.requests_dropped.add(1);
+  if (path == nullptr || !addressed(path->route, arrived)) return qp_.counters.requests_dropped.add(1);
   if (arrived.packet.bth.opcode == wire::congestion_notification) {
-    counters_.notifications_in.add(1);
+    qp_.counters.notifications_in.add(1);
     if (path->window) path->window->notified(nic_.host().now_ns());
     return;
   }
   if (ecn_of(arrived.traffic_class) == congestion_experienced) notify_sender(*path);
   if (packet::Responder::is_answer(arrived.packet)) {
-    if (!lock_soon(send_lock_)) return counters_.requests_dropped.add(1);
+    if (!lock_soon(send_lock_)) return qp_.counters.requests_dropped.add(1);
     if (path == packets_ && sends_packets()) {
       packets_->requester->receive(nic_.host().now_ns(), arrived.packet);
       count_sends();
@@ -301,7 +302,7 @@ void QueuePair::receive_packet(const ArrivedPacket& arrived) {
 
 // A packet of the peer's was marked on its way.
 void QueuePair::notify_sender(PacketPath& path) {
-  counters_.marked_in.add(1);
+  qp_.counters.marked_in.add(1);
   {
     const std::lock_guard lock(path.arriving);
     if (!path.notification_point.on_marked(notification_times, nic_.host().now_ns())) return;
@@ -316,7 +317,7 @@ void QueuePair::notify_sender(PacketPath& path) {
   route.traffic_class = notification_class;
   PacketBatch batch(nic_.host(), route, path.icrc_out);
   if (batch.add(out)) batch.send();
-  counters_.notifications_out.add(1);
+  qp_.counters.notifications_out.add(1);
 }
 
 // Behind a batch of arrived packets: its answers, and what they let go.

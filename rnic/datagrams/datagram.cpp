@@ -1,4 +1,5 @@
-// Unreliable datagrams: requester and responder roles of UD queue pairs.
+// Unreliable datagrams: requester and responder roles of UD queue pairs. The owner's side of what arrives is
+// datagram_slots.hpp.
 //
 // Any process may send to a UD queue pair, so its receive side is a ring of slots claimed by
 // compare-exchange. With an SRQ the slots are open from the beginning, and the sender takes a receive from
@@ -21,8 +22,6 @@
 
 namespace weir::rnic {
 namespace {
-
-constexpr std::byte ip_version_6{6};
 
 // Before a slot is claimed, which cannot be given back. It is shorter than a page.
 Outcome look_at(const Gather& payload) {
@@ -51,7 +50,7 @@ QueuePair::Datagram QueuePair::datagram_of(const SendWqe& wqe, const Gather& pay
   // A Q_Key with its top bit set means: use the queue pair's own (IBA 10.2.5).
   return {.payload = payload,
           .grh = wqe.datagram.path != nullptr ? &wqe.datagram.path->grh : nullptr,
-          .source = qpn_.value(),
+          .source = qp_.qpn.value(),
           .qkey = wqe.datagram.qkey & 0x80000000u ? attributes_.qkey : wqe.datagram.qkey,
           .imm_be = wqe.imm_be,
           .has_imm = wqe.opcode == SendOpcode::send_with_imm,
@@ -61,7 +60,7 @@ QueuePair::Datagram QueuePair::datagram_of(const SendWqe& wqe, const Gather& pay
 
 Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
   const std::uint32_t packet_bytes = wqe.datagram.path != nullptr ? wqe.datagram.path->packet_bytes : 0;
-  if (payload.bytes > (packet_bytes != 0 ? packet_bytes : config_.mtu_bytes)) {
+  if (payload.bytes > (packet_bytes != 0 ? packet_bytes : qp_.config.mtu_bytes)) {
     wqe.status = WcStatus::loc_len_err;
     return Outcome::nak_invalid;
   }
@@ -88,11 +87,12 @@ Outcome QueuePair::execute_datagram(SendWqe& wqe, const Gather& payload) {
 // `process`: of another user of this host; 0: to another host.
 Outcome QueuePair::send_datagram(const SendWqe& wqe, const Gather& payload, std::uint64_t process) {
   if (wqe.datagram.path == nullptr) return Outcome::done;
-  if (datagram_packets_ == nullptr) datagram_packets_ = std::make_unique<DatagramPackets>(nic_.host(), qpn_);
+  if (datagram_packets_ == nullptr)
+    datagram_packets_ = std::make_unique<DatagramPackets>(nic_.host(), qp_.qpn);
   poll_packets();
   if (!datagram_packets_->add(wqe, datagram_of(wqe, payload).qkey, process, payload))
     return Outcome::local_fault;
-  counters_.requests_out.add(1);
+  qp_.counters.requests_out.add(1);
   return Outcome::done;
 }
 
@@ -128,7 +128,7 @@ void QueuePair::receive_datagram(const ArrivedPacket& arrived) {
                     .has_imm = has_imm,
                     .solicited = packet.bth.solicited,
                     .multicast = Qpn(packet.bth.destination) == multicast_destination},
-                   *self, qpn_.index());
+                   *self, qp_.qpn.index());
 }
 
 // To every attached queue pair of every process of this host, the sender's own included. Each receives a copy
@@ -136,7 +136,7 @@ void QueuePair::receive_datagram(const ArrivedPacket& arrived) {
 Outcome QueuePair::multicast(const SendWqe& wqe, const Gather& payload) {
   const auto [everybody, undecided] = nic_.host().everybody(dial_);
   if (undecided) return Outcome::connecting;
-  counters_.multicasts_sent.add(1);
+  qp_.counters.multicasts_sent.add(1);
   if (wqe.datagram.path == nullptr) return Outcome::done;
   const Gid group = wqe.datagram.path->group;
   const Datagram datagram = datagram_of(wqe, payload);
@@ -185,7 +185,7 @@ DatagramSlot* QueuePair::claim_datagram(Peer& peer, std::uint32_t index) const {
   auto* slots = at_offset<DatagramSlot>(peer.segment_base(), peer.segment_size(), target.cqe_offset,
                                         std::uint64_t{mask} + 1);
   if (slots == nullptr) return nullptr;
-  DatagramSlot* slot = claim_slot(target.datagram_next, target.rq_posted, slots, mask, qpn_.slot());
+  DatagramSlot* slot = claim_slot(target.datagram_next, target.rq_posted, slots, mask, qp_.qpn.slot());
   if (slot == nullptr) {
     peer.segment().qp_counters[index].datagrams_dropped.shared_add(1);
     return nullptr;
@@ -193,7 +193,7 @@ DatagramSlot* QueuePair::claim_datagram(Peer& peer, std::uint32_t index) const {
   slot->wqe = no_wqe;
   if (target.srq != 0) {
     RemoteSrq srq;
-    if (TakenReceive taken; srq.connect(peer, target.srq - 1) && srq.claim(qpn_, taken))
+    if (TakenReceive taken; srq.connect(peer, target.srq - 1) && srq.claim(qp_.qpn, taken))
       slot->wqe = taken.number;
   }
   return slot;
@@ -208,101 +208,6 @@ void QueuePair::publish_datagram(Peer& peer, std::uint32_t index, DatagramSlot& 
   if (!take_armed(cq, solicited)) return;
   peer.segment().qp_counters[index].receive_wakeups.shared_add(1);
   peer.raise_cq_event(target.recv_cq);
-}
-
-// Publishes the slots of receives that were just posted: each becomes claimable under its own sequence.
-void QueuePair::open_datagram_slots(std::uint32_t from, std::uint32_t to) {
-  auto* slots = nic_.segment().at<DatagramSlot>(rings_.cqe_offset);
-  open_slots(slots, rings_.cqe_mask, from, to);
-}
-
-// With an SRQ slots and receives have nothing to do with each other: a slot is open again once it was polled.
-void QueuePair::reopen_datagram_slot(std::uint32_t polled) {
-  const std::uint32_t next = polled + rings_.cqe_mask + 1;
-  open_datagram_slots(next, next + 1);
-  rq_polled_.store(polled + 1, std::memory_order_release);
-  ctx_->rq_posted.store(next + 1, std::memory_order_release);
-}
-
-std::size_t QueuePair::poll_datagrams(std::span<WorkCompletion> out) {
-  auto* slots = nic_.segment().at<DatagramSlot>(rings_.cqe_offset);
-  std::size_t filled = 0;
-  while (filled < out.size()) {
-    const std::uint32_t polled = rq_polled_.load(std::memory_order_relaxed);
-    // Before the slot: until it is opened it shows what it held before a reset. seq_cst, both: see
-    // publish_completion().
-    if (polled == ctx_->rq_posted.load(std::memory_order_seq_cst)) break;
-    DatagramSlot& slot = slots[polled & rings_.cqe_mask];
-    const SlotClaim claim = SlotClaim::unpack(slot.claim.load(std::memory_order_seq_cst));
-    if (claim.sequence != polled || claim.state != SlotState::complete) break;
-    const std::uint32_t number = read_once(slot.wqe);
-    if (!has_own_rq() && number >= config_.srq->max_wrs()) {  // dropped
-      reopen_datagram_slot(polled);
-      continue;
-    }
-    const ReceiveWqe& wqe = has_own_rq() ? rq_at(polled) : config_.srq->wqe(number);
-    const PostedReceive& posted =
-        has_own_rq() ? posted_[polled & rings_.rq_mask] : config_.srq->posted(number);
-    const std::uint32_t byte_len = std::min(read_once(slot.byte_len), grh_bytes + max_datagram_bytes);
-    WcStatus status = byte_len > posted.length ? WcStatus::loc_len_err : WcStatus::success;
-    if (status == WcStatus::success && !scatter(wqe, {slot.bytes, byte_len})) status = WcStatus::loc_prot_err;
-    if (status == WcStatus::success && slot.multicast) counters_.multicasts.add(1);
-    out[filled++] = {.wr_id = posted.wr_id,
-                     .status = status,
-                     .opcode = WcOpcode::recv,
-                     .has_imm = slot.has_imm,
-                     .has_invalidated = false,
-                     .has_grh = config_.type == QpType::ud,
-                     .byte_len = byte_len,
-                     .imm_be = slot.imm_be,
-                     .qpn = qpn_.value(),
-                     .src_qpn = slot.src_qpn,
-                     .over_ipv4 = (slot.bytes[0] >> 4) != ip_version_6};
-    if (has_own_rq()) {
-      rq_polled_.store(polled + 1, std::memory_order_release);
-    } else {
-      config_.srq->free_wqe(number);
-      reopen_datagram_slot(polled);
-    }
-  }
-  return filled;
-}
-
-std::size_t QueuePair::unpolled_datagrams() const {
-  const auto* slots = nic_.segment().at<DatagramSlot>(rings_.cqe_offset);
-  const std::uint32_t posted = ctx_->rq_posted.load(std::memory_order_acquire);
-  const std::uint32_t polled = rq_polled_.load(std::memory_order_relaxed);
-  std::uint32_t next = polled;
-  while (next != posted) {
-    const SlotClaim claim =
-        SlotClaim::unpack(slots[next & rings_.cqe_mask].claim.load(std::memory_order_acquire));
-    if (claim.sequence != next || claim.state != SlotState::complete) break;
-    ++next;
-  }
-  return next - polled;
-}
-
-void QueuePair::append_completed_datagrams(std::vector<std::uint32_t>& numbers) const {
-  auto* slots = nic_.segment().at<DatagramSlot>(rings_.cqe_offset);
-  for (std::uint32_t i = 0; i <= rings_.cqe_mask; ++i)
-    if (SlotClaim::unpack(slots[i].claim.load(std::memory_order_acquire)).state == SlotState::complete)
-      numbers.push_back(slots[i].wqe);
-}
-
-// A sender was killed: what it had claimed and not completed is delivered as an empty datagram, so that the
-// receive is not lost and the ring moves on.
-void QueuePair::void_datagrams_of(Slot dead) {
-  auto* slots = nic_.segment().at<DatagramSlot>(rings_.cqe_offset);
-  for (std::uint32_t i = 0; i <= rings_.cqe_mask; ++i) {
-    const SlotClaim claim = SlotClaim::unpack(slots[i].claim.load(std::memory_order_acquire));
-    if (claim.state != SlotState::claimed || claim.claimer != dead) continue;
-    slots[i].byte_len = config_.type == QpType::ud ? grh_bytes : 0;
-    slots[i].has_imm = false;
-    slots[i].multicast = false;
-    slots[i].wqe = no_wqe;  // its WQE goes back (SharedReceiveQueue::reclaim)
-    complete_slot(slots[i]);
-    raise_local(*config_.recv_cq, recv_line_, Solicited::no);
-  }
 }
 
 }  // namespace weir::rnic

@@ -12,7 +12,7 @@
 // bit or an event. The queue pairs of the first lines are asked in every poll and have no bit; where a CQ has
 // no channel either, nothing is looked at behind the CQE, and publishing it is a plain store.
 //
-// Threading: poll() under `lock`. complete() from any thread of any process.
+// Threading: poll() under `lock`. The producer's half (completion_signal.hpp) from any thread of any process.
 #pragma once
 
 #include <atomic>
@@ -87,19 +87,5 @@ class CompletionQueue {
   std::uint32_t last_bit_ = 63;
   std::uint32_t turn_ = 0;  // the watched line to begin with; behind the last of them: the map
 };
-
-// The producer's half, for a CQ of any process: sets the bit, and says whether its channel must be woken.
-enum class Solicited : bool { no, yes };
-void mark_ready(CqContext&, std::uint32_t line);
-bool take_armed(CqContext&, Solicited);
-// Stores the word that makes a completion visible.
-inline void publish_completion(std::atomic<std::uint32_t>& word, std::uint32_t value, const CqContext& cq) {
-  // release: the poller must see the completion that the word is about. Before a look at `armed` it must be
-  // seq_cst, or a poller that armed and looked once more could sleep beside the completion.
-  if (cq.channel.load(std::memory_order_relaxed) != 0)
-    word.store(value, std::memory_order_seq_cst);
-  else
-    word.store(value, std::memory_order_release);
-}
 
 }  // namespace weir::rnic

@@ -32,36 +32,40 @@ QpConfig xrc_recv_config(std::uint64_t xrcd) {
 
 QueuePair::QueuePair(Adapter& nic, PeerPtr home, Qpn number, std::uint64_t xrcd)
     : nic_(nic),
-      qpn_(number),
-      config_(xrc_recv_config(xrcd)),
       home_(std::move(home)),
-      counters_(home_->segment().qp_counters[number.index()]),
-      tracer_(nic.tracer()),
+      qp_{.nic = nic.parts(),
+          .whole = *this,
+          .qpn = number,
+          .config = xrc_recv_config(xrcd),
+          .ctx = nullptr,
+          .counters = home_->segment().qp_counters[number.index()],
+          .tracer = nic.tracer()},
+      receive_side_(qp_),
       sq_(0, 0, 0) {
   QpContext& context = home_->segment().qps[number.index()];
   const std::uint64_t offset = context.openers_offset;
   openers_ = openers_of(context, home_->segment_base(), home_->segment_size());
   if (openers_ == nullptr || context.xrcd.load(std::memory_order_seq_cst) != xrcd) return;
-  ctx_ = &context;
+  qp_.ctx = &context;
   openers_->nic[nic.slot()].store(opener_number(nic.segment().header()), std::memory_order_seq_cst);
   const bool open = context.xrcd.load(std::memory_order_seq_cst) == xrcd && context.openers_offset == offset;
   note_initiator();
   if (open) return;
   close_opened();
-  ctx_ = nullptr;
+  qp_.ctx = nullptr;
 }
 
 void QueuePair::close_opened() {
   openers_->nic[nic_.slot()].store(0, std::memory_order_seq_cst);
-  home_->report_closed(qpn_);
+  home_->report_closed(qp_.qpn);
 }
 
 bool QueuePair::stays_open() {
   if (openers_ == nullptr) return false;
   if (has_opener(*openers_)) return true;
-  ctx_->xrcd.store(0, std::memory_order_seq_cst);
+  qp_.ctx->xrcd.store(0, std::memory_order_seq_cst);
   if (!has_opener(*openers_)) return false;
-  ctx_->xrcd.store(config_.xrcd, std::memory_order_seq_cst);
+  qp_.ctx->xrcd.store(qp_.config.xrcd, std::memory_order_seq_cst);
   return true;
 }
 
@@ -74,16 +78,17 @@ void QueuePair::tell_openers_of_fault(Fault fault) {
   for (std::uint32_t slot = 0; slot < max_slots; ++slot) {
     if (openers_->nic[slot].load(std::memory_order_relaxed) == 0) continue;
     if (const PeerPtr opener = nic_.host().peer(static_cast<Slot>(slot), HostPort::Wait::no))
-      opener->report_fault(qpn_, fault);
+      opener->report_fault(qp_.qpn, fault);
   }
 }
 
 QpAttributes QueuePair::shared_attributes() const {
-  const std::uint32_t rights = ctx_->access.load(std::memory_order_relaxed);
+  const std::uint32_t rights = qp_.ctx->access.load(std::memory_order_relaxed);
   QpAttributes attributes;
   attributes.access = rights & ~access::responder_depth;
-  attributes.destination = Qpn(ctx_->remote_qpn.load(std::memory_order_acquire));
-  attributes.min_rnr_timer = static_cast<std::uint8_t>(ctx_->min_rnr_timer.load(std::memory_order_relaxed));
+  attributes.destination = Qpn(qp_.ctx->remote_qpn.load(std::memory_order_acquire));
+  attributes.min_rnr_timer =
+      static_cast<std::uint8_t>(qp_.ctx->min_rnr_timer.load(std::memory_order_relaxed));
   attributes.max_dest_rd_atomic = rights & access::responder_depth ? 1 : 0;
   return attributes;
 }
@@ -96,8 +101,8 @@ void QueuePair::initiator_gone(Slot slot) {
 
 // Another process may have connected it.
 void QueuePair::note_initiator() {
-  if (config_.type != QpType::xrc_recv) return;
-  const Qpn initiator(ctx_->remote_qpn.load(std::memory_order_acquire));
+  if (qp_.config.type != QpType::xrc_recv) return;
+  const Qpn initiator(qp_.ctx->remote_qpn.load(std::memory_order_acquire));
   if (initiator.value() != 0) initiator_slot_.store(initiator.slot(), std::memory_order_relaxed);
 }
 

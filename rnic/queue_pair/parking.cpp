@@ -29,7 +29,7 @@ constexpr std::uint64_t shortest_pause_ns = 100'000, longest_pause_ns = 20'000'0
 // where the receiver shares our CPU, or is asleep, waiting never pays, and the spin shrinks to next to
 // nothing.
 bool QueuePair::receive_comes_soon() {
-  if (parked_ != Park::none || config_.type == QpType::uc) return false;
+  if (parked_ != Park::none || qp_.config.type == QpType::uc) return false;
   for (std::uint32_t tries = 0; tries < rnr_spin_; ++tries) {
     if (remote_.can_receive()) {
       rnr_spin_ = max_rnr_spin;
@@ -47,10 +47,10 @@ bool QueuePair::park(Park why) {
   SendWqe& wqe = sq_.at(sq_.executed.load(std::memory_order_relaxed));
   const bool peer_dead = why != Park::contended && remote_.gone();
   // Unreliable: what cannot be delivered is lost, silently.
-  if (config_.type == QpType::uc && (why != Park::late || peer_dead)) {
+  if (qp_.config.type == QpType::uc && (why != Park::late || peer_dead)) {
     parked_ = Park::none;
     charge(wqe);
-    counters_.count_done(nullptr, wqe.opcode, wqe.byte_len);
+    qp_.counters.count_done(nullptr, wqe.opcode, wqe.byte_len);
     complete_send(wqe, WcStatus::success);
     if (state() == QpState::sqd) drained();
     return true;
@@ -58,10 +58,10 @@ bool QueuePair::park(Park why) {
   const std::optional<std::uint64_t> budget = budget_ns(why);
   if (parked_ != why) {
     parked_ = why;
-    (why == Park::rnr ? counters_.rnrs : counters_.no_responses).add(1);
-    if (tracer_ != nullptr)
-      tracer_->parked(*this, wqe, why == Park::rnr ? Tracer::WaitsFor::receive : Tracer::WaitsFor::answer,
-                      remote_.target_min_rnr_timer());
+    (why == Park::rnr ? qp_.counters.rnrs : qp_.counters.no_responses).add(1);
+    if (qp_.tracer != nullptr)
+      qp_.tracer->parked(*this, wqe, why == Park::rnr ? Tracer::WaitsFor::receive : Tracer::WaitsFor::answer,
+                         remote_.target_min_rnr_timer());
     parked_since_ns_ = now_ns;
     announced_ = false;
     if (budget) nic_.host().wake_at(now_ns + *budget);
@@ -112,7 +112,7 @@ bool QueuePair::must_wait_its_turn() {
 // What a WQE says of its destination is in the address handle, which a program may destroy when it has posted
 // (mckey does).
 void QueuePair::keep_addresses() {
-  if (config_.type != QpType::ud) return;
+  if (qp_.config.type != QpType::ud) return;
   const std::uint32_t executed = sq_.executed.load(std::memory_order_relaxed);
   if (static_cast<std::int32_t>(kept_until_ - executed) <= 0) {
     kept_paths_.clear();
@@ -142,7 +142,7 @@ bool QueuePair::resume() {
   announced_ = false;  // a kick took the flag with it
   const bool on_its_way = packets_ != nullptr && resume_packets();
   if (parked_ != Park::none) {
-    if (parked_ != Park::connecting && parked_ != Park::paced) counters_.retries.add(1);
+    if (parked_ != Park::connecting && parked_ != Park::paced) qp_.counters.retries.add(1);
     execute();
   }
   const bool flushes_later = flush_waits_for_ && !flush_receives_once_left();

@@ -1,4 +1,4 @@
-// Posting: work requests become WQEs in the rings of a queue pair, and the doorbells publish them.
+// Posting sends: work requests become WQEs in the send ring, and the doorbell publishes them.
 //
 // Nothing here looks at the peer but to kick it; what a doorbell sets going is in requester.cpp.
 #include <sched.h>
@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "rnic/adapter.hpp"
-#include "rnic/memory/prefetch.hpp"
 #include "rnic/queue_pair/queue_pair.hpp"
 
 namespace weir::rnic {
@@ -51,7 +50,7 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
     result = PostResult::bad_state;
     return nullptr;
   }
-  if (!has_opcode(config_.type, request.opcode)) {
+  if (!has_opcode(qp_.config.type, request.opcode)) {
     result = PostResult::bad_opcode;
     return nullptr;
   }
@@ -63,7 +62,7 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
   wqe.wr_id = request.wr_id;
   wqe.opcode = request.opcode;
   wqe.status = WcStatus::success;
-  wqe.signaled = config_.signal_all || (request.flags & send_flag::signaled);
+  wqe.signaled = qp_.config.signal_all || (request.flags & send_flag::signaled);
   wqe.solicited = request.flags & send_flag::solicited;
   wqe.inlined = false;
   wqe.fenced = request.flags & send_flag::fence;
@@ -75,7 +74,7 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
   wqe.rkey = request.rkey;
   wqe.remote_srqn = request.remote_srqn;
   wqe.path_kbps = request.path_kbps;
-  if (config_.type == QpType::ud)
+  if (qp_.config.type == QpType::ud)
     wqe.datagram = request.datagram;
   else if (request.opcode == SendOpcode::bind_window)
     wqe.binding = request.binding;
@@ -86,7 +85,7 @@ SendWqe* QueuePair::append(const SendRequest& request, PostResult& result) {
 }
 
 PostResult QueuePair::set_sges(SendWqe& wqe, std::span<const Sge> sges) {
-  if (sges.size() > config_.caps.max_send_sge) return PostResult::too_many_sges;
+  if (sges.size() > qp_.config.caps.max_send_sge) return PostResult::too_many_sges;
   std::copy(sges.begin(), sges.end(), wqe.sges());
   wqe.num_sge = static_cast<std::uint8_t>(sges.size());
   return PostResult::ok;
@@ -97,7 +96,7 @@ PostResult QueuePair::add_inline(SendWqe& wqe, std::span<const std::byte> piece)
   if (wqe.opcode >= SendOpcode::rdma_read && wqe.opcode <= SendOpcode::fetch_and_add)
     return PostResult::bad_opcode;
   wqe.inlined = true;
-  if (piece.size() > config_.caps.max_inline - wqe.inline_bytes) return PostResult::too_long_inline;
+  if (piece.size() > qp_.config.caps.max_inline - wqe.inline_bytes) return PostResult::too_long_inline;
   std::copy(piece.begin(), piece.end(), wqe.inline_data() + wqe.inline_bytes);
   wqe.inline_bytes += static_cast<std::uint32_t>(piece.size());
   return PostResult::ok;
@@ -109,10 +108,10 @@ void QueuePair::abort_posting() {
 }
 
 void QueuePair::ring_doorbell() {
-  for (std::uint32_t at = sq_.doorbell; tracer_ != nullptr && at != sq_.tail; ++at)
-    tracer_->posted(*this, sq_.at(at));
+  for (std::uint32_t at = sq_.doorbell; qp_.tracer != nullptr && at != sq_.tail; ++at)
+    qp_.tracer->posted(*this, sq_.at(at));
   sq_.doorbell = sq_.tail;
-  counters_.doorbells.add(1);
+  qp_.counters.doorbells.add(1);
   const Cpu cpu = current_cpu();
   remote_.tell_cpu(cpu);
   execute();
@@ -120,36 +119,6 @@ void QueuePair::ring_doorbell() {
   const bool gives_way = peer_waits_for(cpu);
   unlock_sends();
   if (gives_way) ::sched_yield();
-}
-
-PostResult QueuePair::post_recv(std::uint64_t wr_id, std::span<const Sge> sges) {
-  if (!has_own_rq() || state() == QpState::reset) return PostResult::bad_state;
-  if (sges.size() > config_.caps.max_recv_sge) return PostResult::too_many_sges;
-  if (rq_tail_ - rq_polled_.load(std::memory_order_acquire) >= config_.caps.max_recv_wr)
-    return PostResult::full;
-  ReceiveWqe& wqe = rq_at(rq_tail_);
-  wqe.num_sge = static_cast<std::uint32_t>(sges.size());
-  const std::uint32_t length = total_length(sges);
-  wqe.length = length;
-  posted_[rq_tail_ & rings_.rq_mask] = {wr_id, length};
-  std::copy(sges.begin(), sges.end(), wqe.sge);
-  ++rq_tail_;
-  // The initiator read that line a lap ago and still has it; the doorbell would wait until it is ours alone.
-  prefetch_to_write(reinterpret_cast<const std::byte*>(&rq_at(rq_tail_)) + cache_line);
-  if (tracer_ != nullptr) tracer_->receive_posted(*this, wr_id, sges);
-  return PostResult::ok;
-}
-
-// With an SRQ there is never anything to publish: what counts up there are slots (datagram.cpp).
-void QueuePair::recv_doorbell() {
-  if (rq_published_ == rq_tail_) return;
-  counters_.receive_doorbells.add(1);
-  if (is_datagram(config_.type)) open_datagram_slots(rq_published_, rq_tail_);
-  rq_published_ = rq_tail_;
-  // seq_cst: pairs with announce_parked(); see there.
-  ctx_->rq_posted.store(rq_tail_, std::memory_order_seq_cst);
-  kick_initiator_if_parked();
-  if (flushing_.load(std::memory_order_seq_cst)) raise_local(*config_.recv_cq, recv_line_, Solicited::yes);
 }
 
 }  // namespace weir::rnic

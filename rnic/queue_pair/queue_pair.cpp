@@ -37,79 +37,93 @@ AsyncEvent event_of(Fault fault) {
 
 QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
     : nic_(nic),
-      qpn_(nic.slot(), index),
-      config_(config),
-      ctx_(&nic.segment().header().qps[index]),
-      counters_(nic.segment().header().qp_counters[index]),
-      tracer_(nic.tracer()),
+      qp_{.nic = nic.parts(),
+          .whole = *this,
+          .qpn = Qpn(nic.slot(), index),
+          .config = config,
+          .ctx = &nic.segment().header().qps[index],
+          .counters = nic.segment().header().qp_counters[index],
+          .tracer = nic.tracer()},
+      receive_side_(qp_),
       sq_(config.caps.max_send_wr, config.caps.max_send_sge, config.caps.max_inline) {
-  ctx_->state = static_cast<std::uint32_t>(QpState::reset);
-  ctx_->remote_qpn = 0;
-  ctx_->hazard = 0;  // the last initiator may have died inside an operation
-  ctx_->datagram_senders = 0;
-  ctx_->type = static_cast<std::uint16_t>(config.type);
+  QpContext& context = *qp_.ctx;
+  context.state = static_cast<std::uint32_t>(QpState::reset);
+  context.remote_qpn = 0;
+  context.hazard = 0;  // the last initiator may have died inside an operation
+  context.datagram_senders = 0;
+  context.type = static_cast<std::uint16_t>(config.type);
   begin_incarnation();
-  ctx_->pd = config.pd;
-  ctx_->xrcd = config.xrcd;
-  ctx_->access = 0;
-  ctx_->srq = config.srq ? config.srq->index() + 1 : 0;
-  if (!sq_.allocated() || !allocate_rings()) {
-    free_rings();
-    ctx_ = nullptr;
+  context.pd = config.pd;
+  context.xrcd = config.xrcd;
+  context.access = 0;
+  context.srq = config.srq ? config.srq->index() + 1 : 0;
+  context.recv_cq = context.cq_line = 0;
+  if (!sq_.allocated() || !receive_side_.allocate()) {
+    receive_side_.free();
+    qp_.ctx = nullptr;
     return;
   }
-  show_rings();
+  openers_ = receive_side_.openers();
   if (config.srq) config.srq->attached_qps.fetch_add(1);
-  if (config.recv_cq) {
-    recv_line_ = config.recv_cq->attach(this);
-    ctx_->recv_cq = config.recv_cq->index();
-    ctx_->cq_line = recv_line_;
-  }
-  send_line_ = recv_line_;
-  if (config.send_cq && config.send_cq != config.recv_cq) send_line_ = config.send_cq->attach(this);
+  attach();
   // It has no states to go through: there is nothing to connect, and its work queues have their own.
   if (config.type == QpType::rss)
-    ctx_->state.store(static_cast<std::uint32_t>(QpState::rtr), std::memory_order_seq_cst);
+    context.state.store(static_cast<std::uint32_t>(QpState::rtr), std::memory_order_seq_cst);
+}
+
+// To the queues that it completes into.
+void QueuePair::attach() {
+  CompletionQueue* const receives = qp_.config.recv_cq;
+  CompletionQueue* const sends = qp_.config.send_cq;
+  if (receives != nullptr) {
+    qp_.receives = {&receives->context(), receives->attach(this)};
+    qp_.ctx->recv_cq = receives->index();
+    qp_.ctx->cq_line = qp_.receives.line;
+  }
+  qp_.sends = qp_.receives;
+  if (sends != nullptr && sends != receives) qp_.sends = {&sends->context(), sends->attach(this)};
 }
 
 QueuePair::~QueuePair() {
-  if (ctx_ == nullptr) return;
+  if (qp_.ctx == nullptr) return;
   if (home_) {
     close_opened();
     return;
   }
-  if (tracer_ != nullptr) tracer_->forgotten(*this);
-  nic_.windows().forget(qpn_);
-  if (config_.type == QpType::ud) nic_.multicast().forget(qpn_.index());
-  if (config_.type == QpType::raw_packet || config_.type == QpType::rss) nic_.steering().forget(qpn_.index());
+  if (qp_.tracer != nullptr) qp_.tracer->forgotten(*this);
+  nic_.windows().forget(qp_.qpn);
+  if (qp_.config.type == QpType::ud) nic_.multicast().forget(qp_.qpn.index());
+  if (qp_.config.type == QpType::raw_packet || qp_.config.type == QpType::rss)
+    nic_.steering().forget(qp_.qpn.index());
   nic_.forget_parked(*this);
-  if (config_.recv_cq) config_.recv_cq->detach(recv_line_);
-  if (config_.send_cq && config_.send_cq != config_.recv_cq) config_.send_cq->detach(send_line_);
-  give_back_unpolled();
+  if (qp_.config.recv_cq) qp_.config.recv_cq->detach(qp_.receives.line);
+  if (qp_.config.send_cq && qp_.config.send_cq != qp_.config.recv_cq)
+    qp_.config.send_cq->detach(qp_.sends.line);
+  receive_side_.give_back_unpolled();
   remote_.disconnect();
   close_packets();
-  if (config_.srq) config_.srq->attached_qps.fetch_sub(1);
+  if (qp_.config.srq) qp_.config.srq->attached_qps.fetch_sub(1);
   // What others read of one of xrc_recv they read outside of operations, too.
-  if (initiator_left_ || config_.type == QpType::xrc_recv)
-    free_rings();
-  else if (config_.srq)
-    config_.srq->keep_rings();  // as ours are lost: an initiator that wakes up may still write there
+  if (initiator_left_ || qp_.config.type == QpType::xrc_recv)
+    receive_side_.free();
+  else if (qp_.config.srq)
+    qp_.config.srq->keep_rings();  // as ours are lost: an initiator that wakes up may still write there
 }
 
 void QueuePair::shut() {
   note_initiator();
-  ctx_->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
-  ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
+  qp_.ctx->state.store(static_cast<std::uint32_t>(QpState::reset), std::memory_order_seq_cst);
+  qp_.ctx->remote_qpn.store(0, std::memory_order_seq_cst);
 }
 
 bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
   const bool same_host = attributes.path.via == Via::same_host;
-  if (to == QpState::rtr && !is_datagram(config_.type) && same_host) {
+  if (to == QpState::rtr && !is_datagram(qp_.config.type) && same_host) {
     // Connecting may take a moment, so it happens before the lock and before we answer anybody.
     nic_.host().peer(attributes.destination.slot(), HostPort::Wait::yes);
   }
   // Whoever connected another process's queue pair, we may have to wait for its initiator.
-  if (home_) nic_.host().peer(Qpn(ctx_->remote_qpn.load()).slot(), HostPort::Wait::yes);
+  if (home_) nic_.host().peer(Qpn(qp_.ctx->remote_qpn.load()).slot(), HostPort::Wait::yes);
   const InitiatorLeft left =
       to == QpState::reset || to == QpState::err ? answer_no_more(to) : InitiatorLeft::yes;
   send_lock_.lock();
@@ -123,8 +137,8 @@ bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
 QueuePair::InitiatorLeft QueuePair::answer_no_more(QpState to) {
   send_lock_.lock();
   note_initiator();
-  ctx_->state.store(static_cast<std::uint32_t>(to), std::memory_order_seq_cst);
-  if (to == QpState::reset) ctx_->remote_qpn.store(0, std::memory_order_seq_cst);
+  qp_.ctx->state.store(static_cast<std::uint32_t>(to), std::memory_order_seq_cst);
+  if (to == QpState::reset) qp_.ctx->remote_qpn.store(0, std::memory_order_seq_cst);
   unlock_sends();
   const bool left = wait_for_initiator(to == QpState::err ? longest_wait_in_error_ns : longest_operation_ns);
   return left ? InitiatorLeft::yes : InitiatorLeft::no;
@@ -137,29 +151,26 @@ bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes, Initia
   attributes_ = attributes;
   if (attributes.path.via == Via::same_host)
     initiator_slot_.store(attributes.destination.slot(), std::memory_order_relaxed);
-  ctx_->access.store(attributes.access | (attributes.max_dest_rd_atomic != 0 ? access::responder_depth : 0),
-                     std::memory_order_relaxed);
-  ctx_->qkey.store(attributes.qkey, std::memory_order_relaxed);
-  ctx_->min_rnr_timer.store(attributes.min_rnr_timer, std::memory_order_relaxed);
+  qp_.ctx->access.store(
+      attributes.access | (attributes.max_dest_rd_atomic != 0 ? access::responder_depth : 0),
+      std::memory_order_relaxed);
+  qp_.ctx->qkey.store(attributes.qkey, std::memory_order_relaxed);
+  qp_.ctx->min_rnr_timer.store(attributes.min_rnr_timer, std::memory_order_relaxed);
   if (to == QpState::reset) return true;
   if (to == QpState::err) {
     flush_everything(left);
     return true;
   }
-  const bool slots_closed = ctx_->rq_posted.load(std::memory_order_relaxed) == 0;
-  if (to == QpState::init && is_datagram(config_.type) && !has_own_rq() && slots_closed) {
-    open_datagram_slots(0, rings_.cqe_mask + 1);
-    ctx_->rq_posted.store(rings_.cqe_mask + 1, std::memory_order_release);
-  }
+  if (to == QpState::init) receive_side_.open_slots_of_srq();
   if (to == QpState::rtr && attributes.path.via == Via::packets) {
     open_packets();
-  } else if (to == QpState::rtr && !is_datagram(config_.type)) {
-    ctx_->remote_qpn.store(attributes.destination.value(), std::memory_order_release);
-    if (config_.type != QpType::xrc_recv) connect_remote(HostPort::Wait::no);
+  } else if (to == QpState::rtr && !is_datagram(qp_.config.type)) {
+    qp_.ctx->remote_qpn.store(attributes.destination.value(), std::memory_order_release);
+    if (qp_.config.type != QpType::xrc_recv) connect_remote(HostPort::Wait::no);
   }
   if (!leave_for(to)) return true;
   if (packets_ != nullptr) set_packets(to);
-  if (to == QpState::rtr) kick_initiator_if_parked();
+  if (to == QpState::rtr) qp_.kick_initiator_if_parked();
   if (to == QpState::rts) execute();
   if (to == QpState::sqd) {
     draining_.store(true, std::memory_order_release);
@@ -177,11 +188,11 @@ bool QueuePair::modify_locked(QpState to, const QpAttributes& attributes, Initia
 // False: since the caller checked the transition an initiator has moved us to err (responder.cpp). Then that
 // holds, as if it had come right after, and on_fault() flushes.
 bool QueuePair::leave_for(QpState to) {
-  auto from = ctx_->state.load(std::memory_order_relaxed);
+  auto from = qp_.ctx->state.load(std::memory_order_relaxed);
   while (from != static_cast<std::uint32_t>(QpState::err)) {
     // seq_cst: an initiator that found us not ready has parked and set its flag before; we look at it right
     // after.
-    if (ctx_->state.compare_exchange_weak(from, static_cast<std::uint32_t>(to), std::memory_order_seq_cst))
+    if (qp_.ctx->state.compare_exchange_weak(from, static_cast<std::uint32_t>(to), std::memory_order_seq_cst))
       return true;
   }
   return false;
@@ -189,8 +200,8 @@ bool QueuePair::leave_for(QpState to) {
 
 bool QueuePair::reset(InitiatorLeft left) {
   // A datagram's sender that was killed inside never leaves, and none is told from another.
-  if (left == InitiatorLeft::no && !is_datagram(config_.type)) {
-    ctx_->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
+  if (left == InitiatorLeft::no && !is_datagram(qp_.config.type)) {
+    qp_.ctx->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
     flush_everything(InitiatorLeft::no);
     return false;
   }
@@ -202,45 +213,36 @@ bool QueuePair::reset(InitiatorLeft left) {
   draining_.store(false, std::memory_order_release);
   remote_.disconnect();
   close_packets();
-  if (tracer_ != nullptr) tracer_->forgotten(*this);
+  if (qp_.tracer != nullptr) qp_.tracer->forgotten(*this);
   // Another thread may be polling meanwhile: it finds each ring as it was, or empty.
-  between_polls(config_.send_cq, [&] {
+  between_polls(qp_.config.send_cq, [&] {
     sq_.reset();
     send_scanned_ = 0;
     kept_until_ = 0;
   });
-  between_polls(config_.recv_cq, [&] { reset_receives(); });
+  between_polls(qp_.config.recv_cq, [&] {
+    receive_side_.reset();
+    begin_incarnation();
+  });
   return true;
-}
-
-void QueuePair::reset_receives() {
-  give_back_unpolled();
-  flushing_ = false;
-  begin_incarnation();
-  rq_tail_ = rq_published_ = cqe_polled_ = 0;
-  rq_polled_ = 0;
-  likely_landing_ = nullptr;
-  if (is_datagram(config_.type) || is_xrc()) return;
-  auto* ring = nic_.segment().at<ReceiveCqe>(rings_.cqe_offset);
-  for (std::uint32_t i = 0; i <= rings_.cqe_mask; ++i) ring[i].sequence.store(0, std::memory_order_relaxed);
 }
 
 // The rings begin at 0, whatever this queue pair did before a reset, or the last one of this number. An
 // initiator still connected to that gets no response.
 void QueuePair::begin_incarnation() {
-  ++ctx_->incarnation;
-  ctx_->rq_next = ctx_->cqe_next = ctx_->landing_tail = 0;
-  ctx_->rq_posted_seen = ctx_->landing_head_seen = ctx_->cqe_polled_seen = 0;
-  ctx_->datagram_next = 0;
-  ctx_->rq_posted = ctx_->landing_head = ctx_->cqe_polled = 0;
-  ctx_->initiator_parked = 0;
-  ctx_->initiator_cpu = 0;
+  ++qp_.ctx->incarnation;
+  qp_.ctx->rq_next = qp_.ctx->cqe_next = qp_.ctx->landing_tail = 0;
+  qp_.ctx->rq_posted_seen = qp_.ctx->landing_head_seen = qp_.ctx->cqe_polled_seen = 0;
+  qp_.ctx->datagram_next = 0;
+  qp_.ctx->rq_posted = qp_.ctx->landing_head = qp_.ctx->cqe_polled = 0;
+  qp_.ctx->initiator_parked = 0;
+  qp_.ctx->initiator_cpu = 0;
 }
 
 // Under send_lock_. Everything not yet executed and everything still posted completes as flushed
 // (IBA 10.3.1): of an initiator that does not leave at once, later.
 void QueuePair::enter_error() {
-  ctx_->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
+  qp_.ctx->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
   flush_everything(initiator_leaves_at_once() ? InitiatorLeft::yes : InitiatorLeft::no);
 }
 
@@ -251,11 +253,11 @@ void QueuePair::flush_everything(InitiatorLeft left) {
   remote_.give_up_send();
   give_up_arriving();
   flush_sends();
-  const std::uint32_t hazard = ctx_->hazard.load(std::memory_order_seq_cst);
+  const std::uint32_t hazard = qp_.ctx->hazard.load(std::memory_order_seq_cst);
   // Datagrams are scattered by our own poll, so a sender of one reaches no buffer of ours.
-  if (left == InitiatorLeft::yes || (hazard & 1) == 0 || has_many_senders(config_.type)) {
+  if (left == InitiatorLeft::yes || (hazard & 1) == 0 || has_many_senders(qp_.config.type)) {
     flush_waits_for_.reset();
-    return flush_receives();
+    return receive_side_.flush();
   }
   flush_waits_for_ = hazard;
   parked_since_ns_ = nic_.host().now_ns();
@@ -266,30 +268,21 @@ void QueuePair::flush_everything(InitiatorLeft left) {
 // What is reported as flushed belongs to the application again (IBA 10.3.1.7): nobody may write there any
 // more, nor complete it a second time.
 bool QueuePair::flush_receives_once_left() {
-  const bool inside = ctx_->hazard.load(std::memory_order_seq_cst) == *flush_waits_for_ &&
+  const bool inside = qp_.ctx->hazard.load(std::memory_order_seq_cst) == *flush_waits_for_ &&
                       nic_.host().peer(initiator_slot_.load(std::memory_order_relaxed), HostPort::Wait::no);
   if (inside) {
     try_again_by_timer();
     return false;
   }
   flush_waits_for_.reset();
-  flush_receives();
+  receive_side_.flush();
   return true;
-}
-
-void QueuePair::flush_receives() {
-  if (flushing_.exchange(true, std::memory_order_seq_cst)) return;
-  if (has_own_rq())
-    raise_local(*config_.recv_cq, recv_line_, Solicited::yes);
-  else if (config_.srq != nullptr)
-    nic_.host().async_event(AsyncEvent::qp_last_wqe_reached, this, nullptr);
 }
 
 void QueuePair::on_fault(Fault fault) {
   send_lock_.lock();
   note_initiator();
-  const bool news =
-      state() == QpState::err && !flushing_.load(std::memory_order_relaxed) && !flush_waits_for_;
+  const bool news = state() == QpState::err && !receive_side_.flushing() && !flush_waits_for_;
   if (news) enter_error();
   unlock_sends();
   if (news) nic_.host().async_event(event_of(fault), this, nullptr);
@@ -299,15 +292,15 @@ void QueuePair::on_fault(Fault fault) {
 // NIC would not notice either, until a send times out). If it was killed with the connection up, the
 // connection is lost.
 void QueuePair::peer_gone(Slot slot) {
-  if (is_datagram(config_.type)) {
-    void_datagrams_of(slot);
+  if (is_datagram(qp_.config.type)) {
+    receive_side_.void_claims_of(slot);
     return announce_unpolled();
   }
   if (initiator_slot_.load(std::memory_order_relaxed) != slot) return;
   // Killed inside an operation, it left the hazard behind; a process that takes over its slot would look as
   // if it were still inside.
-  if (const std::uint32_t hazard = ctx_->hazard.load(std::memory_order_acquire); hazard & 1)
-    ctx_->hazard.store(hazard + 1, std::memory_order_seq_cst);
+  if (const std::uint32_t hazard = qp_.ctx->hazard.load(std::memory_order_acquire); hazard & 1)
+    qp_.ctx->hazard.store(hazard + 1, std::memory_order_seq_cst);
   if (state() < QpState::rtr) return;
   send_lock_.lock();
   const bool lost = state() >= QpState::rtr && peer_gone_locked();
@@ -316,21 +309,16 @@ void QueuePair::peer_gone(Slot slot) {
   if (lost) nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
 }
 
-// A process may be killed between a completion that it wrote and the wake-up for it, so its end is one.
 void QueuePair::announce_unpolled() {
-  if (config_.recv_cq == nullptr || is_xrc()) return;
-  {
-    const std::lock_guard lock(config_.recv_cq->poll_lock());
-    if ((is_datagram(config_.type) ? unpolled_datagrams() : unpolled_receives()) == 0) return;
-  }
-  raise_local(*config_.recv_cq, recv_line_, Solicited::yes);
+  if (qp_.config.recv_cq != nullptr && !qp_.config.is_xrc())
+    receive_side_.announce_unpolled(qp_.config.recv_cq->poll_lock());
 }
 
 // True: a connection that was up is lost, and no failed WQE says so.
 bool QueuePair::peer_gone_locked() {
   const bool killed = remote_.connected() && remote_.answers();
   const bool acknowledged =
-      config_.type == QpType::rc || (config_.type == QpType::xrc_send && !remote_.opener());
+      qp_.config.type == QpType::rc || (qp_.config.type == QpType::xrc_send && !remote_.opener());
   if (parked_ != Park::none && acknowledged) {
     parked_ = Park::none;
     fail_send(sq_.at(sq_.executed.load(std::memory_order_relaxed)), WcStatus::retry_exc_err);
@@ -341,40 +329,9 @@ bool QueuePair::peer_gone_locked() {
   return true;
 }
 
-// Completions that nobody will poll any more: their receives belong to the SRQ again.
-void QueuePair::give_back_unpolled() {
-  if (config_.srq == nullptr) return;
-  std::vector<std::uint32_t> numbers;
-  append_completed(numbers);
-  for (const std::uint32_t number : numbers) config_.srq->free_wqe(number);
-}
-
-void QueuePair::append_completed(std::vector<std::uint32_t>& numbers) const {
-  if (is_datagram(config_.type)) return append_completed_datagrams(numbers);
-  auto* ring = nic_.segment().at<ReceiveCqe>(rings_.cqe_offset);
-  for (std::uint32_t count = cqe_polled_; count - cqe_polled_ <= rings_.cqe_mask; ++count) {
-    if (ring[count & rings_.cqe_mask].sequence.load(std::memory_order_acquire) != count + 1) break;
-    numbers.push_back(ring[count & rings_.cqe_mask].wqe);
-  }
-}
-
-std::optional<std::vector<std::uint32_t>> QueuePair::receive_keys() {
-  if (config_.srq != nullptr) return config_.srq->receive_keys();
-  // Whoever posts receives may wait for the adapter's lock, under which we are.
-  if (!has_own_rq() || has_many_senders(config_.type) || !recv_lock_.try_lock()) return std::nullopt;
-  std::vector<std::uint32_t> keys;
-  for (std::uint32_t at = rq_polled_.load(std::memory_order_acquire); at != rq_published_; ++at) {
-    const ReceiveWqe& wqe = rq_at(at);
-    const std::uint32_t pieces = std::min(wqe.num_sge, config_.caps.max_recv_sge);
-    for (std::uint32_t i = 0; i < pieces; ++i) keys.push_back(wqe.sge[i].lkey);
-  }
-  recv_lock_.unlock();
-  return keys;
-}
-
 bool QueuePair::wait_for_datagram_senders() const {
   const std::uint64_t give_up_ns = nic_.host().now_ns() + longest_delivery_ns;
-  while (ctx_->datagram_senders.load(std::memory_order_seq_cst) != 0) {
+  while (qp_.ctx->datagram_senders.load(std::memory_order_seq_cst) != 0) {
     // One that was killed inside never leaves.
     if (nic_.host().now_ns() >= give_up_ns) return false;
     sched_yield();
@@ -384,19 +341,19 @@ bool QueuePair::wait_for_datagram_senders() const {
 
 // Who moved us to err is about to.
 bool QueuePair::initiator_leaves_at_once() const {
-  const std::uint32_t seen = ctx_->hazard.load(std::memory_order_seq_cst);
+  const std::uint32_t seen = qp_.ctx->hazard.load(std::memory_order_seq_cst);
   if ((seen & 1) == 0) return true;
   for (int tries = 0; tries < 100; ++tries, cpu_relax())
-    if (ctx_->hazard.load(std::memory_order_seq_cst) != seen) return true;
+    if (qp_.ctx->hazard.load(std::memory_order_seq_cst) != seen) return true;
   return !nic_.host().peer(initiator_slot_.load(std::memory_order_relaxed), HostPort::Wait::no);
 }
 
 bool QueuePair::wait_for_initiator(std::uint64_t longest_ns) const {
-  if (has_many_senders(config_.type)) return wait_for_datagram_senders();
-  const std::uint32_t seen = ctx_->hazard.load(std::memory_order_seq_cst);
+  if (has_many_senders(qp_.config.type)) return wait_for_datagram_senders();
+  const std::uint32_t seen = qp_.ctx->hazard.load(std::memory_order_seq_cst);
   if ((seen & 1) == 0) return true;
   const std::uint64_t give_up_ns = nic_.host().now_ns() + longest_ns;
-  for (int tries = 0; ctx_->hazard.load(std::memory_order_seq_cst) == seen; ++tries) {
+  for (int tries = 0; qp_.ctx->hazard.load(std::memory_order_seq_cst) == seen; ++tries) {
     if (tries < 100) {
       cpu_relax();
       continue;
@@ -407,13 +364,6 @@ bool QueuePair::wait_for_initiator(std::uint64_t longest_ns) const {
     sched_yield();
   }
   return true;
-}
-
-void QueuePair::kick_initiator_if_parked() {
-  if (ctx_->initiator_parked.load(std::memory_order_seq_cst) == 0) return;
-  if (ctx_->initiator_parked.exchange(0, std::memory_order_seq_cst) == 0) return;
-  const Qpn initiator(ctx_->remote_qpn.load(std::memory_order_acquire));
-  if (const PeerPtr peer = nic_.host().peer(initiator.slot(), HostPort::Wait::no)) peer->kick(initiator);
 }
 
 }  // namespace weir::rnic

@@ -2,20 +2,20 @@
 //
 // The work is in these files, one a role:
 //   queue_pair.cpp   modify, destroy; entering the error state
-//   queue_pair_rings.cpp   its rings in the segment
-//   posting.cpp      WQEs into the rings, and the doorbells
+//   posting.cpp      WQEs into the send ring, and its doorbell
 //   requester.cpp    executes send WQEs in order
 //   parking.cpp      parks them (RNR, no response), tries them again, and gives up on them
 //   responder.cpp    what the peer's NIC would do for an arriving operation, played by the initiator
 //   datagram.cpp     the same two roles for UD
 //   raw_packet.cpp   and for Ethernet frames
-//   receive_side_scaling.cpp  what spreads those over work queues
 //   packets.cpp      instead of these two, where the peer is on another host (UC: unreliable_packets.cpp)
 //   opened_queue_pair.cpp   XRC queue pairs that several processes have open
-//   completer.cpp    turns finished sends, arrived receives and flushed WQEs into work completions
+//   completer.cpp    turns finished sends into work completions
 //
-// Locks, in order: send_lock_ or recv_lock_, then nothing else. poll_completions runs under the CQ's lock and
-// takes neither. Nothing here blocks except wait_for_initiator(), which is bounded by the peer's current
+// What arrives is receive_side.hpp's.
+//
+// Locks, in order: send_lock_ or receive_lock(), then nothing else. poll_completions runs under the CQ's lock
+// and takes neither. Nothing here blocks except wait_for_initiator(), which is bounded by the peer's current
 // operation.
 #pragma once
 
@@ -27,12 +27,14 @@
 #include <span>
 #include <vector>
 
-#include "rnic/memory/arrived.hpp"
 #include "rnic/memory/spin_lock.hpp"
 #include "rnic/peer.hpp"
 #include "rnic/queue_pair/completion_queue.hpp"
 #include "rnic/queue_pair/pacer.hpp"
+#include "rnic/queue_pair/qp_common.hpp"
+#include "rnic/queue_pair/qp_config.hpp"
 #include "rnic/queue_pair/queue_pair_state.hpp"
+#include "rnic/queue_pair/receive_side.hpp"
 #include "rnic/queue_pair/send_queue.hpp"
 #include "rnic/queue_pair/shared_receive_queue.hpp"
 #include "rnic/same_host/responder.hpp"
@@ -55,86 +57,6 @@ inline constexpr std::uint64_t longest_operation_ns = 2'000'000'000;
 // neighbour has left.
 inline constexpr std::uint64_t longest_wait_in_error_ns = 5'000'000;
 
-struct QpCapabilities {
-  std::uint32_t max_send_wr = 0, max_recv_wr = 0, max_send_sge = 0, max_recv_sge = 0, max_inline = 0;
-};
-
-// What a queue pair of type rss spreads frames by.
-struct RssConfig {
-  RxHash hash;
-  std::vector<std::uint32_t> queues;  // by the hash: indices of work queues; a power of two of them
-};
-
-struct QpConfig {
-  QpType type = QpType::rc;
-  std::uint32_t pd = 0;
-  CompletionQueue* send_cq = nullptr;
-  CompletionQueue* recv_cq = nullptr;
-  SharedReceiveQueue* srq = nullptr;
-  std::uint64_t xrcd = 0;  // xrc_recv: its domain
-  RssConfig rss;           // rss alone
-  QpCapabilities caps;
-  bool signal_all = false;
-  std::uint32_t mtu_bytes = max_datagram_bytes;  // of the port: a datagram is no longer
-  void* cookie = nullptr;                        // the caller's object, for async events
-};
-
-// How a queue pair reaches its peer: decided at rtr, and the same until it is reset.
-enum class Via : std::uint8_t { same_host, packets };
-struct Path {
-  Via via = Via::same_host;
-  // The rest is of packets alone.
-  Gid source{}, destination{};
-  std::uint32_t mtu_bytes = 1024;
-  std::uint32_t send_psn = 0, receive_psn = 0;  // the first of each
-  std::uint8_t traffic_class = 0, hop_limit = 64;
-  std::uint32_t interface = 0;  // as of PacketRoute
-  std::uint64_t process = 0;    // as of PacketRoute
-};
-
-// What modify sets; the meaning and encoding of each is the verbs API's.
-struct QpAttributes {
-  std::uint32_t access = 0;
-  Qpn destination{};
-  Path path{};
-  std::uint32_t qkey = 0;
-  std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0: for ever
-  std::uint8_t retry_cnt = 0;
-  std::uint8_t rnr_retry = 0;      // 7: for ever
-  std::uint8_t min_rnr_timer = 0;  // code of rnr_timer_ns()
-  std::uint8_t max_rd_atomic = 1, max_dest_rd_atomic = 1;
-  RateLimit rate{};
-  bool sqd_event = false;  // on the way to sqd: report when the send queue has drained
-};
-
-// What post_send needs to know of one work request beyond its payload.
-struct SendRequest {
-  std::uint64_t wr_id = 0;
-  SendOpcode opcode = SendOpcode::send;
-  std::uint32_t flags = 0;  // send_flag::
-  std::uint32_t imm_be = 0;
-  std::uint64_t remote_addr = 0;
-  std::uint32_t rkey = 0;
-  std::uint32_t remote_srqn = 0;  // XRC
-  DatagramAddress datagram{};
-  std::uint32_t path_kbps = 0;  // UD: the static rate of the path; 0: none
-  AtomicOperands atomic{};
-  WindowBinding binding{};
-};
-
-enum class PostResult : std::uint8_t {
-  ok,
-  full,
-  bad_state,
-  too_many_sges,
-  too_long_inline,
-  bad_opcode,
-  no_address
-};
-
-// The payload of a message into the buffers of a receive; false when they are not what they were.
-bool scatter_into(Adapter&, std::uint32_t pd, const ReceiveWqe&, std::span<const std::byte>);
-
 class QueuePair {
  public:
   QueuePair(Adapter&, std::uint32_t index, const QpConfig&);
@@ -144,12 +66,12 @@ class QueuePair {
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
-  bool valid() const { return ctx_ != nullptr; }
-  QpCounters& counters() { return counters_; }
-  Qpn qpn() const { return qpn_; }
-  const QpConfig& config() const { return config_; }
-  void set_cookie(void* cookie) { config_.cookie = cookie; }
-  QpState state() const { return static_cast<QpState>(ctx_->state.load(std::memory_order_acquire)); }
+  bool valid() const { return qp_.ctx != nullptr; }
+  QpCounters& counters() { return qp_.counters; }
+  Qpn qpn() const { return qp_.qpn; }
+  const QpConfig& config() const { return qp_.config; }
+  void set_cookie(void* cookie) { qp_.config.cookie = cookie; }
+  QpState state() const { return qp_.state(); }
   // In sqd, and the request that it found under way is not yet over.
   bool draining() const { return draining_.load(std::memory_order_acquire); }
   QpAttributes attributes() const { return attributes_; }
@@ -181,14 +103,16 @@ class QueuePair {
 
   // Receives: under receive_lock() from the first post_recv to recv_doorbell(), which publishes what was
   // written and kicks an initiator that waits for it.
-  SpinLock& receive_lock() { return recv_lock_; }
-  PostResult post_recv(std::uint64_t wr_id, std::span<const Sge>);
-  void recv_doorbell();
+  SpinLock& receive_lock() { return receive_side_.lock(); }
+  PostResult post_recv(std::uint64_t wr_id, std::span<const Sge> sges) {
+    return receive_side_.post(wr_id, sges);
+  }
+  void recv_doorbell() { receive_side_.doorbell(); }
 
   std::size_t poll_completions(CompletionQueue&, std::span<WorkCompletion>);
   std::size_t unpolled(const CompletionQueue&) const;  // what poll_completions() would find, unlimited
   // Ahead of poll_completions, under the CQ's lock too: brings the next CQE over from the core that wrote it.
-  void prefetch_completion() const;
+  void prefetch_completion() const { receive_side_.prefetch(); }
 
   // A packet for us, of a batch; then, behind the batch, what it is answered with.
   void receive_packet(const ArrivedPacket&);
@@ -200,17 +124,17 @@ class QueuePair {
   void peer_gone(Slot);
   void process_gone(std::uint64_t process);  // of another user, to which packets go
   // The WQEs of our SRQ whose completions stand in our ring, to be polled.
-  void append_completed(std::vector<std::uint32_t>&) const;
+  void append_completed(std::vector<std::uint32_t>& wqes) const { receive_side_.append_completed(wqes); }
   void on_fault(Fault);  // a peer moved us to err
-  void kick_initiator_if_parked();
+  void kick_initiator_if_parked() const { qp_.kick_initiator_if_parked(); }
   // Returns once the initiator's current operation is over, or it is dead. False: it was still inside after a
   // bounded time (its process is stopped, say); what it may touch must then stay where it is.
   bool wait_for_initiator(std::uint64_t longest_ns = longest_operation_ns) const;
   // The keys of the memory that a SEND which began already may fill; nullopt: not known, any.
-  std::optional<std::vector<std::uint32_t>> receive_keys();
+  std::optional<std::vector<std::uint32_t>> receive_keys() { return receive_side_.keys(); }
   // Whoever plays our responder is inside an operation, and does not leave at once; it may be stopped there.
   bool initiator_inside() const {
-    return valid() && !has_many_senders(config_.type) && !initiator_leaves_at_once();
+    return valid() && !has_many_senders(qp_.config.type) && !initiator_leaves_at_once();
   }
   // Before it is destroyed: it answers nobody any more. Under the adapter's lock.
   void shut();
@@ -218,7 +142,7 @@ class QueuePair {
   // rings stay.
   void wait_after_shut() { initiator_left_ = wait_for_initiator(); }
   // Whoever plays our responder rang its last doorbell on that CPU.
-  bool initiator_on(Cpu cpu) const { return ctx_->initiator_cpu.load(std::memory_order_relaxed) == cpu; }
+  bool initiator_on(Cpu cpu) const { return qp_.ctx->initiator_cpu.load(std::memory_order_relaxed) == cpu; }
   // Whose process plays our responder.
   Slot initiator_slot() const { return initiator_slot_.load(std::memory_order_relaxed); }
   bool connected_to(const Peer& peer) const { return remote_.peer.get() == &peer; }
@@ -265,7 +189,7 @@ class QueuePair {
   void count_answers(PacketPath&, std::uint64_t sent, std::uint64_t again);
   void count_arrived(PacketPath&, const packet::ResponderCounts& now);
   Outcome send_unreliable(const SendWqe&, const Gather&);
-  bool answers_by_packets() const { return packets_ != nullptr && config_.type == QpType::rc; }
+  bool answers_by_packets() const { return packets_ != nullptr && qp_.config.type == QpType::rc; }
   void give_up_arriving();
   // From now on polls look for packets, until close_packets().
   void poll_packets();
@@ -293,32 +217,14 @@ class QueuePair {
   Outcome multicast(const SendWqe&, const Gather&);
   DatagramSlot* claim_datagram(Peer&, std::uint32_t index) const;
   static void publish_datagram(Peer&, std::uint32_t index, DatagramSlot&);
-  std::size_t poll_datagrams(std::span<WorkCompletion>);
-  std::size_t unpolled_datagrams() const;
-  void open_datagram_slots(std::uint32_t from, std::uint32_t to);
-  void append_completed_datagrams(std::vector<std::uint32_t>&) const;
-  void reopen_datagram_slot(std::uint32_t polled);
-  void void_datagrams_of(Slot dead);
 
   // raw_packet.cpp
   Outcome execute_frame(SendWqe&, const Gather&);
   void deliver_frame(const EthernetFrame&, Peer&, std::uint32_t index);
   void receive_frame(std::span<const std::byte>, Peer&, std::uint32_t index);
 
-  // receive_side_scaling.cpp
-  bool allocate_indirection();
-
   // completer.cpp
   std::size_t poll_sends(std::span<WorkCompletion>);
-  std::size_t poll_receives(std::span<WorkCompletion>);
-  void count_receives(std::span<const WorkCompletion> polled);
-  std::size_t unpolled_receives() const;
-  std::size_t poll_flushed_receives(std::span<WorkCompletion>);
-  bool scatter(const ReceiveWqe&, std::span<const std::byte>) const;
-  WcStatus scatter_payload(const ArrivedCqe&, const ReceiveWqe&);
-  void fail_by_own_memory() const;
-  void show_polled(std::uint32_t receives);
-  void raise_local(CompletionQueue&, std::uint32_t line, Solicited);
 
   // queue_pair.cpp
   enum class InitiatorLeft : bool { no, yes };
@@ -326,46 +232,26 @@ class QueuePair {
   bool modify_locked(QpState to, const QpAttributes&, InitiatorLeft);
   bool leave_for(QpState to);
   bool wait_for_datagram_senders() const;
-  bool allocate_rings();
-  void free_rings();
+  void attach();
   bool peer_gone_locked();
   void enter_error();
   bool initiator_leaves_at_once() const;
   void flush_everything(InitiatorLeft);
-  void flush_receives();
   bool flush_receives_once_left();
   void announce_unpolled();
   bool reset(InitiatorLeft);
-  void reset_receives();
   void begin_incarnation();
-  void give_back_unpolled();
-  ReceiveWqe& rq_at(std::uint32_t count) const;
-  bool has_own_rq() const { return config_.srq == nullptr && !is_xrc() && config_.type != QpType::rss; }
-  // Of XRC queue pairs one kind only sends, the other only answers; SRQs receive, and complete.
-  bool is_xrc() const { return config_.type == QpType::xrc_send || config_.type == QpType::xrc_recv; }
 
   // opened_queue_pair.cpp
   void close_opened();
   void note_initiator();
 
-  // Where our rings are (queue_pair_rings.cpp).
-  struct Rings {
-    std::uint64_t rq_offset = 0, cqe_offset = 0, landing_offset = 0, openers_offset = 0;
-    std::uint32_t rq_mask = 0, rq_stride = 0, cqe_mask = 0, landing_mask = 0;
-  };
-  void show_rings() const;
-
   Adapter& nic_;
-  Qpn qpn_;
-  QpConfig config_;
-  PeerPtr home_;                  // whose segment it is in; nullptr: ours
+  PeerPtr home_;  // whose segment it is in; nullptr: ours
+  QpCommon qp_;
+  ReceiveSide receive_side_;
   QpOpeners* openers_ = nullptr;  // xrc_recv
-  QpContext* ctx_ = nullptr;
-  Rings rings_;
-  QpCounters& counters_;
-  Tracer* tracer_;  // nullptr: nobody traces
-  std::uint32_t send_line_ = 0, recv_line_ = 0;
-  QpAttributes attributes_;  // under send_lock_
+  QpAttributes attributes_;       // under send_lock_
   // Whose process plays our responder; read without the lock by those who wait for it or hear of its end.
   std::atomic<Slot> initiator_slot_{0};
 
@@ -393,20 +279,10 @@ class QueuePair {
   bool announced_ = false;  // the target was told that we are parked, and has not kicked us since
   std::atomic<bool> resume_wanted_{false};
 
-  SpinLock recv_lock_;
-  std::vector<PostedReceive> posted_;        // what stands in our receive ring, by place
-  std::uint32_t rq_tail_ = 0;                // written, not yet published
-  std::uint32_t rq_published_ = 0;           // up to here it is
-  std::atomic<std::uint32_t> rq_polled_{0};  // receive WQEs reported (own receive queue)
-  std::uint32_t cqe_polled_ = 0;
-  const std::byte* likely_landing_ = nullptr;  // of the next message; under the CQ's lock, as cqe_polled_
-  std::atomic<bool> flushing_{false};
   // In err, but the initiator is stopped inside an operation, at this count of its hazard, and may yet fill a
   // receive: none is reported as flushed before it has left. Under send_lock_.
   std::optional<std::uint32_t> flush_waits_for_;
   bool initiator_left_ = false;  // since it was shut
-  // Hints for the poller; written by the requester, under another lock, so they may be old.
-  std::atomic<const void*> likely_cqe_{nullptr}, likely_write_{nullptr};
 };
 
 }  // namespace weir::rnic

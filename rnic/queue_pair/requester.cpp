@@ -68,7 +68,7 @@ void QueuePair::execute_here() {
       case Outcome::done:
         parked_ = Park::none;
         charge(wqe);
-        counters_.count_done(remote_.counters(), wqe.opcode, wqe.byte_len);
+        qp_.counters.count_done(remote_.counters(), wqe.opcode, wqe.byte_len);
         complete_send(wqe, WcStatus::success);
         note_likely_next();
         if (now_in == QpState::sqd) return drained();
@@ -92,9 +92,9 @@ void QueuePair::execute_here() {
         if (!park_until_connected()) return;
         break;
       default:
-        if (config_.type == QpType::uc && wqe.status == WcStatus::success) {  // no acknowledgement says so
+        if (qp_.config.type == QpType::uc && wqe.status == WcStatus::success) {  // no acknowledgement says so
           charge(wqe);
-          counters_.count_done(nullptr, wqe.opcode, wqe.byte_len);
+          qp_.counters.count_done(nullptr, wqe.opcode, wqe.byte_len);
           complete_send(wqe, WcStatus::success);
           break;
         }
@@ -113,8 +113,8 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
     return Outcome::nak_operational;
   }
   wqe.byte_len = static_cast<std::uint32_t>(pieces.bytes);
-  if (config_.type == QpType::ud) return execute_datagram(wqe, pieces);
-  if (config_.type == QpType::raw_packet) return execute_frame(wqe, pieces);
+  if (qp_.config.type == QpType::ud) return execute_datagram(wqe, pieces);
+  if (qp_.config.type == QpType::raw_packet) return execute_frame(wqe, pieces);
   if (packets_ != nullptr) return send_unreliable(wqe, pieces);
 
   if (!remote_.connected()) connect_remote(HostPort::Wait::no);
@@ -122,7 +122,7 @@ Outcome QueuePair::execute_one(SendWqe& wqe) {
   if (remote_.gone()) {
     if (const Outcome kept = reach_keeper(); kept != Outcome::done) return kept;
   }
-  if (config_.type == QpType::xrc_send) {
+  if (qp_.config.type == QpType::xrc_send) {
     const Outcome selected = select_srq(Qpn(wqe.remote_srqn));
     if (selected != Outcome::done) return selected;
   }
@@ -192,7 +192,7 @@ std::optional<WcStatus> QueuePair::gather(SendWqe& wqe, Gather& out, ProtectionT
   for (std::uint32_t i = 0; i < wqe.num_sge; ++i) {
     const Sge& sge = wqe.sges()[i];
     if (sge.length == 0) continue;
-    if (!table.allows(sge, config_.pd, use)) return WcStatus::loc_prot_err;
+    if (!table.allows(sge, qp_.config.pd, use)) return WcStatus::loc_prot_err;
     const TptEntry& entry = table.entry(sge.lkey);
     void* const at = ProtectionTable::address(entry, sge.addr, use);
     if ((entry.access & access::on_demand) && !nic_.host().traps_copies() &&
@@ -213,8 +213,8 @@ Outcome QueuePair::execute_local(SendWqe& wqe) {
                                                .access = wqe.binding.access,
                                                .addr = wqe.remote_addr,
                                                .length = wqe.binding.length},
-                                              qpn_, config_.pd)
-                        : nic_.windows().invalidate(wqe.imm_be, qpn_);
+                                              qp_.qpn, qp_.config.pd)
+                        : nic_.windows().invalidate(wqe.imm_be, qp_.qpn);
   if (!done) {
     wqe.status = WcStatus::mw_bind_err;
     return Outcome::nak_operational;
@@ -240,23 +240,22 @@ void QueuePair::charge(const SendWqe& wqe) {
 }
 
 void QueuePair::complete_send(SendWqe& wqe, WcStatus status) {
-  if (tracer_ != nullptr) tracer_->finished(*this, wqe, status);
+  if (qp_.tracer != nullptr) qp_.tracer->finished(*this, wqe, status);
   wqe.status = status;
   const bool reported = wqe.signaled || status != WcStatus::success;
-  if (status != WcStatus::success) counters_.count_failed(status);
+  if (status != WcStatus::success) qp_.counters.count_failed(status);
   // release, or more: the poller's acquire of `executed` must see status and byte_len. One writer, under the
   // send lock.
   const std::uint32_t executed = sq_.executed.load(std::memory_order_relaxed) + 1;
   if (!reported) return sq_.executed.store(executed, std::memory_order_release);
-  publish_completion(sq_.executed, executed, config_.send_cq->context());
-  raise_local(*config_.send_cq, send_line_, status == WcStatus::success ? Solicited::no : Solicited::yes);
+  publish_completion(sq_.executed, executed, qp_.config.send_cq->context());
+  qp_.raise(qp_.sends, status == WcStatus::success ? Solicited::no : Solicited::yes);
 }
 
 // For the poller, which sees a request arrive before the application answers it.
 void QueuePair::note_likely_next() {
   if (!remote_.connected()) return;
-  likely_cqe_.store(remote_.likely_cqe(), std::memory_order_relaxed);
-  likely_write_.store(remote_.likely_write(), std::memory_order_relaxed);
+  receive_side_.expect(remote_.likely_cqe(), remote_.likely_write());
 }
 
 // Two programs on one CPU that answer each other's WRITEs and wait by watching their memory make no call by
@@ -267,7 +266,7 @@ bool QueuePair::peer_waits_for(Cpu cpu) {
   if (cpu == 0 || !initiator_on(cpu)) return false;
   if (sq_.doorbell - sq_.polled.load(std::memory_order_relaxed) != 1 || parked_ != Park::none) return false;
   if (sq_.at(sq_.doorbell - 1).opcode != SendOpcode::rdma_write) return false;
-  const std::uint32_t operations = ctx_->hazard.load(std::memory_order_relaxed);
+  const std::uint32_t operations = qp_.ctx->hazard.load(std::memory_order_relaxed);
   return operations != std::exchange(answered_, operations);
 }
 
@@ -275,7 +274,7 @@ bool QueuePair::peer_waits_for(Cpu cpu) {
 // that acknowledges nothing the receive queue goes on, and modify brings the send queue back (IBA 10.3.1.7).
 void QueuePair::fail_send(SendWqe& wqe, WcStatus status) {
   complete_send(wqe, status);
-  const bool unreliable = config_.type == QpType::uc || is_datagram(config_.type);
+  const bool unreliable = qp_.config.type == QpType::uc || is_datagram(qp_.config.type);
   const QpState in = state();
   if (!unreliable || (in != QpState::rts && in != QpState::sqd)) return enter_error();
   parked_ = Park::none;
@@ -283,7 +282,7 @@ void QueuePair::fail_send(SendWqe& wqe, WcStatus status) {
   draining_.store(false, std::memory_order_release);
   auto expected = static_cast<std::uint32_t>(in);
   // An initiator may have moved us to err meanwhile; then that holds.
-  ctx_->state.compare_exchange_strong(expected, static_cast<std::uint32_t>(QpState::sqe));
+  qp_.ctx->state.compare_exchange_strong(expected, static_cast<std::uint32_t>(QpState::sqe));
   flush_sends();
 }
 
@@ -300,7 +299,7 @@ void QueuePair::drained() {
 
 void QueuePair::connect_remote(HostPort::Wait wait) {
   if (attributes_.destination.value() == 0) return;
-  remote_.connect(nic_.host().peer(attributes_.destination.slot(), wait), qpn_, attributes_.destination);
+  remote_.connect(nic_.host().peer(attributes_.destination.slot(), wait), qp_.qpn, attributes_.destination);
 }
 
 // The destination was reset and brought up again after we had connected: on a wire its number alone would

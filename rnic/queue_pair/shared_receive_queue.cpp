@@ -4,7 +4,9 @@
 #include <bit>
 #include <mutex>
 
-#include "rnic/adapter.hpp"
+#include "rnic/queue_pair/receive_completion.hpp"
+#include "rnic/queue_pair/scatter.hpp"
+#include "rnic/tracer.hpp"
 
 namespace weir::rnic {
 
@@ -33,8 +35,6 @@ SharedReceiveQueue::SharedReceiveQueue(Segment& segment, Qpn number, std::uint32
   if (xrc.xrcd != 0) {
     completions_ = std::make_unique<XrcCompletions>(segment, ctx, wrs);
     if (!completions_->valid()) return;
-    ctx.cq = xrc.cq->index();
-    ctx.cq_line = cq_line_ = xrc.cq->attach(this);
   }
   ctx_ = &ctx;
   ctx_->pd = pd;
@@ -49,12 +49,10 @@ SharedReceiveQueue::SharedReceiveQueue(Segment& segment, Qpn number, std::uint32
   ctx_->parked = 0;
   for (auto& word : ctx_->parked_slots) word = 0;
   ring_ = segment.at<std::atomic<std::uint64_t>>(ring_offset_);
-  ctx_->xrcd = xrc.xrcd;
   for (std::uint32_t i = wrs; i > 0; --i) free_.push_back(i - 1);
 }
 
 SharedReceiveQueue::~SharedReceiveQueue() {
-  if (ctx_ && completions_) xrc_config_.cq->detach(cq_line_);
   if (keeps_rings_.load(std::memory_order_relaxed)) {
     if (completions_) completions_->keep_ring();
     return;
@@ -63,14 +61,10 @@ SharedReceiveQueue::~SharedReceiveQueue() {
   if (wqe_offset_) segment_.free(wqe_offset_, std::size_t{stride_} * wrs_);
 }
 
-void SharedReceiveQueue::announce_unpolled(Adapter& nic) const {
-  CompletionQueue& cq = *xrc_config_.cq;
-  {
-    const std::lock_guard lock(cq.poll_lock());
-    if (completions_->next() == nullptr) return;  // also past what is void
-  }
-  mark_ready(cq.context(), cq_line_);
-  if (take_armed(cq.context(), Solicited::yes)) nic.raise_cq(cq.index());
+void SharedReceiveQueue::open(std::uint32_t cq_index, std::uint32_t cq_line) {
+  ctx_->cq = cq_index;
+  ctx_->cq_line = cq_line_ = cq_line;
+  ctx_->xrcd = xrc_config_.xrcd;
 }
 
 ReceiveWqe& SharedReceiveQueue::wqe(std::uint32_t number) const {
@@ -94,6 +88,37 @@ SharedReceiveQueue::Posted SharedReceiveQueue::post(std::uint64_t wr_id, std::sp
   if (tracer != nullptr) tracer->receive_posted(number_, wr_id, sges);
   post_number(number);
   return Posted::ok;
+}
+
+std::size_t SharedReceiveQueue::poll_completions(const NicParts& nic, std::span<WorkCompletion> out) {
+  std::size_t filled = 0;
+  while (filled < out.size()) {
+    const XrcCompletion* const completion = completions_->next();
+    if (completion == nullptr) break;
+    const ReceiveCqe& cqe = completion->cqe;
+    const std::uint32_t number = read_once(cqe.wqe);
+    if (number >= wrs_) {  // a neighbour wrote nonsense: never index by it
+      completions_->take();
+      continue;
+    }
+    const ReceiveWqe& received = wqe(number);
+    const ArrivedCqe arrived(cqe, posted_[number].length, 0);
+    WcStatus status = arrived.status();
+    if (status == WcStatus::success && arrived.payload_at() == PayloadAt::cqe &&
+        !scatter_into(nic, pd_, received, arrived.payload()))
+      status = WcStatus::loc_prot_err;
+    // A queue pair's messages may go to several SRQs, which are polled by as many threads.
+    const Qpn by(read_once(completion->qpn));
+    SegmentHeader& header = nic.segment.header();
+    QpCounters& counters = by.slot() == nic.slot ? header.qp_counters[by.index()] : header.counters.retired;
+    (status == WcStatus::success ? counters.receives : counters.receive_errors).shared_add(1);
+    WorkCompletion& wc = out[filled++];
+    wc = receive_completion(arrived, posted_[number].wr_id, status, by, Qpn(read_once(completion->src_qpn)));
+    if (wc.has_invalidated) nic.windows.finish_invalidate(wc.imm_be, by);
+    completions_->take();
+    free_wqe(number);
+  }
+  return filled;
 }
 
 std::vector<std::uint32_t> SharedReceiveQueue::receive_keys() {

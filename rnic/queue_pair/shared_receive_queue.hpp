@@ -13,11 +13,12 @@
 #include "rnic/memory/arrived.hpp"
 #include "rnic/memory/segment.hpp"
 #include "rnic/memory/spin_lock.hpp"
+#include "rnic/nic_parts.hpp"
 #include "rnic/queue_pair/xrc_completions.hpp"
 
 namespace weir::rnic {
 
-class Adapter;
+class CompletionQueue;
 class Tracer;
 
 // What makes an SRQ an XRC SRQ: a domain, and the CQ that it completes into.
@@ -39,10 +40,12 @@ class SharedReceiveQueue {
   Qpn number() const { return number_; }  // as XRC senders name it: its process and its index
   std::uint64_t xrcd() const { return xrc_config_.xrcd; }
   XrcCompletions* completions() const { return completions_.get(); }  // nullptr: not an XRC SRQ
+  CompletionQueue* cq() const { return xrc_config_.cq; }              // nullptr: not an XRC SRQ
+  std::uint32_t cq_line() const { return cq_line_; }
+  // An XRC SRQ: from now on senders find it, and it completes there.
+  void open(std::uint32_t cq_index, std::uint32_t cq_line);
   // For its own CQ, under that one's lock.
-  std::size_t poll_completions(Adapter&, std::span<WorkCompletion>);
-  // Wakes whoever sleeps on that CQ if there is something to poll: its writer may have died before it did.
-  void announce_unpolled(Adapter&) const;
+  std::size_t poll_completions(const NicParts&, std::span<WorkCompletion>);
   // No new message is accepted any more.
   void close() { ctx_->xrcd = 0; }
   std::uint32_t pd() const { return pd_; }

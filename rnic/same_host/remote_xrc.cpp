@@ -8,7 +8,7 @@
 
 #include "rnic/memory/arrived.hpp"
 #include "rnic/memory/claimed_ring.hpp"
-#include "rnic/queue_pair/completion_queue.hpp"
+#include "rnic/queue_pair/completion_signal.hpp"
 #include "rnic/same_host/responder.hpp"
 
 namespace weir::rnic {

@@ -7,7 +7,7 @@
 
 #include "rnic/memory/arrived.hpp"
 #include "rnic/memory/copy.hpp"
-#include "rnic/queue_pair/completion_queue.hpp"
+#include "rnic/queue_pair/completion_signal.hpp"
 
 namespace weir::rnic {
 
