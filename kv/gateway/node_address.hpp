@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "kv/number.hpp"
+#include "transport/host_port.hpp"
 
 namespace weir::kv::cluster {
 
@@ -17,7 +18,7 @@ struct NodeAddress {
   std::uint16_t port = 0;
 
   auto operator<=>(const NodeAddress&) const = default;
-  std::string text() const { return host + ':' + std::to_string(port); }
+  std::string text() const { return transport::host_port_text(host, port); }
 };
 
 // What may stand for a host: no blanks, no control bytes, not too long for a name.
@@ -33,7 +34,8 @@ inline std::optional<std::uint16_t> port_of(std::string_view text) {
   return static_cast<std::uint16_t>(*port);
 }
 
-// "HOST:PORT", where HOST may be an IPv6 address with or without brackets. An empty host stands for
+// "HOST:PORT" as nodes say it: Redis writes an IPv6 address without brackets, so the last colon is the
+// port's, which is not how users write addresses (transport/host_port.hpp). An empty host stands for
 // `same_host`.
 inline std::optional<NodeAddress> read_address(std::string_view text, std::string_view same_host = {}) {
   const std::size_t colon = text.rfind(':');

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kv/net/tls_connection.hpp"
+#include "transport/host_port.hpp"
 #include "waiting/turn.hpp"
 
 namespace weir::kv {
@@ -131,9 +132,7 @@ class RdmaConnection final : public Connection {
 }  // namespace
 
 std::string address_text(const rdma::Endpoint& endpoint) {
-  const std::string address = endpoint.address().to_string();
-  const std::string port = std::to_string(endpoint.port());
-  return endpoint.address().is_v6() ? '[' + address + "]:" + port : address + ':' + port;
+  return transport::host_port_text(endpoint.address().to_string(), endpoint.port());
 }
 
 std::unique_ptr<Connection> over_rdma(rdma::Stream stream, std::shared_ptr<TlsSettings> tls,

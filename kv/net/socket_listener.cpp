@@ -7,7 +7,10 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+
+#include "transport/host_port.hpp"
 
 namespace weir::kv {
 
@@ -70,9 +73,7 @@ std::string numeric(const sockaddr* address, socklen_t size, bool with_port) {
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
     return "?:0";
   }
-  std::string text = host;
-  if (text.find(':') != std::string::npos && with_port) text = '[' + text + ']';
-  return with_port ? text + ':' + service : text;
+  return with_port ? transport::host_port_text(host, static_cast<std::uint16_t>(std::atoi(service))) : host;
 }
 
 bool is_loopback(const sockaddr_storage& address) {

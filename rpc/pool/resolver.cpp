@@ -18,6 +18,7 @@
 #include <span>
 
 #include "rpc/address.hpp"
+#include "transport/host_port.hpp"
 
 namespace weir::rpc {
 
@@ -54,9 +55,8 @@ class Dns final : public Resolver {
       co_return fail(Errc::unreachable, "the name '" + host_ + "' cannot be resolved: " + error.message());
     Addresses addresses;
     for (const auto& entry : found) {
-      const auto at = entry.endpoint().address();
-      const std::string number = at.is_v6() ? "[" + at.to_string() + "]" : at.to_string();
-      addresses.push_back(scheme_ + "://" + number + ":" + std::to_string(port_));
+      const std::string at = entry.endpoint().address().to_string();
+      addresses.push_back(scheme_ + "://" + transport::host_port_text(at, port_));
     }
     std::ranges::sort(addresses);
     const auto twice = std::ranges::unique(addresses);
