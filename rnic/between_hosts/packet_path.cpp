@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rnic/between_hosts/arrived_packet.hpp"
 #include "rnic/memory/copy.hpp"
+#include "rnic/queue_pair/local_work.hpp"
 
 namespace weir::rnic {
 namespace {
@@ -52,10 +54,19 @@ std::uint8_t class_of(QpType type, std::uint8_t chosen) {
 
 // ---- the requester's view of the send queue
 
-std::uint32_t PacketSends::posted() const { return qp_.may_send_up_to(); }
+std::uint32_t PacketSends::posted() const {
+  switch (qp_.state()) {
+    case QpState::rts:
+      return sends_.doorbell();
+    case QpState::sqd:
+      return path_.requester->begun();
+    default:
+      return sends_.executed();
+  }
+}
 
 WcStatus PacketSends::look_up(std::uint32_t number, packet::WorkRequest& request, Gather& pieces) {
-  SendWqe& wqe = qp_.sq_.at(number);
+  SendWqe& wqe = sends_.at(number);
   request.opcode = wqe.opcode;
   request.solicited = wqe.solicited;
   request.fence = wqe.fenced;
@@ -67,12 +78,12 @@ WcStatus PacketSends::look_up(std::uint32_t number, packet::WorkRequest& request
   pieces.count = 0;
   pieces.bytes = 0;
   pieces.is_ours = false;
-  return qp_.prepare(wqe, pieces).value_or(WcStatus::success);
+  return prepare(qp_, wqe, pieces).value_or(WcStatus::success);
 }
 
 WcStatus PacketSends::execute_local(std::uint32_t number) {
-  SendWqe& wqe = qp_.sq_.at(number);
-  return qp_.execute_local(wqe) == Outcome::done ? WcStatus::success : wqe.status;
+  SendWqe& wqe = sends_.at(number);
+  return rnic::execute_local(qp_, wqe) ? WcStatus::success : wqe.status;
 }
 
 bool PacketSends::scatter(std::uint32_t, const Gather& pieces, std::uint64_t offset,
@@ -95,11 +106,11 @@ bool PacketSends::scatter(std::uint32_t, const Gather& pieces, std::uint64_t off
 }
 
 void PacketSends::complete(std::uint32_t number, WcStatus status, std::uint64_t bytes) {
-  SendWqe& wqe = qp_.sq_.at(number);
-  if (status != WcStatus::success) return qp_.fail_send(wqe, status);
+  SendWqe& wqe = sends_.at(number);
+  if (status != WcStatus::success) return sends_.fail(wqe, status);
   wqe.byte_len = static_cast<std::uint32_t>(bytes);
-  qp_.qp_.counters.count_done(nullptr, wqe.opcode, wqe.byte_len);
-  qp_.complete_send(wqe, WcStatus::success);
+  qp_.counters.count_done(nullptr, wqe.opcode, wqe.byte_len);
+  sends_.complete(wqe, WcStatus::success);
 }
 
 // ---- the responder's view of our own memory and receives
@@ -178,13 +189,13 @@ Verdict PacketTarget::atomic_write(std::uint64_t addr, std::uint32_t rkey,
 
 void PacketTarget::refuse(Verdict why) { (void)own_.refuse(outcome_of(why)); }
 
-PacketPath::PacketPath(QueuePair& qp, const Path& path, Qpn remote_number)
+PacketPath::PacketPath(const QpCommon& qp, SendSide& sends, const Path& path, Qpn remote_number)
     : route{.source = path.source,
             .destination = path.destination,
-            .traffic_class = class_of(qp.config().type, path.traffic_class),
+            .traffic_class = class_of(qp.config.type, path.traffic_class),
             .hop_limit = path.hop_limit,
             .interface = path.interface,
-            .from = qp.qpn(),
+            .from = qp.qpn,
             .process = path.process},
       icrc_out({.source = path.source,
                 .destination = path.destination,
@@ -192,6 +203,6 @@ PacketPath::PacketPath(QueuePair& qp, const Path& path, Qpn remote_number)
                 .destination_port = wire::roce_port}),
       remote(remote_number),
       mtu(path.mtu_bytes),
-      sends(qp) {}
+      requests(qp, sends, *this) {}
 
 }  // namespace weir::rnic

@@ -15,15 +15,19 @@
 #include "rnic/packet/requester.hpp"
 #include "rnic/packet/responder.hpp"
 #include "rnic/packet/unreliable_responder.hpp"
-#include "rnic/queue_pair/queue_pair.hpp"
+#include "rnic/queue_pair/send_side.hpp"
+#include "rnic/same_host/responder.hpp"
 #include "wire/icrc.hpp"
 
 namespace weir::rnic {
 
-// The queue pair as the requester sees it.
+struct PacketPath;
+
+// The send side as the requester sees it.
 class PacketSends final : public packet::SendSource {
  public:
-  explicit PacketSends(QueuePair& qp) : qp_(qp) {}
+  PacketSends(const QpCommon& qp, SendSide& sends, const PacketPath& path)
+      : qp_(qp), sends_(sends), path_(path) {}
   std::uint32_t posted() const override;
   WcStatus look_up(std::uint32_t wqe, packet::WorkRequest& request, Gather& pieces) override;
   WcStatus execute_local(std::uint32_t wqe) override;
@@ -32,10 +36,12 @@ class PacketSends final : public packet::SendSource {
   void complete(std::uint32_t wqe, WcStatus status, std::uint64_t bytes) override;
 
  private:
-  QueuePair& qp_;
+  const QpCommon& qp_;
+  SendSide& sends_;
+  const PacketPath& path_;
 };
 
-// And as the responder does.
+// The queue pair as the responder sees it.
 class PacketTarget final : public packet::Target {
  public:
   bool connect(PeerPtr self, Qpn ours, Qpn sender) {
@@ -70,22 +76,8 @@ class PacketTarget final : public packet::Target {
   std::uint32_t write_rkey_ = 0;
 };
 
-// The lower two bits of a traffic class (RFC 3168).
-constexpr std::uint8_t ecn_of(std::uint8_t traffic_class) { return traffic_class & 3; }
-inline constexpr std::uint8_t congestion_experienced = 3;
-
-// A packet that is whole, with the addresses of its IP header.
-struct ArrivedPacket {
-  Gid source{}, destination{};
-  std::uint32_t interface = 0;
-  std::uint8_t traffic_class = 0, hop_limit = 0;
-  std::uint64_t process = 0;  // as of PacketDatagram
-  Slot slot = 0;
-  wire::Packet packet;
-};
-
 struct PacketPath {
-  PacketPath(QueuePair& qp, const Path& path, Qpn remote);
+  PacketPath(const QpCommon& qp, SendSide& sends, const Path& path, Qpn remote);
 
   const PacketRoute route;
   const wire::IcrcRoute icrc_out;
@@ -100,7 +92,7 @@ struct PacketPath {
   congestion::NotificationPoint notification_point;
 
   std::optional<UnreliablePackets> unreliable_sends;  // UC, from RTS on; and of RC:
-  PacketSends sends;
+  PacketSends requests;
   std::shared_ptr<packet::Window> window;
   std::optional<packet::Requester> requester;  // from RTS on
   std::uint64_t timer_ns = 0;                  // the earliest that runs

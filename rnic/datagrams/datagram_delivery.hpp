@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rnic/memory/segment_layout.hpp"
+#include "rnic/peer.hpp"
 
 namespace weir::rnic {
 
@@ -28,5 +29,11 @@ inline bool receives(const QpContext& target, QpType type) {
   return receiving && target.type == static_cast<std::uint16_t>(type) && target.recv_cq < max_cqs &&
          target.cq_line < max_qps;
 }
+
+// In the scope of a delivery to that queue pair: its next slot with a receive for it, claimed for `by`, a
+// queue pair of ours. nullptr: there is none, and the datagram is lost.
+DatagramSlot* claim_datagram(Peer&, std::uint32_t qp_index, Qpn by);
+// Once everything else in the slot is written: the datagram has arrived.
+void publish_datagram(Peer&, std::uint32_t qp_index, DatagramSlot&);
 
 }  // namespace weir::rnic

@@ -1,6 +1,7 @@
 // What both sides of a queue pair and its life go by: who it is, how it was made, where it stands.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "rnic/nic_parts.hpp"
@@ -16,17 +17,34 @@ class Tracer;
 struct CqPlace {
   CqContext* cq = nullptr;  // nullptr: it completes nowhere
   std::uint32_t line = 0;
+  std::atomic<int>* on_packets = nullptr;  // CompletionQueue::on_packets
+};
+
+// What the parts of a queue pair ask of the whole. Under its send lock.
+class QpWhole {
+ public:
+  // Everything not yet executed and everything still posted completes as flushed.
+  virtual void enter_error() = 0;
+  // It waits for something that only a try will show: Adapter::note_parked().
+  virtual void note_parked() = 0;
+  // Adapter::wait_for_initiators().
+  virtual void wait_for_initiators() const = 0;
+
+ protected:
+  ~QpWhole() = default;
 };
 
 struct QpCommon {
   NicParts nic;
-  QueuePair& whole;  // for events, and for those who trace
+  QpWhole& whole;
+  QueuePair& queue_pair;  // the same; for those who are told of it
   Qpn qpn;
   QpConfig config;
   QpContext* ctx;  // nullptr: there was no room for it, and nothing else here is used
   QpCounters& counters;
   Tracer* tracer;  // nullptr: nobody traces
   CqPlace sends{}, receives{};
+  QpAttributes attributes{};  // under the send lock
 
   QpState state() const { return static_cast<QpState>(ctx->state.load(std::memory_order_acquire)); }
   // A completion is there: marks it, and wakes whoever sleeps on that CQ.

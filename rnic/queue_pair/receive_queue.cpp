@@ -20,7 +20,7 @@ PostResult ReceiveQueue::post(std::uint64_t wr_id, std::span<const Sge> sges) {
   ++tail_;
   // The initiator read that line a lap ago and still has it; the doorbell would wait until it is ours alone.
   prefetch_to_write(reinterpret_cast<const std::byte*>(&rings_.wqe(tail_)) + cache_line);
-  if (qp_.tracer != nullptr) qp_.tracer->receive_posted(qp_.whole, wr_id, sges);
+  if (qp_.tracer != nullptr) qp_.tracer->receive_posted(qp_.queue_pair, wr_id, sges);
   return PostResult::ok;
 }
 

@@ -78,7 +78,7 @@ void ReceiveSide::flush() {
   if (qp_.config.has_own_receive_queue())
     qp_.raise(qp_.receives, Solicited::yes);
   else if (qp_.config.srq != nullptr)
-    qp_.nic.host.async_event(AsyncEvent::qp_last_wqe_reached, &qp_.whole, nullptr);
+    qp_.nic.host.async_event(AsyncEvent::qp_last_wqe_reached, &qp_.queue_pair, nullptr);
 }
 
 void ReceiveSide::announce_unpolled(SpinLock& polls) const {

@@ -1,0 +1,273 @@
+#include "rnic/between_hosts/packet_side.hpp"
+
+#include <array>
+#include <bit>
+#include <mutex>
+#include <utility>
+
+#include "rnic/between_hosts/packet_batch.hpp"
+
+namespace weir::rnic {
+namespace {
+
+constexpr std::uint16_t full_pkey = 0xffff;
+constexpr std::uint8_t notification_class = 48 << 2;  // DSCP CS6, as NICs send them
+constexpr congestion::DcqcnParameters notification_times;
+
+// Of another user's process the kernel says who it is, which is more than an address.
+bool addressed(const PacketRoute& out, const ArrivedPacket& arrived) {
+  if (out.process != 0 || arrived.process != 0) return out.process == arrived.process;
+  return arrived.source == out.destination && arrived.destination == out.source &&
+         arrived.interface == out.interface;
+}
+
+}  // namespace
+
+packet::ResponderAttributes PacketSide::responder_attributes(const PacketPath& path) const {
+  return {.destination = path.remote.value(),
+          .pkey = full_pkey,
+          .path_mtu = path.mtu,
+          .first_psn = packet::Psn(qp_.attributes.path.receive_psn),
+          .min_rnr_timer = qp_.attributes.min_rnr_timer,
+          .max_dest_rd_atomic = qp_.attributes.max_dest_rd_atomic};
+}
+
+void PacketSide::open(std::shared_ptr<packet::Window> window) {
+  const Path& path = qp_.attributes.path;
+  auto made = std::make_unique<PacketPath>(qp_, sends_, path, qp_.attributes.destination);
+  const bool connected =
+      made->target.connect(qp_.nic.host.peer(qp_.nic.slot, HostPort::Wait::no), qp_.qpn, made->remote);
+  made->window = std::move(window);
+  if (connected && qp_.config.type == QpType::uc)
+    made->unreliable_responder.emplace(made->target, made->mtu, packet::Psn(path.receive_psn));
+  if (connected && qp_.config.type == QpType::rc)
+    made->responder.emplace(made->target, responder_attributes(*made));
+  const auto gid_words = std::bit_cast<std::array<std::uint64_t, 2>>(path.destination);
+  for (std::size_t i = 0; i < gid_words.size(); ++i)
+    qp_.ctx->remote_gid[i].store(gid_words[i], std::memory_order_relaxed);
+  qp_.ctx->remote_qpn.store(over_packets | made->remote.value(), std::memory_order_seq_cst);
+  const std::lock_guard lock(lock_);
+  path_ = std::move(made);
+}
+
+void PacketSide::set(QpState to) {
+  if (qp_.config.type == QpType::uc) {
+    if (to == QpState::rts && !path_->unreliable_sends)
+      path_->unreliable_sends.emplace(qp_.nic.host, path_->route, path_->icrc_out, path_->remote, path_->mtu,
+                                      packet::Psn(qp_.attributes.path.send_psn));
+    return;
+  }
+  {
+    const std::lock_guard lock(path_->arriving);
+    if (path_->responder) path_->responder->set(responder_attributes(*path_));
+  }
+  const packet::RequesterAttributes wanted{.destination = path_->remote.value(),
+                                           .pkey = full_pkey,
+                                           .path_mtu = path_->mtu,
+                                           .first_psn = packet::Psn(qp_.attributes.path.send_psn),
+                                           .timeout = qp_.attributes.timeout,
+                                           .retry_cnt = qp_.attributes.retry_cnt,
+                                           .rnr_retry = qp_.attributes.rnr_retry,
+                                           .max_rd_atomic = qp_.attributes.max_rd_atomic};
+  if (path_->requester)
+    path_->requester->set(wanted);
+  else if (to == QpState::rts)
+    path_->requester.emplace(path_->requests, *path_->window, wanted);
+}
+
+void PacketSide::close() {
+  std::shared_ptr<PacketPath> closed;
+  {
+    const std::lock_guard lock(lock_);
+    closed = std::move(path_);
+  }
+  if (closed == nullptr) return;
+  const std::lock_guard lock(closed->arriving);
+  closed->responder.reset();
+  closed->unreliable_responder.reset();
+  closed->target.disconnect();
+  closed->requester.reset();
+}
+
+void PacketSide::peer_gone() {
+  if (path_->requester && !path_->requester->failed()) path_->requester->peer_gone();
+}
+
+UnreliablePackets* PacketSide::unreliable_sends() const {
+  return path_ != nullptr && path_->unreliable_sends ? &*path_->unreliable_sends : nullptr;
+}
+
+void PacketSide::give_up_arriving() {
+  if (path_ == nullptr) return;
+  const std::lock_guard lock(path_->arriving);
+  path_->target.give_up_send();
+}
+
+std::shared_ptr<PacketPath> PacketSide::current() {
+  const std::lock_guard lock(lock_);
+  return path_;
+}
+
+bool PacketSide::may_send() const {
+  const QpState in = qp_.state();
+  return path_->requester && (in == QpState::rts || in == QpState::sqd) && !path_->requester->failed();
+}
+
+void PacketSide::execute() {
+  if (qp_.state() == QpState::err && !sends_.all_executed())
+    return sends_.fail(sends_.next(), WcStatus::wr_flush_err);
+  if (!may_send()) return;
+  PacketPath& path = *path_;
+  packet::Requester& requester = *path.requester;
+  const std::uint64_t now_ns = qp_.nic.host.now_ns();
+  std::array<iovec, max_sge> room;
+  packet::Outgoing packet;
+  PacketBatch batch(qp_.nic.host, path.route, path.icrc_out);
+  packet.room = room;
+  while (requester.next_packet(now_ns, packet)) {
+    if (!batch.add(packet)) requester.unreadable(packet);
+    packet.room = room;
+  }
+  batch.send();
+  count_sends();
+  if (requester.failed()) return;
+  if (qp_.state() == QpState::sqd && requester.idle()) sends_.drained();
+  const bool waits = !requester.idle() || requester.waits_for_window();
+  if (waits && !std::exchange(path.noted, true)) qp_.whole.note_parked();
+  run_timer(now_ns);
+}
+
+// A timer is not stopped when its deadline moves; one that ends early starts the next.
+void PacketSide::run_timer(std::uint64_t now_ns) {
+  PacketPath& path = *path_;
+  const auto deadline_ns = path.requester->deadline_ns();
+  const bool none_runs = path.timer_ns <= now_ns;
+  if (deadline_ns && (none_runs || *deadline_ns < path.timer_ns)) {
+    path.timer_ns = *deadline_ns;
+    qp_.nic.host.wake_at(*deadline_ns);
+  }
+}
+
+namespace {
+
+std::uint64_t grown(std::uint64_t now, std::uint64_t& was) { return now - std::exchange(was, now); }
+
+}  // namespace
+
+void PacketSide::count_sends() {
+  const packet::RequesterCounts& now = path_->requester->counts();
+  packet::RequesterCounts& was = path_->counted_sends;
+  qp_.counters.requests_out.add(grown(now.packets, was.packets));
+  const std::uint64_t again = grown(now.retransmitted, was.retransmitted);
+  qp_.counters.requests_again.add(again);
+  qp_.counters.retries.add(again);
+  qp_.counters.naks_in.add(grown(now.sequence_naks, was.sequence_naks) +
+                           grown(now.fatal_naks, was.fatal_naks) + grown(now.implied_naks, was.implied_naks));
+  const std::uint64_t rnrs = grown(now.rnr_naks, was.rnr_naks);
+  qp_.counters.rnr_naks_in.add(rnrs);
+  qp_.counters.rnrs.add(rnrs);
+  qp_.counters.no_responses.add(grown(now.timeouts, was.timeouts));
+  qp_.counters.answers_unwanted.add(grown(now.stray, was.stray));
+}
+
+// By whoever receives packets. `sent`, `again`: answers, and of these replays.
+void PacketSide::count_answers(PacketPath& path, std::uint64_t sent, std::uint64_t again) {
+  qp_.counters.answers_out.add(sent);
+  qp_.counters.answers_again.add(again);
+  count_arrived(path, path.responder->counts());
+}
+
+void PacketSide::count_arrived(PacketPath& path, const packet::ResponderCounts& now) {
+  packet::ResponderCounts& was = path.counted_answers;
+  qp_.counters.naks_out.add(grown(now.sequence_naks, was.sequence_naks) +
+                            grown(now.fatal_naks, was.fatal_naks));
+  qp_.counters.rnr_naks_out.add(grown(now.rnr_naks, was.rnr_naks));
+  qp_.counters.requests_repeated.add(grown(now.duplicates, was.duplicates));
+  qp_.counters.requests_dropped.add(grown(now.early, was.early) + grown(now.dropped, was.dropped));
+}
+
+bool PacketSide::resume() {
+  if (!may_send()) return path_->noted = false;
+  const std::uint64_t now_ns = qp_.nic.host.now_ns();
+  packet::Requester& requester = *path_->requester;
+  const auto deadline_ns = requester.deadline_ns();
+  const bool due = deadline_ns && *deadline_ns <= now_ns;
+  if (due) requester.on_time(now_ns);
+  path_->noted = true;  // by our caller, who lists us again if we say so
+  if (due || requester.waits_for_window() || requester.begun() != path_->requests.posted())
+    execute();
+  else
+    run_timer(now_ns);
+  if (!may_send()) return path_->noted = false;
+  return path_->noted = !requester.idle() || requester.waits_for_window();
+}
+
+std::shared_ptr<PacketPath> PacketSide::receive(const ArrivedPacket& arrived) {
+  std::shared_ptr<PacketPath> path = current();
+  if (path == nullptr || !addressed(path->route, arrived)) {
+    qp_.counters.requests_dropped.add(1);
+    return nullptr;
+  }
+  if (arrived.packet.bth.opcode == wire::congestion_notification) {
+    qp_.counters.notifications_in.add(1);
+    if (path->window) path->window->notified(qp_.nic.host.now_ns());
+    return nullptr;
+  }
+  if (ecn_of(arrived.traffic_class) == congestion_experienced) notify_sender(*path);
+  if (packet::Responder::is_answer(arrived.packet)) return path;
+  const std::lock_guard lock(path->arriving);
+  if (path->responder) path->responder->receive(arrived.packet);
+  if (path->unreliable_responder) {
+    path->unreliable_responder->receive(arrived.packet);
+    count_arrived(*path, path->unreliable_responder->counts());
+  }
+  return nullptr;
+}
+
+void PacketSide::receive_answer(const ArrivedPacket& arrived) {
+  if (!may_send()) return;
+  path_->requester->receive(qp_.nic.host.now_ns(), arrived.packet);
+  count_sends();
+}
+
+// A packet of the peer's was marked on its way.
+void PacketSide::notify_sender(PacketPath& path) {
+  qp_.counters.marked_in.add(1);
+  {
+    const std::lock_guard lock(path.arriving);
+    if (!path.notification_point.on_marked(notification_times, qp_.nic.host.now_ns())) return;
+  }
+  wire::Packet notification;
+  notification.bth.opcode = wire::congestion_notification;
+  notification.bth.pkey = full_pkey;
+  notification.bth.destination = path.remote.value();
+  packet::Outgoing out{};
+  out.header_bytes = static_cast<std::uint8_t>(wire::encode_headers(notification, 0, out.header));
+  PacketRoute route = path.route;
+  route.traffic_class = notification_class;
+  PacketBatch batch(qp_.nic.host, route, path.icrc_out);
+  if (batch.add(out)) batch.send();
+  qp_.counters.notifications_out.add(1);
+}
+
+void PacketSide::answer(PacketPath& path) {
+  const std::lock_guard lock(path.arriving);
+  if (!path.responder) return;
+  std::array<iovec, max_sge> room;
+  packet::Outgoing packet;
+  packet.room = room;
+  PacketBatch batch(qp_.nic.host, path.route, path.icrc_out);
+  std::uint64_t sent = 0, again = 0;
+  while (path.responder->next_packet(packet)) {
+    const bool added = batch.add(packet);
+    path.target.end_read();
+    sent += added ? 1 : 0;
+    again += added && packet.retransmitted ? 1 : 0;
+    if (!added) path.responder->unreadable(packet);
+    packet.room = room;
+  }
+  batch.send();
+  count_answers(path, sent, again);
+}
+
+}  // namespace weir::rnic

@@ -1,0 +1,49 @@
+// Unreliable datagrams: the sender's role of UD queue pairs, and, on this host, the receiver's too.
+//
+// Any process may send to a UD queue pair, so its receive side is a ring of slots claimed by
+// compare-exchange. With an SRQ the slots are open from the beginning, and the sender takes a receive from
+// the SRQ once it has a slot. The payload (at most one MTU, behind its 40-byte GRH) always travels through
+// the slot; the owner's poll scatters it (datagram_slots.hpp). A slot can be claimed only while a receive is
+// posted; with none, or with a wrong Q_Key, the datagram is dropped, as the specification says. A sender that
+// dies between claim and completion leaves a hole at which polling stops until the end of that process is
+// noticed and the hole becomes an empty datagram.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "rnic/between_hosts/arrived_packet.hpp"
+#include "rnic/between_hosts/packet_polling.hpp"
+#include "rnic/same_host/responder.hpp"
+
+namespace weir::rnic {
+
+struct Datagram;
+class DatagramPackets;
+
+// Under the send lock.
+class DatagramSender {
+ public:
+  DatagramSender(const QpCommon& qp, PacketPolling& polling);
+  ~DatagramSender();
+
+  // `dial`: of the datagram that waits for its destination's process.
+  Outcome execute(SendWqe&, const Gather&, HostPort::Ticket& dial);
+  // What execute() left in a batch for another host.
+  void send();
+
+ private:
+  Datagram datagram_of(const SendWqe&, const Gather&) const;
+  Outcome send_in_packet(const SendWqe&, const Gather&, std::uint64_t process = 0);
+  Outcome multicast(const SendWqe&, const Gather&, HostPort::Ticket& dial);
+
+  const QpCommon& qp_;
+  PacketPolling& polling_;
+  std::unique_ptr<DatagramPackets> packets_;  // from the first to another host on
+};
+
+// One of another host or user, for this queue pair. Where no receive is posted it is lost, as one of this
+// host is. Any thread.
+void receive_datagram(const QpCommon&, const ArrivedPacket&);
+
+}  // namespace weir::rnic

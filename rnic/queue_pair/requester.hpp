@@ -1,0 +1,111 @@
+// The requester: executes a queue pair's send WQEs in order, in the thread that rang the doorbell.
+//
+// One WQE at a time: gather its local pieces (checking lkeys), let the responder's role act on the target,
+// and turn the outcome into a completion; or park, if the target cannot answer yet (parking.cpp). Not of RC
+// to another host, where many requests are under way at once: that is between_hosts/packet_side.hpp.
+// Everything under the send lock.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "rnic/datagrams/datagram.hpp"
+#include "rnic/queue_pair/kept_addresses.hpp"
+#include "rnic/queue_pair/pacer.hpp"
+#include "rnic/queue_pair/receive_side.hpp"
+#include "rnic/queue_pair/retry_pauses.hpp"
+#include "rnic/queue_pair/send_side.hpp"
+#include "rnic/same_host/responder.hpp"
+
+namespace weir::rnic {
+
+class UnreliablePackets;
+
+class Requester {
+ public:
+  Requester(const QpCommon& qp, SendSide& sends, ReceiveSide& receives, PacketPolling& polling)
+      : qp_(qp), sends_(sends), receives_(receives), datagrams_(qp, polling) {}
+  Requester(const Requester&) = delete;
+  Requester& operator=(const Requester&) = delete;
+
+  void execute();
+  // UC to another host, from rts on; nullptr: what is posted is lost.
+  void send_over(UnreliablePackets* packets) { unreliable_ = packets; }
+  void set_over_packets(bool yes) { over_packets_ = yes; }
+
+  // ---- the target
+  void connect(HostPort::Wait);
+  void disconnect() { target_.disconnect(); }
+  bool connected_to(const Peer& peer) const { return target_.peer.get() == &peer; }
+  // It was connected, and would still answer.
+  bool target_answers() const { return target_.connected() && target_.answers(); }
+  // XRC: another process has the target open.
+  bool target_has_opener() const { return target_.opener().has_value(); }
+  void tell_cpu(Cpu cpu) { target_.tell_cpu(cpu); }
+
+  // ---- waiting
+  bool parked() const { return parked_ != Park::none; }
+  // The next send WQE was begun, and is tried again until it is over.
+  bool under_way() const { return parked() && parked_ != Park::paced; }
+  // A kick, a poll or a timer: tries again what is parked.
+  void resume();
+  // What is parked will not be tried again.
+  void give_up();
+  // The target's process is gone. True: the WQE that was parked on it failed.
+  bool fail_parked();
+
+  void set_rate(RateLimit rate) { pacer_.set(rate); }
+  // Two programs on one CPU that answer each other's WRITEs and wait by watching their memory make no call by
+  // which either could give the CPU away, and each turn would cost the rest of a time slice. So it is given
+  // away behind the WRITE: if nothing else is outstanding, and once for each time that the peer did something
+  // itself.
+  bool gives_way();
+
+  // As it was made, but for its rate.
+  void reset();
+
+ private:
+  enum class Park : std::uint8_t { none, rnr, no_response, late, contended, connecting, paced };
+
+  void execute_posted();
+  Outcome execute_one(SendWqe&);
+  Outcome execute_at_target(SendWqe&, const Gather&);
+  Outcome send_unreliable(const SendWqe&, const Gather&);
+  enum class Next : bool { stop, go_on };
+  Next act_on(Outcome, SendWqe&, QpState now_in);
+  Next finish(SendWqe&, QpState now_in);
+  Outcome select_srq(Qpn srqn);
+  Outcome reach_keeper();
+  void charge(const SendWqe&);
+  void lose(SendWqe&);
+  void fail(SendWqe&, WcStatus);
+  bool reconnect_if_stale();
+  void note_likely_next();
+
+  // parking.cpp. True: try the WQE again at once.
+  bool receive_comes_soon();
+  bool park(Park why);
+  void begin_park(Park why, SendWqe&, std::uint64_t now_ns, std::optional<std::uint64_t> budget_ns);
+  bool park_until_connected();
+  bool must_wait_its_turn();
+  std::optional<std::uint64_t> budget_ns(Park why) const;
+
+  const QpCommon& qp_;
+  SendSide& sends_;
+  ReceiveSide& receives_;
+  RemoteQueuePair target_;
+  DatagramSender datagrams_;
+  UnreliablePackets* unreliable_ = nullptr;
+  bool over_packets_ = false;
+  Pacer pacer_;
+  std::uint32_t answered_ = 0;  // the initiator's count of operations when we last gave it our CPU
+
+  Park parked_ = Park::none;
+  RetryPauses pauses_;
+  bool announced_ = false;     // the target was told that we are parked, and has not kicked us since
+  HostPort::Ticket dial_ = 0;  // of the datagram that waits for its destination's process
+  KeptAddresses addresses_;    // of datagrams that wait
+  std::uint32_t rnr_spin_ = 16;
+};
+
+}  // namespace weir::rnic
