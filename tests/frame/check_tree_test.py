@@ -45,6 +45,27 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertIn("warning: kv/a.cpp: 450 lines", output)
 
+    def test_class_in_three_source_files_is_a_warning_only(self):
+        tree = ScratchTree()
+        self.addCleanup(tree.remove)
+        for letter in "abc":
+            tree.write(f"kv/{letter}.cpp", f"std::pair<int, int> Server::{letter}(int n) {{\n}}\nint call(Other::kind k);\n")
+        status, output = tree.run("check-tree.py")
+        self.assertEqual(status, 0)
+        self.assertIn("kv: class Server is cut over 3 source files", output)
+        self.assertNotIn("class Other", output)
+
+    def test_data_members_are_counted_and_functions_are_not(self):
+        members = "".join(f"  std::map<int, int> m{i}_{{1, 2}};\n" for i in range(12)) + "  int a, b = 2, c, d;\n"
+        rest = "  void f(int, int);\n  static int s;\n  using T = int;\n  bool g() const { return a; }\n"
+        for extra, said in (("", False), ("".join(f"  int n{i}_ = 0;\n" for i in range(10)), True)):
+            tree = ScratchTree()
+            self.addCleanup(tree.remove)
+            tree.write("kv/a.hpp", f"class Wide {{\n public:\n{rest}\n private:\n{members}{extra}}};\n")
+            status, output = tree.run("check-tree.py")
+            self.assertEqual(status, 0)
+            self.assertEqual("Wide has 26 data members" in output, said, output)
+
 
 if __name__ == "__main__":
     unittest.main()
