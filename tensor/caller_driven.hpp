@@ -6,6 +6,7 @@
 // whichever thread drives.
 #pragma once
 
+#include <algorithm>
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
@@ -20,6 +21,12 @@ namespace weir::tensor {
 class CallerDriven {
  public:
   using Clock = std::chrono::steady_clock;
+
+  // That long from now, or a year.
+  static Clock::time_point after(std::chrono::nanoseconds timeout) {
+    const auto most = std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours(24 * 365));
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(most);
+  }
 
   asio::io_context& io() { return io_; }
   template <class Work>

@@ -3,9 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "tensor/listing.hpp"
-
 namespace weir::tensor {
+namespace {
+
+std::shared_ptr<const Source> source_of(std::vector<std::byte> bytes) {
+  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return std::make_shared<const Source>(std::vector<Source::Piece>{Source::Piece(*owner)}, owner);
+}
+
+}  // namespace
 
 Result<Catalogue::Published> Catalogue::publish(std::string_view name, const Metadata& metadata,
                                                 std::shared_ptr<const Source> data) {
@@ -44,9 +50,7 @@ Result<Catalogue::Published> Catalogue::publish(std::string_view name, const Met
                      ? description(metadata.tensors[0].dtype, metadata.tensors[0].shape)
                      : "tree of " + std::to_string(metadata.tensors.size());
     entry.metadata = std::move(*block);
-    auto copy = std::make_shared<const std::vector<std::byte>>(entry.metadata);
-    version->metadata_source =
-        std::make_shared<const Source>(std::vector<Source::Piece>{Source::Piece(*copy)}, copy);
+    version->metadata_source = source_of(entry.metadata);
   }
   published.version = version->number = ++entry.versions;
   published.revoked = retire(entry);
@@ -100,6 +104,17 @@ std::vector<CatalogueEntry> Catalogue::list(std::size_t most) const {
     if (each.newest != nullptr && entries.size() < most)
       entries.push_back({each.name, each.what, each.newest->number, each.newest->data->bytes()});
   return entries;
+}
+
+VersionPtr Catalogue::listing(std::uint64_t metadata_id) const {
+  std::vector<std::byte> bytes = encode_listing(list(most_listed));
+  const Metadata metadata{bytes.size(), {{"", {1, 8, 1}, {bytes.size()}, 0}}};
+  auto version = std::make_shared<Version>();
+  version->number = 1;
+  version->metadata_id = metadata_id;
+  version->data = source_of(std::move(bytes));
+  version->metadata_source = source_of(encode(metadata).value());
+  return version;
 }
 
 std::uint64_t Catalogue::live_bytes() const {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tensor/error.hpp"
+#include "tensor/listing.hpp"
 #include "tensor/memory_tiers.hpp"
 #include "tensor/metadata.hpp"
 #include "tensor/source.hpp"
@@ -31,12 +32,6 @@ struct Version {
   mutable std::atomic<bool> revoked = false;
 };
 using VersionPtr = std::shared_ptr<const Version>;
-
-struct CatalogueEntry {
-  std::string name;
-  std::string what;  // "float32 (2, 3)", "tree of 300"
-  std::uint64_t version = 0, bytes = 0;
-};
 
 class Catalogue {
  public:
@@ -66,6 +61,8 @@ class Catalogue {
   Found find(std::uint32_t name_id) const;
   // Of at most `most` names, in the order in which they were first published.
   std::vector<CatalogueEntry> list(std::size_t most) const;
+  // That list as a version to send, made anew each time; its metadata have the number `metadata_id`.
+  VersionPtr listing(std::uint64_t metadata_id) const;
   // Those that readers still hold, superseded ones included.
   std::uint64_t live_bytes() const;
   // Of those bytes.

@@ -1,4 +1,5 @@
-// Followers: see peer.hpp.
+#include "tensor/follower.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -6,7 +7,7 @@
 
 namespace weir::tensor {
 
-Follower::Follower(std::shared_ptr<Peer::Core> core, std::string name, std::uint64_t newer_than,
+Follower::Follower(std::shared_ptr<PeerCore> core, std::string name, std::uint64_t newer_than,
                    std::uint64_t generation, std::uint32_t ahead)
     : core_(std::move(core)),
       name_(std::move(name)),
@@ -68,9 +69,7 @@ std::optional<Result<Fetched>> Follower::take() {
 Result<Fetched> Follower::next(std::chrono::nanoseconds timeout) {
   if (name_.empty() || name_.size() > most_name_bytes)
     return fail(Errc::bad_array, "a name has 1 to 1024 bytes");
-  const auto most = std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours(24 * 365));
-  const auto deadline =
-      CallerDriven::Clock::now() + std::chrono::duration_cast<CallerDriven::Clock::duration>(most);
+  const auto deadline = CallerDriven::after(timeout);
   while (true) {
     post_ahead();
     // Once more after the deadline: what is there already costs no time.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tensor/listing.hpp"
-
 namespace weir::tensor {
 namespace {
 constexpr std::size_t most_followed = 1024;  // names of one connection
@@ -66,7 +64,7 @@ bool HubSession::try_answer(Pending& slot) {
   // Numbers that no catalogue gives, so that no reader's old list passes for the new one.
   if (request.name == names_of_hub) {
     const std::uint64_t number = ++shared_.listings | std::uint64_t{1} << 63;
-    answer(slot, {0, make_listing(shared_.catalogue, number)});
+    answer(slot, {0, shared_.catalogue.listing(number)});
     return true;
   }
   const Catalogue::Found found =

@@ -6,11 +6,6 @@
 namespace weir::tensor {
 namespace {
 
-std::shared_ptr<const Source> source_of(std::vector<std::byte> bytes) {
-  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
-  return std::make_shared<const Source>(std::vector<Source::Piece>{Source::Piece(*owner)}, owner);
-}
-
 // A number and what stands behind it; false if it is none.
 bool take_number(std::string_view& text, char behind, std::uint64_t& number) {
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -21,21 +16,15 @@ bool take_number(std::string_view& text, char behind, std::uint64_t& number) {
 
 }  // namespace
 
-VersionPtr make_listing(const Catalogue& catalogue, std::uint64_t metadata_id) {
+std::vector<std::byte> encode_listing(std::span<const CatalogueEntry> entries) {
   std::string text;
-  for (const CatalogueEntry& each : catalogue.list(most_listed)) {
+  for (const CatalogueEntry& each : entries) {
     text +=
         std::to_string(each.version) + " " + std::to_string(each.bytes) + "\t" + each.what + "\t" + each.name;
     text += '\0';
   }
   const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-  auto version = std::make_shared<Version>();
-  version->number = 1;
-  version->metadata_id = metadata_id;
-  version->data = source_of({bytes.begin(), bytes.end()});
-  const Metadata metadata{text.size(), {{"", {1, 8, 1}, {text.size()}, 0}}};
-  version->metadata_source = source_of(encode(metadata).value());
-  return version;
+  return {bytes.begin(), bytes.end()};
 }
 
 Result<std::vector<CatalogueEntry>> parse_listing(std::span<const std::byte> bytes) {

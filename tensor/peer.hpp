@@ -13,28 +13,22 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "rdma/provider.hpp"
-#include "tensor/catalogue.hpp"
 #include "tensor/fetch.hpp"
+#include "tensor/follower.hpp"
+#include "tensor/listing.hpp"
 #include "tensor/peer_session.hpp"
-#include "tensor/say.hpp"
+#include "tensor/peer_settings.hpp"
 #include "tensor/tensor_view.hpp"
 
 namespace weir::tensor {
-
-struct PeerSettings {
-  PeerLimits limits = {};
-  std::size_t spare_bytes = std::size_t{256} << 20;  // memory of fetches that is kept to be used again
-  std::chrono::milliseconds connect_timeout{5000};
-  std::function<void(std::string_view line)> say = say_on_stderr;  // that it fell back to TCP, and why
-};
 
 struct FetchOptions {
   std::uint64_t newer_than = 0;
@@ -43,8 +37,6 @@ struct FetchOptions {
   std::optional<std::chrono::nanoseconds> timeout = {};
   std::optional<Out> out = {};
 };
-
-class Follower;
 
 class Peer {
  public:
@@ -84,41 +76,8 @@ class Peer {
   PeerStats stats() const;
 
  private:
-  friend class Follower;
-  class Core;
-  explicit Peer(std::shared_ptr<Core> core);
-  std::shared_ptr<Core> core_;
-};
-
-// Destinations for the next versions of a name are at the hub before there are any: a version is written to
-// the oldest as soon as it is published, also while this program is busy with the one before, and next()
-// finds it there. With `ahead` of them, a busy program misses no version of the next `ahead` - 1; later ones
-// are skipped, and the newest is what comes next: a follower never hears `superseded`.
-//
-// Versions rise. When the hub goes next() says peer_gone once, and the following one begins with what the
-// next hub has. One thread at a time; it may outlive the Peer, whose connection it keeps.
-class Follower {
- public:
-  ~Follower();
-  Follower(const Follower&) = delete;
-  Follower& operator=(const Follower&) = delete;
-
-  // What a fetch gives; timed_out leaves the destinations where they are.
-  Result<Fetched> next(std::chrono::nanoseconds timeout);
-
- private:
-  friend class Peer;
-  Follower(std::shared_ptr<Peer::Core> core, std::string name, std::uint64_t newer_than,
-           std::uint64_t generation, std::uint32_t ahead);
-  void post_ahead();
-  // The lowest version that came; nothing if none did, or the first error.
-  std::optional<Result<Fetched>> take();
-
-  const std::shared_ptr<Peer::Core> core_;
-  const std::string name_;
-  std::uint64_t newer_than_, generation_;
-  const std::uint32_t ahead_;
-  std::vector<std::shared_ptr<Fetch>> posted_;
+  explicit Peer(std::shared_ptr<PeerCore> core);
+  std::shared_ptr<PeerCore> core_;
 };
 
 }  // namespace weir::tensor

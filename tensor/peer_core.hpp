@@ -9,21 +9,25 @@
 #include <string>
 
 #include "rdma/engine.hpp"
+#include "rdma/provider.hpp"
 #include "tensor/address.hpp"
 #include "tensor/caller_driven.hpp"
-#include "tensor/peer.hpp"
+#include "tensor/fetch.hpp"
+#include "tensor/peer_session.hpp"
+#include "tensor/peer_settings.hpp"
+#include "tensor/spare_memory.hpp"
 
 namespace weir::tensor {
 
-class Peer::Core final : public PeerSession::Owner {
+class PeerCore final : public PeerSession::Owner {
  public:
-  Core(std::string address, const PeerSettings& settings)
+  PeerCore(std::string address, const PeerSettings& settings)
       : address_(std::move(address)),
         settings_(settings),
         memory_(std::make_shared<SpareMemory>(settings.spare_bytes)) {}
-  ~Core() override;
-  Core(const Core&) = delete;
-  Core& operator=(const Core&) = delete;
+  ~PeerCore() override;
+  PeerCore(const PeerCore&) = delete;
+  PeerCore& operator=(const PeerCore&) = delete;
 
   Result<void> open(const rdma::Result<rdma::Provider>& provider);
   void start(std::shared_ptr<Fetch> fetch);

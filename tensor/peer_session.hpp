@@ -15,6 +15,7 @@
 #include "tensor/address.hpp"
 #include "tensor/fetch.hpp"
 #include "tensor/link.hpp"
+#include "tensor/peer_settings.hpp"
 #include "tensor/spare_memory.hpp"
 
 namespace weir::tensor {
@@ -29,12 +30,6 @@ struct PeerStats {
   std::uint64_t pushed_bytes = 0;
   std::uint64_t fallbacks = 0;            // to TCP, because RDMA did not answer
   Transport transport = Transport::none;  // of the newest connection
-};
-
-struct PeerLimits {
-  std::uint64_t max_bytes = std::uint64_t{64} << 30;  // of one fetch; a hub that tells of more is refused
-  std::uint64_t read_from_bytes = std::uint64_t{512} << 10;  // what is this large the reader reads itself
-  std::size_t most_known_names = 1 << 16;
 };
 
 class PeerSession final : public LinkEvents {

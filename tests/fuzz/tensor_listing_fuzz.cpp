@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <span>
-#include <string>
+#include <vector>
 
 #include "tensor/listing.hpp"
 
@@ -12,14 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   namespace tensor = weir::tensor;
   const auto entries = tensor::parse_listing(std::as_bytes(std::span(data, size)));
   if (!entries) return 0;
-  std::string again;
-  for (const tensor::CatalogueEntry& each : *entries) {
-    again +=
-        std::to_string(each.version) + " " + std::to_string(each.bytes) + "\t" + each.what + "\t" + each.name;
-    again += '\0';
-  }
+  const std::vector<std::byte> again = tensor::encode_listing(*entries);
   if (again.size() > size) std::abort();
-  const auto reread = tensor::parse_listing(std::as_bytes(std::span(again)));
+  const auto reread = tensor::parse_listing(again);
   if (!reread || reread->size() != entries->size()) std::abort();
   for (std::size_t i = 0; i < entries->size(); ++i) {
     const tensor::CatalogueEntry &one = (*entries)[i], &other = (*reread)[i];
