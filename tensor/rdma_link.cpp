@@ -261,7 +261,7 @@ void RdmaLink::on_abandoned() {
 }
 
 bool RdmaLink::drained() {
-  if (!messages_.empty() || !writes_.empty()) return false;
+  if (!outbox_.empty()) return false;
   if (ring_.outstanding() == 0) return true;
   if (ring_.has_unsignalled() && ring_.room() > 0) {
     ibv_send_wr wr{};
@@ -273,8 +273,7 @@ bool RdmaLink::drained() {
 
 void RdmaLink::release_resources() {
   ring_.clear();
-  messages_.clear();
-  writes_.clear();
+  outbox_.clear();
   reads_.clear();
   for (Expected& each : expected_) each = {};
   table_.reset();
@@ -291,7 +290,7 @@ void RdmaLink::on_tick(rdma::Clock::time_point now) {
   ConnectionLife::on_tick(now);
   if (state_ != State::established) return;
   // A transfer that the peer asked for and has no receive for keeps its version: not for ever.
-  if (writes_.empty() || credits_.left() > 0)
+  if (!outbox_.has_transfer() || credits_.left() > 0)
     stalled_since_ = now;
   else if (now - stalled_since_ > shape::longest_stall)
     return end(rdma::Errc::unreachable, "the peer takes nothing of what it asked for");

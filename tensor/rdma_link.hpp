@@ -22,6 +22,7 @@
 #include "rdma/engine.hpp"
 #include "rdma/engine/connection_life.hpp"
 #include "tensor/link.hpp"
+#include "tensor/outbox.hpp"
 
 namespace weir::tensor {
 
@@ -76,12 +77,6 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
     bool lands = false;                        // in our table, and is copied
     std::optional<rdma::MemoryRegion> region;  // else
   };
-  struct Writing {
-    Transfer transfer;
-    std::size_t piece = 0;  // where it goes on
-    std::size_t in_piece = 0;
-    std::uint64_t sent = 0;
-  };
   struct Reading {
     std::uint32_t index = 0;
     std::vector<wire::Memory> sources;
@@ -115,8 +110,8 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   // rdma_link_send.cpp
   void pump();
   bool post_message();
-  bool post_data(Writing& writing);
-  bool post_record(const Writing& writing);
+  bool post_data(Outgoing& outgoing);
+  bool post_record(const Transfer& transfer);
   bool post_reads(Reading& reading);
   void acknowledge();
   bool post(ibv_send_wr& wr, Posted keep, bool signal);
@@ -140,8 +135,7 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   std::uint32_t most_pieces_ = 1;
   std::uint32_t messages_posted_ = 0, messages_done_ = 0;  // their difference: blocks in use
   std::deque<std::vector<std::byte>> early_;               // came before they could be delivered
-  std::deque<std::vector<std::byte>> messages_;            // to be sent
-  std::deque<Writing> writes_;
+  Outbox outbox_;
   std::deque<Reading> reads_;
   std::array<Expected, wire::slots> expected_;
   rdma::Clock::time_point next_keepalive_{}, stalled_since_{};

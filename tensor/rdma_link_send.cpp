@@ -20,16 +20,14 @@ std::uintptr_t address(const std::byte* at) { return reinterpret_cast<std::uintp
 
 void RdmaLink::send(const wire::Message& message) {
   if (state_ != State::established) return;
-  if (messages_.size() >= shape::most_waiting_messages)
-    return broke("the peer lets more than 1024 answers wait");
-  messages_.push_back(wire::encode(message));
+  if (const std::string_view fault = outbox_.put(message); !fault.empty()) return broke(std::string(fault));
   mark_dirty();
 }
 
 void RdmaLink::write(Transfer transfer) {
   if (state_ != State::established) return;
-  if (writes_.size() > 2 * wire::slots) return broke("the peer asks for more transfers than it has slots");
-  writes_.push_back(Writing{std::move(transfer)});
+  if (const std::string_view fault = outbox_.put(std::move(transfer)); !fault.empty())
+    return broke(std::string(fault));
   mark_dirty();
 }
 
@@ -53,17 +51,17 @@ std::uint32_t RdmaLink::give_credits() { return htonl(grants_.give()); }
 
 // Goes on until there is no room, no credit, nothing to send, or this link's turn is over.
 void RdmaLink::pump() {
-  while (!messages_.empty() && post_message()) {
+  while (outbox_.has_message() && post_message()) {
   }
   std::uint64_t turn = 0;
-  while (!writes_.empty() && turn < shape::turn_bytes) {
-    Writing& writing = writes_.front();
-    const std::uint64_t before = writing.sent;
-    if (!post_data(writing)) return;
-    turn += writing.sent - before;
-    if (writing.sent < writing.transfer.source->bytes()) continue;
-    if (!post_record(writing)) return;
-    writes_.pop_front();
+  while (outbox_.has_transfer() && turn < shape::turn_bytes) {
+    Outgoing& outgoing = outbox_.transfer();
+    const std::uint64_t before = outgoing.sent();
+    if (!post_data(outgoing)) return;
+    turn += outgoing.sent() - before;
+    if (!outgoing.all_sent()) continue;
+    if (!post_record(outgoing.transfer())) return;
+    outbox_.transfer_is_out();
   }
   while (!reads_.empty() && turn < shape::turn_bytes) {
     Reading& reading = reads_.front();
@@ -77,7 +75,7 @@ void RdmaLink::pump() {
 
 bool RdmaLink::post_message() {
   if (ring_.room() == 0 || credits_.left() == 0) return false;
-  const std::vector<std::byte>& bytes = messages_.front();
+  const std::vector<std::byte>& bytes = outbox_.message();
   const bool inlined = bytes.size() <= inline_bytes_;
   if (!inlined && messages_posted_ - messages_done_ >= shape::send_blocks) return false;
   ibv_sge piece{address(bytes.data()), static_cast<std::uint32_t>(bytes.size()), 0};
@@ -97,51 +95,45 @@ bool RdmaLink::post_message() {
   credits_.spend();
   messages_posted_ += !inlined;
   const bool posted = post(wr, Posted{nullptr, !inlined, std::nullopt}, !inlined || ring_.must_signal());
-  if (posted) messages_.pop_front();
+  if (posted) outbox_.message_is_out();
   return posted;
 }
 
 // One work request of up to most_pieces_ pieces.
-bool RdmaLink::post_data(Writing& writing) {
-  const Source& source = *writing.transfer.source;
-  if (writing.sent == source.bytes()) return true;
+bool RdmaLink::post_data(Outgoing& outgoing) {
+  const Transfer& transfer = outgoing.transfer();
+  if (outgoing.all_sent()) return true;
   if (ring_.room() < 2) return false;
   const std::optional<std::uint32_t> all = device_->lkey_of_all_memory();
   std::span<const Source::Key> keys;
   if (!all) {
-    const auto made = source.keys_for(*device_);
+    const auto made = transfer.source->keys_for(*device_);
     if (!made) {
       end(rdma::Errc::device_error, made.error().what);
       return false;
     }
     keys = *made;
   }
+  wire::Memory to = transfer.to;
+  to.address += outgoing.sent();
+  std::array<Outgoing::Part, shape::most_pieces> parts;
   std::array<ibv_sge, shape::most_pieces> pieces;
-  std::size_t used = 0, bytes = 0;
-  while (used < most_pieces_ && bytes < shape::chunk_bytes && writing.piece < source.pieces().size()) {
-    const Source::Piece rest = source.pieces()[writing.piece].subspan(writing.in_piece);
-    const std::size_t share = std::min(rest.size(), shape::chunk_bytes - bytes);
-    pieces[used++] = {address(rest.data()), static_cast<std::uint32_t>(share),
-                      all ? *all : keys[writing.piece].lkey};
-    bytes += share;
-    writing.in_piece += share;
-    if (share < rest.size()) break;
-    ++writing.piece;
-    writing.in_piece = 0;
-  }
+  std::size_t used = 0;
+  for (const Outgoing::Part& each : outgoing.take(std::span(parts).first(most_pieces_), shape::chunk_bytes))
+    pieces[used++] = {address(each.bytes.data()), static_cast<std::uint32_t>(each.bytes.size()),
+                      all ? *all : keys[each.piece].lkey};
   ibv_send_wr wr{};
   wr.sg_list = pieces.data();
   wr.num_sge = static_cast<int>(used);
   wr.opcode = IBV_WR_RDMA_WRITE;
-  wr.wr.rdma.remote_addr = writing.transfer.to.address + writing.sent;
-  wr.wr.rdma.rkey = writing.transfer.to.rkey;
-  writing.sent += bytes;
-  return post(wr, Posted{writing.transfer.source, false, std::nullopt}, ring_.must_signal());
+  wr.wr.rdma.remote_addr = to.address;
+  wr.wr.rdma.rkey = to.rkey;
+  return post(wr, Posted{transfer.source, false, std::nullopt}, ring_.must_signal());
 }
 
-bool RdmaLink::post_record(const Writing& writing) {
+bool RdmaLink::post_record(const Transfer& transfer) {
   if (ring_.room() == 0 || credits_.left() == 0) return false;
-  const wire::Record& record = writing.transfer.record;
+  const wire::Record& record = transfer.record;
   const std::vector<std::byte> bytes = wire::encode(record);
   ibv_sge piece{address(bytes.data()), static_cast<std::uint32_t>(bytes.size()), 0};
   const bool inlined = bytes.size() <= inline_bytes_;
@@ -164,7 +156,7 @@ bool RdmaLink::post_record(const Writing& writing) {
   wr.wr.rdma.rkey = theirs_.records.rkey;
   credits_.spend();
   // Signalled: the source is let go of when it is done.
-  return post(wr, Posted{writing.transfer.source, !inlined, std::nullopt}, true);
+  return post(wr, Posted{transfer.source, !inlined, std::nullopt}, true);
 }
 
 // One work request; the last of an index says so when it is done.
@@ -240,7 +232,7 @@ void RdmaLink::on_send_done() {
     if (events_ != nullptr) events_->on_read(index);
     if (state_ == State::ended) return;
   }
-  if (!messages_.empty() || !writes_.empty() || !reads_.empty() || state_ == State::closing) mark_dirty();
+  if (!outbox_.empty() || !reads_.empty() || state_ == State::closing) mark_dirty();
 }
 
 }  // namespace weir::tensor

@@ -17,7 +17,6 @@ inline constexpr std::uint32_t send_depth = 256;
 inline constexpr std::uint32_t signal_interval = 64;
 inline constexpr std::uint32_t inline_bytes = 256;
 inline constexpr int most_pieces = 16;
-inline constexpr std::size_t most_waiting_messages = 1024;
 
 // One work request's share of a transfer, and what one connection posts before others have their turn.
 inline constexpr std::size_t chunk_bytes = std::size_t{4} << 20;

@@ -19,7 +19,6 @@ using asio::ip::tcp;
 constexpr std::size_t part_bytes = std::size_t{1} << 20;  // of a transfer, between which messages go out
 constexpr std::size_t turn_bytes = std::size_t{8} << 20;  // before others have their turn
 constexpr std::size_t most_pieces = 64;
-constexpr std::size_t most_waiting_messages = 1024;
 constexpr std::chrono::seconds tick{1};
 constexpr int longest_stall_ticks = 10;
 constexpr unsigned host_gone_ms = 10'000;
@@ -176,17 +175,15 @@ Result<void> TcpLink::read(std::uint32_t, std::span<const wire::Memory>) {
 
 void TcpLink::send(const wire::Message& message) {
   if (state_ != State::up) return;
-  if (messages_.size() >= most_waiting_messages)
-    return static_cast<void>(broke("the peer lets more than 1024 answers wait"));
-  messages_.push_back(wire::encode(message));
+  if (const std::string_view fault = outbox_.put(message); !fault.empty())
+    return static_cast<void>(broke(std::string(fault)));
   pump_soon();
 }
 
 void TcpLink::write(Transfer transfer) {
   if (state_ != State::up) return;
-  if (writes_.size() > 2 * wire::slots)
-    return static_cast<void>(broke("the peer asks for more transfers than it has slots"));
-  writes_.push_back(Writing{std::move(transfer)});
+  if (const std::string_view fault = outbox_.put(std::move(transfer)); !fault.empty())
+    return static_cast<void>(broke(std::string(fault)));
   pump_soon();
 }
 
@@ -231,39 +228,32 @@ void TcpLink::pump() {
 bool TcpLink::compose() {
   going_ = {};
   if (state_ != State::up) return false;
-  for (; !messages_.empty(); messages_.pop_front()) {
-    append(going_.head, frames::encode({frames::Kind::message, 0, messages_.front().size()}));
-    append(going_.head, messages_.front());
+  for (; outbox_.has_message(); outbox_.message_is_out()) {
+    append(going_.head, frames::encode({frames::Kind::message, 0, outbox_.message().size()}));
+    append(going_.head, outbox_.message());
   }
-  if (!writes_.empty()) {
-    compose_data(writes_.front());
-    if (writes_.front().sent == writes_.front().transfer.source->bytes()) writes_.pop_front();
+  if (outbox_.has_transfer()) {
+    compose_data(outbox_.transfer());
+    if (outbox_.transfer().all_sent()) outbox_.transfer_is_out();
   }
   if (!going_.head.empty()) going_.left.insert(going_.left.begin(), going_.head);
   if (!going_.tail.empty()) going_.left.emplace_back(going_.tail);
   return !going_.left.empty();
 }
 
-void TcpLink::compose_data(Writing& writing) {
-  const Source& source = *writing.transfer.source;
-  const std::uint32_t index = writing.transfer.record.index;
+void TcpLink::compose_data(Outgoing& outgoing) {
+  const Transfer& transfer = outgoing.transfer();
+  std::array<Outgoing::Part, most_pieces> parts;
   std::size_t bytes = 0;
-  while (bytes < part_bytes && going_.left.size() < most_pieces && writing.piece < source.pieces().size()) {
-    const Source::Piece rest = source.pieces()[writing.piece].subspan(writing.in_piece);
-    const std::size_t share = std::min(rest.size(), part_bytes - bytes);
-    going_.left.push_back(rest.first(share));
-    bytes += share;
-    writing.in_piece += share;
-    if (share < rest.size()) break;
-    ++writing.piece;
-    writing.in_piece = 0;
+  for (const Outgoing::Part& each : outgoing.take(parts, part_bytes)) {
+    going_.left.push_back(each.bytes);
+    bytes += each.bytes.size();
   }
-  if (bytes > 0) append(going_.head, frames::encode({frames::Kind::data, index, bytes}));
-  going_.source = writing.transfer.source;
-  writing.sent += bytes;
-  if (writing.sent < source.bytes()) return;
+  if (bytes > 0) append(going_.head, frames::encode({frames::Kind::data, transfer.record.index, bytes}));
+  going_.source = transfer.source;
+  if (!outgoing.all_sent()) return;
   append(going_.tail, frames::encode({frames::Kind::record, 0, wire::record_bytes}));
-  append(going_.tail, wire::encode(writing.transfer.record));
+  append(going_.tail, wire::encode(transfer.record));
 }
 
 // --- ending
@@ -302,8 +292,7 @@ void TcpLink::end(Error cause) {
 void TcpLink::close() {
   state_ = State::ended;
   for (Expected& each : expected_) each = {};
-  messages_.clear();
-  writes_.clear();
+  outbox_.clear();
   going_ = {};
   on_up_ = nullptr;
   timer_.cancel();
@@ -318,7 +307,7 @@ void TcpLink::leave() {
   left_ = true;
   if (state_ == State::ended) return;
   for (Expected& each : expected_) each = {};
-  writes_.clear();
+  outbox_.drop_transfers();
   const std::shared_ptr<TcpLink> self = shared_from_this();
   if (state_ != State::up) return close();
   if (!pumping_) pump();

@@ -13,13 +13,13 @@
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "tensor/link.hpp"
+#include "tensor/outbox.hpp"
 #include "tensor/stream_frames.hpp"
 
 namespace weir::tensor {
@@ -57,11 +57,6 @@ class TcpLink final : public Link, private FrameReader::Sink, public std::enable
     std::uint64_t received = 0;
     bool there = false;
   };
-  struct Writing {
-    Transfer transfer;
-    std::size_t piece = 0, in_piece = 0;  // where it goes on
-    std::uint64_t sent = 0;
-  };
   // What is being given to the socket: bytes of our own, pieces of a source, bytes of our own.
   struct Going {
     std::vector<std::byte> head, tail;
@@ -86,7 +81,7 @@ class TcpLink final : public Link, private FrameReader::Sink, public std::enable
   void pump_soon();
   void pump();
   bool compose();
-  void compose_data(Writing& writing);
+  void compose_data(Outgoing& outgoing);
   void start_timer();
   bool broke(std::string what);
   void end(Error cause);
@@ -102,8 +97,7 @@ class TcpLink final : public Link, private FrameReader::Sink, public std::enable
   std::shared_ptr<void> counted_;  // by the listener
   FrameReader reader_{*this};
   std::array<Expected, wire::slots> expected_;
-  std::deque<std::vector<std::byte>> messages_;
-  std::deque<Writing> writes_;
+  Outbox outbox_;
   Going going_;
   bool pumping_ = false;  // posted, or waiting for the socket
   bool left_ = false;
