@@ -2,10 +2,14 @@
 // generation of the one that is gone, and never sees a byte that is not of the version and the hub that it is
 // told.
 //
+// "Soon" is counted from the end of the hub's process, and without the time in which threads of the reader
+// waited for a core: both are the machine's doing. What is left is ours, and the same on a busy machine.
+//
 // KILLED_SUITE, KILLED_HUBS: how often in every test run, and in the slow one; WEIR_TEST_KILLS: how often
 // now.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +18,7 @@
 #include <thread>
 
 #include "tests/piped_child.hpp"
+#include "tests/tensor/core_waits.hpp"
 #include "tests/tensor/hub_and_peer.hpp"
 
 namespace weir::tensor {
@@ -21,9 +26,54 @@ namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
+using testing_support::core_wait_of_this_thread;
+using testing_support::core_waits_but_of;
 using testing_support::must;
 using testing_support::test_provider;
 using testing_support::values;
+
+// Kills a process at a time of its own choosing, and says when.
+class Killer {
+ public:
+  Killer(pid_t victim, std::chrono::microseconds life)
+      : thread_([this, victim, life] {
+          std::this_thread::sleep_for(life);  // a random instant, which is what is tested
+          self_ = ::gettid();
+          waits_of_reader_ = core_waits_but_of(self_);
+          kill_ = Clock::now();
+          killed_ = true;
+          ::kill(victim, SIGKILL);
+          const std::chrono::nanoseconds before = core_wait_of_this_thread();
+          siginfo_t info;
+          ::waitid(P_PID, static_cast<id_t>(victim), &info, WEXITED | WNOWAIT);
+          const Clock::time_point seen = Clock::now();
+          end_ = seen - (core_wait_of_this_thread() - before);
+        }) {}
+
+  bool killed() const { return killed_; }
+  // The process has ended, and nobody has waited for it yet.
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+  struct Delay {
+    Clock::duration after_kill, ours;
+  };
+  // Of one who heard of it now.
+  Delay heard_now() {
+    const Clock::time_point now = Clock::now();
+    const std::chrono::nanoseconds waits = core_waits_but_of(self_);
+    join();
+    const Clock::duration rest = now - end_ - (waits - waits_of_reader_);
+    return {now - kill_, std::max(rest, Clock::duration::zero())};
+  }
+
+ private:
+  std::atomic<bool> killed_ = false;  // released when the three before are written
+  pid_t self_ = 0;
+  std::chrono::nanoseconds waits_of_reader_{0};
+  Clock::time_point kill_, end_;
+  std::jthread thread_;
+};
 
 struct KILLED_SUITE : testing::TestWithParam<const char*> {
   std::uint64_t generation = 0;  // of the hub that runs
@@ -52,7 +102,7 @@ TEST_P(KILLED_SUITE, leaves_its_reader_a_typed_error_and_no_stale_byte) {
   std::mt19937_64 random(seed);
   ASSERT_NO_FATAL_FAILURE(start_hub(std::string(GetParam()) + "://127.0.0.1:0"));
   const auto peer = must(Peer::connect(address, test_provider()));
-  std::vector<Clock::duration> took;
+  std::vector<Clock::duration> after_kill, ours;
   std::uint64_t fetches = 0;
   const char* wanted = std::getenv("WEIR_TEST_KILLS");
   const int kills = wanted != nullptr ? std::atoi(wanted) : KILLED_HUBS;
@@ -60,12 +110,7 @@ TEST_P(KILLED_SUITE, leaves_its_reader_a_typed_error_and_no_stale_byte) {
     const std::string name = random() % 2 == 0 ? "small" : "large";
     const std::chrono::microseconds life(random() % 5000);
     ASSERT_NO_FATAL_FAILURE(expect_whole(must(peer->fetch("small"))));  // connected to this one
-    std::atomic<Clock::rep> killed = 0;
-    std::jthread killer([&] {
-      std::this_thread::sleep_for(life);  // a random instant, which is what is tested
-      killed = Clock::now().time_since_epoch().count();
-      ::kill(child->pid(), SIGKILL);
-    });
+    Killer killer(child->pid(), life);
     std::uint64_t last = 0;
     while (true) {
       const auto fetched = peer->fetch(name, {.newer_than = last, .generation = generation, .timeout = 30s});
@@ -81,9 +126,11 @@ TEST_P(KILLED_SUITE, leaves_its_reader_a_typed_error_and_no_stale_byte) {
       // may be killed while the reader connects anew.
       const bool connecting = fetched.error().code == Errc::unreachable;
       ASSERT_TRUE(connecting || fetched.error().code == Errc::peer_gone) << fetched.error().what;
-      if (killed == 0) continue;
+      if (!killer.killed()) continue;
       if (connecting) break;
-      took.push_back(Clock::now().time_since_epoch() - Clock::duration(killed.load()));
+      const Killer::Delay delay = killer.heard_now();
+      after_kill.push_back(delay.after_kill);
+      ours.push_back(delay.ours);
       EXPECT_EQ(fetched.error().generation, generation);
       break;
     }
@@ -91,16 +138,20 @@ TEST_P(KILLED_SUITE, leaves_its_reader_a_typed_error_and_no_stale_byte) {
     child->kill();
     ASSERT_NO_FATAL_FAILURE(start_hub(address));
   }
-  ASSERT_FALSE(took.empty());
-  std::ranges::sort(took);
+  ASSERT_FALSE(ours.empty());
+  std::ranges::sort(after_kill);
+  std::ranges::sort(ours);
   const auto ms = [](Clock::duration each) {
     return std::chrono::duration<double, std::milli>(each).count();
   };
-  std::printf("%llu whole fetches; peer_gone after %.2f ms (median), %.2f ms at most\n",
-              static_cast<unsigned long long>(fetches), ms(took[took.size() / 2]), ms(took.back()));
-  // The rest depends on who else wants the cores.
-  EXPECT_LT(took[took.size() / 2], 100ms);
-  EXPECT_LT(took.back(), 5s);
+  const auto median = [](const auto& sorted) { return sorted[sorted.size() / 2]; };
+  std::printf(
+      "%llu whole fetches; peer_gone after %.2f ms (median), %.2f ms at most; of that ours %.2f and %.2f "
+      "ms\n",
+      static_cast<unsigned long long>(fetches), ms(median(after_kill)), ms(after_kill.back()),
+      ms(median(ours)), ms(ours.back()));
+  EXPECT_LT(ours[ours.size() * 9 / 10], 100ms);
+  EXPECT_LT(after_kill.back(), 5s);
 }
 INSTANTIATE_TEST_SUITE_P(By, KILLED_SUITE, testing::Values("rdma", "tcp"),
                          [](const auto& row) { return std::string(row.param); });
