@@ -24,6 +24,7 @@ import nic
 MIB = 1 << 20
 LARGE, SMALL, LEAVES, LEAF = 64 * MIB, 4096, 10_000, 4096
 VIEWS, VIEW = 100_000, 416  # as many bytes, but for a hundredth
+MANY = 64  # names at once
 
 
 def load_ours(build):
@@ -51,8 +52,14 @@ def published(weir_tensor, name):
 def serve_tensor(build, scheme, name):
     weir_tensor = load_ours(build)
     hub = weir_tensor.listen(f"{scheme}://127.0.0.1:0")
-    what = published(weir_tensor, name)
-    hub.publish_tree(name, what) if isinstance(what, dict) else hub.publish(name, what)
+    what = published(weir_tensor, "small" if name.startswith("many") else name)
+    if name.startswith("many"):
+        for i in range(MANY):
+            hub.publish(str(i), what.copy())
+    elif isinstance(what, dict):
+        hub.publish_tree(name, what)
+    else:
+        hub.publish(name, what)
     print(hub.address, flush=True)
     sys.stdin.read()
 
@@ -103,6 +110,15 @@ def fetcher(build, kind, name, address):
     peer = weir_tensor.connect(address)
     if name.startswith("tree"):
         return lambda: len(peer.fetch_tree(name))
+    if name.startswith("many"):
+        arrays = {str(i): peer.fetch(str(i)).copy() for i in range(MANY)}
+        if name == "many":
+            return lambda: peer.fetch_many(arrays, out=arrays)
+
+        def one_after_the_other():
+            for each, into in arrays.items():
+                peer.fetch(each, out=into)
+        return one_after_the_other
     into = weir_tensor.empty(LARGE, "uint8") if name.endswith(".shared") else peer.fetch(name).copy()
     return lambda: peer.fetch(name, out=into)
 
@@ -187,6 +203,8 @@ def rows(build, cores, scale):
             of("zmq", "large", 30), LARGE)
         yield "4 KiB", "us", "ours <= 20", lambda bench: small(bench) * 1e6, "ZeroMQ, REQ and REP", lambda bench: of(
             "zmq", "small", 5000)(bench) * 1e6
+    yield f"{MANY} x 4 KiB, fetch_many", "us", "", lambda bench: of("tensor", "many", 1000)(bench) * 1e6, "one after the other", (
+        lambda bench: of("tensor", "many.each", 300)(bench) * 1e6)
     if there("grpc"):
         yield "64 MiB", "GB/s", ">= 8", private, "gRPC, bytes", rate(of("grpc", "large", 10), LARGE)
     if (build / "bin/gloo_tcp_bench").exists():

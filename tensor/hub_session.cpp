@@ -32,10 +32,13 @@ void HubSession::broke(std::string what) {
   link_->break_off(Error{Errc::protocol, std::move(what), 0});
 }
 
-void HubSession::on_message(std::span<const std::byte> bytes) {
-  const Result<wire::Message> message = wire::parse(bytes);
-  if (!message) return broke(message.error().what);
-  std::visit([this](const auto& each) { on(each); }, *message);
+void HubSession::on_frame(std::span<const std::byte> frame) {
+  ++shared_.stats.frames;
+  do {
+    const Result<wire::Message> message = wire::take_message(frame);
+    if (!message) return broke(message.error().what);
+    std::visit([this](const auto& each) { on(each); }, *message);
+  } while (!frame.empty() && link_->is_up());
 }
 
 HubSession::Pending* HubSession::pending(std::uint32_t index) {

@@ -33,6 +33,7 @@ struct HubStats {
   std::uint64_t pushes = 0;           // that became versions
   std::uint64_t pushed_bytes = 0;
   std::uint64_t pushed_held_bytes = 0;  // that pushed versions, and pushes under way, hold now
+  std::uint64_t frames = 0;  // of messages that came: fewer than messages, where peers send several at once
 };
 
 class HubSession final : public LinkEvents {
@@ -56,7 +57,7 @@ class HubSession final : public LinkEvents {
   // Versions were published or revoked.
   void look_again();
 
-  void on_message(std::span<const std::byte> message) override;
+  void on_frame(std::span<const std::byte> frame) override;
   void on_written(const wire::Record& record) override;
   void on_read(std::uint32_t index) override;
   void on_end(const Error& cause) override;

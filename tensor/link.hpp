@@ -22,7 +22,8 @@ namespace weir::tensor {
 class LinkEvents {
  public:
   virtual ~LinkEvents() = default;
-  virtual void on_message(std::span<const std::byte> message) = 0;
+  // Whole messages, one after the other (wire::take_message).
+  virtual void on_frame(std::span<const std::byte> frame) = 0;
   // A transfer that was expected is complete.
   virtual void on_written(const wire::Record& record) = 0;
   // What read() was told to read is there.
@@ -44,7 +45,10 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Takes it; goes out as the other end has room. A link whose other end lets more than 1024 wait ends.
+  // False from before on_end() on: what comes after break_off() is nobody's.
+  virtual bool is_up() const = 0;
+  // Takes it; goes out as the other end has room, with others in one frame where several wait. A link whose
+  // other end lets more than 1024 wait ends.
   virtual void send(const wire::Message& message) = 0;
   virtual void write(Transfer transfer) = 0;
   // Memory that the transfer of this index is to fill; what to tell the other end. It stays the caller's, who

@@ -23,9 +23,22 @@ std::span<Outgoing::Part> Outgoing::take(std::span<Part> room, std::size_t most_
 }
 
 std::string_view Outbox::put(const wire::Message& message) {
-  if (messages_.size() >= most_messages) return "the peer lets more than 1024 answers wait";
-  messages_.push_back(wire::encode(message));
+  if (messages_ >= most_messages) return "the peer lets more than 1024 answers wait";
+  ++messages_;
+  std::vector<std::byte> bytes = wire::encode(message);
+  if (!frames_.empty() && frames_.back().bytes.size() + bytes.size() <= wire::message_bytes) {
+    Frame& last = frames_.back();
+    last.bytes.insert(last.bytes.end(), bytes.begin(), bytes.end());
+    ++last.messages;
+  } else {
+    frames_.push_back({std::move(bytes)});
+  }
   return {};
+}
+
+void Outbox::frame_is_out() {
+  messages_ -= frames_.front().messages;
+  frames_.pop_front();
 }
 
 std::string_view Outbox::put(Transfer transfer) {
@@ -35,7 +48,8 @@ std::string_view Outbox::put(Transfer transfer) {
 }
 
 void Outbox::clear() {
-  messages_.clear();
+  frames_.clear();
+  messages_ = 0;
   transfers_.clear();
 }
 

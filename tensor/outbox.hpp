@@ -1,7 +1,8 @@
 // What waits to go to the other end of a link, whatever carries it: messages, and transfers part by part.
 //
-// The protocol lets an end owe only so much: `most_messages`, and two transfers a slot. Whoever lets more
-// wait broke it, and put() says so. Pure. Threading: the link's.
+// A message that finds others waiting shares their frame as far as it has room: many requests at once are few
+// frames, and one alone waits for nobody. The protocol lets an end owe only so much: `most_messages`, and two
+// transfers a slot. Whoever lets more wait broke it, and put() says so. Pure. Threading: the link's.
 #pragma once
 
 #include <cstddef>
@@ -47,11 +48,11 @@ class Outbox {
   [[nodiscard]] std::string_view put(const wire::Message& message);
   [[nodiscard]] std::string_view put(Transfer transfer);
 
-  bool empty() const { return messages_.empty() && transfers_.empty(); }
-  bool has_message() const { return !messages_.empty(); }
-  // Encoded; the oldest.
-  const std::vector<std::byte>& message() const { return messages_.front(); }
-  void message_is_out() { messages_.pop_front(); }
+  bool empty() const { return frames_.empty() && transfers_.empty(); }
+  bool has_frame() const { return !frames_.empty(); }
+  // Of the oldest messages, encoded.
+  const std::vector<std::byte>& frame() const { return frames_.front().bytes; }
+  void frame_is_out();
 
   bool has_transfer() const { return !transfers_.empty(); }
   Outgoing& transfer() { return transfers_.front(); }
@@ -61,7 +62,12 @@ class Outbox {
   void clear();
 
  private:
-  std::deque<std::vector<std::byte>> messages_;
+  struct Frame {
+    std::vector<std::byte> bytes;
+    std::size_t messages = 1;
+  };
+  std::deque<Frame> frames_;
+  std::size_t messages_ = 0;  // in all frames
   std::deque<Outgoing> transfers_;
 };
 

@@ -8,8 +8,29 @@
 
 namespace weir::tensor {
 namespace {
-constexpr std::chrono::seconds default_timeout{30};
+
+// With a timeout of nothing the hub says at once what there is.
+std::chrono::nanoseconds patience_of(const FetchOptions& options) {
+  const bool waits = options.timeout && options.timeout->count() > 0;
+  return waits ? *options.timeout : std::chrono::seconds(30);
 }
+
+// Done already, where no hub has to be asked.
+std::shared_ptr<Fetch> fetch_of(std::string_view name, FetchOptions options) {
+  auto fetch = std::make_shared<Fetch>();
+  fetch->name = name;
+  fetch->newer_than = options.newer_than;
+  fetch->generation = options.generation;
+  fetch->wait = options.timeout && options.timeout->count() > 0;
+  fetch->out = std::move(options.out);
+  if (name.empty() || name.size() > most_name_bytes) {
+    fetch->failed = Error{Errc::bad_array, "a name has 1 to 1024 bytes", 0};
+    fetch->done = true;
+  }
+  return fetch;
+}
+
+}  // namespace
 
 Peer::Peer(std::shared_ptr<PeerCore> core) : core_(std::move(core)) {}
 Peer::~Peer() = default;
@@ -23,18 +44,8 @@ Result<std::unique_ptr<Peer>> Peer::connect(std::string_view address,
 }
 
 std::shared_ptr<Fetch> Peer::start(std::string_view name, FetchOptions options) {
-  auto fetch = std::make_shared<Fetch>();
-  fetch->name = name;
-  fetch->newer_than = options.newer_than;
-  fetch->generation = options.generation;
-  fetch->wait = options.timeout && options.timeout->count() > 0;
-  fetch->out = std::move(options.out);
-  if (name.empty() || name.size() > most_name_bytes) {
-    fetch->failed = Error{Errc::bad_array, "a name has 1 to 1024 bytes", 0};
-    fetch->done = true;
-  } else {
-    core_->start(fetch);
-  }
+  std::shared_ptr<Fetch> fetch = fetch_of(name, std::move(options));
+  if (!fetch->done) core_->start(fetch);
   return fetch;
 }
 
@@ -43,9 +54,22 @@ Result<Fetched> Peer::wait(const std::shared_ptr<Fetch>& fetch, std::chrono::nan
 }
 
 Result<Fetched> Peer::fetch(std::string_view name, FetchOptions options) {
-  const std::chrono::nanoseconds timeout = options.timeout.value_or(default_timeout);
-  const std::shared_ptr<Fetch> fetch = start(name, std::move(options));
-  return wait(fetch, fetch->wait ? timeout : default_timeout);
+  const std::chrono::nanoseconds patience = patience_of(options);
+  return wait(start(name, std::move(options)), patience);
+}
+
+std::vector<Result<Fetched>> Peer::fetch_many(std::vector<Wanted> wanted) {
+  std::vector<std::shared_ptr<Fetch>> fetches;
+  std::vector<CallerDriven::Clock::time_point> deadlines;
+  for (Wanted& each : wanted) {
+    deadlines.push_back(CallerDriven::after(patience_of(each.options)));
+    fetches.push_back(fetch_of(each.name, std::move(each.options)));
+  }
+  core_->start_all(fetches);
+  std::vector<Result<Fetched>> got;
+  got.reserve(fetches.size());
+  for (std::size_t i = 0; i < fetches.size(); ++i) got.push_back(core_->wait(fetches[i], deadlines[i]));
+  return got;
 }
 
 Result<std::uint64_t> Peer::push(std::string_view name, const TensorView& array,

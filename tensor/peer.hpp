@@ -38,6 +38,12 @@ struct FetchOptions {
   std::optional<Out> out = {};
 };
 
+// One of several that are wanted at once.
+struct Wanted {
+  std::string name;
+  FetchOptions options = {};
+};
+
 class Peer {
  public:
   // To rdma://HOST:PORT, tcp://HOST:PORT, or rdma://HOST:PORT?fallback=tcp: TCP where RDMA does not answer
@@ -52,6 +58,10 @@ class Peer {
 
   // not_published, superseded, shape_mismatch, peer_gone, timed_out, unreachable, too_much.
   Result<Fetched> fetch(std::string_view name, FetchOptions options = {});
+
+  // Several at once, each with an outcome of its own, in the order of `wanted`: as many requests as fit share
+  // a message, and none waits for the answer to another. They need not be of one moment, as those of a tree.
+  std::vector<Result<Fetched>> fetch_many(std::vector<Wanted> wanted);
 
   // A new version of `name` at the hub, as if it had published it; its number. The memory is the caller's
   // again when this returns. After an error that is not the hub's answer (peer_gone, timed_out) it may be

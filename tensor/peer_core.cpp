@@ -101,10 +101,19 @@ void PeerCore::on_ended(const Error& cause) {
 }
 
 void PeerCore::start(std::shared_ptr<Fetch> fetch) {
-  driven_.post([this, fetch = std::move(fetch)]() mutable {
-    if (session_ == nullptr || session_->is_over()) reconnect();
-    session_->start(std::move(fetch));
+  driven_.post([this, fetch = std::move(fetch)]() mutable { begin(std::move(fetch)); });
+}
+
+void PeerCore::start_all(std::vector<std::shared_ptr<Fetch>> fetches) {
+  driven_.post([this, fetches = std::move(fetches)]() mutable {
+    for (std::shared_ptr<Fetch>& each : fetches)
+      if (!each->done) begin(std::move(each));
   });
+}
+
+void PeerCore::begin(std::shared_ptr<Fetch> fetch) {
+  if (session_ == nullptr || session_->is_over()) reconnect();
+  session_->start(std::move(fetch));
 }
 
 Result<Fetched> PeerCore::wait(const std::shared_ptr<Fetch>& fetch, Clock::time_point deadline) {

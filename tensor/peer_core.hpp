@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "rdma/engine.hpp"
 #include "rdma/provider.hpp"
@@ -31,6 +32,8 @@ class PeerCore final : public PeerSession::Owner {
 
   Result<void> open(const rdma::Result<rdma::Provider>& provider);
   void start(std::shared_ptr<Fetch> fetch);
+  // At once, so that requests share messages; but for those that are done.
+  void start_all(std::vector<std::shared_ptr<Fetch>> fetches);
   Result<Fetched> wait(const std::shared_ptr<Fetch>& fetch, CallerDriven::Clock::time_point deadline);
   // Whether one of them is done; they go on otherwise.
   bool wait_any(std::span<const std::shared_ptr<Fetch>> fetches, CallerDriven::Clock::time_point deadline);
@@ -41,6 +44,7 @@ class PeerCore final : public PeerSession::Owner {
 
  private:
   // Below: in the driving thread.
+  void begin(std::shared_ptr<Fetch> fetch);
   void reconnect();
   void dial(Transport by);
   void dial_rdma();

@@ -157,10 +157,12 @@ PeerSession::FetchPtr PeerSession::under_way(std::uint32_t index) const {
   return fetch != nullptr && fetch->index == index ? fetch : nullptr;
 }
 
-void PeerSession::on_message(std::span<const std::byte> bytes) {
-  const Result<wire::Message> message = wire::parse(bytes);
-  if (!message) return broke(message.error().what);
-  std::visit([this](const auto& each) { on(each); }, *message);
+void PeerSession::on_frame(std::span<const std::byte> frame) {
+  do {
+    const Result<wire::Message> message = wire::take_message(frame);
+    if (!message) return broke(message.error().what);
+    std::visit([this](const auto& each) { on(each); }, *message);
+  } while (!frame.empty() && link_->is_up());
 }
 
 void PeerSession::on(const wire::MetadataUpdate& update) {

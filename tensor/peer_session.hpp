@@ -65,7 +65,7 @@ class PeerSession final : public LinkEvents {
   // The hub does not answer: ends the link, so that nothing is written any more.
   void break_off(const Error& cause);
 
-  void on_message(std::span<const std::byte> message) override;
+  void on_frame(std::span<const std::byte> frame) override;
   void on_written(const wire::Record& record) override;
   void on_read(std::uint32_t index) override;
   void on_end(const Error& cause) override;

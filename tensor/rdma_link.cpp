@@ -176,14 +176,14 @@ void RdmaLink::on_bytes(std::span<const std::byte> message) {
   if (state_ != State::established || events_ == nullptr || !early_.empty())
     early_.emplace_back(message.begin(), message.end());
   else
-    events_->on_message(message);
+    events_->on_frame(message);
 }
 
 void RdmaLink::deliver_early() {
   while (!early_.empty() && state_ == State::established && events_ != nullptr) {
     const std::vector<std::byte> message = std::move(early_.front());
     early_.pop_front();
-    events_->on_message(message);
+    events_->on_frame(message);
   }
 }
 

@@ -46,6 +46,7 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   void set_events(LinkEvents& events);
 
   // Link
+  bool is_up() const override { return state_ == State::established; }
   void send(const wire::Message& message) override;
   void write(Transfer transfer) override;
   Result<wire::Memory> expect(std::uint32_t index, std::span<std::byte> memory) override;
@@ -109,7 +110,7 @@ class RdmaLink final : public rdma::ConnectionLife, public Link {
   void broke(std::string what);
   // rdma_link_send.cpp
   void pump();
-  bool post_message();
+  bool post_frame();
   bool post_data(Outgoing& outgoing);
   bool post_record(const Transfer& transfer);
   bool post_reads(Reading& reading);

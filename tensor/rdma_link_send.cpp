@@ -51,7 +51,7 @@ std::uint32_t RdmaLink::give_credits() { return htonl(grants_.give()); }
 
 // Goes on until there is no room, no credit, nothing to send, or this link's turn is over.
 void RdmaLink::pump() {
-  while (outbox_.has_message() && post_message()) {
+  while (outbox_.has_frame() && post_frame()) {
   }
   std::uint64_t turn = 0;
   while (outbox_.has_transfer() && turn < shape::turn_bytes) {
@@ -73,9 +73,9 @@ void RdmaLink::pump() {
   if (turn >= shape::turn_bytes) mark_dirty();
 }
 
-bool RdmaLink::post_message() {
+bool RdmaLink::post_frame() {
   if (ring_.room() == 0 || credits_.left() == 0) return false;
-  const std::vector<std::byte>& bytes = outbox_.message();
+  const std::vector<std::byte>& bytes = outbox_.frame();
   const bool inlined = bytes.size() <= inline_bytes_;
   if (!inlined && messages_posted_ - messages_done_ >= shape::send_blocks) return false;
   ibv_sge piece{address(bytes.data()), static_cast<std::uint32_t>(bytes.size()), 0};
@@ -95,7 +95,7 @@ bool RdmaLink::post_message() {
   credits_.spend();
   messages_posted_ += !inlined;
   const bool posted = post(wr, Posted{nullptr, !inlined, std::nullopt}, !inlined || ring_.must_signal());
-  if (posted) outbox_.message_is_out();
+  if (posted) outbox_.frame_is_out();
   return posted;
 }
 

@@ -124,7 +124,7 @@ void TcpLink::read_some() {
 }
 
 bool TcpLink::on_message(std::span<const std::byte> message) {
-  if (events_ != nullptr) events_->on_message(message);
+  if (events_ != nullptr) events_->on_frame(message);
   return state_ == State::up;
 }
 
@@ -228,9 +228,9 @@ void TcpLink::pump() {
 bool TcpLink::compose() {
   going_ = {};
   if (state_ != State::up) return false;
-  for (; outbox_.has_message(); outbox_.message_is_out()) {
-    append(going_.head, frames::encode({frames::Kind::message, 0, outbox_.message().size()}));
-    append(going_.head, outbox_.message());
+  for (; outbox_.has_frame(); outbox_.frame_is_out()) {
+    append(going_.head, frames::encode({frames::Kind::message, 0, outbox_.frame().size()}));
+    append(going_.head, outbox_.frame());
   }
   if (outbox_.has_transfer()) {
     compose_data(outbox_.transfer());

@@ -38,6 +38,7 @@ class TcpLink final : public Link, private FrameReader::Sink, public std::enable
   void set_events(LinkEvents& events) { events_ = &events; }
 
   // Link
+  bool is_up() const override { return state_ == State::up; }
   void send(const wire::Message& message) override;
   void write(Transfer transfer) override;
   Result<wire::Memory> expect(std::uint32_t index, std::span<std::byte> memory) override;

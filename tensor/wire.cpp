@@ -201,9 +201,9 @@ std::vector<std::byte> encode(const Message& message) {
   return std::visit([](const auto& each) { return body(each).take(); }, message);
 }
 
-Result<Message> parse(std::span<const std::byte> bytes) {
-  if (bytes.size() > message_bytes) return fail(Errc::protocol, "a message of more than 4096 bytes");
-  Reader in(bytes);
+Result<Message> take_message(std::span<const std::byte>& frame) {
+  if (frame.size() > message_bytes) return fail(Errc::protocol, "a message of more than 4096 bytes");
+  Reader in(frame);
   const auto kind = in.number<std::uint8_t>();
   Header header;
   header.flags = in.number<std::uint8_t>();
@@ -213,9 +213,10 @@ Result<Message> parse(std::span<const std::byte> bytes) {
   if ((header.flags & ~rows[kind].flags) != 0 || zero != 0)
     return fail(Errc::protocol, "a message with unknown flags");
   Message message = rows[kind].read(in, header);
-  if (!in.finished()) return fail(Errc::protocol, "a message of the wrong length");
+  if (!in.ok()) return fail(Errc::protocol, "a message that ends too early");
   if (!std::visit([](const auto& each) { return sound(each); }, message))
     return fail(Errc::protocol, "a message whose lengths do not fit together");
+  frame = frame.last(in.left());
   return message;
 }
 

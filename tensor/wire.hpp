@@ -3,7 +3,8 @@
 // Every message begins with u8 kind, u8 flags, u16 zero, u32 index; numbers are little-endian, lengths of
 // memory 64 bits. The index names a request from its TENSOR_REQUEST to its end: its low six bits are a slot,
 // of which the one who asks has each in use once; the others count uses of the slot, so a late answer is
-// known. A message has at most `message_bytes`. parse() takes nothing that encode() would not write.
+// known. Messages travel in frames of at most `message_bytes`: one, or several one after the other (a batch
+// of requests, say). Nothing is taken that encode() would not write.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 
 namespace weir::tensor::wire {
 
-inline constexpr std::uint16_t version = 1;
+inline constexpr std::uint16_t version = 2;
 inline constexpr std::size_t message_bytes = 4096;
 inline constexpr std::uint32_t slots = 64;
 inline constexpr std::size_t most_sources = 128;
@@ -114,8 +115,8 @@ using Message = std::variant<Request, MetadataUpdate, ReRequest, ErrorStatus, Ca
 std::uint32_t index_of(const Message&);
 // Texts, names and metadata must fit.
 std::vector<std::byte> encode(const Message&);
-// Errc::protocol.
-Result<Message> parse(std::span<const std::byte>);
+// The first message of a frame; `frame` is what stands behind it. Errc::protocol.
+Result<Message> take_message(std::span<const std::byte>& frame);
 
 // What a data transfer ends with: written to the slot's place in the asker's table, and its index is the
 // immediate of that write.

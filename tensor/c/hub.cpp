@@ -106,7 +106,8 @@ void weir_tensor_hub_get_stats(weir_tensor_hub* hub, weir_tensor_hub_stats* stat
                                      memory.private_bytes,
                                      memory.shared_bytes,
                                      now.direct_bytes,
-                                     now.packed_bytes};
+                                     now.packed_bytes,
+                                     now.frames};
   c::hand_over(all, stats);
 }
 

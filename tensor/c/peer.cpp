@@ -1,5 +1,7 @@
 // Peers for C.
+#include <algorithm>
 #include <new>
+#include <utility>
 
 #include "tensor/c/options.hpp"
 
@@ -90,6 +92,39 @@ int weir_tensor_finish(weir_tensor_peer* peer, weir_tensor_pending* pending, wei
 int weir_tensor_fetch(weir_tensor_peer* peer, const char* name, const weir_tensor_wish* wish,
                       weir_tensor_fetched** fetched, weir_tensor_error* error) {
   return weir_tensor_finish(peer, weir_tensor_start(peer, name, wish), fetched, error);
+}
+
+int weir_tensor_fetch_many(weir_tensor_peer* peer, const char* const* names,
+                           const weir_tensor_wish* const* wishes, size_t count, weir_tensor_fetched** fetched,
+                           weir_tensor_error* errors) {
+  if (fetched == nullptr) return WEIR_TENSOR_BAD_ARRAY;
+  std::fill_n(fetched, count, nullptr);
+  weir_tensor_error whole{};
+  int first = 0;
+  const int thrown = c::guarded(&whole, [&]() -> Result<void> {
+    if (peer == nullptr || names == nullptr) return fail(Errc::bad_array, "a peer and names are needed");
+    std::vector<Wanted> wanted(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      Result<FetchOptions> options = options_of(wishes != nullptr ? wishes[i] : nullptr);
+      if (!options) return std::unexpected(options.error());
+      wanted[i] = {names[i] != nullptr ? names[i] : "", std::move(*options)};
+    }
+    std::vector<Result<Fetched>> got = peer->peer->fetch_many(std::move(wanted));
+    for (std::size_t i = 0; i < count; ++i) {
+      if (got[i])
+        fetched[i] = new weir_tensor_fetched{std::move(*got[i])};
+      else if (const int code = c::report(errors != nullptr ? errors + i : nullptr, got[i].error());
+               first == 0)
+        first = code;
+    }
+    return {};
+  });
+  if (thrown == 0) return first;
+  for (std::size_t i = 0; i < count; ++i) {
+    weir_tensor_fetched_free(std::exchange(fetched[i], nullptr));
+    if (errors != nullptr) errors[i] = whole;
+  }
+  return thrown;
 }
 
 int weir_tensor_follow(weir_tensor_peer* peer, const char* name, const weir_tensor_wish* wish, uint32_t ahead,

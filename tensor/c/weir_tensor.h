@@ -139,6 +139,7 @@ typedef struct weir_tensor_hub_stats {
   uint64_t private_bytes,
       shared_bytes; /* of live_bytes: the kernel copies them; the reader's software NIC maps them */
   uint64_t direct_bytes, packed_bytes; /* published so far: sent from where they lie; copied together first */
+  uint64_t frames; /* of messages that came: fewer than requests, where several share one */
 } weir_tensor_hub_stats;
 /* As much of it as `size` says. */
 WEIR_TENSOR_API void weir_tensor_hub_get_stats(weir_tensor_hub* hub, weir_tensor_hub_stats* stats);
@@ -171,6 +172,12 @@ typedef struct weir_tensor_wish {
 /* Fetches and waits. `wish` may be NULL. After an error what is in `out` is unspecified. */
 WEIR_TENSOR_API int weir_tensor_fetch(weir_tensor_peer* peer, const char* name, const weir_tensor_wish* wish,
                                       weir_tensor_fetched** fetched, weir_tensor_error* error);
+/* Several at once, which costs less than one after the other: as many requests as fit share a message, and
+ * none waits for the answer to another. `wishes`, and each of them, may be NULL, `errors`, too. fetched[i] is
+ * NULL where that one failed, and errors[i] says why. 0 if all came; else what the first that failed says. */
+WEIR_TENSOR_API int weir_tensor_fetch_many(weir_tensor_peer* peer, const char* const* names,
+                                           const weir_tensor_wish* const* wishes, size_t count,
+                                           weir_tensor_fetched** fetched, weir_tensor_error* errors);
 /* In two steps, for several at a time. `out` stays until the second, which frees `pending`. */
 WEIR_TENSOR_API weir_tensor_pending* weir_tensor_start(weir_tensor_peer* peer, const char* name,
                                                        const weir_tensor_wish* wish);

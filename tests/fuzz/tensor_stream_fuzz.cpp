@@ -18,7 +18,11 @@ class Sink final : public FrameReader::Sink {
   bool on_greeting(std::span<const std::byte> greeting) override {
     return wire::parse_greeting(greeting).has_value();
   }
-  bool on_message(std::span<const std::byte> message) override { return wire::parse(message).has_value(); }
+  bool on_message(std::span<const std::byte> message) override {
+    while (!message.empty())
+      if (!wire::take_message(message)) return false;
+    return true;
+  }
   std::span<std::byte> room_for(std::uint32_t index, std::uint64_t most) override {
     if (index != 65 || most > memory_.size() - received_) return {};
     return std::span(memory_).subspan(received_, static_cast<std::size_t>(most));

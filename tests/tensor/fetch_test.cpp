@@ -144,6 +144,55 @@ TEST(Fetch, more_than_fit_under_way_wait_for_their_turn) {
     EXPECT_EQ(values(must(peer->wait(all[i], 60s))), *numbers(1000 + i, i)) << i;
 }
 
+TEST(Fetch, many_at_once_share_a_message) {
+  const auto hub = make_hub();
+  const auto peer = make_peer(*hub);
+  std::vector<Wanted> wanted;
+  for (std::uint64_t i = 0; i < wire::slots; ++i) {
+    publish(*hub, std::to_string(i), numbers(512, i));
+    wanted.push_back({std::to_string(i)});
+  }
+  const auto fetch_all = [&] {
+    const std::vector<Result<Fetched>> got = peer->fetch_many(wanted);
+    ASSERT_EQ(got.size(), wanted.size());
+    for (std::uint64_t i = 0; i < got.size(); ++i) {
+      ASSERT_TRUE(got[i]) << got[i].error().what;
+      ASSERT_EQ(values(*got[i]), *numbers(512, i));
+    }
+  };
+  fetch_all();  // learns what there is
+  const HubStats before = hub->stats();
+  fetch_all();
+  const HubStats after = hub->stats();
+  EXPECT_EQ(after.requests - before.requests, wire::slots);
+  EXPECT_EQ(after.frames - before.frames, 1U);
+}
+
+TEST(Fetch, many_at_once_have_each_an_outcome_of_their_own) {
+  const auto hub = make_hub();
+  const auto peer = make_peer(*hub);
+  publish(*hub, "a", numbers(3, 1));
+  std::vector<std::uint64_t> into(3);
+  const Out out{testing_support::uint64, {3}, std::as_writable_bytes(std::span(into))},
+      wrong{testing_support::uint64, {4}, out.memory};
+  const std::vector<Result<Fetched>> got =
+      peer->fetch_many({{"a"},
+                        {"none"},
+                        {""},
+                        {"a", {.out = out}},
+                        {"a", {.out = wrong}},
+                        {"later", {.timeout = std::chrono::milliseconds(1)}},
+                        {"a", {.newer_than = 1}}});
+  const std::optional<Errc> expected[] = {std::nullopt,   Errc::not_published,  Errc::bad_array,
+                                          std::nullopt,   Errc::shape_mismatch, Errc::timed_out,
+                                          Errc::timed_out};
+  ASSERT_EQ(got.size(), std::size(expected));
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_EQ(got[i] ? std::nullopt : std::optional(got[i].error().code), expected[i]) << i;
+  EXPECT_EQ(into, *numbers(3, 1));
+  EXPECT_TRUE(peer->fetch_many({}).empty());
+}
+
 TEST(Fetch, threads_share_a_peer) {
   const auto hub = make_hub();
   const auto peer = make_peer(*hub);

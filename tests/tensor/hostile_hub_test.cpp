@@ -69,6 +69,12 @@ const std::vector<Lie>& lies() {
       {"a_message_that_readers_send",
        [](RdmaLink& link, const wire::Request& request) { link.send(wire::Cancel{request.index}); },
        Errc::protocol},
+      {"two_lies_at_once",
+       [](RdmaLink& link, const wire::Request& request) {
+         link.send(update(request.index + 64, 8));
+         link.send(update(request.index, std::uint64_t{1} << 45));  // nobody's any more
+       },
+       Errc::protocol},
       {"an_error_that_is_none",
        [](RdmaLink& link, const wire::Request& request) {
          link.send(wire::ErrorStatus{request.index, Errc::ok, 0, "fine"});
@@ -91,7 +97,7 @@ TEST_P(LyingHub, costs_its_reader_a_typed_error) {
     EXPECT_EQ(failed.error().code, lie.expected) << lie.name << ": " << failed.error().what;
   }
 }
-INSTANTIATE_TEST_SUITE_P(Lies, LyingHub, testing::Range<std::size_t>(0, 8),
+INSTANTIATE_TEST_SUITE_P(Lies, LyingHub, testing::Range<std::size_t>(0, lies().size()),
                          [](const auto& row) { return lies()[row.param].name; });
 
 TEST(SilentHub, costs_its_reader_the_timeout) {

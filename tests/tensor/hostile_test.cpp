@@ -108,6 +108,16 @@ TEST_F(Hostile, a_reader_that_never_comes_back_does_not_keep_versions) {
   EXPECT_TRUE(seen.expired());
 }
 
+// Answers to a frame are no more than its connection may let wait: it is thrown out, and nobody else.
+TEST_F(Hostile, frames_full_of_small_messages_cost_its_own_connection) {
+  RawReader raw(*hub);
+  for (std::uint32_t i = 0; i < 1000; ++i) raw.link().send(wire::Cancel{i});  // means nothing
+  EXPECT_EQ(update_for(raw, 65).data_bytes, 8000U);
+  for (std::uint32_t i = 0; i < 1000; ++i)
+    raw.link().send(wire::Request{.index = 128 + i, .wait = true, .name = "b"});
+  EXPECT_TRUE(raw.is_thrown_out());  // slots are used once at a time
+}
+
 TEST_F(Hostile, cancelled_requests_are_answered_and_their_slots_free) {
   RawReader raw(*hub);
   for (std::uint32_t use = 1; use < 200; ++use) {

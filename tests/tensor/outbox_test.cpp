@@ -60,9 +60,25 @@ TEST_F(OutboxTest, a_transfer_of_nothing_is_out_at_once) {
 TEST_F(OutboxTest, takes_1024_messages_and_gives_them_back_in_order) {
   for (std::uint32_t i = 0; i < Outbox::most_messages; ++i) ASSERT_EQ(outbox.put(wire::Done{i}), "");
   EXPECT_NE(outbox.put(wire::Done{1}), "");
-  for (std::uint32_t i = 0; outbox.has_message(); outbox.message_is_out())
-    ASSERT_EQ(outbox.message(), wire::encode(wire::Done{i++}));
+  std::uint32_t next = 0;
+  for (; outbox.has_frame(); outbox.frame_is_out())
+    for (std::span<const std::byte> frame = outbox.frame(); !frame.empty();)
+      ASSERT_EQ(wire::take_message(frame).value(), wire::Message(wire::Done{next++}));
+  EXPECT_EQ(next, Outbox::most_messages);
   EXPECT_EQ(outbox.put(wire::Done{1}), "");
+}
+
+TEST_F(OutboxTest, messages_that_wait_share_frames_of_at_most_4096_bytes) {
+  const std::size_t fit = wire::message_bytes / wire::encode(wire::Done{}).size();
+  for (std::uint32_t i = 0; i < fit; ++i) ASSERT_EQ(outbox.put(wire::Done{i}), "");
+  EXPECT_EQ(outbox.frame().size(), wire::message_bytes);
+  ASSERT_EQ(outbox.put(wire::Done{9}), "");
+  outbox.frame_is_out();
+  EXPECT_EQ(outbox.frame(), wire::encode(wire::Done{9}));
+  ASSERT_EQ(outbox.put(wire::ErrorStatus{1, Errc::ok, 0, std::string(1000, 'x')}), "");
+  EXPECT_GT(outbox.frame().size(), 1000U);
+  outbox.frame_is_out();
+  EXPECT_TRUE(outbox.empty());
 }
 
 TEST_F(OutboxTest, takes_two_transfers_a_slot_and_one_that_is_under_way) {

@@ -47,9 +47,11 @@ class RawHub {
  private:
   struct Session final : LinkEvents {
     Session(RawHub& owner, RdmaLink& its_link) : hub(owner), link(&its_link) {}
-    void on_message(std::span<const std::byte> bytes) override {
-      const wire::Message message = must(wire::parse(bytes));
-      if (const auto* request = std::get_if<wire::Request>(&message)) hub.answer_(*link, *request);
+    void on_frame(std::span<const std::byte> frame) override {
+      while (!frame.empty()) {
+        const wire::Message message = must(wire::take_message(frame));
+        if (const auto* request = std::get_if<wire::Request>(&message)) hub.answer_(*link, *request);
+      }
     }
     void on_written(const wire::Record&) override {}
     void on_read(std::uint32_t) override {}

@@ -53,8 +53,8 @@ class RawReader final : public LinkEvents {
     }
   }
 
-  void on_message(std::span<const std::byte> message) override {
-    messages_.push_back(must(wire::parse(message)));
+  void on_frame(std::span<const std::byte> frame) override {
+    while (!frame.empty()) messages_.push_back(must(wire::take_message(frame)));
   }
   void on_written(const wire::Record& record) override { records_.push_back(record); }
   void on_read(std::uint32_t) override {}

@@ -249,6 +249,12 @@ TEST(HostileStream, costs_its_own_connection) {
   Row message{"message of nothing", framed(1, 0, 3)};
   append(message.bytes, std::vector<std::byte>(3));
   rows.push_back(message);
+  // A batch whose second message is none.
+  const auto request = wire::encode(wire::Request{.index = 65, .name = "a"});
+  Row batch{"half a batch", framed(1, 0, request.size() + 8)};
+  append(batch.bytes, request);
+  append(batch.bytes, std::vector<std::byte>(8, std::byte{0xff}));
+  rows.push_back(batch);
   // More data for a push than it said.
   const std::vector<std::byte> block = encode(Metadata{8, {{"", {1, 8, 1}, {8}, 0}}}).value();
   const auto push = wire::encode(wire::Push{
@@ -288,7 +294,8 @@ TEST(HostileStream, a_byte_at_a_time_is_as_good_as_all_at_once) {
   EXPECT_EQ(header->kind, frames::Kind::message);
   std::vector<std::byte> message(static_cast<std::size_t>(header->bytes));
   asio::read(stranger.socket, asio::buffer(message));
-  EXPECT_EQ(std::get<wire::MetadataUpdate>(must(wire::parse(message))).data_bytes, 8U);
+  std::span<const std::byte> frame(message);
+  EXPECT_EQ(std::get<wire::MetadataUpdate>(must(wire::take_message(frame))).data_bytes, 8U);
 }
 
 TEST(HostileStream, more_connections_than_allowed_are_closed) {

@@ -10,6 +10,13 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
+// Of a frame of one message.
+Result<Message> only(std::span<const std::byte> frame) {
+  Result<Message> message = take_message(frame);
+  if (message && !frame.empty()) return fail(Errc::protocol, "more than one message");
+  return message;
+}
+
 std::vector<Message> samples() {
   return {
       Request{.index = 65,
@@ -38,7 +45,7 @@ TEST(TensorWire, messages_come_back_as_they_were) {
   for (const Message& each : samples()) {
     const std::vector<std::byte> bytes = encode(each);
     ASSERT_LE(bytes.size(), message_bytes);
-    const auto parsed = parse(bytes);
+    const auto parsed = only(bytes);
     ASSERT_TRUE(parsed) << each.index();
     EXPECT_EQ(*parsed, each) << each.index();
     EXPECT_EQ(index_of(*parsed), index_of(each));
@@ -49,30 +56,49 @@ TEST(TensorWire, no_part_of_a_message_is_a_message) {
   for (const Message& each : samples()) {
     std::vector<std::byte> bytes = encode(each);
     for (std::size_t size = 0; size < bytes.size(); ++size)
-      EXPECT_FALSE(parse(std::span(bytes).first(size))) << each.index() << " " << size;
+      EXPECT_FALSE(only(std::span(bytes).first(size))) << each.index() << " " << size;
     bytes.push_back({});
-    EXPECT_FALSE(parse(bytes)) << each.index();
+    EXPECT_FALSE(only(bytes)) << each.index();
   }
+}
+
+TEST(TensorWire, a_frame_holds_messages_one_after_the_other) {
+  std::vector<std::byte> all;
+  for (const Message& each : samples()) {
+    const std::vector<std::byte> bytes = encode(each);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  std::span<const std::byte> frame(all);
+  for (const Message& each : samples()) {
+    const auto taken = take_message(frame);
+    ASSERT_TRUE(taken) << each.index();
+    EXPECT_EQ(*taken, each) << each.index();
+  }
+  EXPECT_TRUE(frame.empty());
+  EXPECT_FALSE(take_message(frame));
+  const std::vector<std::byte> longest(message_bytes + 1);
+  frame = longest;
+  EXPECT_FALSE(take_message(frame));
 }
 
 TEST(TensorWire, refuses_unknown_kinds_and_flags) {
   std::vector<std::byte> bytes = encode(Cancel{5});
   for (const unsigned kind : {0U, 9U, 255U}) {
     bytes[0] = static_cast<std::byte>(kind);
-    EXPECT_FALSE(parse(bytes)) << kind;
+    EXPECT_FALSE(only(bytes)) << kind;
   }
   bytes = encode(Cancel{5});
   bytes[1] = std::byte{1};
-  EXPECT_FALSE(parse(bytes));
+  EXPECT_FALSE(only(bytes));
   bytes[1] = std::byte{0};
   bytes[3] = std::byte{1};
-  EXPECT_FALSE(parse(bytes));
+  EXPECT_FALSE(only(bytes));
 }
 
 TEST(TensorWire, a_request_has_a_name_or_its_number) {
-  EXPECT_FALSE(parse(encode(Request{.index = 1})));
-  EXPECT_FALSE(parse(encode(Request{.index = 1, .name_id = 1, .name = "a"})));
-  EXPECT_FALSE(parse(encode(Request{.index = 1, .name = std::string(1025, 'n')})));
+  EXPECT_FALSE(only(encode(Request{.index = 1})));
+  EXPECT_FALSE(only(encode(Request{.index = 1, .name_id = 1, .name = "a"})));
+  EXPECT_FALSE(only(encode(Request{.index = 1, .name = std::string(1025, 'n')})));
 }
 
 // The layout is fixed: what was recorded once stays readable.
@@ -89,7 +115,7 @@ TEST(TensorGreeting, comes_back_and_refuses_others) {
   EXPECT_LE(bytes.size(), 56U);  // what RDMA's connection manager carries
   bytes.resize(56);              // padded
   EXPECT_EQ(parse_greeting(bytes).value(), ours);
-  bytes[4] = std::byte{2};
+  bytes[4] = std::byte{version + 1};
   EXPECT_FALSE(parse_greeting(bytes));
   for (Greeting bad :
        {Greeting{1, 0, ours.records}, Greeting{1025, 0, ours.records}, Greeting{64, 0, {1, 31, 3}}})

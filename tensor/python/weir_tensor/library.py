@@ -24,7 +24,7 @@ class Wish(ctypes.Structure):
 
 HUB_STATS = ("connections", "connections_made", "requests", "written", "written_bytes", "located", "metadata_updates",
              "superseded", "broken", "live_bytes", "pushes", "pushed_bytes", "pushed_held_bytes", "tcp_connections",
-             "private_bytes", "shared_bytes", "direct_bytes", "packed_bytes")
+             "private_bytes", "shared_bytes", "direct_bytes", "packed_bytes", "frames")
 PEER_STATS = ("fetches", "fetched_bytes", "read_bytes", "metadata_updates", "connects", "pushes", "pushed_bytes", "fallbacks", "transport")
 
 
@@ -59,6 +59,8 @@ _FUNCTIONS = {
     "weir_tensor_peer_free": (None, c_void_p),
     "weir_tensor_peer_generation": (c_uint64, c_void_p),
     "weir_tensor_fetch": (c_int, c_void_p, c_char_p, POINTER(Wish), POINTER(c_void_p), POINTER(Error)),
+    "weir_tensor_fetch_many": (c_int, c_void_p, POINTER(c_char_p), POINTER(POINTER(Wish)), c_size_t, POINTER(c_void_p),
+                               POINTER(Error)),
     "weir_tensor_start": (c_void_p, c_void_p, c_char_p, POINTER(Wish)),
     "weir_tensor_finish": (c_int, c_void_p, c_void_p, POINTER(c_void_p), POINTER(Error)),
     "weir_tensor_follow": (c_int, c_void_p, c_char_p, POINTER(Wish), c_uint32, POINTER(c_void_p), POINTER(Error)),

@@ -3,13 +3,13 @@ import asyncio
 import collections
 import ctypes
 import threading
-from typing import AsyncIterator, Mapping, Optional, Union
+from typing import AsyncIterator, Iterable, Mapping, Optional, Union
 
 from . import forks
 from .arrays import describe, describe_tree
 from .errors import Closed, PeerGone, ShapeMismatch, TimedOut, Unreachable, check
 from .fetched import Fetched, Layout, Version, wish_for
-from .library import PEER_STATS, Array, Error, Options, PeerStats, lib, word
+from .library import PEER_STATS, Array, Error, Options, PeerStats, Wish, lib, word
 
 
 class _Following:
@@ -129,6 +129,33 @@ class Peer:
         """A tree's newest version as a dict of arrays in one piece of memory; with `out` it is copied into its arrays
         when all of it is there."""
         return self.fetch_tree_version(name, out, newer_than, timeout).value
+
+    def fetch_many(self, names: Iterable[str], out: Optional[Mapping[str, object]] = None,
+                   timeout: Optional[float] = None) -> dict:
+        """The newest versions of many arrays at once, by name; with `out` in its arrays. As many requests as fit share a
+        message, so small ones cost a part of what `fetch` costs one after the other. Each array is whole; they need not be of
+        one moment, as those of a tree are. With `timeout` it waits for names that are not there yet. When one fails its error
+        is raised, and what is in `out` is unspecified."""
+        names = list(dict.fromkeys(names))
+        wishes, kept = None, []
+        if out is not None or timeout is not None:
+            wishes = (ctypes.POINTER(Wish) * len(names))()
+            for i, name in enumerate(names):
+                wish = wish_for(None, timeout)
+                if out is not None:
+                    into = describe(out[name], writable=True)
+                    wish.out = ctypes.pointer(into.write(Array()))
+                    kept.append(into)
+                wishes[i] = ctypes.pointer(wish)
+        fetched, errors = (ctypes.c_void_p * len(names))(), (Error * len(names))()
+        code = lib.weir_tensor_fetch_many(self._open(), (ctypes.c_char_p * len(names))(*[word("a name", each) for each in names]),
+                                          wishes, len(names), fetched, errors)
+        got = [each and Fetched(each) for each in fetched]
+        if code != 0:
+            check(code, next((error for error, each in zip(errors, got) if each is None and error.code), Error()))
+        if out is not None:
+            return {name: out[name] for name in names}
+        return {name: each.array(name, self._layout(name, each)).value for name, each in zip(names, got)}
 
     def push(self, name: str, array, timeout: float = 30.0) -> int:
         """A new version of `name` at the hub, as if it had published it; its number. The array may change again when this

@@ -119,6 +119,27 @@ class Arrays(HubAndPeer):
         with self.assertRaises(weir_tensor.NotPublished):
             self.peer.fetch("a")
 
+    def test_many_at_once(self):
+        expected = {f"a{i}": sample((i % 7, 30), DTYPES[i % len(DTYPES)]) for i in range(200)}
+        for name, each in expected.items():
+            self.hub.publish(name, each)
+        for got in (self.peer.fetch_many(expected), self.peer.fetch_many(expected, out={k: numpy.zeros_like(v) for k, v in expected.items()})):
+            self.assertEqual(list(got), list(expected))
+            for name, each in expected.items():
+                self.assertEqual(got[name].dtype, each.dtype)
+                numpy.testing.assert_array_equal(got[name], each)
+        stats = self.hub.stats()
+        self.assertLess(stats["frames"], stats["requests"])
+        self.assertEqual(self.peer.fetch_many([]), {})
+        with self.assertRaisesRegex(weir_tensor.NotPublished, "'b'"):
+            self.peer.fetch_many(["a1", "b", "c"])
+        with self.assertRaises(weir_tensor.ShapeMismatch):
+            self.peer.fetch_many(["a1", "a2"], out={"a1": numpy.zeros(1), "a2": numpy.zeros(1)})
+        with self.assertRaises(weir_tensor.TimedOut):
+            self.peer.fetch_many(["a1", "b"], timeout=0.01)
+        with self.assertRaises(KeyError):
+            self.peer.fetch_many(["a1", "a2"], out={"a1": numpy.zeros((1, 30), "int8")})
+
     def test_the_hub_tells_what_it_has(self):
         self.assertEqual(self.peer.list(), {})
         self.hub.publish("a", sample((2, 3), "bool"))
