@@ -85,6 +85,9 @@ def _by_interface(array, interface, writable: bool) -> Described:
 
 
 def _by_dlpack(array, writable: bool) -> Described:
+    if str(getattr(array, "dtype", "")) == "torch.bool":  # not in a capsule before torch 2.2; numpy has the same memory
+        array = array.detach().numpy()
+        return _by_interface(array, array.__array_interface__, writable)
     held = dlpack.take(array)
     itemsize = held.bits * held.lanes // 8
     if held.strides is not None and 0 not in held.shape and not _contiguous(

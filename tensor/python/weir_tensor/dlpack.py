@@ -49,12 +49,15 @@ class Taken:
 
 
 def take(array) -> Taken:
-    device = array.__dlpack_device__()[0] if hasattr(array, "__dlpack_device__") else CPU
-    if int(device) not in _HOST:
-        raise BadArray(f"the array is not in host memory (DLPack device {int(device)}); copy it there first")
     if getattr(array, "requires_grad", False):
         array = array.detach()
-    capsule = array.__dlpack__()
+    try:
+        device = array.__dlpack_device__()[0] if hasattr(array, "__dlpack_device__") else CPU
+        if int(device) not in _HOST:
+            raise BadArray(f"the array is not in host memory (DLPack device {int(device)}); copy it there first")
+        capsule = array.__dlpack__()
+    except (BufferError, RuntimeError, TypeError, ValueError) as why:  # what producers say of what they cannot give
+        raise BadArray(f"{type(array).__name__} gives no DLPack capsule: {why}") from why
     if not _api.PyCapsule_IsValid(capsule, _NAME):
         raise BadArray("no DLPack capsule of version 0")
     managed = ctypes.cast(_api.PyCapsule_GetPointer(capsule, _NAME), POINTER(_Managed))
