@@ -178,6 +178,7 @@ Result<Comparison> compare(const Options& options, ProgressLine& progress, const
 
   Comparison comparison{std::move(surroundings), options.data_bytes,      options.repeats,
                         options.threads,         options.compare.front(), {}};
+  comparison.rate_per_s = options.rate_per_s;
   if (std::ranges::find(options.compare, Transport::tcp) != options.compare.end())
     comparison.baseline = Transport::tcp;
   for (const auto clients : options.clients)

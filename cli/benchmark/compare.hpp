@@ -40,6 +40,7 @@ struct Comparison {
   std::size_t threads;
   client::Transport baseline;
   std::vector<Case> cases;
+  std::uint64_t rate_per_s = 0;  // of an open loop; 0: a closed one
 };
 
 // When `stop` is set it ends with the rounds that were whole by then.

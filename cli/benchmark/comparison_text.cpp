@@ -32,6 +32,9 @@ std::string heading(const Comparison& comparison) {
                       at.server.empty() ? "unknown" : at.server);
   if (!at.server_cpus.empty()) text += " on CPU " + at.server_cpus;
   if (!at.rdma.empty()) text += "\n" + at.rdma;
+  if (comparison.rate_per_s)
+    text += fmt::format("\nopen loop at {}/s: latencies count from when a request was due",
+                        comparison.rate_per_s);
   return text + fmt::format("\n{} bytes a value; median of {} round{}, transports alternating\n",
                             comparison.data_bytes, comparison.repeats, comparison.repeats == 1 ? "" : "s");
 }
@@ -84,6 +87,7 @@ std::string as_json(const Comparison& comparison) {
       .line(2)
       .key("rounds")
       .number(comparison.repeats);
+  if (comparison.rate_per_s) json.line(2).key("target_per_s").number(comparison.rate_per_s);
   json.line(2).key("baseline").text(name_of(comparison.baseline)).line(2).key("cases").begin_array();
   for (const auto& measured : comparison.cases) {
     json.line(4).begin_object().key("test").text(measured.test).key("connections").number(measured.clients);

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include <algorithm>
@@ -12,20 +13,16 @@
 #include <mutex>
 #include <thread>
 
-#include "cli/client/reply_count.hpp"
+#include "cli/benchmark/load_connection.hpp"
+#include "cli/benchmark/load_share.hpp"
 #include "cli/client/request.hpp"
 
 namespace weir::benchmark {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using client::Error;
 using client::ErrorKind;
 using client::Milliseconds;
-
-std::uint64_t nanoseconds(Clock::duration duration) {
-  return static_cast<std::uint64_t>(std::chrono::nanoseconds(duration).count());
-}
 
 std::uint64_t thread_cpu_ns() {
   timespec time{};
@@ -33,154 +30,34 @@ std::uint64_t thread_cpu_ns() {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// What one thread does and has measured.
-struct Share {
-  explicit Share(std::atomic<bool>& a) : abandoned(a) {}
-
-  std::atomic<bool>& abandoned;  // one thread failed: the others need not finish
-  std::uint64_t to_send = 0;     // requests not yet given to a connection
-  std::uint64_t under_way = 0;
-  std::size_t connections = 0;
-  Clock::time_point stop = Clock::time_point::max();
-  Clock::time_point finished{};
-  std::uint64_t cpu_ns = 0;
-  LatencyHistogram latency;
-  std::optional<Error> error;
-  std::atomic<std::uint64_t> done{
-      0};  // written by its thread, read by the watcher: a count, no ordering needed
-
-  void fail(Error why) {
-    if (!error) error = std::move(why);
-    abandoned.store(true, std::memory_order_relaxed);
-  }
-  bool over() const { return error || (to_send == 0 && under_way == 0); }
-};
-
-// A connection under load. Its buffers live as long as it does: a reconnect allocates nothing of its own.
-class LoadConnection final : public client::ConnectionEvents {
- public:
-  LoadConnection(const LoadPlan& plan, Share& share, std::shared_ptr<RequestBatch> requests,
-                 std::span<const std::byte> login, std::uint64_t login_replies, std::minstd_rand random)
-      : plan_(plan),
-        share_(share),
-        requests_(std::move(requests)),
-        login_(login),
-        login_replies_(login_replies),
-        random_(random) {
-    // Digits are this connection's own, since part of a batch may still wait to be written.
-    own_digits_ = plan.keyspace && requests_->has_random_digits();
-    if (own_digits_) requests_ = std::make_shared<RequestBatch>(*requests_);
-  }
-
-  bool connect(client::Reactor& reactor) {
-    connection_.reset();
-    counter_ = {};
-    awaited_ = 0;
-    auto connection = reactor.open(plan_.endpoint, *this, plan_.connect_limit);
-    if (!connection) {
-      share_.fail(std::move(connection.error()));
-      return false;
-    }
-    connection_ = std::move(*connection);
-    awaited_login_replies_ = login_replies_;
-    unsent_ = login_;
-    flush();
-    return true;
-  }
-
-  bool logged_in() const { return awaited_login_replies_ == 0; }
-  bool wants_reconnect() const { return wants_reconnect_; }
-  void reconnected() { wants_reconnect_ = false; }
-
-  // Sends the next batch, if there is one.
-  void send_batch(Clock::time_point now) {
-    if (share_.to_send == 0) return;
-    if (now >= share_.stop) {
-      share_.to_send = 0;
-      return;
-    }
-    awaited_ = std::min<std::uint64_t>(plan_.pipeline, share_.to_send);
-    share_.to_send -= awaited_;
-    share_.under_way += awaited_;
-    if (own_digits_) requests_->randomise(random_, plan_.keyspace);
-    unsent_ = requests_->first(awaited_);
-    sent_at_ = now;
-    flush();
-  }
-
-  void received(std::span<const std::byte> bytes) override {
-    auto replies = counter_.count(bytes);
-    if (!replies) return share_.fail(std::move(replies.error()));
-    if (counter_.errors()) [[unlikely]]
-      return share_.fail({ErrorKind::refused, "Error from server: " + counter_.first_error()});
-    if (awaited_login_replies_) {
-      awaited_login_replies_ -= std::min(awaited_login_replies_, *replies);
-      return;
-    }
-    if (*replies == 0) return;
-    if (*replies > awaited_)
-      return share_.fail(
-          {ErrorKind::protocol, "Protocol error: the server sent more replies than it got requests"});
-    const auto now = Clock::now();
-    share_.latency.record(nanoseconds(now - sent_at_), *replies);
-    share_.under_way -= *replies;
-    share_.done.store(share_.done.load(std::memory_order_relaxed) + *replies, std::memory_order_relaxed);
-    awaited_ -= *replies;
-    if (awaited_ > 0) return;
-    if (plan_.keep_alive) return send_batch(now);
-    wants_reconnect_ = true;
-  }
-
-  void writable() override { flush(); }
-  void ended(const Error& why) override { share_.fail(why); }
-
- private:
-  void flush() {
-    // What is not copied was read by the device when its replies are here, so the next batch may change it.
-    if (!unsent_.empty())
-      unsent_ = unsent_.subspan(connection_->write(unsent_, logged_in() ? requests_ : nullptr));
-  }
-
-  const LoadPlan& plan_;
-  Share& share_;
-  std::shared_ptr<RequestBatch> requests_;  // of all the thread's connections, if they change nothing in it
-  bool own_digits_ = false;
-  std::span<const std::byte> login_;
-  std::uint64_t login_replies_;
-  std::uint64_t awaited_login_replies_ = 0;
-  std::minstd_rand random_;
-  client::ReplyCounter counter_;
-  std::uint64_t awaited_ = 0;
-  std::span<const std::byte> unsent_;
-  Clock::time_point sent_at_{};
-  bool wants_reconnect_ = false;
-  std::unique_ptr<client::Connection> connection_;
-};
+std::size_t thread_count(const LoadPlan& plan) {
+  return std::clamp<std::size_t>(plan.threads, 1, plan.clients);
+}
 
 class LoadThread {
  public:
-  LoadThread(const LoadPlan& plan, const Workload& workload, Share& share, std::size_t index)
+  LoadThread(const LoadPlan& plan, const Workload& workload, LoadShare& share, std::size_t index)
       : plan_(plan),
         share_(share),
-        requests_(std::make_shared<RequestBatch>(workload, plan.pipeline)),
+        requests_(std::make_shared<RequestRing>(workload, plan.pipeline, plan.seed)),
+        numbers_(plan.keys, std::max<std::uint64_t>(1, plan.keyspace), plan.seed * 7919 + index * 104'729 + 1,
+                 index, thread_count(plan)),
         index_(index) {
-    const auto commands = client::login_commands(plan.login);
-    for (const auto& command : commands) client::append_request(login_, command);
-    login_replies_ = commands.size();
+    auto commands = client::login_commands(plan.login);
+    if (!workload.preparation.empty()) commands.push_back(workload.preparation);
+    for (const auto& command : commands) client::append_request(greeting_.bytes, command);
+    greeting_.replies = commands.size();
   }
 
-  // Everything up to the first request: connections open and logged in.
+  // Everything up to the first request: connections open and greeted.
   void prepare() {
     pin();
     auto reactor = client::Reactor::for_transport(plan_.endpoint.transport);
     if (!reactor) return share_.fail(std::move(reactor.error()));
     reactor_ = std::move(*reactor);
     for (std::size_t i = 0; i < share_.connections && !plan_.stopped(); ++i) {
-      const auto seed =
-          static_cast<std::minstd_rand::result_type>(plan_.seed * 7919 + index_ * 104'729 + i + 1);
-      connections_.push_back(std::make_unique<LoadConnection>(plan_, share_, requests_,
-                                                              std::as_bytes(std::span(login_)),
-                                                              login_replies_, std::minstd_rand(seed)));
+      connections_.push_back(
+          std::make_unique<LoadConnection>(plan_, share_, requests_, numbers_, greeting_, i));
       if (!connections_.back()->connect(*reactor_)) return;
       finish_login(*connections_.back());
     }
@@ -191,11 +68,11 @@ class LoadThread {
     if (plan_.duration_s)
       share_.stop = start + std::chrono::duration_cast<Clock::duration>(
                                 std::chrono::duration<double>(*plan_.duration_s));
-    if (!share_.error && !plan_.stopped())
-      for (auto& connection : connections_) connection->send_batch(Clock::now());
+    begin(start);
     while (!share_.over() && !share_.abandoned.load(std::memory_order_relaxed) && !plan_.stopped()) {
-      reactor_->turn(std::min(Milliseconds{250}, plan_.last_reply_limit));
+      reactor_->turn(longest_turn(Clock::now()));
       if (!plan_.keep_alive) reconnect();
+      if (share_.open_loop) send_due(Clock::now());
       mind_silence(Clock::now());
     }
     share_.finished = Clock::now();
@@ -204,9 +81,51 @@ class LoadThread {
   }
 
  private:
+  void begin(Clock::time_point start) {
+    if (share_.error || plan_.stopped()) return;
+    if (!plan_.rate_per_s) {
+      for (auto& connection : connections_) connection->send_batch(Clock::now());
+      return;
+    }
+    ::prctl(PR_SET_TIMERSLACK, 1UL);  // nanoseconds: by default a sleep ends up to 50 us late
+    // Threads take turns: thread i begins i of the load's intervals later.
+    const auto threads = static_cast<double>(thread_count(plan_));
+    const std::chrono::duration<double> turn(static_cast<double>(index_) / *plan_.rate_per_s);
+    share_.open_loop.emplace(start + std::chrono::duration_cast<Clock::duration>(turn), share_.stop,
+                             *plan_.rate_per_s / threads, share_.to_send);
+    send_due(Clock::now());
+  }
+
+  // Gives what is due to the connections, in turn, an even part to each.
+  void send_due(Clock::time_point now) {
+    auto& schedule = *share_.open_loop;
+    if (now >= share_.stop || schedule.all_taken()) return share_.give_up_the_rest(now);
+    auto due = schedule.due(now);
+    for (const auto part : {(due + connections_.size() - 1) / connections_.size(), due}) {
+      const bool any_room = share_.under_way < connections_.size() * plan_.pipeline;
+      for (std::size_t i = 0; any_room && due > 0 && i < connections_.size(); ++i) {
+        due -= connections_[next_to_send_]->send_due(std::min(part, due), now);
+        next_to_send_ = (next_to_send_ + 1) % connections_.size();
+      }
+    }
+    if (due > 0) schedule.no_room();
+  }
+
+  // Until something has to be done even if the server is silent.
+  std::chrono::nanoseconds longest_turn(Clock::time_point now) const {
+    const std::chrono::nanoseconds usual = std::min(Milliseconds{250}, plan_.last_reply_limit);
+    if (!share_.open_loop || share_.open_loop->all_taken()) return usual;
+    // Where requests wait for a place, a reply brings the next event.
+    const auto next =
+        share_.open_loop->waits_for_room() ? share_.stop : std::min(share_.open_loop->next(), share_.stop);
+    return std::clamp<std::chrono::nanoseconds>(next - now, std::chrono::nanoseconds{0}, usual);
+  }
+
   void mind_silence(Clock::time_point now) {
     const auto done = share_.done.load(std::memory_order_relaxed);
-    if (std::exchange(last_done_, done) != done || last_reply_ == Clock::time_point{}) last_reply_ = now;
+    if (std::exchange(last_done_, done) != done || share_.under_way == 0 ||
+        last_reply_ == Clock::time_point{})
+      last_reply_ = now;
     const bool past_end = now >= share_.stop;
     const Milliseconds limit = past_end ? plan_.last_reply_limit : plan_.reply_limit;
     if (now - (past_end ? std::max(last_reply_, share_.stop) : last_reply_) < limit) return;
@@ -227,7 +146,7 @@ class LoadThread {
 
   void finish_login(LoadConnection& connection) {
     const auto deadline = Clock::now() + plan_.connect_limit;
-    while (!connection.logged_in() && !share_.error && !plan_.stopped()) {
+    while (!connection.greeted() && !share_.error && !plan_.stopped()) {
       reactor_->turn(Milliseconds{100});
       if (Clock::now() > deadline) share_.fail({ErrorKind::timed_out, "The server did not answer the login"});
     }
@@ -245,23 +164,24 @@ class LoadThread {
   }
 
   const LoadPlan& plan_;
-  Share& share_;
-  std::shared_ptr<RequestBatch> requests_;
+  LoadShare& share_;
+  std::shared_ptr<RequestRing> requests_;
+  KeyNumbers numbers_;
   std::size_t index_;
-  std::string login_;
-  std::uint64_t login_replies_ = 0;
+  LoadConnection::Greeting greeting_;
   std::unique_ptr<client::Reactor> reactor_;
   std::vector<std::unique_ptr<LoadConnection>> connections_;
+  std::size_t next_to_send_ = 0;  // whose turn it is in an open loop
   std::uint64_t last_done_ = 0;
   Clock::time_point last_reply_{};  // or the beginning
 };
 
 // Divides plan's clients and requests over the threads; the first ones take what is left over.
-std::vector<std::unique_ptr<Share>> divide(const LoadPlan& plan, std::atomic<bool>& abandoned) {
-  const auto threads = std::clamp<std::size_t>(plan.threads, 1, plan.clients);
-  std::vector<std::unique_ptr<Share>> shares;
+std::vector<std::unique_ptr<LoadShare>> divide(const LoadPlan& plan, std::atomic<bool>& abandoned) {
+  const auto threads = thread_count(plan);
+  std::vector<std::unique_ptr<LoadShare>> shares;
   for (std::size_t i = 0; i < threads; ++i) {
-    auto share = std::make_unique<Share>(abandoned);
+    auto share = std::make_unique<LoadShare>(abandoned);
     share->connections = plan.clients / threads + (i < plan.clients % threads ? 1 : 0);
     share->to_send = plan.requests / threads + (i < plan.requests % threads ? 1 : 0);
     shares.push_back(std::move(share));
@@ -269,7 +189,7 @@ std::vector<std::unique_ptr<Share>> divide(const LoadPlan& plan, std::atomic<boo
   return shares;
 }
 
-std::uint64_t total_done(const std::vector<std::unique_ptr<Share>>& shares) {
+std::uint64_t total_done(const std::vector<std::unique_ptr<LoadShare>>& shares) {
   std::uint64_t done = 0;
   for (const auto& share : shares) done += share->done.load(std::memory_order_relaxed);
   return done;
@@ -314,6 +234,9 @@ client::Result<LoadResult> run_load(const LoadPlan& plan, const Workload& worklo
     result.latency.add(share->latency);
     result.requests += share->done.load();
     result.cpu_ns += share->cpu_ns;
+    result.nulls += share->nulls;
+    result.unsent += share->unsent;
+    if (share->open_loop) result.lateness.add(share->open_loop->lateness());
     result.elapsed_s =
         std::max(result.elapsed_s, std::chrono::duration<double>(share->finished - start).count());
   }

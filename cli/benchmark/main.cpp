@@ -36,7 +36,19 @@ std::string test_as_json(const Workload& workload, const LoadPlan& plan, const L
   json.key("seconds").number(result.elapsed_s, 6).key("ops_per_s").number(result.requests_per_second(), 1);
   json.key("mean_us").number(result.latency.mean_ns() / 1e3, 3).key("p50_us").number(us(50), 3);
   json.key("p90_us").number(us(90), 3).key("p99_us").number(us(99), 3).key("p99_9_us").number(us(99.9), 3);
-  return json.key("max_us").number(us(100), 3).end().take();
+  json.key("max_us").number(us(100), 3).key("null_replies").number(result.nulls);
+  if (plan.rate_per_s) {
+    const auto late_us = [&](double percent) {
+      return static_cast<double>(result.lateness.percentile_ns(percent)) / 1e3;
+    };
+    json.key("open_loop").begin_object().key("target_per_s").number(*plan.rate_per_s, 1);
+    json.key("achieved_per_s").number(result.requests_per_second(), 1).key("unsent").number(result.unsent);
+    json.key("late_p50_us").number(late_us(50), 3).key("late_p99_us").number(late_us(99), 3);
+    json.key("late_max_us").number(late_us(100), 3).end();
+  }
+  json.key("warnings").begin_array();
+  for (const auto& warning : warnings(plan, result)) json.text(warning);
+  return json.end().end().take();
 }
 
 // Set by Ctrl-C: what has been measured until then is told. A later one ends the program at once.
@@ -62,7 +74,7 @@ void note_interrupt(int signal) {
 }
 
 void note_interrupts() {
-  struct sigaction note_it{};
+  struct sigaction note_it {};
   note_it.sa_handler = note_interrupt;
   note_it.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &note_it, nullptr);
@@ -85,6 +97,9 @@ Result<void> run_tests(const Options& options, const JsonFile& json_file) {
     if (interrupted && result->requests == 0) break;
     if (options.json_file != "-") fmt::print("{}", told(options, workload, plan, *result));
     std::fflush(stdout);
+    if (options.output != Output::text || options.json_file == "-")
+      for (const auto& warning : warnings(plan, *result))
+        fmt::print(stderr, "weir-benchmark: warning: {}: {}\n", workload.title, warning);
     if (!options.json_file.empty())
       json += (json.empty() ? "\n  " : ",\n  ") + test_as_json(workload, plan, *result);
     if (interrupted) break;

@@ -58,6 +58,7 @@ Result<bool> take_size(ArgumentReader& arguments, Options& options) {
   if (arguments.is("-P")) return numbers_into<std::size_t>(arguments, 1, 1'000'000, options.pipeline);
   if (arguments.is("-r")) return number_into(arguments, 1, many, options.keyspace);
   if (arguments.is("-k")) return number_into(arguments, 0, 1, options.keep_alive);
+  if (arguments.is("--rate")) return number_into(arguments, 1, 1'000'000'000, options.rate_per_s);
   if (arguments.is("--dbnum")) return number_into(arguments, 0, 1'000'000, options.server.login.database);
   if (arguments.is("--threads")) return number_into(arguments, 1, 500, options.threads);
   if (arguments.is("--seed")) return number_into(arguments, 0, many, options.seed);
@@ -70,6 +71,16 @@ Result<bool> take_duration(ArgumentReader& arguments, Options& options) {
   const auto seconds = arguments.seconds(std::numeric_limits<double>::min(), 1e6);
   if (!seconds) return std::unexpected(seconds.error());
   options.duration_s = *seconds;
+  return true;
+}
+
+Result<bool> take_keys(ArgumentReader& arguments, Options& options) {
+  auto text = arguments.value();
+  if (!text) return std::unexpected(std::move(text.error()));
+  const auto distribution = key_distribution_named(*text);
+  if (!distribution) return std::unexpected(distribution.error());
+  options.keys = *distribution;
+  options.keys_given = true;
   return true;
 }
 
@@ -126,6 +137,8 @@ Result<bool> take_way(ArgumentReader& arguments, Options& options) {
     options.tests = split_at_commas(*text);
     return true;
   }
+  if (arguments.is("--mix")) return text_into(arguments, options.mix);
+  if (arguments.is("--keys-distribution")) return take_keys(arguments, options);
   if (arguments.is("--duration")) return take_duration(arguments, options);
   if (arguments.is("--pin")) return take_pin(arguments, options);
   const std::pair<std::string_view, Output> outputs[] = {{"-q", Output::quiet}, {"--csv", Output::csv}};
@@ -154,7 +167,21 @@ std::string lines_of_tests() {
   return text;
 }
 
+Result<void> check_load(const Options& options) {
+  if (options.rate_per_s && (!options.keep_alive || options.idle))
+    return fail(ErrorKind::usage,
+                "--rate keeps its connections and loads them: it goes neither with -k 0 nor with -I");
+  if (!options.mix.empty() && (!options.tests.empty() || !options.command.empty()))
+    return fail(ErrorKind::usage,
+                "--mix names its tests: it goes neither with -t nor with a command of your own");
+  if (options.keys_given && !options.keyspace)
+    return fail(ErrorKind::usage,
+                "--keys-distribution wants a keyspace to distribute over: say how large with -r");
+  return {};
+}
+
 Result<void> check(const Options& options) {
+  if (auto sound = check_load(options); !sound) return sound;
   for (const auto& file : options.chart_files)
     if (!file.ends_with(".svg") && !file.ends_with(".png"))
       return fail(ErrorKind::usage, "--chart draws .svg and .png files, not " + file);
@@ -197,6 +224,8 @@ Measures a Redis-protocol server over TCP, unix sockets, TLS, RDMA or TLS over R
   The transports against each other, in turn, with a chart:
     $ weir-benchmark --compare tcp,unix,tls,rdma,rdma+tls -s /tmp/weir.sock --tls-port 6380 --insecure \
         -t set,get -d 16 -c 1,50 --duration 1 --repeat 5 --chart compare.svg --json compare.json
+  What users see at 20000 requests a second, nine GETs to each SET, a few keys asked for most:
+    $ weir-benchmark --rate 20000 --duration 10 --mix get:9,set:1 -r 100000 --keys-distribution zipf
   A command of your own, with random keys:
     $ weir-benchmark -r 100000 -n 1000000 -P 16 LPUSH list:__rand_int__ value
 
@@ -205,8 +234,14 @@ Load:
   -n <requests>        requests in all (default 100000)
   --duration <s>       stop after so many seconds (then -n is unlimited unless given)
   -P <requests>        pipeline: requests under way on a connection (default 1)
+  --rate <n>           open loop: n requests a second over all connections, sent when they are due whether the server
+                       keeps up or not, so that latencies count from when they were due; one that finds all connections
+                       full waits, and is given up when --duration is over (then it counts with the time it waited)
   -d <bytes>           size of values (default 3)
   -r <keyspace>        random keys, below that number; __rand_int__ in a COMMAND becomes 12 random digits
+  --keys-distribution <uniform|zipf[:S]|sequential>
+                       how the random keys are chosen (default uniform): zipf asks for key k in proportion to
+                       1/(k+1)^S (default 0.99)
   --seed <n>           of the random numbers (default 12345): the same seed, the same keys
   -k <0|1>             0: a new connection for each batch (default 1: keep alive)
   --dbnum <db>         database
@@ -215,6 +250,7 @@ Load:
   -t <test,...>        )" +
                      lines_of_tests() +
                      R"(
+  --mix <test:n,...>   one load of several tests in these shares, as in get:9,set:1
   -l                   run the tests again and again, until Ctrl-C
   -I                   idle: only open the connections and hold them, until Ctrl-C
   -x                   read the last argument of COMMAND from standard input

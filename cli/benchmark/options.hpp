@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/benchmark/key_numbers.hpp"
 #include "cli/client/server_options.hpp"
 
 namespace weir::benchmark {
@@ -22,11 +23,15 @@ struct Options {
   std::vector<std::size_t> pipeline{1};  // likewise
   std::size_t threads = 1;
   std::size_t data_bytes = 3;
+  std::uint64_t rate_per_s = 0;  // 0: a closed loop
   std::uint64_t keyspace = 0;
+  KeyDistribution keys;
+  bool keys_given = false;
   std::uint64_t seed = 12345;
   bool keep_alive = true;
   int precision = 3;  // decimal places of the latencies in ms
   std::vector<std::string> tests;
+  std::string mix;                   // of tests, instead of one after another
   std::vector<std::string> command;  // a command of the user's own
   bool last_argument_from_stdin = false;
   bool loop = false;  // -l: the tests again and again

@@ -13,7 +13,9 @@ LoadPlan plan_for(const Options& options, client::Endpoint endpoint, const std::
   plan.duration_s = options.duration_s;
   plan.pipeline = options.pipeline.front();
   plan.threads = options.threads;
+  if (options.rate_per_s) plan.rate_per_s = static_cast<double>(options.rate_per_s);
   plan.keyspace = options.keyspace;
+  plan.keys = options.keys;
   plan.seed = options.seed;
   plan.keep_alive = options.keep_alive;
   plan.pinned_cpus = options.pinned_cpus;
@@ -22,6 +24,11 @@ LoadPlan plan_for(const Options& options, client::Endpoint endpoint, const std::
 }
 
 client::Result<std::vector<Workload>> workloads_of(const Options& options) {
+  if (!options.mix.empty()) {
+    auto mixed = mixed_workload(options.mix, options.data_bytes, options.keyspace > 0);
+    if (!mixed) return std::unexpected(std::move(mixed.error()));
+    return std::vector{std::move(*mixed)};
+  }
   if (options.command.empty())
     return standard_workloads(options.tests, options.data_bytes, options.keyspace > 0);
   Workload own{{}, options.command};

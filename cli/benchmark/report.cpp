@@ -30,6 +30,20 @@ std::string distribution(const LatencyHistogram& latency, int precision) {
   return text + fmt::format("100.000% <= {:.{}f} milliseconds\n\n", ms(latency.max_ns()), precision);
 }
 
+std::string open_loop_text(const LoadPlan& plan, const LoadResult& result, int precision) {
+  if (!plan.rate_per_s) return {};
+  const auto& lateness = result.lateness;
+  auto text = fmt::format(
+      "  open loop at {:.0f}/s: latencies count from when a request was due\n  achieved rate: {:.2f}/s\n"
+      "  sent late by this program (msec): p50 {:.{}f}, p99 {:.{}f}, max {:.{}f}\n",
+      *plan.rate_per_s, result.requests_per_second(), ms(lateness.percentile_ns(50)), precision,
+      ms(lateness.percentile_ns(99)), precision, ms(lateness.max_ns()), precision);
+  if (result.unsent)
+    text +=
+        fmt::format("  due but not sent by the end: {}, counted with the time they waited\n", result.unsent);
+  return text;
+}
+
 std::string as_text(const Options& options, const Workload& workload, const LoadPlan& plan,
                     const LoadResult& result) {
   const auto& latency = result.latency;
@@ -37,11 +51,14 @@ std::string as_text(const Options& options, const Workload& workload, const Load
       "====== {} ======\n  {} requests completed in {:.2f} seconds\n  {} parallel clients\n  {} bytes "
       "payload\n"
       "  keep alive: {}\n  transport: {}\n  pipeline: {}\n  threads: {}\n  client CPU: {:.2f} microseconds a "
-      "request\n\n",
+      "request\n",
       workload.title, result.requests, result.elapsed_s, plan.clients, options.data_bytes,
       plan.keep_alive ? 1 : 0, client::name_of(plan.endpoint.transport), plan.pipeline, plan.threads,
       static_cast<double>(result.cpu_ns) / 1e3 /
           static_cast<double>(std::max<std::uint64_t>(1, result.requests)));
+  text += open_loop_text(plan, result, options.precision);
+  for (const auto& warning : warnings(plan, result)) text += "  warning: " + warning + "\n";
+  text += "\n";
   text += distribution(latency, options.precision);
   text +=
       fmt::format("Summary:\n  throughput summary: {:.2f} requests per second\n  latency summary (msec):\n  ",
@@ -62,6 +79,30 @@ std::string as_text(const Options& options, const Workload& workload, const Load
 std::string csv_header() {
   return "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\","
          "\"p99_latency_ms\",\"max_latency_ms\",\"p99.9_latency_ms\"\n";
+}
+
+std::vector<std::string> warnings(const LoadPlan& plan, const LoadResult& result) {
+  std::vector<std::string> found;
+  if (result.requests > 0 && result.nulls == result.requests)
+    found.emplace_back(
+        "every reply says that there is nothing: write the keys first (-t set with the same -r), or ask for "
+        "others");
+  if (!plan.rate_per_s) return found;
+  constexpr std::uint64_t most_late_ns = 1'000'000;
+  const auto late_ns = result.lateness.percentile_ns(99);
+  const double busy = static_cast<double>(result.cpu_ns) / 1e9 / std::max(result.elapsed_s, 1e-9) /
+                      static_cast<double>(std::min(plan.threads, plan.clients));
+  if (late_ns > most_late_ns)
+    found.push_back(fmt::format(
+        "this program was late itself (p99 {:.3f} msec): the latencies are not the server's alone; "
+        "give it a CPU of its own (--pin), --threads, or a lower --rate",
+        ms(late_ns)));
+  else if (busy > 0.95 && result.requests_per_second() < 0.99 * *plan.rate_per_s)
+    found.push_back(
+        fmt::format("this program was busy for {:.0f} % of the time: it may be what holds the rate down; "
+                    "more --threads may help",
+                    100 * busy));
+  return found;
 }
 
 std::string told(const Options& options, const Workload& workload, const LoadPlan& plan,

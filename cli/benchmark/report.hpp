@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/benchmark/load.hpp"
 #include "cli/benchmark/options.hpp"
@@ -9,6 +10,8 @@
 namespace weir::benchmark {
 
 std::string csv_header();
+// What makes the figures mean less than they seem to; a sentence each.
+std::vector<std::string> warnings(const LoadPlan&, const LoadResult&);
 std::string told(const Options&, const Workload&, const LoadPlan&, const LoadResult&);
 
 }  // namespace weir::benchmark

@@ -1,9 +1,8 @@
 #include "cli/benchmark/workload.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
-
-#include "cli/client/request.hpp"
 
 namespace weir::benchmark {
 namespace {
@@ -13,7 +12,15 @@ struct Standard {
   std::string_view title;  // as the report prints it
   std::vector<std::string> arguments;
   bool is_inline = false;
+  bool only_by_name = false;  // redis-benchmark does not have it
+  std::vector<std::string> preparation{};
 };
+
+// Three commands on one key.
+const std::string script =
+    "redis.call('SET', KEYS[1], ARGV[1]) redis.call('EXPIRE', KEYS[1], 100) return redis.call('GET', "
+    "KEYS[1])";
+const std::string script_sha1 = "566f9d2d36014a847a7dd30dfcccbffbf8d0aa52";
 
 const std::string data_mark = "__data__";
 
@@ -46,13 +53,23 @@ std::vector<Standard> all_standard(bool random_keys) {
     all.back().arguments.push_back(key);
     all.back().arguments.push_back(data_mark);
   }
+  const std::string stream = "mystream", field = "field";
+  all.push_back({"xadd", "XADD", {"XADD", stream, "*", field, data_mark}, false, true});
+  all.push_back(
+      {"xread", "XREAD (first 10 entries)", {"XREAD", "COUNT", "10", "STREAMS", stream, "0"}, false, true});
+  all.push_back({"evalsha",
+                 "EVALSHA (3 commands)",
+                 {"EVALSHA", script_sha1, "1", key, data_mark},
+                 false,
+                 true,
+                 {"SCRIPT", "LOAD", script}});
   return all;
 }
 
 bool selected(std::string_view test, std::span<const std::string> names) {
-  if (names.empty()) return true;
   for (const auto& name : names) {
     if (name == test) return true;
+    if (name == "xread" && test == "xadd") return true;  // which fills the stream
     if (name == "ping" && test.starts_with("ping_")) return true;
     // Each lrange_N needs the list filled; lrange alone means all of them.
     if (name == "lrange" && test.starts_with("lrange")) return true;
@@ -85,8 +102,8 @@ client::Result<std::vector<Workload>> standard_workloads(std::span<const std::st
   const std::string data(data_bytes, 'x');
   std::vector<Workload> chosen;
   for (const auto& test : standard) {
-    if (!selected(test.name, names)) continue;
-    chosen.push_back({std::string(test.title), test.arguments, test.is_inline});
+    if (names.empty() ? test.only_by_name : !selected(test.name, names)) continue;
+    chosen.push_back({std::string(test.title), test.arguments, test.is_inline, test.preparation});
     std::ranges::replace(chosen.back().arguments, data_mark, data);
   }
   return chosen;
@@ -98,31 +115,34 @@ std::string names_of_standard_workloads() {
   return names;
 }
 
-RequestBatch::RequestBatch(const Workload& workload, std::size_t requests) {
-  std::string request;
-  if (workload.is_inline) {
-    for (const auto& argument : workload.arguments)
-      request.append(request.empty() ? "" : " ").append(argument);
-    request += "\r\n";
-  } else {
-    client::append_request(request, workload.arguments);
+client::Result<Workload> mixed_workload(const std::string& text, std::size_t data_bytes, bool random_keys) {
+  constexpr std::size_t most_in_sum = 1000;  // as many requests are built before they come again
+  const auto standard = all_standard(random_keys);
+  const std::string data(data_bytes, 'x');
+  Workload mixed;
+  mixed.title = "MIX " + text;
+  std::size_t sum = 0;
+  for (std::size_t start = 0; start <= text.size();) {
+    const auto comma = std::min(text.find(',', start), text.size());
+    const auto part = text.substr(start, comma - start);
+    start = comma + 1;
+    const auto colon = std::min(part.find(':'), part.size());
+    const auto test = std::ranges::find(standard, lower(part.substr(0, colon)), &Standard::name);
+    std::size_t share = 0;
+    const char* const end = part.data() + part.size();
+    const auto [stop, error] = std::from_chars(part.data() + std::min(colon + 1, part.size()), end, share);
+    sum += std::min(share, most_in_sum + 1);
+    if (test == standard.end() || error != std::errc{} || stop != end || share == 0 || sum > most_in_sum)
+      return client::fail(
+          client::ErrorKind::usage,
+          "option --mix wants tests and their shares, at most 1000 in sum, as in --mix get:9,set:1; "
+          "not '" +
+              part + "'; the tests are " + names_of_standard_workloads());
+    mixed.mix.push_back({test->arguments, test->is_inline, share});
+    std::ranges::replace(mixed.mix.back().arguments, data_mark, data);
+    if (!test->preparation.empty()) mixed.preparation = test->preparation;
   }
-  request_bytes_ = request.size();
-  bytes_.reserve(request_bytes_ * requests);
-  for (std::size_t i = 0; i < requests; ++i) bytes_ += request;
-  for (auto at = bytes_.find(random_mark); at != std::string::npos; at = bytes_.find(random_mark, at)) {
-    digits_.push_back(at);
-    bytes_.replace(at, random_mark.size(), random_mark.size(), '0');
-  }
-}
-
-void RequestBatch::randomise(std::minstd_rand& random, std::uint64_t keyspace) {
-  for (const auto offset : digits_) {
-    // Two draws of 31 bits cover any keyspace the 12 digits can show.
-    auto number = ((std::uint64_t{random()} << 31) | random()) % keyspace;
-    for (std::size_t i = random_mark.size(); i-- > 0; number /= 10)
-      bytes_[offset + i] = static_cast<char>('0' + number % 10);
-  }
+  return mixed;
 }
 
 }  // namespace weir::benchmark

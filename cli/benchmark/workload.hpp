@@ -1,9 +1,7 @@
-// What is asked of the server: the named tests, and requests built once so that a run only sends bytes.
+// What is asked of the server: the named tests, alone or mixed.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,33 +15,28 @@ namespace weir::benchmark {
 inline constexpr std::string_view random_mark = "__rand_int__";
 
 struct Workload {
+  // Of a mix: what a part of its requests ask.
+  struct Part {
+    std::vector<std::string> arguments;
+    bool is_inline;
+    std::size_t share;  // so many of the sum of all shares
+  };
+
   std::string title;                   // as the report prints it: SET
   std::vector<std::string> arguments;  // may hold random_mark
   bool is_inline = false;              // sent as one line instead of an array
+  std::vector<std::string>
+      preparation{};        // a command that each connection sends before the load; empty: none
+  std::vector<Part> mix{};  // not empty: these, and `arguments` does not count
 };
 
-// The tests of redis-benchmark by the names of its -t, in its order; `names` empty: all of them.
+// The tests by the names of -t, in their own order: redis-benchmark's, then those that only run by name.
+// `names` empty: all that redis-benchmark has.
 client::Result<std::vector<Workload>> standard_workloads(std::span<const std::string> names,
                                                          std::size_t data_bytes, bool random_keys);
 std::string names_of_standard_workloads();
 
-// Requests back to back, with the places of their random digits known.
-class RequestBatch {
- public:
-  RequestBatch(const Workload&, std::size_t requests);
-
-  // The first `requests` of them; valid until the batch changes.
-  std::span<const std::byte> first(std::size_t requests) const {
-    return std::as_bytes(std::span(bytes_)).first(requests * request_bytes_);
-  }
-  bool has_random_digits() const { return !digits_.empty(); }
-  // New digits everywhere, each number below `keyspace`.
-  void randomise(std::minstd_rand& random, std::uint64_t keyspace);
-
- private:
-  std::string bytes_;
-  std::size_t request_bytes_;
-  std::vector<std::size_t> digits_;  // offsets into bytes_
-};
+// "get:9,set:1": one load of nine GETs to each SET. Shares are 1 to 1000 in sum.
+client::Result<Workload> mixed_workload(const std::string& text, std::size_t data_bytes, bool random_keys);
 
 }  // namespace weir::benchmark

@@ -3,6 +3,7 @@
 
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
 
 #include "cli/client/connection.hpp"
 
@@ -13,8 +14,13 @@ class AsioLoop {
   asio::io_context& context() { return context_; }
 
   // Some handlers at a time, and not until there are none: one that polls a device puts itself back for ever.
-  void turn(Milliseconds limit) {
+  void turn(std::chrono::nanoseconds limit) {
     constexpr int handlers_a_turn = 64;
+    // Asio waits for whole milliseconds, but its timers are exact.
+    if (limit > limit.zero() && limit < exact_below) {
+      timer_.expires_after(limit);
+      timer_.async_wait([](std::error_code) {});
+    }
     if (context_.run_one_for(limit) == 0) return;
     for (int i = 1; i < handlers_a_turn && context_.poll_one() != 0; ++i) {
     }
@@ -33,7 +39,10 @@ class AsioLoop {
   }
 
  private:
+  static constexpr Milliseconds exact_below{5};
+
   asio::io_context context_{1};  // one thread: no locks inside
+  asio::steady_timer timer_{context_};
   asio::executor_work_guard<asio::io_context::executor_type> stays_open_{context_.get_executor()};
 };
 

@@ -50,7 +50,7 @@ class Reactor {
                                                    Milliseconds limit) = 0;
 
   // Waits at most `limit` for something to happen and delivers what has. Returns early on a signal.
-  virtual void turn(Milliseconds limit) = 0;
+  virtual void turn(std::chrono::nanoseconds limit) = 0;
 };
 
 }  // namespace weir::client

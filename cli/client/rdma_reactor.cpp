@@ -82,7 +82,7 @@ class RdmaReactor final : public Reactor {
     return start_tls(loop_, std::move(*stream), endpoint, **context, events, left);
   }
 
-  void turn(Milliseconds limit) override { loop_.turn(limit); }
+  void turn(std::chrono::nanoseconds limit) override { loop_.turn(limit); }
 
  private:
   Result<rdma::Engine*> engine_for(const RdmaSettings& settings) {

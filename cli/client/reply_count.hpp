@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "cli/client/reply_grammar.hpp"
 
@@ -18,6 +19,8 @@ class ReplyCounter {
     return tally_.replies;
   }
 
+  // Replies that say there is nothing, since this was asked last.
+  std::uint64_t take_nulls() { return std::exchange(tally_.nulls, 0); }
   std::uint64_t errors() const { return tally_.errors; }                 // error replies ever seen
   const std::string& first_error() const { return tally_.first_error; }  // its text
 
@@ -25,6 +28,7 @@ class ReplyCounter {
   struct Tally {
     std::uint64_t replies = 0;
     std::uint64_t errors = 0;
+    std::uint64_t nulls = 0;
     std::string first_error;
     bool in_error = false;
 
@@ -40,6 +44,7 @@ class ReplyCounter {
     void reply_end(char type) {
       replies += type != '>';
       errors += type == '-' || type == '!';
+      nulls += type == '_';
     }
   };
 

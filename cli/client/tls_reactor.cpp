@@ -26,7 +26,7 @@ class TlsReactor final : public Reactor {
     return start_tls(loop_, std::move(socket), endpoint, **context, events, limit);
   }
 
-  void turn(Milliseconds limit) override { loop_.turn(limit); }
+  void turn(std::chrono::nanoseconds limit) override { loop_.turn(limit); }
 
  private:
   TlsContextSource contexts_;

@@ -163,8 +163,8 @@ _weir_program() {
     *weir-cli) options="$server -n -r -i -x -X -e -c -d -D --quoted-input --raw --no-raw --csv --json --quoted-json
       --show-pushes --pipe --pipe-timeout --scan --pattern --quoted-pattern --count --bigkeys --memkeys --memkeys-samples
       --hotkeys --stat --latency --askpass --no-auth-warning" ;;
-    *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -l -I -x --csv --json --duration --seed --threads --pin
-      --dbnum --precision --compare --repeat --tls-port --rdma-port --rdma-tls-port --chart" ;;
+    *weir-benchmark) options="$server -c -n -P -d -r -k -t -q -l -I -x --csv --json --duration --rate --seed --keys-distribution --mix --threads
+      --pin --dbnum --precision --compare --repeat --tls-port --rdma-port --rdma-tls-port --chart" ;;
     *weir-check) options="--fix --yes --json --help --version" ;;
     *) options="--port --bind --unixsocket --unixsocketperm --tls-port --tls-cert-file --tls-key-file --tls-ca-cert-file
       --tls-auth-clients --tls-handshake-timeout --auth-timeout --rdma-port --rdma-bind --rdma-rx-size --rdma-completion-vector
@@ -183,6 +183,7 @@ _weir_program() {
     --show-pushes | --protected-mode | --stop-writes-on-bgsave-error | --tls-replication | --rdma-replication | --replica-read-only | --replica-serve-stale-data | --tls-cluster | --daemonize | --appendonly | --aof-load-truncated) _weir_choose "yes no" ;;
     --tls-auth-clients) _weir_choose "yes no optional" ;;
     --appendfsync) _weir_choose "always everysec no" ;;
+    --keys-distribution) _weir_choose "uniform zipf sequential" ;;
     --loglevel) _weir_choose "debug verbose notice warning" ;;
     --maxmemory-policy) _weir_choose "noeviction allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu
       volatile-random volatile-ttl" ;;
@@ -194,7 +195,7 @@ _weir_program() {
         if [[ $word == -* ]]; then _weir_choose "$options"; else _weir_files; fi
       elif [[ $1 == *weir-benchmark && $previous == -t ]]; then
         _weir_choose "ping ping_inline ping_mbulk set get incr lpush rpush lpop rpop sadd hset spop zadd zpopmin lrange
-          lrange_100 lrange_300 lrange_500 lrange_600 mset set,get"
+          lrange_100 lrange_300 lrange_500 lrange_600 mset xadd xread evalsha set,get"
       elif [[ $previous == -s || $1 == *weir-benchmark && $previous == --json ]]; then
         _weir_files
       else

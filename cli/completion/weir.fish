@@ -148,7 +148,7 @@ complete -c weir-benchmark -s P -x -d pipeline
 complete -c weir-benchmark -s d -x -d 'bytes of a value'
 complete -c weir-benchmark -s r -x -d keyspace
 complete -c weir-benchmark -s k -x -a '0 1' -d 'keep alive'
-complete -c weir-benchmark -s t -x -a 'ping ping_inline ping_mbulk set get incr lpush rpush lpop rpop sadd hset spop zadd zpopmin lrange lrange_100 lrange_300 lrange_500 lrange_600 mset' -d tests
+complete -c weir-benchmark -s t -x -a 'ping ping_inline ping_mbulk set get incr lpush rpush lpop rpop sadd hset spop zadd zpopmin lrange lrange_100 lrange_300 lrange_500 lrange_600 mset xadd xread evalsha' -d tests
 complete -c weir-benchmark -s q -d 'one line a test'
 complete -c weir-benchmark -s l -d 'again and again'
 complete -c weir-benchmark -s I -d 'idle connections'
@@ -156,6 +156,9 @@ complete -c weir-benchmark -l csv -d 'CSV output'
 complete -c weir-benchmark -l json -r -d 'file for everything'
 complete -c weir-benchmark -l precision -x -d 'decimal places'
 complete -c weir-benchmark -l duration -x -d seconds
+complete -c weir-benchmark -l rate -x -d 'requests a second, open loop'
+complete -c weir-benchmark -l keys-distribution -x -a 'uniform zipf sequential' -d 'how random keys are chosen'
+complete -c weir-benchmark -l mix -x -d 'tests and their shares'
 complete -c weir-benchmark -l seed -x -d 'of the random numbers'
 complete -c weir-benchmark -l dbnum -x -d database
 complete -c weir-benchmark -l threads -x -d threads

@@ -5,7 +5,6 @@
 #include <sys/un.h>
 
 #include <random>
-#include <set>
 #include <sstream>
 
 #include "cli/benchmark/chart.hpp"
@@ -64,7 +63,7 @@ TEST(Load, ends_without_waiting_for_replies_when_it_is_stopped) {
 TEST(Help, fits_in_120_columns_and_names_every_test) {
   std::istringstream lines(help_text());
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120U) << line;
-  for (const auto* name : {"ping,", "set,", "lrange_600,", "mset\n"})
+  for (const auto* name : {"ping,", "set,", "lrange_600,", "mset,", "evalsha\n"})
     EXPECT_THAT(help_text(), HasSubstr(name));
 }
 
@@ -133,39 +132,6 @@ TEST(Histogram, that_is_empty_says_zero) {
   EXPECT_EQ(histogram.mean_ns(), 0);
 }
 
-std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-TEST(RequestBatch, holds_the_requests_back_to_back) {
-  const RequestBatch batch({"SET", {"SET", "k", "v"}}, 3);
-  const std::string one = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
-  EXPECT_EQ(text_of(batch.first(1)), one);
-  EXPECT_EQ(text_of(batch.first(3)), one + one + one);
-  EXPECT_FALSE(batch.has_random_digits());
-  EXPECT_EQ(text_of(RequestBatch({"PING_INLINE", {"PING"}, true}, 1).first(1)), "PING\r\n");
-}
-
-TEST(RequestBatch, has_other_digits_each_time_below_the_keyspace_and_the_same_for_the_same_seed) {
-  const Workload workload{"GET", {"GET", "key:__rand_int__"}};
-  const auto keys_with = [&](unsigned seed) {
-    RequestBatch batch(workload, 1);
-    std::minstd_rand random(seed);
-    std::vector<std::string> keys;
-    for (int i = 0; i < 200; ++i) {
-      batch.randomise(random, 1000);
-      const auto text = text_of(batch.first(1));
-      keys.push_back(text.substr(text.find("key:") + 4, 12));
-    }
-    return keys;
-  };
-  const auto keys = keys_with(1);
-  for (const auto& key : keys) EXPECT_LT(std::stoull(key), 1000u);
-  EXPECT_GT(std::set<std::string>(keys.begin(), keys.end()).size(), 100u);
-  EXPECT_EQ(keys, keys_with(1));
-  EXPECT_NE(keys, keys_with(2));
-}
-
 TEST(StandardWorkloads, are_chosen_by_name_in_their_own_order) {
   const auto titles_of = [](const Words& names) {
     Words titles;
@@ -209,6 +175,13 @@ TEST(Options, that_make_no_sense_are_refused) {
       {{"-l", "--compare", "tcp"}, "-l"},
       {{"-I", "--compare", "tcp"}, "-I"},
       {{"-l", "--json", "x"}, "--json"},
+      {{"--rate", "0"}, "--rate"},
+      {{"--rate", "10", "-k", "0"}, "-k 0"},
+      {{"--rate", "10", "-I"}, "-I"},
+      {{"--mix", "get:9,set:1", "-t", "get"}, "-t"},
+      {{"--mix", "get:9,set:1", "PING"}, "of your own"},
+      {{"--keys-distribution", "zipf"}, "-r"},
+      {{"--keys-distribution", "zipf:0", "-r", "10"}, "zipf:S"},
   };
   for (const auto& [arguments, hint] : cases) {
     const auto options = parse_options(arguments);

@@ -163,9 +163,46 @@ class Benchmark(unittest.TestCase):
         self.run_it("-n", "10", "--json", name, "NOSUCH")
         with open(name) as file:
             self.assertEqual(file.read(), "old" * 1000)
+        self.setting("SET", "key:000000000000", "there")
         self.sound("-q", "-t", "get", "-n", "10", "--json", name)
         with open(name) as file:
             self.assertEqual([told["test"] for told in json.load(file)], ["GET"])
+
+    def test_a_get_that_finds_nothing_is_warned_of(self):
+        self.setting("FLUSHALL")
+        done = self.run_it("-q", "-t", "get", "-n", "10")
+        self.assertIn("GET: every reply says that there is nothing", done.stderr)
+        self.assertIn("every reply says that there is nothing", self.sound("-t", "get", "-n", "10"))
+        self.assertNotIn("warning", self.sound("-t", "set", "-n", "10") + self.sound("-t", "get", "-n", "10"))
+
+    def test_an_open_loop_keeps_its_rate(self):
+        # On a machine that is busy with other things it says that it was late itself.
+        done = self.run_it("--rate", "1000", "--duration", "1", "-t", "set", "-c", "4", "--threads", "2", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout)[0]
+        self.assertEqual(told["requests"] + told["open_loop"]["unsent"], 1000)
+        self.assertEqual(told["open_loop"]["target_per_s"], 1000)
+        self.assertLessEqual(told["open_loop"]["achieved_per_s"], 1100)
+        self.assertGreaterEqual(told["open_loop"]["late_max_us"], told["open_loop"]["late_p50_us"])
+
+    def test_a_mix_sends_each_test_in_its_share(self):
+        self.setting("FLUSHALL")
+        self.sound("-q", "-n", "1000", "-c", "1", "-P", "4", "--mix", "incr:3,lpush:1,evalsha:1")
+        self.assertEqual(self.setting("GET", "counter:000000000000"), "600")
+        self.assertEqual(self.setting("LLEN", "mylist"), "200")
+        self.assertEqual(self.setting("GET", "key:000000000000"), "xxx")
+
+    def test_streams_and_scripts_run_by_name(self):
+        self.setting("FLUSHALL")
+        lines = self.sound("-q", "-n", "100", "-c", "5", "-t", "xread,evalsha").splitlines()
+        self.assertEqual([line.split(":")[0] for line in lines],
+                         ["XADD", "XREAD (first 10 entries)", "EVALSHA (3 commands)"])
+        self.assertEqual(self.setting("XLEN", "mystream"), "100")
+
+    def test_sequential_keys_are_all_there_after_one_round(self):
+        self.setting("FLUSHALL")
+        self.sound("-q", "-t", "set", "-r", "100", "-n", "100", "-c", "4", "--keys-distribution", "sequential", "-P", "5")
+        self.assertEqual(self.setting("DBSIZE"), "100")
 
     def interrupted(self, *arguments, signals=1):
         """A run that Ctrl-C ends when its load has begun."""

@@ -1,0 +1,122 @@
+#include "cli/benchmark/load_connection.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::benchmark {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using client::ErrorKind;
+
+std::uint64_t nanoseconds(Clock::duration duration) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, std::chrono::nanoseconds(duration).count()));
+}
+
+}  // namespace
+
+LoadConnection::LoadConnection(const LoadPlan& plan, LoadShare& share, std::shared_ptr<RequestRing> requests,
+                               KeyNumbers& numbers, const Greeting& greeting, std::size_t index)
+    : plan_(plan),
+      share_(share),
+      requests_(std::move(requests)),
+      own_digits_(plan.keyspace && requests_->has_random_digits()),
+      numbers_(numbers),
+      greeting_(greeting),
+      next_request_(index * plan.pipeline % requests_->size()),
+      due_(plan.rate_per_s ? plan.pipeline : 0) {
+  // Digits are this connection's own, since part of a batch may still wait to be written.
+  if (own_digits_) requests_ = std::make_shared<RequestRing>(*requests_);
+}
+
+bool LoadConnection::connect(client::Reactor& reactor) {
+  connection_.reset();
+  counter_ = {};
+  awaited_ = 0;
+  auto connection = reactor.open(plan_.endpoint, *this, plan_.connect_limit);
+  if (!connection) {
+    share_.fail(std::move(connection.error()));
+    return false;
+  }
+  connection_ = std::move(*connection);
+  awaited_greetings_ = greeting_.replies;
+  unsent_ = std::as_bytes(std::span(greeting_.bytes));
+  unsent_from_front_ = {};
+  flush();
+  return true;
+}
+
+void LoadConnection::send_batch(LoadShare::Time now) {
+  if (share_.to_send == 0) return;
+  if (now >= share_.stop) return share_.give_up_the_rest(now);
+  sent_at_ = now;
+  send(std::min<std::uint64_t>(plan_.pipeline, share_.to_send));
+}
+
+std::uint64_t LoadConnection::send_due(std::uint64_t most, LoadShare::Time now) {
+  if (!unsent_.empty()) return 0;  // a server that takes no bytes gets no more
+  const auto count = std::min({most, plan_.pipeline - awaited_, share_.to_send});
+  if (count == 0) return 0;
+  for (std::uint64_t i = 0; i < count; ++i) due_[sent_++ % due_.size()] = share_.open_loop->take(now);
+  send(count);
+  return count;
+}
+
+void LoadConnection::send(std::uint64_t count) {
+  awaited_ += count;
+  share_.to_send -= count;
+  share_.under_way += count;
+  std::span<const std::byte>* const pieces[] = {&unsent_, &unsent_from_front_};
+  for (auto* const piece : pieces) {
+    const auto length = std::min<std::uint64_t>(count, requests_->size() - next_request_);
+    if (own_digits_) requests_->renumber(next_request_, length, numbers_);
+    *piece = requests_->bytes(next_request_, length);
+    next_request_ = (next_request_ + length) % requests_->size();
+    count -= length;
+  }
+  flush();
+}
+
+void LoadConnection::flush() {
+  while (!unsent_.empty()) {
+    // What is not copied was read by the device when its replies are here, so it may be changed then.
+    unsent_ = unsent_.subspan(connection_->write(unsent_, greeted() ? requests_ : nullptr));
+    if (!unsent_.empty()) return;
+    std::swap(unsent_, unsent_from_front_);
+  }
+}
+
+void LoadConnection::received(std::span<const std::byte> bytes) {
+  auto replies = counter_.count(bytes);
+  if (!replies) return share_.fail(std::move(replies.error()));
+  if (counter_.errors()) [[unlikely]]
+    return share_.fail({ErrorKind::refused, "Error from server: " + counter_.first_error()});
+  if (awaited_greetings_) {
+    awaited_greetings_ -= std::min(awaited_greetings_, *replies);
+    return;
+  }
+  if (*replies == 0) return;
+  if (*replies > awaited_)
+    return share_.fail(
+        {ErrorKind::protocol, "Protocol error: the server sent more replies than it got requests"});
+  share_.nulls += counter_.take_nulls();
+  answered(*replies, Clock::now());
+}
+
+void LoadConnection::answered(std::uint64_t replies, LoadShare::Time now) {
+  share_.under_way -= replies;
+  awaited_ -= replies;
+  share_.done.store(share_.done.load(std::memory_order_relaxed) + replies, std::memory_order_relaxed);
+  if (auto& schedule = share_.open_loop) {
+    for (; replies > 0; --replies) share_.latency.record(nanoseconds(now - due_[answered_++ % due_.size()]));
+    schedule->room(now);
+    if (now < share_.stop) send_due(schedule->due(now), now);
+    return;
+  }
+  share_.latency.record(nanoseconds(now - sent_at_), replies);
+  if (awaited_ > 0) return;
+  if (plan_.keep_alive) return send_batch(now);
+  wants_reconnect_ = true;
+}
+
+}  // namespace weir::benchmark
