@@ -5,6 +5,7 @@ from between_hosts_cases import between_hosts
 from case import Case
 from framework_cases import FRAMEWORKS
 from perftest_cases import PERFTESTS
+from sockets_cases import BENCHMARKED, CHANGING, REDIS_BENCHMARK, REDIS_SERVER, SOCKETS
 from two_users_cases import two_users
 from unfriendly_cases import unfriendly
 
@@ -217,9 +218,6 @@ def on_rsockets(name, server, client, **more):
     return Case(f"rspreload.{name}", "served", server, client, ready="rsocket", options=["--rsockets"], **more)
 
 
-REDIS_SERVER = ["redis-server", "--port", "{port}", "--bind", "{host}", "--save", ""]
-REDIS_BENCHMARK = ["redis-benchmark", "-h", "{host}", "-p", "{port}", "-q", "-t", "set,get,lrange_600", "-n", "20000"]
-BENCHMARKED = [r"SET: [\d.]+ requests per second", r"GET: [\d.]+ requests per second", r"LRANGE_600 .*: [\d.]+ requests"]
 RSOCKETS += [
     Case("rspreload.iperf", "served", [*PRELOADED, "iperf", "-s", "-p", "{port}"],
          [*PRELOADED, "iperf", "-c", "{host}", "-p", "{port}", "-n", "1M"], ready="rsocket", expect=[r"1\.00 MBytes"]),
@@ -235,41 +233,7 @@ RSOCKETS += [
 ]
 
 
-# Programs of plain TCP that change to RDMA, and back: as it comes, and every few bytes.
-def on_sockets(name, server, client, **more):
-    return Case(f"sockets.{name}", "served", server, client, options=["--sockets"], **more)
-
-
-CHANGING = ["env", "WEIR_SOCKETS_CHANGE_EVERY=997", "WEIR_SOCKETS_AFTER=1"]
-RSOCKETS += [
-    on_sockets("redis_benchmark", REDIS_SERVER, REDIS_BENCHMARK, expect=BENCHMARKED),
-    on_sockets("redis_benchmark_changing", REDIS_SERVER, REDIS_BENCHMARK, expect=BENCHMARKED, around=CHANGING),
-    on_sockets("redis_benchmark_pipelined", REDIS_SERVER, [*REDIS_BENCHMARK, "-P", "16", "-c", "200"], expect=BENCHMARKED),
-    on_sockets("redis_benchmark_large_values", REDIS_SERVER, [*REDIS_BENCHMARK, "-d", "300000", "-t", "set,get", "-n", "500"],
-               expect=BENCHMARKED[:2]),
-    on_sockets("redis_cli", REDIS_SERVER, ["redis-cli", "-h", "{host}", "-p", "{port}", "incrby", "key", "42"], expect=[r"42$"]),
-    on_sockets("iperf_four_streams", ["iperf", "-s", "-p", "{port}"], ["iperf", "-c", "{host}", "-p", "{port}", "-n", "100M", "-P", "4"],
-               expect=[r"SUM.* 400 MBytes"]),
-    on_sockets("asyncio", ["python3", "{here}/programs/asyncio_echo.py", "serve", "{host}", "{port}"],
-               ["python3", "{here}/programs/asyncio_echo.py", "call", "{host}", "{port}"], expect=[r"^all 50 echoed$"]),
-    on_sockets("iperf3", ["iperf3", "-s", "-p", "{port}", "-B", "{host}"],
-               ["iperf3", "-c", "{host}", "-p", "{port}", "-n", "30M", "-P", "2"], expect=[r"SUM.* receiver$"],
-               needs=["/usr/bin/iperf3"]),
-    on_sockets("sockperf", ["sockperf", "server", "--tcp", "-i", "{host}", "-p", "{port}"],
-               ["sockperf", "ping-pong", "--tcp", "-i", "{host}", "-p", "{port}", "-t", "1"],
-               expect=[r"dropped messages = 0; # duplicated messages = 0; # out-of-order messages = 0"], needs=["/usr/bin/sockperf"]),
-    on_sockets("memcached", ["memcached", "-u", "root", "-l", "{host}", "-p", "{port}", "-t", "4"],
-               ["memcslap", "--servers={host}:{port}", "--concurrency=4", "--execute-number=500", "--test=get"],
-               expect=[r"^Time total"], needs=["/usr/bin/memcached", "/usr/bin/memcslap"]),
-    on_sockets("socat", ["socat", "TCP-LISTEN:{port},bind={host},fork,reuseaddr", "EXEC:cat"],
-               ["sh", "-c", "socat -t5 - TCP:{host}:{port} < {here}/cases.py | cmp - {here}/cases.py && echo the same"],
-               expect=[r"^the same$"], needs=["/usr/bin/socat"]),
-    on_sockets("node", ["node", "{here}/programs/echo.js", "serve", "{host}", "{port}"],
-               ["node", "{here}/programs/echo.js", "call", "{host}", "{port}"], expect=[r"^all 100 echoed$"], needs=["/usr/bin/node"]),
-    on_sockets("node_changing", ["node", "{here}/programs/echo.js", "serve", "{host}", "{port}"],
-               ["node", "{here}/programs/echo.js", "call", "{host}", "{port}"], expect=[r"^all 100 echoed$"], needs=["/usr/bin/node"],
-               around=CHANGING),
-]
+RSOCKETS += SOCKETS
 
 # The same between two hosts, where these are named; and where one end does not run so, or names other networks.
 TALK = ["python3", "{here}/programs/sockets_talk.py"]

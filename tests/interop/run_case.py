@@ -63,6 +63,8 @@ class Run:
         self.words = {"port": str(free_port()), "host": host, "here": str(HERE), "programs": str(programs_of(build)),
                       "bin": str(build / "bin"), "scratch": str(self.scratch / "folder"), "file": str(self.scratch / "file"), "copy": str(self.scratch / "copy")}
         pathlib.Path(self.words["scratch"]).mkdir()
+        if case.user:
+            shutil.chown(self.words["scratch"], case.user)
         if case.copies:
             self.original = random.Random(1).randbytes(case.copies)
             pathlib.Path(self.words["file"]).write_bytes(self.original)
