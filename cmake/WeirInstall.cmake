@@ -68,14 +68,14 @@ install(FILES ${PROJECT_SOURCE_DIR}/cli/completion/_weir DESTINATION ${CMAKE_INS
 # The server's configuration is in /etc where the prefix is /usr, as in a package, and everywhere an example.
 set(packages ${PROJECT_SOURCE_DIR}/cmake/packages)
 install(FILES ${packages}/weir-server.service DESTINATION lib/systemd/system COMPONENT server)
-install(FILES ${packages}/weir-server.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/weir-server/examples COMPONENT server)
+install(FILES ${packages}/weir-server.conf ${packages}/weir-server-dashboard.json DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/weir-server/examples COMPONENT server)
 install(CODE "
   if(CMAKE_INSTALL_PREFIX MATCHES \"/usr$\")
     file(INSTALL \"${packages}/weir-server.conf\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/../etc/weir\")
   endif()" COMPONENT server)
 
 # C++: headers below include/weir, in folders as here, so that their includes of each other hold.
-set(cpp_libraries weir_asio weir_asio_ssl weir_hash weir_waiting weir_transport weir_transport_tls weir_rdma weir_rpc weir_tensor)
+set(cpp_libraries weir_asio weir_asio_ssl weir_hash weir_waiting weir_transport weir_transport_tls weir_metrics weir_rdma weir_rpc weir_tensor)
 foreach(library ${cpp_libraries})
   string(REPLACE "weir_" "" name ${library})
   set_target_properties(${library} PROPERTIES EXPORT_NAME ${name})

@@ -2,28 +2,24 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 #include <numeric>
+
+#include "metrics/log_buckets.hpp"
+#include "metrics/prometheus.hpp"
 
 namespace weir::rpc {
 
 namespace {
-constexpr std::size_t steps = 16;  // of a power of two
-constexpr unsigned unit_bits = 6;  // 64 ns
+using Place = metrics::LogBuckets<4>;  // sixteen to an octave
+constexpr unsigned unit_bits = 6;      // of 64 ns
 
 std::size_t fine_bucket(std::uint64_t ns) {
-  const std::uint64_t units = ns >> unit_bits;
-  const int wide = std::bit_width(units) - 5;  // bits beyond the five that a bucket tells apart
-  const std::size_t power = static_cast<std::size_t>(std::max(wide, 0));
-  return std::min(power * steps + static_cast<std::size_t>(units >> power),
-                  LatencyHistogram::fine_buckets - 1);
+  return std::min(Place::of(ns >> unit_bits), LatencyHistogram::fine_buckets - 1);
 }
 }  // namespace
 
 double fine_bucket_begin_ns(std::size_t index) {
-  const std::size_t power = index < 2 * steps ? 0 : index / steps - 1;
-  return static_cast<double>(index - power * steps) *
-         static_cast<double>(std::uint64_t{1} << (power + unit_bits));
+  return static_cast<double>(Place::first_of(index)) * static_cast<double>(1u << unit_bits);
 }
 
 void LatencyHistogram::add(std::chrono::nanoseconds latency) {
@@ -95,82 +91,61 @@ double quantile_us(const MethodReport& report, double share) {
 
 namespace {
 
-// The format's escapes of a label's value.
-std::string label(const std::string& name) {
-  std::string text = "{method=\"";
-  for (const char c : name) {
-    if (c == '\\' || c == '"') text += '\\';
-    c == '\n' ? text += "\\n" : text += c;
-  }
-  return text += '"';
-}
-
-std::string number(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.9g", value);
-  return text.data();
-}
+using Type = metrics::PrometheusText::Type;
 
 struct Metric {
   const char* name;
-  const char* type;
+  Type type;
   const char* help;
   std::uint64_t (*value)(const MethodReport&);
 };
-constexpr Metric metrics[] = {
-    {"weir_rpc_calls_total", "counter", "Calls that ended.", [](const MethodReport& r) { return r.calls; }},
-    {"weir_rpc_failures_total", "counter", "Calls that ended with an error.",
+constexpr Metric method_metrics[] = {
+    {"weir_rpc_calls_total", Type::counter, "Calls that ended.",
+     [](const MethodReport& r) { return r.calls; }},
+    {"weir_rpc_failures_total", Type::counter, "Calls that ended with an error.",
      [](const MethodReport& r) { return r.failures; }},
-    {"weir_rpc_in_flight", "gauge", "Calls under way.",
+    {"weir_rpc_in_flight", Type::gauge, "Calls under way.",
      [](const MethodReport& r) { return std::uint64_t{r.in_flight}; }},
-    {"weir_rpc_request_bytes_total", "counter", "Bytes of arguments and attachments that came.",
+    {"weir_rpc_request_bytes_total", Type::counter, "Bytes of arguments and attachments that came.",
      [](const MethodReport& r) { return r.bytes_in; }},
-    {"weir_rpc_reply_bytes_total", "counter", "Bytes of results and attachments that went.",
+    {"weir_rpc_reply_bytes_total", Type::counter, "Bytes of results and attachments that went.",
      [](const MethodReport& r) { return r.bytes_out; }},
-    {"weir_rpc_compressed_requests_total", "counter", "Requests whose arguments came compressed.",
+    {"weir_rpc_compressed_requests_total", Type::counter, "Requests whose arguments came compressed.",
      [](const MethodReport& r) { return r.packed_in.bodies; }},
-    {"weir_rpc_compressed_request_bytes_total", "counter", "Bytes of those arguments as they came.",
+    {"weir_rpc_compressed_request_bytes_total", Type::counter, "Bytes of those arguments as they came.",
      [](const MethodReport& r) { return r.packed_in.bytes_after; }},
-    {"weir_rpc_uncompressed_request_bytes_total", "counter", "Bytes of those arguments before compression.",
+    {"weir_rpc_uncompressed_request_bytes_total", Type::counter,
+     "Bytes of those arguments before compression.",
      [](const MethodReport& r) { return r.packed_in.bytes_before; }},
-    {"weir_rpc_compressed_replies_total", "counter", "Replies whose result went compressed.",
+    {"weir_rpc_compressed_replies_total", Type::counter, "Replies whose result went compressed.",
      [](const MethodReport& r) { return r.packed_out.bodies; }},
-    {"weir_rpc_compressed_reply_bytes_total", "counter", "Bytes of those results as they went.",
+    {"weir_rpc_compressed_reply_bytes_total", Type::counter, "Bytes of those results as they went.",
      [](const MethodReport& r) { return r.packed_out.bytes_after; }},
-    {"weir_rpc_uncompressed_reply_bytes_total", "counter", "Bytes of those results before compression.",
+    {"weir_rpc_uncompressed_reply_bytes_total", Type::counter, "Bytes of those results before compression.",
      [](const MethodReport& r) { return r.packed_out.bytes_before; }},
 };
 
 }  // namespace
 
 std::string prometheus_text(const std::vector<MethodReport>& reports) {
-  std::string text;
-  const auto head = [&](const std::string& name, const char* type, const char* help) {
-    text += "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
-  };
-  for (const Metric& metric : metrics) {
-    head(metric.name, metric.type, metric.help);
-    for (const MethodReport& one : reports)
-      text += metric.name + label(one.name) + "} " + std::to_string(metric.value(one)) + "\n";
+  metrics::PrometheusText text;
+  for (const Metric& metric : method_metrics) {
+    text.metric(metric.name, metric.type, metric.help);
+    for (const MethodReport& one : reports) text.sample(metric.value(one), {"method", one.name});
   }
-  const std::string latency = "weir_rpc_latency_seconds";
-  head(latency, "histogram", "Time from a request's arrival to its reply.");
+  text.metric("weir_rpc_latency_seconds", Type::histogram, "Time from a request's arrival to its reply.");
   for (const MethodReport& one : reports) {
+    const metrics::Labels labels("method", one.name);
     std::uint64_t below = 0;
-    for (std::size_t i = 0; i < one.latency.size(); ++i) {
+    for (std::size_t i = 0; i + 1 < one.latency.size(); ++i) {
       below += one.latency[i];
-      const bool last = i + 1 == one.latency.size();
-      const std::string bound =
-          last ? "+Inf"
-               : number(static_cast<double>(std::uint64_t{1} << std::min<std::size_t>(i, 62)) * 1e-6);
-      text += latency + "_bucket" + label(one.name);
-      text += ",le=\"" + bound + "\"} " + std::to_string(below) + "\n";
+      text.bucket(static_cast<double>(std::uint64_t{1} << std::min<std::size_t>(i, 62)) * 1e-6, below,
+                  labels);
     }
-    text +=
-        latency + "_sum" + label(one.name) + "} " + number(static_cast<double>(one.total_ns) * 1e-9) + "\n";
-    text += latency + "_count" + label(one.name) + "} " + std::to_string(one.calls) + "\n";
+    if (!one.latency.empty()) text.bucket_of_all(below + one.latency.back(), labels);
+    text.sum_and_count(static_cast<double>(one.total_ns) * 1e-9, one.calls, labels);
   }
-  return text;
+  return text.take();
 }
 
 }  // namespace weir::rpc

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <limits>
 #include <vector>
+
+#include "metrics/log_buckets.hpp"
 
 namespace weir::benchmark {
 
@@ -15,7 +16,7 @@ class LatencyHistogram {
   LatencyHistogram() : buckets_(bucket_count) {}
 
   void record(std::uint64_t ns, std::uint64_t times = 1) {
-    buckets_[bucket_of(ns)] += times;
+    buckets_[Place::of(ns)] += times;
     count_ += times;
     sum_ns_ += static_cast<double>(ns) * static_cast<double>(times);
     min_ns_ = std::min(min_ns_, ns);
@@ -41,27 +42,14 @@ class LatencyHistogram {
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < bucket_count; ++i) {
       seen += buckets_[i];
-      if (static_cast<double>(seen) >= wanted) return std::clamp(last_ns_of(i), min_ns(), max_ns_);
+      if (static_cast<double>(seen) >= wanted) return std::clamp(Place::last_of(i), min_ns(), max_ns_);
     }
     return max_ns_;
   }
 
  private:
-  static constexpr unsigned sub_bits = 7;
-  static constexpr std::size_t bucket_count = (64 - sub_bits + 1) << sub_bits;
-
-  // Below 2^(sub_bits+1) a bucket is one nanosecond; each octave above it shares 2^sub_bits buckets.
-  static std::size_t bucket_of(std::uint64_t ns) {
-    const auto width = static_cast<unsigned>(std::bit_width(ns));
-    const unsigned shift = width > sub_bits + 1 ? width - sub_bits - 1 : 0;
-    return (std::size_t{shift} << sub_bits) + (ns >> shift);
-  }
-  static std::uint64_t last_ns_of(std::size_t bucket) {
-    const auto octave = bucket >> sub_bits;
-    const auto shift = octave > 1 ? octave - 1 : 0;
-    const std::uint64_t first = bucket - (shift << sub_bits);
-    return ((first + 1) << shift) - 1;
-  }
+  using Place = metrics::LogBuckets<7>;
+  static constexpr std::size_t bucket_count = Place::count(64);
 
   std::vector<std::uint64_t> buckets_;
   std::uint64_t count_ = 0;

@@ -1,4 +1,6 @@
 // INFO: the state of the server as text, section by section, in Redis's field names.
+#include "kv/commands/info.hpp"
+
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -352,6 +354,19 @@ constexpr Section sections[] = {
     {"keyspace", "Keyspace", true, keyspace_section},
 };
 
+template <class Wanted>
+std::string text_of_sections(const Server& server, Wanted wanted) {
+  std::string text;
+  for (const Section& section : sections) {
+    if (!wanted(section)) continue;
+    if (!text.empty()) text += "\r\n";
+    text += "# " + std::string(section.title) + "\r\n";
+    Fields fields(text);
+    section.write(server, fields);
+  }
+  return text;
+}
+
 void info(const Call& call) {
   auto wanted = [&](const Section& section) {
     if (call.count() == 1) return section.by_default;
@@ -360,18 +375,14 @@ void info(const Call& call) {
              is_word(word.text, "everything") || (section.by_default && is_word(word.text, "default"));
     });
   };
-  std::string text;
-  for (const Section& section : sections) {
-    if (!wanted(section)) continue;
-    if (!text.empty()) text += "\r\n";
-    text += "# " + std::string(section.title) + "\r\n";
-    Fields fields(text);
-    section.write(call.server, fields);
-  }
-  call.reply.verbatim("txt", text);
+  call.reply.verbatim("txt", text_of_sections(call.server, wanted));
 }
 
 }  // namespace
+
+std::string info_everything(const Server& server) {
+  return text_of_sections(server, [](const Section&) { return true; });
+}
 
 std::span<const Command> info_commands() {
   using namespace flag;

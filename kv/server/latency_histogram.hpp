@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <expected>
@@ -16,13 +15,15 @@
 #include <span>
 #include <string>
 
+#include "metrics/log_buckets.hpp"
+
 namespace weir::kv {
 
 class LatencyHistogram {
  public:
   void record(std::uint64_t cycles) {
     if (buckets_ == nullptr) buckets_ = std::make_unique<Buckets>();
-    ++(*buckets_)[bucket_of(std::min(cycles, most_cycles))];
+    ++(*buckets_)[Place::of(std::min(cycles, most_cycles))];
     ++count_;
   }
 
@@ -33,7 +34,7 @@ class LatencyHistogram {
   void each_bucket(Take take) const {
     if (buckets_ == nullptr) return;
     for (std::size_t i = 0; i < bucket_count; ++i) {
-      if ((*buckets_)[i] != 0) take(first_cycles_of(i + 1) - 1, (*buckets_)[i]);
+      if ((*buckets_)[i] != 0) take(Place::last_of(i), (*buckets_)[i]);
     }
   }
 
@@ -43,27 +44,15 @@ class LatencyHistogram {
         1, static_cast<std::uint64_t>(std::floor(percent / 100 * static_cast<double>(count_) + 0.5)));
     std::size_t i = 0;
     for (std::uint64_t seen = (*buckets_)[0]; seen < wanted; seen += (*buckets_)[i]) ++i;
-    return percent == 0 ? first_cycles_of(i) : first_cycles_of(i + 1) - 1;
+    return percent == 0 ? Place::first_of(i) : Place::last_of(i);
   }
 
  private:
-  static constexpr unsigned sub_bits = 7;
+  using Place = metrics::LogBuckets<7>;
   static constexpr unsigned bits = 34;  // more than the cycles of a second
   static constexpr std::uint64_t most_cycles = (std::uint64_t{1} << bits) - 1;
-  static constexpr std::size_t bucket_count = std::size_t{bits - sub_bits + 1} << sub_bits;
+  static constexpr std::size_t bucket_count = Place::count(bits);
   using Buckets = std::array<std::uint64_t, bucket_count>;
-
-  // Below 2^(sub_bits+1) a bucket is one cycle; each octave above it has 2^sub_bits buckets.
-  static std::size_t bucket_of(std::uint64_t cycles) {
-    const auto width = static_cast<unsigned>(std::bit_width(cycles));
-    const unsigned shift = width > sub_bits + 1 ? width - sub_bits - 1 : 0;
-    return (std::size_t{shift} << sub_bits) + (cycles >> shift);
-  }
-  static std::uint64_t first_cycles_of(std::size_t bucket) {
-    const std::size_t octave = bucket >> sub_bits;
-    const std::size_t shift = octave > 1 ? octave - 1 : 0;
-    return std::uint64_t{bucket - (shift << sub_bits)} << shift;
-  }
 
   std::unique_ptr<Buckets> buckets_;
   std::uint64_t count_ = 0;

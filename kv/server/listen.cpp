@@ -4,6 +4,7 @@
 
 #include "kv/net/rdma.hpp"
 #include "kv/resp/words.hpp"
+#include "kv/server/metrics_page.hpp"
 #include "kv/server/server.hpp"
 #include "rdma/engine.hpp"
 #include "rdma/provider.hpp"
@@ -12,8 +13,8 @@ namespace weir::kv {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> entrance_settings{"port", "unixsocket", "tls-port", "rdma-port",
-                                                            "rdma-tls-port"};
+constexpr std::array<std::string_view, 6> entrance_settings{"port",      "unixsocket",    "tls-port",
+                                                            "rdma-port", "rdma-tls-port", "metrics-port"};
 
 struct BindAddress {
   std::string address;
@@ -55,6 +56,7 @@ bool hangs_on(std::string_view entrance, std::string_view changed, const Setting
   if (entrance == changed) return true;
   if (entrance.starts_with("rdma"))
     return changed == "rdma-bind" || (changed == "bind" && settings.rdma_bind.empty());
+  if (entrance == "metrics-port") return changed == "metrics-bind";
   return changed == "bind" && entrance != "unixsocket";
 }
 
@@ -150,6 +152,12 @@ std::expected<void, std::string> Server::open(std::string_view setting, Entrance
                         after_socket_input, note);
     };
     return open_each(setting, settings.bind, settings.tls_port, tls, into);
+  }
+  if (setting == "metrics-port" && settings.metrics_port != 0) {
+    const ListenOn pages = [&](const std::string& address, std::uint16_t port) {
+      return listen_metrics(*this, address, port);
+    };
+    return open_each(setting, settings.metrics_bind, settings.metrics_port, pages, into);
   }
   const bool plain = setting == "rdma-port" && settings.rdma_port != 0;
   const bool secured = setting == "rdma-tls-port" && settings.rdma_tls_port != 0;

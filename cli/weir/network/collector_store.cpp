@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "metrics/prometheus.hpp"
+
 namespace weir::command {
 namespace {
 
@@ -187,23 +189,23 @@ void CollectorStore::keep_value(const std::string& metric, const Labels& labels,
 
 std::string CollectorStore::metrics() const {
   const std::lock_guard lock(mutex_);
-  std::string out;
-  const auto to = std::back_inserter(out);
+  using Type = metrics::PrometheusText::Type;
+  constexpr int all_digits = 17;
+  metrics::PrometheusText text;
   for (const auto& [metric, values] : series_) {
-    fmt::format_to(to, "# HELP {0} SONiC counter {0}\n# TYPE {0} {1}\n", metric,
-                   is_gauge(metric) ? "gauge" : "counter");
+    text.metric(metric, is_gauge(metric) ? Type::gauge : Type::counter, "SONiC counter " + metric);
     for (const auto& [labels, value] : values)
-      fmt::format_to(to, "{}{{{}}} {:.17g}\n", metric, labels, value);
+      text.sample(value, metrics::Labels().add_formatted(labels), all_digits);
   }
   const auto own = [&](const char* name, const char* help, std::uint64_t value) {
-    fmt::format_to(to, "# HELP {0}{1} {2}\n# TYPE {0}{1} counter\n{0}{1} {3}\n", own_prefix, name, help,
-                   value);
+    text.metric(std::string(own_prefix) + name, Type::counter, help);
+    text.sample(value);
   };
   own("notifications_total", "Notifications taken.", notifications_);
   own("repeated_total", "Notifications that came again after a broken connection.", repeated_);
   own("not_understood_total", "Values that are no numbers.", not_understood_);
   own("series_refused_total", "Values of series beyond the limit.", refused_);
-  return out;
+  return text.take();
 }
 
 std::string json_lines(const TelemetryNotification& notification) {

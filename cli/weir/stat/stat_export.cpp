@@ -3,6 +3,7 @@
 #include "cli/json_text.hpp"
 #include "cli/weir/stat/counter_list.hpp"
 #include "cli/weir/stat/stat_text.hpp"
+#include "metrics/prometheus.hpp"
 
 namespace weir::command {
 namespace {
@@ -29,19 +30,6 @@ void write_queue_pair(JsonText& json, const WatchedQueuePair& qp) {
   json.end();
 }
 
-// Escaped as the format wants it in a label's value.
-std::string label_value(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\' || c == '"') out += '\\';
-    if (c == '\n')
-      out += "\\n";
-    else
-      out += c;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string as_json(const Sample& now, const Sample* before) {
@@ -65,23 +53,23 @@ std::string as_json(const Sample& now, const Sample* before) {
 
 // By process, without its queue pairs: their numbers come and go, and each would be a series for ever.
 std::string as_prometheus(const Sample& sample) {
-  std::string text;
+  using Type = metrics::PrometheusText::Type;
+  metrics::PrometheusText text;
+  const auto labels_of = [](const WatchedProcess& process) {
+    return metrics::Labels("pid", std::to_string(process.pid)).add("command", process.command);
+  };
   std::string_view last;
   for (const CounterRow& row : counter_list) {
     if (last != row.prometheus)
-      text +=
-          fmt::format("# HELP weir_{0}_total {1}\n# TYPE weir_{0}_total counter\n", row.prometheus, row.help);
+      text.metric(fmt::format("weir_{}_total", row.prometheus), Type::counter, row.help);
     last = row.prometheus;
     for (const WatchedProcess& process : sample.processes)
-      text += fmt::format("weir_{}_total{{pid=\"{}\",command=\"{}\"{}{}}} {}\n", row.prometheus, process.pid,
-                          label_value(process.command), *row.label != 0 ? "," : "", row.label,
-                          process.sums.*row.counter);
+      text.sample(process.sums.*row.counter, labels_of(process).add_formatted(row.label));
   }
-  text += "# HELP weir_queue_pairs Queue pairs that exist.\n# TYPE weir_queue_pairs gauge\n";
+  text.metric("weir_queue_pairs", Type::gauge, "Queue pairs that exist.");
   for (const WatchedProcess& process : sample.processes)
-    text += fmt::format("weir_queue_pairs{{pid=\"{}\",command=\"{}\"}} {}\n", process.pid,
-                        label_value(process.command), process.queue_pairs.size());
-  return text;
+    text.sample(process.queue_pairs.size(), labels_of(process));
+  return text.take();
 }
 
 }  // namespace weir::command

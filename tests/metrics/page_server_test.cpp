@@ -1,5 +1,5 @@
 // The page for Prometheus, with clients that do not do their part.
-#include "cli/weir/metrics_server.hpp"
+#include "metrics/page_server.hpp"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -10,12 +10,15 @@
 #include <unistd.h>
 
 #include <array>
+#include <asio/ip/tcp.hpp>
+#include <asio/read.hpp>
+#include <asio/write.hpp>
 #include <string>
 #include <vector>
 
 #include "link/unique_fd.hpp"
 
-namespace weir::command {
+namespace weir::metrics {
 namespace {
 
 using testing::EndsWith;
@@ -24,18 +27,17 @@ using testing::StartsWith;
 // A process of its own: it serves until it is killed.
 class ServingProcess {
  public:
-  explicit ServingProcess(const MetricsLimits& limits) {
+  explicit ServingProcess(const PageLimits& limits) {
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe(ends.data()), 0);
     pid_ = ::fork();
     if (pid_ == 0) {
-      serve_metrics(
-          {"127.0.0.1", 0}, [] { return std::string("the page\n"); },
-          [&](const std::string& where) {
-            const auto port = read_host_port(where)->port;
-            if (::write(ends[1], &port, sizeof port) != sizeof port) ::_exit(1);
-          },
-          limits);
+      asio::io_context io(1);
+      const auto server = PageServer::listen(
+          io, "127.0.0.1", 0, [] { return std::string("the page\n"); }, limits);
+      const std::uint16_t port = server ? server->port() : 0;
+      if (::write(ends[1], &port, sizeof port) != sizeof port) ::_exit(1);
+      io.run();
       ::_exit(1);
     }
     ::close(ends[1]);
@@ -80,7 +82,7 @@ bool still_held(const link::UniqueFd& fd) {
 constexpr std::string_view get = "GET /metrics HTTP/1.1\r\n\r\n";
 constexpr std::string_view incomplete[] = {"", "GET /metr", "GET /metrics HTTP/1.1\r\nHost: x\r\n"};
 
-TEST(MetricsServer, serves_while_others_are_silent_or_in_the_middle_of_a_request) {
+TEST(PageServer, serves_while_others_are_silent_or_in_the_middle_of_a_request) {
   const ServingProcess server{{}};
   std::vector<link::UniqueFd> others;
   for (const auto said : incomplete) others.push_back(server.client(said));
@@ -90,12 +92,12 @@ TEST(MetricsServer, serves_while_others_are_silent_or_in_the_middle_of_a_request
   for (const auto& other : others) EXPECT_TRUE(still_held(other));
 }
 
-TEST(MetricsServer, hangs_up_on_who_takes_too_long) {
+TEST(PageServer, hangs_up_on_who_takes_too_long) {
   const ServingProcess server{{.patience = std::chrono::milliseconds(1)}};
   for (const auto said : incomplete) EXPECT_EQ(all_of(server.client(said)), "");
 }
 
-TEST(MetricsServer, serves_those_beyond_its_limit_when_others_have_gone) {
+TEST(PageServer, serves_those_beyond_its_limit_when_others_have_gone) {
   const ServingProcess server{{.connections = 2}};
   std::vector<link::UniqueFd> others;
   for (int i = 0; i < 5; ++i) others.push_back(server.client(""));
@@ -105,11 +107,38 @@ TEST(MetricsServer, serves_those_beyond_its_limit_when_others_have_gone) {
   EXPECT_THAT(all_of(waits), EndsWith("the page\n"));
 }
 
-TEST(MetricsServer, says_what_it_has_to_who_asks_for_something_else) {
+TEST(PageServer, says_what_it_has_to_who_asks_for_something_else) {
   const ServingProcess server{{}};
   EXPECT_THAT(all_of(server.client("GET / HTTP/1.1\r\n\r\n")), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(all_of(server.client("POST /metrics HTTP/1.1\r\n\r\n")), StartsWith("HTTP/1.1 405 "));
 }
 
+TEST(PageServer, ends_with_its_listener_while_a_client_is_in_the_middle_of_a_request) {
+  asio::io_context io(1);
+  auto server = PageServer::listen(io, "127.0.0.1", 0, [] { return std::string("the page\n"); });
+  ASSERT_TRUE(server) << server.error();
+  asio::ip::tcp::socket client(io);
+  client.connect({asio::ip::address_v4::loopback(), server->port()});
+  asio::write(client, asio::buffer(std::string_view("GET /me")));
+  io.poll();
+  { const PageServer gone = std::move(*server); }
+  asio::write(client, asio::buffer(std::string_view("trics HTTP/1.1\r\n\r\n")));
+  std::string said;
+  std::error_code why;
+  asio::async_read(client, asio::dynamic_buffer(said),
+                   [&](std::error_code error, std::size_t) { why = error; });
+  while (!why) io.run_one();
+  EXPECT_EQ(said, "");
+}
+
+TEST(PageServer, says_why_it_cannot_listen) {
+  asio::io_context io(1);
+  const auto first = PageServer::listen(io, "127.0.0.1", 0, [] { return std::string(); });
+  ASSERT_TRUE(first);
+  const auto second = PageServer::listen(io, "127.0.0.1", first->port(), [] { return std::string(); });
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error(), StartsWith("cannot listen on 127.0.0.1:" + std::to_string(first->port())));
+}
+
 }  // namespace
-}  // namespace weir::command
+}  // namespace weir::metrics
