@@ -1,10 +1,10 @@
-// Keyed: the hash function of a table whose keys a peer may choose.
+// Keyed: the hash function for a table whose keys a peer may choose.
 //
 //   std::unordered_map<std::uint64_t, Call*, hash::Keyed> running;
 //   std::unordered_map<std::string, int, hash::Keyed, std::equal_to<>> counts;  // looked up by string_view
 //
-// Takes texts, integers, enumerations and pairs of them. The values differ from process to process: nothing
-// may be stored or sent that depends on them. Threading: any thread.
+// It hashes texts, integers, enumerations and pairs of them. Hash values differ from process to process, so
+// never store or send anything that depends on them. Threading: any thread.
 #pragma once
 
 #include <concepts>

@@ -1,8 +1,8 @@
-// The secret key under which this process hashes what strangers choose.
+// The secret key under which this process hashes keys that strangers choose.
 //
-// It is randomness that nobody passes in: containers make their hash functions themselves, and a key that a
-// caller may set is a key that a caller may forget. Nothing that a hash decides is promised to anybody, so no
-// result depends on it. Threading: any thread.
+// The key is randomness that no caller passes in: containers construct their hash functions themselves, and a
+// key that callers may set is a key that callers may forget. Hash values are not promised to anybody, so no
+// result depends on the key. Threading: any thread.
 #pragma once
 
 #include "hash/siphash.hpp"
@@ -10,7 +10,8 @@
 namespace weir::hash {
 
 namespace detail {
-// From the kernel. Ends the process if there are no random numbers: it could serve nobody safely.
+// Draws the key from the kernel. Ends the process if there are no random numbers, since it could serve nobody
+// safely.
 SipKey draw_process_key() noexcept;
 }  // namespace detail
 

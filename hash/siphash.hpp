@@ -1,8 +1,8 @@
-// SipHash-1-3: a pseudo-random function of bytes under a secret key of 128 bits.
-// J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF", 2012; one compression round, three
-// finalization rounds, as Rust's and Python's tables use it.
+// SipHash-1-3: a pseudo-random function of bytes under a secret key of 128 bits. J.-P. Aumasson, D. J.
+// Bernstein, "SipHash: a fast short-input PRF", 2012; one compression round, three finalization rounds, as
+// Rust's and Python's tables use it.
 //
-// Threading: none of it has state.
+// Threading: stateless.
 #pragma once
 
 #include <bit>
@@ -82,7 +82,7 @@ inline std::uint64_t siphash(SipKey key, std::string_view bytes) {
   return state.finish();
 }
 
-// The same as of its eight bytes.
+// The same result as for the word's eight bytes.
 inline std::uint64_t siphash(SipKey key, std::uint64_t word) {
   SipState state(key);
   state.add(word);

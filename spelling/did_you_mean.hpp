@@ -1,4 +1,4 @@
-// What somebody who mistyped a command, an option or a key probably meant. Pure.
+// Guesses what a user who mistyped a command, an option or a key probably meant. Pure.
 #pragma once
 
 #include <span>
@@ -7,14 +7,14 @@
 
 namespace weir {
 
-// The candidate that is near, if one is; nothing where none is, or where it is the word itself.
+// The candidate nearest to the word. Empty if no candidate is near, or if the word itself is a candidate.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
-// "; did you mean 'plan'?", or nothing where no candidate is near.
+// "; did you mean 'plan'?", or an empty string if no candidate is near.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates);
 
-// The same for an option, with those that the help text names as candidates. What follows a = is not looked
-// at.
+// The same for an option; the candidates are the options that the help text names. Ignores what follows an
+// equals sign.
 std::string did_you_mean_option(std::string_view word, std::string_view help);
 
 }  // namespace weir
