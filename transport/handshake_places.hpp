@@ -1,9 +1,10 @@
 // How many TLS handshakes a listener has under way.
 //
 // A handshake costs the server 70 KiB and a signature (about a millisecond) before it knows anything about
-// the client. So a listener accepts no more clients while every place is taken; they wait in the kernel's
-// queue, where they cost nothing and hold up nobody who is connected. Clients that accept a place and then
-// say nothing cannot keep the others out: who comes while half of the places are taken has a second, not ten.
+// the client. So while every place is taken, a listener accepts no more clients; they wait in the kernel's
+// queue, where they cost nothing and do not delay connected clients. Clients that take a place and then stay
+// silent cannot keep the others out: a client that arrives while half of the places are taken has one second
+// for its handshake instead of ten.
 //
 // Threading: any.
 #pragma once
@@ -23,7 +24,8 @@ class HandshakePlaces : public std::enable_shared_from_this<HandshakePlaces> {
   static constexpr std::chrono::milliseconds look_again{2};
   static constexpr std::chrono::seconds hurried{1};
 
-  // Taken until it is destroyed or given back. Holds the places, so that it may outlive the listener.
+  // One place, taken until it is destroyed or given back. It holds the places, so it may outlive the
+  // listener.
   class Place {
    public:
     Place() = default;

@@ -1,4 +1,4 @@
-// The five ways a connection may go, and what users type for each: tcp, unix, tls, rdma, rdma+tls. Pure.
+// The five kinds of connection, and what users type for each: tcp, unix, tls, rdma, rdma+tls. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace weir::transport {
 enum class Kind : std::uint8_t { tcp, unix_socket, tls, rdma, rdma_tls };
 
 std::string_view name_of(Kind);
-// Also what TLS over RDMA is called elsewhere, or was: tls+rdma, rdma-tls, weirs+rdma.
+// Also accepts other and former names of TLS over RDMA: tls+rdma, rdma-tls, weirs+rdma.
 std::optional<Kind> kind_named(std::string_view name);
 
 constexpr bool is_tls(Kind kind) { return kind == Kind::tls || kind == Kind::rdma_tls; }

@@ -1,4 +1,4 @@
-// A descriptor (socket, pipe, file) with one owner, which closes it.
+// A descriptor (socket, pipe, file) with one owner; the owner closes it.
 #pragma once
 
 #include <unistd.h>

@@ -1,13 +1,16 @@
-// TCP between two programs of one host, without pacing.
+// Turns off pacing for TCP between two programs on one host.
 //
-// BBR, which many hosts have as their congestion control, sends no faster than the network it believes in.
-// Within a host there is none, and a megabyte there and back takes about twice as long for it. So connections
-// of one host get Reno instead, which every kernel has and every process may choose, and which without a loss
-// holds nothing back. Others keep what their host chose, and so do all where that is not BBR.
+// BBR, the congestion control of many hosts, sends no faster than the network bandwidth it estimates. Within
+// a host there is no network, and pacing makes a round trip of a megabyte take about twice as long. So
+// connections within one host get Reno instead: every kernel has it, every process may choose it, and without
+// a loss it holds nothing back. Other connections keep their host's choice, as do all connections where that
+// choice is not BBR.
 //
-// It has to be chosen before a connection begins: what BBR has begun to pace stays paced under any other.
+// Reno must be chosen before a connection begins: once BBR has begun to pace a connection, it stays paced
+// under any other algorithm.
 //
-// Descriptors are of TCP sockets and stay the caller's; what fails leaves a socket as its host has it.
+// The descriptors are TCP sockets and stay the caller's; if a call fails, the socket keeps its host's
+// setting.
 #pragma once
 
 #include <sys/socket.h>
@@ -16,19 +19,20 @@
 
 namespace weir::transport {
 
-// Of the connections that a listening socket accepts.
+// Pacing of the connections that a listening socket accepts.
 class AcceptedPacing {
  public:
-  // Before anything is accepted.
+  // Construct it before the listener accepts anything.
   explicit AcceptedPacing(int listener);
-  // Each accepted socket, as soon as it is: one of another host gets what that of the listener chose.
+  // Call it for each accepted socket as soon as it is accepted: a connection from another host gets the
+  // algorithm chosen for the listener.
   void accepted(int fd) const;
 
  private:
-  std::string of_host_;  // empty: that does not pace
+  std::string of_host_;  // empty: the host's algorithm does not pace
 };
 
-// Of a socket that is about to connect.
+// Turns off pacing for a socket that is about to connect.
 void spare_pacing(int fd, const sockaddr* to, socklen_t size);
 
 }  // namespace weir::transport

@@ -1,10 +1,11 @@
-// OpenSSL's settings of one end of TLS, from the files that a user names. The same for TCP and for RDMA.
+// OpenSSL's settings for one end of TLS, made from the files that a user names. The same for TCP and for
+// RDMA.
 //
-// TLS 1.2 is the oldest version. The connections of a server give their buffers back while they are idle. A
-// connection keeps the context that it was made with; one that is made from renewed files is for those that
-// come.
+// TLS 1.2 is the oldest version. A server's connections release their buffers while they are idle. A
+// connection keeps the context that it was made with; a context made from renewed files applies to new
+// connections.
 //
-// Threading: a context may be used by connections of any thread once it is made.
+// Threading: once made, a context may be used by connections of any thread.
 #pragma once
 
 #include <asio/ssl/context.hpp>
@@ -19,7 +20,7 @@ namespace weir::transport {
 
 enum class TlsSide : std::uint8_t { server, client };
 
-// What could not be used. The callers say it in the words of their own options.
+// What could not be used. Callers report it in terms of their own options.
 struct TlsFault {
   enum class Part : std::uint8_t {
     certificate,
@@ -31,7 +32,7 @@ struct TlsFault {
   };
   Part part;
   std::string value;   // the file, directory or list
-  std::string reason;  // OpenSSL's, or the system's
+  std::string reason;  // OpenSSL's reason, or the system's
 };
 
 using TlsContext = std::shared_ptr<asio::ssl::context>;
