@@ -1,4 +1,5 @@
-// For the body of a loop that spins: tells the core that it waits, so that its sibling gets more of it.
+// For the body of a spin loop: tells the core that it is waiting, so its sibling hyperthread gets more of the
+// core.
 #pragma once
 
 namespace weir::waiting {

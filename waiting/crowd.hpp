@@ -1,7 +1,7 @@
-// Whether other programs want this core. A yield then costs whole time slices of theirs, and who sleeps is
-// woken before those who have used up theirs, so it does not pay to poll. That a yield took long is how we
-// notice; we try again later, each time after twice as long, in case the crowd has gone. Pure: time is passed
-// in.
+// Whether other programs want this core. If they do, a yield costs whole time slices of theirs, and a
+// sleeping thread is woken before those that have used up their slices, so polling does not pay. We detect a
+// crowd by a yield that took long, and try again later, each time after twice as long, in case the crowd has
+// gone. Pure: time is passed in.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class Crowd {
 
   bool here(TimePoint now) const { return now < until_; }
 
-  // A yield lasted from `before` to `after`. True: that was long, there is a crowd.
+  // A yield lasted from `before` to `after`. Returns true if that was long, so there is a crowd.
   bool yielded(TimePoint before, TimePoint after) {
     if (after - before <= long_yield_) {
       stays_ = shortest;

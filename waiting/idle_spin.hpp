@@ -1,9 +1,9 @@
-// Keeps an io_context looking at its sockets for a short while after input, before it sleeps (SpinPolicy says
+// Keeps an io_context looking at its sockets for a short while after input before it sleeps (SpinPolicy says
 // how long).
 //
-// It looks only every few microseconds: by then more than one request can have come, and what is taken
-// together costs both ends less. Meanwhile the loop serves timers and everything else. While an Engine
-// polls in it, which keeps the loop awake by itself, this does nothing.
+// It looks only every few microseconds: by then more than one request may have arrived, and handling them
+// together costs both ends less. Meanwhile the loop serves timers and everything else. While an Engine polls
+// in the same loop, which keeps the loop awake anyway, this does nothing.
 //
 // Threading: the io_context's one thread.
 #pragma once
@@ -19,13 +19,13 @@ namespace weir::waiting {
 
 class IdleSpin {
  public:
-  // `others_poll`: something else keeps the loop from sleeping.
+  // `others_poll`: whether something else keeps the loop from sleeping.
   IdleSpin(asio::io_context& io, std::chrono::microseconds longest, std::function<bool()> others_poll);
   ~IdleSpin() { *alive_ = false; }
   IdleSpin(const IdleSpin&) = delete;
   IdleSpin& operator=(const IdleSpin&) = delete;
 
-  // A socket had something.
+  // A socket had input.
   void worked();
 
  private:

@@ -16,10 +16,10 @@
 
 namespace weir::waiting {
 
-// How long to look before a sleep. Two ends that work longer than the shortest spin at what the other sent
-// would sleep and be woken in turn, and a wake-up takes as long as the work. So short sleeps, of which the
-// wake-up is the larger part, make the spin longer; one that is slept after nevertheless, time and again, was
-// in vain, and next time it takes twice as many short sleeps to try.
+// How long to look before a sleep. If both ends work on each message for longer than the shortest spin, they
+// sleep and are woken in turn, and a wake-up takes as long as the work. So short sleeps, of which the wake-up
+// is the larger part, make the spin longer. A longer spin that repeatedly ends in a sleep anyway was in vain,
+// and the next attempt then takes twice as many short sleeps.
 class Spin {
  public:
   using Duration = std::chrono::steady_clock::duration;
@@ -45,7 +45,7 @@ class Spin {
       wanted_tries_ = std::min(2 * wanted_tries_, most_tries);
     }
   }
-  // Something came while we looked.
+  // Input came while we looked.
   void paid(Duration idle) {
     if (idle <= shortest_) return;
     vain_ = 0;
@@ -67,7 +67,7 @@ class PollPolicy {
 
   explicit PollPolicy(std::chrono::microseconds idle_spin) : spin_(idle_spin), crowd_(idle_spin) {}
 
-  // A round ended at `now`; `progress`: it found or was given something to do.
+  // A round ended at `now`; `progress` says whether it found work or was given some.
   Next after_round(TimePoint now, bool progress) {
     if (progress) {
       asleep_ ? spin_.slept(now - asleep_since_) : spin_.paid(now - progress_at_);
@@ -81,7 +81,7 @@ class PollPolicy {
     return Next::sleep;
   }
 
-  // As of the last round. While it is crowded, spinning only uses up the time for which a sleeper is woken
+  // As of the last round. In a crowd, spinning only uses up the time slice for which a sleeper is woken
   // early.
   bool crowded() const { return crowded_; }
 
@@ -92,7 +92,7 @@ class PollPolicy {
  private:
   Spin spin_;
   Crowd crowd_;
-  bool asleep_ = false;  // since then, and nothing came
+  bool asleep_ = false;  // since then, with no input
   TimePoint asleep_since_{};
   TimePoint progress_at_{};
   bool crowded_ = false;

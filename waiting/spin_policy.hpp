@@ -1,9 +1,9 @@
 // Whether a loop that found no more input looks again or sleeps. Pure: time is passed in.
 //
-// A wake-up is dear for both ends: the server is late by it, and a client's send pays for it. So after input
-// the loop looks on for `longest`. Where that is in vain time and again, it sleeps at once for a number of
-// times, twice as many after each further spin in vain, so that an idle or slow client costs next to nothing;
-// and so it does where others want the core (Crowd).
+// A wake-up is expensive for both ends: it delays the server, and a client's send pays for it. So after input
+// the loop keeps looking for `longest`. If that is in vain repeatedly, it sleeps at once for a number of
+// inputs, twice as many after each further spin in vain, so that an idle or slow client costs next to
+// nothing. It also sleeps at once if other programs want the core (Crowd).
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,13 @@ class SpinPolicy {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   using Duration = std::chrono::steady_clock::duration;
-  static constexpr int most_vain = 8;       // spins in vain, one after the other, before it rests
+  static constexpr int most_vain = 8;       // consecutive spins in vain before it rests
   static constexpr int shortest_rest = 8;   // inputs after which it does not spin
   static constexpr int longest_rest = 512;  // the same
 
   explicit SpinPolicy(Duration longest) : longest_(longest), crowd_(longest) {}
 
-  // Input came. True: look for more, as look_again() says.
+  // Input came. Returns true to look for more, for as long as look_again() says.
   bool worked(TimePoint now) {
     if (spinning_) {
       vain_ = 0;
@@ -48,7 +48,7 @@ class SpinPolicy {
     return false;
   }
 
-  // Between two looks the core was offered to others.
+  // Between two looks the core was yielded to others.
   void yielded(TimePoint before, TimePoint after) {
     if (crowd_.yielded(before, after)) spinning_ = false;
   }

@@ -1,8 +1,8 @@
-// How long one may go on before it is the others' turn.
+// How long one client or listener may go on before the others get their turn.
 //
-// A thread serves many. Whoever has more to do than fits into this time, be it a client or a way to reach the
-// server, goes on when everybody else has had a turn; so others wait for as many turns as there are those
-// with much to do. What is begun is finished: one request may take longer.
+// A thread serves many. A client, or a way to reach the server, that has more work than fits into this time
+// goes on after all the others have had a turn; so each waits for at most as many turns as there are others
+// with much work. Work that has begun is finished: one request may take longer.
 //
 // Threading: none.
 #pragma once
