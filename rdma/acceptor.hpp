@@ -8,16 +8,16 @@ namespace weir::rdma {
 
 struct AcceptorSettings {
   StreamSettings stream;
-  std::uint32_t backlog = 511;  // connections that nobody accepted yet; more are rejected
+  std::uint32_t backlog = 511;  // connections that nobody has accepted yet; more are rejected
 };
 
 class Acceptor : public BasicAcceptor<Stream, Connection> {
  public:
-  // Port 0 takes a free one; an IPv6 address listens for IPv6 only.
+  // Port 0 takes a free port; an IPv6 address listens for IPv6 only.
   static Result<Acceptor> listen(Engine& engine, const Endpoint& address,
                                  const AcceptorSettings& settings = {});
 
-  // Gets connections in turn with the acceptor that gave the seat, which is of the same kind.
+  // Takes turns receiving connections with the acceptor that gave the seat, which must be of the same kind.
   static Result<Acceptor> sit(std::shared_ptr<Seat> seat, const AcceptorSettings& settings = {});
 
  private:

@@ -1,26 +1,29 @@
 // Messages over one RDMA connection, whole and in order, in registered memory.
 //
-// Sending copies a message into registered memory, or takes a Buffer of allocate() as it is. It completes
-// when the message was handed to the device or to the channel's bounded queue, not when the peer has it.
-// Receiving yields a Message: a view of registered memory that nobody else writes, the application's until it
-// lets go. A message up to the block size travels in one SEND; a longer one is split over several and put
-// together again, or, from `rendezvous_bytes` on, offered to the peer, which fetches it with one RDMA READ.
+// Sending copies a message into registered memory, or takes a Buffer from allocate() as it is. A send
+// completes when the message was handed to the device or to the channel's bounded queue, not when the peer
+// has it. Receiving yields a Message: a view of registered memory that nobody else writes, which belongs to
+// the application until it lets go. A message up to the block size travels in one SEND; a longer one is split
+// over several SENDs and reassembled or, from `rendezvous_bytes` on, offered to the peer, which fetches it
+// with one RDMA READ.
 //
 // Flow control: the peer sends no more than it was granted, so a slow reader makes the sender wait
-// (async_send does not complete, try_send says no) and memory is bounded on both ends (channel_settings.hpp).
-// Who holds Messages for long holds the sender up once `held_bytes` of them are out.
+// (async_send does not complete, try_send returns false) and memory is bounded on both ends
+// (channel_settings.hpp). An application that holds Messages for long stalls the sender once `held_bytes` of
+// them are out.
 //
-// Two ways to use one, as with Stream: with completion tokens, or with try_send(), try_receive() and the two
-// callbacks, which run straight from the engine's poll round.
+// There are two ways to use a channel, as with Stream: with completion tokens, or with try_send(),
+// try_receive() and the two callbacks, which run straight from the engine's poll round.
 //
-// Errors: error_code of error.hpp; error() has the sentence. What the peer sent before it closed is received
-// first, then asio::error::eof or the cause. Whatever a peer sends, only its own channel ends. When it does,
-// every operation that waits completes with that error, and no message that was not taken yet is sent.
+// Errors: error_code of error.hpp; error() has the sentence. Whatever the peer sent before it closed is
+// received first, then asio::error::eof or the cause. Whatever a peer sends, it can end only its own channel.
+// When a channel ends, every waiting operation completes with that error, and messages that were not yet
+// taken are not sent.
 //
-// Ownership: movable. Destroying or closing a channel lets messages already taken reach the peer (at most
-// `linger`), then disconnects. Messages and Buffers may outlive their channel, not the io_context; a Buffer
-// is sent by the channel that allocated it. Threading: the engine's thread only, for Messages and Buffers
-// too.
+// Ownership: movable. Destroying or closing a channel lets messages already taken reach the peer (for at most
+// `linger`), then disconnects. Messages and Buffers may outlive their channel, but not the io_context; a
+// Buffer may be sent only by the channel that allocated it. Threading: the engine's thread only, for Messages
+// and Buffers too.
 #pragma once
 
 #include <asio/async_result.hpp>
@@ -74,62 +77,63 @@ class Channel {
   Endpoint remote_endpoint() const { return connection_ != nullptr ? connection_->remote() : Endpoint(); }
   // Why the channel ended, as a sentence; code is empty while it has not.
   const Error& error() const { return connection_ != nullptr ? connection_->end_cause() : never_connected_; }
-  // Set once nothing will come after what try_receive() still yields.
+  // Set once nothing will follow what try_receive() still yields.
   std::error_code end() const;
 
-  // The longest message that the peer takes; 0 while not connected.
+  // The longest message that the peer accepts; 0 while not connected.
   std::size_t max_message_bytes() const {
     return connection_ != nullptr ? connection_->peer_max_message() : 0;
   }
   ChannelCounters counters() const {
     return connection_ != nullptr ? connection_->counters() : ChannelCounters();
   }
-  // How long the peer's device waits where it finds no receive of ours, as our device has it (asks it): not
-  // every device lets itself be told. 0 while not connected.
+  // How long the peer's device waits if it finds no receive of ours posted. Queried from our device, since
+  // not every device accepts the setting. 0 while not connected.
   std::chrono::microseconds rnr_wait() const {
     return connection_ != nullptr ? connection_->device_rnr_wait() : std::chrono::microseconds(0);
   }
-  // Registered memory held for this channel now, Messages and Buffers of its user included.
+  // Registered memory held for this channel now, including the Messages and Buffers that its user holds.
   ChannelMemory memory() const { return connection_ != nullptr ? connection_->memory() : ChannelMemory(); }
-  // Gives back what is kept for reuse only.
+  // Releases only the memory kept for reuse.
   void shrink();
 
   // Registered memory for a message of `bytes`, to be filled and sent without a copy. Errc::memory_limit at
   // the pool's cap, Errc::message_too_long.
   Result<Buffer> allocate(std::size_t bytes);
-  // The same for a message that will be offered to the peer, for whoever can do without: empty where half of
-  // the pool is in use, of which the rest is for what channels need to get on, and for shorter messages.
+  // The same for a message that will be offered to the peer, for callers that can do without. Empty if half
+  // of the pool is in use: the rest is for what channels need to make progress, and for shorter messages.
   Buffer allocate_spare(std::size_t bytes);
 
-  // A received message to be sent on as it is: the same memory, which stays as it is until the peer has it.
-  // Empty if that cannot be: it is another channel's, or shares its block.
+  // Forwards a received message without a copy: the same memory, which stays unchanged until the peer has it.
+  // Empty if that is impossible because the message is another channel's or shares its block.
   Buffer share(const Message& message);
-  // The same of the first `bytes` of a Buffer that stays with whoever has it, and is not written to before
-  // the peer has it. Empty, too, while less of it is on its way.
+  // The same for the first `bytes` of a Buffer that stays with its owner, who must not write to it before the
+  // peer has it. Also empty while a shorter part of it is on its way.
   Buffer share(const Buffer& buffer, std::size_t bytes);
 
   // --- without Asio
 
-  // Takes the message, or says no and takes nothing: the queue is full and on_writable will run, or the
-  // channel ended, or no peer would take it (longer than max_message_bytes()). The bytes may be reused at
+  // Takes the message, or returns false and takes nothing: the queue is full and on_writable will run, or the
+  // channel ended, or no peer would accept it (longer than max_message_bytes()). The bytes may be reused at
   // once.
   bool try_send(std::span<const asio::const_buffer> message);
   bool try_send(asio::const_buffer message) { return try_send(std::span(&message, 1)); }
-  bool try_send(Buffer& message);  // empty afterwards, if it was taken
-  // As much of a message as there is room for; how much that was. Less than all: on_writable will run, and
-  // the rest, all of it, is the next thing to be sent.
+  bool try_send(Buffer& message);  // empty afterwards if it was taken
+  // Takes as much of a message as there is room for, and returns how much. If that is less than all,
+  // on_writable will run, and the whole rest must be the next thing sent.
   std::size_t try_send_some(asio::const_buffer rest);
-  // The next message; nothing if there is none now.
+  // The next message; nullopt if there is none now.
   std::optional<Message> try_receive();
-  // Runs when a message is there and after the end, once for a batch. It may close the channel.
+  // Runs once for a batch of messages that arrived, and after the end. It may close the channel.
   void on_readable(Callback callback);
-  // Runs once after a try_send that said no, when there is room again. The end is told by on_readable only.
+  // Runs once, when there is room again after try_send returned false. The end is reported by on_readable
+  // only.
   void on_writable(Callback callback);
   // Between the two calls messages are merged as if the queue were full; uncork() sends what is left.
   void cork();
   void uncork();
 
-  // --- with Asio: any number of sends at a time, which go out in order; one receive
+  // --- with Asio: any number of concurrent sends, which go out in order; one receive
 
   // void(std::error_code). The bytes stay until it completes.
   template <class ConstBufferSequence, class Token>
@@ -153,23 +157,23 @@ class Channel {
   Error never_connected_{Errc::closed, "the channel is not open"};  // error() without a connection
 };
 
-// Connects `channel`, which must not be open. Completes with void(std::error_code) when messages can go out.
+// Connects `channel`, which must not be open. Completes with void(std::error_code) once messages can be sent.
 template <class Token>
 auto async_connect(Channel& channel, const Endpoint& peer, const ChannelSettings& settings, Token&& token);
 
 struct ChannelAcceptorSettings {
   ChannelSettings channel;
-  std::uint32_t backlog = 511;  // channels that nobody accepted yet; more are rejected
+  std::uint32_t backlog = 511;  // channels that nobody has accepted yet; more are rejected
 };
 
 // Listens for channels and hands them out.
 class ChannelAcceptor : public BasicAcceptor<Channel, ChannelConnection> {
  public:
-  // Port 0 takes a free one; an IPv6 address listens for IPv6 only.
+  // Port 0 takes a free port; an IPv6 address listens for IPv6 only.
   static Result<ChannelAcceptor> listen(Engine& engine, const Endpoint& address,
                                         const ChannelAcceptorSettings& settings = {});
 
-  // Gets connections in turn with the acceptor that gave the seat, which is of the same kind.
+  // Takes turns receiving connections with the acceptor that gave the seat, which must be of the same kind.
   static Result<ChannelAcceptor> sit(std::shared_ptr<Seat> seat,
                                      const ChannelAcceptorSettings& settings = {});
 

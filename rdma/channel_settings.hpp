@@ -1,4 +1,4 @@
-// What can be set about channels, what they count, and the memory they hold. Plain data.
+// Settings of channels, their counters, and the memory they hold. Plain data.
 #pragma once
 
 #include <chrono>
@@ -23,26 +23,28 @@ struct ChannelSettings {
   std::uint32_t block_bytes = 16 << 10;  // of a SEND, header included; power of two, 1 KiB to 1 MiB
   std::uint16_t receive_blocks = 32;     // posted at all times, some reserved for acknowledgements; to 4096
   std::uint16_t send_blocks = 16;        // 4 to 4096
-  std::uint32_t held_bytes = 1 << 20;    // beyond it the peer's window shrinks until Messages are let go
-  std::uint32_t max_message_bytes = 64 << 20;  // that we take; to 1 GiB
+  std::uint32_t held_bytes = 1 << 20;    // beyond this, the peer's window shrinks until Messages are let go
+  std::uint32_t max_message_bytes = 64 << 20;  // the longest message we accept; to 1 GiB
 
-  // The techniques. Each is a switch, so that a benchmark can say what it buys.
+  // The optional techniques. Each can be switched off, so that a benchmark can show what it gains.
   std::uint16_t inline_bytes = 256;           // messages up to this travel in the work request; 0: off
   std::uint32_t rendezvous_bytes = 64 << 10;  // longer messages are fetched by one READ; 0: off
   std::uint8_t rendezvous_depth = 4;          // offers outstanding, each way; 1 to 16
-  // Longer ones in offers of this, at least 4 KiB: one is copied while one is fetched; 0: off.
+  // Longer messages are offered in pieces of this size, at least 4 KiB: one is copied while another is
+  // fetched; 0: off.
   std::uint32_t piece_bytes = 1 << 20;
-  std::uint16_t signal_interval = 8;  // every how manyth SEND asks for a completion; 1: all
+  std::uint16_t signal_interval = 8;  // every how many SENDs one asks for a completion; 1: every one
   bool merge = true;                  // small messages share a SEND while the queue is full
   bool credits_ride = true;           // on the immediates of frames; false: explicit acknowledgements only
-  bool keep_blocks = true;            // for reuse, registered; false: each goes back to the pool
-  // Receives come from those that all such channels share (EngineSettings::shared_receive_blocks), instead of
-  // receive_blocks posted for this one alone, which then is only its window. The peer's device waits where
-  // there are none, so this is for many channels of which few are busy. Wakes as solicited_only.
+  bool keep_blocks = true;            // kept registered for reuse; false: each goes back to the pool
+  // Take receives from those that all such channels share (EngineSettings::shared_receive_blocks). The
+  // channel then posts no receive_blocks of its own; that number is only its window. When no receive is
+  // posted the peer's device waits, so this suits many channels of which few are busy. Wakes as with
+  // solicited_only.
   bool shared_receives = false;
-  // With shared_receives: how long the peer's device waits until it tries again; 10 us to 655 ms, rounded up
-  // to what devices can say (rnr_timer.hpp). The connection manager's own is the longest. Weir's NIC does not
-  // wait for it: a receive that is posted wakes the sender.
+  // With shared_receives: how long the peer's device waits before it tries again; 10 us to 655 ms, rounded up
+  // to what devices can express (rnr_timer.hpp). The connection manager's default is the longest. Weir's NIC
+  // does not wait that long: posting a receive wakes the sender.
   std::chrono::microseconds rnr_wait{160};
   bool solicited_only = true;  // sleep until a message that ends a burst; false: until any
 

@@ -1,4 +1,4 @@
-// A registered block of a channel's, and who uses it.
+// One registered block of a channel, and who uses it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -31,12 +31,12 @@ struct ChannelBlock {
   std::span<std::byte> bytes() const { return block.bytes(); }
 };
 
-// The channel that blocks are for.
+// The channel that uses the blocks.
 class BlockUser {
  public:
-  // A held block was let go.
+  // A held block was released.
   virtual void on_let_go() = 0;
-  // What came by a receive that channels share.
+  // Something arrived in a shared receive.
   virtual void on_shared_receive(const ibv_wc& completion, std::unique_ptr<ChannelBlock> block) = 0;
 
  protected:

@@ -1,10 +1,11 @@
-// The books of a channel: the window it granted, the window it has, and its work requests that are under way.
+// A channel's accounting: the window it granted, the window it has, and its outstanding work requests.
 //
-// Grants. The peer may have `window` data SENDs outstanding. A receive that is posted again is due back to
-// it, and travels with whatever we send next. An explicit acknowledgement is wanted only when half the window
-// is due, or when the peer has nothing left to send with and so nothing of it may come that we could answer.
-// Invariant: granted() + due() + frames whose block is not posted again = window; so a data SEND always finds
-// a receive, and explicit ones need three more (channel_wire.hpp), whatever is lost in delay.
+// Grants. The peer may have `window` data SENDs outstanding. A receive that was posted again is due back to
+// the peer, and the credit travels with whatever we send next. An explicit acknowledgement is needed only
+// when half the window is due, or when the peer has no credit left, so that no message of the peer's can come
+// that we could answer. Invariant: granted() + due() + frames whose block is not posted again = window; so a
+// data SEND always finds a receive, and explicit acknowledgements need three more (channel_wire.hpp),
+// whatever is lost in delay.
 //
 // SendRing. An RC queue completes in order, so one completion stands for all requests before it: only every
 // `interval`th asks for one. Invariants: outstanding() <= depth; while a caller waits for room, a signalled
@@ -23,7 +24,7 @@ class Grants {
  public:
   explicit Grants(std::uint32_t window) : granted_(window), half_((window + 1) / 2) {}
 
-  // A data SEND came. False: the peer was not granted one.
+  // A data SEND came. Returns false if the peer was not granted one.
   bool take() {
     if (granted_ == 0) return false;
     --granted_;
@@ -31,7 +32,7 @@ class Grants {
   }
   void posted_again(std::uint32_t count) { due_ += count; }
   bool ack_wanted() const { return due_ >= half_ || (granted_ == 0 && due_ > 0); }
-  // What goes back with the next immediate.
+  // The credits to give back with the next immediate.
   std::uint16_t give() {
     const std::uint32_t credits = std::min<std::uint32_t>(due_, 0xffff);
     due_ -= credits;
@@ -54,7 +55,7 @@ class Credits {
   std::uint32_t left() const { return left_; }
   std::uint32_t window() const { return window_; }
   void spend() { --left_; }
-  // False: more came back than went out.
+  // Returns false if more credits came back than went out.
   bool returned(std::uint32_t credits) {
     if (credits > window_ - left_) return false;
     left_ += credits;
@@ -66,7 +67,7 @@ class Credits {
   std::uint32_t left_ = 0;
 };
 
-// `Entry` is what a work request keeps alive until it is known to be done.
+// `Entry` is what a work request keeps alive until it is known to be complete.
 template <class Entry>
 class SendRing {
  public:
@@ -77,13 +78,13 @@ class SendRing {
   bool has_unsignalled() const { return since_signal_ > 0; }
   bool must_signal() const { return since_signal_ + 1 >= interval_; }
 
-  // The caller saw room() > 0.
+  // The caller has checked that room() > 0.
   void posted(Entry entry, bool signalled) {
     entries_[head_++ % entries_.size()] = {std::move(entry), signalled};
     since_signal_ = signalled ? 0 : since_signal_ + 1;
   }
-  // A signalled request completed: `done` gets its entry and those of all before it, in order. False: none
-  // was outstanding.
+  // A signalled request completed: `done` gets its entry and those of all requests before it, in order.
+  // Returns false if no signalled request was outstanding.
   template <class Done>
   bool completed(Done done) {
     bool signalled = false;
@@ -112,7 +113,7 @@ class SendRing {
   std::uint64_t tail_ = 0;
 };
 
-// A queue that keeps its memory: no allocation once it was as long as it gets.
+// A queue that keeps its memory: it no longer allocates once it has reached its greatest length.
 template <class T>
 class ReusedQueue {
  public:
@@ -126,7 +127,7 @@ class ReusedQueue {
     slots_[tail_++ & (slots_.size() - 1)] = std::move(value);
   }
   T take_front() { return std::exchange(slots_[head_++ & (slots_.size() - 1)], T{}); }
-  // Keeps the first `count`.
+  // Keeps the first `count` entries.
   void truncate(std::size_t count) {
     while (size() > count) slots_[--tail_ & (slots_.size() - 1)] = T{};
   }

@@ -1,10 +1,10 @@
 // One channel: messages, window and rendezvous on a queue pair (docs/decisions/0008; channel_wire.hpp).
 //
 // Sending (channel_send.cpp): a message becomes a record in a frame. While there is window and room in the
-// queue a frame goes out at once, with one record in it; while there is not, records gather in the open
-// frame, and messages that do not fit there wait. Receiving (channel_receive.cpp): frames are taken apart in
-// order into messages that are ready, being put together, or still to be fetched; the application gets them
-// in that order. Both ends reply with window on whatever they send next.
+// queue, a frame goes out at once with one record in it; otherwise records gather in the open frame, and
+// messages that do not fit there wait. Receiving (channel_receive.cpp): frames are taken apart in order into
+// messages that are ready, being put together, or still to be fetched; the application gets them in that
+// order. Both ends return credits on whatever they send next.
 //
 // Ownership and threading: as ConnectionLife.
 #pragma once
@@ -30,7 +30,7 @@ namespace weir::rdma {
 
 class Engine;
 
-// A send that waits. The pieces stay valid until it completes.
+// A waiting send. The pieces stay valid until it completes.
 class SendOp : public IoOp<std::error_code> {
  public:
   virtual std::span<const asio::const_buffer> pieces() const = 0;
@@ -46,15 +46,15 @@ class ChannelConnection final : public ConnectionLife, public BlockUser {
   using Callback = CallbackSlot::Callback;
   enum class Sent { taken, later, ended, too_long };
 
-  // In that engine, which owns it.
+  // Makes a connection in that engine, which owns it.
   static Result<ChannelConnection*> make(Engine& engine, Side side, const ChannelSettings& settings);
   ChannelConnection(ConnectionHost& engine, std::uint64_t tag, Side side, const ChannelSettings& settings);
   ~ChannelConnection() override;
 
-  // For Channel; see there.
+  // For Channel; documented there.
   Sent send(std::span<const asio::const_buffer> message);
   Sent send(Buffer& message);
-  // The pieces stay: `later` where that is faster.
+  // The pieces stay valid; returns `later` if that is faster.
   Sent send_or_wait(std::span<const asio::const_buffer> message);
   std::size_t send_some(asio::const_buffer rest);
   void wait_send(SendOpPtr op, Buffer buffer);  // after a send() that said later; in order
@@ -88,7 +88,7 @@ class ChannelConnection final : public ConnectionLife, public BlockUser {
   void on_let_go() override;
   void on_shared_receive(const ibv_wc& completion, std::unique_ptr<ChannelBlock> block) override;
 
-  // For the engine.
+  // Called by the engine.
   void on_completion(const ibv_wc& completion) override;
   void on_tick(Clock::time_point now) override;
   void notify() override;
@@ -111,13 +111,13 @@ class ChannelConnection final : public ConnectionLife, public BlockUser {
 
     bool is_part() const { return !offer.last(); }
   };
-  // A message that waits to be sent: of an operation, or taken already.
+  // A message that waits to be sent: one of an operation, or one already taken.
   struct Outbound {
     SendOpPtr op;
     Buffer buffer;
-    std::size_t sent = 0;  // of one that is split
+    std::size_t sent = 0;  // bytes of a split message already sent
   };
-  // The frame in which records gather.
+  // The open frame, in which records gather.
   struct OpenFrame {
     BlockRef block;
     std::size_t used = 0;
@@ -125,7 +125,7 @@ class ChannelConnection final : public ConnectionLife, public BlockUser {
 
   Result<void> prepare() override;
   std::uint8_t read_depth() const override { return settings_.rendezvous_depth; }
-  // A peer that keeps to the window never meets it, unless we share our receives with others.
+  // A peer that respects the window never runs out of our receives, unless we share them with other channels.
   std::uint8_t rnr_retries() const override { return settings_.shared_receives ? 7 : 0; }
   std::optional<std::chrono::microseconds> rnr_wait() const override {
     return settings_.shared_receives ? std::optional(settings_.rnr_wait) : std::nullopt;
@@ -194,24 +194,25 @@ class ChannelConnection final : public ConnectionLife, public BlockUser {
   BlockStore::Ptr store_;
   Device::Queue* send_cq_ = nullptr;
   SharedReceives* shared_ = nullptr;  // the device's; null: our own
-  std::size_t frame_bytes_ = 0;       // what a frame of ours may have: the smaller of both ends' blocks
+  std::size_t frame_bytes_ = 0;       // the largest frame we may send: the smaller of both ends' block sizes
 
   // Sending.
   Credits credits_;
   SendRing<Posted> ring_;
   OpenFrame open_;
   std::deque<Outbound> waiting_;
-  ReusedQueue<BlockRef> offered_;  // in order; the peer has yet to fetch them
+  ReusedQueue<BlockRef> offered_;  // in order; offers that the peer has yet to fetch
   std::uint32_t staged_ = 0;
-  std::size_t begun_total_ = 0, begun_sent_ = 0;  // of the message that send_some() has taken a part of
-  std::uint32_t unsolicited_ = 0;                 // frames since the last that wakes the peer
+  std::size_t begun_total_ = 0,
+              begun_sent_ = 0;     // progress of the message of which send_some() has taken a part
+  std::uint32_t unsolicited_ = 0;  // frames since the last one that wakes the peer
   int corks_ = 0;
   bool wants_writable_ = false;
 
   // Receiving.
   Grants grants_;
   ReusedQueue<BlockRef> posted_;  // in order
-  std::uint32_t missing_ = 0;     // data receives not posted again yet
+  std::uint32_t missing_ = 0;     // data receives not yet posted again
   ReusedQueue<Inbound> inbound_;
   std::size_t unfetched_ = 0;                          // of inbound_, offered and not begun
   std::uint32_t parts_total_ = 0, parts_offered_ = 0;  // of the message whose parts are being offered

@@ -1,4 +1,4 @@
-// A send or a receive of a channel that waits, stored for one completion handler (engine/io_op.hpp).
+// A waiting send or receive of a channel, stored for one completion handler (engine/io_op.hpp).
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace weir::rdma {
 
-// A buffer sequence as a row, whatever it is: no allocation for up to 16.
+// Any buffer sequence as an array: no allocation for up to 16 buffers.
 class FlatMessage {
  public:
   FlatMessage() = default;
