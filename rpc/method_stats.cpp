@@ -10,16 +10,16 @@
 namespace weir::rpc {
 
 namespace {
-using Place = metrics::LogBuckets<4>;  // sixteen to an octave
-constexpr unsigned unit_bits = 6;      // of 64 ns
+using FinePlace = metrics::LogBuckets<4>;  // sixteen to an octave
+constexpr unsigned unit_bits = 6;          // of 64 ns
 
 std::size_t fine_bucket(std::uint64_t ns) {
-  return std::min(Place::of(ns >> unit_bits), LatencyHistogram::fine_buckets - 1);
+  return std::min(FinePlace::of(ns >> unit_bits), LatencyHistogram::fine_buckets - 1);
 }
 }  // namespace
 
 double fine_bucket_begin_ns(std::size_t index) {
-  return static_cast<double>(Place::first_of(index)) * static_cast<double>(1u << unit_bits);
+  return static_cast<double>(FinePlace::first_of(index)) * static_cast<double>(1u << unit_bits);
 }
 
 void LatencyHistogram::add(std::chrono::nanoseconds latency) {
@@ -91,37 +91,38 @@ double quantile_us(const MethodReport& report, double share) {
 
 namespace {
 
-using Type = metrics::PrometheusText::Type;
+using MetricType = metrics::PrometheusText::Type;
 
 struct Metric {
   const char* name;
-  Type type;
+  MetricType type;
   const char* help;
   std::uint64_t (*value)(const MethodReport&);
 };
 constexpr Metric method_metrics[] = {
-    {"weir_rpc_calls_total", Type::counter, "Calls that ended.",
+    {"weir_rpc_calls_total", MetricType::counter, "Calls that ended.",
      [](const MethodReport& r) { return r.calls; }},
-    {"weir_rpc_failures_total", Type::counter, "Calls that ended with an error.",
+    {"weir_rpc_failures_total", MetricType::counter, "Calls that ended with an error.",
      [](const MethodReport& r) { return r.failures; }},
-    {"weir_rpc_in_flight", Type::gauge, "Calls under way.",
+    {"weir_rpc_in_flight", MetricType::gauge, "Calls under way.",
      [](const MethodReport& r) { return std::uint64_t{r.in_flight}; }},
-    {"weir_rpc_request_bytes_total", Type::counter, "Bytes of arguments and attachments that came.",
+    {"weir_rpc_request_bytes_total", MetricType::counter, "Bytes of arguments and attachments that came.",
      [](const MethodReport& r) { return r.bytes_in; }},
-    {"weir_rpc_reply_bytes_total", Type::counter, "Bytes of results and attachments that went.",
+    {"weir_rpc_reply_bytes_total", MetricType::counter, "Bytes of results and attachments that went.",
      [](const MethodReport& r) { return r.bytes_out; }},
-    {"weir_rpc_compressed_requests_total", Type::counter, "Requests whose arguments came compressed.",
+    {"weir_rpc_compressed_requests_total", MetricType::counter, "Requests whose arguments came compressed.",
      [](const MethodReport& r) { return r.packed_in.bodies; }},
-    {"weir_rpc_compressed_request_bytes_total", Type::counter, "Bytes of those arguments as they came.",
+    {"weir_rpc_compressed_request_bytes_total", MetricType::counter, "Bytes of those arguments as they came.",
      [](const MethodReport& r) { return r.packed_in.bytes_after; }},
-    {"weir_rpc_uncompressed_request_bytes_total", Type::counter,
+    {"weir_rpc_uncompressed_request_bytes_total", MetricType::counter,
      "Bytes of those arguments before compression.",
      [](const MethodReport& r) { return r.packed_in.bytes_before; }},
-    {"weir_rpc_compressed_replies_total", Type::counter, "Replies whose result went compressed.",
+    {"weir_rpc_compressed_replies_total", MetricType::counter, "Replies whose result went compressed.",
      [](const MethodReport& r) { return r.packed_out.bodies; }},
-    {"weir_rpc_compressed_reply_bytes_total", Type::counter, "Bytes of those results as they went.",
+    {"weir_rpc_compressed_reply_bytes_total", MetricType::counter, "Bytes of those results as they went.",
      [](const MethodReport& r) { return r.packed_out.bytes_after; }},
-    {"weir_rpc_uncompressed_reply_bytes_total", Type::counter, "Bytes of those results before compression.",
+    {"weir_rpc_uncompressed_reply_bytes_total", MetricType::counter,
+     "Bytes of those results before compression.",
      [](const MethodReport& r) { return r.packed_out.bytes_before; }},
 };
 
@@ -133,7 +134,8 @@ std::string prometheus_text(const std::vector<MethodReport>& reports) {
     text.metric(metric.name, metric.type, metric.help);
     for (const MethodReport& one : reports) text.sample(metric.value(one), {"method", one.name});
   }
-  text.metric("weir_rpc_latency_seconds", Type::histogram, "Time from a request's arrival to its reply.");
+  text.metric("weir_rpc_latency_seconds", MetricType::histogram,
+              "Time from a request's arrival to its reply.");
   for (const MethodReport& one : reports) {
     const metrics::Labels labels("method", one.name);
     std::uint64_t below = 0;
