@@ -3,6 +3,7 @@
 # --fix rewrites them instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+command -v clang-format-19 >/dev/null || { echo "clang-format-19 is not installed: make install-packages" >&2; exit 1; }
 if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
   all() { git ls-files -z -- '*.cpp' '*.hpp' '*.c' '*.h'; }
 else  # a tarball
