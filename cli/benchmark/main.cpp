@@ -74,7 +74,7 @@ void note_interrupt(int signal) {
 }
 
 void note_interrupts() {
-  struct sigaction note_it {};
+  struct sigaction note_it{};
   note_it.sa_handler = note_interrupt;
   note_it.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &note_it, nullptr);

@@ -145,23 +145,23 @@ struct Settings {
 enum class Unit : std::uint8_t { number, bytes, octal };
 
 struct IntegerSetting {
-  std::int64_t Settings::*member;
+  std::int64_t Settings::* member;
   std::int64_t least, most;
   Unit unit = Unit::number;
 };
 struct BoolSetting {
-  bool Settings::*member;
+  bool Settings::* member;
 };
 struct TextSetting {
-  std::string Settings::*member;
+  std::string Settings::* member;
 };
 struct ChoiceSetting {
-  int Settings::*member;
+  int Settings::* member;
   std::span<const std::string_view> choices;
 };
 // Several words, kept as one line.
 struct WordsSetting {
-  std::string Settings::*member;
+  std::string Settings::* member;
   // Makes that line of them, or says what is wrong with them; null: they are joined.
   std::expected<std::string, std::string> (*line)(std::span<const std::string> words) = nullptr;
 };

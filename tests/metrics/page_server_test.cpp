@@ -33,8 +33,8 @@ class ServingProcess {
     pid_ = ::fork();
     if (pid_ == 0) {
       asio::io_context io(1);
-      const auto server = PageServer::listen(
-          io, "127.0.0.1", 0, [] { return std::string("the page\n"); }, limits);
+      const auto server =
+          PageServer::listen(io, "127.0.0.1", 0, [] { return std::string("the page\n"); }, limits);
       const std::uint16_t port = server ? server->port() : 0;
       if (::write(ends[1], &port, sizeof port) != sizeof port) ::_exit(1);
       io.run();
@@ -121,7 +121,9 @@ TEST(PageServer, ends_with_its_listener_while_a_client_is_in_the_middle_of_a_req
   client.connect({asio::ip::address_v4::loopback(), server->port()});
   asio::write(client, asio::buffer(std::string_view("GET /me")));
   io.poll();
-  { const PageServer gone = std::move(*server); }
+  {
+    const PageServer gone = std::move(*server);
+  }
   asio::write(client, asio::buffer(std::string_view("trics HTTP/1.1\r\n\r\n")));
   std::string said;
   std::error_code why;
