@@ -45,17 +45,25 @@ bool holds_both(const fs::path& dir) {
   return fs::exists(dir / verbs_soname, ignored) && fs::exists(dir / cm_soname, ignored);
 }
 
-// Where Weir's libibverbs is that this process holds already, because `weir run` preloaded it; else empty.
-fs::path preloaded_directory() {
-  void* const held = dlopen(verbs_soname, RTLD_NOW | RTLD_NOLOAD);
-  if (held == nullptr) return {};
+// The libibverbs that this process holds already.
+struct Held {
+  fs::path file;
+  bool ours = false;
+};
+std::optional<Held> held_library() {
+  void* const handle = dlopen(verbs_soname, RTLD_NOW | RTLD_NOLOAD);
+  if (handle == nullptr) return std::nullopt;
   link_map* map = nullptr;
-  const bool ours = dlsym(held, "weir_monitor_open") != nullptr;
-  fs::path found;
-  if (ours && dlinfo(held, RTLD_DI_LINKMAP, &map) == 0 && map->l_name != nullptr)
-    found = fs::path(map->l_name).parent_path();
-  dlclose(held);
-  return found;
+  Held held{.file = {}, .ours = dlsym(handle, "weir_monitor_open") != nullptr};
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name != nullptr) held.file = map->l_name;
+  dlclose(handle);
+  return held;
+}
+
+// Where Weir's is, if `weir run` preloaded it; else empty.
+fs::path preloaded_directory() {
+  const std::optional<Held> held = held_library();
+  return held && held->ours ? held->file.parent_path() : fs::path();
 }
 
 std::vector<fs::path> weir_candidates(const ProviderOptions& options) {
@@ -173,6 +181,14 @@ Result<Provider> load_provider(const ProviderOptions& options) {
     Result<fs::path> dir = weir_directory(options);
     if (!dir) return std::unexpected(dir.error());
     prefix = dir->string() + "/";
+    // Weir's librdmacm would be given that one for its own.
+    if (const std::optional<Held> held = held_library(); held && !held->ours)
+      return fail(
+          Errc::provider_conflict,
+          held->file.string() +
+              " is in this process already, loaded by another of its libraries (PyTorch's do)"
+              "; open RDMA before that one is loaded, start the program by weir run, or choose the provider "
+              "\"system\"");
   }
   Provider provider;
   provider.kind_ = selection.kind;

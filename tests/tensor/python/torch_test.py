@@ -5,6 +5,7 @@ usage: torch_test.py SOURCE LIBRARY [unittest's words]
 """
 import gc
 import os
+import subprocess
 import sys
 import unittest
 
@@ -124,6 +125,13 @@ class Torch(unittest.TestCase):
         del got
         gc.collect()
         self.assertEqual(weir_tensor.dlpack._given, {})
+
+    def test_who_imports_torch_first_hears_what_to_do(self):
+        words = "import torch, weir_tensor; weir_tensor.listen('rdma://127.0.0.1:0')"
+        done = subprocess.run([sys.executable, "-B", "-c", words], env={**os.environ, "PYTHONPATH": SOURCE}, capture_output=True,
+                              text=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, "libibverbs.so.1.* is in this process already.*; open RDMA before")
 
     def test_what_dlpack_cannot_say_is_refused(self):
         for wrong in (sample((3,), torch.complex64).conj(), torch.sparse_coo_tensor([[0]], [1.0], (2,)),
