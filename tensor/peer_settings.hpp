@@ -13,7 +13,7 @@ namespace weir::tensor {
 
 struct PeerLimits {
   std::uint64_t max_bytes = std::uint64_t{64} << 30;  // of one fetch; a hub that tells of more is refused
-  std::uint64_t read_from_bytes = std::uint64_t{512} << 10;  // what is this large the reader reads itself
+  std::uint64_t read_from_bytes = std::uint64_t{64} << 10;  // what is this large the reader reads itself
   std::size_t most_known_names = 1 << 16;
 };
 

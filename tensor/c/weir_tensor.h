@@ -96,7 +96,7 @@ typedef struct weir_tensor_array {
  *   push_bytes        (hub; 1073741824) that pushed versions hold, all together
  *   push_bytes_per_peer (hub; 268435456) that those of one connection hold
  *   max_bytes         (peer; 68719476736) of one fetch
- *   read_from_bytes   (peer; 524288) what is this large the peer reads itself
+ *   read_from_bytes   (peer; 65536) what is this large the peer reads itself
  *   spare_bytes       (peer; 268435456) memory of fetches that is kept to be used again
  *   connect_timeout_ms (peer; 5000)
  *   rdma.provider     auto, weir or system; else what WEIR_RDMA_PROVIDER says
