@@ -33,13 +33,13 @@
 namespace weir::rdma {
 
 struct EngineStats {
-  std::uint32_t connections = 0;  // open now, those closing included
+  std::uint32_t connections = 0;  // open now, including those that are closing
   std::uint64_t connections_made = 0;
   std::uint64_t completions = 0;
   std::uint64_t rounds = 0;    // times the poll handler ran
   std::uint64_t sleeps = 0;    // times it armed the queue and stopped
   std::uint64_t wake_ups = 0;  // times the device woke it
-  std::uint32_t leaving = 0;   // ended, and kept because a stopped peer may yet write there
+  std::uint32_t leaving = 0;   // ended, but kept because a stopped peer may still write there
   MemoryPoolStats pool;        // of all devices together
   SharedReceivesStats shared;  // likewise
 };
@@ -49,8 +49,8 @@ class Engine final : public asio::execution_context::service, public ConnectionH
   using key_type = Engine;  // how the io_context finds it
   static asio::execution_context::id id;
 
-  // The libraries must be loaded: `provider` is the proof. A second engine on one io_context is a bug of the
-  // caller.
+  // The libraries must be loaded; `provider` proves it. Opening a second engine on one io_context is a bug of
+  // the caller.
   static Result<Engine*> open(asio::io_context& io, const Provider& provider,
                               const EngineSettings& settings = {});
 
@@ -58,21 +58,22 @@ class Engine final : public asio::execution_context::service, public ConnectionH
          const EngineSettings& settings);
   ~Engine() override;
 
-  // Another thread's, with the settings of `like`: that there is one is the proof.
+  // Opens an engine in another thread, with the settings of `like`, whose existence proves that the libraries
+  // are loaded.
   static Result<Engine*> open_beside(const Engine& like, asio::io_context& io);
 
   asio::io_context& io() override { return io_; }
   EngineStats stats() const;
 
-  // Below: for connections, listeners, streams.
+  // For connections, listeners and streams.
 
-  // Takes in a connection of any protocol, which `make` makes for the tag that it is to have, and ticks at
+  // Takes in a connection of any protocol. `make` makes it for the tag that it is to have; it is ticked at
   // least every `keepalive`.
   using MakeConnection = std::function<std::unique_ptr<ConnectionLife>(std::uint64_t tag)>;
   Result<ConnectionLife*> admit(const MakeConnection& make, std::chrono::milliseconds keepalive);
   Result<Device*> device_for(ibv_context* context) override;
   Result<CmId> make_id() override;
-  // Events of an identifier of another engine's come here from now on. From that engine's thread.
+  // Moves the events of another engine's identifier to this engine. Call it from that engine's thread.
   bool adopt(const CmId& other) { return rdma_migrate_id(other.get(), cm_channel_.get()) == 0; }
   void kick() override;
   void mark_dirty(ConnectionLife& connection) override;
@@ -85,16 +86,16 @@ class Engine final : public asio::execution_context::service, public ConnectionH
   void connection_ended() override { closed(); }
   void listener_opened() { opened(); }
   void listener_closed() { closed(); }
-  // It keeps the io_context from sleeping, because there was something to do just now.
+  // Whether it keeps the io_context from sleeping because there was work just now.
   bool awake() const { return polling_; }
-  // Null: it was discarded.
+  // Null if the connection was discarded.
   ConnectionLife* find(std::uint64_t tag);
 
  private:
-  struct Watch;  // a descriptor of the device's or of the event channel's, waited on while anything is open
+  struct Watch;  // a descriptor of a device or of the event channel, watched while anything is open
 
   static Result<Engine*> open(asio::io_context& io, const EngineSettings& settings);
-  // A slot of the table for a connection still to be made; its tag is make_tag(slot, generation).
+  // A slot in the table for a connection still to be made; its tag is make_tag(slot, generation).
   Result<std::uint32_t> take_slot();
   void keep(std::uint32_t slot, std::unique_ptr<ConnectionLife> connection,
             std::chrono::milliseconds keepalive);
@@ -109,7 +110,7 @@ class Engine final : public asio::execution_context::service, public ConnectionH
 
   void poll_round();
   bool poll_for_a_while();
-  // True if there was anything.
+  // Returns true if there was anything to do.
   bool poll_once();
   bool poll(Device::Queue& queue);
   bool poll_shared(Device::Queue& queue);
@@ -123,7 +124,7 @@ class Engine final : public asio::execution_context::service, public ConnectionH
   asio::io_context& io_;
   EngineSettings settings_;
   EventChannel cm_channel_;
-  std::vector<std::shared_ptr<Device>> devices_;  // kept messages of channels hold theirs, too
+  std::vector<std::shared_ptr<Device>> devices_;  // shared: kept messages of channels hold their devices, too
   std::vector<std::unique_ptr<Watch>> watches_;
   asio::steady_timer tick_;
 
@@ -150,8 +151,7 @@ class Engine final : public asio::execution_context::service, public ConnectionH
   EngineStats stats_;
 };
 
-// A connection as a cancellation slot names it: it may be gone before the operation that waited for it hears
-// so.
+// A connection as a cancellation slot names it: it may be gone before the waiting operation learns of that.
 template <class Life>
 class MaybeGone {
  public:

@@ -36,7 +36,7 @@ struct ProviderOptions {
   std::string executable;  // empty: /proc/self/exe
 };
 
-// What was loaded. Proof that the forwarders work: only load_provider() makes one.
+// The loaded libraries. Proof that the forwarders work: only load_provider() makes one.
 class Provider {
  public:
   enum class Kind { weir, system };
@@ -50,7 +50,7 @@ class Provider {
   Provider() = default;
 
   Kind kind_ = Kind::weir;
-  std::string verbs_library_;  // the path that the loader took
+  std::string verbs_library_;  // the path that the loader resolved
   std::string cm_library_;
   std::string devices_;
   std::string reason_;

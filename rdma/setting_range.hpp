@@ -1,4 +1,4 @@
-// A setting and what it may be, for the checks of settings.
+// A setting and its allowed range, for checking settings.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct SettingRange {
   std::uint64_t value, least, most;
 };
 
-// Errc::bad_setting with the name and the range of the first whose value is not in it.
+// Errc::bad_setting with the name and the range of the first setting that is out of range.
 inline Result<void> check_ranges(std::span<const SettingRange> settings) {
   for (const SettingRange& setting : settings) {
     if (setting.value >= setting.least && setting.value <= setting.most) continue;

@@ -73,17 +73,17 @@ class Stream {
   void cancel();
   Endpoint local_endpoint() const { return connection_ != nullptr ? connection_->local() : Endpoint(); }
   Endpoint remote_endpoint() const { return connection_ != nullptr ? connection_->remote() : Endpoint(); }
-  // Whether the peer has announced where it can be written to: the first thing that a peer which speaks the
+  // Whether the peer has announced a buffer that can be written: the first thing that a peer which speaks the
   // protocol does.
   bool peer_announced() const { return connection_ != nullptr && connection_->announced_to_us(); }
-  // Why the stream ended, as a sentence; code is empty while it has not.
+  // Why the stream ended, as a sentence; code is empty while it has not ended.
   const Error& error() const;
   ConnectionStats stats() const { return connection_ != nullptr ? connection_->stats() : ConnectionStats(); }
 
   // --- without Asio
 
-  // What was received and not consumed, as far as it is contiguous: empty if there is nothing, and possibly
-  // less than all where a receive buffer ends (the rest is there after consume()). Valid until consume() or
+  // Bytes received and not yet consumed, as far as they are contiguous: empty if there are none, and possibly
+  // not all of them where a receive buffer ends (the rest is there after consume()). Valid until consume() or
   // close().
   std::span<const std::byte> readable() const {
     return connection_ != nullptr ? connection_->readable() : std::span<const std::byte>();
@@ -93,26 +93,26 @@ class Stream {
     if (connection_ != nullptr) connection_->consume(bytes);
   }
   // Takes bytes from the front of `buffers` and returns how many; the buffers may be reused at once. Fewer
-  // than offered, down to 0: the peer's buffer or the send queue is full, and on_writable will run. Also 0
+  // than offered, possibly 0: the peer's buffer or the send queue is full, and on_writable will run. Also 0
   // after the end.
   std::size_t try_write(std::span<const asio::const_buffer> buffers) {
     return connection_ != nullptr ? connection_->write(buffers) : 0;
   }
   std::size_t try_write(asio::const_buffer buffer) { return try_write(std::span(&buffer, 1)); }
-  // The same for bytes that `owner` holds and that nobody changes: large ones are not copied where the device
-  // can read them as they lie (StreamSettings::zero_copy_bytes), and `owner` is let go of when it has, also
-  // after close(). Null: as above.
+  // The same for bytes that `owner` holds and that nobody changes: large ones are not copied if the device
+  // can read them in place (StreamSettings::zero_copy_bytes), and `owner` is released once it has, also after
+  // close(). Null: as above.
   std::size_t try_write(asio::const_buffer buffer, const Connection::Owner& owner) {
     return connection_ != nullptr ? connection_->write(std::span(&buffer, 1), owner) : 0;
   }
-  // Set once nothing will come after what readable() holds.
+  // Set once nothing will follow what readable() holds.
   std::error_code end() const;
-  // Runs after bytes arrived and after the end, once for a batch of them; not again for bytes left
-  // unconsumed. When installed with bytes already there it runs soon. It may close or destroy the stream, or
-  // install another.
+  // Runs after bytes arrived, once for a batch of them, and after the end; not again for bytes left
+  // unconsumed. If bytes are already there when it is installed, it runs soon. It may close or destroy the
+  // stream, or install another callback.
   void on_readable(Callback callback);
-  // Runs once after a try_write that took fewer bytes than offered, when there is room again. The end is told
-  // by on_readable only.
+  // Runs once, when there is room again after a try_write that took fewer bytes than offered. The end is
+  // reported by on_readable only.
   void on_writable(Callback callback);
 
   // --- with Asio: at most one read and one write at a time
@@ -138,7 +138,7 @@ class Stream {
 };
 
 // Connects `stream`, which must not be open, as the protocol's client. Completes with void(std::error_code)
-// when the connection is established; bytes can go out once the peer announced its buffer, so a first
+// when the connection is established; bytes can go out once the peer has announced its buffer, so a first
 // try_write may take 0.
 template <class Token>
 auto async_connect(Stream& stream, const Endpoint& peer, const StreamSettings& settings, Token&& token);

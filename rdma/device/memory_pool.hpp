@@ -37,10 +37,10 @@ struct MemoryPoolOptions {
 
 struct MemoryPoolStats {
   std::size_t slab_bytes = 0;  // mapped now
-  std::size_t used_bytes = 0;  // in blocks that somebody holds
+  std::size_t used_bytes = 0;  // in blocks that are held
   std::size_t slabs = 0;
   std::size_t blocks = 0;            // held
-  std::uint64_t slabs_returned = 0;  // given back to the system since the start
+  std::uint64_t slabs_returned = 0;  // returned to the system since the start
   std::uint64_t refused = 0;         // take() that met the cap
 };
 
@@ -55,16 +55,16 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // A block of at least `bytes`, rounded up to a power of two. Its contents are unspecified: they may be what
-  // another connection left.
+  // A block of at least `bytes`, rounded up to a power of two. Its contents are unspecified: they may be left
+  // over from another connection.
   Result<Block> take(std::size_t bytes);
-  // The same, with zeros in the first `bytes`. Costs nothing for pages that nobody used yet, and does not
-  // touch them; a used page costs its memset (about 40 us for 1 MiB). The holder before must have given up
-  // the block's registration for its peer, else that peer writes into it still.
+  // The same, with zeros in the first `bytes`. Costs nothing for pages that were never used, and does not
+  // touch them; a used page costs its memset (about 40 us for 1 MiB). The previous holder must have
+  // deregistered the block that its peer could write, or that peer still writes into it.
   Result<Block> take_zeroed(std::size_t bytes);
-  // Now and then, by whoever keeps the time.
+  // Call it now and then; the caller keeps the time.
   void trim();
-  // Returns slabs whose blocks are all free while more than `keep` bytes are.
+  // Returns slabs whose blocks are all free, as long as more than `keep` bytes are free.
   void return_idle(std::size_t keep);
   const MemoryPoolStats& stats() const { return stats_; }
   std::size_t max_bytes() const { return options_.max_bytes; }
@@ -87,7 +87,7 @@ class MemoryPool {
   std::size_t least_free_bytes_ = 0;  // since the last trim
 };
 
-// A piece of the pool, held by one owner; goes back when destroyed.
+// A piece of the pool with one owner; returned when destroyed.
 class MemoryPool::Block {
  public:
   Block() = default;
@@ -97,7 +97,7 @@ class MemoryPool::Block {
 
   explicit operator bool() const { return slab_ != nullptr; }
   std::span<std::byte> bytes() const { return bytes_; }
-  // For local use by the device; registers the slab on its first call.
+  // The key for local use by the device; registers the slab on its first call.
   Result<std::uint32_t> lkey();
 
  private:

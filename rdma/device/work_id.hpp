@@ -1,6 +1,6 @@
-// What a completion's wr_id says: which connection, and which of its two queues (a failed completion has no
-// opcode). The connection is named by a tag that is never reused, so a completion that outlives its
-// connection finds nobody.
+// What a completion's wr_id encodes: which connection, and which of its two queues (a failed completion has
+// no opcode). The connection is named by a tag that is never reused, so a completion that outlives its
+// connection matches no connection.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct WorkId {
   }
 };
 
-// Tags: a slot of the engine's table, and how often it was used before.
+// A tag: a slot of the engine's table, and how often the slot was used before.
 constexpr std::uint64_t make_tag(std::uint32_t slot, std::uint32_t generation) {
   return std::uint64_t{generation} << 24 | slot;
 }

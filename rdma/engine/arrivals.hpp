@@ -1,9 +1,10 @@
-// The connections that came to one engine and nobody took yet, whichever listener they came in through.
+// Connections that came to one engine and were not yet accepted by the application, whichever listener they
+// came through.
 //
-// Each request is accepted at once; what is being established and what waits to be taken are together bounded
-// by the backlog. Beyond it a request takes the seat of the oldest peer that has left its connection half
-// open for a second, and else is rejected; after ten seconds such a connection ends anyway. Threading: the
-// engine's thread.
+// Each request is accepted at once; the backlog bounds connections being established and connections waiting
+// to be taken together. Beyond it, a request takes the place of the oldest connection that its peer has left
+// half open for a second, or else is rejected; a half-open connection ends after ten seconds anyway.
+// Threading: the engine's thread.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ namespace weir::rdma {
 
 class Engine;
 
-// Gets the connection, which it then owns as a Stream or Channel does; null with an error. It is of the kind
-// that the arrivals are.
+// Gets the connection, which it then owns as a Stream or Channel does, or null with an error. The connection
+// is of the kind that these arrivals make.
 using AcceptOpPtr = IoOpPtr<std::error_code, ConnectionLife*>;
 
 class Arrivals final : public AcceptedEvents {
@@ -30,24 +31,24 @@ class Arrivals final : public AcceptedEvents {
   using Make = std::function<Result<ConnectionLife*>()>;
 
   Arrivals(Engine& engine, Make make, std::uint32_t backlog);
-  ~Arrivals();  // connections that nobody took are abandoned
+  ~Arrivals();  // abandons connections that were not taken
   Arrivals(const Arrivals&) = delete;
   Arrivals& operator=(const Arrivals&) = delete;
 
-  // Its number, for cancel().
+  // Returns the operation's number, for cancel().
   std::uint64_t wait_accept(AcceptOpPtr op);
-  // Waiting accepts end with operation_aborted: that one, if it still waits, or all.
+  // Ends waiting accepts with operation_aborted: the one with this number, if it still waits, or all of them.
   void cancel(std::uint64_t number);
   void cancel();
-  // Requests are rejected from now on. What is being established still comes; accepts that wait when nothing
-  // is any more end with operation_aborted, and so do later ones.
+  // Rejects requests from now on. Connections being established are still delivered; once none are left,
+  // waiting and later accepts end with operation_aborted.
   void finish();
   std::uint32_t backlog() const { return backlog_; }
   std::uint64_t rejected() const { return rejected_; }
 
-  // A CONNECT_REQUEST and its identifier, whose events come to this engine.
+  // A CONNECT_REQUEST and its identifier, whose events are delivered to this engine.
   void on_request(CmId id, const CmEvent& request);
-  // From its connections, once each: established, or ended before that.
+  // Called by its connections, once each: established, or ended before that.
   void ready(ConnectionLife& connection) override;
   void failed(ConnectionLife& connection) override;
 

@@ -1,12 +1,13 @@
-// What Acceptor and ChannelAcceptor share: what arrives, and accepts that wait for it. `Connected` is what is
-// handed out (Stream, Channel), made from a `Life`, the kind of connection that arrives.
+// What Acceptor and ChannelAcceptor share: arriving connections, and accepts that wait for them. `Connected`
+// is the type handed out (Stream, Channel), made from a `Life`, the type of connection that arrives.
 //
-// Several threads: an acceptor that listens gives seats to the engines of others, and the acceptors that sit
-// there get connections in turn with it. Theirs is all that happens to them.
+// Several threads: a listening acceptor gives seats to the engines of other threads, and the acceptors seated
+// there take turns with it in receiving connections. Everything that happens to such a connection happens in
+// its own thread.
 //
-// Ownership: movable; closing it drops connections that nobody accepted and ends waiting accepts with
-// operation_aborted. Threading: the engine's thread. A seat is given in the thread of the one that listens
-// and taken in the other's; the other's engine outlives the one that listens.
+// Ownership: movable; closing an acceptor drops connections that were not accepted and ends waiting accepts
+// with operation_aborted. Threading: the engine's thread. A seat is given in the listening acceptor's thread
+// and taken in the other thread; the other engine outlives the listening acceptor.
 #pragma once
 
 #include <asio/async_result.hpp>
@@ -28,12 +29,13 @@ class BasicAcceptor {
   executor_type get_executor() const noexcept { return engine_->io().get_executor(); }
   Endpoint local_endpoint() const { return listener_ ? listener_->local() : Endpoint(); }
   bool is_open() const { return arrivals_ != nullptr; }
-  // Requests refused: of another protocol, or for want of memory, room in the backlog, or device objects.
+  // Requests rejected: of another protocol, or for lack of memory, of room in the backlog, or of device
+  // objects.
   std::uint64_t rejected() const { return arrivals_ ? arrivals_->rejected() : 0; }
   void cancel() {
     if (arrivals_) arrivals_->cancel();
   }
-  // Listens no more. Connections that are being established are still handed out, and then accepts end with
+  // Stops listening. Connections that are being established are still handed out, and then accepts end with
   // operation_aborted.
   void finish() {
     listener_.reset();
@@ -44,17 +46,18 @@ class BasicAcceptor {
     listener_.reset();
     arrivals_.reset();
   }
-  // Of one that listens: for sit(), in the thread of `other`. What is never taken is no seat.
+  // For a listening acceptor: a seat for sit(), in the thread of `other`. A seat that is never taken has no
+  // effect.
   std::shared_ptr<Seat> seat_for(Engine& other) {
     return listener_ ? listener_->seat_for(other) : std::make_shared<Seat>(Seat{other, {}});
   }
 
-  // Completes with void(std::error_code, Connected); with an error what it gives is not open.
+  // Completes with void(std::error_code, Connected); on an error the Connected is not open.
   template <class Token>
   auto async_accept(Token&& token);
 
  protected:
-  // Listens, or, with a seat, does not.
+  // Listens, unless it has a seat.
   BasicAcceptor(Engine& engine, std::shared_ptr<Arrivals> arrivals, std::unique_ptr<Listener> listener)
       : engine_(&engine), arrivals_(std::move(arrivals)), listener_(std::move(listener)) {}
   BasicAcceptor(std::shared_ptr<Seat> seat, std::shared_ptr<Arrivals> arrivals)
@@ -69,7 +72,7 @@ class BasicAcceptor {
 
   Engine* engine_;
   std::shared_ptr<Arrivals> arrivals_;  // others hold it only while they look at it
-  std::unique_ptr<Listener> listener_;  // none for one that has a seat
+  std::unique_ptr<Listener> listener_;  // none if it has a seat
   std::shared_ptr<Seat> seat_;
 };
 

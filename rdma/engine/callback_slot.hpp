@@ -1,5 +1,5 @@
-// A callback that may install its own successor, or cause its owner to be given up, while it runs: it stays
-// where it is until it has returned. No allocation and no move for a call. The owner must outlive the call.
+// A callback that may install its own successor, or cause its owner to be released, while it runs: it stays
+// where it is until it has returned. A call costs no allocation and no move. The owner must outlive the call.
 // One thread.
 #pragma once
 

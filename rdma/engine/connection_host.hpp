@@ -1,4 +1,4 @@
-// What a connection asks of whoever runs it: the Engine (engine.hpp), as a connection sees it.
+// What a connection asks of its host: the Engine (engine.hpp), as a connection sees it.
 //
 // Threading: the engine's thread.
 #pragma once
@@ -23,15 +23,15 @@ class ConnectionHost {
   virtual Result<CmId> make_id() = 0;
   // Polls soon, and for a while: something was posted that will complete or be answered.
   virtual void kick() = 0;
-  // Calls its notify() at the end of the round.
+  // Calls the connection's notify() at the end of the round.
   virtual void mark_dirty(ConnectionLife& connection) = 0;
   // Tells the connection when its completion queue was seen empty.
   virtual void await_empty(ConnectionLife& connection) = 0;
-  // It ended while its peer was inside an operation: try_leave() now and then.
+  // The connection ended while its peer was inside an operation: call try_leave() now and then.
   virtual void await_leave(ConnectionLife& connection) = 0;
-  // Forgets it, at the end of the current round.
+  // Forgets the connection at the end of the current round.
   virtual void discard(ConnectionLife& connection) = 0;
-  // It has let go of the device and keeps run() no longer.
+  // The connection has released the device and no longer keeps run() from returning.
   virtual void connection_ended() = 0;
 
  protected:

@@ -1,17 +1,17 @@
 // How a connection over one reliable queue pair begins and ends, whatever protocol it carries.
 //
-// Life: connecting or accepting -> established -> (closing: what was taken still goes out) -> ended. A peer's
-// process that is stopped inside an operation of ours keeps the queue pair and the memory until it has left
-// (`leaving`); the user hears of the end at once, and nobody waits. The
-// protocol (connection.hpp, channel_connection.hpp) derives from this and fills in what it needs before the
-// first packet, what it does when it is up, and when nothing of its own is under way any more.
+// Life: connecting or accepting -> established -> (closing: data already taken is still sent) -> ended. If a
+// peer's process is stopped inside an operation of ours, queue pair and memory are kept until it has left
+// (`leaving`); the user learns of the end at once, and nobody waits. The protocol (connection.hpp,
+// channel_connection.hpp) derives from this and defines what it needs before the first packet, what it does
+// once established, and when no work of its own is outstanding.
 //
-// What goes wrong ends this connection only, with a typed error. What the peer sent before it left is still
-// taken from the completion queue: the end waits until that was seen empty.
+// A failure ends only this connection, with a typed error. What the peer sent before it left is still taken
+// from the completion queue: the end waits until the queue was seen empty.
 //
 // Ownership: the Engine owns it; a Stream or Channel holds a pointer until it calls abandon(). The queue pair
-// goes as soon as the connection ended, memory that its user still reads when the user is gone. Threading:
-// the engine's thread. Time is passed in.
+// is released as soon as the connection has ended, memory that its user still reads once the user is gone.
+// Threading: the engine's thread. Time is passed in.
 #pragma once
 
 #include <chrono>
@@ -30,14 +30,14 @@ namespace weir::rdma {
 
 class ConnectionLife;
 
-// Who gets the events of an identifier: the identifier's context points at it.
+// Receives the events of an identifier: the identifier's context points at it.
 class CmOwner {
  public:
   virtual ~CmOwner() = default;
   virtual void on_cm_event(const CmEvent&) = 0;
 };
 
-// Hears, once, what became of a connection that was accepted: it is established, or ended before that.
+// Learns, once, whether an accepted connection was established or ended before that.
 class AcceptedEvents {
  public:
   virtual void ready(ConnectionLife& connection) = 0;
@@ -52,7 +52,7 @@ using ConnectOpPtr = IoOpPtr<std::error_code>;
 struct LifeSettings {
   std::chrono::milliseconds resolve_timeout, ack_timeout, linger;
 };
-// How long a peer whose connection we accepted may take to be ready for it; it takes one message.
+// How long a peer may take to be ready for a connection that we accepted; this takes one message.
 inline constexpr std::chrono::seconds longest_accept{10};
 
 class ConnectionLife : public CmOwner {
@@ -61,26 +61,27 @@ class ConnectionLife : public CmOwner {
 
   // Client: begins to resolve; the outcome goes to the connect operation.
   void start_connect(const Endpoint& peer, ConnectOpPtr op);
-  // Server: takes the identifier of a CONNECT_REQUEST, makes the queue pair and accepts. `events` hear
-  // once whether the connection was established; on failure here the request is rejected.
+  // Server: takes the identifier of a CONNECT_REQUEST, makes the queue pair and accepts. `events` learn once
+  // whether the connection was established; if this call fails, the request is rejected.
   Result<void> start_accept(CmId id, const CmEvent& request, AcceptedEvents& events);
   void forget_events() { accepted_events_ = nullptr; }
   // When start_accept() was called.
   std::chrono::steady_clock::time_point accepted_at() const { return accepted_at_; }
 
   bool ended() const { return state_ == State::ended; }
-  // Gives back queue pair and memory. False: the peer is still inside; ask again.
+  // Releases queue pair and memory. Returns false if the peer is still inside; try again later.
   bool try_leave();
-  // Nothing more will come after what is there to read: eof, or the error that ended the connection.
+  // Nothing will follow what can still be read: eof, or the error that ended the connection.
   const Error& end_cause() const { return cause_; }
   void cancel_connect();
 
-  // The user is gone or closed: nobody will look again. What was taken still goes out, for `linger` at most.
+  // The user is gone or has closed, so nothing will be read again. Data already taken is still sent, for at
+  // most `linger`.
   void abandon();
-  // Ends at once, with what is under way lost.
+  // Ends at once; outstanding data is lost.
   void end(std::error_code cause, std::string what);
 
-  // For the engine.
+  // Called by the engine.
   void on_cm_event(const CmEvent&) override;
   virtual void on_completion(const ibv_wc& completion) = 0;
   virtual void on_tick(Clock::time_point now);
@@ -96,7 +97,7 @@ class ConnectionLife : public CmOwner {
  protected:
   enum class State { idle, resolving, connecting, accepting, established, closing, ended };
 
-  // How a queue pair wants to be made.
+  // The queue pair to make.
   struct QueuePairShape {
     std::uint32_t send_depth = 0, receive_depth = 0, max_pieces = 1, inline_bytes = 0;
     ibv_cq* send_cq = nullptr;
@@ -106,32 +107,34 @@ class ConnectionLife : public CmOwner {
 
   ConnectionLife(ConnectionHost& engine, std::uint64_t tag, Side side, const LifeSettings& settings);
 
-  // --- what the protocol fills in
+  // --- what the protocol defines
 
   // Memory, queue pair and receives on device_, before connect or accept; queue_ too.
   virtual Result<void> prepare() = 0;
-  // How many READs may be under way in each direction, of at most what the device can.
+  // How many READs may be outstanding in each direction, out of at most what the device can do.
   virtual std::uint8_t read_depth() const { return 1; }
   // How often the device tries again when the peer has no receive posted. 7 is "for ever": a peer that is
   // slow to post receives is not dead.
   virtual std::uint8_t rnr_retries() const { return 7; }
-  // How long it waits before that; nothing: as the connection manager has it, up to 655 ms.
+  // How long the device waits before that; nullopt: the connection manager's default, up to 655 ms.
   virtual std::optional<std::chrono::microseconds> rnr_wait() const { return std::nullopt; }
   // Travels with our half of the handshake.
   virtual std::span<const std::byte> greeting() const { return {}; }
-  // The peer's half; an error refuses the connection.
+  // Takes the peer's half; an error refuses the connection.
   virtual Result<void> greeted(std::span<const std::byte>) { return {}; }
-  // Where the sends complete, if not in queue_: a cause that only they know must be seen before the end, too.
+  // The queue on which sends complete, if it is not queue_: an error that only send completions report must
+  // be seen before the end, too.
   virtual Device::Queue* queue_of_sends() const { return queue_; }
   virtual void on_established() = 0;
   virtual void on_abandoned() = 0;  // cancels what waits
-  // While closing: is nothing under way any more? If it asks again it does so with try_hang_up().
+  // While closing: whether nothing is outstanding any more. If that changes later, the protocol calls
+  // try_hang_up().
   virtual bool drained() = 0;
-  // The queue pair takes and sends nothing more, and is there for the last time.
+  // The queue pair sends and receives nothing more and is about to be destroyed.
   virtual void before_queue_pair_goes() {}
   virtual void release_resources() = 0;  // the identifier and its queue pair are gone already
   virtual void release_unread() = 0;     // nobody will read any more
-  // A failed completion that means something to the protocol; a code of 0: it does not.
+  // The error for a failed completion that means something to the protocol; a code of 0 if it does not.
   virtual Error explain(const ibv_wc& completion) const = 0;
 
   // --- what the protocol uses

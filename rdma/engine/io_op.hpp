@@ -1,9 +1,9 @@
 // An Asio operation that waits inside a stream, an acceptor or a connect: the completion handler with its
 // type erased, its executor kept busy, its memory taken from its own allocator.
 //
-// Ownership: whoever holds the pointer must call complete() or destroy() exactly once; both free it.
-// complete() runs the handler through its associated executor, inline where that allows it, so it must not be
-// called from within the function that started the operation: use post_completion() there. One thread.
+// Ownership: the holder of the pointer must call complete() or destroy() exactly once; both free it.
+// complete() runs the handler through its associated executor, inline where that is allowed, so it must not
+// be called from within the function that started the operation: use post_completion() there. One thread.
 #pragma once
 
 #include <asio/associated_allocator.hpp>
@@ -113,7 +113,7 @@ class ConnectOp final : public HandlerOp<IoOp<std::error_code>, Handler, std::er
   void release(Handler& handler) override { free_op(this, handler); }
 };
 
-// Completes an operation that is done before it could wait: never inline.
+// Completes an operation that finished before it could wait: never inline.
 template <class Handler, class... Result>
 void post_completion(Handler handler, const asio::io_context::executor_type& io, Result... result) {
   const auto executor = asio::get_associated_executor(handler, io);

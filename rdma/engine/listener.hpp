@@ -1,8 +1,8 @@
-// A listening identifier, and the engines that its connections go to: its own, and those that have a seat, in
-// turn.
+// A listening identifier, and the engines that take turns receiving its connections: its own, and those with
+// a seat.
 //
 // Threading: the engine's thread; a Seat's `arrivals` belong to the thread of the engine that sits there.
-// That engine must live, or its seat be given up in its thread, until the listener is gone.
+// Until the listener is gone, that engine must live, or give up its seat in its own thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace weir::rdma {
 
-// Who has the only reference gives it up by letting go of it.
+// The holder of the only reference gives up the seat by releasing it.
 struct Seat {
   Engine& engine;
   std::weak_ptr<Arrivals> arrivals;
@@ -29,8 +29,8 @@ class Listener final : public CmOwner {
 
   Result<void> start() { return id_.listen(static_cast<int>(arrivals_->backlog())); }
   Endpoint local() const { return id_.local(); }
-  // Requests that come before `arrivals` is there are rejected; set in the engine's thread, by what is posted
-  // there after this, it never is too late.
+  // Requests that come before `arrivals` is set are rejected. If it is set in the engine's thread by
+  // something posted there after this call, it is never too late.
   std::shared_ptr<Seat> seat_for(Engine& engine);
 
   void on_cm_event(const CmEvent&) override;

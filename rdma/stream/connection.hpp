@@ -1,12 +1,12 @@
 // One connection of Valkey over RDMA, client or server: the protocol and the queue pair it runs on.
 //
-// Order, as the protocol has it: receives are posted before connect or accept; once ESTABLISHED we announce
-// our receive buffer without waiting for the peer; we write only into a buffer that the peer announced. How
-// it comes to be and ends is connection_life.hpp's.
+// The protocol's order: receives are posted before connect or accept; once ESTABLISHED we announce our
+// receive buffer without waiting for the peer; we write only into a buffer that the peer announced. How a
+// connection begins and ends is in connection_life.hpp.
 //
 // Ownership: the Engine owns every Connection; a Stream holds a pointer until it calls abandon(). The queue
-// pair and the registrations go as soon as the connection ended, the receive buffers only when the Stream is
-// gone or has read them. Threading: the engine's thread. Time is passed in.
+// pair and the registrations are released as soon as the connection has ended, the receive buffers only when
+// the Stream is gone or has read them. Threading: the engine's thread. Time is passed in.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ namespace weir::rdma {
 
 class Connection;
 
-// A read or write that waits: transfer() moves what can be moved now and says how much.
+// A waiting read or write: transfer() moves what can be moved now and returns how much.
 class TransferOp : public IoOp<std::error_code, std::size_t> {
  public:
   virtual std::size_t transfer(Connection&) = 0;
@@ -50,9 +50,9 @@ struct ConnectionStats {
   std::uint64_t bytes_sent = 0;
   std::uint64_t immediates = 0;     // WRITE_WITH_IMM received
   std::uint64_t writes = 0;         // WRITE_WITH_IMM posted
-  std::uint64_t uncopied = 0;       // of these, from where their owner has the bytes
+  std::uint64_t uncopied = 0;       // of these, sent from the owner's memory
   std::uint64_t announcements = 0;  // of our buffers
-  std::uint64_t writer_stalls = 0;  // a write took less than it was offered
+  std::uint64_t writer_stalls = 0;  // a write took fewer bytes than offered
 };
 
 class Engine;
@@ -62,12 +62,12 @@ class Connection final : public ConnectionLife {
   using Callback = CallbackSlot::Callback;
   using Owner = std::shared_ptr<const void>;  // of bytes that the device reads later
 
-  // In that engine, which owns it.
+  // Makes a connection in that engine, which owns it.
   static Result<Connection*> make(Engine& engine, Side side, const StreamSettings& settings);
   Connection(ConnectionHost& engine, std::uint64_t tag, Side side, const StreamSettings& settings);
   ~Connection() override;
 
-  // Data, for Stream; see there.
+  // Data, for Stream; documented there.
   std::span<const std::byte> readable() const;
   void consume(std::size_t bytes);
   std::size_t write(std::span<const asio::const_buffer> buffers, const Owner& owner = nullptr);
@@ -82,7 +82,7 @@ class Connection final : public ConnectionLife {
   void on_readable(Callback callback);
   void on_writable(Callback callback);
 
-  // For the engine.
+  // Called by the engine.
   void on_completion(const ibv_wc& completion) override;
   void on_tick(Clock::time_point now) override;
   void notify() override;
@@ -115,7 +115,7 @@ class Connection final : public ConnectionLife {
   void on_send_done();
   void on_control(std::span<const std::byte> bytes);
   void replenish();
-  enum class Source { work_request, staging, owner };  // where the device finds the bytes
+  enum class Source { work_request, staging, owner };  // where the device reads the bytes from
   class Gather;
   bool write_piece(Gather& gather, const Owner& owner);
   bool post_data(std::span<ibv_sge> pieces, Source source);

@@ -1,10 +1,10 @@
-// How much of a receive buffer is announced: as little as the traffic needs, so that the buffers of many
+// How much of a receive buffer to announce: as little as the traffic needs, so that the buffers of many
 // connections stay in the cache together.
 //
-// The peer walks through a buffer once for each announcement, so what is announced is what goes through the
-// cache. The size follows what the last buffer was filled with: with few writes, they are large, and a small
-// buffer would make the peer wait for room in their middle; with many, a smaller one holds enough of them.
-// Invariant: least <= now() <= most. Pure; one thread.
+// The peer fills a buffer from its start to its end once for each announcement, so the announced bytes are
+// what passes through the cache. The size follows how the last buffer was filled. Few writes mean large ones,
+// and a small buffer would make the peer wait for room in the middle of them; many writes fit into a smaller
+// buffer. Invariant: least <= now() <= most. Pure; one thread.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace weir::rdma {
 
 class ReceiveSize {
  public:
-  static constexpr std::uint32_t least_bytes = 64 << 10;  // or the most, where that is less
+  static constexpr std::uint32_t least_bytes = 64 << 10;  // or the most, if that is less
   static constexpr std::uint32_t step = 4;
   static constexpr std::uint64_t few_writes = 4;
   static constexpr std::uint64_t many_writes = 2 * step * few_writes;  // a quarter of these are not few
@@ -24,7 +24,7 @@ class ReceiveSize {
 
   std::uint32_t now() const { return now_; }
 
-  // The buffer of now() bytes is full, and `writes` filled it. The size of the next.
+  // The buffer of now() bytes is full, filled by `writes` writes. Returns the size of the next one.
   std::uint32_t after(std::uint64_t writes) {
     if (writes <= few_writes) now_ = now_ > most_ / step ? most_ : now_ * step;
     if (writes > many_writes) now_ = std::max(now_ / step, least_);
