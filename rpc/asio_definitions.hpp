@@ -1,8 +1,8 @@
-// Refuses to compile a program that sees another Asio than this library was compiled with.
+// Refuses to compile a program that sees a different Asio from the one this library was compiled with.
 //
-// Some of Asio's macros change how its objects lie in memory and who frees them. A program that sets them
-// otherwise than the library links, and crashes later. weir::rpc and weir-rpc-cpp hand the right ones to
-// whoever links them; WEIR_ASIO_VERSION comes with them where Weir is installed.
+// Some of Asio's macros change how its objects are laid out in memory and who frees them. A program that sets
+// them differently from the library links, and crashes later. weir::rpc and weir-rpc-cpp pass the right
+// macros to the programs that link them; an installed Weir also passes WEIR_ASIO_VERSION.
 #pragma once
 
 #include <asio/detail/config.hpp>

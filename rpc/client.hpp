@@ -30,7 +30,7 @@
 
 namespace weir::rpc {
 
-// The options of a call of F, which may say of itself that it may run twice.
+// The options of a call of F, which may be declared idempotent.
 template <auto F>
 decltype(auto) marked(const CallOptions& options) {
   if constexpr (idempotent<F>) {
@@ -97,7 +97,7 @@ class WaitingCall final : public PendingCall {
   asio::io_context& io_;
 };
 
-// A call that was sent, or failed before; waits to be awaited. Cancelled if it never is.
+// A call that was sent, or that failed earlier, and waits to be awaited. Cancelled if it is never awaited.
 template <class R, class C>
 class StartedCall {
  public:
@@ -163,7 +163,7 @@ class Client {
     return send<ResultOf<F>, typename CodecOf<F>::type>(method_number<F>, method_name<F>, marked<F>(options),
                                                         arguments_for<F>(arguments...), &schema_of<F>());
   }
-  // Calls a function by its name; nobody checks the types before the server does.
+  // Calls a function by its name; the types are not checked before the server does.
   template <class R, class... A>
     requires((!std::is_same_v<CallOptions, A>) && ...)
   asio::awaitable<Result<R>> call_by_name(std::string_view name, const A&... arguments) {
@@ -177,7 +177,7 @@ class Client {
                                 Passed(as_argument<Unnamed<A>>(arguments)...));
   }
 
-  // Calls with a body that is encoded already, and gives the result's body as it came: for programs without
+  // Calls with a body that is already encoded, and returns the result's body as it came: for programs without
   // the types.
   asio::awaitable<Result<std::vector<std::byte>>> call_encoded(std::string_view name,
                                                                const CallOptions& options,
@@ -198,13 +198,13 @@ class Client {
     return StreamOf<F>(open_stream<typename CodecOf<F>::type>(
         method_number<F>, options, arguments_for<F>(arguments...), &schema_of<F>()));
   }
-  // With bodies that are encoded already.
+  // With bodies that are already encoded.
   [[nodiscard]] EncodedStream stream_encoded(std::string_view name, const CallOptions& options,
                                              std::span<const std::byte> body) {
     return EncodedStream(open_stream<EncodedBody>(method_id(name), options, body));
   }
 
-  // `schema`: what the caller takes the function's types for, if it knows.
+  // `schema`: the caller's idea of the function's types, if it has one.
   asio::awaitable<Result<std::vector<std::byte>>> call_encoded(std::uint64_t method,
                                                                const CallOptions& options,
                                                                std::span<const std::byte> body,
@@ -213,42 +213,42 @@ class Client {
   }
 
   // Memory for an attachment: fill it, and give it to one call (CallOptions::attachment_given). Over rdma://
-  // it is registered, from 32 KiB on and while half of the engine's pool is free, and the server reads it
-  // from there: nothing is copied. Elsewhere it is memory like any other.
+  // it is registered (from 32 KiB on and while half of the engine's pool is free) and the server reads it in
+  // place, so nothing is copied. On other transports it is ordinary memory.
   [[nodiscard]] Buffer buffer(std::size_t bytes) {
     return core_ ? core_->transport().buffer(bytes) : Buffer(bytes);
   }
 
-  // Does the server answer? No function runs for it.
+  // Checks that the server answers. No function runs for it.
   asio::awaitable<Result<void>> ping(std::chrono::microseconds timeout);
-  // The same, as often as it takes while something goes on between the two (life_signs.hpp).
+  // The same, but waits for as long as bytes still move between the two ends (life_signs.hpp).
   asio::awaitable<Result<void>> ping_while_alive(std::chrono::microseconds timeout);
 
   bool is_open() const { return core_ && core_->is_open(); }
-  // Why it is not open.
+  // Why the connection is not open.
   Error end_cause() const {
     return core_ ? core_->end_cause() : Error{Errc::closed, "the client was moved away"};
   }
-  // The server asked for no more calls; those under way are answered.
+  // The server asked for no more calls; calls under way are still answered.
   bool draining() const { return core_ && core_->draining(); }
-  // Tokens that the server was sent: a call that ends as unauthenticated, and finds one more than when it was
-  // made, may go well now.
+  // How many tokens the server was sent. If a call ends as unauthenticated and this number has grown since
+  // the call was made, the call may succeed now.
   std::uint32_t tokens_sent() const { return core_ ? core_->tokens_sent() : 0; }
-  // What the server said of itself when the connection began; version 0: it is of a release without a hello.
+  // What the server said of itself when the connection began; version 0: a release without a hello.
   Hello server_hello() const { return core_ ? core_->peer_hello().value_or(Hello()) : Hello(); }
   std::uint32_t in_flight() const { return core_ ? core_->in_flight() : 0; }
   std::string peer() const { return core_ ? core_->transport().peer() : std::string(); }
-  // "tcp", "unix", "tls", "rdma" or "rdma+tls"; and where the address allowed another one instead
-  // ("?fallback=tcp") and it came to that, why.
+  // "tcp", "unix", "tls", "rdma" or "rdma+tls". If the address allowed a fallback ("?fallback=tcp") and it
+  // was used, why_fallback() says why.
   std::string_view transport_name() const { return transport_name_; }
   const std::string& why_fallback() const { return why_fallback_; }
   LinkStats stats() const { return core_ ? core_->stats() : LinkStats(); }
   void close();
-  // For another reason than that nobody wants it any more: calls end with that.
+  // Closes for another reason than that the client is no longer wanted: calls end with that reason.
   void close(Error why);
 
  private:
-  // What an argument is where no function says so.
+  // The type of an argument where no function defines it.
   template <class A>
   using Unnamed = std::conditional_t<std::is_convertible_v<const A&, std::string_view>, std::string_view, A>;
 
@@ -297,7 +297,7 @@ class Client {
   static asio::awaitable<Result<void>> ping_while_alive(std::shared_ptr<ClientCore> core,
                                                         std::chrono::microseconds timeout);
 
-  // Tells the chain when the call has ended. `came` is where the reply's metadata goes, `wanted` where the
+  // Tells the chain that the call has ended. `came` is where the reply's metadata goes, `wanted` where the
   // caller wants it.
   template <class R>
   static asio::awaitable<Result<R>> watched(std::shared_ptr<ClientCore> core, std::string name,
@@ -353,9 +353,9 @@ struct ConnectOptions {
 };
 
 // Connects to "tcp://HOST:PORT", "unix:///PATH", "tls://HOST:PORT", "rdma://HOST:PORT" or
-// "rdma+tls://HOST:PORT". With "?fallback=tcp" behind rdma:// (tls behind rdma+tls://) that is tried, too, at
-// the same host and port, when RDMA does not work; Client::transport_name() and why_fallback() say what it
-// came to.
+// "rdma+tls://HOST:PORT". If "?fallback=tcp" follows rdma:// (tls: rdma+tls://) and RDMA does not work, that
+// transport is tried at the same host and port; Client::transport_name() and why_fallback() say which one was
+// used.
 asio::awaitable<Result<Client>> connect(std::string address);
 asio::awaitable<Result<Client>> connect(std::string address, ConnectOptions options);
 

@@ -1,4 +1,4 @@
-// What a function may know of the call that runs it, besides its arguments: take a rpc::Context& as any
+// What a function may learn about the call that runs it, besides its arguments: take a rpc::Context& as any
 // parameter.
 //
 // Lives as long as the call, and belongs to the connection's thread.
@@ -39,24 +39,27 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Came with the arguments; move it away, or send it back uncopied: context.reply_attachment =
-  // std::move(context.attachment).
+  // The attachment that came with the arguments. Move it away, or send it back uncopied:
+  // context.reply_attachment = std::move(context.attachment).
   Buffer attachment;
-  // Goes with the result. One that is lent (Buffer::borrowed) is not copied where it lies in an attachment
-  // that came, or in a buffer() of this connection: the caller gets what is there when its end fetches it,
-  // which may be after the function has returned. So the function keeps that memory, and leaves it alone.
+  // The attachment that goes with the result. A lent one (Buffer::borrowed) is not copied if it lies in an
+  // attachment that came, or in a buffer() of this connection: the caller gets the contents at the time its
+  // end fetches them, which may be after the function has returned. So the function must keep that memory and
+  // leave it unchanged.
   Buffer reply_attachment;
-  // Memory for that, to be filled: over RDMA it is sent from there, anything else is copied first.
+  // Memory for reply_attachment, to be filled: over RDMA it is sent in place, while any other memory is
+  // copied first.
   [[nodiscard]] Buffer buffer(std::size_t bytes) const {
     return transport_ != nullptr ? transport_->buffer(bytes) : Buffer(bytes);
   }
 
-  // What came with the call, and what goes back with its reply, be that a result or a failure: until the
-  // function returns, or the interceptor that refuses the call (metadata.hpp).
+  // The metadata that came with the call, and the metadata that goes back with its reply, be that a result or
+  // a failure. Valid until the function returns, or until the interceptor that refuses the call returns
+  // (metadata.hpp).
   Metadata metadata;
   Metadata reply_metadata;
 
-  // What the arguments may still become: their codec takes it from there.
+  // How much memory the arguments may still take: their codec draws on it.
   DecodeRoom& decoding() { return decoding_; }
   void arguments_read();
 
@@ -64,18 +67,18 @@ class Context {
   BlockingThreads& blocking_threads() const { return *blocking_; }
 
   std::string_view method() const { return method_; }
-  // When the caller stops waiting; the call is cancelled then.
+  // When the caller stops waiting; the call is then cancelled.
   std::optional<Clock::time_point> deadline() const { return deadline_; }
   // The caller gave up, its connection ended, or the deadline passed. A coroutine is cancelled, too: what it
   // awaits ends with operation_aborted.
   bool cancelled() const { return cancelled_; }
   // Of a function with a Reader or a Writer, which are made from it.
   const std::shared_ptr<StreamChannel>& stream() const { return stream_; }
-  // Of which trace the caller said that this call is part; for calls that it makes in turn.
+  // The trace that the caller said this call belongs to; pass it on in calls that the function makes.
   const std::optional<TraceContext>& trace() const { return trace_; }
   bool idempotent() const { return (header_.flags & FrameFlag::idempotent) != 0; }
   std::string peer() const { return transport_ != nullptr ? transport_->peer() : std::string(); }
-  // Who the server's authentication took the caller for; anonymous without one.
+  // The caller's identity as the server's authentication determined it; anonymous without authentication.
   const Identity& identity() const {
     static const Identity anonymous;
     return identity_ != nullptr ? *identity_ : anonymous;

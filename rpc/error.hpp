@@ -44,12 +44,12 @@ enum class Errc : std::uint16_t {
 };
 
 std::string_view name_of(Errc);
-// What a status on the wire says; one that this version does not know counts as `failed`.
+// The cause that a status on the wire means; a status that this version does not know counts as `failed`.
 Errc errc_of(std::uint16_t status);
-// True if the function certainly did not run, so that calling again cannot run it twice. The server takes a
-// function at its word: one that returns such a cause itself says that it did nothing, and a pool makes calls
-// that end with `overloaded` or `draining` again (retry.hpp). So do not pass on those of calls that the
-// function made.
+// True if the function certainly did not run, so that calling again cannot run it twice. The server believes
+// its functions: a function that returns such a cause itself claims that it did nothing, and a pool repeats
+// calls that end with `overloaded` or `draining` (retry.hpp). So do not pass on such causes from calls that
+// the function made.
 bool did_not_run(Errc);
 
 struct ErrorDetails;

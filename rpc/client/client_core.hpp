@@ -3,12 +3,13 @@
 //
 // Every call that begin() accepted ends exactly once: with its reply, its deadline, its cancellation, or the
 // end of the connection. Calls are kept in slots; a call's number is (generation << 24 | slot), so a reply
-// that comes after its call ended finds nobody. Memory: one slot a call in flight, most_in_flight at most.
-// Threading: the io_context's thread.
+// that comes after its call ended matches no call. Memory: one slot per call in flight, at most
+// most_in_flight. Threading: the io_context's thread.
 //
-// Ownership: shared. A coroutine that waits for a call often owns its client, as a pool's do: client, slot,
-// coroutine, client is a circle that nobody outside holds. When the io_context is destroyed a service of it
-// (client_core.cpp) frees the calls of all its clients, as Asio frees other operations that never completed.
+// Ownership: shared. A coroutine that waits for a call often owns its client, as a pool's coroutines do:
+// client, slot, coroutine and client then form a cycle that nobody outside holds. When the io_context is
+// destroyed, one of its services (client_core.cpp) frees the calls of all its clients, as Asio frees other
+// operations that never completed.
 #pragma once
 
 #include <array>
@@ -35,39 +36,39 @@ using ClientChain = std::vector<std::shared_ptr<ClientInterceptor>>;
 struct CallOptions {
   CallOptions() = default;
 
-  std::chrono::microseconds timeout{0};        // 0: the connection's
+  std::chrono::microseconds timeout{0};        // 0: the connection's default
   std::span<const std::byte> attachment = {};  // goes with the arguments; over RDMA from a copy
   Buffer* attachment_given = nullptr;          // instead: of Client::buffer(), taken if the call is sent
   std::span<std::byte> reply_into = {};        // where the reply's attachment goes if it fits
   Buffer* reply_attachment = nullptr;  // takes the reply's attachment (a view of reply_into if that was used)
-  bool idempotent = false;             // may run twice: what retries rest on
-  const TraceContext* trace = nullptr;  // the trace that the call is part of; read when it is sent
+  bool idempotent = false;             // may run twice; required for retries
+  const TraceContext* trace = nullptr;  // the trace that the call belongs to; read when it is sent
   const Metadata* metadata = nullptr;   // goes with the call, where the server knows it; read when it is sent
   Metadata* reply_metadata = nullptr;   // takes what comes back with the reply
   std::uint64_t key = 0;                // of a pool's consistent hash
-  std::uint8_t codec = 0;               // of a body that is encoded already (call_encoded)
+  std::uint8_t codec = 0;               // of a body that is already encoded (call_encoded)
 };
 
 struct ConnectionLimits {
   FrameLimits frame;  // of what comes: results, items
-  // Of what this end sends: arguments, items. A server of the same release takes as much unless told
-  // otherwise.
+  // Limits of what this end sends: arguments, items. A server of the same release accepts as much unless
+  // configured otherwise.
   FrameLimits request{.body_bytes = 4u << 20, .attachment_bytes = 128u << 20};
   std::uint32_t most_in_flight = 65536;
   std::size_t most_waiting_bytes = std::size_t{1} << 30;  // not yet taken by the transport
   std::chrono::microseconds timeout{30'000'000};          // of calls that do not say; 0: for ever
-  // Of what a stream brings, waiting to be read. No item that comes or goes is larger.
+  // Bytes that a stream received and that wait to be read. No item sent or received may be larger.
   std::uint32_t stream_window_bytes = 1u << 20;
 };
 
-// A call that waits, with the type of its result.
+// A waiting call, with the type of its result.
 class PendingCall {
  public:
   // Called once, and may free itself. `body` is valid during the call.
   virtual void complete(Result<std::span<const std::byte>> body) = 0;
-  // Instead of complete(), when the io_context goes: frees it.
+  // Called instead of complete() when the io_context is destroyed: frees the call.
   virtual void abandon() = 0;
-  // Of a call that is a stream.
+  // The channel of a call that is a stream.
   virtual StreamChannel* stream() { return nullptr; }
 
  protected:
@@ -89,9 +90,9 @@ class ClientCore : public FrameLink {
     std::uint8_t codec = 0;
     std::uint64_t schema = 0;  // that it told of, or 0
   };
-  // Starts a request; the arguments, about so many bytes, are to be appended, then commit() sends it.
+  // Starts a request. Append the arguments (about `expected` bytes), then commit() sends it.
   Result<Draft> begin(std::uint64_t method, BodySize expected = 0);
-  // What `encode(BodyPlace)` writes; if that throws, the request was never begun.
+  // The same with the arguments that `encode(BodyPlace)` writes; if it throws, the request was never begun.
   template <class Encode>
   void append(const Draft& draft, Encode encode) {
     try {
@@ -106,27 +107,28 @@ class ClientCore : public FrameLink {
   Result<void> put_before_arguments(Draft& draft, const CallOptions& options, const MethodSchema* schema);
   void intercept(ClientChain chain) { chain_ = std::move(chain); }
   const ClientChain& chain() const { return chain_; }
-  // The number of the call. It is to be claimed, or cancelled.
+  // Sends the request and returns the number of the call, which must then be claimed or cancelled.
   Result<std::uint64_t> commit(const Draft& draft, const CallOptions& options);
-  // Who hears of the end of the call; posts it if the call ended already.
+  // `call` is told when the call ends; posts the end if the call has ended already.
   void claim(std::uint64_t id, PendingCall& call);
   // Ends the call here, and tells the server.
   void cancel(std::uint64_t id);
   // For calls that failed before they were sent.
   void post_failure(PendingCall& call, Error why);
-  // Closes; calls under way end so in a turn of their own, since whoever waits must not run inside a
-  // destructor. Later calls end so, too.
+  // Closes. Calls under way end with this error, in a turn of their own, since waiting code must not run
+  // inside a destructor. Later calls end with it, too.
   void end_because(Error why);
-  // Frees the calls under way, which never complete: the io_context goes.
+  // Frees the calls under way, which never complete, because the io_context is being destroyed.
   void abandon_calls();
-  // Sends the token that `provider` gives, now and whenever the server says that it is no longer good.
-  // Fails if it gives none the first time; what is refused later is so for want of one, and asks again.
+  // Sends the token that `provider` returns, now and whenever the server says that the token is no longer
+  // valid. Fails if there is no token the first time. Later, calls refused for lack of a token make the
+  // provider be asked again.
   Result<void> present(TokenProvider provider);
-  // Runs once, when the server's hello came or the connection ended; null: nobody waits any more.
+  // Runs once, when the server's hello came or the connection ended; null: nobody waits for that any more.
   void when_greeted(std::function<void()> greeted) { greeted_ = std::move(greeted); }
   // Why the connection has ended.
   const Error& end_cause() const { return end_cause_; }
-  // How many it has sent.
+  // How many tokens it has sent.
   std::uint32_t tokens_sent() const { return tokens_sent_; }
   bool draining() const { return draining_; }
   const ConnectionLimits& limits() const { return limits_; }
@@ -146,7 +148,7 @@ class ClientCore : public FrameLink {
     bool lent = false;         // the request's attachment is the caller's memory
     bool filling = false;      // `into` is being filled
     Clock::time_point deadline = Clock::time_point::max();
-    std::unique_ptr<Result<Bytes>> early;  // the end of a call that nobody claimed yet
+    std::unique_ptr<Result<Bytes>> early;  // the end of a call that was not claimed yet
   };
 
   bool on_arrival(Frame& frame) override;

@@ -27,7 +27,7 @@ class StreamCall final : public PendingCall {
  public:
   // A stream that could not be opened.
   StreamCall(asio::io_context& io, Error why);
-  // `id`: of the request that commit() sent.
+  // `id`: the request that commit() sent.
   StreamCall(std::shared_ptr<ClientCore> core, std::uint64_t id);
   ~StreamCall();
   StreamCall(const StreamCall&) = delete;
@@ -39,7 +39,7 @@ class StreamCall final : public PendingCall {
 
   const std::shared_ptr<StreamChannel>& channel() const { return channel_; }
   void cancel();
-  // The result's body, valid as long as this. `self` is this.
+  // The result's body, valid as long as this object. `self` is this object.
   static asio::awaitable<Result<std::span<const std::byte>>> finish(std::shared_ptr<StreamCall> self);
 
  private:
@@ -49,7 +49,7 @@ class StreamCall final : public PendingCall {
   Result<Bytes> result_;
 };
 
-// In: what the function writes. Out: what it reads. R: what it returns. Void for none.
+// In: what the function writes. Out: what it reads. R: what it returns. Each is void if there is none.
 template <class In, class Out, class R, class C = MessagePack>
 class ClientStream {
  public:
@@ -70,7 +70,7 @@ class ClientStream {
   }
   void close_write() { call_->channel()->end_writes(); }
   [[nodiscard]] asio::awaitable<Result<R>> finish() { return finish(call_); }
-  // Ends it here and at the server, whose function is cancelled.
+  // Ends the stream here and at the server, whose function is cancelled.
   void cancel() { call_->cancel(); }
   bool ended() const { return call_->channel()->finished(); }
 

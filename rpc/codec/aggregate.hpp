@@ -1,9 +1,9 @@
-// What C++23 lets one know of an aggregate without macros: how many fields it has, references to them, their
-// names.
+// What C++23 can find out about an aggregate without macros: how many fields it has, references to them,
+// their names.
 //
-// Fields are counted by trying how many values initialise it, so arrays of the C kind, base classes and
-// references are not for aggregates that travel; the compiler says so of the first two. most_fields bounds
-// the count. Names come from how the compiler prints a pointer to the field; GCC 12 and clang 19 do.
+// Fields are counted by trying how many values initialise the aggregate, so aggregates that travel must have
+// no C arrays, base classes or references; the compiler reports the first two. most_fields bounds the count.
+// Names come from how the compiler prints a pointer to the field; GCC 12 and clang 19 do.
 #pragma once
 
 #include <cstddef>

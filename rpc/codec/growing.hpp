@@ -1,4 +1,4 @@
-// Arguments of which the last may be missing: the caller does not know them, or left them out.
+// Argument lists whose last arguments may be missing, because the caller does not know them or left them out.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace weir::rpc {
 
-// A tuple whose elements from `Required` on stay what they are where none come for them.
+// A tuple whose elements from `Required` on keep their values if none arrive for them.
 template <class T, std::size_t Required>
 struct Growing {
   T& values;

@@ -1,4 +1,5 @@
-// Which of MessagePack's forms a C++ type takes. One concept a form; a type that fits none does not compile.
+// Which of MessagePack's forms a C++ type takes. One concept per form; a type that fits none does not
+// compile.
 #pragma once
 
 #include <array>

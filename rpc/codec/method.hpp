@@ -98,7 +98,7 @@ constexpr bool is_result = false;
 template <class T>
 constexpr bool is_result<Result<T>> = true;
 
-// A view that a function returns points into its server's memory: the caller gets a copy.
+// A view that a function returns points into its server's memory, so the caller gets a copy.
 template <class T>
 struct OwnedBy {
   using type = T;
@@ -217,7 +217,7 @@ using ArgumentsOf = typename Method<F>::arguments;
 
 template <auto F>
 constexpr std::size_t default_count = std::tuple_size_v<std::remove_cvref_t<decltype(defaults<F>)>>;
-// Arguments that a call of F has at least.
+// The least number of arguments in a call of F.
 template <auto F>
 constexpr std::size_t required_arguments = [] {
   constexpr std::size_t all = std::tuple_size_v<ArgumentsOf<F>>;
@@ -269,8 +269,8 @@ constexpr Loss loss() {
 template <class From, class To>
 constexpr Loss loss_of = loss<std::decay_t<From>, To>();
 
-// Is `From` acceptable where the function takes `To`? Text may come as anything that a string_view can be
-// made of.
+// Whether `From` is acceptable where the function takes `To`. Text may come as any type from which a
+// string_view can be made.
 template <class From, class To>
 concept PassableAs =
     (std::is_convertible_v<From, To> || (Textual<To> && std::is_convertible_v<From, std::string_view>)) &&
@@ -287,7 +287,7 @@ decltype(auto) as_argument(const From& value) {
     return static_cast<To>(value);
 }
 
-// That an argument is acceptable, or why not.
+// Checks that an argument is acceptable, or says why not.
 template <class To, class From>
 constexpr bool passes() {
   constexpr Loss lost = loss_of<From, To>;

@@ -1,5 +1,5 @@
-// The types of a function as text, with a number that is the same where the text is: what the two ends of a
-// call compare.
+// The types of a function as text, with a number that is equal for equal texts: what the two ends of a call
+// compare.
 //
 // Made once for each function that a program calls or serves. Threading: any.
 #pragma once

@@ -20,7 +20,7 @@ namespace weir::rpc {
 class MsgpackWriter {
  public:
   explicit MsgpackWriter(BodyPlace place) : place_(place), out_(place.encoded) {}
-  // One at the same place that copies all it is given: for what does not stay.
+  // A writer at the same place that copies everything it is given: for data that does not stay.
   MsgpackWriter copying() const { return MsgpackWriter(out_); }
 
   void nil() { byte(0xc0); }
@@ -53,7 +53,7 @@ class MsgpackWriter {
   Bytes& out_;  // of place_
 };
 
-// Counts what the writer would write, so that a block for all of it can be had before.
+// Counts the bytes that the writer would write, so that a block for all of them can be allocated first.
 class MsgpackSizer {
  public:
   const BodySize& size() const { return size_; }
@@ -108,7 +108,7 @@ enum class MsgpackType : std::uint8_t {
 };
 std::string_view name_of(MsgpackType);
 
-// How much memory what is read may become: a byte of a peer's can be an empty struct of 768.
+// How much memory the decoded data may take: one byte from a peer can become an empty struct of 768 bytes.
 struct DecodeRoom {
   std::size_t left = SIZE_MAX;  // bytes
   std::size_t used = 0;
@@ -127,8 +127,8 @@ class MsgpackReader {
   const std::string& why() const { return why_; }
   // Always false, so that readers can return it. The first reason stays.
   bool fail(std::string_view why);
-  // Before memory is taken for what was read: `count` things of `bytes` each. False: that is more than there
-  // is room for. Whoever reads a type of its own (Wire) asks, too.
+  // Call before allocating memory for decoded data: `count` things of `bytes` each. Returns false if that
+  // exceeds the room left. Readers of types of your own (Wire) must call it, too.
   bool charge(std::size_t count, std::size_t bytes) {
     if (bytes != 0 && count > room_ / bytes) return beyond_room();
     room_ -= count * bytes;
@@ -147,7 +147,7 @@ class MsgpackReader {
   bool real(double& value);  // integers, too
   bool text(std::string_view& value);
   bool binary(std::span<const std::byte>& value);  // text, too
-  // How many elements or pairs follow: each needs a byte at least, so never more than remaining().
+  // How many elements or pairs follow: each needs at least one byte, so never more than remaining().
   bool array(std::size_t& elements);
   bool map(std::size_t& pairs);
   bool skip();  // one value, whatever it is

@@ -20,8 +20,8 @@ namespace weir::rpc {
 inline constexpr std::size_t most_schema_bytes =
     16 << 10;  // longer ones are not compared, but for being the same
 
-// Why a client that was made for `callers` cannot call the function that a server describes as `served`:
-// "argument 2: i64[s] at the caller, i64[ms] at the server". Nothing: it can.
+// Why a client built for `callers` cannot call the function that a server describes as `served`: "argument 2:
+// i64[s] at the caller, i64[ms] at the server". nullopt: it can.
 std::optional<std::string> why_not_callable(std::string_view callers, std::string_view served);
 
 }  // namespace weir::rpc
