@@ -1,18 +1,19 @@
 // The completion queue: where completions of many queue pairs are polled and where a sleeping application is
 // woken.
 //
-// A CQ here has no ring of its own. Every queue pair keeps its completions (sends in its send ring, receives
-// in its shared completion ring), and a CQ knows by a bitmap which queue pairs have some (CqContext). So
-// producers in several processes never contend for a slot, a killed producer cannot leave a hole, and a CQ
-// cannot overrun.
+// A CQ here has no ring of its own. Every queue pair keeps its own completions (sends in its send ring,
+// receives in its shared completion ring), and a bitmap in the CQ (CqContext) says which queue pairs have
+// some. So producers in several processes never contend for a slot, a killed producer cannot leave a hole,
+// and a CQ cannot overrun.
 //
-// Ordering: whoever completes publishes the CQE, then sets the bit, then looks at `armed`; whoever polls
-// clears the bit, then reads the CQEs; whoever arms stores `armed` and then polls once more (as the verbs API
-// demands of it). All of these are read-modify-writes or seq_cst, so no completion is left without either a
-// bit or an event. The queue pairs of the first lines are asked in every poll and have no bit; where a CQ has
-// no channel either, nothing is looked at behind the CQE, and publishing it is a plain store.
+// Ordering: the producer publishes the CQE, then sets the bit, then reads `armed`. The poller clears the bit,
+// then reads the CQEs. To arm, the caller stores `armed` and then polls once more (as the verbs API demands).
+// All of these are read-modify-writes or seq_cst, so every completion leaves either a bit or an event. The
+// first few queue pairs are checked in every poll and have no bit; if the CQ has no channel either, the
+// producer reads nothing after the CQE, and publishing it is a plain store.
 //
-// Threading: poll() under `lock`. The producer's half (completion_signal.hpp) from any thread of any process.
+// Threading: poll() runs under `lock`. The producer's half (completion_signal.hpp) runs on any thread of any
+// process.
 #pragma once
 
 #include <atomic>
@@ -39,7 +40,7 @@ class CompletionQueue {
   CqContext& context() const { return ctx_; }
 
   int poll(std::span<WorkCompletion> out);
-  // How many completions it holds now; looks at every queue pair, so not for the data path.
+  // The number of completions held now; looks at every queue pair, so not for the data path.
   std::size_t unpolled();
   void arm(Armed how);
 
@@ -47,15 +48,16 @@ class CompletionQueue {
   bool take_event();
   std::uint32_t take_events() { return ctx_.events.exchange(0, std::memory_order_acq_rel); }  // all of them
 
-  // A line is a queue pair's, or an XRC SRQ's, bit in the ready map. Detaching purges what it had not polled.
+  // A line is the bit of a queue pair, or of an XRC SRQ, in the ready map. Detaching purges its unpolled
+  // completions.
   std::uint32_t attach(QueuePair* qp) { return attach(Line{qp, nullptr}); }
   std::uint32_t attach(SharedReceiveQueue* srq) { return attach(Line{nullptr, srq}); }
   void detach(std::uint32_t line);
-  // Of the watched queue pairs' peers one rang its last doorbell on this CPU: it may be waiting for it.
+  // A peer of a watched queue pair last rang its doorbell on this CPU: it may be waiting for the CPU.
   bool peer_on_this_cpu();
-  // No poll runs while it is held. After a queue pair's send lock.
+  // No poll runs while this lock is held. Lock order: after a queue pair's send lock.
   SpinLock& poll_lock() { return lock_; }
-  // How many queue pairs complete here whose packets nobody brings but who asks for them.
+  // The number of queue pairs completing here whose packets arrive only when a poll asks for them.
   std::atomic<int> on_packets{0};
   int attached() const { return attached_.load(std::memory_order_relaxed); }
 
@@ -85,7 +87,7 @@ class CompletionQueue {
   std::uint64_t held_bits_ = 0;  // bits taken from word `held_word_` and not yet served
   std::uint32_t held_word_ = 0;
   std::uint32_t last_bit_ = 63;
-  std::uint32_t turn_ = 0;  // the watched line to begin with; behind the last of them: the map
+  std::uint32_t turn_ = 0;  // the watched line to begin with; after the last watched line comes the map
 };
 
 }  // namespace weir::rnic

@@ -1,6 +1,6 @@
-// The producer's half of a completion: makes it visible, marks its queue pair in the CQ, and says whether
-// somebody sleeps there. For a CQ of any process; the consumer's half is completion_queue.hpp, where the
-// order of the two is explained.
+// The producer's half of a completion: makes it visible, marks its queue pair in the CQ, and says whether the
+// CQ has a sleeper to wake. Works on a CQ of any process. The consumer's half is completion_queue.hpp, which
+// explains the ordering between the two.
 #pragma once
 
 #include <atomic>
@@ -12,15 +12,16 @@ namespace weir::rnic {
 
 enum class Solicited : bool { no, yes };
 
-// Sets the bit of that line.
+// Sets the line's bit.
 void mark_ready(CqContext&, std::uint32_t line);
 // True: the CQ was armed for such a completion, and its channel must be woken.
 bool take_armed(CqContext&, Solicited);
 
 // Stores the word that makes a completion visible.
 inline void publish_completion(std::atomic<std::uint32_t>& word, std::uint32_t value, const CqContext& cq) {
-  // release: the poller must see the completion that the word is about. Before a look at `armed` it must be
-  // seq_cst, or a poller that armed and looked once more could sleep beside the completion.
+  // release: the poller must see the completion that this word announces. If `armed` is read next, the store
+  // must be seq_cst; otherwise a poller that armed and polled once more could sleep although the completion
+  // is there.
   if (cq.channel.load(std::memory_order_relaxed) != 0)
     word.store(value, std::memory_order_seq_cst);
   else

@@ -1,8 +1,8 @@
-// Whoever plays our responder, as the owner of the queue pair sees it: on the same host the process of the
-// queue pair that is connected to ours, which executes its operations on our memory itself.
+// The peer that plays our responder, as the queue pair's owner sees it: on the same host, the process of the
+// queue pair connected to ours executes its operations on our memory itself.
 //
-// While it is inside one, our context's hazard is odd. It may be stopped there, or killed; so nothing waits
-// for it longer than a bounded time. Threading: any thread.
+// During an operation, our context's hazard is odd. The initiator may be stopped or killed there, so every
+// wait for it is bounded in time. Threading: any thread.
 #pragma once
 
 #include <atomic>
@@ -25,18 +25,19 @@ class Initiator {
   // xrc_recv: another process may have connected it.
   void note();
 
-  // Returns once its current operation is over, or it is dead. False: it was still inside after that time,
-  // and what it may touch must then stay where it is.
+  // Returns once its current operation is over, or it is dead. False: it was still inside after that time;
+  // whatever it may touch must then stay where it is.
   bool wait(std::uint64_t longest_ns) const;
-  // It moved us to err, and is about to leave.
+  // It moved us to ERR and leaves its operation at once.
   bool leaves_at_once() const;
-  // A count that changes with each operation; odd inside of one.
+  // A count that changes with each operation; odd during one.
   std::uint32_t hazard() const { return qp_.ctx->hazard.load(std::memory_order_seq_cst); }
-  // It is still inside the operation that began at this count, and lives.
+  // It is alive and still inside the operation that began at this count.
   bool still_inside(std::uint32_t hazard) const;
-  // It was killed. A process that takes over its slot would look as if it were still inside.
+  // It was killed: end its operation here, because a process that takes over its slot would look as if it
+  // were still inside.
   void end_operation();
-  // It rang its last doorbell on that CPU.
+  // Its last doorbell was rung on that CPU.
   bool on(Cpu cpu) const { return qp_.ctx->initiator_cpu.load(std::memory_order_relaxed) == cpu; }
 
  private:

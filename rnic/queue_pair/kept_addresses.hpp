@@ -1,5 +1,5 @@
-// The destinations of datagrams that wait: what a WQE says of its destination is in the address handle, which
-// a program may destroy when it has posted (mckey does).
+// Destinations of datagrams that wait. A WQE's destination is in the address handle, which a program may
+// destroy once it has posted (mckey does).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace weir::rnic {
 
 class KeptAddresses {
  public:
-  // Of all that were posted and are not executed.
+  // Keeps those of all posted WQEs that are not yet executed.
   void keep(SendSide& sends) {
     if (static_cast<std::int32_t>(until_ - sends.executed()) <= 0) {
       paths_.clear();

@@ -1,5 +1,5 @@
-// What a send WQE has to do with our own memory and our own table, whichever way it goes: under the send
-// lock.
+// The part of a send WQE that concerns our own memory and our own protection table, the same for both paths.
+// Under the send lock.
 #pragma once
 
 #include <optional>
@@ -18,9 +18,9 @@ constexpr bool is_local(SendOpcode opcode) {
   return opcode == SendOpcode::local_invalidate || opcode == SendOpcode::bind_window;
 }
 
-// Its pieces of our own memory, checked; or what is wrong with it before anybody else is asked.
+// Its pieces of our own memory, checked; or the error found before any peer is involved.
 std::optional<WcStatus> prepare(const QpCommon&, SendWqe&, Gather& pieces);
-// One that is_local(). False: its status says why.
+// Executes a WQE for which is_local(). False: its status says why.
 bool execute_local(const QpCommon&, SendWqe&);
 
 }  // namespace weir::rnic

@@ -1,9 +1,9 @@
 // How fast a queue pair may send: its rate limit (packet pacing), or the static rate of its path (IBA 9.11).
 //
-// Each message pushes the time at which the next may begin on by as long as it takes at that rate; so the
-// rate holds between messages, and one message is moved at once. What an idle sender did not use it may send
-// in a burst, but no more than `burst_bytes`. Datagrams have a path each, by their address handles; what one
-// takes at the static rate of its path the next waits for, wherever that goes. Pure: time is passed in.
+// Each message delays the start of the next by its own duration at that rate. So the rate holds between
+// messages, and each message is moved at once. An idle sender may send its unused share in a burst of at most
+// `burst_bytes`. Each datagram has its own path, by its address handle; the time it takes at that path's
+// static rate delays the next datagram, wherever that one goes. Pure: time is passed in.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@ namespace weir::rnic {
 
 struct RateLimit {
   std::uint32_t kbps = 0;         // of payload; 0: none
-  std::uint32_t burst_bytes = 0;  // 0: what goes through in `shortest_burst_ns`
+  std::uint32_t burst_bytes = 0;  // 0: the bytes sent in `shortest_burst_ns`
   bool operator==(const RateLimit&) const = default;
 };
 
 class Pacer {
  public:
-  // Who sleeps until a message is due is woken some time late, and must be able to make up for it.
+  // A thread that sleeps until a message is due wakes somewhat late, and must be able to make up for it.
   static constexpr std::uint64_t shortest_burst_ns = 200'000;
 
   void set(RateLimit limit) {
@@ -29,7 +29,7 @@ class Pacer {
   }
   // `path_kbps`: the static rate of the message's own path; 0: none.
   bool limits(std::uint32_t path_kbps) const { return limit_.kbps != 0 || path_kbps != 0; }
-  // When the next message may begin; in the past: now. 0: nothing that is limited was sent.
+  // When the next message may begin; if in the past, now. 0: nothing rate-limited was sent.
   std::uint64_t due_ns() const { return due_ns_; }
   void sent(std::uint64_t bytes, std::uint64_t now_ns, std::uint32_t path_kbps = 0) {
     const std::uint64_t earliest = now_ns > burst_ns_ ? now_ns - burst_ns_ : 0;
@@ -40,7 +40,7 @@ class Pacer {
   static std::uint32_t slower(std::uint32_t a, std::uint32_t b) {
     return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
   }
-  // At most 2^31 bytes, of which each is 8 x 10^6 kb/s x ns.
+  // At most 2^31 bytes; each takes 8 x 10^6 kb/s x ns.
   static std::uint64_t duration_ns(std::uint64_t bytes, std::uint32_t kbps) {
     return kbps == 0 ? 0 : bytes * 8'000'000 / kbps;
   }

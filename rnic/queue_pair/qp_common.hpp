@@ -1,4 +1,4 @@
-// What both sides of a queue pair and its life go by: who it is, how it was made, where it stands.
+// What both sides of a queue pair and its life cycle share: its identity, configuration and state.
 #pragma once
 
 #include <atomic>
@@ -15,17 +15,17 @@ class Tracer;
 
 // A queue pair's place in the CQ that it completes into.
 struct CqPlace {
-  CqContext* cq = nullptr;  // nullptr: it completes nowhere
+  CqContext* cq = nullptr;  // nullptr: has no CQ
   std::uint32_t line = 0;
   std::atomic<int>* on_packets = nullptr;  // CompletionQueue::on_packets
 };
 
-// What the parts of a queue pair ask of the whole. Under its send lock.
+// What the parts of a queue pair ask of the whole. Called under its send lock.
 class QpWhole {
  public:
-  // Everything not yet executed and everything still posted completes as flushed.
+  // Completes as flushed everything not yet executed and every posted receive.
   virtual void enter_error() = 0;
-  // It waits for something that only a try will show: Adapter::note_parked().
+  // The queue pair waits for something that only a retry will show: Adapter::note_parked().
   virtual void note_parked() = 0;
   // Adapter::wait_for_initiators().
   virtual void wait_for_initiators() const = 0;
@@ -37,17 +37,17 @@ class QpWhole {
 struct QpCommon {
   NicParts nic;
   QpWhole& whole;
-  QueuePair& queue_pair;  // the same; for those who are told of it
+  QueuePair& queue_pair;  // the same, for interfaces that take a QueuePair
   Qpn qpn;
   QpConfig config;
-  QpContext* ctx;  // nullptr: there was no room for it, and nothing else here is used
+  QpContext* ctx;  // nullptr: there was no room for it; then nothing else here is used
   QpCounters& counters;
-  Tracer* tracer;  // nullptr: nobody traces
+  Tracer* tracer;  // nullptr: tracing is off
   CqPlace sends{}, receives{};
   QpAttributes attributes{};  // under the send lock
 
   QpState state() const { return static_cast<QpState>(ctx->state.load(std::memory_order_acquire)); }
-  // A completion is there: marks it, and wakes whoever sleeps on that CQ.
+  // A completion is there: marks it, and wakes a sleeper on that CQ.
   void raise(const CqPlace&, Solicited) const;
   // An initiator that waits for what we have just done may try again.
   void kick_initiator_if_parked() const;

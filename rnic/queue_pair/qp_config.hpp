@@ -1,5 +1,5 @@
-// What a queue pair is made with, what modify sets, and what is posted to it. The meaning and encoding of
-// each field is the verbs API's.
+// How a queue pair is created, what modify sets, and what is posted to it. Each field has the verbs API's
+// meaning and encoding.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct QpCapabilities {
   std::uint32_t max_send_wr = 0, max_recv_wr = 0, max_send_sge = 0, max_recv_sge = 0, max_inline = 0;
 };
 
-// What a queue pair of type rss spreads frames by.
+// How a queue pair of type rss spreads frames.
 struct RssConfig {
   RxHash hash;
-  std::vector<std::uint32_t> queues;  // by the hash: indices of work queues; a power of two of them
+  std::vector<std::uint32_t> queues;  // by the hash: indices of work queues; their number is a power of two
 };
 
 struct QpConfig {
@@ -31,47 +31,47 @@ struct QpConfig {
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* recv_cq = nullptr;
   SharedReceiveQueue* srq = nullptr;
-  std::uint64_t xrcd = 0;  // xrc_recv: its domain
-  RssConfig rss;           // rss alone
+  std::uint64_t xrcd = 0;  // xrc_recv: its XRC domain
+  RssConfig rss;           // type rss only
   QpCapabilities caps;
   bool signal_all = false;
-  std::uint32_t mtu_bytes = max_datagram_bytes;  // of the port: a datagram is no longer
+  std::uint32_t mtu_bytes = max_datagram_bytes;  // the port's MTU: the limit of a datagram's length
   void* cookie = nullptr;                        // the caller's object, for async events
 
   bool has_own_receive_queue() const { return srq == nullptr && !is_xrc() && type != QpType::rss; }
-  // Of XRC queue pairs one kind only sends, the other only answers; SRQs receive, and complete.
+  // An XRC send queue pair only sends, an XRC receive queue pair only responds; SRQs receive and complete.
   bool is_xrc() const { return type == QpType::xrc_send || type == QpType::xrc_recv; }
 };
 
-// How a queue pair reaches its peer: decided at rtr, and the same until it is reset.
+// How a queue pair reaches its peer: decided at RTR, fixed until reset.
 enum class Via : std::uint8_t { same_host, packets };
 struct Path {
   Via via = Via::same_host;
-  // The rest is of packets alone.
+  // The rest is for packets only.
   Gid source{}, destination{};
   std::uint32_t mtu_bytes = 1024;
-  std::uint32_t send_psn = 0, receive_psn = 0;  // the first of each
+  std::uint32_t send_psn = 0, receive_psn = 0;  // each the first PSN
   std::uint8_t traffic_class = 0, hop_limit = 64;
   std::uint32_t interface = 0;  // as of PacketRoute
   std::uint64_t process = 0;    // as of PacketRoute
 };
 
-// What modify sets; the meaning and encoding of each is the verbs API's.
+// What modify sets; each field has the verbs API's meaning and encoding.
 struct QpAttributes {
   std::uint32_t access = 0;
   Qpn destination{};
   Path path{};
   std::uint32_t qkey = 0;
-  std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0: for ever
+  std::uint8_t timeout = 0;  // 4.096 us * 2^timeout; 0: no limit
   std::uint8_t retry_cnt = 0;
-  std::uint8_t rnr_retry = 0;      // 7: for ever
+  std::uint8_t rnr_retry = 0;      // 7: no limit
   std::uint8_t min_rnr_timer = 0;  // code of rnr_timer_ns()
   std::uint8_t max_rd_atomic = 1, max_dest_rd_atomic = 1;
   RateLimit rate{};
-  bool sqd_event = false;  // on the way to sqd: report when the send queue has drained
+  bool sqd_event = false;  // on the transition to SQD: report when the send queue has drained
 };
 
-// What post_send needs to know of one work request beyond its payload.
+// What post_send needs to know of a work request besides its payload.
 struct SendRequest {
   std::uint64_t wr_id = 0;
   SendOpcode opcode = SendOpcode::send;

@@ -1,4 +1,4 @@
-// A queue pair: its parts, and its life: modify, reset, the error state, the end of its peer.
+// A queue pair: its parts, and its life cycle: modify, reset, the error state, the end of its peer.
 //
 // The parts, each with its own state:
 //   send_side.hpp     the send ring: posting, completing, polling
@@ -41,7 +41,7 @@ class Adapter;
 class QueuePair final : private QpWhole {
  public:
   QueuePair(Adapter&, std::uint32_t index, const QpConfig&);
-  // An xrc_recv queue pair of another process, of that domain. Not valid() if there is none.
+  // Opens an xrc_recv queue pair of another process in that XRC domain. Not valid() if it does not exist.
   QueuePair(Adapter&, PeerPtr home, Qpn number, std::uint64_t xrcd);
   ~QueuePair();
   QueuePair(const QueuePair&) = delete;
@@ -53,23 +53,23 @@ class QueuePair final : private QpWhole {
   const QpConfig& config() const { return qp_.config; }
   void set_cookie(void* cookie) { qp_.config.cookie = cookie; }
   QpState state() const { return qp_.state(); }
-  // In sqd, and the request that it found under way is not yet over.
+  // In SQD, and the request that was in progress on entry is not yet over.
   bool draining() const { return sends_.draining(); }
   QpAttributes attributes() const { return qp_.attributes; }
-  // xrc_recv: as whoever has it open set them last.
+  // xrc_recv: as set last by any process that has it open.
   QpAttributes shared_attributes() const;
   bool is_anothers() const { return openers_.home() != nullptr; }
-  // xrc_recv, ours: others have it open, so it is not to be destroyed. False: none has, and none can any
-  // more.
+  // xrc_recv, ours: other processes have it open, so it must not be destroyed. False: no process has it open,
+  // and none can open it any more.
   bool stays_open() const { return openers_.stays_open(); }
   void forget_opener(Slot dead) const { openers_.forget(dead); }
   void tell_openers_of_fault(Fault fault) const { openers_.tell_of_fault(fault); }
   void initiator_gone(Slot);  // to one of another process
 
-  // The caller has checked the transition (check_modify). Moving to rtr connects to the destination's
-  // process. False: to reset, and after a bounded time the initiator was still inside an operation (its
-  // process is stopped, say), which may yet write into our rings; then we are in err, and it may be tried
-  // again.
+  // The caller has checked the transition (check_modify). Moving to RTR connects to the destination's
+  // process. False: moving to reset, and after a bounded time the initiator was still inside an operation
+  // (its process is stopped, say), which may yet write into our rings. Then the queue pair is in ERR, and the
+  // caller may try again.
   bool modify(QpState to, const QpAttributes&);
 
   // One work request at a time: append (may repeat), then ring the doorbell. The send lock is held from the
@@ -84,32 +84,33 @@ class QueuePair final : private QpWhole {
   void abort_posting();
   void ring_doorbell();
 
-  // Receives: under receive_lock() from the first post_recv to recv_doorbell(), which publishes what was
-  // written and kicks an initiator that waits for it.
+  // Receives: under receive_lock() from the first post_recv to recv_doorbell(), which publishes the posted
+  // receives and kicks an initiator that waits for one.
   SpinLock& receive_lock() { return receives_.lock(); }
   PostResult post_recv(std::uint64_t wr_id, std::span<const Sge> sges) { return receives_.post(wr_id, sges); }
   void recv_doorbell() { receives_.doorbell(); }
 
   std::size_t poll_completions(CompletionQueue&, std::span<WorkCompletion>);
-  std::size_t unpolled(const CompletionQueue&) const;  // what poll_completions() would find, unlimited
-  // Ahead of poll_completions, under the CQ's lock too: brings the next CQE over from the core that wrote it.
+  std::size_t unpolled(const CompletionQueue&) const;  // what poll_completions() would find without a limit
+  // Called before poll_completions, also under the CQ's lock: fetches the next CQE from the core that wrote
+  // it.
   void prefetch_completion() const { receives_.prefetch(); }
 
-  // A packet for us, of a batch; then, behind the batch, what it is answered with.
+  // Takes one packet of a batch for this queue pair; after the batch, its answer is sent.
   void receive_packet(const ArrivedPacket&);
   void answer_packets();
 
-  // The requester's retry entry: from poll, from a kick, from a timer. Returns false when nothing is parked
+  // The requester's retry entry: called from poll, a kick or a timer. Returns false when nothing is parked
   // any more.
   bool resume();
   void peer_gone(Slot);
-  void process_gone(std::uint64_t process);  // of another user, to which packets go
-  // The WQEs of our SRQ whose completions stand in our ring, to be polled.
+  void process_gone(std::uint64_t process);  // of another user, reached by packets
+  // The WQEs of our SRQ whose completions in our ring are not yet polled.
   void append_completed(std::vector<std::uint32_t>& wqes) const { receives_.append_completed(wqes); }
   void on_fault(Fault);  // a peer moved us to err
   void kick_initiator_if_parked() const { qp_.kick_initiator_if_parked(); }
   // Returns once the initiator's current operation is over, or it is dead. False: it was still inside after a
-  // bounded time (its process is stopped, say); what it may touch must then stay where it is.
+  // bounded time (its process is stopped, say); whatever it may touch must then stay where it is.
   bool wait_for_initiator(std::uint64_t longest_ns = longest_operation_ns) const {
     return initiator_.wait(longest_ns);
   }

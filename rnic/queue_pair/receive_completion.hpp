@@ -1,11 +1,11 @@
-// The work completion of a receive, from what its initiator said of it.
+// The work completion of a receive, from what its initiator wrote about it.
 #pragma once
 
 #include "rnic/memory/arrived.hpp"
 
 namespace weir::rnic {
 
-// What it invalidated is said only where the message was taken.
+// The invalidated key is reported only if the message was accepted.
 inline WorkCompletion receive_completion(const ArrivedCqe& cqe, std::uint64_t wr_id, WcStatus status, Qpn by,
                                          Qpn from) {
   return {.wr_id = wr_id,

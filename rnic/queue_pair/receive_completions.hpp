@@ -1,6 +1,6 @@
 // What arrived on a connected queue pair: the owner's side of its completion ring.
 //
-// CQEs that the initiator published become work completions, in order; payload that came inside the CQE or
+// CQEs published by the initiator become work completions, in order; payload that came inside the CQE or
 // through the landing ring is scattered into the posted buffers here. Threading: under the lock of the CQ
 // that the queue pair's receives complete into; expect() from the thread that executes its sends.
 #pragma once
@@ -21,14 +21,14 @@ class ReceiveCompletions {
       : qp_(qp), rings_(rings), queue_(queue) {}
 
   std::size_t poll(std::span<WorkCompletion>);
-  // What poll() would find, unlimited.
+  // What poll() would find without a limit.
   std::size_t unpolled() const;
-  // The WQEs of our SRQ whose completions stand in the ring, to be polled.
+  // The WQEs of our SRQ whose completions in the ring are not yet polled.
   void append_completed(std::vector<std::uint32_t>&) const;
-  // Ahead of poll(): brings the next CQE over from the core that wrote it.
+  // Called before poll(): fetches the next CQE from the core that wrote it.
   void prefetch() const;
-  // Where the answer to what arrives next will probably be written, at the initiator's: its next CQE, and
-  // behind its last RDMA WRITE. Hints; they may be old.
+  // Where the answer to the next message will probably be written at the initiator: its next CQE, and after
+  // its last RDMA WRITE. Hints; they may be stale.
   void expect(const void* cqe, const void* write) {
     likely_cqe_.store(cqe, std::memory_order_relaxed);
     likely_write_.store(write, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// A queue pair's own receive queue, the owner's side: what the application posted and has not polled yet.
+// A queue pair's own receive queue, the owner's side: receives posted but not yet polled.
 //
 //   polled <= published <= tail      (all count WQEs ever)
 //
@@ -26,7 +26,7 @@ class ReceiveQueue {
  public:
   ReceiveQueue(const QpCommon& qp, const ReceiveRings& rings) : qp_(qp), rings_(rings) {}
 
-  // Once the rings are there.
+  // Call once the rings exist.
   void allocate() { posted_.resize(rings_.wqes()); }
   SpinLock& lock() { return lock_; }
   PostResult post(std::uint64_t wr_id, std::span<const Sge>);
@@ -38,9 +38,9 @@ class ReceiveQueue {
   std::uint32_t polled() const { return polled_.load(std::memory_order_relaxed); }
   // One writer, under the CQ's lock: no locked instruction.
   void polled_up_to(std::uint32_t count) { polled_.store(count, std::memory_order_release); }
-  // What is posted and not polled, as flushed.
+  // Polls posted, unpolled receives as flushed.
   std::size_t poll_flushed(std::span<WorkCompletion>);
-  // The keys of the memory of what is posted and not polled.
+  // The memory keys of posted, unpolled receives.
   std::vector<std::uint32_t> keys() const;
   // Between polls.
   void reset();
@@ -49,7 +49,7 @@ class ReceiveQueue {
   const QpCommon& qp_;
   const ReceiveRings& rings_;
   SpinLock lock_;
-  std::vector<PostedReceive> posted_;  // what stands in the ring, by place
+  std::vector<PostedReceive> posted_;  // the receives in the ring, by index
   std::uint32_t tail_ = 0;
   std::uint32_t published_ = 0;
   std::atomic<std::uint32_t> polled_{0};

@@ -1,8 +1,9 @@
-// Where a queue pair's rings for what arrives are in the shared segment: made with it, freed with it.
+// Where a queue pair's receive rings are in the shared segment: allocated and freed with the queue pair.
 //
-// Initiators find them by the context. Their owner goes by this copy of its own, so that nonsense that a
-// neighbour writes into the context leads it nowhere. A queue pair of type rss has a hash and an indirection
-// table in the same places; XRC queue pairs have none, and one of xrc_recv a list of those who opened it.
+// Initiators find the rings through the context. The owner uses its own copy here, so nonsense that a
+// neighbour writes into the context cannot mislead it. A queue pair of type rss has a hash and an indirection
+// table in the same places; XRC queue pairs have neither rings nor tables, but an xrc_recv queue pair has a
+// list of the processes that opened it.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +18,23 @@ class ReceiveRings {
  public:
   explicit ReceiveRings(Segment& segment) : segment_(segment) {}
 
-  // `srq_wrs`: how many receives its SRQ has; 0: it has none. False: the segment is full; free() what there
-  // is.
+  // `srq_wrs`: the number of receives in its SRQ; 0: it has no SRQ. False: the segment is full; free() what
+  // was allocated.
   bool allocate(const QpConfig&, std::uint32_t srq_wrs);
   void free(QpType);
   void show(QpContext&) const;
 
-  // By their counts; each wraps by itself.
+  // Indexed by count; each wraps on its own.
   ReceiveWqe& wqe(std::uint32_t count) const {
     return *segment_.at<ReceiveWqe>(rq_offset_ + std::uint64_t{rq_stride_} * (count & rq_mask_));
   }
   std::uint32_t wqe_place(std::uint32_t count) const { return count & rq_mask_; }
   std::uint32_t wqes() const { return rq_mask_ + 1; }
-  // Of connected queue pairs.
+  // For connected queue pairs.
   ReceiveCqe& cqe(std::uint32_t count) const {
     return segment_.at<ReceiveCqe>(cqe_offset_)[count & cqe_mask_];
   }
-  // Of those with datagrams.
+  // For queue pairs with datagrams.
   DatagramSlot* slots() const { return segment_.at<DatagramSlot>(cqe_offset_); }
   DatagramSlot& slot(std::uint32_t count) const { return slots()[count & cqe_mask_]; }
   std::uint32_t completions() const { return cqe_mask_ + 1; }  // CQEs, or slots

@@ -1,9 +1,9 @@
 // The requester: executes a queue pair's send WQEs in order, in the thread that rang the doorbell.
 //
-// One WQE at a time: gather its local pieces (checking lkeys), let the responder's role act on the target,
-// and turn the outcome into a completion; or park, if the target cannot answer yet (parking.cpp). Not of RC
-// to another host, where many requests are under way at once: that is between_hosts/packet_side.hpp.
-// Everything under the send lock.
+// One WQE at a time: gather its local pieces (checking lkeys), have the responder's role act on the target,
+// and turn the outcome into a completion; or park, if the target cannot answer yet (parking.cpp). RC to
+// another host is different, because many requests are in flight at once: see between_hosts/packet_side.hpp.
+// Everything runs under the send lock.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Requester {
   Requester& operator=(const Requester&) = delete;
 
   void execute();
-  // UC to another host, from rts on; nullptr: what is posted is lost.
+  // UC to another host, from RTS on; nullptr: posted messages are lost.
   void send_over(UnreliablePackets* packets) { unreliable_ = packets; }
   void set_over_packets(bool yes) { over_packets_ = yes; }
 
@@ -37,7 +37,7 @@ class Requester {
   void connect(HostPort::Wait);
   void disconnect() { target_.disconnect(); }
   bool connected_to(const Peer& peer) const { return target_.peer.get() == &peer; }
-  // It was connected, and would still answer.
+  // The target is connected and would still answer.
   bool target_answers() const { return target_.connected() && target_.answers(); }
   // XRC: another process has the target open.
   bool target_has_opener() const { return target_.opener().has_value(); }
@@ -45,23 +45,22 @@ class Requester {
 
   // ---- waiting
   bool parked() const { return parked_ != Park::none; }
-  // The next send WQE was begun, and is tried again until it is over.
+  // The next send WQE has begun, and is retried until it is over.
   bool under_way() const { return parked() && parked_ != Park::paced; }
-  // A kick, a poll or a timer: tries again what is parked.
+  // A kick, a poll or a timer: retries the parked WQE.
   void resume();
-  // What is parked will not be tried again.
+  // The parked WQE will not be retried.
   void give_up();
-  // The target's process is gone. True: the WQE that was parked on it failed.
+  // The target's process is gone. True: the WQE parked on it failed.
   bool fail_parked();
 
   void set_rate(RateLimit rate) { pacer_.set(rate); }
-  // Two programs on one CPU that answer each other's WRITEs and wait by watching their memory make no call by
-  // which either could give the CPU away, and each turn would cost the rest of a time slice. So it is given
-  // away behind the WRITE: if nothing else is outstanding, and once for each time that the peer did something
-  // itself.
+  // Two programs on one CPU that answer each other's WRITEs and wait by watching their memory make no call
+  // that could yield the CPU, so each turn would cost the rest of a time slice. So we yield the CPU after the
+  // WRITE: only if nothing else is outstanding, and once for each time the peer itself acted.
   bool gives_way();
 
-  // As it was made, but for its rate.
+  // Restores the initial state, except for the rate.
   void reset();
 
  private:
@@ -82,7 +81,7 @@ class Requester {
   bool reconnect_if_stale();
   void note_likely_next();
 
-  // parking.cpp. True: try the WQE again at once.
+  // parking.cpp. True: retry the WQE at once.
   bool receive_comes_soon();
   bool park(Park why);
   void begin_park(Park why, SendWqe&, std::uint64_t now_ns, std::optional<std::uint64_t> budget_ns);
@@ -98,13 +97,13 @@ class Requester {
   UnreliablePackets* unreliable_ = nullptr;
   bool over_packets_ = false;
   Pacer pacer_;
-  std::uint32_t answered_ = 0;  // the initiator's count of operations when we last gave it our CPU
+  std::uint32_t answered_ = 0;  // the initiator's operation count when we last yielded the CPU to it
 
   Park parked_ = Park::none;
   RetryPauses pauses_;
   bool announced_ = false;     // the target was told that we are parked, and has not kicked us since
-  HostPort::Ticket dial_ = 0;  // of the datagram that waits for its destination's process
-  KeptAddresses addresses_;    // of datagrams that wait
+  HostPort::Ticket dial_ = 0;  // for the datagram that waits for its destination's process
+  KeptAddresses addresses_;    // for datagrams that wait
   std::uint32_t rnr_spin_ = 16;
 };
 

@@ -1,5 +1,5 @@
-// When to try again what no event announces: with pauses that grow with the time for which it has been tried,
-// and one timer however often others try. Pure: time is passed in.
+// When to retry something that no event announces: the pauses grow with the time spent retrying, and there is
+// one timer, however often others retry. Pure: time is passed in.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ class RetryPauses {
  public:
   void begin(std::uint64_t now_ns) { since_ns_ = now_ns; }
   std::uint64_t tried_for_ns(std::uint64_t now_ns) const { return now_ns - since_ns_; }
-  // When a timer is to run; nothing: one runs already.
+  // When to run a timer; nothing: one is already running.
   std::optional<std::uint64_t> next(std::uint64_t now_ns) {
     if (now_ns < next_ns_) return std::nullopt;
     return next_ns_ = now_ns + std::clamp(tried_for_ns(now_ns) / 4, shortest_ns, longest_ns);
   }
-  // At a time that is known; nothing: a timer for it runs already.
+  // For a known due time; nothing: a timer for it is already running.
   std::optional<std::uint64_t> at(std::uint64_t due_ns) {
     if (next_ns_ == due_ns) return std::nullopt;
     return next_ns_ = due_ns;

@@ -29,11 +29,11 @@
 
 namespace weir::rnic {
 
-// What an address handle says.
+// What an address handle holds.
 struct DatagramPath {
   std::array<std::byte, grh_bytes> grh{};
   Gid group{};  // multicast
-  // To another host, or, of a group, to others too: how many bytes a packet's payload may have; 0: on this
+  // To another host, or, for a group, also to others: the limit of a packet's payload in bytes; 0: on this
   // host.
   std::uint32_t packet_bytes = 0;
   std::uint32_t interface = 0;  // as of PacketRoute
@@ -50,7 +50,7 @@ struct AtomicOperands {
   std::uint64_t swap;
 };
 
-struct WindowBinding {  // a bind's address is the WQE's remote_addr, the new key its rkey
+struct WindowBinding {  // a bind's address is the WQE's remote_addr, the new key is its rkey
   std::uint64_t length;
   std::uint32_t lkey;  // the region's; 0: bind to nothing
   std::uint32_t access;
@@ -65,7 +65,7 @@ struct SendWqe {
   bool inlined;
   bool fenced;  // packets: waits for all READs and atomics before it
   std::uint8_t num_sge;
-  std::uint32_t imm_be;  // or, of the two opcodes that invalidate, the key
+  std::uint32_t imm_be;  // or, for the two opcodes that invalidate, the key
   std::uint32_t inline_bytes;
   std::uint32_t byte_len;     // filled when executed
   std::uint32_t remote_srqn;  // XRC
@@ -78,7 +78,7 @@ struct SendWqe {
     WindowBinding binding;     // bind_window
   };
 
-  // sges, or inline data, to the ring's stride
+  // followed by sges, or inline data, up to the ring's stride
   Sge* sges() { return reinterpret_cast<Sge*>(this + 1); }
   std::byte* inline_data() { return reinterpret_cast<std::byte*>(this + 1); }
 };
@@ -97,7 +97,7 @@ class SendQueue {
   }
   bool full() const { return tail - polled.load(std::memory_order_acquire) >= limit_; }
   bool allocated() const { return ring_ != nullptr; }
-  // A deep ring does not fit into the cache, and its next entry was last touched a whole lap ago.
+  // A deep ring does not fit in the cache, and its next entry was last touched a whole lap ago.
   void prefetch_next() const {
     const std::byte* next = reinterpret_cast<const std::byte*>(&at(tail));
     prefetch_to_write(next);

@@ -1,7 +1,8 @@
-// A queue pair's send side: what was posted, and what of it is done.
+// A queue pair's send side: posted WQEs, and how many of them are done.
 //
-// Work requests become WQEs in the send ring, and the doorbell publishes them; who executes them (requester,
-// or packets to another host) completes them here, in order; polling turns them into work completions.
+// Work requests become WQEs in the send ring, and the doorbell publishes them. Whichever part executes them
+// (the requester, or packets to another host) completes them here, in order. Polling turns them into work
+// completions.
 //
 // Threading: everything under lock(), from the first append() to publish(); poll() and unpolled() under the
 // CQ's lock instead.
@@ -28,13 +29,13 @@ class SendSide {
   SpinLock& lock() { return lock_; }
 
   // ---- posting
-  // nullptr: the result says why.
+  // nullptr: the result holds the reason.
   SendWqe* append(const SendRequest&, PostResult&);
   PostResult set_sges(SendWqe&, std::span<const Sge>) const;
   PostResult add_inline(SendWqe&, std::span<const std::byte> piece) const;
   void retract() { --ring_.tail; }
   void retract_all() { ring_.tail = ring_.doorbell; }
-  // The doorbell: what was appended is to be executed.
+  // The doorbell: releases the appended WQEs for execution.
   void publish();
 
   // ---- executing
@@ -44,25 +45,25 @@ class SendSide {
   bool all_executed() const { return executed() == ring_.doorbell; }
   SendWqe& next() const { return ring_.at(executed()); }
   void prefetch_next() const { ring_.prefetch_next(); }
-  // Nothing else is outstanding than the one that was posted last.
+  // The most recently posted WQE is the only one outstanding.
   bool has_one_outstanding() const {
     return ring_.doorbell - ring_.polled.load(std::memory_order_relaxed) == 1;
   }
   void complete(SendWqe&, WcStatus);
-  // Completes it with its error, and takes the queue pair to the error state.
+  // Completes the WQE with its error, and moves the queue pair to the error state.
   void fail(SendWqe&, WcStatus);
   void flush();
 
-  // ---- draining: in sqd, and the requests that it found under way are not yet over
+  // ---- draining: in SQD, and the requests that were in progress on entry are not yet over
   bool draining() const { return draining_.load(std::memory_order_acquire); }
   void set_draining(bool draining) { draining_.store(draining, std::memory_order_release); }
   void drained();
 
   // ---- polling
   std::size_t poll(std::span<WorkCompletion>);
-  std::size_t unpolled() const;  // what poll() would find, unlimited
+  std::size_t unpolled() const;  // what poll() would find without a limit
 
-  // Between polls: as it was made.
+  // Called between polls: restores the initial state.
   void reset();
 
  private:
@@ -70,8 +71,8 @@ class SendSide {
   SpinLock lock_;
   SendQueue ring_;
   std::atomic<bool> draining_{false};
-  // What polling has looked at stays looked at: with one signal for hundreds of writes, walking the
-  // unsignalled ones again in each poll would cost more than everything else.
+  // Polling does not look at a WQE twice: with one signal for hundreds of writes, walking the unsignalled
+  // ones again in each poll would cost more than everything else.
   std::uint32_t scanned_ = 0;
 };
 

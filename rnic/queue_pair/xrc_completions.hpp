@@ -1,8 +1,8 @@
-// Where the completions of an XRC shared receive queue stand: many queue pairs, of several processes, deliver
-// into one SRQ, and its own CQ reports all of it (IBA annex A14).
+// Where the completions of an XRC shared receive queue are kept: many queue pairs, of several processes,
+// deliver into one SRQ, and the SRQ's own CQ reports all of it (IBA annex A14).
 //
 // A ring of slots that initiators claim (claimed_ring.hpp), in the SRQ's segment. It is twice as long as the
-// SRQ, so that whoever has taken a receive finds a slot. Threading: poll() under the CQ's lock.
+// SRQ, so an initiator that has taken a receive always finds a slot. Threading: poll() under the CQ's lock.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ class XrcCompletions {
   XrcCompletions& operator=(const XrcCompletions&) = delete;
 
   bool valid() const { return slots_ != nullptr; }
-  // An initiator that was stopped inside an operation may touch it yet.
+  // An initiator stopped inside an operation may still touch the ring.
   void keep_ring() { offset_ = 0; }
 
-  // The next one that can be reported; nullptr when there is none. next() must be followed by take().
+  // The next completion that can be reported; nullptr if there is none. next() must be followed by take().
   const XrcCompletion* next();
   void take();
   std::size_t unpolled() const;
 
-  // A process was killed: what it had claimed and not completed is skipped. True if there was any.
+  // A process was killed: skips the slots that it had claimed and not completed. True if there were any.
   bool void_slots_of(Slot dead);
   void append_completed(std::vector<std::uint32_t>& numbers) const;
 
