@@ -1,5 +1,5 @@
-// Which CPU the calling thread runs on, in a nanosecond: the kernel keeps the number in a word of the
-// thread's (rseq(2); glibc 2.35 and later registers it).
+// The CPU that the calling thread runs on, read in a nanosecond: the kernel keeps the number in a word of the
+// thread (rseq(2); glibc 2.35 and later registers it).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace weir::rnic {
 
-// Numbers count from 1. 0: not known.
+// Numbered from 1. 0: not known.
 using Cpu = std::uint32_t;
 
 inline Cpu current_cpu() {

@@ -1,10 +1,11 @@
-// Guests of a process: initiators inside an operation on its memory that came by a queue pair of another
-// process (XRC, whose SRQ need not be of its queue pair's process). So no hazard of its own queue pairs tells
-// of them, and its deregistrations, and the destruction of its SRQs, wait for these entries instead.
+// Guests of a process: initiators inside an operation on its memory that came through a queue pair of another
+// process (XRC: the SRQ need not belong to its queue pair's process). No hazard of the host process's own
+// queue pairs shows them, so its deregistrations, and the destruction of its SRQs, wait for these entries
+// instead.
 //
-// Ordering: the initiator claims an entry and then looks at the SRQ and at keys; the owner takes those back
-// and then looks at the entries. All of it is seq_cst, so one of them sees the other. An entry whose claimer
-// was killed is freed by the owner when it hears of that end, or waits for it.
+// Ordering: the initiator claims an entry and then reads the SRQ and the keys; the owner revokes those and
+// then reads the entries. All of it is seq_cst, so one of them sees the other. An entry whose claimer was
+// killed is freed by the owner when it hears of that process's end, or while it waits for the entry.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ class GuestOperation {
   ~GuestOperation();
   GuestOperation(const GuestOperation&) = delete;
   GuestOperation& operator=(const GuestOperation&) = delete;
-  // False: every entry is taken, and nothing of that process may be touched.
+  // False: every entry is taken; then nothing of that process may be touched.
   bool inside() const { return entry_ != nullptr; }
 
  private:
@@ -29,8 +30,8 @@ class GuestOperation {
   std::uint64_t freed_ = 0;
 };
 
-// Returns once every operation is over that was running when it was called, or its initiator is dead. False:
-// one was still running at `give_up_ns` (its process is stopped, say).
+// Returns once every operation that was running at the call is over, or its initiator is dead. False: one was
+// still running at `give_up_ns` (its process is stopped, say).
 bool wait_for_guests(SegmentHeader& own, HostPort& host, std::uint64_t give_up_ns);
 
 // A process was killed.

@@ -1,7 +1,7 @@
 // A shared receive queue as an initiator sees it: takes posted WQEs in the target's memory.
 //
-// Any number of initiators, in any process, take from one at a time. Only the table of WQEs is looked at
-// once, when connecting; what a neighbour may change since is checked at each claim.
+// Any number of initiators, in any process, take receives one at a time. Only the table of WQEs is checked
+// once, on connecting; anything that a neighbour may change later is checked at each claim.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ class RemoteSrq {
 
   bool available() const;
   bool claim(Qpn own, TakenReceive&) const;
-  // What was claimed and shall not be completed: to its owner, who alone posts.
+  // Gives a claimed receive that will not be completed back to its owner, the only process that posts.
   void give_back(const TakenReceive&) const;
 
  private:

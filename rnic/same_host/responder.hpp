@@ -1,11 +1,11 @@
 // The responder's role, played by the initiator on the target's shared state (same-host path).
 //
-// A real NIC's responder runs at the target. Here the initiator does its work, so that the target's threads
-// are never needed: check that the target queue pair answers us, check rkey, PD, access and bounds in the
-// target's protection table, move the data, take a receive WQE, publish its CQE. One initiator per queue
-// pair, in order, so everything it writes there has one writer.
+// A real NIC's responder runs at the target. Here the initiator does that work, so the target's threads are
+// never needed: check that the target queue pair is connected to us; check rkey, PD, access and bounds in the
+// target's protection table; move the data; take a receive WQE and publish its CQE. Each queue pair has one
+// initiator, working in order, so everything the initiator writes there has one writer.
 //
-// While an operation runs, the target's QpContext.hazard is odd: deregistration, reset and destroy wait for
+// While an operation runs, the target's QpContext.hazard is odd; deregistration, reset and destroy wait for
 // it.
 #pragma once
 
@@ -29,12 +29,13 @@ enum class Outcome : std::uint8_t {
   done,
   rnr,          // the target has no receive posted
   no_response,  // the target queue pair is not there, not ready, or not connected to us
-  late,         // the target's process lives, and has not come to copying
-  local_fault,  // memory of ours is not there any more
-  contended,    // somebody who lives holds what it takes, and does not know that we wait: the lock of an
-              // atomic's word, a place as a guest; or, XRC, the SRQ's process does not let itself be reached
-  connecting,      // to a process that no connection leads to yet, in the background: datagrams, XRC
-  nak_access,      // remote access error
+  late,         // the target's process is alive, but has not got round to copying
+  local_fault,  // memory of ours is no longer there
+  contended,   // a live process holds what the operation needs and does not know that we wait (the lock of an
+               // atomic's word, a guest slot); or, for XRC, the SRQ's process cannot be reached
+  connecting,  // datagrams, XRC: a connection to the target's process does not exist yet and is being made in
+               // the background
+  nak_access,  // remote access error
   nak_invalid,     // remote invalid request (the message is longer than the receive)
   nak_operational  // remote operational error (its receive buffers are not what it said, or its memory is
                    // gone)
@@ -44,53 +45,54 @@ struct Arrival {  // what the completion of a receive says
   WcOpcode opcode = WcOpcode::recv;
   std::uint64_t byte_len = 0;
   std::uint32_t imm_be = 0;
-  Carries carries = Carries::nothing;  // what imm_be is
+  Carries carries = Carries::nothing;  // the meaning of imm_be
   bool solicited = false;
 };
 
 class RemoteQueuePair {
  public:
-  // Looks at the target once, when connecting: false when its context makes no sense (yet).
+  // Checks the target once, on connecting: false when its context makes no sense (yet).
   bool connect(PeerPtr, Qpn own, Qpn target);
-  // Our own queue pair, for requests that come in packets: they are executed here like a neighbour's, on our
-  // own segment. `sender`: the number that they come from, which means nothing to us.
+  // Connects to our own queue pair, for requests that arrive in packets: they are executed here like a
+  // neighbour's, on our own segment. `sender`: the number they come from, which means nothing to us.
   bool connect_to_ourselves(PeerPtr self, Qpn ours, Qpn sender);
-  // XRC, before each operation: the SRQ in whose protection domain the operation is checked and which it may
-  // deliver to. `of`: its process; nullptr: nobody lives there.
+  // XRC, before each operation: selects the SRQ whose protection domain the operation is checked in and which
+  // it may deliver to. `of`: its process; nullptr: no live process.
   bool srq_selected(Qpn srqn) const;
   Outcome select_srq(Qpn srqn, const PeerPtr& of);
   void disconnect();
-  // The target's process has ended, and nobody keeps the target.
+  // The target's process has ended, and no other process keeps the target.
   bool gone() const { return connected() && !peer->alive() && !kept(); }
-  // XRC: a process that notes that it has the target open. To find one that keeps it when its own has ended.
+  // XRC: a process that records that it has the target open. Used to find a process that keeps the target
+  // when the target's own has ended.
   std::optional<Slot> opener() const;
-  bool keep_by(PeerPtr opener);  // false: it has not, and the note is of one that ended
+  bool keep_by(PeerPtr opener);  // false: it does not have the target open; the record is of an ended process
   void forget_opener(Slot dead);
   bool kept() const;
-  // The SEND that is under way will not be tried again.
+  // The SEND in progress will not be retried.
   void give_up_send();
   bool connected() const { return ctx_ != nullptr; }
 
   Outcome rdma_write(const Gather&, std::uint64_t addr, std::uint32_t rkey);
   Outcome rdma_write_with_imm(const Gather&, std::uint64_t addr, std::uint32_t rkey, const Arrival&);
   Outcome rdma_read(const Gather&, std::uint64_t addr, std::uint32_t rkey);
-  // atomic.cpp. The value from before comes back into the gather's first eight bytes.
+  // atomic.cpp. The word's previous value comes back in the gather's first eight bytes.
   Outcome atomic(SendOpcode, const AtomicOperands&, const Gather& into, std::uint64_t addr,
                  std::uint32_t rkey);
   Outcome atomic_write(const Gather&, std::uint64_t addr, std::uint32_t rkey);
   Outcome send(const Gather&, const Arrival&);
 
-  // The same in parts, for messages that come in packets (piecewise.cpp). Each part holds the hazard by
-  // itself; between them a SEND holds its receive.
-  Outcome begin_send();  // takes a receive, or goes on with the one taken
+  // The same in parts, for messages that arrive in packets (piecewise.cpp). Each part sets the hazard for
+  // itself; between parts a SEND holds its receive.
+  Outcome begin_send();  // takes a receive, or continues with the one already taken
   Outcome append_to_send(std::uint64_t offset, std::span<const std::byte>);
   Outcome finish_send(const Arrival&);
   Outcome check_write(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey);
   Outcome check_read(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey);
-  // Where a range that is to be read lies, held until end_read().
+  // Where a range to be read is located; held until end_read().
   Outcome begin_read(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, iovec& at);
   void end_read();
-  // As if a request had been refused with that outcome, which is a NAK.
+  // Acts as if a request had been refused with that outcome, which is a NAK.
   Outcome refuse(Outcome);
 
   std::uint32_t target_min_rnr_timer() const {
@@ -100,10 +102,10 @@ class RemoteQueuePair {
   // A receive is posted and its completion has room.
   bool can_receive() { return receive_available() && completion_room(); }
 
-  // Tells the target that we wait for it; call before looking a last time.
+  // Tells the target that we wait for it; call before the last check.
   void announce_parked() const;
 
-  // Where we ring the doorbell.
+  // Records the CPU on which we ring the doorbell.
   void tell_cpu(Cpu cpu) {
     if (ctx_ == nullptr || cpu == cpu_told_) return;
     cpu_told_ = cpu;
@@ -113,13 +115,13 @@ class RemoteQueuePair {
   // The target is in a receiving state and connected to us.
   bool answers() const;
 
-  // The target was reset or its number given to another since we connected: its rings are not those we know.
+  // The target was reset, or its number reused, since we connected: its rings are not the ones we know.
   bool stale() const { return ctx_ != nullptr && ctx_->incarnation != incarnation_; }
-  // Where the next message will probably write: behind the last CQE, and behind the last RDMA WRITE.
+  // Where the next message will probably write: after the last CQE, and after the last RDMA WRITE.
   const void* likely_cqe() const { return behind_last_cqe_; }
   const void* likely_write() const { return behind_last_write_; }
 
-  // Where to count what is done there; nullptr: not connected.
+  // Where to count operations on the target; nullptr: not connected.
   QpCounters* counters() const { return counters_; }
 
   PeerPtr peer;  // of the target queue pair
@@ -162,15 +164,15 @@ class RemoteQueuePair {
   Outcome nak(Outcome with, WcStatus receive_status, const TakenReceive*, const Arrival&);
 
   Qpn own_, target_;
-  std::uint32_t reading_ = 0;     // the hazard, from begin_read() on; 0: not reading
-  std::uint32_t answers_to_ = 0;  // what the target's remote_qpn says while it is connected to us
-  // On whose memory operations act, by its protection table: `peer`, or of XRC the SRQ's process.
+  std::uint32_t reading_ = 0;     // the hazard, from begin_read() on; 0: no read in progress
+  std::uint32_t answers_to_ = 0;  // the target's remote_qpn while it is connected to us
+  // The process whose memory and protection table operations use: `peer`, or for XRC the SRQ's process.
   PeerPtr memory_;
   std::uint32_t pd_ = 0;  // in which rkeys are checked
   QpContext* ctx_ = nullptr;
   QpCounters* counters_ = nullptr;
   CqContext* cq_ = nullptr;
-  RemoteSrq srq_;  // connected only where the target has one
+  RemoteSrq srq_;  // connected only if the target has one
   std::byte* wqes_ = nullptr;
   ReceiveCqe* cqes_ = nullptr;
   std::byte* landing_ = nullptr;
@@ -178,36 +180,36 @@ class RemoteQueuePair {
   std::uint32_t cq_index_ = 0, cq_line_ = 0;
   std::uint16_t incarnation_ = 0;
   Cpu cpu_told_ = 0;
-  // Taken for a SEND whose bytes could not be moved yet; its retry goes on with it. give_up_send() gives it
+  // Taken for a SEND whose bytes could not be moved yet; its retry continues with it. give_up_send() gives it
   // back.
   std::optional<TakenReceive> held_;
-  // The target's mover may yet make a copy of this request that we gave up: the request is tried again the
-  // same way, behind it, and by no mapping that has come meanwhile.
+  // The target's mover may yet copy for this request, which we gave up. So the retry goes the same way, after
+  // that copy, and not through a mapping that has appeared meanwhile.
   bool behind_unfinished_ = false;
   const ReceiveCqe* behind_last_cqe_ = nullptr;
   const std::byte* behind_last_write_ = nullptr;
 
-  // XRC, once an SRQ was selected.
+  // XRC, once an SRQ is selected.
   XrcCompletion* xrc_completions_ = nullptr;
   XrcCompletion* xrc_claimed_ = nullptr;
-  // Where a completion goes that has no slot: a neighbour's words are nonsense.
+  // Takes a completion that has no slot, because a neighbour's words are nonsense.
   std::unique_ptr<ReceiveCqe> spare_cqe_;
   Qpn srqn_;
   std::uint32_t xrc_mask_ = 0, srq_incarnation_ = 0, guest_hint_ = 0;
   QpOpeners* openers_ = nullptr;
-  PeerPtr keeper_;  // once the target's process has ended
+  PeerPtr keeper_;  // set once the target's process has ended
 };
 
 // Scope of one operation on the target. The target's deregister, reset and destroy wait while the hazard is
-// odd; those of an SRQ's process that is not the target's wait while we are its guest.
+// odd; for XRC, an SRQ's process other than the target's waits while we are its guest.
 class RemoteQueuePair::Operation {
  public:
-  // `reaches`: the one rkey it may use, or any_receive.
+  // `reaches`: the only rkey the operation may use, or any_receive.
   Operation(RemoteQueuePair& by, std::uint32_t reaches) : by_(by), ctx_(*by.ctx_) {
-    // A target that was connected to another since counts the operations of that one there.
+    // If the target was since connected to another initiator, its hazard counts that one's operations.
     if (!by.answers()) return;
     begun_as_ = ctx_.hazard.load(std::memory_order_relaxed) | 1;
-    // release: whoever sees this key sees all that our last operation wrote, and that it is over.
+    // release: a thread that sees this key sees all that our last operation wrote, and that it is over.
     ctx_.reaches.store(reaches, std::memory_order_release);
     // seq_cst: we store the hazard, then read state and keys; the target stores those, then reads the hazard.
     ctx_.hazard.store(begun_as_, std::memory_order_seq_cst);
@@ -242,8 +244,8 @@ inline void to_error_state(QpContext& qp) {
     if (qp.state.compare_exchange_weak(state, static_cast<std::uint32_t>(QpState::err))) break;
 }
 
-// A process that died is one that does not answer any more; its end will be reported presently. One that is
-// late will answer when it runs again.
+// A dead process is one that no longer answers; its end will be reported presently. A late one will answer
+// when it runs again.
 inline Outcome outcome_of(Peer::Transfer transfer) {
   switch (transfer) {
     case Peer::Transfer::done:
