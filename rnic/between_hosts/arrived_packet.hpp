@@ -1,4 +1,4 @@
-// A packet that came from another host or user and was found whole, with the addresses of its IP header.
+// A packet that arrived intact from another host or user, with the addresses of its IP header.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// Packets that have come: which of them are whole.
+// Packets that have arrived: checks which are intact.
 //
-// A stranger may send anything. What is not RoCEv2 of version 0 with our P_Key, or whose ICRC is wrong, is
-// dropped without a word (annex A17, CA17-24). Over IPv4 the ICRC covers an ID that a socket does not see; it
-// is computed, and has to fit those that its sender used before.
+// A stranger may send anything. A packet that is not RoCEv2 of version 0 with our P_Key, or whose ICRC is
+// wrong, is dropped silently (annex A17, CA17-24). Over IPv4 the ICRC covers an IP ID that a socket does not
+// see; the ID is computed from it, and must fit the IDs that its sender used before.
 //
-// One caller at a time. Remembers `max_senders` addresses at most; one more takes the place of another.
+// One caller at a time. Remembers at most `max_senders` addresses; a further one replaces an old one.
 #pragma once
 
 #include <map>

@@ -1,8 +1,8 @@
-// Packets for one destination, laid behind each other as the kernel takes them: runs of equal length, whose
-// last may be shorter, each packet with its ICRC.
+// Packets for one destination, laid out back to back as the kernel takes them: runs of equal length (the last
+// may be shorter), each packet with its ICRC.
 //
-// Payload is copied here once, by a copy that is left where the program's memory is gone; from here the
-// kernel copies it on. One system call then carries dozens of packets.
+// Payload is copied here once, by a copy that stops if the program's memory is gone; from here the kernel
+// copies it on. One system call then carries dozens of packets.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ namespace weir::rnic {
 
 class PacketBatch {
  public:
-  // All three outlive it. One at a time in a thread.
+  // All three outlive the batch. One batch at a time per thread.
   PacketBatch(HostPort& host, const PacketRoute& route, const wire::IcrcRoute& icrc);
   PacketBatch(const PacketBatch&) = delete;
   PacketBatch& operator=(const PacketBatch&) = delete;
 
-  // False: its payload cannot be read, and it is not in the batch. May send what is there before.
+  // False: its payload cannot be read, and it is not in the batch. May first send what the batch holds.
   bool add(const packet::Outgoing& packet);
   void send();
 

@@ -1,9 +1,9 @@
-// What a queue pair has beside its rings while its peer is reached by packets: a requester over its send
-// queue, a responder over its own context, and the way to the other end. An unreliable connection has no
-// requester: what it posts is executed in its turn, as a datagram is (requester.cpp), and cut into packets.
+// What a queue pair has besides its rings while its peer is reached by packets: a requester over its send
+// queue, a responder over its own context, and the route to the peer. An unreliable connection has no
+// requester: its WQEs are executed in turn, like datagrams (requester.cpp), and cut into packets.
 //
 // The requester is used under the queue pair's send lock, the responder under `arriving`. Neither lock is
-// taken while the other is held, but by reset, which takes the send lock first.
+// taken while the other is held, except by reset, which takes the send lock first.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace weir::rnic {
 
 struct PacketPath;
 
-// The send side as the requester sees it.
+// The send side, as the requester sees it.
 class PacketSends final : public packet::SendSource {
  public:
   PacketSends(const QpCommon& qp, SendSide& sends, const PacketPath& path)
@@ -41,7 +41,7 @@ class PacketSends final : public packet::SendSource {
   const PacketPath& path_;
 };
 
-// The queue pair as the responder sees it.
+// The queue pair, as the responder sees it.
 class PacketTarget final : public packet::Target {
  public:
   bool connect(PeerPtr self, Qpn ours, Qpn sender) {
@@ -50,7 +50,7 @@ class PacketTarget final : public packet::Target {
   void disconnect() { own_.disconnect(); }
   void give_up_send() { own_.give_up_send(); }
   QpCounters& counters() { return *own_.counters(); }  // while connected
-  // The pieces that read() gave are copied.
+  // The pieces from read() have been copied.
   void end_read() { own_.end_read(); }
 
   packet::Verdict begin_send() override;
@@ -70,7 +70,7 @@ class PacketTarget final : public packet::Target {
   packet::Verdict tell_of(const packet::Ending& ending);
 
   RemoteQueuePair own_;
-  // Of the message that began.
+  // State of the message being received.
   bool is_write_ = false;
   std::uint64_t write_addr_ = 0;
   std::uint32_t write_rkey_ = 0;
@@ -86,7 +86,7 @@ struct PacketPath {
 
   SpinLock arriving;
   PacketTarget target;
-  // One of them, as the connection is.
+  // One of the two, by the type of connection.
   std::optional<packet::Responder> responder;
   std::optional<packet::UnreliableResponder> unreliable_responder;
   congestion::NotificationPoint notification_point;
@@ -95,10 +95,10 @@ struct PacketPath {
   PacketSends requests;
   std::shared_ptr<packet::Window> window;
   std::optional<packet::Requester> requester;  // from RTS on
-  std::uint64_t timer_ns = 0;                  // the earliest that runs
+  std::uint64_t timer_ns = 0;                  // the earliest running timer
   bool noted = false;                          // among the adapter's parked queue pairs
 
-  // What of both halves' counts the queue pair's counters have.
+  // How much of both halves' counts is already in the queue pair's counters.
   packet::RequesterCounts counted_sends;
   packet::ResponderCounts counted_answers;
 };

@@ -1,9 +1,9 @@
-// A queue pair whose peer is on another host: packets in and out, where the others execute their requests
-// themselves.
+// A queue pair whose peer is on another host: packets in and out, where other queue pairs execute their
+// requests themselves.
 //
-// Whoever posts sends the first packets, up to the window; whoever receives answers
-// (Adapter::receive_packets) and sends what the window then lets through. An unreliable connection only
-// answers here; the requester executes what it posts (requester.hpp).
+// The posting thread sends the first packets, up to the window; the receiving thread answers
+// (Adapter::receive_packets) and sends what the window then admits. An unreliable connection only answers
+// here; the requester executes its WQEs (requester.hpp).
 //
 // Threading: "under the send lock" where it says so; current() and receive() from any thread without it.
 #pragma once
@@ -23,36 +23,36 @@ class PacketSide {
   PacketSide& operator=(const PacketSide&) = delete;
 
   // ---- under the send lock
-  // To rtr, by the attributes' path. `window`: of RC, what may be on its way there.
+  // To RTR, by the attributes' path. `window`: for RC, what may be in flight on that path.
   void open(std::shared_ptr<packet::Window> window);
-  // What modify changed, as far as both halves go by it.
+  // Applies what modify changed, as far as both halves depend on it.
   void set(QpState to);
-  // To reset; whoever receives has either not begun with it, or is through.
+  // To reset. A thread receiving packets has either not started on the path or is done with it.
   void close();
   bool is_open() const { return path_ != nullptr; }
-  // It sends, too: a reliable connection.
+  // It also sends: a reliable connection.
   bool sends() const { return path_ != nullptr && qp_.config.type == QpType::rc; }
-  // UC, from rts on; nullptr before.
+  // UC, from RTS on; nullptr before.
   UnreliablePackets* unreliable_sends() const;
-  // What the window lets go.
+  // Sends what the window admits.
   void execute();
-  // From a timer or a poll. True: something is still on its way.
+  // From a timer or a poll. True: something is still in flight.
   bool resume();
-  // Of a message that began to arrive the rest is not taken any more.
+  // Takes no more of a message that has begun to arrive.
   void give_up_arriving();
-  // The path is still the one that a packet came by.
+  // The path is still the one a packet came by.
   bool is_current(const std::shared_ptr<PacketPath>& path) const { return path == path_; }
-  // An ACK, a NAK or the answer to a READ.
+  // An ACK, a NAK or a READ response.
   void receive_answer(const ArrivedPacket&);
-  // The process of another user that it led to ended. Nobody else is believed to be it.
+  // The peer, a process of another user, has ended. No other process is taken for it.
   void peer_gone();
 
-  // ---- not under it
+  // ---- without the send lock
   std::shared_ptr<PacketPath> current();
-  // A packet that names us, found whole. The path that it came by, if it is an answer: then the caller takes
-  // the send lock and has receive_answer() take it.
+  // Takes an intact packet addressed to us. If it is an answer, returns the path it came by; the caller then
+  // takes the send lock and calls receive_answer().
   std::shared_ptr<PacketPath> receive(const ArrivedPacket&);
-  // Behind a batch of arrived packets: answers to requests.
+  // After a batch of arrived packets: sends answers to requests.
   void answer(PacketPath&);
 
  private:
@@ -66,8 +66,8 @@ class PacketSide {
 
   const QpCommon& qp_;
   SendSide& sends_;
-  SpinLock lock_;                     // of path_, which changes under the send lock, too
-  std::shared_ptr<PacketPath> path_;  // from rtr on, where the peer is reached by packets
+  SpinLock lock_;                     // guards path_, which also changes only under the send lock
+  std::shared_ptr<PacketPath> path_;  // from RTR on, if the peer is reached by packets
 };
 
 }  // namespace weir::rnic

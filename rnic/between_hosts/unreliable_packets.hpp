@@ -1,8 +1,8 @@
-// The messages of one unreliable connection that go to another host: cut into packets, which are sent and
-// forgotten. Those that are executed one after the other leave in one batch.
+// The messages of one unreliable connection to another host: cut into packets, sent and forgotten. Messages
+// executed one after the other leave in one batch.
 //
-// Under the queue pair's send lock, in one thread from add() to send(). A message is complete once its bytes
-// are copied.
+// Used under the queue pair's send lock, in one thread from add() to send(). A message is complete once its
+// bytes are copied.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class UnreliablePackets {
                     std::uint32_t path_mtu, packet::Psn first)
       : host_(host), route_(route), icrc_(icrc), to_(to), path_mtu_(path_mtu), next_(first) {}
 
-  // In how many packets it goes. Nothing: its memory cannot be read; what went of it nobody takes. May send
-  // what is there before.
+  // The number of packets the message takes. Nothing: its memory cannot be read, and the receiver drops what
+  // was sent of it. May first send what the batch holds.
   std::optional<std::uint32_t> add(const SendWqe&, const Gather& payload);
   void send();
 
