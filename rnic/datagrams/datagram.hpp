@@ -2,11 +2,11 @@
 //
 // Any process may send to a UD queue pair, so its receive side is a ring of slots claimed by
 // compare-exchange. With an SRQ the slots are open from the beginning, and the sender takes a receive from
-// the SRQ once it has a slot. The payload (at most one MTU, behind its 40-byte GRH) always travels through
-// the slot; the owner's poll scatters it (datagram_slots.hpp). A slot can be claimed only while a receive is
-// posted; with none, or with a wrong Q_Key, the datagram is dropped, as the specification says. A sender that
-// dies between claim and completion leaves a hole at which polling stops until the end of that process is
-// noticed and the hole becomes an empty datagram.
+// the SRQ once it has a slot. The payload (at most one MTU, after its 40-byte GRH) always travels through the
+// slot; the owner's poll scatters it (datagram_slots.hpp). A slot can be claimed only while a receive is
+// posted; without one, or with a wrong Q_Key, the datagram is dropped, as the specification says. A sender
+// that dies between claim and completion leaves a hole. Polling stops at the hole until the end of that
+// process is noticed and the hole becomes an empty datagram.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,9 @@ class DatagramSender {
   DatagramSender(const QpCommon& qp, PacketPolling& polling);
   ~DatagramSender();
 
-  // `dial`: of the datagram that waits for its destination's process.
+  // `dial`: for the datagram that waits for its destination's process.
   Outcome execute(SendWqe&, const Gather&, HostPort::Ticket& dial);
-  // What execute() left in a batch for another host.
+  // Sends what execute() left in a batch for another host.
   void send();
 
  private:
@@ -39,11 +39,11 @@ class DatagramSender {
 
   const QpCommon& qp_;
   PacketPolling& polling_;
-  std::unique_ptr<DatagramPackets> packets_;  // from the first to another host on
+  std::unique_ptr<DatagramPackets> packets_;  // created with the first datagram to another host
 };
 
-// One of another host or user, for this queue pair. Where no receive is posted it is lost, as one of this
-// host is. Any thread.
+// Delivers a datagram from another host or user to this queue pair. If no receive is posted it is lost, like
+// one from this host. Any thread.
 void receive_datagram(const QpCommon&, const ArrivedPacket&);
 
 }  // namespace weir::rnic

@@ -1,4 +1,4 @@
-// What every delivery into a ring of datagram slots begins with (datagram.cpp, raw_packet.cpp).
+// The first step of every delivery into a ring of datagram slots (datagram.cpp, raw_packet.cpp).
 #pragma once
 
 #include "rnic/memory/segment_layout.hpp"
@@ -6,13 +6,12 @@
 
 namespace weir::rnic {
 
-// Scope of one delivery. The target's reset and destroy wait until nobody is inside, because its ring goes
-// away then.
+// Scope of one delivery. The target's reset and destroy wait until no sender is inside, because they free the
+// ring.
 class Delivery {
  public:
   explicit Delivery(QpContext& target) : target_(target) {
-    // seq_cst: we count ourselves, then look at the state; the owner stores the state, then looks at the
-    // count.
+    // seq_cst: we count ourselves, then read the state; the owner stores the state, then reads the count.
     target_.datagram_senders.fetch_add(1, std::memory_order_seq_cst);
   }
   ~Delivery() { target_.datagram_senders.fetch_sub(1, std::memory_order_release); }
@@ -30,10 +29,10 @@ inline bool receives(const QpContext& target, QpType type) {
          target.cq_line < max_qps;
 }
 
-// In the scope of a delivery to that queue pair: its next slot with a receive for it, claimed for `by`, a
-// queue pair of ours. nullptr: there is none, and the datagram is lost.
+// In the scope of a delivery to that queue pair: claims its next slot that has a receive, for `by`, a queue
+// pair of ours. nullptr: there is none, and the datagram is lost.
 DatagramSlot* claim_datagram(Peer&, std::uint32_t qp_index, Qpn by);
-// Once everything else in the slot is written: the datagram has arrived.
+// Call once everything else in the slot is written: the datagram has arrived.
 void publish_datagram(Peer&, std::uint32_t qp_index, DatagramSlot&);
 
 }  // namespace weir::rnic

@@ -1,8 +1,8 @@
-// The datagrams of one queue pair that go to other hosts and other users, each in one packet: those that are
-// executed one after the other for the same destination leave in one batch.
+// One queue pair's datagrams to other hosts and other users, each in one packet. Datagrams executed one after
+// the other for the same destination leave in one batch.
 //
-// Under the queue pair's send lock, in one thread from add() to send(). Nothing comes back: a datagram is
-// complete once its bytes are copied.
+// Used under the queue pair's send lock, in one thread from add() to send(). Nothing is acknowledged: a
+// datagram is complete once its bytes are copied.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class DatagramPackets {
  public:
   DatagramPackets(HostPort& host, Qpn own) : host_(host), own_(own) {}
 
-  // False: its payload cannot be read, and nothing is sent of it. May send what is there before.
+  // False: its payload cannot be read, and nothing of it is sent. May first send what the batch holds.
   // `process`: as of PacketRoute.
   bool add(const SendWqe&, std::uint32_t qkey, std::uint64_t process, const Gather& payload);
   void send();
@@ -29,11 +29,11 @@ class DatagramPackets {
 
   HostPort& host_;
   const Qpn own_;
-  Grh grh_{};  // of the destination that the two below are for
+  Grh grh_{};  // of the destination of the two below
   PacketRoute route_;
   std::optional<wire::IcrcRoute> icrc_;
   std::optional<PacketBatch> batch_;
-  std::uint32_t psn_ = 0;  // of the next; receivers do not look at it
+  std::uint32_t psn_ = 0;  // of the next datagram; receivers ignore it
 };
 
 }  // namespace weir::rnic

@@ -1,5 +1,5 @@
-// The 40 bytes in front of a datagram's payload: on RoCE v2 the packet's IP header, an IPv6 header in all of
-// them or an IPv4 header in the last 20, the first then zero (annex A17.4.5.2). Pure.
+// The 40 bytes in front of a datagram's payload. On RoCE v2 they hold the packet's IP header: an IPv6 header
+// fills all of them; an IPv4 header fills the last 20, and the rest are zero (annex A17.4.5.2). Pure.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ struct GrhFields {
   std::uint32_t flow_label = 0;
 };
 
-// All but the length, and the checksum over it: each datagram has its own.
+// Writes everything except the length and its checksum, which differ for each datagram.
 Grh write_grh(const GrhFields&);
 void finish_grh(std::span<std::byte, grh_bytes>, std::uint64_t payload_bytes, bool has_imm);
 GrhFields read_grh(std::span<const std::byte, grh_bytes>);
