@@ -1,9 +1,9 @@
-// What an initiator says of a receive, read once and made sane: the owner's side of ReceiveCqe.
+// What an initiator says of a receive, read once and sanitized: the owner's side of ReceiveCqe.
 //
-// A completion ring is written by another process, which may have bugs, or write again while we look. So no
-// word of it is used where it stands: ArrivedCqe copies each with one load, and clamps it to what the owner
-// itself remembers of the receive. What a program is told of a message (its wr_id above all, which programs
-// take for a pointer) never comes from shared memory.
+// A completion ring is written by another process, which may have bugs, or write again while we read. So no
+// word is used in place: ArrivedCqe copies each with one load, and clamps it to what the owner itself
+// remembers of the receive. What a program is told of a message (above all its wr_id, which programs take for
+// a pointer) never comes from shared memory.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace weir::rnic {
 
-// One load of a word that another process may write. A plain read may be made twice by the compiler, and be
-// two different values.
+// One load of a word that another process may write. The compiler may read a plain word twice, and get two
+// different values.
 template <class T>
 T read_once(const T& word) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t));
@@ -29,7 +29,7 @@ inline Sge read_once(const Sge& sge) {
   return {read_once(sge.addr), read_once(sge.length), read_once(sge.lkey)};
 }
 
-// What the owner remembers of a receive that it posted, in memory of its own.
+// What the owner remembers, in its own memory, of a receive that it posted.
 struct PostedReceive {
   std::uint64_t wr_id = 0;
   std::uint32_t length = 0;  // of all its pieces
@@ -37,7 +37,7 @@ struct PostedReceive {
 
 class ArrivedCqe {
  public:
-  // `landing_bytes`: of the landing ring, 0 without one.
+  // `landing_bytes`: the size of the landing ring, 0 without one.
   ArrivedCqe(const ReceiveCqe& cqe, std::uint32_t posted_length, std::uint32_t landing_bytes)
       : payload_(cqe.payload),
         imm_be_(read_once(cqe.imm_be)),
@@ -72,14 +72,14 @@ class ArrivedCqe {
   std::uint32_t imm_be() const { return imm_be_; }
   std::uint32_t byte_len() const { return byte_len_; }
   PayloadAt payload_at() const { return payload_at_; }
-  // Of a payload in the CQE; its bytes may change while they are copied, not how many they are.
+  // For a payload in the CQE; its bytes may change while they are copied, but their number does not.
   std::span<const std::byte> payload() const { return {payload_, byte_len_}; }
-  // Of one in the landing ring: where in it, and what was ever allocated at its end.
+  // For a payload in the landing ring: its offset there, and the count of bytes ever allocated at its end.
   std::uint32_t landing_at() const { return landing_at_; }
   std::uint32_t landing_end() const { return landing_end_; }
 
  private:
-  // Those that an initiator gives; every other is nonsense.
+  // Allows only the statuses that an initiator may give; every other is nonsense.
   static WcStatus sane(WcStatus status) {
     switch (status) {
       case WcStatus::success:

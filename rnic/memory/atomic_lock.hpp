@@ -1,13 +1,13 @@
-// The one kind of lock that processes share: it makes atomics on one word atomic with each other.
+// The only kind of lock that processes share: it makes atomics on one word atomic with each other.
 //
-// The words lie in the target's memory, the locks in the target's segment, one for each group of addresses;
-// whoever executes an atomic holds the lock of its word from reading the old value to writing the new one. A
-// holder may be killed there, so the mutex is a robust one: the kernel marks it when its holder ends, and the
-// next taker goes on. Nothing has to be repaired: before the one write of the new value nothing has happened,
-// after it everything has.
+// The words are in the target's memory, the locks in the target's segment, one for each group of addresses.
+// The executor of an atomic holds its word's lock from reading the old value to writing the new one. A holder
+// may be killed there, so the mutex is robust: the kernel marks it when its holder ends, and the next taker
+// goes on. Nothing needs repair: before the single write of the new value nothing has happened, after it
+// everything has.
 //
-// Nobody sleeps on it. Who finds it held for a bounded time is told so and tries again later: the holder
-// lives, or the kernel would have freed it, and is stopped or has no processor.
+// Nobody sleeps on it. A taker that finds it held for a bounded time gets `held` and retries later: the
+// holder is alive, or the kernel would have freed the lock, and is stopped or has no processor.
 #pragma once
 
 #include <pthread.h>
@@ -23,7 +23,7 @@ namespace weir::rnic {
 
 class AtomicLock {
  public:
-  // By the segment's owner, before anybody sees it.
+  // Called by the segment's owner, before any other process sees it.
   void make() {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
@@ -35,7 +35,7 @@ class AtomicLock {
 
   enum class Taken : std::uint8_t {
     yes,
-    held,   // by somebody else, all the time
+    held,   // by another holder, all the time
     broken  // a neighbour wrote nonsense there
   };
   Taken take() {
@@ -60,7 +60,7 @@ class AtomicLock {
 
 inline constexpr std::size_t atomic_lock_count = 32;
 
-// By the place in its page: a page that is mapped at two addresses has one lock for each of its words.
+// Chosen by the place in the page, so that a page mapped at two addresses has one lock for each of its words.
 constexpr std::size_t atomic_lock_of(std::uint64_t addr) { return addr / 8 % atomic_lock_count; }
 
 }  // namespace weir::rnic

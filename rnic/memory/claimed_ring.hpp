@@ -1,10 +1,9 @@
-// A ring of shared slots with many writers: each claims the next open slot by compare-exchange, fills it, and
-// marks it complete.
+// A ring of shared slots with many writers: each writer claims the next open slot by compare-exchange, fills
+// it, and marks it complete.
 //
-// The owner opens a slot for one sequence number, the count of slots before it; a claim names its process, so
-// that the slot of one that was killed before completing can be found. Slots are polled in the order of their
-// claims: at one that is claimed and not complete polling stops, until it completes or its process is known
-// to be dead.
+// The owner opens a slot for one sequence number, the count of slots before it. A claim names its process, so
+// that the slot of a process killed before completing it can be found. Slots are polled in the order of their
+// claims: polling stops at a claimed, incomplete slot until it completes or its process is known to be dead.
 #pragma once
 
 #include <atomic>
@@ -32,17 +31,17 @@ struct SlotClaim {
   }
 };
 
-// The next open slot, ours; nullptr when none is open. T has a member `claim`.
+// Claims the next open slot; nullptr when none is open. T has a member `claim`.
 template <class T>
 T* claim_slot(std::atomic<std::uint32_t>& next, const std::atomic<std::uint32_t>& opened, T* slots,
               std::uint32_t mask, Slot claimer) {
-  // So many, in case a neighbour changes the owner's words under us for ever.
+  // A bound, in case a neighbour keeps changing the owner's words under us.
   for (std::uint64_t tries = 0; tries < 2ull * mask + 1024; ++tries) {
     std::uint32_t count = next.load(std::memory_order_acquire);
     const std::uint32_t open = opened.load(std::memory_order_acquire);
     if (count == open) return nullptr;
     if (open - count > mask + 1) {
-      // More than the ring holds: we looked at an old `next`, or the owner's words are nonsense.
+      // Further ahead than the ring's size: we read an old `next`, or the owner's words are nonsense.
       if (next.load(std::memory_order_acquire) == count) return nullptr;
       continue;
     }
@@ -56,8 +55,8 @@ T* claim_slot(std::atomic<std::uint32_t>& next, const std::atomic<std::uint32_t>
   return nullptr;
 }
 
-// By the claimer, once everything else in the slot is written. Pairs with the poller's acquire, and comes
-// before the claimer's look at the CQ's `armed`, hence seq_cst.
+// Called by the claimer, once everything else in the slot is written. Pairs with the poller's acquire, and
+// comes before the claimer's read of the CQ's `armed`, hence seq_cst.
 template <class T>
 void complete_slot(T& slot) {
   SlotClaim claim = SlotClaim::unpack(slot.claim.load(std::memory_order_relaxed));
@@ -65,7 +64,7 @@ void complete_slot(T& slot) {
   slot.claim.store(claim.pack(), std::memory_order_seq_cst);
 }
 
-// By the owner: opens slots [from, to).
+// Called by the owner: opens slots [from, to).
 template <class T>
 void open_slots(T* slots, std::uint32_t mask, std::uint32_t from, std::uint32_t to) {
   for (std::uint32_t count = from; count != to; ++count)

@@ -1,4 +1,4 @@
-// Copies whose order a reader of the memory may rely on.
+// Copies with an order that a reader of the memory may rely on.
 #pragma once
 
 #include <sys/uio.h>

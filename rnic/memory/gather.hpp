@@ -16,7 +16,7 @@ struct Gather {
   std::array<iovec, max_sge> pieces;
   std::uint32_t count = 0;
   std::uint64_t bytes = 0;
-  bool is_ours = false;  // a WQE's inline data, which nobody unmaps
+  bool is_ours = false;  // a WQE's inline data, which no program unmaps
   std::span<const iovec> span() const { return {pieces.data(), count}; }
 };
 

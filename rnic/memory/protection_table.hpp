@@ -1,5 +1,5 @@
-// The translation-and-protection table: which ranges of this process's memory the NIC may touch, for whom,
-// and how.
+// The translation-and-protection table: which ranges of this process's memory the NIC may touch, for which
+// queue pairs, and with what rights.
 //
 // An entry's key is its index and a generation, so that a key from before a deregistration no longer matches.
 // The same number serves as lkey and rkey. Neighbours map the table read-only and check their own accesses
@@ -33,16 +33,17 @@ class ProtectionTable {
   // `entries` is a shared mapping of max_keys zeroed entries that outlives this object.
   explicit ProtectionTable(TptEntry* entries) : entries_(entries) {}
 
-  // Before the first key, with a random number: keys then begin anywhere, so that nobody on another host
-  // guesses one.
+  // Call before the first key, with a random number: keys then start anywhere, so that no other host can
+  // guess one.
   void begin_at(std::uint64_t secret);
   // The new key; nullopt when the table is full.
   std::optional<std::uint32_t> insert(const Region&);
-  // An entry for a memory window: its key is not valid before publish().
+  // Reserves an entry for a memory window: its key is not valid before publish().
   std::optional<std::uint32_t> reserve();
-  // Makes a reserved entry valid under a key of the caller's choice, which has the entry's index.
+  // Makes a reserved entry valid under a key of the caller's choice that has the entry's index.
   void publish(std::uint32_t key, const Region&, Qpn only);
-  // Invalidates. The caller drains initiators and then calls release(), after which the index may be reused.
+  // Invalidates the key. The caller drains initiators and then calls release(), after which the index may be
+  // reused.
   void invalidate(std::uint32_t key);
   void release(std::uint32_t key);
   void release_window(std::uint32_t key);
@@ -61,7 +62,7 @@ class ProtectionTable {
            in_bounds(e, sge.addr, sge.length) && (e.access & need) == need;
   }
   // Where that byte of a region is in the owner's address space. Work requests name memory by integers, as
-  // the verbs API does; this is where they become addresses.
+  // the verbs API does; here they become addresses.
   static void* address(const TptEntry& e, std::uint64_t addr, Use use = Use::write) {
     std::uint64_t at = e.base + (addr - e.addr);
     if (e.access & access::null) [[unlikely]]

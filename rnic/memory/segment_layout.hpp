@@ -2,8 +2,8 @@
 //
 // The segment is one sparse memfd, mapped read-write by every process that talks to this one. Each word below
 // has exactly one writer at a time, named beside it; words with several writers are changed only by atomic
-// read-modify-write. No lock lives here but those for atomics, which the kernel takes from a dead holder
-// (atomic_lock.hpp): a neighbour may be killed between any two instructions, and must then have left at worst
+// read-modify-write. The only locks here are those for atomics, which the kernel takes from a dead holder
+// (atomic_lock.hpp). A neighbour may be killed between any two instructions, and must then leave at worst
 // something unpublished (a CQE without its sequence number) that Adapter::peer_gone() cleans up.
 //
 // Two roles write: the *owner*, whose process the segment belongs to, and the *initiator*, the one remote (or
@@ -33,11 +33,12 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "words are shared
 
 // ---- queue pair
 struct alignas(cache_line) QpContext {
-  // Line 0: written by the owner when the queue pair is created or modified; read by the initiator. Only
-  // `state` (QpState) the initiator writes too: it may move it to err (compare-exchange) on its NAKs.
+  // Line 0: written by the owner when the queue pair is created or modified; read by the initiator. The
+  // initiator also writes `state` (QpState), and only that: it may move it to ERR (compare-exchange) on its
+  // NAKs.
   std::atomic<std::uint32_t> state;
-  // Who may play our responder; 0: nobody. With over_packets: the peer is reached by packets, and the owner
-  // itself plays it.
+  // The queue pair that may play our responder; 0: none. With over_packets: the peer is reached by packets,
+  // and the owner itself plays it.
   std::atomic<std::uint32_t> remote_qpn;
   std::uint16_t type;         // QpType
   std::uint16_t incarnation;  // differs when the number is used again: an initiator must reconnect
@@ -54,10 +55,10 @@ struct alignas(cache_line) QpContext {
   std::uint64_t cqe_offset;           // ReceiveCqe[cqe_mask + 1]; UD: DatagramSlot, rss: IndirectionEntry
 
   // Line 1: written by the initiator. `hazard` counts up at the start and the end of each operation, so it is
-  // odd inside of one.
+  // odd during one.
   alignas(cache_line) std::atomic<std::uint32_t> hazard;
-  // The rkey that this operation names, or any_receive; stored before `hazard` becomes odd, so that who sees
-  // it odd knows which deregistrations concern it.
+  // The rkey that this operation names, or any_receive; stored before `hazard` becomes odd, so that a reader
+  // that sees it odd knows which deregistrations concern it.
   std::atomic<std::uint32_t> reaches;
   std::uint32_t rq_next;                        // next receive WQE to take
   std::uint32_t cqe_next;                       // next completion ring entry to write
@@ -66,25 +67,23 @@ struct alignas(cache_line) QpContext {
   std::uint32_t landing_head_seen;              // initiator's copy of landing_head
   std::uint32_t cqe_polled_seen;                // initiator's copy of cqe_polled
   std::atomic<std::uint32_t> datagram_next;     // UD: next slot to claim (many senders, compare-exchange)
-  std::atomic<std::uint32_t> datagram_senders;  // UD: how many are between their look at `state` and done
-
-  // Line 2: written by the owner as it posts and polls. `rq_posted` counts the receive WQEs ever posted, of
-  // UD with an SRQ the slots ever opened.
+  std::atomic<std::uint32_t> datagram_senders;  // UD: how many have read `state` and are not done
+  // for UD with an SRQ, the slots ever opened.
   alignas(cache_line) std::atomic<std::uint32_t> rq_posted;
   std::atomic<std::uint32_t> landing_head;  // bytes ever freed from the landing ring
   std::atomic<std::uint32_t> cqe_polled;    // completions ever polled
   std::uint32_t landing_mask;               // landing ring bytes - 1; 0: none
   std::uint64_t landing_offset;
   std::atomic<std::uint32_t> min_rnr_timer;
-  std::atomic<std::uint64_t> xrcd;  // xrc_recv: its domain; 0: nobody may open it any more
+  std::atomic<std::uint64_t> xrcd;  // xrc_recv: its XRC domain; 0: no process may open it any more
   std::uint64_t openers_offset;     // xrc_recv: QpOpeners
-  // With over_packets: the other end's GID, its bytes as they are; for those who watch.
+  // With over_packets: the peer's GID, its raw bytes; for observers.
   std::array<std::atomic<std::uint64_t>, 2> remote_gid;
 
-  // Line 3: set by the initiator when it parks on this queue pair (RNR, not ready); taken by the owner, who
-  // kicks.
+  // Line 3: set by the initiator when it parks on this queue pair (RNR, not ready); cleared by the owner,
+  // which then kicks.
   alignas(cache_line) std::atomic<std::uint32_t> initiator_parked;
-  // Where the initiator rang its last doorbell (current_cpu.hpp); written only when that changes.
+  // The CPU on which the initiator rang its last doorbell (current_cpu.hpp); written only when it changes.
   std::atomic<std::uint32_t> initiator_cpu;
 };
 static_assert(sizeof(QpContext) == 4 * cache_line);
@@ -94,8 +93,8 @@ inline constexpr std::uint32_t over_packets = 1u << 31;
 inline constexpr std::uint32_t any_receive = 0;
 
 // Which other processes have an xrc_recv queue pair open (ibv_open_qp(3)), by slot: a number of their NIC,
-// never 0; 0: it has not. Each word is written by its process, and cleared by the owner when that one is
-// dead, or when both are by the initiator.
+// never 0; 0: not open. Each word is written by its process. It is cleared by the owner when that process is
+// dead, or by the initiator when both are.
 struct QpOpeners {
   std::atomic<std::uint32_t> nic[max_slots];
 };
@@ -107,7 +106,7 @@ struct ReceiveWqe {
   Sge sge[1];
 };
 
-// For ReceiveWqe::length. Saturates: no message is that long, but a sum that wrapped would refuse short ones.
+// For ReceiveWqe::length. Saturates: no message is that long, but a wrapped sum would refuse short ones.
 inline std::uint32_t total_length(std::span<const Sge> sges) {
   std::uint64_t sum = 0;
   for (const Sge& sge : sges) sum += sge.length;
@@ -133,9 +132,9 @@ struct alignas(cache_line) ReceiveCqe {
   WcStatus status;
   WcOpcode opcode;
   PayloadAt payload_at;
-  Carries carries;              // what imm_be is
+  Carries carries;              // the meaning of imm_be
   std::uint32_t landing_start;  // bytes ever allocated, at this payload's start
-  std::uint32_t landing_end;    // and behind it, padding included
+  std::uint32_t landing_end;    // and at its end, padding included
   std::byte payload[36];
 };
 static_assert(sizeof(ReceiveCqe) == cache_line);
@@ -163,31 +162,31 @@ using IndirectionEntry = std::atomic<std::uint32_t>;  // the index of a work que
 // A completion of an XRC SRQ; `cqe.sequence` is not used.
 struct alignas(cache_line) XrcCompletion {
   std::atomic<std::uint64_t> claim;  // claimed_ring.hpp
-  std::uint32_t qpn;                 // the queue pair it came in by
+  std::uint32_t qpn;                 // the queue pair that it came through
   std::uint32_t src_qpn;
   ReceiveCqe cqe;
 };
 
 // ---- completion queue
 // Which queue pairs have something to poll: one bit each, and a summary over the words, so that polling an
-// empty CQ reads few cache lines however many queue pairs complete into it. The first 64 need no summary.
-// The very first need no bit either: every poll looks at their completions themselves, so a completion
-// moves one cache line less between the cores, and that line twice less.
+// empty CQ reads few cache lines however many queue pairs complete into it. The first 64 need no summary. The
+// very first need no bit either: every poll checks their completions directly, so a completion moves one
+// cache line less between the cores, and that line twice less.
 inline constexpr std::uint32_t watched_lines = 4;
 inline constexpr std::uint32_t ready_words = max_qps / 64;
 enum class Armed : std::uint32_t { no = 0, solicited_only = 1, next = 2 };
 struct alignas(cache_line) CqContext {
-  std::atomic<std::uint32_t> armed;    // Armed; the owner arms, whoever completes disarms (compare-exchange)
+  std::atomic<std::uint32_t> armed;    // Armed; the owner arms, the producer disarms (compare-exchange)
   std::atomic<std::uint32_t> channel;  // completion channel number + 1; 0: none
-  std::atomic<std::uint64_t> ready0;   // queue pairs 0..63; of the watched ones nobody cares
+  std::atomic<std::uint64_t> ready0;   // queue pairs 0..63; the bits of the watched ones are ignored
   std::atomic<std::uint64_t> summary[ready_words / 64];
   std::atomic<std::uint32_t> events;  // raised and not yet fetched by ibv_get_cq_event
   alignas(cache_line) std::atomic<std::uint64_t> ready[ready_words];  // [0] unused
 };
 
 // ---- shared receive queue
-// Posted WQEs stand in a ring of claims. A ring entry is claimed with one compare-exchange that also names
-// the claimer, so that a claim by a process that died before completing can be found and given back.
+// Posted WQEs are in a ring of claims. A ring entry is claimed with one compare-exchange that also names the
+// claimer, so that a claim by a process that died before completing can be found and given back.
 enum class ClaimState : std::uint32_t { empty, posted, claimed };
 struct SrqContext {
   std::uint32_t pd;
@@ -207,8 +206,8 @@ struct SrqContext {
   std::atomic<std::uint32_t> limit;  // SRQ limit; the claim that goes below it takes it to 0
   alignas(cache_line) std::atomic<std::uint32_t> posted;  // ring entries ever posted (owner)
   std::atomic<std::uint32_t> parked;                      // some initiator waits for a post
-  // XRC: the processes of those of them that came by a queue pair of another process than the SRQ's, which
-  // its owner does not know. One bit a slot, set before `parked`.
+  // XRC: the processes of those waiting initiators that came through a queue pair of a process other than the
+  // SRQ's, and which its owner therefore does not know. One bit per slot, set before `parked`.
   std::atomic<std::uint64_t> parked_slots[max_slots / 64];
 };
 // lap:16 | wqe:16 | claimer QPN:24 | state:8, packed so that one compare-exchange changes all of it.
@@ -229,14 +228,14 @@ struct SrqClaim {
 };
 
 // ---- guests
-// An initiator inside an operation on the owner's memory that came by a queue pair of another process: XRC,
-// whose SRQ need not be of its queue pair's process. What the hazard is to a queue pair's own process this is
-// to the SRQ's. Claimed for one operation by compare-exchange.
+// An initiator inside an operation on the owner's memory that came through a queue pair of another process
+// (XRC: the SRQ need not belong to its queue pair's process). This entry is to the SRQ's process what the
+// hazard is to a queue pair's own process. Claimed for one operation by compare-exchange.
 struct alignas(cache_line) GuestEntry {
   std::atomic<std::uint64_t> word;  // see GuestWord
 };
 struct GuestWord {
-  std::uint32_t claims;  // ever made of the entry: tells an operation from the next
+  std::uint32_t claims;  // ever made of the entry: tells one operation from the next
   Qpn initiator;         // Qpn(): free
   constexpr std::uint64_t pack() const {
     return static_cast<std::uint64_t>(claims) << 32 | initiator.value();
@@ -254,15 +253,16 @@ struct MulticastEntry {
 };
 
 // ---- handed-over copies
-// Where the kernel does not let an initiator touch the owner's memory, the owner's mover thread
-// (verbs/progress/mover.hpp) does it: between its memory and the lane's bytes. A lane's word is changed by
-// compare-exchange only:
+// If the kernel does not let an initiator touch the owner's memory, the owner's mover thread
+// (verbs/progress/mover.hpp) makes the copy between the owner's memory and the lane's bytes. A lane's word is
+// changed by compare-exchange only:
 //
 //   free --claim--> claimed --post--> posted --mover--> running --mover--> done --initiator--> posted or free
 //   posted --initiator, out of patience--> cancelled --mover--> free
 //   running --initiator, out of patience--> abandoned --mover--> free
 //
-// The other fields are the claimer's while the lane is claimed or done, the mover's to read while it runs.
+// The other fields belong to the claimer while the lane is claimed or done; the mover may read them while it
+// runs.
 enum class LaneState : std::uint32_t { free, claimed, posted, running, done, cancelled, abandoned };
 enum class LaneCopy : std::uint32_t { into_owner, out_of_owner };
 enum class LaneAnswer : std::uint32_t {
@@ -274,9 +274,9 @@ struct alignas(cache_line) CopyLane {
   std::atomic<std::uint32_t> word;     // see LaneWord; the initiator sleeps on it
   std::atomic<std::uint32_t> sleeper;  // the initiator sleeps, or is about to
   LaneCopy copy;
-  std::uint32_t key;  // of the region in which the range lies
+  std::uint32_t key;  // of the region that the range is in
   std::uint32_t bytes;
-  LaneAnswer answer;  // the mover's
+  LaneAnswer answer;  // written by the mover
   std::uint64_t at;   // virtual address in the owner
 };
 static_assert(sizeof(CopyLane) == cache_line);
@@ -305,8 +305,8 @@ struct SegmentHeader {
   std::uint64_t magic;
   std::uint64_t bytes;
   alignas(cache_line) AtomicLock atomic_locks[atomic_lock_count];
-  // By protection table index: the key of a type 2 window that its initiator invalidated by a SEND. The table
-  // itself only the owner writes; it does so when it polls that SEND.
+  // By protection table index: the key of a type 2 window that its initiator invalidated by a SEND. Only the
+  // owner writes the table itself; it does so when it polls that SEND.
   alignas(4096) std::atomic<std::uint32_t> invalidated[max_keys];
   alignas(4096) std::atomic<std::uint32_t> multicast_used;  // entries ever used
   MulticastEntry multicast[max_multicast_attachments];
@@ -322,7 +322,7 @@ struct SegmentHeader {
   alignas(4096) QpContext qps[max_qps];
   alignas(4096) CqContext cqs[max_cqs];
   alignas(4096) SrqContext srqs[max_srqs];
-  // Written by whom counters.hpp says, read by anybody.
+  // Written as counters.hpp says, read by any process.
   alignas(4096) ProcessCounters counters;
   alignas(4096) QpCounters qp_counters[max_qps];
   std::atomic<std::uint32_t> qp_exists[max_qps];
@@ -330,7 +330,7 @@ struct SegmentHeader {
 inline constexpr std::size_t segment_rings_offset = (sizeof(SegmentHeader) + 4095) / 4096 * 4096;
 inline constexpr std::size_t segment_bytes = 4ull << 30;  // virtual; pages appear as they are touched
 
-// A typed look into a segment at an offset that a neighbour wrote: nullptr when it does not fit.
+// A typed view into a segment at an offset that a neighbour wrote: nullptr when it does not fit.
 template <class T>
 T* at_offset(std::byte* base, std::size_t bytes, std::uint64_t offset, std::uint64_t count) {
   if (offset < segment_rings_offset || offset % alignof(T) != 0 || offset > bytes) return nullptr;
@@ -338,12 +338,12 @@ T* at_offset(std::byte* base, std::size_t bytes, std::uint64_t offset, std::uint
   return reinterpret_cast<T*>(base + offset);
 }
 
-// nullptr: the queue pair is none that other processes may open.
+// nullptr: a queue pair that other processes may not open.
 inline QpOpeners* openers_of(const QpContext& qp, std::byte* base, std::size_t bytes) {
   if (qp.type != static_cast<std::uint16_t>(QpType::xrc_recv)) return nullptr;
   return at_offset<QpOpeners>(base, bytes, qp.openers_offset, 1);
 }
-// By which an opener's process is told from the next in its slot.
+// Tells an opener's process from the next process in its slot.
 inline std::uint32_t opener_number(const SegmentHeader& of) {
   return static_cast<std::uint32_t>(of.counters.identity.load(std::memory_order_relaxed)) | 1;
 }
@@ -353,7 +353,7 @@ inline bool has_opener(const QpOpeners& openers) {
 }
 
 // ---- translation and protection table
-// Its own memfd, which neighbours can map only for reading.
+// In its own memfd, which neighbours can map only for reading.
 struct alignas(cache_line) TptEntry {
   // rkey = lkey; 0: not valid. Stored last on registration, first on deregistration.
   std::atomic<std::uint32_t> key;

@@ -21,7 +21,8 @@ inline void cpu_relax() {
 class SpinLock {
  public:
   void lock() {
-    // acquire: pairs with unlock(); without it the next holder could read the last one's half-written ring.
+    // acquire: pairs with unlock(); without it the next holder could read the previous holder's half-written
+    // ring.
     while (held_.exchange(true, std::memory_order_acquire)) wait_until_free();
   }
   // seq_cst: pairs with unlock_and_look().
@@ -29,9 +30,9 @@ class SpinLock {
     return !held_.load(std::memory_order_seq_cst) && !held_.exchange(true, std::memory_order_seq_cst);
   }
   void unlock() { held_.store(false, std::memory_order_release); }
-  // For a holder that afterwards looks whether somebody who failed to try_lock() left it work: that one
-  // stores its wish and then tries the lock; we free the lock and then load the wish. Either it gets the lock
-  // or we see the wish.
+  // For a holder that afterwards checks whether a thread that failed try_lock() left it work. That thread
+  // stores its request and then tries the lock; we free the lock and then load the request. Either it gets
+  // the lock or we see the request.
   void unlock_and_look() { held_.exchange(false, std::memory_order_seq_cst); }
 
  private:

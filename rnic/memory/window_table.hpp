@@ -1,12 +1,12 @@
-// Memory windows: parts of registered regions under keys of their own, which are bound and taken back by work
-// requests instead of registrations (IBA 10.6.7, 11.2.8).
+// Memory windows: parts of registered regions under keys of their own, bound and invalidated by work requests
+// instead of registrations (IBA 10.6.7, 11.2.8).
 //
-// A bound window is an entry of the protection table like any other, so the initiator's check of an rkey
-// knows nothing of windows but this: one of type 2 answers through one queue pair only, and may have been
-// invalidated by that queue pair's own initiator since (segment_layout.hpp: invalidated). A key's upper 24
-// bits are the window's for life; the lower eight differ from bind to bind, so that old keys stay dead.
+// A bound window is an entry of the protection table like any other, so the initiator's check of an rkey has
+// only one special case for windows: a type 2 window answers through one queue pair only, and may since have
+// been invalidated by that queue pair's own initiator (segment_layout.hpp: invalidated). A key's upper 24
+// bits belong to the window for life; the lower eight differ from bind to bind, so that old keys stay dead.
 //
-// A region with windows bound in it is not deregistered. Threading: all functions from any thread.
+// A region with windows bound in it cannot be deregistered. Threading: all functions from any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@
 namespace weir::rnic {
 
 enum class WindowType : std::uint8_t {
-  type1 = 1,  // bound again at any time; answers through every queue pair of its domain
-  type2 = 2   // bound only while it is not; answers through the queue pair that bound it (2B)
+  type1 = 1,  // may be bound again at any time; answers through every queue pair of its domain
+  type2 = 2   // may be bound only while unbound; answers through the queue pair that bound it (2B)
 };
 
 class WindowTable {
  public:
   WindowTable(ProtectionTable& table, Segment& segment) : table_(table), segment_(segment) {}
 
-  // Its first key, under which nothing is to be had; nullopt when there are max_mws windows.
+  // Its first key, which gives access to nothing; nullopt when there are max_mws windows.
   std::optional<std::uint32_t> allocate(WindowType, std::uint32_t pd);
   // Unbinds and forgets. The caller drains initiators, then has the table release the key.
   void forget_window(std::uint32_t key);
@@ -39,16 +39,16 @@ class WindowTable {
     std::uint32_t access = 0;
     std::uint64_t addr = 0, length = 0;
   };
-  // False: a memory management operation error, and the window is as before.
+  // False: a memory management operation error; the window is unchanged.
   bool bind(const Bind&, Qpn by, std::uint32_t pd);
   // IBV_WR_LOCAL_INV: by the queue pair that the window is bound to.
   bool invalidate(std::uint32_t key, Qpn by);
-  // The owner's half of a SEND_WITH_INVALIDATE, when it polls it.
+  // The owner's half of a SEND_WITH_INVALIDATE, called when it polls the SEND.
   void finish_invalidate(std::uint32_t key, Qpn by);
-  // A queue pair goes: so do its windows of type 2.
+  // A queue pair goes away, and its type 2 windows with it.
   void forget(Qpn);
 
-  // Whether the key is, or was once, that of a window which is still allocated.
+  // Whether the key belongs, or once belonged, to a window that is still allocated.
   bool is_window(std::uint32_t key) const;
   bool in_use(std::uint32_t lkey) const;  // some window lies in that region
 
