@@ -1,5 +1,5 @@
 // The NIC of this process: its tables of queue pairs, completion queues and shared receive queues, and the
-// events that come to it from outside (kicks, faults, the end of a peer).
+// events that reach it from outside (kicks, faults, the end of a peer).
 //
 // One adapter per process; every opened device context shares it. It does no I/O: memory, wake-ups, time and
 // peers come through HostPort. Threading: all functions from any thread; creation and destruction take
@@ -45,54 +45,56 @@ class Adapter {
   WindowTable& windows() { return windows_; }
   MulticastGroups& multicast() { return multicast_; }
   Steering& steering() { return steering_; }
-  // Before the first queue pair and the first region: from which numbers they count, so that those on other
-  // hosts do not guess them.
+  // Call before the first queue pair and the first region: the numbers they start from, so that other hosts
+  // cannot guess their numbers.
   void begin_numbers_at(std::uint64_t secret);
-  // nullptr: nobody traces. Before the first queue pair; the tracer outlives the adapter.
+  // nullptr: tracing is off. Set before the first queue pair; the tracer outlives the adapter.
   Tracer* tracer() const { return tracer_; }
   void set_tracer(Tracer* tracer) { tracer_ = tracer; }
 
   // Each returns nullptr when the table or the segment is full. Objects are destroyed by destroy(); the
   // caller has checked that nothing refers to them any more.
   QueuePair* create_qp(const QpConfig&);
-  // An xrc_recv queue pair that another process made, or of which this one has no handle any more; nullptr:
-  // there is none of that number in that domain. May take a moment to connect to its process.
+  // Opens an xrc_recv queue pair that another process made, or to which this one has no handle any more;
+  // nullptr: that domain has no queue pair of that number. May take a moment to connect to its process.
   QueuePair* open_qp(Qpn number, std::uint64_t xrcd);
   CompletionQueue* create_cq(std::uint32_t cqe, std::uint32_t channel);
   SharedReceiveQueue* create_srq(std::uint32_t pd, std::uint32_t wrs, std::uint32_t sges,
                                  const XrcConfig& = {});
-  // One that others have open stays until they close it.
+  // A queue pair that others have open stays until they close it.
   void destroy(QueuePair*);
   void destroy(CompletionQueue*);
   void destroy(SharedReceiveQueue*);
   CompletionQueue* cq(std::uint32_t index);
 
-  // Invalidates the key, waits until no initiator is inside an operation that may have passed its check,
-  // frees it.
+  // Invalidates the key, waits until no initiator is inside an operation that may have passed the key check,
+  // then frees the key.
   void deregister(std::uint32_t key);
-  // Frees a memory window; also a bound one.
+  // Frees a memory window, even a bound one.
   void release_window(std::uint32_t key);
-  // After a change of this key's rights in place: returns once no operation under the old ones is running.
+  // Call after changing this key's rights in place: returns once no operation under the old rights is
+  // running.
   void drain_initiators(std::uint32_t key);
 
   // The same from under a queue pair's send lock: takes no lock itself, and gives up on a stopped initiator
-  // after a bounded time, for which the window stays open to what it had begun. False: it gave up.
+  // after a bounded time; the window then stays open to the operation which that initiator had begun. False:
+  // it gave up.
   bool wait_for_initiators() const;
 
   // From outside.
-  void kicked(Qpn own);      // what we parked on a peer may go on
-  void faulted(Qpn, Fault);  // a peer moved our queue pair, or one that we have open, to err
+  void kicked(Qpn own);      // what we parked on a peer may continue
+  void faulted(Qpn, Fault);  // a peer moved our queue pair, or one that we have open, to ERR
   void srq_limit(std::uint32_t index);
   void receive_returned(Slot from, const Peer::TakenFrom&);  // to one of our SRQs
-  void queue_pair_closed();                                  // some process closed one that it had open
-  void raise_cq(std::uint32_t index);                        // wake the channel of our own CQ
+  void queue_pair_closed();            // some process closed a queue pair that it had open
+  void raise_cq(std::uint32_t index);  // wake the channel of our own CQ
   void peer_gone(Slot);
-  void process_gone(std::uint64_t process);  // of another user, to which packets went
+  void process_gone(std::uint64_t process);  // of another user, reached by packets
   void service();                            // deadlines of parked queue pairs; see HostPort::wake_at
   void kick_all_parked_on(SharedReceiveQueue&);
   // No queue pair was ever made above this index.
   std::ptrdiff_t highest_qp_index() const { return highest_qp_.load(std::memory_order_relaxed); }
-  // Returns once no operation of ours on that peer which began before is still running.
+  // Returns once no operation of ours on that peer that began before the call is still running.
   void quiesce(Peer&);
 
   void note_parked(QueuePair&);
@@ -100,12 +102,11 @@ class Adapter {
   enum class Patience : std::uint8_t { try_once, wait };
   void resume_parked(Patience);
 
-  // Takes what has come from other hosts and answers it. From whoever waits for the network's descriptor, and
-  // from pollers of completion queues whose queue pairs may get something.
+  // Takes packets that arrived from other hosts and answers them. Called by the thread that waits for the
+  // network's descriptor, and by pollers of completion queues whose queue pairs may receive packets.
   void receive_packets(Patience);
-  void take_packets(std::span<const PacketDatagram>);  // that came by another way
-  // What may be on its way to that address, all our queue pairs together.
-  // `process`: as of PacketRoute.
+  void take_packets(std::span<const PacketDatagram>);  // that arrived another way
+  // What may be in flight to that address, for all our queue pairs together. `process`: as of PacketRoute.
   std::shared_ptr<packet::Window> packet_window(const Gid& destination, std::uint64_t process);
 
  private:
@@ -146,23 +147,23 @@ class Adapter {
   std::vector<std::unique_ptr<CompletionQueue>> cqs_;
   std::vector<std::unique_ptr<SharedReceiveQueue>> srqs_;
   std::vector<std::unique_ptr<QueuePair>> qps_;     // by index
-  std::vector<QueuePair*> live_qps_;                // the same, dense: what deregistration has to look at
-  std::vector<QueuePair*> kept_;                    // of these, those that only other processes have open
+  std::vector<QueuePair*> live_qps_;                // the same, dense: what deregistration must check
+  std::vector<QueuePair*> kept_;                    // those of them that only other processes have open
   std::vector<std::unique_ptr<QueuePair>> opened_;  // of other processes
-  // Of destroyed ones: whose initiator was still inside, and what receives it may fill yet.
+  // Destroyed queue pairs whose initiator was still inside, and the receives it may still fill.
   struct LeftInside {
     Slot initiator;
     std::optional<std::vector<std::uint32_t>> receive_keys;
   };
   std::map<std::uint32_t, LeftInside> left_inside_;
   std::atomic<std::ptrdiff_t> highest_qp_{0};
-  // Numbers are handed out round robin, so that a stale QPN stays unused for long.
+  // Numbers are handed out round robin, so that a stale QPN stays unused for a long time.
   std::uint32_t next_qp_ = 0;
   std::uint32_t first_qp_ = 0;
 
   PacketArrivals packet_arrivals_;       // under mutex_
-  std::vector<QueuePair*> answering_;    // of the batch at hand; under mutex_
-  std::vector<std::uint32_t> attached_;  // to the group of the packet at hand; under mutex_
+  std::vector<QueuePair*> answering_;    // of the current batch; under mutex_
+  std::vector<std::uint32_t> attached_;  // to the current packet's group; under mutex_
   std::mutex windows_mutex_;
   std::map<std::pair<Gid, std::uint64_t>, std::weak_ptr<packet::Window>> packet_windows_;
 

@@ -1,10 +1,10 @@
-// What a queue pair did, counted: words in the shared segment that other processes may read at any time.
+// Counts of what a queue pair did: words in the shared segment that other processes may read at any time.
 //
 // Each word has one writer at a time, named beside its group, and is written by a plain load, add and store:
-// no locked instruction and no fence on the data path, and a group has cache lines of its own, so that
-// counting shares no line with another thread's work. The exceptions are `shared_add`s, where several may
-// count at once; all of them stand where a system call or a lost message costs more. A reader sees each word
-// whole, and each a little older or newer than the others.
+// no locked instruction and no fence on the data path. Each group has its own cache lines, so that counting
+// shares no line with another thread's work. The exceptions are `shared_add`s, where several threads may
+// count at once; all of them are next to a system call or a lost message, which costs more. A reader sees
+// each word whole, and each a little older or newer than the others.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class Counter {
   std::atomic<std::uint64_t> value_{0};
 };
 
-// What is counted apart, and which way its payload goes: from the requester, or back to it.
+// What is counted separately, and which way its payload goes: from the requester, or back to it.
 enum class OperationKind : std::uint8_t { send, write, read, atomic, local };
 inline constexpr std::size_t operation_kinds = 5;
 enum class PayloadGoes : std::uint8_t { out, back };
@@ -58,59 +58,58 @@ inline constexpr std::array<CountedAs, 16> counted_as = {{
 static_assert(static_cast<std::size_t>(SendOpcode::atomic_write) == 15);
 
 struct QpCounters {
-  // The requester, under the send lock. Operations count once they completed without an error.
+  // Written by the requester, under the send lock. Operations count once they completed without an error.
   alignas(64) std::array<Counter, operation_kinds> operations;
   std::array<Counter, 2> payload;  // by PayloadGoes
   Counter doorbells;               // of the send queue
 
-  // The initiator that plays our responder: the same of its operations, as it is done with each here. Bytes
-  // that "come back" to it leave from here.
+  // Written by the initiator that plays our responder: the same counts for its operations, as it finishes
+  // each here. Bytes that "come back" to it leave from here.
   alignas(64) std::array<Counter, operation_kinds> served;
   std::array<Counter, 2> served_payload;
   Counter receive_wakeups;  // completions of receives that woke a completion channel (shared_add)
 
-  // The requester, when it does not go straight on.
+  // Written by the requester, when it cannot go straight on.
   alignas(64) Counter rnrs;   // times a message found no receive posted, and the queue parked
   Counter no_responses;       // times the peer did not answer, and the queue parked
-  Counter retries;            // times the parked message was tried again
+  Counter retries;            // times the parked message was retried
   Counter send_errors;        // WRs completed with an error of their own
-  Counter sends_flushed;      // WRs flushed behind one, or because the queue pair was moved to err
+  Counter sends_flushed;      // WRs flushed after a failed one, or because the queue pair was moved to ERR
   Counter own_wakeups;        // other completions that woke a completion channel (shared_add)
-  Counter datagrams_dropped;  // UD, raw packets: nobody had posted a receive (shared_add)
-  Counter multicasts_sent;    // UD: of the sends, those to a group
-  // Of send_errors, those with this status.
+  Counter datagrams_dropped;  // UD, raw packets: no receive was posted (shared_add)
+  Counter multicasts_sent;    // UD: how many of the sends went to a group
+  // How many of send_errors have this status.
   Counter retries_exceeded, rnr_retries_exceeded, remote_access_errors, remote_invalid_requests;
 
-  // Whoever polls, under the CQ's lock: of the send CQ, then of the receive CQ.
+  // Written by the poller, under the CQ's lock: of the send CQ, then of the receive CQ.
   alignas(64) Counter send_completions;
   alignas(64) Counter receives;  // completed without an error
   Counter receive_errors;
   Counter receives_flushed;
   Counter datagram_bytes;     // UD: their payload, without the GRH; raw packets: whole frames
-  Counter datagrams;          // of the receives, those of UD and raw packet queue pairs
-  Counter multicasts;         // UD: of these, those to a group
+  Counter datagrams;          // how many of the receives are on UD and raw packet queue pairs
+  Counter multicasts;         // UD: how many of these came to a group
   Counter receive_doorbells;  // whoever posts receives, under the receive lock
 
-  // Where the peer is on another host. Of packets that went, those of the requester and of UD, under the send
-  // lock.
-  alignas(64) Counter requests_out;  // packets, those that were sent again too
+  // If the peer is on another host. Packets sent: those of the requester and of UD, under the send lock.
+  alignas(64) Counter requests_out;  // packets, including those sent again
   Counter requests_again;            // packets sent again
-  Counter naks_in;                   // refusals that came, and those implied by a later answer
-  Counter rnr_naks_in;               // of these apart: no receive was posted there
-  Counter answers_unwanted;          // answers to nothing that waits: late, or forged
-  // Whoever receives packets, under the adapter's lock.
-  alignas(64) Counter packets_in;  // that were whole and for this queue pair
-  Counter answers_out;             // acknowledgements, refusals, answers to READs and atomics
-  Counter answers_again;           // of these, those that were given before
-  Counter naks_out, rnr_naks_out;  // of these, refusals
-  Counter requests_repeated;       // that had come before
+  Counter naks_in;                   // refusals received, and those implied by a later answer
+  Counter rnr_naks_in;               // how many of these said that no receive was posted there
+  Counter answers_unwanted;          // answers to nothing outstanding: late, or forged
+  // Written by the thread that receives packets, under the adapter's lock.
+  alignas(64) Counter packets_in;  // intact packets for this queue pair
+  Counter answers_out;             // acknowledgements, refusals, READ and atomic responses
+  Counter answers_again;           // how many of these had been given before
+  Counter naks_out, rnr_naks_out;  // how many of these are refusals
+  Counter requests_repeated;       // requests that had arrived before
   Counter requests_dropped;        // out of order, from elsewhere, or while the queue pair was busy
-  Counter marked_in;               // of packets_in, those that a switch on the way marked: congestion (ECN)
-  Counter notifications_out;       // told the sender of marked packets (CNP)
-  Counter notifications_in;        // and were told so by the peer
+  Counter marked_in;               // how many of packets_in a switch on the way had marked: congestion (ECN)
+  Counter notifications_out;       // sent to tell the sender of marked packets (CNP)
+  Counter notifications_in;        // received from the peer, for the same reason
 
-  // An operation was done, at `target` if it is one that a connected peer answers. All that the data path
-  // counts of a WR.
+  // An operation is done, at `target` if a connected peer answers it. This is all that the data path counts
+  // for a WR.
   void count_done(QpCounters* target, SendOpcode opcode, std::uint32_t bytes) {
     const CountedAs as = counted_as[static_cast<std::size_t>(opcode) % counted_as.size()];
     operations[static_cast<std::size_t>(as.kind)].add(1);
@@ -141,7 +140,7 @@ struct QpCounters {
     }
   }
 
-  // Every one of them, in one order, for those who add up or clear.
+  // Visits every counter, in a fixed order, for callers that sum or clear them.
   template <class Visit>
   void for_each(Visit visit) {
     for (auto* group : {&operations, &served})
@@ -190,14 +189,15 @@ struct QpCounters {
 };
 static_assert(sizeof(QpCounters) == 9 * 64);
 
-// What a process shows to those who watch it.
+// What a process shows to its observers.
 struct ProcessCounters {
-  // Random, and never another process's: whoever keeps what a process counted knows by it whose it is.
+  // Random, and never another process's: an observer that stores counts knows by it which process they are
+  // of.
   std::atomic<std::uint64_t> identity{0};
   std::atomic<std::uint32_t> qps_end{0};  // no queue pair has, or had, this index or a higher one
-  // Odd while a queue pair's counters move from its place to `retired`: then a reader looks again.
+  // Odd while a queue pair's counters move from their place to `retired`: then a reader reads again.
   alignas(64) std::atomic<std::uint32_t> moving{0};
-  // Of the queue pairs that are destroyed, and receives of XRC SRQs that came by other processes' queue pairs
+  // Counts of destroyed queue pairs, and receives of XRC SRQs that came through other processes' queue pairs
   // (shared_add).
   QpCounters retired;
 };

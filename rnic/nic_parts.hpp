@@ -1,5 +1,5 @@
 // The parts of this process's NIC that its queue pairs and shared receive queues work on. The adapter owns
-// them; they outlive whatever holds this.
+// them; they outlive every holder of this struct.
 #pragma once
 
 #include "rnic/memory/protection_table.hpp"

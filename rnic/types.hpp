@@ -12,9 +12,8 @@ namespace weir::rnic {
 
 using Slot = std::uint16_t;  // which process of this host (link/same_host.hpp)
 
-// A QPN names a process and one of its queue pairs: slot in the upper 10 bits, index in the lower 14.
-// So a requester finds the destination's process from the number alone, as a NIC finds a host from an
-// address.
+// A QPN names a process and one of its queue pairs: slot in the upper 10 bits, index in the lower 14. So a
+// requester finds the destination's process from the number alone, as a NIC finds a host from an address.
 inline constexpr unsigned qp_index_bits = 14;
 inline constexpr std::uint32_t max_qps = 1u << qp_index_bits;
 inline constexpr std::uint32_t max_slots = 1u << (24 - qp_index_bits);
@@ -37,8 +36,8 @@ class Qpn {
 
 using Gid = std::array<std::uint8_t, 16>;
 
-// Where a datagram goes whose address handle names a multicast group: a number that no queue pair has (IBA
-// 10.5.1).
+// The destination of a datagram whose address handle names a multicast group: a number that no queue pair has
+// (IBA 10.5.1).
 inline constexpr Qpn multicast_destination(0xffffff);
 
 enum class QpType : std::uint8_t {
@@ -48,15 +47,15 @@ enum class QpType : std::uint8_t {
   raw_packet = 8,
   xrc_send = 9,
   xrc_recv = 10,
-  // To verbs these two are a work queue and a raw packet queue pair (receive_side_scaling.hpp).
+  // In verbs these two are a work queue and a raw packet queue pair (receive_side_scaling.hpp).
   work_queue = 64,
   rss = 65,
 };
-// Unconnected: anybody may send to it, and what comes lies in datagram slots.
+// Unconnected: any process may send to it, and arrivals are in datagram slots.
 constexpr bool is_datagram(QpType type) {
   return type == QpType::ud || type == QpType::raw_packet || type == QpType::work_queue;
 }
-// Those who are inside a delivery are counted, not known.
+// Senders inside a delivery are counted, but not known.
 constexpr bool has_many_senders(QpType type) { return is_datagram(type) || type == QpType::rss; }
 
 enum class QpState : std::uint32_t { reset = 0, init, rtr, rts, sqd, sqe, err };
@@ -105,16 +104,15 @@ enum class WcStatus : std::uint8_t {
 namespace access {
 inline constexpr std::uint32_t local_write = 1, remote_write = 2, remote_read = 4, remote_atomic = 8,
                                mw_bind = 16, zero_based = 32;
-// Only in TptEntry::access: an lkey. Windows have none.
+// Only in TptEntry::access: an lkey. Windows do not have it.
 inline constexpr std::uint32_t local_read = 1u << 29;
 // Only in QpContext::access: the queue pair answers READs and atomics at all (its max_dest_rd_atomic is not
 // 0).
 inline constexpr std::uint32_t responder_depth = 1u << 30;
-// On-demand paging: what the region covers need not be mapped, and what is mapped there may change while it
-// is registered.
+// On-demand paging: the region's range need not be mapped, and its mapping may change while it is registered.
 inline constexpr std::uint32_t on_demand = 64;
-// A null region: whatever address is named, what is written goes to `base`, which is as large as the longest
-// message and discards it, and what is read is the zeros behind that.
+// A null region: whatever the address, writes go to `base`, which is as large as the longest message and
+// discards them, and reads return the zeros behind it.
 inline constexpr std::uint32_t null = 128;
 }  // namespace access
 namespace send_flag {
@@ -143,13 +141,13 @@ inline constexpr std::uint32_t max_mrs = max_keys - max_mws - 1;  // entry 0 sta
 inline constexpr std::uint64_t max_message_bytes = 1ull << 31;
 inline constexpr std::uint32_t max_datagram_bytes = 4096;  // path MTU
 inline constexpr std::uint32_t grh_bytes = 40;
-// An MTU behind an Ethernet header and a VLAN tag; the checksum is not among what is sent.
+// An MTU plus an Ethernet header and a VLAN tag; the checksum is not part of what is sent.
 inline constexpr std::uint32_t max_frame_bytes = 14 + 4 + max_datagram_bytes;
 static_assert(max_frame_bytes <= grh_bytes + max_datagram_bytes, "a datagram slot holds a frame");
 inline constexpr std::uint32_t max_steering_rules = 1024;
 inline constexpr std::uint32_t max_multicast_attachments = 1024;
-// READs and atomics outstanding on a queue pair. One is executed after the other; the number is what programs
-// and the connection manager negotiate.
+// READs and atomics outstanding on a queue pair. They are executed one after the other; the number is what
+// programs and the connection manager negotiate.
 inline constexpr std::uint32_t max_rd_atomic = 16;
 inline constexpr std::uint32_t atomic_bytes = 8;
 
@@ -159,13 +157,13 @@ struct WorkCompletion {  // no member has an initial value: an empty poll must n
   WcStatus status;
   WcOpcode opcode;
   bool has_imm;
-  bool has_invalidated;  // imm_be is then the key that the message invalidated, in host order
+  bool has_invalidated;  // imm_be then holds the key that the message invalidated, in host order
   bool has_grh;
   std::uint32_t byte_len;
   std::uint32_t imm_be;  // as it was posted: network order, untouched
   std::uint32_t qpn;
   std::uint32_t src_qpn;
-  bool over_ipv4;  // has_grh: an IPv4 header stands in its last 20 bytes, else an IPv6 header in all 40
+  bool over_ipv4;  // has_grh: an IPv4 header is in its last 20 bytes, else an IPv6 header in all 40
 };
 
 }  // namespace weir::rnic
