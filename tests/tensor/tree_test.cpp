@@ -22,6 +22,18 @@ TEST(TreeOfTensors, packs_small_ones_and_leaves_large_ones_where_they_are) {
   EXPECT_EQ(tree.metadata.tensors[1000].offset, 128'000U);
 }
 
+TEST(TreeOfTensors, large_neighbours_in_memory_are_one_piece) {
+  std::vector<std::byte> memory(3 * small_tensor_bytes + tensor_alignment);
+  const auto view = [&](std::size_t from) {
+    return TensorView{"l", bytes_type, {small_tensor_bytes}, memory.data() + from};
+  };
+  const std::vector<TensorView> neighbours = {view(0), view(small_tensor_bytes),
+                                              view(2 * small_tensor_bytes)};
+  EXPECT_EQ(make_tree(neighbours, nullptr).value().data->pieces().size(), 1U);
+  const std::vector<TensorView> apart = {view(0), view(small_tensor_bytes + tensor_alignment)};
+  EXPECT_EQ(make_tree(apart, nullptr).value().data->pieces().size(), 2U);
+}
+
 TEST(TreeOfTensors, a_single_array_is_not_copied_whatever_its_size) {
   const std::byte one{};
   const TensorView view{"", bytes_type, {}, &one};
