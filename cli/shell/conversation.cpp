@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <utility>
 
 #include "cli/client/standard_output.hpp"
 #include "cli/shell/interrupt.hpp"
@@ -94,7 +95,7 @@ void Conversation::move_to(const std::string& host, std::uint16_t port) {
 Outcome Conversation::run(const std::vector<std::string>& command) {
   const bool fresh = !session_;
   if (!connect()) return Outcome::lost;
-  auto outcome = exchange(command);
+  auto outcome = exchange_where_the_key_is(command);
   if (!outcome && outcome.error().kind == client::ErrorKind::closed &&
       same_word(command.front(), "shutdown")) {
     disconnect();
@@ -103,7 +104,7 @@ Outcome Conversation::run(const std::vector<std::string>& command) {
   if (!outcome && outcome.error().kind == client::ErrorKind::closed && interactive_ && !fresh) {
     disconnect();  // a connection that had gone while the user was thinking
     if (!connect()) return Outcome::lost;
-    outcome = exchange(command);
+    outcome = exchange_where_the_key_is(command);
   }
   if (outcome) return *outcome;
   if (outcome.error().kind == client::ErrorKind::interrupted) {
@@ -113,6 +114,41 @@ Outcome Conversation::run(const std::vector<std::string>& command) {
   say(outcome.error().what);
   disconnect();
   return Outcome::lost;
+}
+
+// With -c a node that does not have the key says who does. The conversation goes on there, as redis-cli's.
+Result<Outcome> Conversation::exchange_where_the_key_is(const std::vector<std::string>& command) {
+  constexpr int most_redirects = 16;  // of one command: nodes that disagree would send it round for ever
+  auto outcome = exchange(command);
+  for (int redirects = 0; outcome && redirect_; ++redirects) {
+    const auto redirect = *std::exchange(redirect_, std::nullopt);
+    if (redirects == most_redirects) {
+      say(fmt::format(
+          "weir-cli: redirected {} times, the last time to {}; the nodes do not agree on who has slot {}: "
+          "see CLUSTER NODES",
+          redirects, redirect.to.text(), redirect.slot));
+      return Outcome::error_reply;
+    }
+    const auto there = go_where(redirect);
+    if (!there) return std::unexpected(there.error());
+    if (!*there) return Outcome::lost;
+    outcome = exchange(command);
+  }
+  return outcome;
+}
+
+// False: it cannot be reached, which is said.
+Result<bool> Conversation::go_where(const cluster::Redirect& redirect) {
+  if (options_.command.empty())
+    fmt::print("-> Redirected to slot [{}] located at {}\n", redirect.slot, redirect.to.text());
+  move_to(redirect.to.host, redirect.to.port);
+  if (!connect()) return false;
+  if (!redirect.once) return true;
+  const std::string asking[] = {"ASKING"};
+  if (auto sent = session_->send(asking); !sent) return std::unexpected(std::move(sent.error()));
+  auto reply = next_reply();
+  if (!reply) return std::unexpected(std::move(reply.error()));
+  return true;  // a refusal shows in the reply to the command
 }
 
 Result<Outcome> Conversation::exchange(const std::vector<std::string>& command) {
@@ -178,7 +214,10 @@ Result<Outcome> Conversation::watch_endless_stream(const std::vector<std::string
 }
 
 Outcome Conversation::settle_reply(const std::vector<std::string>& command, const Reply& reply) {
-  if (options_.cluster && reply.is_error()) tell_redirection(reply.text);
+  if (options_.cluster && reply.is_error()) {
+    redirect_ = cluster::read_redirect(reply.text, endpoint_.host);
+    if (redirect_) return Outcome::answered;
+  }
   if (reply.is_error() && options_.exit_with_error) {
     fmt::print(stderr, "{}\n", reply.text);
     return Outcome::error_reply;
@@ -186,13 +225,6 @@ Outcome Conversation::settle_reply(const std::vector<std::string>& command, cons
   print(reply, answers_in_prose(command));
   follow(command, reply);
   return reply.is_error() ? Outcome::error_reply : Outcome::answered;
-}
-
-// MOVED slot host:port, ASK slot host:port
-void Conversation::tell_redirection(const std::string& error) const {
-  if (!error.starts_with("MOVED ") && !error.starts_with("ASK ")) return;
-  say(fmt::format("weir-cli: the key is at {}; -c does not follow redirections: connect there with -h and -p",
-                  error.substr(error.rfind(' ') + 1)));
 }
 
 // What a command that went well means for the commands after it, and for the prompt.

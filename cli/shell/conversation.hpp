@@ -5,11 +5,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/client/session.hpp"
 #include "cli/shell/options.hpp"
+#include "cluster/redirect.hpp"
 
 namespace weir::shell {
 
@@ -48,12 +50,13 @@ class Conversation {
 
  private:
   client::Result<Outcome> exchange(const std::vector<std::string>& command);
+  client::Result<Outcome> exchange_where_the_key_is(const std::vector<std::string>& command);
+  client::Result<bool> go_where(const cluster::Redirect& redirect);
   client::Result<Outcome> read_reply(const std::vector<std::string>& command);
   client::Result<client::Reply> next_reply();
   client::Result<Outcome> watch_endless_stream(const std::vector<std::string>& command);
   Outcome settle_reply(const std::vector<std::string>& command, const client::Reply& reply);
   void follow(const std::vector<std::string>& command, const client::Reply& reply);
-  void tell_redirection(const std::string& error) const;
   void note_subscription(const client::Reply& message);
   void print(const client::Reply& reply, bool prose);
   void print_push(const client::Reply& push);
@@ -70,7 +73,8 @@ class Conversation {
   int database_before_transaction_ = 0;
   bool in_transaction_ = false;
   bool resp3_ = false;
-  long long subscriptions_ = 0;  // channels and patterns
+  long long subscriptions_ = 0;                // channels and patterns
+  std::optional<cluster::Redirect> redirect_;  // of -c: where the last command has to go instead
 };
 
 }  // namespace weir::shell

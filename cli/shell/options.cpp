@@ -51,11 +51,15 @@ Result<bool> take_flag(ArgumentReader& arguments, Options& options) {
       {"--pipe", Mode::pipe},           {"--scan", Mode::scan},        {"--bigkeys", Mode::big_keys},
       {"--memkeys", Mode::memory_keys}, {"--hotkeys", Mode::hot_keys}, {"--stat", Mode::stat},
       {"--latency", Mode::latency}};
-  const std::pair<std::string_view, bool*> flags[] = {
-      {"-x", &options.last_argument_from_stdin}, {"--quoted-input", &options.quoted_input},
-      {"-e", &options.exit_with_error},          {"-c", &options.cluster},
-      {"--askpass", &options.ask_password},      {"--help", &options.help},
-      {"--version", &options.version},           {"-v", &options.version}};
+  const std::pair<std::string_view, bool*> flags[] = {{"-x", &options.last_argument_from_stdin},
+                                                      {"--quoted-input", &options.quoted_input},
+                                                      {"-e", &options.exit_with_error},
+                                                      {"-c", &options.cluster},
+                                                      {"--cluster", &options.cluster},
+                                                      {"--askpass", &options.ask_password},
+                                                      {"--help", &options.help},
+                                                      {"--version", &options.version},
+                                                      {"-v", &options.version}};
   const std::pair<std::string_view, bool> warnings[] = {{"--no-auth-warning", false}};
   return take_choice(arguments, outputs, options.output) || take_choice(arguments, modes, options.mode) ||
          take_choice(arguments, warnings, options.warn_about_password) || take_switch(arguments, flags);
@@ -137,7 +141,7 @@ Commands:
   -X <tag>             read the argument that is <tag> from standard input
   --quoted-input       arguments are quoted as at the prompt
   -e                   exit with 1 when the reply is an error
-  -c                   taken for redis-cli's sake: says where a redirection (MOVED, ASK) leads, but does not follow it
+  -c, --cluster        of a cluster: go to the node that has the key (MOVED, ASK), by the same transport and login
 
 Output:
   --raw, --no-raw      as it is, or formatted (default: formatted on a terminal)

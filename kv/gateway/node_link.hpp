@@ -17,14 +17,16 @@
 #include <string>
 #include <string_view>
 
+#include "cluster/node_address.hpp"
 #include "kv/gateway/lane.hpp"
-#include "kv/gateway/node_address.hpp"
 #include "kv/net/connection.hpp"
 #include "kv/net/dialling.hpp"
 #include "kv/resp/reply.hpp"
 #include "kv/resp/reply_frame.hpp"
 
 namespace weir::kv::cluster {
+
+using weir::cluster::NodeAddress;
 
 // A request on its way, and who waits for the reply.
 struct Request {

@@ -42,7 +42,8 @@ std::expected<void, std::string> pass_on_to_cluster(Server& server) {
   if (std::string wrong = wrong_for_gateway(server.settings); !wrong.empty())
     return std::unexpected(std::move(wrong));
   if (server.settings.cluster_gateway.empty()) return {};
-  server.gateway = std::make_unique<Router>(server, *read_address(server.settings.cluster_gateway));
+  server.gateway =
+      std::make_unique<Router>(server, *weir::cluster::read_address(server.settings.cluster_gateway));
   server.gateway->look_at_clock();
   server.arm_timer();
   return {};

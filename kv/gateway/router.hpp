@@ -25,15 +25,17 @@
 #include <string>
 #include <vector>
 
+#include "cluster/redirect.hpp"
 #include "kv/gateway/gateway.hpp"
 #include "kv/gateway/lane.hpp"
-#include "kv/gateway/redirect.hpp"
 #include "kv/gateway/routing.hpp"
 #include "kv/gateway/slot_map.hpp"
 #include "kv/gateway/topology_reader.hpp"
 #include "kv/server/server.hpp"
 
 namespace weir::kv::cluster {
+
+using weir::cluster::Redirect;
 
 // The server passes commands on to the cluster that its settings name, if they do. The error: what in them
 // does not go together with that.

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "cluster/key_slot.hpp"
 #include "kv/commands/key_specs.hpp"
-#include "kv/gateway/key_slot.hpp"
 
 namespace weir::kv::cluster {
+
+using weir::cluster::key_slot;
 
 namespace {
 

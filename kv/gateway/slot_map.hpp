@@ -12,12 +12,15 @@
 #include <memory>
 #include <vector>
 
-#include "kv/gateway/key_slot.hpp"
-#include "kv/gateway/node_address.hpp"
+#include "cluster/key_slot.hpp"
+#include "cluster/node_address.hpp"
 #include "kv/gateway/node_link.hpp"
 #include "kv/gateway/topology.hpp"
 
 namespace weir::kv::cluster {
+
+using weir::cluster::NodeAddress;
+using weir::cluster::slot_count;
 
 struct Node {
   NodeAddress address;

@@ -2,10 +2,14 @@
 
 #include <optional>
 
-#include "kv/gateway/key_slot.hpp"
+#include "cluster/key_slot.hpp"
+#include "kv/number.hpp"
 #include "kv/resp/reply_frame.hpp"
 
 namespace weir::kv::cluster {
+
+using weir::cluster::may_be_host;
+using weir::cluster::slot_count;
 
 namespace {
 

@@ -7,14 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "kv/gateway/node_address.hpp"
+#include "cluster/node_address.hpp"
+#include "cluster/slot_range.hpp"
 
 namespace weir::kv::cluster {
 
-struct SlotRange {
-  std::uint16_t first = 0, last = 0;  // both included
-  NodeAddress primary;
-};
+using weir::cluster::NodeAddress;
+using weir::cluster::SlotRange;
 
 struct Topology {
   static constexpr std::size_t most_ranges = 16384;

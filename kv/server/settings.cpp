@@ -6,7 +6,7 @@
 #include <charconv>
 #include <limits>
 
-#include "kv/gateway/node_address.hpp"
+#include "cluster/node_address.hpp"
 #include "kv/number.hpp"
 #include "kv/replication/primary.hpp"
 #include "kv/resp/words.hpp"
@@ -78,7 +78,8 @@ std::expected<std::string, std::string> primary_line(std::span<const std::string
 
 std::expected<std::string, std::string> node_line(std::span<const std::string> words) {
   const std::string line = join(words);
-  if (!line.empty() && !cluster::read_address(line)) return std::unexpected("argument must be HOST:PORT");
+  if (!line.empty() && !weir::cluster::read_address(line))
+    return std::unexpected("argument must be HOST:PORT");
   return line;
 }
 

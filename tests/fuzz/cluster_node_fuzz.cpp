@@ -10,9 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/client/cluster_slots.hpp"
+#include "cli/client/reply.hpp"
 #include "cli/client/reply_count.hpp"
-#include "kv/gateway/key_slot.hpp"
-#include "kv/gateway/redirect.hpp"
+#include "cluster/key_slot.hpp"
+#include "cluster/redirect.hpp"
 #include "kv/gateway/topology.hpp"
 #include "kv/resp/reply_frame.hpp"
 
@@ -20,6 +22,9 @@ namespace {
 
 using namespace weir::kv;
 using namespace weir::kv::cluster;
+using weir::cluster::may_be_host;
+using weir::cluster::read_redirect;
+using weir::cluster::slot_count;
 
 void check(bool holds) {
   if (!holds) std::abort();
@@ -50,12 +55,33 @@ Frames frames_of(std::string_view bytes, std::size_t at_a_time) {
 
 void check_address(const NodeAddress& address) { check(address.port != 0 && may_be_host(address.host)); }
 
+// The programs of cli/ read the same reply as a tree: what the gateway takes they take, and alike.
+void check_client(std::string_view reply, const Topology* topology) {
+  weir::client::ReplyParser parser;
+  if (!parser.feed(std::as_bytes(std::span(reply)))) return;
+  const auto parsed = parser.next();
+  if (!parsed) return;
+  const auto ranges = weir::client::read_cluster_slots(*parsed, "same");
+  if (ranges)
+    for (const SlotRange& range : *ranges) {
+      check(range.first <= range.last && range.last < slot_count);
+      check_address(range.primary);
+    }
+  if (!topology) return;
+  check(ranges.has_value() && ranges->size() == topology->ranges.size());
+  for (std::size_t i = 0; i < ranges->size(); ++i) {
+    const SlotRange &ours = (*ranges)[i], &theirs = topology->ranges[i];
+    check(ours.first == theirs.first && ours.last == theirs.last && ours.primary == theirs.primary);
+  }
+}
+
 void look_into(std::string_view reply) {
   if (const auto redirect = read_redirect(reply, "same")) {
     check(redirect->slot < slot_count);
     check_address(redirect->to);
   }
   const auto topology = read_topology(reply, {"same", 1});
+  check_client(reply, topology.has_value() ? &*topology : nullptr);
   if (!topology) return;
   for (const SlotRange& range : topology->ranges) {
     check(range.first <= range.last && range.last < slot_count);

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "kv/gateway/key_slot.hpp"
+#include "cluster/key_slot.hpp"
 #include "tests/kv/own_network.hpp"
 #include "tests/kv/rdma_client.hpp"
 
@@ -204,7 +204,7 @@ TEST(RedisCluster, is_served_through_a_gateway_while_slots_move_and_nodes_fail_o
   Load load({by_tcp(gateway), by_unix_socket(gateway), by_rdma(gateway), by_rdma(gateway)});
   load.await_served(500);
   for (int tag = 0; tag < 6; ++tag) {
-    const int slot = cluster::key_slot(Ledger::tag(tag));
+    const int slot = weir::cluster::key_slot(Ledger::tag(tag));
     const std::size_t from = RedisCluster::first_owner(slot);
     cluster.move_slot(slot, from, (from + 1) % RedisCluster::primaries);
   }

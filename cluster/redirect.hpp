@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
-#include "kv/gateway/node_address.hpp"
+#include "cluster/node_address.hpp"
 
-namespace weir::kv::cluster {
+namespace weir::cluster {
 
 struct Redirect {
   bool once = false;  // ASK: this request only, and after ASKING; the slot stays where it is
@@ -15,7 +15,8 @@ struct Redirect {
   NodeAddress to;
 };
 
-// Nothing: `reply` is not a redirection. An empty host stands for that of the node that answered.
+// `reply` is an error reply as it came, or its text without the '-'. Nothing: it is not a redirection. An
+// empty host stands for that of the node that answered.
 std::optional<Redirect> read_redirect(std::string_view reply, std::string_view answered_host);
 
-}  // namespace weir::kv::cluster
+}  // namespace weir::cluster

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string_view>
 
-namespace weir::kv::cluster {
+namespace weir::cluster {
 
 inline constexpr std::uint16_t slot_count = 16384;
 
 std::uint16_t key_slot(std::string_view key);
 
-}  // namespace weir::kv::cluster
+}  // namespace weir::cluster

@@ -2,16 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "kv/number.hpp"
 #include "transport/host_port.hpp"
 
-namespace weir::kv::cluster {
+namespace weir::cluster {
 
 struct NodeAddress {
   std::string host;
@@ -28,10 +28,18 @@ inline bool may_be_host(std::string_view host) {
          std::ranges::all_of(host, [](char c) { return c > ' ' && c <= '~'; });
 }
 
+// A decimal number up to `most`, and nothing around it.
+inline std::optional<std::uint16_t> read_number(std::string_view text, std::uint16_t most) {
+  std::uint16_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || stop != end || number > most) return std::nullopt;
+  return number;
+}
+
 inline std::optional<std::uint16_t> port_of(std::string_view text) {
-  const auto port = parse_int(text);
-  if (!port || *port < 1 || *port > 65535) return std::nullopt;
-  return static_cast<std::uint16_t>(*port);
+  const auto port = read_number(text, 65535);
+  return port && *port > 0 ? port : std::nullopt;
 }
 
 // "HOST:PORT" as nodes say it: Redis writes an IPv6 address without brackets, so the last colon is the
@@ -48,4 +56,4 @@ inline std::optional<NodeAddress> read_address(std::string_view text, std::strin
   return NodeAddress{std::string(host), *port};
 }
 
-}  // namespace weir::kv::cluster
+}  // namespace weir::cluster

@@ -1,8 +1,8 @@
-#include "kv/gateway/key_slot.hpp"
+#include "cluster/key_slot.hpp"
 
 #include <array>
 
-namespace weir::kv::cluster {
+namespace weir::cluster {
 
 namespace {
 
@@ -36,4 +36,4 @@ std::string_view hashed_part(std::string_view key) {
 
 std::uint16_t key_slot(std::string_view key) { return crc16(hashed_part(key)) % slot_count; }
 
-}  // namespace weir::kv::cluster
+}  // namespace weir::cluster
