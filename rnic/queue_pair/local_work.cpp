@@ -28,8 +28,8 @@ std::optional<WcStatus> gather(const QpCommon& qp, SendWqe& wqe, Gather& out, Pr
   return out.bytes > max_message_bytes ? std::optional(WcStatus::loc_len_err) : std::nullopt;
 }
 
-// What only requests have to whose answer carries data: an initiator depth (IBA 10.2.5: with none, it can
-// have no READ or atomic outstanding), and for atomics room for the eight bytes that come back.
+// Checks for requests whose response carries data: an initiator depth (IBA 10.2.5: with none, the queue pair
+// can have no READ or atomic outstanding), and for atomics room for the eight bytes that come back.
 std::optional<WcStatus> check_reader(const QpCommon& qp, const SendWqe& wqe, Gather& into) {
   if (qp.attributes.max_rd_atomic == 0) return WcStatus::loc_qp_op_err;
   if (wqe.opcode == SendOpcode::rdma_read) return std::nullopt;
@@ -40,7 +40,7 @@ std::optional<WcStatus> check_reader(const QpCommon& qp, const SendWqe& wqe, Gat
 
 }  // namespace
 
-// Its pieces of our own memory, checked; or what is wrong with it before anybody else is asked.
+// Its pieces of our own memory, checked; or the error found before any peer is involved.
 std::optional<WcStatus> prepare(const QpCommon& qp, SendWqe& wqe, Gather& pieces) {
   const bool reads = brings_data_back(wqe.opcode);
   const auto use = reads ? ProtectionTable::Use::write : ProtectionTable::Use::read;
@@ -53,8 +53,8 @@ std::optional<WcStatus> prepare(const QpCommon& qp, SendWqe& wqe, Gather& pieces
   return std::nullopt;
 }
 
-// The memory management operations touch only our own table. What an initiator may still be doing under the
-// old key is over when they complete (IBA 10.6.7.2).
+// The memory management operations touch only our own table. When they complete, whatever an initiator was
+// still doing under the old key is over (IBA 10.6.7.2).
 bool execute_local(const QpCommon& qp, SendWqe& wqe) {
   const bool done = wqe.opcode == SendOpcode::bind_window
                         ? qp.nic.windows.bind({.key = wqe.rkey,

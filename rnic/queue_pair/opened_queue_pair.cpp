@@ -30,7 +30,7 @@ void Adapter::close_opened(QueuePair* qp) {
   std::erase_if(opened_, [qp](const auto& one) { return one.get() == qp; });
 }
 
-// Of one whose home has ended its initiator's end is nobody else's business.
+// If the owning process is gone, only we handle the initiator's death.
 void Adapter::tell_opened_of_end(Slot slot) {
   const std::lock_guard lock(mutex_);
   for (const auto& qp : opened_) qp->initiator_gone(slot);

@@ -1,12 +1,12 @@
-// A send queue whose next WQE cannot be executed yet: how it waits, is tried again, and is given up.
+// A send queue whose next WQE cannot be executed yet: how it waits, retries and gives up.
 //
-// Four outcomes park it: receiver not ready (RNR), no response (the target queue pair is not connected to us,
-// or not yet), late (the target's process has not come to copying, decision 0006), and contended (an atomic's
-// word is locked by a process that lives). A send queue with a rate limit also parks between messages. A
-// parked queue is tried again when the target kicks us, when the application polls, and by timer; its budget
-// is rnr_retry x RNR timer, or (retry_cnt + 1) x timeout. Late and contended have none: on a wire the
-// target's NIC would have answered, whatever the processes do. Datagrams wait likewise for a connection to
-// their destination's process.
+// Four outcomes park it: receiver not ready (RNR), no response (the target queue pair is not, or not yet,
+// connected to us), late (the target's process has not got round to copying, decision 0006), and contended (a
+// live process holds the lock of an atomic's word). A send queue with a rate limit also parks between
+// messages. A parked queue is retried when the target kicks us, when the application polls, and by timer; its
+// budget is rnr_retry x RNR timer, or (retry_cnt + 1) x timeout. Late and contended have no budget: on a wire
+// the target's NIC would have answered, whatever the processes do. Datagrams wait in the same way for a
+// connection to their destination's process.
 #include <algorithm>
 #include <utility>
 
@@ -22,10 +22,9 @@ constexpr std::uint32_t max_rnr_spin = 100;
 
 }  // namespace
 
-// A receiver that is merely a little slower than us posts its next receive within a microsecond or two.
-// Waiting for that costs less than parking, which makes the receiver kick us through the kernel. Adaptive:
-// where the receiver shares our CPU, or is asleep, waiting never pays, and the spin shrinks to next to
-// nothing.
+// A receiver only slightly slower than us posts its next receive within a microsecond or two. Waiting for
+// that costs less than parking, which makes the receiver kick us through the kernel. Adaptive: if the
+// receiver shares our CPU, or is asleep, waiting never pays, and the spin shrinks to next to nothing.
 bool Requester::receive_comes_soon() {
   if (parked() || qp_.config.type == QpType::uc) return false;
   for (std::uint32_t tries = 0; tries < rnr_spin_; ++tries) {
@@ -39,7 +38,7 @@ bool Requester::receive_comes_soon() {
   return false;
 }
 
-// True: try the WQE again at once, because the reason went away while we announced that we wait.
+// True: retry the WQE at once, because the reason went away while we announced that we wait.
 bool Requester::park(Park why) {
   const std::uint64_t now_ns = qp_.nic.host.now_ns();
   SendWqe& wqe = sends_.next();
@@ -82,8 +81,8 @@ void Requester::begin_park(Park why, SendWqe& wqe, std::uint64_t now_ns,
   qp_.whole.note_parked();
 }
 
-// The next datagrams wait behind it, as completions come in order; who posts them does not. True: look once
-// more, because it may have been decided before anybody could know that we wait.
+// The next datagrams wait behind it, because completions come in order; the posting thread does not. True:
+// check once more, because the connection attempt may have ended before anyone could know that we wait.
 bool Requester::park_until_connected() {
   if (std::exchange(parked_, Park::connecting) == Park::connecting) return false;
   qp_.whole.note_parked();

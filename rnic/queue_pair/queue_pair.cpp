@@ -17,8 +17,8 @@ QpConfig xrc_recv_config(std::uint64_t xrcd) {
   return config;
 }
 
-// Never for long: its holder may be the application between ibv_wr_start and ibv_wr_complete. What is dropped
-// then is a lost packet like any other.
+// Waits only briefly: the lock's holder may be the application between ibv_wr_start and ibv_wr_complete. A
+// packet dropped for that is a lost packet like any other.
 bool lock_soon(SpinLock& lock) {
   constexpr int spins = 200, yields = 50;
   for (int tries = 0; tries < spins + yields; ++tries) {
@@ -70,7 +70,7 @@ QueuePair::QueuePair(Adapter& nic, std::uint32_t index, const QpConfig& config)
   openers_.list_at(receives_.openers());
   if (config.srq) config.srq->attached_qps.fetch_add(1);
   attach();
-  // It has no states to go through: there is nothing to connect, and its work queues have their own.
+  // Type rss has no state transitions: there is nothing to connect, and its work queues have their own.
   if (config.type == QpType::rss)
     context.state.store(static_cast<std::uint32_t>(QpState::rtr), std::memory_order_seq_cst);
 }
@@ -132,7 +132,7 @@ QueuePair::~QueuePair() {
   polling_.end();
   packets_.close();
   if (config.srq) config.srq->attached_qps.fetch_sub(1);
-  // What others read of one of xrc_recv they read outside of operations, too.
+  // An xrc_recv queue pair's context is read by others outside of operations, too.
   if (initiator_left_ || config.type == QpType::xrc_recv)
     receives_.free();
   else if (config.srq)
@@ -169,8 +169,8 @@ void QueuePair::execute() {
   requester_.execute();
 }
 
-// Sends first, but for a call after one whose array they filled: a program that posts a send for each that
-// completes would otherwise never hear of what arrived, and post no receives.
+// Sends first, except in a call after one whose array they filled: otherwise a program that posts a send for
+// each completed one would never hear of arrivals, and post no receives.
 std::size_t QueuePair::poll_completions(CompletionQueue& cq, std::span<WorkCompletion> out) {
   std::size_t filled = 0;
   const auto poll_arrived = [&] {
@@ -197,7 +197,7 @@ std::size_t QueuePair::unpolled(const CompletionQueue& cq) const {
 // ---- what waits
 
 // Never waits for the send lock: its holder may be the application between ibv_wr_start and ibv_wr_complete.
-// Then the holder goes on in our place, or a kick would be lost and the queue stay parked for ever.
+// The holder then continues in our place; otherwise a kick would be lost and the queue stay parked for ever.
 bool QueuePair::resume() {
   resume_wanted_.store(true, std::memory_order_seq_cst);  // see SpinLock::unlock_and_look()
   if (!sends_.lock().try_lock()) return true;
@@ -223,7 +223,7 @@ void QueuePair::wait_for_initiators() const { (void)nic_.wait_for_initiators(); 
 
 // ---- packets
 
-// Not under the send lock. The caller has found the packet whole, and it names us.
+// Not under the send lock. The caller has checked that the packet is intact and addressed to us.
 void QueuePair::receive_packet(const ArrivedPacket& arrived) {
   qp_.counters.packets_in.add(1);
   if (qp_.config.type == QpType::ud) {
@@ -237,7 +237,7 @@ void QueuePair::receive_packet(const ArrivedPacket& arrived) {
   unlock_sends();
 }
 
-// Behind a batch of arrived packets: its answers, and what they let go.
+// After a batch of arrived packets: sends its answers, and the packets that they let go.
 void QueuePair::answer_packets() {
   const std::shared_ptr<PacketPath> path = packets_.current();
   if (path == nullptr) return;
@@ -252,7 +252,7 @@ void QueuePair::answer_packets() {
 
 // ---- the end of the peer
 
-// The peer's process ended. If it had destroyed or reset its queue pair before, there is nothing to tell (a
+// The peer's process ended. If it had destroyed or reset its queue pair before, there is nothing to report (a
 // NIC would not notice either, until a send times out). If it was killed with the connection up, the
 // connection is lost.
 void QueuePair::peer_gone(Slot slot) {
@@ -270,7 +270,7 @@ void QueuePair::peer_gone(Slot slot) {
   if (lost) nic_.host().async_event(AsyncEvent::qp_fatal, this, nullptr);
 }
 
-// True: a connection that was up is lost, and no failed WQE says so.
+// True: a connection that was up is lost, and no failed WQE reports it.
 bool QueuePair::peer_gone_locked() {
   const bool killed = requester_.target_answers();
   const bool kept = requester_.target_has_opener();

@@ -6,8 +6,8 @@
 namespace weir::rnic {
 namespace {
 
-// The longest that a move to ERR waits for the initiator. It need not: receives are reported as flushed when
-// that has left.
+// The limit of a wait for the initiator on a move to ERR. The move need not wait: receives are reported as
+// flushed once the initiator has left.
 constexpr std::uint64_t longest_wait_in_error_ns = 5'000'000;
 
 template <class Do>
@@ -17,7 +17,7 @@ void between_polls(CompletionQueue* cq, Do what) {
   what();
 }
 
-// IBA 11.6.3.2: what the responder's NAK was about; mlx5's events of the same errors say it too.
+// IBA 11.6.3.2: what the responder's NAK was about; mlx5 raises the same events for these errors.
 AsyncEvent event_of(Fault fault) {
   switch (fault) {
     case Fault::invalid_request:
@@ -35,10 +35,10 @@ AsyncEvent event_of(Fault fault) {
 bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
   const bool same_host = attributes.path.via == Via::same_host;
   if (to == QpState::rtr && !is_datagram(qp_.config.type) && same_host) {
-    // Connecting may take a moment, so it happens before the lock and before we answer anybody.
+    // Connecting may take a moment, so it happens before we take the lock and before we answer any initiator.
     nic_.host().peer(attributes.destination.slot(), HostPort::Wait::yes);
   }
-  // Whoever connected another process's queue pair, we may have to wait for its initiator.
+  // We may have to wait for the initiator of another process's queue pair, whichever connected it.
   if (is_anothers()) nic_.host().peer(Qpn(qp_.ctx->remote_qpn.load()).slot(), HostPort::Wait::yes);
   const InitiatorLeft left =
       to == QpState::reset || to == QpState::err ? answer_no_more(to) : InitiatorLeft::yes;
@@ -48,8 +48,8 @@ bool QueuePair::modify(QpState to, const QpAttributes& attributes) {
   return done;
 }
 
-// Waits without the send lock, for which whatever comes from outside waits, the news that the initiator was
-// killed too; and before the new attributes come, as the old ones say for whom.
+// Waits without the send lock, because everything from outside waits for that lock, including the news that
+// the initiator was killed. Waits before the new attributes are set, because the old ones name the initiator.
 QueuePair::InitiatorLeft QueuePair::answer_no_more(QpState to) {
   sends_.lock().lock();
   initiator_.note();
@@ -107,18 +107,18 @@ void QueuePair::connect() {
   }
 }
 
-// One request at a time is under way, and only while it is parked; of packets many are.
+// Only one request is in progress at a time, and only while it is parked; with packets, many are.
 void QueuePair::drain() {
   if (packets_.sends()) return packets_.execute();
   if (!requester_.under_way()) sends_.drained();
 }
 
-// False: since the caller checked the transition an initiator has moved us to err (responder.cpp). Then that
+// False: since the caller checked the transition, an initiator has moved us to ERR (responder.cpp). Then ERR
 // holds, as if it had come right after, and on_fault() flushes.
 bool QueuePair::leave_for(QpState to) {
   auto from = qp_.ctx->state.load(std::memory_order_relaxed);
   while (from != static_cast<std::uint32_t>(QpState::err)) {
-    // seq_cst: an initiator that found us not ready has parked and set its flag before; we look at it right
+    // seq_cst: an initiator that found us not ready parked and set its flag before; we read the flag right
     // after.
     if (qp_.ctx->state.compare_exchange_weak(from, static_cast<std::uint32_t>(to), std::memory_order_seq_cst))
       return true;
@@ -127,7 +127,7 @@ bool QueuePair::leave_for(QpState to) {
 }
 
 bool QueuePair::reset(InitiatorLeft left) {
-  // A datagram's sender that was killed inside never leaves, and none is told from another.
+  // A datagram sender that was killed inside never leaves, and senders cannot be told apart.
   if (left == InitiatorLeft::no && !is_datagram(qp_.config.type)) {
     qp_.ctx->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
     flush_everything(InitiatorLeft::no);
@@ -150,8 +150,8 @@ bool QueuePair::reset(InitiatorLeft left) {
   return true;
 }
 
-// The rings begin at 0, whatever this queue pair did before a reset, or the last one of this number. An
-// initiator still connected to that gets no response.
+// The rings begin at 0, whatever this queue pair did before a reset, or the previous queue pair of this
+// number did. An initiator still connected to that one gets no response.
 void QueuePair::begin_incarnation() {
   ++qp_.ctx->incarnation;
   qp_.ctx->rq_next = qp_.ctx->cqe_next = qp_.ctx->landing_tail = 0;
@@ -175,7 +175,7 @@ QpAttributes QueuePair::shared_attributes() const {
 
 // ---- the error state
 
-// Of an initiator that does not leave at once, receives are flushed later (IBA 10.3.1).
+// If an initiator does not leave at once, receives are flushed later (IBA 10.3.1).
 void QueuePair::enter_error() {
   qp_.ctx->state.store(static_cast<std::uint32_t>(QpState::err), std::memory_order_seq_cst);
   flush_everything(initiator_.leaves_at_once() ? InitiatorLeft::yes : InitiatorLeft::no);
@@ -187,7 +187,7 @@ void QueuePair::flush_everything(InitiatorLeft left) {
   packets_.give_up_arriving();
   sends_.flush();
   const std::uint32_t hazard = initiator_.hazard();
-  // Datagrams are scattered by our own poll, so a sender of one reaches no buffer of ours.
+  // Datagrams are scattered by our own poll, so a datagram's sender reaches no buffer of ours.
   if (left == InitiatorLeft::yes || (hazard & 1) == 0 || has_many_senders(qp_.config.type)) {
     flush_waits_for_.reset();
     return receives_.flush();
@@ -198,8 +198,8 @@ void QueuePair::flush_everything(InitiatorLeft left) {
   pause_flush();
 }
 
-// What is reported as flushed belongs to the application again (IBA 10.3.1.7): nobody may write there any
-// more, nor complete it a second time.
+// Receives reported as flushed belong to the application again (IBA 10.3.1.7): nobody may write there any
+// more, nor complete them a second time.
 bool QueuePair::flush_receives_once_left() {
   if (initiator_.still_inside(*flush_waits_for_)) {
     pause_flush();

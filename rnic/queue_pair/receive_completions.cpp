@@ -74,7 +74,7 @@ void ReceiveCompletions::reset() {
     rings_.cqe(i).sequence.store(0, std::memory_order_relaxed);
 }
 
-// The payload that came in the CQE or in the landing ring goes into the posted buffers.
+// Copies the payload that came in the CQE or in the landing ring into the posted buffers.
 inline WcStatus ReceiveCompletions::scatter_payload(const ArrivedCqe& cqe, const ReceiveWqe& wqe) {
   if (cqe.status() != WcStatus::success) return cqe.status();
   bool scattered = true;
@@ -97,18 +97,18 @@ bool ReceiveCompletions::scatter(const ReceiveWqe& wqe, std::span<const std::byt
 }
 
 // A class A error of the responder (IBA 9.9.3.1), found only now, after the sender has its completion: the
-// queue pair goes to the error state. The rest is for the progress thread, as we are under the CQ's lock.
+// queue pair goes to the error state. The progress thread does the rest, because we are under the CQ's lock.
 void ReceiveCompletions::fail_by_own_memory() const {
   to_error_state(*qp_.ctx);
   if (const PeerPtr self = qp_.nic.host.peer(qp_.nic.slot, HostPort::Wait::no))
     self->report_fault(qp_.qpn, Fault::operational);
 }
 
-// To the initiator: the places of so many more CQEs are free again.
+// Tells the initiator that the places of that many more CQEs are free again.
 inline void ReceiveCompletions::show_polled(std::uint32_t receives) {
   if (qp_.config.srq == nullptr) {
-    // In this order: an initiator that finds a receive posted in a place that is free again finds room for
-    // its completion too, and never waits for it.
+    // In this order: an initiator that finds a receive posted in a place that is free again also finds room
+    // for its completion, and never waits for it.
     qp_.ctx->cqe_polled.store(polled_, std::memory_order_release);
     queue_.polled_up_to(queue_.polled() + receives);
   } else {

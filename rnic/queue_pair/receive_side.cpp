@@ -25,7 +25,7 @@ PostResult ReceiveSide::post(std::uint64_t wr_id, std::span<const Sge> sges) {
   return queue_.post(wr_id, sges);
 }
 
-// With an SRQ there is never anything to publish: what counts up there are slots.
+// With an SRQ there is never anything to publish: the count there is of slots.
 void ReceiveSide::doorbell() {
   const std::uint32_t tail = queue_.tail();
   if (queue_.published() == tail) return;
@@ -39,7 +39,8 @@ void ReceiveSide::doorbell() {
 }
 
 std::size_t ReceiveSide::poll(std::span<WorkCompletion> out) {
-  // Before the look at what arrived: once this is set nothing more arrives, and what did is not flushed.
+  // Read before checking for arrivals: once this is set nothing more arrives, and what did arrive is not
+  // flushed.
   const bool flushing = qp_.config.has_own_receive_queue() && flushing_.load(std::memory_order_seq_cst);
   std::size_t received = is_datagram(qp_.config.type) ? slots_.poll(out) : completions_.poll(out);
   if (flushing) received += queue_.poll_flushed(out.subspan(received));

@@ -98,7 +98,7 @@ Requester::Next Requester::finish(SendWqe& wqe, QpState now_in) {
   return Next::stop;
 }
 
-// Unreliable: what cannot be delivered is lost, silently.
+// Unreliable: a message that cannot be delivered is lost, silently.
 void Requester::lose(SendWqe& wqe) {
   charge(wqe);
   qp_.counters.count_done(nullptr, wqe.opcode, wqe.byte_len);
@@ -154,7 +154,8 @@ Outcome Requester::send_unreliable(const SendWqe& wqe, const Gather& payload) {
   return Outcome::done;
 }
 
-// The target's process has ended; an XRC queue pair lives while another has it open (opened_queue_pair.cpp).
+// The target's process has ended; an XRC queue pair lives while another process has it open
+// (opened_queue_pair.cpp).
 Outcome Requester::reach_keeper() {
   while (const auto opener = target_.opener()) {
     HostPort::Reached reached = qp_.nic.host.reach(*opener, dial_);
@@ -166,7 +167,7 @@ Outcome Requester::reach_keeper() {
   return Outcome::no_response;
 }
 
-// Its process need not be the queue pair's, and then it may be that no connection leads there yet.
+// The SRQ's process need not be the queue pair's, so there may be no connection to it yet.
 Outcome Requester::select_srq(Qpn srqn) {
   if (target_.srq_selected(srqn)) return Outcome::done;
   HostPort::Reached of{target_.peer};
@@ -177,7 +178,7 @@ Outcome Requester::select_srq(Qpn srqn) {
   return target_.select_srq(srqn, of.peer);
 }
 
-// To the rate at which it may send; also what is lost, as the wire was used all the same.
+// Charges the WQE to the rate limit; lost messages too, because the wire was used all the same.
 void Requester::charge(const SendWqe& wqe) {
   if (pacer_.limits(wqe.path_kbps) && !brings_data_back(wqe.opcode))
     pacer_.sent(wqe.byte_len, qp_.nic.host.now_ns(), wqe.path_kbps);
@@ -195,8 +196,9 @@ bool Requester::gives_way() {
   return operations != std::exchange(answered_, operations);
 }
 
-// A failed WQE stops the queue: it completes with its error, everything behind it is flushed. Of a connection
-// that acknowledges nothing the receive queue goes on, and modify brings the send queue back (IBA 10.3.1.7).
+// A failed WQE stops the queue: it completes with its error, and everything behind it is flushed. On a
+// connection without acknowledgements the receive queue goes on, and modify brings the send queue back (IBA
+// 10.3.1.7).
 void Requester::fail(SendWqe& wqe, WcStatus status) {
   const bool unreliable = qp_.config.type == QpType::uc || is_datagram(qp_.config.type);
   const QpState in = qp_.state();
@@ -216,8 +218,8 @@ void Requester::connect(HostPort::Wait wait) {
   target_.connect(qp_.nic.host.peer(destination.slot(), wait), qp_.qpn, destination);
 }
 
-// The destination was reset and brought up again after we had connected: on a wire its number alone would
-// find it.
+// The destination was reset and brought up again after we had connected: on a wire, its number alone would
+// reach it.
 bool Requester::reconnect_if_stale() {
   if (!target_.stale()) return false;
   connect(HostPort::Wait::no);

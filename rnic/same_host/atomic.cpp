@@ -31,7 +31,7 @@ std::uint64_t on_mapped_word(SendOpcode opcode, const AtomicOperands& operands, 
 
 }  // namespace
 
-// What all of them begin with: the checks, and the word's lock, under which `act` does its part.
+// The common start of all of them: the checks, and the word's lock, under which `act` does its part.
 template <class Act>
 Outcome RemoteQueuePair::on_word(std::uint64_t addr, std::uint32_t rkey, std::uint32_t right, Act act) {
   const Operation operation(*this, rkey);
@@ -71,7 +71,7 @@ Outcome RemoteQueuePair::atomic(SendOpcode opcode, const AtomicOperands& operand
   });
 }
 
-// Not tried in another way where the mapping was lost: it may have been made.
+// Not retried another way if the mapping was lost: the operation may already have been made.
 template <class Act>
 Outcome RemoteQueuePair::in_place(const TptEntry& entry, std::uint64_t addr, const std::byte* word,
                                   const Act& act) const {
@@ -83,7 +83,7 @@ Outcome RemoteQueuePair::in_place(const TptEntry& entry, std::uint64_t addr, con
 Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& operands, const TptEntry& entry,
                                   std::uint64_t addr, std::uint64_t& before) const {
   std::byte* const word = memory_->window(entry, addr, atomic_bytes);
-  // A region whose iova and address are not aligned alike has words that no CPU exchanges.
+  // A region whose iova and address are aligned differently has words that no CPU exchanges.
   const bool aligned = reinterpret_cast<std::uintptr_t>(word) % alignof(std::uint64_t) == 0;
   if (word != nullptr && aligned) {
     return in_place(entry, addr, word, [&] {
@@ -105,7 +105,7 @@ Outcome RemoteQueuePair::exchange(SendOpcode opcode, const AtomicOperands& opera
   std::uint64_t after = result_of(opcode, operands, before);
   const iovec changed{&after, sizeof after};
   const Peer::Transfer written = memory_->write({&changed, 1}, remote);
-  // It may yet be made, and not twice: all that is left is to say so.
+  // The copy may yet be made, and must not be made twice: we can only report it.
   return written == Peer::Transfer::unfinished ? Outcome::nak_operational : outcome_of(written);
 }
 

@@ -1,8 +1,8 @@
-// A message that comes in packets, executed on our own queue pair part by part: the responder's role where
+// A message that arrives in packets, executed on our own queue pair part by part: the responder's role when
 // the initiator is on another host.
 //
-// Every part is an operation of its own: it holds the hazard, looks whether the queue pair still answers, and
-// checks the keys again, for the program may have taken memory back since the part before.
+// Every part is an operation of its own: it holds the hazard, checks that the queue pair still answers, and
+// checks the keys again, because the program may have taken memory back since the previous part.
 #include <algorithm>
 #include <utility>
 
@@ -57,7 +57,7 @@ Outcome RemoteQueuePair::begin_send() {
   return Outcome::done;
 }
 
-// Where a piece of a posted receive lies; nullptr: it is not what it was.
+// The address of a piece of a posted receive; nullptr: the receive has changed.
 std::byte* RemoteQueuePair::receive_buffer(const Sge& sge) const {
   const TptEntry& entry = memory_->tpt_entry(sge.lkey);
   const std::uint32_t pd = srq_.connected() ? srq_.pd() : pd_;
@@ -124,7 +124,7 @@ Outcome RemoteQueuePair::check_read(std::uint64_t addr, std::uint64_t length, st
   return check_range(addr, length, rkey, access::remote_read);
 }
 
-// As an Operation, but it ends with another call.
+// Like an Operation, but another call ends it.
 Outcome RemoteQueuePair::begin_read(std::uint64_t addr, std::uint64_t length, std::uint32_t rkey, iovec& at) {
   if (!answers()) return Outcome::no_response;
   reading_ = ctx_->hazard.load(std::memory_order_relaxed) | 1;

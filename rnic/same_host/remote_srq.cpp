@@ -23,22 +23,22 @@ bool RemoteSrq::connect(Peer& peer, std::uint32_t index) {
 
 bool RemoteSrq::available() const {
   const std::uint32_t next = ctx_->next.load(std::memory_order_acquire);
-  // As claim() sees it; if the two disagreed on nonsense, the requester would try again for ever.
+  // The same check as in claim(); if the two disagreed on nonsense, the requester would retry for ever.
   return ctx_->posted.load(std::memory_order_seq_cst) - next - 1 <= ring_mask_;
 }
 
 // Any number of initiators, in any process, may be here at once. The claim is one compare-exchange on the
-// ring entry that also names us; `next` is only a hint of where to look, which everybody helps forward, so
-// that one who dies right after its claim holds nobody up.
+// ring entry that also names us; `next` is only a hint of where to look. Every initiator helps it forward, so
+// one that dies right after its claim holds nobody up.
 bool RemoteSrq::claim(Qpn own, TakenReceive& taken) const {
   const std::uint32_t entries = ring_mask_ + 1;
-  // So many, in case the target's words change under us for ever.
+  // A bound, in case the target's words keep changing under us.
   for (std::uint64_t tries = 0; tries < 2ull * entries + 1024; ++tries) {
     std::uint32_t count = ctx_->next.load(std::memory_order_acquire);
     const std::uint32_t posted = ctx_->posted.load(std::memory_order_seq_cst);
     if (count == posted) return false;
     if (posted - count > entries) {
-      // More than the ring holds: we looked at an old `next`, or the target's words are nonsense.
+      // Further ahead than the ring's size: we read an old `next`, or the target's words are nonsense.
       if (ctx_->next.load(std::memory_order_acquire) == count) return false;
       continue;
     }

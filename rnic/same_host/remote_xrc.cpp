@@ -1,9 +1,9 @@
 // The responder's role towards an XRC SRQ (IBA annex A14), played by the initiator: finding the SRQ that a
-// message names, and the slots in which its completions stand.
+// message names, and the slots for its completions.
 //
-// The SRQ may be of another process than the queue pair: its number names it. What then acts on memory goes
-// by the SRQ's process alone (memory_): protection table, CQ, wake-ups. The queue pair says whether it
-// answers us, with which rights, and takes the error of what is refused.
+// The SRQ may belong to another process than the queue pair: its number names the process. Everything that
+// acts on memory then uses the SRQ's process alone (memory_): protection table, CQ, wake-ups. The queue pair
+// determines whether it answers us and with which rights, and takes the error when a message is refused.
 #include <utility>
 
 #include "rnic/memory/arrived.hpp"
@@ -17,7 +17,7 @@ bool RemoteQueuePair::srq_selected(Qpn srqn) const {
   return xrc_completions_ != nullptr && srqn_ == srqn && memory_->alive() && srq_stands();
 }
 
-// Also while an operation runs: its owner closes it, and then waits for those inside.
+// Checked while an operation runs, too: its owner closes the SRQ, and then waits for the initiators inside.
 bool RemoteQueuePair::srq_stands() const {
   if (xrc_completions_ == nullptr) return true;
   const SrqContext& srq = srq_.context();

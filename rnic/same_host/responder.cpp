@@ -73,7 +73,8 @@ void RemoteQueuePair::disconnect() {
   *this = RemoteQueuePair();
 }
 
-// A receive of the target's own queue is flushed with it; one of an SRQ would be lost to all others.
+// A receive of the target's own queue is flushed with the target; a receive of an SRQ would be lost to all
+// others.
 void RemoteQueuePair::give_up_send() {
   if (held_ && srq_.connected()) srq_.give_back(*held_);
   held_.reset();
@@ -205,8 +206,8 @@ Outcome RemoteQueuePair::send(const Gather& from, const Arrival& arrival) {
 }
 
 void RemoteQueuePair::announce_parked() const {
-  // seq_cst, here and in post_recv: we set the flag, then look at the queue; the owner posts, then looks at
-  // the flag.
+  // seq_cst, here and in post_recv: we set the flag, then read the queue; the owner posts, then reads the
+  // flag.
   ctx_->initiator_parked.store(1, std::memory_order_seq_cst);
   if (!srq_.connected()) return;
   SrqContext& srq = srq_.context();
@@ -247,7 +248,7 @@ bool RemoteQueuePair::take_receive(TakenReceive& taken) {
   return true;
 }
 
-// The next message is to have it; of an SRQ it may be anybody's.
+// The next message gets the receive; with an SRQ, any initiator may.
 void RemoteQueuePair::put_back(const TakenReceive& taken) {
   if (!srq_.connected()) {
     --ctx_->rq_next;
@@ -307,9 +308,9 @@ Fault fault_of(Outcome nak) {
 
 // A responder class C error (IBA 9.9.3.1): the message is refused and the target queue pair goes to the error
 // state; if the message had taken a receive WQE, that completes with the responder's own view of the error.
-// On UC nobody is told (class D): the message is dropped and its receive waits for the next one. Bad receive
-// buffers are the target's own fault on both (class A), and so is an SRQ's receive that cannot be put back
-// (class E).
+// On UC the error is not reported (class D): the message is dropped and its receive waits for the next one.
+// Bad receive buffers are the target's own fault on both (class A), and so is an SRQ's receive that cannot be
+// put back (class E).
 Outcome RemoteQueuePair::nak(Outcome with, WcStatus receive_status, const TakenReceive* taken,
                              const Arrival& arrival) {
   const bool uc = ctx_->type == static_cast<std::uint16_t>(QpType::uc);
