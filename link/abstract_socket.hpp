@@ -1,5 +1,5 @@
-// Unix sockets by names of the abstract space: such a name is its network namespace's, whatever the file
-// system and the user, one process has it, and it goes with its process.
+// Unix sockets with names in the abstract space: a name belongs to its network namespace, whatever the file
+// system and the user; one process holds it, and it disappears with that process.
 //
 // No state; safe from any thread. Nothing here waits.
 #pragma once
@@ -21,8 +21,8 @@ std::expected<UniqueFd, int> connect_to_name(const std::string& name);
 // "weir-slot-7": held by the process in that slot.
 std::string name_of_slot(unsigned slot);
 
-// A process as the kernel vouches for it: of a connecting socket's end who connected, of the other who
-// listens, each as it was then.
+// A process as the kernel vouches for it: a connecting socket sees the listener, the accepted one sees the
+// process that connected, each as it was then.
 struct Identity {
   uid_t user = 0;
   pid_t pid = 0;  // 0: not visible in our pid namespace

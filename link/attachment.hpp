@@ -1,4 +1,4 @@
-// A process's attachment: SameHostLink over a slot, a progress thread and one connection a neighbour.
+// A process's attachment: SameHostLink over a slot, a progress thread and one connection per neighbour.
 //
 // Invariants:
 //  1. At most one established connection a neighbour process; table_ holds it, by slot.

@@ -16,8 +16,8 @@ inline std::unexpected<Error> failure(std::errc code, std::string what) {
   return std::unexpected(Error{code, std::move(what)});
 }
 
-// `what` is completed with the errno's own words: "cannot open X: Permission denied; <next step>". Where
-// descriptors ran out only one step helps, whatever could not be done for want of them.
+// `what` is completed with the errno's own text: "cannot open X: Permission denied; <next step>". When
+// descriptors ran out, the next step is always the same, whatever failed for lack of them.
 inline std::unexpected<Error> failure_errno(int error, const std::string& what, std::string next_step = {}) {
   if (error == EMFILE) next_step = "raise the limit of open files (ulimit -n)";
   if (error == ENFILE) next_step = "raise the system's limit of open files (sysctl fs.file-max)";

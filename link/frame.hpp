@@ -1,8 +1,9 @@
-// What one packet on a link connection is: a fixed header, a body, and up to eight descriptors beside it.
+// The format of one packet on a link connection: a fixed header, a body, and up to eight descriptors beside
+// it.
 //
-// Both ends are processes of one host, so integers are in the host's byte order. Nothing in a packet is
-// believed: receive() yields a Frame only if every field is legal, and closes the descriptors of a packet
-// that is not. No state; safe from any thread.
+// Both ends are processes of one host, so integers are in the host's byte order. A packet is not trusted:
+// receive() yields a Frame only if every field is legal, and closes the descriptors of an illegal packet. No
+// state; safe from any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The calls of one neighbour that wait for their replies.
+// The calls to one neighbour that wait for their replies.
 //
 // Bounded: at most `limit` threads wait at once. Every function may be called from any thread; wait() blocks.
 #pragma once
@@ -19,7 +19,7 @@ class PendingCalls {
  public:
   static constexpr std::size_t limit = 1024;
 
-  // Numbers the call, lets `send(number)` put it on its way, and waits for answer(number, ...).
+  // Numbers the call, has `send(number)` send it, and waits for answer(number, ...).
   template <class Send>
   Result<Message> run(std::chrono::milliseconds patience, Send send) {
     const auto give_up = Clock::now() + patience;
@@ -43,7 +43,7 @@ class PendingCalls {
                                              " ms; it may be stopped or overloaded");
   }
 
-  // An answer nobody waits for any more is dropped, its descriptors closed.
+  // An answer that no call waits for any more is dropped, its descriptors closed.
   void answer(std::uint64_t number, Result<Message> answer) {
     const std::scoped_lock hold(mutex_);
     const auto found = calls_.find(number);

@@ -3,9 +3,9 @@
 // A process attaches once (SameHostLink::attach). Attaching claims a *slot*, a small number that is unique on
 // the host while the process lives and that the NIC encodes in its QPNs, so that a destination QPN names a
 // process. A slot is a listening SOCK_SEQPACKET unix socket in a per-user directory; there is no daemon. What
-// a killed process leaves there (a socket nobody answers) is removed by the next process that looks.
+// a killed process leaves there (a socket that does not answer) is removed by the next process that looks.
 //
-// Two processes that talk share one connection, whoever opened it. When it opens, each presents a greeting:
+// Two processes that talk share one connection, whichever opened it. When it opens, each presents a greeting:
 // its pid, a few file descriptors (the NIC passes its shared segments and its wake-up eventfd) and a few
 // bytes. After that it carries small control messages, some with descriptors. Data never travels here: it
 // goes through the shared segments. The end of the connection means that the process is gone (the kernel
@@ -43,11 +43,11 @@
 
 namespace weir::link {
 
-// Which process of this host: 1 .. max_slots-1. 0 names nobody.
+// A process of this host: 1 .. max_slots-1. 0 names no process.
 using Slot = std::uint16_t;
 inline constexpr Slot max_slots = 1024;
 
-// A file of the directory whose name begins so stays when the last process leaves.
+// A file of the directory whose name starts with this stays when the last process leaves.
 inline constexpr const char* lasting_prefix = "lasting-";
 // The one folder there that does not outlast them either, for what the layers above register. Others are of
 // processes that need not be attached (verbs/view).
@@ -95,8 +95,8 @@ class Neighbour {
   virtual pid_t pid() const = 0;  // in our pid namespace, as SO_PEERCRED tells; 0 if not visible
   virtual std::uint64_t incarnation() const = 0;  // random; differs when a slot is reused by a new process
   virtual const Greeting& greeting() const = 0;   // what it showed us
-  // The greeting's descriptors are not needed any more: what they name is mapped. A server has many
-  // neighbours and 1024 files. Not while another thread looks at them.
+  // The greeting's descriptors are no longer needed: what they name is mapped. A server has many neighbours
+  // and a limit of 1024 files. Must not run while another thread uses them.
   virtual void close_greeting_fds() = 0;
   virtual bool alive() const = 0;  // one acquire load; false for good once the connection ended
 
@@ -127,8 +127,8 @@ class SameHostLink {
     // that must exist.
     std::string directory = {};
     Greeting greeting = {};
-    // Installed before the slot becomes visible, so that no early message finds nobody to take it. A request
-    // of a kind without a handler fails at its sender with errc::function_not_supported.
+    // Installed before the slot becomes visible, so that every early message finds its handler. A request of
+    // a kind without a handler fails at its sender with errc::function_not_supported.
     std::vector<std::pair<std::uint16_t, MessageHandler>> messages = {};
     std::vector<GoneHandler> gone = {};
   };

@@ -1,10 +1,10 @@
-// Frames that the kernel would not take yet, in order, with their own copies of the descriptors they carry.
+// Frames that the kernel did not take yet, in order, with their own copies of the descriptors they carry.
 //
 // Bounded in frames and bytes; full means errc::no_buffer_space and that the peer is not reading. The bounds
-// leave room for all that must not be lost on the way to a process that is slow or stopped, and of which it
-// can have no more than one for each thing it owns: the event of a completion queue that nobody polls until
-// it comes, a receive that is given back. What carries descriptors costs some of our own while it waits, so
-// there is less room for that. Not thread-safe: the connection's mutex guards it.
+// leave room for everything that must not be lost on the way to a slow or stopped process. There is at most
+// one such message for each thing that process owns: the event of a completion queue that is not polled until
+// the event comes, a receive that is given back. Frames with descriptors hold some of our own descriptors
+// while they wait, so their bound is lower. Not thread-safe: the connection's mutex guards it.
 #pragma once
 
 #include <cstddef>

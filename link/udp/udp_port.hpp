@@ -40,8 +40,8 @@ struct UdpRoute {
   std::uint32_t interface = 0;  // of `source`, to a link-local destination or a group
 };
 
-// Datagrams to one destination that lie behind each other: all of `segment` bytes, the last may be shorter.
-// At most max_run_segments and max_run_bytes.
+// Datagrams to one destination, laid back to back: all of `segment` bytes; the last may be shorter. At most
+// max_run_segments and max_run_bytes.
 struct UdpRun {
   std::span<const std::byte> bytes;
   std::uint16_t segment = 0;
@@ -77,14 +77,14 @@ class UdpPort final : private ForkAware {
   int send(const UdpRoute& route, std::span<const UdpRun> runs, std::span<bool> went = {});
   // `handler` gets what has come, in this thread. At most a few megabytes, so that others have their turn.
   void receive(const Handler& handler);
-  // Datagrams to that group come from now on, if they come in by that interface; what this host sends there
-  // itself does not. Each process on the port asks for itself, and each gets a copy. 0, or an errno: ENOBUFS
-  // or ENOMEM where the kernel lets the socket be in no more groups, EADDRINUSE where it is in this one.
+  // From now on, datagrams to that group arrive if they come in by that interface; those that this host sends
+  // do not. Each process on the port joins for itself, and each gets a copy. 0, or an errno: ENOBUFS or
+  // ENOMEM if the kernel lets the socket join no more groups, EADDRINUSE if it has already joined.
   int join(const IpAddress& group, std::uint32_t interface);
   int leave(const IpAddress& group, std::uint32_t interface);
   // Whether the kernel cuts a run up; as long as it does not, a run is one datagram.
   bool cuts_runs() const { return cuts_runs_.load(std::memory_order_relaxed); }
-  // Who has that port, if it is another user, and so keeps us out.
+  // The other user who holds that port, and so keeps us out, if there is one.
   static std::optional<unsigned> other_user_of(std::uint16_t port);
   // Whether a send to there has a way: 0, or ENETUNREACH and the like.
   static int way_to(const UdpRoute& route);
@@ -93,7 +93,7 @@ class UdpPort final : private ForkAware {
   UdpPort(UniqueFd socket, bool ipv6);
   int send_run(const UdpRoute& route, const UdpRun& run);
   int change_membership(const IpAddress& group, std::uint32_t interface, int v4_option, int v6_option);
-  // Nothing is locked: whoever receives may wait for the link, which is locked by then. The child's copy is
+  // Nothing is locked: the receiver may wait for the link, which is locked by then. The child's copy is
   // closed and never used, whatever state the fork found it in.
   void lock_for_fork() override {}
   void unlock_after_fork() override {}

@@ -1,8 +1,8 @@
-// What travels on a connection between processes of two users: first a greeting that says in which slot the
-// sender is, then runs of packets, each in one message behind a header that says what an IP header would.
+// The messages on a connection between processes of two users: first a greeting with the sender's slot, then
+// runs of packets, each in one message behind a header that holds what an IP header would.
 //
-// The sender is a stranger: nothing but these two has a representation, and every field is checked. Numbers
-// are in the order of this host, which both ends are on. Pure.
+// The sender is a stranger: only these two have a representation, and every field is checked. Integers are in
+// the byte order of this host, which both ends are on. Pure.
 #pragma once
 
 #include <array>

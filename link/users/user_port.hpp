@@ -1,17 +1,18 @@
-// Packets from and to processes of other users of this host, in whose segments and memory nobody else may be:
-// by unix sockets, whose names are the network namespace's.
+// Packets from and to processes of other users of this host, whose segments and memory nobody else may enter:
+// by unix sockets named in the network namespace.
 //
-// Each process listens by the name of its slot. To send, it connects to another's, and greets it; two
-// processes that talk have a connection each way, so what fills one disturbs no third. The kernel says whose
-// process is at the other end. One that comes to us is believed only once the slot that it says it is in has
-// been found to be that very process's. A process is then a number that is never used again: when it has
-// ended, whoever takes its slot is another number, and gets nothing that was meant for it.
+// Each process listens under its slot's name. To send, it connects to the other process's name and greets it;
+// two processes that talk have one connection each way, so what fills one disturbs no third process. The
+// kernel identifies the process at the other end. An incoming process is believed only once the slot that it
+// claims has been found to belong to that very process. A process is then identified by a number that is
+// never reused: when it has ended, the next process in its slot has another number, and gets nothing meant
+// for the first.
 //
-// A run of packets is one message. A full socket is a lost run. Programs of our own user are not reached
-// here: they meet in their folder (slot_directory.hpp).
+// A run of packets is one message. A run that meets a full socket is lost. Programs of our own user are not
+// reached here: they meet in their directory (slot_directory.hpp).
 //
-// Budgets: max_strangers who have not greeted, of whom one more takes the place of the oldest;
-// max_processes_of_user who may come, for each user; max_lookups.
+// Budgets: max_strangers connections that have not greeted (a further one replaces the oldest);
+// max_processes_of_user incoming processes for each user; max_lookups.
 //
 // Threading: send(), process_in(), find() and listen() from any thread. receive() from any thread, one at a
 // time: it returns at once when another is in it. All callbacks run inside receive(), with no lock held.
@@ -67,15 +68,15 @@ class UserPort final : private ForkAware {
   // What has come, in this thread; bounded, so that others have their turn.
   void receive(const Handler& handler);
 
-  // The process of another user in that slot, which it connects to if it has not yet. Does not wait.
+  // The process of another user in that slot; connects to it if not yet connected. Does not wait.
   Process process_in(Slot slot);
-  // The same, but of those to which it has connected.
+  // The same, but only among processes already connected to.
   Process known_in(Slot slot);
   // 0, or an errno: EAGAIN where the socket is full, ENOTCONN where that process has ended.
   int send(Process to, const CarriedRun& run);
 
-  // A service that processes of other users find by that name; the first who takes it has it. False: another
-  // has. As often as it is listened to it has to be left.
+  // Offers a service that processes of other users find by that name; the first process to take the name has
+  // it. False: another process has it. Each listen needs its own leave.
   bool listen(const std::string& service);
   void leave(const std::string& service);
   // Which process of another user has that service: `found` is called once, if true is returned.
@@ -140,7 +141,7 @@ class UserPort final : private ForkAware {
   std::unique_ptr<Batch> batch_;   // under receiving_
   std::vector<Arrival> arrivals_;  // under receiving_
 
-  // Guards all below. The maps that receive() alone changes it reads without.
+  // Guards everything below. receive() reads without it the maps that only receive() changes.
   std::mutex mutex_;
   Key next_key_ = slot_key + 1;
   std::atomic<std::size_t> known_ = 0;  // of by_number_
