@@ -47,6 +47,7 @@ void Connection::renew(Record& record, bool accepted) {
   pending_error_ = 0;
   lost_ = false;
   since_change_ = 0;
+  after_full_ = {};
   step_ = Step::claim;
   has_place_ = false;
   peer_ring_bytes_ = 0;

@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "sockets/event_set.hpp"
+#include "sockets/far_arrivals.hpp"
 #include "sockets/interruption.hpp"
 #include "sockets/kernel_counts.hpp"
 #include "sockets/runtime.hpp"
@@ -149,21 +150,29 @@ void Connection::tell_peer() {
     ring_all(*table(), place_.peer());
 }
 
-bool Connection::settle(std::chrono::microseconds longest) {
-  if (link_->settled()) return true;
-  constexpr useconds_t nap_us = 20;
+// Until the peer has answered, asleep meanwhile.
+bool Connection::settle(std::chrono::microseconds longest, Known known) {
+  const auto answered = [&] { return (link_.get()->*known)(); };
+  if (answered()) return true;
+  constexpr std::chrono::microseconds nap{500};  // of a full send queue nobody tells
   const auto until = std::chrono::steady_clock::now() + longest;
+  FarArrivals& from_afar = *arrivals();
   do {
     link_->look();
     link_->tell();  // what found no room in the send queue
-    if (link_->settled()) return true;
-    ::usleep(nap_us);
-  } while (!link_->lost() && std::chrono::steady_clock::now() < until);
-  return link_->settled();
+    from_afar.will_sleep();
+    if (!answered()) {
+      pollfd one{from_afar.fd(), POLLIN, 0};
+      const timespec limit{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(std::min(nap, longest)).count()};
+      if (system_calls().ppoll(&one, 1, &limit, nullptr) > 0) from_afar.woken();
+    }
+    from_afar.awake();
+  } while (!answered() && !link_->lost() && std::chrono::steady_clock::now() < until);
+  return answered();
 }
 
 bool Connection::may_send_again() {
-  if (!send_blocked_.load() || (!link_->settled() && !link_->lost())) return false;
+  if (!send_blocked_.load() || (!link_->placed() && !link_->lost())) return false;
   return send_blocked_.exchange(false);
 }
 
@@ -184,7 +193,7 @@ void Connection::leave_for_child(int fd) {
   const auto until = std::chrono::steady_clock::now() + longest;
   while (!link_->lost() && (!link_->settled() || gets_by_ring()) &&
          std::chrono::steady_clock::now() < until) {
-    settle(std::chrono::milliseconds(1));
+    settle(std::chrono::milliseconds(1), &Link::settled);
     if (gets_by_ring()) ::usleep(20);
   }
   // If the peer did not answer, the child does without this connection (keep_words()).
@@ -206,7 +215,7 @@ void Connection::part(int fd, bool all) {
   }
   if (all) place_.mine().receiver.wants_tcp.store(static_cast<std::uint64_t>(Want::tcp));
   link_->tell();
-  if (by_ring || !settle(longest)) {
+  if (by_ring || !settle(longest, &Link::settled)) {
     const linger at_once{.l_onoff = 1, .l_linger = 0};
     if (all)
       system_calls().setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -216,10 +225,10 @@ void Connection::part(int fd, bool all) {
   errno = before;
 }
 
-bool Connection::readable() {
+bool Connection::readable(bool looked) {
   Gate gate(record_->receive_gate);
   if (!gate.exclusive()) return true;
-  if (far_ && !foreign_) link_->look();
+  if (far_ && !foreign_ && !looked) link_->look();
   const auto seen = record_->end.changes_seen.load(std::memory_order_relaxed);
   const Source source = incoming().next();
   if (far_ && !foreign_ && seen != record_->end.changes_seen.load(std::memory_order_relaxed)) link_->tell();
@@ -241,15 +250,18 @@ bool Connection::wait(int fd, bool sends, int& error) {
     if (looks % 16 == 0 && kernel_has_something(fd)) return true;
   }
   const bool watched = !sends && waiter != nullptr && watch(waiter->watcher(0));
-  std::array<pollfd, 2> fds{{{fd, static_cast<short>(sends ? POLLOUT : POLLIN | POLLRDHUP), 0},
-                             {watched ? waiter->fd() : -1, POLLIN, 0}}};
+  FarArrivals* const from_afar = sends ? nullptr : arrivals();
+  std::array<pollfd, 3> fds{{{fd, static_cast<short>(sends ? POLLOUT : POLLIN | POLLRDHUP), 0},
+                             {watched ? waiter->fd() : -1, POLLIN, 0},
+                             {from_afar != nullptr ? from_afar->fd() : -1, POLLIN, 0}}};
   bool done = false;
   while (!done && error == 0) {
     if (watched) {
       waiter->collect([](std::uint32_t) {});
       waiter->will_sleep();
     }
-    if (!sends && readable()) break;
+    if (from_afar != nullptr) from_afar->will_sleep();
+    if (!sends && readable(from_afar != nullptr)) break;
     const auto limit = sleep_limit(timeout, begun, watched || sends);
     if (!limit) {
       error = EAGAIN;
@@ -260,9 +272,12 @@ bool Connection::wait(int fd, bool sends, int& error) {
       if (errno != EINTR || interrupted_for_good()) error = errno;
       continue;
     }
+    if (watched) waiter->awake();
     if (fds[1].revents != 0) waiter->drain();
-    done = found > 0;
+    if (fds[2].revents != 0) from_afar->woken();  // perhaps for another connection
+    done = fds[0].revents != 0 || fds[1].revents != 0;
   }
+  if (from_afar != nullptr) from_afar->awake();
   if (watched) {
     waiter->awake();
     unwatch(waiter->watcher(0));

@@ -20,6 +20,7 @@
 #include <span>
 #include <vector>
 
+#include "sockets/after_full.hpp"
 #include "sockets/beginning.hpp"
 #include "sockets/device.hpp"
 #include "sockets/far_end.hpp"
@@ -58,7 +59,8 @@ class Connection final : public FarEnd {
   ssize_t send(int fd, std::span<const iovec> from, int flags);
   // Something can be read that the kernel does not know of. Room to write is the kernel's to tell: a full
   // ring is left for TCP, which has more.
-  bool readable();
+  // `looked`: the caller has looked at arrivals() just now.
+  bool readable(bool looked = false);
   bool sends_by_ring() const;
   bool gets_by_ring() const;
   // To look at the ring is in vain: whoever would write to it needs this CPU.
@@ -82,6 +84,8 @@ class Connection final : public FarEnd {
   // ring to another host arrives before that, or the connection is reset. `all`: no more is received, either.
   void part(int fd, bool all);
   bool is_far() const { return far_; }
+  // Of an engaged one whose peer is on another host: what to look at, and to sleep on. Else null.
+  FarArrivals* arrivals() const { return far_ && !foreign_ && link_ ? link_->arrivals() : nullptr; }
   // Between hosts, before fork(): both directions leave the ring for good, and where they did is known, so
   // that a child reads what is left of it in the memory that it shares, and then TCP.
   void leave_for_child(int fd);
@@ -141,7 +145,8 @@ class Connection final : public FarEnd {
   bool hand_back(int fd);  // send gate held
   void reset(int fd);
   void tell_peer();  // words of this end have changed
-  bool settle(std::chrono::microseconds longest);
+  using Known = bool (Link::*)() const;
+  bool settle(std::chrono::microseconds longest, Known known);
   bool ends_without_word();
   ssize_t send_by_ring(Outgoing& out, std::span<const iovec> from, std::size_t skip);
   bool wait(int fd, bool sends, int& error);
@@ -173,6 +178,7 @@ class Connection final : public FarEnd {
   std::atomic<bool> send_blocked_{false};
   bool lost_ = false;               // what was to be read cannot be had; receive gate
   std::uint64_t since_change_ = 0;  // bytes sent; send gate
+  AfterFull after_full_;            // send gate
 
   std::uint64_t peer_ring_bytes_ = 0;
   std::chrono::steady_clock::time_point since_{};  // it looks for a peer

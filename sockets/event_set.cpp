@@ -6,6 +6,7 @@
 #include <climits>
 
 #include "sockets/connections.hpp"
+#include "sockets/far_arrivals.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/system_calls.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 
 // What the waiter's socket has as its data: no program's pointer or descriptor.
 constexpr std::uint64_t bell_data = 0x7765'6972'2062'656c;
+constexpr std::uint64_t arrivals_data = 0x7765'6972'2066'6172;
 constexpr unsigned looks_a_kernel_look = 16;  // at rings, while these have something
 
 constexpr bool level(std::uint32_t wanted) { return (wanted & (EPOLLET | EPOLLONESHOT)) == 0; }
@@ -115,14 +117,26 @@ void EventSet::engage(Member& member) {
     member.connection->stay(member.fd, Reason::table);
   member.engaged = true;
   ++engaged_;
+  watch_arrivals(*member.connection);
   // Threads that sleep here already are woken by the new socket from now on.
   if (sleepers_ > 0 || nested_) waiter_->will_sleep();
   if (sleepers_ > 0 || nested_) ring(*table(), waiter_->watcher(member.bit));
 }
 
+// One of the sets that sleep is woken, and takes what came for all.
+void EventSet::watch_arrivals(const Connection& connection) {
+  FarArrivals* const them = connection.arrivals();
+  if (them == nullptr || them == arrivals_) return;
+  epoll_event event{.events = EPOLLIN | EPOLLEXCLUSIVE, .data = {.u64 = arrivals_data}};
+  const bool added = system_calls().epoll_ctl(fd_, EPOLL_CTL_ADD, them->fd(), &event) == 0;
+  if (added || errno == EEXIST) arrivals_ = them;
+  if (arrivals_ == nullptr || nested_) them->always_serve();
+}
+
 void EventSet::nested() {
   const std::scoped_lock lock(mutex_);
   nested_ = true;
+  if (arrivals_ != nullptr) arrivals_->always_serve();
   if (!waiter_) return;
   waiter_->will_sleep();
   for (Member* member : by_bit_)
@@ -137,6 +151,7 @@ void EventSet::mark_ready(Member& member) {
 
 // What rings have, into `into`; the members looked at.
 int EventSet::collect(std::span<epoll_event> into) {
+  if (arrivals_ != nullptr) arrivals_->look();
   waiter_->collect([&](std::uint32_t bit) {
     if (bit < by_bit_.size() && by_bit_[bit] != nullptr) mark_ready(*by_bit_[bit]);
   });
@@ -152,7 +167,7 @@ int EventSet::collect(std::span<epoll_event> into) {
     member.in_ready = false;
     if (member.disabled) continue;
     constexpr std::uint32_t reads = EPOLLIN | EPOLLRDNORM;
-    const bool reads_now = (member.wanted & reads) != 0 && member.connection->readable();
+    const bool reads_now = (member.wanted & reads) != 0 && member.connection->readable(arrivals_ != nullptr);
     const bool writes_now = (member.wanted & EPOLLOUT) != 0 && member.connection->may_send_again();
     if (!reads_now && !writes_now) continue;
     if (reads_now) looking_pays_ = !member.connection->peer_on_this_cpu();
@@ -177,6 +192,10 @@ int EventSet::clean(epoll_event* events, int count) {
   for (int i = 0; i < count; ++i) {
     if (events[i].data.u64 == bell_data) {
       if (waiter_) waiter_->drain();
+      continue;
+    }
+    if (events[i].data.u64 == arrivals_data) {
+      if (arrivals_ != nullptr) arrivals_->woken();
       continue;
     }
     epoll_event event = events[i];
@@ -274,6 +293,7 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
     {
       const std::scoped_lock lock(mutex_);
       ++sleepers_;
+      if (sleeps && arrivals_ != nullptr) arrivals_->will_sleep();
       if (engaged_ > 0 && !idle()) sleeps = false;
     }
     const int wait_ms = !sleeps ? 0
@@ -287,6 +307,9 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
     {
       const std::scoped_lock lock(mutex_);
       --sleepers_;
+      if (arrivals_ != nullptr) arrivals_->awake();
+      const bool others = sleepers_ > 0 || nested_;
+      if (engaged_ > 0 && !others) waiter_->awake();
       if (found > 0) kept = clean(events, found);
       if (engaged_ > 0) {
         if (kept > 0) {
@@ -294,11 +317,9 @@ int EventSet::wait(epoll_event* events, int most, Timeout timeout, const sigset_
           kept = append(events, kept, most);
         }
         // Others sleep on, and the one who rings wakes only one of us.
-        if (sleepers_ > 0 || nested_) {
+        if (others) {
           waiter_->will_sleep();
           if (waiter_->anything() || !ready_.empty()) ring(*table(), waiter_->watcher(0));
-        } else {
-          waiter_->awake();
         }
       }
       if (looking_pays_) begin_looking(spin_, Clock::now());
@@ -327,6 +348,7 @@ void EventSet::close() {
 void EventSet::become_childs() {
   new (&mutex_) SectionMutex;
   (void)waiter_.release();
+  arrivals_ = nullptr;
   for (auto& [fd, member] : members_) member->engaged = member->in_ready = false;
   by_data_.clear();
   by_bit_.clear();

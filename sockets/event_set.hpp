@@ -1,6 +1,7 @@
 // An epoll set of the program. Its descriptor is the kernel's; beside what the program put there it holds,
 // from the first engaged connection on, the socket of a waiter, so that a peer that writes by RDMA wakes who
-// sleeps in the kernel, also where this set is part of another set or of a poll().
+// sleeps in the kernel, also where this set is part of another set or of a poll(). With a connection to
+// another host it holds the descriptor of what comes from there (far_arrivals.hpp), too.
 //
 // Level-triggered, edge-triggered and one-shot interest are kept for what comes by a ring; what comes by the
 // kernel is the kernel's. Room to write is always the kernel's to tell.
@@ -25,6 +26,7 @@
 namespace weir::sockets {
 
 class Connection;
+class FarArrivals;
 
 class EventSet {
  public:
@@ -58,6 +60,7 @@ class EventSet {
   int clean(epoll_event* events, int count);
   int append(epoll_event* events, int have, int most);
   bool idle();
+  void watch_arrivals(const Connection& connection);
 
   const int fd_;
   SectionMutex mutex_;
@@ -65,6 +68,7 @@ class EventSet {
   std::unordered_map<std::uint64_t, Member*> by_data_;  // engaged ones
   std::vector<Member*> by_bit_, ready_;
   std::unique_ptr<Waiter> waiter_;
+  FarArrivals* arrivals_ = nullptr;  // in the set, too: it has a connection to another host
   int engaged_ = 0, sleepers_ = 0;
   bool nested_ = false;
   bool looking_pays_ = false;  // a ring had something when we looked last with success, from another CPU

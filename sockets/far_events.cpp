@@ -30,15 +30,6 @@ bool FarEvents::open() {
   return channel_ != nullptr && never_waits(channel_->fd);
 }
 
-ibv_comp_channel* FarEvents::completions_for(rdma_cm_id* id) {
-  if (id->verbs == nullptr) return nullptr;
-  if (completions_ == nullptr) {
-    completions_ = ibv_create_comp_channel(id->verbs);
-    if (completions_ == nullptr || !never_waits(completions_->fd)) return nullptr;
-  }
-  return completions_->context == id->verbs ? completions_ : nullptr;
-}
-
 void FarEvents::take_events(const std::function<void(const rdma_cm_event&)>& visit) {
   for (int i = 0; channel_ != nullptr && i < most_at_once; ++i) {
     rdma_cm_event* event = nullptr;
@@ -56,16 +47,6 @@ void FarEvents::take_events(const std::function<void(const rdma_cm_event&)>& vis
     }
     rdma_ack_cm_event(event);
     visit(copy);
-  }
-}
-
-void FarEvents::take_completions(const std::function<void(void*)>& visit) {
-  for (int i = 0; completions_ != nullptr && i < most_at_once; ++i) {
-    ibv_cq* cq = nullptr;
-    void* context = nullptr;
-    if (ibv_get_cq_event(completions_, &cq, &context) != 0) break;
-    ibv_ack_cq_events(cq, 1);
-    visit(context);
   }
 }
 

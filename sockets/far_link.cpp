@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "sockets/pieces.hpp"
 #include "sockets/settings.hpp"
@@ -28,22 +29,24 @@ std::byte* map(std::size_t bytes) {
 }  // namespace
 
 std::unique_ptr<FarLink> FarLink::make(Table& table, const Table::Place& place, rdma_cm_id* id,
-                                       ibv_comp_channel* channel, std::uint32_t ring_bytes) {
-  std::unique_ptr<FarLink> link(new FarLink(table, place, id, ring_bytes));
-  if (!link->prepare(channel)) return nullptr;
+                                       FarArrivals& arrivals, std::uint32_t ring_bytes) {
+  std::unique_ptr<FarLink> link(new FarLink(table, place, id, arrivals, ring_bytes));
+  if (!link->prepare()) return nullptr;
   link->owns_id_ = true;
   return link;
 }
 
-bool FarLink::prepare(ibv_comp_channel* channel) {
+bool FarLink::prepare() {
   mapped_bytes_ = ring_bytes_ + receives * slot_bytes;
   ring_ = map(mapped_bytes_);
-  receive_cq_ = ibv_create_cq(id_->verbs, receives, this, channel, 0);
+  const auto seat = arrivals_.join(*this, id_->verbs, mine_.service.load());
+  if (!seat) return false;
+  number_ = seat->number;
   send_cq_ = ibv_create_cq(id_->verbs, sends, nullptr, nullptr, 0);
-  if (ring_ == nullptr || receive_cq_ == nullptr || send_cq_ == nullptr) return false;
+  if (ring_ == nullptr || send_cq_ == nullptr) return false;
   ibv_qp_init_attr init{};
   init.send_cq = send_cq_;
-  init.recv_cq = receive_cq_;
+  init.recv_cq = seat->queue;
   init.cap = {.max_send_wr = sends,
               .max_recv_wr = receives,
               .max_send_sge = 1,
@@ -59,14 +62,18 @@ bool FarLink::prepare(ibv_comp_channel* channel) {
   if (ring_region_ == nullptr || slots_region_ == nullptr) return false;
   for (std::uint64_t slot = 0; slot < receives; ++slot)
     if (!post_receive(slot)) return false;
-  return ibv_req_notify_cq(receive_cq_, 0) == 0;
+  return true;
 }
 
 FarLink::~FarLink() {
+  {
+    const std::scoped_lock lock(mutex_);
+    lost_.store(true);  // what still comes is not looked at
+  }
   if (owns_id_) rdma_disconnect(id_);
   if (id_->qp != nullptr) rdma_destroy_qp(id_);  // from here on the ring may be another's
-  for (ibv_cq* cq : {receive_cq_, send_cq_})
-    if (cq != nullptr) ibv_destroy_cq(cq);
+  if (number_ != 0) arrivals_.leave(number_);
+  if (send_cq_ != nullptr) ibv_destroy_cq(send_cq_);
   for (ibv_mr* region : {ring_region_, slots_region_, sent_region_})
     if (region != nullptr) ibv_dereg_mr(region);
   if (ring_ != nullptr) ::munmap(ring_, mapped_bytes_);
@@ -79,7 +86,7 @@ bool FarLink::post_receive(std::uint64_t slot) {
                 .length = slot_bytes,
                 .lkey = slots_region_->lkey};
   ibv_recv_wr request{};
-  request.wr_id = slot;
+  request.wr_id = number_ * receives + slot;
   request.sg_list = &piece;
   request.num_sge = 1;
   ibv_recv_wr* bad = nullptr;
@@ -173,8 +180,8 @@ void FarLink::publish(bool answers) {
   if (lost()) return;
   FarWords now = words();
   if (!is_due(now) && !answers && !owes_.load()) return;
-  const bool asks = now.changes != told_.changes || now.tcp_from != told_.tcp_from ||
-                    now.want != told_.want || now.done != told_.done || now.gone != told_.gone ||
+  const bool places = now.changes != told_.changes || now.tcp_from != told_.tcp_from;
+  const bool asks = places || now.want != told_.want || now.done != told_.done || now.gone != told_.gone ||
                     now.receives != told_.receives;
   reap();
   if (outstanding_ >= sends) {
@@ -185,6 +192,7 @@ void FarLink::publish(bool answers) {
   now.number = told_.number + 1;
   now.heard = peers_number_;
   if (asks) asked_.store(now.number);
+  if (places) placed_.store(now.number);
   FarBytes message = bytes_of(now);
   ibv_sge piece{
       .addr = reinterpret_cast<std::uintptr_t>(message.data()), .length = far_message_bytes, .lkey = 0};
@@ -240,7 +248,7 @@ bool FarLink::read(void* into, std::size_t bytes, std::uint64_t place) {
   return true;
 }
 
-bool FarLink::take_words(const FarWords& words, News& news) {
+bool FarLink::take_words(const FarWords& words) {
   if (words.number != peers_number_ + 1 || words.heard > told_.number || words.heard < heard_.load() ||
       words.changes < peer_.sender.changes.load() || words.produced < peer_.sender.produced.load() ||
       words.consumed < peer_.receiver.consumed.load() ||
@@ -248,7 +256,7 @@ bool FarLink::take_words(const FarWords& words, News& news) {
     return false;
   peers_number_ = words.number;
   const auto want = static_cast<std::uint64_t>(words.want);
-  if (peer_.receiver.wants_tcp.load() != want) news.leaves = true;
+  if (peer_.receiver.wants_tcp.load() != want) news_.service = true;
   peer_.receiver.consumed.store(words.consumed);
   peer_.receiver.changes_seen.store(words.changes_seen);
   peer_.receiver.wants_tcp.store(want);
@@ -260,62 +268,59 @@ bool FarLink::take_words(const FarWords& words, News& news) {
   if (words.done) peer_.done.store(1);
   if (words.gone) peer_.stage.store(static_cast<std::uint32_t>(Stage::gone));
   heard_.store(words.heard);
-  news.asks |= words.asks;
+  news_.asks |= words.asks;
   return true;
 }
 
-bool FarLink::take(const ibv_wc& completion, News& news) {
-  if (completion.status != IBV_WC_SUCCESS || completion.wr_id >= receives) return false;
-  news.any = true;
+// False: it makes no sense.
+bool FarLink::understand(const ibv_wc& completion) {
+  if (completion.status != IBV_WC_SUCCESS) return false;
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
     const std::uint64_t more = be32toh(completion.imm_data);
     if (!greeting_ || (peer_.sender.changes.load() & 1) == 0 || more > ring_bytes_) return false;
     peer_.sender.produced.store(peer_.sender.produced.load() + more);
     return true;
   }
-  const std::span bytes(ring_ + ring_bytes_ + completion.wr_id * slot_bytes,
+  const std::span bytes(ring_ + ring_bytes_ + completion.wr_id % receives * slot_bytes,
                         std::min<std::size_t>(completion.byte_len, slot_bytes));
   if (!greeting_) {
     greeting_ = read_hello(bytes);
+    greeted_.store(greeting_.has_value());
+    news_.service = true;
     return greeting_.has_value();
   }
   const auto words = read_words(bytes);
-  return words && take_words(*words, news);
+  return words && take_words(*words);
 }
 
-void FarLink::take_arrivals(News& news) {
-  std::array<ibv_wc, 16> completions;
-  // Not more than a queue's length at once: a peer that sends on and on keeps nobody here.
-  for (std::uint32_t taken = 0; taken < receives && !lost();) {
-    const int found = ibv_poll_cq(receive_cq_, completions.size(), completions.data());
-    if (found <= 0) break;
-    taken += static_cast<std::uint32_t>(found);
-    for (int i = 0; i < found && !lost(); ++i) {
-      const ibv_wc& one = completions[static_cast<std::size_t>(i)];
-      if (!take(one, news) || !post_receive(one.wr_id)) {
-        lose();
-        news.any = true;
-      }
-    }
+bool FarLink::take(const ibv_wc& completion) {
+  const std::scoped_lock lock(mutex_);
+  if (lost()) return false;
+  const bool first = !news_.any;
+  news_.any = true;
+  if (!understand(completion) || !post_receive(completion.wr_id % receives)) {
+    lose();
+    news_.service = true;
   }
+  return first;
 }
 
-void FarLink::look() {
+void FarLink::answer() {
   News news;
   {
     const std::scoped_lock lock(mutex_);
-    if (lost()) return;
-    take_arrivals(news);
+    news = std::exchange(news_, {});
     if (news.asks || owes_.load()) publish(news.asks);
   }
   if (news.any) ring_all(table_, mine_);
-  if (news.leaves) sockets::ring(table_, mine_.service.load());
+  if (news.service) sockets::ring(table_, mine_.service.load());
 }
 
-void FarLink::arrived() {
-  // Armed first: what comes from here on is an event again.
-  if (!lost()) ibv_req_notify_cq(receive_cq_, 0);
-  look();
+void FarLink::look() {
+  arrivals_.look();
+  if (!owes_.load()) return;
+  const std::scoped_lock lock(mutex_);
+  publish(false);
 }
 
 }  // namespace weir::sockets

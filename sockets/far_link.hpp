@@ -8,11 +8,12 @@
 // order that carrier.hpp needs. A message that makes no sense ends the link, and costs that connection alone.
 //
 // `asked_` numbers the latest message that said what decides carriers, `heard_` is what the peer has
-// answered: settled() compares the two. Every queue is as long as its constant says; where the send queue is
-// full, the words are told with a later message (`owes_`).
+// answered: settled() compares the two. `placed_` is that of the latest one that moved a byte from one
+// carrier to the other. Every queue is as long as its constant says; where the send queue is full, the words
+// are told with a later message (`owes_`).
 //
-// Threading: make(), greet(), arrived() and destruction in the service thread; the rest any thread, under
-// `mutex_`. Never used in a forked child.
+// Threading: make(), greet() and destruction in the service thread; the rest any thread, under `mutex_`.
+// Never used in a forked child.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -22,6 +23,7 @@
 #include <memory>
 #include <optional>
 
+#include "sockets/far_arrivals.hpp"
 #include "sockets/far_messages.hpp"
 #include "sockets/held_signals.hpp"
 #include "sockets/link.hpp"
@@ -29,18 +31,18 @@
 
 namespace weir::sockets {
 
-class FarLink final : public Link {
+class FarLink final : public Link, private FarArrivals::Receiver {
  public:
   // Takes `id` over, whose address is resolved or which is a request. Null: no memory or no room on the
   // device; `id` is as it was.
   static std::unique_ptr<FarLink> make(Table& table, const Table::Place& place, rdma_cm_id* id,
-                                       ibv_comp_channel* channel, std::uint32_t ring_bytes);
+                                       FarArrivals& arrivals, std::uint32_t ring_bytes);
   ~FarLink() override;
 
   bool greet(const Conversation& mine);
-  const std::optional<FarHello>& greeting() const { return greeting_; }  // the peer's
+  bool greeted() const { return greeted_.load(); }
+  const std::optional<FarHello>& greeting() const { return greeting_; }  // the peer's, once greeted()
   bool accept_greeting();  // it is whom we meant: it can be written to now. False: no memory
-  void arrived();          // the completion channel said so
   void peer_left();        // the connection of the queue pairs is over
 
   bool write(std::span<const iovec> pieces, std::size_t skip, std::size_t bytes, std::uint64_t place,
@@ -52,32 +54,39 @@ class FarLink final : public Link {
   bool all_arrived() override;
   void tell() override;
   void look() override;
+  FarArrivals* arrivals() override { return &arrivals_; }
+  bool placed() const override { return !owes_.load() && heard_.load() >= placed_.load(); }
   bool settled() const override { return !owes_.load() && heard_.load() >= asked_.load(); }
   bool lost() const override { return lost_.load(); }
 
  private:
-  FarLink(Table& table, const Table::Place& place, rdma_cm_id* id, std::uint32_t ring_bytes)
-      : table_(table), mine_(place.mine()), peer_(place.peer()), id_(id), ring_bytes_(ring_bytes) {}
-  bool prepare(ibv_comp_channel* channel);
+  FarLink(Table& table, const Table::Place& place, rdma_cm_id* id, FarArrivals& arrivals,
+          std::uint32_t ring_bytes)
+      : table_(table),
+        mine_(place.mine()),
+        peer_(place.peer()),
+        arrivals_(arrivals),
+        id_(id),
+        ring_bytes_(ring_bytes) {}
+  bool prepare();
   bool post_receive(std::uint64_t slot);
   FarWords words() const;
   bool is_due(const FarWords& now) const;
   void publish(bool answers);
   bool post(ibv_send_wr& request);
   void reap();
-  struct News {
-    bool any = false, asks = false, leaves = false;
-  };
-  void take_arrivals(News& news);
-  bool take(const ibv_wc& completion, News& news);
-  bool take_words(const FarWords& words, News& news);
+  bool take(const ibv_wc& completion) override;
+  void answer() override;
+  bool understand(const ibv_wc& completion);
+  bool take_words(const FarWords& words);
   void lose();
 
-  static constexpr std::uint32_t receives = 128, sends = 128, kept_for_words = 16;
+  static constexpr std::uint32_t receives = FarArrivals::receives_a_link, sends = 128, kept_for_words = 16;
 
   Table& table_;
   Side& mine_;
   Side& peer_;
+  FarArrivals& arrivals_;
   rdma_cm_id* id_;
   const std::uint32_t ring_bytes_;
   bool owns_id_ = false;
@@ -86,14 +95,20 @@ class FarLink final : public Link {
   std::byte* ring_ = nullptr;  // then the receive slots
   std::size_t mapped_bytes_ = 0;
   std::byte* sent_ = nullptr;
-  ibv_cq *receive_cq_ = nullptr, *send_cq_ = nullptr;
+  std::uint64_t number_ = 0;  // among arrivals; 0: none
+  struct News {
+    bool any = false;
+    bool asks = false;     // for an answer
+    bool service = false;  // it has to do with it
+  } news_;
+  ibv_cq* send_cq_ = nullptr;
   ibv_mr *ring_region_ = nullptr, *slots_region_ = nullptr, *sent_region_ = nullptr;
   std::optional<FarHello> greeting_;
   FarWords told_;                              // as the peer will have them
   std::uint64_t peers_number_ = 0;             // of the latest words that came
   std::atomic<std::uint32_t> outstanding_{0};  // requests without a completion
-  std::atomic<std::uint64_t> asked_{0}, heard_{0};
-  std::atomic<bool> owes_{false}, lost_{false};
+  std::atomic<std::uint64_t> asked_{0}, placed_{0}, heard_{0};
+  std::atomic<bool> owes_{false}, lost_{false}, greeted_{false};
 };
 
 }  // namespace weir::sockets

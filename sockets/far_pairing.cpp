@@ -98,9 +98,7 @@ void FarPairing::ask(Seat& seat) {
 }
 
 void FarPairing::connect(Seat& seat) {
-  ibv_comp_channel* const completions = events_.completions_for(seat.id);
-  if (completions != nullptr)
-    seat.link = FarLink::make(table_, seat.end->place(), seat.id, completions, settings().ring_bytes);
+  seat.link = FarLink::make(table_, seat.end->place(), seat.id, arrivals_, settings().ring_bytes);
   if (!seat.link) return fail(seat, Reason::device);
   const Conversation mine = conversation_of(*seat.end, Speaker::request);
   const auto request = bytes_of(FarRequest{.ring_bytes = settings().ring_bytes,
@@ -228,9 +226,7 @@ bool FarPairing::send_elsewhere(const Unknown& asked) {
 }
 
 void FarPairing::accept(Seat& seat, const Unknown& asked) {
-  ibv_comp_channel* const completions = events_.completions_for(asked.id);
-  if (completions != nullptr)
-    seat.link = FarLink::make(table_, seat.end->place(), asked.id, completions, settings().ring_bytes);
+  seat.link = FarLink::make(table_, seat.end->place(), asked.id, arrivals_, settings().ring_bytes);
   if (!seat.link) {
     refuse(asked.id, 0);
     return fail(seat, Reason::device);
@@ -257,7 +253,7 @@ void FarPairing::greet(Seat& seat) {
 void FarPairing::judge(Seat& seat) {
   if (!seat.link) return;
   if (seat.link->lost()) return fail(seat, Reason::link_lost);
-  if (seat.stage != Stage::greeting || !seat.link->greeting()) return;
+  if (seat.stage != Stage::greeting || !seat.link->greeted()) return;
   const Speaker peer = seat.end->was_accepted() ? Speaker::asker : Speaker::asked;
   if (mirror(conversation_of(*seat.end, peer), seat.link->greeting()->conversation) != Likeness::same)
     return fail(seat, Reason::other_conversation);
@@ -323,7 +319,6 @@ void FarPairing::handle(Seat& seat, const rdma_cm_event& event) {
 
 void FarPairing::look() {
   events_.take_events([this](const rdma_cm_event& event) { handle(event); });
-  events_.take_completions([](void* link) { static_cast<FarLink*>(link)->arrived(); });
   std::vector<Seat*> greeting;
   for (const auto& [end, seat] : seats_)
     if (seat->stage == Stage::greeting) greeting.push_back(seat.get());

@@ -25,6 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sockets/far_arrivals.hpp"
 #include "sockets/far_end.hpp"
 #include "sockets/far_events.hpp"
 #include "sockets/far_link.hpp"
@@ -45,7 +46,8 @@ class FarPairing {
   void seek(FarEnd& end);    // it has a place in the table, and its peer is on another host
   void forget(FarEnd& end);  // it is closed: before its link goes
   const FarEvents& events() const { return events_; }
-  void look();                                // what these have
+  FarArrivals& arrivals() { return arrivals_; }
+  void look();                                // what came meanwhile
   std::optional<TimePoint> deadline() const;  // of what goes on; nothing: nothing does
   void expire(TimePoint now);
 
@@ -96,6 +98,7 @@ class FarPairing {
 
   Table& table_;
   FarEvents events_;
+  FarArrivals arrivals_{table_};
   FarListeners listeners_;
   std::unordered_map<FarEnd*, std::unique_ptr<Seat>> seats_;
   std::unordered_map<rdma_cm_id*, Seat*> by_id_;

@@ -4,7 +4,8 @@
 // On one host both ends see the same words (layout.hpp), and all that concerns the wire has nothing to do.
 // Between hosts each end has a copy of the other's words, and a word has to be told. Then these hold:
 // 1. What is told comes in order, and behind the bytes that it speaks of.
-// 2. After settled() says yes, the peer knows all words that decide where a byte of the stream is.
+// 2. After placed() says yes, the peer knows all words that decide where a byte of the stream is; after
+// settled(), also what this end wants and does.
 //
 // Threading: any thread of the process that made it; write() by one thread at a time (gate.hpp).
 #pragma once
@@ -17,6 +18,8 @@
 #include <span>
 
 namespace weir::sockets {
+
+class FarArrivals;
 
 class Link {
  public:
@@ -37,26 +40,25 @@ class Link {
   virtual bool takes_more() const { return true; }  // false: write() later
   virtual void tell() {}                            // words of this end have changed
   virtual void look() {}                            // for words of the peer
+  virtual bool placed() const { return true; }
   virtual bool settled() const { return true; }
-  virtual bool all_arrived() { return true; }  // what was written lies in the peer's ring
-  virtual bool lost() const { return false; }  // the peer cannot be reached any more
+  virtual bool all_arrived() { return true; }          // what was written lies in the peer's ring
+  virtual bool lost() const { return false; }          // the peer cannot be reached any more
+  virtual FarArrivals* arrivals() { return nullptr; }  // what to look at, and to sleep on, for what comes
 };
 
-// Words of the peer before, and ours after: what was read is told when it is due. Null: nothing to do. Keeps
-// errno.
-class LookAround {
+// At its end what was read is told, if it is due. Null: nothing to do. Keeps errno.
+class TellsAtEnd {
  public:
-  explicit LookAround(Link* link) : link_(link) {
-    if (link_ != nullptr) link_->look();
-  }
-  ~LookAround() {
+  explicit TellsAtEnd(Link* link) : link_(link) {}
+  ~TellsAtEnd() {
     if (link_ == nullptr) return;
     const int before = errno;
     link_->tell();
     errno = before;
   }
-  LookAround(const LookAround&) = delete;
-  LookAround& operator=(const LookAround&) = delete;
+  TellsAtEnd(const TellsAtEnd&) = delete;
+  TellsAtEnd& operator=(const TellsAtEnd&) = delete;
 
  private:
   Link* const link_;

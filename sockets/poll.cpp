@@ -7,6 +7,7 @@
 
 #include "sockets/connections.hpp"
 #include "sockets/event_set.hpp"
+#include "sockets/far_arrivals.hpp"
 #include "sockets/runtime.hpp"
 #include "sockets/spin.hpp"
 #include "sockets/system_calls.hpp"
@@ -27,7 +28,9 @@ class Round {
   explicit Round(std::span<pollfd> fds) : fds_(fds) {
     for (std::size_t i = 0; i < fds.size(); ++i) {
       auto use = std::make_unique<Use>(fds[i].fd);
-      if (*use && (*use)->engaged()) engaged_.push_back({i, std::move(use)});
+      if (!*use || !(*use)->engaged()) continue;
+      if (FarArrivals* const them = (*use)->arrivals(); them != nullptr) arrivals_ = them;
+      engaged_.push_back({i, std::move(use)});
     }
   }
   bool any() const { return !engaged_.empty(); }
@@ -41,10 +44,11 @@ class Round {
   int look(bool kernel_too) {
     for (pollfd& one : fds_) one.revents = 0;
     if (kernel_too) {
-      prepare(-1);
+      prepare(-1, -1);
       const timespec at_once{};
       if (system_calls().ppoll(asked_.data(), asked_.size(), &at_once, nullptr) > 0) take_kernels();
     }
+    if (arrivals_ != nullptr) arrivals_->look();
     add_rings();
     return count();
   }
@@ -54,15 +58,18 @@ class Round {
     for (const One& one : engaged_) (void)(*one.use)->watch(waiter->watcher(0));
     waiter->collect([](std::uint32_t) {});
     waiter->will_sleep();
+    if (arrivals_ != nullptr) arrivals_->will_sleep();
     for (pollfd& one : fds_) one.revents = 0;
     add_rings();
     int found = count();
     if (found == 0) {
-      prepare(waiter->fd());
+      prepare(waiter->fd(), arrivals_ != nullptr ? arrivals_->fd() : -1);
       const int result = system_calls().ppoll(asked_.data(), asked_.size(), &limit, mask);
       const int error = errno;
+      waiter->awake();
       if (result > 0) {
-        if (asked_.back().revents != 0) waiter->drain();
+        if (asked_.back().revents != 0) arrivals_->woken();
+        if (asked_[fds_.size()].revents != 0) waiter->drain();
         take_kernels();
         add_rings();
       }
@@ -71,15 +78,17 @@ class Round {
     }
     const int error = errno;
     waiter->awake();
+    if (arrivals_ != nullptr) arrivals_->awake();
     for (const One& one : engaged_) (*one.use)->unwatch(waiter->watcher(0));
     errno = error;
     return found;
   }
 
  private:
-  void prepare(int bell) {
+  void prepare(int bell, int from_afar) {
     asked_.assign(fds_.begin(), fds_.end());
     asked_.push_back({bell, POLLIN, 0});
+    asked_.push_back({from_afar, POLLIN, 0});
   }
   void take_kernels() {
     for (std::size_t i = 0; i < fds_.size(); ++i) fds_[i].revents = asked_[i].revents;
@@ -87,7 +96,7 @@ class Round {
   void add_rings() {
     for (const One& one : engaged_) {
       pollfd& it = fds_[one.index];
-      if ((it.events & reads) != 0 && (*one.use)->readable())
+      if ((it.events & reads) != 0 && (*one.use)->readable(arrivals_ != nullptr))
         it.revents = static_cast<short>(it.revents | (it.events & reads));
     }
   }
@@ -98,6 +107,7 @@ class Round {
   std::span<pollfd> fds_;
   std::vector<One> engaged_;
   std::vector<pollfd> asked_;
+  FarArrivals* arrivals_ = nullptr;
 };
 
 // Connections that are not engaged yet must not become so while we sleep without a waiter.

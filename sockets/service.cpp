@@ -102,15 +102,19 @@ void Service::sleep() {
         std::clamp(left, std::chrono::nanoseconds(0), longest.value_or(std::chrono::nanoseconds::max()));
   }
   if (more) longest = std::chrono::nanoseconds(0);
+  const auto plan = far_.arrivals().plan();
+  if (plan.naps)
+    longest = std::min<std::chrono::nanoseconds>(FarArrivals::nap, longest.value_or(FarArrivals::nap));
   std::array<pollfd, 3> fds{{{waiter->fd(), POLLIN, 0},
-                             {far_.events().events_fd(), POLLIN, 0},
-                             {far_.events().completions_fd(), POLLIN, 0}}};
+                             {far_.events().fd(), POLLIN, 0},
+                             {plan.on_fd ? far_.arrivals().fd() : -1, POLLIN, 0}}};
   timespec time{};
   if (longest) {
     time.tv_sec = static_cast<time_t>(longest->count() / 1'000'000'000);
     time.tv_nsec = static_cast<long>(longest->count() % 1'000'000'000);
   }
   system_calls().ppoll(fds.data(), fds.size(), longest ? &time : nullptr, nullptr);
+  if (fds[2].revents != 0) far_.arrivals().take_event();
 }
 
 void Service::run() {
@@ -126,10 +130,10 @@ void Service::run() {
   }
 }
 
-// False: only links between hosts had something.
+// False: only links between hosts had something (FarArrivals rings another bit).
 bool Service::has_work() {
   bool rung = false;
-  waiter->collect([&](std::uint32_t) { rung = true; });
+  waiter->collect([&](std::uint32_t bit) { rung |= bit == 0; });
   const std::scoped_lock lock(mutex);
   return rung || !come.empty() || !reconsidered.empty() || !ended.empty();
 }

@@ -98,8 +98,13 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
   const std::size_t wanted = total_bytes(into) - skip;
   Incoming in = incoming();
   if (lost_) return failed(ECONNRESET);
-  const LookAround far(far_ && !foreign_ ? link_.get() : nullptr);
+  Link* const far = far_ && !foreign_ ? link_.get() : nullptr;
   Source source = in.next();
+  if (far != nullptr && (source.kind != Source::Kind::ring || source.bytes == 0)) {
+    far->look();
+    source = in.next();
+  }
+  const TellsAtEnd telling(far);
   for (bool again = true;;) {
     if (source.kind == Source::Kind::broken) {
       lost_ = true;
@@ -132,7 +137,7 @@ ssize_t Connection::receive_now(int fd, std::span<const iovec> into, std::size_t
       got = system_calls().recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
     }
     const int error = got < 0 ? errno : 0;
-    if (far_ && !foreign_ && error != EAGAIN) link_->look();
+    if (far != nullptr && error != EAGAIN) far->look();
     // What came by the ring before that is visible now. Once more, so that nothing is missed at the end.
     const Source now = in.next();
     if (now != source || got > 0) {
@@ -199,6 +204,7 @@ bool Connection::may_enter_ring(int fd, const Outgoing& out) {
       !link_->settled() || link_->lost() || !link_->takes_more() || place_.mine().done.load() != 0 ||
       static_cast<Stage>(peer.stage.load()) != Stage::linked || record_->holders.load() != 1)
     return false;
+  if (far_ && !after_full_.may_enter()) return false;
   if (settings().change_every != 0 && since_change_ < settings().change_every && since_change_ != 0)
     return false;
   const auto counts = kernel_counts(fd);
@@ -288,7 +294,8 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
   Outgoing out = outgoing();
   const std::uint64_t every = settings().change_every;
   if (far_ && foreign_) return send_as_child(fd, from, skip, flags);
-  if (far_) link_->look();
+  // What the peer has read is of interest when room grows short.
+  if (far_ && (!out.by_ring() || out.room() < peer_ring_bytes_ / 2)) link_->look();
   if (link_->lost() && (out.by_ring() || !link_->settled())) {
     // What the peer has of it is not known.
     reset(fd);
@@ -315,10 +322,14 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
   }
   if (out.by_ring()) {
     const ssize_t sent = send_by_ring(out, from, skip);
-    if (sent > 0) since_change_ += static_cast<std::uint64_t>(sent);
-    if (sent > 0) return sent;
+    if (sent > 0) {
+      since_change_ += static_cast<std::uint64_t>(sent);
+      after_full_.sent_by_ring(static_cast<std::uint64_t>(sent));
+      return sent;
+    }
     // A full ring is no reason to make the program wait: TCP buffers more, and programs count on that.
     out.leave_ring();
+    after_full_.was_full();
     if (sent < 0 && far_) {
       reset(fd);
       return failed(ECONNRESET);
@@ -332,9 +343,9 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
     // The peer has to know where TCP goes on before it sees a byte of it.
     constexpr std::chrono::milliseconds longest{2};
     link_->tell();
-    if (!settle(longest)) {
+    if (!settle(longest, &Link::placed)) {
       send_blocked_.store(true);
-      if (!link_->settled()) return failed(EAGAIN);
+      if (!link_->placed()) return failed(EAGAIN);
       send_blocked_.store(false);
     }
   }
@@ -342,6 +353,7 @@ ssize_t Connection::send_now(int fd, std::span<const iovec> from, std::size_t sk
   const ssize_t sent = system_calls().sendmsg(fd, &part.message(), flags | MSG_DONTWAIT);
   if (sent > 0) {
     pace.sent_by_tcp();
+    after_full_.sent_by_tcp(static_cast<std::uint64_t>(sent));
     out.sent_tcp(static_cast<std::uint64_t>(sent));
     since_change_ += static_cast<std::uint64_t>(sent);
     place_.mine().by_tcp.store(record_->end.sent_tcp.load(std::memory_order_relaxed),
